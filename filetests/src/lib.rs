@@ -1,0 +1,1 @@
+//! File tests of slotvm.

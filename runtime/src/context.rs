@@ -1,0 +1,188 @@
+//! The memory that native code and the runtime share: `#[repr(C)]` structures with a stable layout.
+//!
+//! Native code receives a `*mut VmCtx` as its first argument and reaches everything else from it. The
+//! offsets are public constants, so that the lowering names fields and not numbers. All pointers stay
+//! valid while the store lives; the structures they point to never move, but the *contents* of
+//! [`MemoryDef`] and [`TableDef`] change when memories and tables grow.
+
+use std::mem::offset_of;
+
+/// What native code of one instance sees.
+#[repr(C)]
+#[derive(Debug)]
+pub struct VmCtx {
+    /// What all instances of the store share.
+    pub shared: *mut Shared,
+    /// Memory 0, or null if the module has none.
+    pub memory: *mut MemoryDef,
+    /// One cell for each global of the index space: the value of a global defined by the module, the
+    /// address of the cell of an imported one.
+    pub globals: *mut u64,
+    /// The tables of the index space.
+    pub tables: *const *mut TableDef,
+    /// The store's number of each of the module's function types: equal types, equal numbers.
+    pub type_ids: *const u32,
+    /// The handle of each function of the index space, for `ref.func`. Imported functions are called
+    /// through their records.
+    pub func_handles: *const u64,
+    /// The address in memory 0 of the lowest byte of the frame stack in use; the frame stack grows
+    /// downwards. 0 if the module declares none.
+    pub frame_sp: u32,
+    /// The address in memory 0 of the first byte of the frame stack.
+    pub frame_base: u32,
+    /// The instance's number in its store.
+    pub instance: u32,
+}
+
+/// What native code of all instances of a store sees.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Shared {
+    /// Fuel left. Never negative; `i64::MAX` is more than any program uses.
+    pub fuel: i64,
+    /// Cells left on the deterministic call stack. Never negative.
+    pub stack_cells: i64,
+    /// Native frames must stay above this address.
+    pub stack_limit: usize,
+    /// Records of all functions of the store. Handle `h` is record `h - 1`; handle 0 is null.
+    pub funcs: *const FuncRecord,
+    /// Functions of the runtime that native code calls.
+    pub libcalls: *const Libcalls,
+    /// The store, for the runtime's own functions. Set on each entry into guest code.
+    pub store: *mut core::ffi::c_void,
+}
+
+/// A linear memory.
+#[repr(C)]
+#[derive(Debug)]
+pub struct MemoryDef {
+    /// Its first byte. Never changes for a memory with guard pages.
+    pub base: *mut u8,
+    /// Its size in bytes.
+    pub bytes: u64,
+}
+
+/// A table.
+#[repr(C)]
+#[derive(Debug)]
+pub struct TableDef {
+    /// Its first element, a cell.
+    pub base: *mut u64,
+    /// The number of its elements.
+    pub len: u64,
+}
+
+/// A function of a store, as `call_indirect` and calls of imported functions see it.
+///
+/// `code` is native code of the `tail` calling convention that takes `ctx`, the parameters, and a
+/// return-area pointer if the results do not fit registers. It is null while only the interpreter can
+/// run the function.
+#[repr(C)]
+#[derive(Copy, Clone, Debug)]
+pub struct FuncRecord {
+    /// Native entry point.
+    pub code: *const u8,
+    /// Its first argument: the `VmCtx` of the instance that defines it, or the [`HostCtx`] of a host
+    /// function.
+    pub ctx: *mut VmCtx,
+    /// The store's number of its type.
+    pub type_id: u32,
+}
+
+/// The first argument of a host function's native trampoline. It starts as [`VmCtx`] does.
+#[repr(C)]
+#[derive(Debug)]
+pub struct HostCtx {
+    /// What all instances of the store share.
+    pub shared: *mut Shared,
+    /// The function's handle.
+    pub handle: u64,
+}
+
+/// Functions of the runtime that native code calls, with the C calling convention.
+///
+/// Those that can fail return 0 for success; native code then traps with the code that belongs to the
+/// operation. Lengths and addresses are unsigned.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Libcalls {
+    /// Calls a host function. `cells` holds the parameters and receives the results. Returns 0, or 1
+    /// if the host function failed; its error is then pending in the store.
+    pub host_call: unsafe extern "C" fn(ctx: *mut HostCtx, cells: *mut u64) -> u32,
+    /// `memory.grow`: returns the old size in pages, or `u32::MAX`.
+    pub memory_grow: unsafe extern "C" fn(ctx: *mut VmCtx, pages: u32) -> u32,
+    /// `memory.fill`.
+    pub memory_fill: unsafe extern "C" fn(ctx: *mut VmCtx, dst: u32, byte: u32, len: u32) -> u32,
+    /// `memory.copy`.
+    pub memory_copy: unsafe extern "C" fn(ctx: *mut VmCtx, dst: u32, src: u32, len: u32) -> u32,
+    /// `memory.init` from a data segment.
+    pub memory_init:
+        unsafe extern "C" fn(ctx: *mut VmCtx, segment: u32, dst: u32, src: u32, len: u32) -> u32,
+    /// `data.drop`.
+    pub data_drop: unsafe extern "C" fn(ctx: *mut VmCtx, segment: u32),
+    /// `table.grow`: returns the old size, or `u32::MAX`.
+    pub table_grow: unsafe extern "C" fn(ctx: *mut VmCtx, table: u32, value: u64, n: u32) -> u32,
+    /// `table.fill`.
+    pub table_fill:
+        unsafe extern "C" fn(ctx: *mut VmCtx, table: u32, dst: u32, value: u64, len: u32) -> u32,
+    /// `table.copy`. `tables` is the destination table, and the source table in bits 32..64.
+    pub table_copy:
+        unsafe extern "C" fn(ctx: *mut VmCtx, tables: u64, dst: u32, src: u32, len: u32) -> u32,
+    /// `table.init`. `segment_table` is the segment, and the table in bits 32..64.
+    pub table_init: unsafe extern "C" fn(
+        ctx: *mut VmCtx,
+        segment_table: u64,
+        dst: u32,
+        src: u32,
+        len: u32,
+    ) -> u32,
+    /// `elem.drop`.
+    pub elem_drop: unsafe extern "C" fn(ctx: *mut VmCtx, segment: u32),
+}
+
+macro_rules! offsets {
+    ($($(#[$doc:meta])* $name:ident = $ty:ident.$field:ident;)*) => {
+        /// Byte offsets of the fields, for the lowering.
+        pub mod offsets {
+            #![allow(missing_docs, reason = "each constant bears the name of its field")]
+            use super::*;
+            $($(#[$doc])* pub const $name: i32 = offset_of!($ty, $field) as i32;)*
+        }
+    };
+}
+
+offsets! {
+    VMCTX_SHARED = VmCtx.shared;
+    VMCTX_MEMORY = VmCtx.memory;
+    VMCTX_GLOBALS = VmCtx.globals;
+    VMCTX_TABLES = VmCtx.tables;
+    VMCTX_TYPE_IDS = VmCtx.type_ids;
+    VMCTX_FUNC_HANDLES = VmCtx.func_handles;
+    VMCTX_FRAME_SP = VmCtx.frame_sp;
+    VMCTX_FRAME_BASE = VmCtx.frame_base;
+    SHARED_FUEL = Shared.fuel;
+    SHARED_STACK_CELLS = Shared.stack_cells;
+    SHARED_STACK_LIMIT = Shared.stack_limit;
+    SHARED_FUNCS = Shared.funcs;
+    SHARED_LIBCALLS = Shared.libcalls;
+    MEMORY_BASE = MemoryDef.base;
+    MEMORY_BYTES = MemoryDef.bytes;
+    TABLE_BASE = TableDef.base;
+    TABLE_LEN = TableDef.len;
+    FUNC_CODE = FuncRecord.code;
+    FUNC_CTX = FuncRecord.ctx;
+    FUNC_TYPE_ID = FuncRecord.type_id;
+    LIBCALL_HOST_CALL = Libcalls.host_call;
+    LIBCALL_MEMORY_GROW = Libcalls.memory_grow;
+    LIBCALL_MEMORY_FILL = Libcalls.memory_fill;
+    LIBCALL_MEMORY_COPY = Libcalls.memory_copy;
+    LIBCALL_MEMORY_INIT = Libcalls.memory_init;
+    LIBCALL_DATA_DROP = Libcalls.data_drop;
+    LIBCALL_TABLE_GROW = Libcalls.table_grow;
+    LIBCALL_TABLE_FILL = Libcalls.table_fill;
+    LIBCALL_TABLE_COPY = Libcalls.table_copy;
+    LIBCALL_TABLE_INIT = Libcalls.table_init;
+    LIBCALL_ELEM_DROP = Libcalls.elem_drop;
+}
+
+const _: () = assert!(offset_of!(VmCtx, shared) == offset_of!(HostCtx, shared));

@@ -1,0 +1,2 @@
+//! What a slotvm program runs in.
+pub mod context;

@@ -1,0 +1,288 @@
+//! The IR: one data structure for both forms of a function.
+//!
+//! In *slot form* the locals and the operand-stack positions that survive their block are slots, read
+//! and written by `slot.get` and `slot.set`. In *SSA form* no instruction on a promoted slot is left
+//! and blocks have parameters instead (the phis), whose operands stand on the incoming edges.
+//!
+//! What holds in both forms (the verifier checks it):
+//! * Block 0 is the entry. It has no predecessors; its parameters are the function's.
+//! * All blocks are reachable. They are numbered in preorder of the dominator tree, children in
+//!   reverse postorder of the graph, so that a block dominates exactly a range of numbers.
+//! * The last instruction of a block is its only terminator, and its targets are the block's
+//!   out-edges: one for `br`; the taken one, then the other for `br_if`; the indexed ones, then the
+//!   default for `br_table`; none for `return`, `unreachable` and the tail calls.
+//! * Slots start as zero (or null). Those that stand for parameters are written in the entry block.
+//!
+//! Storage is struct-of-arrays with dense ids. Edges are numbered by source block, so the out-edges of
+//! a block are a range; predecessor lists are CSR. Phi operands are addressed by edge, so duplicate
+//! edges need no care.
+
+use std::ops::Range;
+
+use slotvm_bytecode::{FuncType, Imm, ValType};
+
+use crate::entity::{Block, Edge, Inst, Loc, Value};
+use crate::irop::Opcode;
+
+/// A function in slot form or SSA form.
+#[derive(Clone, Debug, Default)]
+pub struct Function {
+    /// Its number in the module's function index space.
+    pub func: u32,
+    /// A name for people.
+    pub name: String,
+    /// Its type.
+    pub ty: FuncType,
+    /// Its slots. Promotion leaves the list as it is.
+    pub slots: Vec<SlotData>,
+    /// Locations, by [`Loc`].
+    pub locs: Vec<LocData>,
+
+    pub(crate) ops: Vec<Opcode>,
+    pub(crate) imms: Vec<Imm>,
+    /// Start and length in `operand_pool`, by instruction.
+    pub(crate) operands: Vec<(u32, u32)>,
+    pub(crate) operand_pool: Vec<Value>,
+    /// First result and number of results, by instruction.
+    pub(crate) results: Vec<(Value, u32)>,
+    pub(crate) inst_locs: Vec<Loc>,
+
+    pub(crate) value_types: Vec<ValType>,
+
+    /// The instructions of all blocks, one block after the other.
+    pub(crate) layout: Vec<Inst>,
+    pub(crate) blocks: Vec<BlockData>,
+    pub(crate) block_params: Vec<Value>,
+
+    /// Destination and source, by edge.
+    pub(crate) edges: Vec<EdgeData>,
+    /// Start of the in-edges of a block in `pred_edges`; one more entry than blocks.
+    pub(crate) pred_starts: Vec<u32>,
+    pub(crate) pred_edges: Vec<Edge>,
+    pub(crate) edge_args: Vec<Value>,
+}
+
+/// A slot.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct SlotData {
+    /// The type of its value.
+    pub ty: ValType,
+    /// What it stands for.
+    pub origin: SlotOrigin,
+}
+
+/// What a slot stands for in the bytecode. Its cell in the frame follows from it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum SlotOrigin {
+    /// A local.
+    Local(u32),
+    /// The operand at a depth of the operand stack, while it has the slot's type.
+    Stack(u32),
+}
+
+/// Where an instruction comes from.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub struct LocData {
+    /// The function, in the module's index space.
+    pub func: u32,
+    /// The code offset of the bytecode instruction.
+    pub offset: u32,
+    /// The call that the function was inlined at, if it was.
+    pub inlined_at: Option<Loc>,
+}
+
+/// Parts of a block.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct BlockData {
+    /// Range in `layout`.
+    pub(crate) insts: (u32, u32),
+    /// Range in `block_params`.
+    pub(crate) params: (u32, u32),
+    /// The first out-edge; they end where those of the next block start.
+    pub(crate) first_edge: u32,
+    /// The bytecode label that the block starts at, plus one; 0 if none.
+    pub(crate) label: u32,
+    /// The code offset of the bytecode that it was made from.
+    pub(crate) offset: u32,
+}
+
+/// Parts of an edge.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct EdgeData {
+    pub(crate) src: Block,
+    pub(crate) dst: Block,
+    /// Start of the operands for the destination's parameters in `edge_args`.
+    pub(crate) args: u32,
+}
+
+impl Function {
+    /// The entry block.
+    pub const ENTRY: Block = Block(0);
+
+    /// The number of blocks.
+    pub fn n_blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// All blocks, in dominator-tree preorder.
+    pub fn blocks(&self) -> impl DoubleEndedIterator<Item = Block> + ExactSizeIterator + use<> {
+        (0..self.blocks.len() as u32).map(Block)
+    }
+
+    /// The number of instructions ever made; ids are below it.
+    pub fn n_insts(&self) -> usize {
+        self.ops.len()
+    }
+
+    /// The number of values ever made; ids are below it.
+    pub fn n_values(&self) -> usize {
+        self.value_types.len()
+    }
+
+    /// The number of edges.
+    pub fn n_edges(&self) -> usize {
+        self.edges.len()
+    }
+
+    /// The instructions of a block; the last one is the terminator.
+    pub fn insts(&self, block: Block) -> &[Inst] {
+        let (start, end) = self.blocks[block.index()].insts;
+        &self.layout[start as usize..end as usize]
+    }
+
+    /// The instruction that ends a block.
+    pub fn terminator(&self, block: Block) -> Inst {
+        *self.insts(block).last().expect("a block has a terminator")
+    }
+
+    /// The parameters of a block: the function's for the entry, the phis for other blocks.
+    pub fn params(&self, block: Block) -> &[Value] {
+        let (start, end) = self.blocks[block.index()].params;
+        &self.block_params[start as usize..end as usize]
+    }
+
+    /// The bytecode label that a block starts at, if there is one.
+    pub fn label(&self, block: Block) -> Option<u32> {
+        self.blocks[block.index()].label.checked_sub(1)
+    }
+
+    /// The code offset of the bytecode that a block was made from.
+    pub fn block_offset(&self, block: Block) -> u32 {
+        self.blocks[block.index()].offset
+    }
+
+    /// The out-edges of a block, in the order of its terminator's targets.
+    pub fn succ_edges(
+        &self,
+        block: Block,
+    ) -> impl DoubleEndedIterator<Item = Edge> + ExactSizeIterator + use<> {
+        self.succ_edge_range(block).map(Edge)
+    }
+
+    fn succ_edge_range(&self, block: Block) -> Range<u32> {
+        let next = self.blocks.get(block.index() + 1);
+        let end = next.map_or(self.edges.len() as u32, |b| b.first_edge);
+        self.blocks[block.index()].first_edge..end
+    }
+
+    /// The in-edges of a block.
+    pub fn pred_edges(&self, block: Block) -> &[Edge] {
+        let start = self.pred_starts[block.index()] as usize;
+        let end = self.pred_starts[block.index() + 1] as usize;
+        &self.pred_edges[start..end]
+    }
+
+    /// The block that an edge leaves.
+    pub fn edge_src(&self, edge: Edge) -> Block {
+        self.edges[edge.index()].src
+    }
+
+    /// The block that an edge enters.
+    pub fn edge_dst(&self, edge: Edge) -> Block {
+        self.edges[edge.index()].dst
+    }
+
+    /// The operands that an edge carries for the parameters of the block that it enters.
+    pub fn edge_args(&self, edge: Edge) -> &[Value] {
+        let EdgeData { dst, args, .. } = self.edges[edge.index()];
+        &self.edge_args[args as usize..args as usize + self.params(dst).len()]
+    }
+
+    /// The operation of an instruction.
+    pub fn opcode(&self, inst: Inst) -> Opcode {
+        self.ops[inst.index()]
+    }
+
+    /// The immediates of an instruction, packed as [`Imm`] says. Control instructions have none, but
+    /// for the type and table of `return_call_indirect` and the function of `return_call`.
+    pub fn imm(&self, inst: Inst) -> Imm {
+        self.imms[inst.index()]
+    }
+
+    /// The operands of an instruction, in the order in which the bytecode pushes them.
+    pub fn operands(&self, inst: Inst) -> &[Value] {
+        let (start, len) = self.operands[inst.index()];
+        &self.operand_pool[start as usize..(start + len) as usize]
+    }
+
+    /// The results of an instruction.
+    pub fn results(&self, inst: Inst) -> impl ExactSizeIterator<Item = Value> + use<> {
+        let (first, n) = self.results[inst.index()];
+        (first.0..first.0 + n).map(Value)
+    }
+
+    /// The only result of an instruction that has one.
+    pub fn result(&self, inst: Inst) -> Value {
+        debug_assert_eq!(self.results[inst.index()].1, 1, "{inst} has one result");
+        self.results[inst.index()].0
+    }
+
+    /// The location of an instruction.
+    pub fn loc(&self, inst: Inst) -> Loc {
+        self.inst_locs[inst.index()]
+    }
+
+    /// The type of a value.
+    pub fn value_type(&self, value: Value) -> ValType {
+        self.value_types[value.index()]
+    }
+
+    /// Whether any instruction reads or writes a slot.
+    pub fn has_slot_accesses(&self) -> bool {
+        use crate::irop::IrOp;
+        self.layout
+            .iter()
+            .any(|&inst| matches!(self.opcode(inst), Opcode::Ir(IrOp::SlotGet | IrOp::SlotSet)))
+    }
+
+    /// The number of phis: block parameters other than the function's own.
+    pub fn n_phis(&self) -> usize {
+        self.blocks().skip(1).map(|block| self.params(block).len()).sum()
+    }
+
+    /// Makes an instruction without putting it into a block. Its results are new values.
+    pub(crate) fn make_inst(
+        &mut self,
+        op: Opcode,
+        imm: Imm,
+        operands: &[Value],
+        results: &[ValType],
+        loc: Loc,
+    ) -> Inst {
+        let inst = Inst::new(self.ops.len());
+        self.ops.push(op);
+        self.imms.push(imm);
+        self.operands.push((self.operand_pool.len() as u32, operands.len() as u32));
+        self.operand_pool.extend_from_slice(operands);
+        self.results.push((Value::new(self.value_types.len()), results.len() as u32));
+        self.value_types.extend_from_slice(results);
+        self.inst_locs.push(loc);
+        inst
+    }
+
+    /// Makes a value that no instruction defines: a block parameter.
+    pub(crate) fn make_value(&mut self, ty: ValType) -> Value {
+        self.value_types.push(ty);
+        Value::new(self.value_types.len() - 1)
+    }
+}

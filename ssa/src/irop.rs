@@ -1,0 +1,98 @@
+//! The operations of the IR: those of the bytecode's opcode table, and a few that bytecode does not
+//! say.
+
+use slotvm_bytecode::{Effect, Op};
+
+/// Calls the macro `$m` with all rows of the IR-only table:
+/// `Variant "mnemonic" Effect operands results "doc";`. The immediate is one number.
+#[macro_export]
+macro_rules! for_each_ir_op {
+    ($m:ident) => { $m! {
+        SlotGet "slot.get" Local 0 1 "Reads the slot that the immediate names.";
+        SlotSet "slot.set" Local 1 0 "Writes its operand to the slot that the immediate names.";
+        Fuel "fuel" Write 0 0 "Charges the immediate's amount of fuel; traps with nothing charged if there is less.";
+        FuelBulk "fuel.bulk" Write 1 0 "Charges its operand, an unsigned `i32`, shifted right by the immediate.";
+        StackPush "stack.push" Write 0 0 "Takes the immediate's number of cells from the deterministic call stack; traps if there are fewer.";
+        StackPop "stack.pop" Write 0 0 "Gives the immediate's number of cells back to the deterministic call stack.";
+        FramePush "frame.push" Write 0 1 "Takes the immediate's number of bytes from the frame stack in linear memory, zeroes them, gives their address; traps if there are fewer.";
+        FramePop "frame.pop" Write 0 0 "Gives the immediate's number of bytes back to the frame stack.";
+    } };
+}
+
+macro_rules! define_ir_op {
+    ($($variant:ident $mnemonic:literal $effect:ident $operands:literal $results:literal $doc:literal;)*) => {
+        /// An operation that only the IR has.
+        #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum IrOp {
+            $(#[doc = concat!("`", $mnemonic, "`: ", $doc)] $variant,)*
+        }
+
+        impl IrOp {
+            /// All IR-only operations.
+            pub const ALL: &'static [IrOp] = &[$(IrOp::$variant),*];
+
+            /// The name in the text form.
+            pub const fn mnemonic(self) -> &'static str {
+                match self { $(IrOp::$variant => $mnemonic,)* }
+            }
+
+            /// What the operation does besides computing its results.
+            pub const fn effect(self) -> Effect {
+                match self { $(IrOp::$variant => Effect::$effect,)* }
+            }
+
+            /// The number of operands.
+            pub const fn n_operands(self) -> usize {
+                match self { $(IrOp::$variant => $operands,)* }
+            }
+
+            /// The number of results.
+            pub const fn n_results(self) -> usize {
+                match self { $(IrOp::$variant => $results,)* }
+            }
+
+            /// The operation with this mnemonic.
+            pub fn from_mnemonic(mnemonic: &str) -> Option<IrOp> {
+                match mnemonic { $($mnemonic => Some(IrOp::$variant),)* _ => None }
+            }
+        }
+    };
+}
+
+for_each_ir_op!(define_ir_op);
+
+/// The operation of an IR instruction.
+///
+/// Of the bytecode's opcodes the IR has none with [`Effect::Stack`] or [`Effect::Local`]. The control
+/// instructions end blocks; their targets are the block's out-edges, not immediates.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Opcode {
+    /// An opcode of the table in `slotvm_bytecode::op`, with its immediates and semantics.
+    Op(Op),
+    /// An operation that bytecode does not say.
+    Ir(IrOp),
+}
+
+impl Opcode {
+    /// The name in the text form.
+    pub const fn mnemonic(self) -> &'static str {
+        match self {
+            Opcode::Op(op) => op.mnemonic(),
+            Opcode::Ir(op) => op.mnemonic(),
+        }
+    }
+
+    /// What the operation does besides computing its results.
+    pub const fn effect(self) -> Effect {
+        match self {
+            Opcode::Op(op) => op.effect(),
+            Opcode::Ir(op) => op.effect(),
+        }
+    }
+
+    /// Whether the instruction ends a block.
+    pub const fn is_terminator(self) -> bool {
+        matches!(self.effect(), Effect::Control)
+    }
+}

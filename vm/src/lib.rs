@@ -1,0 +1,27 @@
+//! The bytecode of slotvm: a typed stack machine with local slots and unstructured branches.
+//!
+//! The story of the crate, in the order in which data flows:
+//!
+//! * [`op`] is the opcode table, the single source of the instruction set; [`inst`] packs, reads and
+//!   writes instructions; [`numeric`] says what the numeric ones compute.
+//! * A [`Module`] is plain data. It comes from the binary form ([`decode`]), from text ([`text`]), or
+//!   from a front end ([`builder`]).
+//! * [`verify`] makes a [`VerifiedModule`] of it, the only thing that runs, and hands over what it
+//!   found on the way: basic blocks, frame layout, which locals can be promoted.
+#![forbid(unsafe_code)]
+
+pub mod inst;
+pub mod leb;
+pub mod limits;
+pub mod module;
+pub mod op;
+pub mod trap;
+pub mod types;
+pub mod verified;
+
+pub use inst::{CodeReader, Imm, Inst};
+pub use module::Module;
+pub use op::{Access, Effect, ImmKind, Op};
+pub use trap::TrapCode;
+pub use types::{FuncType, ValType};
+pub use verified::VerifiedModule;

@@ -1,0 +1,82 @@
+//! The reasons for which a program can stop.
+
+use std::fmt;
+
+/// Why a program stopped before it returned.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+#[non_exhaustive]
+pub enum TrapCode {
+    /// An `unreachable` instruction was executed.
+    Unreachable = 1,
+    /// A memory access, bulk operations included, past the length of the memory.
+    MemoryOutOfBounds = 2,
+    /// A table access, bulk operations included, past the length of the table.
+    TableOutOfBounds = 3,
+    /// An indirect call through a null table entry.
+    IndirectCallToNull = 4,
+    /// An indirect call to a function of another type.
+    BadSignature = 5,
+    /// An integer result that its type cannot hold: `MIN / -1`, or a float out of range.
+    IntegerOverflow = 6,
+    /// An integer division or remainder by zero.
+    IntegerDivisionByZero = 7,
+    /// A NaN converted to an integer.
+    BadConversionToInteger = 8,
+    /// The call stack is used up.
+    StackOverflow = 9,
+    /// The frame stack in linear memory, which holds the locals whose address escapes, is used up.
+    FrameStackOverflow = 10,
+    /// The fuel does not suffice for the next basic block.
+    OutOfFuel = 11,
+}
+
+impl TrapCode {
+    /// All codes, in the order of their numbers.
+    pub const ALL: [TrapCode; 11] = [
+        TrapCode::Unreachable,
+        TrapCode::MemoryOutOfBounds,
+        TrapCode::TableOutOfBounds,
+        TrapCode::IndirectCallToNull,
+        TrapCode::BadSignature,
+        TrapCode::IntegerOverflow,
+        TrapCode::IntegerDivisionByZero,
+        TrapCode::BadConversionToInteger,
+        TrapCode::StackOverflow,
+        TrapCode::FrameStackOverflow,
+        TrapCode::OutOfFuel,
+    ];
+
+    /// The number by which native code and tables name the trap; never 0.
+    pub const fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// The trap with this number.
+    pub fn from_number(number: u8) -> Option<TrapCode> {
+        TrapCode::ALL.into_iter().find(|code| code.number() == number)
+    }
+
+    /// What happened, as a phrase for an error message.
+    pub const fn message(self) -> &'static str {
+        match self {
+            TrapCode::Unreachable => "unreachable executed",
+            TrapCode::MemoryOutOfBounds => "out of bounds memory access",
+            TrapCode::TableOutOfBounds => "out of bounds table access",
+            TrapCode::IndirectCallToNull => "indirect call to a null table entry",
+            TrapCode::BadSignature => "indirect call to a function of another type",
+            TrapCode::IntegerOverflow => "integer overflow",
+            TrapCode::IntegerDivisionByZero => "integer division by zero",
+            TrapCode::BadConversionToInteger => "invalid conversion to integer",
+            TrapCode::StackOverflow => "call stack exhausted",
+            TrapCode::FrameStackOverflow => "frame stack exhausted",
+            TrapCode::OutOfFuel => "all fuel consumed",
+        }
+    }
+}
+
+impl fmt::Display for TrapCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message())
+    }
+}

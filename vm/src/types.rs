@@ -1,0 +1,140 @@
+//! Value types and function types.
+
+use std::fmt;
+
+/// The type of a value, a local or an operand-stack position.
+///
+/// `v128` has a code reserved in the encoding (see [`ValType::V128_CODE`]) but is not a type yet.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum ValType {
+    /// 32-bit integer; signedness belongs to the operations.
+    I32 = 0x7f,
+    /// 64-bit integer.
+    I64 = 0x7e,
+    /// IEEE 754 binary32.
+    F32 = 0x7d,
+    /// IEEE 754 binary64.
+    F64 = 0x7c,
+    /// A nullable reference to a function: the handle of a record that the store owns.
+    FuncRef = 0x70,
+    /// A nullable reference to a host object: an index into a store arena.
+    ExternRef = 0x6f,
+}
+
+impl ValType {
+    /// All types, in the order of [`ValType::index`].
+    pub const ALL: [ValType; 6] = [
+        ValType::I32,
+        ValType::I64,
+        ValType::F32,
+        ValType::F64,
+        ValType::FuncRef,
+        ValType::ExternRef,
+    ];
+
+    /// The code that the binary form reserves for 128-bit vectors.
+    pub const V128_CODE: u8 = 0x7b;
+
+    /// The code in the binary form.
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The type with this code in the binary form.
+    pub const fn from_code(code: u8) -> Option<ValType> {
+        Some(match code {
+            0x7f => ValType::I32,
+            0x7e => ValType::I64,
+            0x7d => ValType::F32,
+            0x7c => ValType::F64,
+            0x70 => ValType::FuncRef,
+            0x6f => ValType::ExternRef,
+            _ => return None,
+        })
+    }
+
+    /// A dense number from 0 to 5, for tables indexed by type.
+    pub const fn index(self) -> usize {
+        match self {
+            ValType::I32 => 0,
+            ValType::I64 => 1,
+            ValType::F32 => 2,
+            ValType::F64 => 3,
+            ValType::FuncRef => 4,
+            ValType::ExternRef => 5,
+        }
+    }
+
+    /// The name in the text form.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ValType::I32 => "i32",
+            ValType::I64 => "i64",
+            ValType::F32 => "f32",
+            ValType::F64 => "f64",
+            ValType::FuncRef => "funcref",
+            ValType::ExternRef => "externref",
+        }
+    }
+
+    /// The type with this name in the text form.
+    pub fn from_name(name: &str) -> Option<ValType> {
+        ValType::ALL.into_iter().find(|ty| ty.name() == name)
+    }
+
+    /// Whether values of the type are numbers, the only ones that linear memory can hold.
+    pub const fn is_num(self) -> bool {
+        !self.is_ref()
+    }
+
+    /// Whether values of the type are references.
+    pub const fn is_ref(self) -> bool {
+        matches!(self, ValType::FuncRef | ValType::ExternRef)
+    }
+
+    /// The number of bytes that a number occupies in linear memory; 8 for a reference, which
+    /// occupies one cell of a table.
+    pub const fn bytes(self) -> u32 {
+        match self {
+            ValType::I32 | ValType::F32 => 4,
+            _ => 8,
+        }
+    }
+}
+
+impl fmt::Display for ValType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Debug for ValType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The type of a function: what it takes and what it gives.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct FuncType {
+    /// Parameter types, first parameter first.
+    pub params: Vec<ValType>,
+    /// Result types; the last result is on top of the operand stack.
+    pub results: Vec<ValType>,
+}
+
+impl FuncType {
+    /// A function type from its parameter and result types.
+    pub fn new(params: impl Into<Vec<ValType>>, results: impl Into<Vec<ValType>>) -> FuncType {
+        FuncType { params: params.into(), results: results.into() }
+    }
+}
+
+impl fmt::Display for FuncType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list =
+            |types: &[ValType]| types.iter().map(|ty| ty.name()).collect::<Vec<_>>().join(", ");
+        write!(f, "({}) -> ({})", list(&self.params), list(&self.results))
+    }
+}
