@@ -1,1 +1,4 @@
 //! The embedding API of slotvm.
+
+#[cfg(feature = "jit")]
+mod abi;

@@ -74,9 +74,9 @@ pub struct TableDef {
 
 /// A function of a store, as `call_indirect` and calls of imported functions see it.
 ///
-/// `code` is native code of the `tail` calling convention that takes `ctx`, the parameters, and a
-/// return-area pointer if the results do not fit registers. It is null while only the interpreter can
-/// run the function.
+/// `code` is native code of the `tail` calling convention that takes `ctx`, a return-area pointer if
+/// the results do not fit registers, and the parameters. It is null while only the interpreter can run
+/// the function.
 #[repr(C)]
 #[derive(Copy, Clone, Debug)]
 pub struct FuncRecord {
