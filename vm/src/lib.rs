@@ -14,6 +14,7 @@ pub mod inst;
 pub mod leb;
 pub mod limits;
 pub mod module;
+pub mod numeric;
 pub mod op;
 pub mod trap;
 pub mod types;
