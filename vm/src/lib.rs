@@ -19,6 +19,7 @@ pub mod op;
 pub mod trap;
 pub mod types;
 pub mod verified;
+pub mod verify;
 
 pub use inst::{CodeReader, Imm, Inst};
 pub use module::Module;
@@ -26,3 +27,4 @@ pub use op::{Access, Effect, ImmKind, Op};
 pub use trap::TrapCode;
 pub use types::{FuncType, ValType};
 pub use verified::VerifiedModule;
+pub use verify::{VerifyError, verify};

@@ -3,7 +3,6 @@
 
 use crate::inst::{CodeReader, Inst};
 use crate::module::{Func, GlobalType, ImportKind, MemoryType, Module, ShapeId, TableType};
-use crate::op::Op;
 use crate::types::{FuncType, ValType};
 
 /// A module that the verifier has accepted. [`crate::verify::verify`] is the only way to get one.
@@ -19,6 +18,7 @@ pub struct VerifiedModule {
     /// Depth of each shape, by [`ShapeId`].
     pub(crate) shape_depths: Vec<u32>,
     pub(crate) bodies: Vec<Body>,
+    pub(crate) uses_indexed: bool,
 }
 
 /// What the verifier found out about one function defined in the module.
@@ -249,14 +249,6 @@ impl VerifiedModule {
 
     /// Whether any function has indexed memory accesses, whose addresses reach past 4 GiB.
     pub fn uses_indexed_accesses(&self) -> bool {
-        (0..self.n_funcs()).filter_map(|f| Some((f, self.body(f)?))).any(|(f, body)| {
-            body.blocks
-                .iter()
-                .any(|block| self.insts(f, block).any(|(_, inst)| is_indexed(inst.op)))
-        })
+        self.uses_indexed
     }
-}
-
-fn is_indexed(op: Op) -> bool {
-    op.access().is_some_and(|access| access.indexed)
 }

@@ -1,0 +1,322 @@
+//! The verifier: from [`Module`] to [`VerifiedModule`] in one pass over everything, linear in the size
+//! of the module.
+//!
+//! * `module.rs`'s job, done here: index spaces, limits, constant expressions, segments, exports, the
+//!   frame stack, the shape table, names.
+//! * [`func`] types each function's code in one forward pass, as the JVM does with its StackMapTable
+//!   (JVM specification 4.10.1): every label states its operand stack, so no fixed point is needed.
+//!   On the way it cuts the code into basic blocks and decides which locals can be promoted.
+//!
+//! Each rule has a name ([`Rule`]); an error says which rule is broken and where.
+
+mod const_expr;
+mod error;
+mod func;
+mod names;
+
+use std::collections::HashSet;
+
+pub use error::{Place, Rule, VerifyError};
+
+use crate::limits;
+use crate::module::{
+    ElemItems, EntityKind, GlobalType, ImportKind, MemoryType, Module, PAGE_BYTES, SegmentMode,
+    ShapeId, TableType,
+};
+use crate::types::ValType;
+use crate::verified::VerifiedModule;
+
+/// Verifies a module.
+///
+/// # Errors
+/// The first broken rule, with its place.
+pub fn verify(module: Module) -> Result<VerifiedModule, VerifyError> {
+    let spaces = IndexSpaces::collect(&module)?;
+    check_module(&module, &spaces)?;
+    let shape_depths = check_shapes(&module)?;
+    names::check(&module, &spaces)?;
+    let mut bodies = Vec::with_capacity(module.funcs.len());
+    let mut scratch = func::Scratch::default();
+    for i in 0..module.funcs.len() {
+        bodies.push(func::check(&module, &spaces, &shape_depths, i, &mut scratch)?);
+    }
+    Ok(VerifiedModule {
+        n_imported_funcs: spaces.n_imported_funcs,
+        func_types: spaces.funcs,
+        tables: spaces.tables,
+        memories: spaces.memories,
+        globals: spaces.globals,
+        shape_depths,
+        bodies,
+        uses_indexed: scratch.uses_indexed,
+        module,
+    })
+}
+
+/// The index spaces, imports first.
+struct IndexSpaces {
+    funcs: Vec<u32>,
+    tables: Vec<TableType>,
+    memories: Vec<MemoryType>,
+    globals: Vec<GlobalType>,
+    n_imported_funcs: u32,
+    n_imported_memories: usize,
+    n_imported_globals: usize,
+}
+
+impl IndexSpaces {
+    fn collect(module: &Module) -> Result<IndexSpaces, VerifyError> {
+        let (mut funcs, mut tables) = (Vec::new(), Vec::new());
+        let (mut memories, mut globals) = (Vec::new(), Vec::new());
+        for import in &module.imports {
+            match import.kind {
+                ImportKind::Func(ty) => funcs.push(ty),
+                ImportKind::Table(ty) => tables.push(ty),
+                ImportKind::Memory(ty) => memories.push(ty),
+                ImportKind::Global(ty) => globals.push(ty),
+            }
+        }
+        let n_imported_funcs = funcs.len() as u32;
+        let (n_imported_memories, n_imported_globals) = (memories.len(), globals.len());
+        funcs.extend(module.funcs.iter().map(|func| func.ty));
+        tables.extend(&module.tables);
+        memories.extend(&module.memories);
+        globals.extend(module.globals.iter().map(|global| global.ty));
+        for (count, max, name) in [
+            (module.types.len(), limits::TYPES_MAX, "TYPES_MAX"),
+            (module.imports.len(), limits::IMPORTS_MAX, "IMPORTS_MAX"),
+            (module.exports.len(), limits::EXPORTS_MAX, "EXPORTS_MAX"),
+            (module.elems.len(), limits::SEGMENTS_MAX, "SEGMENTS_MAX"),
+            (module.datas.len(), limits::SEGMENTS_MAX, "SEGMENTS_MAX"),
+            (module.shapes.len(), limits::SHAPES_MAX, "SHAPES_MAX"),
+            (funcs.len(), limits::FUNCS_MAX, "FUNCS_MAX"),
+            (tables.len(), limits::TABLES_MAX, "TABLES_MAX"),
+            (memories.len(), limits::MEMORIES_MAX, "MEMORIES_MAX"),
+            (globals.len(), limits::GLOBALS_MAX, "GLOBALS_MAX"),
+        ] {
+            check_limit(Place::Module, count, max, name)?;
+        }
+        Ok(IndexSpaces {
+            funcs,
+            tables,
+            memories,
+            globals,
+            n_imported_funcs,
+            n_imported_memories,
+            n_imported_globals,
+        })
+    }
+
+    fn len(&self, kind: EntityKind) -> usize {
+        match kind {
+            EntityKind::Func => self.funcs.len(),
+            EntityKind::Table => self.tables.len(),
+            EntityKind::Memory => self.memories.len(),
+            EntityKind::Global => self.globals.len(),
+        }
+    }
+}
+
+fn check_limit(place: Place, count: usize, max: usize, name: &str) -> Result<(), VerifyError> {
+    if count > max {
+        return Err(place.error(Rule::Limit, format!("{count} exceeds {name} = {max}")));
+    }
+    Ok(())
+}
+
+/// Checks that `index` is below `len`.
+fn check_index(
+    place: impl FnOnce() -> Place,
+    rule: Rule,
+    index: u32,
+    len: usize,
+) -> Result<(), VerifyError> {
+    if (index as usize) < len {
+        return Ok(());
+    }
+    Err(place().error(rule, format!("index {index} is not below {len}")))
+}
+
+fn check_module(module: &Module, spaces: &IndexSpaces) -> Result<(), VerifyError> {
+    for (i, ty) in module.types.iter().enumerate() {
+        let place = Place::Type(i as u32);
+        check_limit(place.clone(), ty.params.len(), limits::PARAMS_MAX, "PARAMS_MAX")?;
+        check_limit(place, ty.results.len(), limits::RESULTS_MAX, "RESULTS_MAX")?;
+    }
+    for (i, &ty) in spaces.funcs.iter().enumerate() {
+        check_index(|| Place::Func(i as u32), Rule::TypeIndex, ty, module.types.len())?;
+    }
+    for (i, table) in spaces.tables.iter().enumerate() {
+        check_table_type(Place::Table(i as u32), table)?;
+    }
+    for (i, memory) in spaces.memories.iter().enumerate() {
+        check_memory_type(Place::Memory(i as u32), memory)?;
+    }
+    check_globals(module, spaces)?;
+    check_exports(module, spaces)?;
+    check_start(module, spaces)?;
+    check_elems(module, spaces)?;
+    check_datas(module, spaces)?;
+    check_frame_stack(module, spaces)
+}
+
+fn check_table_type(place: Place, table: &TableType) -> Result<(), VerifyError> {
+    if !table.elem.is_ref() {
+        let detail = format!("elements are references, not {}", table.elem);
+        return Err(place.error(Rule::TableType, detail));
+    }
+    if let Some(max) = table.max.filter(|&max| table.min > max) {
+        let detail = format!("minimum {} exceeds maximum {max}", table.min);
+        return Err(place.error(Rule::TableType, detail));
+    }
+    check_limit(place, table.min as usize, limits::TABLE_ELEMS_MAX as usize, "TABLE_ELEMS_MAX")
+}
+
+fn check_memory_type(place: Place, memory: &MemoryType) -> Result<(), VerifyError> {
+    let largest = memory.min.max(memory.max.unwrap_or(0)) as usize;
+    check_limit(place.clone(), largest, limits::MEMORY_PAGES_MAX as usize, "MEMORY_PAGES_MAX")?;
+    match memory.max {
+        Some(max) if memory.min > max => {
+            let detail = format!("minimum {} exceeds maximum {max}", memory.min);
+            Err(place.error(Rule::MemoryType, detail))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_globals(module: &Module, spaces: &IndexSpaces) -> Result<(), VerifyError> {
+    for (i, global) in module.globals.iter().enumerate() {
+        let index = spaces.n_imported_globals + i;
+        let place = Place::Global(index as u32);
+        const_expr::check(&place, spaces, index, &global.init, global.ty.ty)?;
+    }
+    Ok(())
+}
+
+fn check_exports(module: &Module, spaces: &IndexSpaces) -> Result<(), VerifyError> {
+    let mut names = HashSet::with_capacity(module.exports.len());
+    for export in &module.exports {
+        let place = || Place::Export(export.name.clone());
+        let rule = match export.kind {
+            EntityKind::Func => Rule::FuncIndex,
+            EntityKind::Table => Rule::TableIndex,
+            EntityKind::Memory => Rule::MemoryIndex,
+            EntityKind::Global => Rule::GlobalIndex,
+        };
+        check_index(place, rule, export.index, spaces.len(export.kind))?;
+        if !names.insert(export.name.as_str()) {
+            return Err(place().error(Rule::ExportName, "the name is exported twice".into()));
+        }
+    }
+    Ok(())
+}
+
+fn check_start(module: &Module, spaces: &IndexSpaces) -> Result<(), VerifyError> {
+    let Some(start) = module.start else { return Ok(()) };
+    check_index(|| Place::Start, Rule::FuncIndex, start, spaces.funcs.len())?;
+    let ty = &module.types[spaces.funcs[start as usize] as usize];
+    if !ty.params.is_empty() || !ty.results.is_empty() {
+        return Err(Place::Start.error(Rule::StartType, format!("its type is {ty}")));
+    }
+    Ok(())
+}
+
+fn check_elems(module: &Module, spaces: &IndexSpaces) -> Result<(), VerifyError> {
+    for (i, elem) in module.elems.iter().enumerate() {
+        let place = Place::Elem(i as u32);
+        let max = limits::SEGMENT_ELEMS_MAX;
+        check_limit(place.clone(), elem.items.len(), max, "SEGMENT_ELEMS_MAX")?;
+        if !elem.ty.is_ref() {
+            let detail = format!("elements are references, not {}", elem.ty);
+            return Err(place.error(Rule::ElemType, detail));
+        }
+        if let SegmentMode::Active { target, offset } = &elem.mode {
+            check_index(|| place.clone(), Rule::TableIndex, *target, spaces.tables.len())?;
+            let table = spaces.tables[*target as usize];
+            if table.elem != elem.ty {
+                let detail = format!("{} elements for a table of {}", elem.ty, table.elem);
+                return Err(place.error(Rule::ElemType, detail));
+            }
+            const_expr::check(&place, spaces, spaces.globals.len(), offset, ValType::I32)?;
+        }
+        match &elem.items {
+            ElemItems::Funcs(funcs) => {
+                if elem.ty != ValType::FuncRef {
+                    let detail = format!("functions are no {}", elem.ty);
+                    return Err(place.error(Rule::ElemType, detail));
+                }
+                for &func in funcs {
+                    check_index(|| place.clone(), Rule::FuncIndex, func, spaces.funcs.len())?;
+                }
+            }
+            ElemItems::Exprs(exprs) => {
+                for expr in exprs {
+                    const_expr::check(&place, spaces, spaces.globals.len(), expr, elem.ty)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_datas(module: &Module, spaces: &IndexSpaces) -> Result<(), VerifyError> {
+    for (i, data) in module.datas.iter().enumerate() {
+        let place = Place::Data(i as u32);
+        match &data.mode {
+            SegmentMode::Passive => {}
+            SegmentMode::Active { target, offset } => {
+                check_index(|| place.clone(), Rule::MemoryIndex, *target, spaces.memories.len())?;
+                const_expr::check(&place, spaces, spaces.globals.len(), offset, ValType::I32)?;
+            }
+            SegmentMode::Declared => {
+                let detail = "a data segment is active or passive".into();
+                return Err(place.error(Rule::SegmentMode, detail));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_frame_stack(module: &Module, spaces: &IndexSpaces) -> Result<(), VerifyError> {
+    let Some(stack) = module.frame_stack else { return Ok(()) };
+    let fail = |detail: String| Err(Place::FrameStack.error(Rule::FrameStack, detail));
+    if spaces.n_imported_memories > 0 || module.memories.is_empty() {
+        return fail("the module does not define memory 0 itself".into());
+    }
+    if stack.base % 8 != 0 || stack.bytes % 8 != 0 {
+        return fail(format!(
+            "base {} and size {} are not multiples of 8",
+            stack.base, stack.bytes
+        ));
+    }
+    let memory_bytes = u64::from(module.memories[0].min) * PAGE_BYTES;
+    // The top must be representable, since the stack pointer starts there.
+    let top = u64::from(stack.base) + u64::from(stack.bytes);
+    if top > memory_bytes || top > u64::from(u32::MAX) {
+        return fail(format!("it ends at {top}, memory 0 starts with {memory_bytes} bytes"));
+    }
+    Ok(())
+}
+
+/// Checks the shape table and gives the depth of each shape, the empty one included.
+fn check_shapes(module: &Module) -> Result<Vec<u32>, VerifyError> {
+    let mut depths = Vec::with_capacity(module.shapes.len() + 1);
+    depths.push(0u32);
+    let mut seen = HashSet::with_capacity(module.shapes.len());
+    for (i, shape) in module.shapes.iter().enumerate() {
+        let place = || Place::Shape(ShapeId(i as u32 + 1));
+        let ShapeId(parent) = shape.parent;
+        if parent as usize > i {
+            let detail = format!("its parent {parent} does not come before it");
+            return Err(place().error(Rule::ShapeOrder, detail));
+        }
+        if !seen.insert(*shape) {
+            return Err(place().error(Rule::ShapeUnique, "the table has it already".into()));
+        }
+        let depth = depths[parent as usize] + 1;
+        let max = limits::STACK_OPERANDS_MAX;
+        check_limit(place(), depth as usize, max, "STACK_OPERANDS_MAX")?;
+        depths.push(depth);
+    }
+    Ok(depths)
+}
