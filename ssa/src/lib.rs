@@ -1,5 +1,15 @@
 //! What a function is as a graph.
+//!
+//! The algorithms on graphs ([`cfg`], [`dominators`]) work on any [`cfg::ControlFlow`]. The IR and the
+//! passes on it need the feature `ir`, which is on by default.
 #![forbid(unsafe_code)]
+pub mod cfg;
+pub mod dominators;
+#[cfg(feature = "ir")]
 pub mod entity;
+#[cfg(feature = "ir")]
 pub mod ir;
+#[cfg(feature = "ir")]
 pub mod irop;
+#[cfg(test)]
+mod testing;

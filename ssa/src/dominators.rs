@@ -1,0 +1,486 @@
+//! Dominator trees.
+//!
+//! Block `a` dominates block `b` if every path from the entry to `b` goes through `a`. The dominators
+//! of a reachable block form a chain, so dominance is a tree: the parent of a block is its *immediate
+//! dominator*, the closest dominator other than itself.
+//!
+//! [`DomTree::semi_nca`] is the algorithm "Semi-NCA" of Georgiadis, Tarjan and Werneck, "Finding
+//! Dominators in Practice" (2006), as used by LLVM: semidominators as in Lengauer and Tarjan (1979),
+//! by path compression over the depth-first tree; then the immediate dominator of a block is the
+//! nearest common ancestor of its semidominator and its parent in the tree built so far. Finding that
+//! ancestor by walking upwards is quadratic on some graphs (a long chain that ends in a wide switch
+//! whose targets are also entered from above). So the walk has a budget, and past it uses jump
+//! pointers (Myers 1983), which make it logarithmic. The whole is O(m log n) on any graph, without
+//! recursion.
+//!
+//! [`DomTree::cooper_harvey_kennedy`] is the iteration of Cooper, Harvey and Kennedy, "A Simple, Fast
+//! Dominance Algorithm" (2001): a page of code, and quadratic on ladders and else-if chains. It is here
+//! to compare and to cross-check.
+//!
+//! The tree is numbered in preorder, the children of a block in reverse postorder of the graph. This
+//! numbering is worth renumbering a graph by:
+//! * The blocks that a block dominates are a range, so dominance is two comparisons.
+//! * It is a topological order of the edges that do not go back in the depth-first search (the child of
+//!   the idom that dominates the source of such an edge comes before the target), so every block but
+//!   the entry has a predecessor with a smaller number.
+//!
+//! Unreachable blocks have no number and are in no relation; edges from them are ignored.
+
+use crate::cfg::ControlFlow;
+
+/// No number: the block is unreachable.
+const NONE: u32 = u32::MAX;
+
+/// The dominator tree of a graph.
+#[derive(Clone, Debug, Default)]
+pub struct DomTree {
+    /// The reachable blocks in preorder of the tree.
+    preorder: Vec<u32>,
+    /// Position in `preorder`, by block; [`NONE`] if unreachable.
+    numbers: Vec<u32>,
+    /// Number of the immediate dominator, by number; 0 for the entry.
+    idoms: Vec<u32>,
+    /// Distance from the root, by number.
+    levels: Vec<u32>,
+    /// One past the last number of the subtree, by number.
+    ends: Vec<u32>,
+}
+
+/// Memory of the computation, to be reused from graph to graph.
+#[derive(Clone, Debug, Default)]
+pub struct DomScratch {
+    /// The depth-first search: block by search number.
+    vertices: Vec<u32>,
+    /// Search number of the parent in the search's tree.
+    parents: Vec<u32>,
+    /// Search numbers in the order in which the search leaves them.
+    postorder: Vec<u32>,
+    /// The path to the current block: search number and next successor to look at.
+    stack: Vec<(u32, u32)>,
+    /// Ancestor by path compression.
+    ancestors: Vec<u32>,
+    /// Smallest semidominator on the compressed path.
+    labels: Vec<u32>,
+    semis: Vec<u32>,
+    idoms: Vec<u32>,
+    path: Vec<u32>,
+    jumps: Vec<u32>,
+    depths: Vec<u32>,
+}
+
+impl DomTree {
+    /// The dominator tree of a graph, by Semi-NCA.
+    pub fn semi_nca(cfg: &impl ControlFlow) -> DomTree {
+        let mut tree = DomTree::default();
+        tree.compute(cfg, &mut DomScratch::default());
+        tree
+    }
+
+    /// Makes this the dominator tree of a graph, by Semi-NCA, in memory that is already there.
+    pub fn compute(&mut self, cfg: &impl ControlFlow, scratch: &mut DomScratch) {
+        scratch.search(cfg, &mut self.numbers);
+        scratch.find_semidominators(cfg, &self.numbers);
+        scratch.find_idoms();
+        self.number_in_preorder(scratch);
+    }
+
+    /// The dominator tree of a graph, by the iteration of Cooper, Harvey and Kennedy.
+    pub fn cooper_harvey_kennedy(cfg: &impl ControlFlow) -> DomTree {
+        let mut tree = DomTree::default();
+        let mut scratch = DomScratch::default();
+        scratch.search(cfg, &mut tree.numbers);
+        scratch.iterate_idoms(cfg, &tree.numbers);
+        tree.number_in_preorder(&mut scratch);
+        tree
+    }
+
+    /// Turns the immediate dominators by search number into the tree.
+    fn number_in_preorder(&mut self, scratch: &mut DomScratch) {
+        let n = scratch.vertices.len();
+        let DomScratch { vertices, postorder, idoms, labels: sizes, semis: numbers, .. } = scratch;
+        sizes.clear();
+        sizes.resize(n, 1);
+        // The search leaves a block before it leaves its dominators.
+        for &v in &postorder[..n - 1] {
+            sizes[idoms[v as usize] as usize] += sizes[v as usize];
+        }
+        for table in [&mut self.preorder, &mut self.idoms, &mut self.levels, &mut self.ends] {
+            table.clear();
+            table.resize(n, 0);
+        }
+        // Each block takes the next free number in the range of its parent, and turns its own size
+        // into the next free number in its own range.
+        numbers.clear();
+        numbers.resize(n, 0);
+        for &v in postorder.iter().rev() {
+            let (v, parent) = (v as usize, idoms[v as usize] as usize);
+            let mut number = 0;
+            if v != 0 {
+                number = numbers[parent];
+                numbers[parent] += sizes[v];
+            }
+            let i = number as usize;
+            self.preorder[i] = vertices[v];
+            self.numbers[vertices[v] as usize] = number;
+            self.ends[i] = number + sizes[v];
+            if v != 0 {
+                // The parent has its number in `preorder` already: find it by its block.
+                let idom = self.numbers[vertices[parent] as usize];
+                self.idoms[i] = idom;
+                self.levels[i] = self.levels[idom as usize] + 1;
+            }
+            numbers[v] = number + 1;
+        }
+    }
+
+    /// The number of reachable blocks.
+    #[inline]
+    pub fn n_reachable(&self) -> usize {
+        self.preorder.len()
+    }
+
+    /// The reachable blocks in preorder of the tree, the children of a block in reverse postorder of
+    /// the graph; the entry comes first.
+    pub fn preorder(&self) -> &[u32] {
+        &self.preorder
+    }
+
+    /// The position of a block in the preorder; `None` if it is unreachable.
+    #[inline]
+    pub fn number(&self, block: u32) -> Option<u32> {
+        let number = self.numbers[block as usize];
+        (number != NONE).then_some(number)
+    }
+
+    /// The immediate dominator of a block; `None` for the entry and for unreachable blocks.
+    pub fn idom(&self, block: u32) -> Option<u32> {
+        let number = self.number(block)?;
+        (number != 0).then(|| self.preorder[self.idoms[number as usize] as usize])
+    }
+
+    /// The distance of a block from the entry in the tree; `None` if it is unreachable.
+    pub fn level(&self, block: u32) -> Option<u32> {
+        self.number(block).map(|number| self.levels[number as usize])
+    }
+
+    /// One past the last number of the blocks that a block dominates, itself included: these have
+    /// the numbers from its own to this one. `None` if the block is unreachable.
+    pub fn subtree_end(&self, block: u32) -> Option<u32> {
+        self.number(block).map(|number| self.ends[number as usize])
+    }
+
+    /// Whether `a` dominates `b`. A reachable block dominates itself; an unreachable one is in no
+    /// relation.
+    #[inline]
+    pub fn dominates(&self, a: u32, b: u32) -> bool {
+        match (self.number(a), self.number(b)) {
+            (Some(a), Some(b)) => a <= b && b < self.ends[a as usize],
+            _ => false,
+        }
+    }
+
+    /// Whether `a` dominates `b` and is not `b`.
+    #[inline]
+    pub fn strictly_dominates(&self, a: u32, b: u32) -> bool {
+        a != b && self.dominates(a, b)
+    }
+}
+
+impl DomScratch {
+    /// Searches the graph depth first from its entry; `numbers` receives search numbers.
+    fn search(&mut self, cfg: &impl ControlFlow, numbers: &mut Vec<u32>) {
+        numbers.clear();
+        numbers.resize(cfg.n_blocks(), NONE);
+        self.vertices.clear();
+        self.parents.clear();
+        self.postorder.clear();
+        self.stack.clear();
+
+        numbers[cfg.entry() as usize] = 0;
+        self.vertices.push(cfg.entry());
+        self.parents.push(0);
+        self.stack.push((0, 0));
+        while let Some((v, next)) = self.stack.last_mut() {
+            let succs = cfg.succs(self.vertices[*v as usize]);
+            let Some(&target) = succs.get(*next as usize) else {
+                self.postorder.push(*v);
+                self.stack.pop();
+                continue;
+            };
+            *next += 1;
+            if numbers[target as usize] == NONE {
+                let number = self.vertices.len() as u32;
+                numbers[target as usize] = number;
+                self.vertices.push(target);
+                self.parents.push(*v);
+                self.stack.push((number, 0));
+            }
+        }
+    }
+
+    /// The semidominator of a block is the smallest search number from which a path leads to it whose
+    /// inner blocks all have greater numbers than it.
+    fn find_semidominators(&mut self, cfg: &impl ControlFlow, numbers: &[u32]) {
+        let n = self.vertices.len() as u32;
+        self.ancestors.clear();
+        self.ancestors.extend_from_slice(&self.parents);
+        self.labels.clear();
+        self.labels.extend(0..n);
+        self.semis.clear();
+        self.semis.resize(n as usize, 0);
+        for w in (1..n).rev() {
+            let mut semi = self.parents[w as usize];
+            for &pred in cfg.preds(self.vertices[w as usize]) {
+                let v = numbers[pred as usize];
+                if v != NONE {
+                    semi = semi.min(self.eval(v, w));
+                }
+            }
+            self.semis[w as usize] = semi;
+            self.labels[w as usize] = semi;
+        }
+    }
+
+    /// The smallest semidominator of `v` and its ancestors that are greater than `w`; `v` itself if
+    /// it is not greater than `w`. Compresses the path.
+    fn eval(&mut self, v: u32, w: u32) -> u32 {
+        if self.ancestors[v as usize] <= w {
+            return self.labels[v as usize];
+        }
+        let mut top = v;
+        while self.ancestors[top as usize] > w {
+            self.path.push(top);
+            top = self.ancestors[top as usize];
+        }
+        let ancestor = self.ancestors[top as usize];
+        let mut label = self.labels[top as usize];
+        while let Some(u) = self.path.pop() {
+            label = label.min(self.labels[u as usize]);
+            self.labels[u as usize] = label;
+            self.ancestors[u as usize] = ancestor;
+        }
+        label
+    }
+
+    /// The immediate dominator of `w` is the closest ancestor of its parent, in the tree built so far,
+    /// that is not greater than its semidominator. Numbers decrease on the way up.
+    fn find_idoms(&mut self) {
+        let n = self.vertices.len();
+        self.idoms.clear();
+        self.idoms.push(0);
+        let mut budget = 4 * n;
+        for w in 1..n {
+            let mut idom = self.parents[w];
+            while idom > self.semis[w] {
+                idom = self.idoms[idom as usize];
+                budget = budget.saturating_sub(1);
+            }
+            self.idoms.push(idom);
+            if budget == 0 {
+                return self.find_idoms_by_jumps(w + 1);
+            }
+        }
+    }
+
+    /// The same from block `rest` on, in O(log n) for each block: every block also knows one far
+    /// ancestor, chosen so that the distances on the way up are those of a skew binary number.
+    fn find_idoms_by_jumps(&mut self, rest: usize) {
+        let n = self.vertices.len();
+        self.jumps.clear();
+        self.depths.clear();
+        self.jumps.push(0);
+        self.depths.push(0);
+        for w in 1..n {
+            if w >= rest {
+                let (semi, mut idom) = (self.semis[w], self.parents[w]);
+                while idom > semi {
+                    let jump = self.jumps[idom as usize];
+                    idom = if jump >= semi { jump } else { self.idoms[idom as usize] };
+                }
+                self.idoms.push(idom);
+            }
+            let idom = self.idoms[w];
+            let near = self.jumps[idom as usize];
+            let far = self.jumps[near as usize];
+            let depth = |v: u32| self.depths[v as usize];
+            let equal = depth(idom) - depth(near) == depth(near) - depth(far);
+            self.depths.push(depth(idom) + 1);
+            self.jumps.push(if equal { far } else { idom });
+        }
+    }
+
+    /// The iteration of Cooper, Harvey and Kennedy, in reverse postorder until nothing changes.
+    fn iterate_idoms(&mut self, cfg: &impl ControlFlow, numbers: &[u32]) {
+        let n = self.vertices.len();
+        let places = &mut self.labels;
+        places.clear();
+        places.resize(n, 0);
+        for (place, &v) in self.postorder.iter().enumerate() {
+            places[v as usize] = place as u32;
+        }
+        self.idoms.clear();
+        self.idoms.resize(n, NONE);
+        self.idoms[0] = 0;
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for &w in self.postorder.iter().rev().skip(1) {
+                let mut idom = NONE;
+                for &pred in cfg.preds(self.vertices[w as usize]) {
+                    let v = numbers[pred as usize];
+                    if v == NONE || self.idoms[v as usize] == NONE {
+                        continue;
+                    }
+                    idom = if idom == NONE { v } else { intersect(&self.idoms, places, idom, v) };
+                }
+                changed |= self.idoms[w as usize] != idom;
+                self.idoms[w as usize] = idom;
+            }
+        }
+    }
+}
+
+/// The nearest common ancestor of two blocks in the tree that `idoms` holds so far.
+fn intersect(idoms: &[u32], places: &[u32], mut a: u32, mut b: u32) -> u32 {
+    while a != b {
+        while places[a as usize] < places[b as usize] {
+            a = idoms[a as usize];
+        }
+        while places[b as usize] < places[a as usize] {
+            b = idoms[b as usize];
+        }
+    }
+    a
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cfg::Cfg;
+    use crate::testing::{Rng, all_graphs, families, random_graph, reachable};
+
+    /// Checks the tree against the definition: `a` dominates `b` if `b` can not be reached without
+    /// going through `a`.
+    fn check(cfg: &Cfg, tree: &DomTree) {
+        let n = cfg.n_blocks() as u32;
+        let live = reachable(cfg, cfg.entry(), 0);
+        for a in 0..n {
+            let is_live = live >> a & 1 == 1;
+            let without = reachable(cfg, cfg.entry(), 1 << a);
+            for b in 0..n {
+                let both = is_live && live >> b & 1 == 1;
+                let expected = both && (a == b || without >> b & 1 == 0);
+                assert_eq!(tree.dominates(a, b), expected, "{a} dominates {b} in {cfg:?}");
+            }
+            assert_eq!(tree.number(a).is_some(), is_live);
+        }
+        check_shape(cfg, tree);
+    }
+
+    /// Checks what the numbering promises, given that dominance is right.
+    fn check_shape(cfg: &Cfg, tree: &DomTree) {
+        assert_eq!(tree.preorder()[0], cfg.entry());
+        assert_eq!(tree.level(cfg.entry()), Some(0));
+        assert_eq!(tree.idom(cfg.entry()), None);
+        for (number, &block) in tree.preorder().iter().enumerate() {
+            assert_eq!(tree.number(block), Some(number as u32));
+            let Some(idom) = tree.idom(block) else { continue };
+            assert!(tree.strictly_dominates(idom, block));
+            assert_eq!(tree.level(block), tree.level(idom).map(|level| level + 1));
+            // No other strict dominator lies below it, since levels count strict dominators.
+            if cfg.n_blocks() <= 64 {
+                let dominators = (0..cfg.n_blocks() as u32).filter(|&a| tree.dominates(a, block));
+                assert_eq!(tree.level(block), Some(dominators.count() as u32 - 1));
+            }
+            let earlier = |&pred: &u32| tree.number(pred).is_some_and(|p| p < number as u32);
+            assert!(cfg.preds(block).iter().any(earlier), "order of {block} in {cfg:?}");
+        }
+    }
+
+    /// Checks that siblings are in reverse postorder, by a recursive search as in a textbook.
+    fn check_sibling_order(cfg: &Cfg, tree: &DomTree) {
+        fn visit(cfg: &Cfg, block: u32, seen: &mut Vec<bool>, postorder: &mut Vec<u32>) {
+            seen[block as usize] = true;
+            for &target in cfg.succs(block) {
+                if !seen[target as usize] {
+                    visit(cfg, target, seen, postorder);
+                }
+            }
+            postorder.push(block);
+        }
+        let mut postorder = vec![];
+        visit(cfg, cfg.entry(), &mut vec![false; cfg.n_blocks()], &mut postorder);
+        let place = |block| postorder.iter().rev().position(|&b| b == block);
+        for &a in tree.preorder() {
+            for &b in tree.preorder() {
+                if tree.idom(a) == tree.idom(b) && tree.number(a) < tree.number(b) {
+                    assert!(place(a) < place(b), "siblings {a} and {b} in {cfg:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn dominators_match_the_definition_on_all_small_graphs() {
+        for n in 1..=4 {
+            for cfg in all_graphs(n) {
+                check(&cfg, &DomTree::semi_nca(&cfg));
+                check(&cfg, &DomTree::cooper_harvey_kennedy(&cfg));
+            }
+        }
+    }
+
+    #[test]
+    fn dominators_match_the_definition_on_random_graphs() {
+        let mut rng = Rng(1);
+        let (mut tree, mut scratch) = (DomTree::default(), DomScratch::default());
+        for _ in 0..20_000 {
+            let n = 1 + rng.below(14);
+            let cfg = random_graph(&mut rng, n);
+            tree.compute(&cfg, &mut scratch);
+            check(&cfg, &tree);
+            check(&cfg, &DomTree::cooper_harvey_kennedy(&cfg));
+            check_sibling_order(&cfg, &tree);
+        }
+    }
+
+    #[test]
+    fn jumps_find_the_same_ancestors_as_the_walk() {
+        let mut rng = Rng(2);
+        for _ in 0..5_000 {
+            let n = 1 + rng.below(40);
+            let cfg = random_graph(&mut rng, n);
+            let mut numbers = vec![];
+            let mut scratch = DomScratch::default();
+            scratch.search(&cfg, &mut numbers);
+            scratch.find_semidominators(&cfg, &numbers);
+            scratch.find_idoms();
+            let walked = scratch.idoms.clone();
+            let rest = 1 + rng.below(scratch.vertices.len() as u32) as usize;
+            scratch.idoms.truncate(rest);
+            scratch.find_idoms_by_jumps(rest);
+            assert_eq!(scratch.idoms, walked);
+        }
+    }
+
+    #[test]
+    fn algorithms_agree_on_families() {
+        for (name, cfg) in families(2_000) {
+            let tree = DomTree::semi_nca(&cfg);
+            let other = DomTree::cooper_harvey_kennedy(&cfg);
+            assert_eq!(tree.preorder, other.preorder, "{name}");
+            assert_eq!(tree.idoms, other.idoms, "{name}");
+            check_shape(&cfg, &tree);
+        }
+    }
+
+    #[test]
+    fn large_families_need_neither_recursion_nor_quadratic_time() {
+        for (name, cfg) in families(400_000) {
+            let start = std::time::Instant::now();
+            let tree = DomTree::semi_nca(&cfg);
+            check_shape(&cfg, &tree);
+            assert!(start.elapsed().as_secs() < 5, "{name} took {:?}", start.elapsed());
+        }
+    }
+}

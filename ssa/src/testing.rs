@@ -1,0 +1,160 @@
+//! Graphs for the tests: all small ones, random ones, and the families that break implementations.
+
+use crate::cfg::{Cfg, ControlFlow};
+
+/// A small random number generator (SplitMix64), so that failures repeat.
+pub(crate) struct Rng(pub(crate) u64);
+
+impl Rng {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `n`.
+    pub(crate) fn below(&mut self, n: u32) -> u32 {
+        (self.next() % u64::from(n)) as u32
+    }
+
+    /// True once in `n` times.
+    pub(crate) fn one_in(&mut self, n: u32) -> bool {
+        self.below(n) == 0
+    }
+}
+
+/// All graphs of `n` blocks without duplicate edges; bit `i * n + j` of the loop's counter is the edge
+/// from `i` to `j`. The entry is block 0; blocks may be unreachable.
+pub(crate) fn all_graphs(n: u32) -> impl Iterator<Item = Cfg> {
+    (0..1u64 << (n * n)).map(move |bits| {
+        let succs = |i: u32| (0..n).filter(move |j| bits >> (i * n + j) & 1 == 1);
+        Cfg::new(0, (0..n).map(succs))
+    })
+}
+
+/// A random graph of `n` blocks, entered at a random block: sparse or dense, with duplicate edges,
+/// self loops, edges into the entry and unreachable blocks.
+pub(crate) fn random_graph(rng: &mut Rng, n: u32) -> Cfg {
+    let max_degree = 1 + rng.below(3);
+    let lists: Vec<Vec<u32>> =
+        (0..n).map(|_| (0..rng.below(max_degree + 1)).map(|_| rng.below(n)).collect()).collect();
+    Cfg::new(rng.below(n), lists)
+}
+
+/// A random graph of `n` blocks whose entry is block 0 and has no predecessors, and all of whose
+/// blocks are reachable.
+pub(crate) fn random_connected_graph(rng: &mut Rng, n: u32) -> Cfg {
+    let mut lists = vec![vec![]; n as usize];
+    for block in 1..n {
+        lists[rng.below(block) as usize].push(block);
+    }
+    for _ in 0..rng.below(n + 1) {
+        if n > 1 {
+            lists[rng.below(n) as usize].push(1 + rng.below(n - 1));
+        }
+    }
+    Cfg::new(0, lists)
+}
+
+/// A set of blocks as bits.
+pub(crate) type Bits = u64;
+
+/// The blocks that can be reached from `from` without entering `without`.
+pub(crate) fn reachable(cfg: &impl ControlFlow, from: u32, without: Bits) -> Bits {
+    let mut seen = 0;
+    let mut work = vec![from];
+    while let Some(block) = work.pop() {
+        if (seen | without) >> block & 1 == 0 {
+            seen |= 1 << block;
+            work.extend(cfg.succs(block));
+        }
+    }
+    seen
+}
+
+/// The graph families of the benches, each of about `n` blocks.
+pub(crate) fn families(n: u32) -> Vec<(&'static str, Cfg)> {
+    vec![
+        ("chain", chain(n)),
+        ("nest", nest(n / 2)),
+        ("ladder", ladder(n)),
+        ("else-if chain", else_if_chain(n / 2)),
+        ("switch", switch(n)),
+        ("switch below a chain", switch_below_chain(n / 2)),
+        ("irreducible", irreducible(n)),
+    ]
+}
+
+/// Blocks one after the other.
+pub(crate) fn chain(n: u32) -> Cfg {
+    Cfg::new(0, (0..n).map(|b| (b + 1 < n).then_some(b + 1)))
+}
+
+/// `n` loops, each in the last: headers 1 to `n`, each with a latch on the way out.
+pub(crate) fn nest(n: u32) -> Cfg {
+    let header = |b: u32| vec![b + 1];
+    let latch = |k: u32| if k == 1 { vec![1, 2 * n + 1] } else { vec![k, 2 * n + 2 - k] };
+    let lists = std::iter::once(vec![1])
+        .chain((1..=n).map(header))
+        .chain((1..=n).rev().map(latch))
+        .chain([vec![]]);
+    Cfg::new(0, lists)
+}
+
+/// A ladder: a chain each of whose blocks may also go back to the one before it.
+pub(crate) fn ladder(n: u32) -> Cfg {
+    Cfg::new(
+        0,
+        (0..n).map(|b| {
+            let down = (b + 1 < n).then_some(b + 1);
+            let up = (b > 1).then(|| b - 1);
+            down.into_iter().chain(up)
+        }),
+    )
+}
+
+/// `n` tests one after the other, each with an arm that goes to the common end.
+pub(crate) fn else_if_chain(n: u32) -> Cfg {
+    let end = 2 * n + 1;
+    let lists = (0..n)
+        .map(|b| vec![n + 1 + b, b + 1])
+        .chain([vec![end]])
+        .chain((0..n).map(|_| vec![end]))
+        .chain([vec![]]);
+    Cfg::new(0, lists)
+}
+
+/// A switch with `n` targets that meet again, each target twice.
+pub(crate) fn switch(n: u32) -> Cfg {
+    let lists = std::iter::once((1..=n).chain(1..=n).collect())
+        .chain((1..=n).map(|_| vec![n + 1]))
+        .chain([vec![]]);
+    Cfg::new(0, lists)
+}
+
+/// A chain of `n` blocks that ends in a switch of `n` targets, which the entry also goes to: quadratic
+/// for Semi-NCA without jumps.
+pub(crate) fn switch_below_chain(n: u32) -> Cfg {
+    let targets = || n + 1..2 * n + 1;
+    let lists = std::iter::once(std::iter::once(1).chain(targets()).collect())
+        .chain((1..n).map(|b| vec![b + 1]))
+        .chain([targets().collect()])
+        .chain(targets().map(|_| vec![]));
+    Cfg::new(0, lists)
+}
+
+/// A random graph with local and far jumps, most of its loops entered in several places.
+pub(crate) fn irreducible(n: u32) -> Cfg {
+    let mut rng = Rng(u64::from(n));
+    let lists: Vec<Vec<u32>> = (0..n)
+        .map(|b| {
+            let next = (b + 1).min(n - 1).max(1);
+            let far =
+                if rng.one_in(4) { 1 + rng.below(n - 1) } else { 1 + (b + rng.below(9)) % (n - 1) };
+            vec![next, far]
+        })
+        .collect();
+    Cfg::new(0, lists)
+}
