@@ -1,1 +1,5 @@
-//! File tests of slotvm.
+//! File tests of slotvm, and what other tests of several crates share: the generator of random modules
+//! ([`generate`]).
+
+pub mod choices;
+pub mod generate;

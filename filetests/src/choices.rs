@@ -1,0 +1,81 @@
+//! A stream of choices made from bytes.
+//!
+//! Property tests and fuzzers hand over bytes and shrink them; generators ask for choices. When the
+//! bytes have run out every choice is the first one, which generators make the simplest, so that a
+//! shorter input always gives a smaller case.
+
+/// Makes choices from bytes.
+#[derive(Clone, Debug)]
+pub struct Choices<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Choices<'a> {
+    /// Choices from these bytes.
+    pub fn new(bytes: &'a [u8]) -> Choices<'a> {
+        Choices { bytes }
+    }
+
+    /// Whether the bytes have run out.
+    pub fn is_exhausted(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The next byte, or 0.
+    pub fn byte(&mut self) -> u8 {
+        match self.bytes.split_first() {
+            Some((&byte, rest)) => {
+                self.bytes = rest;
+                byte
+            }
+            None => 0,
+        }
+    }
+
+    /// Any 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        (0..8).fold(0, |bits, _| bits << 8 | u64::from(self.byte()))
+    }
+
+    /// A number below `n`.
+    ///
+    /// # Panics
+    /// If `n` is 0.
+    pub fn below(&mut self, n: usize) -> usize {
+        assert!(n > 0, "there is no number below 0");
+        let mut value = usize::from(self.byte());
+        if n > 256 {
+            value = value << 8 | usize::from(self.byte());
+        }
+        value % n
+    }
+
+    /// Whether to do something that is to happen with this chance; never once exhausted.
+    pub fn percent(&mut self, chance: usize) -> bool {
+        // Counted from the top, so that byte 0 means no.
+        99 - self.below(100) < chance
+    }
+
+    /// One of these.
+    ///
+    /// # Panics
+    /// If there are none.
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())]
+    }
+}
+
+/// Pseudo-random bytes (splitmix64), the same for the same seed on every machine.
+pub fn random_bytes(seed: u64, n: usize) -> Vec<u8> {
+    let mut state = seed;
+    let mut bytes = Vec::with_capacity(n + 8);
+    while bytes.len() < n {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bytes.extend_from_slice(&(z ^ (z >> 31)).to_le_bytes());
+    }
+    bytes.truncate(n);
+    bytes
+}
