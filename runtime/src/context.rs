@@ -51,7 +51,7 @@ pub struct Shared {
     pub funcs: *const FuncRecord,
     /// Functions of the runtime that native code calls.
     pub libcalls: *const Libcalls,
-    /// The store, for the runtime's own functions. Set on each entry into guest code.
+    /// The store, for the runtime's own functions. Set by `Store::enter_native`.
     pub store: *mut core::ffi::c_void,
 }
 

@@ -1,2 +1,39 @@
-//! What a slotvm program runs in.
+//! What slotvm programs run in.
+//!
+//! The story of the crate, in the order in which a program meets it:
+//!
+//! * A [`Store`] owns everything: [`memory`], [`table`], globals, [`host`] functions and [`instance`]s.
+//!   [`Store::instantiate`] links a module ([`LinkError`] says why it cannot) and runs its start
+//!   function.
+//! * [`Store::call`] is the only way into guest code. An [`Executor`] runs it: the [`interp`]reter, the
+//!   semantic reference, or native code, which shares the data through the structures of [`context`]
+//!   and calls the runtime through [`libcalls`].
+//! * A program that stops before it returns gives a [`Trap`], everything else that fails an [`Error`].
+//! * [`limits`] has the names of all limits.
+
+mod bulk;
 pub mod context;
+pub mod error;
+pub mod host;
+pub mod instance;
+pub mod interp;
+pub(crate) mod libcalls;
+pub mod limits;
+mod link;
+pub mod memory;
+mod pinned;
+pub mod store;
+pub mod table;
+pub mod trap;
+
+pub use error::{Error, LinkError};
+pub use host::{HostCall, HostFn};
+pub use instance::{InstanceId, Natives};
+pub use limits::Limits;
+pub use memory::{Memory, MemoryPlan, access_end_max};
+pub use store::{
+    Executor, Extern, FuncHandle, FuncTarget, GlobalHandle, HostTrampoline, MemoryHandle, Store,
+    StoreConfig, TableHandle,
+};
+pub use table::Table;
+pub use trap::{Frame, Trap};

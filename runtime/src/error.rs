@@ -1,0 +1,105 @@
+//! What can go wrong when a program is linked, made ready and run.
+
+use slotvm_bytecode::TrapCode;
+
+use crate::trap::{Frame, Trap};
+
+/// Why an operation of a store failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Guest code trapped.
+    #[error(transparent)]
+    Trap(#[from] Trap),
+    /// An active segment does not fit its memory or table when an instance is made.
+    #[error("{kind} segment {index}: {code}")]
+    Segment {
+        /// [`TrapCode::MemoryOutOfBounds`] or [`TrapCode::TableOutOfBounds`].
+        code: TrapCode,
+        /// `data` or `element`.
+        kind: &'static str,
+        /// Which segment.
+        index: u32,
+    },
+    /// A host function failed.
+    #[error(transparent)]
+    Host(Box<dyn std::error::Error + Send + Sync>),
+    /// The imports of a module do not fit it.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// A limit of the store would be exceeded.
+    #[error("limit {name} ({max}) exceeded: {wanted} wanted")]
+    Limit {
+        /// The name of the limit.
+        name: &'static str,
+        /// Its value.
+        max: u64,
+        /// What was asked for.
+        wanted: u64,
+    },
+    /// The operating system did not give memory.
+    #[error("cannot get {bytes} bytes for {what}")]
+    OutOfMemory {
+        /// What the memory was for.
+        what: &'static str,
+        /// How much.
+        bytes: u64,
+    },
+    /// The embedder asked for something that makes no sense, such as a call with too few cells.
+    #[error("{0}")]
+    Usage(String),
+}
+
+/// Why a module cannot be linked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LinkError {
+    /// The number of imports given is not the number that the module takes.
+    #[error("the module takes {expected} imports, {found} are given")]
+    Count {
+        /// Imports of the module.
+        expected: usize,
+        /// Imports given.
+        found: usize,
+    },
+    /// An import is of another kind or type.
+    #[error("import `{module}` `{name}`: expected {expected}, found {found}")]
+    Type {
+        /// The module that the import names.
+        module: String,
+        /// The name of the import there.
+        name: String,
+        /// What the importing module wants.
+        expected: String,
+        /// What it is given.
+        found: String,
+    },
+}
+
+impl Error {
+    /// The error of a host function.
+    pub fn host(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        Error::Host(error.into())
+    }
+
+    /// The trap that the error is, if it is one; a segment that does not fit counts as one.
+    pub fn trap_code(&self) -> Option<TrapCode> {
+        match self {
+            Error::Trap(trap) => Some(trap.code),
+            Error::Segment { code, .. } => Some(*code),
+            _ => None,
+        }
+    }
+
+    /// If the error is a trap, appends the frames of the guest functions that it passes through on its
+    /// way out. Executors call it with their frames when a host function has failed.
+    pub fn add_frames(&mut self, frames: impl IntoIterator<Item = Frame>) {
+        if let Error::Trap(trap) = self {
+            trap.add_frames(frames);
+        }
+    }
+}
+
+/// Fails with the limit's name if `wanted` is more than `max`.
+pub(crate) fn check_limit(name: &'static str, max: u64, wanted: u64) -> Result<(), Error> {
+    if wanted > max { Err(Error::Limit { name, max, wanted }) } else { Ok(()) }
+}

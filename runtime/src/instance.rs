@@ -1,0 +1,500 @@
+//! Instances: a module with its imports, its own memory, tables and globals, ready to run.
+//!
+//! Making one follows WebAssembly 2.0: imports are matched, globals and element segments evaluated,
+//! active element segments copied, then active data segments, in the order of the module; then the
+//! start function runs. What was written before a trap stays written, and the functions of an instance
+//! whose making failed stay callable through tables of others.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use slotvm_bytecode::module::{ConstExpr, ElemItems, EntityKind, SegmentMode};
+use slotvm_bytecode::{CodeReader, ImmKind, Op, TrapCode, VerifiedModule, numeric};
+
+use crate::context::{FuncRecord, VmCtx};
+use crate::error::{Error, check_limit};
+use crate::interp::ModuleCode;
+use crate::link::Imports;
+use crate::memory::{Memory, MemoryPlan};
+use crate::pinned::Pinned;
+use crate::store::{
+    Extern, FuncHandle, FuncKind, GlobalData, GlobalHandle, MemoryHandle, Store, TableHandle,
+};
+use crate::table::Table;
+
+/// An instance of a store.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct InstanceId(pub(crate) u32);
+
+impl InstanceId {
+    /// The instance's number in its store; native code finds it in the context.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+
+    /// The instance with a number.
+    pub fn from_number(number: u32) -> InstanceId {
+        InstanceId(number)
+    }
+
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Native code of a module.
+#[derive(Copy, Clone)]
+pub struct Natives<'a> {
+    /// The entry point of each function that the module defines, or null, by its index in the function
+    /// index space.
+    pub code: &'a dyn Fn(u32) -> *const u8,
+    /// Bytes from the start of memory 0 that the code relies on being accessible or faulting; 0 if it
+    /// checks each access. See [`MemoryPlan::span_bytes`].
+    pub memory_span_bytes: u64,
+}
+
+/// A module that is ready to run.
+pub(crate) struct Instance {
+    module: Arc<VerifiedModule>,
+    code: Arc<ModuleCode>,
+    ctx: Pinned<VmCtx>,
+    /// What `ctx` points to; see there.
+    globals: Pinned<[u64]>,
+    table_defs: Pinned<[*mut crate::context::TableDef]>,
+    type_ids: Pinned<[u32]>,
+    func_handles: Pinned<[u64]>,
+
+    pub(crate) memory: Option<MemoryHandle>,
+    pub(crate) tables: Vec<TableHandle>,
+    global_handles: Vec<GlobalHandle>,
+    n_imported_globals: u32,
+    /// The element segments; those dropped are empty.
+    pub(crate) elems: Vec<Box<[u64]>>,
+    /// Which data segments are dropped.
+    pub(crate) datas_dropped: Vec<bool>,
+}
+
+impl Instance {
+    pub(crate) fn module(&self) -> &Arc<VerifiedModule> {
+        &self.module
+    }
+
+    pub(crate) fn code(&self) -> &Arc<ModuleCode> {
+        &self.code
+    }
+
+    pub(crate) fn ctx(&self) -> *mut VmCtx {
+        self.ctx.as_ptr()
+    }
+
+    /// The store's number of a type of the module.
+    pub(crate) fn type_id(&self, ty: u32) -> u32 {
+        // SAFETY: the slice is written before the instance exists and never again.
+        unsafe { (&*self.type_ids.as_ptr())[ty as usize] }
+    }
+
+    /// The handle of a function of the module's index space.
+    pub(crate) fn func_handle(&self, func: u32) -> FuncHandle {
+        // SAFETY: the slice is written before the instance exists and never again.
+        let cell = unsafe { (&*self.func_handles.as_ptr())[func as usize] };
+        FuncHandle::from_cell(cell).expect("functions have handles")
+    }
+
+    /// The address of the lowest byte of the frame stack in use.
+    pub(crate) fn frame_sp(&self) -> u32 {
+        // SAFETY: we own the context; native code does not run while the instance is borrowed.
+        unsafe { (*self.ctx.as_ptr()).frame_sp }
+    }
+
+    pub(crate) fn set_frame_sp(&mut self, frame_sp: u32) {
+        // SAFETY: as in `frame_sp`.
+        unsafe { (*self.ctx.as_ptr()).frame_sp = frame_sp };
+    }
+
+    /// What the frame pointer is while no function of the instance is active.
+    pub(crate) fn frame_sp_initial(&self) -> u32 {
+        self.module.module().frame_stack.map_or(0, |stack| stack.base + stack.bytes)
+    }
+
+    /// Takes bytes from the frame stack; gives the new frame pointer.
+    pub(crate) fn push_frame(&mut self, bytes: u32) -> Result<u32, TrapCode> {
+        let base = self.module.module().frame_stack.map_or(0, |stack| stack.base);
+        let frame_sp = self.frame_sp();
+        if frame_sp - base < bytes {
+            return Err(TrapCode::FrameStackOverflow);
+        }
+        self.set_frame_sp(frame_sp - bytes);
+        Ok(frame_sp - bytes)
+    }
+
+    /// Gives bytes back to the frame stack.
+    pub(crate) fn pop_frame(&mut self, bytes: u32) {
+        self.set_frame_sp(self.frame_sp() + bytes);
+    }
+}
+
+/// The globals of an instance, to be read and written while the rest of the store is, too.
+pub(crate) struct Globals<'a> {
+    cells: *mut u64,
+    len: u32,
+    n_imported: u32,
+    store: PhantomData<&'a mut Store>,
+}
+
+impl Globals<'_> {
+    fn cell(&self, global: u32) -> *mut u64 {
+        assert!(global < self.len, "verified code names globals that exist");
+        // SAFETY: the index is in bounds. The cell of an imported global holds the address of a cell of
+        // the same store.
+        unsafe {
+            let cell = self.cells.add(global as usize);
+            if global < self.n_imported { *cell as *mut u64 } else { cell }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, global: u32) -> u64 {
+        // SAFETY: `cell` gives the address of a cell that lives as long as the store, which is borrowed
+        // exclusively.
+        unsafe { *self.cell(global) }
+    }
+
+    #[inline]
+    pub(crate) fn set(&mut self, global: u32, value: u64) {
+        // SAFETY: as in `get`.
+        unsafe { *self.cell(global) = value }
+    }
+}
+
+/// What the interpreter accesses without asking the store each time.
+pub(crate) struct GuestParts<'a> {
+    /// The contents of memory 0, empty if there is none.
+    pub(crate) memory: &'a mut [u8],
+    pub(crate) globals: Globals<'a>,
+    pub(crate) fuel: &'a mut i64,
+    /// The frame of the active function.
+    pub(crate) frame_sp: u32,
+}
+
+impl Store {
+    pub(crate) fn instance(&self, instance: InstanceId) -> &Instance {
+        &self.instances[instance.index()]
+    }
+
+    /// The module of an instance.
+    pub fn module(&self, instance: InstanceId) -> &Arc<VerifiedModule> {
+        self.instance(instance).module()
+    }
+
+    /// What the interpreter accesses of an instance.
+    pub(crate) fn guest_parts(&mut self, instance: InstanceId) -> GuestParts<'_> {
+        let shared = self.shared_ptr();
+        let instance = &self.instances[instance.index()];
+        let globals = Globals {
+            cells: instance.globals.first(),
+            len: instance.globals.len() as u32,
+            n_imported: instance.n_imported_globals,
+            store: PhantomData,
+        };
+        let frame_sp = instance.frame_sp();
+        let memory = match instance.memory {
+            Some(memory) => self.memories[memory.0 as usize].data_mut(),
+            None => &mut [],
+        };
+        // SAFETY: the store owns the structure and is borrowed for as long as the reference lives. The
+        // field lies neither in a memory nor in a global.
+        let fuel = unsafe { &mut (*shared).fuel };
+        GuestParts { memory, globals, fuel, frame_sp }
+    }
+
+    /// Makes an instance of a module and runs its start function.
+    ///
+    /// # Errors
+    /// If an import does not fit, a limit would be exceeded, a segment does not fit, or the start
+    /// function fails.
+    pub fn instantiate(
+        &mut self,
+        module: Arc<VerifiedModule>,
+        imports: &[Extern],
+        natives: Option<Natives<'_>>,
+    ) -> Result<InstanceId, Error> {
+        let instance = self.allocate(module, imports, natives)?;
+        self.copy_elems(instance)?;
+        self.copy_datas(instance)?;
+        if let Some(start) = self.module(instance).module().start {
+            let start = self.instance(instance).func_handle(start);
+            self.call(start, &mut [])?;
+        }
+        Ok(instance)
+    }
+
+    /// What an instance exports under a name.
+    pub fn export(&self, instance: InstanceId, name: &str) -> Option<Extern> {
+        let instance = self.instance(instance);
+        let index = instance.code.export(name)?;
+        let export = &instance.module.module().exports[index];
+        let i = export.index as usize;
+        Some(match export.kind {
+            EntityKind::Func => Extern::Func(instance.func_handle(export.index)),
+            EntityKind::Table => Extern::Table(instance.tables[i]),
+            EntityKind::Memory => Extern::Memory(instance.memory?),
+            EntityKind::Global => Extern::Global(instance.global_handles[i]),
+        })
+    }
+
+    /// The handle of a function of an instance, in the index space of its module.
+    ///
+    /// # Panics
+    /// If the module has no such function.
+    pub fn instance_func(&self, instance: InstanceId, func: u32) -> FuncHandle {
+        self.instance(instance).func_handle(func)
+    }
+
+    /// Memory 0 of an instance.
+    pub fn instance_memory(&self, instance: InstanceId) -> Option<MemoryHandle> {
+        self.instance(instance).memory
+    }
+
+    /// The tables of an instance, in the index space of its module.
+    pub fn instance_tables(&self, instance: InstanceId) -> &[TableHandle] {
+        &self.instance(instance).tables
+    }
+
+    /// The globals of an instance, in the index space of its module.
+    pub fn instance_globals(&self, instance: InstanceId) -> &[GlobalHandle] {
+        &self.instance(instance).global_handles
+    }
+
+    /// Makes the instance as far as the module's own code and segments have no part in it.
+    fn allocate(
+        &mut self,
+        module: Arc<VerifiedModule>,
+        imports: &[Extern],
+        natives: Option<Natives<'_>>,
+    ) -> Result<InstanceId, Error> {
+        let id = InstanceId(self.instances.len() as u32);
+        check_limit("instances_max", self.config.limits.instances_max.into(), u64::from(id.0) + 1)?;
+        let imports = Imports::check(self, &module, imports)?;
+        self.check_room(&module)?;
+
+        let memory = self.allocate_memory(&module, imports.memory, natives)?;
+        let tables = self.allocate_tables(&module, imports.tables)?;
+        let type_ids: Box<[u32]> =
+            module.module().types.iter().map(|ty| self.intern_type(ty)).collect();
+        let table_defs: Box<[_]> = tables.iter().map(|&table| self.table_def(table)).collect();
+        let ctx = Pinned::new(VmCtx {
+            shared: self.shared_ptr(),
+            memory: memory.map_or(std::ptr::null_mut(), |memory| self.memory_def(memory)),
+            globals: std::ptr::null_mut(),
+            tables: std::ptr::null(),
+            type_ids: std::ptr::null(),
+            func_handles: std::ptr::null(),
+            frame_sp: 0,
+            frame_base: module.module().frame_stack.map_or(0, |stack| stack.base),
+            instance: id.0,
+        });
+
+        let mut func_handles = Vec::with_capacity(module.n_funcs() as usize);
+        for &func in &imports.funcs {
+            func_handles.push(self.bind_host_func(func, id)?.cell());
+        }
+        for func in module.n_imported_funcs()..module.n_funcs() {
+            let code = natives.map_or(std::ptr::null(), |natives| (natives.code)(func));
+            let type_id = type_ids[module.func_type_index(func) as usize];
+            let record = FuncRecord { code, ctx: ctx.as_ptr(), type_id };
+            let handle = self.push_func(record, FuncKind::Guest { instance: id, func })?;
+            func_handles.push(handle.cell());
+        }
+
+        let mut values: Vec<u64> = imports.globals.iter().map(|&g| self.global(g)).collect();
+        for global in &module.module().globals {
+            let value = evaluate(&global.init, &values, &func_handles);
+            values.push(value);
+        }
+        let elems = evaluate_elems(&module, &values, &func_handles);
+
+        // The cells of imported globals hold addresses, see `VmCtx::globals`.
+        for (value, &global) in values.iter_mut().zip(&imports.globals) {
+            *value = self.globals[global.0 as usize].cell as u64;
+        }
+        let n_imported_globals = imports.globals.len() as u32;
+        let globals = Pinned::from_box(values.into_boxed_slice());
+        let global_handles = self.export_globals(&module, imports.globals, &globals)?;
+
+        let code = self.codes.entry(Arc::as_ptr(&module));
+        let code = code.or_insert_with(|| Arc::new(ModuleCode::new(module.clone()))).clone();
+        let mut instance = Instance {
+            datas_dropped: vec![false; module.module().datas.len()],
+            module,
+            code,
+            ctx,
+            globals,
+            table_defs: Pinned::from_box(table_defs),
+            type_ids: Pinned::from_box(type_ids),
+            func_handles: Pinned::from_box(func_handles.into_boxed_slice()),
+            memory,
+            tables,
+            global_handles,
+            n_imported_globals,
+            elems,
+        };
+        instance.fill_ctx();
+        if instance.module.module().frame_stack.is_some() {
+            self.framed.push(id);
+        }
+        self.instances.push(instance);
+        Ok(id)
+    }
+
+    /// Checks what would otherwise fail when the records already point to the new instance.
+    fn check_room(&self, module: &VerifiedModule) -> Result<(), Error> {
+        let limits = &self.config.limits;
+        let wanted = self.n_funcs() as u64 + u64::from(module.n_funcs());
+        check_limit("funcs_max", limits.funcs_max.into(), wanted)?;
+        let wanted = (self.globals.len() + module.module().globals.len()) as u64;
+        check_limit("globals_max", limits.globals_max.into(), wanted)
+    }
+
+    fn allocate_memory(
+        &mut self,
+        module: &VerifiedModule,
+        imported: Option<MemoryHandle>,
+        natives: Option<Natives<'_>>,
+    ) -> Result<Option<MemoryHandle>, Error> {
+        let memory = match (imported, module.module().memories.first()) {
+            (Some(memory), _) => memory,
+            (None, Some(&ty)) => {
+                let plan = self.config.memory.unwrap_or_else(|| MemoryPlan::for_module(module));
+                self.push_memory(Memory::new(ty, plan, self.config.limits.memory_pages_max)?)?
+            }
+            (None, None) => return Ok(None),
+        };
+        let span_bytes = self.memory(memory).plan().span_bytes();
+        let wanted = natives.map_or(0, |natives| natives.memory_span_bytes);
+        check_limit("memory address space in bytes", span_bytes, wanted)?;
+        Ok(Some(memory))
+    }
+
+    fn allocate_tables(
+        &mut self,
+        module: &VerifiedModule,
+        mut tables: Vec<TableHandle>,
+    ) -> Result<Vec<TableHandle>, Error> {
+        for &ty in &module.module().tables {
+            let table = Table::new(ty, 0, self.config.limits.table_elems_max)?;
+            tables.push(self.push_table(table)?);
+        }
+        Ok(tables)
+    }
+
+    /// Gives the globals that the module defines handles, behind those of the imported ones.
+    fn export_globals(
+        &mut self,
+        module: &VerifiedModule,
+        mut handles: Vec<GlobalHandle>,
+        cells: &Pinned<[u64]>,
+    ) -> Result<Vec<GlobalHandle>, Error> {
+        let n_imported = handles.len();
+        for (i, global) in module.module().globals.iter().enumerate() {
+            // SAFETY: there are cells for the imported globals and those defined.
+            let cell = unsafe { cells.first().add(n_imported + i) };
+            handles.push(self.push_global(GlobalData { cell, ty: global.ty })?);
+        }
+        Ok(handles)
+    }
+
+    fn copy_elems(&mut self, instance: InstanceId) -> Result<(), Error> {
+        let module = self.module(instance).clone();
+        for (i, elem) in (0..).zip(&module.module().elems) {
+            match &elem.mode {
+                SegmentMode::Passive => continue,
+                SegmentMode::Declared => {}
+                SegmentMode::Active { target, offset } => {
+                    let dst = self.evaluate_offset(instance, offset);
+                    let len = elem.items.len() as u32;
+                    self.table_init(instance, i, *target, [dst, 0, len])
+                        .map_err(|code| Error::Segment { code, kind: "element", index: i })?;
+                }
+            }
+            self.elem_drop(instance, i);
+        }
+        Ok(())
+    }
+
+    fn copy_datas(&mut self, instance: InstanceId) -> Result<(), Error> {
+        let module = self.module(instance).clone();
+        for (i, data) in (0..).zip(&module.module().datas) {
+            let SegmentMode::Active { offset, .. } = &data.mode else { continue };
+            let dst = self.evaluate_offset(instance, offset);
+            self.memory_init(instance, i, [dst, 0, data.bytes.len() as u32])
+                .map_err(|code| Error::Segment { code, kind: "data", index: i })?;
+            self.data_drop(instance, i);
+        }
+        Ok(())
+    }
+
+    fn evaluate_offset(&mut self, instance: InstanceId, offset: &ConstExpr) -> u32 {
+        let globals = self.guest_parts(instance).globals;
+        evaluate_with(offset, |global| globals.get(global), |_| 0) as u32
+    }
+}
+
+impl Instance {
+    /// Lets the context point to what native code needs.
+    fn fill_ctx(&mut self) {
+        let frame_sp = self.frame_sp_initial();
+        // SAFETY: we own the context, and native code has not run yet.
+        let ctx = unsafe { &mut *self.ctx.as_ptr() };
+        ctx.globals = self.globals.first();
+        ctx.tables = self.table_defs.first();
+        ctx.type_ids = self.type_ids.first();
+        ctx.func_handles = self.func_handles.first();
+        ctx.frame_sp = frame_sp;
+    }
+}
+
+fn evaluate_elems(
+    module: &VerifiedModule,
+    globals: &[u64],
+    func_handles: &[u64],
+) -> Vec<Box<[u64]>> {
+    let elems = module.module().elems.iter();
+    elems
+        .map(|elem| match &elem.items {
+            ElemItems::Funcs(funcs) => funcs.iter().map(|&f| func_handles[f as usize]).collect(),
+            ElemItems::Exprs(exprs) => {
+                exprs.iter().map(|expr| evaluate(expr, globals, func_handles)).collect()
+            }
+        })
+        .collect()
+}
+
+/// The value of a constant expression.
+fn evaluate(expr: &ConstExpr, globals: &[u64], func_handles: &[u64]) -> u64 {
+    evaluate_with(expr, |global| globals[global as usize], |func| func_handles[func as usize])
+}
+
+fn evaluate_with(
+    expr: &ConstExpr,
+    global: impl Fn(u32) -> u64,
+    func_handle: impl Fn(u32) -> u64,
+) -> u64 {
+    let mut stack = Vec::new();
+    let mut reader = CodeReader::new(&expr.code, 0);
+    while !reader.is_at_end() {
+        let inst = reader.read().expect("verified expressions decode");
+        let value = match (inst.op, inst.op.imm_kind()) {
+            (Op::GlobalGet, _) => global(inst.imm.low()),
+            (Op::RefFunc, _) => func_handle(inst.imm.low()),
+            (Op::RefNull, _) => 0,
+            (_, ImmKind::I32 | ImmKind::I64 | ImmKind::F32 | ImmKind::F64) => inst.imm.0,
+            (op, _) => {
+                let (b, a) = (stack.pop(), stack.pop());
+                let (a, b) = (a.expect("two operands"), b.expect("two operands"));
+                numeric::eval(op, a, b).expect("constant arithmetic does not trap")
+            }
+        };
+        stack.push(value);
+    }
+    stack.pop().expect("verified expressions leave a value")
+}

@@ -1,0 +1,52 @@
+//! The limits of a store, each with its name. Those of a module are in [`slotvm_bytecode::limits`].
+
+/// Frames that the backtrace of a trap lists.
+pub const TRACE_FRAMES_MAX: usize = 100;
+
+/// The limits of a store. What exceeds one gives an [`crate::Error::Limit`] that names it, or, where
+/// guest code can see it, what the instruction does in this case: growing gives -1, a call traps with
+/// `StackOverflow`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Instances.
+    pub instances_max: u32,
+    /// Functions, those of all instances and host functions.
+    pub funcs_max: u32,
+    /// Linear memories.
+    pub memories_max: u32,
+    /// Pages of one memory.
+    pub memory_pages_max: u32,
+    /// Tables.
+    pub tables_max: u32,
+    /// Elements of one table.
+    pub table_elems_max: u32,
+    /// Globals.
+    pub globals_max: u32,
+    /// Host objects that guest code holds references to.
+    pub externs_max: u32,
+    /// Calls from the host into guest code that are active at a time, that is, host functions that call
+    /// back. Each has frames on the host's stack.
+    pub host_calls_max: u32,
+    /// Guest frames of the interpreter. Does not apply where the stack is deterministic.
+    pub interp_frames_max: u32,
+    /// Cells of the frames of the interpreter. Does not apply where the stack is deterministic.
+    pub interp_cells_max: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            instances_max: 10_000,
+            funcs_max: 10_000_000,
+            memories_max: 10_000,
+            memory_pages_max: 65_536,
+            tables_max: 100_000,
+            table_elems_max: 10_000_000,
+            globals_max: 10_000_000,
+            externs_max: 10_000_000,
+            host_calls_max: 100,
+            interp_frames_max: 400_000,
+            interp_cells_max: 4_000_000,
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Linear memories.
+//!
+//! A memory is a reservation of address space, of which the part that the guest may access is
+//! committed (readable and writable) and the rest, the guard behind it included, faults. It grows by
+//! committing more and never moves. Native code omits a bounds check only where the last byte that an
+//! access can reach, by the width of its operands, lies inside reservation and guard:
+//! [`access_end_max`] says what an access can reach, [`MemoryPlan::covers`] whether that suffices.
+//!
+//! Address space can be scarce (`ulimit -v`, emulators). [`Memory::new`] then settles for less, down
+//! to what the memory starts with; [`Memory::plan`] says what it got. Whoever compiled code for the
+//! larger plan must not run it on such a memory: [`crate::Natives::memory_span_bytes`].
+
+use std::ptr::{self, NonNull};
+
+use slotvm_bytecode::module::{MemoryType, PAGE_BYTES};
+use slotvm_bytecode::{Imm, Op, TrapCode, VerifiedModule};
+
+use crate::context::MemoryDef;
+use crate::error::Error;
+use crate::pinned::Pinned;
+
+/// How much address space a memory takes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct MemoryPlan {
+    /// Bytes that the memory can grow to without moving.
+    pub reservation_bytes: u64,
+    /// Bytes behind them that always fault.
+    pub guard_bytes: u64,
+}
+
+const GIB: u64 = 1 << 30;
+const GUARD_BYTES: u64 = 32 << 20;
+
+impl MemoryPlan {
+    /// Covers plain accesses with static offsets up to 32 MiB.
+    pub const PLAIN: MemoryPlan =
+        MemoryPlan { reservation_bytes: 4 * GIB, guard_bytes: GUARD_BYTES };
+
+    /// Covers indexed accesses with static offsets up to 32 MiB, too.
+    pub const INDEXED: MemoryPlan =
+        MemoryPlan { reservation_bytes: 36 * GIB, guard_bytes: GUARD_BYTES };
+
+    /// Covers nothing: native code checks each access.
+    pub const CHECKED: MemoryPlan = MemoryPlan { reservation_bytes: 0, guard_bytes: 0 };
+
+    /// The plan that covers the usual accesses of a module.
+    pub fn for_module(module: &VerifiedModule) -> MemoryPlan {
+        if module.uses_indexed_accesses() { MemoryPlan::INDEXED } else { MemoryPlan::PLAIN }
+    }
+
+    /// Bytes from the memory's start that are either accessible or fault.
+    pub const fn span_bytes(self) -> u64 {
+        self.reservation_bytes.saturating_add(self.guard_bytes)
+    }
+
+    /// Whether an access that touches no byte at or behind `end` needs no check.
+    pub const fn covers(self, end: u64) -> bool {
+        end <= self.span_bytes()
+    }
+}
+
+/// The end of the last byte that a load or store can touch, whatever its operands are.
+///
+/// # Panics
+/// If the opcode is no load or store.
+pub fn access_end_max(op: Op, imm: Imm) -> u64 {
+    let access = op.access().expect("a load or store");
+    let operand_max = u64::from(u32::MAX);
+    let index_max = if access.indexed { operand_max << imm.scale_log2() } else { 0 };
+    operand_max + index_max + u64::from(imm.offset()) + u64::from(access.bytes)
+}
+
+/// A linear memory.
+#[derive(Debug)]
+pub struct Memory {
+    mapping: Mapping,
+    def: Pinned<MemoryDef>,
+    ty: MemoryType,
+    /// Pages that it never exceeds.
+    pages_max: u32,
+    plan: MemoryPlan,
+}
+
+impl Memory {
+    /// Makes a memory of zeros. `pages_max` limits its growth beside its type.
+    ///
+    /// # Errors
+    /// If it would start with more than `pages_max` pages, or the system gives no memory.
+    pub fn new(ty: MemoryType, plan: MemoryPlan, pages_max: u32) -> Result<Memory, Error> {
+        crate::error::check_limit("memory_pages_max", pages_max.into(), ty.min.into())?;
+        let pages_max = pages_max.min(ty.max.unwrap_or(u32::MAX));
+        let (mapping, plan) = reserve(ty, plan, pages_max)?;
+        let def = Pinned::new(MemoryDef { base: mapping.base.as_ptr(), bytes: 0 });
+        let mut memory = Memory { mapping, def, ty, pages_max, plan };
+        match memory.grow(ty.min) {
+            Some(_) => Ok(memory),
+            None => {
+                let bytes = u64::from(ty.min) * PAGE_BYTES;
+                Err(Error::OutOfMemory { what: "a linear memory", bytes })
+            }
+        }
+    }
+
+    /// What native code sees of the memory. Valid while the memory lives.
+    pub fn def(&self) -> *mut MemoryDef {
+        self.def.as_ptr()
+    }
+
+    /// The address space that it has.
+    pub fn plan(&self) -> MemoryPlan {
+        self.plan
+    }
+
+    /// Its type; the minimum is its present size.
+    pub fn ty(&self) -> MemoryType {
+        MemoryType { min: self.pages(), max: self.ty.max }
+    }
+
+    /// Its size in bytes.
+    pub fn bytes(&self) -> u64 {
+        // SAFETY: the definition lives as long as `self`; nobody else accesses it meanwhile, since
+        // native code that does runs under a `&mut` of the store.
+        unsafe { (*self.def.as_ptr()).bytes }
+    }
+
+    /// Its size in pages.
+    pub fn pages(&self) -> u32 {
+        (self.bytes() / PAGE_BYTES) as u32
+    }
+
+    /// Adds pages of zeros. Gives the old size in pages, or `None` if there is no room.
+    pub fn grow(&mut self, pages: u32) -> Option<u32> {
+        let old = self.pages();
+        let new = old.checked_add(pages).filter(|&new| new <= self.pages_max)?;
+        let (start, end) = (u64::from(old) * PAGE_BYTES, u64::from(new) * PAGE_BYTES);
+        if end > self.plan.reservation_bytes || !self.mapping.commit(start, end) {
+            return None;
+        }
+        // SAFETY: as in `bytes`.
+        unsafe { (*self.def.as_ptr()).bytes = end };
+        Some(old)
+    }
+
+    /// The contents.
+    pub fn data(&self) -> &[u8] {
+        // SAFETY: the first `bytes` bytes of the mapping are committed, hence readable, and were
+        // initialised by the system. Guest code cannot write them while the reference lives, since it
+        // runs under a `&mut` of the store that owns the memory.
+        unsafe { std::slice::from_raw_parts(self.mapping.base.as_ptr(), self.bytes() as usize) }
+    }
+
+    /// The contents, to be written.
+    pub fn data_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `data`, and the memory is borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.mapping.base.as_ptr(), self.bytes() as usize) }
+    }
+
+    /// The bytes from an address on.
+    ///
+    /// # Errors
+    /// If they do not all lie inside the memory.
+    pub fn slice(&self, address: u64, len: u64) -> Result<&[u8], TrapCode> {
+        let range = range(address, len)?;
+        self.data().get(range).ok_or(TrapCode::MemoryOutOfBounds)
+    }
+
+    /// The bytes from an address on, to be written.
+    ///
+    /// # Errors
+    /// If they do not all lie inside the memory.
+    pub fn slice_mut(&mut self, address: u64, len: u64) -> Result<&mut [u8], TrapCode> {
+        let range = range(address, len)?;
+        self.data_mut().get_mut(range).ok_or(TrapCode::MemoryOutOfBounds)
+    }
+
+    /// Copies from the memory.
+    ///
+    /// # Errors
+    /// If the bytes do not all lie inside the memory; nothing is then copied.
+    pub fn read(&self, address: u64, into: &mut [u8]) -> Result<(), TrapCode> {
+        into.copy_from_slice(self.slice(address, into.len() as u64)?);
+        Ok(())
+    }
+
+    /// Copies into the memory.
+    ///
+    /// # Errors
+    /// If the bytes do not all lie inside the memory; nothing is then copied.
+    pub fn write(&mut self, address: u64, from: &[u8]) -> Result<(), TrapCode> {
+        self.slice_mut(address, from.len() as u64)?.copy_from_slice(from);
+        Ok(())
+    }
+
+    /// `memory.fill`.
+    ///
+    /// # Errors
+    /// If the bytes do not all lie inside the memory; nothing is then written.
+    pub fn fill(&mut self, dst: u32, byte: u8, len: u32) -> Result<(), TrapCode> {
+        self.slice_mut(dst.into(), len.into())?.fill(byte);
+        Ok(())
+    }
+
+    /// `memory.copy`, inside one memory.
+    ///
+    /// # Errors
+    /// If the bytes do not all lie inside the memory; nothing is then written.
+    pub fn copy_within(&mut self, dst: u32, src: u32, len: u32) -> Result<(), TrapCode> {
+        self.slice(dst.into(), len.into())?;
+        self.slice(src.into(), len.into())?;
+        self.data_mut().copy_within(src as usize..src as usize + len as usize, dst as usize);
+        Ok(())
+    }
+}
+
+/// `address..address + len`, if that can be the range of any memory.
+fn range(address: u64, len: u64) -> Result<std::ops::Range<usize>, TrapCode> {
+    let end = address.checked_add(len).ok_or(TrapCode::MemoryOutOfBounds)?;
+    match (usize::try_from(address), usize::try_from(end)) {
+        (Ok(start), Ok(end)) => Ok(start..end),
+        _ => Err(TrapCode::MemoryOutOfBounds),
+    }
+}
+
+/// Reserves address space by the plan or, if the system refuses, half the reservation without a guard,
+/// and so on, down to what the memory starts with.
+fn reserve(
+    ty: MemoryType,
+    plan: MemoryPlan,
+    pages_max: u32,
+) -> Result<(Mapping, MemoryPlan), Error> {
+    let min_bytes = u64::from(ty.min) * PAGE_BYTES;
+    let max_bytes = u64::from(pages_max.min(65_536)) * PAGE_BYTES;
+    let wanted = MemoryPlan {
+        reservation_bytes: plan.reservation_bytes.max(max_bytes).next_multiple_of(PAGE_BYTES),
+        guard_bytes: plan.guard_bytes.next_multiple_of(PAGE_BYTES),
+    };
+    let mut plan = wanted;
+    loop {
+        if let Some(mapping) = Mapping::new(plan.span_bytes()) {
+            return Ok((mapping, plan));
+        }
+        if plan.reservation_bytes <= min_bytes {
+            return Err(Error::OutOfMemory { what: "a linear memory", bytes: min_bytes });
+        }
+        let half = (plan.reservation_bytes / 2).next_multiple_of(PAGE_BYTES);
+        plan = MemoryPlan { reservation_bytes: half.max(min_bytes), guard_bytes: 0 };
+    }
+}
+
+/// Reserved address space.
+#[derive(Debug)]
+struct Mapping {
+    base: NonNull<u8>,
+    bytes: usize,
+}
+
+impl Mapping {
+    /// Reserves at least `bytes` bytes that fault on access.
+    fn new(bytes: u64) -> Option<Mapping> {
+        // An empty mapping is not possible; one page stands in for it.
+        let bytes = usize::try_from(bytes.max(PAGE_BYTES)).ok()?;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a new private mapping at an address that the system chooses affects no memory that
+        // exists.
+        let base = unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
+        if base == libc::MAP_FAILED {
+            return None;
+        }
+        Some(Mapping { base: NonNull::new(base.cast())?, bytes })
+    }
+
+    /// Makes the bytes from `start` to `end` readable and writable. They are whole pages.
+    fn commit(&mut self, start: u64, end: u64) -> bool {
+        assert!(start <= end && end <= self.bytes as u64, "the range lies in the mapping");
+        if start == end {
+            return true;
+        }
+        // SAFETY: the range lies in the mapping, which we own.
+        unsafe {
+            let start_ptr = self.base.as_ptr().add(start as usize).cast();
+            let protection = libc::PROT_READ | libc::PROT_WRITE;
+            libc::mprotect(start_ptr, (end - start) as usize, protection) == 0
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: we own the mapping, and nobody accesses it any more. A failure would leave it there,
+        // which harms nobody.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}

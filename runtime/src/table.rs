@@ -1,0 +1,116 @@
+//! Tables of references.
+
+use slotvm_bytecode::TrapCode;
+use slotvm_bytecode::module::TableType;
+
+use crate::context::TableDef;
+use crate::error::{Error, check_limit};
+use crate::pinned::Pinned;
+
+/// A table: a growable array of references, each a cell.
+#[derive(Debug)]
+pub struct Table {
+    elems: Vec<u64>,
+    def: Pinned<TableDef>,
+    ty: TableType,
+    elems_max: u32,
+}
+
+impl Table {
+    /// Makes a table of copies of one reference. `elems_max` limits its growth beside its type.
+    ///
+    /// # Errors
+    /// If it would start with more than `elems_max` elements, or there is not enough memory.
+    pub fn new(ty: TableType, init: u64, elems_max: u32) -> Result<Table, Error> {
+        check_limit("table_elems_max", elems_max.into(), ty.min.into())?;
+        let elems_max = elems_max.min(ty.max.unwrap_or(u32::MAX));
+        let def = Pinned::new(TableDef { base: std::ptr::null_mut(), len: 0 });
+        let mut table = Table { elems: Vec::new(), def, ty, elems_max };
+        match table.grow(init, ty.min) {
+            Some(_) => Ok(table),
+            None => Err(Error::OutOfMemory { what: "a table", bytes: u64::from(ty.min) * 8 }),
+        }
+    }
+
+    /// What native code sees of the table. Valid while the table lives.
+    pub fn def(&self) -> *mut TableDef {
+        self.def.as_ptr()
+    }
+
+    /// Its type; the minimum is its present size.
+    pub fn ty(&self) -> TableType {
+        TableType { min: self.len(), ..self.ty }
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> u32 {
+        self.elems.len() as u32
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.elems.is_empty()
+    }
+
+    /// An element.
+    ///
+    /// # Errors
+    /// If the table has no such element.
+    pub fn get(&self, index: u32) -> Result<u64, TrapCode> {
+        self.elems.get(index as usize).copied().ok_or(TrapCode::TableOutOfBounds)
+    }
+
+    /// Replaces an element. The value is a reference of the table's type.
+    ///
+    /// # Errors
+    /// If the table has no such element.
+    pub(crate) fn set(&mut self, index: u32, value: u64) -> Result<(), TrapCode> {
+        *self.elems.get_mut(index as usize).ok_or(TrapCode::TableOutOfBounds)? = value;
+        Ok(())
+    }
+
+    /// Adds elements. Gives the old size, or `None` if there is no room.
+    pub(crate) fn grow(&mut self, value: u64, n: u32) -> Option<u32> {
+        let old = self.len();
+        let new = old.checked_add(n).filter(|&new| new <= self.elems_max)?;
+        self.elems.try_reserve(n as usize).ok()?;
+        self.elems.resize(new as usize, value);
+        let def = TableDef { base: self.elems.as_mut_ptr(), len: new.into() };
+        // SAFETY: the definition lives as long as `self`, and native code, which reads it, does not run
+        // while the table is borrowed.
+        unsafe { self.def.as_ptr().write(def) };
+        Some(old)
+    }
+
+    /// `table.fill`.
+    pub(crate) fn fill(&mut self, dst: u32, value: u64, len: u32) -> Result<(), TrapCode> {
+        self.slice_mut(dst, len)?.fill(value);
+        Ok(())
+    }
+
+    /// `table.copy`, inside one table.
+    pub(crate) fn copy_within(&mut self, dst: u32, src: u32, len: u32) -> Result<(), TrapCode> {
+        self.slice(dst, len)?;
+        self.slice(src, len)?;
+        self.elems.copy_within(src as usize..src as usize + len as usize, dst as usize);
+        Ok(())
+    }
+
+    /// Copies references from elsewhere, `table.init` for one.
+    pub(crate) fn write(&mut self, dst: u32, from: &[u64]) -> Result<(), TrapCode> {
+        let len = u32::try_from(from.len()).map_err(|_| TrapCode::TableOutOfBounds)?;
+        self.slice_mut(dst, len)?.copy_from_slice(from);
+        Ok(())
+    }
+
+    /// Some of the elements.
+    pub(crate) fn slice(&self, start: u32, len: u32) -> Result<&[u64], TrapCode> {
+        let start = start as usize;
+        self.elems.get(start..start + len as usize).ok_or(TrapCode::TableOutOfBounds)
+    }
+
+    fn slice_mut(&mut self, start: u32, len: u32) -> Result<&mut [u64], TrapCode> {
+        let start = start as usize;
+        self.elems.get_mut(start..start + len as usize).ok_or(TrapCode::TableOutOfBounds)
+    }
+}

@@ -1,0 +1,117 @@
+//! Traps as values: why a program stopped, where, and through which calls it got there.
+
+use std::fmt;
+use std::sync::Arc;
+
+use slotvm_bytecode::{TrapCode, VerifiedModule};
+
+use crate::instance::InstanceId;
+use crate::limits::TRACE_FRAMES_MAX;
+
+/// A program stopped before it returned.
+#[derive(Clone, Debug)]
+pub struct Trap {
+    /// Why.
+    pub code: TrapCode,
+    /// The function that trapped, in the index space of its module.
+    pub func: u32,
+    /// The code offset of the instruction that trapped. For [`TrapCode::OutOfFuel`] that is the start
+    /// of the block that there was no fuel for, for an overflow of a stack the start of the function
+    /// that was to be entered.
+    pub offset: u32,
+    /// The guest frames that were active, innermost first: the first is the place of the trap.
+    pub frames: Vec<Frame>,
+    /// Frames that are not listed, because there were more than [`TRACE_FRAMES_MAX`].
+    pub n_frames_omitted: u64,
+}
+
+/// A guest frame of a backtrace.
+#[derive(Clone)]
+pub struct Frame {
+    /// The instance whose function it is.
+    pub instance: InstanceId,
+    /// The instance's module.
+    pub module: Arc<VerifiedModule>,
+    /// The function, in the module's index space.
+    pub func: u32,
+    /// The code offset of the instruction that was executing: for frames other than the innermost,
+    /// that of the call.
+    pub offset: u32,
+}
+
+impl Trap {
+    /// A trap with a backtrace, whose first frame is the place. A host function that wants to trap
+    /// gives no frames; the place is then the instruction that called it.
+    pub fn new(code: TrapCode, frames: impl IntoIterator<Item = Frame>) -> Trap {
+        let mut trap = Trap { code, func: 0, offset: 0, frames: Vec::new(), n_frames_omitted: 0 };
+        trap.add_frames(frames);
+        trap
+    }
+
+    /// Appends the frames of callers, those of the caller that is next first.
+    pub fn add_frames(&mut self, frames: impl IntoIterator<Item = Frame>) {
+        let was_empty = self.frames.is_empty();
+        for frame in frames {
+            if self.frames.len() < TRACE_FRAMES_MAX {
+                self.frames.push(frame);
+            } else {
+                self.n_frames_omitted += 1;
+            }
+        }
+        if was_empty && let Some(frame) = self.frames.first() {
+            (self.func, self.offset) = (frame.func, frame.offset);
+        }
+    }
+}
+
+impl Frame {
+    /// The name of the function, or what stands in for one.
+    pub fn func_name(&self) -> String {
+        self.module.func_name(self.func)
+    }
+
+    /// The name of the module, if it has one.
+    pub fn module_name(&self) -> Option<&str> {
+        self.module.module().names.module.as_deref()
+    }
+
+    /// The source line, if the module knows it.
+    pub fn line(&self) -> Option<u32> {
+        self.module.func(self.func)?.line_at(self.offset)
+    }
+}
+
+impl fmt::Display for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(module) = self.module_name() {
+            write!(f, "{module}!")?;
+        }
+        write!(f, "{} (offset {:#06x}", self.func_name(), self.offset)?;
+        if let Some(line) = self.line() {
+            write!(f, ", line {line}")?;
+        }
+        f.write_str(")")
+    }
+}
+
+impl fmt::Debug for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self} of {:?}", self.instance)
+    }
+}
+
+impl fmt::Display for Trap {
+    /// The message, then the backtrace, one line for each frame.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.code)?;
+        for frame in &self.frames {
+            write!(f, "\n    at {frame}")?;
+        }
+        match self.n_frames_omitted {
+            0 => Ok(()),
+            n => write!(f, "\n    ... {n} more frames"),
+        }
+    }
+}
+
+impl std::error::Error for Trap {}
