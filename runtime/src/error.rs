@@ -90,11 +90,12 @@ impl Error {
         }
     }
 
-    /// If the error is a trap, appends the frames of the guest functions that it passes through on its
-    /// way out. Executors call it with their frames when a host function has failed.
-    pub fn add_frames(&mut self, frames: impl IntoIterator<Item = Frame>) {
-        if let Error::Trap(trap) = self {
-            trap.add_frames(frames);
+    /// If the error is a trap that a host function has made up, puts in the frames of its callers.
+    /// Executors call it when a host function has failed.
+    pub fn place(self, frames: impl IntoIterator<Item = Frame>) -> Error {
+        match self {
+            Error::Trap(trap) if trap.frames.is_empty() => Trap::new(trap.code, frames).into(),
+            error => error,
         }
     }
 }

@@ -249,6 +249,7 @@ impl Store {
             fuel: config.fuel.map_or(i64::MAX, clamp),
             stack_cells: config.stack_cells.map_or(i64::MAX, clamp),
             stack_limit: 0,
+            exit_fp: 0,
             funcs: std::ptr::null(),
             libcalls: &raw const LIBCALLS,
             store: std::ptr::null_mut(),
@@ -665,6 +666,7 @@ struct Entry<'a> {
     id: u64,
     outer_store: *mut core::ffi::c_void,
     stack_limit: usize,
+    exit_fp: usize,
     stack_cells: i64,
     interp: interp::Mark,
     /// How many frame pointers were saved when the call began.
@@ -687,7 +689,7 @@ impl<'a> Entry<'a> {
         // SAFETY: the store owns the structure, and native code does not run at the moment.
         let shared = unsafe { &*store.shared.as_ptr() };
         let (outer_store, stack_limit) = (shared.store, shared.stack_limit);
-        let stack_cells = shared.stack_cells;
+        let (exit_fp, stack_cells) = (shared.exit_fp, shared.stack_cells);
         // Until the call has returned, its failure is assumed: so a panic counts as one.
         Ok(Entry {
             store,
@@ -723,6 +725,7 @@ impl Drop for Entry<'_> {
         let shared = unsafe { &mut *store.shared.as_ptr() };
         shared.store = self.outer_store;
         shared.stack_limit = self.stack_limit;
+        shared.exit_fp = self.exit_fp;
         shared.stack_cells = self.stack_cells;
     }
 }

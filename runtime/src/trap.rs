@@ -19,7 +19,8 @@ pub struct Trap {
     /// of the block that there was no fuel for, for an overflow of a stack the start of the function
     /// that was to be entered.
     pub offset: u32,
-    /// The guest frames that were active, innermost first: the first is the place of the trap.
+    /// The guest frames that were active, innermost first: the first is the place of the trap. Where
+    /// host functions have called back, the frames below them are listed, too.
     pub frames: Vec<Frame>,
     /// Frames that are not listed, because there were more than [`TRACE_FRAMES_MAX`].
     pub n_frames_omitted: u64,
@@ -41,26 +42,12 @@ pub struct Frame {
 
 impl Trap {
     /// A trap with a backtrace, whose first frame is the place. A host function that wants to trap
-    /// gives no frames; the place is then the instruction that called it.
+    /// gives no frames; those of its callers are then put in.
     pub fn new(code: TrapCode, frames: impl IntoIterator<Item = Frame>) -> Trap {
-        let mut trap = Trap { code, func: 0, offset: 0, frames: Vec::new(), n_frames_omitted: 0 };
-        trap.add_frames(frames);
-        trap
-    }
-
-    /// Appends the frames of callers, those of the caller that is next first.
-    pub fn add_frames(&mut self, frames: impl IntoIterator<Item = Frame>) {
-        let was_empty = self.frames.is_empty();
-        for frame in frames {
-            if self.frames.len() < TRACE_FRAMES_MAX {
-                self.frames.push(frame);
-            } else {
-                self.n_frames_omitted += 1;
-            }
-        }
-        if was_empty && let Some(frame) = self.frames.first() {
-            (self.func, self.offset) = (frame.func, frame.offset);
-        }
+        let mut frames = frames.into_iter();
+        let listed: Vec<Frame> = frames.by_ref().take(TRACE_FRAMES_MAX).collect();
+        let (func, offset) = listed.first().map_or((0, 0), |frame| (frame.func, frame.offset));
+        Trap { code, func, offset, frames: listed, n_frames_omitted: frames.count() as u64 }
     }
 }
 
