@@ -10,6 +10,7 @@
 //!   found on the way: basic blocks, frame layout, which locals can be promoted.
 #![forbid(unsafe_code)]
 
+pub mod builder;
 pub mod inst;
 pub mod leb;
 pub mod limits;

@@ -4,6 +4,8 @@
 //! A [`Module`] promises nothing: indices may dangle and code may be ill-typed until
 //! [`crate::verify`] has made a [`crate::VerifiedModule`] of it.
 
+use crate::inst::{self, Imm};
+use crate::op::Op;
 use crate::types::{FuncType, ValType};
 
 /// The size of a page of linear memory, in bytes.
@@ -93,7 +95,8 @@ pub struct Export {
 pub struct Func {
     /// Its type. The parameters are its first locals.
     pub ty: u32,
-    /// The other locals, as runs of a count and a type. They start as zero or null.
+    /// The other locals, as runs of a count and a type. They start as zero or null. No run is empty,
+    /// and neighbouring runs have different types.
     pub locals: Vec<(u32, ValType)>,
     /// The label table, in strictly ascending order of code offset.
     pub labels: Vec<Label>,
@@ -177,6 +180,49 @@ pub struct Global {
 pub struct ConstExpr {
     /// The instructions.
     pub code: Vec<u8>,
+}
+
+impl ConstExpr {
+    /// The expression with one more instruction.
+    pub fn inst(mut self, op: Op, imm: Imm) -> ConstExpr {
+        inst::write_inst(&mut self.code, op, imm);
+        self
+    }
+
+    /// A constant.
+    pub fn i32(value: i32) -> ConstExpr {
+        ConstExpr::default().inst(Op::I32Const, Imm::i32(value))
+    }
+
+    /// A constant.
+    pub fn i64(value: i64) -> ConstExpr {
+        ConstExpr::default().inst(Op::I64Const, Imm::i64(value))
+    }
+
+    /// A constant.
+    pub fn f32(value: f32) -> ConstExpr {
+        ConstExpr::default().inst(Op::F32Const, Imm::index(value.to_bits()))
+    }
+
+    /// A constant.
+    pub fn f64(value: f64) -> ConstExpr {
+        ConstExpr::default().inst(Op::F64Const, Imm(value.to_bits()))
+    }
+
+    /// A null reference.
+    pub fn ref_null(ty: ValType) -> ConstExpr {
+        ConstExpr::default().inst(Op::RefNull, Imm::ref_type(ty))
+    }
+
+    /// A reference to a function.
+    pub fn ref_func(func: u32) -> ConstExpr {
+        ConstExpr::default().inst(Op::RefFunc, Imm::index(func))
+    }
+
+    /// The value of a global.
+    pub fn global_get(global: u32) -> ConstExpr {
+        ConstExpr::default().inst(Op::GlobalGet, Imm::index(global))
+    }
 }
 
 /// Where a segment goes when an instance is made.

@@ -1,0 +1,459 @@
+//! What a front end calls to make a [`Module`].
+//!
+//! A [`ModuleBuilder`] collects types, imports, functions and the rest, and hands out their ids.
+//! Functions are declared first and defined later, by a [`FunctionBuilder`], so that they can call
+//! each other. A function builder follows the types of the operand stack as instructions are
+//! emitted; it computes the shapes of labels from them, and lays out labels and branches at the end.
+//!
+//! The first mistake is remembered, everything after it is ignored, and `finish` returns it: a front
+//! end emits without asking, and looks once. What the builders let pass is well-typed code; the rules
+//! that concern the module as a whole are left to [`crate::verify`].
+//!
+//! ```
+//! use slotvm_bytecode::builder::ModuleBuilder;
+//! use slotvm_bytecode::{Op, ValType::I64};
+//!
+//! let mut module = ModuleBuilder::new();
+//! let fib = module.declare_func("fib", &[I64], &[I64]);
+//! let mut f = module.define(fib);
+//! let n = f.param(0);
+//! f.name_local(n, "n");
+//! let base = f.label();
+//! f.local_get(n).i64_const(2).op(Op::I64LtS).br_if(base);
+//! f.local_get(n).i64_const(1).op(Op::I64Sub).call(fib);
+//! f.local_get(n).i64_const(2).op(Op::I64Sub).call(fib);
+//! f.op(Op::I64Add).ret();
+//! f.bind(base).local_get(n).ret();
+//! f.finish()?;
+//! module.export_func("fib", fib);
+//! let module = module.finish()?;
+//! assert_eq!(module.funcs[0].labels.len(), 1);
+//! # Ok::<(), slotvm_bytecode::builder::BuildError>(())
+//! ```
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::limits;
+use crate::module::{
+    ConstExpr, Data, Elem, ElemItems, EntityKind, Export, FrameStack, Func, Global, GlobalType,
+    Import, ImportKind, MemoryType, Module, SegmentMode, Shape, ShapeId, TableType,
+};
+use crate::types::{FuncType, ValType};
+
+mod error;
+mod func;
+mod stacks;
+
+pub use error::{BuildError, BuildRule};
+pub use func::{FunctionBuilder, LabelId};
+
+use stacks::{StackId, Stacks};
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident;)*) => {
+        $($(#[$doc])*
+        #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub u32);)*
+    };
+}
+
+ids! {
+    /// A function type of the module.
+    TypeId;
+    /// A function of the index space.
+    FuncId;
+    /// A table of the index space.
+    TableId;
+    /// A memory of the index space.
+    MemoryId;
+    /// A global of the index space.
+    GlobalId;
+    /// An element segment.
+    ElemId;
+    /// A data segment.
+    DataId;
+    /// A local of the function that is being built, parameters first.
+    LocalId;
+}
+
+/// Builds a module.
+#[derive(Debug, Default)]
+pub struct ModuleBuilder {
+    /// The module so far. Its types and shapes are in the fields below; the code of its functions is
+    /// complete, except that labels have numbers of [`Stacks`] for shapes.
+    module: Module,
+    types: Vec<Arc<FuncType>>,
+    type_ids: HashMap<Arc<FuncType>, TypeId>,
+    stacks: Stacks,
+    /// The type of each function of the index space.
+    func_types: Vec<TypeId>,
+    /// Whether each function defined in the module has its code.
+    defined: Vec<bool>,
+    tables: Vec<TableType>,
+    globals: Vec<GlobalType>,
+    n_memories: u32,
+    names: [NameSpace; 6],
+    error: Option<BuildError>,
+}
+
+/// Names in use in one index space, with how often each was asked for.
+#[derive(Debug, Default)]
+struct NameSpace {
+    used: HashSet<String>,
+    wanted: HashMap<String, u32>,
+}
+
+impl NameSpace {
+    /// Puts `name`, or `name.N` if it is taken already, into `list`, which is sorted by index.
+    fn add(&mut self, list: &mut Vec<(u32, String)>, index: u32, name: &str) {
+        if name.is_empty() || name.len() > limits::NAME_BYTES_MAX - 16 {
+            return;
+        }
+        let mut unique = name.to_owned();
+        while !self.used.insert(unique.clone()) {
+            let n = self.wanted.entry(name.to_owned()).or_insert(1);
+            *n += 1;
+            unique = format!("{name}.{n}");
+        }
+        match list.binary_search_by_key(&index, |&(i, _)| i) {
+            Ok(i) => list[i].1 = unique,
+            Err(i) => list.insert(i, (index, unique)),
+        }
+    }
+}
+
+/// The index spaces that have names, as indices of [`ModuleBuilder::names`].
+#[derive(Copy, Clone)]
+enum Space {
+    Funcs,
+    Tables,
+    Memories,
+    Globals,
+    Elems,
+    Datas,
+}
+
+impl ModuleBuilder {
+    /// An empty module.
+    pub fn new() -> ModuleBuilder {
+        ModuleBuilder::default()
+    }
+
+    /// Gives the module a name.
+    pub fn name(&mut self, name: &str) {
+        self.module.names.module = Some(name.to_owned());
+    }
+
+    /// The function type with these parameters and results. Equal types have one id.
+    pub fn func_type(&mut self, params: &[ValType], results: &[ValType]) -> TypeId {
+        let ty = FuncType::new(params, results);
+        if let Some(&id) = self.type_ids.get(&ty) {
+            return id;
+        }
+        let id = TypeId(self.types.len() as u32);
+        let ty = Arc::new(ty);
+        self.types.push(Arc::clone(&ty));
+        self.type_ids.insert(ty, id);
+        id
+    }
+
+    /// Imports a function. Imports come before the definitions of their kind. A name that is
+    /// already taken in the index space gets a number appended; this never changes meaning.
+    pub fn import_func(
+        &mut self,
+        module: &str,
+        name: &str,
+        params: &[ValType],
+        results: &[ValType],
+    ) -> FuncId {
+        let ty = self.func_type(params, results);
+        if !self.module.funcs.is_empty() {
+            self.fail(BuildRule::ImportAfterDefinition("function"));
+        }
+        self.import(module, name, ImportKind::Func(ty.0));
+        let id = FuncId(self.func_types.len() as u32);
+        self.func_types.push(ty);
+        self.add_name(Space::Funcs, id.0, name);
+        id
+    }
+
+    /// Imports a table.
+    pub fn import_table(
+        &mut self,
+        module: &str,
+        name: &str,
+        elem: ValType,
+        min: u32,
+        max: Option<u32>,
+    ) -> TableId {
+        if !self.module.tables.is_empty() {
+            self.fail(BuildRule::ImportAfterDefinition("table"));
+        }
+        let ty = TableType { elem, min, max };
+        self.import(module, name, ImportKind::Table(ty));
+        self.add_table(name, ty)
+    }
+
+    /// Imports a memory; sizes are in pages.
+    pub fn import_memory(
+        &mut self,
+        module: &str,
+        name: &str,
+        min: u32,
+        max: Option<u32>,
+    ) -> MemoryId {
+        if !self.module.memories.is_empty() {
+            self.fail(BuildRule::ImportAfterDefinition("memory"));
+        }
+        self.import(module, name, ImportKind::Memory(MemoryType { min, max }));
+        self.add_memory(name)
+    }
+
+    /// Imports a global.
+    pub fn import_global(
+        &mut self,
+        module: &str,
+        name: &str,
+        ty: ValType,
+        mutable: bool,
+    ) -> GlobalId {
+        if !self.module.globals.is_empty() {
+            self.fail(BuildRule::ImportAfterDefinition("global"));
+        }
+        let ty = GlobalType { ty, mutable };
+        self.import(module, name, ImportKind::Global(ty));
+        self.add_global(name, ty)
+    }
+
+    /// Declares a function of this module; [`ModuleBuilder::define`] gives it code. An empty name
+    /// means none, here and for the other entities.
+    pub fn declare_func(&mut self, name: &str, params: &[ValType], results: &[ValType]) -> FuncId {
+        let ty = self.func_type(params, results);
+        let id = FuncId(self.func_types.len() as u32);
+        self.module.funcs.push(Func { ty: ty.0, ..Func::default() });
+        self.func_types.push(ty);
+        self.defined.push(false);
+        self.add_name(Space::Funcs, id.0, name);
+        id
+    }
+
+    /// Starts the code of a declared function. It counts from [`FunctionBuilder::finish`] on.
+    pub fn define(&mut self, func: FuncId) -> FunctionBuilder<'_> {
+        FunctionBuilder::new(self, func)
+    }
+
+    /// Defines a table.
+    pub fn table(&mut self, name: &str, elem: ValType, min: u32, max: Option<u32>) -> TableId {
+        let ty = TableType { elem, min, max };
+        self.module.tables.push(ty);
+        self.add_table(name, ty)
+    }
+
+    /// Defines a memory; sizes are in pages of 64 KiB.
+    pub fn memory(&mut self, name: &str, min: u32, max: Option<u32>) -> MemoryId {
+        self.module.memories.push(MemoryType { min, max });
+        self.add_memory(name)
+    }
+
+    /// Defines a global.
+    pub fn global(&mut self, name: &str, ty: ValType, mutable: bool, init: ConstExpr) -> GlobalId {
+        let ty = GlobalType { ty, mutable };
+        self.module.globals.push(Global { ty, init });
+        self.add_global(name, ty)
+    }
+
+    /// Reserves `bytes` bytes of memory 0 at `base` for the locals whose address escapes.
+    pub fn frame_stack(&mut self, base: u32, bytes: u32) {
+        self.module.frame_stack = Some(FrameStack { base, bytes });
+    }
+
+    /// Adds bytes that are copied into memory 0 at `offset` when an instance is made.
+    pub fn data(&mut self, name: &str, offset: ConstExpr, bytes: impl Into<Vec<u8>>) -> DataId {
+        self.add_data(name, SegmentMode::Active { target: 0, offset }, bytes.into())
+    }
+
+    /// Adds bytes for `memory.init`.
+    pub fn passive_data(&mut self, name: &str, bytes: impl Into<Vec<u8>>) -> DataId {
+        self.add_data(name, SegmentMode::Passive, bytes.into())
+    }
+
+    /// Adds functions that are stored into a table at `offset` when an instance is made.
+    pub fn elem(
+        &mut self,
+        name: &str,
+        table: TableId,
+        offset: ConstExpr,
+        funcs: &[FuncId],
+    ) -> ElemId {
+        let mode = SegmentMode::Active { target: table.0, offset };
+        self.segment(name, mode, ValType::FuncRef, func_items(funcs))
+    }
+
+    /// Adds functions for `table.init`.
+    pub fn passive_elem(&mut self, name: &str, funcs: &[FuncId]) -> ElemId {
+        self.segment(name, SegmentMode::Passive, ValType::FuncRef, func_items(funcs))
+    }
+
+    /// Declares functions for `ref.func`.
+    pub fn declared_elem(&mut self, name: &str, funcs: &[FuncId]) -> ElemId {
+        self.segment(name, SegmentMode::Declared, ValType::FuncRef, func_items(funcs))
+    }
+
+    /// Adds any element segment.
+    pub fn segment(
+        &mut self,
+        name: &str,
+        mode: SegmentMode,
+        ty: ValType,
+        items: ElemItems,
+    ) -> ElemId {
+        let id = ElemId(self.module.elems.len() as u32);
+        self.module.elems.push(Elem { mode, ty, items });
+        self.add_name(Space::Elems, id.0, name);
+        id
+    }
+
+    /// Exports a function.
+    pub fn export_func(&mut self, name: &str, func: FuncId) {
+        self.export(name, EntityKind::Func, func.0);
+    }
+
+    /// Exports a table.
+    pub fn export_table(&mut self, name: &str, table: TableId) {
+        self.export(name, EntityKind::Table, table.0);
+    }
+
+    /// Exports a memory.
+    pub fn export_memory(&mut self, name: &str, memory: MemoryId) {
+        self.export(name, EntityKind::Memory, memory.0);
+    }
+
+    /// Exports a global.
+    pub fn export_global(&mut self, name: &str, global: GlobalId) {
+        self.export(name, EntityKind::Global, global.0);
+    }
+
+    /// Lets a function run when an instance is made. The last call counts.
+    pub fn start(&mut self, func: FuncId) {
+        self.module.start = Some(func.0);
+    }
+
+    /// The first mistake, if there has been one.
+    pub fn error(&self) -> Option<&BuildError> {
+        self.error.as_ref()
+    }
+
+    /// The module.
+    ///
+    /// # Errors
+    /// The first mistake in it or in one of its functions.
+    pub fn finish(mut self) -> Result<Module, BuildError> {
+        if let Some(i) = self.defined.iter().position(|defined| !defined) {
+            let func = (self.func_types.len() - self.defined.len() + i) as u32;
+            let name = self.module.names.func(func).map(str::to_owned);
+            self.fail_with(BuildError::in_func(FuncId(func), name, BuildRule::Undefined));
+        }
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        // Functions may have been defined in any order.
+        self.module.names.locals.sort_by_key(|&(func, _)| func);
+        self.module.names.labels.sort_by_key(|&(func, _)| func);
+        // The other reference of each type goes first, so that none is copied.
+        drop(self.type_ids);
+        self.module.types = self.types.into_iter().map(Arc::unwrap_or_clone).collect();
+        self.module.shapes = number_shapes(&self.stacks, &mut self.module.funcs);
+        Ok(self.module)
+    }
+
+    fn import(&mut self, module: &str, name: &str, kind: ImportKind) {
+        let (module, name) = (module.to_owned(), name.to_owned());
+        self.module.imports.push(Import { module, name, kind });
+    }
+
+    fn add_table(&mut self, name: &str, ty: TableType) -> TableId {
+        let id = TableId(self.tables.len() as u32);
+        self.tables.push(ty);
+        self.add_name(Space::Tables, id.0, name);
+        id
+    }
+
+    fn add_memory(&mut self, name: &str) -> MemoryId {
+        let id = MemoryId(self.n_memories);
+        self.n_memories += 1;
+        self.add_name(Space::Memories, id.0, name);
+        id
+    }
+
+    fn add_global(&mut self, name: &str, ty: GlobalType) -> GlobalId {
+        let id = GlobalId(self.globals.len() as u32);
+        self.globals.push(ty);
+        self.add_name(Space::Globals, id.0, name);
+        id
+    }
+
+    fn add_data(&mut self, name: &str, mode: SegmentMode, bytes: Vec<u8>) -> DataId {
+        let id = DataId(self.module.datas.len() as u32);
+        self.module.datas.push(Data { mode, bytes });
+        self.add_name(Space::Datas, id.0, name);
+        id
+    }
+
+    fn export(&mut self, name: &str, kind: EntityKind, index: u32) {
+        self.module.exports.push(Export { name: name.to_owned(), kind, index });
+    }
+
+    fn add_name(&mut self, space: Space, index: u32, name: &str) {
+        let names = &mut self.module.names;
+        let list = match space {
+            Space::Funcs => &mut names.funcs,
+            Space::Tables => &mut names.tables,
+            Space::Memories => &mut names.memories,
+            Space::Globals => &mut names.globals,
+            Space::Elems => &mut names.elems,
+            Space::Datas => &mut names.datas,
+        };
+        self.names[space as usize].add(list, index, name);
+    }
+
+    fn fail(&mut self, rule: BuildRule) {
+        self.fail_with(BuildError::in_module(rule));
+    }
+
+    fn fail_with(&mut self, error: BuildError) {
+        self.error.get_or_insert(error);
+    }
+}
+
+fn func_items(funcs: &[FuncId]) -> ElemItems {
+    ElemItems::Funcs(funcs.iter().map(|func| func.0).collect())
+}
+
+/// The table of the shapes that labels use and those below them, in the order of first use. Labels
+/// come with numbers of `stacks` for shapes, and get those of the table.
+fn number_shapes(stacks: &Stacks, funcs: &mut [Func]) -> Vec<Shape> {
+    let mut shapes = Vec::new();
+    let mut ids = vec![None; stacks.len()];
+    ids[StackId::EMPTY.index()] = Some(ShapeId::EMPTY);
+    let mut path = Vec::new();
+    for label in funcs.iter_mut().flat_map(|func| &mut func.labels) {
+        let mut stack = StackId::from_shape(label.shape);
+        while ids[stack.index()].is_none() {
+            let (below, ty) = stacks.top(stack).expect("the empty stack has a shape");
+            path.push((stack, below, ty));
+            stack = below;
+        }
+        for (stack, below, ty) in path.drain(..).rev() {
+            let parent = ids[below.index()].expect("shapes are numbered from below");
+            shapes.push(Shape { parent, ty });
+            ids[stack.index()] = Some(ShapeId(shapes.len() as u32));
+        }
+        let stack = StackId::from_shape(label.shape);
+        label.shape = ids[stack.index()].expect("the loop above has numbered it");
+    }
+    shapes
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,606 @@
+//! Building one function.
+//!
+//! Labels are numbered in the order in which they are bound, which is that of the label table. A
+//! branch forwards does not know its label's number yet, so branches are emitted without their labels,
+//! and [`FunctionBuilder::finish`] puts the labels in and moves code offsets accordingly.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::stacks::StackId;
+use super::{
+    BuildError, BuildRule, DataId, ElemId, FuncId, GlobalId, LocalId, ModuleBuilder, NameSpace,
+    TableId, TypeId,
+};
+use crate::inst::{Imm, write_inst};
+use crate::leb;
+use crate::limits;
+use crate::module::{Func, Label};
+use crate::op::{ImmKind, Op};
+use crate::types::{FuncType, ValType};
+
+mod typing;
+
+/// A label of the function that is being built.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LabelId(pub u32);
+
+/// Emits the code of a function; see [`crate::builder`].
+///
+/// Each emitter returns the builder, so that calls can be chained.
+#[derive(Debug)]
+pub struct FunctionBuilder<'m> {
+    module: &'m mut ModuleBuilder,
+    id: FuncId,
+    /// Its place among the functions defined in the module.
+    place: usize,
+    ty: Arc<FuncType>,
+    locals: Vec<ValType>,
+    local_names: BTreeMap<u32, String>,
+    labels: Vec<LabelInfo>,
+    /// The operand stack, or `None` behind an instruction that does not go on.
+    stack: Option<StackId>,
+    /// The code without the labels of branches, which go where `label_uses` says.
+    code: Vec<u8>,
+    label_uses: Vec<(u32, LabelId)>,
+    /// Where labels are bound, each place once, in ascending order.
+    bound: Vec<(u32, StackId)>,
+    lines: Vec<(u32, u32)>,
+    n_insts: u32,
+    error: Option<BuildError>,
+}
+
+#[derive(Debug, Default)]
+struct LabelInfo {
+    name: String,
+    stack: Option<StackId>,
+    /// The number in the label table, once it is bound.
+    number: Option<u32>,
+}
+
+/// The emitter met a mistake, which it has recorded.
+struct Failed;
+
+type Emit<T = ()> = Result<T, Failed>;
+
+impl<'m> FunctionBuilder<'m> {
+    pub(super) fn new(module: &'m mut ModuleBuilder, id: FuncId) -> FunctionBuilder<'m> {
+        let known = module.func_types.get(id.0 as usize);
+        let ty = known.map_or_else(Arc::default, |ty| Arc::clone(&module.types[ty.0 as usize]));
+        let n_imported = module.func_types.len() - module.defined.len();
+        let place = (id.0 as usize).wrapping_sub(n_imported);
+        let definable = module.defined.get(place) == Some(&false);
+        let mut builder = FunctionBuilder {
+            id,
+            place,
+            locals: ty.params.clone(),
+            ty,
+            local_names: BTreeMap::new(),
+            labels: Vec::new(),
+            stack: Some(StackId::EMPTY),
+            code: Vec::new(),
+            label_uses: Vec::new(),
+            bound: Vec::new(),
+            lines: Vec::new(),
+            n_insts: 0,
+            error: None,
+            module,
+        };
+        if !definable {
+            builder.record(None, BuildRule::NotDefinable);
+        }
+        builder
+    }
+
+    /// The module, to declare what the function needs: types, functions, segments.
+    pub fn module(&mut self) -> &mut ModuleBuilder {
+        self.module
+    }
+
+    /// The type of the function.
+    pub fn ty(&self) -> &FuncType {
+        &self.ty
+    }
+
+    /// A parameter.
+    pub fn param(&self, index: u32) -> LocalId {
+        LocalId(index)
+    }
+
+    /// Adds a local, which starts as zero or null.
+    pub fn local(&mut self, ty: ValType) -> LocalId {
+        self.locals.push(ty);
+        LocalId(self.locals.len() as u32 - 1)
+    }
+
+    /// Adds a local with a name.
+    pub fn named_local(&mut self, name: &str, ty: ValType) -> LocalId {
+        let local = self.local(ty);
+        self.name_local(local, name);
+        local
+    }
+
+    /// Names a parameter or local. If another has the name, a number is appended to it.
+    pub fn name_local(&mut self, local: LocalId, name: &str) {
+        if self.local_ty(None, local).is_ok() {
+            self.local_names.insert(local.0, name.to_owned());
+        }
+    }
+
+    /// The types of all locals, parameters first.
+    pub fn locals(&self) -> &[ValType] {
+        &self.locals
+    }
+
+    /// Creates a label. [`FunctionBuilder::bind`] says where it stands; its operand stack is that of
+    /// the first branch that goes to it, or else that of the code that runs into it.
+    pub fn label(&mut self) -> LabelId {
+        self.labels.push(LabelInfo::default());
+        LabelId(self.labels.len() as u32 - 1)
+    }
+
+    /// Creates a label with a name.
+    pub fn named_label(&mut self, name: &str) -> LabelId {
+        let label = self.label();
+        name.clone_into(&mut self.labels[label.0 as usize].name);
+        label
+    }
+
+    /// Creates a label whose operand stack is known from the start; deepest operand first.
+    pub fn label_with_stack(&mut self, stack: &[ValType]) -> LabelId {
+        let label = self.label();
+        let stack = self.module.stacks.push_all(StackId::EMPTY, stack);
+        self.labels[label.0 as usize].stack = Some(stack);
+        label
+    }
+
+    /// Puts a label before the next instruction. Several labels may stand at one place.
+    pub fn bind(&mut self, label: LabelId) -> &mut Self {
+        self.emit(None, |f| {
+            let info = f.label_info(None, label)?;
+            let (known, number) = (info.stack, info.number);
+            if number.is_some() {
+                return f.fail(None, BuildRule::Rebound(label.0));
+            }
+            let stack = match (known, f.stack) {
+                (None, None) => return f.fail(None, BuildRule::UnknownStack(label.0)),
+                (Some(known), None) => known,
+                (_, Some(_)) => f.flow_to(None, label)?,
+            };
+            let offset = f.code.len() as u32;
+            // Another label bound here has the same stack: that of the code that goes on here.
+            if f.bound.last().is_none_or(|&(place, _)| place < offset) {
+                f.bound.push((offset, stack));
+            }
+            f.labels[label.0 as usize].number = Some(f.bound.len() as u32 - 1);
+            f.stack = Some(stack);
+            Ok(())
+        })
+    }
+
+    /// Puts a label with this operand stack, deepest operand first, before the next instruction. This
+    /// is for labels that only later branches go to.
+    pub fn bind_with_stack(&mut self, label: LabelId, stack: &[ValType]) -> &mut Self {
+        self.emit(None, |f| {
+            let stack = f.module.stacks.push_all(StackId::EMPTY, stack);
+            f.meet(None, label, stack)
+        });
+        self.bind(label)
+    }
+
+    /// Lets the following instructions belong to a source line; 0 is none.
+    pub fn line(&mut self, line: u32) -> &mut Self {
+        let offset = self.code.len() as u32;
+        if self.lines.last().is_some_and(|&(o, _)| o == offset) {
+            self.lines.pop();
+        }
+        if self.current_line() != line {
+            self.lines.push((offset, line));
+        }
+        self
+    }
+
+    /// Emits an instruction without immediates.
+    pub fn op(&mut self, op: Op) -> &mut Self {
+        self.emit(Some(op), |f| {
+            if op.imm_kind() != ImmKind::None {
+                return f.fail(Some(op), BuildRule::Immediates);
+            }
+            f.plain(op, Imm::NONE)
+        })
+    }
+
+    /// Emits any instruction but branches, which need labels: [`FunctionBuilder::br`],
+    /// [`FunctionBuilder::br_if`] and [`FunctionBuilder::br_table`].
+    pub fn inst(&mut self, op: Op, imm: Imm) -> &mut Self {
+        self.emit(Some(op), |f| {
+            if matches!(op.imm_kind(), ImmKind::Label | ImmKind::Labels) {
+                return f.fail(Some(op), BuildRule::Immediates);
+            }
+            f.plain(op, imm)
+        })
+    }
+
+    /// Emits `i32.const`.
+    pub fn i32_const(&mut self, value: i32) -> &mut Self {
+        self.inst(Op::I32Const, Imm::i32(value))
+    }
+
+    /// Emits `i64.const`.
+    pub fn i64_const(&mut self, value: i64) -> &mut Self {
+        self.inst(Op::I64Const, Imm::i64(value))
+    }
+
+    /// Emits `f32.const`.
+    pub fn f32_const(&mut self, value: f32) -> &mut Self {
+        self.inst(Op::F32Const, Imm::index(value.to_bits()))
+    }
+
+    /// Emits `f64.const`.
+    pub fn f64_const(&mut self, value: f64) -> &mut Self {
+        self.inst(Op::F64Const, Imm(value.to_bits()))
+    }
+
+    /// Emits `local.get`.
+    pub fn local_get(&mut self, local: LocalId) -> &mut Self {
+        self.inst(Op::LocalGet, Imm::index(local.0))
+    }
+
+    /// Emits `local.set`.
+    pub fn local_set(&mut self, local: LocalId) -> &mut Self {
+        self.inst(Op::LocalSet, Imm::index(local.0))
+    }
+
+    /// Emits `local.tee`.
+    pub fn local_tee(&mut self, local: LocalId) -> &mut Self {
+        self.inst(Op::LocalTee, Imm::index(local.0))
+    }
+
+    /// Emits `local.addr`.
+    pub fn local_addr(&mut self, local: LocalId) -> &mut Self {
+        self.inst(Op::LocalAddr, Imm::index(local.0))
+    }
+
+    /// Emits `global.get`.
+    pub fn global_get(&mut self, global: GlobalId) -> &mut Self {
+        self.inst(Op::GlobalGet, Imm::index(global.0))
+    }
+
+    /// Emits `global.set`.
+    pub fn global_set(&mut self, global: GlobalId) -> &mut Self {
+        self.inst(Op::GlobalSet, Imm::index(global.0))
+    }
+
+    /// Emits `ref.null`.
+    pub fn ref_null(&mut self, ty: ValType) -> &mut Self {
+        self.inst(Op::RefNull, Imm::ref_type(ty))
+    }
+
+    /// Emits `ref.func`.
+    pub fn ref_func(&mut self, func: FuncId) -> &mut Self {
+        self.inst(Op::RefFunc, Imm::index(func.0))
+    }
+
+    /// Emits `table.get`, `table.set`, `table.size`, `table.grow` or `table.fill`.
+    pub fn table(&mut self, op: Op, table: TableId) -> &mut Self {
+        self.checked(op, op.imm_kind() == ImmKind::Table, Imm::index(table.0))
+    }
+
+    /// Emits `table.copy`.
+    pub fn table_copy(&mut self, destination: TableId, source: TableId) -> &mut Self {
+        self.inst(Op::TableCopy, Imm::pair(destination.0, source.0))
+    }
+
+    /// Emits `table.init`.
+    pub fn table_init(&mut self, elem: ElemId, table: TableId) -> &mut Self {
+        self.inst(Op::TableInit, Imm::pair(elem.0, table.0))
+    }
+
+    /// Emits `elem.drop`.
+    pub fn elem_drop(&mut self, elem: ElemId) -> &mut Self {
+        self.inst(Op::ElemDrop, Imm::index(elem.0))
+    }
+
+    /// Emits `memory.size`, `memory.grow`, `memory.fill` or `memory.copy` of memory 0.
+    pub fn memory(&mut self, op: Op) -> &mut Self {
+        let fits = matches!(op.imm_kind(), ImmKind::Memory | ImmKind::MemoryMemory);
+        self.checked(op, fits, Imm::NONE)
+    }
+
+    /// Emits `memory.init` of memory 0.
+    pub fn memory_init(&mut self, data: DataId) -> &mut Self {
+        self.inst(Op::MemoryInit, Imm::pair(data.0, 0))
+    }
+
+    /// Emits `data.drop`.
+    pub fn data_drop(&mut self, data: DataId) -> &mut Self {
+        self.inst(Op::DataDrop, Imm::index(data.0))
+    }
+
+    /// Emits a plain load of memory 0 with a static offset.
+    pub fn load(&mut self, op: Op, offset: u32) -> &mut Self {
+        let fits = op.access().is_some_and(|access| !access.store && !access.indexed);
+        self.checked(op, fits, Imm::mem(offset))
+    }
+
+    /// Emits a plain store to memory 0 with a static offset.
+    pub fn store(&mut self, op: Op, offset: u32) -> &mut Self {
+        let fits = op.access().is_some_and(|access| access.store && !access.indexed);
+        self.checked(op, fits, Imm::mem(offset))
+    }
+
+    /// Emits an indexed load of memory 0; the scale is 1, 2, 4 or 8.
+    pub fn load_indexed(&mut self, op: Op, scale: u32, offset: u32) -> &mut Self {
+        self.indexed(op, false, scale, offset)
+    }
+
+    /// Emits an indexed store to memory 0; the scale is 1, 2, 4 or 8.
+    pub fn store_indexed(&mut self, op: Op, scale: u32, offset: u32) -> &mut Self {
+        self.indexed(op, true, scale, offset)
+    }
+
+    /// Emits `call`.
+    pub fn call(&mut self, func: FuncId) -> &mut Self {
+        self.inst(Op::Call, Imm::index(func.0))
+    }
+
+    /// Emits `call_indirect`.
+    pub fn call_indirect(&mut self, ty: TypeId, table: TableId) -> &mut Self {
+        self.inst(Op::CallIndirect, Imm::pair(ty.0, table.0))
+    }
+
+    /// Emits `return_call`.
+    pub fn return_call(&mut self, func: FuncId) -> &mut Self {
+        self.inst(Op::ReturnCall, Imm::index(func.0))
+    }
+
+    /// Emits `return_call_indirect`.
+    pub fn return_call_indirect(&mut self, ty: TypeId, table: TableId) -> &mut Self {
+        self.inst(Op::ReturnCallIndirect, Imm::pair(ty.0, table.0))
+    }
+
+    /// Emits `return`.
+    pub fn ret(&mut self) -> &mut Self {
+        self.op(Op::Return)
+    }
+
+    /// Emits `unreachable`.
+    pub fn unreachable(&mut self) -> &mut Self {
+        self.op(Op::Unreachable)
+    }
+
+    /// Emits `br`.
+    pub fn br(&mut self, label: LabelId) -> &mut Self {
+        self.emit(Some(Op::Br), |f| {
+            f.live(Op::Br)?;
+            f.flow_to(Some(Op::Br), label)?;
+            f.branch_to(Op::Br, &[label]);
+            f.stack = None;
+            Ok(())
+        })
+    }
+
+    /// Emits `br_if`.
+    pub fn br_if(&mut self, label: LabelId) -> &mut Self {
+        self.emit(Some(Op::BrIf), |f| {
+            f.pop(Op::BrIf, ValType::I32)?;
+            f.flow_to(Some(Op::BrIf), label)?;
+            f.branch_to(Op::BrIf, &[label]);
+            Ok(())
+        })
+    }
+
+    /// Emits `br_table`; the default is where other indices go.
+    pub fn br_table(&mut self, labels: &[LabelId], default: LabelId) -> &mut Self {
+        self.emit(Some(Op::BrTable), |f| {
+            f.pop(Op::BrTable, ValType::I32)?;
+            for &label in labels.iter().chain([&default]) {
+                f.flow_to(Some(Op::BrTable), label)?;
+            }
+            f.code.push(Op::BrTable.byte());
+            leb::write_u32(&mut f.code, labels.len() as u32);
+            let place = f.code.len() as u32;
+            f.label_uses.extend(labels.iter().chain([&default]).map(|&label| (place, label)));
+            f.stack = None;
+            Ok(())
+        })
+    }
+
+    /// Whether the next instruction can be reached. If not, a label must be bound first.
+    pub fn is_reachable(&self) -> bool {
+        self.stack.is_some()
+    }
+
+    /// The number of operands on the stack; 0 where nothing is reachable.
+    pub fn depth(&self) -> u32 {
+        self.stack.map_or(0, |stack| self.module.stacks.depth(stack))
+    }
+
+    /// The types of the operands, topmost first.
+    pub fn operands(&self) -> impl Iterator<Item = ValType> + '_ {
+        self.module.stacks.types(self.stack.unwrap_or(StackId::EMPTY))
+    }
+
+    /// The types of the operands at a label, topmost first, if they are known yet.
+    pub fn operands_at(&self, label: LabelId) -> Option<impl Iterator<Item = ValType> + '_> {
+        let stack = self.labels.get(label.0 as usize)?.stack?;
+        Some(self.module.stacks.types(stack))
+    }
+
+    /// Whether a label stands somewhere already.
+    pub fn is_bound(&self, label: LabelId) -> bool {
+        self.labels.get(label.0 as usize).is_some_and(|info| info.number.is_some())
+    }
+
+    /// The first mistake in the function, if there has been one.
+    pub fn error(&self) -> Option<&BuildError> {
+        self.error.as_ref()
+    }
+
+    /// Puts the function into the module.
+    ///
+    /// # Errors
+    /// The first mistake in the function; [`ModuleBuilder::finish`] returns it, too.
+    pub fn finish(mut self) -> Result<(), BuildError> {
+        self.emit(None, Self::check_end);
+        if let Some(error) = self.error {
+            self.module.fail_with(error.clone());
+            return Err(error);
+        }
+        self.name_all();
+        let layout = self.lay_out();
+        let func = &mut self.module.module.funcs[self.place];
+        *func = Func { ty: func.ty, ..layout };
+        self.module.defined[self.place] = true;
+        Ok(())
+    }
+
+    fn check_end(&mut self) -> Emit {
+        if self.stack.is_some() {
+            return self.fail(None, BuildRule::FallsOff);
+        }
+        let unbound = |&(_, label): &(u32, LabelId)| !self.is_bound(label);
+        if let Some((_, label)) = self.label_uses.iter().copied().find(unbound) {
+            return self.fail(None, BuildRule::Unbound(label.0));
+        }
+        if self.locals.len() > limits::LOCALS_MAX {
+            return self.fail(None, BuildRule::Limit("LOCALS_MAX"));
+        }
+        if self.bound.len() > limits::LABELS_MAX {
+            return self.fail(None, BuildRule::Limit("LABELS_MAX"));
+        }
+        // Labels are at most 4 bytes each and still to come.
+        let code_bytes = self.code.len() + 4 * self.label_uses.len();
+        if code_bytes > limits::CODE_BYTES_MAX {
+            return self.fail(None, BuildRule::Limit("CODE_BYTES_MAX"));
+        }
+        Ok(())
+    }
+
+    /// Hands the names of locals and labels to the module.
+    fn name_all(&mut self) {
+        let mut locals = Vec::new();
+        let mut space = NameSpace::default();
+        for (&local, name) in &self.local_names {
+            space.add(&mut locals, local, name);
+        }
+        // Labels at one place share a number, which the first of them names.
+        let mut by_number = BTreeMap::new();
+        for label in self.labels.iter().filter(|label| !label.name.is_empty()) {
+            if let Some(number) = label.number {
+                by_number.entry(number).or_insert(&label.name);
+            }
+        }
+        let mut labels = Vec::new();
+        let mut space = NameSpace::default();
+        for (number, name) in by_number {
+            space.add(&mut labels, number, name);
+        }
+        let names = &mut self.module.module.names;
+        for (list, of_func) in [(&mut names.locals, locals), (&mut names.labels, labels)] {
+            if !of_func.is_empty() {
+                list.push((self.id.0, of_func));
+            }
+        }
+    }
+
+    /// The function with its labels put in.
+    fn lay_out(&self) -> Func {
+        let mut code = Vec::with_capacity(self.code.len() + self.label_uses.len());
+        let mut labels = Vec::with_capacity(self.bound.len());
+        let mut lines = Vec::with_capacity(self.lines.len());
+        let mut uses = self.label_uses.iter().peekable();
+        let mut bound = self.bound.iter().peekable();
+        let mut marks = self.lines.iter().peekable();
+        let mut copied = 0;
+        loop {
+            // What is next in the code. Labels that a branch uses come before what stands behind it.
+            let next_use = uses.peek().map(|&&(place, _)| place);
+            let next_mark = [bound.peek().map(|&&(p, _)| p), marks.peek().map(|&&(p, _)| p)];
+            let Some(place) = next_mark.into_iter().chain([next_use]).flatten().min() else {
+                break;
+            };
+            code.extend_from_slice(&self.code[copied..place as usize]);
+            copied = place as usize;
+            while let Some((_, label)) = uses.next_if(|&&(p, _)| p == place) {
+                let number = self.labels[label.0 as usize].number;
+                leb::write_u32(&mut code, number.expect("checked by `check_end`"));
+            }
+            let offset = code.len() as u32;
+            if let Some((_, stack)) = bound.next_if(|&&(p, _)| p == place) {
+                labels.push(Label { offset, shape: stack.to_shape() });
+            }
+            if let Some(&(_, line)) = marks.next_if(|&&(p, _)| p == place) {
+                lines.push((offset, line));
+            }
+        }
+        code.extend_from_slice(&self.code[copied..]);
+        // A line that was set behind the last instruction belongs to none.
+        lines.retain(|&(offset, _)| (offset as usize) < code.len());
+        let declared = &self.locals[self.ty.params.len()..];
+        let runs = declared.chunk_by(|a, b| a == b).map(|run| (run.len() as u32, run[0]));
+        Func { ty: 0, locals: runs.collect(), labels, code, lines }
+    }
+
+    fn current_line(&self) -> u32 {
+        self.lines.last().map_or(0, |&(_, line)| line)
+    }
+
+    /// Runs an emitter, unless there has been a mistake before.
+    fn emit(&mut self, op: Option<Op>, emit: impl FnOnce(&mut Self) -> Emit) -> &mut Self {
+        if self.error.is_none() && emit(self).is_ok() && op.is_some() {
+            self.n_insts += 1;
+        }
+        self
+    }
+
+    fn fail<T>(&mut self, op: Option<Op>, rule: BuildRule) -> Emit<T> {
+        self.record(op, rule);
+        Err(Failed)
+    }
+
+    /// Records the first mistake.
+    #[cold]
+    fn record(&mut self, op: Option<Op>, rule: BuildRule) {
+        let name = self.module.module.names.func(self.id.0).map(str::to_owned);
+        let line = self.current_line();
+        let inst = op.map(|op| (self.n_insts, op));
+        let error = BuildError { inst, line, ..BuildError::in_func(self.id, name, rule) };
+        self.error.get_or_insert(error);
+    }
+
+    fn checked(&mut self, op: Op, fits: bool, imm: Imm) -> &mut Self {
+        self.emit(Some(op), |f| {
+            if !fits {
+                return f.fail(Some(op), BuildRule::Immediates);
+            }
+            f.plain(op, imm)
+        })
+    }
+
+    fn indexed(&mut self, op: Op, store: bool, scale: u32, offset: u32) -> &mut Self {
+        self.emit(Some(op), |f| {
+            if !op.access().is_some_and(|access| access.store == store && access.indexed) {
+                return f.fail(Some(op), BuildRule::Immediates);
+            }
+            if !matches!(scale, 1 | 2 | 4 | 8) {
+                return f.fail(Some(op), BuildRule::Scale(scale));
+            }
+            f.plain(op, Imm::indexed(offset, scale.trailing_zeros()))
+        })
+    }
+
+    /// Emits an instruction that has no labels.
+    fn plain(&mut self, op: Op, imm: Imm) -> Emit {
+        self.live(op)?;
+        self.apply(op, imm)?;
+        write_inst(&mut self.code, op, imm);
+        Ok(())
+    }
+
+    fn branch_to(&mut self, op: Op, labels: &[LabelId]) {
+        self.code.push(op.byte());
+        let place = self.code.len() as u32;
+        self.label_uses.extend(labels.iter().map(|&label| (place, label)));
+    }
+}

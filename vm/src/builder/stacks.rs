@@ -1,0 +1,110 @@
+//! All operand stacks that the functions of a module have had, each once: a trie, whose root is the
+//! empty stack and whose edges are pushed types. Pushing, popping and comparing take constant time.
+
+use crate::module::ShapeId;
+use crate::types::ValType;
+
+/// An operand stack: the types of its operands.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct StackId(u32);
+
+impl StackId {
+    pub(super) const EMPTY: StackId = StackId(0);
+
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The number as a label holds it until the module is finished.
+    pub(super) fn to_shape(self) -> ShapeId {
+        ShapeId(self.0)
+    }
+
+    pub(super) fn from_shape(shape: ShapeId) -> StackId {
+        StackId(shape.0)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Stacks {
+    nodes: Vec<Node>,
+}
+
+#[derive(Debug)]
+struct Node {
+    below: StackId,
+    /// The topmost operand; of no meaning for the empty stack.
+    top: ValType,
+    depth: u32,
+    /// The stack with one more operand of each type; the empty stack, which is on top of none, says
+    /// that it has not been needed yet.
+    above: [StackId; ValType::ALL.len()],
+}
+
+impl Default for Stacks {
+    fn default() -> Stacks {
+        let root = Node {
+            below: StackId::EMPTY,
+            top: ValType::I32,
+            depth: 0,
+            above: [StackId::EMPTY; ValType::ALL.len()],
+        };
+        Stacks { nodes: vec![root] }
+    }
+}
+
+impl Stacks {
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(super) fn push(&mut self, stack: StackId, ty: ValType) -> StackId {
+        let known = self.nodes[stack.index()].above[ty.index()];
+        if known != StackId::EMPTY {
+            return known;
+        }
+        let above = StackId(self.nodes.len() as u32);
+        let depth = self.depth(stack) + 1;
+        let none = [StackId::EMPTY; ValType::ALL.len()];
+        self.nodes.push(Node { below: stack, top: ty, depth, above: none });
+        self.nodes[stack.index()].above[ty.index()] = above;
+        above
+    }
+
+    pub(super) fn push_all(&mut self, stack: StackId, types: &[ValType]) -> StackId {
+        types.iter().fold(stack, |stack, &ty| self.push(stack, ty))
+    }
+
+    /// The stack below the topmost operand, and its type.
+    pub(super) fn top(&self, stack: StackId) -> Option<(StackId, ValType)> {
+        let node = &self.nodes[stack.index()];
+        (stack != StackId::EMPTY).then_some((node.below, node.top))
+    }
+
+    pub(super) fn depth(&self, stack: StackId) -> u32 {
+        self.nodes[stack.index()].depth
+    }
+
+    /// The types of the operands, topmost first.
+    pub(super) fn types(&self, stack: StackId) -> impl Iterator<Item = ValType> + '_ {
+        let mut stack = stack;
+        std::iter::from_fn(move || {
+            let (below, ty) = self.top(stack)?;
+            stack = below;
+            Some(ty)
+        })
+    }
+
+    /// The operands for an error message: the topmost ones, deepest first.
+    pub(super) fn describe(&self, stack: StackId) -> String {
+        const SHOWN: usize = 8;
+        let mut names: Vec<&str> = self.types(stack).take(SHOWN).map(ValType::name).collect();
+        let hidden = self.depth(stack) as usize - names.len();
+        let more = format!("{hidden} more");
+        if hidden > 0 {
+            names.push(&more);
+        }
+        names.reverse();
+        format!("[{}]", names.join(" "))
+    }
+}
