@@ -697,6 +697,7 @@ impl<'a> Entry<'a> {
             id,
             outer_store,
             stack_limit,
+            exit_fp,
             stack_cells,
             interp,
             n_saved,
