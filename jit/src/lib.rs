@@ -2,3 +2,19 @@
 
 #[cfg(feature = "jit")]
 mod abi;
+#[cfg(feature = "jit")]
+mod activation;
+#[cfg(feature = "jit")]
+mod code;
+#[cfg(all(test, feature = "jit"))]
+mod native_tests;
+#[cfg(feature = "jit")]
+mod pctable;
+#[cfg(feature = "jit")]
+mod registry;
+#[cfg(feature = "jit")]
+mod signals;
+#[cfg(feature = "jit")]
+mod stack;
+#[cfg(feature = "jit")]
+mod trampoline;

@@ -1,0 +1,190 @@
+//! Entering native code, and what is known when it does not return.
+//!
+//! Every entry has an [`Activation`] on the native stack, linked to the one that the thread was in
+//! before. The entry trampoline stores there how to continue when the code traps; the signal handler
+//! ([`crate::signals`]) finds it through a thread-local variable, records where the trap happened and
+//! continues in the trampoline, which returns 0. [`enter`] then reads the record.
+
+use std::cell::Cell;
+use std::mem::{MaybeUninit, offset_of};
+use std::ptr;
+use std::sync::Arc;
+
+use slotvm_bytecode::VerifiedModule;
+use slotvm_runtime::context::VmCtx;
+const TRACE_FRAMES_MAX: usize = 100;
+
+use crate::pctable::{PcTable, Place, PlaceId, TrapReason};
+use crate::registry;
+use crate::stack;
+
+/// The entry trampoline of a signature. Returns 1, or 0 if the code trapped.
+pub(crate) type EntryTrampoline = unsafe extern "C" fn(
+    ctx: *mut VmCtx,
+    code: *const u8,
+    cells: *mut u64,
+    activation: *mut Activation,
+) -> u32;
+
+/// An entry into native code.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Activation {
+    /// Where to continue after a trap: the trampoline stores its handler's address and its stack and
+    /// frame pointers here before it calls.
+    pub(crate) handler_pc: usize,
+    pub(crate) handler_sp: usize,
+    pub(crate) handler_fp: usize,
+    /// The activation that the thread was in before.
+    previous: *mut Activation,
+    /// The number of functions that were active when the code trapped; 0 if it has not.
+    n_frames: u64,
+    /// The innermost of them: the pc of the trap, then return addresses.
+    pcs: [MaybeUninit<usize>; TRACE_FRAMES_MAX],
+}
+
+/// Byte offsets of the fields that the trampoline writes.
+pub(crate) mod offsets {
+    use super::{Activation, offset_of};
+    pub(crate) const HANDLER_PC: i32 = offset_of!(Activation, handler_pc) as i32;
+    pub(crate) const HANDLER_SP: i32 = offset_of!(Activation, handler_sp) as i32;
+    pub(crate) const HANDLER_FP: i32 = offset_of!(Activation, handler_fp) as i32;
+}
+
+thread_local! {
+    /// The innermost activation. It needs no destructor, so the signal handler may read it.
+    static CURRENT: Cell<*mut Activation> = const { Cell::new(ptr::null_mut()) };
+}
+
+/// The innermost activation of the thread, or null.
+pub(crate) fn current() -> *mut Activation {
+    CURRENT.get()
+}
+
+/// Why and where native code stopped.
+#[derive(Debug)]
+pub(crate) struct NativeTrap {
+    /// Why.
+    pub(crate) reason: TrapReason,
+    /// The active functions, innermost first; the first one trapped. Where functions are inlined,
+    /// each has a frame of its own.
+    pub(crate) frames: Vec<NativeFrame>,
+    /// Frames that are not listed, because there were more than [`TRACE_FRAMES_MAX`].
+    pub(crate) n_frames_omitted: u64,
+}
+
+/// A place in an active function.
+#[derive(Clone, Debug)]
+pub(crate) struct NativeFrame {
+    /// The module.
+    pub(crate) module: Arc<VerifiedModule>,
+    /// The place in it.
+    pub(crate) place: Place,
+}
+
+/// Calls native code: reads the parameters from `cells` and writes the results there.
+///
+/// `stack_bytes_max` limits the native stack of the guest; a re-entry shares the stack of the code that
+/// called the host.
+///
+/// # Safety
+/// `trampoline` is an entry trampoline for the type of `code`, `ctx` is its context, whose `shared`
+/// leads to live structures of one store, and `cells` has room for the parameters and for the results.
+/// All code that can be reached stays alive meanwhile. Signal handlers are installed.
+pub(crate) unsafe fn enter(
+    trampoline: EntryTrampoline,
+    ctx: *mut VmCtx,
+    code: *const u8,
+    cells: *mut u64,
+    stack_bytes_max: usize,
+) -> Result<(), NativeTrap> {
+    let mut activation = Activation {
+        handler_pc: 0,
+        handler_sp: 0,
+        handler_fp: 0,
+        previous: CURRENT.get(),
+        n_frames: 0,
+        pcs: [MaybeUninit::uninit(); TRACE_FRAMES_MAX],
+    };
+    let activation = &raw mut activation;
+    // SAFETY: the context of a function starts with a pointer to what the store shares; nobody else
+    // accesses the limit while this thread runs the store.
+    let (shared, outer_limit) = unsafe { ((*ctx).shared, (*(*ctx).shared).stack_limit) };
+    if outer_limit == 0 {
+        let limit = stack::limit_below(activation.addr(), stack_bytes_max);
+        // SAFETY: as above.
+        unsafe { (*shared).stack_limit = limit };
+    }
+    CURRENT.set(activation);
+    // SAFETY: the caller's promise. The trampoline stores where to continue before it calls.
+    let returned = unsafe { trampoline(ctx, code, cells, activation) };
+    // SAFETY: the record lives on this frame, and what the store shares is alive.
+    unsafe {
+        CURRENT.set((*activation).previous);
+        (*shared).stack_limit = outer_limit;
+        if returned != 0 { Ok(()) } else { Err((*activation).trap()) }
+    }
+}
+
+impl Activation {
+    /// Records which functions are active. The signal handler calls it while their frames are intact,
+    /// so it allocates nothing.
+    ///
+    /// # Safety
+    /// `pc` and `fp` are the pc and the frame pointer of a native function of this activation.
+    pub(crate) unsafe fn record_trap(&mut self, pc: usize, fp: usize) {
+        let (mut pc, mut fp, mut n) = (pc, fp, 0);
+        loop {
+            if let Some(slot) = self.pcs.get_mut(n) {
+                slot.write(pc);
+            }
+            n += 1;
+            // SAFETY: every native function keeps a frame pointer, which points to the frame pointer
+            // of the caller and the return address, on x86-64 and on aarch64.
+            [fp, pc] = unsafe { ptr::with_exposed_provenance::<[usize; 2]>(fp).read() };
+            if fp == self.handler_fp {
+                // The caller is the trampoline.
+                break;
+            }
+        }
+        self.n_frames = n as u64;
+    }
+
+    /// Describes the trap that was recorded.
+    ///
+    /// # Safety
+    /// A trap was recorded, and the code of the functions that were active is alive.
+    #[cold]
+    unsafe fn trap(&self) -> NativeTrap {
+        let n_listed = (self.n_frames as usize).min(TRACE_FRAMES_MAX);
+        // SAFETY: the first `n_frames` are written.
+        let mut pcs = self.pcs[..n_listed].iter().map(|pc| unsafe { pc.assume_init() });
+        let trap_pc = pcs.next().expect("the function that trapped is a frame");
+        // SAFETY: the caller's promise.
+        let table = unsafe { registry::lookup(trap_pc) };
+        let table = table.expect("the signal handler looked the code up");
+        let site = table.trap_at(trap_pc).expect("the signal handler looked the trap up");
+        let mut frames = Vec::new();
+        push_frames(&mut frames, table, site.place);
+        for pc in pcs {
+            // SAFETY: the caller's promise.
+            if let Some(table) = unsafe { registry::lookup(pc) }
+                && let Some(call) = table.call_returning_to(pc)
+            {
+                push_frames(&mut frames, table, call.place);
+            }
+        }
+        NativeTrap {
+            reason: site.reason,
+            frames,
+            n_frames_omitted: self.n_frames - n_listed as u64,
+        }
+    }
+}
+
+/// Appends the functions at a place. The trampolines belong to no module and have no frame.
+fn push_frames(frames: &mut Vec<NativeFrame>, table: &PcTable, place: PlaceId) {
+    let Some(module) = &table.module else { return };
+    let frame = |place| NativeFrame { module: module.clone(), place };
+    frames.extend(table.places(place).map(frame));
+}

@@ -1,0 +1,228 @@
+//! Trampolines: how the host calls native code and native code calls the host.
+//!
+//! Both have one form for each signature. Values cross in an array of cells, `i32` and `f32`
+//! zero-extended; it has room for the parameters and for the results, which replace them.
+//!
+//! * The *entry trampoline* has the C convention, see [`EntryTrampoline`]. It stores in the activation
+//!   record how to continue after a trap, and calls the guest function by a `try_call` whose
+//!   exceptional edge is where a trap continues. The callee has the `tail` convention, which has no
+//!   callee-saved registers: so nothing is lost when the guest's frames are abandoned.
+//! * The *host trampoline* has the convention of guest functions; its context is a
+//!   [`slotvm_runtime::context::HostCtx`]. It calls the runtime by `Libcalls::host_call`, and traps
+//!   with [`HOST_ERROR`] if that reports an error.
+
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::{
+    AbiParam, BlockArg, BlockCall, ExceptionTableData, ExceptionTableItem, Function, InstBuilder,
+    MemFlagsData, SigRef, Signature, StackSlotData, StackSlotKind, TrapCode, UserFuncName, Value,
+    types,
+};
+use cranelift_codegen::isa::{CallConv, OwnedTargetIsa, TargetIsa};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use slotvm_bytecode::{FuncType, ValType};
+use slotvm_runtime::context::offsets as rt;
+
+use crate::abi::{self, CELL_BYTES, POINTER};
+use crate::activation::{EntryTrampoline, offsets};
+use crate::code::{CodeError, CodeUnit, MachineCode};
+use crate::pctable::{PlaceId, TrapReason};
+
+/// The code by which host trampolines trap.
+pub(crate) const HOST_ERROR: TrapCode = TrapCode::unwrap_user(31);
+
+/// The trampolines of a signature.
+#[derive(Debug)]
+pub(crate) struct Trampolines {
+    unit: CodeUnit,
+}
+
+impl Trampolines {
+    /// Compiles and places the trampolines of a signature.
+    ///
+    /// # Errors
+    /// If Cranelift refuses the signature, or there is no memory for code.
+    pub(crate) fn new(isa: &OwnedTargetIsa, ty: &FuncType) -> Result<Trampolines, CodeError> {
+        let codes = [
+            compile(&**isa, host_convention(&**isa), |b| build_entry(b, ty))?,
+            compile(&**isa, abi::guest_signature(ty), |b| build_host(b, ty))?,
+        ];
+        Ok(Trampolines { unit: CodeUnit::place(isa, 0, &codes, None)? })
+    }
+
+    /// The trampoline by which the host calls functions of the signature.
+    pub(crate) fn entry(&self) -> EntryTrampoline {
+        let code = self.unit.func(0);
+        // SAFETY: `build_entry` makes a function of this type; whoever calls it keeps `self` alive.
+        unsafe { std::mem::transmute::<*const u8, EntryTrampoline>(code) }
+    }
+
+    /// The code of host functions of the signature, for their records.
+    pub(crate) fn host(&self) -> *const u8 {
+        self.unit.func(1)
+    }
+}
+
+/// The signature of entry trampolines.
+fn host_convention(isa: &dyn TargetIsa) -> Signature {
+    let mut signature = Signature::new(isa.default_call_conv());
+    signature.params.extend([AbiParam::new(POINTER); 4]);
+    signature.returns.push(AbiParam::new(types::I32));
+    signature
+}
+
+fn compile(
+    isa: &dyn TargetIsa,
+    signature: Signature,
+    build: impl FnOnce(&mut FunctionBuilder<'_>),
+) -> Result<MachineCode, CodeError> {
+    let func = Function::with_name_signature(UserFuncName::default(), signature);
+    let mut context = Context::for_function(func);
+    let mut scratch = FunctionBuilderContext::new();
+    let mut builder = FunctionBuilder::new(&mut context.func, &mut scratch);
+    build(&mut builder);
+    builder.seal_all_blocks();
+    builder.finalize(isa.frontend_config());
+    let compiled = context
+        .compile(isa, &mut ControlPlane::default())
+        .map_err(|error| CodeError::Trampoline(format!("{:?}", error.inner)))?
+        .clone();
+    Ok(MachineCode::new(
+        &compiled,
+        &context.func,
+        |_| TrapReason::HostError,
+        |_| PlaceId::NONE,
+        Vec::new(),
+    ))
+}
+
+/// Starts the function and gives its parameters.
+fn entry_block(b: &mut FunctionBuilder<'_>) -> Vec<Value> {
+    let block = b.create_block();
+    b.append_block_params_for_function_params(block);
+    b.switch_to_block(block);
+    b.block_params(block).to_vec()
+}
+
+/// Accesses to structures of ours, which are there and aligned.
+const TRUSTED: MemFlagsData = MemFlagsData::trusted();
+
+fn build_entry(b: &mut FunctionBuilder<'_>, ty: &FuncType) {
+    let params = entry_block(b);
+    let [ctx, code, cells, activation] = params[..] else { unreachable!("four parameters") };
+
+    // `get_exception_handler_address` must stand in the block of the `try_call` that it names, and
+    // may not stand in the entry block.
+    let call_block = b.create_block();
+    b.ins().jump(call_block, &[]);
+    b.switch_to_block(call_block);
+    let mut args = vec![ctx];
+    if abi::returns_by_area(ty) {
+        // The cells are the return area: the parameters are out of them before the call.
+        args.push(cells);
+    }
+    args.extend(ty.params.iter().enumerate().map(|(i, &ty)| load_cell(b, ty, cells, i)));
+    let sp = b.ins().get_stack_pointer(POINTER);
+    let fp = b.ins().get_frame_pointer(POINTER);
+    let handler = b.ins().get_exception_handler_address(POINTER, call_block, 0);
+    b.ins().store(TRUSTED, sp, activation, offsets::HANDLER_SP);
+    b.ins().store(TRUSTED, fp, activation, offsets::HANDLER_FP);
+    b.ins().store(TRUSTED, handler, activation, offsets::HANDLER_PC);
+
+    let returned = b.create_block();
+    let trapped = b.create_block();
+    let signature = b.import_signature(abi::guest_signature(ty));
+    let results = try_call(b, signature, code, &args, returned, trapped);
+
+    b.switch_to_block(returned);
+    for (i, (&ty, &value)) in ty.results.iter().zip(&results).enumerate() {
+        store_cell(b, ty, value, cells, i);
+    }
+    let one = b.ins().iconst(types::I32, 1);
+    b.ins().return_(&[one]);
+
+    b.switch_to_block(trapped);
+    let zero = b.ins().iconst(types::I32, 0);
+    b.ins().return_(&[zero]);
+}
+
+/// Calls `code` and goes on in `returned`, or in `trapped` if the call is left by a trap. Gives the
+/// results, which are parameters of `returned`.
+fn try_call(
+    b: &mut FunctionBuilder<'_>,
+    signature: SigRef,
+    code: Value,
+    args: &[Value],
+    returned: cranelift_codegen::ir::Block,
+    trapped: cranelift_codegen::ir::Block,
+) -> Vec<Value> {
+    let types: Vec<_> =
+        b.func.dfg.signatures[signature].returns.iter().map(|result| result.value_type).collect();
+    let results = types.iter().map(|&ty| b.append_block_param(returned, ty)).collect();
+    let pool = &mut b.func.dfg.value_lists;
+    let forward = (0..types.len()).map(|i| BlockArg::TryCallRet(i as u32));
+    let to_returned = BlockCall::new(returned, forward, pool);
+    let to_trapped = BlockCall::new(trapped, None, pool);
+    let table =
+        ExceptionTableData::new(signature, to_returned, [ExceptionTableItem::Default(to_trapped)]);
+    let table = b.func.dfg.exception_tables.push(table);
+    b.ins().try_call_indirect(code, args, table);
+    results
+}
+
+fn build_host(b: &mut FunctionBuilder<'_>, ty: &FuncType) {
+    let params = entry_block(b);
+    let ctx = params[0];
+    let n_cells = ty.params.len().max(ty.results.len()) as u32;
+    let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, n_cells * CELL_BYTES, 3);
+    let slot = b.create_sized_stack_slot(slot);
+    let cells = b.ins().stack_addr(POINTER, slot, 0);
+    for (i, (&ty, &value)) in ty.params.iter().zip(&params[abi::n_leading_params(ty)..]).enumerate()
+    {
+        store_cell(b, ty, value, cells, i);
+    }
+
+    let shared = b.ins().load(POINTER, TRUSTED, ctx, rt::VMCTX_SHARED);
+    let libcalls = b.ins().load(POINTER, TRUSTED, shared, rt::SHARED_LIBCALLS);
+    let host_call = b.ins().load(POINTER, TRUSTED, libcalls, rt::LIBCALL_HOST_CALL);
+    let mut signature = Signature::new(CallConv::SystemV);
+    signature.params.extend([AbiParam::new(POINTER); 2]);
+    signature.returns.push(AbiParam::new(types::I32));
+    let signature = b.import_signature(signature);
+    let call = b.ins().call_indirect(signature, host_call, &[ctx, cells]);
+    let failed = b.inst_results(call)[0];
+    b.ins().trapnz(failed, HOST_ERROR);
+
+    let results: Vec<Value> =
+        ty.results.iter().enumerate().map(|(i, &ty)| load_cell(b, ty, cells, i)).collect();
+    if abi::returns_by_area(ty) {
+        for (i, (&ty, &value)) in ty.results.iter().zip(&results).enumerate() {
+            store_cell(b, ty, value, params[1], i);
+        }
+        b.ins().return_(&[]);
+    } else {
+        b.ins().return_(&results);
+    }
+}
+
+/// Loads the value in cell `index`.
+fn load_cell(b: &mut FunctionBuilder<'_>, ty: ValType, cells: Value, index: usize) -> Value {
+    b.ins().load(abi::clif_type(ty), TRUSTED, cells, cell_offset(index))
+}
+
+/// Stores a value into cell `index`, zero-extended.
+fn store_cell(b: &mut FunctionBuilder<'_>, ty: ValType, value: Value, cells: Value, index: usize) {
+    let bits = match ty {
+        ValType::I32 => b.ins().uextend(types::I64, value),
+        ValType::F32 => {
+            let bits = b.ins().bitcast(types::I32, MemFlagsData::new(), value);
+            b.ins().uextend(types::I64, bits)
+        }
+        ValType::I64 | ValType::F64 | ValType::FuncRef | ValType::ExternRef => value,
+    };
+    b.ins().store(TRUSTED, bits, cells, cell_offset(index));
+}
+
+fn cell_offset(index: usize) -> i32 {
+    (index * CELL_BYTES as usize) as i32
+}
