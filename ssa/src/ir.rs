@@ -80,6 +80,16 @@ pub enum SlotOrigin {
     Stack(u32),
 }
 
+impl SlotOrigin {
+    /// A key that tells origins apart and sorts locals before operands.
+    pub(crate) const fn key(self) -> (bool, u32) {
+        match self {
+            SlotOrigin::Local(local) => (false, local),
+            SlotOrigin::Stack(depth) => (true, depth),
+        }
+    }
+}
+
 /// Where an instruction comes from.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub struct LocData {
@@ -260,6 +270,21 @@ impl Function {
         self.blocks().skip(1).map(|block| self.params(block).len()).sum()
     }
 
+    /// Makes room for a function of about this size.
+    pub(crate) fn reserve(&mut self, n_insts: usize, n_blocks: usize, n_edges: usize) {
+        self.ops.reserve(n_insts);
+        self.imms.reserve(n_insts);
+        self.operands.reserve(n_insts);
+        self.operand_pool.reserve(n_insts);
+        self.results.reserve(n_insts);
+        self.inst_locs.reserve(n_insts);
+        self.locs.reserve(n_insts);
+        self.value_types.reserve(n_insts);
+        self.layout.reserve(n_insts);
+        self.blocks.reserve(n_blocks);
+        self.edges.reserve(n_edges);
+    }
+
     /// Makes an instruction without putting it into a block. Its results are new values.
     pub(crate) fn make_inst(
         &mut self,
@@ -269,11 +294,24 @@ impl Function {
         results: &[ValType],
         loc: Loc,
     ) -> Inst {
+        self.operand_pool.extend_from_slice(operands);
+        self.make_inst_of_pool(op, imm, operands.len() as u32, results, loc)
+    }
+
+    /// Makes an instruction whose operands are the last `n_operands` of the operand pool.
+    #[inline]
+    pub(crate) fn make_inst_of_pool(
+        &mut self,
+        op: Opcode,
+        imm: Imm,
+        n_operands: u32,
+        results: &[ValType],
+        loc: Loc,
+    ) -> Inst {
         let inst = Inst::new(self.ops.len());
         self.ops.push(op);
         self.imms.push(imm);
-        self.operands.push((self.operand_pool.len() as u32, operands.len() as u32));
-        self.operand_pool.extend_from_slice(operands);
+        self.operands.push((self.operand_pool.len() as u32 - n_operands, n_operands));
         self.results.push((Value::new(self.value_types.len()), results.len() as u32));
         self.value_types.extend_from_slice(results);
         self.inst_locs.push(loc);
@@ -284,5 +322,67 @@ impl Function {
     pub(crate) fn make_value(&mut self, ty: ValType) -> Value {
         self.value_types.push(ty);
         Value::new(self.value_types.len() - 1)
+    }
+
+    /// Starts the next block. What is appended until the next call belongs to it; its instructions
+    /// and out-edges end with [`Function::end_block`].
+    pub(crate) fn start_block(&mut self, label: Option<u32>, offset: u32) -> Block {
+        let block = Block::new(self.blocks.len());
+        let at = self.layout.len() as u32;
+        let params = self.block_params.len() as u32;
+        self.blocks.push(BlockData {
+            insts: (at, at),
+            params: (params, params),
+            first_edge: self.edges.len() as u32,
+            label: label.map_or(0, |label| label + 1),
+            offset,
+        });
+        block
+    }
+
+    /// Appends a parameter to the block that was started last.
+    pub(crate) fn append_param(&mut self, ty: ValType) -> Value {
+        let value = self.make_value(ty);
+        self.block_params.push(value);
+        let block = self.blocks.last_mut().expect("a block was started");
+        block.params.1 = self.block_params.len() as u32;
+        value
+    }
+
+    /// Appends an out-edge to the block that was started last. Its operands are appended to
+    /// `edge_args` behind it.
+    pub(crate) fn append_edge(&mut self, dst: Block) {
+        let src = Block::new(self.blocks.len() - 1);
+        self.edges.push(EdgeData { src, dst, args: self.edge_args.len() as u32 });
+    }
+
+    /// Ends the block that was started last: all of the layout since then is its instructions.
+    pub(crate) fn end_block(&mut self) {
+        let end = self.layout.len() as u32;
+        self.blocks.last_mut().expect("a block was started").insts.1 = end;
+    }
+
+    /// Computes the predecessor lists from the edges, by a counting sort. In-edges of a block are in
+    /// the order of their numbers.
+    pub(crate) fn compute_preds(&mut self) {
+        self.pred_starts.clear();
+        self.pred_starts.resize(self.blocks.len() + 1, 0);
+        for edge in &self.edges {
+            self.pred_starts[edge.dst.index()] += 1;
+        }
+        let mut end = 0;
+        for start in &mut self.pred_starts {
+            end += *start;
+            *start = end;
+        }
+        // Every entry is the end of its block's list now. Filling each list from its back leaves the
+        // start.
+        self.pred_edges.clear();
+        self.pred_edges.resize(self.edges.len(), Edge(0));
+        for (i, edge) in self.edges.iter().enumerate().rev() {
+            let start = &mut self.pred_starts[edge.dst.index()];
+            *start -= 1;
+            self.pred_edges[*start as usize] = Edge::new(i);
+        }
     }
 }

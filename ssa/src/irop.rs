@@ -62,6 +62,13 @@ macro_rules! define_ir_op {
 
 for_each_ir_op!(define_ir_op);
 
+impl IrOp {
+    /// Whether the immediate names a slot.
+    pub const fn is_slot_access(self) -> bool {
+        matches!(self, IrOp::SlotGet | IrOp::SlotSet)
+    }
+}
+
 /// The operation of an IR instruction.
 ///
 /// Of the bytecode's opcodes the IR has none with [`Effect::Stack`] or [`Effect::Local`]. The control

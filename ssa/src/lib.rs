@@ -3,6 +3,8 @@
 //! The algorithms on graphs ([`cfg`], [`dominators`]) work on any [`cfg::ControlFlow`]. The IR and the
 //! passes on it need the feature `ir`, which is on by default.
 #![forbid(unsafe_code)]
+#[cfg(feature = "ir")]
+pub mod build;
 pub mod cfg;
 pub mod dominators;
 #[cfg(feature = "ir")]
@@ -11,5 +13,11 @@ pub mod entity;
 pub mod ir;
 #[cfg(feature = "ir")]
 pub mod irop;
+#[cfg(feature = "ir")]
+mod literal;
+#[cfg(feature = "ir")]
+pub mod print;
 #[cfg(test)]
 mod testing;
+#[cfg(feature = "ir")]
+pub mod verify;

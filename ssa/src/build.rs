@@ -1,0 +1,253 @@
+//! Bytecode to slot form.
+//!
+//! Relies on a [`VerifiedModule`]: code is well-typed, and basic blocks, operand-stack shapes at their
+//! starts, storage of locals and direct accesses through local addresses are known.
+//!
+//! Guarantees what [`crate::ir`] promises of slot form: unreachable blocks are dropped, the entry has
+//! no predecessors (it is split if bytecode branches to offset 0), and blocks are numbered in preorder
+//! of the dominator tree. Each `local.get` of a promotable local is a `slot.get`, each `local.set` and
+//! `local.tee` a `slot.set`, as a straightforward compiler emits them; escaping locals are linear
+//! memory behind the address that `frame.push` gives. Operations of fuel, deterministic stack and frame
+//! stack stand where the interpreter performs them: on entry `stack.push`, `frame.push` with the stores
+//! of escaping parameters, then the fuel of the first block; before returns and tail calls `frame.pop`
+//! and `stack.pop`; fuel of bulk operations right before them.
+//!
+//! Inside a block the operand stack is abstract: a stack of values on top of the operands that the
+//! block inherits and has not touched yet. Inherited operands are read from their slots on first use,
+//! found by walking the shape from its top, so that a block costs what it touches and not the depth of
+//! the stack. An operand that survives its block is written to its slot once, where it was pushed. This
+//! is sound since a position must be popped, hence read if its value is needed, before another value
+//! can be pushed there: in a block no read of a stack slot comes after a write to it. A position that
+//! holds at the end what it held at the start is not written.
+
+mod insts;
+mod stack;
+
+use slotvm_bytecode::verified::{Body, Storage};
+use slotvm_bytecode::{Imm, Op, ValType, VerifiedModule};
+
+use self::stack::{AbstractStack, StackScratch};
+use crate::cfg::{Cfg, ControlFlow};
+use crate::dominators::{DomScratch, DomTree};
+use crate::entity::{Block, Loc, Value};
+use crate::ir::{Function, LocData, SlotData, SlotOrigin};
+use crate::irop::{IrOp, Opcode};
+
+/// What the slot form charges for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub struct BuildOptions {
+    /// Whether blocks and bulk operations charge fuel.
+    pub fuel: bool,
+    /// Whether frames are taken from the deterministic call stack.
+    pub stack_cells: bool,
+}
+
+/// The cells that a frame costs on the deterministic call stack beyond those of its locals and
+/// operands.
+pub const FRAME_OVERHEAD_CELLS: u32 = 4;
+
+/// Memory that building one function after the other reuses.
+#[derive(Debug, Default)]
+pub struct BuildScratch {
+    graph: Cfg,
+    dom: DomTree,
+    dom_scratch: DomScratch,
+    /// The slot of each promotable local.
+    local_slots: Vec<u32>,
+    stack: StackScratch,
+}
+
+/// Stands for "no slot" in tables of slots.
+const NO_SLOT: u32 = u32::MAX;
+
+/// Makes the slot form of a function.
+///
+/// # Panics
+/// If the function is imported.
+pub fn build(
+    module: &VerifiedModule,
+    func: u32,
+    options: &BuildOptions,
+    scratch: &mut BuildScratch,
+) -> Function {
+    let body = module.body(func).expect("the function is defined in the module");
+    // If a block goes to block 0, the entry is split off it, and all blocks move by one.
+    let is_split = body.succs.contains(&0);
+    let BuildScratch { graph, dom, dom_scratch, local_slots, stack } = scratch;
+    rebuild_graph(graph, body, is_split);
+    dom.compute(graph, dom_scratch);
+    let mut builder = Builder::new(module, func, *options, local_slots, stack);
+    for &node in dom.preorder() {
+        let index = (node as usize).checked_sub(usize::from(is_split));
+        let bytecode_block = index.map(|index| &body.blocks[index]);
+        let label = bytecode_block.and_then(|block| block.label);
+        let offset = bytecode_block.map_or(0, |block| block.start);
+        let block = builder.f.start_block(label, offset);
+        if block == Function::ENTRY {
+            builder.prologue();
+        }
+        match bytecode_block {
+            Some(block) => builder.block(block),
+            None => builder.jump(),
+        }
+        for &succ in graph.succs(node) {
+            let number = dom.number(succ).expect("what follows a reachable block is reachable");
+            builder.f.append_edge(Block(number));
+        }
+        builder.f.end_block();
+    }
+    builder.finish()
+}
+
+/// Makes the graph of a verified function's basic blocks.
+fn rebuild_graph(graph: &mut Cfg, body: &Body, is_split: bool) {
+    let shift = u32::from(is_split);
+    let entry: &[u32] = if is_split { &[0] } else { &[] };
+    let lists = is_split.then_some(entry).into_iter();
+    let lists = lists.chain((0..body.blocks.len()).map(|block| body.succs(block)));
+    graph.rebuild(0, lists.map(|list| list.iter().map(move |&succ| succ + shift)));
+}
+
+/// What building a function keeps track of.
+struct Builder<'a> {
+    module: &'a VerifiedModule,
+    body: &'a Body,
+    code: &'a [u8],
+    options: BuildOptions,
+    f: Function,
+    /// The slot of each local, [`NO_SLOT`] for escaping ones.
+    local_slots: &'a [u32],
+    stack: AbstractStack<'a>,
+    /// The address that `frame.push` gave, if the function has a frame in linear memory.
+    frame: Value,
+    /// The code offset of the instruction being translated.
+    offset: u32,
+    /// The next entry of the body's direct accesses.
+    next_direct: usize,
+}
+
+impl<'a> Builder<'a> {
+    fn new(
+        module: &'a VerifiedModule,
+        func: u32,
+        options: BuildOptions,
+        local_slots: &'a mut Vec<u32>,
+        stack: &'a mut StackScratch,
+    ) -> Builder<'a> {
+        let body = module.body(func).expect("the function is defined in the module");
+        let mut f = Function {
+            func,
+            name: module.module().names.func(func).unwrap_or_default().to_owned(),
+            ty: module.func_type(func).clone(),
+            ..Function::default()
+        };
+        local_slots.clear();
+        for (i, local) in body.locals.iter().enumerate() {
+            let promotable = local.storage == Storage::Promotable;
+            local_slots.push(if promotable { f.slots.len() as u32 } else { NO_SLOT });
+            if promotable {
+                f.slots.push(SlotData { ty: local.ty, origin: SlotOrigin::Local(i as u32) });
+            }
+        }
+        let n_insts = body.blocks.iter().map(|block| block.cost as usize).sum::<usize>();
+        f.reserve(n_insts, body.blocks.len(), body.succs.len());
+        Builder {
+            module,
+            body,
+            code: &module.func(func).expect("the function is defined in the module").code,
+            options,
+            f,
+            local_slots: local_slots,
+            stack: AbstractStack::new(stack),
+            frame: Value::default(),
+            offset: 0,
+            next_direct: 0,
+        }
+    }
+
+    /// What happens before the first instruction, in the entry block.
+    fn prologue(&mut self) {
+        let module = self.module;
+        let params = &module.func_type(self.f.func).params;
+        for &ty in params {
+            self.f.append_param(ty);
+        }
+        if self.options.stack_cells {
+            self.emit_ir(IrOp::StackPush, self.frame_cells(), &[], &[]);
+        }
+        if self.body.frame_bytes > 0 {
+            self.emit_ir(IrOp::FramePush, self.body.frame_bytes, &[], &[ValType::I32]);
+            self.frame = self.last_value();
+        }
+        for i in 0..params.len() as u32 {
+            // The parameters are the first values.
+            self.write_local(i, Value(i));
+        }
+    }
+
+    /// Gives back what the function holds before it is left.
+    fn epilogue(&mut self) {
+        if self.body.frame_bytes > 0 {
+            self.emit_ir(IrOp::FramePop, self.body.frame_bytes, &[], &[]);
+        }
+        if self.options.stack_cells {
+            self.emit_ir(IrOp::StackPop, self.frame_cells(), &[], &[]);
+        }
+    }
+
+    fn frame_cells(&self) -> u32 {
+        self.body.n_cells() + FRAME_OVERHEAD_CELLS
+    }
+
+    /// The unconditional branch of a block that runs into the next one.
+    fn jump(&mut self) {
+        self.emit(Opcode::Op(Op::Br), Imm::NONE, &[], &[]);
+    }
+
+    /// The location of the instruction being translated.
+    fn loc(&mut self) -> Loc {
+        loc_at(&mut self.f, self.offset)
+    }
+
+    /// Appends an instruction.
+    fn emit(&mut self, op: Opcode, imm: Imm, operands: &[Value], results: &[ValType]) {
+        self.f.operand_pool.extend_from_slice(operands);
+        self.emit_of_pool(op, imm, operands.len() as u32, results);
+    }
+
+    /// Appends an instruction whose operands are the last of the operand pool.
+    #[inline]
+    fn emit_of_pool(&mut self, op: Opcode, imm: Imm, n_operands: u32, results: &[ValType]) {
+        let loc = self.loc();
+        let inst = self.f.make_inst_of_pool(op, imm, n_operands, results, loc);
+        self.f.layout.push(inst);
+    }
+
+    fn emit_ir(&mut self, op: IrOp, imm: u32, operands: &[Value], results: &[ValType]) {
+        self.emit(Opcode::Ir(op), Imm::index(imm), operands, results);
+    }
+
+    /// The value made last.
+    fn last_value(&self) -> Value {
+        Value::new(self.f.n_values() - 1)
+    }
+
+    fn finish(mut self) -> Function {
+        self.stack.forget_slots(&self.f.slots);
+        self.f.compute_preds();
+        self.f
+    }
+}
+
+/// The location of a code offset of the function itself. Instructions are made in runs of one
+/// offset, so looking at the last location avoids almost all duplicates.
+#[inline]
+fn loc_at(f: &mut Function, offset: u32) -> Loc {
+    if f.locs.last().is_none_or(|last| last.offset != offset) {
+        f.locs.push(LocData { func: f.func, offset, inlined_at: None });
+    }
+    Loc::new(f.locs.len() - 1)
+}
+
+#[cfg(test)]
+mod tests;

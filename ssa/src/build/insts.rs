@@ -1,0 +1,283 @@
+//! One instruction of the bytecode after the other.
+
+use slotvm_bytecode::op::Signature;
+use slotvm_bytecode::verified::{Block, Storage};
+use slotvm_bytecode::{CodeReader, Imm, Op, ValType};
+
+use super::{Builder, NO_SLOT};
+use crate::entity::Value;
+use crate::irop::{IrOp, Opcode};
+
+/// Fuel of bulk operations: a byte count is shifted right by the first, a count of table elements by
+/// the second.
+const FUEL_SHIFT_MEMORY: u32 = 6;
+const FUEL_SHIFT_TABLE: u32 = 3;
+
+impl Builder<'_> {
+    /// Translates a basic block of the bytecode, its terminator included.
+    pub(super) fn block(&mut self, block: &Block) {
+        self.stack.start(block.shape, self.module.shape_depth(block.shape));
+        self.next_direct = self.body.direct.partition_point(|d| d.offset < block.start);
+        self.offset = block.start;
+        if self.options.fuel {
+            self.emit_ir(IrOp::Fuel, block.cost, &[], &[]);
+        }
+        let mut reader = CodeReader::new(self.code, block.start);
+        let mut is_terminated = false;
+        while reader.offset() < block.end {
+            self.offset = reader.offset();
+            let inst = reader.read().expect("verified code decodes");
+            is_terminated = inst.op.is_terminator();
+            self.inst(inst.op, inst.imm);
+        }
+        if !is_terminated {
+            self.stack.write_surviving(&mut self.f);
+            self.jump();
+        }
+    }
+
+    fn inst(&mut self, op: Op, imm: Imm) {
+        use Op::*;
+        match op {
+            Nop | Drop | Dup | Swap | Over | Rot => self.shuffle(op),
+            LocalGet => self.read_local(imm.low()),
+            LocalSet => {
+                let value = self.pop();
+                self.write_local(imm.low(), value);
+            }
+            LocalTee => {
+                self.touch(1);
+                let value = self.stack.operands().last().expect("an operand was touched").value;
+                self.write_local(imm.low(), value);
+            }
+            LocalAddr => self.local_address(imm.low()),
+            Unreachable | Br | BrIf | BrTable | Return | ReturnCall | ReturnCallIndirect => {
+                self.terminator(op, imm);
+            }
+            Call | CallIndirect | Select | GlobalGet | GlobalSet | RefNull | RefIsNull
+            | TableGet | TableSet | TableGrow | TableFill => self.special(op, imm),
+            MemoryFill | MemoryCopy | MemoryInit => {
+                self.bulk_fuel(FUEL_SHIFT_MEMORY);
+                self.fixed(op, imm);
+            }
+            TableCopy | TableInit => {
+                self.bulk_fuel(FUEL_SHIFT_TABLE);
+                self.fixed(op, imm);
+            }
+            _ => {
+                if !(op.access().is_some() && self.direct_access(op)) {
+                    self.fixed(op, imm);
+                }
+            }
+        }
+    }
+
+    fn touch(&mut self, n: usize) {
+        self.stack.touch(n, self.module, &mut self.f, self.offset);
+    }
+
+    fn pop(&mut self) -> Value {
+        self.touch(1);
+        self.stack.pop()
+    }
+
+    fn shuffle(&mut self, op: Op) {
+        let (n_operands, n_moved) = match op {
+            Op::Dup => (1, 1),
+            Op::Swap => (2, 2),
+            Op::Over => (2, 1),
+            Op::Rot => (3, 3),
+            Op::Drop => return self.stack.drop_top(self.module),
+            _ => return,
+        };
+        self.touch(n_operands);
+        let operands = self.stack.operands();
+        let first = operands.len() - n_operands;
+        match op {
+            Op::Swap | Op::Rot => operands[first..].rotate_left(1),
+            _ => operands.push(operands[first]),
+        }
+        self.stack.repush(n_moved, &self.f, self.offset);
+    }
+
+    /// Emits an operation that takes `n_operands` from the operand stack and gives results to it.
+    #[inline]
+    fn operation(&mut self, op: Op, imm: Imm, n_operands: usize, results: &[ValType]) {
+        self.touch(n_operands);
+        let operands = self.stack.operands();
+        let first = operands.len() - n_operands;
+        self.f.operand_pool.extend(operands[first..].iter().map(|operand| operand.value));
+        operands.truncate(first);
+        let first_result = self.f.n_values() as u32;
+        self.emit_of_pool(Opcode::Op(op), imm, n_operands as u32, results);
+        for i in 0..results.len() as u32 {
+            self.stack.push(Value(first_result + i), &self.f, self.offset);
+        }
+    }
+
+    /// An operation whose types the opcode table fixes.
+    #[inline]
+    fn fixed(&mut self, op: Op, imm: Imm) {
+        let Signature { params, results } = op.signature().expect("the signature is fixed");
+        self.operation(op, imm, params.len(), results);
+    }
+
+    /// An operation whose types depend on an immediate or on operands.
+    fn special(&mut self, op: Op, imm: Imm) {
+        let module = self.module;
+        match op {
+            Op::Call => {
+                let ty = module.func_type(imm.low());
+                self.operation(op, imm, ty.params.len(), &ty.results);
+            }
+            Op::CallIndirect => {
+                let ty = &module.module().types[imm.low() as usize];
+                self.operation(op, imm, ty.params.len() + 1, &ty.results);
+            }
+            Op::Select => {
+                self.touch(3);
+                let operands = self.stack.operands();
+                let ty = self.f.value_type(operands[operands.len() - 2].value);
+                self.operation(op, imm, 3, &[ty]);
+            }
+            Op::GlobalGet => {
+                self.operation(op, imm, 0, &[module.globals()[imm.low() as usize].ty]);
+            }
+            Op::GlobalSet => self.operation(op, imm, 1, &[]),
+            Op::RefNull => self.operation(op, imm, 0, &[imm.as_ref_type()]),
+            Op::RefIsNull => self.operation(op, imm, 1, &[ValType::I32]),
+            Op::TableGet => {
+                self.operation(op, imm, 1, &[module.tables()[imm.low() as usize].elem]);
+            }
+            Op::TableSet => self.operation(op, imm, 2, &[]),
+            Op::TableGrow => {
+                self.bulk_fuel(FUEL_SHIFT_TABLE);
+                self.operation(op, imm, 2, &[ValType::I32]);
+            }
+            Op::TableFill => {
+                self.bulk_fuel(FUEL_SHIFT_TABLE);
+                self.operation(op, imm, 3, &[]);
+            }
+            _ => unreachable!("{} has a fixed signature", op.mnemonic()),
+        }
+    }
+
+    /// Charges for a bulk operation, whose topmost operand is the length.
+    fn bulk_fuel(&mut self, shift: u32) {
+        if self.options.fuel {
+            self.touch(1);
+            let length = self.stack.operands().last().expect("an operand was touched").value;
+            self.emit_ir(IrOp::FuelBulk, shift, &[length], &[]);
+        }
+    }
+
+    /// The end of a block.
+    fn terminator(&mut self, op: Op, imm: Imm) {
+        let module = self.module;
+        match op {
+            Op::Unreachable => self.operation(op, imm, 0, &[]),
+            Op::Br => {
+                self.stack.write_surviving(&mut self.f);
+                self.jump();
+            }
+            Op::BrIf | Op::BrTable => {
+                let selector = self.pop();
+                self.stack.write_surviving(&mut self.f);
+                self.emit(Opcode::Op(op), Imm::NONE, &[selector], &[]);
+            }
+            Op::Return => self.leave(op, imm, module.func_type(self.f.func).results.len()),
+            Op::ReturnCall => self.leave(op, imm, module.func_type(imm.low()).params.len()),
+            Op::ReturnCallIndirect => {
+                let ty = &module.module().types[imm.low() as usize];
+                self.leave(op, imm, ty.params.len() + 1);
+            }
+            _ => unreachable!("{} does not end a block", op.mnemonic()),
+        }
+    }
+
+    /// Leaves the function with the topmost operands.
+    fn leave(&mut self, op: Op, imm: Imm, n_operands: usize) {
+        // What is read from slots is read before the frame is given back.
+        self.touch(n_operands);
+        self.epilogue();
+        self.operation(op, imm, n_operands, &[]);
+    }
+
+    /// Pushes a local.
+    fn read_local(&mut self, local: u32) {
+        let slot = self.local_slots[local as usize];
+        let ty = self.body.locals[local as usize].ty;
+        if slot == NO_SLOT {
+            let (_, op) = memory_ops(ty);
+            self.emit(Opcode::Op(op), Imm::mem(self.frame_offset(local)), &[self.frame], &[ty]);
+        } else {
+            self.emit_ir(IrOp::SlotGet, slot, &[], &[ty]);
+        }
+        self.stack.push(self.last_value(), &self.f, self.offset);
+    }
+
+    /// Writes a local.
+    pub(super) fn write_local(&mut self, local: u32, value: Value) {
+        let slot = self.local_slots[local as usize];
+        if slot == NO_SLOT {
+            let (op, _) = memory_ops(self.body.locals[local as usize].ty);
+            let imm = Imm::mem(self.frame_offset(local));
+            self.emit(Opcode::Op(op), imm, &[self.frame, value], &[]);
+        } else {
+            self.emit_ir(IrOp::SlotSet, slot, &[value], &[]);
+        }
+    }
+
+    /// Pushes the address of a local: a number if it escapes, else a token.
+    fn local_address(&mut self, local: u32) {
+        if self.local_slots[local as usize] != NO_SLOT {
+            return self.stack.push_token(local);
+        }
+        let offset = self.frame_offset(local) as i32;
+        let mut address = self.frame;
+        if offset != 0 {
+            self.emit(Opcode::Op(Op::I32Const), Imm::i32(offset), &[], &[ValType::I32]);
+            let operands = [self.frame, self.last_value()];
+            self.emit(Opcode::Op(Op::I32Add), Imm::NONE, &operands, &[ValType::I32]);
+            address = self.last_value();
+        }
+        self.stack.push(address, &self.f, self.offset);
+    }
+
+    /// Where an escaping local lies in the function's frame.
+    fn frame_offset(&self, local: u32) -> u32 {
+        match self.body.locals[local as usize].storage {
+            Storage::Escapes { frame_offset, .. } => frame_offset,
+            Storage::Promotable => unreachable!("promotable locals have slots"),
+        }
+    }
+
+    /// Translates a load or store to an access of a local if it is one.
+    fn direct_access(&mut self, op: Op) -> bool {
+        let Some(direct) = self.body.direct.get(self.next_direct) else { return false };
+        if direct.offset != self.offset {
+            return false;
+        }
+        self.next_direct += 1;
+        let is_store = op.access().is_some_and(|access| access.store);
+        let value = is_store.then(|| self.pop());
+        let address = self.stack.operands().pop().expect("an address does not leave its block");
+        debug_assert_eq!(address.token_local(), direct.local);
+        match value {
+            Some(value) => self.write_local(direct.local, value),
+            None => self.read_local(direct.local),
+        }
+        true
+    }
+}
+
+/// The full-width store and load of a number.
+fn memory_ops(ty: ValType) -> (Op, Op) {
+    match ty {
+        ValType::I32 => (Op::I32Store, Op::I32Load),
+        ValType::I64 => (Op::I64Store, Op::I64Load),
+        ValType::F32 => (Op::F32Store, Op::F32Load),
+        ValType::F64 => (Op::F64Store, Op::F64Load),
+        ValType::FuncRef | ValType::ExternRef => unreachable!("references have no address"),
+    }
+}

@@ -1,0 +1,214 @@
+//! The abstract operand stack of the block being built.
+
+use slotvm_bytecode::module::ShapeId;
+use slotvm_bytecode::{Imm, ValType, VerifiedModule};
+
+use super::{NO_SLOT, loc_at};
+use crate::entity::{Inst, Value};
+use crate::ir::{Function, SlotData, SlotOrigin};
+use crate::irop::{IrOp, Opcode};
+
+/// An operand.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Operand {
+    /// The value; [`Operand::TOKEN`] for the address of a promotable local.
+    pub(super) value: Value,
+    /// The position in the layout behind the instruction that pushed it. For a token, the local.
+    at: u32,
+    /// The code offset of the instruction that pushed it.
+    offset: u32,
+}
+
+impl Operand {
+    /// Stands for the address of a promotable local, which never exists as a number: only stack
+    /// shuffles move it, direct accesses consume it, and it does not leave the block.
+    pub(super) const TOKEN: Value = Value(u32::MAX);
+}
+
+/// Memory that one abstract stack after the other reuses.
+#[derive(Debug, Default)]
+pub(super) struct StackScratch {
+    /// The slot of each operand-stack position, by depth and type. All are [`NO_SLOT`] between
+    /// functions: what a function has set is undone by its list of slots, so that a deep stack in one
+    /// function costs the others nothing.
+    slots: Vec<[u32; ValType::ALL.len()]>,
+    touched: Vec<Operand>,
+    inherited: Vec<Value>,
+    inherited_types: Vec<ValType>,
+    sets: Vec<(u32, Inst)>,
+}
+
+/// The operand stack: `touched` on top of what is left of the operands that the block inherits.
+pub(super) struct AbstractStack<'a> {
+    scratch: &'a mut StackScratch,
+    /// The inherited operands that were not touched, and how many they are.
+    below: ShapeId,
+    below_depth: u32,
+}
+
+impl AbstractStack<'_> {
+    pub(super) fn new(scratch: &mut StackScratch) -> AbstractStack<'_> {
+        AbstractStack { scratch, below: ShapeId::EMPTY, below_depth: 0 }
+    }
+
+    /// Starts a block that inherits operands of this shape.
+    pub(super) fn start(&mut self, shape: ShapeId, depth: u32) {
+        self.below = shape;
+        self.below_depth = depth;
+        self.scratch.touched.clear();
+        // Top to bottom: the value that each touched position had at the start of the block, or a
+        // token if it was dropped unread.
+        self.scratch.inherited.clear();
+    }
+
+    /// The touched operands; [`AbstractStack::touch`] makes sure that there are enough.
+    pub(super) fn operands(&mut self) -> &mut Vec<Operand> {
+        &mut self.scratch.touched
+    }
+
+    /// Makes at least `n` operands touched: reads inherited ones from their slots.
+    #[inline]
+    pub(super) fn touch(
+        &mut self,
+        n: usize,
+        module: &VerifiedModule,
+        f: &mut Function,
+        offset: u32,
+    ) {
+        if self.scratch.touched.len() < n {
+            self.read_inherited(n - self.scratch.touched.len(), module, f, offset);
+        }
+    }
+
+    #[cold]
+    fn read_inherited(&mut self, n: usize, module: &VerifiedModule, f: &mut Function, offset: u32) {
+        self.scratch.inherited_types.clear();
+        for _ in 0..n {
+            let (parent, ty) =
+                module.shape_top(self.below).expect("verified code does not underflow");
+            self.scratch.inherited_types.push(ty);
+            self.below = parent;
+        }
+        self.below_depth -= n as u32;
+        let first = f.n_values() as u32;
+        for i in 0..n {
+            let ty = self.scratch.inherited_types[n - 1 - i];
+            let slot = self.slot(self.below_depth + i as u32, ty, f);
+            let loc = loc_at(f, offset);
+            let op = Opcode::Ir(IrOp::SlotGet);
+            let inst = f.make_inst(op, Imm::index(slot), &[], &[ty], loc);
+            f.layout.push(inst);
+        }
+        let values = (first..first + n as u32).map(Value);
+        self.scratch.inherited.extend(values.clone().rev());
+        let at = f.layout.len() as u32;
+        let operands = values.map(|value| Operand { value, at, offset });
+        self.scratch.touched.splice(0..0, operands);
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, value: Value, f: &Function, offset: u32) {
+        self.scratch.touched.push(Operand { value, at: f.layout.len() as u32, offset });
+    }
+
+    pub(super) fn push_token(&mut self, local: u32) {
+        self.scratch.touched.push(Operand { value: Operand::TOKEN, at: local, offset: 0 });
+    }
+
+    /// Removes the topmost operand, which is touched.
+    #[inline]
+    pub(super) fn pop(&mut self) -> Value {
+        self.scratch.touched.pop().expect("the operand was touched").value
+    }
+
+    /// Removes the topmost operand without reading it.
+    pub(super) fn drop_top(&mut self, module: &VerifiedModule) {
+        if self.scratch.touched.pop().is_none() {
+            let (parent, _) =
+                module.shape_top(self.below).expect("verified code does not underflow");
+            self.below = parent;
+            self.below_depth -= 1;
+            self.scratch.inherited.push(Operand::TOKEN);
+        }
+    }
+
+    /// Notes that a shuffle pushed the `n` topmost operands, which are touched.
+    pub(super) fn repush(&mut self, n: usize, f: &Function, offset: u32) {
+        let start = self.scratch.touched.len() - n;
+        for operand in &mut self.scratch.touched[start..] {
+            if operand.value != Operand::TOKEN {
+                (operand.at, operand.offset) = (f.layout.len() as u32, offset);
+            }
+        }
+    }
+
+    /// The block goes on to others, which inherit the stack as it is: writes the touched operands to
+    /// their slots, each behind the instruction that pushed it. An operand below another was not
+    /// pushed after it, so the places ascend, and the writes are merged into the block from its end.
+    pub(super) fn write_surviving(&mut self, f: &mut Function) {
+        let mut sets = std::mem::take(&mut self.scratch.sets);
+        sets.clear();
+        let n_inherited = self.scratch.inherited.len();
+        for i in 0..self.scratch.touched.len() {
+            let Operand { value, at, offset } = self.scratch.touched[i];
+            // `inherited` goes from the top down, and ends where `touched` starts.
+            let inherited = n_inherited.checked_sub(i + 1).map(|i| self.scratch.inherited[i]);
+            if inherited == Some(value) {
+                continue;
+            }
+            debug_assert_ne!(value, Operand::TOKEN, "an escaping address is a number");
+            let ty = f.value_type(value);
+            let slot = self.slot(self.below_depth + i as u32, ty, f);
+            let loc = loc_at(f, offset);
+            let op = Opcode::Ir(IrOp::SlotSet);
+            sets.push((at, f.make_inst(op, Imm::index(slot), &[value], &[], loc)));
+        }
+        insert_at(&mut f.layout, &sets);
+        self.scratch.sets = sets;
+    }
+
+    /// The slot of an operand-stack position while it has a type.
+    fn slot(&mut self, depth: u32, ty: ValType, f: &mut Function) -> u32 {
+        let depths = &mut self.scratch.slots;
+        if depth as usize >= depths.len() {
+            depths.resize(depth as usize + 1, [NO_SLOT; ValType::ALL.len()]);
+        }
+        let slot = &mut depths[depth as usize][ty.index()];
+        if *slot == NO_SLOT {
+            *slot = f.slots.len() as u32;
+            f.slots.push(SlotData { ty, origin: SlotOrigin::Stack(depth) });
+        }
+        *slot
+    }
+
+    /// Undoes what [`AbstractStack::slot`] noted in the scratch memory.
+    pub(super) fn forget_slots(&mut self, slots: &[SlotData]) {
+        for slot in slots {
+            if let SlotOrigin::Stack(depth) = slot.origin {
+                self.scratch.slots[depth as usize][slot.ty.index()] = NO_SLOT;
+            }
+        }
+    }
+}
+
+impl Operand {
+    /// The local whose address a token stands for.
+    pub(super) fn token_local(&self) -> u32 {
+        debug_assert_eq!(self.value, Operand::TOKEN);
+        self.at
+    }
+}
+
+/// Inserts each instruction before the position that it comes with. The positions ascend.
+fn insert_at(layout: &mut Vec<Inst>, insertions: &[(u32, Inst)]) {
+    let mut from = layout.len();
+    layout.resize(from + insertions.len(), Inst::default());
+    let mut to = layout.len();
+    for &(at, inst) in insertions.iter().rev() {
+        let n_moved = from - at as usize;
+        layout.copy_within(at as usize..from, to - n_moved);
+        to -= n_moved + 1;
+        from = at as usize;
+        layout[to] = inst;
+    }
+}

@@ -1,0 +1,241 @@
+//! Properties 9 to 14 and 18 to 20: instructions one by one.
+
+use slotvm_bytecode::{Effect, Imm, ImmKind, Op, ValType};
+
+use super::{Context, Form, Violation, require};
+use crate::entity::{Inst, Value};
+use crate::ir::{Function, LocData};
+use crate::irop::{IrOp, Opcode};
+
+/// Checks what needs no knowledge of the graph.
+pub(super) fn check_types(
+    f: &Function,
+    form: Form,
+    context: &impl Context,
+) -> Result<(), Violation> {
+    let entry_params = f.params(Function::ENTRY).iter().map(|&param| f.value_type(param));
+    require!(
+        entry_params.clone().eq(f.ty.params.iter().copied()),
+        EntryParams,
+        "the entry has {:?}, the function's type {:?}",
+        entry_params.collect::<Vec<_>>(),
+        f.ty.params
+    );
+    check_locs(f, context)?;
+    check_slots(f)?;
+    let mut expected = Types::default();
+    for block in f.blocks() {
+        for &inst in f.insts(block) {
+            check_inst(f, inst, form, context, &mut expected)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_locs(f: &Function, context: &impl Context) -> Result<(), Violation> {
+    for (i, &LocData { func, inlined_at, .. }) in f.locs.iter().enumerate() {
+        let exists = context.func_type(func).is_some();
+        require!(exists, Locations, "l{i} is in f{func}, which is none");
+        let earlier = inlined_at.is_none_or(|at| at.index() < i);
+        require!(earlier, Locations, "l{i} is inlined at {inlined_at:?}, which is not earlier");
+    }
+    Ok(())
+}
+
+fn check_slots(f: &Function) -> Result<(), Violation> {
+    let mut keys: Vec<_> = f.slots.iter().map(|slot| (slot.origin.key(), slot.ty)).collect();
+    keys.sort_unstable();
+    // A local has one type; what a stack position is may change from block to block.
+    let is_same = |a: &(_, _), b: &(_, _)| match (a.0, b.0) {
+        ((false, a), (false, b)) => a == b,
+        _ => a == b,
+    };
+    let distinct = keys.windows(2).all(|pair| !is_same(&pair[0], &pair[1]));
+    require!(distinct, SlotsDistinct, "two slots are the same");
+    Ok(())
+}
+
+/// The types that an operation takes and gives.
+#[derive(Default)]
+struct Types {
+    operands: Vec<ValType>,
+    results: Vec<ValType>,
+}
+
+impl Types {
+    fn set(&mut self, operands: &[ValType], results: &[ValType]) {
+        self.operands.clear();
+        self.operands.extend_from_slice(operands);
+        self.results.clear();
+        self.results.extend_from_slice(results);
+    }
+}
+
+fn check_inst(
+    f: &Function,
+    inst: Inst,
+    form: Form,
+    context: &impl Context,
+    expected: &mut Types,
+) -> Result<(), Violation> {
+    let opcode = f.opcode(inst);
+    let name = opcode.mnemonic();
+    let is_bytecode_only = match opcode {
+        Opcode::Op(op) => matches!(op.effect(), Effect::Stack | Effect::Local),
+        Opcode::Ir(_) => false,
+    };
+    require!(!is_bytecode_only, OpcodeOfIr, "{inst} is {name}");
+    let is_slot_access = matches!(opcode, Opcode::Ir(op) if op.is_slot_access());
+    require!(form == Form::Slots || !is_slot_access, NoSlotAccess, "{inst} is {name}");
+    require!(f.loc(inst).index() < f.locs.len(), Locations, "{inst} has {}", f.loc(inst));
+
+    let operands = f.operands(inst);
+    let undefined = operands.iter().find(|value| value.index() >= f.n_values());
+    require!(undefined.is_none(), OperandTypes, "{inst} takes {undefined:?}, which is no value");
+    let imm = f.imm(inst);
+    let named = match opcode {
+        Opcode::Op(op) => types_of_op(f, op, imm, operands, context, expected),
+        Opcode::Ir(op) => types_of_ir_op(f, op, imm, expected),
+    };
+    require!(named.is_some(), Immediates, "{inst} is {name} of {imm:?}, which is not there");
+    let (given, results) = (types_of(f, operands), f.results(inst));
+    require!(
+        given.clone().eq(expected.operands.iter().copied()),
+        OperandTypes,
+        "{inst}, {name}, takes {:?}, not {:?}",
+        expected.operands,
+        given.collect::<Vec<_>>()
+    );
+    let fits = results
+        .map(|value| f.value_types.get(value.index()).copied())
+        .eq(expected.results.iter().map(|&ty| Some(ty)));
+    require!(fits, ResultTypes, "{inst}, {name}, does not give {:?}", expected.results);
+    check_return(f, inst, context)
+}
+
+fn types_of(f: &Function, values: &[Value]) -> impl Iterator<Item = ValType> + Clone {
+    values.iter().map(|&value| f.value_type(value))
+}
+
+/// Property 14. Operands and immediates have been checked.
+fn check_return(f: &Function, inst: Inst, context: &impl Context) -> Result<(), Violation> {
+    let imm = f.imm(inst);
+    let callee = match f.opcode(inst) {
+        Opcode::Op(Op::ReturnCall) => context.func_type(imm.low()),
+        Opcode::Op(Op::ReturnCallIndirect) => context.type_at(imm.low()),
+        Opcode::Op(Op::Return) => {
+            let fits = types_of(f, f.operands(inst)).eq(f.ty.results.iter().copied());
+            require!(fits, ReturnTypes, "{inst} does not return {:?}", f.ty.results);
+            return Ok(());
+        }
+        _ => return Ok(()),
+    };
+    let fits = callee.is_some_and(|ty| ty.results == f.ty.results);
+    require!(fits, ReturnTypes, "the callee of {inst} does not return {:?}", f.ty.results);
+    Ok(())
+}
+
+/// Finds the types of an operation of the opcode table; `None` if an immediate names nothing.
+fn types_of_op(
+    f: &Function,
+    op: Op,
+    imm: Imm,
+    operands: &[Value],
+    context: &impl Context,
+    types: &mut Types,
+) -> Option<()> {
+    check_imm(op, imm, context)?;
+    if let Some(signature) = op.signature() {
+        types.set(signature.params, signature.results);
+        return Some(());
+    }
+    use ValType::I32;
+    let operand_type = |i: usize| operands.get(i).map_or(I32, |&value| f.value_type(value));
+    match op {
+        Op::Br | Op::Unreachable => types.set(&[], &[]),
+        Op::BrIf | Op::BrTable => types.set(&[I32], &[]),
+        // Property 14 says what the operands are.
+        Op::Return => types.operands.splice(.., types_of(f, operands)).for_each(drop),
+        Op::Call => {
+            let ty = context.func_type(imm.low())?;
+            types.set(&ty.params, &ty.results);
+        }
+        Op::ReturnCall => types.set(&context.func_type(imm.low())?.params, &[]),
+        Op::CallIndirect | Op::ReturnCallIndirect => {
+            let ty = context.type_at(imm.low())?;
+            let results: &[_] = if op == Op::CallIndirect { &ty.results } else { &[] };
+            types.set(&ty.params, results);
+            types.operands.push(I32);
+        }
+        Op::Select => types.set(&[operand_type(0), operand_type(0), I32], &[operand_type(0)]),
+        Op::GlobalGet => types.set(&[], &[context.global(imm.low())?.ty]),
+        Op::GlobalSet => {
+            let global = context.global(imm.low()).filter(|global| global.mutable)?;
+            types.set(&[global.ty], &[]);
+        }
+        Op::RefNull => types.set(&[], &[imm.as_ref_type()]),
+        Op::RefIsNull => {
+            let ty = operand_type(0);
+            types.set(&[if ty.is_ref() { ty } else { ValType::FuncRef }], &[I32]);
+        }
+        Op::TableGet => types.set(&[I32], &[context.table(imm.low())?]),
+        Op::TableSet => types.set(&[I32, context.table(imm.low())?], &[]),
+        Op::TableGrow => types.set(&[context.table(imm.low())?, I32], &[I32]),
+        Op::TableFill => types.set(&[I32, context.table(imm.low())?, I32], &[]),
+        _ => unreachable!("{} is not in the IR", op.mnemonic()),
+    }
+    if op == Op::Return {
+        types.results.clear();
+    }
+    Some(())
+}
+
+/// Property 11 for what stands in immediates alone.
+fn check_imm(op: Op, imm: Imm, context: &impl Context) -> Option<()> {
+    let memory = |memory: u32| (memory == 0 && context.n_memories() > 0).then_some(());
+    match op.imm_kind() {
+        ImmKind::Func => context.func_type(imm.low()).map(drop),
+        ImmKind::Table => context.table(imm.low()).map(drop),
+        ImmKind::TypeTable => {
+            context.type_at(imm.low())?;
+            (context.table(imm.high())? == ValType::FuncRef).then_some(())
+        }
+        ImmKind::TableTable => {
+            (context.table(imm.low())? == context.table(imm.high())?).then_some(())
+        }
+        ImmKind::ElemTable => {
+            (context.elem(imm.low())? == context.table(imm.high())?).then_some(())
+        }
+        ImmKind::Elem => context.elem(imm.low()).map(drop),
+        ImmKind::Memory => memory(imm.low()),
+        ImmKind::MemoryMemory => memory(imm.low()).and(memory(imm.high())),
+        ImmKind::DataMemory => {
+            memory(imm.high())?;
+            ((imm.low() as usize) < context.n_datas()).then_some(())
+        }
+        ImmKind::Data => ((imm.low() as usize) < context.n_datas()).then_some(()),
+        ImmKind::Mem | ImmKind::Indexed => memory(imm.memory()),
+        ImmKind::RefType => ValType::from_code(u8::try_from(imm.0).ok()?)?.is_ref().then_some(()),
+        ImmKind::I32 | ImmKind::F32 => (imm.high() == 0).then_some(()),
+        // Of these, `types_of_op` needs more than whether they exist.
+        ImmKind::Global => Some(()),
+        ImmKind::None | ImmKind::I64 | ImmKind::F64 => Some(()),
+        // In the IR labels are edges.
+        ImmKind::Label | ImmKind::Labels | ImmKind::Local => Some(()),
+    }
+}
+
+fn types_of_ir_op(f: &Function, op: IrOp, imm: Imm, types: &mut Types) -> Option<()> {
+    use ValType::I32;
+    match op {
+        IrOp::SlotGet => types.set(&[], &[f.slots.get(imm.0 as usize)?.ty]),
+        IrOp::SlotSet => types.set(&[f.slots.get(imm.0 as usize)?.ty], &[]),
+        IrOp::FuelBulk => {
+            (imm.0 < 32).then_some(())?;
+            types.set(&[I32], &[]);
+        }
+        IrOp::FramePush => types.set(&[], &[I32]),
+        IrOp::Fuel | IrOp::StackPush | IrOp::StackPop | IrOp::FramePop => types.set(&[], &[]),
+    }
+    (imm.high() == 0).then_some(())
+}
