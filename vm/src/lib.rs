@@ -17,6 +17,7 @@ pub mod limits;
 pub mod module;
 pub mod numeric;
 pub mod op;
+pub mod text;
 pub mod trap;
 pub mod types;
 pub mod verified;

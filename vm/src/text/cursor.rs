@@ -1,0 +1,286 @@
+//! The parser's view of the tokens: looking ahead, taking what is expected, saying what was found.
+
+use std::borrow::Cow;
+
+use super::error::Problem;
+use super::lexer::{Token, TokenKind};
+use super::{literal, words};
+use crate::types::ValType;
+
+/// A step of the parser: what it read, or what is wrong.
+pub(super) type Parse<T> = Result<T, Problem>;
+
+/// How the text refers to an entity.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum Ref {
+    /// By its number.
+    Number(u32),
+    /// By its name, a token.
+    Name(Token),
+}
+
+/// A position in the tokens of a source. The last token is `End` and is never passed.
+pub(super) struct Cursor<'s> {
+    pub(super) source: &'s str,
+    tokens: Vec<Token>,
+    pos: usize,
+}
+
+impl<'s> Cursor<'s> {
+    pub(super) fn new(source: &'s str, tokens: Vec<Token>) -> Cursor<'s> {
+        Cursor { source, tokens, pos: 0 }
+    }
+
+    /// The token `ahead` tokens from here.
+    pub(super) fn peek_at(&self, ahead: usize) -> Token {
+        let last = self.tokens.len() - 1;
+        self.tokens[(self.pos + ahead).min(last)]
+    }
+
+    pub(super) fn peek(&self) -> Token {
+        self.tokens[self.pos]
+    }
+
+    pub(super) fn take(&mut self) -> Token {
+        let token = self.peek();
+        self.pos += usize::from(token.kind != TokenKind::End);
+        token
+    }
+
+    /// The token that was taken last; the first one at the start.
+    pub(super) fn last(&self) -> Token {
+        self.tokens[self.pos.saturating_sub(1)]
+    }
+
+    pub(super) fn is_at_end(&self) -> bool {
+        self.peek().kind == TokenKind::End
+    }
+
+    /// Whether the next token is the first of its line.
+    pub(super) fn is_at_line_start(&self) -> bool {
+        self.pos == 0 || self.last().line != self.peek().line
+    }
+
+    /// Whether the next token stands on the line of the one before.
+    pub(super) fn is_on_same_line(&self) -> bool {
+        !self.is_at_line_start() && !self.is_at_end()
+    }
+
+    pub(super) fn text(&self, token: Token) -> &'s str {
+        token.text(self.source)
+    }
+
+    pub(super) fn is_punct(&self, punct: u8) -> bool {
+        self.peek().kind == TokenKind::Punct(punct)
+    }
+
+    /// Takes the punctuation if it is next.
+    pub(super) fn take_punct(&mut self, punct: u8) -> bool {
+        let found = self.is_punct(punct);
+        self.pos += usize::from(found);
+        found
+    }
+
+    pub(super) fn expect_punct(&mut self, punct: u8) -> Parse<Token> {
+        let token = self.peek();
+        if self.take_punct(punct) {
+            return Ok(token);
+        }
+        Err(self.unexpected(&format!("`{}`", char::from(punct))))
+    }
+
+    /// Whether the next token is this bare word.
+    pub(super) fn is_word(&self, word: &str) -> bool {
+        let token = self.peek();
+        token.kind == TokenKind::Word && self.text(token) == word
+    }
+
+    /// Takes the bare word if it is next.
+    pub(super) fn take_word(&mut self, word: &str) -> bool {
+        let found = self.is_word(word);
+        self.pos += usize::from(found);
+        found
+    }
+
+    /// The problem that something else than `expected` comes next.
+    pub(super) fn unexpected(&self, expected: &str) -> Problem {
+        let token = self.peek();
+        let found = match token.kind {
+            TokenKind::End => "the end of the text".to_string(),
+            TokenKind::Str => "a string".to_string(),
+            _ => {
+                let text: String = self.text(token).chars().take(40).collect();
+                format!("`{text}`")
+            }
+        };
+        self.problem(token, format!("expected {expected}, found {found}"))
+    }
+
+    /// A problem at a token.
+    pub(super) fn problem(&self, token: Token, message: impl Into<String>) -> Problem {
+        Problem::new(token.start as usize..token.end as usize, message)
+    }
+
+    /// Whether a label is defined here: `name:`, `name(…):`, with a number for a name too.
+    pub(super) fn is_label(&self) -> bool {
+        let token = self.peek();
+        if !matches!(token.kind, TokenKind::Word | TokenKind::QuotedName | TokenKind::Number) {
+            return false;
+        }
+        match self.peek_at(1).kind {
+            TokenKind::Punct(b':') => true,
+            TokenKind::Punct(b'(') => {
+                token.kind != TokenKind::Word || !words::is_reserved(self.text(token))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether an operand that may be left out comes next: a name or a number on the same line that
+    /// starts nothing else.
+    pub(super) fn is_optional_ref(&self) -> bool {
+        let token = self.peek();
+        let can_be = match token.kind {
+            TokenKind::Word => !words::is_reserved(self.text(token)),
+            TokenKind::QuotedName | TokenKind::Number => true,
+            _ => false,
+        };
+        can_be && self.is_on_same_line() && !self.is_label()
+    }
+
+    /// A name or number of an entity.
+    pub(super) fn entity(&mut self, what: &str) -> Parse<Ref> {
+        let token = self.peek();
+        match token.kind {
+            TokenKind::Word | TokenKind::QuotedName => Ok(Ref::Name(self.take())),
+            TokenKind::Number => Ok(Ref::Number(self.number(what)?)),
+            _ => Err(self.unexpected(what)),
+        }
+    }
+
+    /// An entity that an instruction names on its own line.
+    pub(super) fn operand(&mut self, what: &str) -> Parse<Ref> {
+        self.expect_same_line(what)?;
+        self.entity(what)
+    }
+
+    /// Refuses to look for an instruction's operand on the next line.
+    pub(super) fn expect_same_line(&self, what: &str) -> Parse<()> {
+        if self.is_on_same_line() {
+            return Ok(());
+        }
+        let last = self.last();
+        let text = self.text(last);
+        Err(self.problem(last, format!("expected {what} behind `{text}` on the same line")))
+    }
+
+    /// An unsigned 32-bit number.
+    pub(super) fn number(&mut self, what: &str) -> Parse<u32> {
+        let token = self.peek();
+        if token.kind != TokenKind::Number {
+            return Err(self.unexpected(what));
+        }
+        self.pos += 1;
+        literal::parse_u32(self.text(token)).map_err(|message| self.problem(token, message))
+    }
+
+    /// The next number, if it is on the same line and no label.
+    pub(super) fn optional_number(&mut self) -> Parse<Option<u32>> {
+        if self.peek().kind == TokenKind::Number && self.is_optional_ref() {
+            return self.number("a number").map(Some);
+        }
+        Ok(None)
+    }
+
+    /// The bytes of a string.
+    pub(super) fn bytes(&mut self, what: &str) -> Parse<Vec<u8>> {
+        if self.peek().kind != TokenKind::Str {
+            return Err(self.unexpected(what));
+        }
+        let token = self.take();
+        self.unescape(token, 1)
+    }
+
+    /// A string that is text.
+    pub(super) fn string(&mut self, what: &str) -> Parse<String> {
+        let bytes = self.bytes(what)?;
+        self.utf8(self.last(), bytes)
+    }
+
+    fn unescape(&self, token: Token, open: usize) -> Parse<Vec<u8>> {
+        let text = self.text(token);
+        literal::unescape(&text[open..text.len() - 1]).map_err(|(range, message)| {
+            let start = token.start as usize + open;
+            Problem::new(start + range.start..start + range.end, message)
+        })
+    }
+
+    fn utf8(&self, token: Token, bytes: Vec<u8>) -> Parse<String> {
+        String::from_utf8(bytes).map_err(|_| self.problem(token, "a name must be valid UTF-8"))
+    }
+
+    /// What a name token says.
+    pub(super) fn name(&self, token: Token) -> Parse<Cow<'s, str>> {
+        if token.kind == TokenKind::QuotedName {
+            let bytes = self.unescape(token, 2)?;
+            return Ok(Cow::Owned(self.utf8(token, bytes)?));
+        }
+        Ok(Cow::Borrowed(self.text(token)))
+    }
+
+    /// The value type that comes next, if one does.
+    pub(super) fn optional_type(&mut self) -> Option<ValType> {
+        let token = self.peek();
+        if token.kind != TokenKind::Word {
+            return None;
+        }
+        let ty = ValType::from_name(self.text(token))?;
+        self.pos += 1;
+        Some(ty)
+    }
+
+    pub(super) fn val_type(&mut self) -> Parse<ValType> {
+        if let Some(ty) = self.optional_type() {
+            return Ok(ty);
+        }
+        let names = ValType::ALL.map(ValType::name);
+        let text = self.text(self.peek());
+        let help = super::error::suggest(text, names).unwrap_or_else(|| {
+            format!("the types are {}", names.map(|n| format!("`{n}`")).join(", "))
+        });
+        Err(self.unexpected("a type").with_help(Some(help)))
+    }
+
+    pub(super) fn ref_type(&mut self) -> Parse<ValType> {
+        let token = self.peek();
+        match self.optional_type() {
+            Some(ty) if ty.is_ref() => Ok(ty),
+            Some(_) => Err(self
+                .problem(token, "expected a reference type")
+                .with_help(Some("the reference types are `funcref` and `externref`".to_string()))),
+            None => Err(self.unexpected("`funcref` or `externref`")),
+        }
+    }
+
+    /// Goes on behind the line of `token`, or before a `}`.
+    pub(super) fn skip_line(&mut self, line: u32) {
+        while !self.is_at_end() && !self.is_punct(b'}') && self.peek().line <= line {
+            self.take();
+        }
+    }
+
+    /// Goes on at the next line that starts an item.
+    pub(super) fn skip_to_item(&mut self) {
+        while !self.is_at_end() {
+            let token = self.peek();
+            let starts_item = token.kind == TokenKind::Word
+                && self.is_at_line_start()
+                && self.peek_at(1).kind != TokenKind::Punct(b':')
+                && words::is_item(self.text(token));
+            if starts_item {
+                return;
+            }
+            self.take();
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Errors of the text form: what is wrong, where, and the source line with the place marked.
+
+use std::fmt;
+use std::ops::Range;
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+
+/// At most this many errors are reported for one source.
+pub(super) const DIAGNOSTICS_MAX: usize = 20;
+
+/// At most this many bytes of the source line are kept on each side of the place of an error.
+const CONTEXT_BYTES: usize = 200;
+
+/// Something wrong at a byte range of the source.
+#[derive(Clone, Debug)]
+pub(super) struct Problem {
+    pub(super) span: Range<usize>,
+    pub(super) message: String,
+    pub(super) help: Option<String>,
+}
+
+impl Problem {
+    pub(super) fn new(span: Range<usize>, message: impl Into<String>) -> Problem {
+        Problem { span, message: message.into(), help: None }
+    }
+
+    pub(super) fn with_help(mut self, help: Option<String>) -> Problem {
+        self.help = help;
+        self
+    }
+}
+
+/// One error in a source text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    line: usize,
+    column: usize,
+    message: String,
+    help: Option<String>,
+    /// The source line, or the part of a very long one around the place.
+    excerpt: String,
+    /// The place, as a byte range of the excerpt.
+    span: Range<usize>,
+}
+
+impl Diagnostic {
+    /// Says where in the source a problem is.
+    fn locate(source: &str, problem: Problem) -> Diagnostic {
+        let start = problem.span.start.min(source.len());
+        let line_start = source[..start].rfind('\n').map_or(0, |newline| newline + 1);
+        let line_end = source[start..].find('\n').map_or(source.len(), |length| start + length);
+        let end = problem.span.end.clamp(start, line_end);
+        let from = ceil_boundary(source, line_start.max(start.saturating_sub(CONTEXT_BYTES)));
+        let end = ceil_boundary(source, end.min(start + CONTEXT_BYTES));
+        let to = ceil_boundary(source, line_end.min(end + CONTEXT_BYTES));
+        Diagnostic {
+            line: 1 + source[..start].bytes().filter(|&b| b == b'\n').count(),
+            column: 1 + source[line_start..start].chars().count(),
+            message: problem.message,
+            help: problem.help,
+            excerpt: source[from..to].trim_end_matches('\r').to_string(),
+            span: start - from..end - from,
+        }
+    }
+
+    /// The line, from 1.
+    pub fn line(&self) -> usize {
+        self.line
+    }
+
+    /// The column in characters, from 1.
+    pub fn column(&self) -> usize {
+        self.column
+    }
+
+    /// What is wrong.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What might put it right.
+    pub fn help(&self) -> Option<&str> {
+        self.help.as_deref()
+    }
+
+    /// The error as a report of several lines, without colours.
+    fn render(&self, path: &str) -> String {
+        let length = self.excerpt.len();
+        let span = self.span.start.min(length)..self.span.end.min(length);
+        let snippet = Snippet::source(self.excerpt.as_str())
+            .line_start(self.line)
+            .path(path)
+            .annotation(AnnotationKind::Primary.span(span));
+        let mut group = Level::ERROR.primary_title(self.message.as_str()).element(snippet);
+        if let Some(help) = &self.help {
+            group = group.element(Level::HELP.message(help.as_str()));
+        }
+        Renderer::plain().render(&[group])
+    }
+}
+
+/// The first character boundary at or behind a byte position.
+fn ceil_boundary(source: &str, mut pos: usize) -> usize {
+    while !source.is_char_boundary(pos) {
+        pos += 1;
+    }
+    pos
+}
+
+/// Why a text is not a module: one error or several, in the order of the text.
+///
+/// Displays as a report with the offending lines, without colours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    path: String,
+    /// Not empty.
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl ParseError {
+    /// An error that reports these problems, at least one.
+    pub(super) fn new(source: &str, mut problems: Vec<Problem>) -> ParseError {
+        problems.sort_by_key(|problem| problem.span.start);
+        problems.truncate(DIAGNOSTICS_MAX);
+        let locate = |problem| Diagnostic::locate(source, problem);
+        ParseError {
+            path: "<text>".to_string(),
+            diagnostics: problems.into_iter().map(locate).collect(),
+        }
+    }
+
+    /// Names the file that the report shows.
+    #[must_use]
+    pub fn with_path(mut self, path: impl Into<String>) -> ParseError {
+        self.path = path.into();
+        self
+    }
+
+    /// All errors, in the order of the text; at least one.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
+
+    /// The line of the first error, from 1.
+    pub fn line(&self) -> usize {
+        self.diagnostics[0].line
+    }
+
+    /// The column of the first error in characters, from 1.
+    pub fn column(&self) -> usize {
+        self.diagnostics[0].column
+    }
+
+    /// What the first error is.
+    pub fn message(&self) -> &str {
+        &self.diagnostics[0].message
+    }
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, diagnostic) in self.diagnostics.iter().enumerate() {
+            if i > 0 {
+                f.write_str("\n\n")?;
+            }
+            f.write_str(&diagnostic.render(&self.path))?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+/// At most this many names are looked at, and this many bytes of each, to find a near one.
+const NAMES_COMPARED_MAX: usize = 10_000;
+const NAME_COMPARED_BYTES_MAX: usize = 40;
+
+/// The known name that is nearest to a misspelt one, as a help text, if one is near enough.
+pub(super) fn suggest<'a>(
+    misspelt: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Option<String> {
+    if misspelt.len() > NAME_COMPARED_BYTES_MAX {
+        return None;
+    }
+    let allowed = 1 + misspelt.len() / 4;
+    let nearest = known
+        .into_iter()
+        .take(NAMES_COMPARED_MAX)
+        .filter(|name| name.len().abs_diff(misspelt.len()) <= allowed)
+        .map(|name| (edit_distance(misspelt.as_bytes(), name.as_bytes()), name))
+        .min()?;
+    (nearest.0 <= allowed && nearest.0 < misspelt.len())
+        .then(|| format!("did you mean `{}`?", nearest.1))
+}
+
+/// Levenshtein's distance, row by row.
+fn edit_distance(a: &[u8], b: &[u8]) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}

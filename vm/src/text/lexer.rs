@@ -1,0 +1,193 @@
+//! Tokens of the text form.
+//!
+//! Cuts the source into tokens that remember where they stand; what a literal means is decided where it
+//! is used. Comments and white space disappear, but tokens know their line, since an instruction's
+//! optional operands stand on its own line.
+
+use super::error::Problem;
+
+/// What a token is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum TokenKind {
+    /// A bare word: a keyword, a mnemonic or a name.
+    Word,
+    /// `$"…"`, which is always a name.
+    QuotedName,
+    /// `"…"`
+    Str,
+    /// `'…'`
+    Char,
+    /// An integer or float, with its sign.
+    Number,
+    /// One of `( ) { } [ ] , : = #`.
+    Punct(u8),
+    /// `->`
+    Arrow,
+    /// The end of the source.
+    End,
+}
+
+/// A token and its place in the source.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Token {
+    pub(super) kind: TokenKind,
+    /// Byte range in the source.
+    pub(super) start: u32,
+    pub(super) end: u32,
+    /// From 1.
+    pub(super) line: u32,
+}
+
+impl Token {
+    /// The token's text.
+    pub(super) fn text(self, source: &str) -> &str {
+        &source[self.start as usize..self.end as usize]
+    }
+}
+
+/// Whether a bare name can start with the byte.
+pub(super) fn is_word_start(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'$' | b'.')
+}
+
+/// Whether a bare name can go on with the byte.
+pub(super) fn is_word_byte(byte: u8) -> bool {
+    is_word_start(byte) || byte.is_ascii_digit() || matches!(byte, b'!' | b'?' | b'-')
+}
+
+/// The tokens of the source, `End` last, and what could not be a token. The source is shorter than
+/// 4 GiB.
+pub(super) fn tokens(source: &str) -> (Vec<Token>, Vec<Problem>) {
+    let mut lexer =
+        Lexer { source, bytes: source.as_bytes(), pos: 0, line: 1, problems: Vec::new() };
+    let mut tokens = Vec::with_capacity(source.len() / 5);
+    loop {
+        let token = lexer.next();
+        tokens.push(token);
+        if token.kind == TokenKind::End {
+            return (tokens, lexer.problems);
+        }
+    }
+}
+
+struct Lexer<'s> {
+    source: &'s str,
+    bytes: &'s [u8],
+    pos: usize,
+    line: u32,
+    problems: Vec<Problem>,
+}
+
+impl Lexer<'_> {
+    fn peek(&self, ahead: usize) -> u8 {
+        self.bytes.get(self.pos + ahead).copied().unwrap_or(0)
+    }
+
+    fn next(&mut self) -> Token {
+        loop {
+            self.skip_space();
+            let start = self.pos;
+            if let Some(kind) = self.token() {
+                let (start, end) = (start as u32, self.pos as u32);
+                return Token { kind, start, end, line: self.line };
+            }
+        }
+    }
+
+    fn skip_space(&mut self) {
+        while let Some(&byte) = self.bytes.get(self.pos) {
+            match byte {
+                b'\n' => self.line += 1,
+                b' ' | b'\t' | b'\r' => {}
+                b';' => {
+                    self.pos += self.bytes[self.pos..].iter().take_while(|&&b| b != b'\n').count();
+                    continue;
+                }
+                _ => return,
+            }
+            self.pos += 1;
+        }
+    }
+
+    /// Reads a token. `None` if there was none: what stands there is reported and skipped.
+    fn token(&mut self) -> Option<TokenKind> {
+        let Some(&byte) = self.bytes.get(self.pos) else { return Some(TokenKind::End) };
+        match byte {
+            b'(' | b')' | b'{' | b'}' | b'[' | b']' | b',' | b':' | b'=' | b'#' => {
+                self.pos += 1;
+                Some(TokenKind::Punct(byte))
+            }
+            b'"' => self.quoted(1, b'"', TokenKind::Str),
+            b'\'' => self.quoted(1, b'\'', TokenKind::Char),
+            b'$' if self.peek(1) == b'"' => self.quoted(2, b'"', TokenKind::QuotedName),
+            b'-' if self.peek(1) == b'>' => {
+                self.pos += 2;
+                Some(TokenKind::Arrow)
+            }
+            b'0'..=b'9' => Some(self.number()),
+            b'-' | b'+' if self.peek(1).is_ascii_digit() => Some(self.number()),
+            b'-' | b'+' if self.peek(1).is_ascii_alphabetic() => {
+                self.pos += 1;
+                self.word();
+                Some(TokenKind::Number)
+            }
+            _ if is_word_start(byte) => Some(self.word()),
+            _ => {
+                let c = self.source[self.pos..].chars().next().expect("a character starts here");
+                let end = self.pos + c.len_utf8();
+                let message = format!("unexpected character {c:?}");
+                self.problems.push(Problem::new(self.pos..end, message));
+                self.pos = end;
+                None
+            }
+        }
+    }
+
+    /// Reads up to the closing quote, which is on the same line; `open` bytes come before the text.
+    fn quoted(&mut self, open: usize, quote: u8, kind: TokenKind) -> Option<TokenKind> {
+        let start = self.pos;
+        self.pos += open;
+        while let Some(&byte) = self.bytes.get(self.pos) {
+            match byte {
+                _ if byte == quote => {
+                    self.pos += 1;
+                    return Some(kind);
+                }
+                b'\n' => break,
+                b'\\' if self.peek(1) != b'\n' => self.pos += 2,
+                _ => self.pos += 1,
+            }
+        }
+        self.pos = self.pos.min(self.bytes.len());
+        let message = "the quote is not closed on this line".to_string();
+        self.problems.push(Problem::new(start..start + open, message));
+        None
+    }
+
+    fn number(&mut self) -> TokenKind {
+        self.pos += usize::from(matches!(self.bytes[self.pos], b'-' | b'+'));
+        let hex = self.peek(0) == b'0' && matches!(self.peek(1), b'x' | b'X');
+        loop {
+            match self.peek(0) {
+                b'e' | b'E' if !hex && matches!(self.peek(1), b'-' | b'+') => self.pos += 2,
+                b'p' | b'P' if hex && matches!(self.peek(1), b'-' | b'+') => self.pos += 2,
+                b'.' | b'_' => self.pos += 1,
+                byte if byte.is_ascii_alphanumeric() => self.pos += 1,
+                _ => return TokenKind::Number,
+            }
+        }
+    }
+
+    fn word(&mut self) -> TokenKind {
+        let start = self.pos;
+        while is_word_byte(self.peek(0)) && !(self.peek(0) == b'-' && self.peek(1) == b'>') {
+            self.pos += 1;
+        }
+        if &self.source[start..self.pos] == "nan" && self.bytes[self.pos..].starts_with(b":0x") {
+            self.pos += 1;
+            self.word();
+            return TokenKind::Number;
+        }
+        TokenKind::Word
+    }
+}

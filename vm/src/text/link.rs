@@ -1,0 +1,324 @@
+//! The end of assembling: resolves the names that the text may use before it defines them, and encodes
+//! the code.
+
+use std::mem;
+use std::ops::Range;
+
+use super::ParseOptions;
+use super::cursor::{Parse, Ref};
+use super::lexer::Token;
+use super::parse::{Parser, SpaceKind};
+use crate::inst::{Imm, write_br_table, write_inst};
+use crate::limits;
+use crate::module::{ConstExpr, ElemItems, Label, SegmentMode, ShapeId};
+use crate::op::{ImmKind, Op};
+
+/// What is left to do when all items have been read.
+#[derive(Default)]
+pub(super) struct Pending {
+    /// The instructions of all functions and constant expressions.
+    pub(super) insts: Vec<PendingInst>,
+    /// The labels of all `br_table`s.
+    pub(super) labels: Vec<Ref>,
+    /// The bodies of the functions defined here, in order.
+    pub(super) funcs: Vec<PendingFunc>,
+    pub(super) exprs: Vec<(ExprPlace, Range<usize>)>,
+    /// Element segments that list functions.
+    pub(super) elem_funcs: Vec<(u32, Vec<Ref>)>,
+    /// The tables and memories of active segments.
+    pub(super) targets: Vec<(Target, Ref)>,
+    /// What the exports export, in order.
+    pub(super) exports: Vec<Ref>,
+    pub(super) start: Option<Ref>,
+}
+
+/// An instruction whose operands may be names.
+pub(super) struct PendingInst {
+    pub(super) op: Op,
+    /// The mnemonic.
+    pub(super) token: Token,
+    pub(super) imm: PendingImm,
+}
+
+/// The immediates of an instruction before names are resolved.
+pub(super) enum PendingImm {
+    /// Nothing to resolve.
+    Ready(Imm),
+    /// One entity of the opcode's kind.
+    One(Ref),
+    /// Two entities of the opcode's kinds.
+    Two(Ref, Ref),
+    /// A type and a table.
+    Type(u32, Ref),
+    /// A memory and the other immediates of a load or store.
+    Access(Ref, Imm),
+    /// The labels of a `br_table`, the default last, as a range of [`Pending::labels`].
+    Labels {
+        /// The first.
+        start: u32,
+        /// Behind the default.
+        end: u32,
+    },
+}
+
+/// A function body before its code is encoded.
+pub(super) struct PendingFunc {
+    /// The range in [`Pending::insts`].
+    pub(super) insts: Range<usize>,
+    pub(super) labels: Vec<PendingLabel>,
+    /// `.line` directives.
+    pub(super) lines: Vec<(Place, u32)>,
+    /// The function's name in the text.
+    name: Token,
+}
+
+impl PendingFunc {
+    /// A body that starts at this instruction.
+    pub(super) fn new(start: usize, name: Token) -> PendingFunc {
+        PendingFunc { insts: start..start, labels: Vec::new(), lines: Vec::new(), name }
+    }
+}
+
+/// A label whose code offset is not known yet.
+pub(super) struct PendingLabel {
+    pub(super) place: Place,
+    pub(super) shape: ShapeId,
+}
+
+/// A place in the code.
+#[derive(Copy, Clone)]
+pub(super) enum Place {
+    /// Before an instruction, by its index in [`Pending::insts`].
+    Inst(usize),
+    /// At a code offset.
+    Offset(u32),
+}
+
+/// Where a constant expression stands.
+#[derive(Copy, Clone)]
+pub(super) enum ExprPlace {
+    /// The first value of a global defined here.
+    Global(u32),
+    /// The offset of a data segment.
+    DataOffset(u32),
+    /// The offset of an element segment.
+    ElemOffset(u32),
+    /// An element of a segment.
+    ElemItem(u32, u32),
+}
+
+/// An active segment.
+#[derive(Copy, Clone)]
+pub(super) enum Target {
+    Elem(u32),
+    Data(u32),
+}
+
+impl Parser<'_> {
+    /// Resolves and encodes everything that is pending. Problems may remain.
+    pub(super) fn link(&mut self, options: ParseOptions) {
+        let pending = mem::take(&mut self.pending);
+        for (i, func) in pending.funcs.iter().enumerate() {
+            self.link_func(i, func, &pending, options);
+            if self.is_hopeless() {
+                return;
+            }
+        }
+        for (place, insts) in &pending.exprs {
+            let code = self.encode(insts.clone(), &pending, |_, _| {});
+            if let Some(expr) = self.expr_at(*place) {
+                expr.code = code;
+            }
+        }
+        for (elem, funcs) in pending.elem_funcs {
+            let funcs =
+                funcs.into_iter().map(|func| self.resolved(SpaceKind::Func, func)).collect();
+            self.module.elems[elem as usize].items = ElemItems::Funcs(funcs);
+        }
+        for (target, name) in pending.targets {
+            self.link_target(target, name);
+        }
+        for (i, name) in pending.exports.into_iter().enumerate() {
+            let kind = SpaceKind::of(self.module.exports[i].kind);
+            self.module.exports[i].index = self.resolved(kind, name);
+        }
+        self.module.start = pending.start.map(|name| self.resolved(SpaceKind::Func, name));
+        self.finish_names();
+    }
+
+    fn link_func(
+        &mut self,
+        index: usize,
+        func: &PendingFunc,
+        pending: &Pending,
+        options: ParseOptions,
+    ) {
+        let first = func.insts.start;
+        let mut offsets = Vec::with_capacity(func.insts.len() + 1);
+        let code = self.encode(func.insts.clone(), pending, |_, offset| offsets.push(offset));
+        if code.len() > limits::CODE_BYTES_MAX {
+            let message =
+                format!("a function has at most {} bytes of code", limits::CODE_BYTES_MAX);
+            self.problems.push(self.cursor.problem(func.name, message));
+            return;
+        }
+        if !self.problems.is_empty() {
+            return;
+        }
+        offsets.push(code.len() as u32);
+        let offset_of = |place| match place {
+            Place::Inst(inst) => offsets[inst - first],
+            Place::Offset(offset) => offset,
+        };
+        let label =
+            |label: &PendingLabel| Label { offset: offset_of(label.place), shape: label.shape };
+        let mut lines = Vec::new();
+        for &(place, line) in &func.lines {
+            match place {
+                Place::Inst(_) => add_line(&mut lines, offset_of(place), line),
+                Place::Offset(offset) => lines.push((offset, line)),
+            }
+        }
+        if options.record_lines && func.lines.is_empty() {
+            for (inst, &offset) in pending.insts[func.insts.clone()].iter().zip(&offsets) {
+                add_line(&mut lines, offset, inst.token.line);
+            }
+        }
+        let target = &mut self.module.funcs[index];
+        target.labels = func.labels.iter().map(label).collect();
+        target.lines = lines;
+        target.code = code;
+    }
+
+    /// The code of a range of instructions; tells `at` the offset of each.
+    fn encode(
+        &mut self,
+        insts: Range<usize>,
+        pending: &Pending,
+        mut at: impl FnMut(&PendingInst, u32),
+    ) -> Vec<u8> {
+        let mut code = Vec::new();
+        for inst in &pending.insts[insts] {
+            if self.is_hopeless() {
+                break;
+            }
+            at(inst, code.len() as u32);
+            if let PendingImm::Labels { start, end } = inst.imm {
+                let labels = &pending.labels[start as usize..end as usize];
+                let labels: Vec<u32> = labels.iter().map(|&label| label_number(label)).collect();
+                let (default, labels) = labels.split_last().expect("there is a default");
+                write_br_table(&mut code, labels, *default);
+                continue;
+            }
+            match self.link_imm(inst) {
+                Ok(imm) => write_inst(&mut code, inst.op, imm),
+                Err(problem) => self.problems.push(problem),
+            }
+        }
+        code
+    }
+
+    fn link_imm(&self, inst: &PendingInst) -> Parse<Imm> {
+        let kind = inst.op.imm_kind();
+        Ok(match inst.imm {
+            PendingImm::Ready(imm) => imm,
+            PendingImm::One(label) if kind == ImmKind::Label => Imm::index(label_number(label)),
+            PendingImm::One(name) => Imm::index(self.resolve(spaces_of(kind).0, name)?),
+            PendingImm::Two(low, high) => {
+                let (low_space, high_space) = spaces_of(kind);
+                Imm::pair(self.resolve(low_space, low)?, self.resolve(high_space, high)?)
+            }
+            PendingImm::Type(ty, table) => Imm::pair(ty, self.resolve(SpaceKind::Table, table)?),
+            PendingImm::Access(memory, rest) => {
+                let memory = self.resolve(SpaceKind::Memory, memory)?;
+                if memory >= 1 << 30 {
+                    return Err(self
+                        .cursor
+                        .problem(inst.token, "the memory's number is too large"));
+                }
+                Imm(rest.0 | u64::from(memory) << 32)
+            }
+            PendingImm::Labels { .. } => unreachable!("`encode` writes the labels of a br_table"),
+        })
+    }
+
+    fn resolve(&self, kind: SpaceKind, name: Ref) -> Parse<u32> {
+        self.spaces[kind as usize].resolve(&self.cursor, name, kind.what())
+    }
+
+    /// The entity's number; 0 if there is none, which is then reported.
+    fn resolved(&mut self, kind: SpaceKind, name: Ref) -> u32 {
+        if self.is_hopeless() {
+            return 0;
+        }
+        self.resolve(kind, name).unwrap_or_else(|problem| {
+            self.problems.push(problem);
+            0
+        })
+    }
+
+    fn link_target(&mut self, target: Target, name: Ref) {
+        if self.is_hopeless() {
+            return;
+        }
+        let (kind, mode) = match target {
+            Target::Elem(elem) => (SpaceKind::Table, &mut self.module.elems[elem as usize].mode),
+            Target::Data(data) => (SpaceKind::Memory, &mut self.module.datas[data as usize].mode),
+        };
+        match (self.spaces[kind as usize].resolve(&self.cursor, name, kind.what()), mode) {
+            (Ok(number), SegmentMode::Active { target, .. }) => *target = number,
+            (Ok(_), _) => unreachable!("only active segments have a target"),
+            (Err(problem), _) => self.problems.push(problem),
+        }
+    }
+
+    /// The constant expression at a place.
+    fn expr_at(&mut self, place: ExprPlace) -> Option<&mut ConstExpr> {
+        let offset = |mode| match mode {
+            &mut SegmentMode::Active { ref mut offset, .. } => Some(offset),
+            _ => None,
+        };
+        match place {
+            ExprPlace::Global(i) => Some(&mut self.module.globals[i as usize].init),
+            ExprPlace::DataOffset(i) => offset(&mut self.module.datas[i as usize].mode),
+            ExprPlace::ElemOffset(i) => offset(&mut self.module.elems[i as usize].mode),
+            ExprPlace::ElemItem(i, j) => match &mut self.module.elems[i as usize].items {
+                ElemItems::Exprs(exprs) => exprs.get_mut(j as usize),
+                ElemItems::Funcs(_) => None,
+            },
+        }
+    }
+}
+
+/// The spaces that the one or two entities of an instruction are in.
+fn spaces_of(kind: ImmKind) -> (SpaceKind, SpaceKind) {
+    match kind {
+        ImmKind::Func => (SpaceKind::Func, SpaceKind::Func),
+        ImmKind::Global => (SpaceKind::Global, SpaceKind::Global),
+        ImmKind::Table | ImmKind::TableTable => (SpaceKind::Table, SpaceKind::Table),
+        ImmKind::Elem | ImmKind::ElemTable => (SpaceKind::Elem, SpaceKind::Table),
+        ImmKind::Memory | ImmKind::MemoryMemory => (SpaceKind::Memory, SpaceKind::Memory),
+        ImmKind::Data | ImmKind::DataMemory => (SpaceKind::Data, SpaceKind::Memory),
+        _ => unreachable!("the immediate names no entity of the module"),
+    }
+}
+
+/// The number of a label, which it has become at the end of its function. A name that is left was
+/// reported there.
+fn label_number(label: Ref) -> u32 {
+    match label {
+        Ref::Number(number) => number,
+        Ref::Name(_) => 0,
+    }
+}
+
+/// Says that instructions from `offset` on belong to a line, in the form that
+/// [`crate::module::Func::lines`] has.
+fn add_line(lines: &mut Vec<(u32, u32)>, offset: u32, line: u32) {
+    while lines.last().is_some_and(|&(last, _)| last == offset) {
+        lines.pop();
+    }
+    if lines.last().is_none_or(|&(_, last)| last != line) {
+        lines.push((offset, line));
+    }
+}

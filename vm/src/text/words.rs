@@ -1,0 +1,82 @@
+//! The words that mean something: mnemonics, keywords and type names.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use super::lexer::{is_word_byte, is_word_start};
+use crate::op::Op;
+use crate::types::ValType;
+
+/// The words that start an item. None of them is a mnemonic.
+pub(super) const ITEMS: [&str; 14] = [
+    "module",
+    "type",
+    "shape",
+    "import",
+    "memory",
+    "table",
+    "global",
+    "frame_stack",
+    "data",
+    "elem",
+    "export",
+    "start",
+    "func",
+    "name",
+];
+
+/// The other words with a meaning, besides mnemonics and type names.
+const OTHERS: [&str; 9] = ["local", "label", "run", "mut", "at", "declared", "nan", "inf", ".line"];
+
+/// What a word means.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Meaning {
+    Op(Op),
+    Item,
+    Other,
+}
+
+static MEANINGS: LazyLock<HashMap<&'static str, Meaning>> = LazyLock::new(|| {
+    let ops = Op::ALL.iter().map(|&op| (op.mnemonic(), Meaning::Op(op)));
+    let items = ITEMS.iter().map(|&word| (word, Meaning::Item));
+    let types = ValType::ALL.iter().map(|ty| (ty.name(), Meaning::Other));
+    let others = OTHERS.iter().map(|&word| (word, Meaning::Other));
+    ops.chain(items).chain(types).chain(others).collect()
+});
+
+/// The opcode with this mnemonic.
+pub(super) fn op_of(word: &str) -> Option<Op> {
+    match MEANINGS.get(word) {
+        Some(&Meaning::Op(op)) => Some(op),
+        _ => None,
+    }
+}
+
+/// Whether the word starts an item.
+pub(super) fn is_item(word: &str) -> bool {
+    MEANINGS.get(word) == Some(&Meaning::Item)
+}
+
+/// Whether the word has a meaning, so that it is a name only where nothing else can stand.
+pub(super) fn is_reserved(word: &str) -> bool {
+    MEANINGS.contains_key(word)
+}
+
+/// Whether a name can be written without quotes wherever a name can stand.
+pub(super) fn is_plain_name(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    bytes.first().is_some_and(|&byte| is_word_start(byte))
+        && bytes.iter().all(|&byte| is_word_byte(byte))
+        && !is_reserved(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_word_has_two_meanings() {
+        let n_words = Op::ALL.len() + ITEMS.len() + ValType::ALL.len() + OTHERS.len();
+        assert_eq!(MEANINGS.len(), n_words);
+    }
+}
