@@ -1,0 +1,236 @@
+//! The format of a file test.
+//!
+//! A case is a header of comments, the input, and the expected output of each stage:
+//!
+//! ```text
+//! ; stages: slots, ssa
+//! ; why: a loop-carried local needs a phi at the header
+//! func sum(n: i64) -> i64 { … }
+//! ; run: sum(5) == 15
+//! ; run: sum(-1) == 0
+//! ; run: quotient(1, 0) traps integer division by zero @0004
+//!
+//! === slots
+//! …
+//! === ssa
+//! …
+//! ```
+//!
+//! * `stages` names the sections, in their order; there may be none.
+//! * `why` says what property the case shows; every case has one.
+//! * `run: f(arguments) == results` calls a function by name, in every engine. Instead of results
+//!   there may be `traps MESSAGE @OFFSET`, with the code offset of the trap in hexadecimal.
+//! * `error: TEXT` stands at the end of an offending line: assembling or verifying fails there, with a
+//!   message that contains the text. Such a case has no stages and no runs.
+//!
+//! A `.vasm` case starts from bytecode, a `.ssa` case from the text IR of one function.
+
+use std::fmt;
+
+/// A parsed case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// Which sections are expected.
+    pub stages: Vec<String>,
+    /// Everything before the first section, which is the program: directives are comments in it.
+    pub input: String,
+    /// The calls to make.
+    pub runs: Vec<Run>,
+    /// The error to expect.
+    pub error: Option<ExpectedError>,
+    /// Stage and expected text of each section.
+    pub sections: Vec<(String, String)>,
+}
+
+/// A call and what it gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The line of the directive, from 1.
+    pub line: usize,
+    /// The name of the function.
+    pub func: String,
+    /// The arguments as they are written.
+    pub args: Vec<String>,
+    /// What to expect.
+    pub expected: Expected,
+}
+
+/// What a call gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// Results, as they are written.
+    Results(Vec<String>),
+    /// A trap with this message at this code offset.
+    Trap {
+        /// The message of the trap code.
+        message: String,
+        /// The code offset in the function that traps.
+        offset: u32,
+    },
+}
+
+/// An error on a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpectedError {
+    /// The offending line, from 1.
+    pub line: usize,
+    /// What the message contains.
+    pub text: String,
+}
+
+/// A file that is no case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaseError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl fmt::Display for CaseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
+impl std::error::Error for CaseError {}
+
+const SECTION: &str = "=== ";
+
+impl Case {
+    /// Parses a case.
+    ///
+    /// # Errors
+    /// If a directive is malformed, `why` is missing, or the sections are not those of `stages`.
+    pub fn parse(text: &str) -> Result<Case, CaseError> {
+        let fail = |line, message: &str| Err(CaseError { line, message: message.into() });
+        let (input, sections) = split(text);
+        let mut case = Case {
+            stages: Vec::new(),
+            input: input.to_owned(),
+            runs: Vec::new(),
+            error: None,
+            sections,
+        };
+        let mut why = false;
+        for (line, text) in input.lines().enumerate().map(|(i, text)| (i + 1, text)) {
+            let Some((_, comment)) = text.split_once(';') else { continue };
+            let Some((key, value)) = comment.split_once(':') else { continue };
+            let value = value.trim();
+            match key.trim() {
+                "stages" => case.stages = value.split(',').map(|s| s.trim().to_owned()).collect(),
+                "why" => why = !value.is_empty(),
+                "run" => match Run::parse(line, value) {
+                    Some(run) => case.runs.push(run),
+                    None => return fail(line, "expected `run: f(arguments) == results`"),
+                },
+                "error" if case.error.is_some() => return fail(line, "a second `error:`"),
+                "error" => case.error = Some(ExpectedError { line, text: value.to_owned() }),
+                _ => {}
+            }
+        }
+        if !why {
+            return fail(1, "a case says why it is there: `; why: …`");
+        }
+        if case.error.is_some() && !(case.stages.is_empty() && case.runs.is_empty()) {
+            return fail(1, "a case with an error has no stages and no runs");
+        }
+        if case.error.is_none() && case.stages.is_empty() && case.runs.is_empty() {
+            return fail(1, "a case has stages, runs or an error");
+        }
+        Ok(case)
+    }
+
+    /// Whether there is a section for each stage, in order.
+    pub fn has_all_sections(&self) -> bool {
+        self.sections.iter().map(|(stage, _)| stage).eq(&self.stages)
+    }
+
+    /// The file with these sections instead of those it has.
+    pub fn with_sections(&self, sections: &[(String, String)]) -> String {
+        let mut text = self.input.trim_end().to_owned();
+        text.push('\n');
+        for (stage, section) in sections {
+            text.push_str(&format!("\n{SECTION}{stage}\n{}\n", section.trim_end()));
+        }
+        text
+    }
+}
+
+/// The input, and stage and text of each section.
+fn split(text: &str) -> (&str, Vec<(String, String)>) {
+    let mut input = text;
+    let mut sections: Vec<(String, String)> = Vec::new();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        if let Some(stage) = line.strip_prefix(SECTION) {
+            if sections.is_empty() {
+                input = &text[..start];
+            }
+            sections.push((stage.trim().to_owned(), String::new()));
+        } else if let Some((_, section)) = sections.last_mut() {
+            section.push_str(line);
+        }
+        start += line.len();
+    }
+    for (_, section) in &mut sections {
+        *section = format!("{}\n", section.trim_end());
+    }
+    (input, sections)
+}
+
+impl Run {
+    fn parse(line: usize, text: &str) -> Option<Run> {
+        let (func, rest) = text.split_once('(')?;
+        let (args, rest) = rest.split_once(')')?;
+        let rest = rest.trim();
+        let list = |text: &str| -> Vec<String> {
+            text.split(',').map(str::trim).filter(|s| !s.is_empty()).map(str::to_owned).collect()
+        };
+        let expected = if let Some(results) = rest.strip_prefix("==") {
+            Expected::Results(list(results))
+        } else {
+            let (message, offset) = rest.strip_prefix("traps ")?.rsplit_once('@')?;
+            let offset = u32::from_str_radix(offset.trim(), 16).ok()?;
+            Expected::Trap { message: message.trim().to_owned(), offset }
+        };
+        Some(Run { line, func: func.trim().to_owned(), args: list(args), expected })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "; stages: slots\n; why: it shows\nfunc f() {\n}\n; run: f(1, -2) == 3\n; run: g() traps integer overflow @00a0\n\n=== slots\nb0:\n\n";
+
+    #[test]
+    fn a_case_has_runs_and_sections() {
+        let case = Case::parse(TEXT).expect("parses");
+        assert_eq!(case.stages, ["slots"]);
+        assert_eq!(case.sections, [("slots".to_owned(), "b0:\n".to_owned())]);
+        assert_eq!(case.runs[0].args, ["1", "-2"]);
+        assert_eq!(case.runs[0].expected, Expected::Results(vec!["3".into()]));
+        let trap = Expected::Trap { message: "integer overflow".into(), offset: 0xa0 };
+        assert_eq!(case.runs[1].expected, trap);
+        assert!(case.has_all_sections());
+    }
+
+    #[test]
+    fn rewriting_with_its_own_sections_changes_nothing_but_space() {
+        let case = Case::parse(TEXT).expect("parses");
+        let text = case.with_sections(&case.sections);
+        assert_eq!(
+            Case::parse(&text),
+            Ok(Case { input: case.input.trim_end().to_owned() + "\n\n", ..case })
+        );
+    }
+
+    #[test]
+    fn what_checks_nothing_is_refused() {
+        assert_eq!(Case::parse("; why: no reason\n").unwrap_err().line, 1);
+        assert_eq!(Case::parse("; run: f() == 1\n").unwrap_err().line, 1);
+        assert_eq!(Case::parse("; why: x\n; run: f( == 1\n").unwrap_err().line, 2);
+        assert!(Case::parse("; why: x\nlocal.get 7 ; error: index\n").is_ok());
+    }
+}

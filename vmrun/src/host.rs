@@ -1,0 +1,104 @@
+//! The functions that `vmrun` gives to programs, as imports of module `env`.
+//!
+//! | function | what it does |
+//! |---|---|
+//! | `print_i32(i32)`, `print_i64(i64)` | prints the number, signed, in decimal |
+//! | `print_f64(f64)` | prints the shortest decimal that reads back as the same number |
+//! | `print_char(i32)` | prints the character with this code point |
+//! | `print_str(ptr: i32, len: i32)` | prints bytes of memory 0 |
+//! | `read_line(ptr: i32, cap: i32) -> i32` | reads a line, its end included, as `fgets` does: at most `cap` bytes, the rest comes with the next call; gives the number of bytes, 0 at the end of the input |
+//! | `clock_ns() -> i64` | nanoseconds since the program started, never going back |
+//! | `args(ptr: i32, cap: i32) -> i32` | writes the program's arguments, each with a zero byte behind it, cut at `cap` bytes; gives the number of bytes needed |
+//!
+//! Output is buffered and written before the program's exit, trap or not.
+
+use std::io::{self, BufRead, Write};
+use std::time::Instant;
+
+use slotvm::{Caller, Error, Linker};
+
+/// What the host functions work on.
+pub struct Host {
+    out: Box<dyn Write + Send>,
+    input: Box<dyn BufRead + Send>,
+    /// The unread rest of the current input line.
+    line: Vec<u8>,
+    args: Vec<u8>,
+    start: Instant,
+}
+
+impl Host {
+    /// Host functions that print to `out`, read from `input` and hand on these arguments.
+    pub fn new(
+        out: impl Write + Send + 'static,
+        input: impl BufRead + Send + 'static,
+        args: &[String],
+    ) -> Host {
+        let args = args.iter().flat_map(|arg| arg.bytes().chain([0])).collect();
+        Host {
+            out: Box::new(out),
+            input: Box::new(input),
+            line: Vec::new(),
+            args,
+            start: Instant::now(),
+        }
+    }
+
+    /// Writes out what is buffered.
+    ///
+    /// # Errors
+    /// If the output cannot be written.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    fn print(&mut self, text: impl std::fmt::Display) -> Result<(), Error> {
+        write!(self.out, "{text}").map_err(Error::host)
+    }
+
+    /// Up to `cap` bytes of the current line, reading the next one if it is used up.
+    fn read_line(&mut self, cap: usize) -> Result<Vec<u8>, Error> {
+        if self.line.is_empty() {
+            // What is prompted for should be seen before the answer is waited for.
+            self.out.flush().map_err(Error::host)?;
+            self.input.read_until(b'\n', &mut self.line).map_err(Error::host)?;
+        }
+        let n = self.line.len().min(cap);
+        Ok(self.line.drain(..n).collect())
+    }
+}
+
+/// Defines the functions in a linker.
+///
+/// # Errors
+/// If the linker has one of them already.
+pub fn define(linker: &mut Linker<Host>) -> Result<(), Error> {
+    type Host_<'a> = Caller<'a, Host>;
+    linker.func_wrap("env", "print_i32", |mut c: Host_<'_>, v: i32| c.data_mut().print(v))?;
+    linker.func_wrap("env", "print_i64", |mut c: Host_<'_>, v: i64| c.data_mut().print(v))?;
+    linker.func_wrap("env", "print_f64", |mut c: Host_<'_>, v: f64| c.data_mut().print(v))?;
+    linker.func_wrap("env", "print_char", |mut c: Host_<'_>, code: i32| {
+        let char = char::from_u32(code as u32).unwrap_or(char::REPLACEMENT_CHARACTER);
+        c.data_mut().print(char)
+    })?;
+    linker.func_wrap("env", "print_str", |mut c: Host_<'_>, ptr: i32, len: i32| {
+        let memory = memory(&mut c)?;
+        let bytes = memory.slice(&c, ptr as u32, len as u32)?.to_vec();
+        c.data_mut().out.write_all(&bytes).map_err(Error::host)
+    })?;
+    linker.func_wrap("env", "read_line", |mut c: Host_<'_>, ptr: i32, cap: i32| {
+        let memory = memory(&mut c)?;
+        let bytes = c.data_mut().read_line(cap as u32 as usize)?;
+        memory.write(&mut c, ptr as u32, &bytes)?;
+        Ok::<i32, Error>(bytes.len() as i32)
+    })?;
+    linker.func_wrap("env", "clock_ns", |c: Host_<'_>| c.data().start.elapsed().as_nanos() as i64)?;
+    linker.func_wrap("env", "args", |mut c: Host_<'_>, ptr: i32, cap: i32| {
+        let memory = memory(&mut c)?;
+        let args = c.data().args.clone();
+        let n = args.len().min(cap as u32 as usize);
+        memory.write(&mut c, ptr as u32, &args[..n])?;
+        Ok::<i32, Error>(args.len() as i32)
+    })?;
+    Ok(())
+}
