@@ -1,0 +1,32 @@
+//! Properties of every stage on generated modules.
+
+use slotvm_bytecode::{VerifiedModule, verify};
+use slotvm_filetests::choices::random_bytes;
+use slotvm_filetests::generate::generate;
+use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
+use slotvm_ssa::verify::Form;
+
+fn modules(n: u64) -> impl Iterator<Item = (u64, VerifiedModule)> {
+    (0..n).map(|seed| {
+        let case = generate(&random_bytes(seed, 100 + seed as usize % 1_500));
+        (seed, verify(case.module).expect("generated modules verify"))
+    })
+}
+
+#[test]
+fn slot_form_verifies() {
+    let mut scratch = BuildScratch::default();
+    for (seed, module) in modules(1_000) {
+        for options in [
+            BuildOptions::default(),
+            BuildOptions { fuel: true, stack_cells: true },
+        ] {
+            for func in module.n_imported_funcs()..module.n_funcs() {
+                let f = build(&module, func, &options, &mut scratch);
+                if let Err(violation) = slotvm_ssa::verify::verify(&f, Form::Slots, &module) {
+                    panic!("seed {seed}, function {func}: {violation}");
+                }
+            }
+        }
+    }
+}
