@@ -142,7 +142,6 @@ impl<'a> Fixture<'a> {
             fuel: 0,
             stack_cells: 0,
             stack_limit: 0,
-            exit_fp: 0,
             funcs: ptr::null(),
             libcalls: &LIBCALLS,
             store: ptr::null_mut(),

@@ -44,9 +44,6 @@ pub struct Shared {
     pub stack_cells: i64,
     /// Native frames must stay above this address. 0 while no native code of the store is active.
     pub stack_limit: usize,
-    /// The frame pointer of the host trampoline by which native code last called the host: where a
-    /// backtrace goes on behind a re-entry from there. 0 while no native code of the store is active.
-    pub exit_fp: usize,
     /// Records of all functions of the store. Handle `h` is record `h - 1`; handle 0 is null.
     pub funcs: *const FuncRecord,
     /// Functions of the runtime that native code calls.
@@ -166,7 +163,6 @@ offsets! {
     SHARED_FUEL = Shared.fuel;
     SHARED_STACK_CELLS = Shared.stack_cells;
     SHARED_STACK_LIMIT = Shared.stack_limit;
-    SHARED_EXIT_FP = Shared.exit_fp;
     SHARED_FUNCS = Shared.funcs;
     SHARED_LIBCALLS = Shared.libcalls;
     MEMORY_BASE = MemoryDef.base;

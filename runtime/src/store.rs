@@ -249,7 +249,6 @@ impl Store {
             fuel: config.fuel.map_or(i64::MAX, clamp),
             stack_cells: config.stack_cells.map_or(i64::MAX, clamp),
             stack_limit: 0,
-            exit_fp: 0,
             funcs: std::ptr::null(),
             libcalls: &raw const LIBCALLS,
             store: std::ptr::null_mut(),
@@ -627,7 +626,7 @@ impl Store {
     /// A frame of a backtrace.
     pub fn frame(&self, instance: InstanceId, func: u32, offset: u32) -> Frame {
         let module = self.instance(instance).module().clone();
-        Frame { instance, module, func, offset }
+        Frame { module, func, offset }
     }
 
     /// A trap from the places of the active frames: instance, function, code offset; innermost first.
@@ -666,7 +665,6 @@ struct Entry<'a> {
     id: u64,
     outer_store: *mut core::ffi::c_void,
     stack_limit: usize,
-    exit_fp: usize,
     stack_cells: i64,
     interp: interp::Mark,
     /// How many frame pointers were saved when the call began.
@@ -689,7 +687,7 @@ impl<'a> Entry<'a> {
         // SAFETY: the store owns the structure, and native code does not run at the moment.
         let shared = unsafe { &*store.shared.as_ptr() };
         let (outer_store, stack_limit) = (shared.store, shared.stack_limit);
-        let (exit_fp, stack_cells) = (shared.exit_fp, shared.stack_cells);
+        let stack_cells = shared.stack_cells;
         // Until the call has returned, its failure is assumed: so a panic counts as one.
         Ok(Entry {
             store,
@@ -697,7 +695,6 @@ impl<'a> Entry<'a> {
             id,
             outer_store,
             stack_limit,
-            exit_fp,
             stack_cells,
             interp,
             n_saved,
@@ -726,7 +723,6 @@ impl Drop for Entry<'_> {
         let shared = unsafe { &mut *store.shared.as_ptr() };
         shared.store = self.outer_store;
         shared.stack_limit = self.stack_limit;
-        shared.exit_fp = self.exit_fp;
         shared.stack_cells = self.stack_cells;
     }
 }

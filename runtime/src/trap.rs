@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use slotvm_bytecode::{TrapCode, VerifiedModule};
 
-use crate::instance::InstanceId;
 use crate::limits::TRACE_FRAMES_MAX;
 
 /// A program stopped before it returned.
@@ -29,9 +28,7 @@ pub struct Trap {
 /// A guest frame of a backtrace.
 #[derive(Clone)]
 pub struct Frame {
-    /// The instance whose function it is.
-    pub instance: InstanceId,
-    /// The instance's module.
+    /// The module; which of its instances it was, native code does not know.
     pub module: Arc<VerifiedModule>,
     /// The function, in the module's index space.
     pub func: u32,
@@ -83,7 +80,7 @@ impl fmt::Display for Frame {
 
 impl fmt::Debug for Frame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self} of {:?}", self.instance)
+        fmt::Display::fmt(self, f)
     }
 }
 
