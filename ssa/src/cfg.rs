@@ -74,6 +74,29 @@ impl Cfg {
         self.collect_preds();
     }
 
+    /// Replaces the graph by one that comes as compressed sparse rows: where the successors of each
+    /// block start, the successors, where the predecessors start (one more entry than blocks), the
+    /// predecessors. The entry is block 0.
+    #[cfg(feature = "ir")]
+    pub(crate) fn rebuild_from_rows(
+        &mut self,
+        succ_starts: impl Iterator<Item = u32>,
+        succs: impl Iterator<Item = u32>,
+        pred_starts: &[u32],
+        preds: impl Iterator<Item = u32>,
+    ) {
+        self.entry = 0;
+        self.succs.clear();
+        self.succs.extend(succs);
+        self.succ_starts.clear();
+        self.succ_starts.extend(succ_starts);
+        self.succ_starts.push(self.succs.len() as u32);
+        self.pred_starts.clear();
+        self.pred_starts.extend_from_slice(pred_starts);
+        self.preds.clear();
+        self.preds.extend(preds);
+    }
+
     /// Makes the predecessor lists by a counting sort of the edges by target.
     fn collect_preds(&mut self) {
         let n = self.n_blocks();

@@ -26,7 +26,7 @@
 //!
 //! Unreachable blocks have no number and are in no relation; edges from them are ignored.
 
-use crate::cfg::ControlFlow;
+use crate::cfg::{Cfg, ControlFlow};
 
 /// No number: the block is unreachable.
 const NONE: u32 = u32::MAX;
@@ -82,6 +82,121 @@ impl DomTree {
         scratch.find_semidominators(cfg, &self.numbers);
         scratch.find_idoms();
         self.number_in_preorder(scratch);
+    }
+
+    /// Makes this the dominator tree of a graph whose blocks are already numbered in a preorder of the
+    /// tree, all of them reachable, the entry being block 0.
+    ///
+    /// One pass is enough if also every edge that does not go to a greater number goes to a
+    /// dominator, as is so in reducible graphs with siblings in reverse postorder. Then the immediate
+    /// dominator of a block `b` is the closest ancestor of block `b - 1`, itself included, that is not
+    /// greater than the smallest predecessor of `b`:
+    /// * If the smallest predecessor is not the immediate dominator itself, it lies below one of its
+    ///   children `c`. Since `c` does not dominate `b`, another predecessor smaller than `b` lies
+    ///   below a later child, and so block `b - 1` lies below a later child: its ancestors below the
+    ///   immediate dominator are all greater than the smallest predecessor.
+    /// * Whether the condition held can be seen afterwards. If each edge that does not go to a
+    ///   greater number goes to an ancestor in the tree found, the parent of each block is an
+    ///   ancestor of all its predecessors, and so a dominator; and the immediate dominator was among
+    ///   the candidates, being an ancestor of block `b - 1` by the numbering.
+    ///
+    /// Other graphs go through [`compute`](DomTree::compute).
+    pub fn compute_numbered(&mut self, cfg: &impl ControlFlow, scratch: &mut DomScratch) {
+        if !self.find_numbered(cfg) {
+            self.compute(cfg, scratch);
+            self.adopt_numbering(scratch);
+        }
+        debug_assert!(self.is_numbering_of(cfg), "blocks are numbered in preorder");
+    }
+
+    /// The one pass. Returns whether the tree is right.
+    fn find_numbered(&mut self, cfg: &impl ControlFlow) -> bool {
+        let n = cfg.n_blocks() as u32;
+        debug_assert_eq!(cfg.entry(), 0, "the entry is block 0");
+        self.preorder.clear();
+        self.preorder.extend(0..n);
+        self.numbers.clear();
+        self.numbers.extend(0..n);
+        for table in [&mut self.idoms, &mut self.levels, &mut self.ends] {
+            table.clear();
+            table.resize(n as usize, 0);
+        }
+        let mut goes_back = false;
+        for block in 1..n {
+            let mut smallest = block;
+            for &pred in cfg.preds(block) {
+                smallest = smallest.min(pred);
+                goes_back |= pred >= block;
+            }
+            if smallest == block {
+                return false;
+            }
+            let mut ancestor = block - 1;
+            while ancestor > smallest {
+                self.ends[ancestor as usize] = block;
+                ancestor = self.idoms[ancestor as usize];
+            }
+            self.idoms[block as usize] = ancestor;
+            self.levels[block as usize] = self.levels[ancestor as usize] + 1;
+        }
+        let mut last = n - 1;
+        while last != 0 {
+            self.ends[last as usize] = n;
+            last = self.idoms[last as usize];
+        }
+        self.ends[0] = n;
+        let is_above = |block, pred: &u32| *pred < block || *pred < self.ends[block as usize];
+        !goes_back || (1..n).all(|block| cfg.preds(block).iter().all(|pred| is_above(block, pred)))
+    }
+
+    /// Replaces the preorder by the one that the graph's own numbers are.
+    fn adopt_numbering(&mut self, scratch: &mut DomScratch) {
+        if self.preorder.iter().zip(0..).all(|(&block, number)| block == number) {
+            return;
+        }
+        let DomScratch { semis: idoms, labels: levels, ancestors: ends, .. } = scratch;
+        for table in [&mut *idoms, &mut *levels, &mut *ends] {
+            table.clear();
+        }
+        for (block, &number) in self.numbers.iter().enumerate() {
+            let i = number as usize;
+            idoms.push(self.preorder[self.idoms[i] as usize]);
+            levels.push(self.levels[i]);
+            ends.push(block as u32 + self.ends[i] - number);
+        }
+        std::mem::swap(&mut self.idoms, idoms);
+        std::mem::swap(&mut self.levels, levels);
+        std::mem::swap(&mut self.ends, ends);
+        for (number, block) in self.preorder.iter_mut().enumerate() {
+            *block = number as u32;
+            self.numbers[number] = number as u32;
+        }
+    }
+
+    /// Whether this is the dominator tree of a graph, and the blocks have the numbers of its preorder.
+    fn is_numbering_of(&self, cfg: &impl ControlFlow) -> bool {
+        let tree = DomTree::semi_nca(cfg);
+        self.is_numbering()
+            && tree.n_reachable() == cfg.n_blocks()
+            && (0..cfg.n_blocks() as u32).all(|block| {
+                tree.idom(block) == self.idom(block)
+                    && self.idom(block).is_none_or(|idom| self.dominates(idom, block))
+            })
+    }
+
+    /// A graph renumbered in preorder of its dominator tree (which must be this one), without the
+    /// unreachable blocks, and its dominator tree.
+    pub fn renumber(&self, cfg: &impl ControlFlow) -> (Cfg, DomTree) {
+        let succs = |&block: &u32| cfg.succs(block).iter().map(|&succ| self.numbers[succ as usize]);
+        let numbers: Vec<u32> = (0..self.n_reachable() as u32).collect();
+        let tree = DomTree { preorder: numbers.clone(), numbers, ..self.clone() };
+        (Cfg::new(0, self.preorder.iter().map(succs)), tree)
+    }
+
+    /// Whether the blocks of the graph have the numbers of the preorder.
+    pub fn is_numbering(&self) -> bool {
+        self.preorder.len() == self.numbers.len()
+            && self.preorder.iter().zip(0..).all(|(&block, number)| block == number)
     }
 
     /// The dominator tree of a graph, by the iteration of Cooper, Harvey and Kennedy.
@@ -143,6 +258,21 @@ impl DomTree {
     /// the graph; the entry comes first.
     pub fn preorder(&self) -> &[u32] {
         &self.preorder
+    }
+
+    /// The number of each block's immediate dominator, by number; 0 for the entry.
+    pub fn idoms_by_number(&self) -> &[u32] {
+        &self.idoms
+    }
+
+    /// The distance of each block from the entry in the tree, by number.
+    pub fn levels_by_number(&self) -> &[u32] {
+        &self.levels
+    }
+
+    /// One past the last number that each block dominates, by number.
+    pub fn ends_by_number(&self) -> &[u32] {
+        &self.ends
     }
 
     /// The position of a block in the preorder; `None` if it is unreachable.
@@ -356,7 +486,6 @@ fn intersect(idoms: &[u32], places: &[u32], mut a: u32, mut b: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cfg::Cfg;
     use crate::testing::{Rng, all_graphs, families, random_graph, reachable};
 
     /// Checks the tree against the definition: `a` dominates `b` if `b` can not be reached without
@@ -441,6 +570,62 @@ mod tests {
             check(&cfg, &tree);
             check(&cfg, &DomTree::cooper_harvey_kennedy(&cfg));
             check_sibling_order(&cfg, &tree);
+        }
+    }
+
+    #[test]
+    fn numbered_graphs_give_the_same_tree() {
+        let mut rng = Rng(3);
+        let (mut tree, mut scratch) = (DomTree::default(), DomScratch::default());
+        let (mut n_one_pass, mut n_other) = (0, 0);
+        for _ in 0..50_000 {
+            let n = 1 + rng.below(14);
+            let (cfg, expected) = {
+                let cfg = random_graph(&mut rng, n);
+                DomTree::semi_nca(&cfg).renumber(&cfg)
+            };
+            tree.compute_numbered(&cfg, &mut scratch);
+            assert_eq!(tree.idoms, expected.idoms, "{cfg:?}");
+            assert_eq!(tree.levels, expected.levels, "{cfg:?}");
+            assert_eq!(tree.ends, expected.ends, "{cfg:?}");
+            if tree.find_numbered(&cfg) {
+                assert_eq!(tree.idoms, expected.idoms, "{cfg:?}");
+                n_one_pass += 1;
+            } else {
+                n_other += 1;
+            }
+        }
+        assert!(n_one_pass > 10_000 && n_other > 500, "{n_one_pass} {n_other}");
+    }
+
+    #[test]
+    fn any_preorder_of_the_tree_will_do() {
+        let mut rng = Rng(4);
+        let (mut tree, mut scratch) = (DomTree::default(), DomScratch::default());
+        for _ in 0..20_000 {
+            let n = 2 + rng.below(10);
+            let cfg = random_graph(&mut rng, n);
+            let (cfg, right) = DomTree::semi_nca(&cfg).renumber(&cfg);
+            let n = cfg.n_blocks() as u32;
+            // Children in order of random keys.
+            let keys: Vec<u64> = (0..n).map(|_| rng.next()).collect();
+            let mut order = vec![];
+            let mut stack = vec![0];
+            while let Some(block) = stack.pop() {
+                order.push(block);
+                let mut children: Vec<u32> =
+                    (0..n).filter(|&b| right.idom(b) == Some(block)).collect();
+                children.sort_by_key(|&b| keys[b as usize]);
+                stack.extend(children);
+            }
+            let new = |old| order.iter().position(|&b| b == old).unwrap() as u32;
+            let lists = order.iter().map(|&old| cfg.succs(old).iter().map(|&succ| new(succ)));
+            let shuffled = Cfg::new(0, lists);
+            tree.compute_numbered(&shuffled, &mut scratch);
+            for old in 0..n {
+                assert_eq!(tree.idom(new(old)), right.idom(old).map(new));
+                assert_eq!(tree.level(new(old)), right.level(old));
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! Graphs for the tests: all small ones, random ones, and the families that break implementations.
 
 use crate::cfg::{Cfg, ControlFlow};
+use crate::dominators::DomTree;
 
 /// A small random number generator (SplitMix64), so that failures repeat.
 pub(crate) struct Rng(pub(crate) u64);
@@ -43,19 +44,30 @@ pub(crate) fn random_graph(rng: &mut Rng, n: u32) -> Cfg {
     Cfg::new(rng.below(n), lists)
 }
 
-/// A random graph of `n` blocks whose entry is block 0 and has no predecessors, and all of whose
-/// blocks are reachable.
-pub(crate) fn random_connected_graph(rng: &mut Rng, n: u32) -> Cfg {
+/// All graphs of `n` blocks whose entry is block 0 and has no predecessors, numbered in preorder of
+/// their dominator trees; unreachable blocks are cut off.
+pub(crate) fn all_numbered_graphs(n: u32) -> impl Iterator<Item = (Cfg, DomTree)> {
+    (0..1u64 << (n * (n - 1))).map(move |bits| {
+        let has = move |i: u32, j: u32| bits >> (i * (n - 1) + j - 1) & 1 == 1;
+        let cfg = Cfg::new(0, (0..n).map(|i| (1..n).filter(move |&j| has(i, j))));
+        DomTree::semi_nca(&cfg).renumber(&cfg)
+    })
+}
+
+/// A random graph of `n` blocks whose entry is block 0 and has no predecessors, numbered in preorder
+/// of its dominator tree, all of whose blocks are reachable. It may have duplicate edges.
+pub(crate) fn random_numbered_graph(rng: &mut Rng, n: u32) -> (Cfg, DomTree) {
     let mut lists = vec![vec![]; n as usize];
     for block in 1..n {
         lists[rng.below(block) as usize].push(block);
     }
-    for _ in 0..rng.below(n + 1) {
+    for _ in 0..rng.below(2 * n) {
         if n > 1 {
             lists[rng.below(n) as usize].push(1 + rng.below(n - 1));
         }
     }
-    Cfg::new(0, lists)
+    let cfg = Cfg::new(0, lists);
+    DomTree::semi_nca(&cfg).renumber(&cfg)
 }
 
 /// A set of blocks as bits.
@@ -69,6 +81,51 @@ pub(crate) fn reachable(cfg: &impl ControlFlow, from: u32, without: Bits) -> Bit
         if (seen | without) >> block & 1 == 0 {
             seen |= 1 << block;
             work.extend(cfg.succs(block));
+        }
+    }
+    seen
+}
+
+/// The blocks where a slot is live on entry, by the definition: a path leads from the block to a read
+/// and meets no write before.
+pub(crate) fn live_in(cfg: &impl ControlFlow, writes: Bits, reads: Bits) -> Bits {
+    let n = cfg.n_blocks() as u32;
+    let reads_first = |block: u32| {
+        // Paths go on after a block unless it writes.
+        let mut seen = 0;
+        let mut work = vec![block];
+        while let Some(block) = work.pop() {
+            if seen >> block & 1 == 0 {
+                seen |= 1 << block;
+                if writes >> block & 1 == 0 {
+                    work.extend(cfg.succs(block));
+                }
+            }
+        }
+        seen & reads != 0
+    };
+    (0..n).filter(|&block| reads_first(block)).fold(0, |set, block| set | 1 << block)
+}
+
+/// The blocks at which paths from two of the `starts` converge, by the definition: two nonempty paths
+/// that share no block but the last one, the convergence, which may also be the start of one.
+///
+/// By Menger's theorem there are two such paths unless one block lies on all paths from the starts.
+pub(crate) fn convergence(cfg: &impl ControlFlow, starts: Bits) -> Bits {
+    let n = cfg.n_blocks() as u32;
+    let converge = |end: &u32| (0..n).all(|cut| starts_of_paths(cfg, *end, cut) & starts != 0);
+    (0..n).filter(converge).fold(0, |set, block| set | 1 << block)
+}
+
+/// The blocks from which a nonempty path leads to `end` that does not go through `cut`. The cut may be
+/// `end` itself: then no path starts there.
+fn starts_of_paths(cfg: &impl ControlFlow, end: u32, cut: u32) -> Bits {
+    let mut seen = 0;
+    let mut work = cfg.preds(end).to_vec();
+    while let Some(block) = work.pop() {
+        if block != cut && seen >> block & 1 == 0 {
+            seen |= 1 << block;
+            work.extend(cfg.preds(block));
         }
     }
     seen

@@ -1,0 +1,340 @@
+//! Promotion: from slot form to SSA form.
+//!
+//! Every slot becomes values: phis are placed where different writes meet (as block parameters), each
+//! `slot.get` is replaced by the value that reaches it, and all `slot.get` and `slot.set` go. The
+//! result is *pruned* and *minimal* SSA: a block has a phi of a slot exactly if it lies in the iterated
+//! dominance frontier of the slot's writing blocks and the slot is live there. A slot that is read
+//! before it is written reads as zero or null; there is one constant for each type that needs one, at
+//! the start of the entry block.
+//!
+//! Steps:
+//! 1. One scan takes the slot instructions out of the layout and logs what they do
+//!    ([`crate::accesses`]). It settles all that a block settles by itself.
+//! 2. Most slots need no phi, and the scan alone says so ([`Reach`]). Only if some may need one is the
+//!    dominator tree made.
+//! 3. Phis of the others are placed, slot by slot ([`crate::place`]).
+//! 4. Renaming finds the value of each logged read and of each phi operand ([`crate::rename`]).
+//! 5. Operands are rewritten in one pass over their pool.
+//!
+//! It relies on the numbering of blocks that [`crate::ir`] promises. Block parameters that are there
+//! already stay, before the new ones. The removed instructions keep their ids, which then occur in no
+//! block; so do the results of the removed `slot.get`s, which then occur nowhere.
+
+use slotvm_bytecode::{Imm, Op, ValType};
+
+use crate::accesses::{AccessLog, Reach};
+use crate::cfg::Cfg;
+use crate::dominators::{DomScratch, DomTree};
+use crate::entity::{Loc, Value};
+use crate::ir::Function;
+use crate::irop::{IrOp, Opcode};
+use crate::place::PhiPlacer;
+use crate::rename::{Phis, Renamer};
+
+/// What a promotion did.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct PromotionReport {
+    /// The function's slots: the sum of the next five.
+    pub n_slots: usize,
+    /// Slots that are never read.
+    pub n_dead: usize,
+    /// Slots of which no read depends on another block.
+    pub n_local: usize,
+    /// Slots that are read and never written.
+    pub n_unwritten: usize,
+    /// Slots that one block writes, which dominates all reads that do not follow a write in theirs.
+    pub n_one_writer: usize,
+    /// Slots that went through phi placement.
+    pub n_placed: usize,
+    /// The phis placed.
+    pub n_phis: usize,
+    /// The `slot.get` instructions removed.
+    pub n_gets: usize,
+    /// The `slot.set` instructions removed.
+    pub n_sets: usize,
+}
+
+/// Memory of the promotion, to be reused from function to function.
+#[derive(Clone, Debug, Default)]
+pub struct Scratch {
+    log: AccessLog,
+    cfg: Cfg,
+    tree: DomTree,
+    dominators: DomScratch,
+    placer: PhiPlacer,
+    /// Slots about which the scan alone says too little.
+    open_slots: Vec<u32>,
+    blocks: Vec<u32>,
+    /// Block and slot of each phi.
+    sites: Vec<(u32, u32)>,
+    phis: Phis,
+    renamer: Renamer,
+    old_params: Vec<Value>,
+    old_args: Vec<Value>,
+}
+
+/// Turns all slots of a function into values.
+pub fn promote(func: &mut Function, scratch: &mut Scratch) -> PromotionReport {
+    let mut report = PromotionReport { n_slots: func.slots.len(), ..PromotionReport::default() };
+    if func.slots.is_empty() {
+        return report;
+    }
+    let entry_loc = func.loc(func.insts(Function::ENTRY)[0]);
+    let n_removed = take_out_accesses(func, &mut scratch.log);
+    report.n_gets = scratch.log.n_reads();
+    report.n_sets = n_removed - report.n_gets;
+
+    scratch.renamer.start(func.slots.len());
+    let mut zeros = Zeros::new(func.layout.len(), entry_loc);
+    scratch.open_slots.clear();
+    scratch.sites.clear();
+    sort_out_slots(func, scratch, &mut zeros, &mut report);
+    let needs_tree = !scratch.open_slots.is_empty();
+    if needs_tree {
+        load_graph(func, &mut scratch.cfg);
+        scratch.tree.compute_numbered(&scratch.cfg, &mut scratch.dominators);
+        place_phis(func, scratch, &mut zeros, &mut report);
+    }
+    report.n_phis = scratch.sites.len();
+
+    scratch.phis.sort(func.n_blocks(), &scratch.sites, func.n_values() as u32);
+    make_params(func, scratch);
+    let ends = if needs_tree { scratch.tree.ends_by_number() } else { &[] };
+    rename(func, &mut scratch.renamer, ends, &mut scratch.log, &scratch.phis);
+    rewrite_operands(func, &mut scratch.log.replacements, &scratch.phis);
+    zeros.insert(func);
+    report
+}
+
+/// Scans the function, and removes the slot instructions from its blocks. Returns their number.
+fn take_out_accesses(func: &mut Function, log: &mut AccessLog) -> usize {
+    log.start(func.slots.len(), func.n_values());
+    let Function { layout, blocks, ops, imms, operands, operand_pool, results, .. } = func;
+    let mut kept = 0;
+    for block in blocks {
+        log.start_block();
+        let (start, end) = block.insts;
+        block.insts.0 = kept as u32;
+        for i in start as usize..end as usize {
+            let inst = layout[i];
+            match ops[inst.index()] {
+                Opcode::Ir(IrOp::SlotGet) => {
+                    log.read(imms[inst.index()].low(), results[inst.index()].0.0);
+                }
+                Opcode::Ir(IrOp::SlotSet) => {
+                    let (operand, _) = operands[inst.index()];
+                    log.write(imms[inst.index()].low(), operand_pool[operand as usize].0);
+                }
+                _ => {
+                    layout[kept] = inst;
+                    kept += 1;
+                }
+            }
+        }
+        block.insts.1 = kept as u32;
+    }
+    log.finish();
+    let n_removed = layout.len() - kept;
+    layout.truncate(kept);
+    n_removed
+}
+
+/// Settles the slots that need no phi by what the scan says; the others become open.
+fn sort_out_slots(
+    func: &mut Function,
+    scratch: &mut Scratch,
+    zeros: &mut Zeros,
+    report: &mut PromotionReport,
+) {
+    for slot in 0..func.slots.len() as u32 {
+        match scratch.log.reach(slot) {
+            Reach::Dead => report.n_dead += 1,
+            Reach::Local => report.n_local += 1,
+            Reach::Unwritten => {
+                report.n_unwritten += 1;
+                scratch.renamer.set_initial(slot, zeros.of_slot(func, slot));
+            }
+            // The entry dominates all blocks.
+            Reach::OneWriter { block: 0, reads: (1.., _) } => report.n_one_writer += 1,
+            Reach::OneWriter { .. } | Reach::Many => scratch.open_slots.push(slot),
+        }
+    }
+}
+
+/// Settles the open slots: places their phis.
+fn place_phis(
+    func: &mut Function,
+    scratch: &mut Scratch,
+    zeros: &mut Zeros,
+    report: &mut PromotionReport,
+) {
+    let Scratch { log, cfg, tree, placer, open_slots, blocks, sites, renamer, .. } = scratch;
+    let mut is_started = false;
+    for &slot in open_slots.iter() {
+        if let Reach::OneWriter { block, reads: (from, to) } = log.reach(slot)
+            && (block + 1..tree.ends_by_number()[block as usize]).contains(&from)
+            && to < tree.ends_by_number()[block as usize]
+        {
+            report.n_one_writer += 1;
+            continue;
+        }
+        report.n_placed += 1;
+        if !is_started {
+            placer.start(cfg, tree);
+            is_started = true;
+        }
+        blocks.clear();
+        let (writes, reads) = (log.writing_blocks(slot), log.reading_blocks(slot));
+        if placer.place(cfg, writes, reads, blocks) {
+            renamer.set_initial(slot, zeros.of_slot(func, slot));
+        }
+        renamer.track(slot);
+        sites.extend(blocks.iter().map(|&block| (block, slot)));
+    }
+}
+
+/// Makes the phis' values, appends them to the block parameters, and makes room for their operands.
+fn make_params(func: &mut Function, scratch: &mut Scratch) {
+    let Scratch { phis, old_params, old_args, .. } = scratch;
+    if phis.all().is_empty() {
+        return;
+    }
+    let Function { slots, blocks, block_params, edges, edge_args, value_types, .. } = func;
+    let mut phi_value = value_types.len() as u32;
+    value_types.extend(phis.all().iter().map(|&slot| slots[slot as usize].ty));
+
+    old_params.clear();
+    old_params.append(block_params);
+    for (i, block) in blocks.iter_mut().enumerate() {
+        let (old_start, old_end) = block.params;
+        let n_phis = phis.slots(i as u32).len() as u32;
+        let start = block_params.len() as u32;
+        block_params.extend_from_slice(&old_params[old_start as usize..old_end as usize]);
+        block_params.extend((phi_value..phi_value + n_phis).map(Value));
+        block.params = (start, block_params.len() as u32);
+        phi_value += n_phis;
+    }
+
+    old_args.clear();
+    old_args.append(edge_args);
+    for edge in edges {
+        let (start, end) = blocks[edge.dst.index()].params;
+        let n_phis = phis.slots(edge.dst.0).len();
+        let n_old = (end - start) as usize - n_phis;
+        let old = edge.args as usize;
+        edge.args = edge_args.len() as u32;
+        edge_args.extend_from_slice(&old_args[old..old + n_old]);
+        edge_args.resize(edge_args.len() + n_phis, Value(u32::MAX));
+    }
+}
+
+/// Finds the values of reads and of phi operands.
+fn rename(
+    func: &mut Function,
+    renamer: &mut Renamer,
+    ends: &[u32],
+    log: &mut AccessLog,
+    phis: &Phis,
+) {
+    let n_blocks = func.n_blocks();
+    let has_phis = !phis.all().is_empty();
+    renamer.run(n_blocks, ends, log, phis, |renamer, block| {
+        if !has_phis {
+            return;
+        }
+        let first = func.blocks[block as usize].first_edge as usize;
+        let end =
+            func.blocks.get(block as usize + 1).map_or(func.edges.len(), |b| b.first_edge as usize);
+        for edge in &func.edges[first..end] {
+            let slots = phis.slots(edge.dst.0);
+            let (start, end) = func.blocks[edge.dst.index()].params;
+            let args_end = (edge.args + end - start) as usize;
+            for (arg, &slot) in
+                func.edge_args[args_end - slots.len()..args_end].iter_mut().zip(slots)
+            {
+                *arg = Value(renamer.value(slot));
+            }
+        }
+    });
+}
+
+/// Puts the values that reads gave in place of the reads' results.
+fn rewrite_operands(func: &mut Function, replacements: &mut Vec<u32>, phis: &Phis) {
+    // The new values stand for themselves.
+    replacements.extend(replacements.len() as u32..func.n_values() as u32);
+    // A read that its block settles may have been settled as the value of one that it does not.
+    let replace = |value: &mut Value| {
+        let settled = replacements[value.index()];
+        *value = Value(replacements[settled as usize]);
+    };
+    func.operand_pool.iter_mut().for_each(replace);
+    // The operands of the new phis are as they should be.
+    let n_others = func.block_params.len() - phis.all().len();
+    if n_others > func.params(Function::ENTRY).len() {
+        for edge in &func.edges {
+            let (start, end) = func.blocks[edge.dst.index()].params;
+            let n_old = (end - start) as usize - phis.slots(edge.dst.0).len();
+            let args = edge.args as usize;
+            func.edge_args[args..args + n_old].iter_mut().for_each(replace);
+        }
+    }
+}
+
+/// Makes the function's graph.
+fn load_graph(func: &Function, cfg: &mut Cfg) {
+    cfg.rebuild_from_rows(
+        func.blocks.iter().map(|block| block.first_edge),
+        func.edges.iter().map(|edge| edge.dst.0),
+        &func.pred_starts,
+        func.pred_edges.iter().map(|&edge| func.edges[edge.index()].src.0),
+    );
+}
+
+/// The zero constants, one for each type that needs one.
+struct Zeros {
+    values: [Option<Value>; ValType::ALL.len()],
+    /// The length of the layout without them; they are appended to it.
+    n_insts: usize,
+    loc: Loc,
+}
+
+impl Zeros {
+    fn new(n_insts: usize, loc: Loc) -> Zeros {
+        Zeros { values: [None; ValType::ALL.len()], n_insts, loc }
+    }
+
+    /// The zero of a slot's type.
+    fn of_slot(&mut self, func: &mut Function, slot: u32) -> u32 {
+        let ty = func.slots[slot as usize].ty;
+        let value = *self.values[ty.index()].get_or_insert_with(|| {
+            let (op, imm) = match ty {
+                ValType::I32 => (Op::I32Const, Imm::NONE),
+                ValType::I64 => (Op::I64Const, Imm::NONE),
+                ValType::F32 => (Op::F32Const, Imm::NONE),
+                ValType::F64 => (Op::F64Const, Imm::NONE),
+                ValType::FuncRef | ValType::ExternRef => (Op::RefNull, Imm::ref_type(ty)),
+            };
+            let inst = func.make_inst(Opcode::Op(op), imm, &[], &[ty], self.loc);
+            func.layout.push(inst);
+            func.result(inst)
+        });
+        value.0
+    }
+
+    /// Moves the constants from the end of the layout to the start of the entry block.
+    fn insert(self, func: &mut Function) {
+        let n_zeros = func.layout.len() - self.n_insts;
+        if n_zeros == 0 {
+            return;
+        }
+        func.layout.rotate_right(n_zeros);
+        for block in &mut func.blocks {
+            block.insts.0 += n_zeros as u32;
+            block.insts.1 += n_zeros as u32;
+        }
+        func.blocks[0].insts.0 = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests;

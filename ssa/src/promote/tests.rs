@@ -1,0 +1,448 @@
+//! Functions are made from lists of reads and writes in the blocks of a graph. The oracle follows a
+//! path through both forms and compares what the reads give.
+
+use slotvm_bytecode::{FuncType, Imm, Op, ValType};
+
+use super::*;
+use crate::cfg::ControlFlow;
+use crate::entity::{Block, Inst};
+use crate::ir::{LocData, SlotData, SlotOrigin};
+use crate::testing::{Bits, Rng, convergence, families, live_in, random_numbered_graph};
+use crate::verify::{Context, Form, verify};
+
+/// What a block does, in order.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Do {
+    /// Reads the slot, and shows the value.
+    Get(u32),
+    /// Writes a new constant to the slot.
+    Set(u32),
+    /// Writes to the first slot what it reads from the second.
+    Copy(u32, u32),
+}
+
+/// The function with the blocks of a graph that do these things, all slots having type `i64`. A value
+/// is shown by being written to global 0; new constants are 1, 2, … in the order of blocks.
+pub(super) fn make(cfg: &Cfg, n_slots: u32, actions: &[Vec<Do>]) -> Function {
+    let slot = |i| SlotData { ty: ValType::I64, origin: SlotOrigin::Local(i) };
+    let mut f = Function {
+        name: "f".into(),
+        ty: FuncType::new([ValType::I32], []),
+        slots: (0..n_slots).map(slot).collect(),
+        locs: vec![LocData::default()],
+        ..Function::default()
+    };
+    let mut constant = 0;
+    let mut condition = Value(0);
+    for block in 0..cfg.n_blocks() as u32 {
+        f.start_block(None, 0);
+        if block == 0 {
+            condition = f.append_param(ValType::I32);
+        }
+        for &action in &actions[block as usize] {
+            match action {
+                Do::Get(slot) => {
+                    let value = get(&mut f, slot);
+                    emit(&mut f, Opcode::Op(Op::GlobalSet), Imm::index(0), &[value], &[]);
+                }
+                Do::Set(slot) => {
+                    constant += 1;
+                    let imm = Imm::i64(constant);
+                    let inst = emit(&mut f, Opcode::Op(Op::I64Const), imm, &[], &[ValType::I64]);
+                    set(&mut f, slot, inst);
+                }
+                Do::Copy(to, from) => {
+                    let value = get(&mut f, from);
+                    emit(&mut f, Opcode::Ir(IrOp::SlotSet), Imm::index(to), &[value], &[]);
+                }
+            }
+        }
+        let (op, operands) = match cfg.succs(block).len() {
+            0 => (Op::Return, &[][..]),
+            1 => (Op::Br, &[][..]),
+            2 => (Op::BrIf, &[condition][..]),
+            _ => (Op::BrTable, &[condition][..]),
+        };
+        emit(&mut f, Opcode::Op(op), Imm::NONE, operands, &[]);
+        f.end_block();
+        for &succ in cfg.succs(block) {
+            f.append_edge(Block(succ));
+        }
+    }
+    f.compute_preds();
+    f
+}
+
+fn emit(f: &mut Function, op: Opcode, imm: Imm, operands: &[Value], results: &[ValType]) -> Inst {
+    let inst = f.make_inst(op, imm, operands, results, Loc(0));
+    f.layout.push(inst);
+    inst
+}
+
+fn get(f: &mut Function, slot: u32) -> Value {
+    let ty = f.slots[slot as usize].ty;
+    let inst = emit(f, Opcode::Ir(IrOp::SlotGet), Imm::index(slot), &[], &[ty]);
+    f.result(inst)
+}
+
+fn set(f: &mut Function, slot: u32, inst: Inst) {
+    let value = f.result(inst);
+    emit(f, Opcode::Ir(IrOp::SlotSet), Imm::index(slot), &[value], &[]);
+}
+
+/// A module with one mutable global.
+struct OneGlobal(FuncType);
+
+impl Context for OneGlobal {
+    fn func_type(&self, _: u32) -> Option<&FuncType> {
+        Some(&self.0)
+    }
+    fn type_at(&self, _: u32) -> Option<&FuncType> {
+        None
+    }
+    fn global(&self, _: u32) -> Option<slotvm_bytecode::module::GlobalType> {
+        Some(slotvm_bytecode::module::GlobalType { ty: ValType::I64, mutable: true })
+    }
+    fn table(&self, _: u32) -> Option<ValType> {
+        None
+    }
+    fn elem(&self, _: u32) -> Option<ValType> {
+        None
+    }
+    fn n_memories(&self) -> usize {
+        0
+    }
+    fn n_datas(&self) -> usize {
+        0
+    }
+}
+
+fn assert_valid(f: &Function, form: Form) {
+    if let Err(violation) = verify(f, form, &OneGlobal(f.ty.clone())) {
+        panic!("{violation}\n{}", crate::print::print(f));
+    }
+}
+
+/// The state of an execution along a path.
+struct Path<'f> {
+    f: &'f Function,
+    slots: Vec<u64>,
+    values: Vec<Option<u64>>,
+    shown: Vec<u64>,
+}
+
+impl<'f> Path<'f> {
+    fn new(f: &'f Function) -> Path<'f> {
+        let mut values = vec![None; f.n_values()];
+        values[0] = Some(0);
+        Path { f, slots: vec![0; f.slots.len()], values, shown: vec![] }
+    }
+
+    fn value(&self, value: Value) -> u64 {
+        self.values[value.index()].expect("a value is defined before its use")
+    }
+
+    /// Executes a block.
+    fn block(&mut self, block: Block) {
+        let f = self.f;
+        for &inst in f.insts(block) {
+            match f.opcode(inst) {
+                Opcode::Ir(IrOp::SlotGet) => {
+                    let value = self.slots[f.imm(inst).low() as usize];
+                    self.values[f.result(inst).index()] = Some(value);
+                }
+                Opcode::Ir(IrOp::SlotSet) => {
+                    self.slots[f.imm(inst).low() as usize] = self.value(f.operands(inst)[0]);
+                }
+                Opcode::Op(Op::I64Const) => {
+                    self.values[f.result(inst).index()] = Some(f.imm(inst).0);
+                }
+                Opcode::Op(Op::GlobalSet) => {
+                    let value = self.value(f.operands(inst)[0]);
+                    self.shown.push(value);
+                }
+                op => assert!(op.is_terminator(), "{}", op.mnemonic()),
+            }
+        }
+    }
+
+    /// Follows the out-edge of a block with this number among them; returns its target.
+    fn follow(&mut self, block: Block, i: usize) -> Block {
+        let f = self.f;
+        let edge = f.succ_edges(block).nth(i).expect("the edge exists");
+        let dst = f.edge_dst(edge);
+        // Phis are parallel.
+        let args: Vec<u64> = f.edge_args(edge).iter().map(|&arg| self.value(arg)).collect();
+        for (&param, arg) in f.params(dst).iter().zip(args) {
+            self.values[param.index()] = Some(arg);
+        }
+        dst
+    }
+}
+
+/// Follows the same random path through both forms.
+fn assert_same_on_a_path(rng: &mut Rng, slots: &Function, ssa: &Function) {
+    let (mut a, mut b) = (Path::new(slots), Path::new(ssa));
+    let mut block = Function::ENTRY;
+    for _ in 0..60 {
+        a.block(block);
+        b.block(block);
+        let n = slots.succ_edges(block).len() as u32;
+        if n == 0 {
+            break;
+        }
+        let i = rng.below(n) as usize;
+        let next = a.follow(block, i);
+        assert_eq!(next, b.follow(block, i));
+        block = next;
+    }
+    assert_eq!(a.shown, b.shown, "{}{}", crate::print::print(slots), crate::print::print(ssa));
+}
+
+fn random_actions(rng: &mut Rng, n_blocks: usize, n_slots: u32) -> Vec<Vec<Do>> {
+    let max = 1 + rng.below(6);
+    let action = |rng: &mut Rng| {
+        let slot = rng.below(n_slots);
+        match rng.below(5) {
+            0 | 1 => Do::Get(slot),
+            2 | 3 => Do::Set(slot),
+            _ => Do::Copy(slot, rng.below(n_slots)),
+        }
+    };
+    (0..n_blocks).map(|_| (0..rng.below(max)).map(|_| action(rng)).collect()).collect()
+}
+
+/// The blocks that write a slot, and those that read it before they write it.
+fn writes_and_reads(actions: &[Vec<Do>], slot: u32) -> (Bits, Bits) {
+    let (mut writes, mut reads) = (0, 0);
+    for (block, actions) in actions.iter().enumerate() {
+        for action in actions {
+            let (is_read, is_written) = match *action {
+                Do::Get(s) => (s == slot, false),
+                Do::Set(s) => (false, s == slot),
+                Do::Copy(to, from) => (from == slot, to == slot),
+            };
+            if is_read && writes >> block & 1 == 0 {
+                reads |= 1 << block;
+            }
+            if is_written {
+                writes |= 1 << block;
+            }
+        }
+    }
+    (writes, reads)
+}
+
+fn count(actions: &[Vec<Do>]) -> (usize, usize) {
+    let all = || actions.iter().flatten();
+    let n_gets = all().filter(|action| matches!(action, Do::Get(_) | Do::Copy(..))).count();
+    let n_sets = all().filter(|action| matches!(action, Do::Set(_) | Do::Copy(..))).count();
+    (n_gets, n_sets)
+}
+
+/// Promotes the function and checks the result by the definition.
+fn check(rng: &mut Rng, scratch: &mut Scratch, cfg: &Cfg, n_slots: u32, actions: &[Vec<Do>]) {
+    let slots = make(cfg, n_slots, actions);
+    assert_valid(&slots, Form::Slots);
+    let mut ssa = slots.clone();
+    let report = promote(&mut ssa, scratch);
+    assert_valid(&ssa, Form::Ssa);
+
+    let mut n_params = vec![0; cfg.n_blocks()];
+    for slot in 0..n_slots {
+        let (writes, reads) = writes_and_reads(actions, slot);
+        let sites = convergence(cfg, writes | 1) & live_in(cfg, writes, reads);
+        for (block, n) in n_params.iter_mut().enumerate() {
+            *n += (sites >> block & 1) as usize;
+        }
+    }
+    for block in ssa.blocks().skip(1) {
+        assert_eq!(ssa.params(block).len(), n_params[block.index()], "{block}");
+    }
+    assert_eq!(report.n_phis, ssa.n_phis());
+    assert_eq!(report.n_slots, n_slots as usize);
+    let PromotionReport { n_dead, n_local, n_unwritten, n_one_writer, n_placed, .. } = report;
+    assert_eq!(n_dead + n_local + n_unwritten + n_one_writer + n_placed, n_slots as usize);
+    assert_eq!((report.n_gets, report.n_sets), count(actions));
+    for _ in 0..5 {
+        assert_same_on_a_path(rng, &slots, &ssa);
+    }
+}
+
+#[test]
+fn random_functions_compute_the_same_with_the_phis_of_the_definition() {
+    let mut rng = Rng(11);
+    let mut scratch = Scratch::default();
+    for _ in 0..20_000 {
+        let n = 1 + rng.below(10);
+        let (cfg, _) = random_numbered_graph(&mut rng, n);
+        let n_slots = 1 + rng.below(4);
+        let actions = random_actions(&mut rng, cfg.n_blocks(), n_slots);
+        check(&mut rng, &mut scratch, &cfg, n_slots, &actions);
+    }
+}
+
+/// Promotes and returns the printed function.
+fn promoted(cfg: &Cfg, n_slots: u32, actions: &[Vec<Do>]) -> (Function, PromotionReport) {
+    let mut f = make(cfg, n_slots, actions);
+    let report = promote(&mut f, &mut Scratch::default());
+    assert_valid(&f, Form::Ssa);
+    (f, report)
+}
+
+#[test]
+fn each_fast_path_is_taken_and_counted() {
+    use Do::*;
+    // A loop: 0 -> 1 <-> 2, 1 -> 3.
+    let cfg = Cfg::new(0, [vec![1], vec![3, 2], vec![1], vec![]]);
+    let actions = [
+        vec![Set(0), Set(3), Set(5)],
+        vec![Get(2), Get(3), Set(4)],
+        vec![Set(1), Get(1), Set(5), Get(4)],
+        vec![Set(1), Get(4), Get(5)],
+    ];
+    let (f, report) = promoted(&cfg, 6, &actions);
+    let expected = PromotionReport {
+        n_slots: 6,
+        n_dead: 1,
+        n_local: 1,
+        n_unwritten: 1,
+        n_one_writer: 2,
+        n_placed: 1,
+        n_phis: 1,
+        n_gets: 6,
+        n_sets: 7,
+    };
+    assert_eq!(report, expected);
+    assert_eq!(f.params(Block(1)).len(), 1);
+}
+
+#[test]
+fn there_is_one_zero_for_each_type_that_needs_one() {
+    // Each type has a slot that is read unwritten and one that is read after a write on one path only.
+    let cfg = Cfg::new(0, [vec![1, 2], vec![2], vec![]]);
+    let mut f = make(&cfg, 12, &[vec![], vec![], vec![]]);
+    for (i, ty) in ValType::ALL.into_iter().chain(ValType::ALL).enumerate() {
+        f.slots[i].ty = ty;
+    }
+    let mut g = Function { layout: vec![], blocks: vec![], edges: vec![], ..f.clone() };
+    g.block_params.clear();
+    g.start_block(None, 0);
+    g.block_params.push(Value(0));
+    g.blocks[0].params = (0, 1);
+    g.layout.push(f.terminator(Block(0)));
+    g.end_block();
+    g.append_edge(Block(1));
+    g.append_edge(Block(2));
+    g.start_block(None, 0);
+    for i in 0..6 {
+        let value = get(&mut g, i);
+        emit(&mut g, Opcode::Ir(IrOp::SlotSet), Imm::index(i + 6), &[value], &[]);
+    }
+    g.layout.push(f.terminator(Block(1)));
+    g.end_block();
+    g.append_edge(Block(2));
+    g.start_block(None, 0);
+    for i in 0..12 {
+        let value = get(&mut g, i);
+        emit(&mut g, Opcode::Op(Op::Drop), Imm::NONE, &[value], &[]);
+    }
+    g.layout.push(f.terminator(Block(2)));
+    g.end_block();
+    g.compute_preds();
+
+    let report = promote(&mut g, &mut Scratch::default());
+    assert_eq!((report.n_unwritten, report.n_placed, report.n_phis), (6, 6, 6));
+    let entry = g.insts(Block(0)).to_vec();
+    let types: Vec<ValType> = entry[..6].iter().map(|&inst| g.value_type(g.result(inst))).collect();
+    assert_eq!(types, ValType::ALL);
+    assert_eq!(g.opcode(entry[4]), Opcode::Op(Op::RefNull));
+    assert_eq!(g.imm(entry[5]).as_ref_type(), ValType::ExternRef);
+    assert_eq!(entry.len(), 7);
+    // All reads and phi operands are these constants.
+    for edge in [0, 1, 2].map(crate::entity::Edge) {
+        for &arg in g.edge_args(edge) {
+            assert!(entry[..6].iter().any(|&inst| g.result(inst) == arg));
+        }
+    }
+    assert_eq!(g.insts(Block(1)).len(), 1);
+    assert_eq!(g.insts(Block(2)).len(), 13);
+}
+
+#[test]
+fn parameters_that_are_there_stay_before_the_new_ones() {
+    use Do::*;
+    // 0 -> 2, 1; 1 -> 3; 2 -> 3. Slot 0 joins in block 3, where a parameter made from reads of slot 1
+    // is already.
+    let cfg = Cfg::new(0, [vec![2, 1], vec![3], vec![3], vec![]]);
+    let actions = [vec![Set(1)], vec![Set(0)], vec![Set(0)], vec![Get(0)]];
+    let mut f = make(&cfg, 2, &actions);
+    let old = f.make_value(ValType::I64);
+    f.block_params.push(old);
+    f.blocks[3].params = (1, 2);
+    for (edge, block) in [(2, 1), (3, 2)] {
+        let inst =
+            f.make_inst(Opcode::Ir(IrOp::SlotGet), Imm::index(1), &[], &[ValType::I64], Loc(0));
+        let at = f.blocks[block].insts.0 as usize;
+        f.layout.insert(at, inst);
+        f.blocks[block].insts.1 += 1;
+        for later in &mut f.blocks[block + 1..] {
+            later.insts = (later.insts.0 + 1, later.insts.1 + 1);
+        }
+        f.edges[edge].args = f.edge_args.len() as u32;
+        let value = f.result(inst);
+        f.edge_args.push(value);
+    }
+    let first_show = f.insts(Block(3))[1];
+    let (start, _) = f.operands[first_show.index()];
+    let shown = f.operand_pool[start as usize];
+    f.operand_pool[start as usize] = old;
+    emit_before_end(&mut f, shown);
+    assert_valid(&f, Form::Slots);
+
+    let slots = f.clone();
+    let report = promote(&mut f, &mut Scratch::default());
+    assert_valid(&f, Form::Ssa);
+    assert_eq!(report.n_phis, 1);
+    assert_eq!(f.params(Block(3)).len(), 2);
+    assert_eq!(f.params(Block(3))[0], old);
+    let mut rng = Rng(12);
+    for _ in 0..10 {
+        assert_same_on_a_path(&mut rng, &slots, &f);
+    }
+}
+
+/// Shows a value in the last block.
+fn emit_before_end(f: &mut Function, value: Value) {
+    let terminator = f.layout.pop().expect("a terminator");
+    emit(f, Opcode::Op(Op::GlobalSet), Imm::index(0), &[value], &[]);
+    f.layout.push(terminator);
+    f.blocks.last_mut().expect("a block").insts.1 += 1;
+}
+
+#[test]
+fn a_function_without_accesses_stays_as_it_is() {
+    let cfg = Cfg::new(0, [vec![1, 1], vec![]]);
+    let slots = make(&cfg, 3, &[vec![], vec![]]);
+    let (ssa, report) = promoted(&cfg, 3, &[vec![], vec![]]);
+    assert_eq!(report, PromotionReport { n_slots: 3, n_dead: 3, ..PromotionReport::default() });
+    assert_eq!(crate::print::print(&ssa), crate::print::print(&slots));
+}
+
+#[test]
+fn large_families_finish_soon() {
+    let mut scratch = Scratch::default();
+    for (name, cfg) in families(200_000) {
+        let tree = crate::dominators::DomTree::semi_nca(&cfg);
+        let (cfg, _) = tree.renumber(&cfg);
+        let mut rng = Rng(13);
+        let actions = random_actions(&mut rng, cfg.n_blocks(), 10);
+        let slots = make(&cfg, 10, &actions);
+        let mut ssa = slots.clone();
+        let start = std::time::Instant::now();
+        promote(&mut ssa, &mut scratch);
+        assert!(start.elapsed().as_secs() < 10, "{name} took {:?}", start.elapsed());
+        assert!(!ssa.has_slot_accesses());
+        assert_same_on_a_path(&mut rng, &slots, &ssa);
+    }
+}
