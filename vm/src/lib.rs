@@ -11,18 +11,23 @@
 #![forbid(unsafe_code)]
 
 pub mod builder;
+pub mod decode;
+pub mod encode;
 pub mod inst;
 pub mod leb;
 pub mod limits;
 pub mod module;
 pub mod numeric;
 pub mod op;
+pub mod section;
 pub mod text;
 pub mod trap;
 pub mod types;
 pub mod verified;
 pub mod verify;
 
+pub use decode::{DecodeError, decode};
+pub use encode::encode;
 pub use inst::{CodeReader, Imm, Inst};
 pub use module::Module;
 pub use op::{Access, Effect, ImmKind, Op};

@@ -1,0 +1,127 @@
+//! The frame of the binary form, which [`crate::encode`] and [`crate::decode`] share.
+
+use std::fmt;
+
+use crate::module::EntityKind;
+
+/// The first bytes of a binary module.
+pub const MAGIC: [u8; 4] = *b"\0svm";
+
+/// The version of the binary form, a little-endian 32-bit integer behind the magic.
+pub const VERSION: u32 = 1;
+
+macro_rules! tags {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $tag:literal $variant:ident $text:literal;)* }) => {
+        $(#[$doc])*
+        #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum $name {
+            $($(#[$variant_doc])* $variant = $tag,)*
+        }
+
+        impl $name {
+            /// All of them, in the order in which they stand in a module.
+            pub const ALL: &'static [$name] = &[$($name::$variant),*];
+
+            /// The byte that announces it.
+            pub const fn tag(self) -> u8 {
+                self as u8
+            }
+
+            /// The one that this byte announces.
+            pub const fn from_tag(tag: u8) -> Option<$name> {
+                match tag { $($tag => Some($name::$variant),)* _ => None }
+            }
+
+            /// Its name in error messages.
+            pub const fn name(self) -> &'static str {
+                match self { $($name::$variant => $text,)* }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
+}
+
+tags! {
+    /// A section of the binary form.
+    Section {
+        /// Function types.
+        1 Types "types";
+        /// Imports.
+        2 Imports "imports";
+        /// The types of the functions defined in the module.
+        3 Funcs "functions";
+        /// Tables defined in the module.
+        4 Tables "tables";
+        /// Memories defined in the module.
+        5 Memories "memories";
+        /// Globals defined in the module.
+        6 Globals "globals";
+        /// Exports.
+        7 Exports "exports";
+        /// The start function.
+        8 Start "start";
+        /// Element segments.
+        9 Elems "elements";
+        /// Data segments.
+        10 Datas "data";
+        /// Operand-stack shapes.
+        11 Shapes "shapes";
+        /// The frame stack.
+        12 FrameStack "frame stack";
+        /// Locals, labels and instructions of the functions.
+        13 Code "code";
+        /// Names for people.
+        14 Names "names";
+        /// Source lines.
+        15 Lines "source lines";
+    }
+}
+
+tags! {
+    /// A part of the names section.
+    NameSection {
+        /// The module's own name.
+        0 Module "module";
+        /// Names of functions.
+        1 Funcs "functions";
+        /// Names of tables.
+        2 Tables "tables";
+        /// Names of memories.
+        3 Memories "memories";
+        /// Names of globals.
+        4 Globals "globals";
+        /// Names of element segments.
+        5 Elems "element segments";
+        /// Names of data segments.
+        6 Datas "data segments";
+        /// Names of locals, by function.
+        7 Locals "locals";
+        /// Names of labels, by function.
+        8 Labels "labels";
+    }
+}
+
+/// The byte by which imports and exports announce an index space.
+pub(crate) const fn entity_tag(kind: EntityKind) -> u8 {
+    match kind {
+        EntityKind::Func => 0,
+        EntityKind::Table => 1,
+        EntityKind::Memory => 2,
+        EntityKind::Global => 3,
+    }
+}
+
+/// Segment modes.
+pub(crate) const PASSIVE: u8 = 0;
+pub(crate) const ACTIVE: u8 = 1;
+pub(crate) const DECLARED: u8 = 2;
+
+/// Kinds of items of an element segment.
+pub(crate) const ITEM_FUNCS: u8 = 0;
+pub(crate) const ITEM_EXPRS: u8 = 1;
