@@ -1,7 +1,17 @@
 //! What a function is as a graph.
 //!
-//! The algorithms on graphs ([`cfg`], [`dominators`], [`place`]) work on any [`cfg::ControlFlow`]. The
-//! IR and the passes on it need the feature `ir`, which is on by default.
+//! The story of the crate, in the order in which data flows:
+//!
+//! * [`build`] makes the slot form of a function of verified bytecode: a graph of blocks in which
+//!   locals, and operands that survive their block, are slots. [`ir`] is the data structure, with ids
+//!   of [`entity`] and the operations of [`irop`].
+//! * [`promote`] turns it into SSA form: slots become values, and phis (block parameters) stand where
+//!   different writes meet.
+//! * Around each pass, [`mod@verify`] checks a numbered list of properties, and in tests [`eval`] runs the
+//!   function, in either form. [`print`] writes it as text.
+//!
+//! The algorithms on graphs ([`cfg`], [`dominators`], [`place`]) work on any [`cfg::ControlFlow`] and do
+//! not know the IR. What does is behind the feature `ir`, which is on by default.
 #![forbid(unsafe_code)]
 #[cfg(feature = "ir")]
 mod accesses;
@@ -11,6 +21,8 @@ pub mod cfg;
 pub mod dominators;
 #[cfg(feature = "ir")]
 pub mod entity;
+#[cfg(feature = "ir")]
+pub mod eval;
 #[cfg(feature = "ir")]
 pub mod ir;
 #[cfg(feature = "ir")]
@@ -24,6 +36,8 @@ pub mod print;
 pub mod promote;
 #[cfg(feature = "ir")]
 mod rename;
+#[cfg(all(test, feature = "ir"))]
+mod samples;
 #[cfg(test)]
 mod testing;
 #[cfg(feature = "ir")]

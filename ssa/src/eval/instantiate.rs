@@ -1,0 +1,70 @@
+//! First values of globals and tables, and active segments.
+
+use slotvm_bytecode::module::{ConstExpr, Elem, ElemItems, SegmentMode};
+use slotvm_bytecode::{CodeReader, Op, TrapCode, VerifiedModule, numeric};
+
+use super::state::{State, in_bounds};
+
+impl State<'_> {
+    /// Applies the active segments, and drops them.
+    pub(super) fn apply_segments(&mut self, module: &VerifiedModule) -> Result<(), TrapCode> {
+        for (i, elem) in module.module().elems.iter().enumerate() {
+            let items = match &elem.mode {
+                SegmentMode::Active { .. } | SegmentMode::Declared => {
+                    std::mem::take(&mut self.elems[i])
+                }
+                SegmentMode::Passive => continue,
+            };
+            let SegmentMode::Active { target, offset } = &elem.mode else { continue };
+            let start = const_value(offset, &self.globals) as u32;
+            let table = &mut self.tables[*target as usize].elems;
+            let range = in_bounds(start, items.len() as u32, table.len())
+                .ok_or(TrapCode::TableOutOfBounds)?;
+            table[range].copy_from_slice(&items);
+        }
+        for (i, data) in module.module().datas.iter().enumerate() {
+            let SegmentMode::Active { offset, .. } = &data.mode else { continue };
+            self.datas_dropped[i] = true;
+            let start = const_value(offset, &self.globals) as u32;
+            let range = in_bounds(start, data.bytes.len() as u32, self.memory.len())
+                .ok_or(TrapCode::MemoryOutOfBounds)?;
+            self.memory[range].copy_from_slice(&data.bytes);
+        }
+        Ok(())
+    }
+}
+
+/// The elements of a segment, as cells.
+pub(super) fn elem_values(elem: &Elem, globals: &[u64]) -> Vec<u64> {
+    match &elem.items {
+        ElemItems::Funcs(funcs) => funcs.iter().map(|&func| func_ref(func)).collect(),
+        ElemItems::Exprs(exprs) => exprs.iter().map(|expr| const_value(expr, globals)).collect(),
+    }
+}
+
+/// The reference to a function.
+pub(super) fn func_ref(func: u32) -> u64 {
+    u64::from(func) + 1
+}
+
+/// The value of a constant expression of a verified module.
+pub(super) fn const_value(expr: &ConstExpr, globals: &[u64]) -> u64 {
+    let mut reader = CodeReader::new(&expr.code, 0);
+    let mut stack = Vec::new();
+    while !reader.is_at_end() {
+        let inst = reader.read().expect("verified code decodes");
+        let value = match inst.op {
+            Op::GlobalGet => globals[inst.imm.low() as usize],
+            Op::RefFunc => func_ref(inst.imm.low()),
+            Op::RefNull => 0,
+            Op::I32Const | Op::I64Const | Op::F32Const | Op::F64Const => inst.imm.0,
+            op => {
+                let b = stack.pop().expect("verified code does not underflow");
+                let a = stack.pop().expect("verified code does not underflow");
+                numeric::eval(op, a, b).expect("constant arithmetic does not trap")
+            }
+        };
+        stack.push(value);
+    }
+    stack.pop().expect("a constant expression leaves a value")
+}

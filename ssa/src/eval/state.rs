@@ -1,0 +1,270 @@
+//! The state of an instance, and the instructions on memory and tables.
+
+use std::ops::Range;
+
+use slotvm_bytecode::module::{ImportKind, MemoryType, PAGE_BYTES, TableType};
+use slotvm_bytecode::{Access, Imm, Op, TrapCode, ValType, VerifiedModule};
+
+use super::instantiate::{const_value, elem_values};
+use super::{Host, Imports, Options};
+
+/// A table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// The elements, as cells.
+    pub elems: Vec<u64>,
+    /// Elements that it may grow to.
+    pub(super) elems_max: u32,
+}
+
+/// What instructions read and write.
+pub(super) struct State<'a> {
+    pub(super) memory: Vec<u8>,
+    memory_pages_max: u32,
+    pub(super) globals: Vec<u64>,
+    pub(super) tables: Vec<Table>,
+    /// The element segments; empty when dropped.
+    pub(super) elems: Vec<Vec<u64>>,
+    /// Whether each data segment was dropped.
+    pub(super) datas_dropped: Vec<bool>,
+    pub(super) fuel: Option<u64>,
+    pub(super) stack_cells: Option<u64>,
+    frame_base: u32,
+    pub(super) frame_sp: u32,
+    pub(super) host: Host<'a>,
+    pub(super) options: Options,
+}
+
+impl<'a> State<'a> {
+    pub(super) fn new(
+        module: &VerifiedModule,
+        imports: Imports<'a>,
+        options: Options,
+    ) -> State<'a> {
+        let mut globals = imports.globals;
+        let n_imported = module.module().imports.iter();
+        let n_imported = n_imported.filter(|import| matches!(import.kind, ImportKind::Global(_)));
+        globals.resize(n_imported.count(), 0);
+        for global in &module.module().globals {
+            globals.push(const_value(&global.init, &globals));
+        }
+        let elems = module.module().elems.iter();
+        let elems = elems.map(|elem| elem_values(elem, &globals)).collect();
+        let memory = module.memories().first().copied();
+        let memory = memory.unwrap_or(MemoryType { min: 0, max: Some(0) });
+        let frame_stack = module.module().frame_stack;
+        let (frame_base, frame_bytes) = frame_stack.map_or((0, 0), |f| (f.base, f.bytes));
+        State {
+            memory: vec![0; memory.min as usize * PAGE_BYTES as usize],
+            memory_pages_max: memory.max.unwrap_or(u32::MAX).min(options.memory_pages_max),
+            tables: module.tables().iter().map(|table| new_table(table, &options)).collect(),
+            globals,
+            elems,
+            datas_dropped: vec![false; module.module().datas.len()],
+            fuel: options.fuel,
+            stack_cells: options.stack_cells,
+            frame_base,
+            frame_sp: frame_base + frame_bytes,
+            host: imports.host,
+            options,
+        }
+    }
+
+    /// Charges fuel, if there is a limit.
+    pub(super) fn charge(&mut self, amount: u64) -> Result<(), TrapCode> {
+        if let Some(fuel) = &mut self.fuel {
+            *fuel = fuel.checked_sub(amount).ok_or(TrapCode::OutOfFuel)?;
+        }
+        Ok(())
+    }
+
+    /// Takes cells from the deterministic call stack, if there is one.
+    pub(super) fn push_cells(&mut self, n: u64) -> Result<(), TrapCode> {
+        if let Some(cells) = &mut self.stack_cells {
+            *cells = cells.checked_sub(n).ok_or(TrapCode::StackOverflow)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn pop_cells(&mut self, n: u64) {
+        if let Some(cells) = &mut self.stack_cells {
+            *cells += n;
+        }
+    }
+
+    /// Takes bytes from the frame stack, which grows downwards; gives their address.
+    pub(super) fn push_frame(&mut self, bytes: u32) -> Result<u64, TrapCode> {
+        if self.frame_sp - self.frame_base < bytes {
+            return Err(TrapCode::FrameStackOverflow);
+        }
+        self.frame_sp -= bytes;
+        let start = self.frame_sp as usize;
+        self.memory[start..start + bytes as usize].fill(0);
+        Ok(self.frame_sp.into())
+    }
+
+    pub(super) fn pop_frame(&mut self, bytes: u32) {
+        self.frame_sp += bytes;
+    }
+
+    /// A load or store. `cells` are the operands.
+    pub(super) fn access(
+        &mut self,
+        access: Access,
+        imm: Imm,
+        cells: &[u64],
+    ) -> Result<Option<u64>, TrapCode> {
+        let n_bytes = access.bytes as usize;
+        let mut address = u64::from(cells[0] as u32) + u64::from(imm.offset());
+        if access.indexed {
+            address += u64::from(cells[1] as u32) << imm.scale_log2();
+        }
+        let bytes = usize::try_from(address)
+            .ok()
+            .and_then(|address| self.memory.get_mut(address..address.checked_add(n_bytes)?))
+            .ok_or(TrapCode::MemoryOutOfBounds)?;
+        if access.store {
+            let value = cells.last().expect("a store has a value");
+            bytes.copy_from_slice(&value.to_le_bytes()[..n_bytes]);
+            return Ok(None);
+        }
+        let mut cell = [0; 8];
+        cell[..n_bytes].copy_from_slice(bytes);
+        let value = u64::from_le_bytes(cell);
+        let extended = if access.signed {
+            let unused_bits = 64 - 8 * access.bytes;
+            ((value << unused_bits) as i64 >> unused_bits) as u64
+        } else {
+            value
+        };
+        let is_narrow = access.ty == ValType::I32;
+        Ok(Some(if is_narrow { u64::from(extended as u32) } else { extended }))
+    }
+
+    /// An instruction on the whole memory.
+    pub(super) fn memory_op(
+        &mut self,
+        module: &VerifiedModule,
+        op: Op,
+        imm: Imm,
+        cells: &[u64],
+    ) -> Result<Option<u64>, TrapCode> {
+        let arg = |i: usize| cells[i] as u32;
+        let bytes =
+            |start, len, total| in_bounds(start, len, total).ok_or(TrapCode::MemoryOutOfBounds);
+        let total = self.memory.len();
+        match op {
+            Op::MemorySize => return Ok(Some(self.pages().into())),
+            Op::MemoryGrow => return Ok(Some(self.grow_memory(arg(0)).into())),
+            Op::MemoryFill => self.memory[bytes(arg(0), arg(2), total)?].fill(arg(1) as u8),
+            Op::MemoryCopy => {
+                let dst = bytes(arg(0), arg(2), total)?;
+                let src = bytes(arg(1), arg(2), total)?;
+                self.memory.copy_within(src, dst.start);
+            }
+            Op::MemoryInit => {
+                let is_dropped = self.datas_dropped[imm.low() as usize];
+                let data = &module.module().datas[imm.low() as usize].bytes;
+                let data: &[u8] = if is_dropped { &[] } else { data };
+                let src = bytes(arg(1), arg(2), data.len())?;
+                let dst = bytes(arg(0), arg(2), total)?;
+                self.memory[dst].copy_from_slice(&data[src]);
+            }
+            Op::DataDrop => self.datas_dropped[imm.low() as usize] = true,
+            _ => unreachable!("{} is not about memory", op.mnemonic()),
+        }
+        Ok(None)
+    }
+
+    fn pages(&self) -> u32 {
+        (self.memory.len() as u64 / PAGE_BYTES) as u32
+    }
+
+    fn grow_memory(&mut self, n: u32) -> u32 {
+        let old = self.pages();
+        match old.checked_add(n).filter(|&new| new <= self.memory_pages_max) {
+            Some(_) if n == 0 => old,
+            Some(new) => {
+                // Fresh zeros from the system cost nothing until they are touched.
+                let mut memory = vec![0; new as usize * PAGE_BYTES as usize];
+                memory[..self.memory.len()].copy_from_slice(&self.memory);
+                self.memory = memory;
+                old
+            }
+            None => u32::MAX,
+        }
+    }
+
+    /// An instruction on tables.
+    pub(super) fn table_op(
+        &mut self,
+        op: Op,
+        imm: Imm,
+        cells: &[u64],
+    ) -> Result<Option<u64>, TrapCode> {
+        let arg = |i: usize| cells[i] as u32;
+        let elems =
+            |start, len, total| in_bounds(start, len, total).ok_or(TrapCode::TableOutOfBounds);
+        let first = imm.low() as usize;
+        match op {
+            Op::TableGet => return self.element(first, arg(0)).map(Some),
+            Op::TableSet => {
+                let table = &mut self.tables[first].elems;
+                *table.get_mut(arg(0) as usize).ok_or(TrapCode::TableOutOfBounds)? = cells[1];
+            }
+            Op::TableSize => return Ok(Some(self.tables[first].elems.len() as u64)),
+            Op::TableGrow => return Ok(Some(self.tables[first].grow(cells[0], arg(1)).into())),
+            Op::TableFill => {
+                let table = &mut self.tables[first].elems;
+                let range = elems(arg(0), arg(2), table.len())?;
+                table[range].fill(cells[1]);
+            }
+            Op::TableCopy => {
+                let source = &self.tables[imm.high() as usize].elems;
+                let src = elems(arg(1), arg(2), source.len())?;
+                let dst = elems(arg(0), arg(2), self.tables[first].elems.len())?;
+                let copied = source[src].to_vec();
+                self.tables[first].elems[dst].copy_from_slice(&copied);
+            }
+            Op::TableInit => {
+                let table = &mut self.tables[imm.high() as usize].elems;
+                let src = elems(arg(1), arg(2), self.elems[first].len())?;
+                let dst = elems(arg(0), arg(2), table.len())?;
+                table[dst].copy_from_slice(&self.elems[first][src]);
+            }
+            Op::ElemDrop => self.elems[first].clear(),
+            _ => unreachable!("{} is not about tables", op.mnemonic()),
+        }
+        Ok(None)
+    }
+
+    /// An element of a table.
+    pub(super) fn element(&self, table: usize, index: u32) -> Result<u64, TrapCode> {
+        let elems = &self.tables[table].elems;
+        elems.get(index as usize).copied().ok_or(TrapCode::TableOutOfBounds)
+    }
+}
+
+fn new_table(ty: &TableType, options: &Options) -> Table {
+    let elems_max = ty.max.unwrap_or(u32::MAX).min(options.table_elems_max);
+    Table { elems: vec![0; ty.min as usize], elems_max }
+}
+
+impl Table {
+    fn grow(&mut self, value: u64, n: u32) -> u32 {
+        let old = self.elems.len() as u32;
+        match old.checked_add(n).filter(|&new| new <= self.elems_max) {
+            Some(new) => {
+                self.elems.resize(new as usize, value);
+                old
+            }
+            None => u32::MAX,
+        }
+    }
+}
+
+/// The range of `len` items from `start` on, if it lies inside `total` items.
+pub(super) fn in_bounds(start: u32, len: u32, total: usize) -> Option<Range<usize>> {
+    let (start, len) = (start as usize, len as usize);
+    (start.checked_add(len)? <= total).then(|| start..start + len)
+}
