@@ -90,12 +90,11 @@ impl Error {
         }
     }
 
-    /// If the error is a trap that a host function has made up, puts in the frames of its callers.
-    /// Executors call it when a host function has failed.
-    pub fn place(self, frames: impl IntoIterator<Item = Frame>) -> Error {
-        match self {
-            Error::Trap(trap) if trap.frames.is_empty() => Trap::new(trap.code, frames).into(),
-            error => error,
+    /// If the error is a trap, appends the frames of the activation that it passes through on its way out
+    /// of a host function, see [`Trap::add_frames`]. Executors call it when a host function has failed.
+    pub fn add_frames(&mut self, frames: impl IntoIterator<Item = Frame>, n_omitted: u64) {
+        if let Error::Trap(trap) = self {
+            trap.add_frames(frames, n_omitted);
         }
     }
 }

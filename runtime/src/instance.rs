@@ -115,22 +115,6 @@ impl Instance {
     pub(crate) fn frame_sp_initial(&self) -> u32 {
         self.module.module().frame_stack.map_or(0, |stack| stack.base + stack.bytes)
     }
-
-    /// Takes bytes from the frame stack; gives the new frame pointer.
-    pub(crate) fn push_frame(&mut self, bytes: u32) -> Result<u32, TrapCode> {
-        let base = self.module.module().frame_stack.map_or(0, |stack| stack.base);
-        let frame_sp = self.frame_sp();
-        if frame_sp - base < bytes {
-            return Err(TrapCode::FrameStackOverflow);
-        }
-        self.set_frame_sp(frame_sp - bytes);
-        Ok(frame_sp - bytes)
-    }
-
-    /// Gives bytes back to the frame stack.
-    pub(crate) fn pop_frame(&mut self, bytes: u32) {
-        self.set_frame_sp(self.frame_sp() + bytes);
-    }
 }
 
 /// The globals of an instance, to be read and written while the rest of the store is, too.
@@ -184,6 +168,24 @@ impl Store {
     /// The module of an instance.
     pub fn module(&self, instance: InstanceId) -> &Arc<VerifiedModule> {
         self.instance(instance).module()
+    }
+
+    /// Takes bytes from the frame stack of an instance; gives the new frame pointer.
+    pub(crate) fn push_frame(&mut self, instance: InstanceId, bytes: u32) -> Result<u32, TrapCode> {
+        let instance = &mut self.instances[instance.index()];
+        let base = instance.module.module().frame_stack.map_or(0, |stack| stack.base);
+        let frame_sp = instance.frame_sp();
+        if frame_sp - base < bytes {
+            return Err(TrapCode::FrameStackOverflow);
+        }
+        instance.set_frame_sp(frame_sp - bytes);
+        Ok(frame_sp - bytes)
+    }
+
+    /// Gives bytes back to the frame stack of an instance.
+    pub(crate) fn pop_frame(&mut self, instance: InstanceId, bytes: u32) {
+        let instance = &mut self.instances[instance.index()];
+        instance.set_frame_sp(instance.frame_sp() + bytes);
     }
 
     /// What the interpreter accesses of an instance.
@@ -321,8 +323,10 @@ impl Store {
         let globals = Pinned::from_box(values.into_boxed_slice());
         let global_handles = self.export_globals(&module, imports.globals, &globals)?;
 
+        let charges_fuel = self.config.fuel.is_some();
         let code = self.codes.entry(Arc::as_ptr(&module));
-        let code = code.or_insert_with(|| Arc::new(ModuleCode::new(module.clone()))).clone();
+        let code =
+            code.or_insert_with(|| Arc::new(ModuleCode::new(module.clone(), charges_fuel))).clone();
         let mut instance = Instance {
             datas_dropped: vec![false; module.module().datas.len()],
             module,

@@ -13,6 +13,7 @@
 
 mod bulk;
 pub mod context;
+mod entry;
 pub mod error;
 pub mod host;
 pub mod instance;

@@ -15,9 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
-use slotvm_bytecode::{FuncType, TrapCode, ValType, VerifiedModule};
+use slotvm_bytecode::{FuncType, ValType, VerifiedModule};
 
 use crate::context::{FuncRecord, HostCtx, MemoryDef, Shared, TableDef, VmCtx};
+use crate::entry::Entry;
 use crate::error::{Error, check_limit};
 use crate::host::HostFn;
 use crate::instance::{Instance, InstanceId};
@@ -27,7 +28,7 @@ use crate::limits::Limits;
 use crate::memory::{Memory, MemoryPlan};
 use crate::pinned::Pinned;
 use crate::table::Table;
-use crate::trap::{Frame, Trap};
+use crate::trap::Frame;
 
 /// Runs a guest function. The cells hold the parameters and receive the results; there are as many as
 /// the larger of the two numbers. [`Store::call`] has checked them, and undoes the effects on the
@@ -219,7 +220,7 @@ pub struct Store {
     pub(crate) framed: Vec<InstanceId>,
     /// Frame pointers of the instances of `framed`, once for each active call from the host but the
     /// outermost.
-    saved_frame_sps: Vec<u32>,
+    pub(crate) saved_frame_sps: Vec<u32>,
     pending: Option<Pending>,
     pub(crate) interp: interp::Stack,
     pub(crate) trace: Option<interp::trace::TraceFn>,
@@ -597,13 +598,11 @@ impl Store {
     }
 
     /// To be called by an executor right before it enters native code: lets the runtime's functions find
-    /// the store, and native frames end at `stack_limit`. [`Store::call`] undoes both.
-    pub fn enter_native(&mut self, stack_limit: usize) {
+    /// the store. [`Store::call`] undoes it, and restores the native stack limit.
+    pub fn enter_native(&mut self) {
         let store = (&raw mut *self).cast();
         // SAFETY: the store owns the structure, and native code does not run at the moment.
-        let shared = unsafe { &mut *self.shared.as_ptr() };
-        shared.store = store;
-        shared.stack_limit = stack_limit;
+        unsafe { (*self.shared.as_ptr()).store = store };
     }
 
     /// Leaves word of why native code is about to trap.
@@ -629,13 +628,24 @@ impl Store {
         Frame { module, func, offset }
     }
 
-    /// A trap from the places of the active frames: instance, function, code offset; innermost first.
-    pub fn trap(
-        &self,
-        code: TrapCode,
-        places: impl IntoIterator<Item = (InstanceId, u32, u32)>,
-    ) -> Trap {
-        Trap::new(code, places.into_iter().map(|(i, func, offset)| self.frame(i, func, offset)))
+    // The counters that native code changes, too.
+
+    /// Takes fuel, if there is enough.
+    pub(crate) fn take_fuel(&mut self, fuel: i64) -> bool {
+        // SAFETY: as in `fuel`.
+        take(unsafe { &mut (*self.shared.as_ptr()).fuel }, fuel)
+    }
+
+    /// Takes cells from the deterministic stack, if there are enough.
+    pub(crate) fn take_stack_cells(&mut self, cells: i64) -> bool {
+        // SAFETY: as in `fuel`.
+        take(unsafe { &mut (*self.shared.as_ptr()).stack_cells }, cells)
+    }
+
+    /// Gives cells back to the deterministic stack.
+    pub(crate) fn give_stack_cells(&mut self, cells: i64) {
+        // SAFETY: as in `fuel`.
+        unsafe { (*self.shared.as_ptr()).stack_cells += cells };
     }
 
     pub(crate) fn id(&self) -> u64 {
@@ -657,72 +667,10 @@ fn clamp(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// A call from the host into the store. When it ends, by return, error or panic, the stacks of the
-/// guest get back what the call has taken from them.
-struct Entry<'a> {
-    store: &'a mut Store,
-    failed: bool,
-    id: u64,
-    outer_store: *mut core::ffi::c_void,
-    stack_limit: usize,
-    stack_cells: i64,
-    interp: interp::Mark,
-    /// How many frame pointers were saved when the call began.
-    n_saved: usize,
-}
-
-impl<'a> Entry<'a> {
-    fn new(store: &'a mut Store) -> Result<Entry<'a>, Error> {
-        let wanted = u64::from(store.n_host_calls) + 1;
-        check_limit("host_calls_max", store.config.limits.host_calls_max.into(), wanted)?;
-        let n_saved = store.saved_frame_sps.len();
-        // Below the outermost call, frame pointers have their initial values.
-        if store.n_host_calls > 0 {
-            let Store { framed, instances, saved_frame_sps, .. } = &mut *store;
-            saved_frame_sps.extend(framed.iter().map(|i| instances[i.index()].frame_sp()));
-        }
-        store.n_host_calls += 1;
-        let id = store.id;
-        let interp = store.interp.mark();
-        // SAFETY: the store owns the structure, and native code does not run at the moment.
-        let shared = unsafe { &*store.shared.as_ptr() };
-        let (outer_store, stack_limit) = (shared.store, shared.stack_limit);
-        let stack_cells = shared.stack_cells;
-        // Until the call has returned, its failure is assumed: so a panic counts as one.
-        Ok(Entry {
-            store,
-            failed: true,
-            id,
-            outer_store,
-            stack_limit,
-            stack_cells,
-            interp,
-            n_saved,
-        })
+fn take(counter: &mut i64, n: i64) -> bool {
+    let enough = *counter >= n;
+    if enough {
+        *counter -= n;
     }
-}
-
-impl Drop for Entry<'_> {
-    fn drop(&mut self) {
-        let Entry { store, n_saved, .. } = self;
-        store.check_identity(self.id);
-        store.n_host_calls -= 1;
-        if self.failed {
-            let outermost = store.n_host_calls == 0;
-            for (i, &instance) in store.framed.iter().enumerate() {
-                // Instances made during the call have no saved pointer, nor any frame.
-                let saved = store.saved_frame_sps.get(*n_saved + i).filter(|_| !outermost);
-                let instance = &mut store.instances[instance.index()];
-                let frame_sp = saved.copied().unwrap_or_else(|| instance.frame_sp_initial());
-                instance.set_frame_sp(frame_sp);
-            }
-            store.interp.reset(&self.interp);
-        }
-        store.saved_frame_sps.truncate(*n_saved);
-        // SAFETY: as in `new`.
-        let shared = unsafe { &mut *store.shared.as_ptr() };
-        shared.store = self.outer_store;
-        shared.stack_limit = self.stack_limit;
-        shared.stack_cells = self.stack_cells;
-    }
+    enough
 }

@@ -38,13 +38,29 @@ pub struct Frame {
 }
 
 impl Trap {
-    /// A trap with a backtrace, whose first frame is the place. A host function that wants to trap
-    /// gives no frames; those of its callers are then put in.
+    /// A trap with the frames of an activation, innermost first; the first is the place. A host function
+    /// that wants to trap gives no frames; its caller puts in its own.
     pub fn new(code: TrapCode, frames: impl IntoIterator<Item = Frame>) -> Trap {
-        let mut frames = frames.into_iter();
-        let listed: Vec<Frame> = frames.by_ref().take(TRACE_FRAMES_MAX).collect();
-        let (func, offset) = listed.first().map_or((0, 0), |frame| (frame.func, frame.offset));
-        Trap { code, func, offset, frames: listed, n_frames_omitted: frames.count() as u64 }
+        let mut trap = Trap { code, func: 0, offset: 0, frames: Vec::new(), n_frames_omitted: 0 };
+        trap.add_frames(frames, 0);
+        trap
+    }
+
+    /// Appends the frames of the activation that a trap passes through on its way out of a host function:
+    /// the innermost first, and the number of those that are not listed.
+    pub fn add_frames(&mut self, frames: impl IntoIterator<Item = Frame>, n_omitted: u64) {
+        let has_place = !self.frames.is_empty();
+        for frame in frames {
+            if self.frames.len() < TRACE_FRAMES_MAX && self.n_frames_omitted == 0 {
+                self.frames.push(frame);
+            } else {
+                self.n_frames_omitted += 1;
+            }
+        }
+        self.n_frames_omitted += n_omitted;
+        if !has_place && let Some(frame) = self.frames.first() {
+            (self.func, self.offset) = (frame.func, frame.offset);
+        }
     }
 }
 

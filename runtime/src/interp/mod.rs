@@ -1,48 +1,27 @@
-//! The interpreter.
+//! The interpreter: the semantic reference, to which every other engine must be equal.
+//!
+//! The code of a function is prepared when it is first called (`prepare`): decoded into steps of equal
+//! size, with branches resolved. `run` executes the steps that concern the active frame; `drive` does
+//! the rest: it calls, returns, traps and does what concerns the whole store (`services`). Guest calls
+//! do not recurse on the host's stack; only a host function that calls back does.
+//!
+//! A frame is an array of cells, the locals and behind them the operand stack, with the cell numbers of
+//! [`slotvm_bytecode::verified::Body`].
+//!
+//! On entering a function, (1) the depth is checked, (2) the frame in the frame stack is pushed and
+//! zeroed and parameters that live there are stored; leaving gives both back; a tail call does so
+//! before it enters. Traps in (1) and (2) are at offset 0 of the function that was to be entered.
+
+mod drive;
+mod prepare;
+mod run;
+mod services;
+mod stack;
+#[cfg(test)]
+mod tests;
 pub mod trace;
 
-use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+pub(crate) use prepare::ModuleCode;
+pub(crate) use stack::{Mark, Stack};
 
-use slotvm_bytecode::VerifiedModule;
-
-use crate::error::Error;
-use crate::store::{FuncHandle, Store};
-
-#[derive(Default)]
-pub(crate) struct Stack {}
-
-pub(crate) struct Mark {}
-
-impl Stack {
-    pub(crate) fn mark(&self) -> Mark {
-        Mark {}
-    }
-
-    pub(crate) fn reset(&mut self, _mark: &Mark) {}
-}
-
-/// A module as the interpreter runs it.
-pub(crate) struct ModuleCode {
-    module: Arc<VerifiedModule>,
-    exports: OnceLock<HashMap<String, usize>>,
-}
-
-impl ModuleCode {
-    pub(crate) fn new(module: Arc<VerifiedModule>) -> ModuleCode {
-        ModuleCode { module, exports: OnceLock::new() }
-    }
-
-    pub(crate) fn export(&self, name: &str) -> Option<usize> {
-        let exports = self.exports.get_or_init(|| {
-            let exports = self.module.module().exports.iter();
-            exports.enumerate().map(|(i, export)| (export.name.clone(), i)).collect()
-        });
-        exports.get(name).copied()
-    }
-}
-
-/// Runs a guest function.
-pub fn execute(_store: &mut Store, _func: FuncHandle, _cells: &mut [u64]) -> Result<(), Error> {
-    Err(Error::Usage("not yet".to_owned()))
-}
+pub use drive::execute;

@@ -1,0 +1,76 @@
+//! What surrounds a call from the host.
+
+use crate::error::{Error, check_limit};
+use crate::interp;
+use crate::store::Store;
+
+/// A call from the host into the store. When it ends, by return, error or panic, the stacks of the
+/// guest get back what the call has taken from them.
+pub(crate) struct Entry<'a> {
+    pub(crate) store: &'a mut Store,
+    /// Whether the guest's stacks are not as they were. Until the call has returned, this is assumed: so
+    /// a panic counts as a failure.
+    pub(crate) failed: bool,
+    id: u64,
+    outer_store: *mut core::ffi::c_void,
+    stack_limit: usize,
+    stack_cells: i64,
+    interp: interp::Mark,
+    /// How many frame pointers were saved when the call began.
+    n_saved: usize,
+}
+
+impl<'a> Entry<'a> {
+    pub(crate) fn new(store: &'a mut Store) -> Result<Entry<'a>, Error> {
+        let wanted = u64::from(store.n_host_calls) + 1;
+        check_limit("host_calls_max", store.config.limits.host_calls_max.into(), wanted)?;
+        let n_saved = store.saved_frame_sps.len();
+        // Below the outermost call, frame pointers have their initial values.
+        if store.n_host_calls > 0 {
+            let Store { framed, instances, saved_frame_sps, .. } = &mut *store;
+            saved_frame_sps.extend(framed.iter().map(|i| instances[i.index()].frame_sp()));
+        }
+        store.n_host_calls += 1;
+        let id = store.id();
+        let interp = store.interp.mark();
+        // SAFETY: the store owns the structure, and native code does not run at the moment.
+        let shared = unsafe { &*store.shared_ptr() };
+        let (outer_store, stack_limit) = (shared.store, shared.stack_limit);
+        let stack_cells = shared.stack_cells;
+        Ok(Entry {
+            store,
+            failed: true,
+            id,
+            outer_store,
+            stack_limit,
+            stack_cells,
+            interp,
+            n_saved,
+        })
+    }
+}
+
+impl Drop for Entry<'_> {
+    fn drop(&mut self) {
+        let Entry { store, n_saved, .. } = self;
+        store.check_identity(self.id);
+        store.n_host_calls -= 1;
+        if self.failed {
+            let outermost = store.n_host_calls == 0;
+            for (i, &instance) in store.framed.iter().enumerate() {
+                // Instances made during the call have no saved pointer, nor any frame.
+                let saved = store.saved_frame_sps.get(*n_saved + i).filter(|_| !outermost);
+                let instance = &mut store.instances[instance.index()];
+                let frame_sp = saved.copied().unwrap_or_else(|| instance.frame_sp_initial());
+                instance.set_frame_sp(frame_sp);
+            }
+            store.interp.reset(&self.interp);
+        }
+        store.saved_frame_sps.truncate(*n_saved);
+        // SAFETY: as in `new`.
+        let shared = unsafe { &mut *store.shared_ptr() };
+        shared.store = self.outer_store;
+        shared.stack_limit = self.stack_limit;
+        shared.stack_cells = self.stack_cells;
+    }
+}

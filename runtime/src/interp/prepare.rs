@@ -1,0 +1,224 @@
+//! Turns the code of a function into steps: decoded, branches resolved, the storage of locals decided.
+//! One instruction is one step; with fuel, each basic block starts with one more that charges for it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use slotvm_bytecode::verified::{Body, Storage};
+use slotvm_bytecode::{Imm, Inst, Op, VerifiedModule, inst, numeric};
+
+/// What a step does.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum StepOp {
+    /// What the opcode table says. The immediates are packed as [`Imm`] says, but those of branches
+    /// are steps: of `br` and `br_if` one, of `br_table` the number of its labels without the default
+    /// and where they start in [`FuncCode::targets`]. Those of numeric instructions are the number of
+    /// operands.
+    Op(Op),
+    /// Charges the immediate for a block.
+    Fuel,
+    /// `local.addr` of a promotable local: pushes a token that is never looked at.
+    Token,
+    /// A load through such a token: pops it, pushes the local.
+    DirectLoad,
+    /// A store through such a token: pops a value and the token, sets the local.
+    DirectStore,
+    /// `local.addr` of a local that lives in the frame stack. The immediate of this and the following
+    /// is its offset in the frame, and the bytes of its type in bits 32..64.
+    FrameAddr,
+    /// `local.get` of such a local.
+    FrameGet,
+    /// `local.set` of such a local.
+    FrameSet,
+    /// `local.tee` of such a local.
+    FrameTee,
+}
+
+/// A step.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Step {
+    /// What it does.
+    pub(super) op: StepOp,
+    /// The code offset of its instruction; of a [`StepOp::Fuel`], that of its block.
+    pub(super) offset: u32,
+    /// Its immediates.
+    pub(super) imm: Imm,
+}
+
+/// A function of a module as the interpreter runs it.
+#[derive(Debug)]
+pub(super) struct FuncCode {
+    pub(super) steps: Vec<Step>,
+    /// The steps that `br_table`s go to.
+    pub(super) targets: Vec<u32>,
+    pub(super) n_params: usize,
+    pub(super) n_results: usize,
+    pub(super) n_locals: usize,
+    /// Cells of its frame: locals and operand stack.
+    pub(super) n_cells: usize,
+    /// Bytes of its frame in the frame stack.
+    pub(super) frame_bytes: u32,
+    /// The parameters that live there: parameter, and immediate as of [`StepOp::FrameSet`].
+    pub(super) frame_params: Vec<(usize, Imm)>,
+}
+
+/// Cells that a call takes from the deterministic stack beside those of the frame.
+const CALL_CELLS: usize = 4;
+
+impl FuncCode {
+    /// What a call of the function takes from the deterministic stack.
+    pub(super) fn stack_cost(&self) -> i64 {
+        (self.n_cells + CALL_CELLS) as i64
+    }
+}
+
+/// A module as the interpreter runs it. Functions are prepared when they are first called.
+pub(crate) struct ModuleCode {
+    module: Arc<VerifiedModule>,
+    charges_fuel: bool,
+    funcs: Box<[OnceLock<Box<FuncCode>>]>,
+    exports: OnceLock<HashMap<String, usize>>,
+}
+
+impl ModuleCode {
+    /// Prepares nothing yet. The steps contain charges for fuel only if `charges_fuel` says so.
+    pub(crate) fn new(module: Arc<VerifiedModule>, charges_fuel: bool) -> ModuleCode {
+        let n_defined = module.n_funcs() - module.n_imported_funcs();
+        let funcs = (0..n_defined).map(|_| OnceLock::new()).collect();
+        ModuleCode { module, charges_fuel, funcs, exports: OnceLock::new() }
+    }
+
+    pub(super) fn module(&self) -> &Arc<VerifiedModule> {
+        &self.module
+    }
+
+    /// A function that the module defines.
+    pub(super) fn func(&self, func: u32) -> &FuncCode {
+        self.funcs[(func - self.module.n_imported_funcs()) as usize]
+            .get_or_init(|| Box::new(prepare(&self.module, func, self.charges_fuel)))
+    }
+
+    /// The number of the export with a name.
+    pub(crate) fn export(&self, name: &str) -> Option<usize> {
+        let exports = self.exports.get_or_init(|| {
+            let exports = self.module.module().exports.iter();
+            exports.enumerate().map(|(i, export)| (export.name.clone(), i)).collect()
+        });
+        exports.get(name).copied()
+    }
+}
+
+fn prepare(module: &VerifiedModule, func: u32, charges_fuel: bool) -> FuncCode {
+    let body = module.body(func).expect("the function is defined in the module");
+    let ty = module.func_type(func);
+    let mut out = Preparation {
+        body,
+        module,
+        func,
+        block_steps: block_steps(body, charges_fuel),
+        steps: Vec::new(),
+        targets: Vec::new(),
+    };
+    for block in &body.blocks {
+        if charges_fuel {
+            let imm = Imm::index(block.cost);
+            out.steps.push(Step { op: StepOp::Fuel, offset: block.start, imm });
+        }
+        for (offset, inst) in module.insts(func, block) {
+            let (op, imm) = out.translate(offset, inst);
+            out.steps.push(Step { op, offset, imm });
+        }
+    }
+    let frame_param = |i: usize| Some((i, frame_place(body, i as u32)?));
+    FuncCode {
+        steps: out.steps,
+        targets: out.targets,
+        n_params: ty.params.len(),
+        n_results: ty.results.len(),
+        n_locals: body.locals.len(),
+        n_cells: body.n_cells() as usize,
+        frame_bytes: body.frame_bytes,
+        frame_params: (0..ty.params.len()).filter_map(frame_param).collect(),
+    }
+}
+
+/// The step at which each block starts.
+fn block_steps(body: &Body, charges_fuel: bool) -> Vec<u32> {
+    let mut next = 0;
+    let starts = body.blocks.iter().map(|block| {
+        let start = next;
+        next += block.cost + u32::from(charges_fuel);
+        start
+    });
+    starts.collect()
+}
+
+/// Where a local lives in the frame stack, packed as for [`StepOp::FrameAddr`], if it lives there.
+fn frame_place(body: &Body, local: u32) -> Option<Imm> {
+    let local = &body.locals[local as usize];
+    match local.storage {
+        Storage::Promotable => None,
+        Storage::Escapes { frame_offset, .. } => Some(Imm::pair(frame_offset, local.ty.bytes())),
+    }
+}
+
+struct Preparation<'a> {
+    body: &'a Body,
+    module: &'a VerifiedModule,
+    func: u32,
+    block_steps: Vec<u32>,
+    steps: Vec<Step>,
+    targets: Vec<u32>,
+}
+
+impl Preparation<'_> {
+    fn translate(&mut self, offset: u32, Inst { op, imm }: Inst) -> (StepOp, Imm) {
+        let in_frame = |frame_op| match frame_place(self.body, imm.low()) {
+            Some(place) => (frame_op, place),
+            None if op == Op::LocalAddr => (StepOp::Token, Imm::NONE),
+            None => (StepOp::Op(op), imm),
+        };
+        match op {
+            Op::LocalAddr => in_frame(StepOp::FrameAddr),
+            Op::LocalGet => in_frame(StepOp::FrameGet),
+            Op::LocalSet => in_frame(StepOp::FrameSet),
+            Op::LocalTee => in_frame(StepOp::FrameTee),
+            Op::Br | Op::BrIf => (StepOp::Op(op), Imm::index(self.target(imm.low()))),
+            Op::BrTable => {
+                let first = self.targets.len() as u32;
+                let code = &self.module.func(self.func).expect("defined here").code;
+                for label in inst::labels(code, imm) {
+                    self.targets.push(self.target(label));
+                }
+                (StepOp::Op(op), Imm::pair(imm.low(), first))
+            }
+            _ if numeric::is_numeric(op) => {
+                let signature = op.signature().expect("numeric instructions have one");
+                (StepOp::Op(op), Imm::index(signature.params.len() as u32))
+            }
+            _ => match (op.access(), self.body.direct_access(offset)) {
+                (Some(access), Some(local)) if access.store => {
+                    (StepOp::DirectStore, Imm::index(local))
+                }
+                (Some(_), Some(local)) => (StepOp::DirectLoad, Imm::index(local)),
+                _ => (StepOp::Op(op), imm),
+            },
+        }
+    }
+
+    fn target(&self, label: u32) -> u32 {
+        let labels = &self.module.func(self.func).expect("defined here").labels;
+        self.block_steps[self.body.block_at(labels[label as usize].offset)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_compact() {
+        assert_eq!(size_of::<StepOp>(), 1);
+        assert_eq!(size_of::<Step>(), 16);
+    }
+}

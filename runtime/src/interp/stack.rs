@@ -1,0 +1,59 @@
+//! The interpreter's stacks: the cells of all frames, and where each frame's function is.
+//!
+//! The arguments of a call are the first locals of the callee in the place where the caller pushed
+//! them, and the results replace them there, so nothing is copied.
+
+use crate::error::Error;
+use crate::instance::InstanceId;
+
+/// A guest frame that waits for one that it called, or for a host function.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Frame {
+    pub(super) instance: InstanceId,
+    pub(super) func: u32,
+    /// The step of the call.
+    pub(super) pc: usize,
+    /// Where its cells start.
+    pub(super) base: usize,
+}
+
+/// The stacks of a store. All calls from the host share them: a call that is made by a host function
+/// goes on above the cells of the calls below.
+#[derive(Debug, Default)]
+pub(crate) struct Stack {
+    pub(super) cells: Vec<u64>,
+    pub(super) frames: Vec<Frame>,
+    /// The first cell that is not in use, whenever the interpreter is not running.
+    pub(super) top: usize,
+}
+
+/// How much of the stacks is in use.
+#[derive(Debug)]
+pub(crate) struct Mark {
+    top: usize,
+    n_frames: usize,
+}
+
+impl Stack {
+    /// How much is in use.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { top: self.top, n_frames: self.frames.len() }
+    }
+
+    /// Gives back what came to be in use since.
+    pub(crate) fn reset(&mut self, mark: &Mark) {
+        self.top = mark.top;
+        self.frames.truncate(mark.n_frames);
+    }
+
+    /// Makes sure that the first `len` cells exist.
+    pub(super) fn reserve(&mut self, len: usize) -> Result<(), Error> {
+        if len > self.cells.len() {
+            let new = len.max(2 * self.cells.len()).max(1024);
+            let out_of_memory = |_| Error::OutOfMemory { what: "the stack", bytes: new as u64 * 8 };
+            self.cells.try_reserve(new - self.cells.len()).map_err(out_of_memory)?;
+            self.cells.resize(new, 0);
+        }
+        Ok(())
+    }
+}
