@@ -17,8 +17,6 @@ mod prepare;
 mod run;
 mod services;
 mod stack;
-#[cfg(test)]
-mod tests;
 pub mod trace;
 
 pub(crate) use prepare::ModuleCode;
