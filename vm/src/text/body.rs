@@ -6,7 +6,8 @@ use super::cursor::{Parse, Ref};
 use super::error::{DIAGNOSTICS_MAX, Problem, suggest};
 use super::lexer::{Token, TokenKind};
 use super::link::{ExprPlace, PendingFunc, PendingImm, PendingInst, PendingLabel, Place};
-use super::parse::{Parser, Space, SpaceKind};
+use super::parse::Parser;
+use super::space::{Space, SpaceKind};
 use super::{literal, words};
 use crate::inst::Imm;
 use crate::limits;
@@ -19,8 +20,7 @@ pub(super) struct Body<'s> {
     locals: Space<'s>,
     /// Runs of locals that are not parameters.
     runs: Vec<(u32, ValType)>,
-    /// Whether the last run was written as one of its own, which nothing joins.
-    is_run_closed: bool,
+    n_declared: usize,
     labels: Space<'s>,
     pending: PendingFunc,
 }
@@ -35,7 +35,7 @@ impl<'s> Parser<'s> {
         let mut body = Body {
             locals: signature.locals,
             runs: Vec::new(),
-            is_run_closed: false,
+            n_declared: 0,
             labels: Space::default(),
             pending: PendingFunc::new(self.pending.insts.len(), name),
         };
@@ -163,23 +163,22 @@ impl<'s> Parser<'s> {
         Ok(shape)
     }
 
-    /// Locals, separated by commas: `type`, `name: type`, `count type`, `run count type`.
+    /// Locals, separated by commas: `type`, `name: type`, `count type`.
     fn local_line(&mut self, body: &mut Body<'s>) -> Parse<()> {
         loop {
-            let closed = self.cursor.take_word("run");
-            let is_count = self.cursor.peek().kind == TokenKind::Number
-                && self.cursor.peek_at(1).kind != TokenKind::Punct(b':');
-            if closed || is_count {
+            let is_named = self.cursor.peek_at(1).kind == TokenKind::Punct(b':');
+            let before = body.locals.count;
+            let ty = if self.cursor.peek().kind == TokenKind::Number && !is_named {
                 let count = self.cursor.number("the number of locals")?;
-                let ty = self.cursor.val_type()?;
-                body.locals.count = body.locals.count.saturating_add(count);
-                body.add_run(count, ty, closed);
+                body.locals.count = before.saturating_add(count);
+                self.cursor.val_type()?
             } else {
-                let ty = self.param(&mut body.locals)?;
-                body.add_run(1, ty, false);
-            }
-            let count = body.locals.count as usize;
-            self.check_count(count, limits::LOCALS_MAX, "locals in a function")?;
+                self.param(&mut body.locals)?
+            };
+            let count = body.locals.count - before;
+            body.n_declared += count as usize;
+            self.check_count(body.n_declared, limits::LOCALS_MAX, "locals in a function")?;
+            body.declare(count, ty);
             if !self.cursor.take_punct(b',') {
                 return Ok(());
             }
@@ -412,12 +411,12 @@ impl<'s> Parser<'s> {
 }
 
 impl Body<'_> {
-    /// Declares locals; runs of one type join, unless `closed`.
-    fn add_run(&mut self, count: u32, ty: ValType, closed: bool) {
+    /// Declares locals; neighbours of one type make one run.
+    fn declare(&mut self, count: u32, ty: ValType) {
         match self.runs.last_mut() {
-            Some((n, last)) if *last == ty && !closed && !self.is_run_closed => *n += count,
+            Some((n, last)) if *last == ty => *n += count,
+            _ if count == 0 => {}
             _ => self.runs.push((count, ty)),
         }
-        self.is_run_closed = closed;
     }
 }

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use super::error::Problem;
 use super::lexer::{Token, TokenKind};
 use super::{literal, words};
+use crate::limits;
+use crate::op::ImmKind;
 use crate::types::ValType;
 
 /// A step of the parser: what it read, or what is wrong.
@@ -129,8 +131,11 @@ impl<'s> Cursor<'s> {
         }
         match self.peek_at(1).kind {
             TokenKind::Punct(b':') => true,
+            // Only instructions that take a type have a parenthesis behind the mnemonic.
             TokenKind::Punct(b'(') => {
-                token.kind != TokenKind::Word || !words::is_reserved(self.text(token))
+                let op = words::op_of(self.text(token));
+                token.kind != TokenKind::Word
+                    || op.is_none_or(|op| op.imm_kind() != ImmKind::TypeTable)
             }
             _ => false,
         }
@@ -215,7 +220,12 @@ impl<'s> Cursor<'s> {
         })
     }
 
+    /// The text of a name.
     fn utf8(&self, token: Token, bytes: Vec<u8>) -> Parse<String> {
+        if bytes.len() > limits::NAME_BYTES_MAX {
+            let message = format!("a name has at most {} bytes", limits::NAME_BYTES_MAX);
+            return Err(self.problem(token, message));
+        }
         String::from_utf8(bytes).map_err(|_| self.problem(token, "a name must be valid UTF-8"))
     }
 
@@ -225,7 +235,11 @@ impl<'s> Cursor<'s> {
             let bytes = self.unescape(token, 2)?;
             return Ok(Cow::Owned(self.utf8(token, bytes)?));
         }
-        Ok(Cow::Borrowed(self.text(token)))
+        let text = self.text(token);
+        if text.len() > limits::NAME_BYTES_MAX {
+            return self.utf8(token, text.into()).map(Cow::Owned);
+        }
+        Ok(Cow::Borrowed(text))
     }
 
     /// The value type that comes next, if one does.

@@ -4,15 +4,21 @@
 
 mod body;
 mod cursor;
+mod disasm;
 mod error;
 mod lexer;
 mod link;
 mod literal;
+mod name_table;
 mod parse;
+mod print;
+mod space;
 mod tables;
 mod words;
 
+pub use disasm::FuncPrinter;
 pub use error::{Diagnostic, ParseError};
+pub use print::{PrintError, PrintOptions, Printer};
 
 use crate::module::Module;
 
@@ -38,6 +44,22 @@ pub fn parse(source: &str) -> Result<Module, ParseError> {
 /// If the text is malformed or uses a name that it does not define.
 pub fn parse_with(source: &str, options: ParseOptions) -> Result<Module, ParseError> {
     parse::parse(source, options)
+}
+
+/// Disassembles a module: the text assembles to the same module.
+///
+/// # Errors
+/// If code is not made of instructions.
+pub fn print(module: &Module) -> Result<String, PrintError> {
+    print_with(module, PrintOptions::default())
+}
+
+/// Disassembles a module with options.
+///
+/// # Errors
+/// If code is not made of instructions.
+pub fn print_with(module: &Module, options: PrintOptions) -> Result<String, PrintError> {
+    Printer::new(module).module(options)
 }
 
 #[cfg(test)]

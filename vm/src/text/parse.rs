@@ -6,9 +6,6 @@
 //!
 //! An error ends an instruction or an item; parsing goes on behind it, to report more than one.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::mem;
 
 use super::ParseOptions;
@@ -16,6 +13,7 @@ use super::cursor::{Cursor, Parse, Ref};
 use super::error::{DIAGNOSTICS_MAX, ParseError, Problem, suggest};
 use super::lexer::{self, Token, TokenKind};
 use super::link::{ExprPlace, Pending, Target};
+use super::space::{Space, SpaceKind};
 use super::tables::Tables;
 use super::words;
 use crate::limits;
@@ -44,133 +42,6 @@ pub(super) fn parse(source: &str, options: ParseOptions) -> Result<Module, Parse
         return Err(ParseError::new(source, parser.problems));
     }
     Ok(parser.finish())
-}
-
-/// An index space of the module.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum SpaceKind {
-    Func,
-    Table,
-    Memory,
-    Global,
-    Elem,
-    Data,
-}
-
-impl SpaceKind {
-    const ALL: [SpaceKind; 6] = [
-        SpaceKind::Func,
-        SpaceKind::Table,
-        SpaceKind::Memory,
-        SpaceKind::Global,
-        SpaceKind::Elem,
-        SpaceKind::Data,
-    ];
-
-    pub(super) const fn what(self) -> &'static str {
-        match self {
-            SpaceKind::Func => "function",
-            SpaceKind::Table => "table",
-            SpaceKind::Memory => "memory",
-            SpaceKind::Global => "global",
-            SpaceKind::Elem => "element segment",
-            SpaceKind::Data => "data segment",
-        }
-    }
-
-    /// The word that defines an entity of the space.
-    const fn word(self) -> &'static str {
-        match self {
-            SpaceKind::Func => "func",
-            SpaceKind::Table => "table",
-            SpaceKind::Memory => "memory",
-            SpaceKind::Global => "global",
-            SpaceKind::Elem => "elem",
-            SpaceKind::Data => "data",
-        }
-    }
-
-    const fn max(self) -> usize {
-        match self {
-            SpaceKind::Func => limits::FUNCS_MAX,
-            SpaceKind::Table => limits::TABLES_MAX,
-            SpaceKind::Memory => limits::MEMORIES_MAX,
-            SpaceKind::Global => limits::GLOBALS_MAX,
-            SpaceKind::Elem | SpaceKind::Data => limits::SEGMENTS_MAX,
-        }
-    }
-
-    /// The space that exports and imports of this kind name.
-    pub(super) const fn of(kind: EntityKind) -> SpaceKind {
-        match kind {
-            EntityKind::Func => SpaceKind::Func,
-            EntityKind::Table => SpaceKind::Table,
-            EntityKind::Memory => SpaceKind::Memory,
-            EntityKind::Global => SpaceKind::Global,
-        }
-    }
-}
-
-/// The entities of an index space, or the locals or labels of a function, that have been defined.
-#[derive(Default)]
-pub(super) struct Space<'s> {
-    pub(super) count: u32,
-    ids: HashMap<Cow<'s, str>, u32>,
-    /// The names by number, as [`crate::module::Names`] holds them.
-    pub(super) names: Vec<(u32, String)>,
-    /// Whether an entity was defined, after which none can be imported.
-    has_definitions: bool,
-}
-
-impl<'s> Space<'s> {
-    /// Gives the next number to an entity, which the text calls `name`.
-    pub(super) fn define(&mut self, cursor: &Cursor<'s>, name: Ref, what: &str) -> Parse<u32> {
-        let id = self.count;
-        match name {
-            Ref::Name(token) => self.name_next(cursor, token, what)?,
-            Ref::Number(number) if number == id => {}
-            Ref::Number(number) => {
-                let message = format!("this is {what} {id}, not {number}");
-                return Err(cursor.problem(cursor.last(), message));
-            }
-        }
-        self.count += 1;
-        Ok(id)
-    }
-
-    /// Gives the entity that comes next a name.
-    pub(super) fn name_next(&mut self, cursor: &Cursor<'s>, token: Token, what: &str) -> Parse<()> {
-        let name = cursor.name(token)?;
-        if name.len() > limits::NAME_BYTES_MAX {
-            let message = format!("a name has at most {} bytes", limits::NAME_BYTES_MAX);
-            return Err(cursor.problem(token, message));
-        }
-        match self.ids.entry(name) {
-            Entry::Vacant(entry) => {
-                self.names.push((self.count, entry.key().to_string()));
-                entry.insert(self.count);
-                Ok(())
-            }
-            Entry::Occupied(entry) => {
-                let message = format!("the {what} `{}` is defined twice", entry.key());
-                Err(cursor.problem(token, message))
-            }
-        }
-    }
-
-    /// The number of an entity. A number need not be one of an entity: the verifier checks that.
-    pub(super) fn resolve(&self, cursor: &Cursor<'s>, name: Ref, what: &str) -> Parse<u32> {
-        let token = match name {
-            Ref::Number(number) => return Ok(number),
-            Ref::Name(token) => token,
-        };
-        let name = cursor.name(token)?;
-        if let Some(&id) = self.ids.get(&name) {
-            return Ok(id);
-        }
-        let help = suggest(&name, self.names.iter().map(|(_, known)| known.as_str()));
-        Err(cursor.problem(token, format!("unknown {what} `{name}`")).with_help(help))
-    }
 }
 
 /// The assembler's state.
@@ -257,15 +128,15 @@ impl<'s> Parser<'s> {
         let name = self.cursor.entity(&format!("the name or number of a {}", kind.what()))?;
         let token = self.cursor.last();
         let space = &mut self.spaces[kind as usize];
-        if imported && space.has_definitions {
+        if imported && space.n_defined > 0 {
             let message = format!("imported {0}s come before the {0}s defined here", kind.what());
             return Err(self.cursor.problem(token, message));
         }
-        if space.count as usize >= kind.max() {
-            let message = format!("a module has at most {} {}s", kind.max(), kind.what());
+        space.n_defined += usize::from(!imported);
+        if space.n_defined > kind.max() {
+            let message = format!("a module defines at most {} {}s", kind.max(), kind.what());
             return Err(self.cursor.problem(token, message));
         }
-        space.has_definitions |= !imported;
         space.define(&self.cursor, name, kind.what())
     }
 
@@ -453,14 +324,19 @@ impl<'s> Parser<'s> {
     }
 
     fn table_type(&mut self) -> Parse<TableType> {
-        let elem = self.cursor.ref_type()?;
+        let elem = self.cursor.val_type()?;
         let min = self.cursor.number("the least number of elements")?;
+        self.check_count(min as usize, limits::TABLE_ELEMS_MAX as usize, "elements in a table")?;
         Ok(TableType { elem, min, max: self.cursor.optional_number()? })
     }
 
     fn memory_type(&mut self) -> Parse<MemoryType> {
         let min = self.cursor.number("the least number of pages")?;
-        Ok(MemoryType { min, max: self.cursor.optional_number()? })
+        self.check_count(min as usize, limits::MEMORY_PAGES_MAX as usize, "pages in a memory")?;
+        let max = self.cursor.optional_number()?;
+        let most = max.unwrap_or(0) as usize;
+        self.check_count(most, limits::MEMORY_PAGES_MAX as usize, "pages in a memory")?;
+        Ok(MemoryType { min, max })
     }
 
     /// `[:] [mut] type`
@@ -541,10 +417,12 @@ impl<'s> Parser<'s> {
             true => SegmentMode::Declared,
             false => self.segment_mode(Target::Elem(index), ExprPlace::ElemOffset(index))?,
         };
-        let (ty, items) = if self.cursor.take_word("func") {
-            (ValType::FuncRef, ElemItems::Funcs(self.elem_funcs(index)?))
+        let is_func = self.cursor.is_word("func");
+        let ty = if is_func { ValType::FuncRef } else { self.cursor.val_type()? };
+        let items = if self.cursor.is_on_same_line() && self.cursor.take_word("func") {
+            ElemItems::Funcs(self.elem_funcs(index)?)
         } else {
-            (self.cursor.ref_type()?, ElemItems::Exprs(self.elem_exprs(index)?))
+            ElemItems::Exprs(self.elem_exprs(index)?)
         };
         self.module.elems.push(Elem { mode, ty, items });
         Ok(())
@@ -602,17 +480,15 @@ impl<'s> Parser<'s> {
         Ok(())
     }
 
-    /// `name KIND NUMBER "text"`, `name local FUNC [NUMBER "text"]` and the same for `label`: a name
-    /// that cannot stand where its entity is defined.
+    /// `name KIND NUMBER "text"`, `name local FUNC NUMBER "text"` and the same for `label`: a name that
+    /// cannot stand where its entity is defined.
     fn name_line(&mut self) -> Parse<()> {
         let line = self.cursor.last();
         let names = &mut self.module.names;
         for (word, list) in [("local", &mut names.locals), ("label", &mut names.labels)] {
             if self.cursor.take_word(word) {
                 let func = self.cursor.number("the number of a function")?;
-                let given = self.cursor.peek().kind == TokenKind::Number;
-                let inner = if given { vec![extra_name(&mut self.cursor)?] } else { Vec::new() };
-                list.push((func, inner));
+                list.push((func, vec![extra_name(&mut self.cursor)?]));
                 self.extra_names.get_or_insert(line);
                 return Ok(());
             }

@@ -36,11 +36,6 @@ impl Tables {
         id
     }
 
-    /// The first type equal to `ty`.
-    pub(super) fn find_type(&self, ty: &FuncType) -> Option<u32> {
-        self.type_ids.get(ty).copied()
-    }
-
     /// Appends a shape, even if an equal one is there.
     pub(super) fn define_shape(&mut self, shape: Shape) {
         self.shapes.push(shape);

@@ -23,3 +23,11 @@ fn errors_have_a_place_and_a_suggestion() {
     assert_eq!(error.message(), "unknown instruction `drp`");
     assert_eq!(error.diagnostics()[0].help(), Some("did you mean `drop`?"));
 }
+
+#[test]
+fn the_sample_round_trips() {
+    let module = parse(SAMPLE).unwrap_or_else(|error| panic!("{error}"));
+    let text = print(&module).unwrap();
+    let again = parse(&text).unwrap_or_else(|error| panic!("{text}\n{error}"));
+    assert_eq!(again, module);
+}

@@ -26,7 +26,7 @@ pub(super) const ITEMS: [&str; 14] = [
 ];
 
 /// The other words with a meaning, besides mnemonics and type names.
-const OTHERS: [&str; 9] = ["local", "label", "run", "mut", "at", "declared", "nan", "inf", ".line"];
+const OTHERS: [&str; 8] = ["local", "label", "mut", "at", "declared", "nan", "inf", ".line"];
 
 /// What a word means.
 #[derive(Copy, Clone, PartialEq, Eq)]
