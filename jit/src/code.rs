@@ -76,12 +76,13 @@ impl FinalizedReloc {
 
 impl MachineCode {
     /// Takes over what Cranelift has made of a function. `reason` says what a trap code means, `place`
-    /// gives the place in the bytecode of the instruction at a code offset.
+    /// gives the place in the bytecode of the instruction at a code offset, which has the trap code
+    /// given if it can trap.
     pub(crate) fn new(
         compiled: &CompiledCode,
         func: &Function,
         mut reason: impl FnMut(ir::TrapCode) -> TrapReason,
-        mut place: impl FnMut(u32) -> PlaceId,
+        mut place: impl FnMut(u32, Option<ir::TrapCode>) -> PlaceId,
         places: Vec<Place>,
     ) -> MachineCode {
         let buffer = &compiled.buffer;
@@ -91,14 +92,14 @@ impl MachineCode {
             .map(|trap| TrapSite {
                 offset: trap.offset,
                 reason: reason(trap.code),
-                place: place(trap.offset),
+                place: place(trap.offset, Some(trap.code)),
             })
             .collect();
         // Traps out of line come behind those that were met before.
         traps.sort_by_key(|site| site.offset);
         let mut calls: Vec<CallSite> = buffer
             .call_sites()
-            .map(|call| CallSite { offset: call.ret_addr, place: place(call.ret_addr - 1) })
+            .map(|call| CallSite { offset: call.ret_addr, place: place(call.ret_addr - 1, None) })
             .collect();
         calls.sort_by_key(|site| site.offset);
         MachineCode {

@@ -6,6 +6,12 @@ mod abi;
 mod activation;
 #[cfg(feature = "jit")]
 mod code;
+#[cfg(feature = "jit")]
+mod compile;
+#[cfg(feature = "jit")]
+mod isa;
+#[cfg(feature = "jit")]
+mod lower;
 #[cfg(all(test, feature = "jit"))]
 mod native_tests;
 #[cfg(feature = "jit")]
@@ -14,7 +20,10 @@ mod pctable;
 mod registry;
 #[cfg(feature = "jit")]
 mod signals;
+mod slot_mode;
 #[cfg(feature = "jit")]
 mod stack;
 #[cfg(feature = "jit")]
 mod trampoline;
+
+pub use slot_mode::{ParseSlotModeError, SlotMode};

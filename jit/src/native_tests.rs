@@ -76,7 +76,7 @@ fn compile(isa: &OwnedTargetIsa, func: u32, (ty, body): &Body<'_>) -> MachineCod
     let compiled = context.compile(&**isa, &mut ControlPlane::default()).unwrap().clone();
     let srclocs = compiled.buffer.get_srclocs_sorted().to_vec();
     let mut places = Vec::new();
-    let place = |offset| {
+    let place = |offset, _| {
         let range = srclocs.iter().find(|range| (range.start..range.end).contains(&offset));
         let loc = range.map(|range| range.loc).filter(|loc| !loc.is_default());
         let offset = loc.map_or(0, SourceLoc::bits);

@@ -91,7 +91,7 @@ fn compile(
         &compiled,
         &context.func,
         |_| TrapReason::HostError,
-        |_| PlaceId::NONE,
+        |_, _| PlaceId::NONE,
         Vec::new(),
     ))
 }

@@ -1,0 +1,308 @@
+//! From the bytecode of one function to its machine code: the stages in a row, and what each cost.
+//!
+//! 1. `build`: bytecode to the slot form of the IR;
+//! 2. `promote`: slot form to SSA form, in the mode that wants it;
+//! 3. `lower`: IR to CLIF ([`crate::lower`]);
+//! 4. `cranelift`: CLIF to machine code.
+//!
+//! The result is a [`MachineCode`], which [`crate::code`] places, with the tables that lead from a pc
+//! to a trap and to the bytecode.
+
+use std::time::{Duration, Instant};
+
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::{CodegenError, CompiledCode, Context, MachSrcLoc};
+use cranelift_frontend::FunctionBuilderContext;
+use slotvm_bytecode::VerifiedModule;
+use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
+use slotvm_ssa::entity::Loc;
+use slotvm_ssa::ir::Function;
+use slotvm_ssa::promote::{self, PromotionReport, promote};
+
+use crate::code::MachineCode;
+use crate::lower::{self, LowerOptions, Lowered, traps};
+use crate::pctable::{Place, PlaceId, TrapReason};
+
+/// How functions are compiled.
+#[derive(Clone)]
+pub(crate) struct CompileOptions {
+    /// What the code charges for.
+    pub(crate) build: BuildOptions,
+    /// Machine, slot mode, memories.
+    pub(crate) lower: LowerOptions,
+    /// Whether to keep the CLIF as text.
+    pub(crate) keep_clif: bool,
+    /// Whether to keep the machine code as text.
+    pub(crate) keep_asm: bool,
+}
+
+/// Machine code of a function, and what there is to say about it.
+pub(crate) struct CompiledFunction {
+    /// The code, to be placed.
+    pub(crate) code: MachineCode,
+    /// What promotion did, if the mode promotes.
+    pub(crate) promotion: Option<PromotionReport>,
+    /// Sizes.
+    pub(crate) sizes: Sizes,
+    /// What each stage took.
+    pub(crate) times: StageTimes,
+    /// The CLIF before optimisation, if asked for.
+    pub(crate) clif: Option<String>,
+    /// The machine code in words, before it was relocated, if asked for.
+    pub(crate) asm: Option<String>,
+}
+
+/// Sizes of a compiled function.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    /// Basic blocks of the IR.
+    pub(crate) n_blocks: usize,
+    /// Instructions of the IR.
+    pub(crate) n_insts: usize,
+    /// Block parameters of the IR, the function's own left out.
+    pub(crate) n_phis: usize,
+    /// Instructions of the CLIF, before optimisation.
+    pub(crate) n_clif_insts: usize,
+    /// Parameters of CLIF blocks, before optimisation, the function's own left out.
+    pub(crate) n_clif_params: usize,
+    /// Machine code, constants included.
+    pub(crate) code_bytes: usize,
+    /// The native frame below the frame pointer.
+    pub(crate) frame_bytes: u32,
+    /// Of these, slots and return areas; what is left is spilled values, saved registers and
+    /// arguments.
+    pub(crate) slot_bytes: u32,
+}
+
+/// Time by stage.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StageTimes {
+    /// Bytecode to slot form.
+    pub(crate) build: Duration,
+    /// Slot form to SSA form.
+    pub(crate) promote: Duration,
+    /// IR to CLIF.
+    pub(crate) lower: Duration,
+    /// CLIF to machine code.
+    pub(crate) cranelift: Duration,
+}
+
+impl std::ops::AddAssign for StageTimes {
+    fn add_assign(&mut self, other: StageTimes) {
+        self.build += other.build;
+        self.promote += other.promote;
+        self.lower += other.lower;
+        self.cranelift += other.cranelift;
+    }
+}
+
+/// Why a function has no machine code.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("function {name} cannot be compiled: {reason}")]
+pub(crate) struct CompileError {
+    /// The function, in the module's index space.
+    pub(crate) func: u32,
+    /// Its name.
+    pub(crate) name: String,
+    /// What Cranelift says.
+    pub(crate) reason: String,
+}
+
+/// Compiles one function after the other, in memory that it reuses.
+pub(crate) struct Compiler {
+    options: CompileOptions,
+    build: BuildScratch,
+    promote: promote::Scratch,
+    frontend: FunctionBuilderContext,
+    context: Context,
+}
+
+impl Compiler {
+    /// A compiler with empty memory.
+    pub(crate) fn new(options: CompileOptions) -> Compiler {
+        Compiler {
+            options,
+            build: BuildScratch::default(),
+            promote: promote::Scratch::default(),
+            frontend: FunctionBuilderContext::new(),
+            context: Context::new(),
+        }
+    }
+
+    /// Compiles a function that the module defines.
+    ///
+    /// # Errors
+    /// If Cranelift refuses it, as a rule for its size.
+    pub(crate) fn compile(
+        &mut self,
+        module: &VerifiedModule,
+        func: u32,
+    ) -> Result<CompiledFunction, CompileError> {
+        let mut times = StageTimes::default();
+        let (function, promotion) = self.form(module, func, &mut times);
+        self.compile_form(module, &function, promotion, times)
+    }
+
+    /// The form of a function that the slot mode compiles.
+    pub(crate) fn form(
+        &mut self,
+        module: &VerifiedModule,
+        func: u32,
+        times: &mut StageTimes,
+    ) -> (Function, Option<PromotionReport>) {
+        let start = Instant::now();
+        let mut function = build(module, func, &self.options.build, &mut self.build);
+        times.build = start.elapsed();
+        if !self.options.lower.slots.is_promoted() {
+            return (function, None);
+        }
+        let start = Instant::now();
+        let report = promote(&mut function, &mut self.promote);
+        times.promote = start.elapsed();
+        (function, Some(report))
+    }
+
+    fn compile_form(
+        &mut self,
+        module: &VerifiedModule,
+        function: &Function,
+        promotion: Option<PromotionReport>,
+        mut times: StageTimes,
+    ) -> Result<CompiledFunction, CompileError> {
+        let start = Instant::now();
+        let lowered = self.lower(module, function);
+        times.lower = start.elapsed();
+        let clif = self.options.keep_clif.then(|| self.context.func.display().to_string());
+        let mut sizes = self.clif_sizes(function);
+
+        let start = Instant::now();
+        self.context.set_disasm(self.options.keep_asm);
+        let isa = &*self.options.lower.isa;
+        if let Err(error) = self.context.compile(isa, &mut ControlPlane::default()) {
+            let reason = describe(&error.inner);
+            let (func, name) = (function.func, function.name.clone());
+            return Err(CompileError { func, name, reason });
+        }
+        times.cranelift = start.elapsed();
+
+        let compiled = self.context.compiled_code().expect("it was compiled");
+        sizes.code_bytes = compiled.code_buffer().len();
+        sizes.frame_bytes = compiled.buffer.frame_layout().map_or(0, |l| l.frame_to_fp_offset);
+        let code = machine_code(compiled, &self.context.func, function, &lowered);
+        Ok(CompiledFunction { code, promotion, sizes, times, clif, asm: compiled.vcode.clone() })
+    }
+
+    /// Leaves the function's CLIF in the context.
+    fn lower(&mut self, module: &VerifiedModule, function: &Function) -> Lowered {
+        self.context.clear();
+        let options = &self.options.lower;
+        let clif = &mut self.context.func;
+        lower::lower_function(function, module, options, clif, &mut self.frontend)
+    }
+
+    fn clif_sizes(&self, function: &Function) -> Sizes {
+        let clif = &self.context.func;
+        let blocks = clif.layout.blocks().skip(1);
+        Sizes {
+            n_blocks: function.n_blocks(),
+            n_insts: function.blocks().map(|block| function.insts(block).len()).sum(),
+            n_phis: function.n_phis(),
+            n_clif_insts: clif.dfg.num_insts(),
+            n_clif_params: blocks.map(|block| clif.dfg.num_block_params(block)).sum(),
+            slot_bytes: clif.fixed_stack_size(),
+            ..Sizes::default()
+        }
+    }
+}
+
+fn describe(error: &CodegenError) -> String {
+    match error {
+        // Says which rule, and the instruction: not for users, but it is no user's fault either.
+        CodegenError::Verifier(errors) => format!("invalid CLIF: {errors}"),
+        CodegenError::ImplLimitExceeded | CodegenError::CodeTooLarge => {
+            "it is too large for the code generator".to_owned()
+        }
+        error => error.to_string(),
+    }
+}
+
+/// Takes over the code with its tables of traps and calls.
+fn machine_code(
+    compiled: &CompiledCode,
+    clif: &cranelift_codegen::ir::Function,
+    function: &Function,
+    lowered: &Lowered,
+) -> MachineCode {
+    let srclocs = compiled.buffer.get_srclocs_sorted();
+    let mut places = Places::new(function);
+    let place = |offset: u32, trap: Option<cranelift_codegen::ir::TrapCode>| {
+        let load = trap.and_then(traps::load_of);
+        let loc = load.map(|load| lowered.load_locs[load]).or_else(|| loc_at(srclocs, offset));
+        places.place(loc)
+    };
+    let reason = |code| traps::trap_code_of(code).map_or(TrapReason::HostError, TrapReason::Guest);
+    let mut code = MachineCode::new(compiled, clif, reason, place, Vec::new());
+    debug_assert!(code.traps.is_sorted_by(|a, b| a.offset < b.offset), "one trap for each pc");
+    code.places = places.places;
+    code
+}
+
+/// The location of the instruction at a code offset. The prologue has none.
+fn loc_at(srclocs: &[MachSrcLoc<cranelift_codegen::Final>], offset: u32) -> Option<Loc> {
+    let after = srclocs.partition_point(|range| range.start <= offset);
+    let range = &srclocs[after.checked_sub(1)?];
+    (offset < range.end && !range.loc.is_default()).then(|| Loc(range.loc.bits()))
+}
+
+/// Collects the locations that tables mention.
+struct Places<'a> {
+    function: &'a Function,
+    /// Number in `places`, by location.
+    numbers: Vec<PlaceId>,
+    /// Number of the function's start.
+    start: PlaceId,
+    places: Vec<Place>,
+}
+
+impl<'a> Places<'a> {
+    fn new(function: &'a Function) -> Places<'a> {
+        let numbers = vec![PlaceId::NONE; function.locs.len()];
+        Places { function, numbers, start: PlaceId::NONE, places: Vec::new() }
+    }
+
+    fn push(&mut self, place: Place) -> PlaceId {
+        self.places.push(place);
+        PlaceId(self.places.len() as u32 - 1)
+    }
+
+    /// The number of a location; without one, of the function's start.
+    fn place(&mut self, loc: Option<Loc>) -> PlaceId {
+        let Some(loc) = loc else {
+            if self.start == PlaceId::NONE {
+                let inlined_at = PlaceId::NONE;
+                self.start = self.push(Place { func: self.function.func, offset: 0, inlined_at });
+            }
+            return self.start;
+        };
+        // The calls around come first, outermost first.
+        let mut chain = vec![loc];
+        while let Some(&loc) = chain.last()
+            && self.numbers[loc.index()] == PlaceId::NONE
+            && let Some(outer) = self.function.locs[loc.index()].inlined_at
+        {
+            chain.push(outer);
+        }
+        for loc in chain.into_iter().rev() {
+            if self.numbers[loc.index()] == PlaceId::NONE {
+                let data = self.function.locs[loc.index()];
+                let outer = data.inlined_at.map_or(PlaceId::NONE, |at| self.numbers[at.index()]);
+                let place = Place { func: data.func, offset: data.offset, inlined_at: outer };
+                self.numbers[loc.index()] = self.push(place);
+            }
+        }
+        self.numbers[loc.index()]
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! The machine that code is compiled for, and Cranelift's settings.
+
+use cranelift_codegen::isa::{self, OwnedTargetIsa};
+use cranelift_codegen::settings::{self, Configurable, Flags};
+use target_lexicon::Triple;
+
+use crate::slot_mode::SlotMode;
+
+/// What of the configuration reaches Cranelift's settings.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct IsaOptions {
+    /// Decides the optimisation level.
+    pub(crate) slots: SlotMode,
+    /// Whether NaN results of arithmetic get canonical bits.
+    pub(crate) canonical_nans: bool,
+    /// Whether Cranelift checks its IR around its passes, which costs 35 to 50% of compile time.
+    pub(crate) verify_clif: bool,
+}
+
+impl IsaOptions {
+    /// The settings for a slot mode: Cranelift's verifier runs in debug builds only.
+    pub(crate) fn new(slots: SlotMode) -> IsaOptions {
+        IsaOptions { slots, canonical_nans: false, verify_clif: cfg!(debug_assertions) }
+    }
+}
+
+/// Why no code can be made for a machine.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum IsaError {
+    /// Cranelift does not know the machine, or not in this build.
+    #[error("native code is not supported on {triple}: {reason}")]
+    Unsupported {
+        /// The machine.
+        triple: Triple,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// The machine that this process runs on, with the features that it has.
+pub(crate) fn host_isa(options: IsaOptions) -> Result<OwnedTargetIsa, IsaError> {
+    let unsupported = |reason: &str| unsupported(Triple::host(), reason);
+    finish(cranelift_native::builder().map_err(unsupported)?, options)
+}
+
+/// Another machine, with the features that all of its kind have.
+#[cfg(test)]
+pub(crate) fn foreign_isa(triple: Triple, options: IsaOptions) -> Result<OwnedTargetIsa, IsaError> {
+    let builder = isa::lookup(triple.clone());
+    finish(builder.map_err(|error| unsupported(triple, &error.to_string()))?, options)
+}
+
+fn unsupported(triple: Triple, reason: &str) -> IsaError {
+    IsaError::Unsupported { triple, reason: reason.to_owned() }
+}
+
+fn finish(builder: isa::Builder, options: IsaOptions) -> Result<OwnedTargetIsa, IsaError> {
+    let triple = builder.triple().clone();
+    if triple.pointer_width().map_or(0, target_lexicon::PointerWidth::bits) != 64 {
+        return Err(unsupported(triple, "its addresses do not have 64 bits"));
+    }
+    let isa = builder.finish(flags(options));
+    isa.map_err(|error| unsupported(triple, &error.to_string()))
+}
+
+fn flags(options: IsaOptions) -> Flags {
+    let on_off = |on: bool| if on { "true" } else { "false" };
+    let opt_level = if options.slots == SlotMode::Memory { "none" } else { "speed" };
+    let mut builder = settings::builder();
+    let values = [
+        ("opt_level", opt_level),
+        ("enable_verifier", on_off(options.verify_clif)),
+        ("enable_nan_canonicalization", on_off(options.canonical_nans)),
+        // Backtraces follow frame pointers, and tail calls on x86-64 need them.
+        ("preserve_frame_pointers", "true"),
+        // Runtime functions of Cranelift's own may be farther away than a direct call reaches.
+        ("use_colocated_libcalls", "false"),
+        // Code is relocated in place, so absolute addresses do.
+        ("is_pic", "false"),
+        // On x86-64 functions would otherwise be packed at byte alignment.
+        ("log2_min_function_alignment", "4"),
+        // Nothing unwinds through guest frames.
+        ("unwind_info", "false"),
+    ];
+    for (name, value) in values {
+        builder.set(name, value).expect("the setting exists and takes the value");
+    }
+    Flags::new(builder)
+}
+
+/// Whether the back end may fold a load into the instruction that uses its value.
+pub(crate) fn folds_loads(isa: &dyn isa::TargetIsa) -> bool {
+    matches!(isa.triple().architecture, target_lexicon::Architecture::X86_64)
+}

@@ -1,0 +1,101 @@
+//! What the IR takes and gives back: fuel, the deterministic call stack, the frame stack.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{self, InstBuilder, types};
+use slotvm_bytecode::TrapCode;
+use slotvm_runtime::context::offsets;
+use slotvm_ssa::entity::Inst;
+
+use super::Lowering;
+use crate::abi::{CELL_BYTES, POINTER};
+
+/// Bytes of a frame in linear memory that are zeroed one cell after the other; the runtime zeroes
+/// larger ones.
+const UNROLLED_BYTES_MAX: u32 = 128;
+
+impl Lowering<'_, '_> {
+    pub(super) fn lower_fuel(&mut self, inst: Inst) {
+        let amount = self.builder.ins().iconst(types::I64, self.func.imm(inst).0 as i64);
+        self.take(offsets::SHARED_FUEL, amount, TrapCode::OutOfFuel);
+    }
+
+    pub(super) fn lower_fuel_bulk(&mut self, inst: Inst) {
+        let [length] = self.operands(inst);
+        let length = self.builder.ins().uextend(types::I64, length);
+        let shift = self.builder.ins().iconst(types::I32, self.func.imm(inst).0 as i64);
+        let amount = self.builder.ins().ushr(length, shift);
+        self.take(offsets::SHARED_FUEL, amount, TrapCode::OutOfFuel);
+    }
+
+    pub(super) fn lower_stack_push(&mut self, inst: Inst) {
+        let cells = self.builder.ins().iconst(types::I64, self.func.imm(inst).0 as i64);
+        self.take(offsets::SHARED_STACK_CELLS, cells, TrapCode::StackOverflow);
+    }
+
+    pub(super) fn lower_stack_pop(&mut self, inst: Inst) {
+        let shared = self.shared();
+        let flags = self.context_flags();
+        let left = self.builder.ins().load(types::I64, flags, shared, offsets::SHARED_STACK_CELLS);
+        let cells = self.builder.ins().iconst(types::I64, self.func.imm(inst).0 as i64);
+        let left = self.builder.ins().iadd(left, cells);
+        self.builder.ins().store(flags, left, shared, offsets::SHARED_STACK_CELLS);
+    }
+
+    /// Subtracts from a counter of the store, or traps, with nothing subtracted, if that would make
+    /// it negative. The amount is not negative, so the subtraction does not overflow.
+    fn take(&mut self, counter: i32, amount: ir::Value, code: TrapCode) {
+        let shared = self.shared();
+        let flags = self.context_flags();
+        let left = self.builder.ins().load(types::I64, flags, shared, counter);
+        let left = self.builder.ins().isub(left, amount);
+        let zero = self.builder.ins().iconst(types::I64, 0);
+        let negative = self.builder.ins().icmp(IntCC::SignedLessThan, left, zero);
+        self.trap_if(negative, code);
+        self.builder.ins().store(flags, left, shared, counter);
+    }
+
+    /// Takes bytes from the frame stack in linear memory, which grows downwards, and zeroes them.
+    pub(super) fn lower_frame_push(&mut self, inst: Inst) {
+        let n_bytes = self.func.imm(inst).low();
+        let flags = self.context_flags();
+        let (context, ty) = (self.context, types::I32);
+        let sp = self.builder.ins().load(ty, flags, context, offsets::VMCTX_FRAME_SP);
+        let base_flags = self.constant_flags();
+        let base = self.builder.ins().load(ty, base_flags, context, offsets::VMCTX_FRAME_BASE);
+        let bytes = self.builder.ins().iconst(ty, i64::from(n_bytes));
+        let left = self.builder.ins().isub(sp, base);
+        let too_little = self.builder.ins().icmp(IntCC::UnsignedLessThan, left, bytes);
+        self.trap_if(too_little, TrapCode::FrameStackOverflow);
+        let sp = self.builder.ins().isub(sp, bytes);
+        self.builder.ins().store(flags, sp, context, offsets::VMCTX_FRAME_SP);
+        self.zero_frame(sp, n_bytes);
+        self.define_result(inst, sp);
+    }
+
+    fn zero_frame(&mut self, address: ir::Value, n_bytes: u32) {
+        if n_bytes > UNROLLED_BYTES_MAX {
+            let zero = self.builder.ins().iconst(types::I32, 0);
+            let length = self.builder.ins().iconst(types::I32, i64::from(n_bytes));
+            // Cannot fail: the frame stack lies inside the memory.
+            self.libcall(offsets::LIBCALL_MEMORY_FILL, &[address, zero, length], Some(types::I32));
+            return;
+        }
+        let flags = self.memory_flags().with_notrap();
+        let base = self.memory_base();
+        let address = self.builder.ins().uextend(POINTER, address);
+        let start = self.builder.ins().iadd(base, address);
+        let zero = self.builder.ins().iconst(types::I64, 0);
+        for offset in (0..n_bytes).step_by(CELL_BYTES as usize) {
+            self.builder.ins().store(flags, zero, start, offset as i32);
+        }
+    }
+
+    pub(super) fn lower_frame_pop(&mut self, inst: Inst) {
+        let flags = self.context_flags();
+        let context = self.context;
+        let sp = self.builder.ins().load(types::I32, flags, context, offsets::VMCTX_FRAME_SP);
+        let bytes = self.builder.ins().iconst(types::I32, i64::from(self.func.imm(inst).low()));
+        let sp = self.builder.ins().iadd(sp, bytes);
+        self.builder.ins().store(flags, sp, context, offsets::VMCTX_FRAME_SP);
+    }
+}

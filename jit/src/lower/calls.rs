@@ -1,0 +1,224 @@
+//! Calls: of the module's own functions, of records, and of the runtime.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{
+    self, AbiParam, ExtFuncData, ExternalName, InstBuilder, MemFlagsData, Signature, StackSlotData,
+    StackSlotKind, Type, types,
+};
+use slotvm_bytecode::{FuncType, Op, TrapCode};
+use slotvm_runtime::context::{FuncRecord, offsets};
+use slotvm_ssa::entity::Inst;
+
+use super::Lowering;
+use crate::abi::{self, CELL_BYTES, POINTER};
+
+/// What is called.
+enum Callee {
+    /// A function of this module, which shares its context.
+    Own(ir::FuncRef),
+    /// Code and context of a record.
+    Record(ir::SigRef, ir::Value, ir::Value),
+}
+
+impl Lowering<'_, '_> {
+    pub(super) fn lower_call(&mut self, inst: Inst, op: Op) {
+        let (callee, ty) = self.callee(inst, op);
+        let ty = self.func_type(ty);
+        let area = abi::returns_by_area(ty).then(|| self.callee_area(ty));
+        let args = self.call_args(inst, &callee, ty, area);
+        let call = match callee {
+            Callee::Own(func) => self.builder.ins().call(func, &args),
+            Callee::Record(sig, code, _) => self.builder.ins().call_indirect(sig, code, &args),
+        };
+        match area {
+            Some(area) => self.load_results(inst, area),
+            None => {
+                for (i, result) in self.func.results(inst).enumerate() {
+                    let value = self.builder.inst_results(call)[i];
+                    self.define(result, value);
+                }
+            }
+        }
+    }
+
+    /// A call in place of this function. Its results are this function's, so they go where this
+    /// function's were to go.
+    pub(super) fn lower_return_call(&mut self, inst: Inst, op: Op) {
+        let (callee, ty) = self.callee(inst, op);
+        let ty = self.func_type(ty);
+        let args = self.call_args(inst, &callee, ty, self.return_area);
+        match callee {
+            Callee::Own(func) => self.builder.ins().return_call(func, &args),
+            Callee::Record(sig, code, _) => {
+                self.builder.ins().return_call_indirect(sig, code, &args)
+            }
+        };
+    }
+
+    /// What a call instruction calls, and the index of its type.
+    fn callee(&mut self, inst: Inst, op: Op) -> (Callee, u32) {
+        let imm = self.func.imm(inst);
+        match op {
+            Op::Call | Op::ReturnCall => {
+                let func = imm.low();
+                let ty = self.module.func_type_index(func);
+                (self.direct_callee(func, ty), ty)
+            }
+            Op::CallIndirect | Op::ReturnCallIndirect => {
+                let index = *self.func.operands(inst).last().expect("an index");
+                let index = self.value(index);
+                (self.indirect_callee(imm.low(), imm.high(), index), imm.low())
+            }
+            _ => unreachable!("`{}` calls nothing", op.mnemonic()),
+        }
+    }
+
+    fn direct_callee(&mut self, func: u32, ty: u32) -> Callee {
+        if func >= self.module.n_imported_funcs() {
+            return Callee::Own(self.own_function(func, ty));
+        }
+        let handle = self.context_array_entry(offsets::VMCTX_FUNC_HANDLES, func);
+        let record = self.record(handle);
+        self.record_callee(record, ty)
+    }
+
+    /// Checks, in this order: the index, that the entry is not null, the type.
+    fn indirect_callee(&mut self, ty: u32, table: u32, index: ir::Value) -> Callee {
+        let entry = self.table_entry(table, index);
+        let flags = self.context_flags();
+        let handle = self.builder.ins().load(types::I64, flags, entry, 0);
+        self.trap_unless(handle, TrapCode::IndirectCallToNull);
+        let record = self.record(handle);
+        let flags = self.record_flags();
+        let actual =
+            self.builder.ins().load(types::I32, flags, record, record_at(offsets::FUNC_TYPE_ID));
+        let ids = self.constant_pointer(self.context, offsets::VMCTX_TYPE_IDS);
+        let flags = self.constant_flags();
+        let id_offset = ty as i32 * types::I32.bytes() as i32;
+        let expected = self.builder.ins().load(types::I32, flags, ids, id_offset);
+        let same = self.builder.ins().icmp(IntCC::Equal, actual, expected);
+        self.trap_unless(same, TrapCode::BadSignature);
+        self.record_callee(record, ty)
+    }
+
+    /// The address of the record behind the one that a handle names; see [`record_at`].
+    fn record(&mut self, handle: ir::Value) -> ir::Value {
+        let shared = self.shared();
+        let flags = self.context_flags();
+        let records = self.builder.ins().load(POINTER, flags, shared, offsets::SHARED_FUNCS);
+        let bytes = self.builder.ins().iconst(types::I64, size_of::<FuncRecord>() as i64);
+        let offset = self.builder.ins().imul(handle, bytes);
+        self.builder.ins().iadd(records, offset)
+    }
+
+    /// Flags for the fields of records. Those that are called exist, but they hang on the checks
+    /// before, so the loads must stay where they are.
+    fn record_flags(&self) -> MemFlagsData {
+        self.context_flags()
+    }
+
+    fn record_callee(&mut self, record: ir::Value, ty: u32) -> Callee {
+        let flags = self.record_flags();
+        let code = self.builder.ins().load(POINTER, flags, record, record_at(offsets::FUNC_CODE));
+        let context = self.builder.ins().load(POINTER, flags, record, record_at(offsets::FUNC_CTX));
+        Callee::Record(self.signature(ty), code, context)
+    }
+
+    fn signature(&mut self, ty: u32) -> ir::SigRef {
+        if let Some(&signature) = self.signatures.get(&ty) {
+            return signature;
+        }
+        let signature = abi::guest_signature(self.func_type(ty));
+        let signature = self.builder.import_signature(signature);
+        self.signatures.insert(ty, signature);
+        signature
+    }
+
+    fn own_function(&mut self, func: u32, ty: u32) -> ir::FuncRef {
+        if let Some(&imported) = self.functions.get(&func) {
+            return imported;
+        }
+        let signature = self.signature(ty);
+        let name = self.builder.func.declare_imported_user_function(abi::func_name(func));
+        let name = ExternalName::user(name);
+        let data = ExtFuncData { name, signature, colocated: true, patchable: false };
+        let imported = self.builder.import_function(data);
+        self.functions.insert(func, imported);
+        imported
+    }
+
+    fn call_args(
+        &self,
+        inst: Inst,
+        callee: &Callee,
+        ty: &FuncType,
+        area: Option<ir::Value>,
+    ) -> Vec<ir::Value> {
+        let context = match *callee {
+            Callee::Own(_) => self.context,
+            Callee::Record(_, _, context) => context,
+        };
+        // An indirect call has the index behind the parameters.
+        let params = &self.func.operands(inst)[..ty.params.len()];
+        let params = params.iter().map(|&value| self.value(value));
+        std::iter::once(context).chain(area).chain(params).collect()
+    }
+
+    /// The address of an area for the results of a call. All calls share it: its contents are read
+    /// before anything else can be called.
+    fn callee_area(&mut self, ty: &FuncType) -> ir::Value {
+        let bytes = abi::return_area_bytes(ty);
+        let (area, known) = *self.callee_area.get_or_insert_with(|| {
+            let data = StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 3);
+            (self.builder.func.create_sized_stack_slot(data), bytes)
+        });
+        if known < bytes {
+            self.builder.func.sized_stack_slots[area].size = bytes;
+            self.callee_area = Some((area, bytes));
+        }
+        self.builder.ins().stack_addr(POINTER, area, 0)
+    }
+
+    fn load_results(&mut self, inst: Inst, area: ir::Value) {
+        let flags = self.result_flags();
+        for (i, result) in self.func.results(inst).enumerate() {
+            let ty = abi::clif_type(self.func.value_type(result));
+            let offset = i as i32 * CELL_BYTES as i32;
+            let value = self.builder.ins().load(ty, flags, area, offset);
+            self.define(result, value);
+        }
+    }
+
+    /// Flags of return areas.
+    pub(super) fn result_flags(&self) -> MemFlagsData {
+        MemFlagsData::trusted().with_alias_region(Some(self.regions.results))
+    }
+
+    /// Calls a function of the runtime with the context and `args`, by the offset of its pointer.
+    pub(super) fn libcall(
+        &mut self,
+        libcall: i32,
+        args: &[ir::Value],
+        result: Option<Type>,
+    ) -> Option<ir::Value> {
+        let mut signature = Signature::new(self.isa().default_call_conv());
+        signature.params.push(AbiParam::new(POINTER));
+        for &arg in args {
+            let ty = self.builder.func.dfg.value_type(arg);
+            signature.params.push(AbiParam::new(ty).uext());
+        }
+        signature.returns.extend(result.map(AbiParam::new));
+        let signature = self.builder.import_signature(signature);
+        let shared = self.shared();
+        let libcalls = self.constant_pointer(shared, offsets::SHARED_LIBCALLS);
+        let code = self.constant_pointer(libcalls, libcall);
+        let args: Vec<_> = std::iter::once(self.context).chain(args.iter().copied()).collect();
+        let call = self.builder.ins().call_indirect(signature, code, &args);
+        self.builder.inst_results(call).first().copied()
+    }
+}
+
+/// The offset of a field of record `handle - 1` from the address of record `handle`.
+fn record_at(field: i32) -> i32 {
+    field - size_of::<FuncRecord>() as i32
+}

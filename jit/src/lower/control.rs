@@ -1,0 +1,145 @@
+//! Terminators.
+//!
+//! Of the two edges of a conditional branch the one that leaves more loops comes first: Cranelift's
+//! elaboration walks the first one first and forgets a loop once it has left it, so that with the
+//! other order nothing is hoisted out of the loop and the code layout is worse.
+
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
+use cranelift_codegen::ir::{self, BlockArg, BlockCall, InstBuilder, JumpTableData, types};
+use slotvm_bytecode::{Op, TrapCode};
+use slotvm_ssa::entity::{Block, Edge, Inst};
+
+use super::Lowering;
+use crate::abi::{CELL_BYTES, clif_type};
+
+impl Lowering<'_, '_> {
+    pub(super) fn lower_control(&mut self, block: Block, inst: Inst, op: Op) {
+        match op {
+            Op::Unreachable => self.trap(TrapCode::Unreachable),
+            Op::Br => self.lower_br(block),
+            Op::BrIf => self.lower_br_if(block, inst),
+            Op::BrTable => self.lower_br_table(block, inst),
+            Op::Return => self.lower_return(inst),
+            Op::ReturnCall | Op::ReturnCallIndirect => self.lower_return_call(inst, op),
+            _ => unreachable!("`{}` ends no block", op.mnemonic()),
+        }
+    }
+
+    fn edge_target(&self, edge: Edge) -> (ir::Block, Vec<BlockArg>) {
+        let args = self.func.edge_args(edge).iter().map(|&arg| self.value(arg).into()).collect();
+        (self.blocks[self.func.edge_dst(edge).index()], args)
+    }
+
+    fn lower_br(&mut self, block: Block) {
+        let edge = self.func.succ_edges(block).next().expect("`br` has a target");
+        let (target, args) = self.edge_target(edge);
+        self.builder.ins().jump(target, &args);
+    }
+
+    fn lower_br_if(&mut self, block: Block, inst: Inst) {
+        let mut edges = self.func.succ_edges(block);
+        let (taken, other) = match (edges.next(), edges.next()) {
+            (Some(taken), Some(other)) => (taken, other),
+            _ => unreachable!("`br_if` has two targets"),
+        };
+        let operand = self.operand(inst, 0);
+        let (condition, first, second) = if self.leaves_more_loops(other, taken) {
+            (self.inverted_condition(operand), other, taken)
+        } else {
+            (self.condition(operand), taken, other)
+        };
+        let (first, first_args) = self.edge_target(first);
+        let (second, second_args) = self.edge_target(second);
+        self.builder.ins().brif(condition, first, &first_args, second, &second_args);
+    }
+
+    /// Whether edge `a` leaves more loops than edge `b`, both from one block.
+    fn leaves_more_loops(&self, a: Edge, b: Edge) -> bool {
+        self.loops.common_depth(self.func, a) < self.loops.common_depth(self.func, b)
+    }
+
+    fn lower_br_table(&mut self, block: Block, inst: Inst) {
+        let operand = self.operand(inst, 0);
+        let mut calls: Vec<BlockCall> = Vec::new();
+        for edge in self.func.succ_edges(block) {
+            let (target, args) = self.edge_target(edge);
+            calls.push(self.builder.func.dfg.block_call(target, &args));
+        }
+        let default = calls.pop().expect("`br_table` has a default");
+        let table = self.builder.create_jump_table(JumpTableData::new(default, &calls));
+        self.builder.ins().br_table(operand, table);
+    }
+
+    fn lower_return(&mut self, inst: Inst) {
+        let func = self.func;
+        let results = func.operands(inst);
+        let values: Vec<ir::Value> = results.iter().map(|&value| self.value(value)).collect();
+        let Some(area) = self.return_area else {
+            self.builder.ins().return_(&values);
+            return;
+        };
+        let flags = self.result_flags();
+        for (i, value) in values.into_iter().enumerate() {
+            let cell = self.to_cell(value);
+            self.builder.ins().store(flags, cell, area, i as i32 * CELL_BYTES as i32);
+        }
+        self.builder.ins().return_(&[]);
+    }
+
+    /// The bits of a value, zero-extended to a cell.
+    fn to_cell(&mut self, value: ir::Value) -> ir::Value {
+        let ty = self.builder.func.dfg.value_type(value);
+        let bits = if ty.is_float() {
+            let flags = ir::MemFlagsData::new();
+            self.builder.ins().bitcast(ty.as_int(), flags, value)
+        } else {
+            value
+        };
+        if ty.bits() == 32 { self.builder.ins().uextend(types::I64, bits) } else { bits }
+    }
+
+    /// A value that is not zero exactly if `operand` is not: the comparison that made `operand`, if
+    /// one did.
+    pub(super) fn condition(&self, operand: ir::Value) -> ir::Value {
+        self.comparison(operand).map_or(operand, |(value, _)| value)
+    }
+
+    /// A value that is not zero exactly if `operand` is zero.
+    pub(super) fn inverted_condition(&mut self, operand: ir::Value) -> ir::Value {
+        let comparison = self.comparison(operand).map(|(_, inst)| inst);
+        match comparison.map(|inst| self.builder.func.dfg.insts[inst]) {
+            Some(ir::InstructionData::IntCompare { cond, args: [a, b], .. }) => {
+                self.builder.ins().icmp(cond.complement(), a, b)
+            }
+            Some(ir::InstructionData::FloatCompare { cond, args: [a, b], .. }) => {
+                self.builder.ins().fcmp(cond.complement(), a, b)
+            }
+            _ => {
+                let ty = self.builder.func.dfg.value_type(operand);
+                let zero = self.builder.ins().iconst(ty, 0);
+                self.builder.ins().icmp(IntCC::Equal, operand, zero)
+            }
+        }
+    }
+
+    /// The comparison of this block whose widened result `operand` is: its 8-bit result and itself.
+    /// One of another block would make its operands live longer.
+    fn comparison(&self, operand: ir::Value) -> Option<(ir::Value, ir::Inst)> {
+        let func = &*self.builder.func;
+        let widened = func.dfg.value_def(operand).inst()?;
+        let ir::InstructionData::Unary { opcode: ir::Opcode::Uextend, arg } =
+            func.dfg.insts[widened]
+        else {
+            return None;
+        };
+        let inst = func.dfg.value_def(arg).inst()?;
+        let compares = matches!(func.dfg.insts[inst].opcode(), ir::Opcode::Icmp | ir::Opcode::Fcmp);
+        let here = func.layout.inst_block(inst) == self.builder.current_block();
+        (compares && here).then_some((arg, inst))
+    }
+
+    /// The result of a comparison as the `i32` that bytecode makes of it.
+    pub(super) fn widened(&mut self, comparison: ir::Value) -> ir::Value {
+        self.builder.ins().uextend(clif_type(slotvm_bytecode::ValType::I32), comparison)
+    }
+}

@@ -1,0 +1,165 @@
+//! Loads and stores of linear memory.
+//!
+//! The address is computed in 64 bits and does not wrap: `u64(address) + offset`, or for indexed
+//! accesses `u64(base) + (u64(index) << scale) + offset`. Where everything that this can reach lies in
+//! the memory's reservation and guard, the access itself faults if it is out of bounds; elsewhere the
+//! end of the access is compared with the length before.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
+use slotvm_bytecode::op::Access;
+use slotvm_bytecode::{Imm, Op, TrapCode, ValType};
+use slotvm_runtime::access_end_max;
+use slotvm_runtime::context::offsets;
+use slotvm_ssa::entity::Inst;
+use target_lexicon::Architecture;
+
+use super::Lowering;
+use crate::abi::{POINTER, clif_type};
+
+/// A place in linear memory: native address and static offset.
+type Place = (ir::Value, i32);
+
+impl Lowering<'_, '_> {
+    pub(super) fn lower_access(&mut self, inst: Inst, op: Op, access: Access) {
+        let imm = self.func.imm(inst);
+        let faults = self.options.memory.covers(access_end_max(op, imm));
+        if !faults {
+            self.check_bounds(inst, access, imm);
+        }
+        let place = self.place(inst, access, imm);
+        if access.store {
+            let value = self.operand(inst, if access.indexed { 2 } else { 1 });
+            let flags = if faults { self.faulting_flags() } else { self.checked_flags() };
+            self.store(access, flags, value, place);
+            if faults {
+                self.keep_store();
+            }
+        } else if faults && access.is_full() {
+            let (flags, must_keep) = self.loaded_flags(self.func.loc(inst));
+            let value = self.load(access, flags, place);
+            if must_keep {
+                self.keep_load();
+            }
+            self.define_result(inst, value);
+        } else {
+            let flags = if faults { self.faulting_flags() } else { self.checked_flags() };
+            let value = self.load(access, flags, place);
+            self.define_result(inst, value);
+        }
+    }
+
+    /// The flags of an access that has been checked.
+    fn checked_flags(&self) -> MemFlagsData {
+        self.memory_flags().with_notrap()
+    }
+
+    /// Traps if the access is out of bounds.
+    fn check_bounds(&mut self, inst: Inst, access: Access, imm: Imm) {
+        let mut end = self.extended_operand(inst, 0);
+        if access.indexed {
+            let index = self.scaled_index(inst, imm);
+            end = self.builder.ins().iadd(end, index);
+        }
+        // At most (1 + 8 + 1) * 2^32, so nothing wraps.
+        let rest = i64::from(imm.offset()) + i64::from(access.bytes);
+        let rest = self.builder.ins().iconst(types::I64, rest);
+        let end = self.builder.ins().iadd(end, rest);
+        let memory = self.memory();
+        let flags = self.context_flags();
+        let bytes = self.builder.ins().load(types::I64, flags, memory, offsets::MEMORY_BYTES);
+        let beyond = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, end, bytes);
+        self.trap_if(beyond, TrapCode::MemoryOutOfBounds);
+    }
+
+    /// The native address. Base and first operand are added first: in loops over an index they are
+    /// invariant.
+    fn place(&mut self, inst: Inst, access: Access, imm: Imm) -> Place {
+        let base = self.memory_base();
+        let address = self.extended_operand(inst, 0);
+        let place = self.builder.ins().iadd(base, address);
+        // aarch64 has no access with base, index and constant: there the constant joins the base.
+        let joins = access.indexed && !self.has_base_index_constant();
+        let (place, offset) = self.with_offset(place, imm.offset(), joins);
+        if !access.indexed {
+            return (place, offset);
+        }
+        let index = self.scaled_index(inst, imm);
+        (self.builder.ins().iadd(place, index), offset)
+    }
+
+    fn has_base_index_constant(&self) -> bool {
+        matches!(self.isa().triple().architecture, Architecture::X86_64)
+    }
+
+    /// Adds a static offset to an address, unless the access can hold it.
+    fn with_offset(&mut self, address: ir::Value, offset: u32, must_add: bool) -> Place {
+        match i32::try_from(offset) {
+            Ok(0) => (address, 0),
+            Ok(offset) if !must_add => (address, offset),
+            _ => {
+                let offset = self.builder.ins().iconst(POINTER, i64::from(offset));
+                (self.builder.ins().iadd(address, offset), 0)
+            }
+        }
+    }
+
+    fn extended_operand(&mut self, inst: Inst, index: usize) -> ir::Value {
+        let operand = self.operand(inst, index);
+        self.builder.ins().uextend(POINTER, operand)
+    }
+
+    fn scaled_index(&mut self, inst: Inst, imm: Imm) -> ir::Value {
+        let index = self.extended_operand(inst, 1);
+        if imm.scale_log2() == 0 {
+            return index;
+        }
+        let scale = self.builder.ins().iconst(types::I32, i64::from(imm.scale_log2()));
+        self.builder.ins().ishl(index, scale)
+    }
+
+    /// The definition of memory 0.
+    pub(super) fn memory(&mut self) -> ir::Value {
+        self.constant_pointer(self.context, offsets::VMCTX_MEMORY)
+    }
+
+    /// The first byte of memory 0.
+    pub(super) fn memory_base(&mut self) -> ir::Value {
+        let memory = self.memory();
+        // Without a reservation the memory may move when it grows.
+        let moves = self.options.memory.reservation_bytes == 0;
+        let flags = if moves { self.context_flags() } else { self.constant_flags() };
+        self.builder.ins().load(POINTER, flags, memory, offsets::MEMORY_BASE)
+    }
+
+    fn load(&mut self, access: Access, flags: MemFlagsData, (address, offset): Place) -> ir::Value {
+        let ty = clif_type(access.ty);
+        let ins = self.builder.ins();
+        match (access.bytes, access.signed) {
+            _ if access.is_full() => ins.load(ty, flags, address, offset),
+            (1, false) => ins.uload8(ty, flags, address, offset),
+            (1, true) => ins.sload8(ty, flags, address, offset),
+            (2, false) => ins.uload16(ty, flags, address, offset),
+            (2, true) => ins.sload16(ty, flags, address, offset),
+            (_, false) => ins.uload32(flags, address, offset),
+            (_, true) => ins.sload32(flags, address, offset),
+        }
+    }
+
+    fn store(
+        &mut self,
+        access: Access,
+        flags: MemFlagsData,
+        value: ir::Value,
+        (address, offset): Place,
+    ) {
+        debug_assert!(access.ty != ValType::FuncRef && access.ty != ValType::ExternRef);
+        let ins = self.builder.ins();
+        match access.bytes {
+            _ if access.is_full() => ins.store(flags, value, address, offset),
+            1 => ins.istore8(flags, value, address, offset),
+            2 => ins.istore16(flags, value, address, offset),
+            _ => ins.istore32(flags, value, address, offset),
+        };
+    }
+}

@@ -1,0 +1,354 @@
+//! From the IR to CLIF: one lowering for both forms.
+//!
+//! The slot form and the SSA form differ in their slot accesses only, and [`slots`] says what becomes
+//! of those in each [`SlotMode`]; everything else is lowered by the same code, which is what makes the
+//! comparison of modes fair.
+//!
+//! * Blocks keep their parameters, which are made explicitly; critical edges stay, the back end splits
+//!   them. Blocks are filled in reverse postorder, so that operands are lowered before their uses.
+//! * Each instruction carries its location id as CLIF source location, so that a pc leads to a
+//!   location of the IR function, and that to a bytecode offset.
+//! * Memory is split into a few alias regions ([`Regions`]); more would cost compile time.
+//!
+//! Relies on: the function has passed the IR's verifier and is of the module given. Guarantees: CLIF
+//! that passes Cranelift's verifier, with the signature of [`crate::abi::guest_signature`].
+
+mod accounting;
+mod calls;
+mod control;
+mod memory;
+mod numeric;
+mod order;
+mod slots;
+mod state;
+pub(crate) mod traps;
+
+use std::collections::HashMap;
+
+use cranelift_codegen::ir::{
+    self, AliasRegion, AliasRegionData, GlobalValueData, InstBuilder, MemFlagsData, SourceLoc,
+};
+use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
+use cranelift_codegen::packed_option::ReservedValue;
+use cranelift_codegen::settings::OptLevel;
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use slotvm_bytecode::{Effect, FuncType, Op, VerifiedModule};
+use slotvm_runtime::MemoryPlan;
+use slotvm_runtime::context::offsets;
+use slotvm_ssa::entity::{Block, Inst, Loc, Value};
+use slotvm_ssa::ir::Function;
+use slotvm_ssa::irop::{IrOp, Opcode};
+
+use crate::abi::{self, POINTER};
+use crate::isa::folds_loads;
+use crate::slot_mode::SlotMode;
+use slots::Slots;
+
+/// What the lowering depends on beside the function.
+#[derive(Clone)]
+pub(crate) struct LowerOptions {
+    /// The machine, made for the same slot mode.
+    pub(crate) isa: OwnedTargetIsa,
+    /// Where slots live.
+    pub(crate) slots: SlotMode,
+    /// The address space of each memory that the code will run with, at least.
+    pub(crate) memory: MemoryPlan,
+}
+
+/// What the lowering tells beside the CLIF.
+#[derive(Debug, Default)]
+pub(crate) struct Lowered {
+    /// The locations of the loads that have trap codes of their own, see [`traps::load_of`].
+    pub(crate) load_locs: Vec<Loc>,
+}
+
+/// Lowers a function into an empty CLIF function.
+pub(crate) fn lower_function(
+    func: &Function,
+    module: &VerifiedModule,
+    options: &LowerOptions,
+    clif: &mut ir::Function,
+    context: &mut FunctionBuilderContext,
+) -> Lowered {
+    clif.signature = abi::guest_signature(&func.ty);
+    clif.name = ir::UserFuncName::User(abi::func_name(func.func));
+    check_stack_in_prologue(clif);
+    let mut lowering = Lowering::new(func, module, options, clif, context);
+    lowering.lower_blocks();
+    lowering.builder.finalize(options.isa.frontend_config());
+    Lowered { load_locs: lowering.load_locs }
+}
+
+/// Makes the prologue compare the stack pointer, less the size of the frame, with the limit in the
+/// context, before it touches the frame. Its trap has no source location: it belongs to offset 0.
+fn check_stack_in_prologue(clif: &mut ir::Function) {
+    let flags = MemFlagsData::trusted().with_readonly();
+    let flags = clif.dfg.mem_flags.insert(flags).expect("a first entry fits");
+    let load = |base, offset: i32| GlobalValueData::Load {
+        base,
+        offset: offset.into(),
+        global_type: POINTER,
+        flags,
+    };
+    let context = clif.create_global_value(GlobalValueData::VMContext);
+    let shared = clif.create_global_value(load(context, offsets::VMCTX_SHARED));
+    let limit = clif.create_global_value(load(shared, offsets::SHARED_STACK_LIMIT));
+    clif.stack_limit = Some(limit);
+}
+
+/// Kinds of memory that do not overlap.
+#[derive(Copy, Clone)]
+struct Regions {
+    /// The slots in the native frame.
+    frame: AliasRegion,
+    /// Linear memory.
+    memory: AliasRegion,
+    /// The instance: its context, globals, tables and what they point to.
+    context: AliasRegion,
+    /// Return areas.
+    results: AliasRegion,
+}
+
+impl Regions {
+    fn new(clif: &mut ir::Function) -> Regions {
+        let mut ids = 0..;
+        let mut region = |description: &'static str| {
+            let user_id = ids.next().expect("the range has no end");
+            let data = AliasRegionData { user_id, description: description.into() };
+            clif.dfg.alias_regions.insert(data)
+        };
+        Regions {
+            frame: region("frame"),
+            memory: region("memory"),
+            context: region("context"),
+            results: region("results"),
+        }
+    }
+}
+
+/// The state of the lowering of one function.
+struct Lowering<'a, 'f> {
+    func: &'a Function,
+    module: &'a VerifiedModule,
+    options: &'a LowerOptions,
+    builder: FunctionBuilder<'f>,
+    /// Whether Cranelift's optimiser will run.
+    optimises: bool,
+    /// Whether the back end folds loads into other instructions.
+    folds_loads: bool,
+    regions: Regions,
+    /// The CLIF block of each block.
+    blocks: Vec<ir::Block>,
+    /// The CLIF value of each value lowered so far.
+    values: Vec<ir::Value>,
+    /// The context, parameter 0.
+    context: ir::Value,
+    /// The return area of the function itself, parameter 1 if there is one.
+    return_area: Option<ir::Value>,
+    /// The area for the results of the functions that this one calls, and its size so far.
+    callee_area: Option<(ir::StackSlot, u32)>,
+    slots: Slots,
+    loops: order::LoopDepths,
+    n_imported_globals: u32,
+    /// Signatures imported so far, by type index.
+    signatures: HashMap<u32, ir::SigRef>,
+    /// Functions imported so far, by function index.
+    functions: HashMap<u32, ir::FuncRef>,
+    load_locs: Vec<Loc>,
+}
+
+impl<'a, 'f> Lowering<'a, 'f> {
+    fn new(
+        func: &'a Function,
+        module: &'a VerifiedModule,
+        options: &'a LowerOptions,
+        clif: &'f mut ir::Function,
+        context: &'f mut FunctionBuilderContext,
+    ) -> Lowering<'a, 'f> {
+        let regions = Regions::new(clif);
+        let mut builder = FunctionBuilder::new(clif, context);
+        let blocks = func.blocks().map(|_| builder.create_block()).collect();
+        Lowering {
+            func,
+            module,
+            options,
+            optimises: options.isa.flags().opt_level() != OptLevel::None,
+            folds_loads: folds_loads(&*options.isa),
+            regions,
+            blocks,
+            values: vec![ir::Value::reserved_value(); func.n_values()],
+            context: ir::Value::reserved_value(),
+            return_area: None,
+            callee_area: None,
+            slots: Slots::default(),
+            loops: order::LoopDepths::new(func),
+            n_imported_globals: n_imported_globals(module),
+            signatures: HashMap::new(),
+            functions: HashMap::new(),
+            load_locs: Vec::new(),
+            builder,
+        }
+    }
+
+    fn lower_blocks(&mut self) {
+        let order = order::reverse_postorder(self.func);
+        let mut sealing = order::Sealing::new(self.func);
+        for &block in &order {
+            self.start_block(block);
+            for &inst in self.func.insts(block) {
+                self.lower_inst(block, inst);
+            }
+            sealing.filled(self.func, block, |block| {
+                self.builder.seal_block(self.blocks[block.index()]);
+            });
+        }
+    }
+
+    fn start_block(&mut self, block: Block) {
+        let clif_block = self.blocks[block.index()];
+        self.builder.switch_to_block(clif_block);
+        if block == Function::ENTRY {
+            self.builder.seal_block(clif_block);
+            self.start_entry(clif_block);
+            return;
+        }
+        for &param in self.func.params(block) {
+            let ty = abi::clif_type(self.func.value_type(param));
+            let value = self.builder.append_block_param(clif_block, ty);
+            self.define(param, value);
+        }
+    }
+
+    fn start_entry(&mut self, entry: ir::Block) {
+        self.builder.append_block_params_for_function_params(entry);
+        let params = self.builder.block_params(entry).to_vec();
+        self.context = params[0];
+        if abi::returns_by_area(&self.func.ty) {
+            self.return_area = Some(params[1]);
+        }
+        let own = &params[abi::n_leading_params(&self.func.ty)..];
+        let own_params = self.func.params(Function::ENTRY);
+        debug_assert_eq!(own.len(), own_params.len(), "the entry's parameters are the function's");
+        for (&param, &value) in own_params.iter().zip(own) {
+            self.define(param, value);
+        }
+        // What the entry does for slots happens at the function's first instruction.
+        if let Some(&first) = self.func.insts(Function::ENTRY).first() {
+            self.locate(first);
+        }
+        self.start_slots();
+    }
+
+    /// Lowers one instruction.
+    fn lower_inst(&mut self, block: Block, inst: Inst) {
+        self.locate(inst);
+        match self.func.opcode(inst) {
+            Opcode::Op(op) => self.lower_op(block, inst, op),
+            Opcode::Ir(op) => self.lower_ir_op(inst, op),
+        }
+    }
+
+    fn locate(&mut self, inst: Inst) {
+        self.builder.set_srcloc(SourceLoc::new(self.func.loc(inst).0));
+    }
+
+    fn lower_op(&mut self, block: Block, inst: Inst, op: Op) {
+        if let Some(access) = op.access() {
+            return self.lower_access(inst, op, access);
+        }
+        match op.effect() {
+            Effect::Control => self.lower_control(block, inst, op),
+            Effect::Call => self.lower_call(inst, op),
+            Effect::Read | Effect::Write => self.lower_state(inst, op),
+            Effect::Pure | Effect::Trap => self.lower_pure(inst, op),
+            Effect::Stack | Effect::Local => unreachable!("the IR has no `{}`", op.mnemonic()),
+        }
+    }
+
+    fn lower_ir_op(&mut self, inst: Inst, op: IrOp) {
+        match op {
+            IrOp::SlotGet => self.lower_slot_get(inst),
+            IrOp::SlotSet => self.lower_slot_set(inst),
+            IrOp::Fuel => self.lower_fuel(inst),
+            IrOp::FuelBulk => self.lower_fuel_bulk(inst),
+            IrOp::StackPush => self.lower_stack_push(inst),
+            IrOp::StackPop => self.lower_stack_pop(inst),
+            IrOp::FramePush => self.lower_frame_push(inst),
+            IrOp::FramePop => self.lower_frame_pop(inst),
+        }
+    }
+
+    /// The CLIF value of a value.
+    fn value(&self, value: Value) -> ir::Value {
+        let clif = self.values[value.index()];
+        debug_assert!(!clif.is_reserved_value(), "{value} is used before it is defined");
+        clif
+    }
+
+    fn define(&mut self, value: Value, clif: ir::Value) {
+        self.values[value.index()] = clif;
+    }
+
+    /// Defines the only result of an instruction.
+    fn define_result(&mut self, inst: Inst, clif: ir::Value) {
+        self.define(self.func.result(inst), clif);
+    }
+
+    /// An operand of an instruction.
+    fn operand(&self, inst: Inst, index: usize) -> ir::Value {
+        self.value(self.func.operands(inst)[index])
+    }
+
+    /// All operands of an instruction, of which there are `N`.
+    fn operands<const N: usize>(&self, inst: Inst) -> [ir::Value; N] {
+        let operands = self.func.operands(inst);
+        debug_assert_eq!(operands.len(), N, "operands of {inst}");
+        std::array::from_fn(|i| self.value(operands[i]))
+    }
+
+    fn isa(&self) -> &'a dyn TargetIsa {
+        &*self.options.isa
+    }
+
+    fn func_type(&self, ty: u32) -> &'a FuncType {
+        &self.module.module().types[ty as usize]
+    }
+
+    /// Flags for what changes: registers of the context, globals, tables.
+    fn context_flags(&self) -> MemFlagsData {
+        MemFlagsData::trusted().with_alias_region(Some(self.regions.context))
+    }
+
+    /// Flags for what never changes while the store lives.
+    fn constant_flags(&self) -> MemFlagsData {
+        self.context_flags().with_readonly().with_can_move()
+    }
+
+    /// Flags of linear memory, without what happens out of bounds.
+    fn memory_flags(&self) -> MemFlagsData {
+        MemFlagsData::new()
+            .with_endianness(ir::Endianness::Little)
+            .with_alias_region(Some(self.regions.memory))
+    }
+
+    /// Loads a pointer that never changes.
+    fn constant_pointer(&mut self, base: ir::Value, offset: i32) -> ir::Value {
+        let flags = self.constant_flags();
+        self.builder.ins().load(POINTER, flags, base, offset)
+    }
+
+    /// What all instances of the store share.
+    fn shared(&mut self) -> ir::Value {
+        self.constant_pointer(self.context, offsets::VMCTX_SHARED)
+    }
+
+    /// Entry `index` of an array of pointers in the context, by the array's field.
+    fn context_array_entry(&mut self, field: i32, index: u32) -> ir::Value {
+        let array = self.constant_pointer(self.context, field);
+        self.constant_pointer(array, index as i32 * POINTER.bytes() as i32)
+    }
+}
+
+fn n_imported_globals(module: &VerifiedModule) -> u32 {
+    (module.globals().len() - module.module().globals.len()) as u32
+}

@@ -1,0 +1,157 @@
+//! Globals, tables, references, and whole memories: what instructions read and write beside loads and
+//! stores.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{self, InstBuilder, types};
+use slotvm_bytecode::module::PAGE_BYTES;
+use slotvm_bytecode::{Op, TrapCode};
+use slotvm_runtime::context::offsets;
+use slotvm_ssa::entity::Inst;
+
+use super::Lowering;
+use crate::abi::{CELL_BYTES, POINTER, clif_type};
+
+impl Lowering<'_, '_> {
+    pub(super) fn lower_state(&mut self, inst: Inst, op: Op) {
+        let imm = self.func.imm(inst);
+        let index = imm.low();
+        match op {
+            Op::GlobalGet => self.lower_global_get(inst, index),
+            Op::GlobalSet => self.lower_global_set(inst, index),
+            Op::RefFunc => {
+                let handle = self.context_array_entry(offsets::VMCTX_FUNC_HANDLES, index);
+                self.define_result(inst, handle);
+            }
+            Op::TableGet => {
+                let [at] = self.operands(inst);
+                let entry = self.table_entry(index, at);
+                let flags = self.context_flags();
+                let value = self.builder.ins().load(types::I64, flags, entry, 0);
+                self.define_result(inst, value);
+            }
+            Op::TableSet => {
+                let [at, value] = self.operands(inst);
+                let entry = self.table_entry(index, at);
+                let flags = self.context_flags();
+                self.builder.ins().store(flags, value, entry, 0);
+            }
+            Op::TableSize => {
+                let len = self.table_len(index);
+                let len = self.builder.ins().ireduce(types::I32, len);
+                self.define_result(inst, len);
+            }
+            Op::MemorySize => {
+                let pages = self.memory_pages();
+                self.define_result(inst, pages);
+            }
+            Op::MemoryGrow => {
+                let [pages] = self.operands(inst);
+                self.lower_grow(inst, offsets::LIBCALL_MEMORY_GROW, &[pages]);
+            }
+            Op::TableGrow => {
+                let [value, n] = self.operands(inst);
+                let table = self.builder.ins().iconst(types::I32, i64::from(index));
+                self.lower_grow(inst, offsets::LIBCALL_TABLE_GROW, &[table, value, n]);
+            }
+            _ => self.lower_bulk(inst, op),
+        }
+    }
+
+    fn lower_bulk(&mut self, inst: Inst, op: Op) {
+        let imm = self.func.imm(inst);
+        let (libcall, code) = match op {
+            Op::MemoryFill => (offsets::LIBCALL_MEMORY_FILL, TrapCode::MemoryOutOfBounds),
+            Op::MemoryCopy => (offsets::LIBCALL_MEMORY_COPY, TrapCode::MemoryOutOfBounds),
+            Op::MemoryInit => (offsets::LIBCALL_MEMORY_INIT, TrapCode::MemoryOutOfBounds),
+            Op::TableFill => (offsets::LIBCALL_TABLE_FILL, TrapCode::TableOutOfBounds),
+            Op::TableCopy => (offsets::LIBCALL_TABLE_COPY, TrapCode::TableOutOfBounds),
+            Op::TableInit => (offsets::LIBCALL_TABLE_INIT, TrapCode::TableOutOfBounds),
+            Op::DataDrop => return self.lower_drop(offsets::LIBCALL_DATA_DROP, imm.low()),
+            Op::ElemDrop => return self.lower_drop(offsets::LIBCALL_ELEM_DROP, imm.low()),
+            _ => unreachable!("`{}` has a lowering of its own", op.mnemonic()),
+        };
+        let mut args = Vec::with_capacity(4);
+        match op {
+            Op::MemoryInit | Op::TableFill => {
+                args.push(self.builder.ins().iconst(types::I32, i64::from(imm.low())));
+            }
+            // Both indices, packed as in the immediate.
+            Op::TableCopy | Op::TableInit => {
+                args.push(self.builder.ins().iconst(types::I64, imm.0 as i64));
+            }
+            _ => {}
+        }
+        let operands: [ir::Value; 3] = self.operands(inst);
+        args.extend(operands);
+        let failed = self.libcall(libcall, &args, Some(types::I32)).expect("a status");
+        self.trap_if(failed, code);
+    }
+
+    fn lower_grow(&mut self, inst: Inst, libcall: i32, args: &[ir::Value]) {
+        let old = self.libcall(libcall, args, Some(types::I32)).expect("the old size");
+        self.define_result(inst, old);
+    }
+
+    fn lower_drop(&mut self, libcall: i32, segment: u32) {
+        let segment = self.builder.ins().iconst(types::I32, i64::from(segment));
+        self.libcall(libcall, &[segment], None);
+    }
+
+    /// Where a global's value is.
+    fn global_cell(&mut self, global: u32) -> (ir::Value, i32) {
+        let cells = self.constant_pointer(self.context, offsets::VMCTX_GLOBALS);
+        let offset = global as i32 * CELL_BYTES as i32;
+        if global < self.n_imported_globals {
+            (self.constant_pointer(cells, offset), 0)
+        } else {
+            (cells, offset)
+        }
+    }
+
+    fn lower_global_get(&mut self, inst: Inst, global: u32) {
+        let ty = self.module.globals()[global as usize];
+        let (cell, offset) = self.global_cell(global);
+        let flags = if ty.mutable { self.context_flags() } else { self.constant_flags() };
+        let value = self.builder.ins().load(clif_type(ty.ty), flags, cell, offset);
+        self.define_result(inst, value);
+    }
+
+    /// Writes the low half of the cell of a 32-bit global; the high half stays zero.
+    fn lower_global_set(&mut self, inst: Inst, global: u32) {
+        let [value] = self.operands(inst);
+        let (cell, offset) = self.global_cell(global);
+        let flags = self.context_flags();
+        self.builder.ins().store(flags, value, cell, offset);
+    }
+
+    fn table_field(&mut self, table: u32, field: i32) -> ir::Value {
+        let table = self.context_array_entry(offsets::VMCTX_TABLES, table);
+        let flags = self.context_flags();
+        self.builder.ins().load(types::I64, flags, table, field)
+    }
+
+    fn table_len(&mut self, table: u32) -> ir::Value {
+        self.table_field(table, offsets::TABLE_LEN)
+    }
+
+    /// The address of an element of a table, or a trap if the index is out of bounds.
+    pub(super) fn table_entry(&mut self, table: u32, index: ir::Value) -> ir::Value {
+        let len = self.table_len(table);
+        let index = self.builder.ins().uextend(POINTER, index);
+        let beyond = self.builder.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, index, len);
+        self.trap_if(beyond, TrapCode::TableOutOfBounds);
+        let base = self.table_field(table, offsets::TABLE_BASE);
+        let scale = self.builder.ins().iconst(types::I32, i64::from(CELL_BYTES.trailing_zeros()));
+        let offset = self.builder.ins().ishl(index, scale);
+        self.builder.ins().iadd(base, offset)
+    }
+
+    fn memory_pages(&mut self) -> ir::Value {
+        let memory = self.memory();
+        let flags = self.context_flags();
+        let bytes = self.builder.ins().load(types::I64, flags, memory, offsets::MEMORY_BYTES);
+        let shift = self.builder.ins().iconst(types::I32, i64::from(PAGE_BYTES.trailing_zeros()));
+        let pages = self.builder.ins().ushr(bytes, shift);
+        self.builder.ins().ireduce(types::I32, pages)
+    }
+}
