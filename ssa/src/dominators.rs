@@ -27,9 +27,7 @@
 //! Unreachable blocks have no number and are in no relation; edges from them are ignored.
 
 use crate::cfg::{Cfg, ControlFlow};
-
-/// No number: the block is unreachable.
-const NONE: u32 = u32::MAX;
+use crate::search::{NONE, Search};
 
 /// The dominator tree of a graph.
 #[derive(Clone, Debug, Default)]
@@ -49,14 +47,7 @@ pub struct DomTree {
 /// Memory of the computation, to be reused from graph to graph.
 #[derive(Clone, Debug, Default)]
 pub struct DomScratch {
-    /// The depth-first search: block by search number.
-    vertices: Vec<u32>,
-    /// Search number of the parent in the search's tree.
-    parents: Vec<u32>,
-    /// Search numbers in the order in which the search leaves them.
-    postorder: Vec<u32>,
-    /// The path to the current block: search number and next successor to look at.
-    stack: Vec<(u32, u32)>,
+    search: Search,
     /// Ancestor by path compression.
     ancestors: Vec<u32>,
     /// Smallest semidominator on the compressed path.
@@ -78,7 +69,7 @@ impl DomTree {
 
     /// Makes this the dominator tree of a graph, by Semi-NCA, in memory that is already there.
     pub fn compute(&mut self, cfg: &impl ControlFlow, scratch: &mut DomScratch) {
-        scratch.search(cfg, &mut self.numbers);
+        scratch.search.run(cfg, &mut self.numbers);
         scratch.find_semidominators(cfg, &self.numbers);
         scratch.find_idoms();
         self.number_in_preorder(scratch);
@@ -203,7 +194,7 @@ impl DomTree {
     pub fn cooper_harvey_kennedy(cfg: &impl ControlFlow) -> DomTree {
         let mut tree = DomTree::default();
         let mut scratch = DomScratch::default();
-        scratch.search(cfg, &mut tree.numbers);
+        scratch.search.run(cfg, &mut tree.numbers);
         scratch.iterate_idoms(cfg, &tree.numbers);
         tree.number_in_preorder(&mut scratch);
         tree
@@ -211,8 +202,9 @@ impl DomTree {
 
     /// Turns the immediate dominators by search number into the tree.
     fn number_in_preorder(&mut self, scratch: &mut DomScratch) {
-        let n = scratch.vertices.len();
-        let DomScratch { vertices, postorder, idoms, labels: sizes, semis: numbers, .. } = scratch;
+        let n = scratch.search.vertices.len();
+        let DomScratch { search, idoms, labels: sizes, semis: numbers, .. } = scratch;
+        let Search { vertices, postorder, .. } = search;
         sizes.clear();
         sizes.resize(n, 1);
         // The search leaves a block before it leaves its dominators.
@@ -317,50 +309,19 @@ impl DomTree {
 }
 
 impl DomScratch {
-    /// Searches the graph depth first from its entry; `numbers` receives search numbers.
-    fn search(&mut self, cfg: &impl ControlFlow, numbers: &mut Vec<u32>) {
-        numbers.clear();
-        numbers.resize(cfg.n_blocks(), NONE);
-        self.vertices.clear();
-        self.parents.clear();
-        self.postorder.clear();
-        self.stack.clear();
-
-        numbers[cfg.entry() as usize] = 0;
-        self.vertices.push(cfg.entry());
-        self.parents.push(0);
-        self.stack.push((0, 0));
-        while let Some((v, next)) = self.stack.last_mut() {
-            let succs = cfg.succs(self.vertices[*v as usize]);
-            let Some(&target) = succs.get(*next as usize) else {
-                self.postorder.push(*v);
-                self.stack.pop();
-                continue;
-            };
-            *next += 1;
-            if numbers[target as usize] == NONE {
-                let number = self.vertices.len() as u32;
-                numbers[target as usize] = number;
-                self.vertices.push(target);
-                self.parents.push(*v);
-                self.stack.push((number, 0));
-            }
-        }
-    }
-
     /// The semidominator of a block is the smallest search number from which a path leads to it whose
     /// inner blocks all have greater numbers than it.
     fn find_semidominators(&mut self, cfg: &impl ControlFlow, numbers: &[u32]) {
-        let n = self.vertices.len() as u32;
+        let n = self.search.vertices.len() as u32;
         self.ancestors.clear();
-        self.ancestors.extend_from_slice(&self.parents);
+        self.ancestors.extend_from_slice(&self.search.parents);
         self.labels.clear();
         self.labels.extend(0..n);
         self.semis.clear();
         self.semis.resize(n as usize, 0);
         for w in (1..n).rev() {
-            let mut semi = self.parents[w as usize];
-            for &pred in cfg.preds(self.vertices[w as usize]) {
+            let mut semi = self.search.parents[w as usize];
+            for &pred in cfg.preds(self.search.vertices[w as usize]) {
                 let v = numbers[pred as usize];
                 if v != NONE {
                     semi = semi.min(self.eval(v, w));
@@ -395,12 +356,12 @@ impl DomScratch {
     /// The immediate dominator of `w` is the closest ancestor of its parent, in the tree built so far,
     /// that is not greater than its semidominator. Numbers decrease on the way up.
     fn find_idoms(&mut self) {
-        let n = self.vertices.len();
+        let n = self.search.vertices.len();
         self.idoms.clear();
         self.idoms.push(0);
         let mut budget = 4 * n;
         for w in 1..n {
-            let mut idom = self.parents[w];
+            let mut idom = self.search.parents[w];
             while idom > self.semis[w] {
                 idom = self.idoms[idom as usize];
                 budget = budget.saturating_sub(1);
@@ -415,14 +376,14 @@ impl DomScratch {
     /// The same from block `rest` on, in O(log n) for each block: every block also knows one far
     /// ancestor, chosen so that the distances on the way up are those of a skew binary number.
     fn find_idoms_by_jumps(&mut self, rest: usize) {
-        let n = self.vertices.len();
+        let n = self.search.vertices.len();
         self.jumps.clear();
         self.depths.clear();
         self.jumps.push(0);
         self.depths.push(0);
         for w in 1..n {
             if w >= rest {
-                let (semi, mut idom) = (self.semis[w], self.parents[w]);
+                let (semi, mut idom) = (self.semis[w], self.search.parents[w]);
                 while idom > semi {
                     let jump = self.jumps[idom as usize];
                     idom = if jump >= semi { jump } else { self.idoms[idom as usize] };
@@ -441,11 +402,11 @@ impl DomScratch {
 
     /// The iteration of Cooper, Harvey and Kennedy, in reverse postorder until nothing changes.
     fn iterate_idoms(&mut self, cfg: &impl ControlFlow, numbers: &[u32]) {
-        let n = self.vertices.len();
+        let n = self.search.vertices.len();
         let places = &mut self.labels;
         places.clear();
         places.resize(n, 0);
-        for (place, &v) in self.postorder.iter().enumerate() {
+        for (place, &v) in self.search.postorder.iter().enumerate() {
             places[v as usize] = place as u32;
         }
         self.idoms.clear();
@@ -454,9 +415,9 @@ impl DomScratch {
         let mut changed = true;
         while changed {
             changed = false;
-            for &w in self.postorder.iter().rev().skip(1) {
+            for &w in self.search.postorder.iter().rev().skip(1) {
                 let mut idom = NONE;
-                for &pred in cfg.preds(self.vertices[w as usize]) {
+                for &pred in cfg.preds(self.search.vertices[w as usize]) {
                     let v = numbers[pred as usize];
                     if v == NONE || self.idoms[v as usize] == NONE {
                         continue;
@@ -637,11 +598,11 @@ mod tests {
             let cfg = random_graph(&mut rng, n);
             let mut numbers = vec![];
             let mut scratch = DomScratch::default();
-            scratch.search(&cfg, &mut numbers);
+            scratch.search.run(&cfg, &mut numbers);
             scratch.find_semidominators(&cfg, &numbers);
             scratch.find_idoms();
             let walked = scratch.idoms.clone();
-            let rest = 1 + rng.below(scratch.vertices.len() as u32) as usize;
+            let rest = 1 + rng.below(scratch.search.vertices.len() as u32) as usize;
             scratch.idoms.truncate(rest);
             scratch.find_idoms_by_jumps(rest);
             assert_eq!(scratch.idoms, walked);

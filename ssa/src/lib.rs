@@ -10,7 +10,7 @@
 //! * Around each pass, [`mod@verify`] checks a numbered list of properties, and in tests [`eval`] runs the
 //!   function, in either form. [`print`] writes it as text.
 //!
-//! The algorithms on graphs ([`cfg`], [`dominators`], [`place`]) work on any [`cfg::ControlFlow`] and do
+//! The algorithms on graphs ([`cfg`], [`dominators`], [`loops`], [`place`]) work on any [`cfg::ControlFlow`] and do
 //! not know the IR. What does is behind the feature `ir`, which is on by default.
 #![forbid(unsafe_code)]
 #[cfg(feature = "ir")]
@@ -29,6 +29,7 @@ pub mod ir;
 pub mod irop;
 #[cfg(feature = "ir")]
 mod literal;
+pub mod loops;
 pub mod place;
 #[cfg(feature = "ir")]
 pub mod print;
@@ -38,6 +39,7 @@ pub mod promote;
 mod rename;
 #[cfg(all(test, feature = "ir"))]
 mod samples;
+mod search;
 #[cfg(test)]
 mod testing;
 #[cfg(feature = "ir")]
