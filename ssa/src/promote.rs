@@ -338,3 +338,5 @@ impl Zeros {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod worked_examples;

@@ -5,14 +5,14 @@ use slotvm_bytecode::{FuncType, Imm, Op, ValType};
 
 use super::*;
 use crate::cfg::ControlFlow;
-use crate::entity::{Block, Inst};
+use crate::entity::Block;
 use crate::ir::{LocData, SlotData, SlotOrigin};
 use crate::testing::{Bits, Rng, convergence, families, live_in, random_numbered_graph};
 use crate::verify::{Context, Form, verify};
 
 /// What a block does, in order.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Do {
+enum Do {
     /// Reads the slot, and shows the value.
     Get(u32),
     /// Writes a new constant to the slot.
@@ -21,73 +21,106 @@ pub(super) enum Do {
     Copy(u32, u32),
 }
 
-/// The function with the blocks of a graph that do these things, all slots having type `i64`. A value
-/// is shown by being written to global 0; new constants are 1, 2, … in the order of blocks.
-pub(super) fn make(cfg: &Cfg, n_slots: u32, actions: &[Vec<Do>]) -> Function {
-    let slot = |i| SlotData { ty: ValType::I64, origin: SlotOrigin::Local(i) };
-    let mut f = Function {
-        name: "f".into(),
-        ty: FuncType::new([ValType::I32], []),
-        slots: (0..n_slots).map(slot).collect(),
-        locs: vec![LocData::default()],
-        ..Function::default()
-    };
-    let mut constant = 0;
-    let mut condition = Value(0);
-    for block in 0..cfg.n_blocks() as u32 {
-        f.start_block(None, 0);
-        if block == 0 {
-            condition = f.append_param(ValType::I32);
+/// A function under construction. Its parameter is the condition of all branches.
+pub(super) struct FunctionOf(Function);
+
+impl FunctionOf {
+    /// A function with slots of these types.
+    pub(super) fn start(slots: &[ValType]) -> FunctionOf {
+        let slot = |(i, &ty)| SlotData { ty, origin: SlotOrigin::Local(i) };
+        FunctionOf(Function {
+            name: "f".into(),
+            ty: FuncType::new([ValType::I32], []),
+            slots: (0..).zip(slots).map(slot).collect(),
+            locs: vec![LocData::default()],
+            ..Function::default()
+        })
+    }
+
+    pub(super) fn start_block(&mut self) {
+        if self.0.start_block(None, 0) == Function::ENTRY {
+            self.0.append_param(ValType::I32);
         }
+    }
+
+    /// Appends an instruction with one operand at most, and one result of type `i64` if it has none;
+    /// returns the result.
+    pub(super) fn emit(&mut self, op: Opcode, imm: Imm, operands: &[Value]) -> Option<Value> {
+        let types: &[ValType] = match op {
+            Opcode::Ir(IrOp::SlotGet) => &[self.0.slots[imm.low() as usize].ty],
+            Opcode::Op(Op::I64Const) => &[ValType::I64],
+            _ => &[],
+        };
+        let inst = self.0.make_inst(op, imm, operands, types, Loc(0));
+        self.0.layout.push(inst);
+        self.0.results(inst).next()
+    }
+
+    pub(super) fn get(&mut self, slot: u32) -> Value {
+        self.emit(Opcode::Ir(IrOp::SlotGet), Imm::index(slot), &[]).expect("a result")
+    }
+
+    pub(super) fn set(&mut self, slot: u32, value: Value) {
+        self.emit(Opcode::Ir(IrOp::SlotSet), Imm::index(slot), &[value]);
+    }
+
+    pub(super) fn constant(&mut self, value: i64) -> Value {
+        self.emit(Opcode::Op(Op::I64Const), Imm::i64(value), &[]).expect("a result")
+    }
+
+    /// Writes a value to global 0, where tests can see it.
+    pub(super) fn show(&mut self, value: Value) {
+        self.emit(Opcode::Op(Op::GlobalSet), Imm::index(0), &[value]);
+    }
+
+    /// Ends the block with a branch to these blocks, or a return.
+    pub(super) fn end_block(&mut self, succs: &[u32]) {
+        let (op, operands) = match succs.len() {
+            0 => (Op::Return, &[][..]),
+            1 => (Op::Br, &[][..]),
+            2 => (Op::BrIf, &[Value(0)][..]),
+            _ => (Op::BrTable, &[Value(0)][..]),
+        };
+        self.emit(Opcode::Op(op), Imm::NONE, operands);
+        self.0.end_block();
+        for &succ in succs {
+            self.0.append_edge(Block(succ));
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Function {
+        self.0.compute_preds();
+        self.0
+    }
+}
+
+/// The function with the blocks of a graph that do these things, all slots having type `i64`. New
+/// constants are 1, 2, … in the order of blocks.
+fn make(cfg: &Cfg, n_slots: u32, actions: &[Vec<Do>]) -> Function {
+    let mut f = FunctionOf::start(&vec![ValType::I64; n_slots as usize]);
+    let mut constant = 0;
+    for block in 0..cfg.n_blocks() as u32 {
+        f.start_block();
         for &action in &actions[block as usize] {
             match action {
                 Do::Get(slot) => {
-                    let value = get(&mut f, slot);
-                    emit(&mut f, Opcode::Op(Op::GlobalSet), Imm::index(0), &[value], &[]);
+                    let value = f.get(slot);
+                    f.show(value);
                 }
                 Do::Set(slot) => {
                     constant += 1;
-                    let imm = Imm::i64(constant);
-                    let inst = emit(&mut f, Opcode::Op(Op::I64Const), imm, &[], &[ValType::I64]);
-                    set(&mut f, slot, inst);
+                    let value = f.constant(constant);
+                    f.set(slot, value);
                 }
                 Do::Copy(to, from) => {
-                    let value = get(&mut f, from);
-                    emit(&mut f, Opcode::Ir(IrOp::SlotSet), Imm::index(to), &[value], &[]);
+                    let value = f.get(from);
+                    f.set(to, value);
                 }
             }
         }
-        let (op, operands) = match cfg.succs(block).len() {
-            0 => (Op::Return, &[][..]),
-            1 => (Op::Br, &[][..]),
-            2 => (Op::BrIf, &[condition][..]),
-            _ => (Op::BrTable, &[condition][..]),
-        };
-        emit(&mut f, Opcode::Op(op), Imm::NONE, operands, &[]);
-        f.end_block();
-        for &succ in cfg.succs(block) {
-            f.append_edge(Block(succ));
-        }
+        f.end_block(cfg.succs(block));
     }
-    f.compute_preds();
-    f
-}
-
-fn emit(f: &mut Function, op: Opcode, imm: Imm, operands: &[Value], results: &[ValType]) -> Inst {
-    let inst = f.make_inst(op, imm, operands, results, Loc(0));
-    f.layout.push(inst);
-    inst
-}
-
-fn get(f: &mut Function, slot: u32) -> Value {
-    let ty = f.slots[slot as usize].ty;
-    let inst = emit(f, Opcode::Ir(IrOp::SlotGet), Imm::index(slot), &[], &[ty]);
-    f.result(inst)
-}
-
-fn set(f: &mut Function, slot: u32, inst: Inst) {
-    let value = f.result(inst);
-    emit(f, Opcode::Ir(IrOp::SlotSet), Imm::index(slot), &[value], &[]);
+    f.finish()
 }
 
 /// A module with one mutable global.
@@ -117,7 +150,7 @@ impl Context for OneGlobal {
     }
 }
 
-fn assert_valid(f: &Function, form: Form) {
+pub(super) fn assert_valid(f: &Function, form: Form) {
     if let Err(violation) = verify(f, form, &OneGlobal(f.ty.clone())) {
         panic!("{violation}\n{}", crate::print::print(f));
     }
@@ -320,36 +353,23 @@ fn each_fast_path_is_taken_and_counted() {
 #[test]
 fn there_is_one_zero_for_each_type_that_needs_one() {
     // Each type has a slot that is read unwritten and one that is read after a write on one path only.
-    let cfg = Cfg::new(0, [vec![1, 2], vec![2], vec![]]);
-    let mut f = make(&cfg, 12, &[vec![], vec![], vec![]]);
-    for (i, ty) in ValType::ALL.into_iter().chain(ValType::ALL).enumerate() {
-        f.slots[i].ty = ty;
+    let types = [ValType::ALL, ValType::ALL].concat();
+    let mut g = FunctionOf::start(&types);
+    g.start_block();
+    g.end_block(&[1, 2]);
+    g.start_block();
+    for slot in 0..6 {
+        let value = g.get(slot);
+        g.set(slot + 6, value);
     }
-    let mut g = Function { layout: vec![], blocks: vec![], edges: vec![], ..f.clone() };
-    g.block_params.clear();
-    g.start_block(None, 0);
-    g.block_params.push(Value(0));
-    g.blocks[0].params = (0, 1);
-    g.layout.push(f.terminator(Block(0)));
-    g.end_block();
-    g.append_edge(Block(1));
-    g.append_edge(Block(2));
-    g.start_block(None, 0);
-    for i in 0..6 {
-        let value = get(&mut g, i);
-        emit(&mut g, Opcode::Ir(IrOp::SlotSet), Imm::index(i + 6), &[value], &[]);
+    g.end_block(&[2]);
+    g.start_block();
+    let values: Vec<Value> = (0..12).map(|slot| g.get(slot)).collect();
+    for value in values {
+        g.emit(Opcode::Op(Op::Drop), Imm::NONE, &[value]);
     }
-    g.layout.push(f.terminator(Block(1)));
-    g.end_block();
-    g.append_edge(Block(2));
-    g.start_block(None, 0);
-    for i in 0..12 {
-        let value = get(&mut g, i);
-        emit(&mut g, Opcode::Op(Op::Drop), Imm::NONE, &[value], &[]);
-    }
-    g.layout.push(f.terminator(Block(2)));
-    g.end_block();
-    g.compute_preds();
+    g.end_block(&[]);
+    let mut g = g.finish();
 
     let report = promote(&mut g, &mut Scratch::default());
     assert_eq!((report.n_unwritten, report.n_placed, report.n_phis), (6, 6, 6));
@@ -371,33 +391,30 @@ fn there_is_one_zero_for_each_type_that_needs_one() {
 
 #[test]
 fn parameters_that_are_there_stay_before_the_new_ones() {
-    use Do::*;
-    // 0 -> 2, 1; 1 -> 3; 2 -> 3. Slot 0 joins in block 3, where a parameter made from reads of slot 1
-    // is already.
-    let cfg = Cfg::new(0, [vec![2, 1], vec![3], vec![3], vec![]]);
-    let actions = [vec![Set(1)], vec![Set(0)], vec![Set(0)], vec![Get(0)]];
-    let mut f = make(&cfg, 2, &actions);
-    let old = f.make_value(ValType::I64);
-    f.block_params.push(old);
-    f.blocks[3].params = (1, 2);
-    for (edge, block) in [(2, 1), (3, 2)] {
-        let inst =
-            f.make_inst(Opcode::Ir(IrOp::SlotGet), Imm::index(1), &[], &[ValType::I64], Loc(0));
-        let at = f.blocks[block].insts.0 as usize;
-        f.layout.insert(at, inst);
-        f.blocks[block].insts.1 += 1;
-        for later in &mut f.blocks[block + 1..] {
-            later.insts = (later.insts.0 + 1, later.insts.1 + 1);
+    // Slot 0 joins in block 3, which already has a parameter made from reads of slot 1.
+    let mut f = FunctionOf::start(&[ValType::I64; 2]);
+    let mut args = vec![];
+    for (block, succs) in [(0, &[2, 1][..]), (1, &[3]), (2, &[3])] {
+        f.start_block();
+        let value = f.constant(block);
+        f.set(1, value);
+        let value = f.constant(10 + block);
+        f.set(0, value);
+        if block > 0 {
+            args.push(f.get(1));
         }
-        f.edges[edge].args = f.edge_args.len() as u32;
-        let value = f.result(inst);
-        f.edge_args.push(value);
+        f.end_block(succs);
     }
-    let first_show = f.insts(Block(3))[1];
-    let (start, _) = f.operands[first_show.index()];
-    let shown = f.operand_pool[start as usize];
-    f.operand_pool[start as usize] = old;
-    emit_before_end(&mut f, shown);
+    f.start_block();
+    let old = f.0.append_param(ValType::I64);
+    let new = f.get(0);
+    f.show(old);
+    f.show(new);
+    f.end_block(&[]);
+    let mut f = f.finish();
+    // Edges 2 and 3 enter block 3.
+    (f.edges[2].args, f.edges[3].args) = (0, 1);
+    f.edge_args = args;
     assert_valid(&f, Form::Slots);
 
     let slots = f.clone();
@@ -410,14 +427,6 @@ fn parameters_that_are_there_stay_before_the_new_ones() {
     for _ in 0..10 {
         assert_same_on_a_path(&mut rng, &slots, &f);
     }
-}
-
-/// Shows a value in the last block.
-fn emit_before_end(f: &mut Function, value: Value) {
-    let terminator = f.layout.pop().expect("a terminator");
-    emit(f, Opcode::Op(Op::GlobalSet), Imm::index(0), &[value], &[]);
-    f.layout.push(terminator);
-    f.blocks.last_mut().expect("a block").insts.1 += 1;
 }
 
 #[test]
