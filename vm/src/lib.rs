@@ -3,9 +3,9 @@
 //! The story of the crate, in the order in which data flows:
 //!
 //! * [`op`] is the opcode table, the single source of the instruction set; [`inst`] packs, reads and
-//!   writes instructions; [`numeric`] says what the numeric ones compute.
-//! * A [`Module`] is plain data. It comes from the binary form ([`decode`]), from text ([`text`]), or
-//!   from a front end ([`builder`]).
+//!   writes instructions; [`numeric`] says what the numeric ones compute; [`reference()`] describes them.
+//! * A [`Module`] is plain data. It comes from the binary form ([`decode()`]; [`encode()`] makes it), from
+//!   text ([`text`]), or from a front end ([`builder`]).
 //! * [`verify`] makes a [`VerifiedModule`] of it, the only thing that runs, and hands over what it
 //!   found on the way: basic blocks, frame layout, which locals can be promoted.
 #![forbid(unsafe_code)]
@@ -19,6 +19,7 @@ pub mod limits;
 pub mod module;
 pub mod numeric;
 pub mod op;
+pub mod reference;
 pub mod section;
 pub mod text;
 pub mod trap;
@@ -31,6 +32,7 @@ pub use encode::encode;
 pub use inst::{CodeReader, Imm, Inst};
 pub use module::Module;
 pub use op::{Access, Effect, ImmKind, Op};
+pub use reference::reference;
 pub use trap::TrapCode;
 pub use types::{FuncType, ValType};
 pub use verified::VerifiedModule;
