@@ -1,0 +1,106 @@
+//! The programs of the folder `programs/`, for tests.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use slotvm_bytecode::module::{EntityKind, Module};
+use slotvm_bytecode::{CodeReader, Op, VerifiedModule, text, verify};
+use slotvm_runtime::{Error, Extern, Store, StoreConfig};
+
+use crate::host::{self, Console};
+
+/// A program: its source and what it prints.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Its name, without an extension.
+    pub name: String,
+    /// Where its source is.
+    pub path: PathBuf,
+    /// Its text.
+    pub source: String,
+    /// What it prints when it runs with its default size.
+    pub expected: String,
+}
+
+/// All programs, by name.
+///
+/// # Panics
+/// If a file cannot be read.
+pub fn all() -> Vec<Program> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../programs");
+    let entries = folder.read_dir().expect("the folder of programs is there");
+    let mut paths: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("the folder can be listed").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "vasm"))
+        .collect();
+    paths.sort();
+    paths.into_iter().map(load).collect()
+}
+
+fn load(path: PathBuf) -> Program {
+    let read = |path: &Path| match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) => panic!("{}: {error}", path.display()),
+    };
+    let name = path.file_stem().expect("a program has a name").to_string_lossy().into_owned();
+    let (source, expected) = (read(&path), read(&path.with_extension("expected")));
+    Program { name, path, source, expected }
+}
+
+impl Program {
+    /// The program, assembled.
+    ///
+    /// # Panics
+    /// If its text is malformed.
+    pub fn module(&self) -> Module {
+        match text::parse(&self.source) {
+            Ok(module) => module,
+            Err(error) => panic!("{}: {error}", self.name),
+        }
+    }
+
+    /// The program, assembled and verified.
+    ///
+    /// # Panics
+    /// If it is malformed.
+    pub fn verified(&self) -> Arc<VerifiedModule> {
+        match verify::verify(self.module()) {
+            Ok(module) => Arc::new(module),
+            Err(error) => panic!("{}: {error}", self.name),
+        }
+    }
+
+    /// The size for which the benchmarks run it: the number behind `; bench-size:`.
+    pub fn bench_size(&self) -> Option<i32> {
+        let line = self.source.lines().find_map(|line| line.strip_prefix("; bench-size:"))?;
+        line.trim().parse().ok()
+    }
+}
+
+/// The size with which a program runs if none is given: its exported global `default_size`.
+pub fn default_size(module: &Module) -> Option<i32> {
+    let export = module.export("default_size")?;
+    if export.kind != EntityKind::Global {
+        return None;
+    }
+    // No program imports a global.
+    let init = &module.globals.get(export.index as usize)?.init;
+    let inst = CodeReader::new(&init.code, 0).read().ok()?;
+    (inst.op == Op::I32Const).then_some(inst.imm.low() as i32)
+}
+
+/// Runs a program's `main` in the interpreter. Returns what it prints and its exit code.
+///
+/// # Errors
+/// If it cannot be linked or traps.
+pub fn interpret(module: &Arc<VerifiedModule>, size: i32) -> Result<(Vec<u8>, i32), Error> {
+    let mut store = Store::new(StoreConfig::default(), Box::new(Console::default()));
+    let imports = host::imports(&mut store, module)?;
+    let instance = store.instantiate(module.clone(), &imports, None)?;
+    let Some(Extern::Func(main)) = store.export(instance, "main") else {
+        return Err(Error::Usage("the module exports no function `main`".into()));
+    };
+    let mut cells = [u64::from(size as u32)];
+    store.call(main, &mut cells)?;
+    Ok((host::take_output(&mut store), cells[0] as i32))
+}
