@@ -59,6 +59,7 @@ rules! {
     Tag "tag" "A flag, kind or mode is one of those that are defined.";
     Utf8 "utf8" "A string is UTF-8.";
     Ascending "ascending" "Code offsets and indices in a sorted list stay below 2^32.";
+    LocalRuns "local-runs" "A run of locals is not empty, and neighbouring runs have different types.";
     LineRuns "line-runs" "Neighbouring entries of a line table have different lines.";
     LineFunc "line-func" "Source lines belong to a function that the module defines.";
     CodeCount "code-count" "There is code for each function of the functions section, and for no other.";
@@ -532,11 +533,15 @@ impl<'a> Reader<'a> {
 
     fn body(&mut self, func: &mut Func) -> Result<()> {
         let mut n_locals = 0;
+        let mut previous = None;
         func.locals = self.list(limit!(LOCALS_MAX), 2, |reader| {
             let start = reader.pos;
             let (n, ty) = (reader.u32()?, reader.val_type()?);
             n_locals += n as usize;
             reader.check_limit(start, n_locals, limit!(LOCALS_MAX))?;
+            if n == 0 || previous.replace(ty) == Some(ty) {
+                return reader.fail_at(start, DecodeRule::LocalRuns, format!("{n} locals of {ty}"));
+            }
             Ok((n, ty))
         })?;
         let mut offsets = Ascending::default();

@@ -95,7 +95,8 @@ pub struct Export {
 pub struct Func {
     /// Its type. The parameters are its first locals.
     pub ty: u32,
-    /// The other locals, as runs of a count and a type. They start as zero or null.
+    /// The other locals, as runs of a count and a type. They start as zero or null. No run is empty,
+    /// and neighbouring runs have different types.
     pub locals: Vec<(u32, ValType)>,
     /// The label table, in strictly ascending order of code offset.
     pub labels: Vec<Label>,

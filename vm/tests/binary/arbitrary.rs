@@ -94,8 +94,12 @@ fn shape() -> impl Strategy<Value = Shape> {
     (number(), val_type()).prop_map(|(parent, ty)| Shape { parent: ShapeId(parent), ty })
 }
 
+/// Runs of locals: neighbours differ in their type.
 fn locals() -> impl Strategy<Value = Vec<(u32, ValType)>> {
-    vec((0..9_000u32, val_type()), 0..5)
+    vec((1..=9_000u32, val_type()), 0..5).prop_map(|mut runs| {
+        runs.dedup_by_key(|&mut (_, ty)| ty);
+        runs
+    })
 }
 
 fn labels() -> impl Strategy<Value = Vec<Label>> {

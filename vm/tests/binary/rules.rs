@@ -167,6 +167,8 @@ fn cases() -> Vec<Case> {
             10,
             &section(1, &[2, 0xff, 0xff, 0xff, 0xff, 0xf, 1, b'a', 0, 1, b'b']),
         ),
+        in_body(LocalRuns, 1, &[1, 0, 0x7f, 0]),
+        in_body(LocalRuns, 3, &[2, 1, 0x7f, 1, 0x7f, 0]),
         in_lines(LineRuns, 4, &[2, 0, 5, 0, 0]),
         in_lines(Range, 2, &[1, 0, 0x7f]),
         in_section(LineFunc, Section::Lines, 1, &[1, 3, 1, 0, 1]),
