@@ -233,11 +233,13 @@ impl<'a> Generator<'a> {
         self.locals = ty.params;
         // Local `counter` bounds the loops; the others are for anything.
         let counter = self.locals.len() as u32;
-        let mut declared = vec![(1, ValType::I32)];
+        self.locals.push(ValType::I32);
         for _ in 0..1 + self.choices.below(7) {
-            declared.push((1, self.any_type()));
+            let ty = self.any_type();
+            self.locals.push(ty);
         }
-        self.locals.extend(declared.iter().map(|&(_, ty)| ty));
+        let declared = self.locals[counter as usize..].chunk_by(|a, b| a == b);
+        let declared = declared.map(|run| (run.len() as u32, run[0])).collect();
         let n_blocks = 1 + self.choices.below(BLOCKS_MAX);
         let mut shapes: Vec<Vec<ValType>> = vec![Vec::new()];
         for _ in 1..n_blocks {

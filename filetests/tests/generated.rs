@@ -1,6 +1,6 @@
 //! Properties of every stage on generated modules.
 
-use slotvm_bytecode::{VerifiedModule, verify};
+use slotvm_bytecode::{VerifiedModule, decode, encode, text, verify};
 use slotvm_filetests::choices::random_bytes;
 use slotvm_filetests::generate::generate;
 use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
@@ -24,6 +24,20 @@ fn slot_form_verifies() {
                     panic!("seed {seed}, function {func}: {violation}");
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn binary_and_text_round_trip() {
+    for (seed, module) in modules(2_000) {
+        let module = module.module();
+        let bytes = encode(module);
+        assert_eq!(decode(&bytes).as_ref(), Ok(module), "seed {seed}: binary");
+        let text = text::print(module).expect("verified code decodes");
+        match text::parse(&text) {
+            Ok(parsed) => assert_eq!(encode(&parsed), bytes, "seed {seed}: text"),
+            Err(error) => panic!("seed {seed}: {error}"),
         }
     }
 }

@@ -24,6 +24,8 @@ pub mod entity;
 #[cfg(feature = "ir")]
 pub mod eval;
 #[cfg(feature = "ir")]
+pub mod graph;
+#[cfg(feature = "ir")]
 pub mod ir;
 #[cfg(feature = "ir")]
 pub mod irop;
