@@ -1,8 +1,8 @@
 //! Slots: in the native frame, or as variables of cranelift-frontend.
 //!
 //! In the frame each slot has 8 bytes of one stack slot, and all accesses go through one `stack_addr`
-//! at offset 0 with the slot's place as the access's static offset: the back end folds both into the
-//! addressing mode, and the optimiser has one value to number instead of one for each slot.
+//! in the entry block, with the slot's place as the access's static offset: the back end folds both
+//! into the addressing mode, and the optimiser has one value to number instead of one for each slot.
 //!
 //! Slots start as zero. Operand-stack slots are written before they are read, and the slots of
 //! parameters are written by the entry block, so only those of other locals are zeroed.
@@ -27,8 +27,8 @@ pub(super) enum Slots {
     /// Nothing: all slots are promoted.
     #[default]
     None,
-    /// A part of the native frame, and the cell in it of each slot that is accessed.
-    Frame(ir::StackSlot, Vec<u32>),
+    /// A part of the native frame: its address, and the cell in it of each slot that is accessed.
+    Frame(ir::Value, Vec<u32>),
     /// A variable for each slot that is accessed.
     Variables(Vec<Option<Variable>>),
 }
@@ -102,24 +102,25 @@ impl Lowering<'_, '_> {
         }
         let data = StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 3);
         let frame = self.builder.create_sized_stack_slot(data);
-        self.slots = Slots::Frame(frame, cells);
-        self.zero_cells(frame, zeroed.len() as u32);
+        let start = self.builder.ins().stack_addr(POINTER, frame, 0);
+        self.slots = Slots::Frame(start, cells);
+        self.zero_cells(start, zeroed.len() as u32);
     }
 
-    fn zero_cells(&mut self, frame: ir::StackSlot, n_cells: u32) {
+    fn zero_cells(&mut self, start: ir::Value, n_cells: u32) {
         if n_cells == 0 {
             return;
         }
         let flags = self.frame_flags();
         let zero = self.builder.ins().iconst(types::I64, 0);
-        let start = self.builder.ins().stack_addr(POINTER, frame, 0);
         if n_cells <= UNROLLED_CELLS_MAX {
             for cell in 0..n_cells {
                 self.builder.ins().store(flags, zero, start, (cell * CELL_BYTES) as i32);
             }
             return;
         }
-        let end = self.builder.ins().stack_addr(POINTER, frame, (n_cells * CELL_BYTES) as i32);
+        let bytes = self.builder.ins().iconst(POINTER, i64::from(n_cells * CELL_BYTES));
+        let end = self.builder.ins().iadd(start, bytes);
         let head = self.builder.create_block();
         let done = self.builder.create_block();
         let at = self.builder.append_block_param(head, POINTER);
@@ -143,13 +144,12 @@ impl Lowering<'_, '_> {
         let slot = Slot(self.func.imm(inst).low());
         let ty = clif_type(self.func.slots[slot.index()].ty);
         let value = match &self.slots {
-            Slots::Frame(frame, cells) => {
-                let (frame, offset) = (*frame, cells[slot.index()] * CELL_BYTES);
+            Slots::Frame(start, cells) => {
+                let (start, offset) = (*start, cells[slot.index()] * CELL_BYTES);
                 if self.options.slots == SlotMode::MemoryOpt {
                     self.builder.ins().sequence_point();
                 }
                 let flags = self.frame_flags();
-                let start = self.builder.ins().stack_addr(POINTER, frame, 0);
                 self.builder.ins().load(ty, flags, start, offset as i32)
             }
             Slots::Variables(variables) => {
@@ -165,10 +165,9 @@ impl Lowering<'_, '_> {
         let slot = Slot(self.func.imm(inst).low());
         let [value] = self.operands(inst);
         match &self.slots {
-            Slots::Frame(frame, cells) => {
-                let (frame, offset) = (*frame, cells[slot.index()] * CELL_BYTES);
+            Slots::Frame(start, cells) => {
+                let (start, offset) = (*start, cells[slot.index()] * CELL_BYTES);
                 let flags = self.frame_flags();
-                let start = self.builder.ins().stack_addr(POINTER, frame, 0);
                 self.builder.ins().store(flags, value, start, offset as i32);
             }
             Slots::Variables(variables) => {
