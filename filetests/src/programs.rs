@@ -48,12 +48,12 @@ fn load(path: PathBuf) -> Program {
 }
 
 impl Program {
-    /// The program, assembled.
+    /// The program, assembled as `vmrun asm` does it: the lines of the source go into the module.
     ///
     /// # Panics
     /// If its text is malformed.
     pub fn module(&self) -> Module {
-        match text::parse(&self.source) {
+        match text::parse_with(&self.source, text::ParseOptions { record_lines: true }) {
             Ok(module) => module,
             Err(error) => panic!("{}: {error}", self.name),
         }
