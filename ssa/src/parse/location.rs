@@ -28,6 +28,6 @@ pub(super) fn parse_block(comment: &str) -> (Option<u32>, u32) {
         // The highest number is none that a label can have.
         label = label.filter(|&label| label != u32::MAX);
     }
-    let offset = words.next().and_then(|word| parse_place(word));
+    let offset = words.next().and_then(parse_place);
     (label, offset.map_or(0, |(_, offset)| offset))
 }
