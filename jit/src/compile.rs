@@ -54,24 +54,24 @@ pub(crate) struct CompiledFunction {
 
 /// Sizes of a compiled function.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sizes {
+pub(crate) struct Sizes {
     /// Basic blocks of the IR.
-    pub n_blocks: usize,
+    pub(crate) n_blocks: usize,
     /// Instructions of the IR.
-    pub n_insts: usize,
+    pub(crate) n_insts: usize,
     /// Block parameters of the IR, the function's own left out.
-    pub n_phis: usize,
+    pub(crate) n_phis: usize,
     /// Instructions of the CLIF, before optimisation.
-    pub n_clif_insts: usize,
+    pub(crate) n_clif_insts: usize,
     /// Parameters of CLIF blocks, before optimisation, the function's own left out.
-    pub n_clif_params: usize,
+    pub(crate) n_clif_params: usize,
     /// Machine code, constants included.
-    pub code_bytes: usize,
+    pub(crate) code_bytes: usize,
     /// The native frame below the frame pointer.
-    pub frame_bytes: u32,
+    pub(crate) frame_bytes: u32,
     /// Of these, slots and return areas; what is left is spilled values, saved registers and
     /// arguments.
-    pub slot_bytes: u32,
+    pub(crate) slot_bytes: u32,
 }
 
 /// Time by stage.

@@ -38,7 +38,6 @@ use slotvm_runtime::context::offsets;
 use slotvm_ssa::entity::{Block, Inst, Loc, Value};
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::irop::{IrOp, Opcode};
-use slotvm_ssa::loops::LoopForest;
 
 use crate::abi::{self, POINTER};
 use crate::isa::folds_loads;
@@ -149,7 +148,7 @@ struct Lowering<'a, 'f> {
     /// The area for the results of the functions that this one calls, and its size so far.
     callee_area: Option<(ir::StackSlot, u32)>,
     slots: Slots,
-    loops: LoopForest,
+    loops: order::LoopDepths,
     n_imported_globals: u32,
     /// Signatures imported so far, by type index.
     signatures: HashMap<u32, ir::SigRef>,
@@ -182,7 +181,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
             return_area: None,
             callee_area: None,
             slots: Slots::default(),
-            loops: order::find_loops(func),
+            loops: order::LoopDepths::new(func),
             n_imported_globals: n_imported_globals(module),
             signatures: HashMap::new(),
             functions: HashMap::new(),

@@ -1,11 +1,4 @@
 //! Tests of the runtime by programs in text form, run by the interpreter.
 
-mod bulk;
-mod calls;
-mod frames;
-mod fuel;
-mod host;
-mod linking;
-mod ops;
 mod support;
 mod traps;

@@ -167,17 +167,14 @@ impl<'s> Parser<'s> {
     fn local_line(&mut self, body: &mut Body<'s>) -> Parse<()> {
         loop {
             let is_named = self.cursor.peek_at(1).kind == TokenKind::Punct(b':');
-            let before = body.locals.count;
-            let ty = if self.cursor.peek().kind == TokenKind::Number && !is_named {
-                let count = self.cursor.number("the number of locals")?;
-                body.locals.count = before.saturating_add(count);
-                self.cursor.val_type()?
-            } else {
-                self.param(&mut body.locals)?
+            let is_run = self.cursor.peek().kind == TokenKind::Number && !is_named;
+            let (count, ty) = match is_run {
+                true => (self.cursor.number("the number of locals")?, self.cursor.val_type()?),
+                false => (1, self.param(&mut body.locals)?),
             };
-            let count = body.locals.count - before;
             body.n_declared += count as usize;
             self.check_count(body.n_declared, limits::LOCALS_MAX, "locals in a function")?;
+            body.locals.count += if is_run { count } else { 0 };
             body.declare(count, ty);
             if !self.cursor.take_punct(b',') {
                 return Ok(());
@@ -395,8 +392,11 @@ impl<'s> Parser<'s> {
             memory = self.cursor.entity("a memory")?;
         }
         while numbers.len() <= max {
+            let has_any = !numbers.is_empty() || !matches!(memory, Ref::Number(_));
+            let comma = has_any && self.cursor.take_punct(b',');
             match self.cursor.optional_number()? {
                 Some(number) => numbers.push(number),
+                None if comma => return Err(self.cursor.unexpected("a number")),
                 None => break,
             }
         }

@@ -6,7 +6,6 @@ use super::error::Problem;
 use super::lexer::{Token, TokenKind};
 use super::{literal, words};
 use crate::limits;
-use crate::op::ImmKind;
 use crate::types::ValType;
 
 /// A step of the parser: what it read, or what is wrong.
@@ -123,7 +122,8 @@ impl<'s> Cursor<'s> {
         Problem::new(token.start as usize..token.end as usize, message)
     }
 
-    /// Whether a label is defined here: `name:`, `name(…):`, with a number for a name too.
+    /// Whether a label is defined here: `name:`, `name(…):`, with a number for a name too. A mnemonic
+    /// can be the name.
     pub(super) fn is_label(&self) -> bool {
         let token = self.peek();
         if !matches!(token.kind, TokenKind::Word | TokenKind::QuotedName | TokenKind::Number) {
@@ -131,14 +131,26 @@ impl<'s> Cursor<'s> {
         }
         match self.peek_at(1).kind {
             TokenKind::Punct(b':') => true,
-            // Only instructions that take a type have a parenthesis behind the mnemonic.
             TokenKind::Punct(b'(') => {
-                let op = words::op_of(self.text(token));
                 token.kind != TokenKind::Word
-                    || op.is_none_or(|op| op.imm_kind() != ImmKind::TypeTable)
+                    || words::op_of(self.text(token)).is_none()
+                    || self.is_shape_ahead()
             }
             _ => false,
         }
+    }
+
+    /// Whether a label's shape and colon come behind the next token, and not an instruction's type.
+    fn is_shape_ahead(&self) -> bool {
+        let is_inside = |token: &Token| match token.kind {
+            TokenKind::Word | TokenKind::Number => true,
+            TokenKind::Punct(punct) => matches!(punct, b',' | b'#'),
+            _ => false,
+        };
+        let rest = &self.tokens[self.pos + 2..];
+        let close = rest.iter().position(|token| !is_inside(token)).unwrap_or(rest.len());
+        let kinds = rest[close..].iter().map(|token| token.kind);
+        kinds.take(2).eq([TokenKind::Punct(b')'), TokenKind::Punct(b':')])
     }
 
     /// Whether an operand that may be left out comes next: a name or a number on the same line that

@@ -35,7 +35,7 @@ impl<'p, 'm> FuncPrinter<'p, 'm> {
         let n_locals = n_params as u64 + body.map_or(0, Func::n_declared_locals);
         let local_names = NameTable::new(names_of(&module.names.locals, func), |local| {
             let local = u64::from(local);
-            local < n_locals && (names_params || local >= n_params as u64)
+            body.is_some() && local < n_locals && (names_params || local >= n_params as u64)
         });
         let label_names = NameTable::new(names_of(&module.names.labels, func), |label| {
             body.is_some_and(|body| (label as usize) < body.labels.len())
@@ -311,7 +311,7 @@ impl LocalLine<'_> {
     fn item(&mut self) -> &mut String {
         self.out.push_str(match self.n_items {
             0 => "  local ",
-            n if n % 8 == 0 => "\n  local ",
+            n if n.is_multiple_of(8) => "\n  local ",
             _ => ", ",
         });
         self.n_items += 1;

@@ -1,6 +1,26 @@
-//! The text form, `.vasm`: the assembler [`parse`] and the disassembler.
+//! The text form, `.vasm`: the assembler [`parse`] and the disassembler [`print`](fn@print).
 //!
-//! `docs/text.md` is its reference.
+//! `docs/text.md` has the grammar. The two are inverse: for every module whose code consists of
+//! instructions, `parse(print(module)) == module`, be it valid or not; the order of tables, unused
+//! entries, odd names, source lines and the bits of NaNs survive. Neither verifies anything.
+//!
+//! The way of a text, by file: `lexer` cuts it into tokens; `cursor` looks at them; `parse` reads items
+//! and `body` functions, with `space` for names and `tables` for types and shapes; `link` resolves names
+//! and encodes code. The way back: `print` writes items and `disasm` functions, with `name_table` for
+//! names. Both use `literal` for numbers and strings and `words` for the words that mean something.
+//!
+//! Guarantees: no text makes the assembler panic, and no module the disassembler; neither recurses on
+//! its input; both take linear time, and the text is linear in the size of the module.
+//!
+//! ```
+//! use slotvm_bytecode::text;
+//!
+//! let module = text::parse("func square(x: i64) -> i64 { local.get x dup i64.mul return }")?;
+//! assert_eq!(text::parse(&text::print(&module)?)?, module);
+//! let error = text::parse("func f() { cal f }").unwrap_err();
+//! assert_eq!((error.line(), error.column()), (1, 12));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod body;
 mod cursor;
@@ -61,6 +81,3 @@ pub fn print(module: &Module) -> Result<String, PrintError> {
 pub fn print_with(module: &Module, options: PrintOptions) -> Result<String, PrintError> {
     Printer::new(module).module(options)
 }
-
-#[cfg(test)]
-mod tests;

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use super::{literal, words};
-use crate::limits;
+
+/// A name longer than this is printed once, in a `name` line, and not at every use.
+const SHORT_NAME_MAX: usize = 256;
 
 /// Names by number.
 ///
@@ -27,7 +29,7 @@ impl<'m> NameTable<'m> {
         }
         let (names, extra) =
             all.iter().map(|(index, name)| (*index, name.as_str())).partition(|&(index, name)| {
-                is_defined(index) && uses[name] == 1 && name.len() <= limits::NAME_BYTES_MAX
+                is_defined(index) && uses[name] == 1 && name.len() <= SHORT_NAME_MAX
             });
         NameTable { names, extra }
     }

@@ -129,12 +129,12 @@ impl<'s> Parser<'s> {
         let token = self.cursor.last();
         let space = &mut self.spaces[kind as usize];
         if imported && space.n_defined > 0 {
-            let message = format!("imported {0}s come before the {0}s defined here", kind.what());
+            let message = format!("imported {0} come before the {0} defined here", kind.plural());
             return Err(self.cursor.problem(token, message));
         }
         space.n_defined += usize::from(!imported);
         if space.n_defined > kind.max() {
-            let message = format!("a module defines at most {} {}s", kind.max(), kind.what());
+            let message = format!("there are more than {} {}", kind.max(), kind.plural());
             return Err(self.cursor.problem(token, message));
         }
         space.define(&self.cursor, name, kind.what())
@@ -290,12 +290,9 @@ impl<'s> Parser<'s> {
         let name = self.cursor.string("the name of an import")?;
         let kind = match self.entity_kind()? {
             EntityKind::Func => {
-                let func = self.define(SpaceKind::Func, true)?;
-                let signature = self.signature()?;
-                if !signature.locals.names.is_empty() {
-                    self.module.names.locals.push((func, signature.locals.names));
-                }
-                ImportKind::Func(signature.ty)
+                self.define(SpaceKind::Func, true)?;
+                // Names of parameters are for the reader: there are no locals to have them.
+                ImportKind::Func(self.signature()?.ty)
             }
             EntityKind::Table => {
                 self.define(SpaceKind::Table, true)?;

@@ -493,7 +493,7 @@ fn write_max(out: &mut String, max: Option<u32>) {
 pub(super) fn write_separator(out: &mut String, i: usize, per_line: usize) {
     match i {
         0 => out.push(' '),
-        _ if i % per_line == 0 => out.push_str(",\n    "),
+        _ if i.is_multiple_of(per_line) => out.push_str(",\n    "),
         _ => out.push_str(", "),
     }
 }

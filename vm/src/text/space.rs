@@ -42,6 +42,17 @@ impl SpaceKind {
         }
     }
 
+    pub(super) const fn plural(self) -> &'static str {
+        match self {
+            SpaceKind::Func => "functions",
+            SpaceKind::Table => "tables",
+            SpaceKind::Memory => "memories",
+            SpaceKind::Global => "globals",
+            SpaceKind::Elem => "element segments",
+            SpaceKind::Data => "data segments",
+        }
+    }
+
     /// The word that defines an entity of the space.
     pub(super) const fn word(self) -> &'static str {
         match self {

@@ -1,0 +1,147 @@
+//! Errors: what they say, and where.
+
+use slotvm_bytecode::text;
+
+/// Checks line, column and message of the first error.
+#[track_caller]
+fn check(source: &str, line: usize, column: usize, message: &str) {
+    let error = text::parse(source).expect_err(source);
+    assert_eq!((error.line(), error.column(), error.message()), (line, column, message), "{error}");
+}
+
+#[test]
+fn errors_show_the_line_and_the_nearest_name() {
+    let source =
+        "; a comment\nfunc fib(n: i64) -> i64 {\n  local.get n\n  call fibb ; é\n  return\n}\n";
+    let error = text::parse(source).expect_err("there is no `fibb`").with_path("fib.vasm");
+    let expected = "\
+error: unknown function `fibb`
+ --> fib.vasm:4:8
+  |
+4 |   call fibb ; é
+  |        ^^^^
+  |
+  = help: did you mean `fib`?";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn several_errors_are_reported() {
+    let source = "func f(\nfunc g() {\n  drp\n  i64.const\n  nop\n  local.get x\n}\nglobal h i6";
+    let error = text::parse(source).expect_err("all of it is wrong");
+    let places: Vec<_> = error.diagnostics().iter().map(|d| (d.line(), d.column())).collect();
+    assert_eq!(places, [(2, 1), (3, 3), (4, 3), (6, 13), (8, 10)]);
+    assert_eq!(error.diagnostics()[1].help(), Some("did you mean `drop`?"));
+    assert_eq!(error.to_string().matches("error:").count(), 5);
+}
+
+#[test]
+fn errors_are_limited() {
+    let error = text::parse(&"\u{1}\n".repeat(1_000)).expect_err("no tokens");
+    assert_eq!(error.diagnostics().len(), 20);
+    let calls = "  call nowhere br nowhere\n".repeat(100_000);
+    let error = text::parse(&format!("func f() {{\n{calls}}}")).expect_err("no names");
+    assert_eq!(error.diagnostics().len(), 20);
+}
+
+#[test]
+fn long_lines_are_cut() {
+    let nops = "nop ".repeat(50_000);
+    let source = format!("func f() {{ {nops} call é {nops} }}");
+    let error = text::parse(&source).expect_err("é is no name");
+    assert_eq!((error.line(), error.column()), (1, 12 + 200_000 + 6));
+    assert!(error.to_string().len() < 2_000, "{error}");
+}
+
+#[test]
+fn tokens() {
+    check("func f() {\n  ^\n}", 2, 3, "unexpected character '^'");
+    check("module \"abc\n", 1, 8, "the quote is not closed on this line");
+    check("module \"a\\q\"", 1, 10, "unknown escape");
+    check("module \"\\xff\"", 1, 8, "a name must be valid UTF-8");
+    check("data 0 \"\\0f\"", 1, 9, "write `\\x00` where a digit follows");
+    check("é", 1, 1, "unexpected character 'é'");
+}
+
+#[test]
+fn items() {
+    check("functon f() {}", 1, 1, "expected an item, found `functon`");
+    check("}", 1, 1, "expected an item, found `}`");
+    check("module \"a\"\nmodule \"b\"", 2, 1, "the module's name is given twice");
+    check("type 1 = () -> ()", 1, 6, "this is type 0, not 1");
+    check("shape 0 = (0 i64)", 1, 7, "this is shape 1, not 0");
+    check("memory 0 1 memory m 1", 1, 19, "there are more than 1 memories");
+    check("memory 0 65537", 1, 10, "there are more than 65536 pages in a memory");
+    check("export \"a\" func f", 1, 17, "unknown function `f`");
+    check("start f", 1, 7, "unknown function `f`");
+    check("func f() {} start f start f", 1, 21, "the start function is given twice");
+    check("frame_stack 0 8 frame_stack 0 8", 1, 17, "the frame stack is declared twice");
+    check("data d t at i32.const 0 \"\"", 1, 8, "unknown memory `t`");
+    check("data d m \"\"", 1, 10, "expected `at`, found a string");
+    check("elem e func g, f", 1, 13, "unknown function `g`");
+    check("elem e funcref [ref.func f", 1, 27, "expected `]`, found the end of the text");
+    check("name func 0 \"a\" func b() {}", 1, 1, "a `name` line names an entity that has a name");
+    let message = "expected `func`, `table`, `memory` or `global`, found `fnc`";
+    check("import \"a\" \"b\" fnc g()", 1, 16, message);
+    let message = "imported functions come before the functions defined here";
+    check("func f() {}\nimport \"a\" \"b\" func g()", 2, 21, message);
+}
+
+#[test]
+fn functions() {
+    check("func f() {}\nfunc f() {}", 2, 6, "the function `f` is defined twice");
+    check("func 1() {}", 1, 6, "this is function 0, not 1");
+    check("func f type 0(i64) {}", 1, 14, "type 0 is another one");
+    check("func f(i64 i32) {}", 1, 12, "expected `,` or `)`, found `i32`");
+    check("func f(a: i6) {}", 1, 11, "expected a type, found `i6`");
+    check("func f(a: i64, a: i64) {}", 1, 16, "the local `a` is defined twice");
+    check("func f() {\nfunc g() {}", 2, 1, "the function `f` is not closed by `}`");
+    check("func f() {\n  nop", 2, 6, "the function `f` is not closed by `}`");
+    check("func f() {\nm(i64) }", 2, 8, "expected `:`, found `}`");
+    check("func f() { br_table [0 }", 1, 24, "expected a label, found `}`");
+}
+
+#[test]
+fn constant_expressions() {
+    check("global g: i64 = i64.cons 5", 1, 17, "unknown instruction `i64.cons`");
+    check("global g: i64 = global.get h", 1, 28, "unknown global `h`");
+    check("global g: i64 = local.get h", 1, 27, "unknown local `h`");
+    check("global g: i64 = br h", 1, 20, "unknown label `h`");
+    let message = "expected an `i64` behind `i64.const` on the same line";
+    check("global g: i64 = i64.const\n5", 1, 17, message);
+}
+
+#[test]
+fn instructions() {
+    let check = |inst: &str, column: usize, message: &str| {
+        check(&format!("func f(n: i64) {{\nl:\n{inst}\n}}"), 3, column, message);
+    };
+    check("i64.ad", 1, "unknown instruction `i64.ad`");
+
+    check("drop 3", 6, "expected an instruction, found `3`");
+    check("call", 1, "expected a function behind `call` on the same line");
+    check("call (", 6, "expected a function, found `(`");
+    check("local.get m", 11, "unknown local `m`");
+    check("br m", 4, "unknown label `m`");
+    check("br_table l", 10, "expected `[`, found `l`");
+    check("br_table [l]", 12, "expected the default label behind `]` on the same line");
+    check("global.get g", 12, "unknown global `g`");
+    check("table.get t", 11, "unknown table `t`");
+    check("memory.init d", 13, "unknown data segment `d`");
+    check("elem.drop e", 11, "unknown element segment `e`");
+    check("i32.const 4294967296", 11, "integer does not fit `i32`");
+    check("i32.const 1.5", 11, "malformed integer");
+    check("i32.const x", 11, "expected an `i32`, found `x`");
+    check("i32.const 'ab'", 11, "a character literal holds one character");
+    check("f32.const 1e40", 11, "the number is too large for `f32`");
+    check("f64.const nan:0x0", 11, "the payload of a NaN is from 1 to 0xfffffffffffff");
+    check("i32.load -8", 10, "malformed integer");
+    check("i32.load_indexed 3", 18, "the scale is 1, 2, 4 or 8");
+    check("i32.load_indexed", 1, "expected a scale behind `i32.load_indexed` on the same line");
+    check("call_indirect f", 15, "expected the number of a type or `(`, found `f`");
+    check("ref.null i64", 10, "expected a reference type");
+    check("l:", 1, "the label `l` is defined twice");
+    check("5:", 1, "this is label 1, not 5");
+    check("local 60000 i64", 13, "there are more than 50000 locals in a function");
+    check(".line x", 7, "expected a line number, found `x`");
+}
