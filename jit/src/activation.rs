@@ -1,7 +1,6 @@
 //! Entering native code, and what is known when it does not return.
 //!
-//! Every entry has an [`Activation`] on the native stack, linked to the one that the thread was in
-//! before. The entry trampoline stores there how to continue when the code traps; the signal handler
+//! Every entry has an [`Activation`] on the native stack. The entry trampoline stores there how to continue when the code traps; the signal handler
 //! ([`crate::signals`]) finds it through a thread-local variable, records where the trap happened and
 //! continues in the trampoline, which returns 0. [`enter`] then reads the record.
 
@@ -12,11 +11,10 @@ use std::sync::Arc;
 
 use slotvm_bytecode::VerifiedModule;
 use slotvm_runtime::context::VmCtx;
-const TRACE_FRAMES_MAX: usize = 100;
+use slotvm_runtime::limits::TRACE_FRAMES_MAX;
 
 use crate::pctable::{PcTable, Place, PlaceId, TrapReason};
 use crate::registry;
-use crate::stack;
 
 /// The entry trampoline of a signature. Returns 1, or 0 if the code trapped.
 pub(crate) type EntryTrampoline = unsafe extern "C" fn(
@@ -35,8 +33,6 @@ pub(crate) struct Activation {
     pub(crate) handler_pc: usize,
     pub(crate) handler_sp: usize,
     pub(crate) handler_fp: usize,
-    /// The activation that the thread was in before.
-    previous: *mut Activation,
     /// The number of functions that were active when the code trapped; 0 if it has not.
     n_frames: u64,
     /// The innermost of them: the pc of the trap, then return addresses.
@@ -84,46 +80,36 @@ pub(crate) struct NativeFrame {
 
 /// Calls native code: reads the parameters from `cells` and writes the results there.
 ///
-/// `stack_bytes_max` limits the native stack of the guest; a re-entry shares the stack of the code that
-/// called the host.
-///
 /// # Safety
 /// `trampoline` is an entry trampoline for the type of `code`, `ctx` is its context, whose `shared`
-/// leads to live structures of one store, and `cells` has room for the parameters and for the results.
-/// All code that can be reached stays alive meanwhile. Signal handlers are installed.
+/// leads to live structures of one store with a stack limit, and `cells` has room for the parameters
+/// and for the results. All code that can be reached stays alive meanwhile. Signal handlers are
+/// installed.
+#[inline]
 pub(crate) unsafe fn enter(
     trampoline: EntryTrampoline,
     ctx: *mut VmCtx,
     code: *const u8,
     cells: *mut u64,
-    stack_bytes_max: usize,
 ) -> Result<(), NativeTrap> {
+    let previous = CURRENT.get();
     let mut activation = Activation {
         handler_pc: 0,
         handler_sp: 0,
         handler_fp: 0,
-        previous: CURRENT.get(),
         n_frames: 0,
         pcs: [MaybeUninit::uninit(); TRACE_FRAMES_MAX],
     };
     let activation = &raw mut activation;
-    // SAFETY: the context of a function starts with a pointer to what the store shares; nobody else
-    // accesses the limit while this thread runs the store.
-    let (shared, outer_limit) = unsafe { ((*ctx).shared, (*(*ctx).shared).stack_limit) };
-    if outer_limit == 0 {
-        let limit = stack::limit_below(activation.addr(), stack_bytes_max);
-        // SAFETY: as above.
-        unsafe { (*shared).stack_limit = limit };
-    }
     CURRENT.set(activation);
     // SAFETY: the caller's promise. The trampoline stores where to continue before it calls.
     let returned = unsafe { trampoline(ctx, code, cells, activation) };
-    // SAFETY: the record lives on this frame, and what the store shares is alive.
-    unsafe {
-        CURRENT.set((*activation).previous);
-        (*shared).stack_limit = outer_limit;
-        if returned != 0 { Ok(()) } else { Err((*activation).trap()) }
+    CURRENT.set(previous);
+    if returned != 0 {
+        return Ok(());
     }
+    // SAFETY: the record lives on this frame, and the code is alive.
+    Err(unsafe { (*activation).trap() })
 }
 
 impl Activation {

@@ -54,24 +54,24 @@ pub(crate) struct CompiledFunction {
 
 /// Sizes of a compiled function.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sizes {
+pub struct Sizes {
     /// Basic blocks of the IR.
-    pub(crate) n_blocks: usize,
+    pub n_blocks: usize,
     /// Instructions of the IR.
-    pub(crate) n_insts: usize,
+    pub n_insts: usize,
     /// Block parameters of the IR, the function's own left out.
-    pub(crate) n_phis: usize,
+    pub n_phis: usize,
     /// Instructions of the CLIF, before optimisation.
-    pub(crate) n_clif_insts: usize,
+    pub n_clif_insts: usize,
     /// Parameters of CLIF blocks, before optimisation, the function's own left out.
-    pub(crate) n_clif_params: usize,
+    pub n_clif_params: usize,
     /// Machine code, constants included.
-    pub(crate) code_bytes: usize,
+    pub code_bytes: usize,
     /// The native frame below the frame pointer.
-    pub(crate) frame_bytes: u32,
+    pub frame_bytes: u32,
     /// Of these, slots and return areas; what is left is spilled values, saved registers and
     /// arguments.
-    pub(crate) slot_bytes: u32,
+    pub slot_bytes: u32,
 }
 
 /// Time by stage.

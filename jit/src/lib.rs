@@ -1,21 +1,79 @@
-//! The embedding API of slotvm.
+//! slotvm: a JIT for stack machines, and the API by which programs embed it.
+//!
+//! The names are those of wasmtime, on purpose. A front end emits bytecode as data
+//! ([`slotvm_bytecode`]), as `.bc` or as text; the rest is here:
+//!
+//! ```
+//! use slotvm::{Caller, Engine, Linker, Module, Store};
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let engine = Engine::default();
+//!     let module = Module::from_text(&engine, r#"
+//!         import "env" "print" func print(i64)
+//!         export "squares" func squares
+//!         func squares(n: i64) {
+//!           local i: i64
+//!         next:
+//!           local.get i  local.get i  i64.mul  call print
+//!           local.get i  i64.const 1  i64.add  local.tee i
+//!           local.get n  i64.lt_s  br_if next
+//!           return
+//!         }"#)?;
+//!     let mut linker = Linker::new(&engine);
+//!     linker.func_wrap("env", "print", |mut caller: Caller<'_, Vec<i64>>, n: i64| {
+//!         caller.data_mut().push(n);
+//!     })?;
+//!     let mut store = Store::new(&engine, Vec::new());
+//!     let instance = linker.instantiate(&mut store, &module)?;
+//!     let squares = instance.get_typed_func::<i64, ()>(&store, "squares")?;
+//!     squares.call(&mut store, 5)?;
+//!     assert_eq!(store.data(), &[0, 1, 4, 9, 16]);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # The story of the crate
+//!
+//! * An [`Engine`] has a [`Config`]: which [`Tier`] runs guest code, where native code keeps the slots
+//!   of functions ([`SlotMode`]), fuel, limits.
+//! * A [`Module`] goes through the stages of `pipeline`: loaded, verified, each function built as IR,
+//!   promoted to SSA, lowered to Cranelift (`lower`, by the conventions of `abi`), compiled (`compile`)
+//!   and placed into executable memory (`code`, the one place that knows cranelift-jit).
+//! * A [`Store`] has the state of running programs. A [`Linker`] makes an [`Instance`] of a module,
+//!   whose exports are a [`Func`], [`TypedFunc`], [`Memory`], [`Table`] or [`Global`].
+//! * A call from the host enters native code by a `trampoline` with an `activation`. A fault there
+//!   arrives as a signal (`signals`), which finds the code in the `registry`, and comes back as a
+//!   [`Trap`] whose place the `pctable` knows. Host functions get a [`Caller`].
+//!
+//! Without the feature `jit`, which is on by default, the same API interprets.
 
 #[cfg(feature = "jit")]
 mod abi;
 #[cfg(feature = "jit")]
 mod activation;
+mod caller;
 #[cfg(feature = "jit")]
 mod code;
 #[cfg(feature = "jit")]
 mod compile;
+mod config;
+mod engine;
+mod externs;
+mod func;
+mod instance;
 #[cfg(feature = "jit")]
 mod isa;
+mod linker;
 #[cfg(feature = "jit")]
 mod lower;
+mod module;
+#[cfg(feature = "jit")]
+mod native;
 #[cfg(all(test, feature = "jit"))]
 mod native_tests;
 #[cfg(feature = "jit")]
 mod pctable;
+mod pipeline;
 #[cfg(feature = "jit")]
 mod registry;
 #[cfg(feature = "jit")]
@@ -23,7 +81,31 @@ mod signals;
 mod slot_mode;
 #[cfg(feature = "jit")]
 mod stack;
+mod store;
 #[cfg(feature = "jit")]
 mod trampoline;
+mod typed;
+mod val;
 
+pub use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
+pub use slotvm_bytecode::{FuncType, TrapCode, ValType};
+pub use slotvm_runtime::{Error, Frame, Limits, LinkError, MemoryPlan, Trap};
+#[cfg(feature = "jit")]
+pub use slotvm_ssa::promote::PromotionReport;
+
+pub use caller::Caller;
+#[cfg(feature = "jit")]
+pub use compile::Sizes;
+pub use config::{Config, Tier};
+pub use engine::Engine;
+pub use externs::{Extern, Global, Memory, MemoryAccessError, Table};
+pub use func::{Func, HostFunc, IntoFunc};
+pub use instance::Instance;
+pub use linker::Linker;
+pub use module::{Module, ModuleError, Timings};
+#[cfg(feature = "jit")]
+pub use pipeline::FunctionInfo;
 pub use slot_mode::{ParseSlotModeError, SlotMode};
+pub use store::{AsContext, AsContextMut, Store, StoreContext, StoreContextMut};
+pub use typed::{HostResults, Scalar, TypedFunc, Values};
+pub use val::{ExternRef, Val};

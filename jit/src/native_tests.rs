@@ -25,6 +25,7 @@ use crate::activation::{self, NativeTrap};
 use crate::code::{CodeUnit, MachineCode};
 use crate::pctable::{Place, PlaceId, TrapReason};
 use crate::signals;
+use crate::stack;
 use crate::trampoline::{HOST_ERROR, Trampolines};
 
 fn isa() -> OwnedTargetIsa {
@@ -123,11 +124,13 @@ fn call(b: &mut FunctionBuilder<'_>, func: u32, ty: &FuncType, args: &[Value]) -
 /// What a host function of a test does: it gets the fixture and its cells.
 type HostFunc = fn(&Fixture<'_>, &mut u64) -> u32;
 
+/// Bytes of the native stack that the tests' functions may use.
+const STACK_BYTES_MAX: usize = 256 << 10;
+
 /// Structures of a store, as far as native code looks at them.
 struct Fixture<'a> {
     unit: &'a CodeUnit,
     entry: Trampolines,
-    stack_bytes_max: usize,
     host: Cell<HostFunc>,
     shared: Shared,
     ctx: VmCtx,
@@ -160,7 +163,6 @@ impl<'a> Fixture<'a> {
         let mut fixture = Box::new(Fixture {
             unit,
             entry: Trampolines::new(isa, ty).unwrap(),
-            stack_bytes_max: 256 << 10,
             host: Cell::new(|_, _| unreachable!("no host function is called")),
             shared,
             ctx,
@@ -174,10 +176,29 @@ impl<'a> Fixture<'a> {
     }
 
     fn call(&self, func: usize, cells: &mut [u64]) -> Result<(), NativeTrap> {
-        let ctx = (&raw const self.ctx).cast_mut();
-        let (entry, code) = (self.entry.entry(), self.unit.func(func));
+        self.enter(&raw const self.ctx, self.unit.func(func), cells)
+    }
+
+    fn enter(
+        &self,
+        ctx: *const VmCtx,
+        code: *const u8,
+        cells: &mut [u64],
+    ) -> Result<(), NativeTrap> {
+        let shared = self.ctx.shared;
         // SAFETY: the fixture's structures are complete as far as the tests' functions read them.
-        unsafe { activation::enter(entry, ctx, code, cells.as_mut_ptr(), self.stack_bytes_max) }
+        unsafe {
+            let outer_limit = (*shared).stack_limit;
+            if outer_limit == 0 {
+                let marker = 0u8;
+                let sp = (&raw const marker).addr();
+                (*shared).stack_limit = stack::limit_below(sp, STACK_BYTES_MAX);
+            }
+            let entry = self.entry.entry();
+            let result = activation::enter(entry, ctx.cast_mut(), code, cells.as_mut_ptr());
+            (*shared).stack_limit = outer_limit;
+            result
+        }
     }
 
     /// Calls a function of one cell and gives where it trapped.
@@ -275,7 +296,7 @@ fn host_functions_get_and_give_values_of_all_types() {
     let ty = FuncType::new([I32, F64, I64, F32], [I32, F64, I64, F32].repeat(3));
     // The unit has no code of interest: the host trampoline is entered directly, as guest code does.
     let unit = unit(&isa, &[(unary(), &|b, args| _ = b.ins().return_(&args[1..]))]);
-    let mut fixture = Fixture::new(&isa, &unit, &ty);
+    let fixture = Fixture::new(&isa, &unit, &ty);
     fixture.host.set(|_, first| {
         // SAFETY: the trampoline passes room for twelve cells.
         let cells = unsafe { std::slice::from_raw_parts_mut(&raw mut *first, 12) };
@@ -286,10 +307,9 @@ fn host_functions_get_and_give_values_of_all_types() {
     });
     let mut cells = [0; 12];
     cells[..4].copy_from_slice(&[0xffff_fff0, 1.5_f64.to_bits(), 7, 0xc000_0000]);
-    let ctx = (&raw mut fixture.host_ctx).cast();
-    let (entry, code) = (fixture.entry.entry(), fixture.entry.host());
-    // SAFETY: a host function's context starts as the one of a guest function does.
-    unsafe { activation::enter(entry, ctx, code, cells.as_mut_ptr(), 1 << 18) }.unwrap();
+    // A host function's context starts as the one of a guest function does.
+    let ctx = (&raw const fixture.host_ctx).cast();
+    fixture.enter(ctx, fixture.entry.host(), &mut cells).unwrap();
     assert_eq!(cells, [0xffff_fff0, 1.5_f64.to_bits(), 7, 0xc000_0000].repeat(3)[..]);
 }
 
@@ -399,8 +419,7 @@ fn recursion_ends_in_a_trap_with_the_innermost_frames() {
     assert!(places[1..].iter().all(|&place| place == (3, 40)), "{places:?}");
     // A frame has at least 16 bytes, and the deepest one uses up the stack.
     let n_frames = places.len() as u64 + trap.n_frames_omitted;
-    assert!((100..=fixture.stack_bytes_max as u64 / 16).contains(&n_frames), "{n_frames}");
-    assert_eq!(fixture.shared.stack_limit, 0);
+    assert!((100..=STACK_BYTES_MAX as u64 / 16).contains(&n_frames), "{n_frames}");
 }
 
 /// The host function of the unit that the tests of re-entry use is called by function 0.
@@ -437,10 +456,12 @@ fn a_trap_in_a_nested_entry_ends_that_entry_only() {
     let unit = reentrant_unit(&isa, &host);
     let fixture = Fixture::new(&isa, &unit, &unary());
     fixture.host.set(|fixture, cell| {
-        let limit = fixture.shared.stack_limit;
+        // SAFETY: what the fixture shares is alive.
+        let limit = || unsafe { (*fixture.ctx.shared).stack_limit };
+        let outer_limit = limit();
         let inner = fixture.trap(1, 0);
         assert_eq!(inner, (TrapReason::Guest(TrapCode::IntegerDivisionByZero), vec![(1, 7)]));
-        assert_eq!(fixture.shared.stack_limit, limit);
+        assert_eq!(limit(), outer_limit);
         match *cell {
             // Fails itself.
             0 => 1,

@@ -61,6 +61,14 @@ pub enum LinkError {
         /// Imports given.
         found: usize,
     },
+    /// Nobody provides an import.
+    #[error("import `{module}` `{name}`: nothing has this name")]
+    Missing {
+        /// The module that the import names.
+        module: String,
+        /// The name of the import there.
+        name: String,
+    },
     /// An import is of another kind or type.
     #[error("import `{module}` `{name}`: expected {expected}, found {found}")]
     Type {

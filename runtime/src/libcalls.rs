@@ -54,10 +54,10 @@ unsafe extern "C" fn host_call(ctx: *mut HostCtx, cells: *mut u64) -> u32 {
     let func = FuncHandle::from_cell(handle).expect("records have handles");
     let ty = store.func_type(func);
     let n_cells = ty.params.len().max(ty.results.len());
-    // SAFETY: the trampoline of the function's type passes as many cells as it needs. With none the
-    // pointer may be anything.
     let cells = match n_cells {
+        // The pointer may be anything.
         0 => &mut [],
+        // SAFETY: the trampoline of the function's type passes as many cells as it needs.
         _ => unsafe { std::slice::from_raw_parts_mut(cells, n_cells) },
     };
     let id = store.id();
@@ -152,4 +152,168 @@ unsafe extern "C" fn elem_drop(ctx: *mut VmCtx, segment: u32) {
     // SAFETY: called by native code with its context.
     let (store, instance) = unsafe { parts(ctx) };
     store.elem_drop(instance, segment);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use slotvm_bytecode::{FuncType, ValType, text, verify};
+
+    use super::*;
+    use crate::store::{Extern, StoreConfig};
+
+    const SOURCE: &str = "
+        import \"env\" \"host\" func host(i64) -> i64
+        memory 0 1 2
+        table t funcref 3 5
+        table u funcref 3
+        data d \"abcdef\"
+        elem e funcref [ref.func f], [ref.func f], [ref.null funcref]
+        func f(a: i64) -> i64 { local.get a return }";
+
+    /// What stands in for native code: it may do what native code may.
+    type Script = fn(*mut VmCtx, &Libcalls) -> u64;
+
+    /// Lets a script run in the place of native code; the result is that of `f`.
+    fn run(store: &mut Store, script: Script) -> Result<u64, Error> {
+        let f = FuncHandle::from_cell(store.n_funcs() as u64).expect("f is the last one");
+        let mut cells = [script as usize as u64];
+        store.call(f, &mut cells)?;
+        Ok(cells[0])
+    }
+
+    /// An executor that runs the script whose address is the parameter.
+    fn execute(store: &mut Store, func: FuncHandle, cells: &mut [u64]) -> Result<(), Error> {
+        let ctx = store.func_record(func).ctx;
+        store.enter_native();
+        // SAFETY: only `run` calls the function, with the address of a script. The context and what it
+        // points to live as long as the store, which is not used until the script is done.
+        unsafe {
+            let script = std::mem::transmute::<usize, Script>(cells[0] as usize);
+            cells[0] = script(ctx, &*(*(*ctx).shared).libcalls);
+        }
+        store.take_pending().map_or(Ok(()), Err)
+    }
+
+    fn store() -> Store {
+        let config = StoreConfig { executor: execute, ..StoreConfig::default() };
+        let mut store = Store::new(config, Box::new(0u64));
+        let ty = FuncType::new([ValType::I64], [ValType::I64]);
+        let host = store.new_host_func(
+            ty,
+            Arc::new(|call| {
+                match call.cells[0] {
+                    1 => return Err(Error::host("failed")),
+                    2 => panic!("by the host"),
+                    3 => {
+                        // Native code again, below the one that called.
+                        let inner: Script = |ctx, libcalls| host_call(ctx, libcalls, 40).1;
+                        call.cells[0] = run(call.store, inner)? + 1;
+                    }
+                    n => call.cells[0] = n + 1,
+                }
+                Ok(())
+            }),
+        );
+        let module = Arc::new(verify(text::parse(SOURCE).unwrap()).unwrap());
+        store.instantiate(module, &[Extern::Func(host.unwrap())], None).unwrap();
+        store
+    }
+
+    /// Calls the imported host function as native code does: status and result.
+    fn host_call(ctx: *mut VmCtx, libcalls: &Libcalls, n: u64) -> (u32, u64) {
+        let mut cells = [n];
+        // SAFETY: scripts get the context of an instance and the functions of the runtime.
+        let status = unsafe {
+            let handle = *(*ctx).func_handles;
+            let record = *(*(*ctx).shared).funcs.add(handle as usize - 1);
+            (libcalls.host_call)(record.ctx.cast(), cells.as_mut_ptr())
+        };
+        (status, cells[0])
+    }
+
+    #[test]
+    fn host_calls_return_fail_panic_and_come_back() {
+        let mut store = store();
+        let call =
+            |store: &mut Store, script: Script| run(store, script).map_err(|e| e.to_string());
+        assert_eq!(call(&mut store, |ctx, libcalls| host_call(ctx, libcalls, 5).1), Ok(6));
+        assert_eq!(call(&mut store, |ctx, libcalls| host_call(ctx, libcalls, 3).1), Ok(42));
+        let failure: Script = |ctx, libcalls| {
+            assert_eq!(host_call(ctx, libcalls, 1).0, 1);
+            0
+        };
+        assert_eq!(call(&mut store, failure), Err("failed".to_owned()));
+        let panic: Script = |ctx, libcalls| {
+            assert_eq!(host_call(ctx, libcalls, 2).0, 1);
+            0
+        };
+        let panic = catch_unwind(AssertUnwindSafe(|| run(&mut store, panic))).unwrap_err();
+        assert_eq!(panic.downcast_ref(), Some(&"by the host"));
+        // Nothing is left of the failures.
+        assert_eq!(call(&mut store, |ctx, libcalls| host_call(ctx, libcalls, 3).1), Ok(42));
+        // SAFETY: the store owns the structure.
+        assert!(unsafe { (*store.shared_ptr()).store.is_null() });
+    }
+
+    #[test]
+    fn memory_functions() {
+        let mut store = store();
+        run(&mut store, |ctx, libcalls| {
+            // SAFETY: as in `host_call`; memory 0 and segment 0 exist.
+            unsafe {
+                let bytes = |at: usize| (*(*(*ctx).memory).base.add(at)) as char;
+                assert_eq!((libcalls.memory_grow)(ctx, 1), 1);
+                assert_eq!((*(*ctx).memory).bytes, 2 * 65536);
+                assert_eq!((libcalls.memory_grow)(ctx, 1), u32::MAX);
+                assert_eq!((libcalls.memory_init)(ctx, 0, 70_000, 1, 5), 0);
+                assert_eq!((libcalls.memory_init)(ctx, 0, 70_000, 2, 5), 1);
+                assert_eq!((bytes(70_000), bytes(70_004)), ('b', 'f'));
+                assert_eq!((libcalls.memory_copy)(ctx, 70_001, 70_000, 3), 0);
+                assert_eq!((libcalls.memory_copy)(ctx, u32::MAX, 0, 1), 1);
+                assert_eq!((bytes(70_001), bytes(70_003)), ('b', 'd'));
+                assert_eq!((libcalls.memory_fill)(ctx, 70_000, 0x141, 2), 0);
+                assert_eq!((libcalls.memory_fill)(ctx, 2 * 65536, 0, 1), 1);
+                assert_eq!((bytes(70_001), bytes(70_002)), ('A', 'c'));
+                (libcalls.data_drop)(ctx, 0);
+                assert_eq!((libcalls.memory_init)(ctx, 0, 0, 0, 1), 1);
+                assert_eq!((libcalls.memory_init)(ctx, 0, 0, 0, 0), 0);
+            }
+            0
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn table_functions() {
+        let mut store = store();
+        run(&mut store, |ctx, libcalls| {
+            // SAFETY: as in `host_call`; tables 0 and 1 and segment 0 exist.
+            unsafe {
+                let elems = |table: usize| {
+                    let def = &**(*ctx).tables.add(table);
+                    std::slice::from_raw_parts(def.base, def.len as usize).to_vec()
+                };
+                let (f, t_from_u, u_from_t) = (*(*ctx).func_handles.add(1), 1 << 32, 1);
+                assert_eq!((libcalls.table_grow)(ctx, 0, f, 2), 3);
+                assert_eq!((libcalls.table_grow)(ctx, 0, f, 1), u32::MAX);
+                assert_eq!(elems(0), [0, 0, 0, f, f]);
+                assert_eq!((libcalls.table_copy)(ctx, u_from_t, 0, 2, 3), 0);
+                assert_eq!((libcalls.table_copy)(ctx, u_from_t, 1, 2, 3), 1);
+                assert_eq!(elems(1), [0, f, f]);
+                assert_eq!((libcalls.table_fill)(ctx, 0, 4, 0, 1), 0);
+                assert_eq!((libcalls.table_fill)(ctx, 0, 4, 0, 2), 1);
+                assert_eq!((libcalls.table_copy)(ctx, t_from_u, 0, 0, 3), 0);
+                assert_eq!(elems(0), [0, f, f, f, 0]);
+                assert_eq!((libcalls.table_init)(ctx, 0, 2, 1, 2), 0);
+                assert_eq!((libcalls.table_init)(ctx, 1 << 32, 2, 1, 2), 1);
+                assert_eq!(elems(0), [0, f, f, 0, 0]);
+                (libcalls.elem_drop)(ctx, 0);
+                assert_eq!((libcalls.table_init)(ctx, 0, 0, 0, 1), 1);
+            }
+            0
+        })
+        .unwrap();
+    }
 }

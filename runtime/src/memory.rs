@@ -291,3 +291,112 @@ impl Drop for Mapping {
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAN: MemoryPlan = MemoryPlan { reservation_bytes: 1 << 20, guard_bytes: 1 };
+
+    fn memory(min: u32, max: Option<u32>) -> Memory {
+        Memory::new(MemoryType { min, max }, PLAN, 16).expect("there is memory")
+    }
+
+    #[test]
+    fn a_memory_starts_as_zeros_and_keeps_its_place_when_it_grows() {
+        let mut memory = memory(1, Some(4));
+        let base = memory.data().as_ptr();
+        assert!(memory.data().iter().all(|&byte| byte == 0));
+        memory.write(65532, &[1, 2, 3, 4]).unwrap();
+        assert_eq!(memory.grow(3), Some(1));
+        assert_eq!(memory.grow(1), None);
+        assert_eq!((memory.pages(), memory.data().as_ptr()), (4, base));
+        assert_eq!(memory.slice(65530, 8), Ok(&[0, 0, 1, 2, 3, 4, 0, 0][..]));
+        memory.data_mut()[4 * 65536 - 1] = 9;
+        assert_eq!(memory.ty(), MemoryType { min: 4, max: Some(4) });
+        assert_eq!(memory.plan(), MemoryPlan { reservation_bytes: 1 << 20, guard_bytes: 65536 });
+    }
+
+    #[test]
+    fn a_memory_may_be_empty() {
+        let mut memory = memory(0, None);
+        assert_eq!(memory.data(), []);
+        assert_eq!(memory.slice(0, 0), Ok(&[][..]));
+        assert_eq!(memory.slice(0, 1), Err(TrapCode::MemoryOutOfBounds));
+        assert_eq!(memory.grow(17), None);
+        assert_eq!(memory.grow(16), Some(0));
+        assert_eq!(memory.bytes(), 16 * PAGE_BYTES);
+    }
+
+    #[test]
+    fn accesses_by_the_host_are_checked() {
+        let mut memory = memory(1, None);
+        let out = TrapCode::MemoryOutOfBounds;
+        let mut four = [7; 4];
+        assert_eq!(memory.read(65533, &mut four), Err(out));
+        assert_eq!(four, [7; 4]);
+        assert_eq!(memory.write(65533, &four), Err(out));
+        assert_eq!(memory.slice(65532, 4), Ok(&[0; 4][..]));
+        assert_eq!(memory.slice(u64::MAX, 2), Err(out));
+        assert_eq!(memory.slice_mut(u64::MAX - 1, 1), Err(out));
+        memory.write(65532, &four).unwrap();
+        memory.read(65531, &mut four).unwrap();
+        assert_eq!(four, [0, 7, 7, 7]);
+    }
+
+    #[test]
+    fn scarce_address_space_makes_do_with_less() {
+        let plan = MemoryPlan { reservation_bytes: 1 << 60, guard_bytes: 1 << 30 };
+        let ty = MemoryType { min: 2, max: Some(3) };
+        let mut memory = Memory::new(ty, plan, 65_536).unwrap();
+        let got = memory.plan();
+        assert!(got.reservation_bytes < plan.reservation_bytes && got.guard_bytes == 0, "{got:?}");
+        assert!(!got.covers(plan.span_bytes()));
+        assert_eq!(memory.grow(1), Some(2));
+        memory.write(3 * PAGE_BYTES - 1, &[1]).unwrap();
+    }
+
+    #[test]
+    fn the_size_is_limited() {
+        let error = Memory::new(MemoryType { min: 17, max: None }, PLAN, 16).unwrap_err();
+        assert_eq!(error.to_string(), "limit memory_pages_max (16) exceeded: 17 wanted");
+    }
+
+    #[test]
+    fn plans_cover_what_they_say() {
+        let plain = |offset| access_end_max(Op::I64Load, Imm::mem(offset));
+        assert_eq!(plain(0), (1 << 32) - 1 + 8);
+        assert!(MemoryPlan::PLAIN.covers(plain(GUARD_BYTES as u32 - 7)));
+        assert!(!MemoryPlan::PLAIN.covers(plain(GUARD_BYTES as u32 - 6)));
+        let indexed =
+            |scale, offset| access_end_max(Op::F64StoreIndexed, Imm::indexed(offset, scale));
+        assert_eq!(indexed(3, 0), 9 * ((1 << 32) - 1) + 8);
+        assert_eq!(indexed(0, 5), 2 * ((1 << 32) - 1) + 5 + 8);
+        assert!(!MemoryPlan::PLAIN.covers(indexed(0, 0)));
+        assert!(MemoryPlan::INDEXED.covers(indexed(3, GUARD_BYTES as u32)));
+        assert!(!MemoryPlan::INDEXED.covers(indexed(3, u32::MAX)));
+        assert!(!MemoryPlan::CHECKED.covers(plain(0)));
+    }
+
+    #[test]
+    fn what_is_not_committed_faults_in_the_kernel() {
+        let memory = memory(1, None);
+        let mut pipe = [0; 2];
+        // SAFETY: `pipe` has room for two descriptors.
+        assert_eq!(unsafe { libc::pipe(pipe.as_mut_ptr()) }, 0);
+        let readable = |address: usize| {
+            let byte = memory.data().as_ptr().wrapping_add(address);
+            // SAFETY: it is the kernel that reads the byte, and it reports an error if it cannot.
+            unsafe { libc::write(pipe[1], byte.cast(), 1) == 1 }
+        };
+        assert!(readable(65535));
+        assert!(!readable(65536));
+        assert!(!readable((1 << 20) - 1));
+        assert!(!readable(1 << 20));
+        assert!(!readable((1 << 20) + 65535));
+        for end in pipe {
+            // SAFETY: the descriptor is ours.
+            assert_eq!(unsafe { libc::close(end) }, 0);
+        }
+    }
+}

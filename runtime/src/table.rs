@@ -114,3 +114,61 @@ impl Table {
         self.elems.get_mut(start..start + len as usize).ok_or(TrapCode::TableOutOfBounds)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use slotvm_bytecode::ValType;
+
+    use super::*;
+
+    fn table(min: u32, max: Option<u32>) -> Table {
+        let ty = TableType { elem: ValType::ExternRef, min, max };
+        Table::new(ty, 7, 10).expect("there is memory")
+    }
+
+    /// What native code sees.
+    fn seen(table: &Table) -> Vec<u64> {
+        // SAFETY: the definition is that of a table that lives.
+        unsafe {
+            let TableDef { base, len } = &*table.def();
+            (0..*len as usize).map(|i| *base.add(i)).collect()
+        }
+    }
+
+    #[test]
+    fn native_code_sees_what_the_host_sees() {
+        let mut table = table(2, None);
+        assert_eq!(seen(&table), [7, 7]);
+        assert_eq!(table.grow(8, 3), Some(2));
+        table.set(1, 9).unwrap();
+        assert_eq!(seen(&table), [7, 9, 8, 8, 8]);
+        assert_eq!((table.get(1), table.len()), (Ok(9), 5));
+        assert_eq!(table.grow(1, 6), None);
+        assert_eq!(table.ty(), TableType { elem: ValType::ExternRef, min: 5, max: None });
+    }
+
+    #[test]
+    fn nothing_happens_past_the_end() {
+        let mut table = table(3, Some(4));
+        let out = TrapCode::TableOutOfBounds;
+        assert_eq!(table.get(3), Err(out));
+        assert_eq!(table.set(3, 1), Err(out));
+        assert_eq!(table.fill(2, 1, 2), Err(out));
+        assert_eq!(table.copy_within(2, 0, 2), Err(out));
+        assert_eq!(table.copy_within(0, 2, 2), Err(out));
+        assert_eq!(table.write(2, &[1, 2]), Err(out));
+        assert_eq!(table.fill(u32::MAX, 1, u32::MAX), Err(out));
+        assert_eq!(seen(&table), [7, 7, 7]);
+        assert_eq!(table.grow(0, 2), None);
+        assert_eq!(table.grow(0, 1), Some(3));
+    }
+
+    #[test]
+    fn an_empty_table() {
+        let mut table = table(0, Some(0));
+        assert!(table.is_empty());
+        assert_eq!(seen(&table), []);
+        assert_eq!(table.grow(0, 0), Some(0));
+        assert_eq!(table.fill(0, 0, 0), Ok(()));
+    }
+}

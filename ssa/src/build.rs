@@ -24,7 +24,7 @@ mod insts;
 mod stack;
 
 use slotvm_bytecode::verified::{Body, Storage};
-use slotvm_bytecode::{Imm, Op, ValType, VerifiedModule};
+use slotvm_bytecode::{Imm, Inst, Op, ValType, VerifiedModule, limits};
 
 use self::stack::{AbstractStack, StackScratch};
 use crate::cfg::{Cfg, ControlFlow};
@@ -46,6 +46,40 @@ pub struct BuildOptions {
 /// operands.
 pub const FRAME_OVERHEAD_CELLS: u32 = 4;
 
+/// The operands and results that the slot form of a function may have, all instructions together. It
+/// keeps ids below 32 bits and memory in proportion: a call of two bytes may have a thousand of each.
+pub const OPERANDS_MAX: u64 = 1 << 26;
+
+/// Whether [`build`] may be called: the function has at most [`OPERANDS_MAX`] operands and results.
+/// Others are for the interpreter.
+///
+/// # Panics
+/// If the function is imported.
+pub fn is_buildable(module: &VerifiedModule, func: u32) -> bool {
+    /// Operands and results of an instruction that is no call and does not leave the function, with
+    /// the instructions that charge for it or stand in for it.
+    const PER_INST: u64 = 8;
+    const PER_CALL: u64 = PER_INST + (limits::PARAMS_MAX + limits::RESULTS_MAX) as u64;
+    let body = module.body(func).expect("the function is defined in the module");
+    let n_insts: u64 = body.blocks.iter().map(|block| u64::from(block.cost)).sum();
+    if n_insts.saturating_mul(PER_CALL) <= OPERANDS_MAX {
+        return true;
+    }
+    let types = &module.module().types;
+    let wide_operands = |inst: Inst| -> u64 {
+        let ty = match inst.op {
+            Op::Call | Op::ReturnCall => module.func_type(inst.imm.low()),
+            Op::CallIndirect | Op::ReturnCallIndirect => &types[inst.imm.low() as usize],
+            Op::Return => module.func_type(func),
+            _ => return 0,
+        };
+        (ty.params.len() + ty.results.len()) as u64
+    };
+    let insts = body.blocks.iter().flat_map(|block| module.insts(func, block));
+    let total: u64 = insts.map(|(_, inst)| PER_INST + wide_operands(inst)).sum();
+    total <= OPERANDS_MAX
+}
+
 /// Memory that building one function after the other reuses.
 #[derive(Debug, Default)]
 pub struct BuildScratch {
@@ -63,7 +97,7 @@ const NO_SLOT: u32 = u32::MAX;
 /// Makes the slot form of a function.
 ///
 /// # Panics
-/// If the function is imported.
+/// If the function is imported, or so large that ids run out; see [`is_buildable`].
 pub fn build(
     module: &VerifiedModule,
     func: u32,
@@ -157,7 +191,7 @@ impl<'a> Builder<'a> {
             code: &module.func(func).expect("the function is defined in the module").code,
             options,
             f,
-            local_slots: local_slots,
+            local_slots,
             stack: AbstractStack::new(stack),
             frame: Value::default(),
             offset: 0,

@@ -8,10 +8,11 @@
 //! * [`promote`] turns it into SSA form: slots become values, and phis (block parameters) stand where
 //!   different writes meet.
 //! * Around each pass, [`mod@verify`] checks a numbered list of properties, and in tests [`eval`] runs the
-//!   function, in either form. [`print`] writes it as text.
+//!   function, in either form. [`mod@print`] writes it as text and [`parse`] reads it back.
 //!
-//! The algorithms on graphs ([`cfg`], [`dominators`], [`loops`], [`place`]) work on any [`cfg::ControlFlow`] and do
-//! not know the IR. What does is behind the feature `ir`, which is on by default.
+//! The algorithms on graphs ([`mod@cfg`], [`dominators`], [`loops`], [`place`]) work on any
+//! [`cfg::ControlFlow`] and do not know the IR. What does is behind the feature `ir`, which is on by
+//! default.
 #![forbid(unsafe_code)]
 #[cfg(feature = "ir")]
 mod accesses;
@@ -32,6 +33,8 @@ pub mod irop;
 #[cfg(feature = "ir")]
 mod literal;
 pub mod loops;
+#[cfg(feature = "ir")]
+pub mod parse;
 pub mod place;
 #[cfg(feature = "ir")]
 pub mod print;

@@ -1,6 +1,6 @@
 //! The opcode table, the single source of the instruction set.
 //!
-//! [`for_each_op!`] hands every row to a macro of the caller's choice. Encoding, decoding, the text
+//! [`for_each_op!`](crate::for_each_op) hands every row to a macro of the caller's choice. Encoding, decoding, the text
 //! form, the verifier's fixed signatures, the reference (`vmrun ops`) and the IR derive from it. A new
 //! opcode is one row here, one arm of the interpreter and one arm of the lowering; the compiler names
 //! the places that are missing.

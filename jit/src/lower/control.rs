@@ -10,6 +10,7 @@ use slotvm_bytecode::{Op, TrapCode};
 use slotvm_ssa::entity::{Block, Edge, Inst};
 
 use super::Lowering;
+use super::order::leaves_more_loops;
 use crate::abi::{CELL_BYTES, clif_type};
 
 impl Lowering<'_, '_> {
@@ -43,7 +44,8 @@ impl Lowering<'_, '_> {
             _ => unreachable!("`br_if` has two targets"),
         };
         let operand = self.operand(inst, 0);
-        let (condition, first, second) = if self.leaves_more_loops(other, taken) {
+        let (condition, first, second) = if leaves_more_loops(self.func, &self.loops, other, taken)
+        {
             (self.inverted_condition(operand), other, taken)
         } else {
             (self.condition(operand), taken, other)
@@ -51,11 +53,6 @@ impl Lowering<'_, '_> {
         let (first, first_args) = self.edge_target(first);
         let (second, second_args) = self.edge_target(second);
         self.builder.ins().brif(condition, first, &first_args, second, &second_args);
-    }
-
-    /// Whether edge `a` leaves more loops than edge `b`, both from one block.
-    fn leaves_more_loops(&self, a: Edge, b: Edge) -> bool {
-        self.loops.common_depth(self.func, a) < self.loops.common_depth(self.func, b)
     }
 
     fn lower_br_table(&mut self, block: Block, inst: Inst) {

@@ -38,6 +38,7 @@ use slotvm_runtime::context::offsets;
 use slotvm_ssa::entity::{Block, Inst, Loc, Value};
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::irop::{IrOp, Opcode};
+use slotvm_ssa::loops::LoopForest;
 
 use crate::abi::{self, POINTER};
 use crate::isa::folds_loads;
@@ -148,7 +149,7 @@ struct Lowering<'a, 'f> {
     /// The area for the results of the functions that this one calls, and its size so far.
     callee_area: Option<(ir::StackSlot, u32)>,
     slots: Slots,
-    loops: order::LoopDepths,
+    loops: LoopForest,
     n_imported_globals: u32,
     /// Signatures imported so far, by type index.
     signatures: HashMap<u32, ir::SigRef>,
@@ -181,7 +182,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
             return_area: None,
             callee_area: None,
             slots: Slots::default(),
-            loops: order::LoopDepths::new(func),
+            loops: order::find_loops(func),
             n_imported_globals: n_imported_globals(module),
             signatures: HashMap::new(),
             functions: HashMap::new(),

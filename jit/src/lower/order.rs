@@ -1,9 +1,9 @@
 //! In which order blocks are filled and sealed, and which edges leave loops.
 
 use slotvm_ssa::cfg::Cfg;
-use slotvm_ssa::dominators::DomTree;
 use slotvm_ssa::entity::{Block, Edge};
 use slotvm_ssa::ir::Function;
+use slotvm_ssa::loops::LoopForest;
 
 /// The blocks in reverse postorder: a block stands behind its dominators, and in reducible graphs
 /// behind all its predecessors but those of back edges.
@@ -54,126 +54,120 @@ impl Sealing {
     }
 }
 
-/// How deep blocks are nested in natural loops.
-///
-/// A natural loop is a header and the blocks from which one of its back edges can be reached without
-/// passing the header; loops with one header are one loop. Cycles with several entries are none.
-pub(super) struct LoopDepths {
-    dominators: DomTree,
-    /// The number of loops that a block is in.
-    depths: Vec<u32>,
-    is_header: Vec<bool>,
+/// Loops around a branch that are looked at. That both targets lie outside so many is a case in which
+/// their order matters little; a limit keeps deep nests from costing quadratic time.
+const LOOPS_LOOKED_AT_MAX: usize = 16;
+
+/// The loops of a function.
+pub(super) fn find_loops(func: &Function) -> LoopForest {
+    let succs = |block| func.succ_edges(block).map(|edge| func.edge_dst(edge).0);
+    LoopForest::new(&Cfg::new(Function::ENTRY.0, func.blocks().map(succs)))
 }
 
-impl LoopDepths {
-    pub(super) fn new(func: &Function) -> LoopDepths {
-        let succs = |block| func.succ_edges(block).map(|edge| func.edge_dst(edge).0);
-        let cfg = Cfg::new(Function::ENTRY.0, func.blocks().map(succs));
-        let dominators = DomTree::semi_nca(&cfg);
-        let loops = Loops::find(func, &dominators);
-        let mut depths = vec![0; func.n_blocks()];
-        let mut is_header = vec![false; func.n_blocks()];
-        for block in func.blocks().map(Block::index) {
-            // A header dominates its loop, so the depth of the loop around is known by now.
-            depths[block] = match loops.loop_of[block] {
-                NONE => 0,
-                header if header as usize == block => {
-                    is_header[block] = true;
-                    let outer = loops.outer[block];
-                    1 + if outer == NONE { 0 } else { depths[outer as usize] }
-                }
-                header => depths[header as usize],
+/// Whether edge `a` leaves more loops than edge `b`, both from one block.
+pub(super) fn leaves_more_loops(func: &Function, loops: &LoopForest, a: Edge, b: Edge) -> bool {
+    let (to_a, to_b) = (func.edge_dst(a).0, func.edge_dst(b).0);
+    let around = |&number: &u32| loops.parent(number);
+    let innermost = loops.innermost(func.edge_src(a).0);
+    let mut looked_at = std::iter::successors(innermost, around).take(LOOPS_LOOKED_AT_MAX);
+    // The innermost loop that has at least one of the targets decides.
+    let one_inside = |&number: &u32| loops.contains(number, to_a) || loops.contains(number, to_b);
+    looked_at.find(one_inside).is_some_and(|number| !loops.contains(number, to_a))
+}
+
+#[cfg(test)]
+mod tests {
+    use slotvm_bytecode::{text, verify};
+    use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
+
+    use super::*;
+
+    fn function(source: &str) -> Function {
+        let module = verify(text::parse(source).unwrap()).unwrap();
+        build(&module, 0, &BuildOptions::default(), &mut BuildScratch::default())
+    }
+
+    const NEST: &str = "
+        func f(n: i32) {
+        outer:
+          local.get n br_if out
+        inner:
+          local.get n br_if out
+          local.get n br_if inner
+          local.get n br_if outer
+          br inner
+        out:
+          return
+        }";
+
+    #[test]
+    fn dominators_come_first_and_blocks_are_sealed_when_their_predecessors_are_filled() {
+        let func = function(NEST);
+        let order = reverse_postorder(&func);
+        assert_eq!(order.len(), func.n_blocks());
+        assert_eq!(order[0], Function::ENTRY);
+        let mut filled = vec![false; func.n_blocks()];
+        let mut sealed = Vec::new();
+        let mut sealing = Sealing::new(&func);
+        for &block in &order {
+            let is_new = block == Function::ENTRY
+                || func.pred_edges(block).iter().any(|&e| filled[func.edge_src(e).index()]);
+            assert!(is_new, "{block} is reached by no block before");
+            filled[block.index()] = true;
+            sealing.filled(&func, block, |block| {
+                assert!(func.pred_edges(block).iter().all(|&e| filled[func.edge_src(e).index()]));
+                sealed.push(block);
+            });
+        }
+        sealed.sort_unstable();
+        assert_eq!(sealed, func.blocks().skip(1).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_edge_that_leaves_more_loops_is_known() {
+        let func = function(NEST);
+        let loops = find_loops(&func);
+        assert_eq!(loops.n_loops(), 2);
+        let mut n_differences = 0;
+        for block in func.blocks() {
+            let edges: Vec<Edge> = func.succ_edges(block).collect();
+            let [a, b] = edges[..] else { continue };
+            let depth_left = |edge| {
+                let inside = |&number: &u32| loops.contains(number, func.edge_dst(edge).0);
+                let innermost = loops.innermost(block.0);
+                std::iter::successors(innermost, |&n| loops.parent(n)).position(|n| inside(&n))
             };
+            // `None`, all loops left, must count as more than any number.
+            let (of_a, of_b) = (depth_left(a), depth_left(b));
+            let (of_a, of_b) = (of_a.unwrap_or(usize::MAX), of_b.unwrap_or(usize::MAX));
+            assert_eq!(leaves_more_loops(&func, &loops, a, b), of_a > of_b, "{block}");
+            assert_eq!(leaves_more_loops(&func, &loops, b, a), of_b > of_a, "{block}");
+            n_differences += usize::from(of_a != of_b);
         }
-        LoopDepths { dominators, depths, is_header }
+        assert!(n_differences >= 3);
     }
 
-    /// The number of loops that both ends of an edge are in.
-    ///
-    /// All loops around the destination have the source in them too, since a loop is entered at its
-    /// header only; but for the destination's own loop, if the edge enters that one.
-    pub(super) fn common_depth(&self, func: &Function, edge: Edge) -> u32 {
-        let (src, dst) = (func.edge_src(edge), func.edge_dst(edge));
-        let enters = self.is_header[dst.index()] && !self.dominators.dominates(dst.0, src.0);
-        self.depths[dst.index()] - u32::from(enters)
-    }
-}
-
-const NONE: u32 = u32::MAX;
-
-/// Loops, named by their headers.
-struct Loops {
-    /// The innermost loop of a block.
-    loop_of: Vec<u32>,
-    /// The loop around a loop.
-    outer: Vec<u32>,
-    /// A loop around a loop, or itself: shortcuts to the outermost one found so far.
-    shortcuts: Vec<u32>,
-}
-
-impl Loops {
-    /// Walks backwards from the back edges of each header, inner loops first, and passes over loops
-    /// that it has found already.
-    fn find(func: &Function, dominators: &DomTree) -> Loops {
-        let n = func.n_blocks();
-        let none = || vec![NONE; n];
-        let mut loops =
-            Loops { loop_of: none(), outer: none(), shortcuts: (0..n as u32).collect() };
-        let mut work = Vec::new();
-        for header in func.blocks().rev().map(|block| block.0) {
-            loops.push_preds(func, dominators, header, header, &mut work);
-            if !work.is_empty() && loops.loop_of[header as usize] == NONE {
-                loops.loop_of[header as usize] = header;
+    #[test]
+    fn deep_nests_are_cut_off() {
+        let depth = 4 * LOOPS_LOOKED_AT_MAX;
+        let mut source = String::from("func f(n: i32) {\n");
+        for i in 0..depth {
+            source += &format!("h{i}: local.get n br_if a\n");
+        }
+        source += "local.get n br_if b\n";
+        for i in (0..depth).rev() {
+            source += &format!("local.get n br_if h{i}\n");
+        }
+        source += "a: return b: unreachable }";
+        let func = function(&source);
+        let loops = find_loops(&func);
+        assert_eq!(loops.n_loops(), depth);
+        for block in func.blocks() {
+            if let [a, b] = func.succ_edges(block).collect::<Vec<_>>()[..] {
+                let both = leaves_more_loops(&func, &loops, a, b)
+                    && leaves_more_loops(&func, &loops, b, a);
+                assert!(!both, "{block}");
             }
-            while let Some(block) = work.pop() {
-                let entry = loops.absorb(block, header);
-                if let Some(entry) = entry {
-                    loops.push_preds(func, dominators, header, entry, &mut work);
-                }
-            }
-        }
-        loops
-    }
-
-    /// Pushes the predecessors of a block that a header dominates.
-    fn push_preds(
-        &self,
-        func: &Function,
-        dominators: &DomTree,
-        header: u32,
-        block: u32,
-        work: &mut Vec<u32>,
-    ) {
-        let preds = func.pred_edges(Block(block)).iter().map(|&edge| func.edge_src(edge).0);
-        work.extend(preds.filter(|&pred| dominators.dominates(header, pred)));
-    }
-
-    /// Puts a block, or the outermost loop that it is in, into the loop of a header. Gives the block
-    /// at which what was put there is entered, or `None` if it was there already.
-    fn absorb(&mut self, block: u32, header: u32) -> Option<u32> {
-        let innermost = self.loop_of[block as usize];
-        if innermost == NONE {
-            self.loop_of[block as usize] = header;
-            return Some(block);
-        }
-        let outermost = self.outermost(innermost);
-        if outermost == header {
-            return None;
-        }
-        self.outer[outermost as usize] = header;
-        self.shortcuts[outermost as usize] = header;
-        Some(outermost)
-    }
-
-    fn outermost(&mut self, header: u32) -> u32 {
-        let mut at = header;
-        loop {
-            let up = self.shortcuts[at as usize];
-            if up == at {
-                return at;
-            }
-            self.shortcuts[at as usize] = self.shortcuts[up as usize];
-            at = up;
         }
     }
 }

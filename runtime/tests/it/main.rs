@@ -1,4 +1,11 @@
 //! Tests of the runtime by programs in text form, run by the interpreter.
 
+mod bulk;
+mod calls;
+mod frames;
+mod fuel;
+mod host;
+mod linking;
+mod ops;
 mod support;
 mod traps;

@@ -392,3 +392,21 @@ fn scratch_memory_carries_nothing_from_function_to_function() {
     let fresh: Vec<_> = (0..2).map(|f| slot_form(&module, f, &options).to_string()).collect();
     assert_eq!(reused, fresh);
 }
+
+#[test]
+fn functions_with_absurdly_many_operands_are_refused() {
+    // Each block pushes many results and forgets them.
+    let module_of = |n_blocks: usize| {
+        let calls = "call g ".repeat(900);
+        let blocks = (0..n_blocks).map(|i| format!("l{i}: {calls} unreachable "));
+        let blocks: String = blocks.collect();
+        let results = vec!["i64"; 1_000].join(", ");
+        module(&format!("func f() {{ {blocks} }} func g() -> ({results}) {{ unreachable }}"))
+    };
+    let large = module_of(1);
+    assert!(is_buildable(&large, 0) && is_buildable(&large, 1));
+    assert_eq!(slot_form(&large, 0, &BuildOptions::default()).n_values(), 900_000);
+    // 50 blocks of 900 calls may be too many at first sight, but are not.
+    assert!(is_buildable(&module_of(50), 0));
+    assert!(!is_buildable(&module_of(80), 0));
+}

@@ -19,7 +19,8 @@ pub(super) fn run(
     args: &[u64],
 ) -> Result<Vec<u64>, Trap> {
     let (frame_sp, stack_cells) = (state.frame_sp, state.stack_cells);
-    let mut runner = Runner { module, functions, state, frames: Vec::new(), cells: Vec::new() };
+    let (frames, cells, edge_cells) = Default::default();
+    let mut runner = Runner { module, functions, state, frames, cells, edge_cells };
     let result = runner.run(func, args);
     if result.is_err() {
         (state.frame_sp, state.stack_cells) = (frame_sp, stack_cells);
@@ -46,6 +47,8 @@ struct Runner<'r, 'a> {
     frames: Vec<Frame>,
     /// Values and slots of all frames.
     cells: Vec<u64>,
+    /// The operands of the edge being followed.
+    edge_cells: Vec<u64>,
 }
 
 /// What follows an instruction.
@@ -64,8 +67,7 @@ enum Next {
 
 impl Runner<'_, '_> {
     fn run(&mut self, func: u32, args: &[u64]) -> Result<Vec<u64>, Trap> {
-        let from_outside = Trap { code: TrapCode::Unreachable, func: 0, offset: 0 };
-        let mut returned = self.call(func, args, from_outside)?;
+        let mut returned = self.call(func, args, None)?;
         loop {
             if let Some(results) = returned.take() {
                 match self.frames.last() {
@@ -76,15 +78,21 @@ impl Runner<'_, '_> {
             let frame = *self.frames.last().expect("a frame is active");
             let inst = self.function(&frame).insts(frame.block)[frame.next];
             self.current().next += 1;
-            let place = self.place(&frame, inst);
-            let next = self.step(&frame, inst).map_err(|code| Trap { code, ..place })?;
+            let next = match self.step(&frame, inst) {
+                Ok(next) => next,
+                Err(code) => return Err(self.trap_at(&frame, inst, code)),
+            };
             match next {
                 Next::Inst => {}
                 Next::Edge(edge) => self.follow(&frame, edge),
-                Next::Call { func, args } => returned = self.call(func, &args, place)?,
+                Next::Call { func, args } => {
+                    let caller = Some((frame, inst));
+                    returned = self.call(func, &args, caller)?;
+                }
                 Next::TailCall { func, args } => {
+                    let caller = Some((frame, inst));
                     self.pop_frame();
-                    returned = self.call(func, &args, place)?;
+                    returned = self.call(func, &args, caller)?;
                 }
                 Next::Return(results) => {
                     self.pop_frame();
@@ -102,19 +110,28 @@ impl Runner<'_, '_> {
         self.frames.last_mut().expect("a frame is active")
     }
 
-    /// The place of an instruction, as a trap whose code is still to be set.
-    fn place(&self, frame: &Frame, inst: Inst) -> Trap {
+    /// A trap at an instruction.
+    fn trap_at(&self, frame: &Frame, inst: Inst, code: TrapCode) -> Trap {
         let function = self.function(frame);
         let loc = function.locs[function.loc(inst).index()];
-        Trap { code: TrapCode::Unreachable, func: loc.func, offset: loc.offset }
+        Trap { code, func: loc.func, offset: loc.offset }
     }
 
-    /// Enters a guest function, or runs a host function and gives its results.
-    fn call(&mut self, func: u32, args: &[u64], place: Trap) -> Result<Option<Vec<u64>>, Trap> {
+    /// Enters a guest function, or runs a host function and gives its results. The caller is the
+    /// place of a trap that the host makes.
+    fn call(
+        &mut self,
+        func: u32,
+        args: &[u64],
+        caller: Option<(Frame, Inst)>,
+    ) -> Result<Option<Vec<u64>>, Trap> {
         let Some(function) = func.checked_sub(self.module.n_imported_funcs()) else {
             let memory = &mut self.state.memory;
             let results = (self.state.host)(HostCall { func, args, memory });
-            let results = results.map_err(|code| Trap { code, ..place })?;
+            let results = results.map_err(|code| match caller {
+                Some((frame, inst)) => self.trap_at(&frame, inst, code),
+                None => Trap { code, func: 0, offset: 0 },
+            })?;
             let expected = self.module.func_type(func).results.len();
             assert_eq!(results.len(), expected, "the host gives the results of f{func}'s type");
             return Ok(Some(results));
@@ -152,9 +169,12 @@ impl Runner<'_, '_> {
     /// Enters the block that an edge goes to. Its phis are parallel.
     fn follow(&mut self, frame: &Frame, edge: Edge) {
         let function = &self.functions[frame.function];
-        let args = self.read(frame, function.edge_args(edge));
         let dst = function.edge_dst(edge);
-        for (param, arg) in function.params(dst).iter().zip(args) {
+        self.edge_cells.clear();
+        for arg in function.edge_args(edge) {
+            self.edge_cells.push(self.cells[frame.base + arg.index()]);
+        }
+        for (param, &arg) in function.params(dst).iter().zip(&self.edge_cells) {
             self.cells[frame.base + param.index()] = arg;
         }
         let current = self.current();
@@ -177,7 +197,7 @@ impl Runner<'_, '_> {
         let result = match function.opcode(inst) {
             Opcode::Ir(op) => self.ir_op(frame, op, imm, operands)?,
             Opcode::Op(op) if op.is_terminator() || is_call(op) => {
-                return self.control(frame, inst, op, imm);
+                return self.control(frame, inst, op, operands);
             }
             Opcode::Op(op) => self.op(op, imm, operands)?,
         };
@@ -236,28 +256,34 @@ impl Runner<'_, '_> {
         })
     }
 
-    /// Calls and the ends of blocks.
-    fn control(&mut self, frame: &Frame, inst: Inst, op: Op, imm: Imm) -> Result<Next, TrapCode> {
+    /// Calls and the ends of blocks. `operands` are the first ones.
+    fn control(
+        &mut self,
+        frame: &Frame,
+        inst: Inst,
+        op: Op,
+        operands: &[u64],
+    ) -> Result<Next, TrapCode> {
         let function = &self.functions[frame.function];
-        let mut operands = self.read(frame, function.operands(inst));
+        let imm = function.imm(inst);
         let mut edges = function.succ_edges(frame.block);
+        let n_edges = edges.len();
         let mut edge = |i: usize| Next::Edge(edges.nth(i).expect("as many edges as targets"));
+        let all_operands = || self.read(frame, function.operands(inst));
         Ok(match op {
             Op::Br => edge(0),
             Op::BrIf => edge(if operands[0] as u32 != 0 { 0 } else { 1 }),
-            Op::BrTable => {
-                let default = function.succ_edges(frame.block).len() - 1;
-                edge((operands[0] as u32 as usize).min(default))
-            }
-            Op::Return => Next::Return(operands),
-            Op::Call => Next::Call { func: imm.low(), args: operands },
-            Op::ReturnCall => Next::TailCall { func: imm.low(), args: operands },
+            Op::BrTable => edge((operands[0] as u32 as usize).min(n_edges - 1)),
+            Op::Return => Next::Return(all_operands()),
+            Op::Call => Next::Call { func: imm.low(), args: all_operands() },
+            Op::ReturnCall => Next::TailCall { func: imm.low(), args: all_operands() },
             Op::CallIndirect | Op::ReturnCallIndirect => {
-                let index = operands.pop().expect("the index is on top") as u32;
+                let mut args = all_operands();
+                let index = args.pop().expect("the index is on top") as u32;
                 let func = self.callee(imm, index)?;
                 match op {
-                    Op::CallIndirect => Next::Call { func, args: operands },
-                    _ => Next::TailCall { func, args: operands },
+                    Op::CallIndirect => Next::Call { func, args },
+                    _ => Next::TailCall { func, args },
                 }
             }
             _ => return Err(TrapCode::Unreachable),

@@ -3,7 +3,7 @@
 //!
 //! * `module.rs`'s job, done here: index spaces, limits, constant expressions, segments, exports, the
 //!   frame stack, the shape table, names.
-//! * [`func`] types each function's code in one forward pass, as the JVM does with its StackMapTable
+//! * `func` types each function's code in one forward pass, as the JVM does with its StackMapTable
 //!   (JVM specification 4.10.1): every label states its operand stack, so no fixed point is needed.
 //!   On the way it cuts the code into basic blocks and decides which locals can be promoted.
 //!

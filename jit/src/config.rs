@@ -1,0 +1,143 @@
+//! What an engine is asked for.
+
+use slotvm_runtime::{Limits, MemoryPlan};
+
+use crate::slot_mode::SlotMode;
+
+/// What runs guest code.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Tier {
+    /// The interpreter, which is the semantic reference.
+    Interpreter,
+    /// Native code, compiled when a module is made.
+    #[cfg(feature = "jit")]
+    Jit,
+}
+
+impl Tier {
+    /// The tiers that this build has.
+    pub const ALL: &'static [Tier] = &[
+        Tier::Interpreter,
+        #[cfg(feature = "jit")]
+        Tier::Jit,
+    ];
+
+    /// The fastest tier that this build has.
+    pub const BEST: Tier = Tier::ALL[Tier::ALL.len() - 1];
+
+    /// The name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Tier::Interpreter => "interpreter",
+            #[cfg(feature = "jit")]
+            Tier::Jit => "jit",
+        }
+    }
+}
+
+impl std::fmt::Display for Tier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// How an [`Engine`](crate::Engine) compiles and runs modules.
+///
+/// The methods that set something return the configuration, to be chained.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub(crate) tier: Tier,
+    pub(crate) slots: SlotMode,
+    pub(crate) consume_fuel: bool,
+    pub(crate) stack_cells_max: Option<u64>,
+    pub(crate) canonical_nans: bool,
+    pub(crate) native_stack_bytes_max: usize,
+    pub(crate) memory: Option<MemoryPlan>,
+    pub(crate) limits: Limits,
+    pub(crate) verify_passes: bool,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            tier: Tier::BEST,
+            slots: SlotMode::default(),
+            consume_fuel: false,
+            stack_cells_max: None,
+            canonical_nans: false,
+            native_stack_bytes_max: 512 << 10,
+            memory: None,
+            limits: Limits::default(),
+            verify_passes: cfg!(debug_assertions),
+        }
+    }
+}
+
+impl Config {
+    /// The default: the fastest tier of the build, no fuel, nothing deterministic beyond the semantics.
+    pub fn new() -> Config {
+        Config::default()
+    }
+
+    /// What runs guest code.
+    pub fn tier(&mut self, tier: Tier) -> &mut Config {
+        self.tier = tier;
+        self
+    }
+
+    /// Where native code keeps the slots of functions. The interpreter does not look at it.
+    pub fn slots(&mut self, slots: SlotMode) -> &mut Config {
+        self.slots = slots;
+        self
+    }
+
+    /// Whether guest code consumes fuel, see [`Store::set_fuel`](crate::Store::set_fuel). A store
+    /// starts without any.
+    pub fn consume_fuel(&mut self, consume: bool) -> &mut Config {
+        self.consume_fuel = consume;
+        self
+    }
+
+    /// With a number of cells, the call stack is deterministic: all tiers trap with
+    /// [`StackOverflow`](crate::TrapCode::StackOverflow) when the frames of the active guest functions
+    /// would exceed it. Without, the depth is whatever the native stack allows.
+    ///
+    /// Native code still stops at [`Config::max_native_stack`]; raise it if that comes first.
+    pub fn deterministic_stack(&mut self, cells_max: Option<u64>) -> &mut Config {
+        self.stack_cells_max = cells_max;
+        self
+    }
+
+    /// Whether NaN results of arithmetic have the same bits on all machines and in all tiers.
+    pub fn canonical_nans(&mut self, canonical: bool) -> &mut Config {
+        self.canonical_nans = canonical;
+        self
+    }
+
+    /// Bytes of the native stack that guest code may use; 512 KiB by default. A thread with less stack
+    /// gives less.
+    pub fn max_native_stack(&mut self, bytes: usize) -> &mut Config {
+        self.native_stack_bytes_max = bytes;
+        self
+    }
+
+    /// The address space of each linear memory. By default it suffices for the module's accesses to
+    /// need no check; [`MemoryPlan::CHECKED`] takes as little as possible and checks each access.
+    pub fn memory(&mut self, plan: Option<MemoryPlan>) -> &mut Config {
+        self.memory = plan;
+        self
+    }
+
+    /// The limits of each store.
+    pub fn limits(&mut self, limits: Limits) -> &mut Config {
+        self.limits = limits;
+        self
+    }
+
+    /// Whether the compiler checks its own work between passes. It costs about as much time again; it
+    /// is on in debug builds only.
+    pub fn verify_passes(&mut self, verify: bool) -> &mut Config {
+        self.verify_passes = verify;
+        self
+    }
+}

@@ -1,0 +1,67 @@
+//! The engine: a configuration and what is compiled once for all modules.
+
+use std::fmt;
+use std::sync::Arc;
+
+use slotvm_runtime::Error;
+
+use crate::config::Config;
+
+/// Compiles modules by one configuration. Cloning it is cheap and gives the same engine.
+#[derive(Clone)]
+pub struct Engine(Arc<Inner>);
+
+struct Inner {
+    config: Config,
+    #[cfg(feature = "jit")]
+    native: Option<crate::native::NativeEngine>,
+}
+
+impl Engine {
+    /// An engine with a configuration.
+    ///
+    /// # Errors
+    /// If the machine is not one that native code can be made for.
+    pub fn new(config: &Config) -> Result<Engine, Error> {
+        Ok(Engine(Arc::new(Inner {
+            config: config.clone(),
+            #[cfg(feature = "jit")]
+            native: match config.tier {
+                crate::Tier::Jit => Some(crate::native::NativeEngine::new(config)?),
+                crate::Tier::Interpreter => None,
+            },
+        })))
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.0.config
+    }
+
+    /// Whether this is the same engine.
+    pub fn same(&self, other: &Engine) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// What native code needs, if the engine makes any.
+    #[cfg(feature = "jit")]
+    pub(crate) fn native(&self) -> Option<&crate::native::NativeEngine> {
+        self.0.native.as_ref()
+    }
+}
+
+impl Default for Engine {
+    /// An engine with the default configuration.
+    ///
+    /// # Panics
+    /// If the machine is not one that native code can be made for.
+    fn default() -> Engine {
+        Engine::new(&Config::default()).expect("the machine is supported")
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("config", &self.0.config).finish_non_exhaustive()
+    }
+}

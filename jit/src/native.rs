@@ -1,0 +1,129 @@
+//! Native code as the executor of a store: what the engine shares between modules, and how a call from
+//! the host becomes an entry into native code and a trap an error.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use slotvm_bytecode::FuncType;
+use slotvm_runtime::{Error, Frame, FuncHandle, HostTrampoline, Store, Trap};
+
+use crate::activation::{self, EntryTrampoline, NativeTrap};
+use crate::code::CodeError;
+use crate::config::Config;
+use crate::engine::Engine;
+use crate::isa::{IsaOptions, host_isa};
+use crate::pctable::TrapReason;
+use crate::signals;
+use crate::stack;
+use crate::store::Embedding;
+use crate::trampoline::Trampolines;
+
+/// What native code of all modules of an engine shares.
+pub(crate) struct NativeEngine {
+    isa: cranelift_codegen::isa::OwnedTargetIsa,
+    /// Trampolines live as long as the engine: stores hold their addresses.
+    trampolines: Mutex<HashMap<FuncType, Arc<Trampolines>>>,
+}
+
+impl NativeEngine {
+    /// # Errors
+    /// If the machine is not one that native code can be made for.
+    pub(crate) fn new(config: &Config) -> Result<NativeEngine, Error> {
+        signals::install();
+        let isa = host_isa(isa_options(config)).map_err(|error| Error::Usage(error.to_string()))?;
+        Ok(NativeEngine { isa, trampolines: Mutex::default() })
+    }
+
+    /// The machine that code is compiled for.
+    pub(crate) fn isa(&self) -> &cranelift_codegen::isa::OwnedTargetIsa {
+        &self.isa
+    }
+
+    /// The trampolines of a function type, which stay as long as the engine.
+    ///
+    /// # Errors
+    /// If they cannot be compiled, or there is no memory for code.
+    pub(crate) fn trampolines(&self, ty: &FuncType) -> Result<Arc<Trampolines>, CodeError> {
+        let mut all = self.trampolines.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(trampolines) = all.get(ty) {
+            return Ok(trampolines.clone());
+        }
+        let trampolines = Arc::new(Trampolines::new(&self.isa, ty)?);
+        all.insert(ty.clone(), trampolines.clone());
+        Ok(trampolines)
+    }
+}
+
+/// What of the configuration reaches Cranelift.
+pub(crate) fn isa_options(config: &Config) -> IsaOptions {
+    IsaOptions {
+        canonical_nans: config.canonical_nans,
+        verify_clif: config.verify_passes,
+        ..IsaOptions::new(config.slots)
+    }
+}
+
+/// Gives stores of the engine the native code of their host functions.
+pub(crate) fn host_trampoline(engine: &Engine) -> HostTrampoline {
+    let engine = engine.clone();
+    Arc::new(move |ty| {
+        let native = engine.native().expect("the engine makes native code");
+        // Modules compile the trampolines of the functions that they import, so for them this is
+        // a lookup.
+        match native.trampolines(ty) {
+            Ok(trampolines) => trampolines.host(),
+            Err(error) => panic!("{error}"),
+        }
+    })
+}
+
+/// The executor of stores whose engine makes native code.
+pub(crate) fn execute(store: &mut Store, func: FuncHandle, cells: &mut [u64]) -> Result<(), Error> {
+    let record = store.func_record(func);
+    let entry = match Embedding::of(store).entry(record.type_id) {
+        Some(entry) => entry,
+        None => find_entry(store, func)?,
+    };
+    let marker = 0u8;
+    let stack_bytes_max = store.config().native_stack_bytes_max;
+    // SAFETY: the store owns the structure, and native code does not run at the moment.
+    let stack_limit = unsafe { &mut (*store.shared_ptr()).stack_limit };
+    if *stack_limit == 0 {
+        // Otherwise this is a re-entry, which shares the stack of the code that called the host.
+        *stack_limit = stack::limit_below((&raw const marker).addr(), stack_bytes_max);
+    }
+    store.enter_native();
+    // SAFETY: the trampoline is that of the function's type, the record that of a guest function, whose
+    // code and context live as long as the store; the store checked the number of cells. The engine
+    // has installed the signal handlers.
+    let result = unsafe { activation::enter(entry, record.ctx, record.code, cells.as_mut_ptr()) };
+    result.map_err(|trap| error(store, trap))
+}
+
+/// The entry trampoline of a function's type, which the store then remembers.
+#[cold]
+fn find_entry(store: &mut Store, func: FuncHandle) -> Result<EntryTrampoline, Error> {
+    let engine = Embedding::of(store).engine().clone();
+    let native = engine.native().expect("the engine makes native code");
+    let trampolines = native.trampolines(store.func_type(func));
+    let entry = trampolines.map_err(|error| Error::Usage(error.to_string()))?.entry();
+    let type_id = store.func_record(func).type_id;
+    Embedding::of_mut(store).set_entry(type_id, entry);
+    Ok(entry)
+}
+
+/// What a trap of native code means for the host. If a host function has panicked, the panic goes on.
+#[cold]
+fn error(store: &mut Store, trap: NativeTrap) -> Error {
+    let frames = trap.frames.into_iter().map(|frame| Frame {
+        module: frame.module,
+        func: frame.place.func,
+        offset: frame.place.offset,
+    });
+    let mut error = match trap.reason {
+        TrapReason::Guest(code) => Error::Trap(Trap::new(code, [])),
+        TrapReason::HostError => store.take_pending().expect("a host function left its error"),
+    };
+    error.add_frames(frames, trap.n_frames_omitted);
+    error
+}

@@ -1,0 +1,329 @@
+//! A [`Store`] of the embedding API: a [`slotvm_runtime::Store`] with the embedder's data, and the
+//! traits by which functions take one.
+
+use std::any::Any;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use slotvm_runtime::{self as rt, Error, StoreConfig};
+
+use crate::engine::Engine;
+use crate::module::Module;
+
+/// Identifies a store, so that its handles are not used with another one.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct StoreId(u64);
+
+impl StoreId {
+    /// The id of a store.
+    pub(crate) fn of(store: &rt::Store) -> StoreId {
+        Embedding::of(store).id
+    }
+
+    /// # Panics
+    /// If the store is another one.
+    #[track_caller]
+    pub(crate) fn check(self, store: &rt::Store) {
+        assert!(StoreId::of(store) == self, "object used with the wrong store");
+    }
+}
+
+/// What the embedding API keeps in a store of the runtime.
+pub(crate) struct Embedding {
+    id: StoreId,
+    engine: Engine,
+    data: Box<dyn Any + Send>,
+    /// The modules of the instances: their native code must live as long as the store.
+    modules: Vec<Module>,
+    /// Entry trampolines, by the store's number of the function type.
+    #[cfg(feature = "jit")]
+    entries: Vec<Option<crate::activation::EntryTrampoline>>,
+}
+
+impl Embedding {
+    pub(crate) fn of(store: &rt::Store) -> &Embedding {
+        store.data().downcast_ref().expect("the store was made by this crate")
+    }
+
+    pub(crate) fn of_mut(store: &mut rt::Store) -> &mut Embedding {
+        store.data_mut().downcast_mut().expect("the store was made by this crate")
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Keeps a module alive as long as the store.
+    pub(crate) fn keep_module(&mut self, module: &Module) {
+        if !self.modules.iter().any(|kept| Module::same(kept, module)) {
+            self.modules.push(module.clone());
+        }
+    }
+
+    /// The entry trampoline for the type with a number, if it was needed before.
+    #[cfg(feature = "jit")]
+    #[inline]
+    pub(crate) fn entry(&self, type_id: u32) -> Option<crate::activation::EntryTrampoline> {
+        *self.entries.get(type_id as usize)?
+    }
+
+    #[cfg(feature = "jit")]
+    pub(crate) fn set_entry(&mut self, type_id: u32, entry: crate::activation::EntryTrampoline) {
+        let index = type_id as usize;
+        if self.entries.len() <= index {
+            self.entries.resize(index + 1, None);
+        }
+        self.entries[index] = Some(entry);
+    }
+}
+
+/// Owns instances, and the memories, tables, globals and functions that they see, with data of the
+/// embedder that host functions can reach. Nothing in a store is freed before the store is.
+pub struct Store<T: 'static> {
+    inner: rt::Store,
+    data: PhantomData<T>,
+}
+
+impl<T: Send + 'static> Store<T> {
+    /// Makes an empty store.
+    pub fn new(engine: &Engine, data: T) -> Store<T> {
+        static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+        let embedding = Embedding {
+            id: StoreId(NEXT_ID.fetch_add(1, Ordering::Relaxed)),
+            engine: engine.clone(),
+            data: Box::new(data),
+            modules: Vec::new(),
+            #[cfg(feature = "jit")]
+            entries: Vec::new(),
+        };
+        let inner = rt::Store::new(store_config(engine), Box::new(embedding));
+        Store { inner, data: PhantomData }
+    }
+}
+
+impl<T: 'static> Store<T> {
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        Embedding::of(&self.inner).engine()
+    }
+
+    /// The embedder's data.
+    pub fn data(&self) -> &T {
+        data(&self.inner)
+    }
+
+    /// The embedder's data.
+    pub fn data_mut(&mut self) -> &mut T {
+        data_mut(&mut self.inner)
+    }
+
+    /// Sets the fuel that is left. Each basic block of the bytecode costs its number of instructions
+    /// when it is entered; bulk operations cost by their length besides. A program without enough fuel
+    /// traps with [`OutOfFuel`](crate::TrapCode::OutOfFuel).
+    ///
+    /// # Errors
+    /// If the engine does not [consume fuel](crate::Config::consume_fuel).
+    pub fn set_fuel(&mut self, fuel: u64) -> Result<(), Error> {
+        self.inner.set_fuel(fuel)
+    }
+
+    /// The fuel that is left.
+    ///
+    /// # Errors
+    /// If the engine does not [consume fuel](crate::Config::consume_fuel).
+    pub fn get_fuel(&self) -> Result<u64, Error> {
+        get_fuel(&self.inner)
+    }
+
+    /// The store of the runtime, for tools that look deeper than the embedding API does.
+    pub fn runtime(&self) -> &rt::Store {
+        &self.inner
+    }
+
+    /// The store of the runtime, for tools that reach deeper than the embedding API does. It must not be
+    /// exchanged for another one.
+    pub fn runtime_mut(&mut self) -> &mut rt::Store {
+        &mut self.inner
+    }
+}
+
+impl<T: fmt::Debug + 'static> fmt::Debug for Store<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("data", self.data()).field("inner", &self.inner).finish()
+    }
+}
+
+fn store_config(engine: &Engine) -> StoreConfig {
+    let config = engine.config();
+    let defaults = StoreConfig::default();
+    StoreConfig {
+        fuel: config.consume_fuel.then_some(0),
+        stack_cells: config.stack_cells_max,
+        canonical_nans: config.canonical_nans,
+        native_stack_bytes_max: config.native_stack_bytes_max,
+        memory: config.memory,
+        limits: config.limits.clone(),
+        ..match config.tier {
+            crate::Tier::Interpreter => defaults,
+            #[cfg(feature = "jit")]
+            crate::Tier::Jit => StoreConfig {
+                executor: crate::native::execute,
+                host_trampoline: Some(crate::native::host_trampoline(engine)),
+                ..defaults
+            },
+        }
+    }
+}
+
+pub(crate) fn data<T: 'static>(store: &rt::Store) -> &T {
+    Embedding::of(store).data.downcast_ref().expect("contexts bear the type of the data")
+}
+
+pub(crate) fn data_mut<T: 'static>(store: &mut rt::Store) -> &mut T {
+    Embedding::of_mut(store).data.downcast_mut().expect("contexts bear the type of the data")
+}
+
+pub(crate) fn get_fuel(store: &rt::Store) -> Result<u64, Error> {
+    let none = || Error::Usage("the engine does not consume fuel".to_owned());
+    store.fuel().ok_or_else(none)
+}
+
+/// A store that is borrowed.
+#[derive(Debug)]
+pub struct StoreContext<'a, T: 'static> {
+    pub(crate) inner: &'a rt::Store,
+    data: PhantomData<&'a T>,
+}
+
+/// A store that is borrowed exclusively.
+#[derive(Debug)]
+pub struct StoreContextMut<'a, T: 'static> {
+    pub(crate) inner: &'a mut rt::Store,
+    data: PhantomData<&'a mut T>,
+}
+
+impl<'a, T: 'static> StoreContext<'a, T> {
+    /// The caller knows that the store's data is a `T`.
+    pub(crate) fn new(inner: &'a rt::Store) -> StoreContext<'a, T> {
+        StoreContext { inner, data: PhantomData }
+    }
+
+    /// The embedder's data.
+    pub fn data(&self) -> &'a T {
+        data(self.inner)
+    }
+}
+
+impl<'a, T: 'static> StoreContextMut<'a, T> {
+    /// The caller knows that the store's data is a `T`.
+    pub(crate) fn new(inner: &'a mut rt::Store) -> StoreContextMut<'a, T> {
+        StoreContextMut { inner, data: PhantomData }
+    }
+
+    /// The embedder's data.
+    pub fn data(&self) -> &T {
+        data(self.inner)
+    }
+
+    /// The embedder's data.
+    pub fn data_mut(&mut self) -> &mut T {
+        data_mut(self.inner)
+    }
+}
+
+/// What leads to a store: a [`Store`], a [`Caller`](crate::Caller), or a reference to one.
+pub trait AsContext {
+    /// The embedder's data.
+    type Data: 'static;
+
+    /// Borrows the store.
+    fn as_context(&self) -> StoreContext<'_, Self::Data>;
+}
+
+/// What leads to a store that may be changed.
+pub trait AsContextMut: AsContext {
+    /// Borrows the store exclusively.
+    fn as_context_mut(&mut self) -> StoreContextMut<'_, Self::Data>;
+}
+
+impl<T: 'static> AsContext for Store<T> {
+    type Data = T;
+
+    #[inline]
+    fn as_context(&self) -> StoreContext<'_, T> {
+        StoreContext::new(&self.inner)
+    }
+}
+
+impl<T: 'static> AsContextMut for Store<T> {
+    #[inline]
+    fn as_context_mut(&mut self) -> StoreContextMut<'_, T> {
+        StoreContextMut::new(&mut self.inner)
+    }
+}
+
+impl<T: 'static> AsContext for StoreContext<'_, T> {
+    type Data = T;
+
+    fn as_context(&self) -> StoreContext<'_, T> {
+        StoreContext::new(self.inner)
+    }
+}
+
+impl<T: 'static> AsContext for StoreContextMut<'_, T> {
+    type Data = T;
+
+    fn as_context(&self) -> StoreContext<'_, T> {
+        StoreContext::new(self.inner)
+    }
+}
+
+impl<T: 'static> AsContextMut for StoreContextMut<'_, T> {
+    fn as_context_mut(&mut self) -> StoreContextMut<'_, T> {
+        StoreContextMut::new(self.inner)
+    }
+}
+
+impl<C: AsContext> AsContext for &C {
+    type Data = C::Data;
+
+    #[inline]
+    fn as_context(&self) -> StoreContext<'_, C::Data> {
+        C::as_context(self)
+    }
+}
+
+impl<C: AsContext> AsContext for &mut C {
+    type Data = C::Data;
+
+    #[inline]
+    fn as_context(&self) -> StoreContext<'_, C::Data> {
+        C::as_context(self)
+    }
+}
+
+impl<C: AsContextMut> AsContextMut for &mut C {
+    #[inline]
+    fn as_context_mut(&mut self) -> StoreContextMut<'_, C::Data> {
+        C::as_context_mut(self)
+    }
+}
+
+impl<'a, C: AsContext> From<&'a C> for StoreContext<'a, C::Data> {
+    fn from(store: &'a C) -> StoreContext<'a, C::Data> {
+        C::as_context(store)
+    }
+}
+
+impl<'a, C: AsContext> From<&'a mut C> for StoreContext<'a, C::Data> {
+    fn from(store: &'a mut C) -> StoreContext<'a, C::Data> {
+        C::as_context(store)
+    }
+}
+
+impl<'a, C: AsContextMut> From<&'a mut C> for StoreContextMut<'a, C::Data> {
+    fn from(store: &'a mut C) -> StoreContextMut<'a, C::Data> {
+        C::as_context_mut(store)
+    }
+}

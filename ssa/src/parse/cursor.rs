@@ -1,0 +1,158 @@
+//! A place in the code of a line.
+
+use std::str::FromStr;
+
+use super::ParseError;
+use crate::literal::is_name_char;
+
+/// A place in the code of a line, and what can be read there. What is read may have spaces before it.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Cursor<'t> {
+    code: &'t str,
+    pos: usize,
+    line: usize,
+}
+
+impl<'t> Cursor<'t> {
+    pub(super) fn new(code: &'t str, line: usize) -> Cursor<'t> {
+        Cursor { code, pos: 0, line }
+    }
+
+    fn rest(&self) -> &'t str {
+        &self.code[self.pos..]
+    }
+
+    pub(super) fn skip_spaces(&mut self) {
+        self.pos = self.code.len() - self.rest().trim_start().len();
+    }
+
+    /// An error here.
+    pub(super) fn error<T>(&self, message: impl Into<String>) -> Result<T, ParseError> {
+        let mut at = *self;
+        at.skip_spaces();
+        // A line that ends too early is wrong where its code ends, not behind the spaces there.
+        let pos = if at.rest().is_empty() { self.code.trim_end().len() } else { at.pos };
+        let column = self.code[..pos].chars().count() + 1;
+        Err(ParseError { line: self.line, column, message: message.into() })
+    }
+
+    /// The characters of a word, which may be none.
+    pub(super) fn word(&mut self) -> &'t str {
+        self.take_while(is_name_char)
+    }
+
+    /// What stands before the next space, comma or parenthesis.
+    pub(super) fn literal(&mut self) -> &'t str {
+        self.take_while(|c| !c.is_whitespace() && !matches!(c, ',' | '(' | ')'))
+    }
+
+    fn take_while(&mut self, is_part: impl Fn(char) -> bool) -> &'t str {
+        self.skip_spaces();
+        let rest = self.rest();
+        let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        self.pos += end;
+        &rest[..end]
+    }
+
+    /// Whether this token comes next. One of letters must end where it ends.
+    pub(super) fn at(&self, token: &str) -> bool {
+        let mut ahead = *self;
+        if token.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            ahead.word() == token
+        } else {
+            ahead.skip_spaces();
+            ahead.rest().starts_with(token)
+        }
+    }
+
+    /// Reads this token if it comes next.
+    pub(super) fn eat(&mut self, token: &str) -> bool {
+        let is_next = self.at(token);
+        if is_next {
+            self.skip_spaces();
+            self.pos += token.len();
+        }
+        is_next
+    }
+
+    pub(super) fn expect(&mut self, token: &str) -> Result<(), ParseError> {
+        if self.eat(token) { Ok(()) } else { self.error(format!("expected `{token}`")) }
+    }
+
+    pub(super) fn is_at_end(&self) -> bool {
+        self.rest().trim_start().is_empty()
+    }
+
+    pub(super) fn end(&self) -> Result<(), ParseError> {
+        if self.is_at_end() { Ok(()) } else { self.error("expected the end of the line") }
+    }
+
+    /// A number that fits its type.
+    pub(super) fn number<T: FromStr>(&mut self) -> Result<T, ParseError> {
+        let start = *self;
+        match self.word().parse() {
+            Ok(number) => Ok(number),
+            Err(_) => start.error("expected a number that fits"),
+        }
+    }
+
+    /// Whether a prefix and a number come next.
+    pub(super) fn at_entity(&self, prefix: &str) -> bool {
+        { *self }.entity(prefix, "").is_ok()
+    }
+
+    /// A prefix and a number, as one word.
+    pub(super) fn entity(&mut self, prefix: &str, what: &str) -> Result<u32, ParseError> {
+        let start = *self;
+        let digits = self.word().strip_prefix(prefix).unwrap_or_default();
+        match digits.parse() {
+            Ok(number) if digits.bytes().all(|b| b.is_ascii_digit()) => Ok(number),
+            _ => {
+                *self = start;
+                self.error(format!("expected {what}"))
+            }
+        }
+    }
+
+    /// A name, as [`crate::literal::write_name`] writes it.
+    pub(super) fn name(&mut self) -> Result<String, ParseError> {
+        if !self.eat("$\"") {
+            let start = *self;
+            let name = self.word();
+            return if name.is_empty() { start.error("expected a name") } else { Ok(name.into()) };
+        }
+        let mut name = String::new();
+        loop {
+            match self.next_char() {
+                Some('"') => return Ok(name),
+                Some('\\') => name.push(self.escaped()?),
+                Some(c) => name.push(c),
+                None => return self.error("the name does not end"),
+            }
+        }
+    }
+
+    fn escaped(&mut self) -> Result<char, ParseError> {
+        let start = *self;
+        match self.next_char() {
+            Some(c @ ('"' | '\\')) => return Ok(c),
+            Some('u') if self.next_char() == Some('{') => {
+                let rest = self.rest();
+                let digits = &rest[..rest.find('}').unwrap_or(0)];
+                self.pos += digits.len() + 1;
+                let code = u32::from_str_radix(digits, 16).ok();
+                if let Some(c) = code.and_then(char::from_u32) {
+                    return Ok(c);
+                }
+            }
+            _ => {}
+        }
+        start.error("expected an escape sequence: `\\\"`, `\\\\` or `\\u{…}`")
+    }
+
+    fn next_char(&mut self) -> Option<char> {
+        let c = self.rest().chars().next()?;
+        self.pos += c.len_utf8();
+        Some(c)
+    }
+}
