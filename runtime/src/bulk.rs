@@ -4,9 +4,10 @@
 
 use slotvm_bytecode::TrapCode;
 
+use crate::entities::TableHandle;
 use crate::instance::InstanceId;
 use crate::memory::Memory;
-use crate::store::{Store, TableHandle};
+use crate::store::Store;
 
 impl Store {
     /// Memory 0 of an instance that has one, as code that accesses it shows.

@@ -45,6 +45,18 @@ pub enum Error {
         /// How much.
         bytes: u64,
     },
+    /// A memory has less address space than native code relies on, because the system gave no more or
+    /// because somebody else made it. Code that checks each access, see
+    /// [`crate::MemoryPlan::CHECKED`], can use it.
+    #[error(
+        "native code relies on {needed} bytes of address space for memory 0, which has {found}"
+    )]
+    AddressSpace {
+        /// Bytes that the code relies on.
+        needed: u64,
+        /// Bytes that there are.
+        found: u64,
+    },
     /// The embedder asked for something that makes no sense, such as a call with too few cells.
     #[error("{0}")]
     Usage(String),

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use slotvm_bytecode::FuncType;
 
 use crate::context::{FuncRecord, HostCtx};
+use crate::entities::FuncHandle;
 use crate::error::Error;
 use crate::instance::InstanceId;
 use crate::pinned::Pinned;
-use crate::store::{FuncHandle, FuncKind, Store};
+use crate::store::{FuncKind, Store};
 
 /// What a host function does. It may call back into guest code by [`Store::call`].
 pub type HostFn = Arc<dyn Fn(&mut HostCall<'_>) -> Result<(), Error> + Send + Sync>;

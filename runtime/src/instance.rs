@@ -12,14 +12,13 @@ use slotvm_bytecode::module::{ConstExpr, ElemItems, EntityKind, SegmentMode};
 use slotvm_bytecode::{CodeReader, ImmKind, Op, TrapCode, VerifiedModule, numeric};
 
 use crate::context::{FuncRecord, VmCtx};
+use crate::entities::{Extern, FuncHandle, GlobalData, GlobalHandle, MemoryHandle, TableHandle};
 use crate::error::{Error, check_limit};
 use crate::interp::ModuleCode;
 use crate::link::Imports;
 use crate::memory::{Memory, MemoryPlan};
 use crate::pinned::Pinned;
-use crate::store::{
-    Extern, FuncHandle, FuncKind, GlobalData, GlobalHandle, MemoryHandle, Store, TableHandle,
-};
+use crate::store::{FuncKind, Store};
 use crate::table::Table;
 
 /// An instance of a store.
@@ -373,9 +372,11 @@ impl Store {
             }
             (None, None) => return Ok(None),
         };
-        let span_bytes = self.memory(memory).plan().span_bytes();
-        let wanted = natives.map_or(0, |natives| natives.memory_span_bytes);
-        check_limit("memory address space in bytes", span_bytes, wanted)?;
+        let found = self.memory(memory).plan().span_bytes();
+        let needed = natives.map_or(0, |natives| natives.memory_span_bytes);
+        if needed > found {
+            return Err(Error::AddressSpace { needed, found });
+        }
         Ok(Some(memory))
     }
 

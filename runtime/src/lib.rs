@@ -7,18 +7,20 @@
 //!   function.
 //! * [`Store::call`] is the only way into guest code. An [`Executor`] runs it: the [`interp`]reter, the
 //!   semantic reference, or native code, which shares the data through the structures of [`context`]
-//!   and calls the runtime through [`libcalls`].
+//!   and calls the runtime through [`context::Libcalls`].
 //! * A program that stops before it returns gives a [`Trap`], everything else that fails an [`Error`].
 //! * [`limits`] has the names of all limits.
 
 mod bulk;
+pub mod config;
 pub mod context;
+pub mod entities;
 mod entry;
 pub mod error;
 pub mod host;
 pub mod instance;
 pub mod interp;
-pub(crate) mod libcalls;
+mod libcalls;
 pub mod limits;
 mod link;
 pub mod memory;
@@ -27,14 +29,13 @@ pub mod store;
 pub mod table;
 pub mod trap;
 
+pub use config::{Executor, HostTrampoline, StoreConfig};
+pub use entities::{Extern, FuncHandle, GlobalHandle, MemoryHandle, TableHandle};
 pub use error::{Error, LinkError};
 pub use host::{HostCall, HostFn};
 pub use instance::{InstanceId, Natives};
 pub use limits::Limits;
 pub use memory::{Memory, MemoryPlan, access_end_max};
-pub use store::{
-    Executor, Extern, FuncHandle, FuncTarget, GlobalHandle, HostTrampoline, MemoryHandle, Store,
-    StoreConfig, TableHandle,
-};
+pub use store::{FuncTarget, Store};
 pub use table::Table;
 pub use trap::{Frame, Trap};

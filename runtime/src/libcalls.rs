@@ -6,9 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use slotvm_bytecode::TrapCode;
 
 use crate::context::{HostCtx, Libcalls, Shared, VmCtx};
+use crate::entities::FuncHandle;
 use crate::error::Error;
 use crate::instance::InstanceId;
-use crate::store::{FuncHandle, Store};
+use crate::store::Store;
 
 /// The table that [`crate::context::Shared::libcalls`] points to.
 pub(crate) static LIBCALLS: Libcalls = Libcalls {
@@ -161,7 +162,8 @@ mod tests {
     use slotvm_bytecode::{FuncType, ValType, text, verify};
 
     use super::*;
-    use crate::store::{Extern, StoreConfig};
+    use crate::config::StoreConfig;
+    use crate::entities::Extern;
 
     const SOURCE: &str = "
         import \"env\" \"host\" func host(i64) -> i64

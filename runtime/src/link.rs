@@ -3,8 +3,9 @@
 use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::module::{GlobalType, Import, ImportKind, MemoryType, TableType};
 
+use crate::entities::{Extern, FuncHandle, GlobalHandle, MemoryHandle, TableHandle};
 use crate::error::LinkError;
-use crate::store::{Extern, FuncHandle, GlobalHandle, MemoryHandle, Store, TableHandle};
+use crate::store::Store;
 
 /// The imports of an instance, by index space.
 #[derive(Default)]

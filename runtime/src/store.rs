@@ -10,134 +10,24 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
-use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
 use slotvm_bytecode::{FuncType, ValType, VerifiedModule};
 
-use crate::context::{FuncRecord, HostCtx, MemoryDef, Shared, TableDef, VmCtx};
+use crate::config::StoreConfig;
+use crate::context::{FuncRecord, HostCtx, Shared, VmCtx};
+use crate::entities::{FuncHandle, GlobalData};
 use crate::entry::Entry;
 use crate::error::{Error, check_limit};
 use crate::host::HostFn;
 use crate::instance::{Instance, InstanceId};
 use crate::interp;
 use crate::libcalls::LIBCALLS;
-use crate::limits::Limits;
-use crate::memory::{Memory, MemoryPlan};
+use crate::memory::Memory;
 use crate::pinned::Pinned;
 use crate::table::Table;
 use crate::trap::Frame;
-
-/// Runs a guest function. The cells hold the parameters and receive the results; there are as many as
-/// the larger of the two numbers. [`Store::call`] has checked them, and undoes the effects on the
-/// guest's stacks if the executor fails or panics.
-pub type Executor = fn(&mut Store, FuncHandle, &mut [u64]) -> Result<(), Error>;
-
-/// Gives the native code through which native code calls a host function of a type.
-pub type HostTrampoline = Arc<dyn Fn(&FuncType) -> *const u8 + Send + Sync>;
-
-/// How a store works.
-#[derive(Clone)]
-pub struct StoreConfig {
-    /// The fuel to start with, or `None` to charge none. At most `i64::MAX`.
-    pub fuel: Option<u64>,
-    /// The cells of the deterministic call stack, or `None` for a stack whose depth is not promised. At
-    /// most `i64::MAX`.
-    pub stack_cells: Option<u64>,
-    /// Whether the results of floating-point arithmetic that are NaN get the canonical bits.
-    pub canonical_nans: bool,
-    /// Bytes of the host's stack that native frames may use, for an executor that runs native code.
-    pub native_stack_bytes_max: usize,
-    /// The address space of each memory; `None` chooses by [`MemoryPlan::for_module`].
-    pub memory: Option<MemoryPlan>,
-    /// What runs guest functions.
-    pub executor: Executor,
-    /// Native code for calls of host functions, for an executor that runs native code.
-    pub host_trampoline: Option<HostTrampoline>,
-    /// What may not be exceeded.
-    pub limits: Limits,
-}
-
-impl Default for StoreConfig {
-    fn default() -> StoreConfig {
-        StoreConfig {
-            fuel: None,
-            stack_cells: None,
-            canonical_nans: false,
-            native_stack_bytes_max: 1 << 20,
-            memory: None,
-            executor: interp::execute,
-            host_trampoline: None,
-            limits: Limits::default(),
-        }
-    }
-}
-
-impl fmt::Debug for StoreConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoreConfig")
-            .field("fuel", &self.fuel)
-            .field("stack_cells", &self.stack_cells)
-            .field("canonical_nans", &self.canonical_nans)
-            .field("native_stack_bytes_max", &self.native_stack_bytes_max)
-            .field("memory", &self.memory)
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
-    }
-}
-
-/// A function of a store. As a cell it is what a `funcref` holds; the null reference is 0.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FuncHandle(NonZeroU64);
-
-impl FuncHandle {
-    /// The function that a `funcref` refers to, or `None` for null.
-    pub fn from_cell(cell: u64) -> Option<FuncHandle> {
-        NonZeroU64::new(cell).map(FuncHandle)
-    }
-
-    /// The `funcref` to the function.
-    pub fn cell(self) -> u64 {
-        self.0.get()
-    }
-
-    /// The index of its record.
-    pub fn index(self) -> usize {
-        (self.0.get() - 1) as usize
-    }
-}
-
-macro_rules! handles {
-    ($($(#[$doc:meta])* $name:ident)*) => { $(
-        $(#[$doc])*
-        #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name(pub(crate) u32);
-    )* };
-}
-
-handles! {
-    /// A memory of a store.
-    MemoryHandle
-    /// A table of a store.
-    TableHandle
-    /// A global of a store.
-    GlobalHandle
-}
-
-/// Something that a module can import and an instance can export.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Extern {
-    /// A function.
-    Func(FuncHandle),
-    /// A table.
-    Table(TableHandle),
-    /// A memory.
-    Memory(MemoryHandle),
-    /// A global.
-    Global(GlobalHandle),
-}
 
 /// Whose function it is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -178,14 +68,6 @@ pub(crate) struct FuncData {
     pub(crate) ty: u32,
 }
 
-/// A global of a store.
-#[derive(Copy, Clone)]
-pub(crate) struct GlobalData {
-    /// Where its value is: in the instance that defines it, or in `Store::host_globals`.
-    pub(crate) cell: *mut u64,
-    pub(crate) ty: GlobalType,
-}
-
 /// Why native code came back although it has not returned.
 enum Pending {
     Error(Error),
@@ -208,8 +90,8 @@ pub struct Store {
     pub(crate) tables: Vec<Table>,
     pub(crate) globals: Vec<GlobalData>,
     /// The cells of globals that no instance defines.
-    host_globals: Vec<Pinned<u64>>,
-    externs: Vec<Box<dyn Any + Send>>,
+    pub(crate) host_globals: Vec<Pinned<u64>>,
+    pub(crate) externs: Vec<Box<dyn Any + Send>>,
     pub(crate) instances: Vec<Instance>,
     /// Prepared code, by the address of its module, which it keeps alive.
     pub(crate) codes: HashMap<*const VerifiedModule, Arc<interp::ModuleCode>>,
@@ -378,7 +260,7 @@ impl Store {
     }
 
     pub(crate) fn next_func_handle(&self) -> FuncHandle {
-        FuncHandle(NonZeroU64::MIN.saturating_add(self.funcs.len() as u64))
+        FuncHandle::from_index(self.funcs.len())
     }
 
     pub(crate) fn push_func(
@@ -421,168 +303,6 @@ impl Store {
     /// What native code sees of a function.
     pub fn func_record(&self, func: FuncHandle) -> FuncRecord {
         self.records[func.index()]
-    }
-
-    // Memories.
-
-    /// Makes a memory that instances can import.
-    ///
-    /// # Errors
-    /// If it exceeds a limit or there is not enough memory.
-    pub fn new_memory(&mut self, ty: MemoryType, plan: MemoryPlan) -> Result<MemoryHandle, Error> {
-        let memory = Memory::new(ty, plan, self.config.limits.memory_pages_max)?;
-        self.push_memory(memory)
-    }
-
-    pub(crate) fn push_memory(&mut self, memory: Memory) -> Result<MemoryHandle, Error> {
-        let handle = MemoryHandle(self.memories.len() as u32);
-        let wanted = u64::from(handle.0) + 1;
-        check_limit("memories_max", self.config.limits.memories_max.into(), wanted)?;
-        self.memories.push(memory);
-        Ok(handle)
-    }
-
-    /// A memory.
-    pub fn memory(&self, memory: MemoryHandle) -> &Memory {
-        &self.memories[memory.0 as usize]
-    }
-
-    /// The contents of a memory, to be written.
-    pub fn memory_data_mut(&mut self, memory: MemoryHandle) -> &mut [u8] {
-        self.memories[memory.0 as usize].data_mut()
-    }
-
-    /// Adds pages to a memory. Gives the old size in pages, or `None` if there is no room.
-    pub fn memory_grow(&mut self, memory: MemoryHandle, pages: u32) -> Option<u32> {
-        self.memories[memory.0 as usize].grow(pages)
-    }
-
-    pub(crate) fn memory_def(&self, memory: MemoryHandle) -> *mut MemoryDef {
-        self.memory(memory).def()
-    }
-
-    // Tables.
-
-    /// Makes a table that instances can import.
-    ///
-    /// # Errors
-    /// If it exceeds a limit, there is not enough memory, or `init` is no reference.
-    pub fn new_table(&mut self, ty: TableType, init: u64) -> Result<TableHandle, Error> {
-        self.check_cells(&[ty.elem], &mut [init])?;
-        let table = Table::new(ty, init, self.config.limits.table_elems_max)?;
-        self.push_table(table)
-    }
-
-    pub(crate) fn push_table(&mut self, table: Table) -> Result<TableHandle, Error> {
-        let handle = TableHandle(self.tables.len() as u32);
-        let wanted = u64::from(handle.0) + 1;
-        check_limit("tables_max", self.config.limits.tables_max.into(), wanted)?;
-        self.tables.push(table);
-        Ok(handle)
-    }
-
-    /// A table.
-    pub fn table(&self, table: TableHandle) -> &Table {
-        &self.tables[table.0 as usize]
-    }
-
-    /// Replaces an element of a table.
-    ///
-    /// # Errors
-    /// If the table has no such element, or the value is no reference.
-    pub fn table_set(&mut self, table: TableHandle, index: u32, value: u64) -> Result<(), Error> {
-        self.check_cells(&[self.table(table).ty().elem], &mut [value])?;
-        let table = &mut self.tables[table.0 as usize];
-        let result = table.set(index, value);
-        result.map_err(|_| Error::Usage(format!("the table has no element {index}")))
-    }
-
-    /// Adds elements to a table. Gives the old size, or `None` if there is no room.
-    ///
-    /// # Errors
-    /// If the value is no reference.
-    pub fn table_grow(
-        &mut self,
-        table: TableHandle,
-        value: u64,
-        n: u32,
-    ) -> Result<Option<u32>, Error> {
-        self.check_cells(&[self.table(table).ty().elem], &mut [value])?;
-        Ok(self.tables[table.0 as usize].grow(value, n))
-    }
-
-    pub(crate) fn table_def(&self, table: TableHandle) -> *mut TableDef {
-        self.table(table).def()
-    }
-
-    // Globals.
-
-    /// Makes a global that instances can import.
-    ///
-    /// # Errors
-    /// If there are too many, or the value is of another type.
-    pub fn new_global(&mut self, ty: GlobalType, value: u64) -> Result<GlobalHandle, Error> {
-        let mut value = [value];
-        self.check_cells(&[ty.ty], &mut value)?;
-        let cell = Pinned::new(value[0]);
-        let handle = self.push_global(GlobalData { cell: cell.as_ptr(), ty })?;
-        self.host_globals.push(cell);
-        Ok(handle)
-    }
-
-    pub(crate) fn push_global(&mut self, global: GlobalData) -> Result<GlobalHandle, Error> {
-        let handle = GlobalHandle(self.globals.len() as u32);
-        let wanted = u64::from(handle.0) + 1;
-        check_limit("globals_max", self.config.limits.globals_max.into(), wanted)?;
-        self.globals.push(global);
-        Ok(handle)
-    }
-
-    /// The type of a global.
-    pub fn global_type(&self, global: GlobalHandle) -> GlobalType {
-        self.globals[global.0 as usize].ty
-    }
-
-    /// The value of a global.
-    pub fn global(&self, global: GlobalHandle) -> u64 {
-        // SAFETY: the cell belongs to an instance or to `host_globals`, which live as long as the store;
-        // guest code does not run while the store is borrowed.
-        unsafe { *self.globals[global.0 as usize].cell }
-    }
-
-    /// Sets the value of a mutable global.
-    ///
-    /// # Errors
-    /// If it is immutable, or the value is of another type.
-    pub fn set_global(&mut self, global: GlobalHandle, value: u64) -> Result<(), Error> {
-        let GlobalData { cell, ty } = self.globals[global.0 as usize];
-        if !ty.mutable {
-            return Err(Error::Usage("the global is immutable".to_owned()));
-        }
-        let mut value = [value];
-        self.check_cells(&[ty.ty], &mut value)?;
-        // SAFETY: as in `global`.
-        unsafe { *cell = value[0] };
-        Ok(())
-    }
-
-    // Host objects.
-
-    /// Takes a host object in and gives the `externref` to it. It lives as long as the store.
-    ///
-    /// # Errors
-    /// If there are too many.
-    pub fn new_extern(&mut self, object: Box<dyn Any + Send>) -> Result<u64, Error> {
-        let wanted = self.externs.len() as u64 + 1;
-        check_limit("externs_max", self.config.limits.externs_max.into(), wanted)?;
-        self.externs.push(object);
-        Ok(wanted)
-    }
-
-    /// The host object that an `externref` refers to; `None` for null.
-    pub fn extern_object(&self, reference: u64) -> Option<&(dyn Any + Send)> {
-        let index = usize::try_from(reference.checked_sub(1)?).ok()?;
-        Some(&**self.externs.get(index)?)
     }
 
     // For executors that run native code.

@@ -9,10 +9,11 @@ use super::prepare::{FuncCode, ModuleCode, StepOp};
 use super::run::{self, Position, Tracer};
 use super::stack::{Frame, Stack};
 use super::trace::TraceFn;
+use crate::entities::FuncHandle;
 use crate::error::Error;
 use crate::instance::InstanceId;
 use crate::limits::TRACE_FRAMES_MAX;
-use crate::store::{FuncHandle, FuncTarget, Store};
+use crate::store::{FuncTarget, Store};
 use crate::trap::Trap;
 
 /// Runs a guest function by interpretation: the default [`crate::Executor`].

@@ -46,13 +46,21 @@ impl Stack {
         self.frames.truncate(mark.n_frames);
     }
 
-    /// Makes sure that the first `len` cells exist.
+    /// Makes sure that the first `len` cells exist and that a frame more can be pushed.
     pub(super) fn reserve(&mut self, len: usize) -> Result<(), Error> {
+        let out_of_memory = |n: usize, bytes: usize| {
+            move |_| Error::OutOfMemory { what: "the stack", bytes: (n * bytes) as u64 }
+        };
         if len > self.cells.len() {
-            let new = len.max(2 * self.cells.len()).max(1024);
-            let out_of_memory = |_| Error::OutOfMemory { what: "the stack", bytes: new as u64 * 8 };
-            self.cells.try_reserve(new - self.cells.len()).map_err(out_of_memory)?;
-            self.cells.resize(new, 0);
+            let n = len.max(2 * self.cells.len()).max(1024);
+            let more = n - self.cells.len();
+            self.cells.try_reserve(more).map_err(out_of_memory(n, size_of::<u64>()))?;
+            self.cells.resize(n, 0);
+        }
+        if self.frames.len() == self.frames.capacity() {
+            let n = 2 * self.frames.len() + 16;
+            let more = n - self.frames.len();
+            self.frames.try_reserve(more).map_err(out_of_memory(n, size_of::<Frame>()))?;
         }
         Ok(())
     }

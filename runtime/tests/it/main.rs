@@ -6,6 +6,7 @@ mod frames;
 mod fuel;
 mod host;
 mod linking;
+mod model;
 mod ops;
 mod support;
 mod traps;

@@ -1,0 +1,243 @@
+//! What instances import and export: handles, and access by the host.
+//!
+//! What the host writes into guest state is checked, so that guest code finds no reference that is
+//! none.
+
+use std::any::Any;
+use std::num::NonZeroU64;
+
+use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
+
+use crate::context::{MemoryDef, TableDef};
+use crate::error::{Error, check_limit};
+use crate::memory::{Memory, MemoryPlan};
+use crate::pinned::Pinned;
+use crate::store::Store;
+use crate::table::Table;
+
+/// A function of a store. As a cell it is what a `funcref` holds; the null reference is 0.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FuncHandle(NonZeroU64);
+
+impl FuncHandle {
+    /// The function that a `funcref` refers to, or `None` for null.
+    pub fn from_cell(cell: u64) -> Option<FuncHandle> {
+        NonZeroU64::new(cell).map(FuncHandle)
+    }
+
+    /// The `funcref` to the function.
+    pub fn cell(self) -> u64 {
+        self.0.get()
+    }
+
+    pub(crate) fn from_index(index: usize) -> FuncHandle {
+        FuncHandle(NonZeroU64::MIN.saturating_add(index as u64))
+    }
+
+    /// The index of its record.
+    pub fn index(self) -> usize {
+        (self.0.get() - 1) as usize
+    }
+}
+
+macro_rules! handles {
+    ($($(#[$doc:meta])* $name:ident)*) => { $(
+        $(#[$doc])*
+        #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub(crate) u32);
+    )* };
+}
+
+handles! {
+    /// A memory of a store.
+    MemoryHandle
+    /// A table of a store.
+    TableHandle
+    /// A global of a store.
+    GlobalHandle
+}
+
+/// Something that a module can import and an instance can export.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Extern {
+    /// A function.
+    Func(FuncHandle),
+    /// A table.
+    Table(TableHandle),
+    /// A memory.
+    Memory(MemoryHandle),
+    /// A global.
+    Global(GlobalHandle),
+}
+
+/// A global of a store.
+#[derive(Copy, Clone)]
+pub(crate) struct GlobalData {
+    /// Where its value is: in the instance that defines it, or in `Store::host_globals`.
+    pub(crate) cell: *mut u64,
+    pub(crate) ty: GlobalType,
+}
+
+impl Store {
+    // Memories.
+
+    /// Makes a memory that instances can import.
+    ///
+    /// # Errors
+    /// If it exceeds a limit or there is not enough memory.
+    pub fn new_memory(&mut self, ty: MemoryType, plan: MemoryPlan) -> Result<MemoryHandle, Error> {
+        let memory = Memory::new(ty, plan, self.config.limits.memory_pages_max)?;
+        self.push_memory(memory)
+    }
+
+    pub(crate) fn push_memory(&mut self, memory: Memory) -> Result<MemoryHandle, Error> {
+        let handle = MemoryHandle(self.memories.len() as u32);
+        let wanted = u64::from(handle.0) + 1;
+        check_limit("memories_max", self.config.limits.memories_max.into(), wanted)?;
+        self.memories.push(memory);
+        Ok(handle)
+    }
+
+    /// A memory.
+    pub fn memory(&self, memory: MemoryHandle) -> &Memory {
+        &self.memories[memory.0 as usize]
+    }
+
+    /// The contents of a memory, to be written.
+    pub fn memory_data_mut(&mut self, memory: MemoryHandle) -> &mut [u8] {
+        self.memories[memory.0 as usize].data_mut()
+    }
+
+    /// Adds pages to a memory. Gives the old size in pages, or `None` if there is no room.
+    pub fn memory_grow(&mut self, memory: MemoryHandle, pages: u32) -> Option<u32> {
+        self.memories[memory.0 as usize].grow(pages)
+    }
+
+    pub(crate) fn memory_def(&self, memory: MemoryHandle) -> *mut MemoryDef {
+        self.memory(memory).def()
+    }
+
+    // Tables.
+
+    /// Makes a table that instances can import.
+    ///
+    /// # Errors
+    /// If it exceeds a limit, there is not enough memory, or `init` is no reference.
+    pub fn new_table(&mut self, ty: TableType, init: u64) -> Result<TableHandle, Error> {
+        self.check_cells(&[ty.elem], &mut [init])?;
+        let table = Table::new(ty, init, self.config.limits.table_elems_max)?;
+        self.push_table(table)
+    }
+
+    pub(crate) fn push_table(&mut self, table: Table) -> Result<TableHandle, Error> {
+        let handle = TableHandle(self.tables.len() as u32);
+        let wanted = u64::from(handle.0) + 1;
+        check_limit("tables_max", self.config.limits.tables_max.into(), wanted)?;
+        self.tables.push(table);
+        Ok(handle)
+    }
+
+    /// A table.
+    pub fn table(&self, table: TableHandle) -> &Table {
+        &self.tables[table.0 as usize]
+    }
+
+    /// Replaces an element of a table.
+    ///
+    /// # Errors
+    /// If the table has no such element, or the value is no reference.
+    pub fn table_set(&mut self, table: TableHandle, index: u32, value: u64) -> Result<(), Error> {
+        self.check_cells(&[self.table(table).ty().elem], &mut [value])?;
+        let table = &mut self.tables[table.0 as usize];
+        let result = table.set(index, value);
+        result.map_err(|_| Error::Usage(format!("the table has no element {index}")))
+    }
+
+    /// Adds elements to a table. Gives the old size, or `None` if there is no room.
+    ///
+    /// # Errors
+    /// If the value is no reference.
+    pub fn table_grow(
+        &mut self,
+        table: TableHandle,
+        value: u64,
+        n: u32,
+    ) -> Result<Option<u32>, Error> {
+        self.check_cells(&[self.table(table).ty().elem], &mut [value])?;
+        Ok(self.tables[table.0 as usize].grow(value, n))
+    }
+
+    pub(crate) fn table_def(&self, table: TableHandle) -> *mut TableDef {
+        self.table(table).def()
+    }
+
+    // Globals.
+
+    /// Makes a global that instances can import.
+    ///
+    /// # Errors
+    /// If there are too many, or the value is of another type.
+    pub fn new_global(&mut self, ty: GlobalType, value: u64) -> Result<GlobalHandle, Error> {
+        let mut value = [value];
+        self.check_cells(&[ty.ty], &mut value)?;
+        let cell = Pinned::new(value[0]);
+        let handle = self.push_global(GlobalData { cell: cell.as_ptr(), ty })?;
+        self.host_globals.push(cell);
+        Ok(handle)
+    }
+
+    pub(crate) fn push_global(&mut self, global: GlobalData) -> Result<GlobalHandle, Error> {
+        let handle = GlobalHandle(self.globals.len() as u32);
+        let wanted = u64::from(handle.0) + 1;
+        check_limit("globals_max", self.config.limits.globals_max.into(), wanted)?;
+        self.globals.push(global);
+        Ok(handle)
+    }
+
+    /// The type of a global.
+    pub fn global_type(&self, global: GlobalHandle) -> GlobalType {
+        self.globals[global.0 as usize].ty
+    }
+
+    /// The value of a global.
+    pub fn global(&self, global: GlobalHandle) -> u64 {
+        // SAFETY: the cell belongs to an instance or to `host_globals`, which live as long as the store;
+        // guest code does not run while the store is borrowed.
+        unsafe { *self.globals[global.0 as usize].cell }
+    }
+
+    /// Sets the value of a mutable global.
+    ///
+    /// # Errors
+    /// If it is immutable, or the value is of another type.
+    pub fn set_global(&mut self, global: GlobalHandle, value: u64) -> Result<(), Error> {
+        let GlobalData { cell, ty } = self.globals[global.0 as usize];
+        if !ty.mutable {
+            return Err(Error::Usage("the global is immutable".to_owned()));
+        }
+        let mut value = [value];
+        self.check_cells(&[ty.ty], &mut value)?;
+        // SAFETY: as in `global`.
+        unsafe { *cell = value[0] };
+        Ok(())
+    }
+
+    // Host objects.
+
+    /// Takes a host object in and gives the `externref` to it. It lives as long as the store.
+    ///
+    /// # Errors
+    /// If there are too many.
+    pub fn new_extern(&mut self, object: Box<dyn Any + Send>) -> Result<u64, Error> {
+        let wanted = self.externs.len() as u64 + 1;
+        check_limit("externs_max", self.config.limits.externs_max.into(), wanted)?;
+        self.externs.push(object);
+        Ok(wanted)
+    }
+
+    /// The host object that an `externref` refers to; `None` for null.
+    pub fn extern_object(&self, reference: u64) -> Option<&(dyn Any + Send)> {
+        let index = usize::try_from(reference.checked_sub(1)?).ok()?;
+        Some(&**self.externs.get(index)?)
+    }
+}
