@@ -5,6 +5,10 @@
 //! 3. `lower`: IR to CLIF ([`crate::lower`]);
 //! 4. `cranelift`: CLIF to machine code.
 //!
+//! Cranelift's alias analysis, which only the optimiser runs, costs time that grows faster than the
+//! square of the depth of loop nests. Functions whose nests are too deep for it, see
+//! [`NESTING_MAX`], are compiled without the optimiser, whatever the mode says.
+//!
 //! The result is a [`MachineCode`], which [`crate::code`] places, with the tables that lead from a pc
 //! to a trap and to the bytecode.
 
@@ -17,11 +21,21 @@ use slotvm_bytecode::VerifiedModule;
 use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
 use slotvm_ssa::entity::Loc;
 use slotvm_ssa::ir::Function;
+use slotvm_ssa::loops::LoopForest;
 use slotvm_ssa::promote::{self, PromotionReport, promote};
 
+use crate::SlotMode;
 use crate::code::MachineCode;
+use crate::isa::{IsaError, without_optimiser};
+use crate::lower::order::find_loops;
 use crate::lower::{self, LowerOptions, Lowered, traps};
 use crate::pctable::{Place, PlaceId, TrapReason};
+
+/// The optimiser is left out of functions whose blocks lie in more loops than this on average, if they
+/// have at least [`NESTED_MIN`] in sum. Ordinary functions stay below 10.
+pub(crate) const NESTING_MAX: u64 = 64;
+/// The sum of loop depths of blocks below which the optimiser is harmless: about 0.1 s.
+pub(crate) const NESTED_MIN: u64 = 100_000;
 
 /// How functions are compiled.
 #[derive(Clone)]
@@ -42,6 +56,8 @@ pub(crate) struct CompiledFunction {
     pub(crate) code: MachineCode,
     /// What promotion did, if the mode promotes.
     pub(crate) promotion: Option<PromotionReport>,
+    /// Whether the optimiser was left out since loops are nested too deep for it.
+    pub(crate) is_nested_too_deep: bool,
     /// Sizes.
     pub(crate) sizes: Sizes,
     /// What each stage took.
@@ -111,6 +127,8 @@ pub(crate) struct CompileError {
 /// Compiles one function after the other, in memory that it reuses.
 pub(crate) struct Compiler {
     options: CompileOptions,
+    /// The options for functions that are nested too deep; made for the first one.
+    unoptimised: Option<LowerOptions>,
     build: BuildScratch,
     promote: promote::Scratch,
     frontend: FunctionBuilderContext,
@@ -122,6 +140,7 @@ impl Compiler {
     pub(crate) fn new(options: CompileOptions) -> Compiler {
         Compiler {
             options,
+            unoptimised: None,
             build: BuildScratch::default(),
             promote: promote::Scratch::default(),
             frontend: FunctionBuilderContext::new(),
@@ -169,19 +188,28 @@ impl Compiler {
         promotion: Option<PromotionReport>,
         mut times: StageTimes,
     ) -> Result<CompiledFunction, CompileError> {
+        let error = |reason| {
+            let (func, name) = (function.func, function.name.clone());
+            CompileError { func, name, reason }
+        };
         let start = Instant::now();
-        let lowered = self.lower(module, function);
+        let loops = find_loops(function);
+        let is_nested_too_deep =
+            self.options.lower.slots != SlotMode::Memory && is_nested_too_deep(function, &loops);
+        let options = if is_nested_too_deep {
+            self.unoptimised().map_err(|isa| error(isa.to_string()))?
+        } else {
+            self.options.lower.clone()
+        };
+        let lowered = self.lower(module, function, &loops, &options);
         times.lower = start.elapsed();
         let clif = self.options.keep_clif.then(|| self.context.func.display().to_string());
         let mut sizes = self.clif_sizes(function);
 
         let start = Instant::now();
         self.context.set_disasm(self.options.keep_asm);
-        let isa = &*self.options.lower.isa;
-        if let Err(error) = self.context.compile(isa, &mut ControlPlane::default()) {
-            let reason = describe(&error.inner);
-            let (func, name) = (function.func, function.name.clone());
-            return Err(CompileError { func, name, reason });
+        if let Err(refusal) = self.context.compile(&*options.isa, &mut ControlPlane::default()) {
+            return Err(error(describe(&refusal.inner)));
         }
         times.cranelift = start.elapsed();
 
@@ -189,15 +217,30 @@ impl Compiler {
         sizes.code_bytes = compiled.code_buffer().len();
         sizes.frame_bytes = compiled.buffer.frame_layout().map_or(0, |l| l.frame_to_fp_offset);
         let code = machine_code(compiled, &self.context.func, function, &lowered);
-        Ok(CompiledFunction { code, promotion, sizes, times, clif, asm: compiled.vcode.clone() })
+        let asm = compiled.vcode.clone();
+        Ok(CompiledFunction { code, promotion, is_nested_too_deep, sizes, times, clif, asm })
+    }
+
+    fn unoptimised(&mut self) -> Result<LowerOptions, IsaError> {
+        if let Some(options) = &self.unoptimised {
+            return Ok(options.clone());
+        }
+        let isa = without_optimiser(&*self.options.lower.isa)?;
+        let options = LowerOptions { isa, ..self.options.lower.clone() };
+        Ok(self.unoptimised.insert(options).clone())
     }
 
     /// Leaves the function's CLIF in the context.
-    fn lower(&mut self, module: &VerifiedModule, function: &Function) -> Lowered {
+    fn lower(
+        &mut self,
+        module: &VerifiedModule,
+        function: &Function,
+        loops: &LoopForest,
+        options: &LowerOptions,
+    ) -> Lowered {
         self.context.clear();
-        let options = &self.options.lower;
         let clif = &mut self.context.func;
-        lower::lower_function(function, module, options, clif, &mut self.frontend)
+        lower::lower_function(function, loops, module, options, clif, &mut self.frontend)
     }
 
     fn clif_sizes(&self, function: &Function) -> Sizes {
@@ -213,6 +256,13 @@ impl Compiler {
             ..Sizes::default()
         }
     }
+}
+
+/// Whether the optimiser would take too long, see [`NESTING_MAX`].
+fn is_nested_too_deep(function: &Function, loops: &LoopForest) -> bool {
+    let depths = function.blocks().map(|block| u64::from(loops.depth_of_block(block.0)));
+    let depth: u64 = depths.sum();
+    depth >= NESTED_MIN && depth > NESTING_MAX * function.n_blocks() as u64
 }
 
 fn describe(error: &CodegenError) -> String {

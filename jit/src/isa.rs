@@ -1,6 +1,6 @@
 //! The machine that code is compiled for, and Cranelift's settings.
 
-use cranelift_codegen::isa::{self, OwnedTargetIsa};
+use cranelift_codegen::isa::{self, OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use target_lexicon::Triple;
 
@@ -50,6 +50,22 @@ pub(crate) fn foreign_isa(triple: Triple, options: IsaOptions) -> Result<OwnedTa
     finish(builder.map_err(|error| unsupported(triple, &error.to_string()))?, options)
 }
 
+/// The same machine and settings, without the optimiser.
+pub(crate) fn without_optimiser(isa: &dyn TargetIsa) -> Result<OwnedTargetIsa, IsaError> {
+    let triple = isa.triple().clone();
+    let failed = |error: &dyn std::fmt::Display| unsupported(triple.clone(), &error.to_string());
+    let mut builder = isa::lookup(triple.clone()).map_err(|error| failed(&error))?;
+    for value in isa.isa_flags() {
+        builder.set(value.name, &value.value_string()).map_err(|error| failed(&error))?;
+    }
+    let mut flags = settings::builder();
+    for value in isa.flags().iter() {
+        flags.set(value.name, &value.value_string()).map_err(|error| failed(&error))?;
+    }
+    flags.set("opt_level", "none").map_err(|error| failed(&error))?;
+    builder.finish(Flags::new(flags)).map_err(|error| failed(&error))
+}
+
 fn unsupported(triple: Triple, reason: &str) -> IsaError {
     IsaError::Unsupported { triple, reason: reason.to_owned() }
 }
@@ -89,6 +105,28 @@ fn flags(options: IsaOptions) -> Flags {
 }
 
 /// Whether the back end may fold a load into the instruction that uses its value.
-pub(crate) fn folds_loads(isa: &dyn isa::TargetIsa) -> bool {
+pub(crate) fn folds_loads(isa: &dyn TargetIsa) -> bool {
     matches!(isa.triple().architecture, target_lexicon::Architecture::X86_64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cranelift_codegen::settings::OptLevel;
+
+    #[test]
+    fn the_optimiser_can_be_left_out() {
+        let options = IsaOptions { canonical_nans: true, ..IsaOptions::new(SlotMode::Ssa) };
+        let isa = host_isa(options).unwrap();
+        assert_eq!(isa.flags().opt_level(), OptLevel::Speed);
+        let plain = without_optimiser(&*isa).unwrap();
+        assert_eq!(plain.flags().opt_level(), OptLevel::None);
+        assert!(plain.flags().enable_nan_canonicalization());
+        assert!(plain.flags().preserve_frame_pointers());
+        assert_eq!(plain.triple(), isa.triple());
+        let values = |isa: &dyn TargetIsa| -> Vec<String> {
+            isa.isa_flags().iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(values(&*plain), values(&*isa));
+    }
 }

@@ -11,7 +11,6 @@ use slotvm_ssa::irop::{IrOp, Opcode};
 use target_lexicon::Triple;
 
 use super::*;
-use crate::SlotMode;
 use crate::isa::{IsaOptions, foreign_isa};
 
 const TARGETS: [&str; 2] = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
@@ -321,7 +320,8 @@ fn for_each_clif(
     let mut compiler = Compiler::new(options(TARGETS[0], slots));
     for func in module.n_imported_funcs()..module.n_funcs() {
         let (function, _) = compiler.form(module, func, &mut StageTimes::default());
-        compiler.lower(module, &function);
+        let options = compiler.options.lower.clone();
+        compiler.lower(module, &function, &find_loops(&function), &options);
         check(&function, &compiler.context.func);
     }
 }
@@ -598,7 +598,8 @@ fn bounds_are_checked_exactly_where_the_reservation_does_not_cover_the_access() 
             let mut compiler = Compiler::new(options);
             for (func, checked) in (0..).zip(checked) {
                 let (function, _) = compiler.form(&module, func, &mut StageTimes::default());
-                compiler.lower(&module, &function);
+                let options = compiler.options.lower.clone();
+                compiler.lower(&module, &function, &find_loops(&function), &options);
                 let checks = count(&compiler.context.func, ir::Opcode::Trapnz);
                 assert_eq!(checks, usize::from(checked), "{} {plan:?}", function.name);
             }
@@ -617,4 +618,34 @@ fn text_of_clif_and_machine_code_is_kept_when_asked_for() {
     assert!(compiled.asm.as_ref().unwrap().contains("ret"));
     assert_eq!(compiled.sizes.n_blocks, 1);
     assert!(compiled.sizes.code_bytes > 0);
+}
+
+/// Loops inside each other, each of two blocks.
+fn nest(depth: usize) -> VerifiedModule {
+    let mut source = String::from("func f(n: i32) {\n");
+    for i in 0..depth {
+        write!(source, "h{i}: nop ").unwrap();
+    }
+    for i in (0..depth).rev() {
+        writeln!(source, "local.get n br_if h{i}").unwrap();
+    }
+    module(&(source + "return }"))
+}
+
+#[test]
+fn deep_nests_are_compiled_without_the_optimiser() {
+    for (depth, expected) in [(100, false), (3000, true)] {
+        let module = nest(depth);
+        for slots in SlotMode::ALL {
+            let mut options = options(TARGETS[0], slots);
+            options.build.fuel = true;
+            let compiled = &compile_all(&module, options)[0];
+            let expected = expected && slots != SlotMode::Memory;
+            assert_eq!(compiled.is_nested_too_deep, expected, "{depth} {slots}");
+            // Both paths know where fuel runs out.
+            let blocks = module.body(0).unwrap().blocks.iter().map(|block| block.start);
+            let out = trap_offsets(compiled, TrapCode::OutOfFuel);
+            assert_eq!(out, blocks.collect::<Vec<_>>(), "{depth} {slots}");
+        }
+    }
 }

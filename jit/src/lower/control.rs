@@ -44,8 +44,7 @@ impl Lowering<'_, '_> {
             _ => unreachable!("`br_if` has two targets"),
         };
         let operand = self.operand(inst, 0);
-        let (condition, first, second) = if leaves_more_loops(self.func, &self.loops, other, taken)
-        {
+        let (condition, first, second) = if leaves_more_loops(self.func, self.loops, other, taken) {
             (self.inverted_condition(operand), other, taken)
         } else {
             (self.condition(operand), taken, other)

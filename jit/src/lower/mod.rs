@@ -18,7 +18,7 @@ mod calls;
 mod control;
 mod memory;
 mod numeric;
-mod order;
+pub(crate) mod order;
 mod slots;
 mod state;
 pub(crate) mod traps;
@@ -63,9 +63,10 @@ pub(crate) struct Lowered {
     pub(crate) load_locs: Vec<Loc>,
 }
 
-/// Lowers a function into an empty CLIF function.
+/// Lowers a function, of which `loops` are the loops, into an empty CLIF function.
 pub(crate) fn lower_function(
     func: &Function,
+    loops: &LoopForest,
     module: &VerifiedModule,
     options: &LowerOptions,
     clif: &mut ir::Function,
@@ -74,7 +75,7 @@ pub(crate) fn lower_function(
     clif.signature = abi::guest_signature(&func.ty);
     clif.name = ir::UserFuncName::User(abi::func_name(func.func));
     check_stack_in_prologue(clif);
-    let mut lowering = Lowering::new(func, module, options, clif, context);
+    let mut lowering = Lowering::new(func, loops, module, options, clif, context);
     lowering.lower_blocks();
     lowering.builder.finalize(options.isa.frontend_config());
     Lowered { load_locs: lowering.load_locs }
@@ -149,7 +150,7 @@ struct Lowering<'a, 'f> {
     /// The area for the results of the functions that this one calls, and its size so far.
     callee_area: Option<(ir::StackSlot, u32)>,
     slots: Slots,
-    loops: LoopForest,
+    loops: &'a LoopForest,
     n_imported_globals: u32,
     /// Signatures imported so far, by type index.
     signatures: HashMap<u32, ir::SigRef>,
@@ -161,6 +162,7 @@ struct Lowering<'a, 'f> {
 impl<'a, 'f> Lowering<'a, 'f> {
     fn new(
         func: &'a Function,
+        loops: &'a LoopForest,
         module: &'a VerifiedModule,
         options: &'a LowerOptions,
         clif: &'f mut ir::Function,
@@ -182,7 +184,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
             return_area: None,
             callee_area: None,
             slots: Slots::default(),
-            loops: order::find_loops(func),
+            loops,
             n_imported_globals: n_imported_globals(module),
             signatures: HashMap::new(),
             functions: HashMap::new(),

@@ -59,7 +59,7 @@ impl Sealing {
 const LOOPS_LOOKED_AT_MAX: usize = 16;
 
 /// The loops of a function.
-pub(super) fn find_loops(func: &Function) -> LoopForest {
+pub(crate) fn find_loops(func: &Function) -> LoopForest {
     let succs = |block| func.succ_edges(block).map(|edge| func.edge_dst(edge).0);
     LoopForest::new(&Cfg::new(Function::ENTRY.0, func.blocks().map(succs)))
 }
