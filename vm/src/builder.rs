@@ -7,7 +7,7 @@
 //!
 //! The first mistake is remembered, everything after it is ignored, and `finish` returns it: a front
 //! end emits without asking, and looks once. What the builders let pass is well-typed code; the rules
-//! that concern the module as a whole are left to [`crate::verify`].
+//! that concern the module as a whole are left to [`crate::verify()`].
 //!
 //! ```
 //! use slotvm_bytecode::builder::ModuleBuilder;

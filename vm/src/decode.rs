@@ -2,7 +2,7 @@
 //!
 //! The decoder checks the form: every module has exactly one encoding, all else is refused, and
 //! `encode(&decode(bytes)?) == bytes`. What the module means, and whether its code is code at all, is
-//! left to [`crate::verify`]. Bytes come from anywhere: memory stays proportional to the input, since
+//! left to [`crate::verify()`]. Bytes come from anywhere: memory stays proportional to the input, since
 //! no count is believed before it is compared with the bytes that are left.
 
 use std::fmt;

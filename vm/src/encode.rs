@@ -1,7 +1,7 @@
 //! From [`Module`] to the binary form, which `docs/bytecode.md` specifies.
 //!
 //! A module that keeps the invariants written at the fields of [`Module`] has exactly one encoding,
-//! and [`crate::decode`] gives the module back. Of one that does not keep them (names out of order,
+//! and [`crate::decode()`] gives the module back. Of one that does not keep them (names out of order,
 //! say), the encoder makes bytes that the decoder refuses; it never panics.
 
 use crate::leb;

@@ -6,7 +6,7 @@
 //!   writes instructions; [`numeric`] says what the numeric ones compute; [`reference()`] describes them.
 //! * A [`Module`] is plain data. It comes from the binary form ([`decode()`]; [`encode()`] makes it), from
 //!   text ([`text`]), or from a front end ([`builder`]).
-//! * [`verify`] makes a [`VerifiedModule`] of it, the only thing that runs, and hands over what it
+//! * [`verify()`] makes a [`VerifiedModule`] of it, the only thing that runs, and hands over what it
 //!   found on the way: basic blocks, frame layout, which locals can be promoted.
 #![forbid(unsafe_code)]
 

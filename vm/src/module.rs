@@ -2,7 +2,7 @@
 //! and what the verifier takes.
 //!
 //! A [`Module`] promises nothing: indices may dangle and code may be ill-typed until
-//! [`crate::verify`] has made a [`crate::VerifiedModule`] of it.
+//! [`crate::verify()`] has made a [`crate::VerifiedModule`] of it.
 
 use crate::inst::{self, Imm};
 use crate::op::Op;

@@ -1,4 +1,4 @@
-//! The frame of the binary form, which [`crate::encode`] and [`crate::decode`] share.
+//! The frame of the binary form, which [`crate::encode()`] and [`crate::decode()`] share.
 
 use std::fmt;
 

@@ -4,8 +4,6 @@ mod arbitrary;
 mod rules;
 mod sample;
 
-use std::path::Path;
-
 use proptest::prelude::*;
 use slotvm_bytecode::{Module, decode, encode, verify};
 
@@ -68,38 +66,6 @@ fn inserted_and_removed_bytes_give_an_error_or_a_canonical_module() {
             check(&[before, &[byte], behind].concat());
         }
     }
-}
-
-/// The programs, by name, in their binary form.
-fn programs() -> Vec<(String, Vec<u8>)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../programs");
-    let mut programs = Vec::new();
-    for entry in std::fs::read_dir(folder).expect("the programs are there") {
-        let path = entry.expect("a folder can be read").path();
-        if path.extension().is_some_and(|extension| extension == "bc") {
-            let name = path.display().to_string();
-            programs.push((name, std::fs::read(path).expect("a program can be read")));
-        }
-    }
-    assert!(programs.len() >= 20, "the programs are there");
-    programs
-}
-
-#[test]
-fn truncated_programs_give_an_error_or_a_canonical_module() {
-    for (name, bytes) in programs() {
-        decode(&bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
-        for len in 0..bytes.len() {
-            check(&bytes[..len]);
-        }
-    }
-}
-
-#[test]
-fn bit_flips_of_a_program_give_an_error_or_a_canonical_module() {
-    let programs = programs();
-    let (_, bytes) = programs.iter().min_by_key(|(_, bytes)| bytes.len()).expect("a program");
-    check_bit_flips(&mut bytes.clone());
 }
 
 proptest! {
