@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use slotvm_bytecode::module::ImportKind;
-use slotvm_bytecode::{FuncType, ValType, VerifiedModule};
-use slotvm_runtime::{Error, Extern, HostCall, HostFn, Store, Trap};
+use slotvm_bytecode::module::{Import, ImportKind};
+use slotvm_bytecode::{FuncType, TrapCode, ValType, VerifiedModule};
+use slotvm_runtime::{Error, Extern, HostFn, Store, Trap};
 
-/// What the host functions work on: the data of the store.
+/// What the host functions work on.
 #[derive(Debug, Default)]
 pub struct Console {
     /// What was printed.
@@ -18,86 +18,134 @@ pub struct Console {
     clock_ns: u64,
 }
 
+/// A host function.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum HostFunc {
+    /// Prints an `i32`.
+    PrintI32,
+    /// Prints an `i64`.
+    PrintI64,
+    /// Prints an `f64`: the shortest decimal that reads back as the same number.
+    PrintF64,
+    /// Prints the character with a code point.
+    PrintChar,
+    /// Prints bytes of memory.
+    PrintStr,
+    /// Reads a line: there is none.
+    ReadLine,
+    /// Gets the program's arguments: there are none.
+    Args,
+    /// Counts its calls.
+    ClockNs,
+}
+
+impl HostFunc {
+    /// The function that an import names, if it is one.
+    pub fn from_import(import: &Import) -> Option<HostFunc> {
+        use HostFunc::*;
+        let ("env", ImportKind::Func(_)) = (import.module.as_str(), &import.kind) else {
+            return None;
+        };
+        Some(match import.name.as_str() {
+            "print_i32" => PrintI32,
+            "print_i64" => PrintI64,
+            "print_f64" => PrintF64,
+            "print_char" => PrintChar,
+            "print_str" => PrintStr,
+            "read_line" => ReadLine,
+            "args" => Args,
+            "clock_ns" => ClockNs,
+            _ => return None,
+        })
+    }
+
+    /// Its type.
+    pub fn ty(self) -> FuncType {
+        use ValType::{F64, I32, I64};
+        let (params, results): (&[ValType], &[ValType]) = match self {
+            HostFunc::PrintI32 | HostFunc::PrintChar => (&[I32], &[]),
+            HostFunc::PrintI64 => (&[I64], &[]),
+            HostFunc::PrintF64 => (&[F64], &[]),
+            HostFunc::PrintStr => (&[I32, I32], &[]),
+            HostFunc::ReadLine | HostFunc::Args => (&[I32, I32], &[I32]),
+            HostFunc::ClockNs => (&[], &[I64]),
+        };
+        FuncType::new(params, results)
+    }
+}
+
+impl Console {
+    /// Runs a function of the host with arguments as cells. Returns its result, if it has one.
+    ///
+    /// # Errors
+    /// If it accesses memory outside its bounds.
+    pub fn run(
+        &mut self,
+        f: HostFunc,
+        args: &[u64],
+        memory: &[u8],
+    ) -> Result<Option<u64>, TrapCode> {
+        match f {
+            HostFunc::PrintI32 => self.print(&(args[0] as i32).to_string()),
+            HostFunc::PrintI64 => self.print(&(args[0] as i64).to_string()),
+            HostFunc::PrintF64 => self.print(&f64::from_bits(args[0]).to_string()),
+            HostFunc::PrintChar => {
+                let char = char::from_u32(args[0] as u32);
+                self.print(char.unwrap_or(char::REPLACEMENT_CHARACTER).encode_utf8(&mut [0; 4]));
+            }
+            HostFunc::PrintStr => {
+                let (start, len) = (args[0] as usize, args[1] as usize);
+                let bytes = memory.get(start..start + len).ok_or(TrapCode::MemoryOutOfBounds)?;
+                self.output.extend_from_slice(bytes);
+            }
+            HostFunc::ReadLine | HostFunc::Args => return Ok(Some(0)),
+            HostFunc::ClockNs => {
+                self.clock_ns += 1;
+                return Ok(Some(self.clock_ns));
+            }
+        }
+        Ok(None)
+    }
+
+    fn print(&mut self, text: &str) {
+        self.output.extend_from_slice(text.as_bytes());
+    }
+}
+
 /// Makes the functions that a module imports from `env`. The store's data are a [`Console`].
 ///
 /// # Errors
 /// If the module imports anything else.
 pub fn imports(store: &mut Store, module: &VerifiedModule) -> Result<Vec<Extern>, Error> {
-    let module = module.module();
-    let mut externs = Vec::with_capacity(module.imports.len());
-    for import in &module.imports {
-        let known = match (import.module.as_str(), &import.kind) {
-            ("env", ImportKind::Func(_)) => host_fn(&import.name),
-            _ => None,
-        };
-        let Some((ty, f)) = known else {
+    let mut externs = Vec::with_capacity(module.module().imports.len());
+    for import in &module.module().imports {
+        let Some(f) = HostFunc::from_import(import) else {
             let (module, name) = (&import.module, &import.name);
             return Err(Error::Usage(format!("there is no host function `{module}` `{name}`")));
         };
-        externs.push(Extern::Func(store.new_host_func(ty, f)?));
+        externs.push(Extern::Func(store.new_host_func(f.ty(), closure(f))?));
     }
     Ok(externs)
 }
 
-/// Takes what was printed so far out of a store whose data are a [`Console`].
-///
-/// # Panics
-/// If the data are something else.
-pub fn take_output(store: &mut Store) -> Vec<u8> {
-    std::mem::take(&mut console(store).output)
-}
-
-fn console(store: &mut Store) -> &mut Console {
-    store.data_mut().downcast_mut().expect("the store's data are a console")
-}
-
-/// The type and the behaviour of a host function.
-fn host_fn(name: &str) -> Option<(FuncType, HostFn)> {
-    use ValType::{F64, I32, I64};
-    let (params, results, f): (&[ValType], &[ValType], HostFn) = match name {
-        "print_i32" => (&[I32], &[], print(|cell| (cell as i32).to_string())),
-        "print_i64" => (&[I64], &[], print(|cell| (cell as i64).to_string())),
-        "print_f64" => (&[F64], &[], print(|cell| f64::from_bits(cell).to_string())),
-        "print_char" => (&[I32], &[], print(character)),
-        "print_str" => (&[I32, I32], &[], Arc::new(print_str)),
-        "read_line" | "args" => (&[I32, I32], &[I32], Arc::new(nothing)),
-        "clock_ns" => (&[], &[I64], Arc::new(clock_ns)),
-        _ => return None,
-    };
-    Some((FuncType::new(params, results), f))
-}
-
-fn print(text: fn(u64) -> String) -> HostFn {
+fn closure(f: HostFunc) -> HostFn {
     Arc::new(move |call| {
-        console(call.store).output.extend_from_slice(text(call.cells[0]).as_bytes());
+        let mut console = std::mem::take(self::console(call.store));
+        let memory = call.instance.and_then(|instance| call.store.instance_memory(instance));
+        let memory = memory.map_or(&[][..], |memory| call.store.memory(memory).data());
+        let result = console.run(f, call.cells, memory);
+        *self::console(call.store) = console;
+        if let Some(cell) = result.map_err(|code| Trap::new(code, []))? {
+            call.cells[0] = cell;
+        }
         Ok(())
     })
 }
 
-fn character(cell: u64) -> String {
-    char::from_u32(cell as u32).unwrap_or(char::REPLACEMENT_CHARACTER).into()
-}
-
-fn print_str(call: &mut HostCall<'_>) -> Result<(), Error> {
-    let memory = call.instance.and_then(|instance| call.store.instance_memory(instance));
-    let Some(memory) = memory else {
-        return Err(Error::Usage("print_str needs a memory".into()));
-    };
-    let bytes = call.store.memory(memory).slice(call.cells[0], call.cells[1]);
-    let bytes = bytes.map_err(|code| Trap::new(code, []))?.to_vec();
-    console(call.store).output.extend_from_slice(&bytes);
-    Ok(())
-}
-
-/// Reads nothing, since there is nothing to read.
-fn nothing(call: &mut HostCall<'_>) -> Result<(), Error> {
-    call.cells[0] = 0;
-    Ok(())
-}
-
-fn clock_ns(call: &mut HostCall<'_>) -> Result<(), Error> {
-    let console = console(call.store);
-    console.clock_ns += 1;
-    call.cells[0] = console.clock_ns;
-    Ok(())
+/// The console that is a store's data.
+///
+/// # Panics
+/// If the data are something else.
+pub fn console(store: &mut Store) -> &mut Console {
+    store.data_mut().downcast_mut().expect("the store's data are a console")
 }

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use slotvm_bytecode::module::{EntityKind, Module};
 use slotvm_bytecode::{CodeReader, Op, VerifiedModule, text, verify};
 use slotvm_runtime::{Error, Extern, Store, StoreConfig};
+use slotvm_ssa::eval::{self, HostCall, Imports, Machine, Options};
+use slotvm_ssa::ir::Function;
 
-use crate::host::{self, Console};
+use crate::host::{self, Console, HostFunc};
 
 /// A program: its source and what it prints.
 #[derive(Clone, Debug)]
@@ -89,12 +91,28 @@ pub fn default_size(module: &Module) -> Option<i32> {
     (inst.op == Op::I32Const).then_some(inst.imm.low() as i32)
 }
 
-/// Runs a program's `main` in the interpreter. Returns what it prints and its exit code.
+/// What a run of a program shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// What it prints.
+    pub output: Vec<u8>,
+    /// What `main` returns.
+    pub exit_code: i32,
+    /// The fuel left, if it was limited.
+    pub fuel: Option<u64>,
+}
+
+/// Runs a program's `main` in the interpreter.
 ///
 /// # Errors
 /// If it cannot be linked or traps.
-pub fn interpret(module: &Arc<VerifiedModule>, size: i32) -> Result<(Vec<u8>, i32), Error> {
-    let mut store = Store::new(StoreConfig::default(), Box::new(Console::default()));
+pub fn interpret(
+    module: &Arc<VerifiedModule>,
+    size: i32,
+    fuel: Option<u64>,
+) -> Result<Outcome, Error> {
+    let config = StoreConfig { fuel, ..StoreConfig::default() };
+    let mut store = Store::new(config, Box::new(Console::default()));
     let imports = host::imports(&mut store, module)?;
     let instance = store.instantiate(module.clone(), &imports, None)?;
     let Some(Extern::Func(main)) = store.export(instance, "main") else {
@@ -102,5 +120,41 @@ pub fn interpret(module: &Arc<VerifiedModule>, size: i32) -> Result<(Vec<u8>, i3
     };
     let mut cells = [u64::from(size as u32)];
     store.call(main, &mut cells)?;
-    Ok((host::take_output(&mut store), cells[0] as i32))
+    let output = std::mem::take(&mut host::console(&mut store).output);
+    Ok(Outcome { output, exit_code: cells[0] as i32, fuel: store.fuel() })
+}
+
+/// Runs a program's `main` by evaluating the IR of its functions.
+///
+/// # Errors
+/// If it traps.
+///
+/// # Panics
+/// If the module has imports that the host does not provide, or no function `main`.
+pub fn evaluate(
+    module: &VerifiedModule,
+    functions: Vec<Function>,
+    size: i32,
+    fuel: Option<u64>,
+) -> Result<Outcome, eval::Trap> {
+    let host_funcs: Vec<HostFunc> = module
+        .module()
+        .imports
+        .iter()
+        .map(|import| HostFunc::from_import(import).expect("programs import functions of the host"))
+        .collect();
+    let mut console = Console::default();
+    let host = Box::new(|call: HostCall<'_>| {
+        let result = console.run(host_funcs[call.func as usize], call.args, call.memory)?;
+        Ok(Vec::from_iter(result))
+    });
+    let imports = Imports { host, ..Imports::default() };
+    let mut machine =
+        Machine::new(module, functions, imports, Options { fuel, ..Options::default() });
+    machine.instantiate()?;
+    let main = module.module().export("main").expect("programs have a main");
+    let results = machine.call(main.index, &[u64::from(size as u32)])?;
+    let fuel = machine.fuel();
+    drop(machine);
+    Ok(Outcome { output: console.output, exit_code: results[0] as i32, fuel })
 }

@@ -3,8 +3,15 @@
 //! The expected outputs were made by programs in other languages, from published algorithms, test
 //! vectors and library functions, not by an engine of ours.
 
+use std::sync::Arc;
+
 use similar::TextDiff;
-use slotvm_filetests::programs::{self, Program};
+use slotvm_bytecode::{TrapCode, VerifiedModule};
+use slotvm_filetests::programs::{self, Outcome, Program};
+use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
+use slotvm_ssa::ir::Function;
+use slotvm_ssa::promote::{self, promote};
+use slotvm_ssa::verify::{Form, verify};
 
 /// Panics with all failures, not just the first.
 fn check_all(check: impl Fn(&Program) -> Result<(), String>) {
@@ -17,14 +24,14 @@ fn check_all(check: impl Fn(&Program) -> Result<(), String>) {
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
 }
 
-/// Compares what a program printed with what was expected.
-fn compare(program: &Program, output: &[u8], exit_code: i32) -> Result<(), String> {
-    let output = String::from_utf8_lossy(output);
+/// Compares what a program did with what was expected.
+fn compare(program: &Program, outcome: &Outcome) -> Result<(), String> {
+    let output = String::from_utf8_lossy(&outcome.output);
     if output != program.expected {
         let diff = TextDiff::from_lines(program.expected.as_str(), &output);
         return Err(format!("wrong output\n{}", diff.unified_diff().header("expected", "printed")));
     }
-    if exit_code != 0 { Err(format!("exit code {exit_code}")) } else { Ok(()) }
+    if outcome.exit_code != 0 { Err(format!("exit code {}", outcome.exit_code)) } else { Ok(()) }
 }
 
 #[test]
@@ -32,9 +39,64 @@ fn interpreter() {
     check_all(|program| {
         let module = program.verified();
         let size = programs::default_size(module.module()).ok_or("no default size")?;
-        let (output, exit_code) =
-            programs::interpret(&module, size).map_err(|error| error.to_string())?;
-        compare(program, &output, exit_code)
+        let outcome =
+            programs::interpret(&module, size, None).map_err(|error| error.to_string())?;
+        compare(program, &outcome)
+    });
+}
+
+/// The evaluator is simple and slow, so it runs a program with a size for which this is enough fuel,
+/// if there is one, and is compared with the interpreter.
+const EVALUATOR_FUEL: u64 = 2_000_000;
+
+/// Halves the default size until the program needs no more than some fuel.
+fn size_for_fuel(module: &Arc<VerifiedModule>, fuel: u64) -> Result<(i32, Outcome), String> {
+    let mut size = programs::default_size(module.module()).ok_or("no default size")?;
+    loop {
+        match programs::interpret(module, size, Some(fuel)) {
+            Ok(outcome) => return Ok((size, outcome)),
+            Err(error) if error.trap_code() == Some(TrapCode::OutOfFuel) && size > 0 => size /= 2,
+            Err(error) => return Err(format!("size {size}: {error}")),
+        }
+    }
+}
+
+/// Compares a form of a program, made from the slot form, with the interpreter: output and fuel.
+fn check_evaluation(
+    program: &Program,
+    form: Form,
+    transform: impl Fn(&mut Function),
+) -> Result<(), String> {
+    let module = program.verified();
+    let (size, expected) = size_for_fuel(&module, EVALUATOR_FUEL)?;
+    let options = BuildOptions { fuel: true, ..BuildOptions::default() };
+    let mut scratch = BuildScratch::default();
+    let mut functions = Vec::new();
+    for func in module.n_imported_funcs()..module.n_funcs() {
+        let mut f = build(&module, func, &options, &mut scratch);
+        transform(&mut f);
+        verify(&f, form, &*module).map_err(|violation| violation.to_string())?;
+        functions.push(f);
+    }
+    let outcome = programs::evaluate(&module, functions, size, Some(EVALUATOR_FUEL))
+        .map_err(|trap| trap.to_string())?;
+    if outcome == expected {
+        return Ok(());
+    }
+    Err(format!("with size {size}, evaluated: {outcome:?}, interpreted: {expected:?}"))
+}
+
+#[test]
+fn slot_form_evaluated() {
+    check_all(|program| check_evaluation(program, Form::Slots, |_| ()));
+}
+
+#[test]
+fn ssa_form_evaluated() {
+    check_all(|program| {
+        check_evaluation(program, Form::Ssa, |f| {
+            promote(f, &mut promote::Scratch::default());
+        })
     });
 }
 
