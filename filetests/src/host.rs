@@ -4,11 +4,8 @@
 //! There is no input and there are no arguments, and the clock counts its readings, so that a program
 //! does the same each time.
 
-use std::sync::Arc;
-
+use slotvm::{Caller, Engine, FuncType, Linker, Trap, TrapCode, Val, ValType};
 use slotvm_bytecode::module::{Import, ImportKind};
-use slotvm_bytecode::{FuncType, TrapCode, ValType, VerifiedModule};
-use slotvm_runtime::{Error, Extern, HostFn, Store, Trap};
 
 /// What the host functions work on.
 #[derive(Debug, Default)]
@@ -40,23 +37,36 @@ pub enum HostFunc {
 }
 
 impl HostFunc {
+    /// All functions.
+    pub const ALL: &'static [HostFunc] = &[
+        HostFunc::PrintI32,
+        HostFunc::PrintI64,
+        HostFunc::PrintF64,
+        HostFunc::PrintChar,
+        HostFunc::PrintStr,
+        HostFunc::ReadLine,
+        HostFunc::Args,
+        HostFunc::ClockNs,
+    ];
+
     /// The function that an import names, if it is one.
     pub fn from_import(import: &Import) -> Option<HostFunc> {
-        use HostFunc::*;
-        let ("env", ImportKind::Func(_)) = (import.module.as_str(), &import.kind) else {
-            return None;
-        };
-        Some(match import.name.as_str() {
-            "print_i32" => PrintI32,
-            "print_i64" => PrintI64,
-            "print_f64" => PrintF64,
-            "print_char" => PrintChar,
-            "print_str" => PrintStr,
-            "read_line" => ReadLine,
-            "args" => Args,
-            "clock_ns" => ClockNs,
-            _ => return None,
-        })
+        let is_host = import.module == "env" && matches!(import.kind, ImportKind::Func(_));
+        Self::ALL.iter().copied().find(|f| is_host && f.name() == import.name)
+    }
+
+    /// Its name in the module `env`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            HostFunc::PrintI32 => "print_i32",
+            HostFunc::PrintI64 => "print_i64",
+            HostFunc::PrintF64 => "print_f64",
+            HostFunc::PrintChar => "print_char",
+            HostFunc::PrintStr => "print_str",
+            HostFunc::ReadLine => "read_line",
+            HostFunc::Args => "args",
+            HostFunc::ClockNs => "clock_ns",
+        }
     }
 
     /// Its type.
@@ -112,40 +122,41 @@ impl Console {
     }
 }
 
-/// Makes the functions that a module imports from `env`. The store's data are a [`Console`].
-///
-/// # Errors
-/// If the module imports anything else.
-pub fn imports(store: &mut Store, module: &VerifiedModule) -> Result<Vec<Extern>, Error> {
-    let mut externs = Vec::with_capacity(module.module().imports.len());
-    for import in &module.module().imports {
-        let Some(f) = HostFunc::from_import(import) else {
-            let (module, name) = (&import.module, &import.name);
-            return Err(Error::Usage(format!("there is no host function `{module}` `{name}`")));
-        };
-        externs.push(Extern::Func(store.new_host_func(f.ty(), closure(f))?));
-    }
-    Ok(externs)
-}
-
-fn closure(f: HostFunc) -> HostFn {
-    Arc::new(move |call| {
-        let mut console = std::mem::take(self::console(call.store));
-        let memory = call.instance.and_then(|instance| call.store.instance_memory(instance));
-        let memory = memory.map_or(&[][..], |memory| call.store.memory(memory).data());
-        let result = console.run(f, call.cells, memory);
-        *self::console(call.store) = console;
-        if let Some(cell) = result.map_err(|code| Trap::new(code, []))? {
-            call.cells[0] = cell;
-        }
-        Ok(())
-    })
-}
-
-/// The console that is a store's data.
+/// A linker that provides all functions of the host.
 ///
 /// # Panics
-/// If the data are something else.
-pub fn console(store: &mut Store) -> &mut Console {
-    store.data_mut().downcast_mut().expect("the store's data are a console")
+/// Never: their names differ.
+pub fn linker(engine: &Engine) -> Linker<Console> {
+    let mut linker = Linker::new(engine);
+    for &f in HostFunc::ALL {
+        let call = move |mut caller: Caller<'_, Console>, args: &[Val], results: &mut [Val]| {
+            // The console steps aside, so that memory can be borrowed with it.
+            let mut console = std::mem::take(caller.data_mut());
+            let memory = caller.memory();
+            let memory = memory.map_or(&[][..], |memory| memory.data(&caller));
+            let args: Vec<u64> = args.iter().map(cell).collect();
+            let result = console.run(f, &args, memory);
+            *caller.data_mut() = console;
+            if let Some(cell) = result.map_err(|code| Trap::new(code, []))? {
+                results[0] = match results[0].ty() {
+                    ValType::I64 => Val::I64(cell as i64),
+                    _ => Val::I32(cell as i32),
+                };
+            }
+            Ok(())
+        };
+        linker.func_new("env", f.name(), f.ty(), call).expect("the names differ");
+    }
+    linker
+}
+
+/// A number as a cell.
+fn cell(value: &Val) -> u64 {
+    match *value {
+        Val::I32(value) => u64::from(value as u32),
+        Val::I64(value) => value as u64,
+        Val::F32(bits) => u64::from(bits),
+        Val::F64(bits) => bits,
+        _ => unreachable!("functions of the host take numbers"),
+    }
 }

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use slotvm_bytecode::module::{EntityKind, Module};
-use slotvm_bytecode::{CodeReader, Op, VerifiedModule, text, verify};
-use slotvm_runtime::{Error, Extern, Store, StoreConfig};
+use slotvm::{Config, Engine, Error, Module, SlotMode, Store, Tier};
+use slotvm_bytecode::module::EntityKind;
+use slotvm_bytecode::{self as bytecode, CodeReader, Op, VerifiedModule, text, verify};
 use slotvm_ssa::eval::{self, HostCall, Imports, Machine, Options};
 use slotvm_ssa::ir::Function;
 
@@ -54,7 +54,7 @@ impl Program {
     ///
     /// # Panics
     /// If its text is malformed.
-    pub fn module(&self) -> Module {
+    pub fn module(&self) -> bytecode::Module {
         match text::parse_with(&self.source, text::ParseOptions { record_lines: true }) {
             Ok(module) => module,
             Err(error) => panic!("{}: {error}", self.name),
@@ -80,7 +80,7 @@ impl Program {
 }
 
 /// The size with which a program runs if none is given: its exported global `default_size`.
-pub fn default_size(module: &Module) -> Option<i32> {
+pub fn default_size(module: &bytecode::Module) -> Option<i32> {
     let export = module.export("default_size")?;
     if export.kind != EntityKind::Global {
         return None;
@@ -102,26 +102,42 @@ pub struct Outcome {
     pub fuel: Option<u64>,
 }
 
-/// Runs a program's `main` in the interpreter.
+/// An engine for a tier and a slot mode, with fuel or without. Each pass of its compiler is checked.
+///
+/// # Panics
+/// If native code cannot be made on this machine.
+pub fn engine(tier: Tier, slots: SlotMode, consume_fuel: bool) -> Engine {
+    let mut config = Config::new();
+    config.tier(tier).slots(slots).consume_fuel(consume_fuel).verify_passes(true);
+    Engine::new(&config).expect("the tests run where native code does")
+}
+
+/// Runs a program's `main`, with this much fuel if the engine consumes it.
 ///
 /// # Errors
 /// If it cannot be linked or traps.
-pub fn interpret(
+///
+/// # Panics
+/// If native code cannot be made of it.
+pub fn run(
+    engine: &Engine,
     module: &Arc<VerifiedModule>,
     size: i32,
     fuel: Option<u64>,
 ) -> Result<Outcome, Error> {
-    let config = StoreConfig { fuel, ..StoreConfig::default() };
-    let mut store = Store::new(config, Box::new(Console::default()));
-    let imports = host::imports(&mut store, module)?;
-    let instance = store.instantiate(module.clone(), &imports, None)?;
-    let Some(Extern::Func(main)) = store.export(instance, "main") else {
-        return Err(Error::Usage("the module exports no function `main`".into()));
+    let module = match Module::from_verified(engine, module.clone()) {
+        Ok(module) => module,
+        Err(error) => panic!("{error}"),
     };
-    let mut cells = [u64::from(size as u32)];
-    store.call(main, &mut cells)?;
-    let output = std::mem::take(&mut host::console(&mut store).output);
-    Ok(Outcome { output, exit_code: cells[0] as i32, fuel: store.fuel() })
+    let mut store = Store::new(engine, Console::default());
+    if let Some(fuel) = fuel {
+        store.set_fuel(fuel)?;
+    }
+    let instance = host::linker(engine).instantiate(&mut store, &module)?;
+    let main = instance.get_typed_func::<i32, i32>(&store, "main")?;
+    let exit_code = main.call(&mut store, size)?;
+    let fuel = fuel.map(|_| store.get_fuel()).transpose()?;
+    Ok(Outcome { output: std::mem::take(&mut store.data_mut().output), exit_code, fuel })
 }
 
 /// Runs a program's `main` by evaluating the IR of its functions.

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use slotvm_bytecode::{Module, decode, encode, text, verify};
+use slotvm::{Engine, SlotMode, Store, Tier, Val, ValType};
+use slotvm_bytecode::{Module, VerifiedModule, decode, encode, text, verify};
 use slotvm_filetests::host::{self, Console};
 use slotvm_filetests::programs::{self, Program};
-use slotvm_runtime::{Extern, Store, StoreConfig};
 
 fn binary(program: &Program) -> Vec<u8> {
     let path = program.path.with_extension("bc");
@@ -41,7 +41,7 @@ fn binary_to_text_to_binary_is_the_identity() {
 }
 
 /// Bytes give an error, or a module with no other encoding, which may or may not verify.
-fn load(bytes: &[u8]) -> Option<Arc<slotvm_bytecode::VerifiedModule>> {
+fn load(bytes: &[u8]) -> Option<Arc<VerifiedModule>> {
     let module = decode(bytes).ok()?;
     assert_eq!(encode(&module), bytes, "a module has one encoding only");
     verify::verify(module).ok().map(Arc::new)
@@ -59,22 +59,25 @@ fn truncated_binaries_are_errors_or_modules() {
 }
 
 /// Runs `main` for a while, if there is one. Whatever happens is fine, unless it is a panic.
-fn run_briefly(module: &Arc<slotvm_bytecode::VerifiedModule>) {
-    let config = StoreConfig { fuel: Some(20_000), ..StoreConfig::default() };
-    let mut store = Store::new(config, Box::new(Console::default()));
-    let Ok(imports) = host::imports(&mut store, module) else { return };
-    let Ok(instance) = store.instantiate(module.clone(), &imports, None) else { return };
-    let Some(Extern::Func(main)) = store.export(instance, "main") else { return };
-    let ty = store.func_type(main);
-    let mut cells = vec![0; ty.params.len().max(ty.results.len())];
-    if ty.params.iter().all(|ty| ty.is_num()) {
-        cells.fill(6);
-    }
-    let _outcome = store.call(main, &mut cells);
+fn run_briefly(engine: &Engine, module: Arc<VerifiedModule>) {
+    let module = slotvm::Module::from_verified(engine, module).expect("the interpreter takes it");
+    let mut store = Store::new(engine, Console::default());
+    store.set_fuel(20_000).expect("the engine consumes fuel");
+    let Ok(instance) = host::linker(engine).instantiate(&mut store, &module) else { return };
+    let Some(main) = instance.get_func(&store, "main") else { return };
+    let ty = main.ty(&store);
+    let params: Vec<Val> = ty
+        .params
+        .iter()
+        .map(|&ty| if ty == ValType::I32 { Val::I32(6) } else { Val::default_for(ty) })
+        .collect();
+    let mut results: Vec<Val> = ty.results.iter().map(|&ty| Val::default_for(ty)).collect();
+    let _outcome = main.call(&mut store, &params, &mut results);
 }
 
 #[test]
 fn flipped_bits_give_errors_or_modules_that_run_or_trap() {
+    let engine = programs::engine(Tier::Interpreter, SlotMode::default(), true);
     for name in ["fib_rec", "address_taken", "tail_calls"] {
         let all = programs::all();
         let program = all.iter().find(|program| program.name == name).expect("it exists");
@@ -84,7 +87,7 @@ fn flipped_bits_give_errors_or_modules_that_run_or_trap() {
             bytes[bit / 8] ^= 1 << (bit % 8);
             if let Some(module) = load(&bytes) {
                 n_valid += 1;
-                run_briefly(&module);
+                run_briefly(&engine, module);
             }
             bytes[bit / 8] ^= 1 << (bit % 8);
         }

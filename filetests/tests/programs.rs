@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use similar::TextDiff;
+use slotvm::{SlotMode, Tier};
 use slotvm_bytecode::{TrapCode, VerifiedModule};
 use slotvm_filetests::programs::{self, Outcome, Program};
 use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
@@ -34,15 +35,46 @@ fn compare(program: &Program, outcome: &Outcome) -> Result<(), String> {
     if outcome.exit_code != 0 { Err(format!("exit code {}", outcome.exit_code)) } else { Ok(()) }
 }
 
-#[test]
-fn interpreter() {
+/// Runs all programs with their default sizes.
+fn check_tier(tier: Tier, slots: SlotMode) {
+    let engine = programs::engine(tier, slots, false);
     check_all(|program| {
         let module = program.verified();
         let size = programs::default_size(module.module()).ok_or("no default size")?;
         let outcome =
-            programs::interpret(&module, size, None).map_err(|error| error.to_string())?;
+            programs::run(&engine, &module, size, None).map_err(|error| error.to_string())?;
         compare(program, &outcome)
     });
+}
+
+#[test]
+fn interpreter() {
+    check_tier(Tier::Interpreter, SlotMode::default());
+}
+
+#[test]
+fn native_memory() {
+    check_tier(Tier::Jit, SlotMode::Memory);
+}
+
+#[test]
+fn native_memory_opt() {
+    check_tier(Tier::Jit, SlotMode::MemoryOpt);
+}
+
+#[test]
+fn native_memory_forwarded() {
+    check_tier(Tier::Jit, SlotMode::MemoryForwarded);
+}
+
+#[test]
+fn native_variables() {
+    check_tier(Tier::Jit, SlotMode::Variables);
+}
+
+#[test]
+fn native_ssa() {
+    check_tier(Tier::Jit, SlotMode::Ssa);
 }
 
 /// The evaluator is simple and slow, so it runs a program with a size for which this is enough fuel,
@@ -51,14 +83,33 @@ const EVALUATOR_FUEL: u64 = 2_000_000;
 
 /// Halves the default size until the program needs no more than some fuel.
 fn size_for_fuel(module: &Arc<VerifiedModule>, fuel: u64) -> Result<(i32, Outcome), String> {
+    let engine = programs::engine(Tier::Interpreter, SlotMode::default(), true);
     let mut size = programs::default_size(module.module()).ok_or("no default size")?;
     loop {
-        match programs::interpret(module, size, Some(fuel)) {
+        match programs::run(&engine, module, size, Some(fuel)) {
             Ok(outcome) => return Ok((size, outcome)),
             Err(error) if error.trap_code() == Some(TrapCode::OutOfFuel) && size > 0 => size /= 2,
             Err(error) => return Err(format!("size {size}: {error}")),
         }
     }
+}
+
+/// With fuel, native code gives the output of the interpreter and leaves the same fuel.
+#[test]
+fn native_with_fuel() {
+    let engines = SlotMode::ALL.map(|slots| (slots, programs::engine(Tier::Jit, slots, true)));
+    check_all(|program| {
+        let module = program.verified();
+        let (size, expected) = size_for_fuel(&module, EVALUATOR_FUEL)?;
+        for (slots, engine) in &engines {
+            let outcome = programs::run(engine, &module, size, Some(EVALUATOR_FUEL))
+                .map_err(|error| error.to_string())?;
+            if outcome != expected {
+                return Err(format!("with size {size}, {slots}: {outcome:?}, not {expected:?}"));
+            }
+        }
+        Ok(())
+    });
 }
 
 /// Compares a form of a program, made from the slot form, with the interpreter: output and fuel.
