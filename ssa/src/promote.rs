@@ -64,7 +64,6 @@ pub struct Scratch {
     placer: PhiPlacer,
     /// Slots about which the scan alone says too little.
     open_slots: Vec<u32>,
-    blocks: Vec<u32>,
     /// Block and slot of each phi.
     sites: Vec<(u32, u32)>,
     phis: Phis,
@@ -93,7 +92,9 @@ pub fn promote(func: &mut Function, scratch: &mut Scratch) -> PromotionReport {
     if needs_tree {
         load_graph(func, &mut scratch.cfg);
         scratch.tree.compute_numbered(&scratch.cfg, &mut scratch.dominators);
+        let n_open = scratch.open_slots.len();
         place_phis(func, scratch, &mut zeros, &mut report);
+        report.n_one_writer += n_open - report.n_placed;
     }
     report.n_phis = scratch.sites.len();
 
@@ -168,29 +169,38 @@ fn place_phis(
     zeros: &mut Zeros,
     report: &mut PromotionReport,
 ) {
-    let Scratch { log, cfg, tree, placer, open_slots, blocks, sites, renamer, .. } = scratch;
-    let mut is_started = false;
-    for &slot in open_slots.iter() {
-        if let Reach::OneWriter { block, reads: (from, to) } = log.reach(slot)
-            && (block + 1..tree.ends_by_number()[block as usize]).contains(&from)
-            && to < tree.ends_by_number()[block as usize]
-        {
-            report.n_one_writer += 1;
-            continue;
+    let Scratch { log, cfg, tree, placer, open_slots, sites, renamer, .. } = scratch;
+    let ends = tree.ends_by_number();
+    open_slots.retain(|&slot| match log.reach(slot) {
+        Reach::OneWriter { block, reads: (from, to) } => {
+            from <= block || to >= ends[block as usize]
         }
-        report.n_placed += 1;
-        if !is_started {
-            placer.start(cfg, tree);
-            is_started = true;
-        }
-        blocks.clear();
-        let (writes, reads) = (log.writing_blocks(slot), log.reading_blocks(slot));
-        if placer.place(cfg, writes, reads, blocks) {
-            renamer.set_initial(slot, zeros.of_slot(func, slot));
-        }
-        renamer.track(slot);
-        sites.extend(blocks.iter().map(|&block| (block, slot)));
+        _ => true,
+    });
+    report.n_placed = open_slots.len();
+    if !open_slots.is_empty() {
+        placer.start(cfg, tree);
     }
+    for group in open_slots.chunks(PhiPlacer::GROUP_SLOTS_MAX) {
+        placer.start_group();
+        for (i, &slot) in (0..).zip(group) {
+            log.writing_blocks(slot).for_each(|block| placer.add_write(block, i));
+            log.reading_blocks(slot).for_each(|block| placer.add_read(block, i));
+            renamer.track(slot);
+        }
+        for i in bits(placer.place(cfg, tree)) {
+            renamer.set_initial(group[i], zeros.of_slot(func, group[i]));
+        }
+        for (block, phis) in placer.sites() {
+            sites.extend(bits(phis).map(|i| (block, group[i])));
+        }
+    }
+}
+
+/// The numbers of the bits that are set, in ascending order.
+fn bits(word: u64) -> impl Iterator<Item = usize> {
+    let rest = std::iter::successors(Some(word), |rest| Some(rest & (rest - 1)));
+    rest.take_while(|&rest| rest != 0).map(|rest| rest.trailing_zeros() as usize)
 }
 
 /// Makes the phis' values, appends them to the block parameters, and makes room for their operands.
@@ -336,6 +346,7 @@ impl Zeros {
     }
 }
 
+#[cfg(test)]
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -132,9 +132,11 @@ fn check_sites(example: &Example<'_>, cfg: &Cfg, tree: &DomTree, names: &[&str])
         let all = (0..cfg.n_blocks() as u32).collect::<Vec<_>>();
         let reads: Vec<u32> = log.reading_blocks(slot).collect();
         for (variant, reads) in [("minimal", all), ("pruned", reads)] {
-            let mut sites = vec![];
-            placer.place(cfg, log.writing_blocks(slot), reads, &mut sites);
-            let sites: BTreeSet<&str> = sites.iter().map(|&b| names[b as usize]).collect();
+            placer.start_group();
+            log.writing_blocks(slot).for_each(|block| placer.add_write(block, 0));
+            reads.iter().for_each(|&block| placer.add_read(block, 0));
+            placer.place(cfg, tree);
+            let sites: BTreeSet<&str> = placer.sites().map(|(b, _)| names[b as usize]).collect();
             assert_eq!(sites, set(line, variant), "{variant} {name} in {}", example.name);
         }
     }
