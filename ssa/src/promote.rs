@@ -198,9 +198,13 @@ fn place_phis(
 }
 
 /// The numbers of the bits that are set, in ascending order.
-fn bits(word: u64) -> impl Iterator<Item = usize> {
-    let rest = std::iter::successors(Some(word), |rest| Some(rest & (rest - 1)));
-    rest.take_while(|&rest| rest != 0).map(|rest| rest.trailing_zeros() as usize)
+fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = word.trailing_zeros() as usize;
+        // The lowest bit goes; of zero nothing is left.
+        word &= word.wrapping_sub(1);
+        (bit < 64).then_some(bit)
+    })
 }
 
 /// Makes the phis' values, appends them to the block parameters, and makes room for their operands.
@@ -346,7 +350,6 @@ impl Zeros {
     }
 }
 
-#[cfg(test)]
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
