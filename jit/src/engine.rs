@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use slotvm_runtime::Error;
 
-use crate::config::Config;
+use crate::config::{Config, Tier};
+use crate::slot_mode::SlotMode;
 
 /// Compiles modules by one configuration. Cloning it is cheap and gives the same engine.
 #[derive(Clone)]
@@ -27,8 +28,8 @@ impl Engine {
             config: config.clone(),
             #[cfg(feature = "jit")]
             native: match config.tier {
-                crate::Tier::Jit => Some(crate::native::NativeEngine::new(config)?),
-                crate::Tier::Interpreter => None,
+                Tier::Jit => Some(crate::native::NativeEngine::new(config)?),
+                Tier::Interpreter => None,
             },
         })))
     }
@@ -36,6 +37,16 @@ impl Engine {
     /// The configuration.
     pub fn config(&self) -> &Config {
         &self.0.config
+    }
+
+    /// What runs guest code.
+    pub fn tier(&self) -> Tier {
+        self.config().tier
+    }
+
+    /// Where native code keeps the slots of functions.
+    pub fn slots(&self) -> SlotMode {
+        self.config().slots
     }
 
     /// Whether this is the same engine.

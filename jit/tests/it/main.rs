@@ -1,0 +1,9 @@
+//! Tests of the embedding API by programs in text form. What a test says holds in the interpreter and
+//! in native code in all slot modes.
+
+mod host;
+mod limits;
+mod linking;
+mod support;
+mod traps;
+mod values;

@@ -1,0 +1,103 @@
+//! Engines of all kinds, and short ways to a running instance.
+
+use std::fmt;
+
+use slotvm::{Config, Engine, Error, Instance, Linker, MemoryPlan, Module, SlotMode, Store, Tier};
+use slotvm_bytecode::text;
+
+/// An engine with what tells it from others.
+pub(crate) struct Kind {
+    pub(crate) engine: Engine,
+    description: String,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.description)
+    }
+}
+
+/// The interpreter, native code in all slot modes, and native code that checks each memory access; all
+/// with the configuration that `configure` makes.
+pub(crate) fn kinds(configure: impl Fn(&mut Config)) -> Vec<Kind> {
+    let kind = |description: String, change: &dyn Fn(&mut Config)| {
+        let mut config = Config::new();
+        configure(&mut config);
+        change(&mut config);
+        Kind { engine: Engine::new(&config).unwrap(), description }
+    };
+    let mut kinds = vec![kind("interpreter".to_owned(), &|config| {
+        config.tier(Tier::Interpreter);
+    })];
+    #[cfg(feature = "jit")]
+    {
+        for slots in SlotMode::ALL {
+            kinds.push(kind(slots.to_string(), &|config| {
+                config.slots(slots);
+            }));
+            kinds.push(kind(format!("{slots}, checked"), &|config| {
+                config.slots(slots).memory(Some(MemoryPlan::CHECKED));
+            }));
+        }
+    }
+    kinds
+}
+
+/// Runs a test with engines of all kinds. A failure says with which.
+pub(crate) fn for_all(test: impl Fn(&Engine)) {
+    for_all_with(|_| {}, test);
+}
+
+/// Runs a test with engines of all kinds and a configuration.
+pub(crate) fn for_all_with(configure: impl Fn(&mut Config), test: impl Fn(&Engine)) {
+    for kind in kinds(configure) {
+        let guard = SayOnPanic(&kind);
+        test(&kind.engine);
+        std::mem::forget(guard);
+    }
+}
+
+struct SayOnPanic<'a>(&'a Kind);
+
+impl Drop for SayOnPanic<'_> {
+    fn drop(&mut self) {
+        eprintln!("this happened with the engine: {}", self.0);
+    }
+}
+
+/// A module from text that knows the lines it was made from.
+pub(crate) fn module(engine: &Engine, source: &str) -> Module {
+    let options = text::ParseOptions { record_lines: true };
+    let parsed = text::parse_with(source, options).unwrap_or_else(|error| panic!("{error}"));
+    Module::from_bytecode(engine, parsed).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// An instance of a module without imports, in a store without data.
+pub(crate) fn instance(engine: &Engine, source: &str) -> (Store<()>, Instance) {
+    instance_with(engine, source, &Linker::new(engine), ())
+}
+
+/// An instance of a module that imports from a linker.
+pub(crate) fn instance_with<T: Send + 'static>(
+    engine: &Engine,
+    source: &str,
+    linker: &Linker<T>,
+    data: T,
+) -> (Store<T>, Instance) {
+    let mut store = Store::new(engine, data);
+    let instance = linker.instantiate(&mut store, &module(engine, source));
+    (store, instance.unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// The frames of a trap: function and source line.
+pub(crate) fn frames(error: &Error) -> Vec<(String, u32)> {
+    let Error::Trap(trap) = error else { panic!("not a trap: {error}") };
+    trap.frames.iter().map(|frame| (frame.func_name(), frame.line().unwrap())).collect()
+}
+
+/// The lines of a source that bear a mark, in a comment.
+pub(crate) fn marked(source: &str, mark: &str) -> Vec<u32> {
+    let mark = format!("; {mark}");
+    let lines = source.lines().enumerate().filter(|(_, line)| line.contains(&mark));
+    lines.map(|(i, _)| i as u32 + 1).collect()
+}

@@ -1,0 +1,381 @@
+//! Every trap, with its code, its place and its backtrace.
+
+use slotvm::{Config, Engine, Error, Linker, TrapCode, Val};
+
+use crate::support::{for_all, for_all_with, frames, instance, instance_with, marked};
+
+/// What the bodies of the cases can use.
+const PRELUDE: &str = r#"
+type 0 = () -> ()
+import "env" "host" func host()
+memory mem 1 1
+table t funcref 4 8
+data d "0123"
+elem e t at i32.const 1 func other, boom
+elem p func other
+frame_stack 1024 64
+global zero: mut i32 = i32.const 0
+func other(a: i64) -> i64 {
+  local.get a return
+}
+func boom() {
+  unreachable
+}
+export "main" func main
+func main(n: i32) -> i32 {
+  local.get n
+  call victim ; called
+  i32.const 1 i32.add
+  return
+}
+"#;
+
+/// The body of `victim(n: i32) -> i32`, called with `n`; the line marked `; trap` traps.
+fn check(engine: &Engine, n: i32, code: TrapCode, body: &str) {
+    let source = format!("{PRELUDE}\nfunc victim(n: i32) -> i32 {{\n{body}\n}}");
+    let mut linker = Linker::new(engine);
+    linker
+        .func_wrap("env", "host", || Err::<(), _>(slotvm::Trap::new(TrapCode::Unreachable, [])))
+        .unwrap();
+    let (mut store, instance) = instance_with(engine, &source, &linker, ());
+    let main = instance.get_typed_func::<i32, i32>(&store, "main").unwrap();
+    // Twice: the first trap leaves everything as it was.
+    for _ in 0..2 {
+        let error = main.call(&mut store, n).unwrap_err();
+        assert_eq!(error.trap_code(), Some(code), "{error}\n{body}");
+        let expected =
+            [("victim", marked(&source, "trap")[0]), ("main", marked(&source, "called")[0])];
+        assert_eq!(frames(&error), expected.map(|(f, line)| (f.to_owned(), line)), "{body}");
+        let Error::Trap(trap) = error else { unreachable!() };
+        assert_eq!((trap.func, trap.offset), (trap.frames[0].func, trap.frames[0].offset));
+    }
+}
+
+fn check_all(cases: &[(i32, TrapCode, &str)]) {
+    for_all(|engine| {
+        for &(n, code, body) in cases {
+            check(engine, n, code, body);
+        }
+    });
+}
+
+#[test]
+fn unreachable() {
+    check_all(&[(0, TrapCode::Unreachable, "nop \n unreachable ; trap")]);
+}
+
+#[test]
+fn memory() {
+    let code = TrapCode::MemoryOutOfBounds;
+    check_all(&[
+        (65_536, code, "local.get n \n i32.load8_u ; trap \n return"),
+        (65_533, code, "local.get n \n i32.load ; trap \n return"),
+        (-1, code, "local.get n \n i32.load ; trap \n return"),
+        (-1, code, "local.get n \n i32.load 4294967295 ; trap \n return"),
+        (65_529, code, "local.get n \n f64.load ; trap \n f64.abs i32.trunc_sat_f64_s return"),
+        (0, code, "local.get n \n i64.load16_s 65535 ; trap \n i32.wrap_i64 return"),
+        (65_536, code, "local.get n i32.const 1 \n i32.store8 ; trap \n i32.const 0 return"),
+        (-8, code, "local.get n i64.const 1 \n i64.store ; trap \n i32.const 0 return"),
+        (2, code, "local.get n f32.const 1.0 \n f32.store 65531 ; trap \n i32.const 0 return"),
+        // The result of the load is not used.
+        (65_536, code, "local.get n \n i32.load ; trap \n drop i32.const 0 return"),
+        // The store is overwritten.
+        (
+            65_536,
+            code,
+            "local.get n i32.const 1 \n i32.store ; trap \n local.get n i32.const 2 \n i32.store \n i32.const 0 return",
+        ),
+        // Two loads that one instruction could do.
+        (
+            65_536,
+            code,
+            "local.get n local.get n \n i32.load ; trap \n i32.add local.get n \n i32.load \n i32.add return",
+        ),
+    ]);
+}
+
+#[test]
+fn indexed_memory() {
+    let code = TrapCode::MemoryOutOfBounds;
+    check_all(&[
+        (65_536, code, "i32.const 0 local.get n \n i32.load8_u_indexed 1 ; trap \n return"),
+        (-1, code, "local.get n local.get n \n i32.load_indexed 8 ; trap \n return"),
+        (
+            -1,
+            code,
+            "local.get n local.get n \n i64.load_indexed 8 4294967295 ; trap \n i32.wrap_i64 return",
+        ),
+        (-1, code, "i32.const 4 local.get n \n i32.load_indexed 4 ; trap \n return"),
+        (
+            -1,
+            code,
+            "local.get n i32.const 1 \n f64.load_indexed 1 ; trap \n i32.trunc_sat_f64_s return",
+        ),
+        (
+            -1,
+            code,
+            "local.get n local.get n i64.const 1 \n i64.store_indexed 8 ; trap \n i32.const 0 return",
+        ),
+        (
+            16_384,
+            code,
+            "i32.const 0 local.get n f32.const 1.0 \n f32.store_indexed 4 ; trap \n i32.const 0 return",
+        ),
+    ]);
+}
+
+#[test]
+fn bulk_memory() {
+    let code = TrapCode::MemoryOutOfBounds;
+    check_all(&[
+        (
+            65_530,
+            code,
+            "local.get n i32.const 1 i32.const 7 \n memory.fill ; trap \n i32.const 0 return",
+        ),
+        (
+            -1,
+            code,
+            "local.get n i32.const 1 i32.const 2 \n memory.fill ; trap \n i32.const 0 return",
+        ),
+        (
+            65_537,
+            code,
+            "local.get n i32.const 1 i32.const 0 \n memory.fill ; trap \n i32.const 0 return",
+        ),
+        (
+            65_530,
+            code,
+            "i32.const 0 local.get n i32.const 7 \n memory.copy ; trap \n i32.const 0 return",
+        ),
+        (
+            65_530,
+            code,
+            "local.get n i32.const 0 i32.const 7 \n memory.copy ; trap \n i32.const 0 return",
+        ),
+        (
+            2,
+            code,
+            "i32.const 0 local.get n i32.const 3 \n memory.init d ; trap \n i32.const 0 return",
+        ),
+        (
+            1,
+            code,
+            "data.drop d i32.const 0 i32.const 0 local.get n \n memory.init d ; trap \n i32.const 0 return",
+        ),
+    ]);
+}
+
+#[test]
+fn tables() {
+    let code = TrapCode::TableOutOfBounds;
+    check_all(&[
+        (4, code, "local.get n \n table.get t ; trap \n ref.is_null return"),
+        (-1, code, "local.get n ref.null funcref \n table.set t ; trap \n i32.const 0 return"),
+        (
+            4,
+            code,
+            "local.get n ref.null funcref i32.const 1 \n table.fill t ; trap \n i32.const 0 return",
+        ),
+        (
+            2,
+            code,
+            "i32.const 0 i32.const 3 local.get n \n table.copy t t ; trap \n i32.const 0 return",
+        ),
+        (
+            1,
+            code,
+            "i32.const 0 local.get n i32.const 1 \n table.init p t ; trap \n i32.const 0 return",
+        ),
+        (
+            1,
+            code,
+            "elem.drop p i32.const 0 i32.const 0 local.get n \n table.init p t ; trap \n i32.const 0 return",
+        ),
+        (4, code, "local.get n \n call_indirect 0 t ; trap \n i32.const 0 return"),
+        (-1, code, "local.get n \n call_indirect 0 t ; trap \n i32.const 0 return"),
+    ]);
+}
+
+#[test]
+fn indirect_calls() {
+    check_all(&[
+        (
+            0,
+            TrapCode::IndirectCallToNull,
+            "local.get n \n call_indirect 0 t ; trap \n i32.const 0 return",
+        ),
+        (
+            1,
+            TrapCode::BadSignature,
+            "local.get n \n call_indirect 0 t ; trap \n i32.const 0 return",
+        ),
+        (1, TrapCode::BadSignature, "local.get n \n call_indirect () -> i32, t ; trap \n return"),
+    ]);
+}
+
+#[test]
+fn integers() {
+    use TrapCode::{BadConversionToInteger, IntegerDivisionByZero, IntegerOverflow};
+    check_all(&[
+        (0, IntegerDivisionByZero, "i32.const 5 local.get n \n i32.div_s ; trap \n return"),
+        (0, IntegerDivisionByZero, "i32.const 5 local.get n \n i32.div_u ; trap \n return"),
+        (0, IntegerDivisionByZero, "i32.const 5 local.get n \n i32.rem_s ; trap \n return"),
+        (0, IntegerDivisionByZero, "i32.const 5 local.get n \n i32.rem_u ; trap \n return"),
+        (
+            0,
+            IntegerDivisionByZero,
+            "i32.const 5 local.get n \n i32.div_s ; trap \n drop i32.const 1 return",
+        ),
+        (
+            0,
+            IntegerDivisionByZero,
+            "i64.const 5 local.get n i64.extend_i32_s \n i64.rem_u ; trap \n i32.wrap_i64 return",
+        ),
+        (
+            0,
+            IntegerDivisionByZero,
+            "i64.const 5 i64.const 0 \n i64.div_s ; trap \n i32.wrap_i64 return",
+        ),
+        (-1, IntegerOverflow, "i32.const -2147483648 local.get n \n i32.div_s ; trap \n return"),
+        (
+            -1,
+            IntegerOverflow,
+            "i64.const -9223372036854775808 local.get n i64.extend_i32_s \n i64.div_s ; trap \n i32.wrap_i64 return",
+        ),
+        (0, BadConversionToInteger, "f64.const nan \n i32.trunc_f64_s ; trap \n return"),
+        (
+            0,
+            BadConversionToInteger,
+            "f32.const nan \n i64.trunc_f32_u ; trap \n i32.wrap_i64 return",
+        ),
+        (0, IntegerOverflow, "f64.const 4294967296.0 \n i32.trunc_f64_u ; trap \n return"),
+        (0, IntegerOverflow, "f64.const -1.0 \n i32.trunc_f64_u ; trap \n return"),
+        (0, IntegerOverflow, "f32.const 1e30 \n i64.trunc_f32_s ; trap \n i32.wrap_i64 return"),
+    ]);
+}
+
+#[test]
+fn traps_of_host_functions_are_at_the_call() {
+    check_all(&[(0, TrapCode::Unreachable, "call host ; trap \n i32.const 0 return")]);
+}
+
+#[test]
+fn the_frame_stack_overflows_at_the_start_of_the_function_that_needs_it() {
+    let source = PRELUDE.replace("frame_stack 1024 64", "frame_stack 1024 40")
+        + "func victim(n: i32) -> i32 {
+             local a: i64, b: i64, c: i64, d: i64, e: i64
+             local.addr a ; trap
+             global.set zero local.addr b global.set zero
+             local.addr c global.set zero local.addr d global.set zero
+             local.addr e global.set zero
+             local.get n i32.eqz br_if done
+             local.get n i32.const 1 i32.sub
+             call victim ; again
+             return
+           done:
+             i32.const 0 return
+           }";
+    for_all(|engine| {
+        let mut linker = Linker::new(engine);
+        linker.func_wrap("env", "host", || {}).unwrap();
+        let (mut store, instance) = instance_with(engine, &source, &linker, ());
+        let main = instance.get_typed_func::<i32, i32>(&store, "main").unwrap();
+        for _ in 0..2 {
+            assert_eq!(main.call(&mut store, 0).unwrap(), 1);
+            let error = main.call(&mut store, 1).unwrap_err();
+            assert_eq!(error.trap_code(), Some(TrapCode::FrameStackOverflow));
+            let lines: Vec<u32> = frames(&error).into_iter().map(|(_, line)| line).collect();
+            let line = |mark| marked(&source, mark)[0];
+            assert_eq!(lines, [line("trap"), line("again"), line("called")]);
+        }
+    });
+}
+
+#[test]
+fn infinite_recursion_is_a_trap_with_a_backtrace() {
+    let source = r#"
+        export "direct" func direct
+        export "mutual" func mutual
+        export "indirect" func indirect
+        table t funcref 1
+        elem e t at i32.const 0 func indirect
+        func direct(n: i64) -> i64 {
+          local.get n i64.const 1 i64.add call direct i64.const 1 i64.add return
+        }
+        func mutual(n: i64) -> i64 {
+          local.get n call partner i64.const 1 i64.add return
+        }
+        func partner(n: i64) -> i64 {
+          local.get n call mutual i64.const 3 i64.mul return
+        }
+        func indirect(n: i64) -> i64 {
+          local.get n i32.const 0 call_indirect (i64) -> i64, t i64.const 1 i64.add return
+        }"#;
+    for_all(|engine| {
+        let (mut store, instance) = instance(engine, source);
+        for name in ["direct", "mutual", "indirect", "direct"] {
+            let func = instance.get_typed_func::<i64, i64>(&store, name).unwrap();
+            let error = func.call(&mut store, 0).unwrap_err();
+            let Error::Trap(trap) = error else { panic!("{error}") };
+            assert_eq!(trap.code, TrapCode::StackOverflow);
+            assert_eq!(trap.offset, 0);
+            assert_eq!(trap.frames.len(), slotvm_runtime::limits::TRACE_FRAMES_MAX);
+            assert!(trap.n_frames_omitted > 1000, "{}", trap.n_frames_omitted);
+            assert!(trap.frames[1..].iter().all(|frame| frame.offset > 0));
+        }
+    });
+}
+
+#[test]
+fn tail_calls_leave_no_frames() {
+    let source = r#"
+        export "count" func count
+        func count(n: i64, sum: i64) -> i64 {
+          local.get n i64.eqz br_if done
+          local.get n i64.const 1 i64.sub
+          local.get sum local.get n i64.add
+          return_call other
+        done:
+          local.get sum i64.const 500000500000 i64.sub
+          i64.const 7 local.get sum i64.const 500000500000 i64.sub i64.div_s ; trap
+          i64.add return
+        }
+        func other(n: i64, sum: i64) -> i64 {
+          local.get n local.get sum i32.const 0 return_call_indirect (i64, i64) -> i64, t
+        }
+        table t funcref 1
+        elem e t at i32.const 0 func count
+        "#;
+    for_all_with(
+        |config: &mut Config| {
+            config.consume_fuel(true).deterministic_stack(Some(100));
+        },
+        |engine| {
+            let (mut store, instance) = instance(engine, source);
+            store.set_fuel(u64::MAX / 4).unwrap();
+            let count = instance.get_typed_func::<(i64, i64), i64>(&store, "count").unwrap();
+            assert_eq!(count.call(&mut store, (10, 0)).unwrap(), 55 - 500_000_500_000);
+            let error = count.call(&mut store, (1_000_000, 0)).unwrap_err();
+            assert_eq!(error.trap_code(), Some(TrapCode::IntegerDivisionByZero));
+            assert_eq!(frames(&error), [("count".to_owned(), marked(source, "trap")[0])]);
+        },
+    );
+}
+
+#[test]
+fn untyped_calls_trap_in_the_same_way() {
+    for_all(|engine| {
+        let (mut store, instance) = instance(
+            engine,
+            r#"export "f" func f
+               func f(a: i32) -> (i32, f64) { i32.const 6 local.get a i32.div_u f64.const 0.5 return }"#,
+        );
+        let f = instance.get_func(&store, "f").unwrap();
+        let mut results = [Val::I32(0), Val::I32(0)];
+        f.call(&mut store, &[Val::I32(2)], &mut results).unwrap();
+        assert_eq!((results[0].unwrap_i32(), results[1].unwrap_f64()), (3, 0.5));
+        let error = f.call(&mut store, &[Val::I32(0)], &mut results).unwrap_err();
+        assert_eq!(error.trap_code(), Some(TrapCode::IntegerDivisionByZero));
+    });
+}

@@ -1,0 +1,155 @@
+//! Values and signatures of all sizes, and what compiling tells.
+
+use std::fmt::Write as _;
+
+use slotvm::{Engine, FuncType, Linker, Val, ValType};
+
+use crate::support::{for_all, instance, instance_with};
+
+/// A list of types of all kinds.
+fn types(n: usize, first: usize) -> Vec<ValType> {
+    (0..n).map(|i| ValType::ALL[(i * 5 + first) % 4]).collect()
+}
+
+/// A value of a type that says where it stands.
+fn val(ty: ValType, i: usize) -> Val {
+    match ty {
+        ValType::I32 => Val::I32(-(i as i32)),
+        ValType::I64 => Val::I64(-(i as i64)),
+        ValType::F32 => Val::from(i as f32),
+        ValType::F64 => Val::from(-(i as f64)),
+        _ => Val::default_for(ty),
+    }
+}
+
+fn same(a: &[Val], b: &[Val]) {
+    let text = |vals: &[Val]| vals.iter().map(|val| format!("{val:?}")).collect::<Vec<_>>();
+    assert_eq!(text(a), text(b));
+}
+
+#[test]
+fn signatures_of_all_sizes() {
+    for (n_params, n_results) in [(0, 1), (1, 0), (5, 6), (8, 8), (15, 14), (3, 40), (40, 3)] {
+        for_all(|engine| check_signature(engine, n_params, n_results));
+    }
+}
+
+#[test]
+fn the_largest_signatures() {
+    // The modes lower calls by the same code, so the default stands for all.
+    for (n_params, n_results) in [(1000, 1000), (1000, 0), (0, 1000)] {
+        check_signature(&Engine::default(), n_params, n_results);
+    }
+}
+
+/// Calls functions with so many parameters and results in all ways that there are.
+fn check_signature(engine: &Engine, n_params: usize, n_results: usize) {
+    let ty = FuncType::new(types(n_params, 0), types(n_results, 2));
+    let list = |types: &[ValType]| types.iter().map(|ty| ty.name()).collect::<Vec<_>>().join(", ");
+    let signature = format!("({}) -> ({})", list(&ty.params), list(&ty.results));
+    let mut forward = String::new();
+    for i in 0..n_params {
+        write!(forward, "local.get {i} ").unwrap();
+    }
+    // Through the host, directly, through a table, and by tail calls of each kind.
+    let source = format!(
+        r#"import "env" "host" func host{signature}
+           table t funcref 2
+           elem e t at i32.const 0 func host, direct
+           export "direct" func direct
+           export "indirect" func indirect
+           export "tail" func tail
+           export "tail_host" func tail_host
+           export "tail_indirect" func tail_indirect
+           func direct{signature} {{ {forward} call host return }}
+           func indirect{signature} {{ {forward} i32.const 1 call_indirect {signature}, t return }}
+           func tail{signature} {{ {forward} return_call direct }}
+           func tail_host{signature} {{ {forward} return_call host }}
+           func tail_indirect{signature} {{ {forward} i32.const 0 return_call_indirect {signature}, t }}"#
+    );
+    let params: Vec<Val> = ty.params.iter().enumerate().map(|(i, &ty)| val(ty, i)).collect();
+    let expected: Vec<Val> = ty.results.iter().enumerate().map(|(i, &ty)| val(ty, i)).collect();
+    let mut linker: Linker<()> = Linker::new(engine);
+    let (params_seen, results_given) = (params.clone(), expected.clone());
+    linker
+        .func_new("env", "host", ty.clone(), move |_, params, results| {
+            same(params, &params_seen);
+            results.copy_from_slice(&results_given);
+            Ok(())
+        })
+        .unwrap();
+    let (mut store, instance) = instance_with(engine, &source, &linker, ());
+    for name in ["direct", "indirect", "tail", "tail_host", "tail_indirect"] {
+        let func = instance.get_func(&store, name).unwrap();
+        assert_eq!(func.ty(&store), ty);
+        let mut results = vec![Val::I32(0); n_results];
+        func.call(&mut store, &params, &mut results).unwrap();
+        same(&results, &expected);
+    }
+}
+
+#[test]
+fn values_must_fit_the_type() {
+    for_all(|engine| {
+        let (mut store, instance) = instance(
+            engine,
+            r#"export "f" func f func f(a: i32, b: f64) -> i64 { i64.const 1 return }"#,
+        );
+        let f = instance.get_func(&store, "f").unwrap();
+        let mut one = [Val::I32(0)];
+        f.call(&mut store, &[Val::I32(1), Val::from(1.0)], &mut one).unwrap();
+        assert_eq!(one[0].i64(), Some(1));
+        assert_eq!(one[0].i32(), None);
+        let error = f.call(&mut store, &[Val::I32(1)], &mut one).unwrap_err();
+        assert_eq!(error.to_string(), "expected values of types [i32, f64], found [i32]");
+        assert!(f.call(&mut store, &[Val::I32(1), Val::I32(1)], &mut one).is_err());
+        assert!(f.call(&mut store, &[Val::I32(1), Val::from(1.0)], &mut []).is_err());
+    });
+}
+
+#[cfg(feature = "jit")]
+#[test]
+fn compiling_tells_about_each_function() {
+    use slotvm::{Config, SlotMode};
+
+    let source = r#"
+        import "env" "f" func imported()
+        func first(n: i64) -> i64 {
+          local sum: i64
+        next:
+          local.get n i64.eqz br_if done
+          local.get sum local.get n i64.add local.set sum
+          local.get n i64.const 1 i64.sub local.set n
+          br next
+        done:
+          local.get sum return
+        }
+        func second() { return }"#;
+    for slots in SlotMode::ALL {
+        let engine = Engine::new(Config::new().slots(slots)).unwrap();
+        let module = crate::support::module(&engine, source);
+        let functions = module.functions();
+        let names: Vec<_> = functions.iter().map(|f| (f.func, f.name.as_str(), f.slots)).collect();
+        assert_eq!(names, [(1, "first", slots), (2, "second", slots)]);
+        let sizes = functions[0].sizes;
+        let expected = match slots {
+            SlotMode::Ssa => (2, 0),
+            // Variables are promoted by Cranelift; the IR has none.
+            SlotMode::Variables => (0, 0),
+            _ => (0, 16),
+        };
+        assert_eq!((sizes.n_phis, sizes.slot_bytes), expected, "{slots}");
+        assert_eq!(functions[0].promotion.is_some(), slots == SlotMode::Ssa);
+        let code_bytes: usize = functions.iter().map(|f| f.sizes.code_bytes).sum();
+        assert!(sizes.code_bytes > 10 && code_bytes <= module.code_bytes());
+        let timings = module.timings();
+        assert!(timings.cranelift > std::time::Duration::ZERO);
+        assert!(timings.total() >= timings.cranelift + timings.verify);
+        let clif = module.clif(1).unwrap().unwrap();
+        assert!(clif.starts_with("function"), "{clif}");
+        assert_eq!(clif.contains("explicit_slot"), slots.is_memory(), "{clif}");
+        assert!(module.asm(2).unwrap().unwrap().contains("ret"));
+        assert_eq!(module.clif(0).unwrap(), None);
+        assert_eq!(module.clif(99).unwrap(), None);
+    }
+}
