@@ -153,10 +153,10 @@ impl CodeUnit {
         builder.memory_provider(Box::new(Provider(memory.clone())));
         let mut jit = JITModule::new(builder);
         let signature = jit.make_signature();
-        let ids: Vec<FuncId> = codes
-            .iter()
-            .map(|_| jit.declare_anonymous_function(&signature))
-            .collect::<ModuleResult<_>>()?;
+        let mut ids: Vec<FuncId> = Vec::with_capacity(codes.len());
+        for _ in codes {
+            ids.push(jit.declare_anonymous_function(&signature)?);
+        }
         debug_assert!(ids.iter().enumerate().all(|(i, id)| id.as_u32() == i as u32));
         for (&id, code) in ids.iter().zip(codes) {
             let relocs: Vec<_> = code.relocs.iter().map(|r| r.in_unit(first_func)).collect();

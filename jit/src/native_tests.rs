@@ -1,7 +1,6 @@
 //! Tests of code memory, trampolines, activations and signals on functions written in CLIF by hand.
 
 use std::cell::Cell;
-use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
 
@@ -36,8 +35,11 @@ fn isa() -> OwnedTargetIsa {
     cranelift_native::builder().unwrap().finish(settings::Flags::new(flags)).unwrap()
 }
 
-/// A function in CLIF: its type, and what fills its body from its parameters.
-type Body<'a> = (FuncType, &'a dyn Fn(&mut FunctionBuilder<'_>, &[Value]));
+/// Fills the body of a function; gets its parameters.
+type Fill<'a> = dyn Fn(&mut FunctionBuilder<'_>, &[Value]) + 'a;
+
+/// A function in CLIF: its type and its body.
+type Body<'a> = (FuncType, &'a Fill<'a>);
 
 /// Compiles functions as a module does; the source location of an instruction is its bytecode offset.
 fn unit(isa: &OwnedTargetIsa, bodies: &[Body<'_>]) -> CodeUnit {
@@ -360,8 +362,7 @@ fn trapping_unit(isa: &OwnedTargetIsa) -> CodeUnit {
         }
         b.ins().return_(&[args[1]]);
     };
-    let bodies: [&dyn Fn(&mut FunctionBuilder<'_>, &[Value]); 5] =
-        [&unreachable, &load, &divide, &recurse, &dispatch];
+    let bodies: [&Fill<'_>; 5] = [&unreachable, &load, &divide, &recurse, &dispatch];
     unit(isa, &bodies.map(|body| (unary(), body)))
 }
 
@@ -379,7 +380,7 @@ fn guard_page() -> u64 {
         )
     };
     assert_ne!(page, libc::MAP_FAILED);
-    (page as *mut c_void).addr() as u64
+    page.addr() as u64
 }
 
 #[test]

@@ -98,6 +98,8 @@ mod native {
         /// Where its slots live. This is not the engine's mode if the code generator has refused the
         /// function in that mode for its size.
         pub slots: SlotMode,
+        /// Whether the code generator's optimiser was left out, since loops are nested too deep for it.
+        pub is_nested_too_deep: bool,
         /// Sizes of its forms and of its code.
         pub sizes: Sizes,
         /// What promotion did, if the mode promotes.
@@ -140,6 +142,7 @@ mod native {
                 func,
                 name: verified.func_name(func),
                 slots,
+                is_nested_too_deep: compiled.is_nested_too_deep,
                 sizes: compiled.sizes,
                 promotion: compiled.promotion,
             });

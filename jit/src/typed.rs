@@ -160,6 +160,18 @@ impl Scalar for Option<ExternRef> {
 values_of_scalar!(Option<Func>);
 values_of_scalar!(Option<ExternRef>);
 
+impl private::Sealed for () {}
+
+impl Values for () {
+    const TYPES: &'static [ValType] = &[];
+
+    fn read(_cells: &[u64], _store: &rt::Store) {}
+
+    fn write(self, _cells: &mut [u64], _store: &rt::Store) {}
+}
+
+host_results_of_values!(());
+
 macro_rules! tuples {
     ($(($($i:tt $param:ident),*))*) => { $(
         impl<$($param: Scalar),*> private::Sealed for ($($param,)*) {}
@@ -168,13 +180,13 @@ macro_rules! tuples {
             const TYPES: &'static [ValType] = &[$($param::TYPE),*];
 
             #[inline]
-            fn read(_cells: &[u64], _store: &rt::Store) -> Self {
-                ($($param::from_cell(_cells[$i], _store),)*)
+            fn read(cells: &[u64], store: &rt::Store) -> Self {
+                ($($param::from_cell(cells[$i], store),)*)
             }
 
             #[inline]
-            fn write(self, _cells: &mut [u64], _store: &rt::Store) {
-                $(_cells[$i] = self.$i.to_cell(_store);)*
+            fn write(self, cells: &mut [u64], store: &rt::Store) {
+                $(cells[$i] = self.$i.to_cell(store);)*
             }
         }
 
@@ -183,7 +195,6 @@ macro_rules! tuples {
 }
 
 tuples! {
-    ()
     (0 A)
     (0 A, 1 B)
     (0 A, 1 B, 2 C)

@@ -155,7 +155,6 @@ fn large_frames_do_not_jump_over_the_limit() {
     source += "return }";
     let mut config = Config::new();
     config.verify_passes(false);
-    #[cfg(feature = "jit")]
     config.slots(slotvm::SlotMode::Memory);
     let engine = slotvm::Engine::new(&config).unwrap();
     let (mut store, instance) = instance(&engine, &source);

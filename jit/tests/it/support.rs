@@ -26,21 +26,20 @@ pub(crate) fn kinds(configure: impl Fn(&mut Config)) -> Vec<Kind> {
         change(&mut config);
         Kind { engine: Engine::new(&config).unwrap(), description }
     };
-    let mut kinds = vec![kind("interpreter".to_owned(), &|config| {
+    let interpreter = kind("interpreter".to_owned(), &|config| {
         config.tier(Tier::Interpreter);
-    })];
-    #[cfg(feature = "jit")]
-    {
-        for slots in SlotMode::ALL {
-            kinds.push(kind(slots.to_string(), &|config| {
-                config.slots(slots);
-            }));
-            kinds.push(kind(format!("{slots}, checked"), &|config| {
-                config.slots(slots).memory(Some(MemoryPlan::CHECKED));
-            }));
-        }
-    }
-    kinds
+    });
+    let native = SlotMode::ALL.into_iter().filter(|_| Tier::BEST != Tier::Interpreter);
+    let native = native.flat_map(|slots| {
+        let guarded = kind(slots.to_string(), &|config| {
+            config.slots(slots);
+        });
+        let checked = kind(format!("{slots}, checked"), &|config| {
+            config.slots(slots).memory(Some(MemoryPlan::CHECKED));
+        });
+        [guarded, checked]
+    });
+    std::iter::once(interpreter).chain(native).collect()
 }
 
 /// Runs a test with engines of all kinds. A failure says with which.
