@@ -1,9 +1,17 @@
-//! File tests of slotvm, and what other tests of several crates share: the generator of random modules
-//! ([`generate`]), the programs of the repository ([`programs`]) and what their host provides
-//! ([`host`]).
+//! File tests of slotvm, and what other tests of several crates share.
+//!
+//! * A file test is a [`case`]; [`runner`] runs it, [`stages`] shows a module at a stage, [`values`]
+//!   reads and writes values.
+//! * [`mod@generate`] makes random modules that verify, from [`choices`]; [`mod@check`] compares all
+//!   engines on one.
+//! * [`programs`] are those of the repository.
 
 pub mod case;
+pub mod check;
 pub mod choices;
 pub mod generate;
 pub mod host;
 pub mod programs;
+pub mod runner;
+pub mod stages;
+pub mod values;

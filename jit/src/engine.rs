@@ -8,6 +8,18 @@ use slotvm_runtime::Error;
 use crate::config::{Config, Tier};
 use crate::slot_mode::SlotMode;
 
+/// The version of Cranelift that makes native code.
+#[cfg(feature = "jit")]
+pub const CRANELIFT_VERSION: &str = cranelift_codegen::VERSION;
+
+/// The target triple of the machine that native code is made for.
+pub fn host_target() -> String {
+    #[cfg(feature = "jit")]
+    return target_lexicon::Triple::host().to_string();
+    #[cfg(not(feature = "jit"))]
+    return std::env::consts::ARCH.to_owned();
+}
+
 /// Compiles modules by one configuration. Cloning it is cheap and gives the same engine.
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);

@@ -97,7 +97,9 @@ pub use caller::Caller;
 #[cfg(feature = "jit")]
 pub use compile::Sizes;
 pub use config::{Config, Tier};
-pub use engine::Engine;
+#[cfg(feature = "jit")]
+pub use engine::CRANELIFT_VERSION;
+pub use engine::{Engine, host_target};
 pub use externs::{Extern, Global, Memory, MemoryAccessError, Table};
 pub use func::{Func, HostFunc, IntoFunc};
 pub use instance::Instance;

@@ -9,7 +9,12 @@ use slotvm::SlotMode;
 ///
 /// Wherever a program is expected it may be a binary module (`.bc`) or assembler text (`.vasm`).
 #[derive(Debug, Parser)]
-#[command(name = "vmrun", version, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(
+    name = "vmrun",
+    version,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true
+)]
 pub struct Cli {
     /// What to do; without it the program is run.
     #[command(subcommand)]
@@ -192,6 +197,5 @@ pub struct BenchArgs {
 fn slot_mode_parser() -> impl clap::builder::TypedValueParser<Value = SlotMode> {
     use clap::builder::{PossibleValuesParser, TypedValueParser};
     let names = SlotMode::ALL.iter().map(|mode| mode.name());
-    PossibleValuesParser::new(names)
-        .map(|name| name.parse().expect("clap has checked the name"))
+    PossibleValuesParser::new(names).map(|name| name.parse().expect("clap has checked the name"))
 }

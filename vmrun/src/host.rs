@@ -15,7 +15,7 @@
 use std::io::{self, BufRead, Write};
 use std::time::Instant;
 
-use slotvm::{Caller, Error, Linker};
+use slotvm::{Caller, Error, Linker, Memory, Trap, TrapCode};
 
 /// What the host functions work on.
 pub struct Host {
@@ -73,32 +73,43 @@ impl Host {
 /// # Errors
 /// If the linker has one of them already.
 pub fn define(linker: &mut Linker<Host>) -> Result<(), Error> {
-    type Host_<'a> = Caller<'a, Host>;
-    linker.func_wrap("env", "print_i32", |mut c: Host_<'_>, v: i32| c.data_mut().print(v))?;
-    linker.func_wrap("env", "print_i64", |mut c: Host_<'_>, v: i64| c.data_mut().print(v))?;
-    linker.func_wrap("env", "print_f64", |mut c: Host_<'_>, v: f64| c.data_mut().print(v))?;
-    linker.func_wrap("env", "print_char", |mut c: Host_<'_>, code: i32| {
+    type C<'a> = Caller<'a, Host>;
+    linker.func_wrap("env", "print_i32", |mut c: C<'_>, v: i32| c.data_mut().print(v))?;
+    linker.func_wrap("env", "print_i64", |mut c: C<'_>, v: i64| c.data_mut().print(v))?;
+    linker.func_wrap("env", "print_f64", |mut c: C<'_>, v: f64| c.data_mut().print(v))?;
+    linker.func_wrap("env", "print_char", |mut c: C<'_>, code: i32| {
         let char = char::from_u32(code as u32).unwrap_or(char::REPLACEMENT_CHARACTER);
         c.data_mut().print(char)
     })?;
-    linker.func_wrap("env", "print_str", |mut c: Host_<'_>, ptr: i32, len: i32| {
-        let memory = memory(&mut c)?;
-        let bytes = memory.slice(&c, ptr as u32, len as u32)?.to_vec();
+    linker.func_wrap("env", "print_str", |mut c: C<'_>, ptr: i32, len: i32| {
+        let (start, len) = (ptr as u32 as usize, len as u32 as usize);
+        let bytes = memory(&c)?.data(&c).get(start..start + len).ok_or_else(out_of_bounds)?;
+        let bytes = bytes.to_vec();
         c.data_mut().out.write_all(&bytes).map_err(Error::host)
     })?;
-    linker.func_wrap("env", "read_line", |mut c: Host_<'_>, ptr: i32, cap: i32| {
-        let memory = memory(&mut c)?;
+    linker.func_wrap("env", "read_line", |mut c: C<'_>, ptr: i32, cap: i32| {
+        let memory = memory(&c)?;
         let bytes = c.data_mut().read_line(cap as u32 as usize)?;
-        memory.write(&mut c, ptr as u32, &bytes)?;
+        memory.write(&mut c, ptr as u32 as usize, &bytes).map_err(|_| out_of_bounds())?;
         Ok::<i32, Error>(bytes.len() as i32)
     })?;
-    linker.func_wrap("env", "clock_ns", |c: Host_<'_>| c.data().start.elapsed().as_nanos() as i64)?;
-    linker.func_wrap("env", "args", |mut c: Host_<'_>, ptr: i32, cap: i32| {
-        let memory = memory(&mut c)?;
+    linker.func_wrap("env", "clock_ns", |c: C<'_>| c.data().start.elapsed().as_nanos() as i64)?;
+    linker.func_wrap("env", "args", |mut c: C<'_>, ptr: i32, cap: i32| {
+        let memory = memory(&c)?;
         let args = c.data().args.clone();
         let n = args.len().min(cap as u32 as usize);
-        memory.write(&mut c, ptr as u32, &args[..n])?;
+        memory.write(&mut c, ptr as u32 as usize, &args[..n]).map_err(|_| out_of_bounds())?;
         Ok::<i32, Error>(args.len() as i32)
     })?;
     Ok(())
+}
+
+/// Memory 0 of the calling instance.
+fn memory(caller: &Caller<'_, Host>) -> Result<Memory, Error> {
+    caller.memory().ok_or_else(|| Error::host("the program has no memory"))
+}
+
+/// A trap at the place of the call.
+fn out_of_bounds() -> Error {
+    Trap::new(TrapCode::MemoryOutOfBounds, []).into()
 }

@@ -1,0 +1,78 @@
+//! The stages of the pipeline as text, one function after the other.
+
+use slotvm::{Config, Engine, Module, SlotMode, Tier};
+use slotvm_bytecode::VerifiedModule;
+use slotvm_bytecode::text::{self, PrintOptions};
+use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
+use slotvm_ssa::graph::{print_cfg, print_dom};
+use slotvm_ssa::ir::Function;
+use slotvm_ssa::print::print;
+use slotvm_ssa::promote::{Scratch, promote};
+use slotvm_ssa::verify::{Form, verify};
+use std::sync::Arc;
+
+/// The names of the stages.
+pub const STAGES: &[&str] = &["bytecode", "cfg", "dom", "slots", "ssa", "clif"];
+
+/// A module at a stage: all functions that it defines.
+///
+/// # Errors
+/// If there is no such stage, or the IR verifier finds a violation.
+pub fn show(module: &Arc<VerifiedModule>, stage: &str) -> Result<String, String> {
+    let texts: Result<Vec<String>, String> = match stage {
+        "bytecode" => {
+            let options = PrintOptions { offsets: true };
+            return text::print_with(module.module(), options).map_err(|e| e.to_string());
+        }
+        "cfg" => each(module, Form::Slots, |f| print_cfg(module, f, false)),
+        "dom" => each(module, Form::Slots, |f| print_dom(module, f, false)),
+        "slots" => each(module, Form::Slots, print),
+        "ssa" => each(module, Form::Ssa, print),
+        "clif" => clif(module),
+        _ => return Err(format!("there is no stage {stage:?}, only {}", STAGES.join(", "))),
+    };
+    Ok(texts?.join("\n"))
+}
+
+fn each(
+    module: &VerifiedModule,
+    form: Form,
+    show: impl Fn(&Function) -> String,
+) -> Result<Vec<String>, String> {
+    let functions = functions(module, form, BuildOptions::default())?;
+    Ok(functions.iter().map(show).collect())
+}
+
+/// The functions that a module defines, in a form, verified.
+///
+/// # Errors
+/// If the IR verifier finds a violation.
+pub fn functions(
+    module: &VerifiedModule,
+    form: Form,
+    options: BuildOptions,
+) -> Result<Vec<Function>, String> {
+    let (mut build_scratch, mut scratch) = (BuildScratch::default(), Scratch::default());
+    let one = |func| {
+        let mut f = build(module, func, &options, &mut build_scratch);
+        if form == Form::Ssa {
+            promote(&mut f, &mut scratch);
+        }
+        let violation = |v| format!("function {func} in {form:?}: {v}\n{}", print(&f));
+        verify(&f, form, module).map_err(violation)?;
+        Ok(f)
+    };
+    (module.n_imported_funcs()..module.n_funcs()).map(one).collect()
+}
+
+fn clif(module: &Arc<VerifiedModule>) -> Result<Vec<String>, String> {
+    let mut config = Config::new();
+    config.tier(Tier::Jit).slots(SlotMode::Ssa);
+    let engine = Engine::new(&config).map_err(|e| e.to_string())?;
+    let compiled = Module::from_verified(&engine, Arc::clone(module)).map_err(|e| e.to_string())?;
+    let one = |func| match compiled.clif(func) {
+        Ok(text) => Ok(text.expect("the engine compiles")),
+        Err(error) => Err(error.to_string()),
+    };
+    (module.n_imported_funcs()..module.n_funcs()).map(one).collect()
+}

@@ -1,0 +1,22 @@
+//! `vmrun asm`: text to binary.
+
+use std::fs;
+
+use slotvm_bytecode::{encode, verify};
+
+use crate::cli::AsmArgs;
+use crate::error::CliError;
+use crate::load::load_module;
+
+pub(super) fn asm(args: &AsmArgs) -> Result<(), CliError> {
+    let module = load_module(&args.source)?;
+    let bytes = encode(&module);
+    // A binary that no one can run is of no use, and here the error can still be mended.
+    verify(module).map_err(|error| CliError::module(&args.source, error))?;
+    let output = args.output.clone().unwrap_or_else(|| args.source.with_extension("bc"));
+    if output == args.source {
+        let message = format!("{} would be overwritten; name another --output", output.display());
+        return Err(CliError::Usage(message));
+    }
+    fs::write(&output, bytes).map_err(CliError::file(&output))
+}

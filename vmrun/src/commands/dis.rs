@@ -1,0 +1,21 @@
+//! `vmrun dis`: binary to text.
+
+use std::fs;
+
+use slotvm_bytecode::text::{self, PrintOptions};
+
+use super::print;
+use crate::cli::DisArgs;
+use crate::error::CliError;
+use crate::load::load_module;
+
+pub(super) fn dis(args: &DisArgs) -> Result<(), CliError> {
+    let module = load_module(&args.program)?;
+    let options = PrintOptions { offsets: args.offsets };
+    let text = text::print_with(&module, options)
+        .map_err(|error| CliError::module(&args.program, error))?;
+    match &args.output {
+        Some(output) => fs::write(output, text).map_err(CliError::file(output)),
+        None => print(&text),
+    }
+}

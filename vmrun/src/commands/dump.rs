@@ -1,0 +1,85 @@
+//! `vmrun dump`: a program at a stage of the pipeline.
+
+use std::sync::Arc;
+
+use slotvm::{Config, Engine, Module, Tier};
+use slotvm_bytecode::VerifiedModule;
+use slotvm_bytecode::text::{self, PrintOptions, Printer};
+use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
+use slotvm_ssa::graph::{print_cfg, print_dom};
+use slotvm_ssa::promote::{Scratch, promote};
+
+use super::print;
+use crate::cli::{DumpArgs, Stage};
+use crate::error::CliError;
+use crate::load::load;
+
+pub(super) fn dump(args: &DumpArgs) -> Result<(), CliError> {
+    let module = Arc::new(load(&args.program)?.module);
+    if args.dot && !matches!(args.stage, Stage::Cfg | Stage::Dom) {
+        return Err(CliError::Usage("--dot goes with the stages cfg and dom".into()));
+    }
+    let funcs: Vec<u32> = match &args.func {
+        Some(name) => vec![find_func(&module, name)?],
+        None => (module.n_imported_funcs()..module.n_funcs()).collect(),
+    };
+    if args.stage == Stage::Bytecode && args.func.is_none() {
+        let text = text::print_with(module.module(), PrintOptions { offsets: true });
+        return print(&text.map_err(|error| CliError::module(&args.program, error))?);
+    }
+    let mut scratch = (BuildScratch::default(), Scratch::default());
+    for (i, &func) in funcs.iter().enumerate() {
+        if i > 0 {
+            print("\n")?;
+        }
+        print(&stage(args, &module, func, &mut scratch)?)?;
+    }
+    Ok(())
+}
+
+/// A function by name or number.
+fn find_func(module: &VerifiedModule, name: &str) -> Result<u32, CliError> {
+    let defined = module.n_imported_funcs()..module.n_funcs();
+    let by_name = || defined.clone().find(|&func| module.func_name(func) == name);
+    let by_number = || name.parse().ok().filter(|func| defined.contains(func));
+    by_name()
+        .or_else(by_number)
+        .ok_or_else(|| CliError::Usage(format!("the module defines no function {name:?}")))
+}
+
+fn stage(
+    args: &DumpArgs,
+    module: &Arc<VerifiedModule>,
+    func: u32,
+    scratch: &mut (BuildScratch, Scratch),
+) -> Result<String, CliError> {
+    let mut slots = || build(module, func, &BuildOptions::default(), &mut scratch.0);
+    Ok(match args.stage {
+        Stage::Bytecode => {
+            let text =
+                Printer::new(module.module()).func(func).text(PrintOptions { offsets: true });
+            text.map_err(|error| CliError::module(&args.program, error))?
+        }
+        Stage::Cfg => print_cfg(module, &slots(), args.dot),
+        Stage::Dom => print_dom(module, &slots(), args.dot),
+        Stage::Slots => slotvm_ssa::print::print(&slots()),
+        Stage::Ssa => {
+            let mut f = slots();
+            promote(&mut f, &mut scratch.1);
+            slotvm_ssa::print::print(&f)
+        }
+        Stage::Clif | Stage::Asm => {
+            let compiled = compiled(args, module)?;
+            let text = match args.stage {
+                Stage::Clif => compiled.clif(func),
+                _ => compiled.asm(func),
+            };
+            text.map_err(slotvm::Error::from)?.expect("the engine compiles what is defined")
+        }
+    })
+}
+
+fn compiled(args: &DumpArgs, module: &Arc<VerifiedModule>) -> Result<Module, CliError> {
+    let engine = Engine::new(Config::new().tier(Tier::Jit).slots(args.slots))?;
+    Ok(Module::from_verified(&engine, module.clone()).map_err(slotvm::Error::from)?)
+}

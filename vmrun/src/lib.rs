@@ -1,0 +1,12 @@
+//! The command line of slotvm, as a library for its tests and benchmarks.
+//!
+//! [`cli`] parses the arguments, [`commands`] does what they say; [`load`] reads programs, [`host`] is
+//! what programs can call, [`error`] maps failures to exit codes.
+
+pub mod bench;
+pub mod cli;
+pub mod commands;
+pub mod error;
+pub mod host;
+pub mod load;
+pub mod trace;
