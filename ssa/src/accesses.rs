@@ -7,9 +7,8 @@
 //! * the read that comes before any write in its block (the slot is *upward exposed* there),
 //! * the last write of the block.
 //!
-//! The log is also the list of upward-exposed and of defining blocks of each slot (Cooper and Torczon's
-//! `Globals` and `Blocks`, but both for each slot), made without sets: the state of a slot carries the
-//! number of the block that touched it last as a stamp.
+//! So the log is also the list of upward-exposed and of writing blocks of all slots, made without sets:
+//! the state of a slot carries the number of the block that touched it last as a stamp.
 //!
 //! Values are numbers that mean something to the caller. Blocks must be numbered in preorder of the
 //! dominator tree ([`crate::dominators`]) for what comes after; the scan only needs each number once.
@@ -24,9 +23,6 @@ pub(crate) struct Access {
     /// The value that the read makes or that is written. A written value is settled as far as its
     /// block settles it: it may be what a logged read of the same block makes.
     pub(crate) value: u32,
-    pub(crate) block: u32,
-    /// The logged access of the same kind and slot before this one.
-    next: u32,
 }
 
 /// What the scan knows about a slot.
@@ -35,12 +31,11 @@ struct SlotState {
     /// The block of the last access, and the slot's value after it.
     block: u32,
     value: u32,
-    /// The last logged read and write.
-    last_read: u32,
-    last_write: u32,
-    /// The block of the last write.
+    /// The block of the last write, and the write in the log.
     written_in: u32,
+    write: u32,
     n_writing_blocks: u32,
+    n_reading_blocks: u32,
     /// The smallest and greatest block that is upward exposed.
     reads_from: u32,
     reads_to: u32,
@@ -51,10 +46,10 @@ impl SlotState {
     const NEW: SlotState = SlotState {
         block: NONE,
         value: NONE,
-        last_read: NONE,
-        last_write: NONE,
         written_in: NONE,
+        write: NONE,
         n_writing_blocks: 0,
+        n_reading_blocks: 0,
         reads_from: NONE,
         reads_to: 0,
         n_reads: 0,
@@ -128,8 +123,8 @@ impl AccessLog {
         state.value = value;
         state.reads_from = state.reads_from.min(self.block);
         state.reads_to = self.block;
-        let next = std::mem::replace(&mut state.last_read, self.reads.len() as u32);
-        self.reads.push(Access { slot, value, block: self.block, next });
+        state.n_reading_blocks += 1;
+        self.reads.push(Access { slot, value });
     }
 
     /// A value is written to a slot.
@@ -140,13 +135,13 @@ impl AccessLog {
         state.block = self.block;
         state.value = value;
         if state.written_in == self.block {
-            self.writes[state.last_write as usize].value = value;
+            self.writes[state.write as usize].value = value;
             return;
         }
         state.written_in = self.block;
         state.n_writing_blocks += 1;
-        let next = std::mem::replace(&mut state.last_write, self.writes.len() as u32);
-        self.writes.push(Access { slot, value, block: self.block, next });
+        state.write = self.writes.len() as u32;
+        self.writes.push(Access { slot, value });
     }
 
     /// The number of reads that were scanned.
@@ -159,7 +154,7 @@ impl AccessLog {
         let state = &self.slots[slot as usize];
         if state.n_reads == 0 {
             Reach::Dead
-        } else if state.last_read == NONE {
+        } else if state.n_reading_blocks == 0 {
             Reach::Local
         } else {
             match state.n_writing_blocks {
@@ -173,19 +168,15 @@ impl AccessLog {
         }
     }
 
-    /// The blocks that read a slot before they write it, last one first.
-    pub(crate) fn reading_blocks(&self, slot: u32) -> impl Iterator<Item = u32> + Clone + '_ {
-        follow(&self.reads, self.slots[slot as usize].last_read)
-    }
-
-    /// The blocks that write a slot, last one first.
-    pub(crate) fn writing_blocks(&self, slot: u32) -> impl Iterator<Item = u32> + Clone + '_ {
-        follow(&self.writes, self.slots[slot as usize].last_write)
+    /// The number of logged reads and writes of a slot.
+    pub(crate) fn n_logged(&self, slot: u32) -> u32 {
+        let state = &self.slots[slot as usize];
+        state.n_reading_blocks + state.n_writing_blocks
     }
 
     /// The logged reads and writes of a block, and the replacements to fill in.
     #[inline]
-    pub(crate) fn block_accesses(&mut self, block: u32) -> (&[Access], &[Access], &mut [u32]) {
+    pub(crate) fn of_block(&mut self, block: u32) -> (&[Access], &[Access], &mut [u32]) {
         let (read, write) = self.starts[block as usize];
         let (read_end, write_end) = self.starts[block as usize + 1];
         (
@@ -194,10 +185,4 @@ impl AccessLog {
             &mut self.replacements,
         )
     }
-}
-
-/// The blocks of a chain of accesses.
-fn follow(log: &[Access], last: u32) -> impl Iterator<Item = u32> + Clone + '_ {
-    let access = |i: u32| log.get(i as usize);
-    std::iter::successors(access(last), move |a| access(a.next)).map(|a| a.block)
 }

@@ -22,7 +22,7 @@
 
 use slotvm_bytecode::{Imm, Op, ValType};
 
-use crate::accesses::{AccessLog, Reach};
+use crate::accesses::{AccessLog, NONE, Reach};
 use crate::cfg::Cfg;
 use crate::dominators::{DomScratch, DomTree};
 use crate::entity::{Loc, Value};
@@ -64,6 +64,7 @@ pub struct Scratch {
     placer: PhiPlacer,
     /// Slots about which the scan alone says too little.
     open_slots: Vec<u32>,
+    groups: Groups,
     /// Block and slot of each phi.
     sites: Vec<(u32, u32)>,
     phis: Phis,
@@ -169,7 +170,7 @@ fn place_phis(
     zeros: &mut Zeros,
     report: &mut PromotionReport,
 ) {
-    let Scratch { log, cfg, tree, placer, open_slots, sites, renamer, .. } = scratch;
+    let Scratch { log, cfg, tree, placer, open_slots, groups, sites, renamer, .. } = scratch;
     let ends = tree.ends_by_number();
     open_slots.retain(|&slot| match log.reach(slot) {
         Reach::OneWriter { block, reads: (from, to) } => {
@@ -181,11 +182,16 @@ fn place_phis(
     if !open_slots.is_empty() {
         placer.start(cfg, tree);
     }
-    for group in open_slots.chunks(PhiPlacer::GROUP_SLOTS_MAX) {
+    groups.sort(log, open_slots, func.slots.len(), func.n_blocks());
+    for (number, group) in open_slots.chunks(PhiPlacer::GROUP_SLOTS_MAX).enumerate() {
         placer.start_group();
-        for (i, &slot) in (0..).zip(group) {
-            log.writing_blocks(slot).for_each(|block| placer.add_write(block, i));
-            log.reading_blocks(slot).for_each(|block| placer.add_read(block, i));
+        for &(block, access) in groups.accesses(number) {
+            match access {
+                GroupAccess::Read(slot) => placer.add_read(block, slot.into()),
+                GroupAccess::Write(slot) => placer.add_write(block, slot.into()),
+            }
+        }
+        for &slot in group {
             renamer.track(slot);
         }
         for i in bits(placer.place(cfg, tree)) {
@@ -194,6 +200,67 @@ fn place_phis(
         for (block, phis) in placer.sites() {
             sites.extend(bits(phis).map(|i| (block, group[i])));
         }
+    }
+}
+
+/// The logged accesses of the open slots, by group of slots, and within a group in the order of blocks.
+#[derive(Clone, Debug, Default)]
+struct Groups {
+    /// Where the accesses of each group start, and one more.
+    starts: Vec<u32>,
+    accesses: Vec<(u32, GroupAccess)>,
+    /// The position of a slot among the open ones.
+    positions: Vec<u32>,
+}
+
+/// An access of a slot by its number in the group.
+#[derive(Copy, Clone, Debug)]
+enum GroupAccess {
+    Read(u8),
+    Write(u8),
+}
+
+impl Groups {
+    fn sort(&mut self, log: &mut AccessLog, open_slots: &[u32], n_slots: usize, n_blocks: usize) {
+        self.positions.clear();
+        self.positions.resize(n_slots, NONE);
+        // An entry is the end of its group's accesses so far; the first one stays zero.
+        self.starts.clear();
+        self.starts.push(0);
+        let mut n_accesses = 0;
+        for (position, &slot) in open_slots.iter().enumerate() {
+            if position % PhiPlacer::GROUP_SLOTS_MAX == 0 {
+                self.starts.push(n_accesses);
+            }
+            self.positions[slot as usize] = position as u32;
+            n_accesses += log.n_logged(slot);
+        }
+        self.accesses.clear();
+        self.accesses.resize(n_accesses as usize, (0, GroupAccess::Read(0)));
+        for block in 0..n_blocks as u32 {
+            let (reads, writes, _) = log.of_block(block);
+            for read in reads {
+                self.add(block, read.slot, GroupAccess::Read);
+            }
+            for write in writes {
+                self.add(block, write.slot, GroupAccess::Write);
+            }
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, block: u32, slot: u32, access: impl Fn(u8) -> GroupAccess) {
+        let position = self.positions[slot as usize];
+        if position != NONE {
+            let (group, slot) = (position >> 6, (position & 63) as u8);
+            let end = &mut self.starts[group as usize + 1];
+            self.accesses[*end as usize] = (block, access(slot));
+            *end += 1;
+        }
+    }
+
+    fn accesses(&self, group: usize) -> &[(u32, GroupAccess)] {
+        &self.accesses[self.starts[group] as usize..self.starts[group + 1] as usize]
     }
 }
 

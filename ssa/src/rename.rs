@@ -132,7 +132,7 @@ impl Renamer {
             for (i, &slot) in phis.range(block).zip(phis.slots(block)) {
                 self.change(slot, first + i as u32, block);
             }
-            let (reads, writes, replacements) = log.block_accesses(block);
+            let (reads, writes, replacements) = log.of_block(block);
             for read in reads {
                 replacements[read.value as usize] = self.value(read.slot);
             }
