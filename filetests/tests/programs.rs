@@ -10,7 +10,9 @@ use slotvm::{SlotMode, Tier};
 use slotvm_bytecode::{TrapCode, VerifiedModule};
 use slotvm_filetests::programs::{self, Outcome, Program};
 use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
+use slotvm_ssa::cfg::Cfg;
 use slotvm_ssa::ir::Function;
+use slotvm_ssa::loops::LoopForest;
 use slotvm_ssa::promote::{self, promote};
 use slotvm_ssa::verify::{Form, verify};
 
@@ -168,4 +170,43 @@ fn every_program_says_what_it_shows_and_how_to_measure_it() {
             size => Err(format!("bench-size {size:?} is less than the default size {default}")),
         }
     });
+}
+
+/// The functions of a module that have a loop with several entries.
+fn irreducible_funcs(module: &VerifiedModule) -> Vec<String> {
+    (module.n_imported_funcs()..module.n_funcs())
+        .filter(|&func| {
+            let body = module.body(func).expect("the function is defined here");
+            let succs = (0..body.blocks.len()).map(|block| body.succs(block).iter().copied());
+            let loops = LoopForest::new(&Cfg::new(0, succs));
+            (0..loops.n_loops() as u32).any(|number| loops.is_irreducible(number))
+        })
+        .map(|func| module.func_name(func))
+        .collect()
+}
+
+#[test]
+fn only_goto_makes_irreducible_loops() {
+    check_all(|program| {
+        let expected: &[&str] = match program.name.as_str() {
+            "irreducible" => &["duff", "halves", "scan"],
+            _ => &[],
+        };
+        let found = irreducible_funcs(&program.verified());
+        if found == expected { Ok(()) } else { Err(format!("found {found:?}")) }
+    });
+}
+
+#[test]
+fn address_taken_has_locals_that_escape_and_locals_that_do_not() {
+    let programs = programs::all();
+    let program = programs.iter().find(|program| program.name == "address_taken");
+    let module = program.expect("the program is there").verified();
+    let body = |name| {
+        let export = module.module().export(name).expect("the function is exported");
+        module.body(export.index).expect("the function is defined here")
+    };
+    assert_eq!(body("gcd").frame_bytes, 16, "x1 and y1 escape");
+    assert_eq!(body("swapped").frame_bytes, 0, "a and b do not");
+    assert_eq!(body("swapped").direct.len(), 6, "they are accessed directly");
 }
