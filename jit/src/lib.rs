@@ -111,3 +111,8 @@ pub use slot_mode::{ParseSlotModeError, SlotMode};
 pub use store::{AsContext, AsContextMut, Store, StoreContext, StoreContextMut};
 pub use typed::{HostResults, Scalar, TypedFunc, Values};
 pub use val::{ExternRef, Val};
+
+/// Compiles and runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;
