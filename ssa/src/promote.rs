@@ -9,11 +9,11 @@
 //!
 //! Steps:
 //! 1. One scan takes the slot instructions out of the layout and logs what they do
-//!    ([`crate::accesses`]). It settles all that a block settles by itself.
-//! 2. Most slots need no phi, and the scan alone says so ([`Reach`]). Only if some may need one is the
+//!    (`accesses`). It settles all that a block settles by itself.
+//! 2. Most slots need no phi, and the scan alone says so (`Reach`). Only if some may need one is the
 //!    dominator tree made.
 //! 3. Phis of the others are placed, slot by slot ([`crate::place`]).
-//! 4. Renaming finds the value of each logged read and of each phi operand ([`crate::rename`]).
+//! 4. Renaming finds the value of each logged read and of each phi operand (`rename`).
 //! 5. Operands are rewritten in one pass over their pool.
 //!
 //! It relies on the numbering of blocks that [`crate::ir`] promises. Block parameters that are there
