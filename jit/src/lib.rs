@@ -69,6 +69,8 @@ mod lower;
 mod module;
 #[cfg(feature = "jit")]
 mod native;
+#[cfg(feature = "jit")]
+mod native_module;
 #[cfg(all(test, feature = "jit"))]
 mod native_tests;
 #[cfg(feature = "jit")]
@@ -106,7 +108,7 @@ pub use instance::Instance;
 pub use linker::Linker;
 pub use module::{Module, ModuleError, Timings};
 #[cfg(feature = "jit")]
-pub use pipeline::FunctionInfo;
+pub use native_module::FunctionInfo;
 pub use slot_mode::{ParseSlotModeError, SlotMode};
 pub use store::{AsContext, AsContextMut, Store, StoreContext, StoreContextMut};
 pub use typed::{HostResults, Scalar, TypedFunc, Values};

@@ -8,6 +8,8 @@ use slotvm_bytecode::{DecodeError, VerifiedModule, VerifyError, text};
 use slotvm_runtime::{self as rt, Error, InstanceId};
 
 use crate::engine::Engine;
+#[cfg(feature = "jit")]
+use crate::native_module::{self, FunctionInfo, NativeModule};
 use crate::pipeline;
 
 /// A module that is ready to be instantiated. Cloning it is cheap and gives the same module; many
@@ -20,7 +22,7 @@ struct Inner {
     verified: Arc<VerifiedModule>,
     timings: Timings,
     #[cfg(feature = "jit")]
-    native: Option<pipeline::NativeModule>,
+    native: Option<NativeModule>,
 }
 
 /// Why there is no module.
@@ -129,7 +131,7 @@ impl Module {
         engine: &Engine,
         verified: Arc<VerifiedModule>,
         timings: Timings,
-        #[cfg(feature = "jit")] native: Option<pipeline::NativeModule>,
+        #[cfg(feature = "jit")] native: Option<NativeModule>,
     ) -> Module {
         Module(Arc::new(Inner {
             engine: engine.clone(),
@@ -183,7 +185,7 @@ impl Module {
     ) -> Result<InstanceId, Error> {
         #[cfg(feature = "jit")]
         if let Some(native) = &self.0.native {
-            return native.instantiate(self.0.verified.clone(), store, imports);
+            return native.instantiate(self, store, imports);
         }
         store.instantiate(self.0.verified.clone(), imports, None)
     }
@@ -192,19 +194,19 @@ impl Module {
 /// What only native code has.
 #[cfg(feature = "jit")]
 impl Module {
-    fn native(&self) -> Option<&pipeline::NativeModule> {
+    fn native(&self) -> Option<&NativeModule> {
         self.0.native.as_ref()
     }
 
     /// The bytes of native code, none if the engine interprets.
     pub fn code_bytes(&self) -> usize {
-        self.native().map_or(0, pipeline::NativeModule::code_bytes)
+        self.native().map_or(0, NativeModule::code_bytes)
     }
 
     /// What compiling has told about each function that the module defines, in their order; nothing if
     /// the engine interprets.
-    pub fn functions(&self) -> &[pipeline::FunctionInfo] {
-        self.native().map_or(&[], pipeline::NativeModule::functions)
+    pub fn functions(&self) -> &[FunctionInfo] {
+        self.native().map_or(&[], NativeModule::functions)
     }
 
     /// The Cranelift IR of a function, as the engine compiles it; `None` if the function is imported or
@@ -213,7 +215,7 @@ impl Module {
     /// # Errors
     /// If the function cannot be compiled.
     pub fn clif(&self, func: u32) -> Result<Option<String>, ModuleError> {
-        Ok(pipeline::texts(self, func)?.map(|texts| texts.clif))
+        Ok(native_module::texts(self, func)?.map(|texts| texts.clif))
     }
 
     /// The machine code of a function in words, as the engine compiles it, before it is placed; `None`
@@ -222,7 +224,7 @@ impl Module {
     /// # Errors
     /// If the function cannot be compiled.
     pub fn asm(&self, func: u32) -> Result<Option<String>, ModuleError> {
-        Ok(pipeline::texts(self, func)?.map(|texts| texts.asm))
+        Ok(native_module::texts(self, func)?.map(|texts| texts.asm))
     }
 }
 

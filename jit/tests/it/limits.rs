@@ -219,3 +219,42 @@ fn deadlocks_and_runaways_are_bounded_by_fuel() {
         },
     );
 }
+
+/// Set in a child process whose address space is limited.
+const LITTLE: &str = "SLOTVM_TEST_LITTLE_ADDRESS_SPACE";
+
+#[test]
+fn little_address_space_costs_checks_and_nothing_else() {
+    if std::env::var_os(LITTLE).is_some() {
+        return run_with_little_address_space();
+    }
+    let test = "limits::little_address_space_costs_checks_and_nothing_else";
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test])
+        .env(LITTLE, "1")
+        .output()
+        .unwrap();
+    assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
+}
+
+fn run_with_little_address_space() {
+    let limit = libc::rlimit { rlim_cur: 2 << 30, rlim_max: 2 << 30 };
+    // SAFETY: the structure is complete; the limit ends with this process.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
+    let source = r#"
+        memory m 1 100
+        export "get" func get
+        func get(base: i32, index: i32) -> i32 {
+          i32.const 1 memory.grow drop
+          local.get base local.get index i32.load8_u_indexed 8 return
+        }"#;
+    for_all(|engine| {
+        let (mut store, instance) = instance(engine, source);
+        let get = instance.get_typed_func::<(i32, i32), i32>(&store, "get").unwrap();
+        assert_eq!(get.call(&mut store, (65_536, 1)).unwrap(), 0);
+        for (base, index) in [(-1, -1), (-1, 0), (0, -1), (7_000_000, 0)] {
+            let error = get.call(&mut store, (base, index)).unwrap_err();
+            assert_eq!(error.trap_code(), Some(TrapCode::MemoryOutOfBounds));
+        }
+    });
+}

@@ -1,0 +1,194 @@
+//! The native code of a module: compiling all its functions and placing them.
+//!
+//! Code relies on the address space that the engine gives to memories, and on memory 0 having it. Where
+//! the system refuses so much, or an imported memory has less, the module is compiled once more, with
+//! a check of each access.
+
+use std::sync::{Arc, OnceLock};
+
+use slotvm_bytecode::VerifiedModule;
+use slotvm_bytecode::module::ImportKind;
+use slotvm_runtime::{self as rt, Error, InstanceId, MemoryPlan, Natives};
+use slotvm_ssa::build::BuildOptions;
+use slotvm_ssa::promote::PromotionReport;
+
+use crate::code::CodeUnit;
+use crate::compile::{CompileError, CompileOptions, Compiler, Sizes, StageTimes};
+use crate::engine::Engine;
+use crate::lower::LowerOptions;
+use crate::module::{Module, ModuleError, Timings};
+use crate::native::NativeEngine;
+use crate::pipeline::timed;
+
+/// The native code of a module.
+pub(crate) struct NativeModule {
+    unit: CodeUnit,
+    functions: Vec<FunctionInfo>,
+    /// The address space that the code relies on.
+    memory: MemoryPlan,
+    /// Code that checks each access, if it was needed.
+    checked: OnceLock<Result<Box<NativeModule>, String>>,
+}
+
+/// What compiling has told about a function.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FunctionInfo {
+    /// Its number in the module's function index space.
+    pub func: u32,
+    /// Its name, or what stands in for one.
+    pub name: String,
+    /// Whether the code generator's optimiser was left out, since loops are nested too deep for it.
+    pub is_nested_too_deep: bool,
+    /// Sizes of its forms and of its code.
+    pub sizes: Sizes,
+    /// What promotion did, if the slot mode promotes.
+    pub promotion: Option<PromotionReport>,
+}
+
+/// Text of a function's code.
+pub(crate) struct Texts {
+    pub(crate) clif: String,
+    pub(crate) asm: String,
+}
+
+impl NativeModule {
+    /// Compiles a module if its engine makes native code.
+    ///
+    /// # Errors
+    /// If the code generator refuses a function, or there is no memory for code.
+    pub(crate) fn compile(
+        engine: &Engine,
+        verified: &Arc<VerifiedModule>,
+        timings: &mut Timings,
+    ) -> Result<Option<NativeModule>, ModuleError> {
+        let Some(native) = engine.native() else { return Ok(None) };
+        let options = options(engine, native, memory_plan(engine, verified));
+        NativeModule::with_options(native, verified, options, timings).map(Some)
+    }
+
+    fn with_options(
+        native: &NativeEngine,
+        verified: &Arc<VerifiedModule>,
+        options: CompileOptions,
+        timings: &mut Timings,
+    ) -> Result<NativeModule, ModuleError> {
+        let memory = options.lower.memory;
+        let mut compiler = Compiler::new(options);
+        let n_funcs = verified.module().funcs.len();
+        let mut codes = Vec::with_capacity(n_funcs);
+        let mut functions = Vec::with_capacity(n_funcs);
+        let mut times = StageTimes::default();
+        for func in verified.n_imported_funcs()..verified.n_funcs() {
+            let compiled = compiler.compile(verified, func)?;
+            times += compiled.times;
+            codes.push(compiled.code);
+            functions.push(FunctionInfo {
+                func,
+                name: verified.func_name(func),
+                is_nested_too_deep: compiled.is_nested_too_deep,
+                sizes: compiled.sizes,
+                promotion: compiled.promotion,
+            });
+        }
+        timings.slots += times.build;
+        timings.ssa += times.promote;
+        timings.clif += times.lower;
+        timings.cranelift += times.cranelift;
+        let unit = timed(&mut timings.place, || {
+            // The store makes records for host functions of these types; it could not report an error.
+            for ty in verified.module().imported_funcs() {
+                native.trampolines(&verified.module().types[ty as usize])?;
+            }
+            let first_func = verified.n_imported_funcs();
+            CodeUnit::place(native.isa(), first_func, &codes, Some(verified.clone()))
+        });
+        let unit = unit.map_err(|error| ModuleError::Compile(error.to_string()))?;
+        Ok(NativeModule { unit, functions, memory, checked: OnceLock::new() })
+    }
+
+    /// Makes an instance of the module, whose code this is.
+    pub(crate) fn instantiate(
+        &self,
+        module: &Module,
+        store: &mut rt::Store,
+        imports: &[rt::Extern],
+    ) -> Result<InstanceId, Error> {
+        let n_imported = module.verified().n_imported_funcs();
+        let code = |func: u32| self.unit.func((func - n_imported) as usize);
+        let natives = Natives { code: &code, memory_span_bytes: self.memory.span_bytes() };
+        match store.instantiate(module.verified().clone(), imports, Some(natives)) {
+            Err(Error::AddressSpace { .. }) if self.memory != MemoryPlan::CHECKED => {
+                self.checked(module)?.instantiate(module, store, imports)
+            }
+            result => result,
+        }
+    }
+
+    /// The same code, with a check of each access.
+    fn checked(&self, module: &Module) -> Result<&NativeModule, Error> {
+        let compile = || {
+            let native = module.engine().native().expect("the engine has made native code");
+            let options = options(module.engine(), native, MemoryPlan::CHECKED);
+            let verified = module.verified();
+            let checked =
+                NativeModule::with_options(native, verified, options, &mut Timings::default());
+            checked.map(Box::new).map_err(|error| error.to_string())
+        };
+        match self.checked.get_or_init(compile) {
+            Ok(checked) => Ok(checked),
+            Err(error) => Err(Error::host(error.clone())),
+        }
+    }
+
+    pub(crate) fn code_bytes(&self) -> usize {
+        self.unit.bytes()
+    }
+
+    pub(crate) fn functions(&self) -> &[FunctionInfo] {
+        &self.functions
+    }
+}
+
+fn options(engine: &Engine, native: &NativeEngine, memory: MemoryPlan) -> CompileOptions {
+    let config = engine.config();
+    let stack_cells = config.stack_cells_max.is_some();
+    CompileOptions {
+        build: BuildOptions { fuel: config.consume_fuel, stack_cells },
+        lower: LowerOptions { isa: native.isa().clone(), slots: config.slots, memory },
+        keep_clif: false,
+        keep_asm: false,
+    }
+}
+
+/// The address space that memory 0 will have as a rule. A memory that comes from elsewhere is made
+/// without knowledge of this module's accesses.
+fn memory_plan(engine: &Engine, verified: &VerifiedModule) -> MemoryPlan {
+    let mut imports = verified.module().imports.iter();
+    let imported = imports.any(|import| matches!(import.kind, ImportKind::Memory(_)));
+    let usual = || match imported {
+        true => MemoryPlan::PLAIN,
+        false => MemoryPlan::for_module(verified),
+    };
+    engine.config().memory.unwrap_or_else(usual)
+}
+
+/// Compiles a function once more, for its texts. There are none if the function is imported or the
+/// engine interprets.
+pub(crate) fn texts(module: &Module, func: u32) -> Result<Option<Texts>, ModuleError> {
+    let (engine, verified) = (module.engine(), module.verified());
+    let Some(native) = engine.native().filter(|_| verified.func(func).is_some()) else {
+        return Ok(None);
+    };
+    let options = options(engine, native, memory_plan(engine, verified));
+    let options = CompileOptions { keep_clif: true, keep_asm: true, ..options };
+    let compiled = Compiler::new(options).compile(verified, func)?;
+    let (clif, asm) = (compiled.clif.unwrap_or_default(), compiled.asm.unwrap_or_default());
+    Ok(Some(Texts { clif, asm }))
+}
+
+impl From<CompileError> for ModuleError {
+    fn from(error: CompileError) -> ModuleError {
+        ModuleError::Compile(error.to_string())
+    }
+}
