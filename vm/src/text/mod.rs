@@ -1,4 +1,4 @@
-//! The text form, `.vasm`: the assembler [`parse`] and the disassembler [`print`](fn@print).
+//! The text form, `.vasm`: the assembler [`parse`](fn@parse) and the disassembler [`print`](fn@print).
 //!
 //! `docs/text.md` has the grammar. The two are inverse: for every module whose code consists of
 //! instructions, `parse(print(module)) == module`, be it valid or not; the order of tables, unused
