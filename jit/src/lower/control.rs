@@ -76,14 +76,14 @@ impl Lowering<'_, '_> {
         };
         let flags = self.result_flags();
         for (i, value) in values.into_iter().enumerate() {
-            let cell = self.to_cell(value);
+            let cell = self.cell_of(value);
             self.builder.ins().store(flags, cell, area, i as i32 * CELL_BYTES as i32);
         }
         self.builder.ins().return_(&[]);
     }
 
     /// The bits of a value, zero-extended to a cell.
-    fn to_cell(&mut self, value: ir::Value) -> ir::Value {
+    fn cell_of(&mut self, value: ir::Value) -> ir::Value {
         let ty = self.builder.func.dfg.value_type(value);
         let bits = if ty.is_float() {
             let flags = ir::MemFlagsData::new();
