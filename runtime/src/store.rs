@@ -124,6 +124,17 @@ impl fmt::Debug for Store {
     }
 }
 
+impl Drop for Store {
+    /// Aborts if a host function, which has only borrowed the store, has got hold of it by putting
+    /// another one in its place: the functions and the memory that are active would be freed.
+    fn drop(&mut self) {
+        if self.n_host_calls > 0 {
+            eprintln!("slotvm: a host function drops the store that it was called in");
+            std::process::abort();
+        }
+    }
+}
+
 impl Store {
     /// Makes an empty store. The data belong to the embedder.
     pub fn new(config: StoreConfig, data: Box<dyn Any + Send>) -> Store {

@@ -287,3 +287,46 @@ fn a_host_function_can_link_and_run_another_module() {
     assert_eq!(program.call("f", &[5]).unwrap(), [75]);
     assert_eq!(program.call("f", &[6]).unwrap(), [108]);
 }
+
+/// Set in a child process to what its host function does with the store that it has borrowed.
+const STEAL: &str = "SLOTVM_TEST_STEAL_STORE";
+
+#[test]
+fn whoever_steals_the_store_is_stopped() {
+    use std::os::unix::process::ExitStatusExt as _;
+
+    if let Ok(how) = std::env::var(STEAL) {
+        return steal(how == "drop");
+    }
+    for (how, message) in [
+        ("drop", "a host function drops the store that it was called in"),
+        ("keep", "a host function has exchanged the store that it was called in"),
+    ] {
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "host::whoever_steals_the_store_is_stopped", "--nocapture"])
+            .env(STEAL, how)
+            .output()
+            .unwrap();
+        assert_eq!(child.status.signal(), Some(libc::SIGABRT), "{how}: {child:?}");
+        let printed = String::from_utf8_lossy(&child.stderr);
+        assert!(printed.contains(message), "{how}: {printed}");
+    }
+}
+
+fn steal(drops: bool) {
+    let source = "import \"env\" \"steal\" func steal() func f() { call steal return }";
+    let mut program = Program::with_imports(StoreConfig::default(), source, |store| {
+        vec![host_func(store, &[], &[], move |call| {
+            let other = Store::new(StoreConfig::default(), Box::new(()));
+            let stolen = std::mem::replace(call.store, other);
+            if drops {
+                drop(stolen)
+            } else {
+                std::mem::forget(stolen)
+            }
+            Ok(())
+        })]
+    })
+    .unwrap();
+    drop(program.call("f", &[]));
+}
