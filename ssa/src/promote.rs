@@ -12,7 +12,7 @@
 //!    (`accesses`). It settles all that a block settles by itself.
 //! 2. Most slots need no phi, and the scan alone says so (`Reach`). Only if some may need one is the
 //!    dominator tree made.
-//! 3. Phis of the others are placed, slot by slot ([`crate::place`]).
+//! 3. Phis of the others are placed, 64 slots at a time ([`crate::place`]).
 //! 4. Renaming finds the value of each logged read and of each phi operand (`rename`).
 //! 5. Operands are rewritten in one pass over their pool.
 //!

@@ -150,7 +150,8 @@ impl Renamer {
         while let Some(&(open_end, n_changes)) = self.open.last()
             && open_end <= block
         {
-            for change in self.changes.drain(n_changes as usize..).rev() {
+            // The changes of one block, each of another slot.
+            for change in self.changes.drain(n_changes as usize..) {
                 self.slots[change.slot as usize] = change.old;
             }
             self.open.pop();
