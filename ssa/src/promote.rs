@@ -20,6 +20,7 @@
 //! already stay, before the new ones. The removed instructions keep their ids, which then occur in no
 //! block; so do the results of the removed `slot.get`s, which then occur nowhere.
 
+use bumpalo::Bump;
 use slotvm_bytecode::{Imm, Op, ValType};
 
 use crate::accesses::{AccessLog, NONE, Reach};
@@ -55,8 +56,10 @@ pub struct PromotionReport {
 }
 
 /// Memory of the promotion, to be reused from function to function.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Scratch {
+    /// For tables of one function whose length is known when they are made.
+    arena: Bump,
     log: AccessLog,
     cfg: Cfg,
     tree: DomTree,
@@ -64,13 +67,9 @@ pub struct Scratch {
     placer: PhiPlacer,
     /// Slots about which the scan alone says too little.
     open_slots: Vec<u32>,
-    groups: Groups,
     /// Block and slot of each phi.
     sites: Vec<(u32, u32)>,
-    phis: Phis,
     renamer: Renamer,
-    old_params: Vec<Value>,
-    old_args: Vec<Value>,
 }
 
 /// Turns all slots of a function into values.
@@ -79,6 +78,20 @@ pub fn promote(func: &mut Function, scratch: &mut Scratch) -> PromotionReport {
     if func.slots.is_empty() {
         return report;
     }
+    // Outside of the scratch memory, so that tables can be made while the rest of it changes.
+    let mut arena = std::mem::take(&mut scratch.arena);
+    promote_in(func, scratch, &arena, &mut report);
+    arena.reset();
+    scratch.arena = arena;
+    report
+}
+
+fn promote_in(
+    func: &mut Function,
+    scratch: &mut Scratch,
+    arena: &Bump,
+    report: &mut PromotionReport,
+) {
     let entry_loc = func.loc(func.insts(Function::ENTRY)[0]);
     let n_removed = take_out_accesses(func, &mut scratch.log);
     report.n_gets = scratch.log.n_reads();
@@ -88,24 +101,23 @@ pub fn promote(func: &mut Function, scratch: &mut Scratch) -> PromotionReport {
     let mut zeros = Zeros::new(func.layout.len(), entry_loc);
     scratch.open_slots.clear();
     scratch.sites.clear();
-    sort_out_slots(func, scratch, &mut zeros, &mut report);
+    sort_out_slots(func, scratch, &mut zeros, report);
     let needs_tree = !scratch.open_slots.is_empty();
     if needs_tree {
         load_graph(func, &mut scratch.cfg);
         scratch.tree.compute_numbered(&scratch.cfg, &mut scratch.dominators);
         let n_open = scratch.open_slots.len();
-        place_phis(func, scratch, &mut zeros, &mut report);
+        report.n_placed = place_phis(func, scratch, arena, &mut zeros);
         report.n_one_writer += n_open - report.n_placed;
     }
     report.n_phis = scratch.sites.len();
 
-    scratch.phis.sort(func.n_blocks(), &scratch.sites, func.n_values() as u32);
-    make_params(func, scratch);
+    let phis = Phis::sort(arena, func.n_blocks(), &scratch.sites, func.n_values() as u32);
+    make_params(func, arena, &phis);
     let ends = if needs_tree { scratch.tree.ends_by_number() } else { &[] };
-    rename(func, &mut scratch.renamer, ends, &mut scratch.log, &scratch.phis);
-    rewrite_operands(func, &mut scratch.log.replacements, &scratch.phis);
+    rename(func, &mut scratch.renamer, ends, &mut scratch.log, &phis);
+    rewrite_operands(func, &mut scratch.log.replacements, &phis);
     zeros.insert(func);
-    report
 }
 
 /// Scans the function, and removes the slot instructions from its blocks. Returns their number.
@@ -163,14 +175,14 @@ fn sort_out_slots(
     }
 }
 
-/// Settles the open slots: places their phis.
+/// Settles the open slots: places their phis. Returns how many may have needed some.
 fn place_phis(
     func: &mut Function,
     scratch: &mut Scratch,
+    arena: &Bump,
     zeros: &mut Zeros,
-    report: &mut PromotionReport,
-) {
-    let Scratch { log, cfg, tree, placer, open_slots, groups, sites, renamer, .. } = scratch;
+) -> usize {
+    let Scratch { log, cfg, tree, placer, open_slots, sites, renamer, .. } = scratch;
     let ends = tree.ends_by_number();
     open_slots.retain(|&slot| match log.reach(slot) {
         Reach::OneWriter { block, reads: (from, to) } => {
@@ -178,11 +190,11 @@ fn place_phis(
         }
         _ => true,
     });
-    report.n_placed = open_slots.len();
-    if !open_slots.is_empty() {
-        placer.start(cfg, tree);
+    if open_slots.is_empty() {
+        return 0;
     }
-    groups.sort(log, open_slots, func.slots.len(), func.n_blocks());
+    placer.start(cfg, tree);
+    let groups = Groups::sort(arena, log, open_slots, func.slots.len(), func.n_blocks());
     for (number, group) in open_slots.chunks(PhiPlacer::GROUP_SLOTS_MAX).enumerate() {
         placer.start_group();
         for &(block, access) in groups.accesses(number) {
@@ -201,16 +213,14 @@ fn place_phis(
             sites.extend(bits(phis).map(|i| (block, group[i])));
         }
     }
+    open_slots.len()
 }
 
 /// The logged accesses of the open slots, by group of slots, and within a group in the order of blocks.
-#[derive(Clone, Debug, Default)]
-struct Groups {
+struct Groups<'a> {
     /// Where the accesses of each group start, and one more.
-    starts: Vec<u32>,
-    accesses: Vec<(u32, GroupAccess)>,
-    /// The position of a slot among the open ones.
-    positions: Vec<u32>,
+    starts: &'a mut [u32],
+    accesses: &'a mut [(u32, GroupAccess)],
 }
 
 /// An access of a slot by its number in the group.
@@ -220,37 +230,44 @@ enum GroupAccess {
     Write(u8),
 }
 
-impl Groups {
-    fn sort(&mut self, log: &mut AccessLog, open_slots: &[u32], n_slots: usize, n_blocks: usize) {
-        self.positions.clear();
-        self.positions.resize(n_slots, NONE);
+impl<'a> Groups<'a> {
+    fn sort(
+        arena: &'a Bump,
+        log: &mut AccessLog,
+        open_slots: &[u32],
+        n_slots: usize,
+        n_blocks: usize,
+    ) -> Groups<'a> {
+        // The position of a slot among the open ones.
+        let positions = arena.alloc_slice_fill_copy(n_slots, NONE);
+        let n_groups = open_slots.len().div_ceil(PhiPlacer::GROUP_SLOTS_MAX);
         // An entry is the end of its group's accesses so far; the first one stays zero.
-        self.starts.clear();
-        self.starts.push(0);
+        let starts = arena.alloc_slice_fill_copy(n_groups + 1, 0);
         let mut n_accesses = 0;
         for (position, &slot) in open_slots.iter().enumerate() {
             if position % PhiPlacer::GROUP_SLOTS_MAX == 0 {
-                self.starts.push(n_accesses);
+                starts[position / PhiPlacer::GROUP_SLOTS_MAX + 1] = n_accesses;
             }
-            self.positions[slot as usize] = position as u32;
+            positions[slot as usize] = position as u32;
             n_accesses += log.n_logged(slot);
         }
-        self.accesses.clear();
-        self.accesses.resize(n_accesses as usize, (0, GroupAccess::Read(0)));
+        let nothing = (0, GroupAccess::Read(0));
+        let accesses = arena.alloc_slice_fill_copy(n_accesses as usize, nothing);
+        let mut groups = Groups { starts, accesses };
         for block in 0..n_blocks as u32 {
             let (reads, writes, _) = log.of_block(block);
             for read in reads {
-                self.add(block, read.slot, GroupAccess::Read);
+                groups.add(block, positions[read.slot as usize], GroupAccess::Read);
             }
             for write in writes {
-                self.add(block, write.slot, GroupAccess::Write);
+                groups.add(block, positions[write.slot as usize], GroupAccess::Write);
             }
         }
+        groups
     }
 
     #[inline]
-    fn add(&mut self, block: u32, slot: u32, access: impl Fn(u8) -> GroupAccess) {
-        let position = self.positions[slot as usize];
+    fn add(&mut self, block: u32, position: u32, access: impl Fn(u8) -> GroupAccess) {
         if position != NONE {
             let (group, slot) = (position >> 6, (position & 63) as u8);
             let end = &mut self.starts[group as usize + 1];
@@ -275,8 +292,7 @@ fn bits(mut word: u64) -> impl Iterator<Item = usize> {
 }
 
 /// Makes the phis' values, appends them to the block parameters, and makes room for their operands.
-fn make_params(func: &mut Function, scratch: &mut Scratch) {
-    let Scratch { phis, old_params, old_args, .. } = scratch;
+fn make_params(func: &mut Function, arena: &Bump, phis: &Phis<'_>) {
     if phis.all().is_empty() {
         return;
     }
@@ -284,8 +300,8 @@ fn make_params(func: &mut Function, scratch: &mut Scratch) {
     let mut phi_value = value_types.len() as u32;
     value_types.extend(phis.all().iter().map(|&slot| slots[slot as usize].ty));
 
-    old_params.clear();
-    old_params.append(block_params);
+    let old_params = arena.alloc_slice_copy(block_params);
+    block_params.clear();
     for (i, block) in blocks.iter_mut().enumerate() {
         let (old_start, old_end) = block.params;
         let n_phis = phis.slots(i as u32).len() as u32;
@@ -296,8 +312,8 @@ fn make_params(func: &mut Function, scratch: &mut Scratch) {
         phi_value += n_phis;
     }
 
-    old_args.clear();
-    old_args.append(edge_args);
+    let old_args = arena.alloc_slice_copy(edge_args);
+    edge_args.clear();
     for edge in edges {
         let (start, end) = blocks[edge.dst.index()].params;
         let n_phis = phis.slots(edge.dst.0).len();
@@ -315,7 +331,7 @@ fn rename(
     renamer: &mut Renamer,
     ends: &[u32],
     log: &mut AccessLog,
-    phis: &Phis,
+    phis: &Phis<'_>,
 ) {
     let n_blocks = func.n_blocks();
     let has_phis = !phis.all().is_empty();
@@ -340,7 +356,7 @@ fn rename(
 }
 
 /// Puts the values that reads gave in place of the reads' results.
-fn rewrite_operands(func: &mut Function, replacements: &mut Vec<u32>, phis: &Phis) {
+fn rewrite_operands(func: &mut Function, replacements: &mut Vec<u32>, phis: &Phis<'_>) {
     // The new values stand for themselves.
     replacements.extend(replacements.len() as u32..func.n_values() as u32);
     // A read that its block settles may have been settled as the value of one that it does not.

@@ -7,40 +7,45 @@
 //! logged, and none of a slot whose state is not read after it could have become wrong: one that is
 //! local to its blocks, or is written in one block that dominates all reads.
 
+use bumpalo::Bump;
+
 use crate::accesses::{AccessLog, NONE};
 
 /// The phis of all blocks, and the values they make.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Phis {
+#[derive(Debug)]
+pub(crate) struct Phis<'a> {
     /// Where the phis of a block start; one more entry than blocks.
-    starts: Vec<u32>,
-    slots: Vec<u32>,
+    starts: &'a [u32],
+    slots: &'a [u32],
     /// The phis are numbered one after the other from here.
     first_value: u32,
 }
 
-impl Phis {
+impl<'a> Phis<'a> {
     /// Sorts phi sites by block; within a block they keep their order. The values of the phis are
     /// numbered from `first_value` in the order of blocks.
-    pub(crate) fn sort(&mut self, n_blocks: usize, sites: &[(u32, u32)], first_value: u32) {
-        self.first_value = first_value;
-        self.starts.clear();
-        self.starts.resize(n_blocks + 1, 0);
+    pub(crate) fn sort(
+        arena: &'a Bump,
+        n_blocks: usize,
+        sites: &[(u32, u32)],
+        first_value: u32,
+    ) -> Phis<'a> {
+        let starts = arena.alloc_slice_fill_copy(n_blocks + 1, 0);
         for &(block, _) in sites {
-            self.starts[block as usize] += 1;
+            starts[block as usize] += 1;
         }
         let mut end = 0;
-        for start in &mut self.starts {
+        for start in &mut *starts {
             end += *start;
             *start = end;
         }
-        self.slots.clear();
-        self.slots.resize(sites.len(), 0);
+        let slots = arena.alloc_slice_fill_copy(sites.len(), 0);
         for &(block, slot) in sites.iter().rev() {
-            let start = &mut self.starts[block as usize];
+            let start = &mut starts[block as usize];
             *start -= 1;
-            self.slots[*start as usize] = slot;
+            slots[*start as usize] = slot;
         }
+        Phis { starts, slots, first_value }
     }
 
     /// The slots of a block's phis.
@@ -121,7 +126,7 @@ impl Renamer {
         n_blocks: usize,
         ends: &[u32],
         log: &mut AccessLog,
-        phis: &Phis,
+        phis: &Phis<'_>,
         mut leave: impl FnMut(&Renamer, u32),
     ) {
         for block in 0..n_blocks as u32 {
