@@ -506,3 +506,57 @@ fn many_locals_start_as_zero() {
     let outcomes = compare(&exported(&source), &[("f", vec![Val::I32(0)])]);
     assert_eq!(outcomes[0], format!("{:#x}", 60 * 61 / 2));
 }
+
+#[test]
+fn parameters_on_the_stack_and_results_in_areas_survive_calls_and_tail_calls() {
+    /// Far more than registers hold; those of the limits take Cranelift seconds.
+    const PARAMS: usize = 150;
+    const RESULTS: usize = PARAMS;
+    let types = [ValType::I32, ValType::F64, ValType::I64, ValType::F32];
+    let list = |n: usize| {
+        let names: Vec<&str> = (0..n).map(|i| types[i % types.len()].name()).collect();
+        names.join(", ")
+    };
+    let (params, results) = (list(PARAMS), list(RESULTS));
+    let mut source = format!("func wide({params}) -> ({results}) {{\n");
+    // Gives its parameters back, the integers among them doubled.
+    for i in 0..RESULTS {
+        let ty = types[i % types.len()].name();
+        writeln!(source, "local.get {i} local.get {i} {ty}.add").unwrap();
+    }
+    source += "return }\n";
+    let constants = |source: &mut String| {
+        for i in 0..PARAMS {
+            let dot = if i % 2 == 1 { ".5" } else { "" };
+            writeln!(source, "{}.const {i}{dot}", types[i % types.len()].name()).unwrap();
+        }
+    };
+    writeln!(source, "func tail(a: i32) -> ({results}) {{").unwrap();
+    constants(&mut source);
+    source += "return_call wide }\n";
+    // Sums what comes back, so that each result counts.
+    source += "func sum(a: i32) -> (f64, f64) {\n local x: f64, y: f64\n";
+    for (callee, sum) in [("wide", "x"), ("tail", "y")] {
+        if callee == "wide" {
+            constants(&mut source);
+        } else {
+            source += "local.get a\n";
+        }
+        writeln!(source, "call {callee}").unwrap();
+        for i in (0..RESULTS).rev() {
+            let cast = ["f64.convert_i32_s", "", "f64.convert_i64_s", "f64.promote_f32"][i % 4];
+            writeln!(
+                source,
+                "{cast} f64.const {}.0 f64.mul local.get {sum} f64.add local.set {sum}",
+                i + 1
+            )
+            .unwrap();
+        }
+    }
+    source += "local.get x local.get y return }\n";
+    let source = source + "export \"sum\" func sum";
+    let outcomes = compare(&source, &[("sum", vec![Val::I32(0)])]);
+    let halves = |i: usize| if i % 2 == 1 { 0.5 } else { 0.0 };
+    let sum: f64 = (0..RESULTS).map(|i| 2.0 * (i as f64 + halves(i)) * (i + 1) as f64).sum();
+    assert_eq!(outcomes[0], format!("{0:#x}d {0:#x}d", sum.to_bits()));
+}
