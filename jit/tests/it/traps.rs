@@ -1,5 +1,7 @@
 //! Every trap, with its code, its place and its backtrace.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use slotvm::{Config, Engine, Error, Linker, TrapCode, Val};
 
 use crate::support::{for_all, for_all_with, frames, instance, instance_with, marked};
@@ -378,4 +380,65 @@ fn untyped_calls_trap_in_the_same_way() {
         let error = f.call(&mut store, &[Val::I32(0)], &mut results).unwrap_err();
         assert_eq!(error.trap_code(), Some(TrapCode::IntegerDivisionByZero));
     });
+}
+
+/// Set in a child process that gets signals all the time.
+const TIMER: &str = "SLOTVM_TEST_TIMER";
+
+static TICKS: AtomicU32 = AtomicU32::new(0);
+
+#[test]
+fn signals_of_others_do_not_disturb() {
+    if std::env::var_os(TIMER).is_some() {
+        return trap_under_signals();
+    }
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "traps::signals_of_others_do_not_disturb"])
+        .env(TIMER, "1")
+        .output()
+        .unwrap();
+    assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
+}
+
+/// Traps of all kinds while a timer interrupts the process every 200 microseconds.
+fn trap_under_signals() {
+    extern "C" fn tick(_: libc::c_int) {
+        TICKS.fetch_add(1, Ordering::Relaxed);
+    }
+    let every = libc::timeval { tv_sec: 0, tv_usec: 200 };
+    let timer = libc::itimerval { it_interval: every, it_value: every };
+    // SAFETY: the handler does nothing but an atomic addition; the structures are complete.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = tick as *const () as usize;
+        action.sa_flags = libc::SA_RESTART;
+        assert_eq!(libc::sigaction(libc::SIGALRM, &action, std::ptr::null_mut()), 0);
+        assert_eq!(libc::setitimer(libc::ITIMER_REAL, &timer, std::ptr::null_mut()), 0);
+    }
+    let source = r#"
+        memory m 1
+        export "f" func f
+        func f(kind: i32) -> i32 {
+          local.get kind br_table [load, divide, recurse] unreachable
+        load: i32.const -1 i32.load return
+        divide: i32.const 1 i32.const 0 i32.div_s return
+        recurse: local.get kind call f i32.const 1 i32.add return
+        unreachable: unreachable
+        }"#;
+    let engine = Engine::default();
+    let (mut store, instance) = instance(&engine, source);
+    let f = instance.get_typed_func::<i32, i32>(&store, "f").unwrap();
+    let codes = [
+        TrapCode::MemoryOutOfBounds,
+        TrapCode::IntegerDivisionByZero,
+        TrapCode::StackOverflow,
+        TrapCode::Unreachable,
+    ];
+    let mut n_traps = 0;
+    while n_traps < 4000 || TICKS.load(Ordering::Relaxed) < 500 {
+        for (kind, code) in (0..).zip(codes) {
+            assert_eq!(f.call(&mut store, kind).unwrap_err().trap_code(), Some(code));
+            n_traps += 1;
+        }
+    }
 }
