@@ -62,7 +62,7 @@ impl<'a> Phis<'a> {
 
     /// The slots of all phis, in the order of their values.
     pub(crate) fn all(&self) -> &[u32] {
-        &self.slots
+        self.slots
     }
 }
 
