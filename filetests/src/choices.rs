@@ -21,6 +21,14 @@ impl<'a> Choices<'a> {
         self.bytes.is_empty()
     }
 
+    /// Takes the next bytes off for choices of their own, so that the others do not depend on how many
+    /// of these are used.
+    pub fn split(&mut self, n_bytes: usize) -> Choices<'a> {
+        let (taken, rest) = self.bytes.split_at(n_bytes.min(self.bytes.len()));
+        self.bytes = rest;
+        Choices { bytes: taken }
+    }
+
     /// The next byte, or 0.
     pub fn byte(&mut self) -> u8 {
         match self.bytes.split_first() {

@@ -13,5 +13,6 @@ pub mod generate;
 pub mod host;
 pub mod programs;
 pub mod runner;
+pub mod seeds;
 pub mod stages;
 pub mod values;

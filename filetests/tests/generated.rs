@@ -1,22 +1,19 @@
-//! Properties of every stage on generated modules.
+//! Properties of every stage on generated modules; `SLOTVM_GENERATED` says how many.
 
 use slotvm_bytecode::{VerifiedModule, decode, encode, text, verify};
-use slotvm_filetests::choices::random_bytes;
-use slotvm_filetests::generate::generate;
+use slotvm_filetests::generate::case_of_seed;
+use slotvm_filetests::seeds;
 use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
 use slotvm_ssa::verify::Form;
 
 fn modules(n: u64) -> impl Iterator<Item = (u64, VerifiedModule)> {
-    (0..n).map(|seed| {
-        let case = generate(&random_bytes(seed, 100 + seed as usize % 1_500));
-        (seed, verify(case.module).expect("generated modules verify"))
-    })
+    (0..n).map(|seed| (seed, verify(case_of_seed(seed).module).expect("generated modules verify")))
 }
 
 #[test]
 fn slot_form_verifies() {
     let mut scratch = BuildScratch::default();
-    for (seed, module) in modules(1_000) {
+    for (seed, module) in modules(seeds::count_or(1_000)) {
         for options in [BuildOptions::default(), BuildOptions { fuel: true, stack_cells: true }] {
             for func in module.n_imported_funcs()..module.n_funcs() {
                 let f = build(&module, func, &options, &mut scratch);
@@ -30,7 +27,7 @@ fn slot_form_verifies() {
 
 #[test]
 fn binary_and_text_round_trip() {
-    for (seed, module) in modules(2_000) {
+    for (seed, module) in modules(seeds::count_or(2_000)) {
         let module = module.module();
         let bytes = encode(module);
         assert_eq!(decode(&bytes).as_ref(), Ok(module), "seed {seed}: binary");

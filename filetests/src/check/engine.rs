@@ -1,0 +1,159 @@
+//! A case in an engine of the embedding API: interpreter or native code.
+
+use std::sync::Arc;
+
+use slotvm::{
+    Caller, Engine, Error, Extern, ExternRef, Global, Instance, Memory, Module, Store, Table, Trap,
+    Val,
+};
+use slotvm_bytecode::module::{EntityKind, ImportKind};
+use slotvm_bytecode::{FuncType, ValType, VerifiedModule};
+use slotvm_runtime::interp::trace::TraceFn;
+
+use super::host::{self, Host, Stop};
+use super::{Call, End, Outcome, expose};
+use crate::generate::Case;
+use crate::values;
+
+const WORKS: &str = "the engine takes what verifies";
+
+/// Makes an instance, with the fuel of the first call, and calls the case's function once for each fuel.
+/// `trace` sees the instructions that the interpreter executes.
+pub(super) fn run(
+    engine: &Engine,
+    module: &Arc<VerifiedModule>,
+    case: &Case,
+    fuels: &[u64],
+    trace: Option<TraceFn>,
+) -> Outcome {
+    let compiled = Module::from_verified(engine, Arc::clone(module)).expect(WORKS);
+    let mut store = Store::new(engine, Host::default());
+    store.runtime_mut().set_trace(trace);
+    let is_limited = store.get_fuel().is_ok();
+    if is_limited {
+        store.set_fuel(case.fuel).expect(WORKS);
+    }
+    let instance = match instantiate(&mut store, &compiled) {
+        Ok(instance) => instance,
+        Err(error) => {
+            let log = store.data().log.clone();
+            return Outcome { start: Some(end_of(&error)), calls: Vec::new(), log };
+        }
+    };
+    let mut calls = Vec::with_capacity(fuels.len());
+    for &fuel in fuels {
+        if is_limited {
+            store.set_fuel(fuel).expect(WORKS);
+        }
+        let end = call(&mut store, instance, case);
+        calls.push(state(&store, instance, module, end));
+    }
+    Outcome { start: None, calls, log: store.data().log.clone() }
+}
+
+fn call(store: &mut Store<Host>, instance: Instance, case: &Case) -> End {
+    let name = expose::name(EntityKind::Func, case.func as usize);
+    let func = instance.get_func(&*store, &name).expect(WORKS);
+    let ty = func.ty(&*store);
+    let params: Vec<Val> =
+        ty.params.iter().zip(&case.args).map(|(&ty, &cell)| argument(store, ty, cell)).collect();
+    let mut results: Vec<Val> = ty.results.iter().map(|&ty| Val::default_for(ty)).collect();
+    match func.call(store, &params, &mut results) {
+        Ok(()) => End::Returned(results.iter().map(values::cell).collect()),
+        Err(error) => end_of(&error),
+    }
+}
+
+fn argument(store: &mut Store<Host>, ty: ValType, cell: u64) -> Val {
+    match ty {
+        ValType::ExternRef if cell != 0 => {
+            Val::ExternRef(Some(ExternRef::new(store, cell).expect("one object fits")))
+        }
+        _ => values::val(ty, cell),
+    }
+}
+
+fn end_of(error: &Error) -> End {
+    match error {
+        Error::Trap(trap) => End::Trapped(super::Trap {
+            code: trap.code,
+            func: trap.func,
+            offset: trap.offset,
+            backtrace: Some((
+                trap.frames.iter().map(|frame| (frame.func, frame.offset)).collect(),
+                trap.n_frames_omitted,
+            )),
+        }),
+        Error::Host(_) => End::HostFailed,
+        other => End::Refused(other.to_string()),
+    }
+}
+
+/// What can be seen after a call.
+fn state(store: &Store<Host>, instance: Instance, module: &VerifiedModule, end: End) -> Call {
+    let export = |kind, index| {
+        instance.get_export(store, &expose::name(kind, index)).expect("everything is exported")
+    };
+    let memory =
+        module.memories().first().and_then(|_| export(EntityKind::Memory, 0).into_memory());
+    let global = |i| export(EntityKind::Global, i).into_global().expect("a global");
+    let table = |i| export(EntityKind::Table, i).into_table().expect("a table");
+    let elems = |table: Table| {
+        let elem = |i| values::cell(&table.get(store, i).expect("inside the table")) != 0;
+        (0..table.size(store)).map(elem).collect()
+    };
+    Call {
+        end,
+        fuel: store.get_fuel().ok(),
+        memory: memory.map_or(Vec::new(), |memory| memory.data(store).to_vec()),
+        globals: (0..module.globals().len()).map(|i| values::cell(&global(i).get(store))).collect(),
+        tables: (0..module.tables().len()).map(|i| elems(table(i))).collect(),
+    }
+}
+
+// --- Imports ---------------------------------------------------------------------------------------
+
+/// Makes an instance with whatever it imports.
+fn instantiate(store: &mut Store<Host>, module: &Module) -> Result<Instance, Error> {
+    let verified = module.verified().clone();
+    let mut imports = Vec::new();
+    for import in &verified.module().imports {
+        imports.push(match import.kind {
+            ImportKind::Func(ty) => {
+                let ty = verified.module().types[ty as usize].clone();
+                Extern::Func(import_func(store, ty)?)
+            }
+            ImportKind::Table(ty) => {
+                Extern::Table(Table::new(&mut *store, ty, Val::default_for(ty.elem))?)
+            }
+            ImportKind::Memory(ty) => Extern::Memory(Memory::new(&mut *store, ty)?),
+            ImportKind::Global(ty) => {
+                Extern::Global(Global::new(&mut *store, ty, Val::default_for(ty.ty))?)
+            }
+        });
+    }
+    Instance::new(store, module, &imports)
+}
+
+/// A function of the host. One type goes through the typed interface.
+fn import_func(store: &mut Store<Host>, ty: FuncType) -> Result<slotvm::Func, Error> {
+    use ValType::{I32, I64};
+    if ty == FuncType::new([I32, I64], [I64]) {
+        return slotvm::Func::wrap(store, |mut caller: Caller<'_, Host>, a: i32, b: i64| {
+            let args = [u64::from(a as u32), b as u64];
+            let results = caller.data_mut().call(&args, &[I64]).map_err(error)?;
+            Ok::<_, Error>(results[0] as i64)
+        });
+    }
+    let call_ty = ty.clone();
+    slotvm::Func::new(store, ty, move |mut caller: Caller<'_, Host>, args, results| {
+        host::call(caller.data_mut(), &call_ty, args, results).map_err(error)
+    })
+}
+
+fn error(stop: Stop) -> Error {
+    match stop {
+        Stop::Fail => Error::host("the host fails"),
+        Stop::Trap(code) => Trap::new(code, []).into(),
+    }
+}

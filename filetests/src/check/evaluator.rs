@@ -1,0 +1,92 @@
+//! A case in the evaluator of the IR.
+
+use slotvm_bytecode::{TrapCode, ValType, VerifiedModule};
+use slotvm_ssa::build::BuildOptions;
+use slotvm_ssa::eval;
+use slotvm_ssa::verify::Form;
+
+use super::host::{Host, Stop};
+use super::{Call, End, MEMORY_PAGES_MAX, Outcome, Plan, STACK_CELLS_MAX, TABLE_ELEMS_MAX, Trap};
+use crate::generate::Case;
+use crate::stages;
+
+/// Makes a machine, with the fuel of the first call, and calls the case's function once for each fuel.
+pub(super) fn run(
+    module: &VerifiedModule,
+    form: Form,
+    plan: Plan,
+    case: &Case,
+    fuels: &[u64],
+) -> Outcome {
+    let mut host = Host::default();
+    let has_failed = std::cell::Cell::new(false);
+    let imports = eval::Imports {
+        host: Box::new(|call| {
+            let ty = module.func_type(call.func);
+            let args: Vec<u64> =
+                call.args.iter().zip(&ty.params).map(|(&cell, &ty)| seen(cell, ty)).collect();
+            host.call(&args, &ty.results).map_err(|stop| match stop {
+                Stop::Trap(code) => code,
+                Stop::Fail => {
+                    has_failed.set(true);
+                    TrapCode::Unreachable
+                }
+            })
+        }),
+        globals: Vec::new(),
+    };
+    let options = eval::Options {
+        fuel: plan.limited.then_some(case.fuel),
+        stack_cells: plan.limited.then_some(STACK_CELLS_MAX),
+        canonical_nans: true,
+        memory_pages_max: MEMORY_PAGES_MAX,
+        table_elems_max: TABLE_ELEMS_MAX,
+        ..eval::Options::default()
+    };
+    let accounts = BuildOptions { fuel: plan.limited, stack_cells: plan.limited };
+    let functions = stages::functions(module, form, accounts).unwrap_or_else(|e| panic!("{e}"));
+    let mut machine = eval::Machine::new(module, functions, imports, options);
+    let end_of = |trap: eval::Trap| match has_failed.take() {
+        true => End::HostFailed,
+        false => {
+            let eval::Trap { code, func, offset } = trap;
+            End::Trapped(Trap { code, func, offset, backtrace: None })
+        }
+    };
+    let start = machine.instantiate().err().map(end_of);
+    let mut calls = Vec::new();
+    for &fuel in fuels.iter().filter(|_| start.is_none()) {
+        machine.set_fuel(plan.limited.then_some(fuel));
+        let types = &module.func_type(case.func).results;
+        let end = match machine.call(case.func, &case.args) {
+            Ok(cells) => End::Returned(all_seen(&cells, types)),
+            Err(trap) => end_of(trap),
+        };
+        calls.push(state(&machine, module, end));
+    }
+    drop(machine);
+    Outcome { start, calls, log: host.log }
+}
+
+/// What can be seen after a call.
+fn state(machine: &eval::Machine<'_>, module: &VerifiedModule, end: End) -> Call {
+    let types: Vec<ValType> = module.globals().iter().map(|global| global.ty).collect();
+    let tables = machine.tables().iter();
+    Call {
+        end,
+        fuel: machine.fuel(),
+        memory: machine.memory().to_vec(),
+        globals: all_seen(machine.globals(), &types),
+        tables: tables.map(|table| table.elems.iter().map(|&cell| cell != 0).collect()).collect(),
+    }
+}
+
+/// Cells as outcomes have them.
+fn all_seen(cells: &[u64], types: &[ValType]) -> Vec<u64> {
+    cells.iter().zip(types).map(|(&cell, &ty)| seen(cell, ty)).collect()
+}
+
+/// References are null or not.
+fn seen(cell: u64, ty: ValType) -> u64 {
+    if ty.is_ref() { u64::from(cell != 0) } else { cell }
+}

@@ -1,0 +1,290 @@
+//! The comparison of engines: one case in the interpreter, in the SSA evaluator on slot form and on SSA
+//! form, and as native code in every slot mode.
+//!
+//! Everything that a program can do must be equal: results, or trap code, place and backtrace; the
+//! fuel left; the memory, globals and tables that each call leaves behind; the calls of host functions
+//! and their arguments. NaNs are canonical and call stacks deterministic, so that no difference is to
+//! be expected. Programs that end without running out of anything also run without fuel and without a
+//! deterministic call stack, and must do the same.
+//!
+//! This works for any module, not only for generated ones: whatever is imported is provided
+//! ([`host`]), and whatever is defined is exported, to be looked at.
+
+mod engine;
+mod evaluator;
+mod expose;
+mod host;
+mod survey;
+
+use std::fmt;
+use std::sync::Arc;
+
+use slotvm::{Config, Engine, Limits, MemoryPlan, SlotMode, Tier};
+use slotvm_bytecode::{TrapCode, VerifiedModule, VerifyError, verify};
+use slotvm_ssa::verify::Form;
+
+use crate::generate::Case;
+use survey::Watch;
+pub use survey::{Facts, Survey};
+
+/// The cells of the deterministic call stack.
+const STACK_CELLS_MAX: u64 = 2_000;
+/// Pages that a memory may have: they are all compared.
+const MEMORY_PAGES_MAX: u32 = 20;
+/// Elements that a table may have.
+const TABLE_ELEMS_MAX: u32 = 10_000;
+
+/// What an engine made of a case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// How making the instance ended, if it failed.
+    pub start: Option<End>,
+    /// The calls, the last one with all the fuel.
+    pub calls: Vec<Call>,
+    /// The arguments of the calls of host functions, as bits, references as null or not.
+    pub log: Vec<u64>,
+}
+
+/// What a call made, and left behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// How it ended.
+    pub end: End,
+    /// The fuel left, if it was limited.
+    pub fuel: Option<u64>,
+    /// The memory.
+    pub memory: Vec<u8>,
+    /// The globals, references as null or not.
+    pub globals: Vec<u64>,
+    /// The tables: null or not.
+    pub tables: Vec<Vec<bool>>,
+}
+
+/// How a program ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// With results, references as null or not.
+    Returned(Vec<u64>),
+    /// With a trap.
+    Trapped(Trap),
+    /// With the error of a host function.
+    HostFailed,
+    /// The instance cannot be made, for this reason.
+    Refused(String),
+}
+
+/// A trap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trap {
+    /// Why.
+    pub code: TrapCode,
+    /// The function that trapped.
+    pub func: u32,
+    /// The code offset there.
+    pub offset: u32,
+    /// Function and code offset of each frame, and the number of frames that are not listed. The
+    /// evaluator knows none.
+    pub backtrace: Option<(Vec<(u32, u32)>, u64)>,
+}
+
+impl Outcome {
+    /// How the last call ended, or making the instance.
+    pub fn end(&self) -> &End {
+        self.start.as_ref().unwrap_or_else(|| &self.calls.last().expect("there are calls").end)
+    }
+
+    /// The last call ended, and did so neither for lack of fuel nor of stack.
+    fn runs_without_limits(&self) -> bool {
+        use TrapCode::{OutOfFuel, StackOverflow};
+        let ends_itself = |end: &End| match end {
+            End::Trapped(trap) => !matches!(trap.code, OutOfFuel | StackOverflow),
+            End::Refused(_) => false,
+            End::Returned(_) | End::HostFailed => true,
+        };
+        ends_itself(self.end())
+    }
+
+    fn without_fuel(mut self) -> Outcome {
+        self.calls.iter_mut().for_each(|call| call.fuel = None);
+        self
+    }
+
+    fn without_backtraces(mut self) -> Outcome {
+        let ends = self.start.iter_mut().chain(self.calls.iter_mut().map(|call| &mut call.end));
+        for end in ends {
+            if let End::Trapped(trap) = end {
+                trap.backtrace = None;
+            }
+        }
+        self
+    }
+}
+
+/// Two engines that disagree.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    engine: String,
+    expected: Box<Outcome>,
+    found: Box<Outcome>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Difference { engine, expected, found } = self;
+        writeln!(f, "{engine} differs from the interpreter:")?;
+        let mut line = |what: &str, a: &dyn fmt::Debug, b: &dyn fmt::Debug| {
+            writeln!(f, "  {what}: {b:?} instead of {a:?}")
+        };
+        if expected.start != found.start {
+            line("start", &expected.start, &found.start)?;
+        }
+        if expected.log != found.log {
+            line("host calls", &expected.log, &found.log)?;
+        }
+        for (i, (a, b)) in expected.calls.iter().zip(&found.calls).enumerate() {
+            if a.end != b.end {
+                line(&format!("end of call {i}"), &a.end, &b.end)?;
+            }
+            if a.fuel != b.fuel {
+                line(&format!("fuel after call {i}"), &a.fuel, &b.fuel)?;
+            }
+            if a.globals != b.globals {
+                line(&format!("globals after call {i}"), &a.globals, &b.globals)?;
+            }
+            if a.tables != b.tables {
+                line(&format!("tables after call {i}"), &a.tables, &b.tables)?;
+            }
+            if a.memory != b.memory {
+                let at = a.memory.iter().zip(&b.memory).position(|(a, b)| a != b);
+                let lens = (a.memory.len(), b.memory.len());
+                line(&format!("memory lengths and first difference after call {i}"), &lens, &at)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A way to run programs.
+#[derive(Copy, Clone, Debug)]
+struct Plan {
+    /// Whether fuel and call stack are limited.
+    limited: bool,
+    memory: Option<MemoryPlan>,
+}
+
+impl Plan {
+    fn config(self) -> Config {
+        let mut config = Config::new();
+        let limits = Limits {
+            memory_pages_max: MEMORY_PAGES_MAX,
+            table_elems_max: TABLE_ELEMS_MAX,
+            ..Limits::default()
+        };
+        config.canonical_nans(true).memory(self.memory).limits(limits);
+        if self.limited {
+            config.consume_fuel(true).deterministic_stack(Some(STACK_CELLS_MAX));
+        }
+        config
+    }
+
+    fn interpreter(self) -> Engine {
+        let mut config = self.config();
+        config.tier(Tier::Interpreter);
+        Engine::new(&config).expect("the interpreter runs everywhere")
+    }
+
+    fn native(self, slots: SlotMode) -> Engine {
+        let mut config = self.config();
+        config.tier(Tier::Jit).slots(slots);
+        Engine::new(&config).expect("there is native code for this machine")
+    }
+}
+
+/// The module of a case as it is run: all that can be seen from outside is exported.
+///
+/// # Errors
+/// If the module does not verify.
+pub fn verified(case: &Case) -> Result<Arc<VerifiedModule>, Box<VerifyError>> {
+    let mut module = case.module.clone();
+    expose::expose(&mut module);
+    verify(module).map(Arc::new).map_err(Box::new)
+}
+
+/// Runs a case in every engine; says what the program is like.
+///
+/// # Errors
+/// The first engine that differs from the interpreter.
+///
+/// # Panics
+/// If the case does not verify, an engine refuses it, or the IR verifier finds a violation.
+pub fn check(case: &Case) -> Result<Facts, Difference> {
+    let module = verified(case).unwrap_or_else(|error| panic!("cases verify: {error}"));
+    let plan = Plan { limited: true, memory: case.memory };
+    let interpreter = plan.interpreter();
+    let (watch, trace) = Watch::start();
+    let whole = engine::run(&interpreter, &module, case, &[case.fuel], Some(trace));
+    let fuels = fuels(case, &whole);
+    let expected = match fuels.len() {
+        1 => whole.clone(),
+        _ => engine::run(&interpreter, &module, case, &fuels, None),
+    };
+    // An instance that the store refuses to make is nothing for the evaluator, which has no limits.
+    let is_refused = matches!(whole.start, Some(End::Refused(_)));
+    let forms = [Form::Slots, Form::Ssa];
+    for form in forms.into_iter().filter(|_| !is_refused) {
+        let found = evaluator::run(&module, form, plan, case, &fuels);
+        let engine = || format!("the evaluator on {form:?}");
+        compare(engine, expected.clone().without_backtraces(), found)?;
+    }
+    for mode in SlotMode::ALL {
+        let found = engine::run(&plan.native(mode), &module, case, &fuels, None);
+        compare(|| format!("native code, {mode}"), expected.clone(), found)?;
+    }
+    if whole.runs_without_limits() {
+        check_without_limits(case, &module, &whole)?;
+    }
+    let watch = watch.lock().expect("the watch does not panic");
+    Ok(Facts::new(&module, case.func, &watch, &whole))
+}
+
+/// A case that ends by itself, in engines without fuel and without deterministic call stack.
+fn check_without_limits(
+    case: &Case,
+    module: &Arc<VerifiedModule>,
+    limited: &Outcome,
+) -> Result<(), Difference> {
+    let plan = Plan { limited: false, memory: case.memory };
+    let expected = limited.clone().without_fuel();
+    let fuels = [case.fuel];
+    let found = engine::run(&plan.interpreter(), module, case, &fuels, None);
+    compare(|| "the interpreter without limits".to_owned(), expected.clone(), found)?;
+    let found = engine::run(&plan.native(case.bare), module, case, &fuels, None);
+    compare(|| format!("native code without limits, {}", case.bare), expected.clone(), found)?;
+    let found = evaluator::run(module, Form::Ssa, plan, case, &fuels);
+    let engine = || "the evaluator without limits".to_owned();
+    compare(engine, expected.without_backtraces(), found)
+}
+
+fn compare(
+    engine: impl FnOnce() -> String,
+    expected: Outcome,
+    found: Outcome,
+) -> Result<(), Difference> {
+    if found == expected {
+        return Ok(());
+    }
+    let (expected, found) = (Box::new(expected), Box::new(found));
+    Err(Difference { engine: engine(), expected, found })
+}
+
+/// The fuel of each call.
+fn fuels(case: &Case, whole: &Outcome) -> Vec<u64> {
+    let left = whole.calls.last().and_then(|call| call.fuel);
+    match left {
+        Some(left) if case.cut > 0 => {
+            let used = case.fuel - left;
+            vec![(used * u64::from(case.cut)) >> 16, case.fuel]
+        }
+        _ => vec![case.fuel],
+    }
+}

@@ -1,0 +1,295 @@
+//! Functions: locals, labelled blocks, and the jumps and calls between them.
+//!
+//! Jumps go to any block. The last block only returns, so that it can serve as the way out.
+
+use slotvm_bytecode::inst::write_br_table;
+use slotvm_bytecode::module::Label;
+use slotvm_bytecode::{FuncType, Imm, Op, ValType};
+
+use super::{Generator, MAIN, N_HOST_FUNCS};
+
+const BLOCKS_MAX: usize = 10;
+const BLOCKS_OF_LARGE: usize = 40;
+const OPS_PER_BLOCK_MAX: usize = 8;
+const LOCALS_MAX: usize = 7;
+const LOCALS_OF_LARGE_MAX: usize = 140;
+
+impl Generator<'_> {
+    pub(super) fn func(&mut self, func: usize) {
+        let ty = self.module.types[self.module.funcs[func].ty as usize].clone();
+        self.func = func;
+        self.make_locals(ty.params);
+        let declared = self.locals[self.counter as usize..].chunk_by(|a, b| a == b);
+        let declared = declared.map(|run| (run.len() as u32, run[0])).collect();
+        let is_long = self.choices.percent(5);
+        let n_blocks = if is_long {
+            BLOCKS_OF_LARGE
+        } else {
+            1 + self.choices.below(5) + self.choices.below(BLOCKS_MAX)
+        };
+        let mut shapes: Vec<Vec<ValType>> = vec![Vec::new()];
+        for _ in 1..n_blocks {
+            let depth = if self.choices.percent(30) { self.choices.below(4) } else { 0 };
+            shapes.push((0..depth).map(|_| self.any_type()).collect());
+        }
+        let mut labels = Vec::new();
+        // Whoever jumps to the start either starts counting again or not.
+        let may_spin = self.may_spin();
+        if !may_spin {
+            self.start_counting();
+        }
+        for block in 0..n_blocks {
+            let shape = self.shape_id(&shapes[block]);
+            labels.push(Label { offset: self.code.len() as u32, shape });
+            self.stack = shapes[block].clone();
+            if block == 0 && may_spin {
+                self.start_counting();
+            }
+            for _ in 0..self.choices.below(OPS_PER_BLOCK_MAX) {
+                self.step();
+            }
+            if block + 1 < n_blocks {
+                self.end_block(block, &shapes, &ty.results);
+            } else {
+                self.leave(&ty.results);
+            }
+        }
+        let def = &mut self.module.funcs[func];
+        def.locals = declared;
+        def.labels = labels;
+        def.code = std::mem::take(&mut self.code);
+    }
+
+    /// The parameters, the counter, and locals for anything.
+    fn make_locals(&mut self, params: Vec<ValType>) {
+        self.locals = params;
+        self.counter = self.locals.len() as u32;
+        self.locals.push(ValType::I32);
+        let max = if self.choices.percent(6) { LOCALS_OF_LARGE_MAX } else { LOCALS_MAX };
+        for _ in 0..1 + self.choices.below(max) {
+            let ty = self.any_type();
+            self.locals.push(ty);
+        }
+    }
+
+    /// Whether a loop need not end.
+    pub(super) fn may_spin(&mut self) -> bool {
+        self.is_wild() && self.choices.percent(10)
+    }
+
+    fn start_counting(&mut self) {
+        let rounds = self.choices.pick(&[8, 3, 20, 40]);
+        self.raw(Op::I32Const, Imm::i32(rounds));
+        self.raw(Op::LocalSet, Imm::index(self.counter));
+    }
+
+    /// A block to jump to: one of those up to here more often than not.
+    fn target(&mut self, block: usize, n_blocks: usize) -> usize {
+        let n = if self.choices.percent(50) { block + 1 } else { n_blocks };
+        self.choices.below(n)
+    }
+
+    /// Ends a block that is not the last one.
+    fn end_block(&mut self, block: usize, shapes: &[Vec<ValType>], results: &[ValType]) {
+        let n_blocks = shapes.len();
+        // Conditional branches may follow each other; what is between them is a block without label.
+        while self.choices.percent(60) {
+            self.conditional(block, shapes);
+            for _ in 0..self.choices.below(4) {
+                self.step();
+            }
+        }
+        // A jump into the middle right at the start makes loops with several entries.
+        let is_dispatch = block == 0 && self.choices.percent(80);
+        match if is_dispatch { 8 } else { self.choices.below(16) } {
+            6 | 7 => {
+                let target = self.target(block, n_blocks);
+                if target <= block && !self.may_spin() {
+                    self.leave_if_counted_down(shapes);
+                }
+                self.morph(&shapes[target]);
+                self.raw(Op::Br, Imm::index(target as u32));
+            }
+            8..=10 => {
+                if !self.may_spin() {
+                    self.leave_if_counted_down(shapes);
+                }
+                self.br_table(shapes);
+            }
+            11 if self.choices.percent(70) => self.tail_call(shapes, results),
+            12 if self.choices.percent(30) => self.leave(results),
+            13 if self.is_wild() => self.raw(Op::Unreachable, Imm::NONE),
+            _ => {
+                self.morph(&shapes[block + 1]);
+                // A label must not stand at the end of the code or twice at one place.
+                self.raw(Op::Nop, Imm::NONE);
+            }
+        }
+    }
+
+    /// A branch that is perhaps taken.
+    fn conditional(&mut self, block: usize, shapes: &[Vec<ValType>]) {
+        let target = self.target(block, shapes.len());
+        if self.choices.percent(45) {
+            self.leave_if_spent(shapes);
+            let callee = MAIN + self.choices.below(self.n_funcs) as u32;
+            return self.call(callee);
+        }
+        self.morph(&shapes[target]);
+        if target <= block && !self.may_spin() {
+            self.count_down();
+            self.raw(Op::I32Const, Imm::i32(0));
+            self.raw(Op::I32GtS, Imm::NONE);
+        } else {
+            self.condition();
+        }
+        self.raw(Op::BrIf, Imm::index(target as u32));
+    }
+
+    /// Pushes the counter, decremented; the stack that the generator knows stays.
+    fn count_down(&mut self) {
+        self.raw(Op::LocalGet, Imm::index(self.counter));
+        self.raw(Op::I32Const, Imm::i32(1));
+        self.raw(Op::I32Sub, Imm::NONE);
+        self.raw(Op::LocalTee, Imm::index(self.counter));
+    }
+
+    /// Branches to the last block if there were too many jumps back.
+    fn leave_if_counted_down(&mut self, shapes: &[Vec<ValType>]) {
+        let last = shapes.len() - 1;
+        self.morph(&shapes[last]);
+        self.count_down();
+        self.raw(Op::I32Const, Imm::i32(0));
+        self.raw(Op::I32LtS, Imm::NONE);
+        self.raw(Op::BrIf, Imm::index(last as u32));
+    }
+
+    /// Branches to the last block if there were too many calls that may recurse.
+    fn leave_if_spent(&mut self, shapes: &[Vec<ValType>]) {
+        let last = shapes.len() - 1;
+        self.morph(&shapes[last]);
+        self.raw(Op::GlobalGet, Imm::index(self.budget));
+        self.raw(Op::I32Eqz, Imm::NONE);
+        self.raw(Op::BrIf, Imm::index(last as u32));
+        self.raw(Op::GlobalGet, Imm::index(self.budget));
+        self.raw(Op::I32Const, Imm::i32(1));
+        self.raw(Op::I32Sub, Imm::NONE);
+        self.raw(Op::GlobalSet, Imm::index(self.budget));
+    }
+
+    /// Pushes an operand of a conditional branch; the stack that the generator knows stays.
+    fn condition(&mut self) {
+        const COMPARISONS: &[(Op, ValType)] = &[
+            (Op::I32LtS, ValType::I32),
+            (Op::I64LtU, ValType::I64),
+            (Op::F64Lt, ValType::F64),
+            (Op::F32Ge, ValType::F32),
+            (Op::F64Ne, ValType::F64),
+            (Op::I64Eq, ValType::I64),
+        ];
+        if self.choices.percent(50) {
+            let (op, ty) = self.choices.pick(COMPARISONS);
+            self.value(ty);
+            self.value(ty);
+            self.raw(op, Imm::NONE);
+            self.stack.truncate(self.stack.len() - 2);
+        } else {
+            self.value(ValType::I32);
+            self.stack.pop();
+        }
+    }
+
+    fn leave(&mut self, results: &[ValType]) {
+        self.morph(results);
+        self.raw(Op::Return, Imm::NONE);
+    }
+
+    fn br_table(&mut self, shapes: &[Vec<ValType>]) {
+        let default = self.choices.below(shapes.len());
+        let same: Vec<u32> =
+            (0..shapes.len()).filter(|&b| shapes[b] == shapes[default]).map(|b| b as u32).collect();
+        let targets: Vec<u32> =
+            (0..1 + self.choices.below(6)).map(|_| self.choices.pick(&same)).collect();
+        self.morph(&shapes[default]);
+        self.value(ValType::I32);
+        if self.choices.percent(70) {
+            self.raw(Op::I32Const, Imm::i32(3));
+            self.raw(Op::I32And, Imm::NONE);
+        }
+        write_br_table(&mut self.code, &targets, default as u32);
+    }
+
+    fn tail_call(&mut self, shapes: &[Vec<ValType>], results: &[ValType]) {
+        let fits = |f: &u32| self.callee_type(*f).results == results;
+        let candidates: Vec<u32> = (0..N_HOST_FUNCS + self.n_funcs as u32).filter(fits).collect();
+        if candidates.is_empty() {
+            return self.leave(results);
+        }
+        let callee = self.choices.pick(&candidates);
+        if self.may_recurse(callee) && !self.is_wild() {
+            self.leave_if_spent(shapes);
+        }
+        let params = self.callee_type(callee).params.clone();
+        self.morph(&params);
+        if self.choices.percent(30) {
+            self.index_of(callee);
+            let ty = self.type_of(callee);
+            self.raw(Op::ReturnCallIndirect, Imm::pair(ty, 0));
+        } else {
+            self.raw(Op::ReturnCall, Imm::index(callee));
+        }
+    }
+
+    /// Functions may call those behind them as they like.
+    pub(super) fn may_recurse(&self, callee: u32) -> bool {
+        callee >= MAIN && callee <= MAIN + self.func as u32
+    }
+
+    /// A call of a function, perhaps indirect.
+    pub(super) fn call(&mut self, callee: u32) {
+        let FuncType { params, results } = self.callee_type(callee).clone();
+        if self.choices.percent(25) {
+            let ty = self.type_of(callee);
+            self.operands(&params);
+            self.index_of(callee);
+            self.raw(Op::CallIndirect, Imm::pair(ty, 0));
+            self.stack.truncate(self.stack.len() - params.len());
+            self.stack.extend_from_slice(&results);
+        } else {
+            self.apply(Op::Call, Imm::index(callee), &params, &results);
+        }
+    }
+
+    /// Pushes the index of a table entry that is mostly a function; the stack that the generator knows
+    /// stays.
+    fn index_of(&mut self, callee: u32) {
+        let entry = (0..super::TABLE_LEN - 2).find(|&entry| self.in_table(entry) == callee);
+        match entry {
+            Some(entry) if !self.is_wild() => self.raw(Op::I32Const, Imm::i32(entry as i32)),
+            _ => {
+                self.value(ValType::I32);
+                self.stack.pop();
+                self.raw(Op::I32Const, Imm::i32(7));
+                self.raw(Op::I32And, Imm::NONE);
+            }
+        }
+    }
+
+    /// Makes the operand stack exactly this. What is too much mostly goes to locals.
+    pub(super) fn morph(&mut self, shape: &[ValType]) {
+        let common = self.stack.iter().zip(shape).take_while(|(a, b)| a == b).count();
+        while self.stack.len() > common {
+            let ty = self.stack.pop().expect("the stack is not empty");
+            let locals = self.writable_locals(ty);
+            if locals.is_empty() || self.choices.percent(40) {
+                self.raw(Op::Drop, Imm::NONE);
+            } else {
+                let local = self.choices.pick(&locals);
+                self.raw(Op::LocalSet, Imm::index(local));
+            }
+        }
+        for &ty in &shape[common..] {
+            self.value(ty);
+        }
+    }
+}

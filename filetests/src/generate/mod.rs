@@ -1,0 +1,383 @@
+//! Random modules that verify: the input of the comparison of engines.
+//!
+//! A module has a few functions that call each other and functions of the host, a memory (mostly with
+//! a frame stack), tables, globals of every type, and segments; some of it may be imported. A function
+//! is a list of labelled blocks of random shapes which jump anywhere, so that most graphs are
+//! irreducible ([`control`]), with random instructions inside ([`insts`]).
+//!
+//! Programs should do much and then end: jumps back and calls that may recurse are mostly counted down
+//! by a local or a global. How often they do what may trap (or what may never end) is drawn once for
+//! each module: never, seldom, or often.
+
+mod control;
+mod insts;
+
+use std::collections::HashMap;
+
+use slotvm::{MemoryPlan, SlotMode};
+use slotvm_bytecode::module::*;
+use slotvm_bytecode::{Effect, FuncType, Imm, ImmKind, Op, ValType};
+
+use crate::choices::Choices;
+
+/// The number of imported functions: `env.mix`, `env.note` and one of any type, `env.any`.
+pub const N_HOST_FUNCS: u32 = 3;
+/// The function that is exported as `main`.
+pub const MAIN: u32 = N_HOST_FUNCS;
+
+const FUNCS_MAX: usize = 4;
+const TABLE_LEN: u32 = 8;
+
+/// A module, and how to run it.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The module; it verifies.
+    pub module: Module,
+    /// The function to call.
+    pub func: u32,
+    /// Its arguments, as cells.
+    pub args: Vec<u64>,
+    /// The fuel to run it with.
+    pub fuel: u64,
+    /// If not 0, a first call gets this part, in 65536ths, of the fuel that a call takes, so that it
+    /// runs out somewhere.
+    pub cut: u16,
+    /// The address space of memories; `None` is the default.
+    pub memory: Option<MemoryPlan>,
+    /// The mode that also runs without fuel and without a deterministic call stack.
+    pub bare: SlotMode,
+}
+
+impl Case {
+    /// A case that calls a function of a module, with nothing special about it.
+    pub fn new(module: Module, func: u32, args: Vec<u64>) -> Case {
+        Case { module, func, args, fuel: 4_000, cut: 0, memory: None, bare: SlotMode::Ssa }
+    }
+}
+
+/// Generates a case from bytes.
+pub fn generate(bytes: &[u8]) -> Case {
+    let mut choices = Choices::new(bytes);
+    let mut for_args = choices.split(24);
+    let fuel = choices.pick(&[4_000, 4_000, 4_000, 20_000]);
+    let cut = u16::from_be_bytes([choices.byte(), choices.byte()]);
+    let memory = choices.pick(&[
+        None,
+        None,
+        Some(MemoryPlan::CHECKED),
+        // Covers plain accesses only.
+        Some(MemoryPlan::PLAIN),
+    ]);
+    let bare = choices.pick(&SlotMode::ALL);
+    let mut generator = Generator::new(choices);
+    generator.items();
+    for func in 0..generator.n_funcs {
+        generator.func(func);
+    }
+    let module = generator.module;
+    let main = &module.types[module.funcs[0].ty as usize];
+    let args = main.params.iter().map(|&ty| argument(&mut for_args, ty)).collect();
+    Case { fuel, cut, memory, bare, ..Case::new(module, MAIN, args) }
+}
+
+/// The case of a seed.
+pub fn case_of_seed(seed: u64) -> Case {
+    generate(&bytes_of_seed(seed))
+}
+
+/// The bytes that the case of a seed is generated from.
+pub fn bytes_of_seed(seed: u64) -> Vec<u8> {
+    crate::choices::random_bytes(seed, 200 + seed as usize * 97 % 3_000)
+}
+
+fn argument(choices: &mut Choices<'_>, ty: ValType) -> u64 {
+    match ty {
+        ValType::FuncRef => 0,
+        ValType::ExternRef => choices.below(2) as u64,
+        _ => constant(choices, ty).0,
+    }
+}
+
+/// A constant of a numeric type: small, at an edge, or any.
+fn constant(choices: &mut Choices<'_>, ty: ValType) -> Imm {
+    const EDGES_32: [u32; 8] =
+        [0x8000_0000, 0x7fff_ffff, !0, 0x7fc0_0000, 0xff80_0000, 0x4f00_0000, 0x3f00_0000, 0xffff];
+    const EDGES_64: [u64; 8] = [
+        1 << 63,
+        (1 << 63) - 1,
+        !0,
+        0x7ff8 << 48,
+        0xfff0 << 48,
+        0x41e0 << 48,
+        0x3fe0 << 48,
+        0xffff_ffff,
+    ];
+    let kind = choices.below(4);
+    Imm(match (ty, kind) {
+        (ValType::I32 | ValType::I64, 0 | 1) => choices.below(17) as u64,
+        (ValType::F32, 0 | 1) => u64::from((choices.below(33) as f32 / 4.0 - 4.0).to_bits()),
+        (ValType::F64, 0 | 1) => (choices.below(33) as f64 / 4.0 - 4.0).to_bits(),
+        (ValType::I32 | ValType::F32, 2) => u64::from(choices.pick(&EDGES_32)),
+        (_, 2) => choices.pick(&EDGES_64),
+        (ValType::I32 | ValType::F32, _) => choices.bits() & 0xffff_ffff,
+        _ => choices.bits(),
+    })
+}
+
+const ALL_TYPES: &[ValType] = &ValType::ALL;
+const NUM_TYPES: &[ValType] = &[ValType::I32, ValType::I64, ValType::F64, ValType::F32];
+
+struct Generator<'a> {
+    choices: Choices<'a>,
+    module: Module,
+    shapes: HashMap<Shape, ShapeId>,
+    n_funcs: usize,
+    /// How often, of 100 times, the program does what may trap or never end.
+    wildness: usize,
+    /// All globals but `budget`.
+    globals: Vec<GlobalType>,
+    /// The global that counts down calls which may recurse.
+    budget: u32,
+    numeric: Vec<Op>,
+    loads: Vec<Op>,
+    stores: Vec<Op>,
+    // The function being generated.
+    func: usize,
+    locals: Vec<ValType>,
+    /// The local that counts down jumps back.
+    counter: u32,
+    stack: Vec<ValType>,
+    code: Vec<u8>,
+}
+
+impl<'a> Generator<'a> {
+    fn new(choices: Choices<'a>) -> Generator<'a> {
+        let is_numeric = |op: &Op| {
+            op.imm_kind() == ImmKind::None
+                && op.signature().is_some()
+                && matches!(op.effect(), Effect::Pure | Effect::Trap)
+        };
+        let accesses = |store: bool| {
+            let wanted = move |op: &Op| op.access().is_some_and(|a| a.store == store);
+            Op::ALL.iter().copied().filter(move |op| wanted(op)).collect()
+        };
+        Generator {
+            choices,
+            module: Module::default(),
+            shapes: HashMap::new(),
+            n_funcs: 0,
+            wildness: 0,
+            globals: Vec::new(),
+            budget: 0,
+            numeric: Op::ALL.iter().copied().filter(is_numeric).collect(),
+            loads: accesses(false),
+            stores: accesses(true),
+            func: 0,
+            locals: Vec::new(),
+            counter: 0,
+            stack: Vec::new(),
+            code: Vec::new(),
+        }
+    }
+
+    /// Everything but the functions' code.
+    fn items(&mut self) {
+        use ValType::{F64, I32, I64};
+        self.wildness = self.choices.pick(&[0, 6, 15, 40]);
+        let any = self.func_type();
+        let host = [FuncType::new([I32, I64], [I64]), FuncType::new([F64], []), any];
+        for (ty, name) in host.into_iter().zip(["mix", "note", "any"]) {
+            let ty = self.type_index(ty);
+            self.import(name, ImportKind::Func(ty));
+        }
+        self.n_funcs = 1 + self.choices.below(FUNCS_MAX);
+        for _ in 0..self.n_funcs {
+            let ty = self.func_type();
+            let ty = self.type_index(ty);
+            self.module.funcs.push(Func { ty, ..Func::default() });
+        }
+        self.memory();
+        self.tables();
+        self.global_items();
+        self.segments();
+        let export = Export { name: "main".into(), kind: EntityKind::Func, index: MAIN };
+        self.module.exports.push(export);
+        let is_start = |func: &Func| self.module.types[func.ty as usize] == FuncType::new([], []);
+        if let Some(start) = self.module.funcs.iter().position(is_start)
+            && self.choices.percent(50)
+        {
+            self.module.start = Some(MAIN + start as u32);
+        }
+    }
+
+    fn import(&mut self, name: &str, kind: ImportKind) {
+        self.module.imports.push(Import { module: "env".into(), name: name.into(), kind });
+    }
+
+    fn memory(&mut self) {
+        let max = self.choices.pick(&[3, 1, 5]);
+        let ty = MemoryType { min: 1, max: Some(max) };
+        if self.choices.percent(12) {
+            self.import("memory", ImportKind::Memory(ty));
+        } else {
+            self.module.memories.push(ty);
+            let bytes = self.choices.pick(&[512, 4096, 64, 16]);
+            self.module.frame_stack = Some(FrameStack { base: 1024, bytes });
+        }
+    }
+
+    fn tables(&mut self) {
+        let (min, max) = (TABLE_LEN, Some(TABLE_LEN + 8));
+        let ty = TableType { elem: ValType::FuncRef, min, max };
+        match self.choices.percent(12) {
+            true => self.import("table", ImportKind::Table(ty)),
+            false => self.module.tables.push(ty),
+        }
+        self.module.tables.push(TableType { elem: ValType::ExternRef, min: 2, max: Some(4) });
+    }
+
+    fn global_items(&mut self) {
+        if self.choices.percent(20) {
+            for i in 0..1 + self.choices.below(3) {
+                let ty = GlobalType { ty: self.any_type(), mutable: self.choices.percent(50) };
+                self.import(&format!("global{i}"), ImportKind::Global(ty));
+                self.globals.push(ty);
+            }
+        }
+        let mut types: Vec<_> = ALL_TYPES.iter().map(|&ty| (ty, true)).collect();
+        types.extend([(ValType::I64, false), (ValType::I32, false)]);
+        for (ty, mutable) in types {
+            let init = match ty.is_ref() {
+                true => ConstExpr::ref_null(ty),
+                false => ConstExpr::default().inst(const_op(ty), constant(&mut self.choices, ty)),
+            };
+            let ty = GlobalType { ty, mutable };
+            self.module.globals.push(Global { ty, init });
+            self.globals.push(ty);
+        }
+        self.budget = self.globals.len() as u32;
+        let init = ConstExpr::i32(self.choices.pick(&[20, 5, 60, 200]));
+        let ty = GlobalType { ty: ValType::I32, mutable: true };
+        self.module.globals.push(Global { ty, init });
+    }
+
+    fn segments(&mut self) {
+        let in_table = (0..TABLE_LEN - 2).map(|i| self.in_table(i)).collect();
+        let segment =
+            |mode, funcs| Elem { mode, ty: ValType::FuncRef, items: ElemItems::Funcs(funcs) };
+        let active = SegmentMode::Active { target: 0, offset: ConstExpr::i32(0) };
+        self.module.elems.push(segment(active.clone(), in_table));
+        self.module.elems.push(segment(SegmentMode::Passive, vec![MAIN, 0, MAIN]));
+        let bytes: Vec<u8> = (0..64).map(|i| (i * 37 + 11) as u8).collect();
+        self.module.datas.push(Data { mode: active, bytes: bytes.clone() });
+        self.module.datas.push(Data { mode: SegmentMode::Passive, bytes });
+    }
+
+    /// The function that an entry of table 0 starts with: all those defined here, and `mix`.
+    fn in_table(&self, entry: u32) -> u32 {
+        match entry % (self.n_funcs as u32 + 1) {
+            i if i < self.n_funcs as u32 => MAIN + i,
+            _ => 0,
+        }
+    }
+
+    fn func_type(&mut self) -> FuncType {
+        // A few functions have more results than registers can return.
+        let n_results = if self.choices.percent(8) { 9 } else { self.choices.below(4) };
+        let n_params = if self.choices.percent(8) { 12 } else { self.choices.below(4) };
+        let params: Vec<ValType> = (0..n_params).map(|_| self.any_type()).collect();
+        let results: Vec<ValType> = (0..n_results).map(|_| self.any_type()).collect();
+        FuncType::new(params, results)
+    }
+
+    fn any_type(&mut self) -> ValType {
+        if self.choices.percent(10) {
+            self.choices.pick(ALL_TYPES)
+        } else {
+            self.choices.pick(NUM_TYPES)
+        }
+    }
+
+    fn type_index(&mut self, ty: FuncType) -> u32 {
+        if let Some(i) = self.module.types.iter().position(|t| *t == ty) {
+            return i as u32;
+        }
+        self.module.types.push(ty);
+        self.module.types.len() as u32 - 1
+    }
+
+    fn shape_id(&mut self, types: &[ValType]) -> ShapeId {
+        let mut id = ShapeId::EMPTY;
+        for &ty in types {
+            let shape = Shape { parent: id, ty };
+            let shapes = &mut self.module.shapes;
+            id = *self.shapes.entry(shape).or_insert_with(|| {
+                shapes.push(shape);
+                ShapeId(shapes.len() as u32)
+            });
+        }
+        id
+    }
+
+    fn type_of(&self, func: u32) -> u32 {
+        match func.checked_sub(N_HOST_FUNCS) {
+            Some(defined) => self.module.funcs[defined as usize].ty,
+            None => self.module.imported_funcs().nth(func as usize).expect("an import"),
+        }
+    }
+
+    fn callee_type(&self, func: u32) -> &FuncType {
+        &self.module.types[self.type_of(func) as usize]
+    }
+
+    /// Whether to do something that may trap or never end.
+    fn is_wild(&mut self) -> bool {
+        self.choices.percent(self.wildness)
+    }
+}
+
+fn const_op(ty: ValType) -> Op {
+    match ty {
+        ValType::I32 => Op::I32Const,
+        ValType::I64 => Op::I64Const,
+        ValType::F32 => Op::F32Const,
+        _ => Op::F64Const,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slotvm_bytecode::verify;
+
+    #[test]
+    fn all_generated_modules_verify() {
+        for seed in 0..5_000 {
+            if let Err(error) = verify(case_of_seed(seed).module) {
+                panic!("seed {seed}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_empty_input_gives_a_small_module() {
+        let case = generate(&[]);
+        assert_eq!(case.module.funcs.len(), 1);
+        verify(case.module).expect("verifies");
+    }
+
+    #[test]
+    fn every_opcode_occurs() {
+        let mut seen = std::collections::HashSet::new();
+        for seed in 0..2_000 {
+            let module = verify(case_of_seed(seed).module).expect("verifies");
+            for func in MAIN..module.n_funcs() {
+                for block in &module.body(func).expect("defined").blocks {
+                    seen.extend(module.insts(func, block).map(|(_, inst)| inst.op));
+                }
+            }
+        }
+        let missing: Vec<_> = Op::ALL.iter().filter(|op| !seen.contains(op)).collect();
+        assert!(missing.is_empty(), "never generated: {missing:?}");
+    }
+}

@@ -1,0 +1,212 @@
+//! Many generated cases: in parallel, with statistics; and a report, as small as can be, of one that
+//! fails.
+
+use std::cell::Cell;
+use std::fmt::Write;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, Once};
+
+use slotvm_bytecode::text;
+
+use crate::check::{Facts, Survey, check};
+use crate::generate::{Case, bytes_of_seed, generate};
+
+/// The environment variable that says how many cases to run.
+pub const COUNT_VARIABLE: &str = "SLOTVM_GENERATED";
+/// Checks that shrinking a case may take.
+const SHRINK_CHECKS_MAX: usize = 3_000;
+
+/// The number of cases to run: that of the environment, or else this one.
+///
+/// # Panics
+/// If the environment says something that is no number.
+pub fn count_or(usual: u64) -> u64 {
+    match std::env::var(COUNT_VARIABLE) {
+        Ok(n) => n.parse().unwrap_or_else(|_| panic!("{COUNT_VARIABLE}={n} is no number")),
+        Err(_) => usual,
+    }
+}
+
+/// Checks a case; a panic counts as a failure.
+///
+/// # Errors
+/// What is wrong.
+pub fn try_check(case: &Case) -> Result<Facts, String> {
+    match quietly(|| check(case)) {
+        Ok(Ok(facts)) => Ok(facts),
+        Ok(Err(difference)) => Err(difference.to_string()),
+        Err(panic) => Err(format!("panic: {panic}")),
+    }
+}
+
+/// Checks the cases of seeds on all cores.
+///
+/// # Errors
+/// The report of a case that fails.
+pub fn check_seeds(seeds: Range<u64>) -> Result<Survey, String> {
+    let next = AtomicU64::new(seeds.start);
+    let has_failed = AtomicBool::new(false);
+    let all = Mutex::new(Ok(Survey::default()));
+    let work = || {
+        let mut survey = Survey::default();
+        while !has_failed.load(Ordering::Relaxed) {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end {
+                break;
+            }
+            let bytes = bytes_of_seed(seed);
+            match try_check(&generate(&bytes)) {
+                Ok(facts) => survey.add(&facts),
+                Err(_) => {
+                    has_failed.store(true, Ordering::Relaxed);
+                    let report = format!("seed {seed}:\n{}", report(&bytes));
+                    *all.lock().expect("no thread panics") = Err(report);
+                }
+            }
+        }
+        if let Ok(all) = &mut *all.lock().expect("no thread panics") {
+            all.append(survey);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, |n| n.get()) {
+            scope.spawn(work);
+        }
+    });
+    all.into_inner().expect("no thread panics")
+}
+
+/// Shrinks bytes whose case fails, and describes the case that comes out.
+pub fn report(bytes: &[u8]) -> String {
+    let is_wrong = |bytes: &[u8]| try_check(&generate(bytes)).is_err();
+    describe(&generate(&shrink(bytes, SHRINK_CHECKS_MAX, is_wrong)))
+}
+
+/// What is wrong with a case, and the case itself.
+pub fn describe(case: &Case) -> String {
+    let mut text = match try_check(case) {
+        Ok(_) => "nothing is wrong with\n".to_owned(),
+        Err(error) => format!("{error}\n"),
+    };
+    let Case { module, func, args, fuel, cut, memory, bare } = case;
+    let printed = text::print(module).unwrap_or_else(|error| error.to_string());
+    write!(
+        text,
+        "; call of f{func} with {args:x?}, fuel {fuel}, cut {cut}, memory {memory:?}, bare {bare}\n\
+         {printed}"
+    )
+    .expect("strings take everything");
+    text
+}
+
+/// Makes bytes shorter and smaller as long as they are wrong, for so many questions at most.
+pub fn shrink(
+    bytes: &[u8],
+    n_questions_max: usize,
+    mut is_wrong: impl FnMut(&[u8]) -> bool,
+) -> Vec<u8> {
+    let mut best = bytes.to_vec();
+    let mut n_questions = 0;
+    let mut try_instead = |best: &mut Vec<u8>, candidate: Vec<u8>| {
+        n_questions += 1;
+        let takes = candidate != *best && n_questions <= n_questions_max && is_wrong(&candidate);
+        if takes {
+            *best = candidate;
+        }
+        takes
+    };
+    loop {
+        let before = best.clone();
+        let mut chunk = best.len().next_power_of_two();
+        while chunk > 0 {
+            // From the end, where nothing else depends on the bytes.
+            let mut start = best.len() / chunk * chunk;
+            loop {
+                let end = (start + chunk).min(best.len());
+                let without = [&best[..start.min(end)], &best[end..]].concat();
+                if !try_instead(&mut best, without) {
+                    let mut zeroed = best.clone();
+                    zeroed[start.min(end)..end].fill(0);
+                    try_instead(&mut best, zeroed);
+                }
+                let Some(next) = start.checked_sub(chunk) else { break };
+                start = next;
+            }
+            chunk /= 2;
+        }
+        for i in 0..best.len() {
+            let mut smaller = best.clone();
+            smaller[i] /= 2;
+            try_instead(&mut best, smaller);
+        }
+        if best == before {
+            return best;
+        }
+    }
+}
+
+thread_local! {
+    /// Whether panics of this thread are expected, and not worth a message.
+    static IS_QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs something that may panic, without the usual message.
+///
+/// # Errors
+/// The message of the panic.
+fn quietly<R>(f: impl FnOnce() -> R) -> Result<R, String> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let usual = take_hook();
+        set_hook(Box::new(move |info| {
+            if !IS_QUIET.get() {
+                usual(info);
+            }
+        }));
+    });
+    let was_quiet = IS_QUIET.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(f));
+    IS_QUIET.set(was_quiet);
+    result.map_err(|payload| match payload.downcast::<String>() {
+        Ok(message) => *message,
+        Err(payload) => payload.downcast::<&str>().map_or("?".to_owned(), |m| (*m).to_owned()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shrinking_leaves_what_is_needed() {
+        let bytes: Vec<u8> = (0..200).collect();
+        // Wrong is what has a byte of 100 or more somewhere before one of 7 or more.
+        let is_wrong = |bytes: &[u8]| {
+            let first = bytes.iter().position(|&byte| byte >= 100);
+            first.is_some_and(|at| bytes[at + 1..].iter().any(|&byte| byte >= 7))
+        };
+        let small = shrink(&bytes, 3_000, is_wrong);
+        assert_eq!(small.len(), 2);
+        assert!((100..200).contains(&small[0]) && (7..14).contains(&small[1]), "{small:?}");
+    }
+
+    #[test]
+    fn shrinking_stops_when_it_has_asked_enough() {
+        let mut n = 0;
+        let bytes = shrink(&[9; 1000], 50, |_| {
+            n += 1;
+            true
+        });
+        assert!(bytes.len() < 1000);
+        assert!(n <= 50);
+    }
+
+    #[test]
+    fn a_panic_is_a_failure_with_a_message() {
+        assert_eq!(quietly(|| panic!("at {}", 3)), Err::<(), _>("at 3".to_owned()));
+        assert_eq!(quietly(|| panic!("plain")), Err::<(), _>("plain".to_owned()));
+        assert_eq!(quietly(|| 5), Ok(5));
+    }
+}
