@@ -1,6 +1,7 @@
 //! Values as they are written in file tests, as cells, and as the engine's values.
 
 use slotvm::{Val, ValType};
+use slotvm_bytecode::text::literal;
 
 /// Values as 64-bit cells.
 pub type Cells = Vec<u64>;
@@ -16,47 +17,40 @@ pub fn parse_all(texts: &[String], types: &[ValType]) -> Result<Cells, String> {
     texts.iter().zip(types).map(|(text, &ty)| parse(text, ty)).collect()
 }
 
-/// Reads a value: an integer, signed or unsigned, decimal or hexadecimal; a float, `nan` being the
-/// canonical one; `null`.
+/// Reads a value: a literal of the text form, or `null`.
 fn parse(text: &str, ty: ValType) -> Result<u64, String> {
-    let bad = || format!("{text:?} is no {ty}");
-    match ty {
-        ValType::I32 => integer(text, 32).ok_or_else(bad),
-        ValType::I64 => integer(text, 64).ok_or_else(bad),
-        ValType::F32 if text == "nan" => Ok(0x7fc0_0000),
-        ValType::F64 if text == "nan" => Ok(0x7ff8 << 48),
-        ValType::F32 => text.parse::<f32>().map(|v| u64::from(v.to_bits())).map_err(|_| bad()),
-        ValType::F64 => text.parse::<f64>().map(f64::to_bits).map_err(|_| bad()),
-        _ if text == "null" => Ok(0),
-        _ => Err(bad()),
-    }
-}
-
-fn integer(text: &str, width: u32) -> Option<u64> {
-    let (negative, digits) = match text.strip_prefix('-') {
-        Some(digits) => (true, digits),
-        None => (false, text),
+    let cell = match ty {
+        ValType::I32 => literal::parse_i32(text).map(|v| u64::from(v as u32)).map_err(String::from),
+        ValType::I64 => literal::parse_i64(text).map(|v| v as u64).map_err(String::from),
+        ValType::F32 => literal::parse_f32(text).map(u64::from),
+        ValType::F64 => literal::parse_f64(text),
+        ValType::FuncRef | ValType::ExternRef if text == "null" => Ok(0),
+        ValType::FuncRef | ValType::ExternRef => Err("only `null` can be written".to_owned()),
     };
-    let magnitude = match digits.strip_prefix("0x") {
-        Some(hex) => u64::from_str_radix(hex, 16).ok()?,
-        None => digits.parse::<u64>().ok()?,
-    };
-    let value = if negative { -i128::from(magnitude) } else { i128::from(magnitude) };
-    let fits = value >= -(1 << (width - 1)) && value < 1 << width;
-    fits.then_some(value as u64 & (u64::MAX >> (64 - width)))
+    cell.map_err(|message| format!("`{text}` is no {ty}: {message}"))
 }
 
 /// Writes values, separated by commas.
 pub fn print_all(cells: &[u64], types: &[ValType]) -> String {
-    let one = |(&cell, &ty): (&u64, &ValType)| match ty {
-        ValType::I32 => (cell as i32).to_string(),
-        ValType::I64 => (cell as i64).to_string(),
-        ValType::F32 => f32::from_bits(cell as u32).to_string(),
-        ValType::F64 => f64::from_bits(cell).to_string(),
-        _ if cell == 0 => "null".into(),
-        _ => ty.to_string(),
-    };
-    cells.iter().zip(types).map(one).collect::<Vec<_>>().join(", ")
+    let mut out = String::new();
+    for (i, (&cell, &ty)) in cells.iter().zip(types).enumerate() {
+        if i > 0 {
+            out.push_str(", ");
+        }
+        write(&mut out, cell, ty);
+    }
+    out
+}
+
+fn write(out: &mut String, cell: u64, ty: ValType) {
+    match ty {
+        ValType::I32 => out.push_str(&(cell as i32).to_string()),
+        ValType::I64 => out.push_str(&(cell as i64).to_string()),
+        ValType::F32 => literal::write_f32(out, cell as u32),
+        ValType::F64 => literal::write_f64(out, cell),
+        _ if cell == 0 => out.push_str("null"),
+        _ => out.push_str(ty.name()),
+    }
 }
 
 /// Reads a value of the engine.

@@ -30,8 +30,6 @@ pub mod graph;
 pub mod ir;
 #[cfg(feature = "ir")]
 pub mod irop;
-#[cfg(feature = "ir")]
-mod literal;
 pub mod loops;
 #[cfg(feature = "ir")]
 pub mod parse;

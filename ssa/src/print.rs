@@ -29,12 +29,12 @@
 
 use std::fmt::{self, Write};
 
+use slotvm_bytecode::text::literal;
 use slotvm_bytecode::{ImmKind, Op, ValType};
 
 use crate::entity::{Block, Edge, Inst, Loc, Value};
 use crate::ir::{Function, SlotOrigin};
 use crate::irop::Opcode;
-use crate::literal;
 
 /// The column at which locations start, if the line is not longer.
 const LOCATION_COLUMN: usize = 40;

@@ -2,8 +2,9 @@
 
 use std::str::FromStr;
 
+use slotvm_bytecode::text::literal::{self, is_name_char};
+
 use super::ParseError;
-use crate::literal::is_name_char;
 
 /// A place in the code of a line, and what can be read there. What is read may have spaces before it.
 #[derive(Copy, Clone, Debug)]
@@ -114,45 +115,33 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// A name, as [`crate::literal::write_name`] writes it.
+    /// A name, as [`literal::write_name`] writes it.
     pub(super) fn name(&mut self) -> Result<String, ParseError> {
+        let start = *self;
         if !self.eat("$\"") {
-            let start = *self;
             let name = self.word();
             return if name.is_empty() { start.error("expected a name") } else { Ok(name.into()) };
         }
-        let mut name = String::new();
-        loop {
-            match self.next_char() {
-                Some('"') => return Ok(name),
-                Some('\\') => name.push(self.escaped()?),
-                Some(c) => name.push(c),
-                None => return self.error("the name does not end"),
-            }
+        let Some(quoted) = until_quote(self.rest()) else {
+            return start.error("the name does not end");
+        };
+        let open = *self;
+        self.pos += quoted.len() + 1;
+        match literal::unescape(quoted).map(String::from_utf8) {
+            Ok(Ok(name)) => Ok(name),
+            Ok(Err(_)) => start.error("the name is not UTF-8"),
+            Err((range, message)) => Cursor { pos: open.pos + range.start, ..open }.error(message),
         }
     }
+}
 
-    fn escaped(&mut self) -> Result<char, ParseError> {
-        let start = *self;
-        match self.next_char() {
-            Some(c @ ('"' | '\\')) => return Ok(c),
-            Some('u') if self.next_char() == Some('{') => {
-                let rest = self.rest();
-                let digits = &rest[..rest.find('}').unwrap_or(0)];
-                self.pos += digits.len() + 1;
-                let code = u32::from_str_radix(digits, 16).ok();
-                if let Some(c) = code.and_then(char::from_u32) {
-                    return Ok(c);
-                }
-            }
-            _ => {}
-        }
-        start.error("expected an escape sequence: `\\\"`, `\\\\` or `\\u{…}`")
-    }
-
-    fn next_char(&mut self) -> Option<char> {
-        let c = self.rest().chars().next()?;
-        self.pos += c.len_utf8();
-        Some(c)
-    }
+/// What stands before the quote that no backslash escapes.
+fn until_quote(text: &str) -> Option<&str> {
+    let mut is_escaped = false;
+    let end = text.find(|c| {
+        let ends = c == '"' && !is_escaped;
+        is_escaped = c == '\\' && !is_escaped;
+        ends
+    });
+    Some(&text[..end?])
 }

@@ -6,8 +6,8 @@ use super::cursor::Cursor;
 use super::{ParseError, Parser, Target, Use, value_type, value_use};
 use crate::entity::{Block, Value};
 use crate::irop::{IrOp, Opcode};
-use crate::literal;
 use crate::print::has_written_result_types;
+use slotvm_bytecode::text::literal;
 
 /// A result: the name, and its type if it is written.
 type ResultName<'t> = (Use<'t>, Option<ValType>);
@@ -274,9 +274,9 @@ fn data(code: &mut Cursor<'_>) -> Result<u32, ParseError> {
 fn plain_imm(kind: ImmKind, code: &mut Cursor<'_>) -> Result<Option<Imm>, ParseError> {
     code.skip_spaces();
     let start = *code;
-    let float = |bits: Option<u64>| match bits {
-        Some(bits) => Ok(Imm(bits)),
-        None => start.error("expected a floating-point number"),
+    let float = |bits: Result<u64, String>| match bits {
+        Ok(bits) => Ok(Imm(bits)),
+        Err(message) => start.error(message),
     };
     Ok(Some(match kind {
         ImmKind::I32 => Imm::i32(code.number()?),

@@ -1,8 +1,13 @@
-//! Literals of the text form: integers, floats and strings, read and written so that every bit pattern
-//! and every byte string survives the round trip.
+//! Literals of the text form: integers, floats, strings and names, read and written so that every bit
+//! pattern and every byte string survives the round trip.
+//!
+//! Other texts about programs, such as the text IR and values on a command line, are written with the
+//! same literals.
 
 use std::fmt::Write as _;
 use std::ops::Range;
+
+use super::lexer;
 
 /// Digits with `_` between them, decimal or `0x` hexadecimal, without a sign.
 fn magnitude(digits: &str) -> Result<u64, &'static str> {
@@ -33,12 +38,18 @@ fn sign(text: &str) -> (bool, &str) {
 }
 
 /// An unsigned 32-bit integer, for indices, counts and offsets. It has no sign.
-pub(super) fn parse_u32(text: &str) -> Result<u32, &'static str> {
+///
+/// # Errors
+/// If it is malformed or does not fit.
+pub fn parse_u32(text: &str) -> Result<u32, &'static str> {
     u32::try_from(magnitude(text)?).map_err(|_| "integer does not fit 32 bits")
 }
 
 /// A 32-bit constant, written as a signed or as an unsigned number.
-pub(super) fn parse_i32(text: &str) -> Result<i32, &'static str> {
+///
+/// # Errors
+/// If it is malformed or does not fit.
+pub fn parse_i32(text: &str) -> Result<i32, &'static str> {
     let (negative, digits) = sign(text);
     let value = i128::from(magnitude(digits)?);
     let value = if negative { -value } else { value };
@@ -47,7 +58,10 @@ pub(super) fn parse_i32(text: &str) -> Result<i32, &'static str> {
 }
 
 /// A 64-bit constant, written as a signed or as an unsigned number.
-pub(super) fn parse_i64(text: &str) -> Result<i64, &'static str> {
+///
+/// # Errors
+/// If it is malformed or does not fit.
+pub fn parse_i64(text: &str) -> Result<i64, &'static str> {
     let (negative, digits) = sign(text);
     let value = i128::from(magnitude(digits)?);
     let value = if negative { -value } else { value };
@@ -90,7 +104,10 @@ impl FloatFormat {
 }
 
 /// The bits of a 32-bit float.
-pub(super) fn parse_f32(text: &str) -> Result<u32, String> {
+///
+/// # Errors
+/// If it is malformed or too large.
+pub fn parse_f32(text: &str) -> Result<u32, String> {
     let bits = parse_float(text, F32, |text| {
         text.parse::<f32>().ok().map(|value| u64::from(value.to_bits()))
     })?;
@@ -98,7 +115,10 @@ pub(super) fn parse_f32(text: &str) -> Result<u32, String> {
 }
 
 /// The bits of a 64-bit float.
-pub(super) fn parse_f64(text: &str) -> Result<u64, String> {
+///
+/// # Errors
+/// If it is malformed or too large.
+pub fn parse_f64(text: &str) -> Result<u64, String> {
     parse_float(text, F64, |text| text.parse::<f64>().ok().map(f64::to_bits))
 }
 
@@ -214,14 +234,14 @@ fn round_to_format(value: u64, exponent: i64, sticky: bool, format: FloatFormat)
 }
 
 /// Appends a 32-bit float as a literal that [`parse_f32`] takes back to the same bits.
-pub(super) fn write_f32(out: &mut String, bits: u32) {
+pub fn write_f32(out: &mut String, bits: u32) {
     write_float(out, u64::from(bits), F32, |out| {
         write!(out, "{:?}", f32::from_bits(bits & !(1 << 31)))
     });
 }
 
 /// Appends a 64-bit float as a literal that [`parse_f64`] takes back to the same bits.
-pub(super) fn write_f64(out: &mut String, bits: u64) {
+pub fn write_f64(out: &mut String, bits: u64) {
     write_float(out, bits, F64, |out| write!(out, "{:?}", f64::from_bits(bits & !(1 << 63))));
 }
 
@@ -249,7 +269,7 @@ fn write_float(
 }
 
 /// Why a string or character literal is malformed: the bytes between its quotes that are at fault.
-pub(super) type EscapeError = (Range<usize>, &'static str);
+pub type EscapeError = (Range<usize>, &'static str);
 
 /// One character of a literal, with what its escape stands for.
 enum Unescaped {
@@ -258,7 +278,10 @@ enum Unescaped {
 }
 
 /// The bytes that a literal stands for, given the text between its quotes.
-pub(super) fn unescape(text: &str) -> Result<Vec<u8>, EscapeError> {
+///
+/// # Errors
+/// If an escape sequence is malformed.
+pub fn unescape(text: &str) -> Result<Vec<u8>, EscapeError> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut pos = 0;
     while pos < text.len() {
@@ -271,7 +294,10 @@ pub(super) fn unescape(text: &str) -> Result<Vec<u8>, EscapeError> {
 }
 
 /// The number of the one character between the quotes of a character literal.
-pub(super) fn unescape_char(text: &str) -> Result<u32, EscapeError> {
+///
+/// # Errors
+/// If it is not one character.
+pub fn unescape_char(text: &str) -> Result<u32, EscapeError> {
     let all = 0..text.len();
     if text.is_empty() {
         return Err((all, "a character literal holds one character"));
@@ -347,7 +373,7 @@ fn scalar_value(digits: &str) -> Option<char> {
 }
 
 /// Appends bytes as a string literal.
-pub(super) fn write_bytes(out: &mut String, bytes: &[u8]) {
+pub fn write_bytes(out: &mut String, bytes: &[u8]) {
     out.push('"');
     for (i, &byte) in bytes.iter().enumerate() {
         match byte {
@@ -365,8 +391,31 @@ pub(super) fn write_bytes(out: &mut String, bytes: &[u8]) {
     out.push('"');
 }
 
+/// Appends a name, in quotes if it does not read as a word.
+pub fn write_name(out: &mut String, name: &str) {
+    if is_word(name) { out.push_str(name) } else { write_quoted_name(out, name) }
+}
+
+/// Appends a name in quotes, as it must stand where it would mean something else.
+pub(super) fn write_quoted_name(out: &mut String, name: &str) {
+    out.push('$');
+    write_text(out, name);
+}
+
+/// Whether a name reads as a word, so that it needs no quotes unless the word has a meaning.
+pub(super) fn is_word(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    bytes.first().is_some_and(|&byte| lexer::is_word_start(byte))
+        && bytes.iter().all(|&byte| lexer::is_word_byte(byte))
+}
+
+/// Whether a name without quotes can have the character after its first one.
+pub fn is_name_char(c: char) -> bool {
+    c.is_ascii() && lexer::is_word_byte(c as u8)
+}
+
 /// Appends text as a string literal; what does not print is escaped.
-pub(super) fn write_text(out: &mut String, text: &str) {
+pub fn write_text(out: &mut String, text: &str) {
     out.push('"');
     for c in text.chars() {
         match c {

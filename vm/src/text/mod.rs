@@ -28,7 +28,7 @@ mod disasm;
 mod error;
 mod lexer;
 mod link;
-mod literal;
+pub mod literal;
 mod name_table;
 mod parse;
 mod print;

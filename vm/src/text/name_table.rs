@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::{literal, words};
+use super::literal::{write_name, write_quoted_name};
+use super::words;
 
 /// A name longer than this is printed once, in a `name` line, and not at every use.
 const SHORT_NAME_MAX: usize = 256;
@@ -56,19 +57,10 @@ impl<'m> NameTable<'m> {
     /// Appends how the text refers to an entity.
     pub(super) fn write(&self, out: &mut String, index: u32) {
         match self.get(index) {
+            Some(name) if words::is_reserved(name) => write_quoted_name(out, name),
             Some(name) => write_name(out, name),
             None => write_number(out, index),
         }
-    }
-}
-
-/// Appends a name, in quotes if it needs them.
-pub(super) fn write_name(out: &mut String, name: &str) {
-    if words::is_plain_name(name) {
-        out.push_str(name);
-    } else {
-        out.push('$');
-        literal::write_text(out, name);
     }
 }
 

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::lexer::{is_word_byte, is_word_start};
 use crate::op::Op;
 use crate::types::ValType;
 
@@ -60,14 +59,6 @@ pub(super) fn is_item(word: &str) -> bool {
 /// Whether the word has a meaning, so that it is a name only where nothing else can stand.
 pub(super) fn is_reserved(word: &str) -> bool {
     MEANINGS.contains_key(word)
-}
-
-/// Whether a name can be written without quotes wherever a name can stand.
-pub(super) fn is_plain_name(name: &str) -> bool {
-    let bytes = name.as_bytes();
-    bytes.first().is_some_and(|&byte| is_word_start(byte))
-        && bytes.iter().all(|&byte| is_word_byte(byte))
-        && !is_reserved(name)
 }
 
 #[cfg(test)]
