@@ -72,8 +72,9 @@ fn compare(case: &Case, sections: &[(String, String)]) -> Result<(), String> {
         return Err("the sections are not those that `stages:` names, in that order".into());
     }
     for ((stage, expected), (_, printed)) in case.sections.iter().zip(sections) {
-        if expected.trim_end() != printed.trim_end() {
-            let diff = TextDiff::from_lines(expected.trim_end(), printed.trim_end());
+        let [expected, printed] = [expected, printed].map(|text| format!("{}\n", text.trim_end()));
+        if expected != printed {
+            let diff = TextDiff::from_lines(&expected, &printed);
             return Err(format!("{}", diff.unified_diff().header(stage, "printed")));
         }
     }
@@ -88,15 +89,11 @@ fn run_module(case: &Case) -> Result<Vec<(String, String)>, String> {
         Ok(module) => module,
         Err(error) => return expect_error(case, error.line(), &error.to_string()),
     };
-    let with_lines = module.clone();
     let module = match verify(module) {
         Ok(module) => Arc::new(module),
         Err(error) => {
             let line = match *error.place() {
-                Place::Code { func, offset, .. } => {
-                    let defined = func - with_lines.n_imported_funcs();
-                    with_lines.funcs[defined as usize].line_at(offset)
-                }
+                Place::Code { line, .. } => line,
                 _ => None,
             };
             // What is not about an instruction has no line of its own.

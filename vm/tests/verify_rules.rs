@@ -212,9 +212,17 @@ fn every_rule_is_broken_by_a_module_of_its_own() {
 #[test]
 fn errors_name_function_and_offset() {
     let error = verify(with_code(code().i32(5).op(Op::I64Eqz).op(Op::Return))).unwrap_err();
-    let place = Place::Code { func: 0, name: Some("f".into()), offset: 2 };
+    let place = Place::Code { func: 0, name: Some("f".into()), offset: 2, line: None };
     assert_eq!(*error.place(), place);
     assert!(error.to_string().starts_with("function 0 `f` @0002: "), "{error}");
+}
+
+#[test]
+fn errors_name_the_source_line_that_the_module_knows() {
+    let mut module = with_code(code().i32(5).op(Op::I64Eqz).op(Op::Return));
+    module.funcs[0].lines = vec![(0, 10), (2, 11), (3, 12)];
+    let error = verify(module).unwrap_err();
+    assert!(error.to_string().starts_with("function 0 `f` @0002, line 11: "), "{error}");
 }
 
 #[test]

@@ -91,6 +91,8 @@ pub enum Place {
         name: Option<String>,
         /// The code offset of the instruction.
         offset: u32,
+        /// Its source line, if the module knows it.
+        line: Option<u32>,
     },
     /// A table.
     Table(u32),
@@ -126,9 +128,13 @@ impl fmt::Display for Place {
             Place::Module => write!(f, "module"),
             Place::Type(i) => write!(f, "type {i}"),
             Place::Func(i) => write!(f, "function {i}"),
-            Place::Code { func, name: None, offset } => write!(f, "function {func} @{offset:04x}"),
-            Place::Code { func, name: Some(name), offset } => {
-                write!(f, "function {func} `{name}` @{offset:04x}")
+            Place::Code { func, name, offset, line } => {
+                write!(f, "function {func}")?;
+                if let Some(name) = name {
+                    write!(f, " `{name}`")?;
+                }
+                write!(f, " @{offset:04x}")?;
+                line.map_or(Ok(()), |line| write!(f, ", line {line}"))
             }
             Place::Table(i) => write!(f, "table {i}"),
             Place::Memory(i) => write!(f, "memory {i}"),

@@ -116,7 +116,8 @@ pub(super) fn check(
 impl<'m> Checker<'m, '_> {
     fn error(&self, rule: Rule, detail: String) -> VerifyError {
         let name = self.module.names.func(self.func).map(str::to_owned);
-        Place::Code { func: self.func, name, offset: self.offset }.error(rule, detail)
+        let line = self.def.line_at(self.offset);
+        Place::Code { func: self.func, name, offset: self.offset, line }.error(rule, detail)
     }
 
     fn check(mut self) -> Check<Body> {
