@@ -75,6 +75,12 @@ impl Frame {
         self.module.module().names.module.as_deref()
     }
 
+    /// Whether another frame is at the same place of the same module.
+    fn is_like(&self, other: &Frame) -> bool {
+        (self.func, self.offset) == (other.func, other.offset)
+            && Arc::ptr_eq(&self.module, &other.module)
+    }
+
     /// The source line, if the module knows it.
     pub fn line(&self) -> Option<u32> {
         self.module.func(self.func)?.line_at(self.offset)
@@ -101,11 +107,17 @@ impl fmt::Debug for Frame {
 }
 
 impl fmt::Display for Trap {
-    /// The message, then the backtrace, one line for each frame.
+    /// The message, then the backtrace, one line for each frame; frames that repeat, as those of a
+    /// recursion do, are counted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.code)?;
-        for frame in &self.frames {
-            write!(f, "\n    at {frame}")?;
+        for equal in self.frames.chunk_by(Frame::is_like) {
+            write!(f, "\n    at {}", equal[0])?;
+            match &equal[1..] {
+                [] => {}
+                [again] => write!(f, "\n    at {again}")?,
+                more => write!(f, "\n    ... {} times more", more.len())?,
+            }
         }
         match self.n_frames_omitted {
             0 => Ok(()),
