@@ -4,14 +4,11 @@
 //!   reads and writes values.
 //! * [`mod@generate`] makes random modules that verify, from [`choices`]; [`mod@check`] compares all
 //!   engines on one.
-//! * [`programs`] are those of the repository.
 
 pub mod case;
 pub mod check;
 pub mod choices;
 pub mod generate;
-pub mod host;
-pub mod programs;
 pub mod runner;
 pub mod seeds;
 pub mod stages;

@@ -1,9 +1,26 @@
 //! The command line, as clap derives it.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use slotvm::SlotMode;
+
+const EXAMPLES: &str = "\
+Examples:
+  vmrun programs/mandelbrot.bc --jit              run native code
+  vmrun programs/n_queens.bc --jit --time -- 9    with a size, and the time of each stage
+  vmrun programs/divmod.bc --invoke gcd 240 46    call one function
+  vmrun dump programs/collatz.bc --stage ssa      see what promotion does
+
+Exit codes:
+  the program's own, 134 if it traps, 2 for wrong usage, 1 for any other failure";
+
+const HOST_FUNCTIONS: &str = "\
+A program exports `main`. If it takes an i32, that is the first of ARGS, or else the exported global
+`default_size`; if it returns an i32, that is the exit code. It can import from `env`:
+  print_i32(i32)  print_i64(i64)  print_f64(f64)  print_char(i32)  print_str(ptr: i32, len: i32)
+  read_line(ptr: i32, cap: i32) -> i32  args(ptr: i32, cap: i32) -> i32  clock_ns() -> i64";
 
 /// Runs, assembles, inspects and measures slotvm programs.
 ///
@@ -13,7 +30,11 @@ use slotvm::SlotMode;
     name = "vmrun",
     version,
     args_conflicts_with_subcommands = true,
-    subcommand_negates_reqs = true
+    subcommand_negates_reqs = true,
+    arg_required_else_help = true,
+    max_term_width = 100,
+    after_help = EXAMPLES,
+    after_long_help = format!("{HOST_FUNCTIONS}\n\n{EXAMPLES}")
 )]
 pub struct Cli {
     /// What to do; without it the program is run.
@@ -29,6 +50,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a program (the default)
+    #[command(after_help = HOST_FUNCTIONS)]
     Run(RunArgs),
     /// Assemble text into a binary module
     Asm(AsmArgs),
@@ -61,23 +83,23 @@ pub struct RunArgs {
     #[arg(long, value_name = "MODE", value_parser = slot_mode_parser())]
     pub slots: Option<SlotMode>,
 
-    /// Call this exported function with these arguments and print its results
-    #[arg(long, value_names = ["NAME", "ARGS"], num_args = 1.., allow_negative_numbers = true)]
+    /// Call this exported function instead of `main`, and print its results, one on each line
+    #[arg(long, value_names = ["NAME", "VALUES"], num_args = 1..)]
     pub invoke: Vec<String>,
 
     /// Stop after this much fuel, one unit for each bytecode instruction
     #[arg(long, value_name = "N")]
     pub fuel: Option<u64>,
 
-    /// Print each instruction with the operand stack before it (interpreter only)
+    /// Print each instruction, with the operand stack before it, to standard error (interpreter only)
     #[arg(long, conflicts_with_all = ["jit", "slots"])]
     pub trace: bool,
 
-    /// Print how long each stage took
+    /// Print how long each stage took, and the fuel used, to standard error
     #[arg(long)]
     pub time: bool,
 
-    /// Arguments for the program
+    /// Arguments for the program, behind `--`
     #[arg(last = true, value_name = "ARGS", allow_hyphen_values = true)]
     pub args: Vec<String>,
 }
@@ -134,7 +156,7 @@ pub struct DumpArgs {
     #[arg(long, value_name = "MODE", default_value = "ssa", value_parser = slot_mode_parser())]
     pub slots: SlotMode,
 
-    /// Print Graphviz DOT (stages cfg and dom)
+    /// Print Graphviz DOT, for the stages cfg and dom
     #[arg(long)]
     pub dot: bool,
 }
@@ -194,8 +216,68 @@ pub struct BenchArgs {
     pub svg: Option<PathBuf>,
 }
 
+impl Cli {
+    /// Parses the command line, or prints what is wrong with it or the help that it asks for, and exits.
+    pub fn from_args(args: impl IntoIterator<Item = OsString>) -> Cli {
+        Cli::parse_from(attach_invoked_values(args))
+    }
+}
+
+/// Writes `--invoke f -inf` as `--invoke=f --invoke=-inf`. Clap would take a value such as `-inf` for an
+/// option, or else, if it were told not to, every option behind `--invoke` for a value.
+fn attach_invoked_values(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    const OPTION: &str = "--invoke";
+    // The short options are those for help and version; all others are long.
+    let is_option =
+        |arg: &OsString| arg.as_encoded_bytes().starts_with(b"--") || arg == "-h" || arg == "-V";
+    let mut args = args.into_iter().peekable();
+    let mut attached = Vec::new();
+    while let Some(arg) = args.next() {
+        let n_before = attached.len();
+        if arg == OPTION {
+            while let Some(value) = args.next_if(|arg| !is_option(arg)) {
+                let mut arg = OsString::from(OPTION);
+                arg.push("=");
+                arg.push(value);
+                attached.push(arg);
+            }
+        }
+        if attached.len() == n_before {
+            let ends_options = arg == "--";
+            attached.push(arg);
+            if ends_options {
+                attached.extend(args.by_ref());
+            }
+        }
+    }
+    attached
+}
+
 fn slot_mode_parser() -> impl clap::builder::TypedValueParser<Value = SlotMode> {
     use clap::builder::{PossibleValuesParser, TypedValueParser};
     let names = SlotMode::ALL.iter().map(|mode| mode.name());
     PossibleValuesParser::new(names).map(|name| name.parse().expect("clap has checked the name"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run_args(line: &str) -> RunArgs {
+        Cli::from_args(line.split(' ').map(OsString::from)).run.expect("a program is run")
+    }
+
+    #[test]
+    fn invoked_values_may_look_like_options() {
+        let args = run_args("vmrun p.bc --invoke f -1 -inf -0x10 null --jit -- --invoke -x");
+        assert_eq!(args.invoke, ["f", "-1", "-inf", "-0x10", "null"]);
+        assert!(args.jit);
+        assert_eq!(args.args, ["--invoke", "-x"]);
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
 }

@@ -1,6 +1,7 @@
 //! What can go wrong on the command line, and the exit code of each.
 
-use std::io;
+use std::fmt::Display;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use slotvm_bytecode::text::ParseError;
@@ -11,6 +12,8 @@ pub const EXIT_TRAP: u8 = 134;
 pub const EXIT_USAGE: u8 = 2;
 /// The exit code of any other failure.
 pub const EXIT_FAILURE: u8 = 1;
+/// The exit code of a program whose output no one reads any more, as if `SIGPIPE` had ended it.
+pub const EXIT_CLOSED: u8 = 141;
 
 /// A failure of a command.
 #[derive(Debug, thiserror::Error)]
@@ -42,10 +45,16 @@ pub enum CliError {
     Program(Box<slotvm::Error>),
     /// Output cannot be written.
     #[error("cannot write: {0}")]
-    Output(#[from] io::Error),
-    /// A command failed after it has said why.
+    Output(io::Error),
+    /// The reader of the output has gone away.
+    #[error("the output is closed")]
+    Closed,
+    /// A command failed after it has said why; this sums it up.
     #[error("{0}")]
     Failed(String),
+    /// A command failed after it has said all there is to say.
+    #[error("failed")]
+    Reported,
 }
 
 impl CliError {
@@ -64,13 +73,45 @@ impl CliError {
         match self {
             CliError::Usage(_) => EXIT_USAGE,
             CliError::Program(error) if error.trap_code().is_some() => EXIT_TRAP,
+            CliError::Closed => EXIT_CLOSED,
             _ => EXIT_FAILURE,
+        }
+    }
+
+    /// Says on standard error what has failed, unless no one has to be told.
+    pub fn report(&self) {
+        match self {
+            CliError::Closed | CliError::Reported => {}
+            // It comes as a report of several lines, with its own heading.
+            CliError::Text(error) => note(error),
+            error => note(format_args!("error: {error}")),
+        }
+    }
+}
+
+/// Writes a line to standard error. If no one reads it there is no one to tell, so this cannot fail.
+pub fn note(line: impl Display) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+impl From<io::Error> for CliError {
+    fn from(error: io::Error) -> CliError {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => CliError::Closed,
+            _ => CliError::Output(error),
         }
     }
 }
 
 impl From<slotvm::Error> for CliError {
     fn from(error: slotvm::Error) -> CliError {
-        CliError::Program(Box::new(error))
+        match error {
+            // A host function could not write what the program printed.
+            slotvm::Error::Host(error) => match error.downcast::<io::Error>() {
+                Ok(error) => CliError::from(*error),
+                Err(error) => CliError::Program(Box::new(slotvm::Error::Host(error))),
+            },
+            error => CliError::Program(Box::new(error)),
+        }
     }
 }

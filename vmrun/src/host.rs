@@ -52,8 +52,28 @@ impl Host {
         self.out.flush()
     }
 
-    fn print(&mut self, text: impl std::fmt::Display) -> Result<(), Error> {
-        write!(self.out, "{text}").map_err(Error::host)
+    /// Prints a value.
+    ///
+    /// # Errors
+    /// If the output cannot be written.
+    pub fn print(&mut self, value: impl std::fmt::Display) -> Result<(), Error> {
+        write!(self.out, "{value}").map_err(Error::host)
+    }
+
+    /// Prints the character with a code point, or the replacement character where there is none.
+    ///
+    /// # Errors
+    /// If the output cannot be written.
+    pub fn print_char(&mut self, code: u32) -> Result<(), Error> {
+        self.print(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER))
+    }
+
+    /// Prints bytes.
+    ///
+    /// # Errors
+    /// If the output cannot be written.
+    pub fn print_bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.out.write_all(bytes).map_err(Error::host)
     }
 
     /// Up to `cap` bytes of the current line, reading the next one if it is used up.
@@ -78,14 +98,11 @@ pub fn define(linker: &mut Linker<Host>) -> Result<(), Error> {
     linker.func_wrap("env", "print_i64", |mut c: C<'_>, v: i64| c.data_mut().print(v))?;
     linker.func_wrap("env", "print_f64", |mut c: C<'_>, v: f64| c.data_mut().print(v))?;
     linker.func_wrap("env", "print_char", |mut c: C<'_>, code: i32| {
-        let char = char::from_u32(code as u32).unwrap_or(char::REPLACEMENT_CHARACTER);
-        c.data_mut().print(char)
+        c.data_mut().print_char(code as u32)
     })?;
     linker.func_wrap("env", "print_str", |mut c: C<'_>, ptr: i32, len: i32| {
-        let (start, len) = (ptr as u32 as usize, len as u32 as usize);
-        let bytes = memory(&c)?.data(&c).get(start..start + len).ok_or_else(out_of_bounds)?;
-        let bytes = bytes.to_vec();
-        c.data_mut().out.write_all(&bytes).map_err(Error::host)
+        let bytes = bytes_at(memory(&c)?.data(&c), ptr as u32, len as u32)?.to_vec();
+        c.data_mut().print_bytes(&bytes)
     })?;
     linker.func_wrap("env", "read_line", |mut c: C<'_>, ptr: i32, cap: i32| {
         let memory = memory(&c)?;
@@ -107,6 +124,15 @@ pub fn define(linker: &mut Linker<Host>) -> Result<(), Error> {
 /// Memory 0 of the calling instance.
 fn memory(caller: &Caller<'_, Host>) -> Result<Memory, Error> {
     caller.memory().ok_or_else(|| Error::host("the program has no memory"))
+}
+
+/// Bytes of a memory.
+///
+/// # Errors
+/// A trap if they are not all in the memory.
+pub fn bytes_at(memory: &[u8], ptr: u32, len: u32) -> Result<&[u8], Error> {
+    let (start, len) = (ptr as usize, len as usize);
+    memory.get(start..start + len).ok_or_else(out_of_bounds)
 }
 
 /// A trap at the place of the call.

@@ -1,4 +1,4 @@
-//! Loading programs: binary or text, told apart by the first bytes.
+//! Loading programs: binary or text, told apart by the first byte, which in text is never 0.
 
 use std::fs;
 use std::path::Path;
@@ -26,7 +26,8 @@ pub struct Loaded {
 /// If the file cannot be read, or is neither a binary module nor text that assembles.
 pub fn load_module(path: &Path) -> Result<Module, CliError> {
     let bytes = fs::read(path).map_err(CliError::file(path))?;
-    if bytes.starts_with(&slotvm_bytecode::section::MAGIC) {
+    // A file that is called binary gets the decoder's error, whatever is left of it.
+    if bytes.first() == Some(&0) || path.extension().is_some_and(|e| e == "bc") {
         return decode(&bytes).map_err(|error| CliError::module(path, error));
     }
     let Ok(source) = String::from_utf8(bytes) else {

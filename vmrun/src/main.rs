@@ -2,15 +2,14 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use vmrun::cli::Cli;
 use vmrun::commands;
 
 fn main() -> ExitCode {
-    match commands::execute(Cli::parse()) {
+    match commands::execute(Cli::from_args(std::env::args_os())) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            eprintln!("error: {error}");
+            error.report();
             ExitCode::from(error.exit_code())
         }
     }

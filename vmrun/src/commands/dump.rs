@@ -9,7 +9,7 @@ use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
 use slotvm_ssa::graph::{print_cfg, print_dom};
 use slotvm_ssa::promote::{Scratch, promote};
 
-use super::print;
+use super::{no_function, print};
 use crate::cli::{DumpArgs, Stage};
 use crate::error::CliError;
 use crate::load::load;
@@ -37,14 +37,20 @@ pub(super) fn dump(args: &DumpArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// A function by name or number.
+/// A function that the module defines, by name or number.
 fn find_func(module: &VerifiedModule, name: &str) -> Result<u32, CliError> {
+    let all = 0..module.n_funcs();
+    let by_name = all.clone().find(|&func| module.func_name(func) == name);
+    let by_number = || name.parse().ok().filter(|func| all.contains(func));
     let defined = module.n_imported_funcs()..module.n_funcs();
-    let by_name = || defined.clone().find(|&func| module.func_name(func) == name);
-    let by_number = || name.parse().ok().filter(|func| defined.contains(func));
-    by_name()
-        .or_else(by_number)
-        .ok_or_else(|| CliError::Usage(format!("the module defines no function {name:?}")))
+    match by_name.or_else(by_number) {
+        Some(func) if defined.contains(&func) => Ok(func),
+        Some(_) => Err(CliError::Usage(format!("function `{name}` is imported: there is no code"))),
+        None => {
+            let names = defined.map(|func| module.func_name(func));
+            Err(CliError::Usage(no_function("defines", name, names)))
+        }
+    }
 }
 
 fn stage(

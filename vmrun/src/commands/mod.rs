@@ -9,8 +9,6 @@ mod run;
 mod test;
 mod verify;
 
-use clap::CommandFactory;
-
 use crate::cli::{Cli, Command};
 use crate::error::CliError;
 
@@ -28,18 +26,28 @@ pub fn execute(cli: Cli) -> Result<u8, CliError> {
         (Some(Command::Ops), _) => ops::ops().map(|()| 0),
         (Some(Command::Test(args)), _) => test::test(&args).map(|()| 0),
         (Some(Command::Bench(args)), _) => bench::bench(&args).map(|()| 0),
-        (None, None) => {
-            Cli::command().print_help()?;
-            Ok(crate::error::EXIT_USAGE)
-        }
+        (None, None) => unreachable!("clap asks for a command or a program"),
     }
 }
 
 /// Writes a command's output. A reader that has gone away (`vmrun ops | head`) is no failure.
 fn print(text: &str) -> Result<(), CliError> {
-    use std::io::{ErrorKind, Write, stdout};
-    match stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        result => Ok(result?),
+    use std::io::{Write, stdout};
+    match stdout().lock().write_all(text.as_bytes()).map_err(CliError::from) {
+        Err(CliError::Closed) => Ok(()),
+        result => result,
     }
+}
+
+/// Says that there is no function with a name, and which there are instead.
+fn no_function(how: &str, name: &str, funcs: impl Iterator<Item = String>) -> String {
+    const SHOWN_MAX: usize = 20;
+    let mut names: Vec<String> = funcs.map(|name| format!("`{name}`")).collect();
+    let n_more = names.len().saturating_sub(SHOWN_MAX);
+    names.truncate(SHOWN_MAX);
+    if n_more > 0 {
+        names.push(format!("{n_more} more"));
+    }
+    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    format!("the program {how} no function `{name}`, but {names}")
 }

@@ -7,10 +7,11 @@
 use std::io::{self, BufWriter, Write};
 use std::time::{Duration, Instant};
 
-use slotvm::{Config, Engine, Func, Instance, Linker, Module, Store, Tier, Val, ValType};
+use slotvm::{Config, Engine, Extern, Func, Instance, Linker, Module, Store, Tier, Val, ValType};
 
+use super::no_function;
 use crate::cli::RunArgs;
-use crate::error::CliError;
+use crate::error::{CliError, note};
 use crate::host::{self, Host};
 use crate::load::load;
 use crate::trace;
@@ -19,49 +20,70 @@ use slotvm_filetests::values;
 pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
     let loaded = load(&args.program)?;
     let engine = Engine::new(&config(args))?;
-    let mut times = vec![("load", loaded.load), ("verify", loaded.verify)];
-    let module = Module::from_verified(&engine, loaded.module).map_err(slotvm::Error::from)?;
-    // What `load` has measured, the engine has not seen.
-    times.extend(module.timings().stages().into_iter().skip(2));
-    let mut linker = Linker::new(&engine);
-    host::define(&mut linker)?;
-    let output = BufWriter::new(io::stdout());
-    let host = Host::new(output, io::BufReader::new(io::stdin()), &args.args);
-    let mut store = Store::new(&engine, host);
+    let mut times = Times(vec![("load", loaded.load), ("verify", loaded.verify)]);
+    let module = Module::from_verified(&engine, loaded.module)
+        .map_err(|error| CliError::module(&args.program, error))?;
+    // What `load` has measured, the engine has not seen; what does not compile has no other stages.
+    let stages = module.timings().stages().into_iter().skip(times.0.len());
+    times.0.extend(stages.filter(|_| tier(args) == Tier::Jit));
+    let mut store = Store::new(&engine, host(args));
     if let Some(fuel) = args.fuel {
         store.set_fuel(fuel)?;
     }
     if args.trace {
         store.runtime_mut().set_trace(Some(trace::to_stderr()));
     }
-    let start = Instant::now();
-    let result = call(args, &linker, &mut store, &module);
-    times.push(("run", start.elapsed()));
-    store.data_mut().flush()?;
+    let result = instantiate_and_call(args, &module, &mut store, &mut times);
+    let flushed = store.data_mut().flush();
     if args.time {
-        print_times(&times);
+        times.print();
+        if let Some(fuel) = args.fuel {
+            let left = store.get_fuel()?;
+            note(format_args!("{:>12} {:>12} used, {left} left", "fuel", fuel - left));
+        }
     }
-    result
+    // If the program has failed that is the news, and may be why its output cannot be written.
+    let code = result?;
+    flushed?;
+    Ok(code)
+}
+
+fn host(args: &RunArgs) -> Host {
+    let input = io::BufReader::new(io::stdin());
+    // Beside a trace the program's output should appear where it is printed.
+    let buffer_bytes = if args.trace { 0 } else { 64 << 10 };
+    Host::new(BufWriter::with_capacity(buffer_bytes, io::stdout()), input, &args.args)
+}
+
+fn tier(args: &RunArgs) -> Tier {
+    if args.jit || args.slots.is_some() { Tier::Jit } else { Tier::Interpreter }
 }
 
 fn config(args: &RunArgs) -> Config {
     let mut config = Config::new();
-    match (args.slots, args.jit) {
-        (Some(mode), _) => config.tier(Tier::Jit).slots(mode),
-        (None, true) => config.tier(Tier::Jit),
-        (None, false) => config.tier(Tier::Interpreter),
-    };
+    config.tier(tier(args)).slots(args.slots.unwrap_or_default());
     config.consume_fuel(args.fuel.is_some());
     config
 }
 
-fn call(
+fn instantiate_and_call(
     args: &RunArgs,
-    linker: &Linker<Host>,
-    store: &mut Store<Host>,
     module: &Module,
+    store: &mut Store<Host>,
+    times: &mut Times,
 ) -> Result<u8, CliError> {
+    let start = Instant::now();
+    let mut linker = Linker::new(module.engine());
+    host::define(&mut linker)?;
     let instance = linker.instantiate(&mut *store, module)?;
+    times.0.push(("instantiate", start.elapsed()));
+    let start = Instant::now();
+    let result = call(args, store, instance);
+    times.0.push(("run", start.elapsed()));
+    result
+}
+
+fn call(args: &RunArgs, store: &mut Store<Host>, instance: Instance) -> Result<u8, CliError> {
     if let [name, values @ ..] = args.invoke.as_slice() {
         return invoke(store, &instance, name, values);
     }
@@ -101,16 +123,23 @@ fn invoke(
     args: &[String],
 ) -> Result<u8, CliError> {
     let Some(func) = instance.get_func(&*store, name) else {
-        return Err(CliError::Usage(format!("the program exports no function `{name}`")));
+        let exports = instance.exports(&*store).into_iter();
+        let funcs = exports.filter(|(_, export)| matches!(export, Extern::Func(_)));
+        let message = no_function("exports", name, funcs.map(|(name, _)| name));
+        return Err(CliError::Usage(message));
     };
     let ty = func.ty(&*store);
     if args.len() != ty.params.len() {
-        let message = format!("`{name}` has the type {ty}, but {} arguments are given", args.len());
+        let (wanted, given) = (ty.params.len(), args.len());
+        let message = format!("`{name}` has the type {ty}: it takes {wanted} values, not {given}");
         return Err(CliError::Usage(message));
     }
-    let params: Result<Vec<Val>, _> =
-        args.iter().zip(&ty.params).map(|(arg, &ty)| values::parse_val(arg, ty)).collect();
-    let results = results(store, func, &params.map_err(CliError::Usage)?)?;
+    let mut params = Vec::with_capacity(args.len());
+    for (i, (arg, &ty)) in args.iter().zip(&ty.params).enumerate() {
+        let bad = |message| CliError::Usage(format!("value {} of `{name}`: {message}", i + 1));
+        params.push(values::parse_val(arg, ty).map_err(bad)?);
+    }
+    let results = results(store, func, &params)?;
     // What the program itself has printed comes first.
     store.data_mut().flush()?;
     let mut out = io::stdout().lock();
@@ -127,8 +156,17 @@ fn results(store: &mut Store<Host>, func: Func, params: &[Val]) -> Result<Vec<Va
     Ok(results)
 }
 
-fn print_times(times: &[(&str, Duration)]) {
-    for (stage, time) in times {
-        eprintln!("{stage:>10}  {:>12.3} ms", time.as_secs_f64() * 1e3);
+/// What each stage took, in their order.
+struct Times(Vec<(&'static str, Duration)>);
+
+impl Times {
+    fn print(&self) {
+        let line = |name: &str, time: Duration| {
+            note(format_args!("{name:>12} {:>12.3} ms", time.as_secs_f64() * 1e3));
+        };
+        for &(stage, time) in &self.0 {
+            line(stage, time);
+        }
+        line("total", self.0.iter().map(|&(_, time)| time).sum());
     }
 }

@@ -8,12 +8,13 @@ pub(super) fn verify(args: &VerifyArgs) -> Result<(), CliError> {
     let mut n_bad = 0;
     for path in &args.programs {
         if let Err(error) = load(path) {
-            eprintln!("error: {error}");
+            error.report();
             n_bad += 1;
         }
     }
     match n_bad {
         0 => Ok(()),
-        n => Err(CliError::Failed(format!("{n} of {} modules are bad", args.programs.len()))),
+        _ if args.programs.len() == 1 => Err(CliError::Reported),
+        n => Err(CliError::Failed(format!("bad modules: {n} of {}", args.programs.len()))),
     }
 }

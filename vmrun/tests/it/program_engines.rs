@@ -1,14 +1,10 @@
-//! The programs of the repository print what is expected, in every engine.
-//!
-//! The expected outputs were made by programs in other languages, from published algorithms, test
-//! vectors and library functions, not by an engine of ours.
+//! What can only be seen from inside: all engines agree on the programs with fuel, the IR evaluates as
+//! the interpreter runs, and the programs have the shapes that they are there for.
 
 use std::sync::Arc;
 
-use similar::TextDiff;
 use slotvm::{SlotMode, Tier};
 use slotvm_bytecode::{TrapCode, VerifiedModule};
-use slotvm_filetests::programs::{self, Outcome, Program};
 use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
 use slotvm_ssa::cfg::Cfg;
 use slotvm_ssa::ir::Function;
@@ -16,68 +12,7 @@ use slotvm_ssa::loops::LoopForest;
 use slotvm_ssa::promote::{self, promote};
 use slotvm_ssa::verify::{Form, verify};
 
-/// Panics with all failures, not just the first.
-fn check_all(check: impl Fn(&Program) -> Result<(), String>) {
-    let programs = programs::all();
-    assert!(programs.len() >= 40, "only {} programs found", programs.len());
-    let failures: Vec<String> = programs
-        .iter()
-        .filter_map(|program| Some(format!("{}: {}", program.name, check(program).err()?)))
-        .collect();
-    assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
-}
-
-/// Compares what a program did with what was expected.
-fn compare(program: &Program, outcome: &Outcome) -> Result<(), String> {
-    let output = String::from_utf8_lossy(&outcome.output);
-    if output != program.expected {
-        let diff = TextDiff::from_lines(program.expected.as_str(), &output);
-        return Err(format!("wrong output\n{}", diff.unified_diff().header("expected", "printed")));
-    }
-    if outcome.exit_code != 0 { Err(format!("exit code {}", outcome.exit_code)) } else { Ok(()) }
-}
-
-/// Runs all programs with their default sizes.
-fn check_tier(tier: Tier, slots: SlotMode) {
-    let engine = programs::engine(tier, slots, false);
-    check_all(|program| {
-        let module = program.verified();
-        let size = programs::default_size(module.module()).ok_or("no default size")?;
-        let outcome =
-            programs::run(&engine, &module, size, None).map_err(|error| error.to_string())?;
-        compare(program, &outcome)
-    });
-}
-
-#[test]
-fn interpreter() {
-    check_tier(Tier::Interpreter, SlotMode::default());
-}
-
-#[test]
-fn native_memory() {
-    check_tier(Tier::Jit, SlotMode::Memory);
-}
-
-#[test]
-fn native_memory_opt() {
-    check_tier(Tier::Jit, SlotMode::MemoryOpt);
-}
-
-#[test]
-fn native_memory_forwarded() {
-    check_tier(Tier::Jit, SlotMode::MemoryForwarded);
-}
-
-#[test]
-fn native_variables() {
-    check_tier(Tier::Jit, SlotMode::Variables);
-}
-
-#[test]
-fn native_ssa() {
-    check_tier(Tier::Jit, SlotMode::Ssa);
-}
+use crate::programs::{self, Outcome, Program, check_all};
 
 /// The evaluator is simple and slow, so it runs a program with a size for which this is enough fuel,
 /// if there is one, and is compared with the interpreter.
@@ -86,7 +21,7 @@ const EVALUATOR_FUEL: u64 = 2_000_000;
 /// Halves the default size until the program needs no more than some fuel.
 fn size_for_fuel(module: &Arc<VerifiedModule>, fuel: u64) -> Result<(i32, Outcome), String> {
     let engine = programs::engine(Tier::Interpreter, SlotMode::default(), true);
-    let mut size = programs::default_size(module.module()).ok_or("no default size")?;
+    let mut size = programs::default_size(module)?;
     loop {
         match programs::run(&engine, module, size, Some(fuel)) {
             Ok(outcome) => return Ok((size, outcome)),
@@ -164,7 +99,7 @@ fn every_program_says_what_it_shows_and_how_to_measure_it() {
         if !header.iter().any(|line| line.starts_with("; bench-size: ")) {
             return Err("the comment at the top has no bench-size".into());
         }
-        let default = programs::default_size(&program.module()).ok_or("no default size")?;
+        let default = programs::default_size(&program.verified())?;
         match program.bench_size() {
             Some(size) if size >= default => Ok(()),
             size => Err(format!("bench-size {size:?} is less than the default size {default}")),
@@ -199,8 +134,8 @@ fn only_goto_makes_irreducible_loops() {
 
 #[test]
 fn address_taken_has_locals_that_escape_and_locals_that_do_not() {
-    let programs = programs::all();
-    let program = programs.iter().find(|program| program.name == "address_taken");
+    let all = programs::all();
+    let program = all.iter().find(|program| program.name == "address_taken");
     let module = program.expect("the program is there").verified();
     let body = |name| {
         let export = module.module().export(name).expect("the function is exported");

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use slotvm::{Engine, SlotMode, Store, Tier, Val, ValType};
+use slotvm::{Engine, SlotMode, Tier, Val, ValType};
 use slotvm_bytecode::{Module, VerifiedModule, decode, encode, text, verify};
-use slotvm_filetests::host::{self, Console};
-use slotvm_filetests::programs::{self, Program};
+
+use crate::programs::{self, Program, Running};
 
 fn binary(program: &Program) -> Vec<u8> {
     let path = program.path.with_extension("bc");
@@ -60,10 +60,8 @@ fn truncated_binaries_are_errors_or_modules() {
 
 /// Runs `main` for a while, if there is one. Whatever happens is fine, unless it is a panic.
 fn run_briefly(engine: &Engine, module: Arc<VerifiedModule>) {
-    let module = slotvm::Module::from_verified(engine, module).expect("the interpreter takes it");
-    let mut store = Store::new(engine, Console::default());
-    store.set_fuel(20_000).expect("the engine consumes fuel");
-    let Ok(instance) = host::linker(engine).instantiate(&mut store, &module) else { return };
+    let Ok(running) = programs::instantiate(engine, &module, Some(20_000)) else { return };
+    let Running { mut store, instance, .. } = running;
     let Some(main) = instance.get_func(&store, "main") else { return };
     let ty = main.ty(&store);
     let params: Vec<Val> = ty

@@ -1,0 +1,13 @@
+//! The command line as users meet it, by running the real binary, and the programs of the repository.
+
+mod binary;
+mod failures;
+mod help;
+mod invoke;
+mod program_engines;
+mod program_files;
+mod program_outputs;
+mod programs;
+mod run;
+mod tools;
+mod traps;

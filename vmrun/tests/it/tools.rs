@@ -1,0 +1,216 @@
+//! The commands that look at programs: `asm`, `dis`, `verify`, `dump`, `ops`, `test`, `bench`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use slotvm::SlotMode;
+use slotvm_bytecode::Op;
+
+use crate::binary::{Folder, vmrun};
+use crate::programs::{self, check_all};
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("the path is UTF-8")
+}
+
+#[test]
+fn assembling_and_disassembling_are_inverse_on_all_programs() {
+    check_all(|program| {
+        let folder = Folder::new(&format!("inverse_{}", program.name));
+        let binary = fs::read(program.path.with_extension("bc")).map_err(|e| e.to_string())?;
+        let (printed, assembled) = (folder.path("printed.vasm"), folder.path("printed.bc"));
+        let original = program.path.with_extension("bc");
+        vmrun(&["dis", text(&original), "-o", text(&printed)]).output();
+        // Without `--output` the binary comes beside the text.
+        vmrun(&["asm", text(&printed)]).output();
+        if fs::read(&assembled).map_err(|e| e.to_string())? != binary {
+            return Err("is another module after `dis` and `asm`".into());
+        }
+        // With code offsets in comments it is the same, and so it is from the source.
+        let commented = vmrun(&["dis", "--offsets", text(&original)]).output();
+        let commented = folder.write("commented.vasm", commented);
+        vmrun(&["asm", text(&commented)]).output();
+        if fs::read(folder.path("commented.bc")).map_err(|e| e.to_string())? != binary {
+            return Err("is another module after `dis --offsets` and `asm`".into());
+        }
+        vmrun(&["asm", text(&program.path), "--output", text(&assembled)]).output();
+        if fs::read(&assembled).map_err(|e| e.to_string())? != binary {
+            return Err("is stale: run `vmrun asm`".into());
+        }
+        Ok(())
+    });
+}
+
+const STAGES: [&str; 7] = ["bytecode", "cfg", "dom", "slots", "ssa", "clif", "asm"];
+
+#[test]
+fn every_stage_of_every_program_can_be_shown() {
+    check_all(|program| {
+        let path = program.path.with_extension("bc");
+        for stage in STAGES {
+            let all = vmrun(&["dump", text(&path), "--stage", stage]).output();
+            let main = vmrun(&["dump", text(&path), "--stage", stage, "--func", "main"]).output();
+            if main.is_empty() || !all.contains(&main) {
+                return Err(format!("`main` is not in the dump of stage {stage}"));
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn stages_show_what_they_are() {
+    let dump = |rest: &str| {
+        let line = format!("dump programs/collatz.bc --func steps {rest}");
+        vmrun(&line.split(' ').collect::<Vec<_>>()).output()
+    };
+    for (stage, start, part) in [
+        ("bytecode", "func steps(", "; @0000"),
+        ("cfg", "func f", "b0 -> b1"),
+        ("dom", "func f", "b0 idom - level 0"),
+        ("slots", "func f", "slot.get s0"),
+        ("ssa", "func f", "b1("),
+        ("clif", "function u0:", "block0(v0: i64"),
+        ("asm", "", "block0:"),
+    ] {
+        let shown = dump(&format!("--stage {stage}"));
+        assert!(shown.starts_with(start) && shown.contains(part), "{stage}: {shown}");
+    }
+    assert!(!dump("--stage ssa").contains("slot.get"));
+    let memory = dump("--stage clif --slots memory");
+    assert!(memory.contains("explicit_slot"), "{memory}");
+    assert!(!dump("--stage clif --slots ssa").contains("explicit_slot"));
+}
+
+#[test]
+fn functions_go_by_name_and_by_number() {
+    let by_name =
+        vmrun(&["dump", "programs/fib_rec.bc", "--stage", "ssa", "--func", "fib"]).output();
+    let by_number =
+        vmrun(&["dump", "programs/fib_rec.bc", "--stage", "ssa", "--func", "4"]).output();
+    assert!(by_name.starts_with("func f4 fib("), "{by_name}");
+    assert_eq!(by_name, by_number);
+}
+
+#[test]
+fn graphs_are_shown_in_dot() {
+    for stage in ["cfg", "dom"] {
+        let line = ["dump", "programs/collatz.bc", "--stage", stage, "--dot"];
+        let dot = vmrun(&line).output();
+        let lines: Vec<&str> = dot.lines().filter(|line| !line.is_empty()).collect();
+        let n_graphs = lines.iter().filter(|line| line.starts_with("digraph \"")).count();
+        assert!(n_graphs >= 2, "{dot}");
+        assert_eq!(lines.iter().filter(|&&line| line == "}").count(), n_graphs);
+        let mut nodes = BTreeSet::new();
+        for line in lines {
+            let statement = line.trim_end_matches(';');
+            if let Some((from, to)) = statement.split_once(" -> ") {
+                // A tree's node may stand before the edge to it, a graph's need not.
+                assert!(stage == "cfg" || nodes.contains(to.trim()), "{stage}: {dot}");
+                assert!(nodes.contains(from.trim()), "{stage}: {dot}");
+            } else if let Some((node, label)) = statement.trim().split_once(" [label=\"") {
+                assert!(label.starts_with(node) && label.ends_with("\"]"), "{line}");
+                nodes.insert(node.to_owned());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_opcode_reference_has_every_opcode() {
+    let reference = vmrun(&["ops"]).output();
+    for op in Op::ALL {
+        assert!(reference.contains(&format!("`{}`", op.mnemonic())), "{op:?} is missing");
+    }
+}
+
+#[test]
+fn file_tests_run_and_can_be_rewritten() {
+    let folder = Folder::new("file_tests");
+    let input = "; stages: cfg\n; why: it shows\nfunc f() -> i32 {\n  i32.const 7\n  return\n}\n";
+    let printed = "func f0 f\n  b0 -> -  ; @0000\n";
+    let good = format!("{input}; run: f() == 7\n\n=== cfg\n{printed}");
+    let path = folder.write("good.vasm", &good);
+    assert_eq!(vmrun(&["test", text(&path)]).output(), "1 passed, 0 failed\n");
+
+    // A section that is not as printed: a diff, and the way to see it again.
+    let stale = folder.write("stale.vasm", good.replace("b0 -> -", "b0 -> b1"));
+    let ran = vmrun(&["test", text(&folder.path(""))]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, "1 passed, 1 failed\n"), "{ran:?}");
+    let error = ran.stderr;
+    assert!(
+        error.contains("\n func f0 f\n-  b0 -> b1  ; @0000\n+  b0 -> -  ; @0000\n\n"),
+        "{error}"
+    );
+    let again = format!("run again: cargo run --bin vmrun -- test {}", stale.display());
+    assert!(error.contains(&again), "{error}");
+    assert_eq!(vmrun(&["test", "--bless", text(&stale)]).output(), "1 passed, 0 failed\n");
+    assert_eq!(fs::read_to_string(&stale).expect("it is there"), good);
+
+    // What runs otherwise than it says is not rewritten.
+    let wrong = good.replace("== 7", "== 8").replace("b0 -> -", "b0 -> b1");
+    let path = folder.write("wrong.vasm", &wrong);
+    let ran = vmrun(&["test", "--bless", text(&path)]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, "0 passed, 1 failed\n"));
+    assert!(ran.stderr.contains("line 7: "), "{}", ran.stderr);
+    assert_eq!(fs::read_to_string(&path).expect("it is there"), wrong);
+
+    let empty = Folder::new("file_tests_none");
+    let ran = vmrun(&["test", text(&empty.path(""))]);
+    assert_eq!(ran.code, 1);
+    assert_eq!(ran.stderr, "error: there are no file tests\n");
+}
+
+#[test]
+fn the_benchmark_reports_every_program_in_every_mode() {
+    let folder = Folder::new("bench");
+    let (json, svg) = (folder.path("report.json"), folder.path("report.svg"));
+    let args = [
+        "bench",
+        "programs",
+        "--rounds",
+        "1",
+        "--size",
+        "1",
+        "--json",
+        text(&json),
+        "--svg",
+        text(&svg),
+    ];
+    let ran = vmrun(&args);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let table = ran.stdout;
+    assert!(table.starts_with(&format!("Cranelift {}", slotvm::CRANELIFT_VERSION)), "{table}");
+    let all = programs::all();
+    for program in &all {
+        assert!(table.contains(&format!("| {} ", program.name)), "{} is left out", program.name);
+    }
+    for mode in SlotMode::ALL {
+        assert!(table.contains(mode.description()), "{mode} is not explained");
+    }
+
+    let report = fs::read_to_string(&json).expect("it is written");
+    let report: Value = serde_json::from_str(&report).expect("it is JSON");
+    let reported = report["programs"].as_array().expect("there are programs");
+    let names: Vec<_> = reported.iter().map(|p| p["name"].as_str().expect("a name")).collect();
+    assert_eq!(names, all.iter().map(|program| &program.name).collect::<Vec<_>>());
+    for program in reported {
+        let modes = program["modes"].as_array().expect("there are modes");
+        assert_eq!(modes.len(), SlotMode::ALL.len());
+        for mode in modes {
+            assert!(mode["run_ns"].as_u64().is_some_and(|ns| ns > 0), "{program}");
+            assert!(mode["code_bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{program}");
+        }
+    }
+
+    let chart = fs::read_to_string(&svg).expect("it is written");
+    let chart = roxmltree::Document::parse(&chart).expect("it is XML");
+    assert_eq!(chart.root_element().tag_name().name(), "svg");
+    let texts: BTreeSet<&str> =
+        chart.descendants().filter_map(|node| node.text()).map(str::trim).collect();
+    for program in &all {
+        assert!(texts.contains(program.name.as_str()), "{} is not drawn", program.name);
+    }
+}
