@@ -8,7 +8,7 @@
 //! deterministic call stack, and must do the same.
 //!
 //! This works for any module, not only for generated ones: whatever is imported is provided
-//! ([`host`]), and whatever is defined is exported, to be looked at.
+//! (`host`), and whatever is defined is exported, to be looked at.
 
 mod engine;
 mod evaluator;

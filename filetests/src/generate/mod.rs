@@ -3,7 +3,7 @@
 //! A module has a few functions that call each other and functions of the host, a memory (mostly with
 //! a frame stack), tables, globals of every type, and segments; some of it may be imported. A function
 //! is a list of labelled blocks of random shapes which jump anywhere, so that most graphs are
-//! irreducible ([`control`]), with random instructions inside ([`insts`]).
+//! irreducible (`control`), with random instructions inside (`insts`).
 //!
 //! Programs should do much and then end: jumps back and calls that may recurse are mostly counted down
 //! by a local or a global. How often they do what may trap (or what may never end) is drawn once for
