@@ -3,7 +3,7 @@
 //! * A file test is a [`case`]; [`runner`] runs it, [`stages`] shows a module at a stage, [`values`]
 //!   reads and writes values.
 //! * [`mod@generate`] makes random modules that verify, from [`choices`]; [`mod@check`] compares all
-//!   engines on one.
+//!   engines on one; [`mod@slot_accesses`] finds what promotion has left in native code.
 
 pub mod case;
 pub mod check;
@@ -11,5 +11,6 @@ pub mod choices;
 pub mod generate;
 pub mod runner;
 pub mod seeds;
+pub mod slot_accesses;
 pub mod stages;
 pub mod values;

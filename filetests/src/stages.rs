@@ -28,7 +28,7 @@ pub fn show(module: &Arc<VerifiedModule>, stage: &str) -> Result<String, String>
         "dom" => each(module, Form::Slots, |f| print_dom(module, f, false)),
         "slots" => each(module, Form::Slots, print),
         "ssa" => each(module, Form::Ssa, print),
-        "clif" => clif(module),
+        "clif" => clif(module, SlotMode::Ssa),
         _ => return Err(format!("there is no stage {stage:?}, only {}", STAGES.join(", "))),
     };
     Ok(texts?.join("\n"))
@@ -65,9 +65,13 @@ pub fn functions(
     (module.n_imported_funcs()..module.n_funcs()).map(one).collect()
 }
 
-fn clif(module: &Arc<VerifiedModule>) -> Result<Vec<String>, String> {
+/// The CLIF of the functions that a module defines, with their slots kept in this way.
+///
+/// # Errors
+/// If the module cannot be compiled.
+pub fn clif(module: &Arc<VerifiedModule>, slots: SlotMode) -> Result<Vec<String>, String> {
     let mut config = Config::new();
-    config.tier(Tier::Jit).slots(SlotMode::Ssa);
+    config.tier(Tier::Jit).slots(slots);
     let engine = Engine::new(&config).map_err(|e| e.to_string())?;
     let compiled = Module::from_verified(&engine, Arc::clone(module)).map_err(|e| e.to_string())?;
     let one = |func| match compiled.clif(func) {

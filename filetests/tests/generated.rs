@@ -1,8 +1,11 @@
 //! Properties of every stage on generated modules; `SLOTVM_GENERATED` says how many.
 
+use std::sync::Arc;
+
 use slotvm_bytecode::{VerifiedModule, decode, encode, text, verify};
 use slotvm_filetests::generate::case_of_seed;
 use slotvm_filetests::seeds;
+use slotvm_filetests::slot_accesses::check_module;
 use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
 use slotvm_ssa::verify::Form;
 
@@ -37,4 +40,16 @@ fn binary_and_text_round_trip() {
             Err(error) => panic!("seed {seed}: {error}"),
         }
     }
+}
+
+#[test]
+fn promoted_code_accesses_no_slot() {
+    let mut n_accesses = 0;
+    for (seed, module) in modules(seeds::count_or(300)) {
+        match check_module(&Arc::new(module)) {
+            Ok(n) => n_accesses += n,
+            Err(error) => panic!("seed {seed}: {error}"),
+        }
+    }
+    assert!(n_accesses > 0, "no generated module has a slot");
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use slotvm::{SlotMode, Tier};
 use slotvm_bytecode::{TrapCode, VerifiedModule};
+use slotvm_filetests::slot_accesses;
 use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
 use slotvm_ssa::cfg::Cfg;
 use slotvm_ssa::ir::Function;
@@ -85,6 +86,14 @@ fn ssa_form_evaluated() {
         check_evaluation(program, Form::Ssa, |f| {
             promote(f, &mut promote::Scratch::default());
         })
+    });
+}
+
+#[test]
+fn promoted_code_accesses_no_slot() {
+    check_all(|program| match slot_accesses::check_module(&program.verified())? {
+        0 => Err("has no slots at all".into()),
+        _ => Ok(()),
     });
 }
 

@@ -1,0 +1,131 @@
+//! Finds accesses of slots in CLIF, by its text.
+//!
+//! In promoted code there must be none. What may remain in the native frame are areas for the results
+//! of calls, so this goes by how a part of the frame is used, and does not believe the lowering: its
+//! address may be handed to calls, and results may be read from it. Everything else that is done with
+//! the frame counts as an access of a slot, address arithmetic too.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use slotvm::SlotMode;
+use slotvm_bytecode::VerifiedModule;
+use slotvm_ssa::build::BuildOptions;
+use slotvm_ssa::ir::Function;
+use slotvm_ssa::irop::{IrOp, Opcode};
+use slotvm_ssa::verify::Form;
+
+use crate::stages;
+
+/// The alias region in which results are read that calls have left in an area.
+const RESULTS: &str = "\"results\"";
+/// The alias region of slots.
+const SLOTS: &str = "\"frame\"";
+
+/// Checks that the native code of a module accesses no slot where they are promoted, and accesses as
+/// many as the IR has where they are in memory. Gives that number.
+///
+/// # Errors
+/// The function, and the lines of its CLIF that are wrong.
+pub fn check_module(module: &Arc<VerifiedModule>) -> Result<usize, String> {
+    for slots in [SlotMode::Ssa, SlotMode::Variables] {
+        for clif in stages::clif(module, slots)? {
+            let found = slot_accesses(&clif);
+            if !found.is_empty() {
+                return Err(format!("{slots}: {} are slot accesses in\n{clif}", found.join("\n")));
+            }
+        }
+    }
+    let functions = stages::functions(module, Form::Slots, BuildOptions::default())?;
+    let mut n_accesses = 0;
+    for (function, clif) in functions.iter().zip(stages::clif(module, SlotMode::Memory)?) {
+        let (expected, found) = (n_slot_accesses(function), slot_accesses(&clif).len());
+        if found < expected {
+            return Err(format!(
+                "only {found} slot accesses, not {expected}, are found in\n{clif}"
+            ));
+        }
+        n_accesses += expected;
+    }
+    Ok(n_accesses)
+}
+
+fn n_slot_accesses(f: &Function) -> usize {
+    let insts = f.blocks().flat_map(|block| f.insts(block));
+    let is_access = |opcode| matches!(opcode, Opcode::Ir(IrOp::SlotGet | IrOp::SlotSet));
+    insts.filter(|&&inst| is_access(f.opcode(inst))).count()
+}
+
+/// The lines of a function's CLIF that access the native frame other than for the results of calls.
+pub fn slot_accesses(clif: &str) -> Vec<&str> {
+    let (mut results, mut slots) = (None, None);
+    let mut addresses = HashSet::new();
+    let mut found = Vec::new();
+    for line in clif.lines() {
+        let words: Vec<&str> = words(line).collect();
+        match words.as_slice() {
+            [region, "=", .., RESULTS] => results = Some(*region),
+            [region, "=", .., SLOTS] => slots = Some(*region),
+            // The only way to an explicit slot's address.
+            [.., address, "=", op, _] if op.starts_with("stack_addr") => {
+                addresses.insert(*address);
+            }
+            words => {
+                let has = |word: Option<&str>| word.is_some_and(|word| words.contains(&word));
+                let is_call = words.iter().any(|w| w.starts_with("call") || *w == "return_call");
+                let uses_frame = words.iter().any(|word| addresses.contains(word));
+                let is_stack_access = words.iter().any(|word| word.starts_with("stack_"));
+                let reads_results =
+                    has(results) && words.iter().any(|word| word.starts_with("load"));
+                if has(slots) || is_stack_access && !words.contains(&"stack_limit") {
+                    found.push(line);
+                } else if uses_frame && !is_call && !reads_results {
+                    found.push(line);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The words of a line without its comment; static offsets are words of their own.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    let code = line.split("  ; ").next().unwrap_or(line);
+    code.split([' ', ',', '(', ')', '+', ':']).filter(|word| !word.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = "    ss0 = explicit_slot 16, align = 8\n    \
+                          region0 = 0 \"frame\"\n    region3 = 3 \"results\"\n    \
+                          stack_limit = gv2\n@0000    v2 = stack_addr.i64 ss0\n";
+
+    #[track_caller]
+    fn check(line: &str, is_access: bool) {
+        let clif = format!("{HEADER}{line}\n");
+        assert_eq!(slot_accesses(&clif), if is_access { vec![line] } else { vec![] });
+    }
+
+    #[test]
+    fn areas_of_results_are_not_accesses() {
+        check("@0010    v5, v6 = call fn0(v0, v2, v3)", false);
+        check("@0010    v5 = call_indirect sig0, v9(v0, v2)", false);
+        check("@0010    v7 = load.i64 notrap aligned region3 v2+8", false);
+        check("@0010    v7 = load.i64 notrap aligned region1 v20+8", false);
+    }
+
+    #[test]
+    fn everything_else_in_the_frame_is() {
+        check("@0010    v7 = load.i64 notrap aligned region0 v2+8", true);
+        check("@0010    v7 = load.i64 notrap aligned region0 v30", true);
+        check("@0010    store notrap aligned region0 v3, v2  ; v3 = 0", true);
+        check("@0010    store notrap aligned region3 v3, v2+8", true);
+        check("@0010    v7 = load.i64 notrap aligned v2+8", true);
+        check("@0010    v8 = iadd v2, v7", true);
+        check("@0010    stack_store v7, ss0+8", true);
+        check("@0010    v8 = stack_load.i64 ss0+8", true);
+        check("@0010    jump block3(v2)", true);
+    }
+}
