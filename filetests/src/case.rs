@@ -20,6 +20,8 @@
 //! * `why` says what property the case shows; every case has one.
 //! * `run: f(arguments) == results` calls a function by name, in every engine. Instead of results
 //!   there may be `traps MESSAGE @OFFSET`, with the code offset of the trap in hexadecimal.
+//! * `idom: b1 <- b0, b2 <- b0` gives the immediate dominator of each block but the entry, of the only
+//!   function, in as many lines as one likes.
 //! * `error: TEXT` stands at the end of an offending line: assembling or verifying fails there, with a
 //!   message that contains the text. Such a case has no stages and no runs.
 //!
@@ -36,6 +38,8 @@ pub struct Case {
     pub input: String,
     /// The calls to make.
     pub runs: Vec<Run>,
+    /// Blocks and their immediate dominators, if they are given.
+    pub idoms: Vec<(String, String)>,
     /// The error to expect.
     pub error: Option<ExpectedError>,
     /// Stage and expected text of each section.
@@ -109,6 +113,7 @@ impl Case {
             stages: Vec::new(),
             input: input.to_owned(),
             runs: Vec::new(),
+            idoms: Vec::new(),
             error: None,
             sections,
         };
@@ -124,6 +129,10 @@ impl Case {
                     Some(run) => case.runs.push(run),
                     None => return fail(line, "expected `run: f(arguments) == results`"),
                 },
+                "idom" => match parse_idoms(value) {
+                    Some(idoms) => case.idoms.extend(idoms),
+                    None => return fail(line, "expected `idom: b1 <- b0, b2 <- b1`"),
+                },
                 "error" if case.error.is_some() => return fail(line, "a second `error:`"),
                 "error" => case.error = Some(ExpectedError { line, text: value.to_owned() }),
                 _ => {}
@@ -132,11 +141,12 @@ impl Case {
         if !why {
             return fail(1, "a case says why it is there: `; why: …`");
         }
-        if case.error.is_some() && !(case.stages.is_empty() && case.runs.is_empty()) {
-            return fail(1, "a case with an error has no stages and no runs");
+        let has_checks = !(case.stages.is_empty() && case.runs.is_empty() && case.idoms.is_empty());
+        if case.error.is_some() && has_checks {
+            return fail(1, "a case with an error has no stages, no runs and no `idom:`");
         }
-        if case.error.is_none() && case.stages.is_empty() && case.runs.is_empty() {
-            return fail(1, "a case has stages, runs or an error");
+        if case.error.is_none() && !has_checks {
+            return fail(1, "a case has stages, runs, `idom:` or an error");
         }
         Ok(case)
     }
@@ -179,6 +189,14 @@ fn split(text: &str) -> (&str, Vec<(String, String)>) {
     (input, sections)
 }
 
+fn parse_idoms(text: &str) -> Option<Vec<(String, String)>> {
+    let pair = |pair: &str| {
+        let (block, idom) = pair.split_once("<-")?;
+        Some((block.trim().to_owned(), idom.trim().to_owned()))
+    };
+    text.split(',').map(pair).collect()
+}
+
 impl Run {
     fn parse(line: usize, text: &str) -> Option<Run> {
         let (func, rest) = text.split_once('(')?;
@@ -217,6 +235,14 @@ mod tests {
     }
 
     #[test]
+    fn immediate_dominators_may_come_in_several_lines() {
+        let text = "; why: x\n; idom: b1 <- b0, b2 <- b1\nb0: ; idom: b3<-b0\n";
+        let idoms = Case::parse(text).expect("parses").idoms;
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        assert_eq!(idoms, [pair("b1", "b0"), pair("b2", "b1"), pair("b3", "b0")]);
+    }
+
+    #[test]
     fn rewriting_with_its_own_sections_changes_nothing_but_space() {
         let case = Case::parse(TEXT).expect("parses");
         let text = case.with_sections(&case.sections);
@@ -231,6 +257,7 @@ mod tests {
         assert_eq!(Case::parse("; why: no reason\n").unwrap_err().line, 1);
         assert_eq!(Case::parse("; run: f() == 1\n").unwrap_err().line, 1);
         assert_eq!(Case::parse("; why: x\n; run: f( == 1\n").unwrap_err().line, 2);
+        assert_eq!(Case::parse("; why: x\n; idom: b1 b0\n").unwrap_err().line, 2);
         assert!(Case::parse("; why: x\nlocal.get 7 ; error: index\n").is_ok());
     }
 }

@@ -4,7 +4,7 @@
 //! the case expects in the interpreter, in the evaluator on slot form and on SSA form, and as native
 //! code in every slot mode.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +15,8 @@ use slotvm_bytecode::text::{self, ParseOptions};
 use slotvm_bytecode::verify::Place;
 use slotvm_bytecode::{FuncType, Op, ValType, VerifiedModule, builder::ModuleBuilder, verify};
 use slotvm_ssa::build::BuildOptions;
+use slotvm_ssa::entity::Block;
+use slotvm_ssa::graph::{dom_tree, print_cfg, print_dom};
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::promote::{Scratch, promote};
 use slotvm_ssa::verify::Form;
@@ -87,7 +89,10 @@ fn run_module(case: &Case) -> Result<Vec<(String, String)>, String> {
     let options = ParseOptions { record_lines: true };
     let module = match text::parse_with(&case.input, options) {
         Ok(module) => module,
-        Err(error) => return expect_error(case, error.line(), &error.to_string()),
+        Err(error) if error.diagnostics().len() == 1 => {
+            return expect_error(case, error.line(), &error.to_string());
+        }
+        Err(error) => return Err(format!("more than one error:\n{error}")),
     };
     let module = match verify(module) {
         Ok(module) => Arc::new(module),
@@ -106,6 +111,13 @@ fn run_module(case: &Case) -> Result<Vec<(String, String)>, String> {
     }
     for run in &case.runs {
         check_run(&module, run).map_err(|e| format!("line {}: {e}", run.line))?;
+    }
+    if !case.idoms.is_empty() {
+        let functions = stages::functions(&module, Form::Slots, BuildOptions::default())?;
+        let [f] = &functions[..] else {
+            return Err("`idom:` goes with a single function".into());
+        };
+        check_idoms(case, f)?;
     }
     // Source lines are the file's, which the sections are not to depend on.
     let plain = text::parse(&case.input).map_err(|e| e.to_string())?;
@@ -134,6 +146,19 @@ fn expect_error(case: &Case, line: usize, message: &str) -> Result<Vec<(String, 
         }
         None => Err(message.to_owned()),
     }
+}
+
+/// The annotations must give the immediate dominator of every block but the entry, and no other.
+fn check_idoms(case: &Case, f: &Function) -> Result<(), String> {
+    let tree = dom_tree(f);
+    let idom = |b: Block| Some((b.to_string(), Block(tree.idom(b.0)?).to_string()));
+    let expected: BTreeSet<(String, String)> = f.blocks().filter_map(idom).collect();
+    let annotated: BTreeSet<(String, String)> = case.idoms.iter().cloned().collect();
+    if annotated == expected && case.idoms.len() == expected.len() {
+        return Ok(());
+    }
+    let pairs = expected.iter().map(|(block, idom)| format!("{block} <- {idom}"));
+    Err(format!("the immediate dominators are\n; idom: {}", pairs.collect::<Vec<_>>().join(", ")))
 }
 
 fn check_text_round_trip(f: &Function) -> Result<(), String> {
@@ -227,8 +252,9 @@ fn execute(
 
 // --- Cases of IR ------------------------------------------------------------------------------------
 
-/// A function of text IR, in either form: `ssa` is what promotion makes of it. It may call nothing and
-/// use no memory, since there is no module around it.
+/// A function of text IR, in either form: `ssa` is what promotion makes of it. It may call itself and use
+/// a memory of one page; there is nothing else in the module around it. What the IR verifier complains
+/// about has no line, so an `error:` may stand on any, best on the offending one.
 fn run_ir(case: &Case) -> Result<Vec<(String, String)>, String> {
     let mut f = match parse::parse(&case.input) {
         Ok(f) => f,
@@ -243,6 +269,9 @@ fn run_ir(case: &Case) -> Result<Vec<(String, String)>, String> {
     }
     if let Some(ExpectedError { line, text }) = &case.error {
         return Err(format!("line {line}: expected the error {text:?}, but the function verifies"));
+    }
+    if !case.idoms.is_empty() {
+        check_idoms(case, &f)?;
     }
     let mut forms = vec![f.clone()];
     if form == Form::Slots {
@@ -261,8 +290,8 @@ fn run_ir(case: &Case) -> Result<Vec<(String, String)>, String> {
     let mut sections = Vec::new();
     for stage in &case.stages {
         let shown = match stage.as_str() {
-            "cfg" => slotvm_ssa::graph::print_cfg(&module, &forms[0], false),
-            "dom" => slotvm_ssa::graph::print_dom(&module, &forms[0], false),
+            "cfg" => print_cfg(&forms[0], false),
+            "dom" => print_dom(&forms[0], false),
             "slots" => print::print(&forms[0]),
             "ssa" => print::print(&f),
             _ => return Err(format!("IR has no stage {stage:?}")),
@@ -278,6 +307,7 @@ fn run_ir(case: &Case) -> Result<Vec<(String, String)>, String> {
 /// A module whose only function has the type, for the evaluator.
 fn module_around(ty: &FuncType) -> Result<VerifiedModule, String> {
     let mut builder = ModuleBuilder::new();
+    builder.memory("memory", 1, Some(1));
     let func = builder.declare_func("f", &ty.params, &ty.results);
     let mut body = builder.define(func);
     body.op(Op::Unreachable);

@@ -74,12 +74,13 @@ pub fn slot_accesses(clif: &str) -> Vec<&str> {
                 let has = |word: Option<&str>| word.is_some_and(|word| words.contains(&word));
                 let is_call = words.iter().any(|w| w.starts_with("call") || *w == "return_call");
                 let uses_frame = words.iter().any(|word| addresses.contains(word));
-                let is_stack_access = words.iter().any(|word| word.starts_with("stack_"));
+                // Not the line of the header that says where the stack ends.
+                let is_stack_access = words.iter().any(|word| word.starts_with("stack_"))
+                    && !has(Some("stack_limit"));
                 let reads_results =
                     has(results) && words.iter().any(|word| word.starts_with("load"));
-                if has(slots) || is_stack_access && !words.contains(&"stack_limit") {
-                    found.push(line);
-                } else if uses_frame && !is_call && !reads_results {
+                let may_use_frame = is_call || reads_results;
+                if has(slots) || is_stack_access || uses_frame && !may_use_frame {
                     found.push(line);
                 }
             }

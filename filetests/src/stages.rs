@@ -1,6 +1,6 @@
 //! The stages of the pipeline as text, one function after the other.
 
-use slotvm::{Config, Engine, Module, SlotMode, Tier};
+use slotvm::{Config, Engine, Module, ParseSlotModeError, SlotMode, Tier};
 use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::text::{self, PrintOptions};
 use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
@@ -11,7 +11,7 @@ use slotvm_ssa::promote::{Scratch, promote};
 use slotvm_ssa::verify::{Form, verify};
 use std::sync::Arc;
 
-/// The names of the stages.
+/// The names of the stages. `clif` is that of mode `ssa`; `clif MODE` is that of another one.
 pub const STAGES: &[&str] = &["bytecode", "cfg", "dom", "slots", "ssa", "clif"];
 
 /// A module at a stage: all functions that it defines.
@@ -24,11 +24,15 @@ pub fn show(module: &Arc<VerifiedModule>, stage: &str) -> Result<String, String>
             let options = PrintOptions { offsets: true };
             return text::print_with(module.module(), options).map_err(|e| e.to_string());
         }
-        "cfg" => each(module, Form::Slots, |f| print_cfg(module, f, false)),
-        "dom" => each(module, Form::Slots, |f| print_dom(module, f, false)),
+        "cfg" => each(module, Form::Slots, |f| print_cfg(f, false)),
+        "dom" => each(module, Form::Slots, |f| print_dom(f, false)),
         "slots" => each(module, Form::Slots, print),
         "ssa" => each(module, Form::Ssa, print),
         "clif" => clif(module, SlotMode::Ssa),
+        stage if stage.starts_with("clif ") => clif(
+            module,
+            stage["clif ".len()..].parse().map_err(|e: ParseSlotModeError| e.to_string())?,
+        ),
         _ => return Err(format!("there is no stage {stage:?}, only {}", STAGES.join(", "))),
     };
     Ok(texts?.join("\n"))
@@ -55,6 +59,7 @@ pub fn functions(
     let (mut build_scratch, mut scratch) = (BuildScratch::default(), Scratch::default());
     let one = |func| {
         let mut f = build(module, func, &options, &mut build_scratch);
+        f.name_labels(module);
         if form == Form::Ssa {
             promote(&mut f, &mut scratch);
         }

@@ -8,73 +8,67 @@ use crate::cfg::Cfg;
 use crate::dominators::DomTree;
 use crate::entity::Block;
 use crate::ir::Function;
-use slotvm_bytecode::VerifiedModule;
+use crate::print::write_block_origin;
 
-/// The control-flow graph of a function: for each block its bytecode offset, label and successors.
-pub fn print_cfg(module: &VerifiedModule, f: &Function, dot: bool) -> String {
-    let mut out = String::new();
+/// The control-flow graph of a function: for each block its successors, label and bytecode offset.
+pub fn print_cfg(f: &Function, dot: bool) -> String {
     let succs = |b: Block| f.succ_edges(b).map(|e| f.edge_dst(e));
     if dot {
-        writeln!(out, "digraph \"{}\" {{\n  node [shape=box];", escaped(&f.name))
-            .expect(INFALLIBLE);
-        for b in f.blocks() {
-            let name = escaped(&describe(module, f, b));
-            writeln!(out, "  {b} [label=\"{b} {name}\"];").expect(INFALLIBLE);
-            for succ in succs(b) {
-                writeln!(out, "  {b} -> {succ};").expect(INFALLIBLE);
-            }
-        }
-        out.push_str("}\n");
-    } else {
-        writeln!(out, "func f{} {}", f.func, f.name).expect(INFALLIBLE);
-        for b in f.blocks() {
-            let list: Vec<String> = succs(b).map(|succ| succ.to_string()).collect();
-            let list = if list.is_empty() { "-".to_owned() } else { list.join(" ") };
-            writeln!(out, "  {b} -> {list}  ; {}", describe(module, f, b)).expect(INFALLIBLE);
-        }
+        return print_dot(f, f.blocks().flat_map(|b| succs(b).map(move |succ| (b, succ))));
+    }
+    print_lines(f, |b| {
+        let list: Vec<String> = succs(b).map(|succ| succ.to_string()).collect();
+        format!("-> {}", if list.is_empty() { "-".to_owned() } else { list.join(" ") })
+    })
+}
+
+/// The dominator tree of a function: for each block its immediate dominator and its depth.
+pub fn print_dom(f: &Function, dot: bool) -> String {
+    let tree = dom_tree(f);
+    let idom = |b: Block| tree.idom(b.0).map(Block);
+    if dot {
+        return print_dot(f, f.blocks().filter_map(|b| Some((idom(b)?, b))));
+    }
+    print_lines(f, |b| {
+        let idom = idom(b).map_or("-".to_owned(), |idom| idom.to_string());
+        format!("idom {idom} level {}", tree.level(b.0).expect("all blocks are reachable"))
+    })
+}
+
+/// The dominator tree of a function, by the numbers of its blocks.
+pub fn dom_tree(f: &Function) -> DomTree {
+    let succs = f.blocks().map(|b| f.succ_edges(b).map(|e| f.edge_dst(e).0));
+    DomTree::semi_nca(&Cfg::new(0, succs))
+}
+
+/// A line for each block: what there is to say about it, then where it comes from.
+fn print_lines(f: &Function, what: impl Fn(Block) -> String) -> String {
+    let mut out = format!("{}\n", format!("func f{} {}", f.func, f.name).trim_end());
+    for b in f.blocks() {
+        writeln!(out, "  {b} {}  ; {}", what(b), origin(f, b)).expect(INFALLIBLE);
     }
     out
 }
 
-/// The dominator tree of a function: for each block its immediate dominator and its depth.
-pub fn print_dom(module: &VerifiedModule, f: &Function, dot: bool) -> String {
-    let succs = f.blocks().map(|b| f.succ_edges(b).map(|e| f.edge_dst(e).0));
-    let tree = DomTree::semi_nca(&Cfg::new(0, succs));
-    let mut out = String::new();
-    if dot {
-        writeln!(out, "digraph \"{}\" {{\n  node [shape=box];", escaped(&f.name))
-            .expect(INFALLIBLE);
-        for b in f.blocks() {
-            let name = escaped(&describe(module, f, b));
-            writeln!(out, "  {b} [label=\"{b} {name}\"];").expect(INFALLIBLE);
-            if let Some(idom) = tree.idom(b.0) {
-                writeln!(out, "  {} -> {b};", Block(idom)).expect(INFALLIBLE);
-            }
-        }
-        out.push_str("}\n");
-    } else {
-        writeln!(out, "func f{} {}", f.func, f.name).expect(INFALLIBLE);
-        for b in f.blocks() {
-            let idom = tree.idom(b.0).map_or("-".to_owned(), |idom| Block(idom).to_string());
-            let level = tree.level(b.0).expect("all blocks are reachable");
-            let what = describe(module, f, b);
-            writeln!(out, "  {b} idom {idom} level {level}  ; {what}").expect(INFALLIBLE);
-        }
+/// All nodes, then all edges.
+fn print_dot(f: &Function, edges: impl Iterator<Item = (Block, Block)>) -> String {
+    let mut out = format!("digraph \"{}\" {{\n  node [shape=box];\n", escaped(&f.name));
+    for b in f.blocks() {
+        writeln!(out, "  {b} [label=\"{b} {}\"];", escaped(&origin(f, b))).expect(INFALLIBLE);
     }
+    for (from, to) in edges {
+        writeln!(out, "  {from} -> {to};").expect(INFALLIBLE);
+    }
+    out.push_str("}\n");
     out
 }
 
 const INFALLIBLE: &str = "writing to a string succeeds";
 
-fn describe(module: &VerifiedModule, f: &Function, b: Block) -> String {
-    let offset = f.block_offset(b);
-    match f.label(b) {
-        Some(label) => match module.module().names.label(f.func, label) {
-            Some(name) => format!("@{offset:04x} {name}"),
-            None => format!("@{offset:04x} label {label}"),
-        },
-        None => format!("@{offset:04x}"),
-    }
+fn origin(f: &Function, b: Block) -> String {
+    let mut out = String::new();
+    write_block_origin(&mut out, f, b);
+    out
 }
 
 fn escaped(text: &str) -> String {

@@ -17,9 +17,10 @@
 //! a block are a range; predecessor lists are CSR. Phi operands are addressed by edge, so duplicate
 //! edges need no care.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use slotvm_bytecode::{FuncType, Imm, ValType};
+use slotvm_bytecode::{FuncType, Imm, ValType, VerifiedModule};
 
 use crate::entity::{Block, Edge, Inst, Loc, Value};
 use crate::irop::Opcode;
@@ -31,6 +32,8 @@ pub struct Function {
     pub func: u32,
     /// A name for people.
     pub name: String,
+    /// Names of its labels, for people: see [`Function::name_labels`].
+    pub label_names: BTreeMap<u32, String>,
     /// Its type.
     pub ty: FuncType,
     /// Its slots. Promotion leaves the list as it is.
@@ -174,6 +177,18 @@ impl Function {
     /// The bytecode label that a block starts at, if there is one.
     pub fn label(&self, block: Block) -> Option<u32> {
         self.blocks[block.index()].label.checked_sub(1)
+    }
+
+    /// Takes the names of labels from the module, so that texts show them instead of their numbers.
+    /// Compiling does without.
+    pub fn name_labels(&mut self, module: &VerifiedModule) {
+        for block in self.blocks() {
+            if let Some(label) = self.label(block)
+                && let Some(name) = module.module().names.label(self.func, label)
+            {
+                self.label_names.insert(label, name.to_owned());
+            }
+        }
     }
 
     /// The code offset of the bytecode that a block was made from.

@@ -19,6 +19,7 @@ use std::fmt;
 use slotvm_bytecode::{FuncType, ValType};
 
 use self::cursor::Cursor;
+use self::location::Label;
 use crate::entity::{Block, Loc, Value};
 use crate::ir::{Function, LocData, SlotData, SlotOrigin};
 
@@ -268,8 +269,22 @@ impl<'t> Parser<'t> {
         code.expect(":")?;
         code.end()?;
         let (label, offset) = location::parse_block(comment);
+        let label = label.map(|label| self.label_number(label));
         self.f.start_block(label, offset);
         Ok(params)
+    }
+
+    /// A number for a label. The text does not say those of labels with names; they get the highest
+    /// ones, which no label that is written as a number has.
+    fn label_number(&mut self, label: Label) -> u32 {
+        match label {
+            Label::Number(number) => number,
+            Label::Name(name) => {
+                let number = u32::MAX - 1 - self.f.label_names.len() as u32;
+                self.f.label_names.insert(number, name);
+                number
+            }
+        }
     }
 
     fn define(&mut self, name: &Use<'t>, value: Value) -> Result<(), ParseError> {

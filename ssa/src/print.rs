@@ -7,7 +7,7 @@
 //!   slot.set s0, v0                       ; @0000
 //!   v1 = i64.const 0                      ; @0000
 //!   br b1(v1, v1)                         ; @0004
-//! b1(v2: i64, v3: i64):                   ; label 0 @0006
+//! b1(v2: i64, v3: i64):                   ; label next @0006
 //!   v4 = i64.add v2, v3                   ; @0006
 //!   …
 //! }
@@ -21,8 +21,8 @@
 //!
 //! Behind `;` stands where an instruction comes from: the code offset, with the function before it if
 //! it is another one (`f4@0010`), and the call that it was inlined at behind ` < `; for a block, the
-//! label and the code offset that it was made from. This is part of the text, not a comment:
-//! [`crate::parse`] reads it back.
+//! label, by its name if the function knows it, and the code offset that it was made from. This is part
+//! of the text, not a comment: [`crate::parse`] reads it back.
 //!
 //! A function that the verifier refuses can be printed too: a value without a definition is written as
 //! `v?` and its number.
@@ -124,10 +124,9 @@ impl Printer<'_> {
         }
         self.out.push(':');
         self.pad(start);
-        if let Some(label) = self.f.label(block) {
-            write!(self.out, " label {label}")?;
-        }
-        writeln!(self.out, " @{:04x}", self.f.block_offset(block))?;
+        self.out.push(' ');
+        write_block_origin(&mut self.out, self.f, block);
+        self.out.push('\n');
         for &inst in self.f.insts(block) {
             let start = self.out.len();
             self.inst(block, inst)?;
@@ -344,6 +343,19 @@ impl Printer<'_> {
         }
         Ok(())
     }
+}
+
+/// The label of a block, if it has one, by name or number, and the code offset that it was made from.
+pub(crate) fn write_block_origin(out: &mut String, f: &Function, block: Block) {
+    if let Some(label) = f.label(block) {
+        out.push_str("label ");
+        match f.label_names.get(&label) {
+            Some(name) => literal::write_name(out, name),
+            None => out.push_str(&label.to_string()),
+        }
+        out.push(' ');
+    }
+    write!(out, "@{:04x}", f.block_offset(block)).expect("writing to a string works");
 }
 
 /// Whether the types of results are written, since nothing else in the text gives them.

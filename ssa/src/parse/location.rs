@@ -1,5 +1,7 @@
 //! What stands behind `;`.
 
+use super::cursor::Cursor;
+
 /// A function, if it is another one than the function around, and a code offset.
 pub(super) type Place = (Option<u32>, u32);
 
@@ -19,15 +21,27 @@ fn parse_place(text: &str) -> Option<Place> {
     Some((Some(func.strip_prefix('f')?.parse().ok()?), offset))
 }
 
-/// The label and the code offset in the comment of a block, ` label 2 @000c`.
-pub(super) fn parse_block(comment: &str) -> (Option<u32>, u32) {
-    let mut words = comment.split_whitespace().peekable();
-    let mut label = None;
-    if words.next_if_eq(&"label").is_some() {
-        label = words.next().and_then(|word| word.parse::<u32>().ok());
-        // The highest number is none that a label can have.
-        label = label.filter(|&label| label != u32::MAX);
-    }
-    let offset = words.next().and_then(parse_place);
+/// A label as it is written.
+pub(super) enum Label {
+    Number(u32),
+    Name(String),
+}
+
+/// The label and the code offset in the comment of a block, ` label loop @000c`.
+pub(super) fn parse_block(comment: &str) -> (Option<Label>, u32) {
+    let mut code = Cursor::new(comment, 0);
+    let label = if code.eat("label") { parse_label(&mut code) } else { None };
+    let offset = comment.split_whitespace().rfind(|word| word.starts_with('@'));
+    let offset = offset.and_then(parse_place);
     (label, offset.map_or(0, |(_, offset)| offset))
+}
+
+fn parse_label(code: &mut Cursor<'_>) -> Option<Label> {
+    let word = { *code }.word();
+    if word.starts_with(|c: char| c.is_ascii_digit()) {
+        // The highest number is none that a label can have.
+        let number = word.parse().ok().filter(|&number| number != u32::MAX);
+        return number.map(Label::Number);
+    }
+    code.name().ok().map(Label::Name)
 }

@@ -184,6 +184,26 @@ fn errors_point_at_line_and_column() {
 }
 
 #[test]
+fn labels_have_names_or_numbers() {
+    let text = "\
+func f0() {
+b0:                                     ; @0000
+  br b1                                 ; @0000
+b1:                                     ; label loop @0001
+  br b2                                 ; @0001
+b2:                                     ; label 1 @0002
+  br b3                                 ; @0002
+b3:                                     ; label $\"a \\\"; b\" @0003
+  return                                ; @0003
+}
+";
+    let f = parse(text).expect("it parses");
+    assert_eq!(f.to_string(), text);
+    assert_eq!(f.label(Block(2)), Some(1));
+    assert_eq!(f.block_offset(Block(3)), 3);
+}
+
+#[test]
 fn errors_outside_of_blocks() {
     assert_eq!(error(""), "1:1: expected a function");
     assert_eq!(error("func f0() {\n}"), "2:2: expected the block `b0`");

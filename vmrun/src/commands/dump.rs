@@ -59,15 +59,19 @@ fn stage(
     func: u32,
     scratch: &mut (BuildScratch, Scratch),
 ) -> Result<String, CliError> {
-    let mut slots = || build(module, func, &BuildOptions::default(), &mut scratch.0);
+    let mut slots = || {
+        let mut f = build(module, func, &BuildOptions::default(), &mut scratch.0);
+        f.name_labels(module);
+        f
+    };
     Ok(match args.stage {
         Stage::Bytecode => {
             let text =
                 Printer::new(module.module()).func(func).text(PrintOptions { offsets: true });
             text.map_err(|error| CliError::module(&args.program, error))?
         }
-        Stage::Cfg => print_cfg(module, &slots(), args.dot),
-        Stage::Dom => print_dom(module, &slots(), args.dot),
+        Stage::Cfg => print_cfg(&slots(), args.dot),
+        Stage::Dom => print_dom(&slots(), args.dot),
         Stage::Slots => slotvm_ssa::print::print(&slots()),
         Stage::Ssa => {
             let mut f = slots();

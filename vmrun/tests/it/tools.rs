@@ -11,7 +11,7 @@ use slotvm_bytecode::Op;
 use crate::binary::{Folder, vmrun};
 use crate::programs::{self, check_all};
 
-fn text(path: &Path) -> &str {
+fn text_of(path: &Path) -> &str {
     path.to_str().expect("the path is UTF-8")
 }
 
@@ -22,20 +22,20 @@ fn assembling_and_disassembling_are_inverse_on_all_programs() {
         let binary = fs::read(program.path.with_extension("bc")).map_err(|e| e.to_string())?;
         let (printed, assembled) = (folder.path("printed.vasm"), folder.path("printed.bc"));
         let original = program.path.with_extension("bc");
-        vmrun(&["dis", text(&original), "-o", text(&printed)]).output();
+        vmrun(&["dis", text_of(&original), "-o", text_of(&printed)]).output();
         // Without `--output` the binary comes beside the text.
-        vmrun(&["asm", text(&printed)]).output();
+        vmrun(&["asm", text_of(&printed)]).output();
         if fs::read(&assembled).map_err(|e| e.to_string())? != binary {
             return Err("is another module after `dis` and `asm`".into());
         }
         // With code offsets in comments it is the same, and so it is from the source.
-        let commented = vmrun(&["dis", "--offsets", text(&original)]).output();
+        let commented = vmrun(&["dis", "--offsets", text_of(&original)]).output();
         let commented = folder.write("commented.vasm", commented);
-        vmrun(&["asm", text(&commented)]).output();
+        vmrun(&["asm", text_of(&commented)]).output();
         if fs::read(folder.path("commented.bc")).map_err(|e| e.to_string())? != binary {
             return Err("is another module after `dis --offsets` and `asm`".into());
         }
-        vmrun(&["asm", text(&program.path), "--output", text(&assembled)]).output();
+        vmrun(&["asm", text_of(&program.path), "--output", text_of(&assembled)]).output();
         if fs::read(&assembled).map_err(|e| e.to_string())? != binary {
             return Err("is stale: run `vmrun asm`".into());
         }
@@ -50,8 +50,9 @@ fn every_stage_of_every_program_can_be_shown() {
     check_all(|program| {
         let path = program.path.with_extension("bc");
         for stage in STAGES {
-            let all = vmrun(&["dump", text(&path), "--stage", stage]).output();
-            let main = vmrun(&["dump", text(&path), "--stage", stage, "--func", "main"]).output();
+            let all = vmrun(&["dump", text_of(&path), "--stage", stage]).output();
+            let main =
+                vmrun(&["dump", text_of(&path), "--stage", stage, "--func", "main"]).output();
             if main.is_empty() || !all.contains(&main) {
                 return Err(format!("`main` is not in the dump of stage {stage}"));
             }
@@ -133,11 +134,11 @@ fn file_tests_run_and_can_be_rewritten() {
     let printed = "func f0 f\n  b0 -> -  ; @0000\n";
     let good = format!("{input}; run: f() == 7\n\n=== cfg\n{printed}");
     let path = folder.write("good.vasm", &good);
-    assert_eq!(vmrun(&["test", text(&path)]).output(), "1 passed, 0 failed\n");
+    assert_eq!(vmrun(&["test", text_of(&path)]).output(), "1 passed, 0 failed\n");
 
     // A section that is not as printed: a diff, and the way to see it again.
     let stale = folder.write("stale.vasm", good.replace("b0 -> -", "b0 -> b1"));
-    let ran = vmrun(&["test", text(&folder.path(""))]);
+    let ran = vmrun(&["test", text_of(&folder.path(""))]);
     assert_eq!((ran.code, ran.stdout.as_str()), (1, "1 passed, 1 failed\n"), "{ran:?}");
     let error = ran.stderr;
     assert!(
@@ -146,21 +147,70 @@ fn file_tests_run_and_can_be_rewritten() {
     );
     let again = format!("run again: cargo run --bin vmrun -- test {}", stale.display());
     assert!(error.contains(&again), "{error}");
-    assert_eq!(vmrun(&["test", "--bless", text(&stale)]).output(), "1 passed, 0 failed\n");
+    assert_eq!(vmrun(&["test", "--bless", text_of(&stale)]).output(), "1 passed, 0 failed\n");
     assert_eq!(fs::read_to_string(&stale).expect("it is there"), good);
 
     // What runs otherwise than it says is not rewritten.
     let wrong = good.replace("== 7", "== 8").replace("b0 -> -", "b0 -> b1");
     let path = folder.write("wrong.vasm", &wrong);
-    let ran = vmrun(&["test", "--bless", text(&path)]);
+    let ran = vmrun(&["test", "--bless", text_of(&path)]);
     assert_eq!((ran.code, ran.stdout.as_str()), (1, "0 passed, 1 failed\n"));
     assert!(ran.stderr.contains("line 7: "), "{}", ran.stderr);
     assert_eq!(fs::read_to_string(&path).expect("it is there"), wrong);
 
     let empty = Folder::new("file_tests_none");
-    let ran = vmrun(&["test", text(&empty.path(""))]);
+    let ran = vmrun(&["test", text_of(&empty.path(""))]);
     assert_eq!(ran.code, 1);
     assert_eq!(ran.stderr, "error: there are no file tests\n");
+}
+
+#[test]
+fn file_tests_can_fail() {
+    const BRANCH: &str = "func f(x: i32) -> i32 {
+  local.get x
+  br_if end
+  nop
+end:
+  local.get x
+  i32.const 100
+  i32.div_u
+  return
+}
+";
+    let case = |directives: &str| format!("; why: it fails\n{BRANCH}{directives}\n");
+    let folder = Folder::new("file_tests_that_fail");
+    for (i, (text, message)) in [
+        (case("; run: f(200) == 3"), "line 12: evaluator on Slots: f(…) gives 2, not 3"),
+        (
+            case("; run: f(200) traps integer overflow @0008"),
+            "line 12: evaluator on Slots: returned 2",
+        ),
+        (case("; run: g(1) == 0"), "line 12: the module defines no function \"g\""),
+        (case("; run: f() == 0"), "line 12: 0 values instead of 1"),
+        (case("; idom: b1 <- b0"), "; idom: b1 <- b0, b2 <- b0"),
+        (case("; idom: b1 <- b0, b2 <- b1"), "; idom: b1 <- b0, b2 <- b0"),
+        (case("; idom: b1 <- b0, b2 <- b0, b3 <- b0"), "; idom: b1 <- b0, b2 <- b0"),
+        (
+            case("; error: operand-type"),
+            "expected the error \"operand-type\", but the module verifies",
+        ),
+        (case("; stages: ssa"), "the sections are not those that `stages:` names"),
+        (case("; stages: tokens"), "there is no stage \"tokens\""),
+        (case("; stages: clif registers"), "`registers` is no slot mode"),
+        (case("; run: f(0) = 0"), "line 12: expected `run: f(arguments) == results`"),
+        (case(""), "a case has stages, runs, `idom:` or an error"),
+        (BRANCH.to_owned(), "a case says why it is there"),
+        ("; why: x\nfunc f() { drp }\nnop ; error: drop\n".into(), "more than one error"),
+        ("; why: x\nfunc f() {\n  drp\n  ; error: drop\n}\n".into(), "on line 4, found on line 3"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = folder.write(&format!("{i}.vasm"), &text);
+        let ran = vmrun(&["test", text_of(&path)]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (1, "0 passed, 1 failed\n"), "{text}");
+        assert!(ran.stderr.contains(message), "{text}\n{}", ran.stderr);
+    }
 }
 
 #[test]
@@ -175,9 +225,9 @@ fn the_benchmark_reports_every_program_in_every_mode() {
         "--size",
         "1",
         "--json",
-        text(&json),
+        text_of(&json),
         "--svg",
-        text(&svg),
+        text_of(&svg),
     ];
     let ran = vmrun(&args);
     assert_eq!(ran.code, 0, "{ran:?}");
