@@ -24,6 +24,7 @@ pub mod dominators;
 pub mod entity;
 #[cfg(feature = "ir")]
 pub mod eval;
+pub mod faults;
 #[cfg(feature = "ir")]
 pub mod graph;
 #[cfg(feature = "ir")]

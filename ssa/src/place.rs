@@ -34,6 +34,7 @@
 
 use crate::cfg::{Cfg, ControlFlow};
 use crate::dominators::DomTree;
+use crate::faults::{Fault, planted};
 
 const NONE: u32 = u32::MAX;
 
@@ -208,7 +209,10 @@ impl PhiPlacer {
                 self.blocks[block as usize].next_sibling = next_sibling;
             }
             for &pred in cfg.preds(block) {
-                let written = self.state(pred).written;
+                let BlockState { written, level, .. } = *self.state(pred);
+                if planted(Fault::LivenessStopsEarly) && level > 3 {
+                    continue;
+                }
                 self.add_live(pred, new & !written);
             }
         }
@@ -226,6 +230,9 @@ impl PhiPlacer {
                 let state = self.blocks[succ as usize];
                 // A deeper successor is strictly dominated by the root.
                 if state.level > root_level || state.stamp != self.stamp {
+                    continue;
+                }
+                if planted(Fault::FrontierMissesOwnLevel) && state.level == root_level {
                     continue;
                 }
                 let new = slots & state.live & !state.phis;

@@ -26,7 +26,8 @@ use slotvm_bytecode::{Imm, Op, ValType};
 use crate::accesses::{AccessLog, NONE, Reach};
 use crate::cfg::Cfg;
 use crate::dominators::{DomScratch, DomTree};
-use crate::entity::{Loc, Value};
+use crate::entity::{Edge, Loc, Value};
+use crate::faults::{Fault, planted};
 use crate::ir::Function;
 use crate::irop::{IrOp, Opcode};
 use crate::place::PhiPlacer;
@@ -116,6 +117,9 @@ fn promote_in(
     make_params(func, arena, &phis);
     let ends = if needs_tree { scratch.tree.ends_by_number() } else { &[] };
     rename(func, &mut scratch.renamer, ends, &mut scratch.log, &phis);
+    if planted(Fault::PhiOperandOfOtherEdge) {
+        exchange_phi_operands(func, &phis);
+    }
     rewrite_operands(func, &mut scratch.log.replacements, &phis);
     zeros.insert(func);
 }
@@ -186,7 +190,8 @@ fn place_phis(
     let ends = tree.ends_by_number();
     open_slots.retain(|&slot| match log.reach(slot) {
         Reach::OneWriter { block, reads: (from, to) } => {
-            from <= block || to >= ends[block as usize]
+            let reads_itself = from == block && !planted(Fault::OnlyWriterReadsFirst);
+            from < block || reads_itself || to >= ends[block as usize]
         }
         _ => true,
     });
@@ -212,6 +217,9 @@ fn place_phis(
         for (block, phis) in placer.sites() {
             sites.extend(bits(phis).map(|i| (block, group[i])));
         }
+    }
+    if planted(Fault::PhiMissing) {
+        sites.pop();
     }
     open_slots.len()
 }
@@ -353,6 +361,18 @@ fn rename(
             }
         }
     });
+}
+
+/// The fault of this name: exchanges operands of the last phi of the first block that has two.
+fn exchange_phi_operands(func: &mut Function, phis: &Phis<'_>) {
+    for block in func.blocks().filter(|block| !phis.slots(block.0).is_empty()) {
+        let n_params = func.params(block).len() as u32;
+        let operand = |edge: &Edge| (func.edges[edge.index()].args + n_params - 1) as usize;
+        let operands: Vec<usize> = func.pred_edges(block).iter().map(operand).collect();
+        if let [first, second, ..] = operands[..] {
+            return func.edge_args.swap(first, second);
+        }
+    }
 }
 
 /// Puts the values that reads gave in place of the reads' results.

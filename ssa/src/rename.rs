@@ -10,6 +10,7 @@
 use bumpalo::Bump;
 
 use crate::accesses::{AccessLog, NONE};
+use crate::faults::{Fault, planted};
 
 /// The phis of all blocks, and the values they make.
 #[derive(Debug)]
@@ -141,6 +142,10 @@ impl Renamer {
             for read in reads {
                 replacements[read.value as usize] = self.value(read.slot);
             }
+            let forgets = planted(Fault::WriteForgotten)
+                && writes.len() > 1
+                && self.value(writes[writes.len() - 1].slot) != NONE;
+            let writes = &writes[..writes.len() - usize::from(forgets)];
             // A written value may be what a logged read of this very block makes.
             for write in writes {
                 self.change(write.slot, replacements[write.value as usize], block);
@@ -157,6 +162,9 @@ impl Renamer {
         {
             // The changes of one block, each of another slot.
             for change in self.changes.drain(n_changes as usize..) {
+                if planted(Fault::UndoForgotten) && self.open.len() == 3 {
+                    continue;
+                }
                 self.slots[change.slot as usize] = change.old;
             }
             self.open.pop();

@@ -1,6 +1,6 @@
 //! Functions: locals, labelled blocks, and the jumps and calls between them.
 //!
-//! Jumps go to any block. The last block only returns, so that it can serve as the way out.
+//! Jumps go to any block. The last block only returns, so that each of the others has a next one.
 
 use slotvm_bytecode::inst::write_br_table;
 use slotvm_bytecode::module::Label;
@@ -32,6 +32,8 @@ impl Generator<'_> {
             let depth = if self.choices.percent(30) { self.choices.below(4) } else { 0 };
             shapes.push((0..depth).map(|_| self.any_type()).collect());
         }
+        let shows_locals = self.choices.percent(70);
+        self.initialize_locals();
         let mut labels = Vec::new();
         // Whoever jumps to the start either starts counting again or not.
         let may_spin = self.may_spin();
@@ -40,7 +42,8 @@ impl Generator<'_> {
         }
         for block in 0..n_blocks {
             let shape = self.shape_id(&shapes[block]);
-            labels.push(Label { offset: self.code.len() as u32, shape });
+            self.block_start = self.code.len() as u32;
+            labels.push(Label { offset: self.block_start, shape });
             self.stack = shapes[block].clone();
             if block == 0 && may_spin {
                 self.start_counting();
@@ -51,6 +54,9 @@ impl Generator<'_> {
             if block + 1 < n_blocks {
                 self.end_block(block, &shapes, &ty.results);
             } else {
+                if shows_locals {
+                    self.show_locals();
+                }
                 self.leave(&ty.results);
             }
         }
@@ -74,19 +80,23 @@ impl Generator<'_> {
 
     /// Whether a loop need not end.
     pub(super) fn may_spin(&mut self) -> bool {
-        self.is_wild() && self.choices.percent(10)
+        self.is_wild() && self.choices.percent(4)
     }
 
     fn start_counting(&mut self) {
-        let rounds = self.choices.pick(&[8, 3, 20, 40]);
+        let rounds = self.choices.pick(&[6, 3, 12, 30]);
         self.raw(Op::I32Const, Imm::i32(rounds));
         self.raw(Op::LocalSet, Imm::index(self.counter));
     }
 
-    /// A block to jump to: one of those up to here more often than not.
+    /// A block to jump to: back as often as on, and then mostly not far.
     fn target(&mut self, block: usize, n_blocks: usize) -> usize {
-        let n = if self.choices.percent(50) { block + 1 } else { n_blocks };
-        self.choices.below(n)
+        match self.choices.below(8) {
+            0..=2 => self.choices.below(block + 1),
+            3 => 0,
+            4..=6 => (block + 1 + self.choices.below(3)).min(n_blocks - 1),
+            _ => self.choices.below(n_blocks),
+        }
     }
 
     /// Ends a block that is not the last one.
@@ -105,41 +115,68 @@ impl Generator<'_> {
             6 | 7 => {
                 let target = self.target(block, n_blocks);
                 if target <= block && !self.may_spin() {
-                    self.leave_if_counted_down(shapes);
+                    self.skip_if_counted_down(block, shapes);
                 }
                 self.morph(&shapes[target]);
                 self.raw(Op::Br, Imm::index(target as u32));
             }
             8..=10 => {
                 if !self.may_spin() {
-                    self.leave_if_counted_down(shapes);
+                    self.skip_if_counted_down(block, shapes);
                 }
                 self.br_table(shapes);
             }
-            11 if self.choices.percent(70) => self.tail_call(shapes, results),
+            11 if self.choices.percent(70) => self.tail_call(block, shapes, results),
             12 if self.choices.percent(30) => self.leave(results),
             13 if self.is_wild() => self.raw(Op::Unreachable, Imm::NONE),
-            _ => {
-                self.morph(&shapes[block + 1]);
-                // A label must not stand at the end of the code or twice at one place.
-                self.raw(Op::Nop, Imm::NONE);
-            }
+            14 | 15 => self.branch_or_fall(block, shapes),
+            _ => self.fall(block, shapes),
         }
+    }
+
+    fn fall(&mut self, block: usize, shapes: &[Vec<ValType>]) {
+        let is_empty = self.code.len() as u32 == self.block_start;
+        self.morph(&shapes[block + 1]);
+        if is_empty {
+            // No two labels stand at one place.
+            self.raw(Op::Nop, Imm::NONE);
+        }
+    }
+
+    /// A conditional branch of which both targets have labels.
+    fn branch_or_fall(&mut self, block: usize, shapes: &[Vec<ValType>]) {
+        let fits = |&target: &usize| shapes[target] == shapes[block + 1];
+        let targets: Vec<usize> = (0..shapes.len()).filter(fits).collect();
+        let target = self.choices.pick(&targets);
+        self.morph(&shapes[target]);
+        self.branch_if(block, target);
     }
 
     /// A branch that is perhaps taken.
     fn conditional(&mut self, block: usize, shapes: &[Vec<ValType>]) {
         let target = self.target(block, shapes.len());
         if self.choices.percent(45) {
-            self.leave_if_spent(shapes);
+            self.skip_if_spent(block, shapes);
             let callee = MAIN + self.choices.below(self.n_funcs) as u32;
             return self.call(callee);
         }
         self.morph(&shapes[target]);
+        self.branch_if(block, target);
+    }
+
+    fn branch_if(&mut self, block: usize, target: usize) {
         if target <= block && !self.may_spin() {
             self.count_down();
             self.raw(Op::I32Const, Imm::i32(0));
             self.raw(Op::I32GtS, Imm::NONE);
+            if self.choices.percent(60) {
+                // Not each time, so that later jumps have their turn.
+                self.raw(Op::LocalGet, Imm::index(self.counter));
+                let bit = self.choices.below(3) as i32;
+                self.raw(Op::I32Const, Imm::i32(bit));
+                self.raw(Op::I32ShrU, Imm::NONE);
+                self.raw(Op::I32And, Imm::NONE);
+            }
         } else {
             self.condition();
         }
@@ -154,23 +191,23 @@ impl Generator<'_> {
         self.raw(Op::LocalTee, Imm::index(self.counter));
     }
 
-    /// Branches to the last block if there were too many jumps back.
-    fn leave_if_counted_down(&mut self, shapes: &[Vec<ValType>]) {
-        let last = shapes.len() - 1;
-        self.morph(&shapes[last]);
+    /// Branches to the next block if there were too many jumps back.
+    fn skip_if_counted_down(&mut self, block: usize, shapes: &[Vec<ValType>]) {
+        let next = block + 1;
+        self.morph(&shapes[next]);
         self.count_down();
         self.raw(Op::I32Const, Imm::i32(0));
         self.raw(Op::I32LtS, Imm::NONE);
-        self.raw(Op::BrIf, Imm::index(last as u32));
+        self.raw(Op::BrIf, Imm::index(next as u32));
     }
 
-    /// Branches to the last block if there were too many calls that may recurse.
-    fn leave_if_spent(&mut self, shapes: &[Vec<ValType>]) {
-        let last = shapes.len() - 1;
-        self.morph(&shapes[last]);
+    /// Branches to the next block if there were too many calls that may recurse.
+    fn skip_if_spent(&mut self, block: usize, shapes: &[Vec<ValType>]) {
+        let next = block + 1;
+        self.morph(&shapes[next]);
         self.raw(Op::GlobalGet, Imm::index(self.budget));
         self.raw(Op::I32Eqz, Imm::NONE);
-        self.raw(Op::BrIf, Imm::index(last as u32));
+        self.raw(Op::BrIf, Imm::index(next as u32));
         self.raw(Op::GlobalGet, Imm::index(self.budget));
         self.raw(Op::I32Const, Imm::i32(1));
         self.raw(Op::I32Sub, Imm::NONE);
@@ -179,24 +216,18 @@ impl Generator<'_> {
 
     /// Pushes an operand of a conditional branch; the stack that the generator knows stays.
     fn condition(&mut self) {
-        const COMPARISONS: &[(Op, ValType)] = &[
-            (Op::I32LtS, ValType::I32),
-            (Op::I64LtU, ValType::I64),
-            (Op::F64Lt, ValType::F64),
-            (Op::F32Ge, ValType::F32),
-            (Op::F64Ne, ValType::F64),
-            (Op::I64Eq, ValType::I64),
-        ];
-        if self.choices.percent(50) {
-            let (op, ty) = self.choices.pick(COMPARISONS);
-            self.value(ty);
-            self.value(ty);
-            self.raw(op, Imm::NONE);
-            self.stack.truncate(self.stack.len() - 2);
-        } else {
-            self.value(ValType::I32);
-            self.stack.pop();
+        match self.choices.below(4) {
+            0 => self.value(ValType::I32),
+            1 => {
+                // Holds now and then.
+                let mask = self.choices.pick(&[1, 2, 3, 4]);
+                self.apply(Op::LocalGet, Imm::index(self.counter), &[], &[ValType::I32]);
+                self.raw(Op::I32Const, Imm::i32(mask));
+                self.raw(Op::I32And, Imm::NONE);
+            }
+            _ => self.compare(),
         }
+        self.stack.pop();
     }
 
     fn leave(&mut self, results: &[ValType]) {
@@ -211,15 +242,18 @@ impl Generator<'_> {
         let targets: Vec<u32> =
             (0..1 + self.choices.below(6)).map(|_| self.choices.pick(&same)).collect();
         self.morph(&shapes[default]);
-        self.value(ValType::I32);
         if self.choices.percent(70) {
-            self.raw(Op::I32Const, Imm::i32(3));
+            // Goes another way each time.
+            self.raw(Op::LocalGet, Imm::index(self.counter));
+            self.raw(Op::I32Const, Imm::i32(7));
             self.raw(Op::I32And, Imm::NONE);
+        } else {
+            self.value(ValType::I32);
         }
         write_br_table(&mut self.code, &targets, default as u32);
     }
 
-    fn tail_call(&mut self, shapes: &[Vec<ValType>], results: &[ValType]) {
+    fn tail_call(&mut self, block: usize, shapes: &[Vec<ValType>], results: &[ValType]) {
         let fits = |f: &u32| self.callee_type(*f).results == results;
         let candidates: Vec<u32> = (0..N_HOST_FUNCS + self.n_funcs as u32).filter(fits).collect();
         if candidates.is_empty() {
@@ -227,7 +261,7 @@ impl Generator<'_> {
         }
         let callee = self.choices.pick(&candidates);
         if self.may_recurse(callee) && !self.is_wild() {
-            self.leave_if_spent(shapes);
+            self.skip_if_spent(block, shapes);
         }
         let params = self.callee_type(callee).params.clone();
         self.morph(&params);
@@ -279,14 +313,7 @@ impl Generator<'_> {
     pub(super) fn morph(&mut self, shape: &[ValType]) {
         let common = self.stack.iter().zip(shape).take_while(|(a, b)| a == b).count();
         while self.stack.len() > common {
-            let ty = self.stack.pop().expect("the stack is not empty");
-            let locals = self.writable_locals(ty);
-            if locals.is_empty() || self.choices.percent(40) {
-                self.raw(Op::Drop, Imm::NONE);
-            } else {
-                let local = self.choices.pick(&locals);
-                self.raw(Op::LocalSet, Imm::index(local));
-            }
+            self.pop_to_local();
         }
         for &ty in &shape[common..] {
             self.value(ty);

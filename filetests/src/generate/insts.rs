@@ -3,10 +3,7 @@
 use slotvm_bytecode::inst::write_inst;
 use slotvm_bytecode::{Effect, Imm, ImmKind, Op, ValType};
 
-use super::{Generator, MAIN, N_HOST_FUNCS, TABLE_LEN, const_op, constant};
-
-/// The locals that are read and written in one go, at most.
-const ROTATED_MAX: usize = 24;
+use super::{Generator, MAIN, N_HOST_FUNCS, TABLE_LEN, const_op, constant, rich_constant};
 
 impl Generator<'_> {
     /// Appends an instruction; the caller keeps the stack.
@@ -18,7 +15,7 @@ impl Generator<'_> {
     pub(super) fn value(&mut self, ty: ValType) {
         let of_type = |local: &u32| self.locals[*local as usize] == ty;
         let locals: Vec<u32> = (0..self.locals.len() as u32).filter(of_type).collect();
-        match self.choices.below(5) {
+        match self.choices.below(6) {
             0..=2 if !locals.is_empty() => {
                 let local = self.choices.pick(&locals);
                 self.raw(Op::LocalGet, Imm::index(local));
@@ -78,8 +75,8 @@ impl Generator<'_> {
     }
 
     pub(super) fn step(&mut self) {
-        match self.choices.below(22) {
-            0..=4 => self.numeric(),
+        match self.choices.below(24) {
+            0..=4 | 23 => self.numeric(),
             5..=8 => self.local(),
             9 | 10 => self.shuffle(),
             11 => self.load(),
@@ -90,7 +87,7 @@ impl Generator<'_> {
             16 => self.bulk(),
             17 => self.table(),
             18 => self.select(),
-            19 | 20 => self.rotate_locals(),
+            19..=21 => self.idiom(),
             _ => {
                 let ty = self.any_type();
                 self.value(ty);
@@ -98,39 +95,82 @@ impl Generator<'_> {
         }
     }
 
+    /// A few numeric operations, each on the result of the one before if it can be.
     fn numeric(&mut self) {
-        let op = self.numeric[self.choices.below(self.numeric.len())];
+        let mut op = self.choices.pick(&self.numeric);
         let sig = op.signature().expect("numeric operations have signatures");
-        self.operands(sig.params);
+        if self.choices.percent(40) {
+            let imm = rich_constant(&mut self.choices, sig.params[0]);
+            self.raw(const_op(sig.params[0]), imm);
+            self.stack.push(sig.params[0]);
+        }
+        for _ in 0..self.choices.below(4) {
+            self.operation(op);
+            let top = *self.stack.last().expect("operations have results");
+            let takes_top = |op: &Op| op.signature().is_some_and(|sig| sig.params.contains(&top));
+            let next: Vec<Op> = self.numeric.iter().copied().filter(takes_top).collect();
+            op = self.choices.pick(&next);
+        }
+        self.operation(op);
+        if self.choices.percent(50) {
+            self.pop_to_local();
+        }
+    }
+
+    fn operation(&mut self, op: Op) {
+        let sig = op.signature().expect("numeric operations have signatures");
+        let (&first, rest) = sig.params.split_first().expect("numeric operations have operands");
+        if self.stack.last() == Some(&first) {
+            rest.iter().for_each(|&ty| self.value(ty));
+        } else {
+            self.operands(sig.params);
+        }
         if op.effect() == Effect::Trap && !self.is_wild() {
-            match sig.params {
-                // Divisors are not zero. The quotient of the smallest number and -1 still traps.
-                [ValType::I32, _] => {
-                    self.raw(Op::I32Const, Imm::i32(1));
-                    self.raw(Op::I32Or, Imm::NONE);
-                }
-                [ValType::I64, _] => {
-                    self.raw(Op::I64Const, Imm::i64(1));
-                    self.raw(Op::I64Or, Imm::NONE);
-                }
-                // Numbers to be converted are small.
-                [ValType::F32] => {
-                    self.raw(Op::I32TruncSatF32S, Imm::NONE);
-                    self.raw(Op::I32Const, Imm::i32(0xffff));
-                    self.raw(Op::I32And, Imm::NONE);
-                    self.raw(Op::F32ConvertI32U, Imm::NONE);
-                }
-                _ => {
-                    self.raw(Op::I64TruncSatF64S, Imm::NONE);
-                    self.raw(Op::I64Const, Imm::i64(0xffff));
-                    self.raw(Op::I64And, Imm::NONE);
-                    self.raw(Op::F64ConvertI64U, Imm::NONE);
-                }
-            }
+            self.tame(sig.params);
         }
         self.raw(op, Imm::NONE);
         self.stack.truncate(self.stack.len() - sig.params.len());
         self.stack.extend_from_slice(sig.results);
+    }
+
+    /// Makes the last operand of an operation that may trap harmless.
+    fn tame(&mut self, params: &[ValType]) {
+        match params {
+            // Divisors are not zero. The quotient of the smallest number and -1 still traps.
+            [ValType::I32, _] => {
+                self.raw(Op::I32Const, Imm::i32(1));
+                self.raw(Op::I32Or, Imm::NONE);
+            }
+            [ValType::I64, _] => {
+                self.raw(Op::I64Const, Imm::i64(1));
+                self.raw(Op::I64Or, Imm::NONE);
+            }
+            // Numbers to be converted are small.
+            [ValType::F32] => {
+                self.raw(Op::I32TruncSatF32S, Imm::NONE);
+                self.raw(Op::I32Const, Imm::i32(0xffff));
+                self.raw(Op::I32And, Imm::NONE);
+                self.raw(Op::F32ConvertI32U, Imm::NONE);
+            }
+            _ => {
+                self.raw(Op::I64TruncSatF64S, Imm::NONE);
+                self.raw(Op::I64Const, Imm::i64(0xffff));
+                self.raw(Op::I64And, Imm::NONE);
+                self.raw(Op::F64ConvertI64U, Imm::NONE);
+            }
+        }
+    }
+
+    /// Takes the top of the stack off: mostly to a local.
+    pub(super) fn pop_to_local(&mut self) {
+        let ty = self.stack.pop().expect("the stack is not empty");
+        let locals = self.writable_locals(ty);
+        if locals.is_empty() || self.choices.percent(25) {
+            self.raw(Op::Drop, Imm::NONE);
+        } else {
+            let local = self.choices.pick(&locals);
+            self.raw(Op::LocalSet, Imm::index(local));
+        }
     }
 
     fn local(&mut self) {
@@ -142,25 +182,6 @@ impl Generator<'_> {
             1 if may_write => self.apply(Op::LocalSet, imm, &[ty], &[]),
             2 if may_write => self.apply(Op::LocalTee, imm, &[ty], &[ty]),
             _ => self.apply(Op::LocalGet, imm, &[], &[ty]),
-        }
-    }
-
-    /// Gives each of some locals the value of the next: a swap if there are two.
-    fn rotate_locals(&mut self) {
-        let ty = self.any_type();
-        let mut locals = self.writable_locals(ty);
-        if locals.len() < 2 {
-            return;
-        }
-        let start = self.choices.below(locals.len());
-        locals.rotate_left(start);
-        locals.truncate((2 + self.choices.below(ROTATED_MAX)).min(locals.len()));
-        for &local in &locals {
-            self.raw(Op::LocalGet, Imm::index(local));
-        }
-        locals.rotate_left(1);
-        for &local in locals.iter().rev() {
-            self.raw(Op::LocalSet, Imm::index(local));
         }
     }
 
@@ -214,16 +235,18 @@ impl Generator<'_> {
     // --- Memory --------------------------------------------------------------------------------
 
     /// An address, mostly inside the first page.
-    fn address(&mut self) {
+    pub(super) fn address(&mut self) {
         self.value(ValType::I32);
-        if !self.is_wild() {
-            self.raw(Op::I32Const, Imm::i32(0x3fff));
+        if !self.is_wild() || self.choices.percent(50) {
+            // The data segment; or all that the program likes to write to.
+            let mask = self.choices.pick(&[0x3fff, 0x3ff, 0x27ff]);
+            self.raw(Op::I32Const, Imm::i32(mask));
             self.raw(Op::I32And, Imm::NONE);
         }
     }
 
-    fn offset(&mut self) -> u32 {
-        if self.is_wild() {
+    pub(super) fn offset(&mut self) -> u32 {
+        if self.is_wild() && self.choices.percent(50) {
             return self.choices.pick(&[
                 60000,
                 0xffff,

@@ -3,13 +3,15 @@
 //! A module has a few functions that call each other and functions of the host, a memory (mostly with
 //! a frame stack), tables, globals of every type, and segments; some of it may be imported. A function
 //! is a list of labelled blocks of random shapes which jump anywhere, so that most graphs are
-//! irreducible (`control`), with random instructions inside (`insts`).
+//! irreducible (`control`), with random instructions inside (`insts`) and short sequences that front
+//! ends emit (`idioms`).
 //!
 //! Programs should do much and then end: jumps back and calls that may recurse are mostly counted down
 //! by a local or a global. How often they do what may trap (or what may never end) is drawn once for
 //! each module: never, seldom, or often.
 
 mod control;
+mod idioms;
 mod insts;
 
 use std::collections::HashMap;
@@ -27,6 +29,8 @@ pub const MAIN: u32 = N_HOST_FUNCS;
 
 const FUNCS_MAX: usize = 4;
 const TABLE_LEN: u32 = 8;
+/// Bytes of a data segment: those below the frame stack.
+const DATA_BYTES: usize = 1024;
 
 /// A module, and how to run it.
 #[derive(Clone, Debug)]
@@ -59,7 +63,7 @@ impl Case {
 pub fn generate(bytes: &[u8]) -> Case {
     let mut choices = Choices::new(bytes);
     let mut for_args = choices.split(24);
-    let fuel = choices.pick(&[4_000, 4_000, 4_000, 20_000]);
+    let fuel = choices.pick(&[6_000, 6_000, 6_000, 20_000]);
     let cut = u16::from_be_bytes([choices.byte(), choices.byte()]);
     let memory = choices.pick(&[
         None,
@@ -100,9 +104,31 @@ fn argument(choices: &mut Choices<'_>, ty: ValType) -> u64 {
 
 /// A constant of a numeric type: small, at an edge, or any.
 fn constant(choices: &mut Choices<'_>, ty: ValType) -> Imm {
-    const EDGES_32: [u32; 8] =
-        [0x8000_0000, 0x7fff_ffff, !0, 0x7fc0_0000, 0xff80_0000, 0x4f00_0000, 0x3f00_0000, 0xffff];
-    const EDGES_64: [u64; 8] = [
+    if choices.percent(50) {
+        return rich_constant(choices, ty);
+    }
+    Imm(match ty {
+        ValType::I32 if choices.percent(40) => Imm::i32(choices.below(16) as i32 - 16).0,
+        ValType::I32 | ValType::I64 => choices.below(17) as u64,
+        ValType::F32 => u64::from((choices.below(33) as f32 / 4.0 - 4.0).to_bits()),
+        _ => (choices.below(33) as f64 / 4.0 - 4.0).to_bits(),
+    })
+}
+
+/// A constant of a numeric type: at an edge, or any.
+fn rich_constant(choices: &mut Choices<'_>, ty: ValType) -> Imm {
+    const EDGES_32: [u32; 9] = [
+        0x8000_0000,
+        0x7fff_ffff,
+        !0,
+        0x7fc0_0000,
+        0xff80_0000,
+        0x4f00_0000,
+        0x3f00_0000,
+        0xffff,
+        0x7fc0_0000,
+    ];
+    const EDGES_64: [u64; 9] = [
         1 << 63,
         (1 << 63) - 1,
         !0,
@@ -111,15 +137,13 @@ fn constant(choices: &mut Choices<'_>, ty: ValType) -> Imm {
         0x41e0 << 48,
         0x3fe0 << 48,
         0xffff_ffff,
+        0x7ff8 << 48,
     ];
-    let kind = choices.below(4);
-    Imm(match (ty, kind) {
-        (ValType::I32 | ValType::I64, 0 | 1) => choices.below(17) as u64,
-        (ValType::F32, 0 | 1) => u64::from((choices.below(33) as f32 / 4.0 - 4.0).to_bits()),
-        (ValType::F64, 0 | 1) => (choices.below(33) as f64 / 4.0 - 4.0).to_bits(),
-        (ValType::I32 | ValType::F32, 2) => u64::from(choices.pick(&EDGES_32)),
-        (_, 2) => choices.pick(&EDGES_64),
-        (ValType::I32 | ValType::F32, _) => choices.bits() & 0xffff_ffff,
+    let is_edge = choices.percent(40);
+    Imm(match ty {
+        ValType::I32 | ValType::F32 if is_edge => u64::from(choices.pick(&EDGES_32)),
+        _ if is_edge => choices.pick(&EDGES_64),
+        ValType::I32 | ValType::F32 => choices.bits() & 0xffff_ffff,
         _ => choices.bits(),
     })
 }
@@ -147,6 +171,8 @@ struct Generator<'a> {
     /// The local that counts down jumps back.
     counter: u32,
     stack: Vec<ValType>,
+    /// Where the last label stands.
+    block_start: u32,
     code: Vec<u8>,
 }
 
@@ -176,6 +202,7 @@ impl<'a> Generator<'a> {
             locals: Vec::new(),
             counter: 0,
             stack: Vec::new(),
+            block_start: 0,
             code: Vec::new(),
         }
     }
@@ -183,7 +210,7 @@ impl<'a> Generator<'a> {
     /// Everything but the functions' code.
     fn items(&mut self) {
         use ValType::{F64, I32, I64};
-        self.wildness = self.choices.pick(&[0, 6, 15, 40]);
+        self.wildness = self.choices.pick(&[0, 5, 10, 20]);
         let any = self.func_type();
         let host = [FuncType::new([I32, I64], [I64]), FuncType::new([F64], []), any];
         for (ty, name) in host.into_iter().zip(["mix", "note", "any"]) {
@@ -221,8 +248,8 @@ impl<'a> Generator<'a> {
             self.import("memory", ImportKind::Memory(ty));
         } else {
             self.module.memories.push(ty);
-            let bytes = self.choices.pick(&[512, 4096, 64, 16]);
-            self.module.frame_stack = Some(FrameStack { base: 1024, bytes });
+            let bytes = self.choices.pick(&[512, 4096, 256, 32]);
+            self.module.frame_stack = Some(FrameStack { base: DATA_BYTES as u32, bytes });
         }
     }
 
@@ -256,7 +283,7 @@ impl<'a> Generator<'a> {
             self.globals.push(ty);
         }
         self.budget = self.globals.len() as u32;
-        let init = ConstExpr::i32(self.choices.pick(&[20, 5, 60, 200]));
+        let init = ConstExpr::i32(self.choices.pick(&[10, 3, 20, 60]));
         let ty = GlobalType { ty: ValType::I32, mutable: true };
         self.module.globals.push(Global { ty, init });
     }
@@ -268,7 +295,7 @@ impl<'a> Generator<'a> {
         let active = SegmentMode::Active { target: 0, offset: ConstExpr::i32(0) };
         self.module.elems.push(segment(active.clone(), in_table));
         self.module.elems.push(segment(SegmentMode::Passive, vec![MAIN, 0, MAIN]));
-        let bytes: Vec<u8> = (0..64).map(|i| (i * 37 + 11) as u8).collect();
+        let bytes = crate::choices::random_bytes(1, DATA_BYTES);
         self.module.datas.push(Data { mode: active, bytes: bytes.clone() });
         self.module.datas.push(Data { mode: SegmentMode::Passive, bytes });
     }

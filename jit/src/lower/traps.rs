@@ -23,6 +23,7 @@
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use slotvm_bytecode::TrapCode;
 use slotvm_ssa::entity::Loc;
+use slotvm_ssa::faults::{Fault, planted};
 
 use super::Lowering;
 use crate::trampoline::HOST_ERROR;
@@ -92,7 +93,7 @@ impl Lowering<'_, '_> {
     /// The flags of a load that the back end may fold into the use of its value, and that faults with
     /// the given location. Says whether [`Lowering::keep_load`] must follow.
     pub(super) fn loaded_flags(&mut self, loc: Loc) -> (MemFlagsData, bool) {
-        if !self.folds_loads {
+        if !self.folds_loads || planted(Fault::LoadFolded) {
             return (self.faulting_flags(), false);
         }
         let load = self.load_locs.len();
@@ -111,7 +112,7 @@ impl Lowering<'_, '_> {
 
     /// Keeps the store before, which can fault, from being removed in favour of a later one.
     pub(super) fn keep_store(&mut self) {
-        if self.optimises {
+        if self.optimises && !planted(Fault::StoreNotKept) {
             let never = self.builder.ins().iconst(types::I8, 0);
             self.builder.ins().trapnz(never, clif_trap_code(TrapCode::Unreachable));
         }
