@@ -4,11 +4,13 @@
 //!   reads and writes values.
 //! * [`mod@generate`] makes random modules that verify, from [`choices`]; [`mod@check`] compares all
 //!   engines on one; [`mod@slot_accesses`] finds what promotion has left in native code.
+//! * [`large`] makes functions of any size.
 
 pub mod case;
 pub mod check;
 pub mod choices;
 pub mod generate;
+pub mod large;
 pub mod runner;
 pub mod seeds;
 pub mod slot_accesses;

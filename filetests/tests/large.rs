@@ -1,0 +1,119 @@
+//! Large functions compile in every slot mode, and compute what the interpreter computes.
+//!
+//! With `SLOTVM_FULL=1` they have 200,000 operations, otherwise a tenth of that.
+
+use std::sync::Arc;
+
+use slotvm::{Config, Engine, Instance, Module, SlotMode, Store, Tier};
+use slotvm_bytecode::{VerifiedModule, verify};
+use slotvm_filetests::check::check;
+use slotvm_filetests::generate::Case;
+use slotvm_filetests::large::{self, Control, NAME, Plan};
+use slotvm_ssa::cfg::Cfg;
+use slotvm_ssa::loops::LoopForest;
+
+const N_LOCALS: usize = 200;
+const ARGS: (i64, i64) = (0x0123_4567_89ab_cdef, -77);
+
+fn n_ops() -> usize {
+    match std::env::var("SLOTVM_FULL").as_deref() {
+        Ok("1") => 200_000,
+        _ => 20_000,
+    }
+}
+
+fn verified(plan: Plan) -> Arc<VerifiedModule> {
+    Arc::new(verify(large::module(plan)).unwrap_or_else(|error| panic!("{plan:?}: {error}")))
+}
+
+fn compile(tier: Tier, slots: SlotMode, verified: &Arc<VerifiedModule>) -> Module {
+    let engine = Engine::new(Config::new().tier(tier).slots(slots)).expect("there is native code");
+    Module::from_verified(&engine, verified.clone())
+        .unwrap_or_else(|error| panic!("{slots}: {error}"))
+}
+
+/// What the function returns, and the memory that it leaves behind.
+fn run(module: &Module) -> (i64, Vec<u8>) {
+    let mut store = Store::new(module.engine(), ());
+    let instance = Instance::new(&mut store, module, &[]).expect("it imports nothing");
+    let func = instance.get_typed_func::<(i64, i64), i64>(&store, NAME).expect("it is exported");
+    let result = func.call(&mut store, ARGS).expect("no operation traps");
+    let memory = instance.get_memory(&store, "memory").expect("it is exported");
+    (result, memory.data(&store).to_vec())
+}
+
+/// The loops of the function, and how many of them have several entries.
+fn n_loops(verified: &VerifiedModule) -> (usize, usize) {
+    let body = verified.body(0).expect("the function is defined");
+    let succs = (0..body.blocks.len()).map(|block| body.succs(block).iter().copied());
+    let loops = LoopForest::new(&Cfg::new(0, succs));
+    let numbers = 0..loops.n_loops() as u32;
+    (loops.n_loops(), numbers.filter(|&number| loops.is_irreducible(number)).count())
+}
+
+fn check_every_mode(control: Control) {
+    let verified = verified(Plan { control, n_ops: n_ops(), n_locals: N_LOCALS, seed: 1 });
+    let expected = run(&compile(Tier::Interpreter, SlotMode::default(), &verified));
+    assert!(expected.1.iter().any(|&byte| byte != 0), "the memory is written");
+    for slots in SlotMode::ALL {
+        let module = compile(Tier::Jit, slots, &verified);
+        assert_eq!(run(&module), expected, "{slots}");
+        let [function] = module.functions() else { panic!("there is one function") };
+        assert!(!function.is_nested_too_deep, "{slots}: the optimiser is left out");
+        let slot_bytes = function.sizes.slot_bytes as usize;
+        assert_eq!(slot_bytes, if slots.is_memory() { 8 * N_LOCALS } else { 0 }, "{slots}");
+        assert_eq!(function.promotion.is_some(), slots.is_promoted());
+        if let Some(promotion) = function.promotion {
+            assert_eq!(promotion.n_slots, N_LOCALS);
+            assert!(promotion.n_phis > n_ops() / 100, "{promotion:?}");
+        }
+    }
+}
+
+#[test]
+fn a_large_structured_function_computes_the_same_in_every_mode() {
+    check_every_mode(Control::Structured);
+}
+
+#[test]
+fn a_large_irreducible_function_computes_the_same_in_every_mode() {
+    check_every_mode(Control::Irreducible);
+}
+
+/// With fuel and in the evaluators, too.
+#[test]
+fn smaller_functions_of_the_kind_do_the_same_in_every_engine() {
+    for control in Control::ALL {
+        for seed in 0..4 {
+            let plan = Plan { control, n_ops: 1_000, n_locals: 40, seed };
+            let args = vec![ARGS.0 as u64, ARGS.1 as u64];
+            let case = Case { fuel: 1_000_000, ..Case::new(large::module(plan), 0, args) };
+            check(&case).unwrap_or_else(|difference| panic!("{plan:?}: {difference}"));
+        }
+    }
+}
+
+#[test]
+fn functions_are_what_the_plan_says() {
+    for control in Control::ALL {
+        for (n_ops, n_locals) in [(1_000, large::LOCALS_MIN), (5_000, 300), (50_000, N_LOCALS)] {
+            let plan = Plan { control, n_ops, n_locals, seed: 9 };
+            let verified = verified(plan);
+            let body = verified.body(0).expect("the function is defined");
+            let n_insts: usize = body.blocks.iter().map(|block| block.cost as usize).sum();
+            let n_more_max = 50 + 6 * n_locals;
+            assert!((n_ops..n_ops + n_more_max).contains(&n_insts), "{plan:?}: {n_insts}");
+            assert_eq!(body.locals.len(), n_locals);
+            let (n_loops, n_irreducible) = n_loops(&verified);
+            assert!(n_loops >= n_ops / 500, "{plan:?}: {n_loops} loops");
+            match control {
+                Control::Structured => assert_eq!(n_irreducible, 0),
+                Control::Irreducible => {
+                    assert!(n_irreducible >= n_loops / 4, "{n_irreducible} of {n_loops} loops");
+                }
+            }
+            assert_eq!(&large::module(plan), verified.module(), "the same plan, the same module");
+            assert_ne!(&large::module(Plan { seed: 10, ..plan }), verified.module());
+        }
+    }
+}
