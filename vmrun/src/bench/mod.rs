@@ -1,15 +1,24 @@
 //! The memory-against-register report: real programs in every slot mode, side by side in one run.
 //!
-//! [`measure`] runs the programs, [`table`] prints the figures, [`chart`] draws them; [`Report`] is
-//! also what `--json` writes. Times are the least of several rounds; a round runs all modes of a
-//! program one after the other, so that a change of the machine's speed meets all of them.
+//! [`mod@measure`] runs the programs, [`table`] prints the figures, [`chart`] draws them; [`Report`] is
+//! also what `--json` writes. Run times are CPU time ([`clock`]), the least of several rounds; a round
+//! runs all modes of a program one after the other, so that a change of the machine's speed meets all
+//! of them.
 
 pub mod chart;
+pub mod clock;
 pub mod measure;
+pub mod program;
 pub mod table;
 
-use serde::Serialize;
-use slotvm::SlotMode;
+use serde::{Serialize, Serializer};
+use slotvm::{SlotMode, Timings};
+
+/// The stages that compilation is measured by, those of [`Timings::stages`].
+pub const N_STAGES: usize = 7;
+
+/// A mode counts as faster than `ssa` if it takes less than this part of its time.
+const FASTER_THAN_SSA: f64 = 1.0 / 1.03;
 
 /// All figures of one run.
 #[derive(Clone, Debug, Serialize)]
@@ -44,27 +53,35 @@ pub struct ProgramReport {
     pub name: String,
     /// The size it ran with.
     pub size: i32,
+    /// The bytecode instructions of all functions.
+    pub ops: u64,
     /// Its figures in each mode, in the order of [`Report::modes`].
     pub modes: Vec<ModeReport>,
+    /// The modes than which `ssa` is more than 3% slower.
+    pub faster_than_ssa: Vec<&'static str>,
 }
 
-/// The figures of one program in one mode.
+/// The figures of one program in one mode. What there is of each function is the sum of all.
 #[derive(Clone, Debug, Serialize)]
 pub struct ModeReport {
-    /// The least time of a run, in nanoseconds, compilation and start-up left out.
+    /// The mode.
+    pub mode: &'static str,
+    /// The least CPU time of a run, in nanoseconds, compilation and start-up left out.
     pub run_ns: u64,
-    /// The least time of building the IR, promotion included, in nanoseconds.
-    pub ssa_ns: u64,
-    /// The least time of making CLIF, in nanoseconds.
-    pub clif_ns: u64,
-    /// The least time of Cranelift, in nanoseconds.
-    pub cranelift_ns: u64,
+    /// The least time of each stage of compilation, in nanoseconds, in the order of
+    /// [`Timings::stages`].
+    #[serde(serialize_with = "stages_by_name")]
+    pub stages_ns: [u64; N_STAGES],
     /// Machine code, in bytes.
     pub code_bytes: u64,
-    /// Native frames of all functions, in bytes: slots in memory and spilled registers.
+    /// Native frames, in bytes: slots in memory, spilled and saved registers.
     pub frame_bytes: u64,
-    /// Phis of all functions.
+    /// The part of the frames for slots in memory and results of calls, in bytes.
+    pub slot_bytes: u64,
+    /// Phis.
     pub phis: u64,
+    /// The functions whose loops are nested too deep for Cranelift's optimiser, which was left out.
+    pub unoptimised: Vec<String>,
 }
 
 /// How much slower a mode is than `ssa`.
@@ -76,6 +93,15 @@ pub struct MeanRatio {
     pub ratio: f64,
 }
 
+/// The names of the stages of compilation.
+pub fn stage_names() -> [&'static str; N_STAGES] {
+    Timings::default().stages().map(|(name, _)| name)
+}
+
+fn stages_by_name<S: Serializer>(ns: &[u64; N_STAGES], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(stage_names().into_iter().zip(ns))
+}
+
 impl ModeInfo {
     /// What all modes are.
     pub fn all() -> Vec<ModeInfo> {
@@ -85,6 +111,14 @@ impl ModeInfo {
 }
 
 impl ProgramReport {
+    /// A report of a program with its figures in all modes.
+    fn new(name: String, size: i32, ops: u64, modes: Vec<ModeReport>) -> ProgramReport {
+        let mut report = ProgramReport { name, size, ops, modes, faster_than_ssa: Vec::new() };
+        let is_faster = |&mode: &SlotMode| report.ratio(mode) < FASTER_THAN_SSA;
+        report.faster_than_ssa = other_modes().filter(is_faster).map(SlotMode::name).collect();
+        report
+    }
+
     /// The figures in a mode.
     pub fn mode(&self, mode: SlotMode) -> &ModeReport {
         let i = SlotMode::ALL.iter().position(|&m| m == mode).expect("all modes are listed");
@@ -94,6 +128,13 @@ impl ProgramReport {
     /// The time in a mode divided by the time in mode `ssa`.
     pub fn ratio(&self, mode: SlotMode) -> f64 {
         self.mode(mode).run_ns as f64 / self.mode(SlotMode::Ssa).run_ns as f64
+    }
+}
+
+impl ModeReport {
+    /// The time of all stages of compilation, in nanoseconds.
+    pub fn compile_ns(&self) -> u64 {
+        self.stages_ns.iter().sum()
     }
 }
 
@@ -110,3 +151,6 @@ pub fn mean_ratios(programs: &[ProgramReport]) -> Vec<MeanRatio> {
     };
     other_modes().map(|mode| MeanRatio { mode: mode.name(), ratio: mean(mode) }).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,34 +1,38 @@
-//! The report as a table on the terminal.
-
-use std::fmt::Write;
+//! The report as tables on the terminal.
 
 use comfy_table::{CellAlignment, Table, presets};
 use slotvm::SlotMode;
 
-use super::{Report, other_modes};
+use super::{ModeReport, ProgramReport, Report, other_modes, stage_names};
+
+/// The modes that sizes are shown of.
+const SIZED: [SlotMode; 3] = [SlotMode::Memory, SlotMode::MemoryOpt, SlotMode::Ssa];
 
 /// The whole report as text.
 pub fn render(report: &Report) -> String {
-    let mut out = String::new();
-    let Report { cranelift, target, rounds, .. } = report;
-    writeln!(out, "Cranelift {cranelift}, {target}, least of {rounds} rounds").expect(INFALLIBLE);
-    for mode in &report.modes {
-        writeln!(out, "  {:<17} {}", mode.name, mode.meaning).expect(INFALLIBLE);
-    }
-    writeln!(out, "\nRun time in ms, and how many times the time of ssa:\n{}", times(report))
-        .expect(INFALLIBLE);
-    writeln!(
-        out,
-        "\nCode, frames and compilation, memory -> memory-opt -> ssa:\n{}",
-        sizes(report)
+    let Report { cranelift, target, rounds, modes, programs, .. } = report;
+    let meanings: String =
+        modes.iter().map(|mode| format!("  {:<17} {}\n", mode.name, mode.meaning)).collect();
+    let (n, times, sizes, stages) = (programs.len(), times(report), sizes(report), stages(report));
+    let unoptimised = unoptimised(report);
+    format!(
+        "Cranelift {cranelift}, {target}; programs: {n}; least times of rounds: {rounds}\n\
+         {meanings}\n\
+         Run time of `main`: CPU time in milliseconds in mode ssa, and the time in each other mode \
+         divided by it.\n\
+         2.00x is twice as long as ssa; ! marks modes than which ssa is more than 3% slower.\n\
+         {times}\n\n\
+         Native code of all functions of a program: its bytes, the bytes of its frames (slots in \
+         memory, spilled\nand saved registers), and its phis in mode ssa.\n\
+         {sizes}\n\n\
+         Compile time in microseconds: bytecode instructions, the stages in mode ssa, all stages in \
+         other modes.\n\
+         {stages}\n\
+         {unoptimised}"
     )
-    .expect(INFALLIBLE);
-    out
 }
 
-const INFALLIBLE: &str = "writing to a string succeeds";
-
-fn table(headers: Vec<String>) -> Table {
+fn table(headers: impl IntoIterator<Item = String>) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN).set_header(headers);
     for column in table.column_iter_mut().skip(1) {
@@ -37,18 +41,21 @@ fn table(headers: Vec<String>) -> Table {
     table
 }
 
-fn ms(ns: u64) -> String {
-    format!("{:.2}", ns as f64 / 1e6)
+fn headers(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
 }
 
 fn times(report: &Report) -> Table {
-    let mut headers = vec!["program".to_owned(), "size".to_owned(), "ssa ms".to_owned()];
+    let mut headers = headers(&["program", "size", "ssa ms"]);
     headers.extend(other_modes().map(|mode| mode.name().to_owned()));
     let mut table = table(headers);
     for program in &report.programs {
-        let mut row = vec![program.name.clone(), program.size.to_string()];
-        row.push(ms(program.mode(SlotMode::Ssa).run_ns));
-        row.extend(other_modes().map(|mode| format!("{:.2}x", program.ratio(mode))));
+        let ms = program.mode(SlotMode::Ssa).run_ns as f64 / 1e6;
+        let mut row = vec![program.name.clone(), program.size.to_string(), format!("{ms:.2}")];
+        row.extend(other_modes().map(|mode| {
+            let mark = if program.faster_than_ssa.contains(&mode.name()) { "! " } else { "" };
+            format!("{mark}{:.2}x", program.ratio(mode))
+        }));
         table.add_row(row);
     }
     let mut row = vec!["geometric mean".to_owned(), String::new(), String::new()];
@@ -57,24 +64,64 @@ fn times(report: &Report) -> Table {
     table
 }
 
-fn sizes(report: &Report) -> Table {
-    const SHOWN: [SlotMode; 3] = [SlotMode::Memory, SlotMode::MemoryOpt, SlotMode::Ssa];
-    let headers =
-        ["program", "code bytes", "frame bytes", "phis", "IR µs", "CLIF µs", "Cranelift µs"];
-    let mut table = table(headers.map(str::to_owned).to_vec());
+/// A table of numbers with their sums in the last row.
+fn summed(
+    report: &Report,
+    headers: Vec<String>,
+    numbers: impl Fn(&ProgramReport) -> Vec<u64>,
+) -> Table {
+    let mut sums = vec![0; headers.len() - 1];
+    let mut table = table(headers);
+    let row = |name: &str, numbers: &[u64]| {
+        [name.to_owned()].into_iter().chain(numbers.iter().map(u64::to_string)).collect::<Vec<_>>()
+    };
     for program in &report.programs {
-        let figures = |of: fn(&super::ModeReport) -> u64| {
-            SHOWN.map(|mode| of(program.mode(mode)).to_string()).join(" → ")
-        };
-        table.add_row([
-            program.name.clone(),
-            figures(|m| m.code_bytes),
-            figures(|m| m.frame_bytes),
-            program.mode(SlotMode::Ssa).phis.to_string(),
-            figures(|m| m.ssa_ns / 1000),
-            figures(|m| m.clif_ns / 1000),
-            figures(|m| m.cranelift_ns / 1000),
-        ]);
+        let numbers = numbers(program);
+        sums.iter_mut().zip(&numbers).for_each(|(sum, number)| *sum += number);
+        table.add_row(row(&program.name, &numbers));
     }
+    table.add_row(row("sum", &sums));
     table
+}
+
+fn sizes(report: &Report) -> Table {
+    let mut headers = headers(&["program"]);
+    headers.extend(SIZED.map(|mode| format!("code, {mode}")));
+    headers.extend(SIZED.map(|mode| format!("frames, {mode}")));
+    headers.push("phis".to_owned());
+    summed(report, headers, |program| {
+        let figures = |of: fn(&ModeReport) -> u64| SIZED.map(|mode| of(program.mode(mode)));
+        let (code, frames) = (figures(|m| m.code_bytes), figures(|m| m.frame_bytes));
+        [&code[..], &frames, &[program.mode(SlotMode::Ssa).phis]].concat()
+    })
+}
+
+fn stages(report: &Report) -> Table {
+    const OTHERS: [SlotMode; 2] = [SlotMode::Memory, SlotMode::MemoryOpt];
+    let mut headers = headers(&["program", "ops"]);
+    headers.extend(stage_names().map(str::to_owned));
+    headers.extend([SlotMode::Ssa].into_iter().chain(OTHERS).map(|mode| format!("all, {mode}")));
+    summed(report, headers, |program| {
+        let ssa = program.mode(SlotMode::Ssa);
+        let all = [ssa].into_iter().chain(OTHERS.map(|mode| program.mode(mode)));
+        let ns = ssa.stages_ns.into_iter().chain(all.map(ModeReport::compile_ns));
+        [program.ops].into_iter().chain(ns.map(|ns| ns / 1000)).collect()
+    })
+}
+
+/// The functions that were compiled otherwise than the mode says.
+fn unoptimised(report: &Report) -> String {
+    let mut lines = String::new();
+    for program in &report.programs {
+        for mode in program.modes.iter().filter(|mode| !mode.unoptimised.is_empty()) {
+            lines += &format!(
+                "{} in mode {}: compiled without Cranelift's optimiser, since loops are nested too \
+                 deep for it: {}\n",
+                program.name,
+                mode.mode,
+                mode.unoptimised.join(", ")
+            );
+        }
+    }
+    lines
 }

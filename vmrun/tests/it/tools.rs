@@ -240,6 +240,9 @@ fn the_benchmark_reports_every_program_in_every_mode() {
     for mode in SlotMode::ALL {
         assert!(table.contains(mode.description()), "{mode} is not explained");
     }
+    for row in ["geometric mean", "sum"] {
+        assert!(table.contains(&format!("| {row} ")), "there is no {row}");
+    }
 
     let report = fs::read_to_string(&json).expect("it is written");
     let report: Value = serde_json::from_str(&report).expect("it is JSON");
@@ -252,7 +255,11 @@ fn the_benchmark_reports_every_program_in_every_mode() {
         for mode in modes {
             assert!(mode["run_ns"].as_u64().is_some_and(|ns| ns > 0), "{program}");
             assert!(mode["code_bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{program}");
+            let stages = mode["stages_ns"].as_object().expect("there are stages");
+            assert!(stages["load"].as_u64().is_some_and(|ns| ns > 0), "{program}");
+            assert_eq!(mode["unoptimised"], Value::Array(vec![]), "{program}");
         }
+        assert!(program["ops"].as_u64().is_some_and(|ops| ops > 0), "{program}");
     }
 
     let chart = fs::read_to_string(&svg).expect("it is written");

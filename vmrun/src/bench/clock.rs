@@ -1,0 +1,12 @@
+//! The clock of the figures.
+
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// The CPU time that the calling thread has used. Unlike the time of day it stands still while other
+/// processes have the core.
+pub fn thread_cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}

@@ -1,0 +1,137 @@
+//! Programs to measure: finding, loading, compiling and running them.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use slotvm::{Config, Engine, Func, Linker, Module, SlotMode, Store, Tier, Val};
+use slotvm_bytecode::encode;
+
+use crate::error::CliError;
+use crate::host::{self, Host};
+use crate::load::load;
+
+/// The size of a program whose text does not say `; bench-size: N`.
+const DEFAULT_SIZE: i32 = 10;
+
+/// The files named, and the `.bc` files of folders named, which are sorted.
+///
+/// # Errors
+/// If a folder cannot be read, or there are no programs.
+pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
+    let mut programs = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            programs.push(path.clone());
+            continue;
+        }
+        let mut found = Vec::new();
+        for entry in fs::read_dir(path).map_err(CliError::file(path))? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "bc") {
+                found.push(path);
+            }
+        }
+        found.sort();
+        programs.extend(found);
+    }
+    match programs.is_empty() {
+        true => Err(CliError::Usage("there are no programs".into())),
+        false => Ok(programs),
+    }
+}
+
+/// The name of the program in a file.
+pub fn name(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// An engine that makes native code with slots kept in this way.
+///
+/// # Errors
+/// If there is no native code for this machine.
+pub fn engine(slots: SlotMode) -> Result<Engine, CliError> {
+    Ok(Engine::new(Config::new().tier(Tier::Jit).slots(slots))?)
+}
+
+/// A program to measure.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Its name.
+    pub name: String,
+    /// The size that it runs with.
+    pub size: i32,
+    /// The bytecode instructions of all its functions.
+    pub n_ops: u64,
+    path: PathBuf,
+    binary: Vec<u8>,
+}
+
+impl Program {
+    /// Loads a program. Its size is this one, or that which its text, beside its binary, says.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is no program.
+    pub fn load(path: &Path, size: Option<i32>) -> Result<Program, CliError> {
+        let verified = load(path)?.module;
+        let bodies = (0..verified.n_funcs()).filter_map(|func| verified.body(func));
+        Ok(Program {
+            name: name(path),
+            size: size.unwrap_or_else(|| bench_size(path)),
+            n_ops: bodies.flat_map(|body| &body.blocks).map(|block| u64::from(block.cost)).sum(),
+            path: path.to_owned(),
+            binary: encode(verified.module()),
+        })
+    }
+
+    /// Makes a module of the binary form, so that its timings have every stage.
+    ///
+    /// # Errors
+    /// If a function cannot be compiled.
+    pub fn compile(&self, engine: &Engine) -> Result<Module, CliError> {
+        Module::new(engine, &self.binary).map_err(|error| CliError::module(&self.path, error))
+    }
+
+    /// Makes an instance, whose output is thrown away, in a store of its own.
+    ///
+    /// # Errors
+    /// If the instance cannot be made or has no `main`.
+    pub fn start(&self, module: &Module) -> Result<Run, CliError> {
+        let mut linker = Linker::new(module.engine());
+        host::define(&mut linker)?;
+        let mut store = Store::new(module.engine(), Host::new(io::sink(), io::empty(), &[]));
+        let instance = linker.instantiate(&mut store, module)?;
+        let Some(main) = instance.get_func(&store, "main") else {
+            return Err(CliError::Usage("a program to measure exports `main`".into()));
+        };
+        let ty = main.ty(&store);
+        let params = vec![Val::I32(self.size); ty.params.len()];
+        let results = ty.results.iter().map(|&ty| Val::default_for(ty)).collect();
+        Ok(Run { store, main, params, results })
+    }
+}
+
+/// The size that the program's text, beside its binary, says to measure it with.
+fn bench_size(path: &Path) -> i32 {
+    let text = fs::read_to_string(path.with_extension("vasm")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("; bench-size:"));
+    line.and_then(|size| size.trim().parse().ok()).unwrap_or(DEFAULT_SIZE)
+}
+
+/// A program that is about to run.
+pub struct Run {
+    store: Store<Host>,
+    main: Func,
+    params: Vec<Val>,
+    results: Vec<Val>,
+}
+
+impl Run {
+    /// Runs the program. It may leave its memory so that it does something else the next time.
+    ///
+    /// # Errors
+    /// If the program fails.
+    pub fn call(&mut self) -> Result<(), CliError> {
+        Ok(self.main.call(&mut self.store, &self.params, &mut self.results)?)
+    }
+}
