@@ -1,1 +1,83 @@
-//! Benchmarks of slotvm.
+//! What the benchmarks share: where programs are, and the arguments of those that are no measurements
+//! by criterion but reports.
+//!
+//! | benchmark | what it measures |
+//! |---|---|
+//! | `stages` | each stage of compilation on programs and large functions |
+//! | `growth` | how stages grow with operations and locals: a report |
+//! | `programs` | each program in each slot mode |
+//! | `calls` | calls between host and guest, and what a trap costs |
+//! | `report` | memory against registers: the report of `vmrun bench programs` |
+
+use std::path::PathBuf;
+
+use vmrun::bench::program;
+
+/// The files of all programs.
+///
+/// # Panics
+/// If they are not there.
+pub fn program_files() -> Vec<PathBuf> {
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../programs"));
+    program::find(&[folder]).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The arguments of a benchmark, understood as criterion does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Args {
+    /// Whether only to see that the benchmark runs: `--test` is given, or `--bench`, which
+    /// `cargo bench` adds, is not.
+    pub is_test: bool,
+    /// Whether to measure with less care: `--quick`.
+    pub is_quick: bool,
+    /// What to measure: that whose name has one of these in it, or everything if there are none.
+    filters: Vec<String>,
+}
+
+impl Args {
+    /// The arguments of the process.
+    pub fn from_env() -> Args {
+        Args::parse(std::env::args().skip(1))
+    }
+
+    fn parse(args: impl Iterator<Item = String>) -> Args {
+        let (options, filters): (Vec<String>, Vec<String>) =
+            args.partition(|arg| arg.starts_with('-'));
+        let has = |option: &str| options.iter().any(|given| given == option);
+        Args { is_test: has("--test") || !has("--bench"), is_quick: has("--quick"), filters }
+    }
+
+    /// Whether to measure what has this name.
+    pub fn selects(&self, name: &str) -> bool {
+        self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(filter))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(line: &str) -> Args {
+        Args::parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn a_benchmark_measures_only_if_cargo_bench_asks() {
+        assert!(args("").is_test);
+        assert!(args("--bench --test").is_test);
+        assert!(!args("--bench").is_test && !args("--bench").is_quick);
+        assert!(args("--bench --quick").is_quick);
+    }
+
+    #[test]
+    fn filters_are_parts_of_names() {
+        assert!(args("--bench").selects("growth"));
+        let args = args("--bench fib sha");
+        assert!(args.selects("fib_rec") && args.selects("sha256") && !args.selects("growth"));
+    }
+
+    #[test]
+    fn programs_are_found() {
+        assert!(program_files().iter().any(|path| path.ends_with("mandelbrot.bc")));
+    }
+}

@@ -1,0 +1,187 @@
+//! How the stages before Cranelift grow with the size of a function: a report.
+//!
+//! Large functions of 50,000, 100,000 and 200,000 operations with 200 locals, and of 100,000 operations
+//! with 20 to 2,000 locals, go through each stage; the least of several rounds counts. `load`, `verify`,
+//! `slots` and `ssa` are CPU time of the stage alone, each with fresh scratch memory; `clif` is elapsed
+//! time, as [`slotvm::Timings`] has it, since it cannot be had without compiling the function to the end.
+//! The project wants at most [`STEP_MAX`] from one size to the next, and at most [`SSA_NS_MAX`] for
+//! each operation in `slots` and `ssa` together; `!` marks what takes more.
+//!
+//! `--quick` measures two rounds; a filter selects tables by their titles.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Duration;
+
+use comfy_table::{CellAlignment, Table, presets};
+use slotvm::{Module, SlotMode};
+use slotvm_benches::Args;
+use slotvm_bytecode::{decode, encode, verify};
+use slotvm_filetests::large::{self, Control, Plan};
+use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
+use slotvm_ssa::promote::{Scratch, promote};
+use vmrun::bench::clock::thread_cpu_time;
+use vmrun::bench::program::engine;
+use vmrun::error::CliError;
+
+/// A function that is twice as large may take so many times the time in each stage.
+const STEP_MAX: f64 = 2.3;
+/// Building SSA form may take so many nanoseconds for each bytecode operation.
+const SSA_NS_MAX: f64 = 250.0;
+
+const SIZES: [usize; 3] = [50_000, 100_000, 200_000];
+const LOCALS: [usize; 5] = [20, 60, 200, 600, 2_000];
+const LOCALS_USUAL: usize = 200;
+/// Rounds of everything, and of compiling to the end.
+const ROUNDS: (u32, u32) = (10, 3);
+const ROUNDS_QUICK: (u32, u32) = (2, 1);
+
+fn main() -> Result<(), CliError> {
+    let args = Args::from_env();
+    let rounds = if args.is_test || args.is_quick { ROUNDS_QUICK } else { ROUNDS };
+    // A test only has to see that it works.
+    let scale = if args.is_test { 100 } else { 1 };
+    for control in Control::ALL {
+        let plan = |n_ops, n_locals| Plan { control, n_ops: n_ops / scale, n_locals, seed: 1 };
+        let title = format!("growth with operations: {}, {LOCALS_USUAL} locals", control.name());
+        if args.selects(&title) {
+            let measured = SIZES.map(|n_ops| measure(plan(n_ops, LOCALS_USUAL), rounds));
+            let measured: Result<Vec<Growth>, CliError> = measured.into_iter().collect();
+            println!("{title}; ns for each operation\n{}\n", by_operations(&measured?));
+        }
+        let title = format!("growth with locals: {}, {} operations", control.name(), SIZES[1]);
+        if args.selects(&title) {
+            // What Cranelift does with so many locals is another matter.
+            let rounds = (rounds.0, 0);
+            let measured = LOCALS.map(|n_locals| measure(plan(SIZES[1], n_locals), rounds));
+            let measured: Result<Vec<Growth>, CliError> = measured.into_iter().collect();
+            println!("{title}; ns for each operation\n{}\n", by_locals(&measured?));
+        }
+    }
+    Ok(())
+}
+
+/// The least times of one function.
+struct Growth {
+    n_locals: usize,
+    n_ops: u64,
+    n_phis: usize,
+    load: Duration,
+    verify: Duration,
+    slots: Duration,
+    ssa: Duration,
+    /// If it was compiled to the end.
+    clif: Option<Duration>,
+}
+
+impl Growth {
+    /// The columns of a table, with their times.
+    fn columns(&self) -> Vec<(&'static str, Duration)> {
+        let ssa = self.slots + self.ssa;
+        let mut columns = vec![
+            ("load", self.load),
+            ("verify", self.verify),
+            ("slots", self.slots),
+            ("ssa", self.ssa),
+            (SLOTS_AND_SSA, ssa),
+        ];
+        if let Some(clif) = self.clif {
+            columns.push(("clif", clif));
+            columns.push(("all", self.load + self.verify + ssa + clif));
+        }
+        columns
+    }
+
+    fn ns_per_op(&self, time: Duration) -> f64 {
+        time.as_nanos() as f64 / self.n_ops as f64
+    }
+
+    /// The cells of a row: times for each operation.
+    fn cells(&self) -> impl Iterator<Item = String> {
+        self.columns().into_iter().map(|(name, time)| {
+            let ns = self.ns_per_op(time);
+            let mark = if name == SLOTS_AND_SSA && ns > SSA_NS_MAX { "! " } else { "" };
+            format!("{mark}{ns:.1}")
+        })
+    }
+}
+
+const SLOTS_AND_SSA: &str = "slots + ssa";
+
+fn measure(plan: Plan, rounds: (u32, u32)) -> Result<Growth, CliError> {
+    let binary = encode(&large::module(plan));
+    let mut least = [Duration::MAX; 4];
+    let mut n_phis = 0;
+    for _ in 0..rounds.0 {
+        let (load, module) = timed(|| decode(black_box(&binary)).expect("it is encoded"));
+        let (verify, verified) = timed(|| verify(module).expect("it is well-typed"));
+        let (mut build_scratch, mut scratch) = (BuildScratch::default(), Scratch::default());
+        let options = BuildOptions::default();
+        let (slots, mut function) = timed(|| build(&verified, 0, &options, &mut build_scratch));
+        let (ssa, report) = timed(|| promote(&mut function, &mut scratch));
+        n_phis = report.n_phis;
+        for (least, time) in least.iter_mut().zip([load, verify, slots, ssa]) {
+            *least = time.min(*least);
+        }
+    }
+    let verified = Arc::new(verify(large::module(plan)).expect("it is well-typed"));
+    let body = verified.body(0).expect("the function is defined");
+    let n_ops = body.blocks.iter().map(|block| u64::from(block.cost)).sum();
+    let engine = engine(SlotMode::Ssa)?;
+    let mut clif = None;
+    for _ in 0..rounds.1 {
+        let module = Module::from_verified(&engine, verified.clone());
+        let time = module.map_err(slotvm::Error::from)?.timings().clif;
+        clif = Some(clif.map_or(time, |least: Duration| least.min(time)));
+    }
+    let [load, verify, slots, ssa] = least;
+    Ok(Growth { n_locals: plan.n_locals, n_ops, n_phis, load, verify, slots, ssa, clif })
+}
+
+fn timed<R>(stage: impl FnOnce() -> R) -> (Duration, R) {
+    let before = thread_cpu_time();
+    let result = black_box(stage());
+    (thread_cpu_time() - before, result)
+}
+
+/// The times of each size, and how many times the time of the size before they are.
+fn by_operations(measured: &[Growth]) -> Table {
+    let mut table = table("operations", measured);
+    let mut last: Option<&Growth> = None;
+    for growth in measured {
+        if let Some(last) = last {
+            let columns = last.columns().into_iter().zip(growth.columns());
+            let factors = columns.map(|((_, before), (_, after))| {
+                let factor = after.as_secs_f64() / before.as_secs_f64();
+                let mark = if factor > STEP_MAX { "! " } else { "" };
+                format!("{mark}{factor:.2}x")
+            });
+            let row = ["time, factor".to_owned(), String::new()].into_iter().chain(factors);
+            table.add_row(row);
+        }
+        let row = [growth.n_ops.to_string(), growth.n_phis.to_string()];
+        table.add_row(row.into_iter().chain(growth.cells()));
+        last = Some(growth);
+    }
+    table
+}
+
+fn by_locals(measured: &[Growth]) -> Table {
+    let mut table = table("locals", measured);
+    for growth in measured {
+        let row = [growth.n_locals.to_string(), growth.n_phis.to_string()];
+        table.add_row(row.into_iter().chain(growth.cells()));
+    }
+    table
+}
+
+fn table(first: &str, measured: &[Growth]) -> Table {
+    let columns = measured[0].columns().into_iter();
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN);
+    table.set_header([first, "phis"].into_iter().chain(columns.map(|(name, _)| name)));
+    for column in table.column_iter_mut() {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
