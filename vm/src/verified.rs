@@ -2,7 +2,9 @@
 //! frame layout and the storage of each local.
 
 use crate::inst::{CodeReader, Inst};
-use crate::module::{Func, GlobalType, ImportKind, MemoryType, Module, ShapeId, TableType};
+use crate::module::{
+    EntityKind, Func, GlobalType, ImportKind, MemoryType, Module, ShapeId, TableType,
+};
 use crate::types::{FuncType, ValType};
 
 /// A module that the verifier has accepted. [`crate::verify::verify`] is the only way to get one.
@@ -12,6 +14,7 @@ pub struct VerifiedModule {
     /// The type of each function of the index space.
     pub(crate) func_types: Vec<u32>,
     pub(crate) n_imported_funcs: u32,
+    pub(crate) func_sources: FuncSources,
     pub(crate) tables: Vec<TableType>,
     pub(crate) memories: Vec<MemoryType>,
     pub(crate) globals: Vec<GlobalType>,
@@ -19,6 +22,28 @@ pub struct VerifiedModule {
     pub(crate) shape_depths: Vec<u32>,
     pub(crate) bodies: Vec<Body>,
     pub(crate) uses_indexed: bool,
+}
+
+/// Where the functions of the index space come from and go to, so that naming one needs no search.
+#[derive(Clone, Debug)]
+pub(crate) struct FuncSources {
+    /// The exported functions in ascending order, each with the number of its first export.
+    exports: Vec<(u32, u32)>,
+    /// The number of the import of each imported function.
+    imports: Vec<u32>,
+}
+
+impl FuncSources {
+    pub(crate) fn new(module: &Module) -> FuncSources {
+        let exports = (0..).zip(&module.exports);
+        let exports = exports.filter(|(_, export)| export.kind == EntityKind::Func);
+        let mut exports: Vec<(u32, u32)> = exports.map(|(i, export)| (export.index, i)).collect();
+        exports.sort_unstable();
+        exports.dedup_by_key(|&mut (func, _)| func);
+        let imports = (0..).zip(&module.imports);
+        let imports = imports.filter(|(_, import)| matches!(import.kind, ImportKind::Func(_)));
+        FuncSources { exports, imports: imports.map(|(i, _)| i).collect() }
+    }
 }
 
 /// What the verifier found out about one function defined in the module.
@@ -230,19 +255,16 @@ impl VerifiedModule {
     /// A name for a function that people recognise: its own, that of an export, that of the import,
     /// or else its number.
     pub fn func_name(&self, func: u32) -> String {
-        if let Some(name) = self.module.names.func(func) {
+        let Module { names, exports, imports, .. } = &self.module;
+        let FuncSources { exports: exported, imports: imported } = &self.func_sources;
+        if let Some(name) = names.func(func) {
             return name.to_owned();
         }
-        let exported = |e: &&crate::module::Export| {
-            e.kind == crate::module::EntityKind::Func && e.index == func
-        };
-        if let Some(export) = self.module.exports.iter().find(exported) {
-            return export.name.clone();
+        if let Ok(i) = exported.binary_search_by_key(&func, |&(func, _)| func) {
+            return exports[exported[i].1 as usize].name.clone();
         }
-        let mut imports =
-            self.module.imports.iter().filter(|i| matches!(i.kind, ImportKind::Func(_)));
-        match imports.nth(func as usize) {
-            Some(import) => format!("{}.{}", import.module, import.name),
+        match imported.get(func as usize) {
+            Some(&i) => format!("{}.{}", imports[i as usize].module, imports[i as usize].name),
             None => format!("f{func}"),
         }
     }

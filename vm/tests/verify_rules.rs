@@ -331,6 +331,62 @@ mod promotable {
 }
 
 #[test]
+fn the_locals_of_all_functions_are_limited_together() {
+    let n_funcs = limits::MODULE_LOCALS_MAX / limits::LOCALS_MAX;
+    let many = Func {
+        ty: 1,
+        locals: vec![(limits::LOCALS_MAX as u32, ValType::I64)],
+        code: code().op(Op::Return).0,
+        ..Func::default()
+    };
+    let mut module = Module {
+        types: vec![FuncType::new([ValType::I32], []), FuncType::new([], [])],
+        funcs: vec![many; n_funcs],
+        ..Module::default()
+    };
+    assert!(verify(module.clone()).is_ok());
+    // Parameters count, too.
+    module.funcs.push(Func { ty: 0, code: code().op(Op::Return).0, ..Func::default() });
+    let error = verify(module).expect_err("there is one local too many");
+    assert_eq!((error.rule(), error.place()), (Rule::Limit, &Place::Module));
+    assert!(error.to_string().contains("MODULE_LOCALS_MAX"), "{error}");
+}
+
+#[test]
+fn functions_are_named_by_name_export_import_or_number() {
+    let import =
+        |name: &str| Import { module: "env".into(), name: name.into(), kind: ImportKind::Func(0) };
+    let export = |name: &str, kind, index| Export { name: name.into(), kind, index };
+    let func = Func { ty: 0, code: code().op(Op::Return).0, ..Func::default() };
+    let mut module = Module {
+        types: vec![FuncType::new([], [])],
+        imports: vec![import("a"), import("b")],
+        memories: vec![MemoryType { min: 1, max: None }],
+        funcs: vec![func.clone(); 3],
+        exports: vec![
+            export("memory", EntityKind::Memory, 0),
+            export("second", EntityKind::Func, 3),
+            export("again", EntityKind::Func, 3),
+            export("named", EntityKind::Func, 2),
+            export("b of env", EntityKind::Func, 1),
+        ],
+        ..Module::default()
+    };
+    module.names.funcs = vec![(2, "first".into())];
+    let verified = verify(module.clone()).expect("verifies");
+    let names: Vec<String> = (0..5).map(|func| verified.func_name(func)).collect();
+    assert_eq!(names, ["env.a", "b of env", "first", "second", "f4"]);
+
+    // Many functions: a search for each name would take minutes.
+    const MANY: u32 = 200_000;
+    module.funcs = vec![func; MANY as usize];
+    module.exports = (0..MANY).map(|i| export(&format!("e{i}"), EntityKind::Func, i + 2)).collect();
+    module.names.funcs.clear();
+    let verified = verify(module).expect("verifies");
+    assert!((0..MANY).all(|i| verified.func_name(i + 2) == format!("e{i}")));
+}
+
+#[test]
 fn deep_stacks_are_linear() {
     // A label after every push: 100,000 labels of shapes 1 to 100,000 deep.
     const DEPTH: u32 = 100_000;

@@ -20,11 +20,11 @@ pub use error::{Place, Rule, VerifyError};
 
 use crate::limits;
 use crate::module::{
-    ElemItems, EntityKind, GlobalType, ImportKind, MemoryType, Module, PAGE_BYTES, SegmentMode,
-    ShapeId, TableType,
+    ElemItems, EntityKind, Func, GlobalType, ImportKind, MemoryType, Module, PAGE_BYTES,
+    SegmentMode, ShapeId, TableType,
 };
 use crate::types::ValType;
-use crate::verified::VerifiedModule;
+use crate::verified::{FuncSources, VerifiedModule};
 
 /// Verifies a module.
 ///
@@ -42,6 +42,7 @@ pub fn verify(module: Module) -> Result<VerifiedModule, VerifyError> {
     }
     Ok(VerifiedModule {
         n_imported_funcs: spaces.n_imported_funcs,
+        func_sources: FuncSources::new(&module),
         func_types: spaces.funcs,
         tables: spaces.tables,
         memories: spaces.memories,
@@ -152,6 +153,7 @@ fn check_module(module: &Module, spaces: &IndexSpaces) -> Result<(), VerifyError
     for (i, memory) in spaces.memories.iter().enumerate() {
         check_memory_type(Place::Memory(i as u32), memory)?;
     }
+    check_locals(module)?;
     check_globals(module, spaces)?;
     check_exports(module, spaces)?;
     check_start(module, spaces)?;
@@ -182,6 +184,17 @@ fn check_memory_type(place: Place, memory: &MemoryType) -> Result<(), VerifyErro
         }
         _ => Ok(()),
     }
+}
+
+/// A few bytes declare many locals, and what is known about each of them is kept.
+fn check_locals(module: &Module) -> Result<(), VerifyError> {
+    let of_func = |func: &Func| {
+        let n_params = module.types[func.ty as usize].params.len() as u64;
+        n_params + func.n_declared_locals()
+    };
+    let n_locals = module.funcs.iter().map(of_func).fold(0, u64::saturating_add);
+    let max = limits::MODULE_LOCALS_MAX;
+    check_limit(Place::Module, n_locals as usize, max, "MODULE_LOCALS_MAX")
 }
 
 fn check_globals(module: &Module, spaces: &IndexSpaces) -> Result<(), VerifyError> {
