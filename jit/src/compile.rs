@@ -5,9 +5,15 @@
 //! 3. `lower`: IR to CLIF ([`crate::lower`]);
 //! 4. `cranelift`: CLIF to machine code.
 //!
-//! Cranelift's alias analysis, which only the optimiser runs, costs time that grows faster than the
-//! square of the depth of loop nests. Functions whose nests are too deep for it, see
-//! [`NESTING_MAX`], are compiled without the optimiser, whatever the mode says.
+//! What would cost too much is decided from counts, and compiled otherwise than the slot mode says:
+//! * Cranelift's alias analysis, which only the optimiser runs, costs time that grows faster than the
+//!   square of the depth of loop nests. Functions whose nests are too deep for it, see
+//!   [`NESTING_MAX`], are compiled without the optimiser.
+//! * Registers for all slots can take memory by the square of a function's size. Functions that
+//!   [`promote()`] finds too large, and in mode `variables` those with more than
+//!   [`VARIABLE_EDGES_MAX`], are compiled as in mode `memory`.
+//!
+//! A function that [`is_buildable`] refuses has no native code.
 //!
 //! The result is a [`MachineCode`], which [`crate::code`] places, with the tables that lead from a pc
 //! to a trap and to the bytecode.
@@ -18,7 +24,7 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::{CodegenError, CompiledCode, Context, MachSrcLoc};
 use cranelift_frontend::FunctionBuilderContext;
 use slotvm_bytecode::VerifiedModule;
-use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
+use slotvm_ssa::build::{BuildOptions, BuildScratch, OPERANDS_MAX, build, is_buildable};
 use slotvm_ssa::entity::Loc;
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::loops::LoopForest;
@@ -36,6 +42,10 @@ use crate::pctable::{Place, PlaceId, TrapReason};
 pub(crate) const NESTING_MAX: u64 = 64;
 /// The sum of loop depths of blocks below which the optimiser is harmless: about 0.1 s.
 pub(crate) const NESTED_MIN: u64 = 100_000;
+
+/// Variables times edges that cranelift-frontend may have: each variable can become a parameter of each
+/// block.
+pub(crate) const VARIABLE_EDGES_MAX: usize = 1 << 25;
 
 /// How functions are compiled.
 #[derive(Clone)]
@@ -58,6 +68,8 @@ pub(crate) struct CompiledFunction {
     pub(crate) promotion: Option<PromotionReport>,
     /// Whether the optimiser was left out since loops are nested too deep for it.
     pub(crate) is_nested_too_deep: bool,
+    /// Whether the slots are in memory since registers for them would take too much of it.
+    pub(crate) has_too_many_slots: bool,
     /// Sizes.
     pub(crate) sizes: Sizes,
     /// What each stage took.
@@ -127,7 +139,7 @@ pub(crate) struct CompileError {
 /// Compiles one function after the other, in memory that it reuses.
 pub(crate) struct Compiler {
     options: CompileOptions,
-    /// The options for functions that are nested too deep; made for the first one.
+    /// The options without the optimiser; made for the first function that needs them.
     unoptimised: Option<LowerOptions>,
     build: BuildScratch,
     promote: promote::Scratch,
@@ -151,12 +163,16 @@ impl Compiler {
     /// Compiles a function that the module defines.
     ///
     /// # Errors
-    /// If Cranelift refuses it, as a rule for its size.
+    /// If it is too large.
     pub(crate) fn compile(
         &mut self,
         module: &VerifiedModule,
         func: u32,
     ) -> Result<CompiledFunction, CompileError> {
+        if !is_buildable(module, func) {
+            let reason = format!("its instructions have more than {OPERANDS_MAX} operands");
+            return Err(CompileError { func, name: module.func_name(func), reason });
+        }
         let mut times = StageTimes::default();
         let (function, promotion) = self.form(module, func, &mut times);
         self.compile_form(module, &function, promotion, times)
@@ -194,13 +210,21 @@ impl Compiler {
         };
         let start = Instant::now();
         let loops = find_loops(function);
-        let is_nested_too_deep =
-            self.options.lower.slots != SlotMode::Memory && is_nested_too_deep(function, &loops);
-        let options = if is_nested_too_deep {
+        let slots = self.options.lower.slots;
+        let has_too_many_slots = match slots {
+            SlotMode::Ssa => promotion.is_some_and(|report| report.is_too_large),
+            SlotMode::Variables => has_too_many_variables(function),
+            SlotMode::Memory | SlotMode::MemoryOpt | SlotMode::MemoryForwarded => false,
+        };
+        let is_nested_too_deep = slots != SlotMode::Memory && is_nested_too_deep(function, &loops);
+        let mut options = if is_nested_too_deep || has_too_many_slots {
             self.unoptimised().map_err(|isa| error(isa.to_string()))?
         } else {
             self.options.lower.clone()
         };
+        if has_too_many_slots {
+            options.slots = SlotMode::Memory;
+        }
         let lowered = self.lower(module, function, &loops, &options);
         times.lower = start.elapsed();
         let clif = self.options.keep_clif.then(|| self.context.func.display().to_string());
@@ -218,7 +242,16 @@ impl Compiler {
         sizes.frame_bytes = compiled.buffer.frame_layout().map_or(0, |l| l.frame_to_fp_offset);
         let code = machine_code(compiled, &self.context.func, function, &lowered);
         let asm = compiled.vcode.clone();
-        Ok(CompiledFunction { code, promotion, is_nested_too_deep, sizes, times, clif, asm })
+        Ok(CompiledFunction {
+            code,
+            promotion,
+            is_nested_too_deep,
+            has_too_many_slots,
+            sizes,
+            times,
+            clif,
+            asm,
+        })
     }
 
     fn unoptimised(&mut self) -> Result<LowerOptions, IsaError> {
@@ -263,6 +296,11 @@ fn is_nested_too_deep(function: &Function, loops: &LoopForest) -> bool {
     let depths = function.blocks().map(|block| u64::from(loops.depth_of_block(block.0)));
     let depth: u64 = depths.sum();
     depth >= NESTED_MIN && depth > NESTING_MAX * function.n_blocks() as u64
+}
+
+/// Whether cranelift-frontend could need too much memory, see [`VARIABLE_EDGES_MAX`].
+fn has_too_many_variables(function: &Function) -> bool {
+    function.slots.len().saturating_mul(function.n_edges()) > VARIABLE_EDGES_MAX
 }
 
 fn describe(error: &CodegenError) -> String {

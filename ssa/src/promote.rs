@@ -16,6 +16,10 @@
 //! 4. Renaming finds the value of each logged read and of each phi operand (`rename`).
 //! 5. Operands are rewritten in one pass over their pool.
 //!
+//! A function of n blocks with n slots that are live in all of them costs n² / 64 words of liveness, and
+//! may need n² phis. [`LIVE_WORDS_MAX`] and [`PHI_OPERANDS_MAX`] end that; such a function stays in slot
+//! form.
+//!
 //! It relies on the numbering of blocks that [`crate::ir`] promises. Block parameters that are there
 //! already stay, before the new ones. The removed instructions keep their ids, which then occur in no
 //! block; so do the results of the removed `slot.get`s, which then occur nowhere.
@@ -24,7 +28,7 @@ use bumpalo::Bump;
 use slotvm_bytecode::{Imm, Op, ValType};
 
 use crate::accesses::{AccessLog, NONE, Reach};
-use crate::cfg::Cfg;
+use crate::cfg::{Cfg, ControlFlow};
 use crate::dominators::{DomScratch, DomTree};
 use crate::entity::{Edge, Loc, Value};
 use crate::faults::{Fault, planted};
@@ -33,9 +37,19 @@ use crate::irop::{IrOp, Opcode};
 use crate::place::PhiPlacer;
 use crate::rename::{Phis, Renamer};
 
+/// The words of liveness that a promotion may look at: blocks, times the slots that may need phis in
+/// groups of 64. Looking at so many takes less than a second.
+pub const LIVE_WORDS_MAX: usize = 1 << 24;
+/// The operands that all phis of a function may have. Large functions of real programs have less than a
+/// hundredth; each operand takes a register allocator about a microsecond and 100 bytes.
+pub const PHI_OPERANDS_MAX: usize = 1 << 22;
+
 /// What a promotion did.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct PromotionReport {
+    /// Whether promotion would exceed [`LIVE_WORDS_MAX`] or [`PHI_OPERANDS_MAX`], so that the function
+    /// was left in slot form. All numbers but that of the slots are then zero.
+    pub is_too_large: bool,
     /// The function's slots: the sum of the next five.
     pub n_slots: usize,
     /// Slots that are never read.
@@ -73,26 +87,46 @@ pub struct Scratch {
     renamer: Renamer,
 }
 
-/// Turns all slots of a function into values.
+/// Turns all slots of a function into values, unless the report says that it is too large.
 pub fn promote(func: &mut Function, scratch: &mut Scratch) -> PromotionReport {
-    let mut report = PromotionReport { n_slots: func.slots.len(), ..PromotionReport::default() };
-    if func.slots.is_empty() {
+    let n_slots = func.slots.len();
+    let mut report = PromotionReport { n_slots, ..PromotionReport::default() };
+    if n_slots == 0 {
         return report;
     }
+    // What may turn out to be too large is restored from a copy.
+    let copy = may_be_too_large(func).then(|| (func.layout.clone(), func.blocks.clone()));
     // Outside of the scratch memory, so that tables can be made while the rest of it changes.
     let mut arena = std::mem::take(&mut scratch.arena);
-    promote_in(func, scratch, &arena, &mut report);
+    if promote_in(func, scratch, &arena, &mut report).is_err() {
+        (func.layout, func.blocks) = copy.expect("only large functions are too large");
+        report = PromotionReport { is_too_large: true, n_slots, ..PromotionReport::default() };
+    }
     arena.reset();
     scratch.arena = arena;
     report
 }
+
+/// Whether a function can exceed a limit at all, by its size alone.
+fn may_be_too_large(func: &Function) -> bool {
+    let n_slots = func.slots.len();
+    live_words(func, n_slots) > LIVE_WORDS_MAX
+        || n_slots.saturating_mul(func.n_edges()) > PHI_OPERANDS_MAX
+}
+
+fn live_words(func: &Function, n_slots: usize) -> usize {
+    n_slots.div_ceil(PhiPlacer::GROUP_SLOTS_MAX).saturating_mul(func.n_blocks())
+}
+
+/// Promotion exceeds a limit.
+struct TooLarge;
 
 fn promote_in(
     func: &mut Function,
     scratch: &mut Scratch,
     arena: &Bump,
     report: &mut PromotionReport,
-) {
+) -> Result<(), TooLarge> {
     let entry_loc = func.loc(func.insts(Function::ENTRY)[0]);
     let n_removed = take_out_accesses(func, &mut scratch.log);
     report.n_gets = scratch.log.n_reads();
@@ -108,7 +142,7 @@ fn promote_in(
         load_graph(func, &mut scratch.cfg);
         scratch.tree.compute_numbered(&scratch.cfg, &mut scratch.dominators);
         let n_open = scratch.open_slots.len();
-        report.n_placed = place_phis(func, scratch, arena, &mut zeros);
+        report.n_placed = place_phis(func, scratch, arena, &mut zeros)?;
         report.n_one_writer += n_open - report.n_placed;
     }
     report.n_phis = scratch.sites.len();
@@ -122,6 +156,7 @@ fn promote_in(
     }
     rewrite_operands(func, &mut scratch.log.replacements, &phis);
     zeros.insert(func);
+    Ok(())
 }
 
 /// Scans the function, and removes the slot instructions from its blocks. Returns their number.
@@ -185,7 +220,7 @@ fn place_phis(
     scratch: &mut Scratch,
     arena: &Bump,
     zeros: &mut Zeros,
-) -> usize {
+) -> Result<usize, TooLarge> {
     let Scratch { log, cfg, tree, placer, open_slots, sites, renamer, .. } = scratch;
     let ends = tree.ends_by_number();
     open_slots.retain(|&slot| match log.reach(slot) {
@@ -196,8 +231,12 @@ fn place_phis(
         _ => true,
     });
     if open_slots.is_empty() {
-        return 0;
+        return Ok(0);
     }
+    if live_words(func, open_slots.len()) > LIVE_WORDS_MAX {
+        return Err(TooLarge);
+    }
+    let mut n_operands = 0;
     placer.start(cfg, tree);
     let groups = Groups::sort(arena, log, open_slots, func.slots.len(), func.n_blocks());
     for (number, group) in open_slots.chunks(PhiPlacer::GROUP_SLOTS_MAX).enumerate() {
@@ -216,12 +255,16 @@ fn place_phis(
         }
         for (block, phis) in placer.sites() {
             sites.extend(bits(phis).map(|i| (block, group[i])));
+            n_operands += phis.count_ones() as usize * cfg.preds(block).len();
+        }
+        if n_operands > PHI_OPERANDS_MAX {
+            return Err(TooLarge);
         }
     }
     if planted(Fault::PhiMissing) {
         sites.pop();
     }
-    open_slots.len()
+    Ok(open_slots.len())
 }
 
 /// The logged accesses of the open slots, by group of slots, and within a group in the order of blocks.

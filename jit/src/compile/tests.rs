@@ -649,3 +649,38 @@ fn deep_nests_are_compiled_without_the_optimiser() {
         }
     }
 }
+
+#[test]
+fn too_many_slots_stay_in_memory() {
+    // A switch goes by many edges to a block where all locals meet other values of theirs.
+    let module_of = |n_edges: usize| {
+        let mut source = String::from("func f(n: i32) -> i64 {\n  local 1000 i64\n");
+        let mut write_all = |rest: &str| {
+            for local in 1..=1000 {
+                writeln!(source, "  i64.const {local} local.set {local}").unwrap();
+            }
+            source += rest;
+        };
+        write_all("  local.get n br_if end\n");
+        write_all("  local.get n br_table [");
+        source += &"end ".repeat(n_edges);
+        source += "] end\nend:\n  i64.const 0\n";
+        for local in 1..=1000 {
+            writeln!(source, "  local.get {local} i64.add").unwrap();
+        }
+        module(&(source + "  return\n}"))
+    };
+    for (n_edges, slots, expected) in [
+        (10, SlotMode::Ssa, false),
+        (10, SlotMode::Variables, false),
+        (5_000, SlotMode::Ssa, true),
+        (50_000, SlotMode::Variables, true),
+        (50_000, SlotMode::Memory, false),
+    ] {
+        let compiled = &compile_all(&module_of(n_edges), options(TARGETS[0], slots))[0];
+        assert_eq!(compiled.has_too_many_slots, expected, "{n_edges} {slots}");
+        assert!(!compiled.is_nested_too_deep);
+        let is_in_memory = compiled.sizes.slot_bytes > 0;
+        assert_eq!(is_in_memory, expected || slots.is_memory(), "{n_edges} {slots}");
+    }
+}

@@ -319,7 +319,7 @@ fn random_functions_compute_the_same_with_the_phis_of_the_definition() {
 fn promoted(cfg: &Cfg, n_slots: u32, actions: &[Vec<Do>]) -> (Function, PromotionReport) {
     let mut f = make(cfg, n_slots, actions);
     let report = promote(&mut f, &mut Scratch::default());
-    assert_valid(&f, Form::Ssa);
+    assert_valid(&f, if report.is_too_large { Form::Slots } else { Form::Ssa });
     (f, report)
 }
 
@@ -336,6 +336,7 @@ fn each_fast_path_is_taken_and_counted() {
     ];
     let (f, report) = promoted(&cfg, 6, &actions);
     let expected = PromotionReport {
+        is_too_large: false,
         n_slots: 6,
         n_dead: 1,
         n_local: 1,
@@ -436,6 +437,53 @@ fn a_function_without_accesses_stays_as_it_is() {
     let (ssa, report) = promoted(&cfg, 3, &[vec![], vec![]]);
     assert_eq!(report, PromotionReport { n_slots: 3, n_dead: 3, ..PromotionReport::default() });
     assert_eq!(crate::print::print(&ssa), crate::print::print(&slots));
+}
+
+/// Checks that a function is left as it is, and says so.
+fn assert_too_large(cfg: &Cfg, n_slots: u32, actions: &[Vec<Do>]) {
+    let slots = make(cfg, n_slots, actions);
+    let (left, report) = promoted(cfg, n_slots, actions);
+    let n_slots = n_slots as usize;
+    let refused = PromotionReport { is_too_large: true, n_slots, ..PromotionReport::default() };
+    assert_eq!(report, refused);
+    assert!(left.has_slot_accesses());
+    assert!(crate::print::print(&left) == crate::print::print(&slots), "it has changed");
+}
+
+#[test]
+fn too_many_phi_operands_are_refused() {
+    // One block or the other writes all slots, and a switch goes to one block by many edges.
+    const SLOTS: u32 = 100;
+    let cfg = |n_edges| Cfg::new(0, [vec![2, 1], vec![3], vec![3; n_edges], vec![]]);
+    let set: Vec<Do> = (0..SLOTS).map(Do::Set).collect();
+    let get = (0..SLOTS).map(Do::Get).collect();
+    let actions = [vec![], set.clone(), set, get];
+    let most = PHI_OPERANDS_MAX / SLOTS as usize - 1;
+    let (ssa, report) = promoted(&cfg(most), SLOTS, &actions);
+    assert!(!report.is_too_large && !ssa.has_slot_accesses());
+    assert_eq!(report.n_phis, SLOTS as usize);
+    assert_too_large(&cfg(most + 1), SLOTS, &actions);
+}
+
+#[test]
+fn too_many_live_slots_in_too_many_blocks_are_refused() {
+    // All slots live in all blocks of a chain.
+    const BLOCKS: usize = 1 << 14;
+    const SLOTS: u32 = 1 << 16;
+    let chain = (1..BLOCKS as u32).map(|next| vec![next]).chain([vec![]]);
+    let cfg = Cfg::new(0, chain);
+    let mut actions = vec![vec![]; BLOCKS];
+    for block in [0, 1] {
+        actions[block] = (0..SLOTS).map(Do::Set).collect();
+    }
+    actions[BLOCKS - 1] = (0..SLOTS).map(Do::Get).collect();
+    let n_most = SLOTS as usize - 64;
+    assert!(live_words(&make(&cfg, 1, &vec![vec![]; BLOCKS]), n_most) < LIVE_WORDS_MAX);
+    assert!(live_words(&make(&cfg, 1, &vec![vec![]; BLOCKS]), n_most + 65) > LIVE_WORDS_MAX);
+    actions[0].push(Do::Set(SLOTS));
+    actions[1].push(Do::Set(SLOTS));
+    actions[BLOCKS - 1].push(Do::Get(SLOTS));
+    assert_too_large(&cfg, SLOTS + 1, &actions);
 }
 
 #[test]
