@@ -5,7 +5,7 @@ use std::sync::Arc;
 use slotvm::{Config, Engine, Module, Tier};
 use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::text::{self, PrintOptions, Printer};
-use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
+use slotvm_ssa::build::{BuildOptions, BuildScratch, build, is_buildable};
 use slotvm_ssa::graph::{print_cfg, print_dom};
 use slotvm_ssa::promote::{Scratch, promote};
 
@@ -27,12 +27,20 @@ pub(super) fn dump(args: &DumpArgs) -> Result<(), CliError> {
         let text = text::print_with(module.module(), PrintOptions { offsets: true });
         return print(&text.map_err(|error| CliError::module(&args.program, error))?);
     }
+    let compiled = match args.stage {
+        Stage::Clif | Stage::Asm => Some(compiled(args, &module)?),
+        _ => None,
+    };
     let mut scratch = (BuildScratch::default(), Scratch::default());
     for (i, &func) in funcs.iter().enumerate() {
         if i > 0 {
             print("\n")?;
         }
-        print(&stage(args, &module, func, &mut scratch)?)?;
+        let text = match &compiled {
+            Some(compiled) => native_stage(args, compiled, func)?,
+            None => stage(args, &module, func, &mut scratch)?,
+        };
+        print(&text)?;
     }
     Ok(())
 }
@@ -53,12 +61,18 @@ fn find_func(module: &VerifiedModule, name: &str) -> Result<u32, CliError> {
     }
 }
 
+/// A stage before native code.
 fn stage(
     args: &DumpArgs,
-    module: &Arc<VerifiedModule>,
+    module: &VerifiedModule,
     func: u32,
     scratch: &mut (BuildScratch, Scratch),
 ) -> Result<String, CliError> {
+    let is_of_ir = args.stage != Stage::Bytecode;
+    if is_of_ir && !is_buildable(module, func) {
+        let message = format!("function `{}` is too large for the IR", module.func_name(func));
+        return Err(CliError::Failed(message));
+    }
     let mut slots = || {
         let mut f = build(module, func, &BuildOptions::default(), &mut scratch.0);
         f.name_labels(module);
@@ -78,15 +92,16 @@ fn stage(
             promote(&mut f, &mut scratch.1);
             slotvm_ssa::print::print(&f)
         }
-        Stage::Clif | Stage::Asm => {
-            let compiled = compiled(args, module)?;
-            let text = match args.stage {
-                Stage::Clif => compiled.clif(func),
-                _ => compiled.asm(func),
-            };
-            text.map_err(slotvm::Error::from)?.expect("the engine compiles what is defined")
-        }
+        Stage::Clif | Stage::Asm => unreachable!("these are stages of native code"),
     })
+}
+
+fn native_stage(args: &DumpArgs, module: &Module, func: u32) -> Result<String, CliError> {
+    let text = match args.stage {
+        Stage::Clif => module.clif(func),
+        _ => module.asm(func),
+    };
+    Ok(text.map_err(slotvm::Error::from)?.expect("the engine compiles what is defined"))
 }
 
 fn compiled(args: &DumpArgs, module: &Arc<VerifiedModule>) -> Result<Module, CliError> {

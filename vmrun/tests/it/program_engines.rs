@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use slotvm::{SlotMode, Tier};
+use slotvm::{FunctionInfo, Module, SlotMode, Tier};
 use slotvm_bytecode::{TrapCode, VerifiedModule};
 use slotvm_filetests::slot_accesses;
 use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
@@ -86,6 +86,28 @@ fn ssa_form_evaluated() {
         check_evaluation(program, Form::Ssa, |f| {
             promote(f, &mut promote::Scratch::default());
         })
+    });
+}
+
+/// A slot mode says how code is compiled, and what is too large for it is compiled otherwise. A
+/// comparison of modes means something only if no program is.
+#[test]
+fn every_program_stays_in_its_mode() {
+    let engines = SlotMode::ALL.map(|slots| (slots, programs::engine(Tier::Jit, slots, false)));
+    check_all(|program| {
+        let module = program.verified();
+        for (slots, engine) in &engines {
+            let compiled = Module::from_verified(engine, Arc::clone(&module))
+                .map_err(|error| error.to_string())?;
+            if compiled.functions().len() != module.module().funcs.len() {
+                return Err(format!("{slots}: functions are missing"));
+            }
+            let falls_back = |f: &&FunctionInfo| f.is_nested_too_deep || f.has_too_many_slots;
+            if let Some(function) = compiled.functions().iter().find(falls_back) {
+                return Err(format!("{slots}: `{}` is compiled otherwise", function.name));
+            }
+        }
+        Ok(())
     });
 }
 
