@@ -1,8 +1,9 @@
 //! Entering native code, and what is known when it does not return.
 //!
-//! Every entry has an [`Activation`] on the native stack. The entry trampoline stores there how to continue when the code traps; the signal handler
-//! ([`crate::signals`]) finds it through a thread-local variable, records where the trap happened and
-//! continues in the trampoline, which returns 0. [`enter`] then reads the record.
+//! Every entry has an [`Activation`] on the native stack. The entry trampoline stores there how to
+//! continue when the code traps; the signal handler ([`crate::signals`]) finds it through a
+//! thread-local variable, records where the trap happened and continues in the trampoline, which
+//! returns 0. [`enter`] then reads the record.
 
 use std::cell::Cell;
 use std::mem::{MaybeUninit, offset_of};
