@@ -47,8 +47,10 @@ pub struct BuildOptions {
 pub const FRAME_OVERHEAD_CELLS: u32 = 4;
 
 /// The operands and results that the slot form of a function may have, all instructions together. It
-/// keeps ids below 32 bits and memory in proportion: a call of two bytes may have a thousand of each.
-pub const OPERANDS_MAX: u64 = 1 << 26;
+/// keeps memory in proportion: a call of two bytes may have a thousand of each, a return of one byte a
+/// thousand operands, and each of those that comes from another block takes a code generator 300 bytes.
+/// Two million ordinary instructions are below it.
+pub const OPERANDS_MAX: u64 = 1 << 24;
 
 /// Whether [`build`] may be called: the function has at most [`OPERANDS_MAX`] operands and results.
 /// Others are for the interpreter.
