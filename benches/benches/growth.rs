@@ -33,7 +33,7 @@ const SIZES: [usize; 3] = [50_000, 100_000, 200_000];
 const LOCALS: [usize; 5] = [20, 60, 200, 600, 2_000];
 const LOCALS_USUAL: usize = 200;
 /// Rounds of everything, and of compiling to the end.
-const ROUNDS: (u32, u32) = (10, 3);
+const ROUNDS: (u32, u32) = (10, 5);
 const ROUNDS_QUICK: (u32, u32) = (2, 1);
 
 fn main() -> Result<(), CliError> {
@@ -47,7 +47,10 @@ fn main() -> Result<(), CliError> {
         if args.selects(&title) {
             let measured = SIZES.map(|n_ops| measure(plan(n_ops, LOCALS_USUAL), rounds));
             let measured: Result<Vec<Growth>, CliError> = measured.into_iter().collect();
-            println!("{title}; ns for each operation\n{}\n", by_operations(&measured?));
+            println!(
+                "{title}; ns for each operation (clif: elapsed time, longer on a busy machine)\n{}\n",
+                by_operations(&measured?)
+            );
         }
         let title = format!("growth with locals: {}, {} operations", control.name(), SIZES[1]);
         if args.selects(&title) {
