@@ -106,7 +106,7 @@ pub struct Trap {
     /// Why.
     pub code: TrapCode,
     /// The function, in the module's index space. With `offset`, 0 where there is no place: an
-    /// active segment that does not fit, or an imported function that was called from outside.
+    /// active segment that does not fit, or an imported function that traps while no other is active.
     pub func: u32,
     /// The code offset of the instruction.
     pub offset: u32,

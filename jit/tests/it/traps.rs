@@ -263,6 +263,28 @@ fn traps_of_host_functions_are_at_the_call() {
 }
 
 #[test]
+fn a_tail_call_leaves_no_frame_for_a_trap_of_the_host() {
+    let source = r#"
+        import "env" "host" func host()
+        export "outer" func outer
+        func outer() { call tail return }
+        export "tail" func tail
+        func tail() { nop return_call host }"#;
+    for_all(|engine| {
+        let mut linker = Linker::new(engine);
+        let trap = || -> Result<(), Error> { Err(Trap::new(TrapCode::Unreachable, []).into()) };
+        linker.func_wrap("env", "host", trap).unwrap();
+        let (mut store, instance) = instance_with(engine, source, &linker, ());
+        for (name, n_frames) in [("outer", 1), ("tail", 0)] {
+            let func = instance.get_typed_func::<(), ()>(&store, name).unwrap();
+            let error = func.call(&mut store, ()).unwrap_err();
+            assert_eq!(error.trap_code(), Some(TrapCode::Unreachable));
+            assert_eq!(frames(&error).len(), n_frames, "{name}: {error}");
+        }
+    });
+}
+
+#[test]
 fn the_frame_stack_overflows_at_the_start_of_the_function_that_needs_it() {
     let source = PRELUDE.replace("frame_stack 1024 64", "frame_stack 1024 40")
         + "func victim(n: i32) -> i32 {

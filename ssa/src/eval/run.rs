@@ -67,7 +67,7 @@ enum Next {
 
 impl Runner<'_, '_> {
     fn run(&mut self, func: u32, args: &[u64]) -> Result<Vec<u64>, Trap> {
-        let mut returned = self.call(func, args, None)?;
+        let mut returned = self.call(func, args)?;
         loop {
             if let Some(results) = returned.take() {
                 match self.frames.last() {
@@ -85,14 +85,10 @@ impl Runner<'_, '_> {
             match next {
                 Next::Inst => {}
                 Next::Edge(edge) => self.follow(&frame, edge),
-                Next::Call { func, args } => {
-                    let caller = Some((frame, inst));
-                    returned = self.call(func, &args, caller)?;
-                }
+                Next::Call { func, args } => returned = self.call(func, &args)?,
                 Next::TailCall { func, args } => {
-                    let caller = Some((frame, inst));
                     self.pop_frame();
-                    returned = self.call(func, &args, caller)?;
+                    returned = self.call(func, &args)?;
                 }
                 Next::Return(results) => {
                     self.pop_frame();
@@ -106,6 +102,11 @@ impl Runner<'_, '_> {
         &self.functions[frame.function]
     }
 
+    /// The instruction that a frame has executed last.
+    fn last_inst(&self, frame: &Frame) -> Inst {
+        self.function(frame).insts(frame.block)[frame.next - 1]
+    }
+
     fn current(&mut self) -> &mut Frame {
         self.frames.last_mut().expect("a frame is active")
     }
@@ -117,19 +118,14 @@ impl Runner<'_, '_> {
         Trap { code, func: loc.func, offset: loc.offset }
     }
 
-    /// Enters a guest function, or runs a host function and gives its results. The caller is the
-    /// place of a trap that the host makes.
-    fn call(
-        &mut self,
-        func: u32,
-        args: &[u64],
-        caller: Option<(Frame, Inst)>,
-    ) -> Result<Option<Vec<u64>>, Trap> {
+    /// Enters a guest function, or runs a host function and gives its results. The place of a trap
+    /// that the host makes is the call that the innermost frame waits for.
+    fn call(&mut self, func: u32, args: &[u64]) -> Result<Option<Vec<u64>>, Trap> {
         let Some(function) = func.checked_sub(self.module.n_imported_funcs()) else {
             let memory = &mut self.state.memory;
             let results = (self.state.host)(HostCall { func, args, memory });
-            let results = results.map_err(|code| match caller {
-                Some((frame, inst)) => self.trap_at(&frame, inst, code),
+            let results = results.map_err(|code| match self.frames.last() {
+                Some(frame) => self.trap_at(frame, self.last_inst(frame), code),
                 None => Trap { code, func: 0, offset: 0 },
             })?;
             let expected = self.module.func_type(func).results.len();
@@ -160,7 +156,7 @@ impl Runner<'_, '_> {
     /// Gives the results of a call to the instruction that called.
     fn accept(&mut self, results: &[u64]) {
         let frame = *self.frames.last().expect("a frame is active");
-        let inst = self.function(&frame).insts(frame.block)[frame.next - 1];
+        let inst = self.last_inst(&frame);
         for (value, &cell) in self.function(&frame).results(inst).zip(results) {
             self.cells[frame.base + value.index()] = cell;
         }

@@ -245,6 +245,21 @@ fn the_host_sees_arguments_and_memory() {
 }
 
 #[test]
+fn a_trap_of_the_host_is_at_the_call_that_waits_for_it() {
+    let source = "import \"env\" \"host\" func host()
+        func outer() { nop  call tail  return }
+        func tail() { nop  nop  return_call host }";
+    let module = module(source);
+    let imports =
+        Imports { host: Box::new(|_| Err(TrapCode::IntegerOverflow)), globals: Vec::new() };
+    let mut machine = machine(&module, imports, Options::default());
+    let (outer, tail) = (exported(&module, "outer"), exported(&module, "tail"));
+    assert_eq!(machine.call(outer, &[]), Err(trap(TrapCode::IntegerOverflow, outer, 1)));
+    // A tail call leaves no function that could wait.
+    assert_eq!(machine.call(tail, &[]), Err(trap(TrapCode::IntegerOverflow, 0, 0)));
+}
+
+#[test]
 fn segments_that_do_not_fit_stop_instantiation() {
     let source = "memory m 1
         data a at i32.const 0 \"x\"
