@@ -272,7 +272,8 @@ fn a_tail_call_leaves_no_frame_for_a_trap_of_the_host() {
         func tail() { nop return_call host }"#;
     for_all(|engine| {
         let mut linker = Linker::new(engine);
-        let trap = || -> Result<(), Error> { Err(Trap::new(TrapCode::Unreachable, []).into()) };
+        let trap =
+            || -> Result<(), Error> { Err(slotvm::Trap::new(TrapCode::Unreachable, []).into()) };
         linker.func_wrap("env", "host", trap).unwrap();
         let (mut store, instance) = instance_with(engine, source, &linker, ());
         for (name, n_frames) in [("outer", 1), ("tail", 0)] {
