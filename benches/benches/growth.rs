@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use comfy_table::{CellAlignment, Table, presets};
-use slotvm::{Module, SlotMode};
+use slotvm::{Engine, Module, SlotMode};
 use slotvm_benches::Args;
-use slotvm_bytecode::{decode, encode, verify};
+use slotvm_bytecode::{VerifiedModule, decode, encode, verify};
 use slotvm_filetests::large::{self, Control, Plan};
 use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
 use slotvm_ssa::promote::{Scratch, promote};
@@ -45,20 +45,18 @@ fn main() -> Result<(), CliError> {
         let plan = |n_ops, n_locals| Plan { control, n_ops: n_ops / scale, n_locals, seed: 1 };
         let title = format!("growth with operations: {}, {LOCALS_USUAL} locals", control.name());
         if args.selects(&title) {
-            let measured = SIZES.map(|n_ops| measure(plan(n_ops, LOCALS_USUAL), rounds));
-            let measured: Result<Vec<Growth>, CliError> = measured.into_iter().collect();
+            let measured = measure(&SIZES.map(|n_ops| plan(n_ops, LOCALS_USUAL)), rounds)?;
             println!(
                 "{title}; ns for each operation (clif: elapsed time, longer on a busy machine)\n{}\n",
-                by_operations(&measured?)
+                by_operations(&measured)
             );
         }
         let title = format!("growth with locals: {}, {} operations", control.name(), SIZES[1]);
         if args.selects(&title) {
             // What Cranelift does with so many locals is another matter.
             let rounds = (rounds.0, 0);
-            let measured = LOCALS.map(|n_locals| measure(plan(SIZES[1], n_locals), rounds));
-            let measured: Result<Vec<Growth>, CliError> = measured.into_iter().collect();
-            println!("{title}; ns for each operation\n{}\n", by_locals(&measured?));
+            let measured = measure(&LOCALS.map(|n_locals| plan(SIZES[1], n_locals)), rounds)?;
+            println!("{title}; ns for each operation\n{}\n", by_locals(&measured));
         }
     }
     Ok(())
@@ -66,6 +64,8 @@ fn main() -> Result<(), CliError> {
 
 /// The least times of one function.
 struct Growth {
+    binary: Vec<u8>,
+    verified: Arc<VerifiedModule>,
     n_locals: usize,
     n_ops: u64,
     n_phis: usize,
@@ -78,6 +78,48 @@ struct Growth {
 }
 
 impl Growth {
+    fn new(plan: Plan) -> Growth {
+        let module = large::module(plan);
+        let binary = encode(&module);
+        let verified = Arc::new(verify(module).expect("it is well-typed"));
+        let body = verified.body(0).expect("the function is defined");
+        Growth {
+            binary,
+            n_locals: plan.n_locals,
+            n_ops: body.blocks.iter().map(|block| u64::from(block.cost)).sum(),
+            n_phis: 0,
+            load: Duration::MAX,
+            verify: Duration::MAX,
+            slots: Duration::MAX,
+            ssa: Duration::MAX,
+            clif: None,
+            verified,
+        }
+    }
+
+    /// Runs the stages up to SSA form.
+    fn round(&mut self) {
+        let (load, module) = timed(|| decode(black_box(&self.binary)).expect("it is encoded"));
+        let (verify, verified) = timed(|| verify(module).expect("it is well-typed"));
+        let (mut build_scratch, mut scratch) = (BuildScratch::default(), Scratch::default());
+        let options = BuildOptions::default();
+        let (slots, mut function) = timed(|| build(&verified, 0, &options, &mut build_scratch));
+        let (ssa, report) = timed(|| promote(&mut function, &mut scratch));
+        self.n_phis = report.n_phis;
+        self.load = self.load.min(load);
+        self.verify = self.verify.min(verify);
+        self.slots = self.slots.min(slots);
+        self.ssa = self.ssa.min(ssa);
+    }
+
+    /// Compiles the function to the end, for the time of the lowering.
+    fn compile(&mut self, engine: &Engine) -> Result<(), CliError> {
+        let module = Module::from_verified(engine, self.verified.clone());
+        let time = module.map_err(slotvm::Error::from)?.timings().clif;
+        self.clif = Some(self.clif.map_or(time, |least| least.min(time)));
+        Ok(())
+    }
+
     /// The columns of a table, with their times.
     fn columns(&self) -> Vec<(&'static str, Duration)> {
         let ssa = self.slots + self.ssa;
@@ -111,34 +153,19 @@ impl Growth {
 
 const SLOTS_AND_SSA: &str = "slots + ssa";
 
-fn measure(plan: Plan, rounds: (u32, u32)) -> Result<Growth, CliError> {
-    let binary = encode(&large::module(plan));
-    let mut least = [Duration::MAX; 4];
-    let mut n_phis = 0;
+/// Measures functions round by round, so that a change of the machine's speed meets all of them.
+fn measure(plans: &[Plan], rounds: (u32, u32)) -> Result<Vec<Growth>, CliError> {
+    let engine = engine(SlotMode::Ssa)?;
+    let mut growths: Vec<Growth> = plans.iter().map(|&plan| Growth::new(plan)).collect();
     for _ in 0..rounds.0 {
-        let (load, module) = timed(|| decode(black_box(&binary)).expect("it is encoded"));
-        let (verify, verified) = timed(|| verify(module).expect("it is well-typed"));
-        let (mut build_scratch, mut scratch) = (BuildScratch::default(), Scratch::default());
-        let options = BuildOptions::default();
-        let (slots, mut function) = timed(|| build(&verified, 0, &options, &mut build_scratch));
-        let (ssa, report) = timed(|| promote(&mut function, &mut scratch));
-        n_phis = report.n_phis;
-        for (least, time) in least.iter_mut().zip([load, verify, slots, ssa]) {
-            *least = time.min(*least);
+        growths.iter_mut().for_each(Growth::round);
+    }
+    for _ in 0..rounds.1 {
+        for growth in &mut growths {
+            growth.compile(&engine)?;
         }
     }
-    let verified = Arc::new(verify(large::module(plan)).expect("it is well-typed"));
-    let body = verified.body(0).expect("the function is defined");
-    let n_ops = body.blocks.iter().map(|block| u64::from(block.cost)).sum();
-    let engine = engine(SlotMode::Ssa)?;
-    let mut clif = None;
-    for _ in 0..rounds.1 {
-        let module = Module::from_verified(&engine, verified.clone());
-        let time = module.map_err(slotvm::Error::from)?.timings().clif;
-        clif = Some(clif.map_or(time, |least: Duration| least.min(time)));
-    }
-    let [load, verify, slots, ssa] = least;
-    Ok(Growth { n_locals: plan.n_locals, n_ops, n_phis, load, verify, slots, ssa, clif })
+    Ok(growths)
 }
 
 fn timed<R>(stage: impl FnOnce() -> R) -> (Duration, R) {
