@@ -99,14 +99,14 @@ pub struct ModuleBuilder {
 
 /// Names in use in one index space, with how often each was asked for.
 #[derive(Debug, Default)]
-struct NameSpace {
+pub(crate) struct NameSpace {
     used: HashSet<String>,
     wanted: HashMap<String, u32>,
 }
 
 impl NameSpace {
     /// Puts `name`, or `name.N` if it is taken already, into `list`, which is sorted by index.
-    fn add(&mut self, list: &mut Vec<(u32, String)>, index: u32, name: &str) {
+    pub(crate) fn add(&mut self, list: &mut Vec<(u32, String)>, index: u32, name: &str) {
         if name.is_empty() || name.len() > limits::NAME_BYTES_MAX - 16 {
             return;
         }
@@ -398,6 +398,15 @@ impl ModuleBuilder {
         self.module.datas.push(Data { mode, bytes });
         self.add_name(Space::Datas, id.0, name);
         id
+    }
+
+    /// Replaces a data segment, or adds it behind the last one.
+    #[cfg(feature = "wasm")]
+    pub(crate) fn set_data(&mut self, index: u32, data: Data) {
+        match self.module.datas.get_mut(index as usize) {
+            Some(place) => *place = data,
+            None => self.module.datas.push(data),
+        }
     }
 
     fn export(&mut self, name: &str, kind: EntityKind, index: u32) {

@@ -26,6 +26,8 @@ pub mod trap;
 pub mod types;
 pub mod verified;
 pub mod verify;
+#[cfg(feature = "wasm")]
+pub mod wasm;
 
 pub use decode::{DecodeError, decode};
 pub use encode::encode;

@@ -27,10 +27,11 @@ limits! {
     SEGMENT_ELEMS_MAX: usize = 10_000_000 "Elements of one element segment.";
     SHAPES_MAX: usize = 10_000_000 "Shapes.";
     CODE_BYTES_MAX: usize = 134_217_728 "Bytes of code of one function.";
-    LOCALS_MAX: usize = 50_000 "Locals of one function, parameters included.";
     MODULE_LOCALS_MAX: usize = 10_000_000 "Locals of all functions that a module defines.";
+    LOCALS_MAX: usize = 60_000 "Locals of one function, parameters included.";
     LABELS_MAX: usize = 10_000_000 "Labels of one function.";
     STACK_OPERANDS_MAX: usize = 1_000_000 "Depth of the operand stack, in operands.";
     NAME_BYTES_MAX: usize = 100_000 "Bytes of a name.";
+    UNWOUND_OPERANDS_MAX: u64 = 100_000_000 "Operands that the branches of an imported WebAssembly module drop or take along.";
     CONST_EXPR_INSTS_MAX: usize = 10_000 "Instructions of a constant expression.";
 }

@@ -1,0 +1,349 @@
+//! WebAssembly modules as modules of this machine.
+//!
+//! [`import`] validates a binary with wasmparser and translates it in one pass: each function by
+//! `func`, everything else one to one. What comes out is an ordinary [`Module`], which means the same
+//! and which [`crate::verify()`] takes, as far as it keeps our limits. Names and source lines come along.
+//!
+//! Supported is WebAssembly 2.0 without vectors, with tail calls and extended constant expressions;
+//! anything else is refused by the name of its proposal (`proposals`).
+
+use wasmparser::{
+    BinaryReaderError, ConstExpr as WasmConstExpr, DataKind, ElementItems, ElementKind,
+    ExternalKind, FuncValidatorAllocations, KnownCustom, Operator, Parser, Payload, RefType,
+    TypeRef, ValidPayload, Validator,
+};
+
+use crate::builder::{BuildError, FuncId, GlobalId, MemoryId, ModuleBuilder, TableId, TypeId};
+use crate::limits;
+use crate::module::{ConstExpr, Data, ElemItems, Module, SegmentMode};
+use crate::types::{FuncType, ValType};
+
+mod func;
+mod lines;
+mod names;
+mod ops;
+mod proposals;
+
+/// The bytes that a WebAssembly binary starts with.
+pub const MAGIC: &[u8; 4] = b"\0asm";
+/// What components have for a version.
+const COMPONENT_VERSION: [u8; 4] = [0x0d, 0, 1, 0];
+
+/// Why a WebAssembly module cannot be imported.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The bytes are no valid module of WebAssembly.
+    #[error("invalid WebAssembly at offset {offset:#x}: {message}")]
+    Invalid {
+        /// Where, in the bytes.
+        offset: u64,
+        /// What is wrong there.
+        message: String,
+    },
+    /// The module is valid, but needs proposals that are not supported.
+    #[error("WebAssembly proposal not supported: {}, needed at offset {offset:#x}: {message}", .proposals.join(", "))]
+    Unsupported {
+        /// The proposals.
+        proposals: Vec<&'static str>,
+        /// The first place that needs them.
+        offset: u64,
+        /// What is there.
+        message: String,
+    },
+    /// The module exceeds a limit of [`crate::limits`].
+    #[error("the module exceeds the limit {0}")]
+    Limit(&'static str),
+    /// The translation of a function is not allowed, as it exceeds a limit.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+}
+
+impl From<BinaryReaderError> for Error {
+    fn from(error: BinaryReaderError) -> Error {
+        Error::Invalid { offset: error.offset(), message: error.message().to_owned() }
+    }
+}
+
+/// Translates a binary module. The result means the same; a module that has been translated keeps all
+/// rules of the verifier, except for limits.
+///
+/// # Errors
+/// If the bytes are no valid module, or need more than is supported.
+pub fn import(bytes: &[u8]) -> Result<Module, Error> {
+    if bytes.len() > limits::MODULE_BYTES_MAX {
+        return Err(Error::Limit("MODULE_BYTES_MAX"));
+    }
+    if bytes.get(4..8) == Some(&COMPONENT_VERSION) {
+        let message = "a component, not a module".to_owned();
+        return Err(Error::Unsupported { proposals: vec!["components"], offset: 4, message });
+    }
+    match Importer::default().import(bytes) {
+        Err(Error::Invalid { offset, message }) => match proposals::missing(bytes) {
+            proposals if proposals.is_empty() => Err(Error::Invalid { offset, message }),
+            proposals => Err(Error::Unsupported { proposals, offset, message }),
+        },
+        result => result,
+    }
+}
+
+/// The types of functions, by their number in the WebAssembly module.
+#[derive(Debug, Default)]
+struct Types {
+    types: Vec<FuncType>,
+    /// Equal types have one number here.
+    ids: Vec<TypeId>,
+    /// The type of each function.
+    funcs: Vec<u32>,
+}
+
+impl Types {
+    fn get(&self, ty: u32) -> &FuncType {
+        &self.types[ty as usize]
+    }
+
+    fn id(&self, ty: u32) -> TypeId {
+        self.ids[ty as usize]
+    }
+
+    fn of_func(&self, func: u32) -> &FuncType {
+        self.get(self.funcs[func as usize])
+    }
+}
+
+#[derive(Default)]
+struct Importer {
+    module: ModuleBuilder,
+    types: Types,
+    n_imported_funcs: u32,
+    scratch: func::Scratch,
+}
+
+impl Importer {
+    fn import(mut self, bytes: &[u8]) -> Result<Module, Error> {
+        let lines = lines::Lines::read(bytes);
+        let mut lines = lines.cursor();
+        let mut validator = Validator::new_with_features(proposals::SUPPORTED);
+        let mut allocations = FuncValidatorAllocations::default();
+        let mut n_bodies = 0;
+        let mut name_section = None;
+        let mut parser = Parser::new(0);
+        parser.set_features(proposals::SUPPORTED);
+        for payload in parser.parse_all(bytes) {
+            let payload = payload?;
+            if let ValidPayload::Func(func, body) = validator.payload(&payload)? {
+                let mut validator = func.into_validator(allocations);
+                let func = self.n_imported_funcs + n_bodies;
+                let builder = self.module.define(FuncId(func));
+                func::Translator::new(builder, &self.types, &mut self.scratch).translate(
+                    self.types.funcs[func as usize],
+                    &body,
+                    &mut validator,
+                    &mut lines,
+                )?;
+                allocations = validator.into_allocations();
+                n_bodies += 1;
+                continue;
+            }
+            match payload {
+                Payload::CustomSection(section) => {
+                    if let KnownCustom::Name(_) = section.as_known() {
+                        name_section = Some(section.data_reader());
+                    }
+                }
+                payload => self.section(payload)?,
+            }
+        }
+        let mut module = self.module.finish()?;
+        if let Some(section) = name_section {
+            names::apply(section, &mut module);
+        }
+        Ok(module)
+    }
+
+    /// Translates a section that has been validated.
+    fn section(&mut self, payload: Payload<'_>) -> Result<(), Error> {
+        match payload {
+            Payload::TypeSection(section) => {
+                for ty in section.into_iter_err_on_gc_types() {
+                    self.ty(&ty?);
+                }
+            }
+            Payload::ImportSection(section) => {
+                for import in section.into_imports() {
+                    self.import_entity(import?);
+                }
+            }
+            Payload::FunctionSection(section) => {
+                for ty in section {
+                    let ty = ty?;
+                    let func_type = &self.types.types[ty as usize];
+                    self.module.declare_func("", &func_type.params, &func_type.results);
+                    self.types.funcs.push(ty);
+                }
+            }
+            Payload::TableSection(section) => {
+                for table in section {
+                    let ty = table_type(table?.ty);
+                    self.module.table("", ty.elem, ty.min, ty.max);
+                }
+            }
+            Payload::MemorySection(section) => {
+                for memory in section {
+                    let memory = memory?;
+                    self.module.memory("", memory.initial as u32, memory.maximum.map(|n| n as u32));
+                }
+            }
+            Payload::GlobalSection(section) => {
+                for global in section {
+                    let global = global?;
+                    let init = const_expr(&global.init_expr)?;
+                    let ty = val_type(global.ty.content_type);
+                    self.module.global("", ty, global.ty.mutable, init);
+                }
+            }
+            Payload::ExportSection(section) => {
+                for export in section {
+                    let export = export?;
+                    self.export(export.name, export.kind, export.index);
+                }
+            }
+            Payload::StartSection { func, .. } => self.module.start(FuncId(func)),
+            Payload::ElementSection(section) => {
+                for elem in section {
+                    self.elem(elem?)?;
+                }
+            }
+            Payload::DataCountSection { count, .. } => {
+                for _ in 0..count {
+                    self.module.passive_data("", []);
+                }
+            }
+            Payload::DataSection(section) => {
+                for (i, data) in (0..).zip(section) {
+                    self.data(i, data?)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn ty(&mut self, ty: &wasmparser::FuncType) {
+        let all = |types: &[wasmparser::ValType]| -> Vec<ValType> {
+            types.iter().copied().map(val_type).collect()
+        };
+        let (params, results) = (all(ty.params()), all(ty.results()));
+        self.types.ids.push(self.module.func_type(&params, &results));
+        self.types.types.push(FuncType::new(params, results));
+    }
+
+    fn import_entity(&mut self, import: wasmparser::Import<'_>) {
+        let wasmparser::Import { module, name, ty } = import;
+        match ty {
+            TypeRef::Func(ty) => {
+                let func_type = &self.types.types[ty as usize];
+                self.module.import_func(module, name, &func_type.params, &func_type.results);
+                self.types.funcs.push(ty);
+                self.n_imported_funcs += 1;
+            }
+            TypeRef::Table(ty) => {
+                let ty = table_type(ty);
+                self.module.import_table(module, name, ty.elem, ty.min, ty.max);
+            }
+            TypeRef::Memory(ty) => {
+                let max = ty.maximum.map(|n| n as u32);
+                self.module.import_memory(module, name, ty.initial as u32, max);
+            }
+            TypeRef::Global(ty) => {
+                self.module.import_global(module, name, val_type(ty.content_type), ty.mutable);
+            }
+            other => unreachable!("the validator takes no import of {other:?}"),
+        }
+    }
+
+    fn export(&mut self, name: &str, kind: ExternalKind, index: u32) {
+        match kind {
+            ExternalKind::Func => self.module.export_func(name, FuncId(index)),
+            ExternalKind::Table => self.module.export_table(name, TableId(index)),
+            ExternalKind::Memory => self.module.export_memory(name, MemoryId(index)),
+            ExternalKind::Global => self.module.export_global(name, GlobalId(index)),
+            other => unreachable!("the validator takes no export of {other:?}"),
+        }
+    }
+
+    fn elem(&mut self, elem: wasmparser::Element<'_>) -> Result<(), Error> {
+        let mode = match elem.kind {
+            ElementKind::Passive => SegmentMode::Passive,
+            ElementKind::Declared => SegmentMode::Declared,
+            ElementKind::Active { table_index, offset_expr } => SegmentMode::Active {
+                target: table_index.unwrap_or(0),
+                offset: const_expr(&offset_expr)?,
+            },
+        };
+        let (ty, items) = match elem.items {
+            ElementItems::Functions(funcs) => {
+                let funcs = funcs.into_iter().collect::<Result<_, _>>()?;
+                (ValType::FuncRef, ElemItems::Funcs(funcs))
+            }
+            ElementItems::Expressions(ty, exprs) => {
+                let exprs = exprs.into_iter().map(|expr| const_expr(&expr?));
+                (ref_type(ty), ElemItems::Exprs(exprs.collect::<Result<_, _>>()?))
+            }
+        };
+        self.module.segment("", mode, ty, items);
+        Ok(())
+    }
+
+    /// A data segment, which the code before it may use if its number was announced.
+    fn data(&mut self, index: u32, data: wasmparser::Data<'_>) -> Result<(), Error> {
+        let mode = match data.kind {
+            DataKind::Passive => SegmentMode::Passive,
+            DataKind::Active { offset_expr, .. } => {
+                SegmentMode::Active { target: 0, offset: const_expr(&offset_expr)? }
+            }
+        };
+        self.module.set_data(index, Data { mode, bytes: data.data.to_vec() });
+        Ok(())
+    }
+}
+
+fn const_expr(expr: &WasmConstExpr<'_>) -> Result<ConstExpr, Error> {
+    let mut translated = ConstExpr::default();
+    for operator in expr.get_operators_reader() {
+        let operator = operator?;
+        if matches!(operator, Operator::End) {
+            break;
+        }
+        let Some((op, imm)) = ops::plain(&operator) else {
+            unreachable!("the validator takes no {operator:?} in a constant expression")
+        };
+        translated = translated.inst(op, imm);
+    }
+    Ok(translated)
+}
+
+/// The type of a value. The validator lets none pass that we do not have.
+fn val_type(ty: wasmparser::ValType) -> ValType {
+    match ty {
+        wasmparser::ValType::I32 => ValType::I32,
+        wasmparser::ValType::I64 => ValType::I64,
+        wasmparser::ValType::F32 => ValType::F32,
+        wasmparser::ValType::F64 => ValType::F64,
+        wasmparser::ValType::Ref(ty) => ref_type(ty),
+        wasmparser::ValType::V128 => unreachable!("the validator takes no vectors"),
+    }
+}
+
+fn ref_type(ty: RefType) -> ValType {
+    ops::ref_type(ty.heap_type())
+}
+
+/// Sizes that the validator lets pass have 32 bits.
+fn table_type(ty: wasmparser::TableType) -> crate::module::TableType {
+    crate::module::TableType {
+        elem: ref_type(ty.element_type),
+        min: ty.initial as u32,
+        max: ty.maximum.map(|n| n as u32),
+    }
+}
