@@ -35,6 +35,10 @@ pub enum ModuleError {
     /// The text has an error.
     #[error(transparent)]
     Parse(#[from] text::ParseError),
+    /// The bytes are of WebAssembly, but cannot be imported.
+    #[cfg(feature = "wasm")]
+    #[error(transparent)]
+    Wasm(#[from] slotvm_bytecode::wasm::Error),
     /// The module breaks a rule.
     #[error(transparent)]
     Verify(#[from] VerifyError),
@@ -89,7 +93,8 @@ impl Timings {
 }
 
 impl Module {
-    /// Makes a module from its binary form (`.bc`) or its text form (`.vasm`).
+    /// Makes a module from its binary form (`.bc`), its text form (`.vasm`) or, with the feature `wasm`,
+    /// a WebAssembly binary.
     ///
     /// # Errors
     /// If the bytes are no module, the module breaks a rule, or native code cannot be made.

@@ -1,6 +1,6 @@
 //! From bytes to a module that runs: the stages in their order, each with its time.
 //!
-//! 1. `load`: `.bc` or `.vasm` to a module, [`slotvm_bytecode::text`];
+//! 1. `load`: `.bc`, `.vasm` or WebAssembly to a module;
 //! 2. `verify`: the only way to a [`VerifiedModule`];
 //! 3. `slots`, `ssa`, `clif`, `cranelift`: each function by `compile`;
 //! 4. `place`: machine code to executable memory, `code`.
@@ -26,6 +26,12 @@ pub(crate) fn timed<R>(time: &mut Duration, stage: impl FnOnce() -> R) -> R {
 }
 
 pub(crate) fn from_bytes(engine: &Engine, bytes: &[u8]) -> Result<Module, ModuleError> {
+    #[cfg(feature = "wasm")]
+    if bytes.starts_with(slotvm_bytecode::wasm::MAGIC) {
+        let mut timings = Timings::default();
+        let module = timed(&mut timings.load, || slotvm_bytecode::wasm::import(bytes))?;
+        return from_bytecode(engine, module, timings);
+    }
     // Text starts neither with the magic number nor with any other byte 0.
     match std::str::from_utf8(bytes) {
         Ok(source) if !source.is_empty() && !source.starts_with('\0') => from_text(engine, source),

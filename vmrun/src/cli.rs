@@ -24,7 +24,8 @@ A program exports `main`. If it takes an i32, that is the first of ARGS, or else
 
 /// Runs, assembles, inspects and measures slotvm programs.
 ///
-/// Wherever a program is expected it may be a binary module (`.bc`) or assembler text (`.vasm`).
+/// Wherever a program is expected it may be a binary module (`.bc`), assembler text (`.vasm`), or a
+/// WebAssembly module (`.wasm` or `.wat`).
 #[derive(Debug, Parser)]
 #[command(
     name = "vmrun",
@@ -56,6 +57,8 @@ pub enum Command {
     Asm(AsmArgs),
     /// Disassemble a module into text
     Dis(DisArgs),
+    /// Convert a WebAssembly module into a binary module
+    Convert(ConvertArgs),
     /// Load and verify modules, print nothing but errors
     Verify(VerifyArgs),
     /// Show a program at a stage of the pipeline
@@ -64,6 +67,8 @@ pub enum Command {
     Ops,
     /// Run file tests
     Test(TestArgs),
+    /// Run test scripts of WebAssembly
+    Wast(WastArgs),
     /// Measure programs in every slot mode: memory code against register code
     Bench(BenchArgs),
 }
@@ -130,6 +135,17 @@ pub struct DisArgs {
     pub offsets: bool,
 }
 
+/// Arguments of `convert`.
+#[derive(Debug, Args)]
+pub struct ConvertArgs {
+    /// The WebAssembly module, binary or text
+    pub source: PathBuf,
+
+    /// Where to write the binary module [default: the source with the ending .bc]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
 /// Arguments of `verify`.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
@@ -190,6 +206,22 @@ pub struct TestArgs {
     /// Rewrite the expected sections; refused where the `run:` lines disagree
     #[arg(long)]
     pub bless: bool,
+}
+
+/// Arguments of `wast`.
+#[derive(Debug, Args)]
+pub struct WastArgs {
+    /// The scripts
+    #[arg(required = true, value_name = "FILE")]
+    pub scripts: Vec<PathBuf>,
+
+    /// Run native code instead of interpreting
+    #[arg(long)]
+    pub jit: bool,
+
+    /// Run native code with the slots kept this way [default with --jit: ssa]
+    #[arg(long, value_name = "MODE", value_parser = slot_mode_parser())]
+    pub slots: Option<SlotMode>,
 }
 
 /// Arguments of `bench`.

@@ -1,11 +1,11 @@
-//! Loading programs: binary or text, told apart by the first byte, which in text is never 0.
+//! Loading programs: `.bc`, `.vasm` and WebAssembly, told apart by their first bytes and endings.
 
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use slotvm_bytecode::text::{self, ParseOptions};
-use slotvm_bytecode::{Module, VerifiedModule, decode, verify};
+use slotvm_bytecode::{Module, VerifiedModule, decode, verify, wasm};
 
 use crate::error::CliError;
 
@@ -26,8 +26,19 @@ pub struct Loaded {
 /// If the file cannot be read, or is neither a binary module nor text that assembles.
 pub fn load_module(path: &Path) -> Result<Module, CliError> {
     let bytes = fs::read(path).map_err(CliError::file(path))?;
+    let is_called = |ending: &str| path.extension().is_some_and(|e| e == ending);
+    if is_called("wat") {
+        let bytes = wat::Parser::new()
+            .parse_bytes(Some(path), &bytes)
+            .map_err(|error| CliError::module(path, error))?
+            .into_owned();
+        return wasm::import(&bytes).map_err(|error| CliError::module(path, error));
+    }
+    if bytes.starts_with(wasm::MAGIC) || is_called("wasm") {
+        return wasm::import(&bytes).map_err(|error| CliError::module(path, error));
+    }
     // A file that is called binary gets the decoder's error, whatever is left of it.
-    if bytes.first() == Some(&0) || path.extension().is_some_and(|e| e == "bc") {
+    if bytes.first() == Some(&0) || is_called("bc") {
         return decode(&bytes).map_err(|error| CliError::module(path, error));
     }
     let Ok(source) = String::from_utf8(bytes) else {

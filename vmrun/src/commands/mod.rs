@@ -2,12 +2,14 @@
 
 mod asm;
 mod bench;
+mod convert;
 mod dis;
 mod dump;
 mod ops;
 mod run;
 mod test;
 mod verify;
+mod wast;
 
 use crate::cli::{Cli, Command};
 use crate::error::CliError;
@@ -21,10 +23,12 @@ pub fn execute(cli: Cli) -> Result<u8, CliError> {
         (Some(Command::Run(args)), _) | (None, Some(args)) => run::run(&args),
         (Some(Command::Asm(args)), _) => asm::asm(&args).map(|()| 0),
         (Some(Command::Dis(args)), _) => dis::dis(&args).map(|()| 0),
+        (Some(Command::Convert(args)), _) => convert::convert(&args).map(|()| 0),
         (Some(Command::Verify(args)), _) => verify::verify(&args).map(|()| 0),
         (Some(Command::Dump(args)), _) => dump::dump(&args).map(|()| 0),
         (Some(Command::Ops), _) => ops::ops().map(|()| 0),
         (Some(Command::Test(args)), _) => test::test(&args).map(|()| 0),
+        (Some(Command::Wast(args)), _) => wast::wast(&args).map(|()| 0),
         (Some(Command::Bench(args)), _) => bench::bench(&args).map(|()| 0),
         (None, None) => unreachable!("clap asks for a command or a program"),
     }

@@ -1,0 +1,18 @@
+//! `vmrun convert`: WebAssembly to our binary form.
+
+use std::fs;
+
+use slotvm_bytecode::{encode, verify};
+
+use crate::cli::ConvertArgs;
+use crate::error::CliError;
+use crate::load::load_module;
+
+pub(super) fn convert(args: &ConvertArgs) -> Result<(), CliError> {
+    let module = load_module(&args.source)?;
+    let bytes = encode(&module);
+    // The limits of a module are the verifier's.
+    verify(module).map_err(|error| CliError::module(&args.source, error))?;
+    let output = args.output.clone().unwrap_or_else(|| args.source.with_extension("bc"));
+    fs::write(&output, bytes).map_err(CliError::file(&output))
+}

@@ -1,0 +1,40 @@
+//! `vmrun wast`: runs test scripts of WebAssembly.
+
+use std::fs;
+
+use comfy_table::{CellAlignment, Table, presets};
+use slotvm::{Config, Tier};
+
+use super::print;
+use crate::cli::WastArgs;
+use crate::error::{CliError, note};
+use crate::wast;
+
+pub(super) fn wast(args: &WastArgs) -> Result<(), CliError> {
+    let tier = if args.jit || args.slots.is_some() { Tier::Jit } else { Tier::Interpreter };
+    let mut config = Config::new();
+    config.tier(tier).slots(args.slots.unwrap_or_default());
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN).set_header(["file", "passed", "failed", "refused"]);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let mut n_failed = 0;
+    for path in &args.scripts {
+        let source = fs::read_to_string(path).map_err(CliError::file(path))?;
+        let outcome = wast::run(&source, &config).map_err(|error| CliError::module(path, error))?;
+        for failure in &outcome.failed {
+            note(format_args!("{}:{}: {}", path.display(), failure.line, failure.message));
+        }
+        for refusal in &outcome.refused {
+            let (line, what) = (refusal.line, &refusal.message);
+            note(format_args!("{}:{line}: not supported: {what}", path.display()));
+        }
+        n_failed += outcome.failed.len();
+        let counts = [outcome.n_passed, outcome.failed.len(), outcome.refused.len()];
+        let name = path.display().to_string();
+        table.add_row([name].into_iter().chain(counts.map(|n| n.to_string())));
+    }
+    print(&format!("{table}\n"))?;
+    if n_failed == 0 { Ok(()) } else { Err(CliError::Reported) }
+}

@@ -1,0 +1,78 @@
+//! Running WebAssembly's test scripts (`.wast`), such as the official suite.
+//!
+//! [`run`] executes the directives of a script in order in one store (`session`), with the module
+//! `spectest` that the suite imports from (`spectest`). A directive passes, fails, or is refused, since
+//! it needs a proposal that is not supported; refusals never count as passed, nor does anything that
+//! works on a module which was refused.
+
+mod session;
+mod spectest;
+mod values;
+
+use slotvm::Config;
+use wast::Wast;
+use wast::lexer::Lexer;
+use wast::parser::{self, ParseBuffer};
+
+use session::Session;
+
+/// What became of the directives of a script.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// How many passed.
+    pub n_passed: usize,
+    /// Those that failed.
+    pub failed: Vec<Note>,
+    /// Those that need what is not supported.
+    pub refused: Vec<Note>,
+}
+
+/// What there is to say about a directive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Its line, counted from 1.
+    pub line: usize,
+    /// Why it failed, or what it needs.
+    pub message: String,
+}
+
+/// Why a directive does not pass.
+#[derive(Debug)]
+enum Reason {
+    Failed(String),
+    /// It needs proposals that are not supported.
+    Refused(String),
+}
+
+impl Reason {
+    fn failed(message: impl std::fmt::Display) -> Reason {
+        Reason::Failed(message.to_string())
+    }
+}
+
+/// Runs a script on an engine.
+///
+/// # Errors
+/// If the text is no script, with the place.
+pub fn run(source: &str, config: &Config) -> Result<Outcome, wast::Error> {
+    let mut lexer = Lexer::new(source);
+    // The suite has comments in right-to-left scripts.
+    lexer.allow_confusing_unicode(true);
+    let with_text = |mut error: wast::Error| {
+        error.set_text(source);
+        error
+    };
+    let buffer = ParseBuffer::new_with_lexer(lexer).map_err(with_text)?;
+    let script: Wast<'_> = parser::parse(&buffer).map_err(with_text)?;
+    let mut outcome = Outcome::default();
+    let mut session = Session::new(config);
+    for directive in script.directives {
+        let line = directive.span().linecol_in(source).0 + 1;
+        match session.directive(directive) {
+            Ok(()) => outcome.n_passed += 1,
+            Err(Reason::Failed(message)) => outcome.failed.push(Note { line, message }),
+            Err(Reason::Refused(message)) => outcome.refused.push(Note { line, message }),
+        }
+    }
+    Ok(outcome)
+}
