@@ -9,5 +9,6 @@ mod program_files;
 mod program_outputs;
 mod programs;
 mod run;
+mod suite;
 mod tools;
 mod traps;
