@@ -14,5 +14,9 @@ pub(super) fn convert(args: &ConvertArgs) -> Result<(), CliError> {
     // The limits of a module are the verifier's.
     verify(module).map_err(|error| CliError::module(&args.source, error))?;
     let output = args.output.clone().unwrap_or_else(|| args.source.with_extension("bc"));
+    if output == args.source {
+        let message = format!("{} would be overwritten; name another --output", output.display());
+        return Err(CliError::Usage(message));
+    }
     fs::write(&output, bytes).map_err(CliError::file(&output))
 }

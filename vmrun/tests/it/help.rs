@@ -7,7 +7,8 @@ use similar::TextDiff;
 
 use crate::binary::vmrun;
 
-const COMMANDS: [&str; 8] = ["run", "asm", "dis", "verify", "dump", "ops", "test", "bench"];
+const COMMANDS: [&str; 10] =
+    ["run", "asm", "dis", "convert", "verify", "dump", "ops", "test", "wast", "bench"];
 
 /// Compares `vmrun --help` with the file that shows it as it should be.
 #[test]

@@ -12,3 +12,4 @@ mod run;
 mod suite;
 mod tools;
 mod traps;
+mod wasm;
