@@ -13,40 +13,54 @@ pub(super) const SUPPORTED: WasmFeatures = WasmFeatures::MVP
     .union(WasmFeatures::TAIL_CALL)
     .union(WasmFeatures::EXTENDED_CONST);
 
-/// Proposals that the import does not know, by name, each with those that it stands on.
-const UNSUPPORTED: [(&str, WasmFeatures); 12] = [
-    ("SIMD", WasmFeatures::SIMD),
-    ("relaxed SIMD", WasmFeatures::SIMD.union(WasmFeatures::RELAXED_SIMD)),
-    ("multiple memories", WasmFeatures::MULTI_MEMORY),
-    ("64-bit memories", WasmFeatures::MEMORY64),
-    ("threads", WasmFeatures::THREADS),
-    ("exception handling", WasmFeatures::EXCEPTIONS),
-    ("legacy exception handling", WasmFeatures::LEGACY_EXCEPTIONS),
-    ("typed function references", WasmFeatures::FUNCTION_REFERENCES),
-    ("garbage collection", WasmFeatures::FUNCTION_REFERENCES.union(WasmFeatures::GC)),
-    ("wide arithmetic", WasmFeatures::WIDE_ARITHMETIC),
-    ("custom page sizes", WasmFeatures::CUSTOM_PAGE_SIZES),
-    ("stack switching", STACK_SWITCHING),
-];
+/// A proposal that the import does not know.
+struct Unsupported {
+    name: &'static str,
+    feature: WasmFeatures,
+    /// What it stands on.
+    base: WasmFeatures,
+}
 
-const STACK_SWITCHING: WasmFeatures = WasmFeatures::STACK_SWITCHING
-    .union(WasmFeatures::FUNCTION_REFERENCES)
-    .union(WasmFeatures::GC)
-    .union(WasmFeatures::EXCEPTIONS);
+const UNSUPPORTED: [Unsupported; 12] = {
+    const fn on(name: &'static str, feature: WasmFeatures, base: WasmFeatures) -> Unsupported {
+        Unsupported { name, feature, base }
+    }
+    const fn alone(name: &'static str, feature: WasmFeatures) -> Unsupported {
+        on(name, feature, WasmFeatures::empty())
+    }
+    const REFERENCES: WasmFeatures = WasmFeatures::FUNCTION_REFERENCES;
+    const CONTINUATIONS: WasmFeatures =
+        REFERENCES.union(WasmFeatures::GC).union(WasmFeatures::EXCEPTIONS);
+    [
+        alone("SIMD", WasmFeatures::SIMD),
+        on("relaxed SIMD", WasmFeatures::RELAXED_SIMD, WasmFeatures::SIMD),
+        alone("multiple memories", WasmFeatures::MULTI_MEMORY),
+        alone("64-bit memories", WasmFeatures::MEMORY64),
+        alone("threads", WasmFeatures::THREADS),
+        alone("exception handling", WasmFeatures::EXCEPTIONS),
+        alone("legacy exception handling", WasmFeatures::LEGACY_EXCEPTIONS),
+        alone("typed function references", REFERENCES),
+        on("garbage collection", WasmFeatures::GC, REFERENCES),
+        alone("wide arithmetic", WasmFeatures::WIDE_ARITHMETIC),
+        alone("custom page sizes", WasmFeatures::CUSTOM_PAGE_SIZES),
+        on("stack switching", WasmFeatures::STACK_SWITCHING, CONTINUATIONS),
+    ]
+};
 
 /// The proposals that a refused module needs to be valid; none if it is not valid with all of them.
 ///
 /// The module is validated a few times over.
 pub(super) fn missing(bytes: &[u8]) -> Vec<&'static str> {
     let is_valid = |features| Validator::new_with_features(features).validate_all(bytes).is_ok();
-    let all = UNSUPPORTED.iter().fold(SUPPORTED, |all, (_, features)| all.union(*features));
+    let all = UNSUPPORTED.iter().fold(SUPPORTED, |all, proposal| all.union(proposal.feature));
     if !is_valid(all) {
         return Vec::new();
     }
-    if let Some((name, _)) = UNSUPPORTED.iter().find(|(_, f)| is_valid(SUPPORTED.union(*f))) {
-        return vec![name];
+    let suffices = |p: &&Unsupported| is_valid(SUPPORTED.union(p.feature).union(p.base));
+    if let Some(proposal) = UNSUPPORTED.iter().find(suffices) {
+        return vec![proposal.name];
     }
     // Several at once: those which cannot be left out.
-    let needed = |&&(_, features): &&(&str, WasmFeatures)| !is_valid(all.difference(features));
-    UNSUPPORTED.iter().filter(needed).map(|&(name, _)| name).collect()
+    let needed = |proposal: &&Unsupported| !is_valid(all.difference(proposal.feature));
+    UNSUPPORTED.iter().filter(needed).map(|proposal| proposal.name).collect()
 }

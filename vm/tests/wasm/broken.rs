@@ -1,0 +1,52 @@
+//! Damaged modules: no byte may hurt the import, and what it makes of them keeps the verifier's rules.
+
+use slotvm_bytecode::verify::Rule;
+use slotvm_bytecode::{verify, wasm};
+
+use crate::binary;
+
+/// How many bits are flipped in each module.
+const N_FLIPS: u64 = 10_000;
+
+fn modules() -> [Vec<u8>; 1] {
+    [binary(include_str!("everything.wat"))]
+}
+
+/// What must hold for any bytes at all.
+fn check(bytes: &[u8]) -> bool {
+    let Ok(module) = wasm::import(bytes) else { return false };
+    if let Err(error) = verify(module) {
+        assert_eq!(error.rule(), Rule::Limit, "{error}");
+    }
+    true
+}
+
+#[test]
+fn truncations_are_refused() {
+    for bytes in modules() {
+        let n_taken = (0..bytes.len()).filter(|&len| check(&bytes[..len])).count();
+        assert!(check(&bytes));
+        // Cut between sections, a module can be whole.
+        assert!(n_taken < 64, "{n_taken} of {}", bytes.len());
+    }
+}
+
+#[test]
+fn flipped_bits_give_an_error_or_a_module_that_verifies() {
+    for mut bytes in modules() {
+        let n_bits = bytes.len() as u64 * 8;
+        let mut state = 1_u64;
+        let mut n_taken = 0;
+        for _ in 0..N_FLIPS {
+            // Knuth's generator; its high bits are the better ones.
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let bit = ((state >> 32) % n_bits) as usize;
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            n_taken += usize::from(check(&bytes));
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        assert!((1..N_FLIPS as usize).contains(&n_taken), "{n_taken} are taken");
+    }
+}

@@ -1,0 +1,122 @@
+//! What is not supported is refused by the name of its proposal.
+
+use slotvm_bytecode::wasm::{self, Error};
+
+use crate::{binary, refuse};
+
+#[track_caller]
+fn check(wat: &str, expected: &[&str]) {
+    let error = refuse(wat);
+    let Error::Unsupported { proposals, .. } = &error else { panic!("{error}\n{wat}") };
+    assert_eq!(proposals, expected, "{error}");
+    let start = format!("WebAssembly proposal not supported: {}, ", expected.join(", "));
+    assert!(error.to_string().starts_with(&start), "{error}");
+}
+
+#[test]
+fn simd() {
+    check("(module (func v128.const i64x2 0 0 drop))", &["SIMD"]);
+    check("(module (func (param v128)))", &["SIMD"]);
+    check("(module (func (local v128)))", &["SIMD"]);
+    let relaxed = "(func (param v128) local.get 0 local.get 0 i8x16.relaxed_swizzle drop)";
+    check(&format!("(module {relaxed})"), &["relaxed SIMD"]);
+}
+
+#[test]
+fn multiple_memories() {
+    check("(module (memory 1) (memory 1))", &["multiple memories"]);
+    let store = "(func i32.const 0 i32.const 1 i32.store 1)";
+    check(&format!("(module (memory 1) (memory 1) {store})"), &["multiple memories"]);
+}
+
+#[test]
+fn memory64() {
+    check("(module (memory i64 1))", &["64-bit memories"]);
+    check("(module (table i64 1 funcref))", &["64-bit memories"]);
+}
+
+#[test]
+fn exceptions() {
+    check("(module (tag))", &["exception handling"]);
+    let body = "block $h try_table (catch $t $h) throw $t end end";
+    check(&format!("(module (tag $t) (func {body}))"), &["exception handling"]);
+    check("(module (func try catch_all end))", &["legacy exception handling"]);
+}
+
+#[test]
+fn garbage_collection() {
+    check("(module (type (struct (field i32))))", &["garbage collection"]);
+    check("(module (type (array i8)))", &["garbage collection"]);
+    check("(module (func (param anyref)))", &["garbage collection"]);
+    check("(module (func i32.const 1 ref.i31 drop))", &["garbage collection"]);
+}
+
+#[test]
+fn function_references() {
+    let call = "(type $t (func)) (func (param (ref $t)) local.get 0 call_ref $t)";
+    check(&format!("(module {call})"), &["typed function references"]);
+    check("(module (func (param (ref func))))", &["typed function references"]);
+    check(
+        "(module (func (param funcref) local.get 0 ref.as_non_null drop))",
+        &["typed function references"],
+    );
+}
+
+#[test]
+fn threads() {
+    check("(module (memory 1 1 shared))", &["threads"]);
+    let add = "(func (param i32) (result i32) local.get 0 i32.const 1 i32.atomic.rmw.add)";
+    check(&format!("(module (memory 1) {add})"), &["threads"]);
+    check("(module (func atomic.fence))", &["threads"]);
+}
+
+#[test]
+fn components() {
+    for wat in ["(component)", "(component (core module (func)))"] {
+        let error = refuse(wat);
+        let expected = "WebAssembly proposal not supported: components, needed at offset 0x4: a \
+                        component, not a module";
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
+#[test]
+fn others() {
+    let add = "(func (param i64) local.get 0 local.get 0 local.get 0 local.get 0 i64.add128 \
+               drop drop)";
+    check(&format!("(module {add})"), &["wide arithmetic"]);
+    check("(module (memory 1 (pagesize 1)))", &["custom page sizes"]);
+    check("(module (type $f (func)) (type $c (cont $f)))", &["stack switching"]);
+}
+
+#[test]
+fn several_at_once() {
+    check("(module (memory i64 1) (func (param v128)))", &["SIMD", "64-bit memories"]);
+    let three = "(memory 1 1 shared) (memory 1) (func (param v128))";
+    check(&format!("(module {three})"), &["SIMD", "multiple memories", "threads"]);
+}
+
+#[test]
+fn the_place_is_the_first_that_needs_it() {
+    let wat = "(module (func nop nop v128.const i64x2 0 0 drop))";
+    let bytes = binary(wat);
+    let place = bytes.windows(2).position(|pair| pair == [0xfd, 0x0c]).expect("it is there");
+    match wasm::import(&bytes) {
+        Err(Error::Unsupported { offset, message, .. }) => {
+            assert_eq!(offset, place as u64);
+            assert!(message.contains("SIMD"), "{message}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_is_wrong_by_all_proposals_is_invalid() {
+    let error = refuse("(module (func (result i32)))");
+    assert!(matches!(error, Error::Invalid { .. }), "{error}");
+    let start = "invalid WebAssembly at offset 0x";
+    assert!(error.to_string().starts_with(start), "{error}");
+    // Also behind what would need one.
+    let error = refuse("(module (memory 1) (memory 1) (func (result i32)))");
+    assert!(matches!(error, Error::Invalid { .. }), "{error}");
+}
