@@ -177,8 +177,10 @@ impl<T: 'static> Linker<T> {
         let store = store.as_context_mut().inner;
         let imports = &module.verified().module().imports;
         // Look all names up before the store gets functions.
-        let definitions: Vec<&Definition> =
-            imports.iter().map(|import| self.definition(import)).collect::<Result<_, _>>()?;
+        let definitions: Vec<&Definition> = imports
+            .iter()
+            .map(|import| self.definition(module, import))
+            .collect::<Result<_, _>>()?;
         let imports: Vec<rt::Extern> = definitions
             .into_iter()
             .map(|definition| match definition {
@@ -192,11 +194,8 @@ impl<T: 'static> Linker<T> {
         Instance::from_entities(store, module, &imports)
     }
 
-    fn definition(&self, import: &Import) -> Result<&Definition, LinkError> {
+    fn definition(&self, module: &Module, import: &Import) -> Result<&Definition, LinkError> {
         let definition = self.definitions.get(&import.module).and_then(|n| n.get(&import.name));
-        definition.ok_or_else(|| LinkError::Missing {
-            module: import.module.clone(),
-            name: import.name.clone(),
-        })
+        definition.ok_or_else(|| LinkError::missing(module.verified(), import))
     }
 }

@@ -74,12 +74,14 @@ pub enum LinkError {
         found: usize,
     },
     /// Nobody provides an import.
-    #[error("import `{module}` `{name}`: nothing has this name")]
+    #[error("import `{module}` `{name}`: nothing has this name, expected {expected}")]
     Missing {
         /// The module that the import names.
         module: String,
         /// The name of the import there.
         name: String,
+        /// What the importing module wants.
+        expected: String,
     },
     /// An import is of another kind or type.
     #[error("import `{module}` `{name}`: expected {expected}, found {found}")]

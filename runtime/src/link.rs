@@ -70,13 +70,16 @@ fn max_fits(wanted: Option<u32>, found: Option<u32>) -> bool {
     }
 }
 
+impl LinkError {
+    /// Nobody provides an import of the module.
+    pub fn missing(module: &VerifiedModule, import: &Import) -> LinkError {
+        let expected = import_text(module, import);
+        LinkError::Missing { module: import.module.clone(), name: import.name.clone(), expected }
+    }
+}
+
 fn mismatch(store: &Store, module: &VerifiedModule, import: &Import, found: Extern) -> LinkError {
-    let expected = match import.kind {
-        ImportKind::Func(ty) => format!("function {}", module.module().types[ty as usize]),
-        ImportKind::Table(ty) => table_text(ty),
-        ImportKind::Memory(ty) => memory_text(ty),
-        ImportKind::Global(ty) => global_text(ty),
-    };
+    let expected = import_text(module, import);
     let found = match found {
         Extern::Func(func) => format!("function {}", store.func_type(func)),
         Extern::Table(table) => table_text(store.table(table).ty()),
@@ -84,6 +87,15 @@ fn mismatch(store: &Store, module: &VerifiedModule, import: &Import, found: Exte
         Extern::Global(global) => global_text(store.global_type(global)),
     };
     LinkError::Type { module: import.module.clone(), name: import.name.clone(), expected, found }
+}
+
+fn import_text(module: &VerifiedModule, import: &Import) -> String {
+    match import.kind {
+        ImportKind::Func(ty) => format!("function {}", module.module().types[ty as usize]),
+        ImportKind::Table(ty) => table_text(ty),
+        ImportKind::Memory(ty) => memory_text(ty),
+        ImportKind::Global(ty) => global_text(ty),
+    }
 }
 
 fn table_text(ty: TableType) -> String {

@@ -124,7 +124,10 @@ fn imports_that_do_not_fit_are_named() {
         let mut linker: Linker<()> = Linker::new(engine);
         let error = linker.instantiate(&mut store, &module).unwrap_err();
         assert!(matches!(error, Error::Link(LinkError::Missing { .. })), "{error}");
-        assert_eq!(error.to_string(), "import `env` `f`: nothing has this name");
+        assert_eq!(
+            error.to_string(),
+            "import `env` `f`: nothing has this name, expected function (i32) -> (i64)"
+        );
         linker.func_wrap("env", "f", |_: i32| 0_i32).unwrap();
         let error = linker.instantiate(&mut store, &module).unwrap_err();
         let message = "import `env` `f`: expected function (i32) -> (i64), \
