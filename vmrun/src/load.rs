@@ -28,7 +28,9 @@ pub fn load_module(path: &Path) -> Result<Module, CliError> {
     let bytes = fs::read(path).map_err(CliError::file(path))?;
     let is_called = |ending: &str| path.extension().is_some_and(|e| e == ending);
     if is_called("wat") {
+        // Traps then name the lines of the text.
         let bytes = wat::Parser::new()
+            .generate_dwarf(wat::GenerateDwarf::Lines)
             .parse_bytes(Some(path), &bytes)
             .map_err(|error| CliError::module(path, error))?
             .into_owned();
