@@ -11,10 +11,10 @@ use crate::error::CliError;
 use crate::host::{self, Host};
 use crate::load::load;
 
-/// The size of a program whose text does not say `; bench-size: N`.
+/// The size of a program whose source does not say `bench-size: N`.
 const DEFAULT_SIZE: i32 = 10;
 
-/// The files named, and the `.bc` files of folders named, which are sorted.
+/// The files named, and the `.bc` and `.wasm` files of folders named, which are sorted.
 ///
 /// # Errors
 /// If a folder cannot be read, or there are no programs.
@@ -28,7 +28,7 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
         let mut found = Vec::new();
         for entry in fs::read_dir(path).map_err(CliError::file(path))? {
             let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == "bc") {
+            if path.extension().is_some_and(|ending| ending == "bc" || ending == "wasm") {
                 found.push(path);
             }
         }
@@ -68,7 +68,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Loads a program. Its size is this one, or that which its text, beside its binary, says.
+    /// Loads a program. Its size is this one, or that which its source, beside its binary, says.
     ///
     /// # Errors
     /// If the file cannot be read or is no program.
@@ -111,11 +111,17 @@ impl Program {
     }
 }
 
-/// The size that the program's text, beside its binary, says to measure it with.
+/// The size that the program's source, beside its binary, says to measure it with, in a comment on a line
+/// of its own: NAME.vasm, or NAME.c for what compilers have made of it, NAME.wasm or NAME.O2.wasm.
 fn bench_size(path: &Path) -> i32 {
-    let text = fs::read_to_string(path.with_extension("vasm")).unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("; bench-size:"));
-    line.and_then(|size| size.trim().parse().ok()).unwrap_or(DEFAULT_SIZE)
+    let file_name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = file_name.split('.').next().unwrap_or_default();
+    let said_by = |ending: &str, comment: &str| {
+        let source = fs::read_to_string(path.with_file_name(format!("{name}.{ending}"))).ok()?;
+        let prefix = format!("{comment} bench-size:");
+        source.lines().find_map(|line| line.strip_prefix(&prefix)?.trim().parse().ok())
+    };
+    said_by("vasm", ";").or_else(|| said_by("c", "//")).unwrap_or(DEFAULT_SIZE)
 }
 
 /// A program that is about to run.

@@ -4,6 +4,7 @@ mod binary;
 mod failures;
 mod help;
 mod invoke;
+mod kernels;
 mod program_engines;
 mod program_files;
 mod program_outputs;

@@ -1,5 +1,5 @@
-//! What can only be seen from inside: all engines agree on the programs with fuel, the IR evaluates as
-//! the interpreter runs, and the programs have the shapes that they are there for.
+//! What can only be seen from inside: all engines agree on the programs and kernels with fuel, the IR
+//! evaluates as the interpreter runs, and the programs have the shapes that they are there for.
 
 use std::sync::Arc;
 
@@ -13,19 +13,33 @@ use slotvm_ssa::loops::LoopForest;
 use slotvm_ssa::promote::{self, promote};
 use slotvm_ssa::verify::{Form, verify};
 
-use crate::programs::{self, Outcome, Program, check_all};
+use crate::kernels;
+use crate::programs::{self, Outcome, check_all};
 
 /// The evaluator is simple and slow, so it runs a program with a size for which this is enough fuel,
 /// if there is one, and is compared with the interpreter.
 const EVALUATOR_FUEL: u64 = 2_000_000;
 
-/// Halves the default size until the program needs no more than some fuel.
-fn size_for_fuel(module: &Arc<VerifiedModule>, fuel: u64) -> Result<(i32, Outcome), String> {
+/// Checks all programs and kernels, with their default sizes.
+fn check_all_with_sizes(check: impl Fn(&Arc<VerifiedModule>, i32) -> Result<(), String> + Sync) {
+    check_all(|program| {
+        let module = program.verified();
+        check(&module, programs::default_size(&module)?)
+    });
+    kernels::check_all(|kernel| check(&kernel.verified(), kernel.size("default-size")?));
+}
+
+/// Halves a size until the program needs no more than some fuel.
+fn size_for_fuel(
+    module: &Arc<VerifiedModule>,
+    mut size: i32,
+    fuel: u64,
+) -> Result<(i32, Outcome), String> {
     let engine = programs::engine(Tier::Interpreter, SlotMode::default(), true);
-    let mut size = programs::default_size(module)?;
     loop {
         match programs::run(&engine, module, size, Some(fuel)) {
-            Ok(outcome) => return Ok((size, outcome)),
+            Ok(outcome) if outcome.exit_code == 0 => return Ok((size, outcome)),
+            Ok(outcome) => return Err(format!("size {size}: exit code {}", outcome.exit_code)),
             Err(error) if error.trap_code() == Some(TrapCode::OutOfFuel) && size > 0 => size /= 2,
             Err(error) => return Err(format!("size {size}: {error}")),
         }
@@ -36,11 +50,10 @@ fn size_for_fuel(module: &Arc<VerifiedModule>, fuel: u64) -> Result<(i32, Outcom
 #[test]
 fn native_with_fuel() {
     let engines = SlotMode::ALL.map(|slots| (slots, programs::engine(Tier::Jit, slots, true)));
-    check_all(|program| {
-        let module = program.verified();
-        let (size, expected) = size_for_fuel(&module, EVALUATOR_FUEL)?;
+    check_all_with_sizes(|module, default_size| {
+        let (size, expected) = size_for_fuel(module, default_size, EVALUATOR_FUEL)?;
         for (slots, engine) in &engines {
-            let outcome = programs::run(engine, &module, size, Some(EVALUATOR_FUEL))
+            let outcome = programs::run(engine, module, size, Some(EVALUATOR_FUEL))
                 .map_err(|error| error.to_string())?;
             if outcome != expected {
                 return Err(format!("with size {size}, {slots}: {outcome:?}, not {expected:?}"));
@@ -52,22 +65,22 @@ fn native_with_fuel() {
 
 /// Compares a form of a program, made from the slot form, with the interpreter: output and fuel.
 fn check_evaluation(
-    program: &Program,
+    module: &Arc<VerifiedModule>,
+    default_size: i32,
     form: Form,
     transform: impl Fn(&mut Function),
 ) -> Result<(), String> {
-    let module = program.verified();
-    let (size, expected) = size_for_fuel(&module, EVALUATOR_FUEL)?;
+    let (size, expected) = size_for_fuel(module, default_size, EVALUATOR_FUEL)?;
     let options = BuildOptions { fuel: true, ..BuildOptions::default() };
     let mut scratch = BuildScratch::default();
     let mut functions = Vec::new();
     for func in module.n_imported_funcs()..module.n_funcs() {
-        let mut f = build(&module, func, &options, &mut scratch);
+        let mut f = build(module, func, &options, &mut scratch);
         transform(&mut f);
-        verify(&f, form, &*module).map_err(|violation| violation.to_string())?;
+        verify(&f, form, &**module).map_err(|violation| violation.to_string())?;
         functions.push(f);
     }
-    let outcome = programs::evaluate(&module, functions, size, Some(EVALUATOR_FUEL))
+    let outcome = programs::evaluate(module, functions, size, Some(EVALUATOR_FUEL))
         .map_err(|trap| trap.to_string())?;
     if outcome == expected {
         return Ok(());
@@ -77,13 +90,13 @@ fn check_evaluation(
 
 #[test]
 fn slot_form_evaluated() {
-    check_all(|program| check_evaluation(program, Form::Slots, |_| ()));
+    check_all_with_sizes(|module, size| check_evaluation(module, size, Form::Slots, |_| ()));
 }
 
 #[test]
 fn ssa_form_evaluated() {
-    check_all(|program| {
-        check_evaluation(program, Form::Ssa, |f| {
+    check_all_with_sizes(|module, size| {
+        check_evaluation(module, size, Form::Ssa, |f| {
             promote(f, &mut promote::Scratch::default());
         })
     });
@@ -94,10 +107,9 @@ fn ssa_form_evaluated() {
 #[test]
 fn every_program_stays_in_its_mode() {
     let engines = SlotMode::ALL.map(|slots| (slots, programs::engine(Tier::Jit, slots, false)));
-    check_all(|program| {
-        let module = program.verified();
+    check_all_with_sizes(|module, _| {
         for (slots, engine) in &engines {
-            let compiled = Module::from_verified(engine, Arc::clone(&module))
+            let compiled = Module::from_verified(engine, Arc::clone(module))
                 .map_err(|error| error.to_string())?;
             if compiled.functions().len() != module.module().funcs.len() {
                 return Err(format!("{slots}: functions are missing"));
@@ -113,7 +125,7 @@ fn every_program_stays_in_its_mode() {
 
 #[test]
 fn promoted_code_accesses_no_slot() {
-    check_all(|program| match slot_accesses::check_module(&program.verified())? {
+    check_all_with_sizes(|module, _| match slot_accesses::check_module(module)? {
         0 => Err("has no slots at all".into()),
         _ => Ok(()),
     });

@@ -4,23 +4,38 @@
 //! vectors and library functions, not by an engine of ours.
 
 use std::fs;
+use std::path::Path;
 
 use similar::TextDiff;
 
 use crate::binary::{ENGINES, vmrun_line};
-use crate::programs::{Program, check_all};
+use crate::{kernels, programs};
 
 #[test]
 fn every_program_in_every_engine() {
-    check_all(|program| ENGINES.iter().try_for_each(|engine| check(program, engine)));
+    programs::check_all(|program| {
+        let path = &program.path;
+        check(&path.with_extension("bc"), "", &path.with_extension("expected"))
+    });
 }
 
-fn check(program: &Program, engine: &str) -> Result<(), String> {
-    let expected = fs::read_to_string(program.path.with_extension("expected"))
-        .map_err(|error| error.to_string())?;
-    let ran = vmrun_line(&program.path.with_extension("bc"), engine);
+#[test]
+fn every_kernel_in_every_engine() {
+    kernels::check_all(|kernel| {
+        let size = format!("-- {}", kernel.size("default-size")?);
+        check(&kernel.path, &size, &kernel.beside("expected"))
+    });
+}
+
+fn check(program: &Path, args: &str, expected: &Path) -> Result<(), String> {
+    let expected = fs::read_to_string(expected).map_err(|error| error.to_string())?;
+    ENGINES.iter().try_for_each(|engine| check_engine(program, engine, args, &expected))
+}
+
+fn check_engine(program: &Path, engine: &str, args: &str, expected: &str) -> Result<(), String> {
+    let ran = vmrun_line(program, &format!("{engine} {args}"));
     if ran.stdout != expected {
-        let diff = TextDiff::from_lines(&expected, &ran.stdout);
+        let diff = TextDiff::from_lines(expected, &ran.stdout);
         let diff = diff.unified_diff().header("expected", "printed").to_string();
         return Err(format!("{engine}: wrong output\n{diff}{}", ran.stderr));
     }

@@ -53,12 +53,21 @@ fn load(path: PathBuf) -> Program {
 pub(crate) fn check_all(check: impl Fn(&Program) -> Result<(), String> + Sync) {
     let programs = all();
     assert!(programs.len() >= 40, "only {} programs found", programs.len());
+    check_each(&programs, |program| &program.name, check);
+}
+
+/// Checks things that have names, several at once. Panics with all failures, not just the first.
+pub(crate) fn check_each<T: Sync>(
+    things: &[T],
+    name: impl Fn(&T) -> &str + Sync,
+    check: impl Fn(&T) -> Result<(), String> + Sync,
+) {
     let next = AtomicUsize::new(0);
     let failures = Mutex::new(Vec::new());
     let work = || {
-        while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if let Err(error) = check(program) {
-                let failure = format!("{}: {error}", program.name);
+        while let Some(thing) = things.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Err(error) = check(thing) {
+                let failure = format!("{}: {error}", name(thing));
                 failures.lock().expect("no other worker panics").push(failure);
             }
         }

@@ -9,6 +9,7 @@ use slotvm::SlotMode;
 use slotvm_bytecode::Op;
 
 use crate::binary::{Folder, vmrun};
+use crate::kernels;
 use crate::programs::{self, check_all};
 
 fn text_of(path: &Path) -> &str {
@@ -210,6 +211,16 @@ end:
         let ran = vmrun(&["test", text_of(&path)]);
         assert_eq!((ran.code, ran.stdout.as_str()), (1, "0 passed, 1 failed\n"), "{text}");
         assert!(ran.stderr.contains(message), "{text}\n{}", ran.stderr);
+    }
+}
+
+#[test]
+fn the_benchmark_takes_webassembly() {
+    let ran = vmrun(&["bench", "programs/wasm", "--rounds", "1", "--size", "10"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    for kernel in kernels::all() {
+        let row = format!("| {} ", kernel.name);
+        assert_eq!(ran.stdout.matches(&row).count(), 3, "{} has a row in each table", kernel.name);
     }
 }
 
