@@ -32,6 +32,6 @@ limits! {
     LABELS_MAX: usize = 10_000_000 "Labels of one function.";
     STACK_OPERANDS_MAX: usize = 1_000_000 "Depth of the operand stack, in operands.";
     NAME_BYTES_MAX: usize = 100_000 "Bytes of a name.";
-    UNWOUND_OPERANDS_MAX: u64 = 100_000_000 "Operands that the branches of an imported WebAssembly module drop or take along.";
+    UNWOUND_OPERANDS_MAX: u64 = 10_000_000 "Operands that the branches of an imported WebAssembly module drop or take along.";
     CONST_EXPR_INSTS_MAX: usize = 10_000 "Instructions of a constant expression.";
 }

@@ -3,6 +3,7 @@
 
 mod broken;
 mod control;
+mod extremes;
 mod lines;
 mod names;
 mod proposals;

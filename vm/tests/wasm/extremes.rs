@@ -1,0 +1,249 @@
+//! Inputs that break imports: deep nests, large functions, branches that drop much. Each is translated
+//! or refused by the name of a limit, and nothing recurses on it.
+
+use slotvm_bytecode::wasm::{self, Error};
+use slotvm_bytecode::{VerifiedModule, verify};
+use wasm_encoder::{BlockType, InstructionSink, Module};
+use wasm_encoder::{CodeSection, Function, FunctionSection, TypeSection, ValType};
+
+/// The largest body that a function may have, in bytes.
+const BODY_BYTES_MAX: usize = 7_654_321;
+
+/// A module of one function with a parameter of type `i32`, with `n_locals` more, and this body.
+fn binary(n_locals: u32, body: impl FnOnce(&mut InstructionSink<'_>)) -> Vec<u8> {
+    let mut types = TypeSection::new();
+    types.ty().function([ValType::I32], []);
+    let mut funcs = FunctionSection::new();
+    funcs.function(0);
+    let mut func = Function::new([(n_locals, ValType::I32)]);
+    body(&mut func.instructions());
+    func.instructions().end();
+    let mut code = CodeSection::new();
+    code.function(&func);
+    let mut module = Module::new();
+    module.section(&types).section(&funcs).section(&code);
+    module.finish()
+}
+
+fn import(bytes: &[u8]) -> VerifiedModule {
+    let module = wasm::import(bytes).unwrap_or_else(|error| panic!("{error}"));
+    verify(module).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn n_labels(module: &VerifiedModule) -> usize {
+    module.module().funcs[0].labels.len()
+}
+
+fn stack_max(module: &VerifiedModule) -> u32 {
+    module.body(0).expect("the function is defined").stack_max
+}
+
+#[test]
+fn a_million_nested_blocks() {
+    const N: usize = 1_000_000;
+    type Open = fn(&mut InstructionSink<'_>);
+    let opens: [(Open, usize); 4] = [
+        (
+            |f| {
+                f.block(BlockType::Empty);
+            },
+            0,
+        ),
+        (
+            |f| {
+                f.loop_(BlockType::Empty);
+            },
+            1,
+        ),
+        // All `if`s end at one place.
+        (
+            |f| {
+                f.local_get(0).if_(BlockType::Empty);
+            },
+            1,
+        ),
+        (
+            |f| {
+                f.unreachable().block(BlockType::Empty);
+            },
+            0,
+        ),
+    ];
+    for (open, expected) in opens {
+        let bytes = binary(0, |f| {
+            (0..N).for_each(|_| open(f));
+            for _ in 0..N {
+                f.end();
+            }
+        });
+        assert_eq!(n_labels(&import(&bytes)), expected);
+    }
+}
+
+#[test]
+fn nested_blocks_with_an_operand_outside_each() {
+    const N: u32 = 50_000;
+    // A branch to each block, and in the second round one that drops an operand.
+    for depth in [0, 1] {
+        let bytes = binary(0, |f| {
+            f.block(BlockType::Empty);
+            for _ in 0..N {
+                f.i32_const(1).block(BlockType::Empty).local_get(0).br_if(depth);
+            }
+            for _ in 0..N {
+                f.end().drop();
+            }
+            f.end();
+        });
+        let module = import(&bytes);
+        assert_eq!(stack_max(&module), N + 1);
+        assert_eq!(module.module().shapes.len(), N as usize);
+    }
+}
+
+#[test]
+fn nested_ifs_with_both_arms() {
+    const N: usize = 500_000;
+    let bytes = binary(0, |f| {
+        for _ in 0..N {
+            f.local_get(0).if_(BlockType::Empty);
+        }
+        for _ in 0..N {
+            f.else_().end();
+        }
+    });
+    // What stands behind the first arm and behind the `if` is one place.
+    assert_eq!(n_labels(&import(&bytes)), N);
+    // A chain of `else if`: all ends are at one place.
+    let bytes = binary(0, |f| {
+        for _ in 0..N {
+            f.local_get(0).if_(BlockType::Empty).nop().else_();
+        }
+        for _ in 0..N {
+            f.end();
+        }
+    });
+    assert_eq!(n_labels(&import(&bytes)), N);
+}
+
+#[test]
+fn the_most_locals() {
+    let all = |f: &mut InstructionSink<'_>| {
+        for local in 1..50_000 {
+            f.local_get(local - 1).local_set(local);
+        }
+    };
+    let module = import(&binary(49_999, all));
+    assert_eq!(module.body(0).expect("it is defined").locals.len(), 50_000);
+    let error = wasm::import(&binary(50_000, all)).expect_err("these are too many");
+    assert!(error.to_string().contains("too many locals"), "{error}");
+}
+
+#[test]
+fn the_largest_functions() {
+    // Four bytes each: straight code, then a branch that drops an operand every five.
+    let straight = |n| {
+        binary(0, move |f| {
+            for _ in 0..n {
+                f.local_get(0).drop().nop();
+            }
+        })
+    };
+    let module = import(&straight(BODY_BYTES_MAX / 4 - 1));
+    assert_eq!(module.body(0).expect("it is defined").blocks.len(), 1);
+    let error = wasm::import(&straight(BODY_BYTES_MAX / 4 + 1)).expect_err("it is too large");
+    assert!(error.to_string().contains("body size count exceeds limit"), "{error}");
+    let n = BODY_BYTES_MAX / 10 - 1;
+    let module = import(&binary(0, |f| {
+        f.block(BlockType::Result(ValType::I32));
+        for _ in 0..n {
+            f.i32_const(1).i32_const(2).local_get(0).br_if(0).drop().drop();
+        }
+        f.i32_const(3).end().drop();
+    }));
+    assert_eq!(n_labels(&module), n + 1);
+}
+
+#[test]
+fn the_largest_tables_of_branches() {
+    let n = BODY_BYTES_MAX - 100;
+    for operand in [false, true] {
+        let module = import(&binary(0, |f| {
+            f.block(BlockType::Empty).block(BlockType::Empty);
+            if operand {
+                f.i32_const(1);
+            }
+            f.local_get(0).br_table((0..n as u32).map(|i| i % 2), 1).end().end();
+        }));
+        // Each depth that drops the operand has one piece of code that does so.
+        assert_eq!(n_labels(&module), if operand { 3 } else { 1 });
+    }
+}
+
+#[test]
+fn tables_to_every_depth() {
+    const N: u32 = 50_000;
+    let module = import(&binary(0, |f| {
+        for _ in 0..N {
+            f.block(BlockType::Empty);
+        }
+        f.local_get(0).br_table(0..N, 0);
+        for _ in 0..N {
+            f.end().nop();
+        }
+    }));
+    assert_eq!(n_labels(&module), 1);
+    // Many tables inside many blocks: a table costs what it names, not how deep it lies.
+    let module = import(&binary(0, |f| {
+        for _ in 0..N {
+            f.block(BlockType::Empty);
+        }
+        for _ in 0..N {
+            f.block(BlockType::Empty).i32_const(1).local_get(0).br_table([1, N], 0).end();
+        }
+        for _ in 0..N {
+            f.end();
+        }
+    }));
+    assert_eq!(n_labels(&module), 4 * N as usize);
+}
+
+/// What branches drop can be the square of what the module says, and has a limit for this reason.
+#[test]
+fn operands_that_branches_drop_are_limited() {
+    // A branch to each of `n` blocks, which have an operand outside: n²/2 are dropped.
+    let module = |n: u32| {
+        binary(0, move |f| {
+            for _ in 0..n {
+                f.i32_const(1).block(BlockType::Empty);
+            }
+            f.local_get(0).br_table(0..n, 0);
+            for _ in 0..n {
+                f.end().drop();
+            }
+        })
+    };
+    let limit = slotvm_bytecode::limits::UNWOUND_OPERANDS_MAX as f64;
+    let n = (2.0 * limit).sqrt() as u32;
+    import(&module(n - 1));
+    let error = wasm::import(&module(n + 2)).expect_err("too many operands are dropped");
+    assert_eq!(error, Error::Limit("UNWOUND_OPERANDS_MAX"));
+}
+
+#[test]
+fn deep_operand_stacks() {
+    const N: usize = 1_000_000;
+    let deep = |n| {
+        binary(0, move |f| {
+            for _ in 0..n {
+                f.i32_const(1);
+            }
+            for _ in 0..n {
+                f.drop();
+            }
+        })
+    };
+    assert_eq!(stack_max(&import(&deep(N))), N as u32);
+    let error = verify(wasm::import(&deep(N + 1)).expect("it is valid")).expect_err("too deep");
+    assert!(error.to_string().contains("STACK_OPERANDS_MAX"), "{error}");
+}
