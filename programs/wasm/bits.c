@@ -1,7 +1,7 @@
 // Bits of n words: counted, reversed, interleaved, turned and divided by in several ways which must agree;
 // their CRC-32 by bits and by table. That of "123456789" is published: cbf43926.
 // default-size: 2000
-// bench-size: 1500000
+// bench-size: 600000
 //
 // Shows: shifts, masks and rotations of 32 and 64 bits; `popcnt`, `clz` and `ctz`.
 

@@ -1,7 +1,7 @@
 // An interpreter of a stack machine, dispatched by a switch, with programs for it: the sum of squares, the
 // lengths of the Collatz sequences of all numbers below n, and a Fibonacci number by recursion.
 // default-size: 300
-// bench-size: 60000
+// bench-size: 12000
 //
 // Shows: `br_table` dispatch, the state of a machine in locals that live round the loop.
 

@@ -1,7 +1,7 @@
 // A recursive-descent parser that evaluates arithmetic with five levels of precedence, variables and calls:
 // some expressions with known values, then n made-up ones, written out from a tree whose value is known.
 // default-size: 500
-// bench-size: 150000
+// bench-size: 25000
 //
 // Shows: mutual recursion with a parser's state behind a pointer, tests of characters.
 

@@ -2,7 +2,7 @@
 // first of them, must be reversed until it is 1; at most, and as a sum with alternating signs. For n = 7
 // they are published: 16 and 228; for n = 10, 38 and 73196.
 // default-size: 7
-// bench-size: 10
+// bench-size: 9
 //
 // Shows: small arrays and many short loops.
 

@@ -2,7 +2,7 @@
 // (Printing Floating-Point Numbers Quickly and Accurately, 1996), and reads them with correct rounding,
 // with integers of any length: up to n of the numbers are known, and n have random bits.
 // default-size: 60
-// bench-size: 12000
+// bench-size: 6000
 //
 // Shows: carries through arrays of words, large structures passed by pointer, casts between bits and f64.
 

@@ -1,7 +1,7 @@
 // A hash map with open addressing: n insertions, look-ups and removals of keys from a small range, checked
 // against an array that is indexed by the key.
 // default-size: 20000
-// bench-size: 8000000
+// bench-size: 2000000
 //
 // Shows: structures of 64-bit fields, probing, early exits from loops, a table that grows.
 

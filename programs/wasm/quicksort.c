@@ -1,7 +1,7 @@
 // Sorts n pseudo-random numbers by quicksort with insertion sort below it, and finds each of them, and what
 // lies between them, by binary search.
 // default-size: 5000
-// bench-size: 1000000
+// bench-size: 150000
 //
 // Shows: two scanning indices, recursion, branches that cannot be foreseen.
 

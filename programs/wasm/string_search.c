@@ -1,7 +1,7 @@
 // Counts where patterns of many lengths occur in n bytes: by trying every place, by Knuth, Morris and Pratt's
 // failure function, and by Horspool's skip table. All three find the same places.
 // default-size: 10000
-// bench-size: 2000000
+// bench-size: 800000
 //
 // Shows: comparisons of bytes at two moving indices, loops with several exits.
 
