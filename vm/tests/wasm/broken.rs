@@ -1,5 +1,7 @@
 //! Damaged modules: no byte may hurt the import, and what it makes of them keeps the verifier's rules.
 
+use std::path::Path;
+
 use slotvm_bytecode::verify::Rule;
 use slotvm_bytecode::{verify, wasm};
 
@@ -8,8 +10,12 @@ use crate::binary;
 /// How many bits are flipped in each module.
 const N_FLIPS: u64 = 10_000;
 
-fn modules() -> [Vec<u8>; 1] {
-    [binary(include_str!("everything.wat"))]
+/// One with every kind of section, and three that a C compiler has made.
+fn modules() -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../programs/wasm");
+    let compiled = ["bytecode.O0.wasm", "expression.O2.wasm", "sha256.O2.wasm"];
+    let compiled = compiled.map(|name| std::fs::read(folder.join(name)).expect("it is there"));
+    [binary(include_str!("everything.wat"))].into_iter().chain(compiled).collect()
 }
 
 /// What must hold for any bytes at all.
