@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `stages` | each stage of compilation on programs and large functions |
 //! | `growth` | how stages grow with operations and locals: a report |
+//! | `import` | the import of large WebAssembly modules |
 //! | `programs` | each program in each slot mode |
 //! | `calls` | calls between host and guest, and what a trap costs |
 //! | `report` | memory against registers: the report of `vmrun bench programs` |

@@ -9,6 +9,7 @@ mod program_engines;
 mod program_files;
 mod program_outputs;
 mod programs;
+mod real;
 mod run;
 mod suite;
 mod tools;

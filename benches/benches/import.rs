@@ -1,0 +1,40 @@
+//! The import of WebAssembly, in bytes of the binary a second, on large real modules.
+//!
+//! `validate` is wasmparser's validation alone, which the import contains; `import` is from bytes to a
+//! module, `verified` from bytes to a verified one. Modules that cannot be fetched are left out.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use slotvm_bytecode::{verify, wasm};
+use slotvm_filetests::packages::{BUNDLER, SQLITE, TYPESCRIPT_FORMATTER};
+use wasmparser::Validator;
+
+fn import(c: &mut Criterion) {
+    let mut modules = Vec::new();
+    for file in [SQLITE, TYPESCRIPT_FORMATTER, BUNDLER] {
+        match file.fetch() {
+            Ok(bytes) => modules.push((file.package, bytes)),
+            Err(reason) => eprintln!("{} is left out: {reason}", file.package),
+        }
+    }
+    let mut stage = |name: &str, run: &dyn Fn(&[u8])| {
+        let mut group = c.benchmark_group(name);
+        group.sample_size(20);
+        group.warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(3));
+        for (package, bytes) in &modules {
+            group.throughput(Throughput::Bytes(bytes.len() as u64));
+            let id = BenchmarkId::from_parameter(package);
+            group.bench_function(id, |b| b.iter(|| run(black_box(bytes))));
+        }
+        group.finish();
+    };
+    stage("validate", &|bytes| drop(Validator::new().validate_all(bytes).expect("it is valid")));
+    let import = |bytes: &[u8]| wasm::import(bytes).expect("it needs nothing unsupported");
+    stage("import", &|bytes| drop(black_box(import(bytes))));
+    stage("verified", &|bytes| drop(black_box(verify(import(bytes)).expect("it verifies"))));
+}
+
+criterion_group!(benches, import);
+criterion_main!(benches);
