@@ -46,28 +46,42 @@ pub fn try_check(case: &Case) -> Result<Facts, String> {
 /// # Errors
 /// The report of a case that fails.
 pub fn check_seeds(seeds: Range<u64>) -> Result<Survey, String> {
+    let facts = on_all_cores(seeds, |seed| {
+        let bytes = bytes_of_seed(seed);
+        try_check(&generate(&bytes)).map_err(|_| report(&bytes))
+    })?;
+    let mut survey = Survey::default();
+    facts.iter().for_each(|facts| survey.add(facts));
+    Ok(survey)
+}
+
+/// Checks seeds on all cores, and gives what the check found out about each, in no particular order.
+///
+/// # Errors
+/// A seed that fails, and its error. No others are then begun.
+pub fn on_all_cores<F: Send>(
+    seeds: Range<u64>,
+    check: impl Fn(u64) -> Result<F, String> + Sync,
+) -> Result<Vec<F>, String> {
     let next = AtomicU64::new(seeds.start);
     let has_failed = AtomicBool::new(false);
-    let all = Mutex::new(Ok(Survey::default()));
+    let all = Mutex::new(Ok(Vec::new()));
     let work = || {
-        let mut survey = Survey::default();
         while !has_failed.load(Ordering::Relaxed) {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed >= seeds.end {
                 break;
             }
-            let bytes = bytes_of_seed(seed);
-            match try_check(&generate(&bytes)) {
-                Ok(facts) => survey.add(&facts),
-                Err(_) => {
+            let found = check(seed);
+            let mut all = all.lock().expect("no thread panics");
+            match (found, &mut *all) {
+                (Ok(facts), Ok(all)) => all.push(facts),
+                (Ok(_), Err(_)) => {}
+                (Err(error), all) => {
                     has_failed.store(true, Ordering::Relaxed);
-                    let report = format!("seed {seed}:\n{}", report(&bytes));
-                    *all.lock().expect("no thread panics") = Err(report);
+                    *all = Err(format!("seed {seed}:\n{error}"));
                 }
             }
-        }
-        if let Ok(all) = &mut *all.lock().expect("no thread panics") {
-            all.append(survey);
         }
     };
     std::thread::scope(|scope| {
@@ -156,7 +170,7 @@ thread_local! {
 ///
 /// # Errors
 /// The message of the panic.
-fn quietly<R>(f: impl FnOnce() -> R) -> Result<R, String> {
+pub fn quietly<R>(f: impl FnOnce() -> R) -> Result<R, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let usual = take_hook();
@@ -201,6 +215,16 @@ mod tests {
         });
         assert!(bytes.len() < 1000);
         assert!(n <= 50);
+    }
+
+    #[test]
+    fn a_seed_that_fails_is_the_result_of_all() {
+        let halves = |seed| if seed % 2 == 0 { Ok(seed / 2) } else { Err("odd".to_owned()) };
+        assert_eq!(on_all_cores(7..8, halves), Err("seed 7:\nodd".to_owned()));
+        assert!(on_all_cores(0..100, halves).is_err());
+        let mut doubles = on_all_cores(0..100, |seed| Ok(2 * seed)).expect("none fails");
+        doubles.sort_unstable();
+        assert_eq!(doubles, Vec::from_iter((0..200).step_by(2)));
     }
 
     #[test]

@@ -134,18 +134,6 @@ impl Survey {
         *self.ends.entry(end).or_default() += 1;
         self.n_insts.push(facts.n_insts);
     }
-
-    /// Counts the programs of another survey.
-    pub fn append(&mut self, mut other: Survey) {
-        self.n += other.n;
-        self.n_irreducible += other.n_irreducible;
-        self.n_recursive += other.n_recursive;
-        self.n_trapping += other.n_trapping;
-        for (end, n) in other.ends {
-            *self.ends.entry(end).or_default() += n;
-        }
-        self.n_insts.append(&mut other.n_insts);
-    }
 }
 
 impl fmt::Display for Survey {

@@ -1,0 +1,37 @@
+//! What wasmi 2.0.0 is known to do wrong, found by comparing it; wasmtime does these right.
+
+use slotvm_bytecode::module::{ImportKind, Module};
+use slotvm_bytecode::{CodeReader, Inst, Op};
+
+/// Whether a function of the host may be called by a tail call. It then loses its stack pointer, and
+/// may crash.
+pub(crate) fn may_tail_call_host(module: &Module) -> bool {
+    let n_imported =
+        module.imports.iter().filter(|import| matches!(import.kind, ImportKind::Func(_))).count();
+    n_imported > 0
+        && insts(module).flatten().any(|inst| match inst.op {
+            Op::ReturnCall => (inst.imm.low() as usize) < n_imported,
+            Op::ReturnCallIndirect => true,
+            _ => false,
+        })
+}
+
+/// Whether a `select` tests a comparison with zero or null. It fuses the two, and then takes the condition from
+/// its register even if what was compared is a local.
+pub(crate) fn may_select_by_wrong_condition(module: &Module) -> bool {
+    let compares = |op| matches!(op, Op::I32Eqz | Op::I32Eq | Op::I32Ne | Op::RefIsNull);
+    insts(module).any(|func| {
+        let ops: Vec<Op> = func.map(|inst| inst.op).collect();
+        ops.windows(2).any(|pair| compares(pair[0]) && pair[1] == Op::Select)
+    })
+}
+
+/// The instructions of each function.
+fn insts(module: &Module) -> impl Iterator<Item = impl Iterator<Item = Inst>> {
+    module.funcs.iter().map(|func| {
+        let mut reader = CodeReader::new(&func.code, 0);
+        std::iter::from_fn(move || {
+            (!reader.is_at_end()).then(|| reader.read().expect("the import writes instructions"))
+        })
+    })
+}
