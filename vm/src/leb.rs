@@ -49,7 +49,19 @@ fn read_u32_long(bytes: &[u8], pos: &mut usize) -> Result<u32, LebError> {
 ///
 /// # Errors
 /// If there is none; `pos` is then unspecified.
+#[inline]
 pub fn read_i64(bytes: &[u8], pos: &mut usize) -> Result<i64, LebError> {
+    match bytes.get(*pos) {
+        Some(&byte) if byte < 0x80 => {
+            *pos += 1;
+            // Bit 6 is the sign.
+            Ok(i64::from((byte << 1) as i8 >> 1))
+        }
+        _ => read_i64_long(bytes, pos),
+    }
+}
+
+fn read_i64_long(bytes: &[u8], pos: &mut usize) -> Result<i64, LebError> {
     let mut value = 0i128;
     let mut previous = 0u8;
     for shift in (0..70).step_by(7) {
@@ -74,11 +86,13 @@ pub fn read_i64(bytes: &[u8], pos: &mut usize) -> Result<i64, LebError> {
 ///
 /// # Errors
 /// If there is none; `pos` is then unspecified.
+#[inline]
 pub fn read_i32(bytes: &[u8], pos: &mut usize) -> Result<i32, LebError> {
     i32::try_from(read_i64(bytes, pos)?).map_err(|_| LebError::Overflow)
 }
 
 /// Appends an unsigned integer.
+#[inline]
 pub fn write_u32(out: &mut Vec<u8>, mut value: u32) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);

@@ -362,17 +362,20 @@ macro_rules! define_op {
             }
 
             /// The immediates that follow.
+            #[inline]
             pub const fn imm_kind(self) -> ImmKind {
                 match self { $(Op::$variant => ImmKind::$imm,)* }
             }
 
             /// The operand and result types, or `None` where they depend on an immediate or on the
             /// operand stack.
+            #[inline]
             pub const fn signature(self) -> Option<Signature> {
                 match self { $(Op::$variant => signature!($sig),)* }
             }
 
             /// What the instruction does besides computing its results.
+            #[inline]
             pub const fn effect(self) -> Effect {
                 match self { $(Op::$variant => Effect::$effect,)* }
             }
@@ -404,22 +407,26 @@ pub const VECTOR_PREFIX: u8 = 0xfd;
 
 impl Op {
     /// The opcode that this byte encodes.
+    #[inline]
     pub const fn from_byte(byte: u8) -> Option<Op> {
         OP_OF_BYTE[byte as usize]
     }
 
     /// The byte that encodes the opcode.
+    #[inline]
     pub const fn byte(self) -> u8 {
         self as u8
     }
 
     /// Whether the instruction ends a basic block. `br_if` does too, although control may go on
     /// behind it.
+    #[inline]
     pub const fn is_terminator(self) -> bool {
         matches!(self.effect(), Effect::Control)
     }
 
     /// How the instruction accesses linear memory, for plain and indexed loads and stores.
+    #[inline]
     pub const fn access(self) -> Option<Access> {
         use Op::*;
         use ValType::{F32, F64, I32, I64};

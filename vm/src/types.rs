@@ -42,6 +42,7 @@ impl ValType {
     }
 
     /// The type with this code in the binary form.
+    #[inline]
     pub const fn from_code(code: u8) -> Option<ValType> {
         Some(match code {
             0x7f => ValType::I32,
@@ -55,6 +56,7 @@ impl ValType {
     }
 
     /// A dense number from 0 to 5, for tables indexed by type.
+    #[inline]
     pub const fn index(self) -> usize {
         match self {
             ValType::I32 => 0,
@@ -89,6 +91,7 @@ impl ValType {
     }
 
     /// Whether values of the type are references.
+    #[inline]
     pub const fn is_ref(self) -> bool {
         matches!(self, ValType::FuncRef | ValType::ExternRef)
     }

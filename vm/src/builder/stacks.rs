@@ -58,6 +58,7 @@ impl Stacks {
         self.nodes.len()
     }
 
+    #[inline]
     pub(super) fn push(&mut self, stack: StackId, ty: ValType) -> StackId {
         let known = self.nodes[stack.index()].above[ty.index()];
         if known != StackId::EMPTY {
@@ -76,11 +77,13 @@ impl Stacks {
     }
 
     /// The stack below the topmost operand, and its type.
+    #[inline]
     pub(super) fn top(&self, stack: StackId) -> Option<(StackId, ValType)> {
         let node = &self.nodes[stack.index()];
         (stack != StackId::EMPTY).then_some((node.below, node.top))
     }
 
+    #[inline]
     pub(super) fn depth(&self, stack: StackId) -> u32 {
         self.nodes[stack.index()].depth
     }

@@ -277,19 +277,23 @@ impl<'m> Checker<'m, '_> {
         types.join(" ")
     }
 
+    #[inline]
     fn depth(&self) -> usize {
         self.depths[self.base.0 as usize] as usize + self.scratch.top.len()
     }
 
+    #[inline]
     fn push(&mut self, ty: ValType) -> Check {
         self.push_operand(Operand { ty, token: 0 })
     }
 
+    #[inline]
     fn push_operand(&mut self, operand: Operand) -> Check {
         self.scratch.top.push(operand);
         self.grown()
     }
 
+    #[inline]
     fn grown(&mut self) -> Check {
         let depth = self.depth();
         if depth > self.stack_max {
@@ -303,6 +307,7 @@ impl<'m> Checker<'m, '_> {
         Ok(())
     }
 
+    #[inline]
     fn pop_any(&mut self) -> Check<Operand> {
         if let Some(operand) = self.scratch.top.pop() {
             return Ok(operand);
@@ -315,6 +320,7 @@ impl<'m> Checker<'m, '_> {
         Ok(Operand { ty: entry.ty, token: 0 })
     }
 
+    #[inline]
     fn pop_expecting(&mut self, ty: ValType) -> Check<Operand> {
         let operand = self.pop_any()?;
         if operand.ty != ty {
@@ -325,12 +331,14 @@ impl<'m> Checker<'m, '_> {
     }
 
     /// Pops an operand that the instruction consumes as a plain value.
+    #[inline]
     fn pop(&mut self, ty: ValType) -> Check {
         let operand = self.pop_expecting(ty)?;
         self.escape(operand, EscapeReason::Consumed);
         Ok(())
     }
 
+    #[inline]
     fn escape(&mut self, operand: Operand, reason: EscapeReason) {
         if let Some(local) = operand.token.checked_sub(1) {
             self.scratch.escapes[local as usize].get_or_insert((self.offset, reason));
@@ -454,6 +462,7 @@ impl<'m> Checker<'m, '_> {
         }
     }
 
+    #[inline]
     fn index(&self, rule: Rule, index: u32, len: usize) -> Check {
         if (index as usize) < len {
             return Ok(());

@@ -11,6 +11,7 @@ use crate::types::{FuncType, ValType};
 
 impl FunctionBuilder<'_> {
     /// The operand stack, which there must be.
+    #[inline]
     pub(super) fn live(&mut self, op: Op) -> Emit<StackId> {
         match self.stack {
             Some(stack) => Ok(stack),
@@ -18,6 +19,7 @@ impl FunctionBuilder<'_> {
         }
     }
 
+    #[inline]
     fn push(&mut self, ty: ValType) {
         let stack = self.stack.expect("an instruction is only typed where it is reachable");
         self.stack = Some(self.module.stacks.push(stack, ty));
@@ -29,6 +31,7 @@ impl FunctionBuilder<'_> {
         }
     }
 
+    #[inline]
     fn pop_where(
         &mut self,
         op: Op,
@@ -48,6 +51,7 @@ impl FunctionBuilder<'_> {
         }
     }
 
+    #[inline]
     pub(super) fn pop(&mut self, op: Op, ty: ValType) -> Emit {
         self.pop_where(op, ty.name(), |found| found == ty).map(drop)
     }
