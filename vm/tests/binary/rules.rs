@@ -123,7 +123,7 @@ fn cases() -> Vec<Case> {
         in_body(Limit, 1, &[&[0], &*too_many(limits::LABELS_MAX)].concat()),
         // Four billion locals in one run, and too many in two.
         in_body(Limit, 1, &[1, 0xff, 0xff, 0xff, 0xff, 0xf, 0x7f, 0]),
-        in_body(Limit, 3, &[2, 1, 0x7f, 0xd0, 0x86, 3, 0x7e, 0]),
+        in_body(Limit, 3, &[2, 1, 0x7f, 0xe0, 0xd4, 3, 0x7e, 0]),
         // Counts below their limits for which there are too few bytes.
         in_section(Count, Section::Types, 0, &[2, 0, 0, 0]),
         in_section(Count, Section::Shapes, 0, &[0x80, 0x80, 4, 0, 0x7f]),

@@ -142,6 +142,6 @@ fn instructions() {
     check("ref.null i64", 10, "expected a reference type");
     check("l:", 1, "the label `l` is defined twice");
     check("5:", 1, "this is label 1, not 5");
-    check("local 60000 i64", 13, "there are more than 50000 locals in a function");
+    check("local 60001 i64", 13, "there are more than 60000 locals in a function");
     check(".line x", 7, "expected a line number, found `x`");
 }
