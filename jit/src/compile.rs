@@ -9,6 +9,10 @@
 //! * Cranelift's alias analysis, which only the optimiser runs, costs time that grows faster than the
 //!   square of the depth of loop nests. Functions whose nests are too deep for it, see
 //!   [`NESTING_MAX`], are compiled without the optimiser.
+//! * The register allocator's dominators walk up the tree from the source of each edge back to a loop,
+//!   which takes the square of the depth of nests, and of the length of a loop with many such edges.
+//!   Functions whose walks are too long, see [`BACK_STEPS_MAX`], get their registers in one pass over
+//!   the code, which is fast and makes slow code, and are compiled without the optimiser.
 //! * Registers for all slots can take memory by the square of a function's size. Functions that
 //!   [`promote()`] finds too large, and in mode `variables` those with more than
 //!   [`VARIABLE_EDGES_MAX`], are compiled as in mode `memory`.
@@ -21,10 +25,12 @@
 use std::time::{Duration, Instant};
 
 use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::{CodegenError, CompiledCode, Context, MachSrcLoc};
 use cranelift_frontend::FunctionBuilderContext;
 use slotvm_bytecode::VerifiedModule;
 use slotvm_ssa::build::{BuildOptions, BuildScratch, OPERANDS_MAX, build, is_buildable};
+use slotvm_ssa::dominators::DomTree;
 use slotvm_ssa::entity::Loc;
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::loops::LoopForest;
@@ -32,8 +38,8 @@ use slotvm_ssa::promote::{self, PromotionReport, promote};
 
 use crate::SlotMode;
 use crate::code::MachineCode;
-use crate::isa::{IsaError, without_optimiser};
-use crate::lower::order::find_loops;
+use crate::isa::{IsaError, in_one_pass, without_optimiser};
+use crate::lower::order::{control_flow, find_loops};
 use crate::lower::{self, LowerOptions, Lowered, traps};
 use crate::pctable::{Place, PlaceId, TrapReason};
 
@@ -42,6 +48,10 @@ use crate::pctable::{Place, PlaceId, TrapReason};
 pub(crate) const NESTING_MAX: u64 = 64;
 /// The sum of loop depths of blocks below which the optimiser is harmless: about 0.1 s.
 pub(crate) const NESTED_MIN: u64 = 100_000;
+
+/// Registers are allocated in one pass where the edges back to loops lie more steps of the dominator tree
+/// below them than this in sum: 0.5 s.
+pub(crate) const BACK_STEPS_MAX: u64 = 1 << 27;
 
 /// Variables times edges that cranelift-frontend may have: each variable can become a parameter of each
 /// block.
@@ -68,6 +78,9 @@ pub(crate) struct CompiledFunction {
     pub(crate) promotion: Option<PromotionReport>,
     /// Whether the optimiser was left out since loops are nested too deep for it.
     pub(crate) is_nested_too_deep: bool,
+    /// Whether registers were allocated in one pass, without the optimiser, since edges lead back too
+    /// far.
+    pub(crate) is_allocated_in_one_pass: bool,
     /// Whether the slots are in memory since registers for them would take too much of it.
     pub(crate) has_too_many_slots: bool,
     /// Sizes.
@@ -141,6 +154,8 @@ pub(crate) struct Compiler {
     options: CompileOptions,
     /// The options without the optimiser; made for the first function that needs them.
     unoptimised: Option<LowerOptions>,
+    /// The same with registers in one pass.
+    one_pass: Option<LowerOptions>,
     build: BuildScratch,
     promote: promote::Scratch,
     frontend: FunctionBuilderContext,
@@ -153,6 +168,7 @@ impl Compiler {
         Compiler {
             options,
             unoptimised: None,
+            one_pass: None,
             build: BuildScratch::default(),
             promote: promote::Scratch::default(),
             frontend: FunctionBuilderContext::new(),
@@ -217,11 +233,15 @@ impl Compiler {
             SlotMode::Memory | SlotMode::MemoryOpt | SlotMode::MemoryForwarded => false,
         };
         let is_nested_too_deep = slots != SlotMode::Memory && is_nested_too_deep(function, &loops);
-        let mut options = if is_nested_too_deep || has_too_many_slots {
-            self.unoptimised().map_err(|isa| error(isa.to_string()))?
+        let is_allocated_in_one_pass = leads_back_too_far(function);
+        let options = if is_allocated_in_one_pass {
+            cheaper(&mut self.one_pass, &self.options.lower, in_one_pass)
+        } else if is_nested_too_deep || has_too_many_slots {
+            cheaper(&mut self.unoptimised, &self.options.lower, without_optimiser)
         } else {
-            self.options.lower.clone()
+            Ok(self.options.lower.clone())
         };
+        let mut options = options.map_err(|isa| error(isa.to_string()))?;
         if has_too_many_slots {
             options.slots = SlotMode::Memory;
         }
@@ -246,21 +266,13 @@ impl Compiler {
             code,
             promotion,
             is_nested_too_deep,
+            is_allocated_in_one_pass,
             has_too_many_slots,
             sizes,
             times,
             clif,
             asm,
         })
-    }
-
-    fn unoptimised(&mut self) -> Result<LowerOptions, IsaError> {
-        if let Some(options) = &self.unoptimised {
-            return Ok(options.clone());
-        }
-        let isa = without_optimiser(&*self.options.lower.isa)?;
-        let options = LowerOptions { isa, ..self.options.lower.clone() };
-        Ok(self.unoptimised.insert(options).clone())
     }
 
     /// Leaves the function's CLIF in the context.
@@ -296,6 +308,36 @@ fn is_nested_too_deep(function: &Function, loops: &LoopForest) -> bool {
     let depths = function.blocks().map(|block| u64::from(loops.depth_of_block(block.0)));
     let depth: u64 = depths.sum();
     depth >= NESTED_MIN && depth > NESTING_MAX * function.n_blocks() as u64
+}
+
+/// The options with a machine that takes less time to compile for, from `made` if they were made before.
+fn cheaper(
+    made: &mut Option<LowerOptions>,
+    options: &LowerOptions,
+    machine: fn(&dyn TargetIsa) -> Result<OwnedTargetIsa, IsaError>,
+) -> Result<LowerOptions, IsaError> {
+    if let Some(made) = made {
+        return Ok(made.clone());
+    }
+    let isa = machine(&*options.isa)?;
+    Ok(made.insert(LowerOptions { isa, ..options.clone() }).clone())
+}
+
+/// Whether the register allocator's dominators would take too long, see [`BACK_STEPS_MAX`].
+fn leads_back_too_far(function: &Function) -> bool {
+    // No edge leads back over more blocks than there are.
+    let most = (function.n_edges() as u64).saturating_mul(function.n_blocks() as u64);
+    if most <= BACK_STEPS_MAX {
+        return false;
+    }
+    let tree = DomTree::semi_nca(&control_flow(function));
+    let level = |block: u32| u64::from(tree.level(block).expect("all blocks are reachable"));
+    let steps = function.blocks().flat_map(|block| function.succ_edges(block)).map(|edge| {
+        let (source, target) = (function.edge_src(edge).0, function.edge_dst(edge).0);
+        let is_back = tree.dominates(target, source);
+        if is_back { level(source) - level(target) } else { 0 }
+    });
+    steps.sum::<u64>() > BACK_STEPS_MAX
 }
 
 /// Whether cranelift-frontend could need too much memory, see [`VARIABLE_EDGES_MAX`].

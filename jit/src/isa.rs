@@ -52,17 +52,31 @@ pub(crate) fn foreign_isa(triple: Triple, options: IsaOptions) -> Result<OwnedTa
 
 /// The same machine and settings, without the optimiser.
 pub(crate) fn without_optimiser(isa: &dyn TargetIsa) -> Result<OwnedTargetIsa, IsaError> {
+    with_settings(isa, &[("opt_level", "none")])
+}
+
+/// The same machine and settings, without the optimiser and with registers in one pass over the code.
+pub(crate) fn in_one_pass(isa: &dyn TargetIsa) -> Result<OwnedTargetIsa, IsaError> {
+    with_settings(isa, &[("opt_level", "none"), ("regalloc_algorithm", "single_pass")])
+}
+
+fn with_settings(
+    isa: &dyn TargetIsa,
+    settings: &[(&str, &str)],
+) -> Result<OwnedTargetIsa, IsaError> {
     let triple = isa.triple().clone();
     let failed = |error: &dyn std::fmt::Display| unsupported(triple.clone(), &error.to_string());
     let mut builder = isa::lookup(triple.clone()).map_err(|error| failed(&error))?;
     for value in isa.isa_flags() {
         builder.set(value.name, &value.value_string()).map_err(|error| failed(&error))?;
     }
-    let mut flags = settings::builder();
+    let mut flags = cranelift_codegen::settings::builder();
     for value in isa.flags().iter() {
         flags.set(value.name, &value.value_string()).map_err(|error| failed(&error))?;
     }
-    flags.set("opt_level", "none").map_err(|error| failed(&error))?;
+    for (name, value) in settings {
+        flags.set(name, value).map_err(|error| failed(&error))?;
+    }
     builder.finish(Flags::new(flags)).map_err(|error| failed(&error))
 }
 

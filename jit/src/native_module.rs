@@ -40,6 +40,9 @@ pub struct FunctionInfo {
     pub name: String,
     /// Whether the code generator's optimiser was left out, since loops are nested too deep for it.
     pub is_nested_too_deep: bool,
+    /// Whether registers were allocated in one pass and the optimiser was left out, since branches lead
+    /// back too far to do better in time.
+    pub is_allocated_in_one_pass: bool,
     /// Whether its slots are in memory and the optimiser was left out, whatever the slot mode, since
     /// registers for so many slots in so many blocks would take too much memory to compile.
     pub has_too_many_slots: bool,
@@ -90,6 +93,7 @@ impl NativeModule {
                 func,
                 name: verified.func_name(func),
                 is_nested_too_deep: compiled.is_nested_too_deep,
+                is_allocated_in_one_pass: compiled.is_allocated_in_one_pass,
                 has_too_many_slots: compiled.has_too_many_slots,
                 sizes: compiled.sizes,
                 promotion: compiled.promotion,

@@ -651,6 +651,26 @@ fn deep_nests_are_compiled_without_the_optimiser() {
 }
 
 #[test]
+fn registers_are_allocated_in_one_pass_where_edges_lead_back_too_far() {
+    // A nest, and one loop with many edges back; both take the square of their size.
+    let edges_back = |n: usize| {
+        let edges = "local.get n br_if again\n".repeat(n);
+        module(&format!("func f(n: i32) {{\nagain: {edges}return }}"))
+    };
+    for slots in [SlotMode::Memory, SlotMode::Ssa] {
+        for (module, expected) in [
+            (nest(3_000), false),
+            (nest(12_000), true),
+            (edges_back(3_000), false),
+            (edges_back(17_000), true),
+        ] {
+            let compiled = &compile_all(&module, options(TARGETS[0], slots))[0];
+            assert_eq!(compiled.is_allocated_in_one_pass, expected, "{slots}");
+        }
+    }
+}
+
+#[test]
 fn too_many_slots_stay_in_memory() {
     // A switch goes by many edges to a block where all locals meet other values of theirs.
     let module_of = |n_edges: usize| {

@@ -60,8 +60,13 @@ const LOOPS_LOOKED_AT_MAX: usize = 16;
 
 /// The loops of a function.
 pub(crate) fn find_loops(func: &Function) -> LoopForest {
+    LoopForest::new(&control_flow(func))
+}
+
+/// The control-flow graph of a function.
+pub(crate) fn control_flow(func: &Function) -> Cfg {
     let succs = |block| func.succ_edges(block).map(|edge| func.edge_dst(edge).0);
-    LoopForest::new(&Cfg::new(Function::ENTRY.0, func.blocks().map(succs)))
+    Cfg::new(Function::ENTRY.0, func.blocks().map(succs))
 }
 
 /// Whether edge `a` leaves more loops than edge `b`, both from one block.

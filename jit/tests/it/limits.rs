@@ -1,8 +1,12 @@
 //! Fuel, stacks and other limits.
 
-use slotvm::{Config, Engine, Error, Limits, Linker, Module, Tier, TrapCode};
+use slotvm::{
+    Config, Engine, Error, Instance, Limits, Linker, Module, SlotMode, Store, Tier, TrapCode,
+};
 
-use crate::support::{for_all, for_all_with, frames, instance, instance_with, kinds, marked};
+use crate::support::{
+    for_all, for_all_with, frames, instance, instance_with, kinds, marked, module,
+};
 
 const COUNT: &str = r#"
     export "count" func count
@@ -272,4 +276,34 @@ fn a_function_with_absurdly_many_operands_is_not_compiled() {
     let message =
         "function f cannot be compiled: its instructions have more than 16777216 operands";
     assert_eq!(error.to_string(), message);
+}
+
+/// Such a function gets its registers in one pass, which only large inputs reach.
+#[test]
+fn a_loop_with_very_many_edges_back_computes_the_same() {
+    // Each round adds the number of the branch that ended it, and takes another one.
+    let n = 17_000;
+    let mut source = String::from(
+        "export \"f\" func f\nfunc f(n: i32) -> i64 {\n  local sum: i64, at: i32\nagain:\n",
+    );
+    for i in 0..n {
+        source += "  local.get n i32.const 7 i32.mul i32.const 65535 i32.and local.tee at\n";
+        source += &format!("  local.get sum i64.const {i} i64.add local.set sum\n");
+        source += &format!("  local.get n i32.const 1 i32.sub local.tee n i32.const {i}\n");
+        source += "  i32.gt_s i32.and br_if again\n";
+    }
+    source += "  local.get sum return }";
+    let run = |config: &Config| {
+        let engine = Engine::new(config).unwrap();
+        let module = module(&engine, &source);
+        let one_pass = module.functions().iter().any(|f| f.is_allocated_in_one_pass);
+        let mut store = Store::new(&engine, ());
+        let instance = Instance::new(&mut store, &module, &[]).unwrap();
+        let f = instance.get_typed_func::<i32, i64>(&store, "f").unwrap();
+        (f.call(&mut store, 1000).unwrap(), one_pass)
+    };
+    let (expected, _) = run(Config::new().tier(Tier::Interpreter));
+    for slots in [SlotMode::Memory, SlotMode::Ssa] {
+        assert_eq!(run(Config::new().slots(slots)), (expected, true), "{slots}");
+    }
 }

@@ -79,7 +79,8 @@ impl Contender {
             keep_least(least, time);
         }
         let functions = module.functions();
-        let unoptimised = functions.iter().filter(|function| function.is_nested_too_deep);
+        let unoptimised =
+            functions.iter().filter(|f| f.is_nested_too_deep || f.is_allocated_in_one_pass);
         report.unoptimised = unoptimised.map(|function| function.name.clone()).collect();
         report.code_bytes = functions.iter().map(|f| f.sizes.code_bytes as u64).sum();
         report.frame_bytes = functions.iter().map(|f| u64::from(f.sizes.frame_bytes)).sum();

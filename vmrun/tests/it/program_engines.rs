@@ -114,7 +114,9 @@ fn every_program_stays_in_its_mode() {
             if compiled.functions().len() != module.module().funcs.len() {
                 return Err(format!("{slots}: functions are missing"));
             }
-            let falls_back = |f: &&FunctionInfo| f.is_nested_too_deep || f.has_too_many_slots;
+            let falls_back = |f: &&FunctionInfo| {
+                f.is_nested_too_deep || f.is_allocated_in_one_pass || f.has_too_many_slots
+            };
             if let Some(function) = compiled.functions().iter().find(falls_back) {
                 return Err(format!("{slots}: `{}` is compiled otherwise", function.name));
             }
