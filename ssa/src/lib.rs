@@ -11,11 +11,12 @@
 //!   function, in either form. [`mod@print`] writes it as text and [`parse`] reads it back.
 //!
 //! The algorithms on graphs ([`mod@cfg`], [`dominators`], [`loops`], [`place`]) work on any
-//! [`cfg::ControlFlow`] and do not know the IR. What does is behind the feature `ir`, which is on by
+//! [`cfg::ControlFlow`] and do not know the IR; [`braun`] does not even ask for a graph. What does is behind the feature `ir`, which is on by
 //! default.
 #![forbid(unsafe_code)]
 #[cfg(feature = "ir")]
 mod accesses;
+pub mod braun;
 #[cfg(feature = "ir")]
 pub mod build;
 pub mod cfg;
