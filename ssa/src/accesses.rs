@@ -63,6 +63,8 @@ impl SlotState {
 pub(crate) enum Reach {
     /// It is never read.
     Dead,
+    /// One block has all accesses, and no read depends on a write in another one.
+    SingleBlock,
     /// No read depends on a write in another block.
     Local,
     /// It is read but never written.
@@ -149,7 +151,18 @@ impl AccessLog {
         self.writes.push(Access { slot, value });
     }
 
+    /// The number of slots.
+    pub(crate) fn n_slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The number of blocks that were scanned.
+    pub(crate) fn n_blocks(&self) -> usize {
+        self.starts.len() - 1
+    }
+
     /// The number of reads that were scanned.
+    #[cfg(feature = "ir")]
     pub(crate) fn n_reads(&self) -> usize {
         self.slots.iter().map(|state| state.n_reads as usize).sum()
     }
@@ -160,7 +173,8 @@ impl AccessLog {
         if state.n_reads == 0 {
             Reach::Dead
         } else if state.n_reading_blocks == 0 {
-            Reach::Local
+            // Each block that reads it has written it before.
+            if state.n_writing_blocks == 1 { Reach::SingleBlock } else { Reach::Local }
         } else {
             match state.n_writing_blocks {
                 0 => Reach::Unwritten,
@@ -171,6 +185,19 @@ impl AccessLog {
                 _ => Reach::Many,
             }
         }
+    }
+
+    /// Whether a slot is written at all.
+    pub(crate) fn is_written(&self, slot: u32) -> bool {
+        self.slots[slot as usize].n_writing_blocks > 0
+    }
+
+    /// The slots that the entry, block 0, writes before it reads them: their initial value is never
+    /// seen.
+    pub(crate) fn written_at_entry(&self) -> impl Iterator<Item = u32> {
+        let writes = &self.writes[..self.starts[1].1 as usize];
+        let is_first = |slot: &u32| self.slots[*slot as usize].reads_from != 0;
+        writes.iter().map(|write| write.slot).filter(is_first)
     }
 
     /// The number of logged reads and writes of a slot.

@@ -11,15 +11,16 @@
 //!   function, in either form. [`mod@print`] writes it as text and [`parse`] reads it back.
 //!
 //! The algorithms on graphs ([`mod@cfg`], [`dominators`], [`loops`], [`place`]) work on any
-//! [`cfg::ControlFlow`] and do not know the IR; [`braun`] does not even ask for a graph. What does is behind the feature `ir`, which is on by
-//! default.
+//! [`cfg::ControlFlow`] and do not know the IR. [`construct`](mod@construct) does for any representation
+//! what promotion does for the IR; [`braun`] does not even ask for a graph. What knows the IR is behind
+//! the feature `ir`, which is on by default.
 #![forbid(unsafe_code)]
-#[cfg(feature = "ir")]
 mod accesses;
 pub mod braun;
 #[cfg(feature = "ir")]
 pub mod build;
 pub mod cfg;
+pub mod construct;
 pub mod dominators;
 #[cfg(feature = "ir")]
 pub mod entity;
@@ -40,11 +41,11 @@ pub mod place;
 pub mod print;
 #[cfg(feature = "ir")]
 pub mod promote;
-#[cfg(feature = "ir")]
 mod rename;
 #[cfg(all(test, feature = "ir"))]
 mod samples;
 mod search;
+mod sites;
 #[cfg(test)]
 mod testing;
 #[cfg(feature = "ir")]

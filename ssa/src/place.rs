@@ -182,7 +182,7 @@ impl PhiPlacer {
 
     /// Slots are live on entry to a block, perhaps for the first time.
     #[inline]
-    fn add_live(&mut self, block: u32, slots: u64) {
+    pub(crate) fn add_live(&mut self, block: u32, slots: u64) {
         let state = self.state(block);
         let new = slots & !state.live;
         if new != 0 {

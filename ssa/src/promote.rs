@@ -11,7 +11,7 @@
 //! 1. One scan takes the slot instructions out of the layout and logs what they do
 //!    (`accesses`). It settles all that a block settles by itself.
 //! 2. Most slots need no phi, and the scan alone says so (`Reach`). Only if some may need one is the
-//!    dominator tree made.
+//!    dominator tree made (`sites`).
 //! 3. Phis of the others are placed, 64 slots at a time ([`crate::place`]).
 //! 4. Renaming finds the value of each logged read and of each phi operand (`rename`).
 //! 5. Operands are rewritten in one pass over their pool.
@@ -27,15 +27,17 @@
 use bumpalo::Bump;
 use slotvm_bytecode::{Imm, Op, ValType};
 
-use crate::accesses::{AccessLog, NONE, Reach};
-use crate::cfg::{Cfg, ControlFlow};
+use crate::accesses::AccessLog;
+use crate::cfg::Cfg;
+use crate::construct::{Construction, SlotCounts, TooLarge};
 use crate::dominators::{DomScratch, DomTree};
 use crate::entity::{Edge, Loc, Value};
 use crate::faults::{Fault, planted};
 use crate::ir::Function;
 use crate::irop::{IrOp, Opcode};
 use crate::place::PhiPlacer;
-use crate::rename::{Phis, Renamer};
+use crate::rename::{PhiOperands, Phis, Renamer, Renaming};
+use crate::sites::{Graph, Limits, SiteFinder};
 
 /// The words of liveness that a promotion may look at: blocks, times the slots that may need phis in
 /// groups of 64. Looking at so many takes less than a second.
@@ -50,18 +52,10 @@ pub struct PromotionReport {
     /// Whether promotion would exceed [`LIVE_WORDS_MAX`] or [`PHI_OPERANDS_MAX`], so that the function
     /// was left in slot form. All numbers but that of the slots are then zero.
     pub is_too_large: bool,
-    /// The function's slots: the sum of the next five.
+    /// The function's slots.
     pub n_slots: usize,
-    /// Slots that are never read.
-    pub n_dead: usize,
-    /// Slots of which no read depends on another block.
-    pub n_local: usize,
-    /// Slots that are read and never written.
-    pub n_unwritten: usize,
-    /// Slots that one block writes, which dominates all reads that do not follow a write in theirs.
-    pub n_one_writer: usize,
-    /// Slots that went through phi placement.
-    pub n_placed: usize,
+    /// How many of them took which path.
+    pub counts: SlotCounts,
     /// The phis placed.
     pub n_phis: usize,
     /// The `slot.get` instructions removed.
@@ -79,11 +73,7 @@ pub struct Scratch {
     cfg: Cfg,
     tree: DomTree,
     dominators: DomScratch,
-    placer: PhiPlacer,
-    /// Slots about which the scan alone says too little.
-    open_slots: Vec<u32>,
-    /// Block and slot of each phi.
-    sites: Vec<(u32, u32)>,
+    finder: SiteFinder,
     renamer: Renamer,
 }
 
@@ -118,8 +108,8 @@ fn live_words(func: &Function, n_slots: usize) -> usize {
     n_slots.div_ceil(PhiPlacer::GROUP_SLOTS_MAX).saturating_mul(func.n_blocks())
 }
 
-/// Promotion exceeds a limit.
-struct TooLarge;
+const LIMITS: Limits =
+    Limits { live_words_max: LIVE_WORDS_MAX, phi_operands_max: PHI_OPERANDS_MAX };
 
 fn promote_in(
     func: &mut Function,
@@ -132,29 +122,28 @@ fn promote_in(
     report.n_gets = scratch.log.n_reads();
     report.n_sets = n_removed - report.n_gets;
 
-    scratch.renamer.start(func.slots.len());
+    let Scratch { log, cfg, tree, dominators, finder, renamer, .. } = scratch;
+    renamer.start(func.slots.len());
     let mut zeros = Zeros::new(func.layout.len(), entry_loc);
-    scratch.open_slots.clear();
-    scratch.sites.clear();
-    sort_out_slots(func, scratch, &mut zeros, report);
-    let needs_tree = !scratch.open_slots.is_empty();
+    let needs_tree =
+        finder.sort_out(Construction::Pruned, log, renamer, |slot| zeros.of_slot(func, slot));
     if needs_tree {
-        load_graph(func, &mut scratch.cfg);
-        scratch.tree.compute_numbered(&scratch.cfg, &mut scratch.dominators);
-        let n_open = scratch.open_slots.len();
-        report.n_placed = place_phis(func, scratch, arena, &mut zeros)?;
-        report.n_one_writer += n_open - report.n_placed;
+        load_graph(func, cfg);
+        tree.compute_numbered(cfg, dominators);
+        let initial = |slot| zeros.of_slot(func, slot);
+        finder.place(Graph { cfg, tree }, log, renamer, initial, arena, LIMITS)?;
     }
-    report.n_phis = scratch.sites.len();
+    report.counts = finder.counts;
+    report.n_phis = finder.sites.len();
 
-    let phis = Phis::sort(arena, func.n_blocks(), &scratch.sites, func.n_values() as u32);
+    let phis = Phis::sort(arena, func.n_blocks(), &finder.sites, func.n_values() as u32);
     make_params(func, arena, &phis);
-    let ends = if needs_tree { scratch.tree.ends_by_number() } else { &[] };
-    rename(func, &mut scratch.renamer, ends, &mut scratch.log, &phis);
+    let ends = if needs_tree { tree.ends_by_number() } else { &[] };
+    renamer.run(Renaming::Undo, ends, log, &phis, &mut EdgeArgs { func, phis: &phis });
     if planted(Fault::PhiOperandOfOtherEdge) {
         exchange_phi_operands(func, &phis);
     }
-    rewrite_operands(func, &mut scratch.log.replacements, &phis);
+    rewrite_operands(func, &mut log.replacements, &phis);
     zeros.insert(func);
     Ok(())
 }
@@ -192,156 +181,6 @@ fn take_out_accesses(func: &mut Function, log: &mut AccessLog) -> usize {
     n_removed
 }
 
-/// Settles the slots that need no phi by what the scan says; the others become open.
-fn sort_out_slots(
-    func: &mut Function,
-    scratch: &mut Scratch,
-    zeros: &mut Zeros,
-    report: &mut PromotionReport,
-) {
-    for slot in 0..func.slots.len() as u32 {
-        match scratch.log.reach(slot) {
-            Reach::Dead => report.n_dead += 1,
-            Reach::Local => report.n_local += 1,
-            Reach::Unwritten => {
-                report.n_unwritten += 1;
-                scratch.renamer.set_initial(slot, zeros.of_slot(func, slot));
-            }
-            // The entry dominates all blocks.
-            Reach::OneWriter { block: 0, reads: (1.., _) } => report.n_one_writer += 1,
-            Reach::OneWriter { .. } | Reach::Many => scratch.open_slots.push(slot),
-        }
-    }
-}
-
-/// Settles the open slots: places their phis. Returns how many may have needed some.
-fn place_phis(
-    func: &mut Function,
-    scratch: &mut Scratch,
-    arena: &Bump,
-    zeros: &mut Zeros,
-) -> Result<usize, TooLarge> {
-    let Scratch { log, cfg, tree, placer, open_slots, sites, renamer, .. } = scratch;
-    let ends = tree.ends_by_number();
-    open_slots.retain(|&slot| match log.reach(slot) {
-        Reach::OneWriter { block, reads: (from, to) } => {
-            let reads_itself = from == block && !planted(Fault::OnlyWriterReadsFirst);
-            from < block || reads_itself || to >= ends[block as usize]
-        }
-        _ => true,
-    });
-    if open_slots.is_empty() {
-        return Ok(0);
-    }
-    if live_words(func, open_slots.len()) > LIVE_WORDS_MAX {
-        return Err(TooLarge);
-    }
-    let mut n_operands = 0;
-    placer.start(cfg, tree);
-    let groups = Groups::sort(arena, log, open_slots, func.slots.len(), func.n_blocks());
-    for (number, group) in open_slots.chunks(PhiPlacer::GROUP_SLOTS_MAX).enumerate() {
-        placer.start_group();
-        for &(block, access) in groups.accesses(number) {
-            match access {
-                GroupAccess::Read(slot) => placer.add_read(block, slot.into()),
-                GroupAccess::Write(slot) => placer.add_write(block, slot.into()),
-            }
-        }
-        for &slot in group {
-            renamer.track(slot);
-        }
-        for i in bits(placer.place(cfg, tree)) {
-            renamer.set_initial(group[i], zeros.of_slot(func, group[i]));
-        }
-        for (block, phis) in placer.sites() {
-            sites.extend(bits(phis).map(|i| (block, group[i])));
-            n_operands += phis.count_ones() as usize * cfg.preds(block).len();
-        }
-        if n_operands > PHI_OPERANDS_MAX {
-            return Err(TooLarge);
-        }
-    }
-    if planted(Fault::PhiMissing) {
-        sites.pop();
-    }
-    Ok(open_slots.len())
-}
-
-/// The logged accesses of the open slots, by group of slots, and within a group in the order of blocks.
-struct Groups<'a> {
-    /// Where the accesses of each group start, and one more.
-    starts: &'a mut [u32],
-    accesses: &'a mut [(u32, GroupAccess)],
-}
-
-/// An access of a slot by its number in the group.
-#[derive(Copy, Clone, Debug)]
-enum GroupAccess {
-    Read(u8),
-    Write(u8),
-}
-
-impl<'a> Groups<'a> {
-    fn sort(
-        arena: &'a Bump,
-        log: &mut AccessLog,
-        open_slots: &[u32],
-        n_slots: usize,
-        n_blocks: usize,
-    ) -> Groups<'a> {
-        // The position of a slot among the open ones.
-        let positions = arena.alloc_slice_fill_copy(n_slots, NONE);
-        let n_groups = open_slots.len().div_ceil(PhiPlacer::GROUP_SLOTS_MAX);
-        // An entry is the end of its group's accesses so far; the first one stays zero.
-        let starts = arena.alloc_slice_fill_copy(n_groups + 1, 0);
-        let mut n_accesses = 0;
-        for (position, &slot) in open_slots.iter().enumerate() {
-            if position % PhiPlacer::GROUP_SLOTS_MAX == 0 {
-                starts[position / PhiPlacer::GROUP_SLOTS_MAX + 1] = n_accesses;
-            }
-            positions[slot as usize] = position as u32;
-            n_accesses += log.n_logged(slot);
-        }
-        let nothing = (0, GroupAccess::Read(0));
-        let accesses = arena.alloc_slice_fill_copy(n_accesses as usize, nothing);
-        let mut groups = Groups { starts, accesses };
-        for block in 0..n_blocks as u32 {
-            let (reads, writes, _) = log.of_block(block);
-            for read in reads {
-                groups.add(block, positions[read.slot as usize], GroupAccess::Read);
-            }
-            for write in writes {
-                groups.add(block, positions[write.slot as usize], GroupAccess::Write);
-            }
-        }
-        groups
-    }
-
-    #[inline]
-    fn add(&mut self, block: u32, position: u32, access: impl Fn(u8) -> GroupAccess) {
-        if position != NONE {
-            let (group, slot) = (position >> 6, (position & 63) as u8);
-            let end = &mut self.starts[group as usize + 1];
-            self.accesses[*end as usize] = (block, access(slot));
-            *end += 1;
-        }
-    }
-
-    fn accesses(&self, group: usize) -> &[(u32, GroupAccess)] {
-        &self.accesses[self.starts[group] as usize..self.starts[group + 1] as usize]
-    }
-}
-
-/// The numbers of the bits that are set, in ascending order.
-fn bits(mut word: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let bit = word.trailing_zeros() as usize;
-        // The lowest bit goes; of zero nothing is left.
-        word &= word.wrapping_sub(1);
-        (bit < 64).then_some(bit)
-    })
-}
-
 /// Makes the phis' values, appends them to the block parameters, and makes room for their operands.
 fn make_params(func: &mut Function, arena: &Bump, phis: &Phis<'_>) {
     if phis.all().is_empty() {
@@ -376,34 +215,33 @@ fn make_params(func: &mut Function, arena: &Bump, phis: &Phis<'_>) {
     }
 }
 
-/// Finds the values of reads and of phi operands.
-fn rename(
-    func: &mut Function,
-    renamer: &mut Renamer,
-    ends: &[u32],
-    log: &mut AccessLog,
-    phis: &Phis<'_>,
-) {
-    let n_blocks = func.n_blocks();
-    let has_phis = !phis.all().is_empty();
-    renamer.run(n_blocks, ends, log, phis, |renamer, block| {
-        if !has_phis {
+/// The operands that edges carry for the new phis, which come after those for older parameters.
+struct EdgeArgs<'f> {
+    func: &'f mut Function,
+    phis: &'f Phis<'f>,
+}
+
+impl PhiOperands for EdgeArgs<'_> {
+    #[inline]
+    fn fill(&mut self, block: u32, mut value: impl FnMut(u32) -> u32) {
+        if self.phis.all().is_empty() {
             return;
         }
+        let func = &mut *self.func;
         let first = func.blocks[block as usize].first_edge as usize;
         let end =
             func.blocks.get(block as usize + 1).map_or(func.edges.len(), |b| b.first_edge as usize);
         for edge in &func.edges[first..end] {
-            let slots = phis.slots(edge.dst.0);
+            let slots = self.phis.slots(edge.dst.0);
             let (start, end) = func.blocks[edge.dst.index()].params;
             let args_end = (edge.args + end - start) as usize;
             for (arg, &slot) in
                 func.edge_args[args_end - slots.len()..args_end].iter_mut().zip(slots)
             {
-                *arg = Value(renamer.value(slot));
+                *arg = Value(value(slot));
             }
         }
-    });
+    }
 }
 
 /// The fault of this name: exchanges operands of the last phi of the first block that has two.

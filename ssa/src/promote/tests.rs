@@ -294,8 +294,7 @@ fn check(rng: &mut Rng, scratch: &mut Scratch, cfg: &Cfg, n_slots: u32, actions:
     }
     assert_eq!(report.n_phis, ssa.n_phis());
     assert_eq!(report.n_slots, n_slots as usize);
-    let PromotionReport { n_dead, n_local, n_unwritten, n_one_writer, n_placed, .. } = report;
-    assert_eq!(n_dead + n_local + n_unwritten + n_one_writer + n_placed, n_slots as usize);
+    assert_eq!(report.counts.n_slots(), n_slots as usize);
     assert_eq!((report.n_gets, report.n_sets), count(actions));
     for _ in 0..5 {
         assert_same_on_a_path(rng, &slots, &ssa);
@@ -329,23 +328,27 @@ fn each_fast_path_is_taken_and_counted() {
     // A loop: 0 -> 1 <-> 2, 1 -> 3.
     let cfg = Cfg::new(0, [vec![1], vec![3, 2], vec![1], vec![]]);
     let actions = [
-        vec![Set(0), Set(3), Set(5)],
+        vec![Set(0), Set(3), Set(5), Set(6), Get(6)],
         vec![Get(2), Get(3), Set(4)],
         vec![Set(1), Get(1), Set(5), Get(4)],
         vec![Set(1), Get(4), Get(5)],
     ];
-    let (f, report) = promoted(&cfg, 6, &actions);
-    let expected = PromotionReport {
-        is_too_large: false,
-        n_slots: 6,
+    let (f, report) = promoted(&cfg, 7, &actions);
+    let counts = SlotCounts {
         n_dead: 1,
+        n_single_block: 1,
         n_local: 1,
         n_unwritten: 1,
         n_one_writer: 2,
         n_placed: 1,
+    };
+    let expected = PromotionReport {
+        is_too_large: false,
+        n_slots: 7,
+        counts,
         n_phis: 1,
-        n_gets: 6,
-        n_sets: 7,
+        n_gets: 7,
+        n_sets: 8,
     };
     assert_eq!(report, expected);
     assert_eq!(f.params(Block(1)).len(), 1);
@@ -373,7 +376,7 @@ fn there_is_one_zero_for_each_type_that_needs_one() {
     let mut g = g.finish();
 
     let report = promote(&mut g, &mut Scratch::default());
-    assert_eq!((report.n_unwritten, report.n_placed, report.n_phis), (6, 6, 6));
+    assert_eq!((report.counts.n_unwritten, report.counts.n_placed, report.n_phis), (6, 6, 6));
     let entry = g.insts(Block(0)).to_vec();
     let types: Vec<ValType> = entry[..6].iter().map(|&inst| g.value_type(g.result(inst))).collect();
     assert_eq!(types, ValType::ALL);
@@ -435,7 +438,8 @@ fn a_function_without_accesses_stays_as_it_is() {
     let cfg = Cfg::new(0, [vec![1, 1], vec![]]);
     let slots = make(&cfg, 3, &[vec![], vec![]]);
     let (ssa, report) = promoted(&cfg, 3, &[vec![], vec![]]);
-    assert_eq!(report, PromotionReport { n_slots: 3, n_dead: 3, ..PromotionReport::default() });
+    let counts = SlotCounts { n_dead: 3, ..SlotCounts::default() };
+    assert_eq!(report, PromotionReport { n_slots: 3, counts, ..PromotionReport::default() });
     assert_eq!(crate::print::print(&ssa), crate::print::print(&slots));
 }
 

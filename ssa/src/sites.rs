@@ -1,0 +1,283 @@
+//! Which slots need phis, and in which blocks: what the constructions differ in.
+//!
+//! Most slots need no phi, and the scan alone says so ([`Reach`]). These are the fast paths of LLVM's
+//! `PromoteMemToReg`. The pruned form may take all of them. The others may only where their own
+//! definition has no phi either: minimal form has phis of a slot that is never read, and semi-pruned
+//! form has dead ones below a single write that dominates all reads.
+//!
+//! The other slots are *open*. They go through [`crate::place`], 64 at a time; forms without liveness
+//! take them for live everywhere.
+
+use bumpalo::Bump;
+
+use crate::accesses::{AccessLog, NONE, Reach};
+use crate::cfg::{Cfg, ControlFlow};
+use crate::construct::{Construction, SlotCounts, TooLarge};
+use crate::dominators::DomTree;
+use crate::faults::{Fault, planted};
+use crate::place::PhiPlacer;
+use crate::rename::Renamer;
+
+/// What finding sites may cost.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Limits {
+    /// Blocks times groups of 64 open slots.
+    pub(crate) live_words_max: usize,
+    /// Operands of all phis.
+    pub(crate) phi_operands_max: usize,
+}
+
+/// A function, as far as phi sites depend on it.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Graph<'a> {
+    pub(crate) cfg: &'a Cfg,
+    pub(crate) tree: &'a DomTree,
+}
+
+/// Finds the phi sites of functions, in memory that is reused.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SiteFinder {
+    construction: Construction,
+    /// Slots about which the scan alone says too little.
+    open: Vec<u32>,
+    /// The slots whose initial value phis may bring on, by slot; for forms without liveness.
+    needs_initial: Vec<bool>,
+    placer: PhiPlacer,
+    /// Block and slot of each phi. Those of one block are in the order of slots.
+    pub(crate) sites: Vec<(u32, u32)>,
+    pub(crate) counts: SlotCounts,
+}
+
+impl SiteFinder {
+    /// Settles the slots that need no phi by what the scan says; the others become open. `initial`
+    /// gives the initial value of a slot, and is asked for those that need it. Returns whether slots
+    /// are open.
+    pub(crate) fn sort_out(
+        &mut self,
+        construction: Construction,
+        log: &AccessLog,
+        renamer: &mut Renamer,
+        mut initial: impl FnMut(u32) -> u32,
+    ) -> bool {
+        self.construction = construction;
+        self.counts = SlotCounts::default();
+        self.open.clear();
+        self.sites.clear();
+        let SlotCounts { n_dead, n_single_block, n_local, n_unwritten, n_one_writer, .. } =
+            &mut self.counts;
+        for slot in 0..log.n_slots() as u32 {
+            let has_phis_unread = match construction {
+                Construction::Maximal => true,
+                Construction::Minimal => log.is_written(slot),
+                Construction::SemiPruned | Construction::Pruned => false,
+            };
+            if has_phis_unread {
+                self.open.push(slot);
+                continue;
+            }
+            match log.reach(slot) {
+                Reach::Dead => *n_dead += 1,
+                Reach::SingleBlock => *n_single_block += 1,
+                Reach::Local => *n_local += 1,
+                Reach::Unwritten => {
+                    *n_unwritten += 1;
+                    renamer.set_initial(slot, initial(slot));
+                }
+                // The entry dominates all blocks, and nothing is in its frontier.
+                Reach::OneWriter { block: 0, reads: (1.., _) } => *n_one_writer += 1,
+                Reach::OneWriter { .. } | Reach::Many => self.open.push(slot),
+            }
+        }
+        !self.open.is_empty()
+    }
+
+    /// Finds the sites of the open slots, says to `renamer` which slots to track, and gives it the
+    /// initial values that are needed.
+    pub(crate) fn place(
+        &mut self,
+        graph: Graph<'_>,
+        log: &mut AccessLog,
+        renamer: &mut Renamer,
+        initial: impl FnMut(u32) -> u32,
+        arena: &Bump,
+        limits: Limits,
+    ) -> Result<(), TooLarge> {
+        if self.construction == Construction::Pruned {
+            self.drop_dominating_writers(graph.tree, log);
+        }
+        if self.open.is_empty() {
+            return Ok(());
+        }
+        self.counts.n_placed = self.open.len();
+        for &slot in &self.open {
+            renamer.track(slot);
+        }
+        if self.construction != Construction::Pruned {
+            self.needs_initial.clear();
+            self.needs_initial.resize(log.n_slots(), true);
+            for slot in log.written_at_entry() {
+                self.needs_initial[slot as usize] = false;
+            }
+        }
+        match self.construction {
+            Construction::Maximal => self.place_everywhere(graph.cfg, renamer, initial, limits)?,
+            _ => self.place_in_frontiers(graph, log, renamer, initial, arena, limits)?,
+        }
+        if planted(Fault::PhiMissing) {
+            self.sites.pop();
+        }
+        Ok(())
+    }
+
+    /// Settles open slots that are written in one block which dominates all reads.
+    fn drop_dominating_writers(&mut self, tree: &DomTree, log: &AccessLog) {
+        let n_open = self.open.len();
+        let ends = tree.ends_by_number();
+        self.open.retain(|&slot| match log.reach(slot) {
+            Reach::OneWriter { block, reads: (from, to) } => {
+                let reads_itself = from == block && !planted(Fault::OnlyWriterReadsFirst);
+                from < block || reads_itself || to >= ends[block as usize]
+            }
+            _ => true,
+        });
+        self.counts.n_one_writer += n_open - self.open.len();
+    }
+
+    /// Maximal form: all open slots in each block with several in-edges.
+    fn place_everywhere(
+        &mut self,
+        cfg: &Cfg,
+        renamer: &mut Renamer,
+        mut initial: impl FnMut(u32) -> u32,
+        limits: Limits,
+    ) -> Result<(), TooLarge> {
+        let joins = || (1..cfg.n_blocks() as u32).filter(|&block| cfg.preds(block).len() >= 2);
+        let n_in_edges: usize = joins().map(|block| cfg.preds(block).len()).sum();
+        if n_in_edges.saturating_mul(self.open.len()) > limits.phi_operands_max {
+            return Err(TooLarge::PhiOperands(limits.phi_operands_max));
+        }
+        for &slot in self.open.iter().filter(|&&slot| self.needs_initial[slot as usize]) {
+            renamer.set_initial(slot, initial(slot));
+        }
+        for block in joins() {
+            self.sites.extend(self.open.iter().map(|&slot| (block, slot)));
+        }
+        Ok(())
+    }
+
+    /// The other forms: the iterated dominance frontier of the writes, where the slot counts as live.
+    fn place_in_frontiers(
+        &mut self,
+        Graph { cfg, tree }: Graph<'_>,
+        log: &mut AccessLog,
+        renamer: &mut Renamer,
+        mut initial: impl FnMut(u32) -> u32,
+        arena: &Bump,
+        limits: Limits,
+    ) -> Result<(), TooLarge> {
+        let SiteFinder { construction, open, needs_initial, placer, sites, .. } = self;
+        let n_groups = open.len().div_ceil(PhiPlacer::GROUP_SLOTS_MAX);
+        if n_groups.saturating_mul(cfg.n_blocks()) > limits.live_words_max {
+            return Err(TooLarge::LiveWords(limits.live_words_max));
+        }
+        let mut n_operands = 0;
+        placer.start(cfg, tree);
+        let groups = Groups::sort(arena, log, open);
+        for (number, group) in open.chunks(PhiPlacer::GROUP_SLOTS_MAX).enumerate() {
+            placer.start_group();
+            for &(block, access) in groups.accesses(number) {
+                match access {
+                    GroupAccess::Read(slot) => placer.add_read(block, slot.into()),
+                    GroupAccess::Write(slot) => placer.add_write(block, slot.into()),
+                }
+            }
+            let is_pruned = *construction == Construction::Pruned;
+            if !is_pruned {
+                let all = u64::MAX >> (PhiPlacer::GROUP_SLOTS_MAX - group.len());
+                (0..cfg.n_blocks() as u32).for_each(|block| placer.add_live(block, all));
+            }
+            for i in bits(placer.place(cfg, tree)) {
+                if is_pruned || needs_initial[group[i] as usize] {
+                    renamer.set_initial(group[i], initial(group[i]));
+                }
+            }
+            for (block, phis) in placer.sites() {
+                sites.extend(bits(phis).map(|i| (block, group[i])));
+                n_operands += phis.count_ones() as usize * cfg.preds(block).len();
+            }
+            if n_operands > limits.phi_operands_max {
+                return Err(TooLarge::PhiOperands(limits.phi_operands_max));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The logged accesses of the open slots, by group of slots, and within a group in the order of blocks.
+struct Groups<'a> {
+    /// Where the accesses of each group start, and one more.
+    starts: &'a mut [u32],
+    accesses: &'a mut [(u32, GroupAccess)],
+}
+
+/// An access of a slot by its number in the group.
+#[derive(Copy, Clone, Debug)]
+enum GroupAccess {
+    Read(u8),
+    Write(u8),
+}
+
+impl<'a> Groups<'a> {
+    fn sort(arena: &'a Bump, log: &mut AccessLog, open_slots: &[u32]) -> Groups<'a> {
+        // The position of a slot among the open ones.
+        let positions = arena.alloc_slice_fill_copy(log.n_slots(), NONE);
+        let n_groups = open_slots.len().div_ceil(PhiPlacer::GROUP_SLOTS_MAX);
+        // An entry is the end of its group's accesses so far; the first one stays zero.
+        let starts = arena.alloc_slice_fill_copy(n_groups + 1, 0);
+        let mut n_accesses = 0;
+        for (position, &slot) in open_slots.iter().enumerate() {
+            if position % PhiPlacer::GROUP_SLOTS_MAX == 0 {
+                starts[position / PhiPlacer::GROUP_SLOTS_MAX + 1] = n_accesses;
+            }
+            positions[slot as usize] = position as u32;
+            n_accesses += log.n_logged(slot);
+        }
+        let nothing = (0, GroupAccess::Read(0));
+        let accesses = arena.alloc_slice_fill_copy(n_accesses as usize, nothing);
+        let mut groups = Groups { starts, accesses };
+        for block in 0..log.n_blocks() as u32 {
+            let (reads, writes, _) = log.of_block(block);
+            for read in reads {
+                groups.add(block, positions[read.slot as usize], GroupAccess::Read);
+            }
+            for write in writes {
+                groups.add(block, positions[write.slot as usize], GroupAccess::Write);
+            }
+        }
+        groups
+    }
+
+    #[inline]
+    fn add(&mut self, block: u32, position: u32, access: impl Fn(u8) -> GroupAccess) {
+        if position != NONE {
+            let (group, slot) = (position >> 6, (position & 63) as u8);
+            let end = &mut self.starts[group as usize + 1];
+            self.accesses[*end as usize] = (block, access(slot));
+            *end += 1;
+        }
+    }
+
+    fn accesses(&self, group: usize) -> &[(u32, GroupAccess)] {
+        &self.accesses[self.starts[group] as usize..self.starts[group + 1] as usize]
+    }
+}
+
+/// The numbers of the bits that are set, in ascending order.
+fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = word.trailing_zeros() as usize;
+        // The lowest bit goes; of zero nothing is left.
+        word &= word.wrapping_sub(1);
+        (bit < 64).then_some(bit)
+    })
+}
