@@ -8,7 +8,8 @@
 //! * [`promote`] turns it into SSA form: slots become values, and phis (block parameters) stand where
 //!   different writes meet.
 //! * Around each pass, [`mod@verify`] checks a numbered list of properties, and in tests [`eval`] runs the
-//!   function, in either form. [`mod@print`] writes it as text and [`parse`] reads it back.
+//!   function, in either form. [`mod@print`] writes it as text and [`parse`] reads it back; [`llvm`] writes
+//!   it for LLVM's tools.
 //!
 //! The algorithms on graphs ([`mod@cfg`], [`dominators`], [`loops`], [`place`]) work on any
 //! [`cfg::ControlFlow`] and do not know the IR. [`construct`](mod@construct) does for any representation
@@ -33,6 +34,8 @@ pub mod graph;
 pub mod ir;
 #[cfg(feature = "ir")]
 pub mod irop;
+#[cfg(feature = "ir")]
+pub mod llvm;
 pub mod loops;
 #[cfg(feature = "ir")]
 pub mod parse;

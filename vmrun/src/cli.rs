@@ -175,6 +175,19 @@ pub struct DumpArgs {
     /// Print Graphviz DOT, for the stages cfg and dom
     #[arg(long)]
     pub dot: bool,
+
+    /// How to write the stages slots and ssa
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    pub format: Format,
+}
+
+/// How the IR is written.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// The text IR
+    Text,
+    /// LLVM IR, for LLVM 19 or later
+    Llvm,
 }
 
 /// A stage of the pipeline.

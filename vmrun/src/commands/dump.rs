@@ -7,10 +7,12 @@ use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::text::{self, PrintOptions, Printer};
 use slotvm_ssa::build::{BuildOptions, BuildScratch, build, is_buildable};
 use slotvm_ssa::graph::{print_cfg, print_dom};
+use slotvm_ssa::ir::Function;
+use slotvm_ssa::llvm;
 use slotvm_ssa::promote::{Scratch, promote};
 
 use super::{no_function, print};
-use crate::cli::{DumpArgs, Stage};
+use crate::cli::{DumpArgs, Format, Stage};
 use crate::error::CliError;
 use crate::load::load;
 
@@ -18,6 +20,10 @@ pub(super) fn dump(args: &DumpArgs) -> Result<(), CliError> {
     let module = Arc::new(load(&args.program)?.module);
     if args.dot && !matches!(args.stage, Stage::Cfg | Stage::Dom) {
         return Err(CliError::Usage("--dot goes with the stages cfg and dom".into()));
+    }
+    if args.format == Format::Llvm && !matches!(args.stage, Stage::Slots | Stage::Ssa) {
+        let message = "--format llvm goes with the stages slots and ssa";
+        return Err(CliError::Usage(message.into()));
     }
     let funcs: Vec<u32> = match &args.func {
         Some(name) => vec![find_func(&module, name)?],
@@ -32,17 +38,21 @@ pub(super) fn dump(args: &DumpArgs) -> Result<(), CliError> {
         _ => None,
     };
     let mut scratch = (BuildScratch::default(), Scratch::default());
+    let mut llvm = (args.format == Format::Llvm).then(|| llvm::Printer::new(&module));
     for (i, &func) in funcs.iter().enumerate() {
         if i > 0 {
             print("\n")?;
         }
         let text = match &compiled {
             Some(compiled) => native_stage(args, compiled, func)?,
-            None => stage(args, &module, func, &mut scratch)?,
+            None => stage(args, &module, func, &mut scratch, &mut llvm)?,
         };
         print(&text)?;
     }
-    Ok(())
+    match llvm.map(|llvm| llvm.declarations()) {
+        Some(declarations) if !declarations.is_empty() => print(&format!("\n{declarations}")),
+        _ => Ok(()),
+    }
 }
 
 /// A function that the module defines, by name or number.
@@ -67,6 +77,7 @@ fn stage(
     module: &VerifiedModule,
     func: u32,
     scratch: &mut (BuildScratch, Scratch),
+    llvm: &mut Option<llvm::Printer<'_>>,
 ) -> Result<String, CliError> {
     let is_of_ir = args.stage != Stage::Bytecode;
     if is_of_ir && !is_buildable(module, func) {
@@ -78,6 +89,10 @@ fn stage(
         f.name_labels(module);
         f
     };
+    let mut text = |f: &Function| match llvm {
+        Some(llvm) => llvm.define(f),
+        None => slotvm_ssa::print::print(f),
+    };
     Ok(match args.stage {
         Stage::Bytecode => {
             let text =
@@ -86,11 +101,11 @@ fn stage(
         }
         Stage::Cfg => print_cfg(&slots(), args.dot),
         Stage::Dom => print_dom(&slots(), args.dot),
-        Stage::Slots => slotvm_ssa::print::print(&slots()),
+        Stage::Slots => text(&slots()),
         Stage::Ssa => {
             let mut f = slots();
             promote(&mut f, &mut scratch.1);
-            slotvm_ssa::print::print(&f)
+            text(&f)
         }
         Stage::Clif | Stage::Asm => unreachable!("these are stages of native code"),
     })

@@ -136,6 +136,10 @@ fn wrong_usage_exits_with_two() {
         ),
         ("dump programs/fib_rec.bc --stage ssa --dot", "--dot goes with the stages cfg and dom"),
         (
+            "dump programs/fib_rec.bc --stage cfg --format llvm",
+            "--format llvm goes with the stages slots and ssa",
+        ),
+        (
             "dump programs/fib_rec.bc --stage ssa --func nope",
             "defines no function `nope`, but `fib`, `main`",
         ),

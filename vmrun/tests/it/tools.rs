@@ -87,6 +87,21 @@ fn stages_show_what_they_are() {
 }
 
 #[test]
+fn the_ir_is_written_for_llvm_too() {
+    let dump = |rest: &str| {
+        let line = format!("dump programs/collatz.bc --format llvm {rest}");
+        vmrun(&line.split(' ').collect::<Vec<_>>()).output()
+    };
+    let slots = dump("--stage slots");
+    assert!(slots.starts_with("define tailcc ") && slots.contains("\n\ndeclare "), "{slots}");
+    let steps = dump("--stage slots --func steps");
+    assert!(slots.contains(&steps), "{steps}");
+    assert!(steps.contains("%s1.count = alloca i32\n") && !steps.contains(" phi "), "{steps}");
+    let steps = dump("--stage ssa --func steps");
+    assert!(steps.contains(" = phi i32 [ 0, %b0 ], ") && !steps.contains("alloca"), "{steps}");
+}
+
+#[test]
 fn functions_go_by_name_and_by_number() {
     let by_name =
         vmrun(&["dump", "programs/fib_rec.bc", "--stage", "ssa", "--func", "fib"]).output();
