@@ -178,10 +178,17 @@ impl DomTree {
     /// A graph renumbered in preorder of its dominator tree (which must be this one), without the
     /// unreachable blocks, and its dominator tree.
     pub fn renumber(&self, cfg: &impl ControlFlow) -> (Cfg, DomTree) {
-        let succs = |&block: &u32| cfg.succs(block).iter().map(|&succ| self.numbers[succ as usize]);
+        let mut renumbered = Cfg::default();
+        self.renumber_into(cfg, &mut renumbered);
         let numbers: Vec<u32> = (0..self.n_reachable() as u32).collect();
         let tree = DomTree { preorder: numbers.clone(), numbers, ..self.clone() };
-        (Cfg::new(0, self.preorder.iter().map(succs)), tree)
+        (renumbered, tree)
+    }
+
+    /// Makes `renumbered` that graph, in memory that is already there.
+    pub(crate) fn renumber_into(&self, cfg: &impl ControlFlow, renumbered: &mut Cfg) {
+        let succs = |&block: &u32| cfg.succs(block).iter().map(|&succ| self.numbers[succ as usize]);
+        renumbered.rebuild(0, self.preorder.iter().map(succs));
     }
 
     /// Whether the blocks of the graph have the numbers of the preorder.

@@ -11,10 +11,10 @@
 //!   function, in either form. [`mod@print`] writes it as text and [`parse`] reads it back; [`llvm`] writes
 //!   it for LLVM's tools.
 //!
-//! The algorithms on graphs ([`mod@cfg`], [`dominators`], [`loops`], [`place`]) work on any
-//! [`cfg::ControlFlow`] and do not know the IR. [`construct`](mod@construct) does for any representation
-//! what promotion does for the IR; [`braun`] does not even ask for a graph. What knows the IR is behind
-//! the feature `ir`, which is on by default.
+//! The algorithms on graphs ([`mod@cfg`], [`dominators`], [`frontier`], [`liveness`], [`idf`], [`place`],
+//! [`loops`]) work on any [`cfg::ControlFlow`] and do not know the IR. [`construct`](mod@construct) does
+//! for any representation what promotion does for the IR; [`braun`] does not even ask for a graph. What
+//! knows the IR is behind the feature `ir`, which is on by default.
 #![forbid(unsafe_code)]
 mod accesses;
 pub mod braun;
@@ -28,12 +28,15 @@ pub mod entity;
 #[cfg(feature = "ir")]
 pub mod eval;
 pub mod faults;
+pub mod frontier;
 #[cfg(feature = "ir")]
 pub mod graph;
+pub mod idf;
 #[cfg(feature = "ir")]
 pub mod ir;
 #[cfg(feature = "ir")]
 pub mod irop;
+pub mod liveness;
 #[cfg(feature = "ir")]
 pub mod llvm;
 pub mod loops;
@@ -49,6 +52,8 @@ mod rename;
 mod samples;
 mod search;
 mod sites;
+pub mod slot_blocks;
+mod stamps;
 #[cfg(test)]
 mod testing;
 #[cfg(feature = "ir")]

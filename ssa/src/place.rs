@@ -27,16 +27,18 @@
 //!   is bounded by the live range (its blocks and their edges), not by the subtrees.
 //! * The walk does not go down where no edge leads out of the subtree to the level of the root or
 //!   above. Roots that come later are no deeper, so they need not go there either.
-//! * The entry is no root: it strictly dominates all other blocks, so that its frontier is empty.
+//! * So the entry is no root unless an edge leads back to it: then it is in its own frontier, where
+//!   writes meet the initial value.
 //!
 //! Nothing is cleared between groups or functions: a block's words carry the number of the group that
 //! they are about as a stamp, and count as zero in any other group.
 
-use crate::cfg::{Cfg, ControlFlow};
+use crate::cfg::ControlFlow;
 use crate::dominators::DomTree;
 use crate::faults::{Fault, planted};
-
-const NONE: u32 = u32::MAX;
+use crate::idf::levels::find_leads_to;
+use crate::idf::queue::{Bitmap, LevelQueue};
+use crate::search::NONE;
 
 /// What the placement knows about a block, in one cache line. Words have a bit for each slot.
 #[derive(Copy, Clone, Debug, Default)]
@@ -80,6 +82,8 @@ pub struct PhiPlacer {
     walk_work: Vec<(u32, u64)>,
     /// The blocks that need phis.
     sites: Vec<u32>,
+    /// `BlockState::leads_to` of each block.
+    leads_to: Vec<u32>,
 }
 
 impl PhiPlacer {
@@ -88,35 +92,28 @@ impl PhiPlacer {
 
     /// Gets ready for a graph.
     ///
-    /// All its blocks must be reachable, its entry must be block 0 and have no predecessors, and the
-    /// blocks must be numbered in preorder of its dominator tree ([`DomTree::renumber`] makes it so).
-    pub fn start(&mut self, cfg: &Cfg, tree: &DomTree) {
+    /// All its blocks must be reachable, its entry must be block 0, and the blocks must be numbered in
+    /// preorder of its dominator tree ([`DomTree::renumber`] makes it so). The tree is that of this
+    /// graph or of the one it was before it was renumbered.
+    pub fn start(&mut self, cfg: &impl ControlFlow, tree: &DomTree) {
         let n = cfg.n_blocks();
-        debug_assert!(tree.is_numbering(), "blocks are numbered in preorder of the dominator tree");
-        debug_assert!(cfg.preds(0).is_empty(), "the entry has no predecessors");
+        debug_assert!(
+            cfg.entry() == 0 && n == tree.n_reachable(),
+            "blocks are numbered in preorder"
+        );
         if self.blocks.len() < n {
             self.blocks.resize(n, BlockState::default());
             self.live_work.resize(n);
         }
         let (idoms, levels) = (tree.idoms_by_number(), tree.levels_by_number());
+        find_leads_to(cfg, idoms, levels, &mut self.leads_to);
         let mut max_level = 0;
-        for (state, &level) in self.blocks.iter_mut().zip(levels) {
+        for ((state, &level), &leads_to) in self.blocks.iter_mut().zip(levels).zip(&self.leads_to) {
             state.level = level;
-            state.leads_to = NONE;
+            state.leads_to = leads_to;
             max_level = max_level.max(level);
         }
         self.roots.resize(max_level as usize + 1);
-        for block in (1..n).rev() {
-            let mut leads_to = self.blocks[block].leads_to;
-            for &succ in cfg.succs(block as u32) {
-                if idoms[succ as usize] != block as u32 {
-                    leads_to = leads_to.min(levels[succ as usize]);
-                }
-            }
-            self.blocks[block].leads_to = leads_to;
-            let parent = &mut self.blocks[idoms[block] as usize].leads_to;
-            *parent = leads_to.min(*parent);
-        }
     }
 
     /// Starts a group of slots.
@@ -148,18 +145,23 @@ impl PhiPlacer {
         self.add_live(block, 1 << slot);
     }
 
-    /// Places the phis of the group. Returns which slots are live on entry to the function, so that
-    /// their initial value is used.
-    pub fn place(&mut self, cfg: &Cfg, tree: &DomTree) -> u64 {
+    /// Places the phis of the group: where different writes meet and the slot is live. Returns which
+    /// slots are live on entry to the function, so that their initial value is used.
+    pub fn place(&mut self, cfg: &impl ControlFlow, tree: &DomTree) -> u64 {
         self.find_live_in(cfg, tree.idoms_by_number());
+        self.find_frontiers(cfg);
+        self.state(0).live
+    }
+
+    /// Walks from the writing blocks and from all phis found.
+    fn find_frontiers(&mut self, cfg: &impl ControlFlow) {
         while let Some(block) = self.written.pop() {
             let slots = self.blocks[block as usize].written;
             self.push_root(block, slots);
         }
-        while let Some(root) = self.roots.pop(&self.blocks) {
+        while let Some(root) = self.roots.pop(|root| self.blocks[root as usize].next_root) {
             self.walk(cfg, root);
         }
-        self.state(0).live
     }
 
     /// The blocks that need phis, in no particular order, and of which slots of the group.
@@ -196,7 +198,7 @@ impl PhiPlacer {
 
     /// Finds the live-in blocks of each slot, and lists each block that has live slots with its
     /// immediate dominator.
-    fn find_live_in(&mut self, cfg: &Cfg, idoms: &[u32]) {
+    fn find_live_in(&mut self, cfg: &impl ControlFlow, idoms: &[u32]) {
         while let Some(block) = self.live_work.pop_last() {
             let block = block as u32;
             let state = &mut self.blocks[block as usize];
@@ -219,7 +221,7 @@ impl PhiPlacer {
     }
 
     /// Finds the dominance frontier of a root, as far as it is not the frontier of deeper roots.
-    fn walk(&mut self, cfg: &Cfg, root: u32) {
+    fn walk(&mut self, cfg: &impl ControlFlow, root: u32) {
         let state = &mut self.blocks[root as usize];
         let root_level = state.level;
         let slots = std::mem::take(&mut state.pending);
@@ -260,7 +262,7 @@ impl PhiPlacer {
     /// Puts a block into the queue as a root for some slots.
     fn push_root(&mut self, block: u32, slots: u64) {
         let BlockState { level, leads_to, pending, .. } = self.blocks[block as usize];
-        if slots == 0 || block == 0 || leads_to > level {
+        if slots == 0 || leads_to > level {
             return;
         }
         self.blocks[block as usize].pending |= slots;
@@ -270,115 +272,24 @@ impl PhiPlacer {
     }
 }
 
-/// A set of numbers from which the greatest can be taken: one bit for each, and two layers of summary
-/// above.
-#[derive(Clone, Debug, Default)]
-struct Bitmap {
-    /// Bit `i` of a layer says whether word `i` of the layer below is not zero; of the lowest,
-    /// whether `i` is in the set.
-    layers: [Vec<u64>; 3],
-}
-
-impl Bitmap {
-    /// Makes room for numbers below this one.
-    fn resize(&mut self, n: usize) {
-        for (layer, words) in self.layers.iter_mut().enumerate() {
-            words.resize(words.len().max((n >> (6 * (layer + 1))) + 1), 0);
-        }
-    }
-
-    #[inline]
-    fn insert(&mut self, number: usize) {
-        let mut bit = number;
-        for words in &mut self.layers {
-            let word = &mut words[bit >> 6];
-            let was_empty = *word == 0;
-            *word |= 1 << (bit & 63);
-            if !was_empty {
-                return;
-            }
-            bit >>= 6;
-        }
-    }
-
-    #[inline]
-    fn remove(&mut self, number: usize) {
-        let mut bit = number;
-        for words in &mut self.layers {
-            let word = &mut words[bit >> 6];
-            *word &= !(1 << (bit & 63));
-            if *word != 0 {
-                return;
-            }
-            bit >>= 6;
-        }
-    }
-
-    #[inline]
-    fn last(&self) -> Option<usize> {
-        let [numbers, words, top] = &self.layers;
-        // The topmost layer is one word up to 262,144 numbers.
-        let word = top.iter().rposition(|&word| word != 0)?;
-        let word = word << 6 | top[word].ilog2() as usize;
-        let word = word << 6 | words[word].ilog2() as usize;
-        Some(word << 6 | numbers[word].ilog2() as usize)
-    }
-
-    #[inline]
-    fn pop_last(&mut self) -> Option<usize> {
-        let last = self.last()?;
-        self.remove(last);
-        Some(last)
-    }
-}
-
-/// Roots by level, deepest first: a list for each level, and the set of levels that have one.
-#[derive(Clone, Debug, Default)]
-struct LevelQueue {
-    /// The last root pushed, by level.
-    heads: Vec<u32>,
-    levels: Bitmap,
-}
-
-impl LevelQueue {
-    /// Makes room for so many levels.
-    fn resize(&mut self, n: usize) {
-        self.heads.resize(self.heads.len().max(n), NONE);
-        self.levels.resize(n);
-    }
-
-    /// Puts a root at the head of its level's list; returns the next one in the list.
-    fn push(&mut self, level: u32, root: u32) -> u32 {
-        let next = std::mem::replace(&mut self.heads[level as usize], root);
-        if next == NONE {
-            self.levels.insert(level as usize);
-        }
-        next
-    }
-
-    /// Takes a root of the deepest level that has one.
-    fn pop(&mut self, blocks: &[BlockState]) -> Option<u32> {
-        let level = self.levels.last()?;
-        let root = self.heads[level];
-        let next = blocks[root as usize].next_root;
-        self.heads[level] = next;
-        if next == NONE {
-            self.levels.remove(level);
-        }
-        Some(root)
-    }
+/// The numbers of the bits that are set, in ascending order.
+pub(crate) fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = word.trailing_zeros() as usize;
+        // The lowest bit goes; of zero nothing is left.
+        word &= word.wrapping_sub(1);
+        (bit < 64).then_some(bit)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cfg::Cfg;
     use crate::testing::{
-        Bits, Rng, all_numbered_graphs, convergence, families, live_in, random_numbered_graph,
+        Bits, Rng, all_numbered_graphs, blocks, convergence, families, live_in,
+        random_numbered_graph,
     };
-
-    fn blocks(set: Bits) -> impl Iterator<Item = u32> {
-        (0..64).filter(move |block| set >> block & 1 == 1)
-    }
 
     /// Checks the phis of a group of slots against the definition: a block needs one if paths from
     /// two writes converge there, the initial value being written at the entry, and the slot is live.
@@ -461,34 +372,6 @@ mod tests {
             check(&mut placer, &cfg, &tree, &[(rng.next() & 511, rng.next() & 511)]);
         }
         assert!(placer.stamp < 100);
-    }
-
-    #[test]
-    fn roots_come_deepest_first() {
-        let mut rng = Rng(8);
-        let mut queue = LevelQueue::default();
-        let mut blocks: Vec<BlockState> = vec![];
-        for n_levels in [1, 64, 65, 5_000, 600_000] {
-            queue.resize(n_levels as usize);
-            blocks.resize(1_000, BlockState::default());
-            let mut levels = vec![];
-            for root in 0..1_000 {
-                let level = rng.below(n_levels);
-                blocks[root as usize].level = level;
-                blocks[root as usize].next_root = queue.push(level, root);
-                levels.push(level);
-                if rng.one_in(3) {
-                    let popped = queue.pop(&blocks).map(|root| blocks[root as usize].level);
-                    levels.sort_unstable();
-                    assert_eq!(popped, levels.pop());
-                }
-            }
-            levels.sort_unstable();
-            while let Some(root) = queue.pop(&blocks) {
-                assert_eq!(Some(blocks[root as usize].level), levels.pop());
-            }
-            assert!(levels.is_empty());
-        }
     }
 
     #[test]

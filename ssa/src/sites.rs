@@ -15,7 +15,7 @@ use crate::cfg::{Cfg, ControlFlow};
 use crate::construct::{Construction, SlotCounts, TooLarge};
 use crate::dominators::DomTree;
 use crate::faults::{Fault, planted};
-use crate::place::PhiPlacer;
+use crate::place::{PhiPlacer, bits};
 use crate::rename::Renamer;
 
 /// What finding sites may cost.
@@ -270,14 +270,4 @@ impl<'a> Groups<'a> {
     fn accesses(&self, group: usize) -> &[(u32, GroupAccess)] {
         &self.accesses[self.starts[group] as usize..self.starts[group + 1] as usize]
     }
-}
-
-/// The numbers of the bits that are set, in ascending order.
-fn bits(mut word: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let bit = word.trailing_zeros() as usize;
-        // The lowest bit goes; of zero nothing is left.
-        word &= word.wrapping_sub(1);
-        (bit < 64).then_some(bit)
-    })
 }

@@ -2,6 +2,7 @@
 
 use crate::cfg::{Cfg, ControlFlow};
 use crate::dominators::DomTree;
+use crate::slot_blocks::SlotBlocks;
 
 /// A small random number generator (SplitMix64), so that failures repeat.
 pub(crate) struct Rng(pub(crate) u64);
@@ -26,13 +27,15 @@ impl Rng {
     }
 }
 
-/// All graphs of `n` blocks without duplicate edges; bit `i * n + j` of the loop's counter is the edge
-/// from `i` to `j`. The entry is block 0; blocks may be unreachable.
+/// All graphs of `n` blocks without duplicate edges. The entry is block 0; blocks may be unreachable.
 pub(crate) fn all_graphs(n: u32) -> impl Iterator<Item = Cfg> {
-    (0..1u64 << (n * n)).map(move |bits| {
-        let succs = |i: u32| (0..n).filter(move |j| bits >> (i * n + j) & 1 == 1);
-        Cfg::new(0, (0..n).map(succs))
-    })
+    (0..1u64 << (n * n)).map(move |bits| graph_of_bits(n, bits))
+}
+
+/// The graph of `n` blocks in which bit `i * n + j` says whether there is an edge from `i` to `j`.
+pub(crate) fn graph_of_bits(n: u32, bits: u64) -> Cfg {
+    let succs = |i: u32| (0..n).filter(move |j| bits >> (i * n + j) & 1 == 1);
+    Cfg::new(0, (0..n).map(succs))
 }
 
 /// A random graph of `n` blocks, entered at a random block: sparse or dense, with duplicate edges,
@@ -214,4 +217,23 @@ pub(crate) fn irreducible(n: u32) -> Cfg {
         })
         .collect();
     Cfg::new(0, lists)
+}
+
+/// The blocks of a set.
+pub(crate) fn blocks(set: Bits) -> impl Iterator<Item = u32> + Clone {
+    (0..64).filter(move |block| set >> block & 1 == 1)
+}
+
+/// The lists of slots that are given as sets of writing and of reading blocks.
+pub(crate) fn slot_blocks(slots: &[(Bits, Bits)]) -> SlotBlocks {
+    let pairs = |set: fn(&(Bits, Bits)) -> Bits| {
+        let of_slot = move |(slot, sets)| blocks(set(sets)).map(move |block| (block, slot));
+        (0..).zip(slots).flat_map(of_slot)
+    };
+    SlotBlocks::new(slots.len(), pairs(|sets| sets.0), pairs(|sets| sets.1))
+}
+
+/// Whether tests go through all cases where otherwise they take some of them.
+pub(crate) fn is_full() -> bool {
+    std::env::var_os("SLOTVM_FULL").is_some_and(|value| value == "1")
 }
