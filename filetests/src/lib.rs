@@ -4,13 +4,15 @@
 //!   reads and writes values.
 //! * [`mod@generate`] makes random modules that verify, from [`choices`]; [`mod@check`] compares all
 //!   engines on one; [`mod@slot_accesses`] finds what promotion has left in native code.
-//! * [`large`] makes functions of any size; [`packages`] fetches real modules.
+//! * [`large`] makes functions of any size; [`packages`] fetches real modules; [`opt`] runs LLVM's
+//!   optimiser.
 
 pub mod case;
 pub mod check;
 pub mod choices;
 pub mod generate;
 pub mod large;
+pub mod opt;
 pub mod packages;
 pub mod runner;
 pub mod seeds;
