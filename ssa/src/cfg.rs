@@ -6,6 +6,12 @@
 
 /// A control-flow graph, as the algorithms of this crate see it.
 ///
+/// A compiler with its own IR implements this for its functions, and then can use all algorithms that
+/// do not know the IR of this crate: dominators, loops, frontiers, liveness, phi sites. They look at
+/// lists often, so a list should be at hand and not made at each call; where predecessors are not, a
+/// [`Cfg`] made from the successors has them. Numbers may have any order, the entry any number. The
+/// examples `own_graph` and `petgraph` of the crate show an implementation each.
+///
 /// Successor and predecessor lists must agree: an edge that occurs `k` times in the one occurs `k`
 /// times in the other. The order of a successor list decides the order of the depth-first search, and
 /// so the numbering of blocks, but no result that theory calls unique.

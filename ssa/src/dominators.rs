@@ -541,6 +541,18 @@ mod tests {
         }
     }
 
+    /// A text's iteration stops as soon as the last block of a round has not changed.
+    #[test]
+    fn iteration_goes_on_until_no_block_changes() {
+        let lists = [vec![1, 4], vec![2], vec![3], vec![2, 4], vec![3, 5], vec![]];
+        let cfg = Cfg::new(0, lists);
+        for tree in [DomTree::semi_nca(&cfg), DomTree::cooper_harvey_kennedy(&cfg)] {
+            let dominators: Vec<u32> = (0..6).filter(|&block| tree.dominates(block, 2)).collect();
+            assert_eq!(dominators, [0, 2]);
+            check(&cfg, &tree);
+        }
+    }
+
     #[test]
     fn numbered_graphs_give_the_same_tree() {
         let mut rng = Rng(3);

@@ -12,14 +12,16 @@
 //!   it for LLVM's tools.
 //!
 //! The algorithms on graphs ([`mod@cfg`], [`dominators`], [`frontier`], [`liveness`], [`idf`], [`place`],
-//! [`loops`]) work on any [`cfg::ControlFlow`] and do not know the IR. [`construct`](mod@construct) does
-//! for any representation what promotion does for the IR; [`braun`] does not even ask for a graph. What
-//! knows the IR is behind the feature `ir`, which is on by default.
+//! [`loops`], [`certificate`]) work on any [`cfg::ControlFlow`] and do not know the IR; the crate's
+//! `examples` run them on graphs of others. [`construct`](mod@construct) does for any representation
+//! what promotion does for the IR; [`braun`] does not even ask for a graph. What knows the IR is behind
+//! the feature `ir`, which is on by default.
 #![forbid(unsafe_code)]
 mod accesses;
 pub mod braun;
 #[cfg(feature = "ir")]
 pub mod build;
+pub mod certificate;
 pub mod cfg;
 pub mod construct;
 pub mod dominators;
