@@ -1,5 +1,7 @@
 //! What a function is as a graph.
 //!
+//! New to SSA form? The [`tutorial`] carries one function through all stages.
+//!
 //! The story of the crate, in the order in which data flows:
 //!
 //! * [`build`] makes the slot form of a function of verified bytecode: a graph of blocks in which
@@ -58,5 +60,6 @@ pub mod slot_blocks;
 mod stamps;
 #[cfg(test)]
 mod testing;
+pub mod tutorial;
 #[cfg(feature = "ir")]
 pub mod verify;
