@@ -14,7 +14,7 @@
 //!   Functions whose walks are too long, see [`BACK_STEPS_MAX`], get their registers in one pass over
 //!   the code, which is fast and makes slow code, and are compiled without the optimiser.
 //! * Registers for all slots can take memory by the square of a function's size. Functions that
-//!   [`promote()`] finds too large, and in mode `variables` those with more than
+//!   [`promote_with()`] finds too large, and in mode `variables` those with more than
 //!   [`VARIABLE_EDGES_MAX`], are compiled as in mode `memory`.
 //!
 //! A function that [`is_buildable`] refuses has no native code.
@@ -34,7 +34,7 @@ use slotvm_ssa::dominators::DomTree;
 use slotvm_ssa::entity::Loc;
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::loops::LoopForest;
-use slotvm_ssa::promote::{self, PromotionReport, promote};
+use slotvm_ssa::promote::{self, PromoteOptions, PromotionReport, promote_with};
 
 use crate::SlotMode;
 use crate::code::MachineCode;
@@ -62,6 +62,8 @@ pub(crate) const VARIABLE_EDGES_MAX: usize = 1 << 25;
 pub(crate) struct CompileOptions {
     /// What the code charges for.
     pub(crate) build: BuildOptions,
+    /// How slots are promoted in the mode that does.
+    pub(crate) promotion: PromoteOptions,
     /// Machine, slot mode, memories.
     pub(crate) lower: LowerOptions,
     /// Whether to keep the CLIF as text.
@@ -208,7 +210,7 @@ impl Compiler {
             return (function, None);
         }
         let start = Instant::now();
-        let report = promote(&mut function, &mut self.promote);
+        let report = promote_with(&mut function, self.options.promotion, &mut self.promote);
         times.promote = start.elapsed();
         (function, Some(report))
     }
@@ -228,7 +230,7 @@ impl Compiler {
         let loops = find_loops(function);
         let slots = self.options.lower.slots;
         let has_too_many_slots = match slots {
-            SlotMode::Ssa => promotion.is_some_and(|report| report.is_too_large),
+            SlotMode::Ssa => promotion.is_some_and(|report| report.too_large.is_some()),
             SlotMode::Variables => has_too_many_variables(function),
             SlotMode::Memory | SlotMode::MemoryOpt | SlotMode::MemoryForwarded => false,
         };

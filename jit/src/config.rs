@@ -1,6 +1,8 @@
 //! What an engine is asked for.
 
 use slotvm_runtime::{Limits, MemoryPlan};
+#[cfg(feature = "jit")]
+use slotvm_ssa::promote::PromoteOptions;
 
 use crate::slot_mode::SlotMode;
 
@@ -48,6 +50,8 @@ impl std::fmt::Display for Tier {
 pub struct Config {
     pub(crate) tier: Tier,
     pub(crate) slots: SlotMode,
+    #[cfg(feature = "jit")]
+    pub(crate) promotion: PromoteOptions,
     pub(crate) consume_fuel: bool,
     pub(crate) stack_cells_max: Option<u64>,
     pub(crate) canonical_nans: bool,
@@ -62,6 +66,8 @@ impl Default for Config {
         Config {
             tier: Tier::BEST,
             slots: SlotMode::default(),
+            #[cfg(feature = "jit")]
+            promotion: PromoteOptions::default(),
             consume_fuel: false,
             stack_cells_max: None,
             canonical_nans: false,
@@ -88,6 +94,14 @@ impl Config {
     /// Where native code keeps the slots of functions. The interpreter does not look at it.
     pub fn slots(&mut self, slots: SlotMode) -> &mut Config {
         self.slots = slots;
+        self
+    }
+
+    /// How mode [`Ssa`](SlotMode::Ssa) promotes. All ways compute the same; those other than the default
+    /// are there to compare with, and make code that is larger and takes longer to compile.
+    #[cfg(feature = "jit")]
+    pub fn promotion(&mut self, options: PromoteOptions) -> &mut Config {
+        self.promotion = options;
         self
     }
 

@@ -93,7 +93,9 @@ pub use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
 pub use slotvm_bytecode::{FuncType, TrapCode, ValType};
 pub use slotvm_runtime::{Error, Frame, Limits, LinkError, MemoryPlan, Trap};
 #[cfg(feature = "jit")]
-pub use slotvm_ssa::promote::PromotionReport;
+pub use slotvm_ssa::construct::{Construction, Placement, Renaming, SlotCounts, TooLarge};
+#[cfg(feature = "jit")]
+pub use slotvm_ssa::promote::{PromoteOptions, PromotionReport};
 
 pub use caller::Caller;
 #[cfg(feature = "jit")]

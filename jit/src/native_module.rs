@@ -163,6 +163,7 @@ fn options(engine: &Engine, native: &NativeEngine, memory: MemoryPlan) -> Compil
     let stack_cells = config.stack_cells_max.is_some();
     CompileOptions {
         build: BuildOptions { fuel: config.consume_fuel, stack_cells },
+        promotion: config.promotion,
         lower: LowerOptions { isa: native.isa().clone(), slots: config.slots, memory },
         keep_clif: false,
         keep_asm: false,

@@ -42,6 +42,7 @@ struct SlotState {
     reads_from: u32,
     reads_to: u32,
     n_reads: u32,
+    n_writes: u32,
 }
 
 impl SlotState {
@@ -55,6 +56,7 @@ impl SlotState {
         reads_from: NONE,
         reads_to: 0,
         n_reads: 0,
+        n_writes: 0,
     };
 }
 
@@ -136,6 +138,7 @@ impl AccessLog {
     pub(crate) fn write(&mut self, slot: u32, value: u32) {
         let value = self.replacements[value as usize];
         let state = &mut self.slots[slot as usize];
+        state.n_writes += 1;
         state.block = self.block;
         state.value = value;
         if state.written_in == self.block {
@@ -165,6 +168,13 @@ impl AccessLog {
     #[cfg(feature = "ir")]
     pub(crate) fn n_reads(&self) -> usize {
         self.slots.iter().map(|state| state.n_reads as usize).sum()
+    }
+
+    /// The numbers of reads and of writes of a slot that were scanned.
+    #[cfg(feature = "ir")]
+    pub(crate) fn n_accesses(&self, slot: u32) -> (usize, usize) {
+        let SlotState { n_reads, n_writes, .. } = self.slots[slot as usize];
+        (n_reads as usize, n_writes as usize)
     }
 
     /// What the scan says about a slot.
@@ -204,6 +214,23 @@ impl AccessLog {
     pub(crate) fn n_logged(&self, slot: u32) -> u32 {
         let state = &self.slots[slot as usize];
         state.n_reading_blocks + state.n_writing_blocks
+    }
+
+    /// Block and slot of each logged read.
+    pub(crate) fn reads(&self) -> impl Iterator<Item = (u32, u32)> + Clone {
+        let start = |block: usize| self.starts[block].0 as usize;
+        let of_block = move |block| &self.reads[start(block)..start(block + 1)];
+        let slots = move |block| of_block(block).iter().map(move |read| (block as u32, read.slot));
+        (0..self.n_blocks()).flat_map(slots)
+    }
+
+    /// Block and slot of each logged write.
+    pub(crate) fn writes(&self) -> impl Iterator<Item = (u32, u32)> + Clone {
+        let start = |block: usize| self.starts[block].1 as usize;
+        let of_block = move |block| &self.writes[start(block)..start(block + 1)];
+        let slots =
+            move |block| of_block(block).iter().map(move |write| (block as u32, write.slot));
+        (0..self.n_blocks()).flat_map(slots)
     }
 
     /// The logged reads and writes of a block, and the replacements to fill in.

@@ -16,12 +16,41 @@
 //!   before it, as LLVM asks of all functions. So the entry may have phis; what the caller of the
 //!   function brings to them is one more operand, after those of the in-edges.
 //! * Edges that occur several times bring an operand each.
+//!
+//! # Example
+//!
+//! `x = 0; while … { x = x + 1 } return x`, where the constant, the sum and what the two reads give are
+//! values of the compiler's:
+//!
+//! ```
+//! use slotvm_ssa::cfg::Cfg;
+//! use slotvm_ssa::construct::{Access, ConstructOptions, Scratch, SlotProgram, TooLarge, construct};
+//!
+//! let cfg = Cfg::new(0, [vec![1], vec![2, 3], vec![1], vec![]]);
+//! let [zero, sum, in_body, at_end] = [0, 1, 2, 3];
+//! let accesses = [
+//!     vec![Access::Write { slot: 0, value: zero }],
+//!     vec![],
+//!     vec![Access::Read { slot: 0, value: in_body }, Access::Write { slot: 0, value: sum }],
+//!     vec![Access::Read { slot: 0, value: at_end }],
+//! ];
+//! let program = SlotProgram::new(cfg, 1, 4, accesses);
+//! let form = construct(&program, &ConstructOptions::default(), &mut Scratch::default())?;
+//!
+//! let phi = form.phis()[0];
+//! assert_eq!((phi.block, phi.slot), (1, 0));
+//! assert!(form.operands(0).eq([zero, sum]));
+//! assert_eq!([in_body, at_end].map(|read| form.value(read)), [phi.value; 2]);
+//! # Ok::<(), TooLarge>(())
+//! ```
 
 use bumpalo::Bump;
 
 use crate::accesses::AccessLog;
 use crate::cfg::{Cfg, ControlFlow};
 use crate::dominators::{DomScratch, DomTree};
+use crate::frontier::FrontiersTooLarge;
+pub use crate::idf::Placement;
 pub use crate::rename::Renaming;
 use crate::rename::{PhiOperands, Phis, Renamer};
 use crate::sites::{Graph, Limits, SiteFinder};
@@ -176,7 +205,9 @@ pub enum Undef<'a> {
 pub struct ConstructOptions<'a> {
     /// Where phis stand.
     pub construction: Construction,
-    /// How the values that reach a block are kept.
+    /// How their places are found. The result does not depend on it.
+    pub placement: Placement,
+    /// How the values that reach a block are kept. The result does not depend on it.
     pub renaming: Renaming,
     /// What reads before any write give.
     pub undef: Undef<'a>,
@@ -188,6 +219,7 @@ impl Default for ConstructOptions<'_> {
     fn default() -> Self {
         ConstructOptions {
             construction: Construction::default(),
+            placement: Placement::default(),
             renaming: Renaming::default(),
             undef: Undef::default(),
             phi_operands_max: PHI_OPERANDS_MAX,
@@ -205,6 +237,14 @@ pub enum TooLarge {
     LiveWords(usize),
     /// The phis would have too many operands.
     PhiOperands(usize),
+    /// The sets of [`Placement::Frontiers`] would have too many entries.
+    FrontierEntries(usize),
+}
+
+impl From<FrontiersTooLarge> for TooLarge {
+    fn from(FrontiersTooLarge { entries_max }: FrontiersTooLarge) -> TooLarge {
+        TooLarge::FrontierEntries(entries_max)
+    }
 }
 
 impl std::fmt::Display for TooLarge {
@@ -212,26 +252,60 @@ impl std::fmt::Display for TooLarge {
         match self {
             TooLarge::LiveWords(max) => write!(f, "more than {max} words of liveness"),
             TooLarge::PhiOperands(max) => write!(f, "more than {max} operands of phis"),
+            TooLarge::FrontierEntries(max) => {
+                write!(f, "more than {max} entries of dominance frontiers")
+            }
         }
     }
 }
 
 impl std::error::Error for TooLarge {}
 
-/// How many slots took which path.
+/// How the values of a slot's reads are found: the fast paths of LLVM, or phi placement.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum SlotPath {
+    /// It is never read.
+    Dead,
+    /// One block has all accesses, none of which reads what another block wrote.
+    SingleBlock,
+    /// No read depends on another block: it is never live across blocks.
+    Local,
+    /// It is read and never written.
+    Unwritten,
+    /// One block writes it, which dominates all reads that do not follow a write in theirs.
+    OneWriter,
+    /// None of these: it goes through phi placement.
+    Placed,
+}
+
+impl SlotPath {
+    /// The path as a phrase.
+    pub const fn message(self) -> &'static str {
+        match self {
+            SlotPath::Dead => "it is never read",
+            SlotPath::SingleBlock => "one block has all accesses",
+            SlotPath::Local => "it is never live across blocks",
+            SlotPath::Unwritten => "it is never written",
+            SlotPath::OneWriter => "one block writes it and dominates all reads",
+            SlotPath::Placed => "phis stand where its values meet",
+        }
+    }
+}
+
+/// How many slots took which path of [`SlotPath`].
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct SlotCounts {
-    /// Slots that are never read.
+    /// Slots of [`SlotPath::Dead`].
     pub n_dead: usize,
-    /// Slots of which one block has all accesses, none of which reads what another block wrote.
+    /// Slots of [`SlotPath::SingleBlock`].
     pub n_single_block: usize,
-    /// Other slots of which no read depends on another block: they are never live across blocks.
+    /// Slots of [`SlotPath::Local`].
     pub n_local: usize,
-    /// Slots that are read and never written.
+    /// Slots of [`SlotPath::Unwritten`].
     pub n_unwritten: usize,
-    /// Slots that one block writes, which dominates all reads that do not follow a write in theirs.
+    /// Slots of [`SlotPath::OneWriter`].
     pub n_one_writer: usize,
-    /// Slots that went through phi placement.
+    /// Slots of [`SlotPath::Placed`].
     pub n_placed: usize,
 }
 
@@ -368,7 +442,7 @@ fn construct_in<G: ControlFlow>(
         Undef::Undefined => UNDEF,
         Undef::Initial(values) => values[slot as usize],
     };
-    finder.sort_out(options.construction, log, renamer, initial);
+    finder.sort_out(options.construction, options.placement, log, renamer, initial);
     let most_phis = (UNDEF - program.n_values) as usize;
     let limits = Limits {
         live_words_max: usize::MAX,
@@ -547,3 +621,5 @@ impl SsaForm {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) mod worked_examples;

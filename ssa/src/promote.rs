@@ -1,11 +1,15 @@
 //! Promotion: from slot form to SSA form.
 //!
 //! Every slot becomes values: phis are placed where different writes meet (as block parameters), each
-//! `slot.get` is replaced by the value that reaches it, and all `slot.get` and `slot.set` go. The
-//! result is *pruned* and *minimal* SSA: a block has a phi of a slot exactly if it lies in the iterated
-//! dominance frontier of the slot's writing blocks and the slot is live there. A slot that is read
-//! before it is written reads as zero or null; there is one constant for each type that needs one, at
-//! the start of the entry block.
+//! `slot.get` is replaced by the value that reaches it, and all `slot.get` and `slot.set` go. Which phis
+//! there are is a choice of [`PromoteOptions`]; without one the result is *pruned* and *minimal* SSA, as
+//! LLVM's `mem2reg` makes it: a block has a phi of a slot exactly if it lies in the iterated dominance
+//! frontier of the slot's writing blocks and the slot is live there. A slot that is read before it is
+//! written reads as zero or null; there is one constant for each type that needs one, at the start of
+//! the entry block.
+//!
+//! Which locals have slots is decided before: one whose address is used for more than plain accesses
+//! lives in linear memory. [`report`] says so, for who asks what became of each local.
 //!
 //! Steps:
 //! 1. One scan takes the slot instructions out of the layout and logs what they do
@@ -29,14 +33,14 @@ use slotvm_bytecode::{Imm, Op, ValType};
 
 use crate::accesses::AccessLog;
 use crate::cfg::Cfg;
-use crate::construct::{Construction, SlotCounts, TooLarge};
+use crate::construct::{Construction, Placement, Renaming, SlotCounts, TooLarge};
 use crate::dominators::{DomScratch, DomTree};
 use crate::entity::{Edge, Loc, Value};
 use crate::faults::{Fault, planted};
 use crate::ir::Function;
 use crate::irop::{IrOp, Opcode};
 use crate::place::PhiPlacer;
-use crate::rename::{PhiOperands, Phis, Renamer, Renaming};
+use crate::rename::{PhiOperands, Phis, Renamer};
 use crate::sites::{Graph, Limits, SiteFinder};
 
 /// The words of liveness that a promotion may look at: blocks, times the slots that may need phis in
@@ -46,12 +50,23 @@ pub const LIVE_WORDS_MAX: usize = 1 << 24;
 /// hundredth; each operand takes a register allocator about a microsecond and 100 bytes.
 pub const PHI_OPERANDS_MAX: usize = 1 << 22;
 
+/// How to promote.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PromoteOptions {
+    /// Where phis stand.
+    pub construction: Construction,
+    /// How their places are found. The result does not depend on it.
+    pub placement: Placement,
+    /// How the values that reach a block are kept. The result does not depend on it.
+    pub renaming: Renaming,
+}
+
 /// What a promotion did.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct PromotionReport {
-    /// Whether promotion would exceed [`LIVE_WORDS_MAX`] or [`PHI_OPERANDS_MAX`], so that the function
-    /// was left in slot form. All numbers but that of the slots are then zero.
-    pub is_too_large: bool,
+    /// The limit that promotion would exceed, so that the function was left in slot form. All numbers
+    /// but that of the slots are then zero.
+    pub too_large: Option<TooLarge>,
     /// The function's slots.
     pub n_slots: usize,
     /// How many of them took which path.
@@ -77,8 +92,18 @@ pub struct Scratch {
     renamer: Renamer,
 }
 
-/// Turns all slots of a function into values, unless the report says that it is too large.
+/// Turns all slots of a function into values, in pruned form, unless the report says that it is too
+/// large.
 pub fn promote(func: &mut Function, scratch: &mut Scratch) -> PromotionReport {
+    promote_with(func, PromoteOptions::default(), scratch)
+}
+
+/// Turns all slots of a function into values, unless the report says that it is too large.
+pub fn promote_with(
+    func: &mut Function,
+    options: PromoteOptions,
+    scratch: &mut Scratch,
+) -> PromotionReport {
     let n_slots = func.slots.len();
     let mut report = PromotionReport { n_slots, ..PromotionReport::default() };
     if n_slots == 0 {
@@ -88,9 +113,10 @@ pub fn promote(func: &mut Function, scratch: &mut Scratch) -> PromotionReport {
     let copy = may_be_too_large(func).then(|| (func.layout.clone(), func.blocks.clone()));
     // Outside of the scratch memory, so that tables can be made while the rest of it changes.
     let mut arena = std::mem::take(&mut scratch.arena);
-    if promote_in(func, scratch, &arena, &mut report).is_err() {
+    if let Err(too_large) = promote_in(func, options, scratch, &arena, &mut report) {
         (func.layout, func.blocks) = copy.expect("only large functions are too large");
-        report = PromotionReport { is_too_large: true, n_slots, ..PromotionReport::default() };
+        let too_large = Some(too_large);
+        report = PromotionReport { too_large, n_slots, ..PromotionReport::default() };
     }
     arena.reset();
     scratch.arena = arena;
@@ -113,6 +139,7 @@ const LIMITS: Limits =
 
 fn promote_in(
     func: &mut Function,
+    options: PromoteOptions,
     scratch: &mut Scratch,
     arena: &Bump,
     report: &mut PromotionReport,
@@ -125,8 +152,9 @@ fn promote_in(
     let Scratch { log, cfg, tree, dominators, finder, renamer, .. } = scratch;
     renamer.start(func.slots.len());
     let mut zeros = Zeros::new(func.layout.len(), entry_loc);
+    let initial = |slot| zeros.of_slot(func, slot);
     let needs_tree =
-        finder.sort_out(Construction::Pruned, log, renamer, |slot| zeros.of_slot(func, slot));
+        finder.sort_out(options.construction, options.placement, log, renamer, initial);
     if needs_tree {
         load_graph(func, cfg);
         tree.compute_numbered(cfg, dominators);
@@ -139,7 +167,7 @@ fn promote_in(
     let phis = Phis::sort(arena, func.n_blocks(), &finder.sites, func.n_values() as u32);
     make_params(func, arena, &phis);
     let ends = if needs_tree { tree.ends_by_number() } else { &[] };
-    renamer.run(Renaming::Undo, ends, log, &phis, &mut EdgeArgs { func, phis: &phis });
+    renamer.run(options.renaming, ends, log, &phis, &mut EdgeArgs { func, phis: &phis });
     if planted(Fault::PhiOperandOfOtherEdge) {
         exchange_phi_operands(func, &phis);
     }
@@ -334,6 +362,7 @@ impl Zeros {
     }
 }
 
+pub mod report;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

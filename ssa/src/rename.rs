@@ -32,6 +32,11 @@ pub enum Renaming {
     Chains,
 }
 
+impl Renaming {
+    /// Both schemes.
+    pub const ALL: [Renaming; 2] = [Renaming::Undo, Renaming::Chains];
+}
+
 /// The phis of all blocks, and the values they make.
 #[derive(Debug)]
 pub(crate) struct Phis<'a> {

@@ -5,18 +5,22 @@
 //! definition has no phi either: minimal form has phis of a slot that is never read, and semi-pruned
 //! form has dead ones below a single write that dominates all reads.
 //!
-//! The other slots are *open*. They go through [`crate::place`], 64 at a time; forms without liveness
-//! take them for live everywhere.
+//! The other slots are *open*. They go through phi placement: [`crate::place`], 64 at a time, or one of
+//! the other ways of [`crate::idf`]. Forms without liveness take them for live everywhere.
 
 use bumpalo::Bump;
 
 use crate::accesses::{AccessLog, NONE, Reach};
 use crate::cfg::{Cfg, ControlFlow};
+#[cfg(feature = "ir")]
+use crate::construct::SlotPath;
 use crate::construct::{Construction, SlotCounts, TooLarge};
 use crate::dominators::DomTree;
 use crate::faults::{Fault, planted};
+use crate::idf::{Placement, Pruning, SitePlacer};
 use crate::place::{PhiPlacer, bits};
 use crate::rename::Renamer;
+use crate::slot_blocks::SlotBlocks;
 
 /// What finding sites may cost.
 #[derive(Copy, Clone, Debug)]
@@ -38,11 +42,13 @@ pub(crate) struct Graph<'a> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SiteFinder {
     construction: Construction,
+    placement: Placement,
     /// Slots about which the scan alone says too little.
     open: Vec<u32>,
     /// The slots whose initial value phis may bring on, by slot; for forms without liveness.
     needs_initial: Vec<bool>,
-    placer: PhiPlacer,
+    words: PhiPlacer,
+    placer: SitePlacer,
     /// Block and slot of each phi. Those of one block are in the order of slots.
     pub(crate) sites: Vec<(u32, u32)>,
     pub(crate) counts: SlotCounts,
@@ -55,11 +61,12 @@ impl SiteFinder {
     pub(crate) fn sort_out(
         &mut self,
         construction: Construction,
+        placement: Placement,
         log: &AccessLog,
         renamer: &mut Renamer,
         mut initial: impl FnMut(u32) -> u32,
     ) -> bool {
-        self.construction = construction;
+        (self.construction, self.placement) = (construction, placement);
         self.counts = SlotCounts::default();
         self.open.clear();
         self.sites.clear();
@@ -89,6 +96,22 @@ impl SiteFinder {
             }
         }
         !self.open.is_empty()
+    }
+
+    /// The path that a slot took.
+    #[cfg(feature = "ir")]
+    pub(crate) fn path(&self, log: &AccessLog, slot: u32) -> SlotPath {
+        if self.open.binary_search(&slot).is_ok() {
+            return SlotPath::Placed;
+        }
+        match log.reach(slot) {
+            Reach::Dead => SlotPath::Dead,
+            Reach::SingleBlock => SlotPath::SingleBlock,
+            Reach::Local => SlotPath::Local,
+            Reach::Unwritten => SlotPath::Unwritten,
+            Reach::OneWriter { .. } => SlotPath::OneWriter,
+            Reach::Many => unreachable!("such slots are open"),
+        }
     }
 
     /// Finds the sites of the open slots, says to `renamer` which slots to track, and gives it the
@@ -121,7 +144,10 @@ impl SiteFinder {
         }
         match self.construction {
             Construction::Maximal => self.place_everywhere(graph.cfg, renamer, initial, limits)?,
-            _ => self.place_in_frontiers(graph, log, renamer, initial, arena, limits)?,
+            _ if matches!(self.placement, Placement::Auto | Placement::Words) => {
+                self.place_in_words(graph, log, renamer, initial, arena, limits)?;
+            }
+            _ => self.place_one_by_one(graph, log, renamer, initial, limits)?,
         }
         if planted(Fault::PhiMissing) {
             self.sites.pop();
@@ -165,8 +191,9 @@ impl SiteFinder {
         Ok(())
     }
 
-    /// The other forms: the iterated dominance frontier of the writes, where the slot counts as live.
-    fn place_in_frontiers(
+    /// The other forms: the iterated dominance frontier of the writes, where the slot counts as live;
+    /// for 64 slots at a time.
+    fn place_in_words(
         &mut self,
         Graph { cfg, tree }: Graph<'_>,
         log: &mut AccessLog,
@@ -175,38 +202,75 @@ impl SiteFinder {
         arena: &Bump,
         limits: Limits,
     ) -> Result<(), TooLarge> {
-        let SiteFinder { construction, open, needs_initial, placer, sites, .. } = self;
+        let SiteFinder { construction, open, needs_initial, words, sites, .. } = self;
         let n_groups = open.len().div_ceil(PhiPlacer::GROUP_SLOTS_MAX);
         if n_groups.saturating_mul(cfg.n_blocks()) > limits.live_words_max {
             return Err(TooLarge::LiveWords(limits.live_words_max));
         }
         let mut n_operands = 0;
-        placer.start(cfg, tree);
+        words.start(cfg, tree);
         let groups = Groups::sort(arena, log, open);
         for (number, group) in open.chunks(PhiPlacer::GROUP_SLOTS_MAX).enumerate() {
-            placer.start_group();
+            words.start_group();
             for &(block, access) in groups.accesses(number) {
                 match access {
-                    GroupAccess::Read(slot) => placer.add_read(block, slot.into()),
-                    GroupAccess::Write(slot) => placer.add_write(block, slot.into()),
+                    GroupAccess::Read(slot) => words.add_read(block, slot.into()),
+                    GroupAccess::Write(slot) => words.add_write(block, slot.into()),
                 }
             }
             let is_pruned = *construction == Construction::Pruned;
             if !is_pruned {
                 let all = u64::MAX >> (PhiPlacer::GROUP_SLOTS_MAX - group.len());
-                (0..cfg.n_blocks() as u32).for_each(|block| placer.add_live(block, all));
+                (0..cfg.n_blocks() as u32).for_each(|block| words.add_live(block, all));
             }
-            for i in bits(placer.place(cfg, tree)) {
+            for i in bits(words.place(cfg, tree)) {
                 if is_pruned || needs_initial[group[i] as usize] {
                     renamer.set_initial(group[i], initial(group[i]));
                 }
             }
-            for (block, phis) in placer.sites() {
+            for (block, phis) in words.sites() {
                 sites.extend(bits(phis).map(|i| (block, group[i])));
                 n_operands += phis.count_ones() as usize * cfg.preds(block).len();
             }
             if n_operands > limits.phi_operands_max {
                 return Err(TooLarge::PhiOperands(limits.phi_operands_max));
+            }
+        }
+        Ok(())
+    }
+
+    /// The same by other ways to place, one slot after the other.
+    fn place_one_by_one(
+        &mut self,
+        Graph { cfg, tree }: Graph<'_>,
+        log: &AccessLog,
+        renamer: &mut Renamer,
+        mut initial: impl FnMut(u32) -> u32,
+        limits: Limits,
+    ) -> Result<(), TooLarge> {
+        let SiteFinder { construction, placement, open, needs_initial, placer, sites, .. } = self;
+        // Without those of slots that are not open.
+        let is_open = |&(_, slot): &(u32, u32)| open.binary_search(&slot).is_ok();
+        let slots = SlotBlocks::new(
+            log.n_slots(),
+            log.writes().filter(is_open),
+            log.reads().filter(is_open),
+        );
+        let pruning = match construction {
+            Construction::Pruned => Pruning::Full,
+            Construction::SemiPruned => Pruning::Semi,
+            Construction::Minimal | Construction::Maximal => Pruning::None,
+        };
+        placer.place(cfg, tree, &slots, pruning, *placement)?;
+        let in_edges = |&(block, _): &(u32, u32)| cfg.preds(block).len();
+        if placer.sites().iter().map(in_edges).sum::<usize>() > limits.phi_operands_max {
+            return Err(TooLarge::PhiOperands(limits.phi_operands_max));
+        }
+        sites.extend_from_slice(placer.sites());
+        let slots = if pruning == Pruning::Full { placer.live_at_entry() } else { &open[..] };
+        for &slot in slots {
+            if pruning == Pruning::Full || needs_initial[slot as usize] {
+                renamer.set_initial(slot, initial(slot));
             }
         }
         Ok(())

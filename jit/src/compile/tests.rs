@@ -27,6 +27,7 @@ fn options(target: &str, slots: SlotMode) -> CompileOptions {
     let isa = foreign_isa(triple, isa).unwrap();
     CompileOptions {
         build: BuildOptions::default(),
+        promotion: PromoteOptions::default(),
         lower: LowerOptions { isa, slots, memory: MemoryPlan::INDEXED },
         keep_clif: false,
         keep_asm: false,

@@ -273,24 +273,47 @@ fn count(actions: &[Vec<Do>]) -> (usize, usize) {
     (n_gets, n_sets)
 }
 
+/// The blocks where a construction has phis of a slot, by its definition.
+fn sites_by_definition(
+    construction: Construction,
+    cfg: &Cfg,
+    actions: &[Vec<Do>],
+    slot: u32,
+) -> Bits {
+    let (writes, reads) = writes_and_reads(actions, slot);
+    let joins = || (0..cfg.n_blocks() as u32).filter(|&block| cfg.preds(block).len() >= 2);
+    match construction {
+        Construction::Maximal => joins().fold(0, |set, block| set | 1 << block),
+        Construction::SemiPruned if reads == 0 => 0,
+        Construction::Minimal | Construction::SemiPruned => convergence(cfg, writes | 1),
+        Construction::Pruned => convergence(cfg, writes | 1) & live_in(cfg, writes, reads),
+    }
+}
+
 /// Promotes the function and checks the result by the definition.
-fn check(rng: &mut Rng, scratch: &mut Scratch, cfg: &Cfg, n_slots: u32, actions: &[Vec<Do>]) {
+fn check(
+    rng: &mut Rng,
+    scratch: &mut Scratch,
+    options: PromoteOptions,
+    cfg: &Cfg,
+    n_slots: u32,
+    actions: &[Vec<Do>],
+) {
     let slots = make(cfg, n_slots, actions);
     assert_valid(&slots, Form::Slots);
     let mut ssa = slots.clone();
-    let report = promote(&mut ssa, scratch);
+    let report = promote_with(&mut ssa, options, scratch);
     assert_valid(&ssa, Form::Ssa);
 
     let mut n_params = vec![0; cfg.n_blocks()];
     for slot in 0..n_slots {
-        let (writes, reads) = writes_and_reads(actions, slot);
-        let sites = convergence(cfg, writes | 1) & live_in(cfg, writes, reads);
+        let sites = sites_by_definition(options.construction, cfg, actions, slot);
         for (block, n) in n_params.iter_mut().enumerate() {
             *n += (sites >> block & 1) as usize;
         }
     }
     for block in ssa.blocks().skip(1) {
-        assert_eq!(ssa.params(block).len(), n_params[block.index()], "{block}");
+        assert_eq!(ssa.params(block).len(), n_params[block.index()], "{block} {options:?}");
     }
     assert_eq!(report.n_phis, ssa.n_phis());
     assert_eq!(report.n_slots, n_slots as usize);
@@ -301,16 +324,50 @@ fn check(rng: &mut Rng, scratch: &mut Scratch, cfg: &Cfg, n_slots: u32, actions:
     }
 }
 
+/// All ways to promote.
+pub(super) fn all_options() -> Vec<PromoteOptions> {
+    let mut all = vec![];
+    for &construction in Construction::ALL {
+        for placement in Placement::ALL {
+            for renaming in Renaming::ALL {
+                all.push(PromoteOptions { construction, placement, renaming });
+            }
+        }
+    }
+    all
+}
+
 #[test]
 fn random_functions_compute_the_same_with_the_phis_of_the_definition() {
     let mut rng = Rng(11);
     let mut scratch = Scratch::default();
-    for _ in 0..20_000 {
+    let options = all_options();
+    for i in 0..20_000 {
         let n = 1 + rng.below(10);
         let (cfg, _) = random_numbered_graph(&mut rng, n);
         let n_slots = 1 + rng.below(4);
         let actions = random_actions(&mut rng, cfg.n_blocks(), n_slots);
-        check(&mut rng, &mut scratch, &cfg, n_slots, &actions);
+        check(&mut rng, &mut scratch, options[i % options.len()], &cfg, n_slots, &actions);
+    }
+}
+
+#[test]
+fn ways_to_place_and_to_rename_give_the_same_function() {
+    let mut rng = Rng(14);
+    let mut scratch = Scratch::default();
+    for _ in 0..300 {
+        let n = 1 + rng.below(30);
+        let (cfg, _) = random_numbered_graph(&mut rng, n);
+        let actions = random_actions(&mut rng, cfg.n_blocks(), 5);
+        for of_construction in all_options().chunk_by(|a, b| a.construction == b.construction) {
+            let mut texts = of_construction.iter().map(|&options| {
+                let mut f = make(&cfg, 5, &actions);
+                promote_with(&mut f, options, &mut scratch);
+                crate::print::print(&f)
+            });
+            let first = texts.next();
+            assert!(texts.all(|text| Some(text) == first), "{:?}", of_construction[0]);
+        }
     }
 }
 
@@ -318,7 +375,7 @@ fn random_functions_compute_the_same_with_the_phis_of_the_definition() {
 fn promoted(cfg: &Cfg, n_slots: u32, actions: &[Vec<Do>]) -> (Function, PromotionReport) {
     let mut f = make(cfg, n_slots, actions);
     let report = promote(&mut f, &mut Scratch::default());
-    assert_valid(&f, if report.is_too_large { Form::Slots } else { Form::Ssa });
+    assert_valid(&f, if report.too_large.is_some() { Form::Slots } else { Form::Ssa });
     (f, report)
 }
 
@@ -342,14 +399,8 @@ fn each_fast_path_is_taken_and_counted() {
         n_one_writer: 2,
         n_placed: 1,
     };
-    let expected = PromotionReport {
-        is_too_large: false,
-        n_slots: 7,
-        counts,
-        n_phis: 1,
-        n_gets: 7,
-        n_sets: 8,
-    };
+    let expected =
+        PromotionReport { too_large: None, n_slots: 7, counts, n_phis: 1, n_gets: 7, n_sets: 8 };
     assert_eq!(report, expected);
     assert_eq!(f.params(Block(1)).len(), 1);
 }
@@ -444,12 +495,12 @@ fn a_function_without_accesses_stays_as_it_is() {
 }
 
 /// Checks that a function is left as it is, and says so.
-fn assert_too_large(cfg: &Cfg, n_slots: u32, actions: &[Vec<Do>]) {
+fn assert_too_large(cfg: &Cfg, n_slots: u32, actions: &[Vec<Do>], limit: TooLarge) {
     let slots = make(cfg, n_slots, actions);
     let (left, report) = promoted(cfg, n_slots, actions);
     let n_slots = n_slots as usize;
-    let refused = PromotionReport { is_too_large: true, n_slots, ..PromotionReport::default() };
-    assert_eq!(report, refused);
+    let too_large = Some(limit);
+    assert_eq!(report, PromotionReport { too_large, n_slots, ..PromotionReport::default() });
     assert!(left.has_slot_accesses());
     assert!(crate::print::print(&left) == crate::print::print(&slots), "it has changed");
 }
@@ -464,9 +515,9 @@ fn too_many_phi_operands_are_refused() {
     let actions = [vec![], set.clone(), set, get];
     let most = PHI_OPERANDS_MAX / SLOTS as usize - 1;
     let (ssa, report) = promoted(&cfg(most), SLOTS, &actions);
-    assert!(!report.is_too_large && !ssa.has_slot_accesses());
+    assert!(report.too_large.is_none() && !ssa.has_slot_accesses());
     assert_eq!(report.n_phis, SLOTS as usize);
-    assert_too_large(&cfg(most + 1), SLOTS, &actions);
+    assert_too_large(&cfg(most + 1), SLOTS, &actions, TooLarge::PhiOperands(PHI_OPERANDS_MAX));
 }
 
 #[test]
@@ -487,7 +538,7 @@ fn too_many_live_slots_in_too_many_blocks_are_refused() {
     actions[0].push(Do::Set(SLOTS));
     actions[1].push(Do::Set(SLOTS));
     actions[BLOCKS - 1].push(Do::Get(SLOTS));
-    assert_too_large(&cfg, SLOTS + 1, &actions);
+    assert_too_large(&cfg, SLOTS + 1, &actions, TooLarge::LiveWords(LIVE_WORDS_MAX));
 }
 
 #[test]

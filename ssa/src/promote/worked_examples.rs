@@ -1,72 +1,23 @@
-//! The worked examples of the texts on SSA construction that this project comes from: dominators, phi
-//! sites, phi operands and the values of loads must be what `testdata/worked-examples.txt` says.
+//! The worked examples of [`crate::construct`]'s tests as functions of the IR: the same phis and values,
+//! in each form and by each way to get there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use slotvm_bytecode::{Imm, Op, ValType};
 
-use super::tests::{FunctionOf, assert_valid};
+use super::tests::{FunctionOf, all_options, assert_valid};
 use super::*;
 use crate::cfg::ControlFlow;
+use crate::construct::worked_examples::{Example, Operation, examples, split};
 use crate::entity::Block;
 use crate::verify::Form;
 
-/// An example: the lines of its section by their first word, and for slots by their name.
-struct Example<'t> {
-    name: &'t str,
-    lines: BTreeMap<&'t str, &'t str>,
-    slots: BTreeMap<&'t str, &'t str>,
-}
-
-fn parse(text: &str) -> Vec<Example<'_>> {
-    let mut examples: Vec<Example<'_>> = vec![];
-    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-        if let Some(name) = line.strip_prefix("example ") {
-            examples.push(Example { name, lines: BTreeMap::new(), slots: BTreeMap::new() });
-            continue;
-        }
-        let example = examples.last_mut().expect("an example has begun");
-        let (key, rest) = line.trim().split_once(':').expect("a line has a key");
-        match key.strip_prefix("slot ") {
-            Some(slot) => example.slots.insert(slot, rest.trim()),
-            None => example.lines.insert(key, rest.trim()),
-        };
-    }
-    examples
-}
-
-/// The members of the set after a word: `minimal {a, b}`.
-fn set<'t>(line: &'t str, word: &str) -> BTreeSet<&'t str> {
-    let (_, rest) = line.split_once(&format!("{word} {{")).expect("the set is there");
-    let (members, _) = rest.split_once('}').expect("a set ends");
-    members.split(", ").filter(|name| !name.is_empty()).collect()
-}
-
-/// The parts of a list, which may be empty.
-fn split<'t>(list: &'t str, by: &str) -> Vec<&'t str> {
-    list.split(by).map(str::trim).filter(|part| !part.is_empty()).collect()
-}
-
-/// The graph of an example, and the names of its blocks.
-fn graph<'t>(example: &Example<'t>) -> (Cfg, DomTree, Vec<&'t str>) {
-    let mut names = vec![example.lines["entry"]];
-    let mut lists: Vec<Vec<u32>> = vec![vec![]];
-    for edge in split(example.lines["edges"], " ") {
-        let (from, to) = edge.split_once("->").expect("an edge");
-        let [from, to] = [from, to].map(|name| {
-            names.iter().position(|&n| n == name).unwrap_or_else(|| {
-                names.push(name);
-                lists.push(vec![]);
-                names.len() - 1
-            })
-        });
-        lists[from].push(to as u32);
-    }
-    let cfg = Cfg::new(0, lists);
+/// The graph of an example in preorder of its dominator tree, and the names of its blocks.
+fn graph<'t>(example: &Example<'t>) -> (Cfg, Vec<&'t str>) {
+    let (cfg, names) = example.graph();
     let tree = DomTree::semi_nca(&cfg);
     let names = tree.preorder().iter().map(|&block| names[block as usize]).collect();
-    let (cfg, tree) = tree.renumber(&cfg);
-    (cfg, tree, names)
+    (tree.renumber(&cfg).0, names)
 }
 
 fn check_dominators(example: &Example<'_>, cfg: &Cfg, names: &[&str]) {
@@ -89,31 +40,27 @@ fn function<'t>(
     cfg: &Cfg,
     names: &[&'t str],
 ) -> (Function, BTreeMap<Value, &'t str>, BTreeMap<Value, &'t str>) {
-    let slots: Vec<&str> = example.slots.keys().copied().collect();
-    let slot_of = |name: &str| slots.iter().position(|&s| s == name).expect("a slot") as u32;
-    let mut f = FunctionOf::start(&vec![ValType::I64; slots.len()]);
+    let mut f = FunctionOf::start(&vec![ValType::I64; example.slots.len()]);
     let mut loads = BTreeMap::new();
     let mut constants = BTreeMap::new();
     for block in 0..cfg.n_blocks() as u32 {
         f.start_block();
-        let ops = split(example.lines["ops"], ";").into_iter().find_map(|ops| {
-            ops.split_once(": ").filter(|(name, _)| *name == names[block as usize])
-        });
-        for op in ops.map_or(vec![], |(_, ops)| split(ops, ", ")) {
-            if let Some((name, value)) = op.strip_prefix("store ").and_then(|op| op.split_once('='))
-            {
-                let loaded = loads.iter().find(|(_, load)| **load == value).map(|(&load, _)| load);
-                let value = loaded.unwrap_or_else(|| {
-                    let constant = f.emit(Opcode::Op(Op::I64Const), Imm::NONE, &[]);
-                    constants.insert(constant.expect("a result"), value);
-                    constant.expect("a result")
-                });
-                f.set(slot_of(name), value);
-            } else {
-                let (name, slot) = op.split_once("=load ").expect("a load");
-                let value = f.get(slot_of(slot));
-                loads.insert(value, name);
-                f.show(value);
+        for op in example.ops(names[block as usize]) {
+            match op {
+                Operation::Store { slot, value } => {
+                    let load = loads.iter().find(|(_, load)| **load == value);
+                    let value = load.map(|(&load, _)| load).unwrap_or_else(|| {
+                        let constant = f.emit(Opcode::Op(Op::I64Const), Imm::NONE, &[]);
+                        constants.insert(constant.expect("a result"), value);
+                        constant.expect("a result")
+                    });
+                    f.set(slot, value);
+                }
+                Operation::Load { name, slot } => {
+                    let value = f.get(slot);
+                    loads.insert(value, name);
+                    f.show(value);
+                }
             }
         }
         f.end_block(cfg.succs(block));
@@ -121,37 +68,12 @@ fn function<'t>(
     (f.finish(), loads, constants)
 }
 
-/// Checks phi sites, with liveness and without.
-fn check_sites(example: &Example<'_>, cfg: &Cfg, tree: &DomTree, names: &[&str]) {
-    let (mut f, ..) = function(example, cfg, names);
-    let mut log = AccessLog::default();
-    take_out_accesses(&mut f, &mut log);
-    let mut placer = PhiPlacer::default();
-    placer.start(cfg, tree);
-    for (slot, (name, line)) in (0..).zip(&example.slots) {
-        for variant in ["minimal", "pruned"] {
-            placer.start_group();
-            for block in 0..cfg.n_blocks() as u32 {
-                let (reads, writes, _) = log.of_block(block);
-                if writes.iter().any(|write| write.slot == slot) {
-                    placer.add_write(block, 0);
-                }
-                if variant == "minimal" || reads.iter().any(|read| read.slot == slot) {
-                    placer.add_read(block, 0);
-                }
-            }
-            placer.place(cfg, tree);
-            let sites: BTreeSet<&str> = placer.sites().map(|(b, _)| names[b as usize]).collect();
-            assert_eq!(sites, set(line, variant), "{variant} {name} in {}", example.name);
-        }
-    }
-}
-
-/// Checks the function after promotion.
-fn check_ssa(example: &Example<'_>, cfg: &Cfg, names: &[&str]) {
+/// Checks the function after a promotion: its phis by slot, and for the pruned form what they are made
+/// of and what loads give.
+fn check_ssa(example: &Example<'_>, cfg: &Cfg, names: &[&str], options: PromoteOptions) {
     let (mut f, loads, constants) = function(example, cfg, names);
     let shown: Vec<&str> = shown_values(&f).map(|value| loads[&value]).collect();
-    promote(&mut f, &mut Scratch::default());
+    promote_with(&mut f, options, &mut Scratch::default());
     assert_valid(&f, Form::Ssa);
 
     // What the values are called now. The phis of a block are in the order of slots.
@@ -164,10 +86,16 @@ fn check_ssa(example: &Example<'_>, cfg: &Cfg, names: &[&str]) {
     }
     for block in f.blocks().skip(1) {
         let name = names[block.index()];
-        let slots = example.slots.iter().filter(|(_, line)| set(line, "pruned").contains(name));
-        for (&param, (slot, _)) in f.params(block).iter().zip(slots) {
+        let has_phi = |&slot: &u32| example.sites(options.construction, slot).contains(name);
+        let slots: Vec<u32> = (0..example.slots.len() as u32).filter(has_phi).collect();
+        assert_eq!(f.params(block).len(), slots.len(), "{name} {options:?} {}", example.name);
+        for (&param, slot) in f.params(block).iter().zip(slots) {
+            let slot = example.slots.keys().nth(slot as usize).expect("a slot");
             value_names.insert(param, format!("{slot}_{name}"));
         }
+    }
+    if options.construction != Construction::Pruned {
+        return;
     }
 
     let phis: BTreeSet<String> = f
@@ -186,22 +114,12 @@ fn check_ssa(example: &Example<'_>, cfg: &Cfg, names: &[&str]) {
             format!("{}={operands:?}", value_names[&param])
         })
         .collect();
-    let expected: BTreeSet<String> = split(example.lines["phis"], "; ")
-        .into_iter()
-        .flat_map(|line| line.split_once(": ").expect("a block").1.split_inclusive(')'))
-        .map(|phi| {
-            let phi = phi.trim_start_matches(", ").trim_end_matches(')');
-            let (name, operands) = phi.split_once("=phi(").expect("a phi");
-            format!("{name}={:?}", split(operands, ", ").into_iter().collect::<BTreeSet<_>>())
-        })
-        .collect();
-    assert_eq!(phis, expected, "{}", example.name);
+    assert_eq!(phis, example.phis(), "{options:?} {}", example.name);
 
     let now = shown_values(&f).map(|value| &value_names[&value]);
     let values: BTreeSet<String> =
         shown.into_iter().zip(now).map(|(load, value)| format!("{load}->{value}")).collect();
-    let expected = split(example.lines["loads"], ", ").into_iter().map(String::from).collect();
-    assert_eq!(values, expected, "{}", example.name);
+    assert_eq!(values, example.loads(), "{options:?} {}", example.name);
 }
 
 /// The values that are shown, in the order of blocks.
@@ -214,12 +132,11 @@ fn shown_values(f: &Function) -> impl Iterator<Item = Value> + '_ {
 
 #[test]
 fn the_worked_examples_come_out_right() {
-    let examples = parse(include_str!("../../testdata/worked-examples.txt"));
-    assert_eq!(examples.len(), 11);
-    for example in &examples {
-        let (cfg, tree, names) = graph(example);
-        check_dominators(example, &cfg, &names);
-        check_sites(example, &cfg, &tree, &names);
-        check_ssa(example, &cfg, &names);
+    for example in examples() {
+        let (cfg, names) = graph(&example);
+        check_dominators(&example, &cfg, &names);
+        for options in all_options() {
+            check_ssa(&example, &cfg, &names, options);
+        }
     }
 }
