@@ -8,7 +8,13 @@
 //! | `import` | the import of large WebAssembly modules |
 //! | `programs` | each program in each slot mode |
 //! | `calls` | calls between host and guest, and what a trap costs |
+//! | `ssa` | SSA construction beside others, on graphs of all shapes and sizes: a report |
 //! | `report` | memory against registers: the report of `vmrun bench programs` |
+
+pub mod contenders;
+pub mod families;
+pub mod graph_text;
+pub mod slot_graph;
 
 use std::path::PathBuf;
 
@@ -33,6 +39,8 @@ pub struct Args {
     pub is_quick: bool,
     /// What to measure: that whose name has one of these in it, or everything if there are none.
     filters: Vec<String>,
+    /// What starts with a `-`.
+    options: Vec<String>,
 }
 
 impl Args {
@@ -45,12 +53,23 @@ impl Args {
         let (options, filters): (Vec<String>, Vec<String>) =
             args.partition(|arg| arg.starts_with('-'));
         let has = |option: &str| options.iter().any(|given| given == option);
-        Args { is_test: has("--test") || !has("--bench"), is_quick: has("--quick"), filters }
+        let (is_test, is_quick) = (has("--test") || !has("--bench"), has("--quick"));
+        Args { is_test, is_quick, filters, options }
     }
 
     /// Whether to measure what has this name.
     pub fn selects(&self, name: &str) -> bool {
         self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(filter))
+    }
+
+    /// Whether only some of all is to be measured.
+    pub fn has_filters(&self) -> bool {
+        !self.filters.is_empty()
+    }
+
+    /// The values of an option such as `--out=FOLDER`.
+    pub fn values<'a>(&'a self, option: &'a str) -> impl Iterator<Item = &'a str> {
+        self.options.iter().filter_map(move |given| given.strip_prefix(option)?.strip_prefix('='))
     }
 }
 
@@ -68,6 +87,13 @@ mod tests {
         assert!(args("--bench --test").is_test);
         assert!(!args("--bench").is_test && !args("--bench").is_quick);
         assert!(args("--bench --quick").is_quick);
+    }
+
+    #[test]
+    fn options_have_values() {
+        let args = args("--bench --out=a --quick --out=b=c --outer=d");
+        assert_eq!(args.values("--out").collect::<Vec<_>>(), ["a", "b=c"]);
+        assert!(args.is_quick && !args.has_filters());
     }
 
     #[test]

@@ -53,6 +53,15 @@ impl Opt {
         self.run_with(&[&format!("-passes={passes}")], Input::File(file))
     }
 
+    /// Runs passes on the text of a module, and gives the report on the time that they took.
+    ///
+    /// # Errors
+    /// If LLVM refuses the module, with its message.
+    pub fn time_report(&self, passes: &str, module: &str) -> Result<String, String> {
+        let args = [&format!("-passes={passes}"), "-time-passes", "-info-output-file=-"];
+        self.run_with(&[&args[..], &["-disable-output"]].concat(), Input::Text(module))
+    }
+
     fn run_with(&self, args: &[&str], input: Input<'_>) -> Result<String, String> {
         let mut opt = Command::new(self.program);
         opt.args(args).args(["-S", "-o", "-"]).stdout(Stdio::piped()).stderr(Stdio::piped());
