@@ -55,7 +55,8 @@ pub const PHI_OPERANDS_MAX: usize = 1 << 22;
 pub struct PromoteOptions {
     /// Where phis stand.
     pub construction: Construction,
-    /// How their places are found. The result does not depend on it.
+    /// How their places are found. The result does not depend on it. [`Placement::Auto`] is
+    /// [`Placement::Words`] here, since the scan has the accesses in groups of 64 slots anyway.
     pub placement: Placement,
     /// How the values that reach a block are kept. The result does not depend on it.
     pub renaming: Renaming,

@@ -156,3 +156,6 @@ pub fn print(
 }
 
 const INFALLIBLE: &str = "writing to a string succeeds";
+
+#[cfg(test)]
+mod tests;
