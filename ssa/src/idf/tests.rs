@@ -279,3 +279,4 @@ fn slots_that_live_briefly_cost_nothing_for_the_rest_of_the_function() {
 }
 
 mod metamorphic;
+mod worked_examples;
