@@ -3,7 +3,7 @@
 use slotvm::{Config, Engine, Module, ParseSlotModeError, SlotMode, Tier};
 use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::text::{self, PrintOptions};
-use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
+use slotvm_ssa::build::{BuildOptions, BuildScratch, SsaOptions, build, build_ssa};
 use slotvm_ssa::graph::{print_cfg, print_dom};
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::print::print;
@@ -65,6 +65,28 @@ pub fn functions(
         }
         let violation = |v| format!("function {func} in {form:?}: {v}\n{}", print(&f));
         verify(&f, form, module).map_err(violation)?;
+        Ok(f)
+    };
+    (module.n_imported_funcs()..module.n_funcs()).map(one).collect()
+}
+
+/// The functions that a module defines, in the SSA form that is made of bytecode in one step, verified.
+///
+/// # Errors
+/// If the IR verifier finds a violation, or a function is too large.
+pub fn functions_on_the_fly(
+    module: &VerifiedModule,
+    options: &SsaOptions,
+) -> Result<Vec<Function>, String> {
+    let mut scratch = BuildScratch::default();
+    let one = |func| {
+        let (f, report) = build_ssa(module, func, options, &mut scratch)
+            .ok_or_else(|| format!("function {func} is too large"))?;
+        let violation = |v| format!("function {func} by {options:?}: {v}\n{}", print(&f));
+        verify(&f, Form::Ssa, module).map_err(violation)?;
+        if report.n_left != f.n_phis() {
+            return Err(format!("function {func} has {} phis: {report:?}", f.n_phis()));
+        }
         Ok(f)
     };
     (module.n_imported_funcs()..module.n_funcs()).map(one).collect()

@@ -6,7 +6,9 @@ use slotvm_bytecode::{VerifiedModule, decode, encode, text, verify};
 use slotvm_filetests::generate::case_of_seed;
 use slotvm_filetests::seeds;
 use slotvm_filetests::slot_accesses::check_module;
-use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
+use slotvm_filetests::stages;
+use slotvm_ssa::braun::BraunOptions;
+use slotvm_ssa::build::{BuildOptions, BuildScratch, SsaOptions, build};
 use slotvm_ssa::verify::Form;
 
 fn modules(n: u64) -> impl Iterator<Item = (u64, VerifiedModule)> {
@@ -26,6 +28,34 @@ fn slot_form_verifies() {
             }
         }
     }
+}
+
+#[test]
+fn construction_on_the_fly_makes_no_more_phis_than_promotion() {
+    let without_sets = BraunOptions { scc_removal: false, ..BraunOptions::default() };
+    let without_marker = BraunOptions { marker: false, ..BraunOptions::default() };
+    let [mut n_promoted, mut n_left, mut n_with_sets] = [0; 3];
+    for (seed, module) in modules(seeds::count_or(500)) {
+        let promoted = stages::functions(&module, Form::Ssa, BuildOptions::default());
+        let promoted = promoted.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let [usual, unmarked, with_sets] = [BraunOptions::default(), without_marker, without_sets]
+            .map(|braun| {
+                let options = SsaOptions { braun, ..SsaOptions::default() };
+                let functions = stages::functions_on_the_fly(&module, &options);
+                functions.unwrap_or_else(|error| panic!("seed {seed}: {error}"))
+            });
+        for (i, promoted) in promoted.iter().enumerate() {
+            let n_phis = usual[i].n_phis();
+            // A copy of a local shares its phis.
+            assert!(n_phis <= promoted.n_phis(), "seed {seed}: {promoted}\n{}", usual[i]);
+            assert_eq!(n_phis, unmarked[i].n_phis(), "seed {seed}");
+            assert!(n_phis <= with_sets[i].n_phis(), "seed {seed}");
+            n_promoted += promoted.n_phis();
+            n_left += n_phis;
+            n_with_sets += with_sets[i].n_phis();
+        }
+    }
+    assert!(0 < n_left && n_left < n_promoted && n_left < n_with_sets);
 }
 
 #[test]

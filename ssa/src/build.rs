@@ -1,4 +1,4 @@
-//! Bytecode to slot form.
+//! Bytecode to slot form, or in one step to SSA form.
 //!
 //! Relies on a [`VerifiedModule`]: code is well-typed, and basic blocks, operand-stack shapes at their
 //! starts, storage of locals and direct accesses through local addresses are known.
@@ -21,17 +21,24 @@
 //! holds at the end what it held at the start is not written.
 
 mod insts;
+mod on_the_fly;
+mod simplify;
+mod slots;
 mod stack;
 
 use slotvm_bytecode::verified::{Body, Storage};
 use slotvm_bytecode::{Imm, Inst, Op, ValType, VerifiedModule, limits};
 
+use self::on_the_fly::OnTheFly;
+use self::slots::{AsInsts, Slots};
 use self::stack::{AbstractStack, StackScratch};
+use crate::braun::{BraunOptions, BraunReport};
 use crate::cfg::{Cfg, ControlFlow};
 use crate::dominators::{DomScratch, DomTree};
-use crate::entity::{Block, Loc, Value};
+use crate::entity::{self, Block, Loc, Value};
 use crate::ir::{Function, LocData, SlotData, SlotOrigin};
 use crate::irop::{IrOp, Opcode};
+use crate::promote::PHI_OPERANDS_MAX;
 
 /// What the slot form charges for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
@@ -91,6 +98,9 @@ pub struct BuildScratch {
     /// The slot of each promotable local.
     local_slots: Vec<u32>,
     stack: StackScratch,
+    /// For slot form: the writes that are to be put into a block, and where.
+    surviving: Vec<(u32, entity::Inst)>,
+    on_the_fly: on_the_fly::Scratch,
 }
 
 /// Stands for "no slot" in tables of slots.
@@ -106,33 +116,68 @@ pub fn build(
     options: &BuildOptions,
     scratch: &mut BuildScratch,
 ) -> Function {
+    let BuildScratch { graph, dom, dom_scratch, local_slots, stack, surviving, .. } = scratch;
+    let is_split = analyse(module, func, graph, dom, dom_scratch);
+    let slots = AsInsts { surviving };
+    let mut builder = Builder::new(module, func, *options, local_slots, stack, slots);
+    builder.all_blocks(graph, dom, is_split);
+    builder.finish().0
+}
+
+/// What the SSA form of a function is made like.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub struct SsaOptions {
+    /// What it charges for.
+    pub build: BuildOptions,
+    /// How phis are found.
+    pub braun: BraunOptions,
+    /// Whether numeric operations on constants become constants, unless they trap, and phis of equal
+    /// constants as well. The semantics are those of [`slotvm_bytecode::numeric`].
+    pub fold: bool,
+    /// Whether an operation that gives one of its operands as it is, like the addition of zero or a
+    /// `select` of two equal values, becomes this operand.
+    pub copies: bool,
+}
+
+/// Makes the SSA form of a function in one pass, by [`crate::braun`]. Slots are its variables and stay in
+/// the function's list, but no instruction reads or writes them. Blocks, and all instructions that are not
+/// folded, are those of [`build`] followed by [`crate::promote`]; fuel is charged for what was folded, too.
+///
+/// Gives nothing if the function needs more than [`BraunOptions::entries_max`], or its phis have more than
+/// [`PHI_OPERANDS_MAX`] operands; then it can still be had in slot form.
+///
+/// # Panics
+/// If the function is imported, or so large that ids run out; see [`is_buildable`].
+pub fn build_ssa(
+    module: &VerifiedModule,
+    func: u32,
+    options: &SsaOptions,
+    scratch: &mut BuildScratch,
+) -> Option<(Function, BraunReport)> {
+    let BuildScratch { graph, dom, dom_scratch, local_slots, stack, on_the_fly, .. } = scratch;
+    let is_split = analyse(module, func, graph, dom, dom_scratch);
+    let slots = OnTheFly::new(graph, dom, *options, on_the_fly);
+    let mut builder = Builder::new(module, func, options.build, local_slots, stack, slots);
+    builder.all_blocks(graph, dom, is_split);
+    let (mut f, slots) = builder.finish();
+    let report = slots.finish(&mut f, PHI_OPERANDS_MAX)?;
+    Some((f, report))
+}
+
+/// Makes the graph of a function and its dominator tree. Returns whether the entry is split: if a block
+/// goes to block 0, an empty one is put before it, and all blocks move by one.
+fn analyse(
+    module: &VerifiedModule,
+    func: u32,
+    graph: &mut Cfg,
+    dom: &mut DomTree,
+    dom_scratch: &mut DomScratch,
+) -> bool {
     let body = module.body(func).expect("the function is defined in the module");
-    // If a block goes to block 0, the entry is split off it, and all blocks move by one.
     let is_split = body.succs.contains(&0);
-    let BuildScratch { graph, dom, dom_scratch, local_slots, stack } = scratch;
     rebuild_graph(graph, body, is_split);
     dom.compute(graph, dom_scratch);
-    let mut builder = Builder::new(module, func, *options, local_slots, stack);
-    for &node in dom.preorder() {
-        let index = (node as usize).checked_sub(usize::from(is_split));
-        let bytecode_block = index.map(|index| &body.blocks[index]);
-        let label = bytecode_block.and_then(|block| block.label);
-        let offset = bytecode_block.map_or(0, |block| block.start);
-        let block = builder.f.start_block(label, offset);
-        if block == Function::ENTRY {
-            builder.prologue();
-        }
-        match bytecode_block {
-            Some(block) => builder.block(block),
-            None => builder.jump(),
-        }
-        for &succ in graph.succs(node) {
-            let number = dom.number(succ).expect("what follows a reachable block is reachable");
-            builder.f.append_edge(Block(number));
-        }
-        builder.f.end_block();
-    }
-    builder.finish()
+    is_split
 }
 
 /// Makes the graph of a verified function's basic blocks.
@@ -145,7 +190,7 @@ fn rebuild_graph(graph: &mut Cfg, body: &Body, is_split: bool) {
 }
 
 /// What building a function keeps track of.
-struct Builder<'a> {
+struct Builder<'a, S> {
     module: &'a VerifiedModule,
     body: &'a Body,
     code: &'a [u8],
@@ -154,6 +199,7 @@ struct Builder<'a> {
     /// The slot of each local, [`NO_SLOT`] for escaping ones.
     local_slots: &'a [u32],
     stack: AbstractStack<'a>,
+    slots: S,
     /// The address that `frame.push` gave, if the function has a frame in linear memory.
     frame: Value,
     /// The code offset of the instruction being translated.
@@ -162,14 +208,15 @@ struct Builder<'a> {
     next_direct: usize,
 }
 
-impl<'a> Builder<'a> {
+impl<'a, S: Slots> Builder<'a, S> {
     fn new(
         module: &'a VerifiedModule,
         func: u32,
         options: BuildOptions,
         local_slots: &'a mut Vec<u32>,
         stack: &'a mut StackScratch,
-    ) -> Builder<'a> {
+        slots: S,
+    ) -> Builder<'a, S> {
         let body = module.body(func).expect("the function is defined in the module");
         let mut f = Function {
             func,
@@ -195,9 +242,36 @@ impl<'a> Builder<'a> {
             f,
             local_slots,
             stack: AbstractStack::new(stack),
+            slots,
             frame: Value::default(),
             offset: 0,
             next_direct: 0,
+        }
+    }
+
+    /// Translates the blocks in preorder of the dominator tree.
+    fn all_blocks(&mut self, graph: &Cfg, dom: &DomTree, is_split: bool) {
+        let body = self.body;
+        for &node in dom.preorder() {
+            let index = (node as usize).checked_sub(usize::from(is_split));
+            let bytecode_block = index.map(|index| &body.blocks[index]);
+            let label = bytecode_block.and_then(|block| block.label);
+            let offset = bytecode_block.map_or(0, |block| block.start);
+            let block = self.f.start_block(label, offset);
+            self.slots.start_block(&mut self.f, block.0);
+            if block == Function::ENTRY {
+                self.prologue();
+            }
+            match bytecode_block {
+                Some(block) => self.block(block),
+                None => self.jump(),
+            }
+            for &succ in graph.succs(node) {
+                let number = dom.number(succ).expect("what follows a reachable block is reachable");
+                self.f.append_edge(Block(number));
+            }
+            self.f.end_block();
+            self.slots.end_block(&mut self.f);
         }
     }
 
@@ -268,10 +342,10 @@ impl<'a> Builder<'a> {
         Value::new(self.f.n_values() - 1)
     }
 
-    fn finish(mut self) -> Function {
+    fn finish(mut self) -> (Function, S) {
         self.stack.forget_slots(&self.f.slots);
         self.f.compute_preds();
-        self.f
+        (self.f, self.slots)
     }
 }
 
@@ -285,5 +359,7 @@ fn loc_at(f: &mut Function, offset: u32) -> Loc {
     Loc::new(f.locs.len() - 1)
 }
 
+#[cfg(test)]
+mod ssa_tests;
 #[cfg(test)]
 mod tests;

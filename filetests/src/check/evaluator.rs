@@ -1,19 +1,18 @@
 //! A case in the evaluator of the IR.
 
 use slotvm_bytecode::{TrapCode, ValType, VerifiedModule};
-use slotvm_ssa::build::BuildOptions;
 use slotvm_ssa::eval;
-use slotvm_ssa::verify::Form;
+use slotvm_ssa::ir::Function;
 
 use super::host::{Host, Stop};
 use super::{Call, End, MEMORY_PAGES_MAX, Outcome, Plan, STACK_CELLS_MAX, TABLE_ELEMS_MAX, Trap};
 use crate::generate::Case;
-use crate::stages;
 
-/// Makes a machine, with the fuel of the first call, and calls the case's function once for each fuel.
+/// Makes a machine with these functions, those that the module defines, and with the fuel of the first
+/// call, and calls the case's function once for each fuel.
 pub(super) fn run(
     module: &VerifiedModule,
-    form: Form,
+    functions: Vec<Function>,
     plan: Plan,
     case: &Case,
     fuels: &[u64],
@@ -43,8 +42,6 @@ pub(super) fn run(
         table_elems_max: TABLE_ELEMS_MAX,
         ..eval::Options::default()
     };
-    let accounts = BuildOptions { fuel: plan.limited, stack_cells: plan.limited };
-    let functions = stages::functions(module, form, accounts).unwrap_or_else(|e| panic!("{e}"));
     let mut machine = eval::Machine::new(module, functions, imports, options);
     let end_of = |trap: eval::Trap| match has_failed.take() {
         true => End::HostFailed,

@@ -1,5 +1,5 @@
-//! The comparison of engines: one case in the interpreter, in the SSA evaluator on slot form and on SSA
-//! form, and as native code in every slot mode.
+//! The comparison of engines: one case in the interpreter, in the SSA evaluator on slot form, on SSA form
+//! by promotion and by construction on the fly, and as native code in every slot mode.
 //!
 //! Everything that a program can do must be equal: results, or trap code, place and backtrace; the
 //! fuel left; the memory, globals and tables that each call leaves behind; the calls of host functions
@@ -21,9 +21,13 @@ use std::sync::Arc;
 
 use slotvm::{Config, Engine, Limits, MemoryPlan, SlotMode, Tier};
 use slotvm_bytecode::{TrapCode, VerifiedModule, VerifyError, verify};
+use slotvm_ssa::braun::BraunOptions;
+use slotvm_ssa::build::{BuildOptions, SsaOptions};
+use slotvm_ssa::ir::Function;
 use slotvm_ssa::verify::Form;
 
 use crate::generate::Case;
+use crate::stages;
 use survey::Watch;
 pub use survey::{Facts, Survey};
 
@@ -187,6 +191,16 @@ impl Plan {
         config
     }
 
+    /// What functions charge for.
+    fn accounts(self) -> BuildOptions {
+        BuildOptions { fuel: self.limited, stack_cells: self.limited }
+    }
+
+    /// The functions of a module for the evaluator.
+    fn functions(self, module: &VerifiedModule, form: Form) -> Vec<Function> {
+        stages::functions(module, form, self.accounts()).unwrap_or_else(|e| panic!("{e}"))
+    }
+
     fn interpreter(self) -> Engine {
         let mut config = self.config();
         config.tier(Tier::Interpreter);
@@ -230,11 +244,18 @@ pub fn check(case: &Case) -> Result<Facts, Difference> {
     };
     // An instance that the store refuses to make is nothing for the evaluator, which has no limits.
     let is_refused = matches!(whole.start, Some(End::Refused(_)));
-    let forms = [Form::Slots, Form::Ssa];
-    for form in forms.into_iter().filter(|_| !is_refused) {
-        let found = evaluator::run(&module, form, plan, case, &fuels);
-        let engine = || format!("the evaluator on {form:?}");
-        compare(engine, expected.clone().without_backtraces(), found)?;
+    if !is_refused {
+        let on_the_fly = ssa_options(plan, case);
+        let forms = [
+            ("slot form".to_owned(), plan.functions(&module, Form::Slots)),
+            ("SSA form".to_owned(), plan.functions(&module, Form::Ssa)),
+            (format!("SSA form by {on_the_fly:?}"), functions_on_the_fly(&module, &on_the_fly)),
+        ];
+        for (form, functions) in forms {
+            let found = evaluator::run(&module, functions, plan, case, &fuels);
+            let engine = || format!("the evaluator on {form}");
+            compare(engine, expected.clone().without_backtraces(), found)?;
+        }
     }
     for mode in SlotMode::ALL {
         let found = engine::run(&plan.native(mode), &module, case, &fuels, None);
@@ -260,9 +281,20 @@ fn check_without_limits(
     compare(|| "the interpreter without limits".to_owned(), expected.clone(), found)?;
     let found = engine::run(&plan.native(case.bare), module, case, &fuels, None);
     compare(|| format!("native code without limits, {}", case.bare), expected.clone(), found)?;
-    let found = evaluator::run(module, Form::Ssa, plan, case, &fuels);
+    let found = evaluator::run(module, plan.functions(module, Form::Ssa), plan, case, &fuels);
     let engine = || "the evaluator without limits".to_owned();
     compare(engine, expected.without_backtraces(), found)
+}
+
+/// How to construct SSA form on the fly, of all ways the one that a case asks for.
+fn ssa_options(plan: Plan, case: &Case) -> SsaOptions {
+    let is_on = |bit: u32| case.cut >> bit & 1 == 0;
+    let braun = BraunOptions { marker: is_on(0), scc_removal: is_on(1), ..BraunOptions::default() };
+    SsaOptions { build: plan.accounts(), braun, fold: is_on(2), copies: is_on(3) }
+}
+
+fn functions_on_the_fly(module: &VerifiedModule, options: &SsaOptions) -> Vec<Function> {
+    stages::functions_on_the_fly(module, options).unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn compare(

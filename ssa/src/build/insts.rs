@@ -4,6 +4,7 @@ use slotvm_bytecode::op::Signature;
 use slotvm_bytecode::verified::{Block, Storage};
 use slotvm_bytecode::{CodeReader, Imm, Op, ValType};
 
+use super::slots::Slots;
 use super::{Builder, NO_SLOT};
 use crate::entity::Value;
 use crate::irop::{IrOp, Opcode};
@@ -13,7 +14,7 @@ use crate::irop::{IrOp, Opcode};
 const FUEL_SHIFT_MEMORY: u32 = 6;
 const FUEL_SHIFT_TABLE: u32 = 3;
 
-impl Builder<'_> {
+impl<S: Slots> Builder<'_, S> {
     /// Translates a basic block of the bytecode, its terminator included.
     pub(super) fn block(&mut self, block: &Block) {
         self.stack.start(block.shape, self.module.shape_depth(block.shape));
@@ -31,7 +32,7 @@ impl Builder<'_> {
             self.inst(inst.op, inst.imm);
         }
         if !is_terminated {
-            self.stack.write_surviving(&mut self.f);
+            self.stack.write_surviving(&mut self.f, &mut self.slots);
             self.jump();
         }
     }
@@ -73,7 +74,7 @@ impl Builder<'_> {
     }
 
     fn touch(&mut self, n: usize) {
-        self.stack.touch(n, self.module, &mut self.f, self.offset);
+        self.stack.touch(n, self.module, &mut self.f, &mut self.slots, self.offset);
     }
 
     fn pop(&mut self) -> Value {
@@ -106,6 +107,14 @@ impl Builder<'_> {
         self.touch(n_operands);
         let operands = self.stack.operands();
         let first = operands.len() - n_operands;
+        if S::SIMPLIFIES {
+            let values = operands[first..].iter().map(|operand| operand.value);
+            let value = self.slots.simplify(&mut self.f, op, imm, values, self.offset);
+            if let Some(value) = value {
+                operands.truncate(first);
+                return self.stack.push(value, &self.f, self.offset);
+            }
+        }
         self.f.operand_pool.extend(operands[first..].iter().map(|operand| operand.value));
         operands.truncate(first);
         let first_result = self.f.n_values() as u32;
@@ -137,7 +146,8 @@ impl Builder<'_> {
             Op::Select => {
                 self.touch(3);
                 let operands = self.stack.operands();
-                let ty = self.f.value_type(operands[operands.len() - 2].value);
+                let value = operands[operands.len() - 2].value;
+                let ty = self.slots.value_type(&self.f, value);
                 self.operation(op, imm, 3, &[ty]);
             }
             Op::GlobalGet => {
@@ -177,12 +187,12 @@ impl Builder<'_> {
         match op {
             Op::Unreachable => self.operation(op, imm, 0, &[]),
             Op::Br => {
-                self.stack.write_surviving(&mut self.f);
+                self.stack.write_surviving(&mut self.f, &mut self.slots);
                 self.jump();
             }
             Op::BrIf | Op::BrTable => {
                 let selector = self.pop();
-                self.stack.write_surviving(&mut self.f);
+                self.stack.write_surviving(&mut self.f, &mut self.slots);
                 self.emit(Opcode::Op(op), Imm::NONE, &[selector], &[]);
             }
             Op::Return => self.leave(op, imm, module.func_type(self.f.func).results.len()),
@@ -210,10 +220,11 @@ impl Builder<'_> {
         if slot == NO_SLOT {
             let (_, op) = memory_ops(ty);
             self.emit(Opcode::Op(op), Imm::mem(self.frame_offset(local)), &[self.frame], &[ty]);
+            self.stack.push(self.last_value(), &self.f, self.offset);
         } else {
-            self.emit_ir(IrOp::SlotGet, slot, &[], &[ty]);
+            let value = self.slots.read(&mut self.f, slot, ty, self.offset);
+            self.stack.push(value, &self.f, self.offset);
         }
-        self.stack.push(self.last_value(), &self.f, self.offset);
     }
 
     /// Writes a local.
@@ -224,7 +235,7 @@ impl Builder<'_> {
             let imm = Imm::mem(self.frame_offset(local));
             self.emit(Opcode::Op(op), imm, &[self.frame, value], &[]);
         } else {
-            self.emit_ir(IrOp::SlotSet, slot, &[value], &[]);
+            self.slots.write(&mut self.f, slot, value, self.offset);
         }
     }
 

@@ -1,12 +1,12 @@
 //! The abstract operand stack of the block being built.
 
 use slotvm_bytecode::module::ShapeId;
-use slotvm_bytecode::{Imm, ValType, VerifiedModule};
+use slotvm_bytecode::{ValType, VerifiedModule};
 
-use super::{NO_SLOT, loc_at};
-use crate::entity::{Inst, Value};
+use super::NO_SLOT;
+use super::slots::Slots;
+use crate::entity::Value;
 use crate::ir::{Function, SlotData, SlotOrigin};
-use crate::irop::{IrOp, Opcode};
 
 /// An operand.
 #[derive(Copy, Clone, Debug)]
@@ -35,7 +35,8 @@ pub(super) struct StackScratch {
     touched: Vec<Operand>,
     inherited: Vec<Value>,
     inherited_types: Vec<ValType>,
-    sets: Vec<(u32, Inst)>,
+    /// The values of operands that are being read.
+    values: Vec<Value>,
 }
 
 /// The operand stack: `touched` on top of what is left of the operands that the block inherits.
@@ -73,15 +74,23 @@ impl AbstractStack<'_> {
         n: usize,
         module: &VerifiedModule,
         f: &mut Function,
+        slots: &mut impl Slots,
         offset: u32,
     ) {
         if self.scratch.touched.len() < n {
-            self.read_inherited(n - self.scratch.touched.len(), module, f, offset);
+            self.read_inherited(n - self.scratch.touched.len(), module, f, slots, offset);
         }
     }
 
     #[cold]
-    fn read_inherited(&mut self, n: usize, module: &VerifiedModule, f: &mut Function, offset: u32) {
+    fn read_inherited(
+        &mut self,
+        n: usize,
+        module: &VerifiedModule,
+        f: &mut Function,
+        slots: &mut impl Slots,
+        offset: u32,
+    ) {
         self.scratch.inherited_types.clear();
         for _ in 0..n {
             let (parent, ty) =
@@ -90,20 +99,18 @@ impl AbstractStack<'_> {
             self.below = parent;
         }
         self.below_depth -= n as u32;
-        let first = f.n_values() as u32;
+        let mut values = std::mem::take(&mut self.scratch.values);
+        values.clear();
         for i in 0..n {
             let ty = self.scratch.inherited_types[n - 1 - i];
             let slot = self.slot(self.below_depth + i as u32, ty, f);
-            let loc = loc_at(f, offset);
-            let op = Opcode::Ir(IrOp::SlotGet);
-            let inst = f.make_inst(op, Imm::index(slot), &[], &[ty], loc);
-            f.layout.push(inst);
+            values.push(slots.read(f, slot, ty, offset));
         }
-        let values = (first..first + n as u32).map(Value);
-        self.scratch.inherited.extend(values.clone().rev());
+        self.scratch.inherited.extend(values.iter().rev());
         let at = f.layout.len() as u32;
-        let operands = values.map(|value| Operand { value, at, offset });
+        let operands = values.iter().map(|&value| Operand { value, at, offset });
         self.scratch.touched.splice(0..0, operands);
+        self.scratch.values = values;
     }
 
     #[inline]
@@ -144,10 +151,8 @@ impl AbstractStack<'_> {
 
     /// The block goes on to others, which inherit the stack as it is: writes the touched operands to
     /// their slots, each behind the instruction that pushed it. An operand below another was not
-    /// pushed after it, so the places ascend, and the writes are merged into the block from its end.
-    pub(super) fn write_surviving(&mut self, f: &mut Function) {
-        let mut sets = std::mem::take(&mut self.scratch.sets);
-        sets.clear();
+    /// pushed after it, so the places ascend.
+    pub(super) fn write_surviving(&mut self, f: &mut Function, slots: &mut impl Slots) {
         let n_inherited = self.scratch.inherited.len();
         for i in 0..self.scratch.touched.len() {
             let Operand { value, at, offset } = self.scratch.touched[i];
@@ -157,14 +162,10 @@ impl AbstractStack<'_> {
                 continue;
             }
             debug_assert_ne!(value, Operand::TOKEN, "an escaping address is a number");
-            let ty = f.value_type(value);
-            let slot = self.slot(self.below_depth + i as u32, ty, f);
-            let loc = loc_at(f, offset);
-            let op = Opcode::Ir(IrOp::SlotSet);
-            sets.push((at, f.make_inst(op, Imm::index(slot), &[value], &[], loc)));
+            let slot = self.slot(self.below_depth + i as u32, slots.value_type(f, value), f);
+            slots.write_surviving(f, slot, value, at, offset);
         }
-        insert_at(&mut f.layout, &sets);
-        self.scratch.sets = sets;
+        slots.end_surviving(f);
     }
 
     /// The slot of an operand-stack position while it has a type.
@@ -196,19 +197,5 @@ impl Operand {
     pub(super) fn token_local(&self) -> u32 {
         debug_assert_eq!(self.value, Operand::TOKEN);
         self.at
-    }
-}
-
-/// Inserts each instruction before the position that it comes with. The positions ascend.
-fn insert_at(layout: &mut Vec<Inst>, insertions: &[(u32, Inst)]) {
-    let mut from = layout.len();
-    layout.resize(from + insertions.len(), Inst::default());
-    let mut to = layout.len();
-    for &(at, inst) in insertions.iter().rev() {
-        let n_moved = from - at as usize;
-        layout.copy_within(at as usize..from, to - n_moved);
-        to -= n_moved + 1;
-        from = at as usize;
-        layout[to] = inst;
     }
 }
