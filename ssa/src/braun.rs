@@ -45,7 +45,7 @@
 //!
 //! For a front end that makes SSA form directly and wants nothing to do with dominators, or that
 //! simplifies instructions while it makes them: it always sees values, never variables.
-//! [`mod@crate::build`] has such a front end. Where slot form exists, placing phis with it takes less time
+//! [`crate::build::build_ssa`] is such a front end. Where slot form exists, placing phis with it takes less time
 //! and memory: this construction notes the variable's value in each block through which it is live, one
 //! entry of a hash table each. [`BraunOptions::entries_max`] bounds these.
 //!

@@ -47,17 +47,19 @@
 use bumpalo::Bump;
 
 use crate::accesses::AccessLog;
+use crate::braun::{BraunOptions, BraunReport};
 use crate::cfg::{Cfg, ControlFlow};
 use crate::dominators::{DomScratch, DomTree};
 use crate::frontier::FrontiersTooLarge;
 pub use crate::idf::Placement;
+use crate::on_the_fly::OnTheFly;
 pub use crate::rename::Renaming;
 use crate::rename::{PhiOperands, Phis, Renamer};
 use crate::sites::{Graph, Limits, SiteFinder};
 
 /// Where phis stand.
 ///
-/// The phis of each form include those of the next one.
+/// The phis of each form include those of the next one, but for what [`BraunOptions`] say.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Construction {
     /// A phi of every slot in every block with two or more in-edges. It needs no analysis at all, and
@@ -78,10 +80,13 @@ pub enum Construction {
     /// generation: a dead phi costs a copy on each in-edge.
     #[default]
     Pruned,
+    /// On the fly (Braun et al. (2013), see [`crate::braun`]): the same phis, or fewer where the same
+    /// value is written twice. For compilers that have no slots to begin with; here it is to compare with.
+    Braun(BraunOptions),
 }
 
 impl Construction {
-    /// All constructions, from the most phis to the least.
+    /// All constructions that place phis before they rename, from the most phis to the least.
     pub const ALL: &'static [Construction] = &[
         Construction::Maximal,
         Construction::Minimal,
@@ -96,6 +101,7 @@ impl Construction {
             Construction::Minimal => "minimal",
             Construction::SemiPruned => "semi-pruned",
             Construction::Pruned => "pruned",
+            Construction::Braun(_) => "braun",
         }
     }
 }
@@ -240,6 +246,8 @@ pub enum TooLarge {
     PhiOperands(usize),
     /// The sets of [`Placement::Frontiers`] would have too many entries.
     FrontierEntries(usize),
+    /// Construction on the fly would need too many entries, see [`BraunOptions::entries_max`].
+    Entries(usize),
 }
 
 impl From<FrontiersTooLarge> for TooLarge {
@@ -256,6 +264,7 @@ impl std::fmt::Display for TooLarge {
             TooLarge::FrontierEntries(max) => {
                 write!(f, "more than {max} entries of dominance frontiers")
             }
+            TooLarge::Entries(max) => write!(f, "more than {max} entries for variables in blocks"),
         }
     }
 }
@@ -275,7 +284,7 @@ pub enum SlotPath {
     Unwritten,
     /// One block writes it, which dominates all reads that do not follow a write in theirs.
     OneWriter,
-    /// None of these: it goes through phi placement.
+    /// None of these: it goes through phi placement. All slots do if phis are found on the fly.
     Placed,
 }
 
@@ -340,6 +349,7 @@ pub struct SsaForm {
     /// The value to use in place of a value of the caller's.
     replacements: Vec<u32>,
     counts: SlotCounts,
+    braun: Option<BraunReport>,
 }
 
 /// The operands of a phi: so many of them, each so far behind the one before it.
@@ -379,6 +389,11 @@ impl SsaForm {
     pub fn counts(&self) -> SlotCounts {
         self.counts
     }
+
+    /// What became of the phis that were made, if they were made on the fly.
+    pub fn braun(&self) -> Option<BraunReport> {
+        self.braun
+    }
 }
 
 /// Memory of the construction, to be reused from function to function.
@@ -396,6 +411,7 @@ pub struct Scratch {
     log: AccessLog,
     finder: SiteFinder,
     renamer: Renamer,
+    on_the_fly: OnTheFly,
 }
 
 /// Finds phis and values.
@@ -431,30 +447,36 @@ fn construct_in<G: ControlFlow>(
     scratch: &mut Scratch,
     arena: &Bump,
 ) -> Result<SsaForm, TooLarge> {
-    let Scratch { dominators, outer, cfg, tree, log, finder, renamer, .. } = scratch;
+    let Scratch { dominators, outer, cfg, tree, log, finder, renamer, on_the_fly, .. } = scratch;
     outer.compute(&program.cfg, dominators);
     let blocks = Renumbering::new(&program.cfg, outer);
     blocks.rebuild(&program.cfg, cfg);
-    tree.compute_numbered(cfg, dominators);
-
     scan(program, &blocks, log);
-    renamer.start(program.n_slots as usize);
     let initial = |slot| match options.undef {
         Undef::Undefined => UNDEF,
         Undef::Initial(values) => values[slot as usize],
     };
+    renamer.start(program.n_slots as usize);
     finder.sort_out(options.construction, options.placement, log, renamer, initial);
     let most_phis = (UNDEF - program.n_values) as usize;
-    let limits = Limits {
-        live_words_max: usize::MAX,
-        phi_operands_max: options.phi_operands_max.min(most_phis),
-    };
-    finder.place(Graph { cfg, tree }, log, renamer, initial, arena, limits)?;
+    let phi_operands_max = options.phi_operands_max.min(most_phis);
+    let mut form = SsaForm::default();
+    if let Construction::Braun(braun) = options.construction {
+        form.braun = Some(on_the_fly.construct(cfg, log, braun, phi_operands_max, initial)?);
+        finder.take_over(&on_the_fly.sites);
+    } else {
+        tree.compute_numbered(cfg, dominators);
+        let limits = Limits { live_words_max: usize::MAX, phi_operands_max };
+        finder.place(Graph { cfg, tree }, log, renamer, initial, arena, limits)?;
+    }
+    form.counts = finder.counts;
 
     let phis = Phis::sort(arena, cfg.n_blocks(), &finder.sites, program.n_values);
-    let mut form = SsaForm { counts: finder.counts, ..SsaForm::default() };
     let mut operands = OutEdges::new(arena, &program.cfg, &blocks, &phis, &mut form);
-    renamer.run(options.renaming, tree.ends_by_number(), log, &phis, &mut operands);
+    match options.construction {
+        Construction::Braun(_) => on_the_fly.fill(log, &phis, &mut operands),
+        _ => renamer.run(options.renaming, tree.ends_by_number(), log, &phis, &mut operands),
+    }
     form.settle_reads(program, &blocks, &log.replacements);
     Ok(form)
 }

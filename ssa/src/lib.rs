@@ -44,6 +44,7 @@ pub mod liveness;
 #[cfg(feature = "ir")]
 pub mod llvm;
 pub mod loops;
+mod on_the_fly;
 #[cfg(feature = "ir")]
 pub mod parse;
 pub mod place;

@@ -39,6 +39,7 @@ use crate::entity::{Edge, Loc, Value};
 use crate::faults::{Fault, planted};
 use crate::ir::Function;
 use crate::irop::{IrOp, Opcode};
+use crate::on_the_fly::OnTheFly;
 use crate::place::PhiPlacer;
 use crate::rename::{PhiOperands, Phis, Renamer};
 use crate::sites::{Graph, Limits, SiteFinder};
@@ -91,6 +92,7 @@ pub struct Scratch {
     dominators: DomScratch,
     finder: SiteFinder,
     renamer: Renamer,
+    on_the_fly: OnTheFly,
 }
 
 /// Turns all slots of a function into values, in pruned form, unless the report says that it is too
@@ -111,7 +113,9 @@ pub fn promote_with(
         return report;
     }
     // What may turn out to be too large is restored from a copy.
-    let copy = may_be_too_large(func).then(|| (func.layout.clone(), func.blocks.clone()));
+    let may_be_too_large =
+        matches!(options.construction, Construction::Braun(_)) || may_be_too_large(func);
+    let copy = may_be_too_large.then(|| (func.layout.clone(), func.blocks.clone()));
     // Outside of the scratch memory, so that tables can be made while the rest of it changes.
     let mut arena = std::mem::take(&mut scratch.arena);
     if let Err(too_large) = promote_in(func, options, scratch, &arena, &mut report) {
@@ -150,25 +154,35 @@ fn promote_in(
     report.n_gets = scratch.log.n_reads();
     report.n_sets = n_removed - report.n_gets;
 
-    let Scratch { log, cfg, tree, dominators, finder, renamer, .. } = scratch;
+    let Scratch { log, cfg, tree, dominators, finder, renamer, on_the_fly, .. } = scratch;
     renamer.start(func.slots.len());
     let mut zeros = Zeros::new(func.layout.len(), entry_loc);
     let initial = |slot| zeros.of_slot(func, slot);
-    let needs_tree =
+    let needs_graph =
         finder.sort_out(options.construction, options.placement, log, renamer, initial);
-    if needs_tree {
+    if needs_graph {
         load_graph(func, cfg);
-        tree.compute_numbered(cfg, dominators);
         let initial = |slot| zeros.of_slot(func, slot);
-        finder.place(Graph { cfg, tree }, log, renamer, initial, arena, LIMITS)?;
+        if let Construction::Braun(braun) = options.construction {
+            on_the_fly.construct(cfg, log, braun, PHI_OPERANDS_MAX, initial)?;
+            finder.take_over(&on_the_fly.sites);
+        } else {
+            tree.compute_numbered(cfg, dominators);
+            finder.place(Graph { cfg, tree }, log, renamer, initial, arena, LIMITS)?;
+        }
     }
     report.counts = finder.counts;
     report.n_phis = finder.sites.len();
 
     let phis = Phis::sort(arena, func.n_blocks(), &finder.sites, func.n_values() as u32);
     make_params(func, arena, &phis);
-    let ends = if needs_tree { tree.ends_by_number() } else { &[] };
-    renamer.run(options.renaming, ends, log, &phis, &mut EdgeArgs { func, phis: &phis });
+    let mut edge_args = EdgeArgs { func, phis: &phis };
+    if let Construction::Braun(_) = options.construction {
+        on_the_fly.fill(log, &phis, &mut edge_args);
+    } else {
+        let ends = if needs_graph { tree.ends_by_number() } else { &[] };
+        renamer.run(options.renaming, ends, log, &phis, &mut edge_args);
+    }
     if planted(Fault::PhiOperandOfOtherEdge) {
         exchange_phi_operands(func, &phis);
     }

@@ -74,7 +74,7 @@ impl SiteFinder {
             &mut self.counts;
         for slot in 0..log.n_slots() as u32 {
             let has_phis_unread = match construction {
-                Construction::Maximal => true,
+                Construction::Maximal | Construction::Braun(_) => true,
                 Construction::Minimal => log.is_written(slot),
                 Construction::SemiPruned | Construction::Pruned => false,
             };
@@ -112,6 +112,12 @@ impl SiteFinder {
             Reach::OneWriter { .. } => SlotPath::OneWriter,
             Reach::Many => unreachable!("such slots are open"),
         }
+    }
+
+    /// Takes sites that were found on the fly for those of the open slots, which are all.
+    pub(crate) fn take_over(&mut self, sites: &[(u32, u32)]) {
+        self.sites.extend_from_slice(sites);
+        self.counts.n_placed = self.open.len();
     }
 
     /// Finds the sites of the open slots, says to `renamer` which slots to track, and gives it the
@@ -260,6 +266,7 @@ impl SiteFinder {
             Construction::Pruned => Pruning::Full,
             Construction::SemiPruned => Pruning::Semi,
             Construction::Minimal | Construction::Maximal => Pruning::None,
+            Construction::Braun(_) => unreachable!("its sites are taken over"),
         };
         placer.place(cfg, tree, &slots, pruning, *placement)?;
         let in_edges = |&(block, _): &(u32, u32)| cfg.preds(block).len();

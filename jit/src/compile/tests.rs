@@ -7,7 +7,6 @@ use cranelift_codegen::ir;
 use slotvm_bytecode::op::ImmKind;
 use slotvm_bytecode::{Effect, Op, TrapCode, ValType, text, verify};
 use slotvm_runtime::MemoryPlan;
-use slotvm_ssa::build::{SsaOptions, build_ssa};
 use slotvm_ssa::irop::{IrOp, Opcode};
 use target_lexicon::Triple;
 
@@ -304,28 +303,6 @@ fn every_opcode_compiles_in_every_mode_for_every_target() {
         let compiled = compile_all(&module, options);
         assert_eq!(compiled.len(), n_funcs);
         assert!(compiled.iter().all(|function| !function.code.bytes.is_empty()));
-    }
-}
-
-#[test]
-fn functions_in_ssa_form_from_the_start_compile_for_every_target() {
-    let module = all_opcodes();
-    let mut scratch = BuildScratch::default();
-    for target in TARGETS {
-        for (fold, copies) in [(false, false), (true, true)] {
-            let compile_options = options(target, SlotMode::Ssa);
-            let build = compile_options.build;
-            let ssa_options = SsaOptions { build, fold, copies, ..SsaOptions::default() };
-            let mut compiler = Compiler::new(compile_options);
-            for func in module.n_imported_funcs()..module.n_funcs() {
-                let (function, _) = build_ssa(&module, func, &ssa_options, &mut scratch)
-                    .expect("the functions are small");
-                let compiled =
-                    compiler.compile_form(&module, &function, None, StageTimes::default());
-                let compiled = compiled.unwrap_or_else(|error| panic!("{target}: {error}"));
-                assert!(!compiled.code.bytes.is_empty());
-            }
-        }
     }
 }
 

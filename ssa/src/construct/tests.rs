@@ -1,6 +1,8 @@
 //! Random programs on random graphs. One oracle follows a path through the program and through what
 //! construction made of it, and compares what the reads give; the others are the definitions.
 
+mod on_the_fly;
+
 use super::*;
 use crate::testing::{Bits, Rng, convergence, families, live_in, random_graph};
 
@@ -161,6 +163,7 @@ fn sites_by_definition(program: &SlotProgram, construction: Construction) -> Vec
                 }
                 Construction::SemiPruned if reads == 0 => 0,
                 Construction::Minimal | Construction::SemiPruned => convergence(&split, writes | 1),
+                Construction::Braun(_) => unreachable!("it is none of those in the list"),
                 Construction::Pruned => {
                     convergence(&split, writes | 1) & live_in(&split, writes, reads)
                 }
