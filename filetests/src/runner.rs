@@ -15,10 +15,11 @@ use slotvm_bytecode::text::{self, ParseOptions};
 use slotvm_bytecode::verify::Place;
 use slotvm_bytecode::{FuncType, Op, ValType, VerifiedModule, builder::ModuleBuilder, verify};
 use slotvm_ssa::build::BuildOptions;
+use slotvm_ssa::construct::Construction;
 use slotvm_ssa::entity::Block;
 use slotvm_ssa::graph::{dom_tree, print_cfg, print_dom};
 use slotvm_ssa::ir::Function;
-use slotvm_ssa::promote::{Scratch, promote};
+use slotvm_ssa::promote::{PromoteOptions, Scratch, promote, promote_with};
 use slotvm_ssa::verify::Form;
 use slotvm_ssa::{eval, parse, print};
 
@@ -275,9 +276,15 @@ fn run_ir(case: &Case) -> Result<Vec<(String, String)>, String> {
     }
     let mut forms = vec![f.clone()];
     if form == Form::Slots {
-        promote(&mut f, &mut Scratch::default());
-        slotvm_ssa::verify::verify(&f, Form::Ssa, &module).map_err(|v| v.to_string())?;
-        forms.push(f.clone());
+        let mut scratch = Scratch::default();
+        for &construction in Construction::ALL {
+            let mut ssa = f.clone();
+            let options = PromoteOptions { construction, ..PromoteOptions::default() };
+            promote_with(&mut ssa, options, &mut scratch);
+            slotvm_ssa::verify::verify(&ssa, Form::Ssa, &module).map_err(|v| v.to_string())?;
+            forms.push(ssa);
+        }
+        promote(&mut f, &mut scratch);
     }
     for run in &case.runs {
         let args = values::parse_all(&run.args, &f.ty.params)?;

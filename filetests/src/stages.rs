@@ -7,12 +7,12 @@ use slotvm_ssa::build::{BuildOptions, BuildScratch, SsaOptions, build, build_ssa
 use slotvm_ssa::graph::{print_cfg, print_dom};
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::print::print;
-use slotvm_ssa::promote::{Scratch, promote};
+use slotvm_ssa::promote::{PromoteOptions, Scratch, promote, promote_with, report};
 use slotvm_ssa::verify::{Form, verify};
 use std::sync::Arc;
 
 /// The names of the stages. `clif` is that of mode `ssa`; `clif MODE` is that of another one.
-pub const STAGES: &[&str] = &["bytecode", "cfg", "dom", "slots", "ssa", "clif"];
+pub const STAGES: &[&str] = &["bytecode", "cfg", "dom", "slots", "promotion", "ssa", "clif"];
 
 /// A module at a stage: all functions that it defines.
 ///
@@ -27,6 +27,7 @@ pub fn show(module: &Arc<VerifiedModule>, stage: &str) -> Result<String, String>
         "cfg" => each(module, Form::Slots, |f| print_cfg(f, false)),
         "dom" => each(module, Form::Slots, |f| print_dom(f, false)),
         "slots" => each(module, Form::Slots, print),
+        "promotion" => return Ok(promotions(module).join("\n")),
         "ssa" => each(module, Form::Ssa, print),
         "clif" => clif(module, SlotMode::Ssa),
         stage if stage.starts_with("clif ") => clif(
@@ -47,6 +48,17 @@ fn each(
     Ok(functions.iter().map(show).collect())
 }
 
+/// What promotion did with each local of the functions that a module defines.
+fn promotions(module: &VerifiedModule) -> Vec<String> {
+    let (mut build_scratch, mut scratch) = (BuildScratch::default(), Scratch::default());
+    let one = |func| {
+        let mut f = build(module, func, &BuildOptions::default(), &mut build_scratch);
+        let report = promote(&mut f, &mut scratch);
+        report::print(&f, module, &report, &scratch)
+    };
+    (module.n_imported_funcs()..module.n_funcs()).map(one).collect()
+}
+
 /// The functions that a module defines, in a form, verified.
 ///
 /// # Errors
@@ -56,14 +68,29 @@ pub fn functions(
     form: Form,
     options: BuildOptions,
 ) -> Result<Vec<Function>, String> {
+    let promotion = (form == Form::Ssa).then(PromoteOptions::default);
+    functions_with(module, promotion, options)
+}
+
+/// The functions that a module defines, verified: promoted in this way, or in slot form.
+///
+/// # Errors
+/// If the IR verifier finds a violation.
+pub fn functions_with(
+    module: &VerifiedModule,
+    promotion: Option<PromoteOptions>,
+    options: BuildOptions,
+) -> Result<Vec<Function>, String> {
     let (mut build_scratch, mut scratch) = (BuildScratch::default(), Scratch::default());
     let one = |func| {
         let mut f = build(module, func, &options, &mut build_scratch);
         f.name_labels(module);
-        if form == Form::Ssa {
-            promote(&mut f, &mut scratch);
+        let mut form = Form::Slots;
+        if let Some(promotion) = promotion {
+            promote_with(&mut f, promotion, &mut scratch);
+            form = Form::Ssa;
         }
-        let violation = |v| format!("function {func} in {form:?}: {v}\n{}", print(&f));
+        let violation = |v| format!("function {func}, {promotion:?}: {v}\n{}", print(&f));
         verify(&f, form, module).map_err(violation)?;
         Ok(f)
     };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use slotvm_bytecode::{VerifiedModule, decode, encode, text, verify};
+use slotvm_filetests::check::check_constructions;
 use slotvm_filetests::generate::case_of_seed;
 use slotvm_filetests::seeds;
 use slotvm_filetests::slot_accesses::check_module;
@@ -68,6 +69,15 @@ fn binary_and_text_round_trip() {
         match text::parse(&text) {
             Ok(parsed) => assert_eq!(encode(&parsed), bytes, "seed {seed}: text"),
             Err(error) => panic!("seed {seed}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn every_construction_computes_the_same() {
+    for seed in 0..seeds::count_or(60) {
+        if let Err(difference) = check_constructions(&case_of_seed(seed)) {
+            panic!("seed {seed}: {difference}");
         }
     }
 }

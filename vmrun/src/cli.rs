@@ -201,6 +201,8 @@ pub enum Stage {
     Dom,
     /// The IR with the locals in slots
     Slots,
+    /// What promotion does with each local: by which path, or why not
+    Promotion,
     /// The IR in SSA form
     Ssa,
     /// Cranelift's IR

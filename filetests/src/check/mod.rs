@@ -19,11 +19,14 @@ mod survey;
 use std::fmt;
 use std::sync::Arc;
 
-use slotvm::{Config, Engine, Limits, MemoryPlan, SlotMode, Tier};
+use slotvm::{
+    Config, Construction, Engine, Limits, MemoryPlan, Placement, Renaming, SlotMode, Tier,
+};
 use slotvm_bytecode::{TrapCode, VerifiedModule, VerifyError, verify};
 use slotvm_ssa::braun::BraunOptions;
 use slotvm_ssa::build::{BuildOptions, SsaOptions};
 use slotvm_ssa::ir::Function;
+use slotvm_ssa::promote::PromoteOptions;
 use slotvm_ssa::verify::Form;
 
 use crate::generate::Case;
@@ -207,6 +210,12 @@ impl Plan {
         Engine::new(&config).expect("the interpreter runs everywhere")
     }
 
+    fn promoted(self, promotion: PromoteOptions) -> Engine {
+        let mut config = self.config();
+        config.tier(Tier::Jit).slots(SlotMode::Ssa).promotion(promotion);
+        Engine::new(&config).expect("there is native code for this machine")
+    }
+
     fn native(self, slots: SlotMode) -> Engine {
         let mut config = self.config();
         config.tier(Tier::Jit).slots(slots);
@@ -266,6 +275,38 @@ pub fn check(case: &Case) -> Result<Facts, Difference> {
     }
     let watch = watch.lock().expect("the watch does not panic");
     Ok(Facts::new(&module, case.func, &watch, &whole))
+}
+
+/// Runs a case in every form that promotion can make of it, in the evaluator and as native code.
+///
+/// # Errors
+/// The first form that differs from the interpreter.
+///
+/// # Panics
+/// If the case does not verify, an engine refuses it, or the IR verifier finds a violation.
+pub fn check_constructions(case: &Case) -> Result<(), Difference> {
+    let module = verified(case).unwrap_or_else(|error| panic!("cases verify: {error}"));
+    let plan = Plan { limited: true, memory: case.memory };
+    let fuels = [case.fuel];
+    let expected = engine::run(&plan.interpreter(), &module, case, &fuels, None);
+    if matches!(expected.start, Some(End::Refused(_))) {
+        return Ok(());
+    }
+    let on_the_fly = Construction::Braun(BraunOptions::default());
+    let constructions = Construction::ALL.iter().copied().chain([on_the_fly]);
+    // Each form once by the usual means, in native code, and once by other ones.
+    for (construction, placement) in constructions.zip(Placement::ALL) {
+        let usual = PromoteOptions { construction, ..PromoteOptions::default() };
+        let found = engine::run(&plan.promoted(usual), &module, case, &fuels, None);
+        compare(|| format!("native code, {usual:?}"), expected.clone(), found)?;
+        let other = PromoteOptions { construction, placement, renaming: Renaming::Chains };
+        let functions = stages::functions_with(&module, Some(other), plan.accounts());
+        let functions = functions.unwrap_or_else(|e| panic!("{e}"));
+        let found = evaluator::run(&module, functions, plan, case, &fuels);
+        let engine = || format!("the evaluator, {other:?}");
+        compare(engine, expected.clone().without_backtraces(), found)?;
+    }
+    Ok(())
 }
 
 /// A case that ends by itself, in engines without fuel and without deterministic call stack.

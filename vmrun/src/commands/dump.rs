@@ -9,7 +9,7 @@ use slotvm_ssa::build::{BuildOptions, BuildScratch, build, is_buildable};
 use slotvm_ssa::graph::{print_cfg, print_dom};
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::llvm;
-use slotvm_ssa::promote::{Scratch, promote};
+use slotvm_ssa::promote::{Scratch, promote, report};
 
 use super::{no_function, print};
 use crate::cli::{DumpArgs, Format, Stage};
@@ -102,6 +102,11 @@ fn stage(
         Stage::Cfg => print_cfg(&slots(), args.dot),
         Stage::Dom => print_dom(&slots(), args.dot),
         Stage::Slots => text(&slots()),
+        Stage::Promotion => {
+            let mut f = slots();
+            let report = promote(&mut f, &mut scratch.1);
+            report::print(&f, module, &report, &scratch.1)
+        }
         Stage::Ssa => {
             let mut f = slots();
             promote(&mut f, &mut scratch.1);

@@ -132,7 +132,7 @@ fn wrong_usage_exits_with_two() {
         ("dump programs/fib_rec.bc", "--stage <STAGE>"),
         (
             "dump programs/fib_rec.bc --stage tokens",
-            "[possible values: bytecode, cfg, dom, slots, ssa, clif, asm]",
+            "[possible values: bytecode, cfg, dom, slots, promotion, ssa, clif, asm]",
         ),
         ("dump programs/fib_rec.bc --stage ssa --dot", "--dot goes with the stages cfg and dom"),
         (

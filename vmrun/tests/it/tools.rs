@@ -44,7 +44,7 @@ fn assembling_and_disassembling_are_inverse_on_all_programs() {
     });
 }
 
-const STAGES: [&str; 7] = ["bytecode", "cfg", "dom", "slots", "ssa", "clif", "asm"];
+const STAGES: [&str; 8] = ["bytecode", "cfg", "dom", "slots", "promotion", "ssa", "clif", "asm"];
 
 #[test]
 fn every_stage_of_every_program_can_be_shown() {
@@ -73,6 +73,7 @@ fn stages_show_what_they_are() {
         ("cfg", "func f", "b0 -> b1"),
         ("dom", "func f", "b0 idom - level 0"),
         ("slots", "func f", "slot.get s0"),
+        ("promotion", "func f", "local 0: i64"),
         ("ssa", "func f", "b1("),
         ("clif", "function u0:", "block0(v0: i64"),
         ("asm", "", "block0:"),
