@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use slotvm_bytecode::{VerifiedModule, decode, encode, text, verify};
-use slotvm_filetests::check::check_constructions;
+use slotvm_filetests::check::{check_constructions, check_optimized};
 use slotvm_filetests::generate::case_of_seed;
 use slotvm_filetests::seeds;
 use slotvm_filetests::slot_accesses::check_module;
@@ -92,4 +92,14 @@ fn promoted_code_accesses_no_slot() {
         }
     }
     assert!(n_accesses > 0, "no generated module has a slot");
+}
+
+#[test]
+fn optimised_modules_do_the_same() {
+    let compared = seeds::on_all_cores(0..seeds::count_or(150), |seed| {
+        check_optimized(&case_of_seed(seed)).map_err(|difference| difference.to_string())
+    });
+    let compared = compared.unwrap_or_else(|error| panic!("{error}"));
+    let n_compared = compared.iter().filter(|&&is_compared| is_compared).count();
+    assert!(n_compared * 2 > compared.len(), "most cases end by themselves, not {n_compared}");
 }

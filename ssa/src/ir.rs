@@ -280,6 +280,16 @@ impl Function {
             .any(|&inst| matches!(self.opcode(inst), Opcode::Ir(IrOp::SlotGet | IrOp::SlotSet)))
     }
 
+    /// Calls `on` with each operand of each instruction and of each edge.
+    pub(crate) fn operands_in_use(&self, mut on: impl FnMut(Value)) {
+        for &inst in &self.layout {
+            self.operands(inst).iter().for_each(|&value| on(value));
+        }
+        for edge in (0..self.n_edges()).map(Edge::new) {
+            self.edge_args(edge).iter().for_each(|&value| on(value));
+        }
+    }
+
     /// The number of phis: block parameters other than the function's own.
     pub fn n_phis(&self) -> usize {
         self.blocks().skip(1).map(|block| self.params(block).len()).sum()

@@ -9,6 +9,9 @@
 //!   of [`entity`] and the operations of [`irop`].
 //! * [`promote`] turns it into SSA form: slots become values, and phis (block parameters) stand where
 //!   different writes meet.
+//! * [`mod@simplify`] folds constants in SSA form and removes what nothing uses.
+//! * [`destruct`] turns SSA form back into slot form: values that phis connect share slots. [`mod@write`]
+//!   makes bytecode of it, and [`mod@optimize`] goes the whole way from bytecode to bytecode.
 //! * Around each pass, [`mod@verify`] checks a numbered list of properties, and in tests [`eval`] runs the
 //!   function, in either form. [`mod@print`] writes it as text and [`parse`] reads it back; [`llvm`] writes
 //!   it for LLVM's tools.
@@ -26,7 +29,11 @@ pub mod build;
 pub mod certificate;
 pub mod cfg;
 pub mod construct;
+#[cfg(feature = "ir")]
+pub mod destruct;
 pub mod dominators;
+#[cfg(feature = "ir")]
+mod draft;
 #[cfg(feature = "ir")]
 pub mod entity;
 #[cfg(feature = "ir")]
@@ -46,6 +53,8 @@ pub mod llvm;
 pub mod loops;
 mod on_the_fly;
 #[cfg(feature = "ir")]
+pub mod optimize;
+#[cfg(feature = "ir")]
 pub mod parse;
 pub mod place;
 #[cfg(feature = "ir")]
@@ -56,6 +65,8 @@ mod rename;
 #[cfg(all(test, feature = "ir"))]
 mod samples;
 mod search;
+#[cfg(feature = "ir")]
+pub mod simplify;
 mod sites;
 pub mod slot_blocks;
 mod stamps;
@@ -64,3 +75,5 @@ mod testing;
 pub mod tutorial;
 #[cfg(feature = "ir")]
 pub mod verify;
+#[cfg(feature = "ir")]
+pub mod write;

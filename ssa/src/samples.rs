@@ -1,9 +1,16 @@
 //! Modules for the tests, from text.
 
-use slotvm_bytecode::{VerifiedModule, text};
+use std::cell::RefCell;
+use std::fmt::Write;
+use std::rc::Rc;
+
+use slotvm_bytecode::{TrapCode, VerifiedModule, text};
 
 use crate::build::{BuildOptions, BuildScratch, build};
+use crate::cfg::ControlFlow;
+use crate::eval::{Imports, Machine, Options, Trap};
 use crate::ir::Function;
+use crate::testing::{Rng, random_numbered_graph};
 use crate::verify::{Form, verify};
 
 /// The module with this text.
@@ -24,4 +31,78 @@ pub(crate) fn slot_forms(module: &VerifiedModule, options: &BuildOptions) -> Vec
     let mut scratch = BuildScratch::default();
     let funcs = module.n_imported_funcs()..module.n_funcs();
     funcs.map(|func| build(module, func, options, &mut scratch)).collect()
+}
+
+/// A random module whose function `f` goes through a random graph as the host's `next` says, and shows
+/// the host what its locals hold.
+pub(crate) fn random_walk(rng: &mut Rng) -> VerifiedModule {
+    let n = 1 + rng.below(10);
+    let (cfg, _) = random_numbered_graph(rng, n);
+    let n_locals = 1 + rng.below(4);
+    let mut text = String::from(
+        "import \"env\" \"next\" func next() -> i32
+        import \"env\" \"show\" func show(i64)
+        func f(x0: i64, x1: i64) {\n",
+    );
+    for local in 0..n_locals {
+        writeln!(text, "local x{}: i64", local + 2).expect("strings take everything");
+    }
+    for block in 0..cfg.n_blocks() as u32 {
+        let mut lines = vec![format!("b{block}:")];
+        for _ in 0..rng.below(6) {
+            let mut local = || format!("x{}", rng.below(n_locals + 2));
+            let (a, b) = (local(), local());
+            lines.push(match rng.below(5) {
+                0 | 1 => format!("local.get {a} call show"),
+                2 => format!("i64.const {} local.set {a}", rng.below(3)),
+                3 => format!("local.get {a} local.set {b}"),
+                _ => format!("local.get {a} local.get {b} i64.add local.set {a}"),
+            });
+        }
+        let succs: Vec<String> = cfg.succs(block).iter().map(|succ| format!("b{succ}")).collect();
+        lines.push(match &succs[..] {
+            [] => "return".to_owned(),
+            [succ] => format!("br {succ}"),
+            [taken, other] => format!("call next br_if {taken} br {other}"),
+            [default, indexed @ ..] => {
+                format!("call next br_table [{}] {default}", indexed.join(", "))
+            }
+        });
+        text.push_str(&lines.join("\n"));
+        text.push('\n');
+    }
+    text.push('}');
+    module(&text)
+}
+
+/// What the host is shown when the last function runs on these arguments in these functions' code, and
+/// how that ends, at the latest when
+/// all fuel is consumed that they charge. The choices of `next` depend on the seed alone.
+pub(crate) fn walk(
+    module: &VerifiedModule,
+    functions: Vec<Function>,
+    args: &[u64],
+    seed: u64,
+) -> (Vec<u64>, Result<Vec<u64>, Trap>) {
+    let shown = Rc::new(RefCell::new(Vec::new()));
+    let (mut rng, mut n_choices) = (Rng(seed), 0);
+    let log = Rc::clone(&shown);
+    let host = Box::new(move |call: crate::eval::HostCall<'_>| match call.args {
+        [] if n_choices == 50 => Err(TrapCode::Unreachable),
+        [] => {
+            n_choices += 1;
+            Ok(vec![rng.below(4).into()])
+        }
+        args => {
+            log.borrow_mut().extend(args);
+            Ok(vec![])
+        }
+    });
+    let imports = Imports { host, globals: Vec::new() };
+    let options = Options { fuel: Some(2_000), ..Options::default() };
+    let mut machine = Machine::new(module, functions, imports, options);
+    machine.instantiate().expect("the module instantiates");
+    let end = machine.call(module.n_funcs() - 1, args).map_err(|trap| Trap { offset: 0, ..trap });
+    drop(machine);
+    (Rc::into_inner(shown).expect("the machine is gone").into_inner(), end)
 }

@@ -43,6 +43,7 @@ use crate::types::{FuncType, ValType};
 
 mod error;
 mod func;
+mod redefine;
 mod stacks;
 
 pub use error::{BuildError, BuildRule};
@@ -240,7 +241,7 @@ impl ModuleBuilder {
 
     /// Starts the code of a declared function. It counts from [`FunctionBuilder::finish`] on.
     pub fn define(&mut self, func: FuncId) -> FunctionBuilder<'_> {
-        FunctionBuilder::new(self, func)
+        FunctionBuilder::new(self, func, false)
     }
 
     /// Defines a table.
@@ -358,8 +359,8 @@ impl ModuleBuilder {
             return Err(error);
         }
         // Functions may have been defined in any order.
-        self.module.names.locals.sort_by_key(|&(func, _)| func);
-        self.module.names.labels.sort_by_key(|&(func, _)| func);
+        settle_names(&mut self.module.names.locals);
+        settle_names(&mut self.module.names.labels);
         // The other reference of each type goes first, so that none is copied.
         drop(self.type_ids);
         self.module.types = self.types.into_iter().map(Arc::unwrap_or_clone).collect();
@@ -437,6 +438,14 @@ impl ModuleBuilder {
 
 fn func_items(funcs: &[FuncId]) -> ElemItems {
     ElemItems::Funcs(funcs.iter().map(|func| func.0).collect())
+}
+
+/// Sorts the names inside functions by function. Of several lists of a function the last one counts.
+fn settle_names(names: &mut Vec<(u32, Vec<(u32, String)>)>) {
+    names.reverse();
+    names.sort_by_key(|&(func, _)| func);
+    names.dedup_by_key(|&mut (func, _)| func);
+    names.retain(|(_, of_func)| !of_func.is_empty());
 }
 
 /// The table of the shapes that labels use and those below them, in the order of first use. Labels

@@ -59,6 +59,8 @@ pub enum Command {
     Dis(DisArgs),
     /// Convert a WebAssembly module into a binary module
     Convert(ConvertArgs),
+    /// Optimise a program, and write it as a binary module
+    Opt(OptArgs),
     /// Load and verify modules, print nothing but errors
     Verify(VerifyArgs),
     /// Show a program at a stage of the pipeline
@@ -144,6 +146,17 @@ pub struct ConvertArgs {
     /// Where to write the binary module [default: the source with the ending .bc]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+/// Arguments of `opt`.
+#[derive(Debug, Args)]
+pub struct OptArgs {
+    /// The program
+    pub program: PathBuf,
+
+    /// Where to write the binary module
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
 }
 
 /// Arguments of `verify`.

@@ -14,6 +14,7 @@ mod engine;
 mod evaluator;
 mod expose;
 mod host;
+mod optimized;
 mod survey;
 
 use std::fmt;
@@ -31,6 +32,7 @@ use slotvm_ssa::verify::Form;
 
 use crate::generate::Case;
 use crate::stages;
+pub use optimized::check_optimized;
 use survey::Watch;
 pub use survey::{Facts, Survey};
 

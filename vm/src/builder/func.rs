@@ -35,6 +35,8 @@ pub struct FunctionBuilder<'m> {
     /// Its place among the functions defined in the module.
     place: usize,
     ty: Arc<FuncType>,
+    /// Whether the function has code already, which goes when this one is finished.
+    replaces: bool,
     locals: Vec<ValType>,
     local_names: BTreeMap<u32, String>,
     labels: Vec<LabelInfo>,
@@ -64,17 +66,22 @@ struct Failed;
 type Emit<T = ()> = Result<T, Failed>;
 
 impl<'m> FunctionBuilder<'m> {
-    pub(super) fn new(module: &'m mut ModuleBuilder, id: FuncId) -> FunctionBuilder<'m> {
+    pub(super) fn new(
+        module: &'m mut ModuleBuilder,
+        id: FuncId,
+        replaces: bool,
+    ) -> FunctionBuilder<'m> {
         let known = module.func_types.get(id.0 as usize);
         let ty = known.map_or_else(Arc::default, |ty| Arc::clone(&module.types[ty.0 as usize]));
         let n_imported = module.func_types.len() - module.defined.len();
         let place = (id.0 as usize).wrapping_sub(n_imported);
-        let definable = module.defined.get(place) == Some(&false);
+        let definable = module.defined.get(place) == Some(&replaces);
         let mut builder = FunctionBuilder {
             id,
             place,
             locals: ty.params.clone(),
             ty,
+            replaces,
             local_names: BTreeMap::new(),
             labels: Vec::new(),
             stack: Some(StackId::EMPTY),
@@ -498,7 +505,7 @@ impl<'m> FunctionBuilder<'m> {
         }
         let names = &mut self.module.module.names;
         for (list, of_func) in [(&mut names.locals, locals), (&mut names.labels, labels)] {
-            if !of_func.is_empty() {
+            if self.replaces || !of_func.is_empty() {
                 list.push((self.id.0, of_func));
             }
         }

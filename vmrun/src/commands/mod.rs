@@ -6,6 +6,7 @@ mod convert;
 mod dis;
 mod dump;
 mod ops;
+mod opt;
 mod run;
 mod test;
 mod verify;
@@ -26,6 +27,7 @@ pub fn execute(cli: Cli) -> Result<u8, CliError> {
         (Some(Command::Convert(args)), _) => convert::convert(&args).map(|()| 0),
         (Some(Command::Verify(args)), _) => verify::verify(&args).map(|()| 0),
         (Some(Command::Dump(args)), _) => dump::dump(&args).map(|()| 0),
+        (Some(Command::Opt(args)), _) => opt::opt(&args).map(|()| 0),
         (Some(Command::Ops), _) => ops::ops().map(|()| 0),
         (Some(Command::Test(args)), _) => test::test(&args).map(|()| 0),
         (Some(Command::Wast(args)), _) => wast::wast(&args).map(|()| 0),

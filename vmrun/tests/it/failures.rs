@@ -14,6 +14,7 @@ const READERS: &[&str] = &[
     "PROGRAM --jit",
     "asm PROGRAM --output OUTPUT",
     "dis PROGRAM",
+    "opt PROGRAM --output OUTPUT",
     "verify PROGRAM",
     "dump PROGRAM --stage ssa",
     "bench PROGRAM --rounds 1",

@@ -7,8 +7,8 @@ use similar::TextDiff;
 
 use crate::binary::vmrun;
 
-const COMMANDS: [&str; 10] =
-    ["run", "asm", "dis", "convert", "verify", "dump", "ops", "test", "wast", "bench"];
+const COMMANDS: [&str; 11] =
+    ["run", "asm", "dis", "convert", "opt", "verify", "dump", "ops", "test", "wast", "bench"];
 
 /// Compares `vmrun --help` with the file that shows it as it should be.
 #[test]

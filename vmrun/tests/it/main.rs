@@ -5,6 +5,7 @@ mod failures;
 mod help;
 mod invoke;
 mod kernels;
+mod opt;
 mod program_engines;
 mod program_files;
 mod program_outputs;

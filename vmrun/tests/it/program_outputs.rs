@@ -15,7 +15,7 @@ use crate::{kernels, programs};
 fn every_program_in_every_engine() {
     programs::check_all(|program| {
         let path = &program.path;
-        check(&path.with_extension("bc"), "", &path.with_extension("expected"))
+        check(&path.with_extension("bc"), "", &path.with_extension("expected"), &ENGINES)
     });
 }
 
@@ -23,13 +23,19 @@ fn every_program_in_every_engine() {
 fn every_kernel_in_every_engine() {
     kernels::check_all(|kernel| {
         let size = format!("-- {}", kernel.size("default-size")?);
-        check(&kernel.path, &size, &kernel.beside("expected"))
+        check(&kernel.path, &size, &kernel.beside("expected"), &ENGINES)
     });
 }
 
-fn check(program: &Path, args: &str, expected: &Path) -> Result<(), String> {
+/// Checks what a program prints in these engines.
+pub(crate) fn check(
+    program: &Path,
+    args: &str,
+    expected: &Path,
+    engines: &[&str],
+) -> Result<(), String> {
     let expected = fs::read_to_string(expected).map_err(|error| error.to_string())?;
-    ENGINES.iter().try_for_each(|engine| check_engine(program, engine, args, &expected))
+    engines.iter().try_for_each(|engine| check_engine(program, engine, args, &expected))
 }
 
 fn check_engine(program: &Path, engine: &str, args: &str, expected: &str) -> Result<(), String> {

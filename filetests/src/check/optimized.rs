@@ -1,0 +1,66 @@
+//! A case before and after the optimisation of bytecode.
+
+use std::sync::Arc;
+
+use slotvm::SlotMode;
+use slotvm_bytecode::{VerifiedModule, verify};
+use slotvm_ssa::optimize::optimize;
+
+use super::{Difference, End, Outcome, Plan, compare, engine, verified};
+use crate::generate::Case;
+
+/// Optimises the module of a case, and the result again, and compares what they do in the interpreter
+/// and as native code. Returns whether the case ends without running out of fuel or stack; others are not
+/// compared, since optimised code takes less of them.
+///
+/// Traps have other code offsets afterwards, so their lines are compared instead.
+///
+/// # Errors
+/// The first difference.
+///
+/// # Panics
+/// If the case or what is made of it does not verify, or an engine refuses it.
+pub fn check_optimized(case: &Case) -> Result<bool, Difference> {
+    let original = verified(case).unwrap_or_else(|error| panic!("cases verify: {error}"));
+    let limited = Plan { limited: true, memory: case.memory };
+    let fuels = [case.fuel];
+    let whole = engine::run(&limited.interpreter(), &original, case, &fuels, None);
+    let once = optimized(&original);
+    let twice = optimized(&once);
+    if !whole.runs_without_limits() {
+        return Ok(false);
+    }
+    let expected = at_lines(whole.without_fuel(), &original);
+    let plan = Plan { limited: false, memory: case.memory };
+    for (module, times) in [(&once, "once"), (&twice, "twice")] {
+        for (engine, name) in
+            [(plan.interpreter(), "the interpreter"), (plan.native(SlotMode::Ssa), "native code")]
+        {
+            let found = at_lines(engine::run(&engine, module, case, &fuels, None), module);
+            compare(|| format!("{name}, optimised {times},"), expected.clone(), found)?;
+        }
+    }
+    Ok(true)
+}
+
+fn optimized(module: &VerifiedModule) -> Arc<VerifiedModule> {
+    let optimized = optimize(module).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(optimized.left, [], "generated functions are small");
+    Arc::new(verify(optimized.module).unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// The outcome with source lines in place of code offsets.
+fn at_lines(mut outcome: Outcome, module: &VerifiedModule) -> Outcome {
+    let line = |func: u32, offset: &mut u32| {
+        *offset = module.func(func).and_then(|func| func.line_at(*offset)).unwrap_or(0);
+    };
+    let ends = outcome.calls.iter_mut().map(|call| &mut call.end);
+    for end in outcome.start.iter_mut().chain(ends) {
+        if let End::Trapped(trap) = end {
+            line(trap.func, &mut trap.offset);
+            let frames = trap.backtrace.iter_mut().flat_map(|(frames, _)| frames);
+            frames.for_each(|(func, offset)| line(*func, offset));
+        }
+    }
+    outcome
+}

@@ -1,0 +1,409 @@
+//! Destruction: from SSA form back to slot form.
+//!
+//! Relies on SSA form as [`crate::ir`] and [`mod@crate::verify`] describe it. Guarantees slot form without
+//! phis in which every value is used in the block that defines it, but for the address that
+//! `frame.push` gives, which is the same wherever it is used. The slots are new ones. Each parameter of
+//! the function that leaves the entry block has a slot that stands for it; the others stand for further locals.
+//!
+//! After Boissinot, Darte, Rastello, Dupont de Dinechin and Guillon, "Revisiting Out-of-SSA Translation
+//! for Correctness, Code Quality, and Efficiency" (CGO 2009):
+//! 1. The live ranges of the values that cross blocks or that phis connect are found (`live`).
+//! 2. These values are sorted into congruence classes, so that few phis need copies (`classes`).
+//! 3. Classes get slots; some share one (`share`).
+//! 4. On each edge, the operands for phis of other classes are copied, all at once in effect, one after
+//!    the other in the code (`copies`). The copies stand at the end of the edge's source if that has no
+//!    other out-edge; at the start of its target if that has no other in-edge; otherwise the edge is
+//!    *critical* and gets a block of its own.
+//!
+//! Copies stand on edges, so that a copy changes nothing where another edge leads. This is what makes
+//! them right without the copies by which Boissinot et al. isolate each phi first: a phi is written on
+//! the edges into its block only, where all that is live is live at the start of its block as well, or is
+//! an operand that is read before. The lost-copy and the swap problem are interferences like others.
+//!
+//! Constants have no slots. They are made anew before each use, on edges too. A slot starts as zero, so a
+//! zero that is the first value of a slot is not written in the entry block.
+//!
+//! All steps are linear in the lists of `live`, but for sorting. [`DestructionReport::is_too_large`] says
+//! that these would be too long.
+
+mod classes;
+mod copies;
+mod live;
+mod share;
+
+use slotvm_bytecode::{Imm, Op, ValType};
+
+use self::classes::Classes;
+use self::copies::{Source, Step, sequence};
+use self::live::{AT_EDGE, Liveness, Point, Uses};
+use self::share::Slots;
+use crate::cfg::Cfg;
+use crate::dominators::{DomScratch, DomTree};
+use crate::draft::{Draft, DraftBlock, DraftEdge};
+use crate::entity::{Block, Edge, Inst, Loc, Value};
+use crate::ir::{Function, SlotData, SlotOrigin};
+use crate::irop::{IrOp, Opcode};
+
+/// What a destruction did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DestructionReport {
+    /// Whether values are live in so many blocks that the function was left in SSA form. All else is
+    /// then empty.
+    pub is_too_large: bool,
+    /// For each slot the local of the bytecode whose value it holds, if promotion knew one.
+    pub locals: Vec<Option<u32>>,
+    /// The phi operands that are in the class of their phi, so that nothing is to be done.
+    pub n_coalesced: usize,
+    /// The copies on edges, constants included.
+    pub n_copies: usize,
+    /// The edges that were split.
+    pub n_split_edges: usize,
+}
+
+/// The liveness of values is too large.
+struct TooLarge;
+
+/// Turns a function in SSA form into slot form, unless the report says that it is too large.
+///
+/// # Panics
+/// If the function accesses slots.
+pub fn destruct(f: &mut Function) -> DestructionReport {
+    assert!(!f.has_slot_accesses(), "the function is in SSA form");
+    let Ok(homes) = Homes::find(f) else {
+        return DestructionReport { is_too_large: true, ..DestructionReport::default() };
+    };
+    let locals = homes.locals(f);
+    let mut writer = Writer { homes, f, n_coalesced: 0, n_copies: 0, n_split_edges: 0 };
+    let draft = writer.draft();
+    let Writer { homes, f, n_coalesced, n_copies, n_split_edges } = writer;
+    f.slots = homes.slots;
+    draft.put_into(f);
+    DestructionReport { is_too_large: false, locals, n_coalesced, n_copies, n_split_edges }
+}
+
+/// Where values are kept.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Home {
+    /// In no slot: it is used in its block only, or nowhere, or is the address of the frame.
+    Value,
+    /// It is the result of this instruction, made anew for each use.
+    Constant(Inst),
+    /// In a slot.
+    Slot(u32),
+}
+
+/// The homes of all values.
+struct Homes {
+    of_value: Vec<Home>,
+    slots: Vec<SlotData>,
+}
+
+impl Homes {
+    fn find(f: &Function) -> Result<Homes, TooLarge> {
+        let mut of_value = vec![Home::Value; f.n_values()];
+        let mut defs = find_defs(f, &mut of_value);
+        let mut is_used = vec![false; f.n_values()];
+        f.operands_in_use(|value| is_used[value.index()] = true);
+        let uses = Uses::collect(f, |param| is_used[param.index()]);
+        let mut values = Vec::new();
+        for_each_def(f, |value, (block, position)| {
+            let leaves = |&(at, used): &Point| at != block || used == AT_EDGE;
+            let uses = uses.of(value);
+            let is_phi = position == 0 && block != Function::ENTRY;
+            let is_kept = is_phi && !uses.is_empty() || uses.iter().any(leaves);
+            if is_kept && defs[value.index()].is_some() {
+                values.push(value);
+            } else {
+                defs[value.index()] = None;
+            }
+        });
+        let live = Liveness::compute(f, &defs, &uses)?;
+        let tree = dominator_tree(f);
+        let classes = Classes::find(f, &tree, &defs, &live, &values);
+        values.retain(|&value| {
+            let (block, position) = defs[value.index()].expect("only these are in the list");
+            let is_copied_elsewhere =
+                || f.succ_edges(block).len() > 1 && uses.of(value).iter().any(|p| p.1 == AT_EDGE);
+            position == 0
+                || !classes.is_alone(value)
+                || live.of(value).len() > 1
+                || is_copied_elsewhere()
+        });
+        let slots = Slots::assign(f, &classes, &defs, &live, &values);
+        for &value in &values {
+            let class = classes.of(value).expect("all of these are in classes");
+            let slot = slots.of(class).expect("their classes have slots");
+            of_value[value.index()] = Home::Slot(slot);
+        }
+        Ok(Homes { of_value, slots: slots.slots })
+    }
+
+    fn of(&self, value: Value) -> Home {
+        self.of_value[value.index()]
+    }
+
+    fn slot(&self, value: Value) -> Option<u32> {
+        match self.of(value) {
+            Home::Slot(slot) => Some(slot),
+            _ => None,
+        }
+    }
+
+    /// The local that each slot has the values of. Promotion leaves the writes that it removes in the
+    /// table of instructions, with the values that they wrote.
+    fn locals(&self, f: &Function) -> Vec<Option<u32>> {
+        let mut locals = vec![None; self.slots.len()];
+        for inst in (0..f.n_insts()).map(Inst::new) {
+            if f.opcode(inst) == Opcode::Ir(IrOp::SlotSet)
+                && let Some(slot) = self.slot(f.operands(inst)[0])
+                && let SlotOrigin::Local(local) = f.slots[f.imm(inst).low() as usize].origin
+            {
+                locals[slot as usize].get_or_insert(local);
+            }
+        }
+        locals
+    }
+}
+
+/// Calls `on` with all definitions, in dominance order.
+fn for_each_def(f: &Function, mut on: impl FnMut(Value, Point)) {
+    for block in f.blocks() {
+        f.params(block).iter().for_each(|&param| on(param, (block, 0)));
+        for (&inst, position) in f.insts(block).iter().zip(1..) {
+            f.results(inst).for_each(|value| on(value, (block, position)));
+        }
+    }
+}
+
+/// The definitions of the values that may have slots. The homes of constants are noted.
+fn find_defs(f: &Function, homes: &mut [Home]) -> Vec<Option<Point>> {
+    let mut defs = vec![None; f.n_values()];
+    for_each_def(f, |value, point| defs[value.index()] = Some(point));
+    for block in f.blocks() {
+        for &inst in f.insts(block) {
+            if is_constant(f.opcode(inst)) {
+                homes[f.result(inst).index()] = Home::Constant(inst);
+                defs[f.result(inst).index()] = None;
+            } else if f.opcode(inst) == Opcode::Ir(IrOp::FramePush) {
+                defs[f.result(inst).index()] = None;
+            }
+        }
+    }
+    defs
+}
+
+/// Whether an operation gives a constant.
+fn is_constant(opcode: Opcode) -> bool {
+    use Op::{F32Const, F64Const, I32Const, I64Const, RefNull};
+    matches!(opcode, Opcode::Op(I32Const | I64Const | F32Const | F64Const | RefNull))
+}
+
+fn dominator_tree(f: &Function) -> DomTree {
+    let succs = |block| f.succ_edges(block).map(|edge| f.edge_dst(edge).0);
+    let mut tree = DomTree::default();
+    let cfg = Cfg::new(Function::ENTRY.0, f.blocks().map(succs));
+    tree.compute_numbered(&cfg, &mut DomScratch::default());
+    tree
+}
+
+/// Writes the slot form.
+struct Writer<'f> {
+    homes: Homes,
+    f: &'f mut Function,
+    n_coalesced: usize,
+    n_copies: usize,
+    n_split_edges: usize,
+}
+
+impl Writer<'_> {
+    fn draft(&mut self) -> Draft {
+        let n_blocks = self.f.n_blocks() as u32;
+        let mut blocks = Vec::with_capacity(n_blocks as usize);
+        let mut split = Vec::new();
+        for block in self.f.blocks() {
+            let mut insts = Vec::new();
+            if block == Function::ENTRY {
+                self.write_params(&mut insts);
+            }
+            if let &[edge] = self.f.pred_edges(block)
+                && self.f.succ_edges(self.f.edge_src(edge)).len() > 1
+            {
+                let loc = self.f.loc(self.f.insts(block)[0]);
+                self.copy(edge, loc, &mut insts);
+            }
+            self.insts(block, &mut insts);
+            let mut edges = Vec::new();
+            for edge in self.f.succ_edges(block) {
+                let first = n_blocks + split.len() as u32;
+                let split_block = self.split(edge);
+                let dst = split_block.as_ref().map_or(self.f.edge_dst(edge).0, |_| first);
+                edges.push(DraftEdge { dst, args: Vec::new() });
+                split.extend(split_block);
+            }
+            let params = if block == Function::ENTRY { self.f.params(block) } else { &[] };
+            blocks.push(DraftBlock {
+                params: params.to_vec(),
+                insts,
+                edges,
+                label: self.f.label(block),
+                offset: self.f.block_offset(block),
+            });
+        }
+        self.n_split_edges = split.len();
+        blocks.extend(split);
+        self.forget_zeros(&mut blocks[0].insts);
+        Draft { blocks }
+    }
+
+    /// Writes the parameters of the function to their slots.
+    fn write_params(&mut self, insts: &mut Vec<Inst>) {
+        let loc = self.f.loc(self.f.insts(Function::ENTRY)[0]);
+        for i in 0..self.f.ty.params.len() as u32 {
+            if let Some(slot) = self.homes.slot(Value(i)) {
+                self.set(slot, Value(i), loc, insts);
+            }
+        }
+    }
+
+    /// Writes the instructions of a block, and the copies at its end.
+    fn insts(&mut self, block: Block, insts: &mut Vec<Inst>) {
+        let old = self.f.insts(block).to_vec();
+        for inst in old {
+            let loc = self.f.loc(inst);
+            if self.f.opcode(inst).is_terminator() && self.f.succ_edges(block).len() == 1 {
+                let edge = self.f.succ_edges(block).next().expect("there is one");
+                self.copy(edge, loc, insts);
+            }
+            if is_constant(self.f.opcode(inst)) {
+                continue;
+            }
+            let (start, len) = self.f.operands[inst.index()];
+            for i in start as usize..(start + len) as usize {
+                let operand = self.f.operand_pool[i];
+                self.f.operand_pool[i] = match self.homes.of(operand) {
+                    Home::Value => operand,
+                    Home::Constant(constant) => self.constant(constant, loc, insts),
+                    Home::Slot(slot) => self.get(slot, loc, insts),
+                };
+            }
+            insts.push(inst);
+            for result in self.f.results(inst) {
+                if let Some(slot) = self.homes.slot(result) {
+                    self.set(slot, result, loc, insts);
+                }
+            }
+        }
+    }
+
+    /// The block of a critical edge on which there is something to copy.
+    fn split(&mut self, edge: Edge) -> Option<DraftBlock> {
+        let (src, dst) = (self.f.edge_src(edge), self.f.edge_dst(edge));
+        let is_critical = self.f.succ_edges(src).len() > 1 && self.f.pred_edges(dst).len() > 1;
+        if !is_critical || self.f.params(dst).is_empty() {
+            return None;
+        }
+        let mut insts = Vec::new();
+        let loc = self.f.loc(self.f.terminator(src));
+        self.copy(edge, loc, &mut insts);
+        if insts.is_empty() {
+            return None;
+        }
+        insts.push(self.f.make_inst(Opcode::Op(Op::Br), Imm::NONE, &[], &[], loc));
+        let edges = vec![DraftEdge { dst: dst.0, args: Vec::new() }];
+        let offset = self.f.block_offset(src);
+        Some(DraftBlock { insts, edges, offset, ..DraftBlock::default() })
+    }
+
+    /// Writes the copies of an edge.
+    fn copy(&mut self, edge: Edge, loc: Loc, insts: &mut Vec<Inst>) {
+        let mut copies = Vec::new();
+        let args = self.f.edge_args(edge).iter();
+        for (&arg, &param) in args.zip(self.f.params(self.f.edge_dst(edge))) {
+            // Parameters that nothing uses have no slot.
+            let Some(to) = self.homes.slot(param) else { continue };
+            match self.homes.of(arg) {
+                Home::Slot(from) if from == to => self.n_coalesced += 1,
+                Home::Slot(from) => copies.push((to, Source::Slot(from))),
+                Home::Value | Home::Constant(_) => copies.push((to, Source::Value(arg))),
+            }
+        }
+        self.n_copies += copies.len();
+        let mut saved = Value::default();
+        for step in sequence(&copies) {
+            match step {
+                Step::Save(slot) => saved = self.get(slot, loc, insts),
+                Step::Copy(to, from) => {
+                    let value = match from {
+                        Source::Slot(slot) => self.get(slot, loc, insts),
+                        Source::Saved => saved,
+                        Source::Value(value) => match self.homes.of(value) {
+                            Home::Constant(constant) => self.constant(constant, loc, insts),
+                            _ => value,
+                        },
+                    };
+                    self.set(to, value, loc, insts);
+                }
+            }
+        }
+    }
+
+    /// Removes the writes of zeros to slots that hold them from the start: in the entry block, where
+    /// nothing was written before.
+    fn forget_zeros(&mut self, insts: &mut Vec<Inst>) {
+        let mut is_accessed = vec![false; self.homes.slots.len()];
+        let mut zero = None;
+        let f = &*self.f;
+        let mut kept = Vec::with_capacity(insts.len());
+        for &inst in &*insts {
+            let opcode = f.opcode(inst);
+            if let Opcode::Ir(IrOp::SlotGet | IrOp::SlotSet) = opcode {
+                let slot = f.imm(inst).low() as usize;
+                let was_accessed = std::mem::replace(&mut is_accessed[slot], true);
+                if !was_accessed && zero.is_some() && f.operands(inst).first().copied() == zero {
+                    // The constant stands right before it, and has no other use.
+                    kept.pop();
+                    zero = None;
+                    continue;
+                }
+            }
+            let is_zero =
+                is_constant(opcode) && (f.imm(inst).0 == 0 || opcode == Opcode::Op(Op::RefNull));
+            zero = is_zero.then(|| f.result(inst));
+            kept.push(inst);
+        }
+        *insts = kept;
+    }
+
+    fn get(&mut self, slot: u32, loc: Loc, insts: &mut Vec<Inst>) -> Value {
+        let ty = self.homes.slots[slot as usize].ty;
+        self.emit(Opcode::Ir(IrOp::SlotGet), Imm::index(slot), &[], &[ty], loc, insts)
+    }
+
+    fn set(&mut self, slot: u32, value: Value, loc: Loc, insts: &mut Vec<Inst>) {
+        let op = Opcode::Ir(IrOp::SlotSet);
+        insts.push(self.f.make_inst(op, Imm::index(slot), &[value], &[], loc));
+    }
+
+    fn constant(&mut self, constant: Inst, loc: Loc, insts: &mut Vec<Inst>) -> Value {
+        let (op, imm) = (self.f.opcode(constant), self.f.imm(constant));
+        let ty = self.f.value_type(self.f.result(constant));
+        self.emit(op, imm, &[], &[ty], loc, insts)
+    }
+
+    fn emit(
+        &mut self,
+        op: Opcode,
+        imm: Imm,
+        operands: &[Value],
+        results: &[ValType],
+        loc: Loc,
+        insts: &mut Vec<Inst>,
+    ) -> Value {
+        let inst = self.f.make_inst(op, imm, operands, results, loc);
+        insts.push(inst);
+        self.f.result(inst)
+    }
+}
+
+#[cfg(test)]
+mod tests;

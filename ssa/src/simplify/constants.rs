@@ -1,0 +1,103 @@
+//! Folding of constants, by what [`slotvm_bytecode::numeric`] says that instructions compute.
+
+use slotvm_bytecode::{Effect, Imm, Op, ValType, numeric};
+
+use super::{Replacements, SimplificationReport};
+use crate::draft::{Draft, DraftBlock};
+use crate::entity::{Inst, Value};
+use crate::ir::Function;
+use crate::irop::Opcode;
+
+/// Folds instructions and branches, in dominance order, so that operands come before their uses.
+pub(super) fn fold(
+    f: &mut Function,
+    draft: &mut Draft,
+    replacements: &mut Replacements,
+    report: &mut SimplificationReport,
+) {
+    // The cell of each value that is a numeric constant.
+    let mut cells = vec![None; f.n_values()];
+    for block in &mut draft.blocks {
+        for &inst in &block.insts {
+            let Opcode::Op(op) = f.opcode(inst) else { continue };
+            let operands: Vec<Value> =
+                f.operands(inst).iter().map(|&operand| replacements.find(operand)).collect();
+            let cell = |i: usize| operands.get(i).and_then(|operand| cells[operand.index()]);
+            match op {
+                Op::I32Const | Op::I64Const | Op::F32Const | Op::F64Const => {
+                    cells[f.result(inst).index()] = Some(f.imm(inst).0);
+                }
+                Op::Select => {
+                    if let Some(condition) = cell(2) {
+                        let chosen = operands[usize::from(condition == 0)];
+                        replacements.replace(f.result(inst), chosen);
+                        report.n_folded += 1;
+                    }
+                }
+                _ if numeric::is_numeric(op) => {
+                    let second = if operands.len() == 2 { cell(1) } else { Some(0) };
+                    let (Some(a), Some(b)) = (cell(0), second) else { continue };
+                    if let Some(cell) = evaluate(op, a, b) {
+                        cells[f.result(inst).index()] = Some(cell);
+                        make_constant(f, inst, cell);
+                        report.n_folded += 1;
+                    }
+                }
+                Op::BrIf | Op::BrTable => {
+                    let chosen = cell(0).map(|cell| taken(op, cell, block.edges.len()));
+                    if let Some(chosen) = chosen.or_else(|| only_target(block)) {
+                        block.edges.swap(0, chosen);
+                        block.edges.truncate(1);
+                        f.ops[inst.index()] = Opcode::Op(Op::Br);
+                        f.operands[inst.index()].1 = 0;
+                        report.n_branches += 1;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// What an operation gives, unless it traps or the machine has a choice.
+fn evaluate(op: Op, a: u64, b: u64) -> Option<u64> {
+    let cell = numeric::eval(op, a, b).ok()?;
+    debug_assert!(matches!(op.effect(), Effect::Pure | Effect::Trap));
+    // Where a NaN would become the canonical one, the machine has a choice.
+    let may_differ = op.makes_nan() && {
+        let ty = op.signature().map(|signature| signature.results[0]);
+        match ty {
+            Some(ValType::F32) => f32::from_bits(cell as u32).is_nan(),
+            _ => f64::from_bits(cell).is_nan(),
+        }
+    };
+    (!may_differ).then_some(cell)
+}
+
+fn make_constant(f: &mut Function, inst: Inst, cell: u64) {
+    let op = match f.value_type(f.result(inst)) {
+        ValType::I32 => Op::I32Const,
+        ValType::I64 => Op::I64Const,
+        ValType::F32 => Op::F32Const,
+        _ => Op::F64Const,
+    };
+    f.ops[inst.index()] = Opcode::Op(op);
+    f.imms[inst.index()] = Imm(cell);
+    f.operands[inst.index()].1 = 0;
+}
+
+/// The out-edge that a branch takes.
+fn taken(op: Op, selector: u64, n_edges: usize) -> usize {
+    let selector = selector as u32 as usize;
+    match op {
+        Op::BrIf => usize::from(selector == 0),
+        _ => selector.min(n_edges - 1),
+    }
+}
+
+/// An out-edge, if all enter one block with the same operands.
+fn only_target(block: &DraftBlock) -> Option<usize> {
+    let (first, others) = block.edges.split_first()?;
+    let is_same = others.iter().all(|edge| edge.dst == first.dst && edge.args == first.args);
+    is_same.then_some(0)
+}

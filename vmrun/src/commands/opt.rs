@@ -1,0 +1,22 @@
+//! `vmrun opt`: bytecode to better bytecode, by way of SSA form.
+
+use std::fs;
+
+use slotvm_bytecode::{encode, verify};
+use slotvm_ssa::optimize::optimize;
+
+use crate::cli::OptArgs;
+use crate::error::{CliError, note};
+use crate::load::load;
+
+pub(super) fn opt(args: &OptArgs) -> Result<(), CliError> {
+    let module = load(&args.program)?.module;
+    let optimized = optimize(&module).map_err(|error| CliError::module(&args.program, error))?;
+    for (func, reason) in &optimized.left {
+        note(format_args!("function `{}` stays as it is: {reason}", module.func_name(*func)));
+    }
+    let bytes = encode(&optimized.module);
+    // The limits of a module are the verifier's.
+    verify(optimized.module).map_err(|error| CliError::module(&args.program, error))?;
+    fs::write(&args.output, bytes).map_err(CliError::file(&args.output))
+}
