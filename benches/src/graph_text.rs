@@ -1,13 +1,15 @@
 //! Graphs with slot accesses as text, to be measured from files.
 //!
-//!     function NAME
-//!     slots 3
-//!     block 0 -> 1 2
-//!       w 0        a write of slot 0, of a new value
-//!       r 1        a read of slot 1
-//!       w 2 r0     a write of slot 2, of what read 0 gave
-//!     block 1 -> 2
-//!     block 2
+//! ```text
+//! function NAME
+//! slots 3
+//! block 0 -> 1 2
+//!   w 0        a write of slot 0, of a new value
+//!   r 1        a read of slot 1
+//!   w 2 r0     a write of slot 2, of what read 0 gave
+//! block 1 -> 2
+//! block 2
+//! ```
 //!
 //! A file holds any number of functions. Blocks are numbered from 0 in the order of the text; block 0
 //! is the entry, and no edge goes to it. A block may go to another one more than once. The reads of a
