@@ -23,6 +23,46 @@
 //! Constants have no slots. They are made anew before each use, on edges too. A slot starts as zero, so a
 //! zero that is the first value of a slot is not written in the entry block.
 //!
+//! The function of the [`tutorial`](crate::tutorial), to SSA form and back:
+//!
+//! ```
+//! use slotvm_bytecode::{text, verify};
+//! use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
+//! use slotvm_ssa::destruct::destruct;
+//! use slotvm_ssa::promote::{Scratch, promote};
+//!
+//! let source = "
+//! func fib(n: i32) -> i32 {
+//!   local a: i32, b: i32, i: i32, c: i32, retval: i32
+//!   i32.const 1  local.tee b  local.set i
+//!   local.get n  br_if while
+//!   br end
+//! while:
+//!   local.get i  local.get n  i32.ge_s  br_if done
+//!   local.get b  local.set c
+//!   local.get a  local.get b  i32.add  local.set b
+//!   local.get c  local.set a
+//!   local.get i  i32.const 1  i32.add  local.set i
+//!   br while
+//! done:
+//!   local.get b  local.set retval
+//! end:
+//!   local.get retval  return
+//! }";
+//! let module = verify(text::parse(source).unwrap()).unwrap();
+//! let mut f = build(&module, 0, &BuildOptions::default(), &mut BuildScratch::default());
+//! let mut scratch = Scratch::default();
+//! assert_eq!(promote(&mut f, &mut scratch).n_phis, 4);
+//! assert!(!f.has_slot_accesses());
+//!
+//! let report = destruct(&mut f);
+//! assert!(f.has_slot_accesses() && f.n_phis() == 0);
+//! // a = b around the loop is the copy that remains: the old b lives on when the new one is there.
+//! assert!(report.n_copies > 0);
+//! // What comes out has as many phis as what went in.
+//! assert_eq!(promote(&mut f, &mut scratch).n_phis, 4);
+//! ```
+//!
 //! All steps are linear in the lists of `live`, but for sorting. [`DestructionReport::is_too_large`] says
 //! that these would be too long.
 

@@ -170,6 +170,7 @@
 //! | minimal (Cytron et al. 1991) | 9 | dominators | to keep a name for each merge |
 //! | semi-pruned (Briggs et al. 1998) | 7 | and a scan of each block | where liveness is too dear |
 //! | pruned (Choi et al. 1991) | 4 | and liveness | before code generation |
+//! | on the fly (Braun et al. 2013) | 4 | none of these | where there are no slots to begin with |
 //!
 //! ```
 //! use slotvm_ssa::construct::{ConstructOptions, Construction, Scratch, construct};
@@ -185,8 +186,8 @@
 //! assert_eq!(n_phis(Construction::Pruned), 4);
 //! ```
 //!
-//! A front end that has no slots yet can do without all of the above: [`braun`] makes phis while the
-//! function is translated, when a read asks for one (Braun et al. 2013).
+//! The last one is for front ends that can do without all of the above: [`braun`] makes phis while a
+//! function is translated, when a read asks for one.
 //!
 //! ```
 //! use slotvm_ssa::braun::{Braun, BraunOptions};
@@ -222,12 +223,14 @@
 //! assert_eq!(ssa.finish(&mut undefined).n_left, 4);
 //! ```
 //!
-//! # In the IR of this crate
+//! # In an IR, and back
 //!
-//! With the feature `ir`, `build` makes slot form from verified bytecode and `promote` turns it into SSA
-//! form, with the same code inside. The types of the algorithms here do not know it: a compiler with its
-//! own IR hands over a [`construct::SlotProgram`], and its own graph if that implements
-//! [`cfg::ControlFlow`].
+//! A compiler with its own IR hands over a [`construct::SlotProgram`], and its own graph if that implements
+//! [`cfg::ControlFlow`]. The IR of this crate comes with the feature `ir`: the module `build` makes slot
+//! form from verified bytecode, `promote` turns it into SSA form with the same code inside, and `destruct`
+//! turns that back into slot form. There phis become copies at the ends of the blocks before them, and
+//! values that phis connect share a slot where they do not interfere. The documentation of `destruct`
+//! takes the function from bytecode to SSA form and back.
 //!
 //! [`cfg::ControlFlow`]: crate::cfg::ControlFlow
 //! [`construct::Access`]: crate::construct::Access
