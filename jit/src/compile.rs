@@ -30,8 +30,8 @@ use cranelift_codegen::{CodegenError, CompiledCode, Context, MachSrcLoc};
 use cranelift_frontend::FunctionBuilderContext;
 use slotvm_bytecode::VerifiedModule;
 use slotvm_ssa::build::{BuildOptions, BuildScratch, OPERANDS_MAX, build, is_buildable};
-use slotvm_ssa::dominators::DomTree;
 use slotvm_ssa::entity::Loc;
+use slotvm_ssa::graph::dom_tree;
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::loops::LoopForest;
 use slotvm_ssa::promote::{self, PromoteOptions, PromotionReport, promote_with};
@@ -39,7 +39,7 @@ use slotvm_ssa::promote::{self, PromoteOptions, PromotionReport, promote_with};
 use crate::SlotMode;
 use crate::code::MachineCode;
 use crate::isa::{IsaError, in_one_pass, without_optimiser};
-use crate::lower::order::{control_flow, find_loops};
+use crate::lower::order::find_loops;
 use crate::lower::{self, LowerOptions, Lowered, traps};
 use crate::pctable::{Place, PlaceId, TrapReason};
 
@@ -332,7 +332,7 @@ fn leads_back_too_far(function: &Function) -> bool {
     if most <= BACK_STEPS_MAX {
         return false;
     }
-    let tree = DomTree::semi_nca(&control_flow(function));
+    let tree = dom_tree(function);
     let level = |block: u32| u64::from(tree.level(block).expect("all blocks are reachable"));
     let steps = function.blocks().flat_map(|block| function.succ_edges(block)).map(|edge| {
         let (source, target) = (function.edge_src(edge).0, function.edge_dst(edge).0);

@@ -77,10 +77,9 @@ use self::classes::Classes;
 use self::copies::{Source, Step, sequence};
 use self::live::{AT_EDGE, Liveness, Point, Uses};
 use self::share::Slots;
-use crate::cfg::Cfg;
-use crate::dominators::{DomScratch, DomTree};
 use crate::draft::{Draft, DraftBlock, DraftEdge};
 use crate::entity::{Block, Edge, Inst, Loc, Value};
+use crate::graph::dom_tree;
 use crate::ir::{Function, SlotData, SlotOrigin};
 use crate::irop::{IrOp, Opcode};
 
@@ -158,7 +157,7 @@ impl Homes {
             }
         });
         let live = Liveness::compute(f, &defs, &uses)?;
-        let tree = dominator_tree(f);
+        let tree = dom_tree(f);
         let classes = Classes::find(f, &tree, &defs, &live, &values);
         values.retain(|&value| {
             let (block, position) = defs[value.index()].expect("only these are in the list");
@@ -236,14 +235,6 @@ fn find_defs(f: &Function, homes: &mut [Home]) -> Vec<Option<Point>> {
 fn is_constant(opcode: Opcode) -> bool {
     use Op::{F32Const, F64Const, I32Const, I64Const, RefNull};
     matches!(opcode, Opcode::Op(I32Const | I64Const | F32Const | F64Const | RefNull))
-}
-
-fn dominator_tree(f: &Function) -> DomTree {
-    let succs = |block| f.succ_edges(block).map(|edge| f.edge_dst(edge).0);
-    let mut tree = DomTree::default();
-    let cfg = Cfg::new(Function::ENTRY.0, f.blocks().map(succs));
-    tree.compute_numbered(&cfg, &mut DomScratch::default());
-    tree
 }
 
 /// Writes the slot form.

@@ -35,10 +35,15 @@ pub fn print_dom(f: &Function, dot: bool) -> String {
     })
 }
 
+/// The control-flow graph of a function, by the numbers of its blocks.
+pub fn control_flow(f: &Function) -> Cfg {
+    let succs = f.blocks().map(|b| f.succ_edges(b).map(|e| f.edge_dst(e).0));
+    Cfg::new(Function::ENTRY.0, succs)
+}
+
 /// The dominator tree of a function, by the numbers of its blocks.
 pub fn dom_tree(f: &Function) -> DomTree {
-    let succs = f.blocks().map(|b| f.succ_edges(b).map(|e| f.edge_dst(e).0));
-    DomTree::semi_nca(&Cfg::new(0, succs))
+    DomTree::semi_nca(&control_flow(f))
 }
 
 /// A line for each block: what there is to say about it, then where it comes from.

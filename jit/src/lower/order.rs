@@ -1,7 +1,7 @@
 //! In which order blocks are filled and sealed, and which edges leave loops.
 
-use slotvm_ssa::cfg::Cfg;
 use slotvm_ssa::entity::{Block, Edge};
+use slotvm_ssa::graph::control_flow;
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::loops::LoopForest;
 
@@ -61,12 +61,6 @@ const LOOPS_LOOKED_AT_MAX: usize = 16;
 /// The loops of a function.
 pub(crate) fn find_loops(func: &Function) -> LoopForest {
     LoopForest::new(&control_flow(func))
-}
-
-/// The control-flow graph of a function.
-pub(crate) fn control_flow(func: &Function) -> Cfg {
-    let succs = |block| func.succ_edges(block).map(|edge| func.edge_dst(edge).0);
-    Cfg::new(Function::ENTRY.0, func.blocks().map(succs))
 }
 
 /// Whether edge `a` leaves more loops than edge `b`, both from one block.

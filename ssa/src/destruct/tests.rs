@@ -3,6 +3,7 @@ use slotvm_bytecode::VerifiedModule;
 use super::copies::{Source, Step, sequence};
 use super::*;
 use crate::build::BuildOptions;
+use crate::dominators::DomTree;
 use crate::eval::{Imports, Machine, Options};
 use crate::parse::parse;
 use crate::promote::{Scratch, promote};

@@ -440,9 +440,10 @@ impl<'s> Parser<'s> {
                 }
             }
         }
-        let placeholders = vec![0; funcs.len()];
+        // Functions may be defined further on: `link` resolves the names and fills in the numbers.
+        let unresolved = vec![0; funcs.len()];
         self.pending.elem_funcs.push((elem, funcs));
-        Ok(placeholders)
+        Ok(unresolved)
     }
 
     fn elem_exprs(&mut self, elem: u32) -> Parse<Vec<ConstExpr>> {
