@@ -70,6 +70,7 @@ pub mod simplify;
 mod sites;
 pub mod slot_blocks;
 mod stamps;
+mod steps;
 #[cfg(test)]
 mod testing;
 pub mod tutorial;

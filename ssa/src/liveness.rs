@@ -24,6 +24,7 @@ use crate::cfg::ControlFlow;
 use crate::search::Search;
 use crate::slot_blocks::SlotBlocks;
 use crate::stamps::StampSet;
+use crate::steps::step;
 
 /// The words of 64 slots that a [`Liveness`] may have: 256 MiB of them in each of its two tables.
 pub const LIVENESS_WORDS_MAX: usize = 1 << 25;
@@ -53,6 +54,7 @@ impl LiveBlocks {
         while let Some(&block) = self.blocks.get(next) {
             next += 1;
             for &pred in cfg.preds(block) {
+                step();
                 if !self.written.contains(pred) && self.live.insert(pred) {
                     self.blocks.push(pred);
                 }

@@ -19,6 +19,7 @@
 
 use crate::cfg::ControlFlow;
 use crate::search::{NONE, Search};
+use crate::steps::step;
 
 /// The loops of a graph, numbered in preorder of the forest: a loop comes before those inside it.
 #[derive(Clone, Debug, Default)]
@@ -246,6 +247,7 @@ impl LoopScratch {
     /// The representative of a block's set; halves the path to it.
     fn find(&mut self, mut v: u32) -> u32 {
         while self.links[v as usize] != v {
+            step();
             let up = self.links[self.links[v as usize] as usize];
             self.links[v as usize] = up;
             v = up;
@@ -298,6 +300,7 @@ impl LoopScratch {
     fn show_edges(&mut self, ancestor: u32) {
         let mut edge = self.hidden_edges[ancestor as usize];
         while edge != NONE {
+            step();
             let EdgeData { dst, next, .. } = self.edges[edge as usize];
             let target = self.find(dst);
             if target != dst {
@@ -314,6 +317,7 @@ impl LoopScratch {
 
     /// Unites what a block was united with, unless it is the header or was so already, with a header.
     fn add_to_body(&mut self, block: u32, header: u32) {
+        step();
         let block = self.find(block);
         if block != header {
             self.links[block as usize] = header;
@@ -327,7 +331,8 @@ impl LoopScratch {
 mod tests {
     use super::*;
     use crate::cfg::Cfg;
-    use crate::testing::{Bits, Rng, all_graphs, families, random_graph, reachable};
+    use crate::steps::within;
+    use crate::testing::{Bits, Rng, all_graphs, families, random_graph, reachable, size};
 
     /// A loop by the definition: its blocks and its header, and those of the loop around it.
     type Loop = (Bits, u32, Bits);
@@ -434,11 +439,9 @@ mod tests {
     }
 
     #[test]
-    fn large_families_need_neither_recursion_nor_quadratic_time() {
+    fn steps_on_large_families_are_near_linear() {
         for (name, cfg) in families(400_000) {
-            let start = std::time::Instant::now();
-            let forest = LoopForest::new(&cfg);
-            assert!(start.elapsed().as_secs() < 5, "{name} took {:?}", start.elapsed());
+            let forest = within(8 * size(&cfg), name, || LoopForest::new(&cfg));
             match name {
                 "nest" => assert_eq!(forest.depth(forest.n_loops() as u32 - 1), 200_000),
                 "ladder" => assert_eq!(forest.n_loops(), 399_998),

@@ -21,6 +21,7 @@ use bumpalo::Bump;
 
 use crate::accesses::{AccessLog, NONE};
 use crate::faults::{Fault, planted};
+use crate::steps::step;
 
 /// How renaming keeps the values that reach a block. Both schemes give the same result.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -221,7 +222,10 @@ fn walk(
         for write in writes {
             scheme.change(write.slot, replacements[write.value as usize], block);
         }
-        operands.fill(block, |slot| scheme.value(slot, block));
+        operands.fill(block, |slot| {
+            step();
+            scheme.value(slot, block)
+        });
     }
 }
 
@@ -244,6 +248,7 @@ impl Scheme for Undo<'_> {
         {
             // The changes of one block, each of another slot.
             for change in self.changes.drain(n_changes as usize..) {
+                step();
                 if planted(Fault::UndoForgotten) && self.open.len() == 3 {
                     continue;
                 }
@@ -287,6 +292,7 @@ impl Chains<'_> {
     fn reach(&mut self, slot: u32, block: u32) -> &mut Current {
         let current = &mut self.slots[slot as usize];
         while current.block != NONE && self.ends[current.block as usize] <= block {
+            step();
             let link = self.links[self.heads[slot as usize] as usize];
             *current = link.old;
             self.heads[slot as usize] = link.next;

@@ -1,6 +1,7 @@
 //! Depth-first search, without recursion.
 
 use crate::cfg::ControlFlow;
+use crate::steps::step;
 
 /// No number: the block is unreachable.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -34,6 +35,7 @@ impl Search {
         self.parents.push(0);
         self.stack.push((0, 0));
         while let Some((v, next)) = self.stack.last_mut() {
+            step();
             let succs = cfg.succs(self.vertices[*v as usize]);
             let Some(&target) = succs.get(*next as usize) else {
                 self.postorder.push(*v);

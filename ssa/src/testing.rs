@@ -134,6 +134,11 @@ fn starts_of_paths(cfg: &impl ControlFlow, end: u32, cut: u32) -> Bits {
     seen
 }
 
+/// The size of a graph: blocks and edges.
+pub(crate) fn size(cfg: &impl ControlFlow) -> usize {
+    (0..cfg.n_blocks() as u32).map(|block| 1 + cfg.succs(block).len()).sum()
+}
+
 /// The graph families of the benches, each of about `n` blocks.
 pub(crate) fn families(n: u32) -> Vec<(&'static str, Cfg)> {
     vec![

@@ -22,6 +22,7 @@ use super::live::{Liveness, Point};
 use crate::dominators::DomTree;
 use crate::entity::Value;
 use crate::ir::Function;
+use crate::steps::step;
 
 /// Classes of a web that a value tries.
 const WEB_TRIES_MAX: usize = 4;
@@ -65,6 +66,7 @@ impl Classes {
             }
             let mut tried = NO_CLASS;
             let class = tries.into_iter().find(|&class| {
+                step();
                 let is_new = class != std::mem::replace(&mut tried, class);
                 is_new && classes.takes(class, value, tree, defs, live)
             });
@@ -99,6 +101,7 @@ impl Classes {
         while let Some(&top) = stack.last()
             && !tree.dominates(block(top).0, point.0.0)
         {
+            step();
             stack.pop();
         }
         stack.last().is_none_or(|&top| !live.is_live_behind(top, point))
@@ -181,6 +184,7 @@ fn for_each_pair(f: &Function, defs: &[Option<Point>], mut on: impl FnMut(Value,
 /// The value that stands for a set, by path halving.
 fn root(parents: &mut [Value], mut value: Value) -> Value {
     while parents[value.index()] != value {
+        step();
         parents[value.index()] = parents[parents[value.index()].index()];
         value = parents[value.index()];
     }

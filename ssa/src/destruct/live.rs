@@ -12,6 +12,7 @@
 use super::TooLarge;
 use crate::entity::{Block, Value};
 use crate::ir::Function;
+use crate::steps::step;
 
 /// The position of the uses by edges.
 pub(super) const AT_EDGE: u32 = u32::MAX - 1;
@@ -119,6 +120,7 @@ impl Liveness {
     /// Notes that the value whose list starts at `start` is live up to a position of a block; returns
     /// whether the block is new in the list.
     fn reach(&mut self, places: &mut [u32], start: usize, block: Block, position: u32) -> bool {
+        step();
         let place = places[block.index()] as usize;
         match self.blocks.get_mut(place) {
             Some((known, last)) if place >= start && *known == block => {

@@ -13,6 +13,7 @@ use super::classes::Classes;
 use super::live::{AT_EDGE, Liveness, Point};
 use crate::entity::{Block, Value};
 use crate::ir::{Function, SlotData, SlotOrigin};
+use crate::steps::step;
 
 /// The slots of classes.
 #[derive(Debug)]
@@ -66,6 +67,7 @@ impl Slots {
             while let Some(&Reverse((to, slot))) = taken.peek()
                 && to <= range.from
             {
+                step();
                 taken.pop();
                 free[self.slots[slot as usize].ty.index()].push(slot);
             }
@@ -94,6 +96,7 @@ impl Range {
     fn add(&mut self, f: &Function, value: Value, def: Point, live: &Liveness) {
         self.include(def);
         for &(block, last) in live.of(value) {
+            step();
             if block != def.0 {
                 self.include((block, 0));
             }

@@ -15,6 +15,7 @@ use crate::cfg::ControlFlow;
 use crate::liveness::LiveBlocks;
 use crate::search::NONE;
 use crate::stamps::StampSet;
+use crate::steps::step;
 
 /// A graph numbered in preorder of its dominator tree, and the tree.
 #[derive(Copy, Clone, Debug)]
@@ -44,6 +45,7 @@ pub(crate) fn find_leads_to(
     for block in (0..cfg.n_blocks()).rev() {
         let mut smallest = leads_to[block];
         for &succ in cfg.succs(block as u32) {
+            step();
             if succ == 0 || idoms[succ as usize] != block as u32 {
                 smallest = smallest.min(levels[succ as usize]);
             }
@@ -89,6 +91,7 @@ impl LevelWalk {
             self.work.push(root);
             while let Some(block) = self.work.pop() {
                 for &succ in graph.cfg.succs(block) {
+                    step();
                     // A deeper successor is strictly dominated by the root.
                     if graph.levels[succ as usize] <= root_level
                         && live.is_none_or(|live| live.contains(succ))
@@ -169,6 +172,7 @@ impl LevelWalk {
     /// the root or above.
     #[inline]
     fn push_child<C>(&mut self, graph: &NumberedGraph<'_, C>, child: u32, root_level: u32) {
+        step();
         if graph.leads_to[child as usize] <= root_level && self.was_walked.insert(child) {
             self.work.push(child);
         }

@@ -1,0 +1,43 @@
+//! Steps of the algorithms, for tests to count: whether work is quadratic shows in counts and not on
+//! clocks.
+//!
+//! The algorithms call [`step`] in the loops whose number of rounds is an argument and not the length of
+//! a list: searches, walks up a tree, queues. Outside of this crate's tests nothing of it is left.
+
+/// One more round of a loop.
+#[cfg(not(test))]
+#[inline(always)]
+pub(crate) const fn step() {}
+
+#[cfg(test)]
+pub(crate) use counting::{step, within};
+
+#[cfg(test)]
+mod counting {
+    use std::cell::Cell;
+    use std::fmt::Display;
+
+    thread_local! {
+        /// The steps taken, and how many may be.
+        static STEPS: Cell<(usize, usize)> = const { Cell::new((0, usize::MAX)) };
+    }
+
+    /// One more round of a loop, in this thread.
+    pub(crate) fn step() {
+        let (n_steps, steps_max) = STEPS.get();
+        assert!(n_steps < steps_max, "it takes more than {steps_max} steps");
+        STEPS.set((n_steps + 1, steps_max));
+    }
+
+    /// The result of some work, which must take steps, but no more than so many. What is quadratic
+    /// fails where it goes too far, and not when it ends.
+    pub(crate) fn within<T>(steps_max: usize, name: impl Display, work: impl FnOnce() -> T) -> T {
+        // Shown if the test fails.
+        println!("{name}");
+        STEPS.set((0, steps_max));
+        let result = work();
+        let (n_steps, _) = STEPS.replace((0, usize::MAX));
+        assert!(n_steps > 0, "it takes no steps");
+        result
+    }
+}
