@@ -3,7 +3,9 @@
 use slotvm::{Config, Engine, Module, ParseSlotModeError, SlotMode, Tier};
 use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::text::{self, PrintOptions};
+use slotvm_ssa::braun::BraunOptions;
 use slotvm_ssa::build::{BuildOptions, BuildScratch, SsaOptions, build, build_ssa};
+use slotvm_ssa::construct::Construction;
 use slotvm_ssa::graph::{print_cfg, print_dom};
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::print::print;
@@ -57,6 +59,12 @@ fn promotions(module: &VerifiedModule) -> Vec<String> {
         report::print(&f, module, &report, &scratch)
     };
     (module.n_imported_funcs()..module.n_funcs()).map(one).collect()
+}
+
+/// All that promotion can construct: by placement, from the most phis to the least, and on the fly.
+pub fn constructions() -> impl Iterator<Item = Construction> {
+    let on_the_fly = Construction::Braun(BraunOptions::default());
+    Construction::ALL.iter().copied().chain([on_the_fly])
 }
 
 /// The functions that a module defines, in a form, verified.

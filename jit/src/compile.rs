@@ -1,7 +1,7 @@
 //! From the bytecode of one function to its machine code: the stages in a row, and what each cost.
 //!
 //! 1. `build`: bytecode to the slot form of the IR;
-//! 2. `promote`: slot form to SSA form, in the mode that wants it;
+//! 2. `promote`: slot form to SSA form, in the mode that wants it, unless the first stage made it;
 //! 3. `lower`: IR to CLIF ([`crate::lower`]);
 //! 4. `cranelift`: CLIF to machine code.
 //!
@@ -29,7 +29,9 @@ use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::{CodegenError, CompiledCode, Context, MachSrcLoc};
 use cranelift_frontend::FunctionBuilderContext;
 use slotvm_bytecode::VerifiedModule;
-use slotvm_ssa::build::{BuildOptions, BuildScratch, OPERANDS_MAX, build, is_buildable};
+use slotvm_ssa::build::{
+    BuildOptions, BuildScratch, OPERANDS_MAX, SsaOptions, build, build_ssa, is_buildable,
+};
 use slotvm_ssa::entity::Loc;
 use slotvm_ssa::graph::dom_tree;
 use slotvm_ssa::ir::Function;
@@ -64,6 +66,8 @@ pub(crate) struct CompileOptions {
     pub(crate) build: BuildOptions,
     /// How slots are promoted in the mode that does.
     pub(crate) promotion: PromoteOptions,
+    /// How that mode makes SSA form without promotion, if it does. It charges for the same.
+    pub(crate) on_the_fly: Option<SsaOptions>,
     /// Machine, slot mode, memories.
     pub(crate) lower: LowerOptions,
     /// Whether to keep the CLIF as text.
@@ -76,7 +80,7 @@ pub(crate) struct CompileOptions {
 pub(crate) struct CompiledFunction {
     /// The code, to be placed.
     pub(crate) code: MachineCode,
-    /// What promotion did, if the mode promotes.
+    /// What promotion did, if there was any.
     pub(crate) promotion: Option<PromotionReport>,
     /// Whether the optimiser was left out since loops are nested too deep for it.
     pub(crate) is_nested_too_deep: bool,
@@ -203,10 +207,17 @@ impl Compiler {
         func: u32,
         times: &mut StageTimes,
     ) -> (Function, Option<PromotionReport>) {
+        let is_promoted = self.options.lower.slots.is_promoted();
         let start = Instant::now();
+        if let Some(options) = self.options.on_the_fly.filter(|_| is_promoted)
+            && let Some((function, _)) = build_ssa(module, func, &options, &mut self.build)
+        {
+            times.build = start.elapsed();
+            return (function, None);
+        }
         let mut function = build(module, func, &self.options.build, &mut self.build);
         times.build = start.elapsed();
-        if !self.options.lower.slots.is_promoted() {
+        if !is_promoted {
             return (function, None);
         }
         let start = Instant::now();

@@ -2,6 +2,8 @@
 
 use slotvm_runtime::{Limits, MemoryPlan};
 #[cfg(feature = "jit")]
+use slotvm_ssa::build::SsaOptions;
+#[cfg(feature = "jit")]
 use slotvm_ssa::promote::PromoteOptions;
 
 use crate::slot_mode::SlotMode;
@@ -52,6 +54,8 @@ pub struct Config {
     pub(crate) slots: SlotMode,
     #[cfg(feature = "jit")]
     pub(crate) promotion: PromoteOptions,
+    #[cfg(feature = "jit")]
+    pub(crate) on_the_fly: Option<SsaOptions>,
     pub(crate) consume_fuel: bool,
     pub(crate) stack_cells_max: Option<u64>,
     pub(crate) canonical_nans: bool,
@@ -68,6 +72,8 @@ impl Default for Config {
             slots: SlotMode::default(),
             #[cfg(feature = "jit")]
             promotion: PromoteOptions::default(),
+            #[cfg(feature = "jit")]
+            on_the_fly: None,
             consume_fuel: false,
             stack_cells_max: None,
             canonical_nans: false,
@@ -102,6 +108,16 @@ impl Config {
     #[cfg(feature = "jit")]
     pub fn promotion(&mut self, options: PromoteOptions) -> &mut Config {
         self.promotion = options;
+        self
+    }
+
+    /// Lets mode [`Ssa`](SlotMode::Ssa) make SSA form straight from bytecode, in one pass, in place of
+    /// promotion, which is left to functions that are too large for it. It is there to compare with, and
+    /// computes the same. What the code charges for is up to this configuration, whatever
+    /// [`SsaOptions::build`] says.
+    #[cfg(feature = "jit")]
+    pub fn on_the_fly(&mut self, options: SsaOptions) -> &mut Config {
+        self.on_the_fly = Some(options);
         self
     }
 

@@ -93,6 +93,8 @@ pub use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
 pub use slotvm_bytecode::{FuncType, TrapCode, ValType};
 pub use slotvm_runtime::{Error, Frame, Limits, LinkError, MemoryPlan, Trap};
 #[cfg(feature = "jit")]
+pub use slotvm_ssa::build::SsaOptions;
+#[cfg(feature = "jit")]
 pub use slotvm_ssa::construct::{Construction, Placement, Renaming, SlotCounts, TooLarge};
 #[cfg(feature = "jit")]
 pub use slotvm_ssa::promote::{PromoteOptions, PromotionReport};

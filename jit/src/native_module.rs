@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::module::ImportKind;
 use slotvm_runtime::{self as rt, Error, InstanceId, MemoryPlan, Natives};
-use slotvm_ssa::build::BuildOptions;
+use slotvm_ssa::build::{BuildOptions, SsaOptions};
 use slotvm_ssa::promote::PromotionReport;
 
 use crate::code::CodeUnit;
@@ -48,7 +48,7 @@ pub struct FunctionInfo {
     pub has_too_many_slots: bool,
     /// Sizes of its forms and of its code.
     pub sizes: Sizes,
-    /// What promotion did, if the slot mode promotes.
+    /// What promotion did, if the slot mode promotes and SSA form was not made without it.
     pub promotion: Option<PromotionReport>,
 }
 
@@ -161,9 +161,11 @@ impl NativeModule {
 fn options(engine: &Engine, native: &NativeEngine, memory: MemoryPlan) -> CompileOptions {
     let config = engine.config();
     let stack_cells = config.stack_cells_max.is_some();
+    let build = BuildOptions { fuel: config.consume_fuel, stack_cells };
     CompileOptions {
-        build: BuildOptions { fuel: config.consume_fuel, stack_cells },
+        build,
         promotion: config.promotion,
+        on_the_fly: config.on_the_fly.map(|ssa| SsaOptions { build, ..ssa }),
         lower: LowerOptions { isa: native.isa().clone(), slots: config.slots, memory },
         keep_clif: false,
         keep_asm: false,

@@ -20,9 +20,7 @@ mod survey;
 use std::fmt;
 use std::sync::Arc;
 
-use slotvm::{
-    Config, Construction, Engine, Limits, MemoryPlan, Placement, Renaming, SlotMode, Tier,
-};
+use slotvm::{Config, Engine, Limits, MemoryPlan, Placement, Renaming, SlotMode, Tier};
 use slotvm_bytecode::{TrapCode, VerifiedModule, VerifyError, verify};
 use slotvm_ssa::braun::BraunOptions;
 use slotvm_ssa::build::{BuildOptions, SsaOptions};
@@ -218,6 +216,12 @@ impl Plan {
         Engine::new(&config).expect("there is native code for this machine")
     }
 
+    fn on_the_fly(self, options: SsaOptions) -> Engine {
+        let mut config = self.config();
+        config.tier(Tier::Jit).slots(SlotMode::Ssa).on_the_fly(options);
+        Engine::new(&config).expect("there is native code for this machine")
+    }
+
     fn native(self, slots: SlotMode) -> Engine {
         let mut config = self.config();
         config.tier(Tier::Jit).slots(slots);
@@ -279,7 +283,8 @@ pub fn check(case: &Case) -> Result<Facts, Difference> {
     Ok(Facts::new(&module, case.func, &watch, &whole))
 }
 
-/// Runs a case in every form that promotion can make of it, in the evaluator and as native code.
+/// Runs a case in every form that promotion can make of it, in the evaluator and as native code; and as
+/// native code in the form that is made straight from bytecode, which [`check`] evaluates.
 ///
 /// # Errors
 /// The first form that differs from the interpreter.
@@ -294,10 +299,8 @@ pub fn check_constructions(case: &Case) -> Result<(), Difference> {
     if matches!(expected.start, Some(End::Refused(_))) {
         return Ok(());
     }
-    let on_the_fly = Construction::Braun(BraunOptions::default());
-    let constructions = Construction::ALL.iter().copied().chain([on_the_fly]);
     // Each form once by the usual means, in native code, and once by other ones.
-    for (construction, placement) in constructions.zip(Placement::ALL) {
+    for (construction, placement) in stages::constructions().zip(Placement::ALL) {
         let usual = PromoteOptions { construction, ..PromoteOptions::default() };
         let found = engine::run(&plan.promoted(usual), &module, case, &fuels, None);
         compare(|| format!("native code, {usual:?}"), expected.clone(), found)?;
@@ -308,7 +311,9 @@ pub fn check_constructions(case: &Case) -> Result<(), Difference> {
         let engine = || format!("the evaluator, {other:?}");
         compare(engine, expected.clone().without_backtraces(), found)?;
     }
-    Ok(())
+    let on_the_fly = ssa_options(plan, case);
+    let found = engine::run(&plan.on_the_fly(on_the_fly), &module, case, &fuels, None);
+    compare(|| format!("native code, {on_the_fly:?}"), expected, found)
 }
 
 /// A case that ends by itself, in engines without fuel and without deterministic call stack.

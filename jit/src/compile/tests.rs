@@ -28,13 +28,15 @@ fn options(target: &str, slots: SlotMode) -> CompileOptions {
     CompileOptions {
         build: BuildOptions::default(),
         promotion: PromoteOptions::default(),
+        on_the_fly: None,
         lower: LowerOptions { isa, slots, memory: MemoryPlan::INDEXED },
         keep_clif: false,
         keep_asm: false,
     }
 }
 
-/// All targets and modes; each with guard pages and without accounting, and the other way round.
+/// All targets and modes, and SSA form straight from bytecode; each with guard pages and without
+/// accounting, and the other way round.
 fn all_options() -> Vec<CompileOptions> {
     let mut all = Vec::new();
     for target in TARGETS {
@@ -43,15 +45,25 @@ fn all_options() -> Vec<CompileOptions> {
             let mut checked = plain.clone();
             checked.build = BuildOptions { fuel: true, stack_cells: true };
             checked.lower.memory = MemoryPlan::CHECKED;
+            if slots.is_promoted() {
+                all.extend([&plain, &checked].map(|options| on_the_fly(options.clone())));
+            }
             all.extend([plain, checked]);
         }
     }
     all
 }
 
+/// The options with SSA form made straight from bytecode, and simplified on the way.
+fn on_the_fly(options: CompileOptions) -> CompileOptions {
+    let build = options.build;
+    let ssa = SsaOptions { build, fold: true, copies: true, ..SsaOptions::default() };
+    CompileOptions { on_the_fly: Some(ssa), ..options }
+}
+
 fn describe(options: &CompileOptions) -> String {
-    let CompileOptions { build, lower, .. } = options;
-    format!("{} {} {build:?} {:?}", lower.isa.triple(), lower.slots, lower.memory)
+    let CompileOptions { build, on_the_fly, lower, .. } = options;
+    format!("{} {} {build:?} {on_the_fly:?} {:?}", lower.isa.triple(), lower.slots, lower.memory)
 }
 
 fn compile_all(module: &VerifiedModule, options: CompileOptions) -> Vec<CompiledFunction> {

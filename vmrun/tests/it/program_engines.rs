@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use slotvm::{FunctionInfo, Module, SlotMode, Tier};
+use slotvm::{Engine, FunctionInfo, Module, SlotMode, SsaOptions, Tier};
 use slotvm_bytecode::{TrapCode, VerifiedModule};
 use slotvm_filetests::slot_accesses;
 use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
@@ -46,17 +46,30 @@ fn size_for_fuel(
     }
 }
 
+/// Engines of native code by name: of all slot modes, and of SSA form straight from bytecode, plain and
+/// simplified on the way.
+fn native_engines(consume_fuel: bool) -> Vec<(String, Engine)> {
+    let in_mode =
+        |slots: SlotMode| (slots.to_string(), programs::engine(Tier::Jit, slots, consume_fuel));
+    let on_the_fly = |is_simplified| {
+        let options =
+            SsaOptions { fold: is_simplified, copies: is_simplified, ..SsaOptions::default() };
+        (format!("{options:?}"), programs::engine_on_the_fly(options, consume_fuel))
+    };
+    SlotMode::ALL.into_iter().map(in_mode).chain([false, true].map(on_the_fly)).collect()
+}
+
 /// With fuel, native code gives the output of the interpreter and leaves the same fuel.
 #[test]
 fn native_with_fuel() {
-    let engines = SlotMode::ALL.map(|slots| (slots, programs::engine(Tier::Jit, slots, true)));
+    let engines = native_engines(true);
     check_all_with_sizes(|module, default_size| {
         let (size, expected) = size_for_fuel(module, default_size, EVALUATOR_FUEL)?;
-        for (slots, engine) in &engines {
+        for (name, engine) in &engines {
             let outcome = programs::run(engine, module, size, Some(EVALUATOR_FUEL))
                 .map_err(|error| error.to_string())?;
             if outcome != expected {
-                return Err(format!("with size {size}, {slots}: {outcome:?}, not {expected:?}"));
+                return Err(format!("with size {size}, {name}: {outcome:?}, not {expected:?}"));
             }
         }
         Ok(())
@@ -103,22 +116,28 @@ fn ssa_form_evaluated() {
 }
 
 /// A slot mode says how code is compiled, and what is too large for it is compiled otherwise. A
-/// comparison of modes means something only if no program is.
+/// comparison of modes means something only if no program is. Likewise, nothing is too large to be made
+/// straight from bytecode, and promoted instead.
 #[test]
 fn every_program_stays_in_its_mode() {
-    let engines = SlotMode::ALL.map(|slots| (slots, programs::engine(Tier::Jit, slots, false)));
+    let engines = native_engines(false);
+    let promotes = SlotMode::Ssa.to_string();
     check_all_with_sizes(|module, _| {
-        for (slots, engine) in &engines {
+        for (name, engine) in &engines {
             let compiled = Module::from_verified(engine, Arc::clone(module))
                 .map_err(|error| error.to_string())?;
             if compiled.functions().len() != module.module().funcs.len() {
-                return Err(format!("{slots}: functions are missing"));
+                return Err(format!("{name}: functions are missing"));
             }
             let falls_back = |f: &&FunctionInfo| {
-                f.is_nested_too_deep || f.is_allocated_in_one_pass || f.has_too_many_slots
+                let is_promoted = f.promotion.is_some();
+                f.is_nested_too_deep
+                    || f.is_allocated_in_one_pass
+                    || f.has_too_many_slots
+                    || is_promoted != (*name == promotes)
             };
             if let Some(function) = compiled.functions().iter().find(falls_back) {
-                return Err(format!("{slots}: `{}` is compiled otherwise", function.name));
+                return Err(format!("{name}: `{}` is compiled otherwise", function.name));
             }
         }
         Ok(())

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use slotvm::{Config, Engine, Error, Instance, Linker, Module, SlotMode, Store, Tier, Val};
+use slotvm::{
+    Config, Engine, Error, Instance, Linker, Module, SlotMode, SsaOptions, Store, Tier, Val,
+};
 use slotvm_bytecode::{self as bytecode, VerifiedModule, text, verify};
 use slotvm_ssa::eval::{self, HostCall, Imports, Machine, Options};
 use slotvm_ssa::ir::Function;
@@ -130,6 +132,16 @@ pub(crate) struct Outcome {
 pub(crate) fn engine(tier: Tier, slots: SlotMode, consume_fuel: bool) -> Engine {
     let mut config = Config::new();
     config.tier(tier).slots(slots).consume_fuel(consume_fuel).verify_passes(true);
+    Engine::new(&config).expect("the tests run where native code does")
+}
+
+/// The same with SSA form made straight from bytecode.
+///
+/// # Panics
+/// If native code cannot be made on this machine.
+pub(crate) fn engine_on_the_fly(options: SsaOptions, consume_fuel: bool) -> Engine {
+    let mut config = Config::new();
+    config.tier(Tier::Jit).on_the_fly(options).consume_fuel(consume_fuel).verify_passes(true);
     Engine::new(&config).expect("the tests run where native code does")
 }
 
