@@ -1,10 +1,10 @@
 //! Runs file tests: each section as printed, each call in every engine.
 //!
 //! A printed section of IR is also parsed and printed again, and verified. A call must agree with what
-//! the case expects in the interpreter, in the evaluator on slot form and on SSA form, and as native
-//! code in every slot mode.
+//! the case expects in the interpreter, in the evaluator on slot form, on SSA form by every construction
+//! and on slot form made from that, and as native code in every slot mode and by every construction.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use slotvm::{Config, Engine, Error, Linker, Module, SlotMode, Store, Tier, Val};
 use slotvm_bytecode::text::{self, ParseOptions};
 use slotvm_bytecode::verify::Place;
 use slotvm_bytecode::{FuncType, Op, ValType, VerifiedModule, builder::ModuleBuilder, verify};
-use slotvm_ssa::build::BuildOptions;
-use slotvm_ssa::construct::Construction;
+use slotvm_ssa::build::{BuildOptions, SsaOptions};
+use slotvm_ssa::destruct::destruct;
 use slotvm_ssa::entity::Block;
 use slotvm_ssa::graph::{dom_tree, print_cfg, print_dom};
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::promote::{PromoteOptions, Scratch, promote, promote_with};
-use slotvm_ssa::verify::Form;
+use slotvm_ssa::verify::{Form, verify as verify_ir};
 use slotvm_ssa::{eval, parse, print};
 
 use crate::case::{Case, Expected, ExpectedError, Run};
@@ -204,21 +204,56 @@ fn outcomes(
     module: &Arc<VerifiedModule>,
     func: u32,
     args: &Cells,
-) -> Result<BTreeMap<String, Outcome>, String> {
-    let mut outcomes = BTreeMap::new();
-    for form in [Form::Slots, Form::Ssa] {
-        let functions = stages::functions(module, form, BuildOptions::default())?;
-        outcomes.insert(format!("evaluator on {form:?}"), evaluate(module, functions, func, args));
+) -> Result<Vec<(String, Outcome)>, String> {
+    let mut outcomes = Vec::new();
+    for (form, functions) in forms(module)? {
+        outcomes.push((format!("evaluator on {form}"), evaluate(module, functions, func, args)));
     }
-    let mut config = Config::new();
-    config.tier(Tier::Interpreter);
-    outcomes.insert("interpreter".into(), execute(&config, module, func, args)?);
-    for mode in SlotMode::ALL {
-        let mut config = Config::new();
-        config.tier(Tier::Jit).slots(mode);
-        outcomes.insert(format!("native code, {mode}"), execute(&config, module, func, args)?);
+    for (engine, config) in configs() {
+        outcomes.push((engine, execute(&config, module, func, args)?));
     }
     Ok(outcomes)
+}
+
+/// The functions of a module in all forms, by name.
+fn forms(module: &VerifiedModule) -> Result<Vec<(String, Vec<Function>)>, String> {
+    let build = BuildOptions::default();
+    let mut forms = vec![("slot form".to_owned(), stages::functions(module, Form::Slots, build)?)];
+    for construction in stages::constructions() {
+        let promotion = PromoteOptions { construction, ..PromoteOptions::default() };
+        let functions = stages::functions_with(module, Some(promotion), build)?;
+        forms.push((format!("{} SSA form", construction.name()), functions));
+    }
+    let on_the_fly = stages::functions_on_the_fly(module, &SsaOptions::default())?;
+    forms.push(("SSA form straight from bytecode".to_owned(), on_the_fly));
+    let mut destroyed = stages::functions(module, Form::Ssa, build)?;
+    for f in &mut destroyed {
+        destruct(f);
+        verify_ir(f, Form::Slots, module).map_err(|v| v.to_string())?;
+    }
+    forms.push(("slot form made from SSA form".to_owned(), destroyed));
+    Ok(forms)
+}
+
+/// The interpreter and all ways to make native code, by name.
+fn configs() -> Vec<(String, Config)> {
+    let mut configs = Vec::new();
+    let mut add = |name: String, set: &dyn Fn(&mut Config) -> &mut Config| {
+        configs.push((name, set(Config::new().tier(Tier::Jit)).clone()));
+    };
+    add("interpreter".to_owned(), &|config| config.tier(Tier::Interpreter));
+    for mode in SlotMode::ALL {
+        add(format!("native code, {mode}"), &|config| config.slots(mode));
+    }
+    // What follows is about mode `ssa`, which is the default.
+    for construction in stages::constructions() {
+        let promotion = PromoteOptions { construction, ..PromoteOptions::default() };
+        let name = format!("native code, {} SSA form", construction.name());
+        add(name, &|config| config.promotion(promotion));
+    }
+    let name = "native code, SSA form straight from bytecode".to_owned();
+    add(name, &|config| config.on_the_fly(SsaOptions::default()));
+    configs
 }
 
 fn evaluate(module: &VerifiedModule, functions: Vec<Function>, func: u32, args: &Cells) -> Outcome {
@@ -264,7 +299,7 @@ fn run_ir(case: &Case) -> Result<Vec<(String, String)>, String> {
     f.func = 0;
     let module = module_around(&f.ty)?;
     let form = if f.has_slot_accesses() { Form::Slots } else { Form::Ssa };
-    if let Err(violation) = slotvm_ssa::verify::verify(&f, form, &module) {
+    if let Err(violation) = verify_ir(&f, form, &module) {
         let line = case.error.as_ref().map_or(0, |e| e.line);
         return expect_error(case, line, &violation.to_string());
     }
@@ -277,11 +312,11 @@ fn run_ir(case: &Case) -> Result<Vec<(String, String)>, String> {
     let mut forms = vec![f.clone()];
     if form == Form::Slots {
         let mut scratch = Scratch::default();
-        for &construction in Construction::ALL {
+        for construction in stages::constructions() {
             let mut ssa = f.clone();
             let options = PromoteOptions { construction, ..PromoteOptions::default() };
             promote_with(&mut ssa, options, &mut scratch);
-            slotvm_ssa::verify::verify(&ssa, Form::Ssa, &module).map_err(|v| v.to_string())?;
+            verify_ir(&ssa, Form::Ssa, &module).map_err(|v| v.to_string())?;
             forms.push(ssa);
         }
         promote(&mut f, &mut scratch);
