@@ -21,8 +21,8 @@
 //! 5. Operands are rewritten in one pass over their pool.
 //!
 //! A function of n blocks with n slots that are live in all of them costs n² / 64 words of liveness, and
-//! may need n² phis. [`LIVE_WORDS_MAX`] and [`PHI_OPERANDS_MAX`] end that; such a function stays in slot
-//! form.
+//! may need n² phis. [`LIVE_WORDS_MAX`] and [`PromoteOptions::phi_operands_max`] end that; such a
+//! function stays in slot form.
 //!
 //! It relies on the numbering of blocks that [`crate::ir`] promises. Block parameters that are there
 //! already stay, before the new ones. The removed instructions keep their ids, which then occur in no
@@ -47,12 +47,13 @@ use crate::sites::{Graph, Limits, SiteFinder};
 /// The words of liveness that a promotion may look at: blocks, times the slots that may need phis in
 /// groups of 64. Looking at so many takes less than a second.
 pub const LIVE_WORDS_MAX: usize = 1 << 24;
-/// The operands that all phis of a function may have. Large functions of real programs have less than a
-/// hundredth; each operand takes a register allocator about a microsecond and 100 bytes.
+/// The operands that all phis of a function may have, unless [`PromoteOptions`] say otherwise. Large
+/// functions of real programs have less than a hundredth; each operand takes a register allocator about
+/// a microsecond and 100 bytes.
 pub const PHI_OPERANDS_MAX: usize = 1 << 22;
 
 /// How to promote.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PromoteOptions {
     /// Where phis stand.
     pub construction: Construction,
@@ -61,6 +62,19 @@ pub struct PromoteOptions {
     pub placement: Placement,
     /// How the values that reach a block are kept. The result does not depend on it.
     pub renaming: Renaming,
+    /// The operands that all phis may have. A function that needs more stays in slot form.
+    pub phi_operands_max: usize,
+}
+
+impl Default for PromoteOptions {
+    fn default() -> PromoteOptions {
+        PromoteOptions {
+            construction: Construction::default(),
+            placement: Placement::default(),
+            renaming: Renaming::default(),
+            phi_operands_max: PHI_OPERANDS_MAX,
+        }
+    }
 }
 
 /// What a promotion did.
@@ -114,7 +128,7 @@ pub fn promote_with(
     }
     // What may turn out to be too large is restored from a copy.
     let may_be_too_large =
-        matches!(options.construction, Construction::Braun(_)) || may_be_too_large(func);
+        matches!(options.construction, Construction::Braun(_)) || may_be_too_large(func, options);
     let copy = may_be_too_large.then(|| (func.layout.clone(), func.blocks.clone()));
     // Outside of the scratch memory, so that tables can be made while the rest of it changes.
     let mut arena = std::mem::take(&mut scratch.arena);
@@ -129,18 +143,15 @@ pub fn promote_with(
 }
 
 /// Whether a function can exceed a limit at all, by its size alone.
-fn may_be_too_large(func: &Function) -> bool {
+fn may_be_too_large(func: &Function, options: PromoteOptions) -> bool {
     let n_slots = func.slots.len();
     live_words(func, n_slots) > LIVE_WORDS_MAX
-        || n_slots.saturating_mul(func.n_edges()) > PHI_OPERANDS_MAX
+        || n_slots.saturating_mul(func.n_edges()) > options.phi_operands_max
 }
 
 fn live_words(func: &Function, n_slots: usize) -> usize {
     n_slots.div_ceil(PhiPlacer::GROUP_SLOTS_MAX).saturating_mul(func.n_blocks())
 }
-
-const LIMITS: Limits =
-    Limits { live_words_max: LIVE_WORDS_MAX, phi_operands_max: PHI_OPERANDS_MAX };
 
 fn promote_in(
     func: &mut Function,
@@ -149,6 +160,8 @@ fn promote_in(
     arena: &Bump,
     report: &mut PromotionReport,
 ) -> Result<(), TooLarge> {
+    let limits =
+        Limits { live_words_max: LIVE_WORDS_MAX, phi_operands_max: options.phi_operands_max };
     let entry_loc = func.loc(func.insts(Function::ENTRY)[0]);
     let n_removed = take_out_accesses(func, &mut scratch.log);
     report.n_gets = scratch.log.n_reads();
@@ -164,11 +177,11 @@ fn promote_in(
         load_graph(func, cfg);
         let initial = |slot| zeros.of_slot(func, slot);
         if let Construction::Braun(braun) = options.construction {
-            on_the_fly.construct(cfg, log, braun, PHI_OPERANDS_MAX, initial)?;
+            on_the_fly.construct(cfg, log, braun, limits.phi_operands_max, initial)?;
             finder.take_over(&on_the_fly.sites);
         } else {
             tree.compute_numbered(cfg, dominators);
-            finder.place(Graph { cfg, tree }, log, renamer, initial, arena, LIMITS)?;
+            finder.place(Graph { cfg, tree }, log, renamer, initial, arena, limits)?;
         }
     }
     report.counts = finder.counts;

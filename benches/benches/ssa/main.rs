@@ -4,7 +4,8 @@
 //! The functions are those of the [families], from 1,000 to 1,000,000 blocks and 10 to 5,000 slots, and
 //! those of files. The least CPU time of several rounds counts. The figures are nanoseconds for each read
 //! or write of a slot; that of `promote` is our IR rewritten to the end. Where no `opt` of LLVM 19 or
-//! later is found, its column is empty, as those of contenders with a limit that a function exceeds are.
+//! later is found, its column is empty, as it is in the largest cells, and as those of contenders with a
+//! limit that a function exceeds are.
 //! Times are those of this machine at this time: hold them against each other.
 //!
 //! * `--quick` measures small cells with less care.
@@ -74,15 +75,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     for file in &files {
         let text = fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
         let graphs = graph_text::parse(&text).map_err(|error| format!("{file}: {error}"))?;
-        eprintln!("{file}: {} functions", graphs.len());
-        rows.push(field.row((*file).to_owned(), graphs)?);
+        let row = field.row((*file).to_owned(), graphs)?;
+        eprintln!("{file}, {} functions: {}", row.n_functions, tables::in_short(&row));
+        rows.push(row);
     }
     if files.is_empty() || args.has_filters() {
         for plan in cells::cells(args.is_quick, args.is_test) {
             let name = format!("{}_{}_{}", plan.family.name(), plan.n_blocks, plan.n_slots);
             if args.selects(&name) {
-                eprintln!("{name}, density {}", plan.density);
-                rows.push(field.cell(plan)?);
+                let row = field.cell(plan)?;
+                eprintln!("{name}, density {}: {}", plan.density, tables::in_short(&row));
+                rows.push(row);
             }
         }
     }

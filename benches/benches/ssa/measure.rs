@@ -17,6 +17,8 @@ use slotvm_filetests::opt::Opt;
 const BATCH_ACCESSES: usize = 1_000;
 /// From so many blocks on, the memory that promotion needs is measured.
 const PEAK_BLOCKS_MIN: usize = 100_000;
+/// LLVM gets no more blocks: it takes minutes for 1,000,000, as text that is gigabytes in its memory.
+const LLVM_BLOCKS_MAX: usize = 200_000;
 
 /// How much care to take.
 #[derive(Copy, Clone, Debug)]
@@ -129,7 +131,8 @@ impl Field {
         let mut row = Row::new(name, &inputs);
         let mut runs: Vec<Run> = self.contenders.iter().map(|_| Run::new(inputs.len())).collect();
         let mut llvm = Run::new(1);
-        let module = match self.opt {
+        let opt = self.opt.as_ref().filter(|_| row.n_blocks <= LLVM_BLOCKS_MAX);
+        let module = match opt {
             Some(_) => llvm::module(inputs.iter().map(|input| &input.graph)),
             None => String::new(),
         };
@@ -144,7 +147,7 @@ impl Field {
                     row.peak_mib = row.peak_mib.or_else(|| peak.and_then(|peak| peak.mib()));
                 }
             }
-            if let Some(opt) = &self.opt
+            if let Some(opt) = opt
                 && llvm.spent < self.care.patience
             {
                 let start = Instant::now();

@@ -36,6 +36,13 @@ pub(crate) fn render(rows: &[Row], contenders: &[String]) -> String {
     text
 }
 
+/// One line about a row, for who waits for the others.
+pub(crate) fn in_short(row: &Row) -> String {
+    let [ours, variables, mem2reg] =
+        [PROMOTION, VARIABLES, MEM2REG].map(|name| or_dash(row.ns(name).map(digits)));
+    format!("{PROMOTION} {ours} ns, {VARIABLES} {variables}, {MEM2REG} {mem2reg}")
+}
+
 fn label(row: &Row) -> String {
     match &row.cell {
         Some(cell) => format!(

@@ -12,7 +12,7 @@ use slotvm_ssa::construct::{
 use slotvm_ssa::idf::Placement;
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::parse;
-use slotvm_ssa::promote::{Scratch, promote};
+use slotvm_ssa::promote::{PromoteOptions, Scratch, promote_with};
 
 use super::order::Order;
 use super::{Contender, Input, Outcome, timed};
@@ -88,8 +88,12 @@ impl Contender for Promotion {
 
     fn run(&mut self, input: &Input, n_times: u32) -> Option<Outcome> {
         let mut functions = vec![input.slot_form.clone(); n_times as usize];
+        let options =
+            PromoteOptions { phi_operands_max: PHI_OPERANDS_MAX, ..PromoteOptions::default() };
         let (time, reports) = timed(|| {
-            let reports = functions.iter_mut().map(|function| promote(function, &mut self.scratch));
+            let reports = functions
+                .iter_mut()
+                .map(|function| promote_with(function, options, &mut self.scratch));
             reports.last().expect("it is run at least once")
         });
         let outcome = Outcome { time, other: Duration::ZERO, n_phis: reports.n_phis };

@@ -304,7 +304,7 @@ pub fn check_constructions(case: &Case) -> Result<(), Difference> {
         let usual = PromoteOptions { construction, ..PromoteOptions::default() };
         let found = engine::run(&plan.promoted(usual), &module, case, &fuels, None);
         compare(|| format!("native code, {usual:?}"), expected.clone(), found)?;
-        let other = PromoteOptions { construction, placement, renaming: Renaming::Chains };
+        let other = PromoteOptions { placement, renaming: Renaming::Chains, ..usual };
         let functions = stages::functions_with(&module, Some(other), plan.accounts());
         let functions = functions.unwrap_or_else(|e| panic!("{e}"));
         let found = evaluator::run(&module, functions, plan, case, &fuels);

@@ -333,7 +333,8 @@ pub(super) fn all_options() -> Vec<PromoteOptions> {
     for &construction in Construction::ALL {
         for placement in Placement::ALL {
             for renaming in Renaming::ALL {
-                all.push(PromoteOptions { construction, placement, renaming });
+                let other = PromoteOptions::default();
+                all.push(PromoteOptions { construction, placement, renaming, ..other });
             }
         }
     }
