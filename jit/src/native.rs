@@ -86,11 +86,14 @@ pub(crate) fn execute(store: &mut Store, func: FuncHandle, cells: &mut [u64]) ->
     };
     let marker = 0u8;
     let stack_bytes_max = store.config().native_stack_bytes_max;
+    let thread = stack::thread();
     // SAFETY: the store owns the structure, and native code does not run at the moment.
-    let stack_limit = unsafe { &mut (*store.shared_ptr()).stack_limit };
-    if *stack_limit == 0 {
-        // Otherwise this is a re-entry, which shares the stack of the code that called the host.
-        *stack_limit = stack::limit_below((&raw const marker).addr(), stack_bytes_max);
+    let shared = unsafe { &mut *store.shared_ptr() };
+    if shared.stack_thread != thread {
+        // Otherwise this is a re-entry, which shares the stack of the code that called the host. A host
+        // function may also call back on another thread, which has a stack of its own.
+        shared.stack_limit = stack::limit_below((&raw const marker).addr(), stack_bytes_max);
+        shared.stack_thread = thread;
     }
     store.enter_native();
     // SAFETY: the trampoline is that of the function's type, the record that of a guest function, whose

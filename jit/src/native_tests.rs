@@ -147,6 +147,7 @@ impl<'a> Fixture<'a> {
             fuel: 0,
             stack_cells: 0,
             stack_limit: 0,
+            stack_thread: 0,
             funcs: ptr::null(),
             libcalls: &LIBCALLS,
             store: ptr::null_mut(),

@@ -10,6 +10,16 @@ use std::ptr;
 /// Bytes below the limit that guest code leaves to host functions and signal handlers.
 const HOST_BYTES_MIN: usize = 192 * 1024;
 
+thread_local! {
+    /// What [`bounds`] has found.
+    static BOUNDS: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
+}
+
+/// A number of the thread, which no other thread has while it lives. Never 0.
+pub(crate) fn thread() -> usize {
+    BOUNDS.with(|bounds| ptr::from_ref(bounds).addr())
+}
+
 /// Guest code entered at the stack pointer `sp` may use `bytes_max`, or less if the thread has less.
 pub(crate) fn limit_below(sp: usize, bytes_max: usize) -> usize {
     let by_budget = sp.saturating_sub(bytes_max);
@@ -26,9 +36,6 @@ pub(crate) fn limit_below(sp: usize, bytes_max: usize) -> usize {
 /// The lowest usable address of the thread's stack and the first address above it, or an empty range
 /// if the system does not tell.
 fn bounds() -> (usize, usize) {
-    thread_local! {
-        static BOUNDS: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
-    }
     BOUNDS.get().unwrap_or_else(|| {
         let bounds = ask_for_bounds().unwrap_or((0, 0));
         BOUNDS.set(Some(bounds));

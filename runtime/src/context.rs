@@ -44,6 +44,8 @@ pub struct Shared {
     pub stack_cells: i64,
     /// Native frames must stay above this address. 0 while no native code of the store is active.
     pub stack_limit: usize,
+    /// The thread on whose stack the limit lies: the executor's number of it, 0 while there is no limit.
+    pub stack_thread: usize,
     /// Records of all functions of the store. Handle `h` is record `h - 1`; handle 0 is null.
     pub funcs: *const FuncRecord,
     /// Functions of the runtime that native code calls.

@@ -14,6 +14,7 @@ pub(crate) struct Entry<'a> {
     id: u64,
     outer_store: *mut core::ffi::c_void,
     stack_limit: usize,
+    stack_thread: usize,
     stack_cells: i64,
     interp: interp::Mark,
     /// How many frame pointers were saved when the call began.
@@ -35,7 +36,8 @@ impl<'a> Entry<'a> {
         let interp = store.interp.mark();
         // SAFETY: the store owns the structure, and native code does not run at the moment.
         let shared = unsafe { &*store.shared_ptr() };
-        let (outer_store, stack_limit) = (shared.store, shared.stack_limit);
+        let outer_store = shared.store;
+        let (stack_limit, stack_thread) = (shared.stack_limit, shared.stack_thread);
         let stack_cells = shared.stack_cells;
         Ok(Entry {
             store,
@@ -43,6 +45,7 @@ impl<'a> Entry<'a> {
             id,
             outer_store,
             stack_limit,
+            stack_thread,
             stack_cells,
             interp,
             n_saved,
@@ -71,6 +74,7 @@ impl Drop for Entry<'_> {
         let shared = unsafe { &mut *store.shared_ptr() };
         shared.store = self.outer_store;
         shared.stack_limit = self.stack_limit;
+        shared.stack_thread = self.stack_thread;
         shared.stack_cells = self.stack_cells;
     }
 }

@@ -143,6 +143,7 @@ impl Store {
             fuel: config.fuel.map_or(i64::MAX, clamp),
             stack_cells: config.stack_cells.map_or(i64::MAX, clamp),
             stack_limit: 0,
+            stack_thread: 0,
             funcs: std::ptr::null(),
             libcalls: &raw const LIBCALLS,
             store: std::ptr::null_mut(),
@@ -329,7 +330,7 @@ impl Store {
     }
 
     /// To be called by an executor right before it enters native code: lets the runtime's functions find
-    /// the store. [`Store::call`] undoes it, and restores the native stack limit.
+    /// the store. [`Store::call`] undoes it, and restores the native stack limit and its thread.
     pub fn enter_native(&mut self) {
         let store = (&raw mut *self).cast();
         // SAFETY: the store owns the structure, and native code does not run at the moment.

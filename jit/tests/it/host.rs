@@ -218,6 +218,56 @@ fn recursion_through_the_host_ends() {
     });
 }
 
+#[test]
+fn a_call_back_on_another_thread_has_the_stack_of_that_thread() {
+    let source = r#"
+        import "env" "elsewhere" func elsewhere() -> i64
+        export "run" func run
+        export "deep" func deep
+        func run(n: i64) -> i64 {
+          call elsewhere
+          local.get n call deep
+          i64.add
+          return
+        }
+        func deep(n: i64) -> i64 {
+          local.get n i64.eqz br_if bottom
+          local.get n i64.const 1 i64.sub call deep i64.const 1 i64.add
+          return
+        bottom:
+          local.get n
+          return
+        }"#;
+    fn elsewhere(mut caller: Caller<'_, ()>) -> i64 {
+        let deep = caller.get_export("deep").unwrap().into_func().unwrap();
+        let deep = deep.typed::<i64, i64>(&caller).unwrap();
+        let overflow = |error: Error| {
+            assert_eq!(error.trap_code(), Some(TrapCode::StackOverflow), "{error}");
+        };
+        let result = std::thread::scope(|scope| {
+            let there = std::thread::Builder::new().stack_size(512 << 10);
+            let caller = &mut caller;
+            let there = there.spawn_scoped(scope, move || {
+                overflow(deep.call(&mut *caller, i64::MAX).unwrap_err());
+                deep.call(caller, 1000).unwrap()
+            });
+            there.unwrap().join().unwrap()
+        });
+        // This thread has its own limit again.
+        overflow(deep.call(&mut caller, i64::MAX).unwrap_err());
+        result
+    }
+    for_all(|engine| {
+        let mut linker: Linker<()> = Linker::new(engine);
+        linker.func_wrap("env", "elsewhere", elsewhere).unwrap();
+        let (mut store, instance) = instance_with(engine, source, &linker, ());
+        let run = instance.get_typed_func::<i64, i64>(&store, "run").unwrap();
+        assert_eq!(run.call(&mut store, 500).unwrap(), 1500);
+        let error = run.call(&mut store, i64::MAX).unwrap_err();
+        assert_eq!(error.trap_code(), Some(TrapCode::StackOverflow));
+    });
+}
+
 #[derive(Debug, thiserror::Error, PartialEq)]
 #[error("the host says {0}")]
 struct Refusal(i32);
