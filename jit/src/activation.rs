@@ -147,15 +147,16 @@ impl Activation {
         // SAFETY: the first `n_frames` are written.
         let mut pcs = self.pcs[..n_listed].iter().map(|pc| unsafe { pc.assume_init() });
         let trap_pc = pcs.next().expect("the function that trapped is a frame");
+        let units = registry::read();
         // SAFETY: the caller's promise.
-        let table = unsafe { registry::lookup(trap_pc) };
+        let table = unsafe { units.lookup(trap_pc) };
         let table = table.expect("the signal handler looked the code up");
         let site = table.trap_at(trap_pc).expect("the signal handler looked the trap up");
         let mut frames = Vec::new();
         push_frames(&mut frames, table, site.place);
         for pc in pcs {
             // SAFETY: the caller's promise.
-            if let Some(table) = unsafe { registry::lookup(pc) }
+            if let Some(table) = unsafe { units.lookup(pc) }
                 && let Some(call) = table.call_returning_to(pc)
             {
                 push_frames(&mut frames, table, call.place);

@@ -73,7 +73,7 @@ unsafe fn handle_trap(context: *mut libc::ucontext_t) -> bool {
     // SAFETY: the caller's promise.
     let (pc, fp) = unsafe { arch::pc_and_fp(context) };
     // SAFETY: the thread executes the code at `pc`.
-    let Some(table) = (unsafe { registry::lookup(pc) }) else { return false };
+    let Some(table) = (unsafe { registry::read().lookup(pc) }) else { return false };
     if table.trap_at(pc).is_none() {
         return false;
     }
