@@ -11,7 +11,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use slotvm_bytecode::VerifiedModule;
-use slotvm_runtime::context::VmCtx;
+use slotvm_runtime::context::{Shared, VmCtx};
 use slotvm_runtime::limits::TRACE_FRAMES_MAX;
 
 use crate::pctable::{PcTable, Place, PlaceId, TrapReason};
@@ -34,6 +34,8 @@ pub(crate) struct Activation {
     pub(crate) handler_pc: usize,
     pub(crate) handler_sp: usize,
     pub(crate) handler_fp: usize,
+    /// What the instances of the store share.
+    shared: *const Shared,
     /// The number of functions that were active when the code trapped; 0 if it has not.
     n_frames: u64,
     /// The innermost of them: the pc of the trap, then return addresses.
@@ -98,6 +100,8 @@ pub(crate) unsafe fn enter(
         handler_pc: 0,
         handler_sp: 0,
         handler_fp: 0,
+        // SAFETY: the caller's promise.
+        shared: unsafe { (*ctx).shared },
         n_frames: 0,
         pcs: [MaybeUninit::uninit(); TRACE_FRAMES_MAX],
     };
@@ -114,6 +118,11 @@ pub(crate) unsafe fn enter(
 }
 
 impl Activation {
+    /// What the instances of the store share whose code is running.
+    pub(crate) fn shared(&self) -> *const Shared {
+        self.shared
+    }
+
     /// Records which functions are active. The signal handler calls it while their frames are intact,
     /// so it allocates nothing.
     ///

@@ -15,9 +15,10 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use slotvm_bytecode::ValType::{self, F32, F64, I32, I64};
-use slotvm_bytecode::module::{Func, Module};
+use slotvm_bytecode::module::{Func, MemoryType, Module};
 use slotvm_bytecode::{FuncType, Op, TrapCode, VerifiedModule};
-use slotvm_runtime::context::{HostCtx, Libcalls, Shared, VmCtx, offsets as rt};
+use slotvm_runtime::context::{HostCtx, Libcalls, MemorySpan, Shared, VmCtx, offsets as rt};
+use slotvm_runtime::{Memory, MemoryPlan};
 
 use crate::abi;
 use crate::activation::{self, NativeTrap};
@@ -137,12 +138,18 @@ struct Fixture<'a> {
     shared: Shared,
     ctx: VmCtx,
     host_ctx: HostCtx,
+    /// Empty: all its addresses fault.
+    memory: Memory,
+    span: MemorySpan,
 }
 
 impl<'a> Fixture<'a> {
     /// A fixture to call functions of one type in.
     fn new(isa: &OwnedTargetIsa, unit: &'a CodeUnit, ty: &FuncType) -> Box<Fixture<'a>> {
         signals::install();
+        let plan = MemoryPlan { reservation_bytes: 1 << 16, guard_bytes: 1 << 16 };
+        let memory = Memory::new(MemoryType { min: 0, max: None }, plan, 1).unwrap();
+        let span = MemorySpan { def: memory.def(), bytes: memory.plan().span_bytes() };
         let shared = Shared {
             fuel: 0,
             stack_cells: 0,
@@ -151,10 +158,12 @@ impl<'a> Fixture<'a> {
             funcs: ptr::null(),
             libcalls: &LIBCALLS,
             store: ptr::null_mut(),
+            memories: ptr::null(),
+            n_memories: 1,
         };
         let ctx = VmCtx {
             shared: ptr::null_mut(),
-            memory: ptr::null_mut(),
+            memory: memory.def(),
             globals: ptr::null_mut(),
             tables: ptr::null(),
             type_ids: ptr::null(),
@@ -170,9 +179,12 @@ impl<'a> Fixture<'a> {
             shared,
             ctx,
             host_ctx: HostCtx { shared: ptr::null_mut(), handle: 0 },
+            memory,
+            span,
         });
         let address = &raw mut *fixture;
         fixture.shared.store = address.cast();
+        fixture.shared.memories = &raw const fixture.span;
         fixture.ctx.shared = &raw mut fixture.shared;
         fixture.host_ctx.shared = &raw mut fixture.shared;
         fixture
@@ -325,7 +337,11 @@ fn trapping_unit(isa: &OwnedTargetIsa) -> CodeUnit {
     let load = |b: &mut FunctionBuilder<'_>, args: &[Value]| {
         at(b, 20);
         let flags = MemFlagsData::new().with_trap_code(Some(ir::TrapCode::HEAP_OUT_OF_BOUNDS));
-        let value = b.ins().load(types::I64, flags, args[1], 0);
+        let trusted = MemFlagsData::trusted();
+        let memory = b.ins().load(abi::POINTER, trusted, args[0], rt::VMCTX_MEMORY);
+        let base = b.ins().load(abi::POINTER, trusted, memory, rt::MEMORY_BASE);
+        let address = b.ins().iadd(base, args[1]);
+        let value = b.ins().load(types::I64, flags, address, 0);
         at(b, 21);
         b.ins().return_(&[value]);
     };
@@ -392,10 +408,10 @@ fn every_kind_of_trap_comes_back_with_its_place() {
     let guest = TrapReason::Guest;
     for _ in 0..3 {
         assert_eq!(fixture.trap(0, 0), (guest(TrapCode::Unreachable), vec![(0, 10)]));
-        assert_eq!(
-            fixture.trap(1, guard_page()),
-            (guest(TrapCode::MemoryOutOfBounds), vec![(1, 20)])
-        );
+        for address in [0, (2 << 16) - 8] {
+            let trap = fixture.trap(1, address);
+            assert_eq!(trap, (guest(TrapCode::MemoryOutOfBounds), vec![(1, 20)]));
+        }
         assert_eq!(fixture.trap(2, 0), (guest(TrapCode::IntegerDivisionByZero), vec![(2, 30)]));
         let overflow = fixture.trap(2, u64::MAX);
         assert_eq!(overflow, (guest(TrapCode::IntegerOverflow), vec![(2, 30)]));
@@ -527,9 +543,13 @@ fn faults_of_the_host_are_not_swallowed() {
     if let Ok(how) = std::env::var(CRASH) {
         crash(&how);
     }
-    for (how, signal) in
-        [("host", libc::SIGSEGV), ("callback", libc::SIGSEGV), ("sent", libc::SIGILL)]
-    {
+    for (how, signal) in [
+        ("host", libc::SIGSEGV),
+        ("callback", libc::SIGSEGV),
+        ("sent", libc::SIGILL),
+        ("wild access", libc::SIGSEGV),
+        ("no address", libc::SIGSEGV),
+    ] {
         let output = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "native_tests::faults_of_the_host_are_not_swallowed"])
             .env(CRASH, how)
@@ -558,6 +578,19 @@ fn crash(how: &str) {
     match how {
         "host" => fault(),
         "callback" => _ = fixture.call(0, &mut [0]),
+        // As wrong native code would access.
+        "wild access" => {
+            let unit = trapping_unit(&isa);
+            let fixture = Fixture::new(&isa, &unit, &unary());
+            let address = guard_page().wrapping_sub(fixture.memory.data().as_ptr().addr() as u64);
+            assert_eq!(fixture.trap(1, 0).1, [(1, 20)]);
+            _ = fixture.call(1, &mut [address]);
+        }
+        // An address that has no page, nor could have one.
+        "no address" => {
+            let unit = trapping_unit(&isa);
+            _ = Fixture::new(&isa, &unit, &unary()).call(1, &mut [1 << 62]);
+        }
         // SAFETY: raising a signal has no preconditions.
         _ => _ = unsafe { libc::raise(libc::SIGILL) },
     }

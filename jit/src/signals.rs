@@ -1,10 +1,20 @@
 //! Hardware traps of native code, as signals.
 //!
 //! Native code signals a trap by an instruction that faults: an access to a guard page, an undefined
-//! instruction, a division that the processor refuses. The handler acts only if the thread is inside
-//! an [`Activation`] and the faulting instruction stands in the trap table of our code. Then it records
-//! where the trap happened and makes the thread continue at the trap handler of the entry trampoline.
-//! Everything else goes to whoever handled the signal before.
+//! instruction, a division that the processor refuses. The handler takes a signal for a trap only if
+//! all of this holds:
+//!
+//! 1. The system made it because of the instruction that the thread is at; nobody has sent it.
+//! 2. The thread is inside an [`Activation`], and the instruction stands in the trap table of our code.
+//! 3. The signal is one by which the instruction can trap for the reason that the table gives.
+//! 4. If an access faulted, the address lies behind the end of a memory of the store that is running,
+//!    and in the address space of this memory. (For an address that the processor cannot even
+//!    translate, which guest code cannot form, x86-64 gives address 0: it lies in no memory.)
+//!
+//! Then it records where the trap happened and makes the thread continue at the trap handler of the
+//! entry trampoline. Everything else goes to whoever handled the signal before: faults of the host, of
+//! pages that the host has protected, and faults by which native code would turn out to be wrong.
+//! Without such a handler the process dies by the signal.
 //!
 //! The handlers are installed once for the process, when code is first placed. They run on the
 //! thread's signal stack if it has one, take no locks and allocate nothing.
@@ -13,7 +23,10 @@ use std::mem;
 use std::ptr;
 use std::sync::Once;
 
+use slotvm_bytecode::TrapCode;
+
 use crate::activation::{self, Activation};
+use crate::pctable::TrapReason;
 use crate::registry;
 
 const SIGNALS: [libc::c_int; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE];
@@ -56,7 +69,7 @@ pub(crate) fn install() {
 extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the system calls the handler with a machine context; the thread is interrupted at its
     // pc, so code that the pc lies in is alive, and so is its innermost activation.
-    let ours = unsafe { handle_trap(context.cast()) };
+    let ours = unsafe { handle_trap(signal, &*info, context.cast()) };
     if !ours {
         // SAFETY: the arguments are those of the signal.
         unsafe { forward(signal, info, context) }
@@ -66,15 +79,35 @@ extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, context: 
 /// Makes a thread that trapped in native code continue in its entry trampoline. Returns whether it did.
 ///
 /// # Safety
-/// `context` is the machine context of the interrupted thread.
-unsafe fn handle_trap(context: *mut libc::ucontext_t) -> bool {
+/// `context` is the machine context of the thread that the signal has interrupted.
+unsafe fn handle_trap(
+    signal: libc::c_int,
+    info: &libc::siginfo_t,
+    context: *mut libc::ucontext_t,
+) -> bool {
+    if was_sent(info) {
+        return false;
+    }
     // SAFETY: the thread's innermost activation is on its stack while it is not null.
     let Some(activation) = (unsafe { activation::current().as_mut() }) else { return false };
     // SAFETY: the caller's promise.
     let (pc, fp) = unsafe { arch::pc_and_fp(context) };
     // SAFETY: the thread executes the code at `pc`.
-    let Some(table) = (unsafe { registry::read().lookup(pc) }) else { return false };
-    if table.trap_at(pc).is_none() {
+    let table = unsafe { registry::read().lookup(pc) };
+    let Some(site) = table.and_then(|table| table.trap_at(pc)) else { return false };
+    let is_trap = match signal {
+        // SAFETY: the thread executes the code at `pc`.
+        libc::SIGILL => unsafe { arch::is_trap_instruction(pc) },
+        libc::SIGFPE => is_by_division(site.reason),
+        // SAFETY: the system fills in the address for these signals; the code that runs is that of the
+        // activation's store.
+        libc::SIGSEGV | libc::SIGBUS => unsafe {
+            is_by_access(site.reason)
+                && (*activation.shared()).is_behind_a_memory(info.si_addr().addr())
+        },
+        _ => false,
+    };
+    if !is_trap {
         return false;
     }
     // SAFETY: the trampoline stored where to continue before it called the code that trapped, whose
@@ -84,6 +117,22 @@ unsafe fn handle_trap(context: *mut libc::ucontext_t) -> bool {
         arch::continue_in(context, activation);
     }
     true
+}
+
+/// Whether a signal was sent by a process, a timer or the like, and not made for an instruction.
+fn was_sent(info: &libc::siginfo_t) -> bool {
+    info.si_code <= 0
+}
+
+/// Whether a division can trap for this reason by itself.
+fn is_by_division(reason: TrapReason) -> bool {
+    use TrapCode::{IntegerDivisionByZero, IntegerOverflow};
+    matches!(reason, TrapReason::Guest(IntegerDivisionByZero | IntegerOverflow))
+}
+
+/// Whether a load or store can trap for this reason by itself.
+fn is_by_access(reason: TrapReason) -> bool {
+    reason == TrapReason::Guest(TrapCode::MemoryOutOfBounds)
 }
 
 /// Passes a signal on to what handled it before.
@@ -96,12 +145,17 @@ unsafe fn forward(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut
     let Some(previous) = index.map(|i| unsafe { PREVIOUS[i] }) else { return };
     let address = previous.sa_sigaction;
     if address == libc::SIG_DFL || address == libc::SIG_IGN {
-        // The instruction is executed again when the handler returns, and faults again. A signal that
-        // somebody sent is sent once more.
-        // SAFETY: reinstalling an action that was valid; raising a signal has no preconditions.
+        // SAFETY: the caller's promise.
+        let was_sent = was_sent(unsafe { &*info });
+        if was_sent && address == libc::SIG_IGN {
+            return;
+        }
+        // The instruction is executed again when the handler returns, and faults again, which kills the
+        // process: nothing ignores a fault. A signal that somebody sent is sent once more.
+        // SAFETY: all bits zero is the default action; raising a signal has no preconditions.
         unsafe {
-            libc::sigaction(signal, &previous, ptr::null_mut());
-            if (*info).si_code <= 0 {
+            libc::sigaction(signal, &mem::zeroed(), ptr::null_mut());
+            if was_sent {
                 libc::raise(signal);
             }
         }
@@ -119,7 +173,16 @@ unsafe fn forward(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod arch {
-    use super::Activation;
+    use super::{Activation, ptr};
+
+    /// Whether the instruction is `ud2`, the one that is there to trap.
+    ///
+    /// # Safety
+    /// The thread is executing the instruction, and it is of our code.
+    pub(super) unsafe fn is_trap_instruction(pc: usize) -> bool {
+        // SAFETY: no instruction of a trap table is shorter than two bytes, and code can be read.
+        unsafe { ptr::with_exposed_provenance::<[u8; 2]>(pc).read() == [0x0f, 0x0b] }
+    }
 
     /// # Safety
     /// `context` is a machine context.
@@ -145,7 +208,18 @@ mod arch {
 
 #[cfg(all(target_os = "linux", target_arch = "aarch64"))]
 mod arch {
-    use super::Activation;
+    use super::{Activation, ptr};
+
+    /// Whether the instruction is a `udf`, which is there to trap.
+    ///
+    /// # Safety
+    /// The thread is executing the instruction, and it is of our code.
+    pub(super) unsafe fn is_trap_instruction(pc: usize) -> bool {
+        // SAFETY: instructions are aligned words, and code can be read.
+        let instruction = unsafe { ptr::with_exposed_provenance::<u32>(pc).read() };
+        // The lower half is an immediate.
+        instruction >> 16 == 0
+    }
 
     /// # Safety
     /// `context` is a machine context.

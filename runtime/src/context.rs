@@ -52,6 +52,43 @@ pub struct Shared {
     pub libcalls: *const Libcalls,
     /// The store, for the runtime's own functions. Set by `Store::enter_native`.
     pub store: *mut core::ffi::c_void,
+    /// The address space of the memories of the store.
+    pub memories: *const MemorySpan,
+    /// How many they are.
+    pub n_memories: usize,
+}
+
+impl Shared {
+    /// Whether an access of this address faults because a memory of the store ends before it. An access
+    /// that starts inside the memory has the first address behind it.
+    ///
+    /// Takes no lock and allocates nothing, so a signal handler may ask.
+    ///
+    /// # Safety
+    /// The store lives, and the thread is running its native code.
+    pub unsafe fn is_behind_a_memory(&self, address: usize) -> bool {
+        if self.n_memories == 0 {
+            return false;
+        }
+        // SAFETY: there are as many as that, and only the host changes the list, while no native code
+        // runs.
+        let memories = unsafe { std::slice::from_raw_parts(self.memories, self.n_memories) };
+        memories.iter().any(|span| {
+            // SAFETY: the definition lives as long as the store, and native code does not write it.
+            let def = unsafe { &*span.def };
+            let offset = (address as u64).checked_sub(def.base.addr() as u64);
+            offset.is_some_and(|offset| (def.bytes..span.bytes).contains(&offset))
+        })
+    }
+}
+
+/// The address space of a memory.
+#[derive(Copy, Clone, Debug)]
+pub struct MemorySpan {
+    /// The memory.
+    pub def: *const MemoryDef,
+    /// The bytes from its first one on that belong to it, accessible or not.
+    pub bytes: u64,
 }
 
 /// A linear memory.
@@ -188,3 +225,34 @@ offsets! {
 }
 
 const _: () = assert!(offset_of!(VmCtx, shared) == offset_of!(HostCtx, shared));
+
+#[cfg(test)]
+mod tests {
+    use slotvm_bytecode::module::MemoryType;
+
+    use crate::{MemoryPlan, Store, StoreConfig};
+
+    #[test]
+    fn memories_end_where_accesses_fault() {
+        let mut store = Store::new(StoreConfig::default(), Box::new(()));
+        let shared = store.shared_ptr();
+        // SAFETY: the store lives; its thread runs nothing else.
+        let is_behind = |address: usize| unsafe { (*shared).is_behind_a_memory(address) };
+        assert!(!is_behind(0));
+        let plan = MemoryPlan { reservation_bytes: 4 << 16, guard_bytes: 1 << 16 };
+        let ty = |min| MemoryType { min, max: Some(4) };
+        let memories = [0, 1, 4].map(|min| store.new_memory(ty(min), plan).unwrap());
+        let bases = memories.map(|memory| store.memory(memory).data().as_ptr().addr());
+        for (base, pages) in bases.into_iter().zip([0, 1, 4]) {
+            assert!(pages == 0 || !is_behind(base) && !is_behind(base + (pages << 16) - 1));
+            assert!(is_behind(base + (pages << 16)));
+            assert!(is_behind(base + (5 << 16) - 1));
+        }
+        assert_eq!(store.memory_grow(memories[1], 2), Some(1));
+        assert!(!is_behind(bases[1] + (3 << 16) - 1) && is_behind(bases[1] + (3 << 16)));
+        assert!(!is_behind(usize::MAX) && !is_behind(0));
+        let checked = store.new_memory(ty(1), MemoryPlan::CHECKED).unwrap();
+        let base = store.memory(checked).data().as_ptr().addr();
+        assert!(!is_behind(base) && !is_behind(base + (1 << 16) - 1));
+    }
+}

@@ -8,7 +8,7 @@ use std::num::NonZeroU64;
 
 use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
 
-use crate::context::{MemoryDef, TableDef};
+use crate::context::{MemoryDef, MemorySpan, TableDef};
 use crate::error::{Error, check_limit};
 use crate::memory::{Memory, MemoryPlan};
 use crate::pinned::Pinned;
@@ -94,7 +94,12 @@ impl Store {
         let handle = MemoryHandle(self.memories.len() as u32);
         let wanted = u64::from(handle.0) + 1;
         check_limit("memories_max", self.config.limits.memories_max.into(), wanted)?;
+        self.memory_spans.push(MemorySpan { def: memory.def(), bytes: memory.plan().span_bytes() });
         self.memories.push(memory);
+        // SAFETY: the store owns the structure, and native code does not run at the moment.
+        let shared = unsafe { &mut *self.shared_ptr() };
+        (shared.memories, shared.n_memories) =
+            (self.memory_spans.as_ptr(), self.memory_spans.len());
         Ok(handle)
     }
 

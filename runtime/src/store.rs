@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use slotvm_bytecode::{FuncType, ValType, VerifiedModule};
 
 use crate::config::StoreConfig;
-use crate::context::{FuncRecord, HostCtx, Shared, VmCtx};
+use crate::context::{FuncRecord, HostCtx, MemorySpan, Shared, VmCtx};
 use crate::entities::{FuncHandle, GlobalData};
 use crate::entry::Entry;
 use crate::error::{Error, check_limit};
@@ -87,6 +87,8 @@ pub struct Store {
     records: Vec<FuncRecord>,
     funcs: Vec<FuncData>,
     pub(crate) memories: Vec<Memory>,
+    /// What the signal handler sees of them, in step with `memories`.
+    pub(crate) memory_spans: Vec<MemorySpan>,
     pub(crate) tables: Vec<Table>,
     pub(crate) globals: Vec<GlobalData>,
     /// The cells of globals that no instance defines.
@@ -147,6 +149,8 @@ impl Store {
             funcs: std::ptr::null(),
             libcalls: &raw const LIBCALLS,
             store: std::ptr::null_mut(),
+            memories: std::ptr::null(),
+            n_memories: 0,
         });
         Store {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
@@ -158,6 +162,7 @@ impl Store {
             records: Vec::new(),
             funcs: Vec::new(),
             memories: Vec::new(),
+            memory_spans: Vec::new(),
             tables: Vec::new(),
             globals: Vec::new(),
             host_globals: Vec::new(),
