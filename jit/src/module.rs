@@ -182,6 +182,11 @@ impl Module {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// What tells the module from all others while it lives.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
     /// Makes an instance in a store of the engine, which keeps the module alive.
     pub(crate) fn instantiate(
         &self,

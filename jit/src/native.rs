@@ -70,10 +70,8 @@ pub(crate) fn host_trampoline(engine: &Engine) -> HostTrampoline {
         let native = engine.native().expect("the engine makes native code");
         // Modules compile the trampolines of the functions that they import, so for them this is
         // a lookup.
-        match native.trampolines(ty) {
-            Ok(trampolines) => trampolines.host(),
-            Err(error) => panic!("{error}"),
-        }
+        let trampolines = native.trampolines(ty).map_err(Error::host)?;
+        Ok(trampolines.host())
     })
 }
 

@@ -2,6 +2,7 @@
 //! traits by which functions take one.
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,8 +35,9 @@ pub(crate) struct Embedding {
     id: StoreId,
     engine: Engine,
     data: Box<dyn Any + Send>,
-    /// The modules of the instances: their native code must live as long as the store.
-    modules: Vec<Module>,
+    /// The modules of the instances, by [`Module::address`]: their native code must live as long as the
+    /// store.
+    modules: HashMap<usize, Module>,
     /// Entry trampolines, by the store's number of the function type.
     #[cfg(feature = "jit")]
     entries: Vec<Option<crate::activation::EntryTrampoline>>,
@@ -56,9 +58,7 @@ impl Embedding {
 
     /// Keeps a module alive as long as the store.
     pub(crate) fn keep_module(&mut self, module: &Module) {
-        if !self.modules.iter().any(|kept| Module::same(kept, module)) {
-            self.modules.push(module.clone());
-        }
+        self.modules.entry(module.address()).or_insert_with(|| module.clone());
     }
 
     /// The entry trampoline for the type with a number, if it was needed before.
@@ -93,7 +93,7 @@ impl<T: Send + 'static> Store<T> {
             id: StoreId(NEXT_ID.fetch_add(1, Ordering::Relaxed)),
             engine: engine.clone(),
             data: Box::new(data),
-            modules: Vec::new(),
+            modules: HashMap::new(),
             #[cfg(feature = "jit")]
             entries: Vec::new(),
         };

@@ -40,6 +40,12 @@ impl Store {
         self.instances[instance.index()].datas_dropped[segment as usize] = true;
     }
 
+    /// `memory.grow`: gives the old size in pages, or `u32::MAX`.
+    pub(crate) fn memory_grow_of(&mut self, instance: InstanceId, pages: u32) -> u32 {
+        let memory = self.instance(instance).memory.expect("verified code has a memory");
+        self.memory_grow(memory, pages).unwrap_or(u32::MAX)
+    }
+
     /// `table.grow`: gives the old size, or `u32::MAX`.
     pub(crate) fn table_grow_of(
         &mut self,
@@ -49,7 +55,7 @@ impl Store {
         n: u32,
     ) -> u32 {
         let table = self.table_of(instance, table);
-        self.tables[table.0 as usize].grow(value, n).unwrap_or(u32::MAX)
+        self.table_grow_by(table, value, n).unwrap_or(u32::MAX)
     }
 
     /// `table.fill`.

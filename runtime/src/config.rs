@@ -17,8 +17,9 @@ use crate::store::Store;
 /// guest's stacks if the executor fails or panics.
 pub type Executor = fn(&mut Store, FuncHandle, &mut [u64]) -> Result<(), Error>;
 
-/// Gives the native code through which native code calls a host function of a type.
-pub type HostTrampoline = Arc<dyn Fn(&FuncType) -> *const u8 + Send + Sync>;
+/// Gives the native code through which native code calls a host function of a type, or says why there
+/// is none.
+pub type HostTrampoline = Arc<dyn Fn(&FuncType) -> Result<*const u8, Error> + Send + Sync>;
 
 /// How a store works.
 #[derive(Clone)]

@@ -86,21 +86,19 @@ impl Store {
     /// # Errors
     /// If it exceeds a limit or there is not enough memory.
     pub fn new_memory(&mut self, ty: MemoryType, plan: MemoryPlan) -> Result<MemoryHandle, Error> {
-        let memory = Memory::new(ty, plan, self.config.limits.memory_pages_max)?;
-        self.push_memory(memory)
+        self.check_room(&[ty], &[])?;
+        self.add_memory(ty, plan, 0)
     }
 
-    pub(crate) fn push_memory(&mut self, memory: Memory) -> Result<MemoryHandle, Error> {
+    pub(crate) fn push_memory(&mut self, memory: Memory) -> MemoryHandle {
         let handle = MemoryHandle(self.memories.len() as u32);
-        let wanted = u64::from(handle.0) + 1;
-        check_limit("memories_max", self.config.limits.memories_max.into(), wanted)?;
         self.memory_spans.push(MemorySpan { def: memory.def(), bytes: memory.plan().span_bytes() });
         self.memories.push(memory);
         // SAFETY: the store owns the structure, and native code does not run at the moment.
         let shared = unsafe { &mut *self.shared_ptr() };
         (shared.memories, shared.n_memories) =
             (self.memory_spans.as_ptr(), self.memory_spans.len());
-        Ok(handle)
+        handle
     }
 
     /// A memory.
@@ -111,11 +109,6 @@ impl Store {
     /// The contents of a memory, to be written.
     pub fn memory_data_mut(&mut self, memory: MemoryHandle) -> &mut [u8] {
         self.memories[memory.0 as usize].data_mut()
-    }
-
-    /// Adds pages to a memory. Gives the old size in pages, or `None` if there is no room.
-    pub fn memory_grow(&mut self, memory: MemoryHandle, pages: u32) -> Option<u32> {
-        self.memories[memory.0 as usize].grow(pages)
     }
 
     pub(crate) fn memory_def(&self, memory: MemoryHandle) -> *mut MemoryDef {
@@ -130,16 +123,8 @@ impl Store {
     /// If it exceeds a limit, there is not enough memory, or `init` is no reference.
     pub fn new_table(&mut self, ty: TableType, init: u64) -> Result<TableHandle, Error> {
         self.check_cells(&[ty.elem], &mut [init])?;
-        let table = Table::new(ty, init, self.config.limits.table_elems_max)?;
-        self.push_table(table)
-    }
-
-    pub(crate) fn push_table(&mut self, table: Table) -> Result<TableHandle, Error> {
-        let handle = TableHandle(self.tables.len() as u32);
-        let wanted = u64::from(handle.0) + 1;
-        check_limit("tables_max", self.config.limits.tables_max.into(), wanted)?;
-        self.tables.push(table);
-        Ok(handle)
+        self.check_room(&[], &[ty])?;
+        self.add_table(ty, init)
     }
 
     /// A table.
@@ -169,7 +154,7 @@ impl Store {
         n: u32,
     ) -> Result<Option<u32>, Error> {
         self.check_cells(&[self.table(table).ty().elem], &mut [value])?;
-        Ok(self.tables[table.0 as usize].grow(value, n))
+        Ok(self.table_grow_by(table, value, n))
     }
 
     pub(crate) fn table_def(&self, table: TableHandle) -> *mut TableDef {

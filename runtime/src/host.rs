@@ -30,7 +30,7 @@ impl Store {
     /// Makes a function of the host.
     ///
     /// # Errors
-    /// If the store has too many functions.
+    /// If the store has too many functions, or there is no memory for native code.
     pub fn new_host_func(&mut self, ty: FuncType, f: HostFn) -> Result<FuncHandle, Error> {
         let ty = self.intern_type(&ty);
         self.new_host_record(ty, f, None)
@@ -59,7 +59,7 @@ impl Store {
         instance: Option<InstanceId>,
     ) -> Result<FuncHandle, Error> {
         let code = match &self.config.host_trampoline {
-            Some(trampoline) => trampoline(self.type_of(ty)),
+            Some(trampoline) => trampoline(self.type_of(ty))?,
             None => std::ptr::null(),
         };
         let handle = self.next_func_handle();

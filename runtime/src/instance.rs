@@ -14,12 +14,12 @@ use slotvm_bytecode::{CodeReader, ImmKind, Op, TrapCode, VerifiedModule, numeric
 use crate::context::{FuncRecord, VmCtx};
 use crate::entities::{Extern, FuncHandle, GlobalData, GlobalHandle, MemoryHandle, TableHandle};
 use crate::error::{Error, check_limit};
+use crate::growth::check_span;
 use crate::interp::ModuleCode;
 use crate::link::Imports;
-use crate::memory::{Memory, MemoryPlan};
+use crate::memory::MemoryPlan;
 use crate::pinned::Pinned;
 use crate::store::{FuncKind, Store};
-use crate::table::Table;
 
 /// An instance of a store.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -276,7 +276,7 @@ impl Store {
         let id = InstanceId(self.instances.len() as u32);
         check_limit("instances_max", self.config.limits.instances_max.into(), u64::from(id.0) + 1)?;
         let imports = Imports::check(self, &module, imports)?;
-        self.check_room(&module)?;
+        self.check_room_for(&module)?;
 
         let memory = self.allocate_memory(&module, imports.memory, natives)?;
         let tables = self.allocate_tables(&module, imports.tables)?;
@@ -350,7 +350,8 @@ impl Store {
     }
 
     /// Checks what would otherwise fail when the records already point to the new instance.
-    fn check_room(&self, module: &VerifiedModule) -> Result<(), Error> {
+    fn check_room_for(&self, module: &VerifiedModule) -> Result<(), Error> {
+        self.check_room(&module.module().memories, &module.module().tables)?;
         let limits = &self.config.limits;
         let wanted = self.n_funcs() as u64 + u64::from(module.n_funcs());
         check_limit("funcs_max", limits.funcs_max.into(), wanted)?;
@@ -364,20 +365,18 @@ impl Store {
         imported: Option<MemoryHandle>,
         natives: Option<Natives<'_>>,
     ) -> Result<Option<MemoryHandle>, Error> {
-        let memory = match (imported, module.module().memories.first()) {
-            (Some(memory), _) => memory,
+        let needed = natives.map_or(0, |natives| natives.memory_span_bytes);
+        match (imported, module.module().memories.first()) {
+            (Some(memory), _) => {
+                check_span(self.memory(memory), needed)?;
+                Ok(Some(memory))
+            }
             (None, Some(&ty)) => {
                 let plan = self.config.memory.unwrap_or_else(|| MemoryPlan::for_module(module));
-                self.push_memory(Memory::new(ty, plan, self.config.limits.memory_pages_max)?)?
+                self.add_memory(ty, plan, needed).map(Some)
             }
-            (None, None) => return Ok(None),
-        };
-        let found = self.memory(memory).plan().span_bytes();
-        let needed = natives.map_or(0, |natives| natives.memory_span_bytes);
-        if needed > found {
-            return Err(Error::AddressSpace { needed, found });
+            (None, None) => Ok(None),
         }
-        Ok(Some(memory))
     }
 
     fn allocate_tables(
@@ -386,8 +385,7 @@ impl Store {
         mut tables: Vec<TableHandle>,
     ) -> Result<Vec<TableHandle>, Error> {
         for &ty in &module.module().tables {
-            let table = Table::new(ty, 0, self.config.limits.table_elems_max)?;
-            tables.push(self.push_table(table)?);
+            tables.push(self.add_table(ty, 0)?);
         }
         Ok(tables)
     }

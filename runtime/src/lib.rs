@@ -17,6 +17,7 @@ pub mod context;
 pub mod entities;
 mod entry;
 pub mod error;
+mod growth;
 pub mod host;
 pub mod instance;
 pub mod interp;

@@ -78,7 +78,7 @@ unsafe extern "C" fn host_call(ctx: *mut HostCtx, cells: *mut u64) -> u32 {
 unsafe extern "C" fn memory_grow(ctx: *mut VmCtx, pages: u32) -> u32 {
     // SAFETY: called by native code with its context.
     let (store, instance) = unsafe { parts(ctx) };
-    store.memory_of(instance).grow(pages).unwrap_or(u32::MAX)
+    store.memory_grow_of(instance, pages)
 }
 
 unsafe extern "C" fn memory_fill(ctx: *mut VmCtx, dst: u32, byte: u32, len: u32) -> u32 {

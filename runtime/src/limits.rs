@@ -16,10 +16,14 @@ pub struct Limits {
     pub memories_max: u32,
     /// Pages of one memory.
     pub memory_pages_max: u32,
+    /// Bytes of all memories.
+    pub memory_bytes_total_max: u64,
     /// Tables.
     pub tables_max: u32,
     /// Elements of one table.
     pub table_elems_max: u32,
+    /// Elements of all tables. Each takes 8 bytes once it was written.
+    pub table_elems_total_max: u64,
     /// Globals.
     pub globals_max: u32,
     /// Host objects that guest code holds references to.
@@ -40,8 +44,10 @@ impl Default for Limits {
             funcs_max: 10_000_000,
             memories_max: 10_000,
             memory_pages_max: 65_536,
+            memory_bytes_total_max: 1 << 36,
             tables_max: 100_000,
             table_elems_max: 10_000_000,
+            table_elems_total_max: 50_000_000,
             globals_max: 10_000_000,
             externs_max: 10_000_000,
             host_calls_max: 100,

@@ -90,6 +90,10 @@ pub struct Store {
     /// What the signal handler sees of them, in step with `memories`.
     pub(crate) memory_spans: Vec<MemorySpan>,
     pub(crate) tables: Vec<Table>,
+    /// Bytes of all memories.
+    pub(crate) memory_bytes_total: u64,
+    /// Elements of all tables.
+    pub(crate) table_elems_total: u64,
     pub(crate) globals: Vec<GlobalData>,
     /// The cells of globals that no instance defines.
     pub(crate) host_globals: Vec<Pinned<u64>>,
@@ -164,6 +168,8 @@ impl Store {
             memories: Vec::new(),
             memory_spans: Vec::new(),
             tables: Vec::new(),
+            memory_bytes_total: 0,
+            table_elems_total: 0,
             globals: Vec::new(),
             host_globals: Vec::new(),
             externs: Vec::new(),

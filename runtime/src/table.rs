@@ -1,4 +1,10 @@
 //! Tables of references.
+//!
+//! The null reference is the cell 0, so a table that starts or grows with null references takes zeroed
+//! memory from the system as it is. It costs nothing until it is written, however large it is.
+
+use std::alloc::{self, Layout};
+use std::ptr::NonNull;
 
 use slotvm_bytecode::TrapCode;
 use slotvm_bytecode::module::TableType;
@@ -10,7 +16,9 @@ use crate::pinned::Pinned;
 /// A table: a growable array of references, each a cell.
 #[derive(Debug)]
 pub struct Table {
-    elems: Vec<u64>,
+    /// The elements, and room for more: cells that are 0.
+    cells: Vec<u64>,
+    len: u32,
     def: Pinned<TableDef>,
     ty: TableType,
     elems_max: u32,
@@ -25,7 +33,7 @@ impl Table {
         check_limit("table_elems_max", elems_max.into(), ty.min.into())?;
         let elems_max = elems_max.min(ty.max.unwrap_or(u32::MAX));
         let def = Pinned::new(TableDef { base: std::ptr::null_mut(), len: 0 });
-        let mut table = Table { elems: Vec::new(), def, ty, elems_max };
+        let mut table = Table { cells: Vec::new(), len: 0, def, ty, elems_max };
         match table.grow(init, ty.min) {
             Some(_) => Ok(table),
             None => Err(Error::OutOfMemory { what: "a table", bytes: u64::from(ty.min) * 8 }),
@@ -44,12 +52,12 @@ impl Table {
 
     /// The number of elements.
     pub fn len(&self) -> u32 {
-        self.elems.len() as u32
+        self.len
     }
 
     /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
-        self.elems.is_empty()
+        self.len == 0
     }
 
     /// An element.
@@ -57,7 +65,7 @@ impl Table {
     /// # Errors
     /// If the table has no such element.
     pub fn get(&self, index: u32) -> Result<u64, TrapCode> {
-        self.elems.get(index as usize).copied().ok_or(TrapCode::TableOutOfBounds)
+        self.elems().get(index as usize).copied().ok_or(TrapCode::TableOutOfBounds)
     }
 
     /// Replaces an element. The value is a reference of the table's type.
@@ -65,17 +73,27 @@ impl Table {
     /// # Errors
     /// If the table has no such element.
     pub(crate) fn set(&mut self, index: u32, value: u64) -> Result<(), TrapCode> {
-        *self.elems.get_mut(index as usize).ok_or(TrapCode::TableOutOfBounds)? = value;
+        let elem = self.elems_mut().get_mut(index as usize);
+        *elem.ok_or(TrapCode::TableOutOfBounds)? = value;
         Ok(())
     }
 
     /// Adds elements. Gives the old size, or `None` if there is no room.
     pub(crate) fn grow(&mut self, value: u64, n: u32) -> Option<u32> {
-        let old = self.len();
+        let old = self.len;
         let new = old.checked_add(n).filter(|&new| new <= self.elems_max)?;
-        self.elems.try_reserve(n as usize).ok()?;
-        self.elems.resize(new as usize, value);
-        let def = TableDef { base: self.elems.as_mut_ptr(), len: new.into() };
+        if new as usize > self.cells.len() {
+            // Twice as much as before, so that growing by one element after the other is linear.
+            let usual = old.saturating_mul(2).clamp(new, self.elems_max);
+            let mut cells = zeroed(usual).or_else(|| zeroed(new))?;
+            cells[..old as usize].copy_from_slice(self.elems());
+            self.cells = cells;
+        }
+        self.len = new;
+        if value != 0 {
+            self.elems_mut()[old as usize..].fill(value);
+        }
+        let def = TableDef { base: self.cells.as_mut_ptr(), len: new.into() };
         // SAFETY: the definition lives as long as `self`, and native code, which reads it, does not run
         // while the table is borrowed.
         unsafe { self.def.as_ptr().write(def) };
@@ -92,7 +110,7 @@ impl Table {
     pub(crate) fn copy_within(&mut self, dst: u32, src: u32, len: u32) -> Result<(), TrapCode> {
         self.slice(dst, len)?;
         self.slice(src, len)?;
-        self.elems.copy_within(src as usize..src as usize + len as usize, dst as usize);
+        self.elems_mut().copy_within(src as usize..src as usize + len as usize, dst as usize);
         Ok(())
     }
 
@@ -106,13 +124,35 @@ impl Table {
     /// Some of the elements.
     pub(crate) fn slice(&self, start: u32, len: u32) -> Result<&[u64], TrapCode> {
         let start = start as usize;
-        self.elems.get(start..start + len as usize).ok_or(TrapCode::TableOutOfBounds)
+        self.elems().get(start..start + len as usize).ok_or(TrapCode::TableOutOfBounds)
     }
 
     fn slice_mut(&mut self, start: u32, len: u32) -> Result<&mut [u64], TrapCode> {
         let start = start as usize;
-        self.elems.get_mut(start..start + len as usize).ok_or(TrapCode::TableOutOfBounds)
+        self.elems_mut().get_mut(start..start + len as usize).ok_or(TrapCode::TableOutOfBounds)
     }
+
+    fn elems(&self) -> &[u64] {
+        &self.cells[..self.len as usize]
+    }
+
+    fn elems_mut(&mut self) -> &mut [u64] {
+        &mut self.cells[..self.len as usize]
+    }
+}
+
+/// Cells that are 0, or `None` if there is not enough memory. Untouched, they take no memory if they are
+/// many.
+fn zeroed(n: u32) -> Option<Vec<u64>> {
+    let n = n as usize;
+    if n == 0 {
+        return Some(Vec::new());
+    }
+    let layout = Layout::array::<u64>(n).ok()?;
+    // SAFETY: the layout is not empty.
+    let cells = NonNull::new(unsafe { alloc::alloc_zeroed(layout) })?.cast::<u64>();
+    // SAFETY: the global allocator gave the cells, with the layout of `n` cells, and all are initialised.
+    Some(unsafe { Vec::from_raw_parts(cells.as_ptr(), n, n) })
 }
 
 #[cfg(test)]
@@ -161,6 +201,22 @@ mod tests {
         assert_eq!(seen(&table), [7, 7, 7]);
         assert_eq!(table.grow(0, 2), None);
         assert_eq!(table.grow(0, 1), Some(3));
+    }
+
+    #[test]
+    fn growth_keeps_what_is_there() {
+        let ty = TableType { elem: ValType::ExternRef, min: 0, max: None };
+        let mut table = Table::new(ty, 0, 1_000).unwrap();
+        let mut expected = Vec::new();
+        for i in 0..44 {
+            let value = u64::from(i % 3);
+            assert_eq!(table.grow(value, i), Some(expected.len() as u32));
+            expected.resize(expected.len() + i as usize, value);
+            assert_eq!(seen(&table), expected);
+        }
+        assert_eq!(table.grow(0, 55), None);
+        assert_eq!(table.grow(5, 54), Some(946));
+        assert_eq!((table.len(), table.get(946), table.get(999)), (1_000, Ok(5), Ok(5)));
     }
 
     #[test]

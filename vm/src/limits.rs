@@ -27,7 +27,7 @@ limits! {
     SEGMENT_ELEMS_MAX: usize = 10_000_000 "Elements of one element segment.";
     SHAPES_MAX: usize = 10_000_000 "Shapes.";
     CODE_BYTES_MAX: usize = 134_217_728 "Bytes of code of one function.";
-    MODULE_LOCALS_MAX: usize = 10_000_000 "Locals of all functions that a module defines.";
+    MODULE_LOCALS_MAX: usize = 2_000_000 "Locals of all functions that a module defines. A few bytes declare them, and each takes 16 bytes of memory once it is verified.";
     LOCALS_MAX: usize = 60_000 "Locals of one function, parameters included.";
     LABELS_MAX: usize = 10_000_000 "Labels of one function.";
     STACK_OPERANDS_MAX: usize = 1_000_000 "Depth of the operand stack, in operands.";

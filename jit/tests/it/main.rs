@@ -2,6 +2,7 @@
 //! in native code in all slot modes.
 
 mod host;
+mod hostile;
 mod limits;
 mod linking;
 mod support;

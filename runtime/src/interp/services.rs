@@ -58,8 +58,8 @@ impl Activation<'_> {
             Op::ElemDrop => self.store.elem_drop(instance, low),
             Op::MemoryGrow => {
                 let pages = self.pop_u32();
-                let old = self.store.memory_of(instance).grow(pages);
-                self.push(old.unwrap_or(u32::MAX).into());
+                let old = self.store.memory_grow_of(instance, pages);
+                self.push(old.into());
             }
             Op::MemoryFill => {
                 let [dst, byte, len] = self.pop_3();

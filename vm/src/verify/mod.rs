@@ -24,7 +24,7 @@ use crate::module::{
     SegmentMode, ShapeId, TableType,
 };
 use crate::types::ValType;
-use crate::verified::{FuncSources, VerifiedModule};
+use crate::verified::{FuncSources, Local, VerifiedModule};
 
 /// Verifies a module.
 ///
@@ -185,6 +185,9 @@ fn check_memory_type(place: Place, memory: &MemoryType) -> Result<(), VerifyErro
         _ => Ok(()),
     }
 }
+
+/// What a module may cost in memory before its own bytes count is 64 MiB; its locals take half of that.
+const _: () = assert!(limits::MODULE_LOCALS_MAX * size_of::<Local>() <= 32 << 20);
 
 /// A few bytes declare many locals, and what is known about each of them is kept.
 fn check_locals(module: &Module) -> Result<(), VerifyError> {
