@@ -159,13 +159,13 @@ impl Memory {
     /// Adds pages of zeros. Gives the old size in pages.
     ///
     /// # Errors
-    /// If there is no room.
+    /// If there is no room, or the store's [limiter](crate::Store::limiter) refuses or fails.
     pub fn grow(&self, mut store: impl AsContextMut, pages: u64) -> Result<u64, Error> {
         let store = store.as_context_mut().inner;
         let handle = self.handle(store);
-        let old = u32::try_from(pages).ok().and_then(|pages| store.memory_grow(handle, pages));
         let refused = || Error::Usage(format!("the memory cannot grow by {pages} pages"));
-        old.map(u64::from).ok_or_else(refused)
+        let pages = u32::try_from(pages).map_err(|_| refused())?;
+        store.memory_grow(handle, pages)?.map(u64::from).ok_or_else(refused)
     }
 }
 
@@ -216,7 +216,8 @@ impl Table {
     /// Adds copies of a reference. Gives the old size.
     ///
     /// # Errors
-    /// If there is no room, or the reference is of another type.
+    /// If there is no room, the store's [limiter](crate::Store::limiter) refuses or fails, or the
+    /// reference is of another type.
     pub fn grow(&self, mut store: impl AsContextMut, n: u64, value: Val) -> Result<u64, Error> {
         let store = store.as_context_mut().inner;
         let handle = self.handle(store);

@@ -91,7 +91,10 @@ mod val;
 
 pub use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
 pub use slotvm_bytecode::{FuncType, TrapCode, ValType};
-pub use slotvm_runtime::{Error, Frame, Limits, LinkError, MemoryPlan, Trap};
+pub use slotvm_runtime::{
+    Error, Frame, Limits, LinkError, MemoryPlan, ResourceLimiter, StoreLimits, StoreLimitsBuilder,
+    Trap,
+};
 #[cfg(feature = "jit")]
 pub use slotvm_ssa::build::SsaOptions;
 #[cfg(feature = "jit")]

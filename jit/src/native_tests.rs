@@ -234,12 +234,16 @@ extern "C" fn host_call(ctx: *mut HostCtx, cells: *mut u64) -> u32 {
 }
 
 macro_rules! unused {
-    ($($ty:ty),*) => { { extern "C" fn unused($(_: $ty),*) -> u32 { unreachable!() } unused } };
+    ($($ty:ty),*) => { unused!($($ty),* => u32) };
+    ($($ty:ty),* => $result:ty) => { {
+        extern "C" fn unused($(_: $ty),*) -> $result { unreachable!() }
+        unused
+    } };
 }
 
 static LIBCALLS: Libcalls = Libcalls {
     host_call,
-    memory_grow: unused!(*mut VmCtx, u32),
+    memory_grow: unused!(*mut VmCtx, u32 => u64),
     memory_fill: unused!(*mut VmCtx, u32, u32, u32),
     memory_copy: unused!(*mut VmCtx, u32, u32, u32),
     memory_init: unused!(*mut VmCtx, u32, u32, u32, u32),
@@ -247,7 +251,7 @@ static LIBCALLS: Libcalls = Libcalls {
         extern "C" fn unused(_: *mut VmCtx, _: u32) {}
         unused
     },
-    table_grow: unused!(*mut VmCtx, u32, u64, u32),
+    table_grow: unused!(*mut VmCtx, u32, u64, u32 => u64),
     table_fill: unused!(*mut VmCtx, u32, u32, u64, u32),
     table_copy: unused!(*mut VmCtx, u64, u32, u32, u32),
     table_init: unused!(*mut VmCtx, u64, u32, u32, u32),

@@ -7,7 +7,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use slotvm_runtime::{self as rt, Error, StoreConfig};
+use slotvm_runtime::{self as rt, Error, ResourceLimiter, StoreConfig};
 
 use crate::engine::Engine;
 use crate::module::Module;
@@ -134,6 +134,36 @@ impl<T: 'static> Store<T> {
     /// If the engine does not [consume fuel](crate::Config::consume_fuel).
     pub fn get_fuel(&self) -> Result<u64, Error> {
         get_fuel(&self.inner)
+    }
+
+    /// Lets a part of the embedder's data decide what memories, tables and instances the store makes and
+    /// how far they grow, beside the [limits](crate::Config::limits) of the engine. What exists stays.
+    ///
+    /// ```
+    /// use slotvm::{Engine, Module, Store, StoreLimits, StoreLimitsBuilder, Linker};
+    ///
+    /// let engine = Engine::default();
+    /// let limits = StoreLimitsBuilder::new().memory_size(1 << 20).build();
+    /// let mut store: Store<StoreLimits> = Store::new(&engine, limits);
+    /// store.limiter(|limits| limits);
+    ///
+    /// let module = Module::from_text(&engine, "memory m 17")?;
+    /// let error = Linker::new(&engine).instantiate(&mut store, &module).unwrap_err();
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "the limiter of the store refuses a memory of 1114112 bytes",
+    /// );
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn limiter(
+        &mut self,
+        mut limiter: impl (FnMut(&mut T) -> &mut dyn ResourceLimiter) + Send + Sync + 'static,
+    ) {
+        self.inner.set_limiter(move |data| {
+            let embedding: &mut Embedding =
+                data.downcast_mut().expect("the store was made by this crate");
+            limiter(embedding.data.downcast_mut().expect("the store's data are a `T`"))
+        });
     }
 
     /// The store of the runtime, for tools that look deeper than the embedding API does.

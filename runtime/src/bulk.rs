@@ -5,6 +5,7 @@
 use slotvm_bytecode::TrapCode;
 
 use crate::entities::TableHandle;
+use crate::error::Error;
 use crate::instance::InstanceId;
 use crate::memory::Memory;
 use crate::store::Store;
@@ -41,9 +42,13 @@ impl Store {
     }
 
     /// `memory.grow`: gives the old size in pages, or `u32::MAX`.
-    pub(crate) fn memory_grow_of(&mut self, instance: InstanceId, pages: u32) -> u32 {
+    pub(crate) fn memory_grow_of(
+        &mut self,
+        instance: InstanceId,
+        pages: u32,
+    ) -> Result<u32, Error> {
         let memory = self.instance(instance).memory.expect("verified code has a memory");
-        self.memory_grow(memory, pages).unwrap_or(u32::MAX)
+        Ok(self.memory_grow(memory, pages)?.unwrap_or(u32::MAX))
     }
 
     /// `table.grow`: gives the old size, or `u32::MAX`.
@@ -53,9 +58,9 @@ impl Store {
         table: u32,
         value: u64,
         n: u32,
-    ) -> u32 {
+    ) -> Result<u32, Error> {
         let table = self.table_of(instance, table);
-        self.table_grow_by(table, value, n).unwrap_or(u32::MAX)
+        Ok(self.table_grow_by(table, value, n)?.unwrap_or(u32::MAX))
     }
 
     /// `table.fill`.

@@ -148,8 +148,9 @@ pub struct Libcalls {
     /// Calls a host function. `cells` holds the parameters and receives the results. Returns 0, or 1
     /// if the host function failed; its error is then pending in the store.
     pub host_call: unsafe extern "C" fn(ctx: *mut HostCtx, cells: *mut u64) -> u32,
-    /// `memory.grow`: returns the old size in pages, or `u32::MAX`.
-    pub memory_grow: unsafe extern "C" fn(ctx: *mut VmCtx, pages: u32) -> u32,
+    /// `memory.grow`: returns the old size in pages, or `u32::MAX`. It is more than that if the limiter
+    /// of the store failed; its error is then pending in the store.
+    pub memory_grow: unsafe extern "C" fn(ctx: *mut VmCtx, pages: u32) -> u64,
     /// `memory.fill`.
     pub memory_fill: unsafe extern "C" fn(ctx: *mut VmCtx, dst: u32, byte: u32, len: u32) -> u32,
     /// `memory.copy`.
@@ -159,8 +160,8 @@ pub struct Libcalls {
         unsafe extern "C" fn(ctx: *mut VmCtx, segment: u32, dst: u32, src: u32, len: u32) -> u32,
     /// `data.drop`.
     pub data_drop: unsafe extern "C" fn(ctx: *mut VmCtx, segment: u32),
-    /// `table.grow`: returns the old size, or `u32::MAX`.
-    pub table_grow: unsafe extern "C" fn(ctx: *mut VmCtx, table: u32, value: u64, n: u32) -> u32,
+    /// `table.grow`: returns the old size, or what `memory_grow` returns.
+    pub table_grow: unsafe extern "C" fn(ctx: *mut VmCtx, table: u32, value: u64, n: u32) -> u64,
     /// `table.fill`.
     pub table_fill:
         unsafe extern "C" fn(ctx: *mut VmCtx, table: u32, dst: u32, value: u64, len: u32) -> u32,
@@ -248,7 +249,7 @@ mod tests {
             assert!(is_behind(base + (pages << 16)));
             assert!(is_behind(base + (5 << 16) - 1));
         }
-        assert_eq!(store.memory_grow(memories[1], 2), Some(1));
+        assert_eq!(store.memory_grow(memories[1], 2).unwrap(), Some(1));
         assert!(!is_behind(bases[1] + (3 << 16) - 1) && is_behind(bases[1] + (3 << 16)));
         assert!(!is_behind(usize::MAX) && !is_behind(0));
         let checked = store.new_memory(ty(1), MemoryPlan::CHECKED).unwrap();

@@ -84,7 +84,7 @@ impl Store {
     /// Makes a memory that instances can import.
     ///
     /// # Errors
-    /// If it exceeds a limit or there is not enough memory.
+    /// If it exceeds a limit, the limiter refuses, or there is not enough memory.
     pub fn new_memory(&mut self, ty: MemoryType, plan: MemoryPlan) -> Result<MemoryHandle, Error> {
         self.check_room(&[ty], &[])?;
         self.add_memory(ty, plan, 0)
@@ -120,7 +120,7 @@ impl Store {
     /// Makes a table that instances can import.
     ///
     /// # Errors
-    /// If it exceeds a limit, there is not enough memory, or `init` is no reference.
+    /// If it exceeds a limit, the limiter refuses, there is not enough memory, or `init` is no reference.
     pub fn new_table(&mut self, ty: TableType, init: u64) -> Result<TableHandle, Error> {
         self.check_cells(&[ty.elem], &mut [init])?;
         self.check_room(&[], &[ty])?;
@@ -143,10 +143,11 @@ impl Store {
         result.map_err(|_| Error::Usage(format!("the table has no element {index}")))
     }
 
-    /// Adds elements to a table. Gives the old size, or `None` if there is no room.
+    /// Adds elements to a table. Gives the old size, or `None` if there is no room or the limiter
+    /// refuses.
     ///
     /// # Errors
-    /// If the value is no reference.
+    /// If the value is no reference, or the limiter fails.
     pub fn table_grow(
         &mut self,
         table: TableHandle,
@@ -154,7 +155,7 @@ impl Store {
         n: u32,
     ) -> Result<Option<u32>, Error> {
         self.check_cells(&[self.table(table).ty().elem], &mut [value])?;
-        Ok(self.table_grow_by(table, value, n))
+        self.table_grow_by(table, value, n)
     }
 
     pub(crate) fn table_def(&self, table: TableHandle) -> *mut TableDef {

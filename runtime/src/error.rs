@@ -37,6 +37,16 @@ pub enum Error {
         /// What was asked for.
         wanted: u64,
     },
+    /// The [`crate::ResourceLimiter`] of the store does not let something be made.
+    #[error("the limiter of the store refuses {what} of {wanted} {unit}")]
+    Refused {
+        /// What would be made.
+        what: &'static str,
+        /// Its size.
+        wanted: u64,
+        /// Of what.
+        unit: &'static str,
+    },
     /// The operating system did not give memory.
     #[error("cannot get {bytes} bytes for {what}")]
     OutOfMemory {

@@ -274,7 +274,7 @@ impl Store {
         natives: Option<Natives<'_>>,
     ) -> Result<InstanceId, Error> {
         let id = InstanceId(self.instances.len() as u32);
-        check_limit("instances_max", self.config.limits.instances_max.into(), u64::from(id.0) + 1)?;
+        self.check_instances()?;
         let imports = Imports::check(self, &module, imports)?;
         self.check_room_for(&module)?;
 
@@ -350,7 +350,7 @@ impl Store {
     }
 
     /// Checks what would otherwise fail when the records already point to the new instance.
-    fn check_room_for(&self, module: &VerifiedModule) -> Result<(), Error> {
+    fn check_room_for(&mut self, module: &VerifiedModule) -> Result<(), Error> {
         self.check_room(&module.module().memories, &module.module().tables)?;
         let limits = &self.config.limits;
         let wanted = self.n_funcs() as u64 + u64::from(module.n_funcs());

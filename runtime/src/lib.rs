@@ -9,7 +9,7 @@
 //!   semantic reference, or native code, which shares the data through the structures of [`context`]
 //!   and calls the runtime through [`context::Libcalls`].
 //! * A program that stops before it returns gives a [`Trap`], everything else that fails an [`Error`].
-//! * [`limits`] has the names of all limits.
+//! * [`limits`] has the names of all limits; a [`limiter`] of the embedder decides beside them.
 
 mod bulk;
 pub mod config;
@@ -22,6 +22,7 @@ pub mod host;
 pub mod instance;
 pub mod interp;
 mod libcalls;
+pub mod limiter;
 pub mod limits;
 mod link;
 pub mod memory;
@@ -35,6 +36,7 @@ pub use entities::{Extern, FuncHandle, GlobalHandle, MemoryHandle, TableHandle};
 pub use error::{Error, LinkError};
 pub use host::{HostCall, HostFn};
 pub use instance::{InstanceId, Natives};
+pub use limiter::{ResourceLimiter, StoreLimits, StoreLimitsBuilder};
 pub use limits::Limits;
 pub use memory::{Memory, MemoryPlan, access_end_max};
 pub use store::{FuncTarget, Store};

@@ -75,10 +75,24 @@ unsafe extern "C" fn host_call(ctx: *mut HostCtx, cells: *mut u64) -> u32 {
     1
 }
 
-unsafe extern "C" fn memory_grow(ctx: *mut VmCtx, pages: u32) -> u32 {
+/// What growing returns if the limiter has left an error.
+const LIMITER_FAILED: u64 = 1 << 32;
+
+/// Grows something. The limiter, which is the embedder's, may fail or panic, as a host function may.
+fn grown(store: &mut Store, grow: impl FnOnce(&mut Store) -> Result<u32, Error>) -> u64 {
+    let failure = match catch_unwind(AssertUnwindSafe(|| grow(store))) {
+        Ok(Ok(old)) => return old.into(),
+        Ok(Err(error)) => Ok(error),
+        Err(panic) => Err(panic),
+    };
+    store.set_pending(failure);
+    LIMITER_FAILED
+}
+
+unsafe extern "C" fn memory_grow(ctx: *mut VmCtx, pages: u32) -> u64 {
     // SAFETY: called by native code with its context.
     let (store, instance) = unsafe { parts(ctx) };
-    store.memory_grow_of(instance, pages)
+    grown(store, |store| store.memory_grow_of(instance, pages))
 }
 
 unsafe extern "C" fn memory_fill(ctx: *mut VmCtx, dst: u32, byte: u32, len: u32) -> u32 {
@@ -111,10 +125,10 @@ unsafe extern "C" fn data_drop(ctx: *mut VmCtx, segment: u32) {
     store.data_drop(instance, segment);
 }
 
-unsafe extern "C" fn table_grow(ctx: *mut VmCtx, table: u32, value: u64, n: u32) -> u32 {
+unsafe extern "C" fn table_grow(ctx: *mut VmCtx, table: u32, value: u64, n: u32) -> u64 {
     // SAFETY: called by native code with its context.
     let (store, instance) = unsafe { parts(ctx) };
-    store.table_grow_of(instance, table, value, n)
+    grown(store, |store| store.table_grow_of(instance, table, value, n))
 }
 
 unsafe extern "C" fn table_fill(
@@ -268,7 +282,7 @@ mod tests {
                 let bytes = |at: usize| (*(*(*ctx).memory).base.add(at)) as char;
                 assert_eq!((libcalls.memory_grow)(ctx, 1), 1);
                 assert_eq!((*(*ctx).memory).bytes, 2 * 65536);
-                assert_eq!((libcalls.memory_grow)(ctx, 1), u32::MAX);
+                assert_eq!((libcalls.memory_grow)(ctx, 1), u32::MAX.into());
                 assert_eq!((libcalls.memory_init)(ctx, 0, 70_000, 1, 5), 0);
                 assert_eq!((libcalls.memory_init)(ctx, 0, 70_000, 2, 5), 1);
                 assert_eq!((bytes(70_000), bytes(70_004)), ('b', 'f'));
@@ -299,7 +313,7 @@ mod tests {
                 };
                 let (f, t_from_u, u_from_t) = (*(*ctx).func_handles.add(1), 1 << 32, 1);
                 assert_eq!((libcalls.table_grow)(ctx, 0, f, 2), 3);
-                assert_eq!((libcalls.table_grow)(ctx, 0, f, 1), u32::MAX);
+                assert_eq!((libcalls.table_grow)(ctx, 0, f, 1), u32::MAX.into());
                 assert_eq!(elems(0), [0, 0, 0, f, f]);
                 assert_eq!((libcalls.table_copy)(ctx, u_from_t, 0, 2, 3), 0);
                 assert_eq!((libcalls.table_copy)(ctx, u_from_t, 1, 2, 3), 1);

@@ -82,7 +82,7 @@ pub trait ResourceLimiter: Send {
 
 /// Finds the limiter in the embedder's data.
 pub(crate) type FindLimiter =
-    Box<dyn FnMut(&mut (dyn Any + Send)) -> &mut dyn ResourceLimiter + Send + Sync>;
+    Box<dyn (FnMut(&mut (dyn Any + Send)) -> &mut dyn ResourceLimiter) + Send + Sync>;
 
 /// A [`ResourceLimiter`] of fixed numbers. [`StoreLimitsBuilder`] makes it.
 #[derive(Clone, Debug)]

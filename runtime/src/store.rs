@@ -24,6 +24,7 @@ use crate::host::HostFn;
 use crate::instance::{Instance, InstanceId};
 use crate::interp;
 use crate::libcalls::LIBCALLS;
+use crate::limiter::FindLimiter;
 use crate::memory::Memory;
 use crate::pinned::Pinned;
 use crate::table::Table;
@@ -79,6 +80,7 @@ pub struct Store {
     id: u64,
     pub(crate) config: StoreConfig,
     data: Box<dyn Any + Send>,
+    pub(crate) limiter: Option<FindLimiter>,
     shared: Pinned<Shared>,
 
     types: Vec<FuncType>,
@@ -160,6 +162,7 @@ impl Store {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             config,
             data,
+            limiter: None,
             shared,
             types: Vec::new(),
             type_ids: HashMap::new(),
@@ -197,6 +200,11 @@ impl Store {
     /// The embedder's data.
     pub fn data_mut(&mut self) -> &mut (dyn Any + Send) {
         &mut *self.data
+    }
+
+    /// What finds the limiter, and where.
+    pub(crate) fn limiter_and_data(&mut self) -> (&mut Option<FindLimiter>, &mut (dyn Any + Send)) {
+        (&mut self.limiter, &mut *self.data)
     }
 
     /// The fuel that is left, if fuel is configured.

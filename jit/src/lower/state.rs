@@ -89,7 +89,11 @@ impl Lowering<'_, '_> {
     }
 
     fn lower_grow(&mut self, inst: Inst, libcall: i32, args: &[ir::Value]) {
-        let old = self.libcall(libcall, args, Some(types::I32)).expect("the old size");
+        let old = self.libcall(libcall, args, Some(types::I64)).expect("the old size");
+        let shift = self.builder.ins().iconst(types::I32, 32);
+        let failed = self.builder.ins().ushr(old, shift);
+        self.trap_for_host(failed);
+        let old = self.builder.ins().ireduce(types::I32, old);
         self.define_result(inst, old);
     }
 

@@ -85,6 +85,12 @@ impl Lowering<'_, '_> {
         self.builder.ins().trapz(condition, clif_trap_code(code));
     }
 
+    /// Stops the program, for an error of the host that is pending in the store, if an integer is not
+    /// zero.
+    pub(super) fn trap_for_host(&mut self, failed: ir::Value) {
+        self.builder.ins().trapnz(failed, HOST_ERROR);
+    }
+
     /// The flags of an access of linear memory that faults if it is out of bounds.
     pub(super) fn faulting_flags(&self) -> MemFlagsData {
         self.memory_flags().with_trap_code(Some(ir::TrapCode::HEAP_OUT_OF_BOUNDS))

@@ -3,6 +3,7 @@
 
 mod host;
 mod hostile;
+mod limiter;
 mod limits;
 mod linking;
 mod support;

@@ -392,7 +392,7 @@ impl Activation<'_> {
 
     /// Appends the frames of this activation to an error: the active function, if it is to be there, and
     /// those that wait.
-    fn add_frames(&self, error: &mut Error, active: bool) {
+    pub(super) fn add_frames(&self, error: &mut Error, active: bool) {
         let Activation { instance, func, base, .. } = *self;
         let active = active.then_some(Frame { instance, func, pc: self.at.pc, base });
         let waiting = &self.stack.frames[self.n_outer_frames..];

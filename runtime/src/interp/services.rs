@@ -3,6 +3,7 @@
 use slotvm_bytecode::{Imm, Op, TrapCode};
 
 use super::drive::{Activation, Stop};
+use crate::error::Error;
 
 /// Bytes of a bulk memory operation that cost one unit of fuel, as a logarithm.
 const MEMORY_BYTES_PER_FUEL_LOG2: u32 = 6;
@@ -38,7 +39,7 @@ impl Activation<'_> {
                 let (n, value) = (self.pop_u32(), self.pop());
                 self.charge(n >> TABLE_ELEMS_PER_FUEL_LOG2)?;
                 let old = self.store.table_grow_of(instance, low, value, n);
-                self.push(old.into());
+                self.push_old_size(old)?;
             }
             Op::TableFill => {
                 let (len, value, dst) = (self.pop_u32(), self.pop(), self.pop_u32());
@@ -59,7 +60,7 @@ impl Activation<'_> {
             Op::MemoryGrow => {
                 let pages = self.pop_u32();
                 let old = self.store.memory_grow_of(instance, pages);
-                self.push(old.into());
+                self.push_old_size(old)?;
             }
             Op::MemoryFill => {
                 let [dst, byte, len] = self.pop_3();
@@ -78,6 +79,18 @@ impl Activation<'_> {
             }
             Op::DataDrop => self.store.data_drop(instance, low),
             _ => unreachable!("`run` and `drive` execute `{}`", op.mnemonic()),
+        }
+        Ok(())
+    }
+
+    /// Pushes what growing gives, unless the limiter of the store has failed.
+    fn push_old_size(&mut self, old: Result<u32, Error>) -> Result<(), Stop> {
+        match old {
+            Ok(old) => self.push(old.into()),
+            Err(mut error) => {
+                self.add_frames(&mut error, true);
+                return Err(error.into());
+            }
         }
         Ok(())
     }
