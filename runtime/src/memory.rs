@@ -7,7 +7,7 @@
 //! [`access_end_max`] says what an access can reach, [`MemoryPlan::covers`] whether that suffices.
 //!
 //! Address space can be scarce (`ulimit -v`, emulators). [`Memory::new`] then settles for less, down
-//! to what the memory starts with; [`Memory::plan`] says what it got. Whoever compiled code for the
+//! to what the memory starts with, and leaves some to others; [`Memory::plan`] says what it got. Whoever compiled code for the
 //! larger plan must not run it on such a memory: [`crate::Natives::memory_span_bytes`].
 
 use std::ptr::{self, NonNull};
@@ -236,7 +236,9 @@ fn reserve(
     };
     let mut plan = wanted;
     loop {
-        if let Some(mapping) = Mapping::new(plan.span_bytes()) {
+        if let Some(mapping) = Mapping::new(plan.span_bytes())
+            && leaves_address_space()
+        {
             return Ok((mapping, plan));
         }
         if plan.reservation_bytes <= min_bytes {
@@ -245,6 +247,19 @@ fn reserve(
         let half = (plan.reservation_bytes / 2).next_multiple_of(PAGE_BYTES);
         plan = MemoryPlan { reservation_bytes: half.max(min_bytes), guard_bytes: 0 };
     }
+}
+
+/// Address space that memories and tables leave to others where it is limited: Rust's heap, for one,
+/// ends the process when it gets no more.
+const SPARE_BYTES: u64 = 16 << 20;
+
+/// Whether there is address space left, after something has got what it wanted.
+pub(crate) fn leaves_address_space() -> bool {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure is there to be written.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut limit) } == 0;
+    let is_limited = !known || limit.rlim_cur != libc::RLIM_INFINITY;
+    !is_limited || Mapping::new(SPARE_BYTES).is_some()
 }
 
 /// Reserved address space.

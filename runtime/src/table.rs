@@ -11,6 +11,7 @@ use slotvm_bytecode::module::TableType;
 
 use crate::context::TableDef;
 use crate::error::{Error, check_limit};
+use crate::memory::leaves_address_space;
 use crate::pinned::Pinned;
 
 /// A table: a growable array of references, each a cell.
@@ -86,6 +87,9 @@ impl Table {
             // Twice as much as before, so that growing by one element after the other is linear.
             let usual = old.saturating_mul(2).clamp(new, self.elems_max);
             let mut cells = zeroed(usual).or_else(|| zeroed(new))?;
+            if !leaves_address_space() {
+                return None;
+            }
             cells[..old as usize].copy_from_slice(self.elems());
             self.cells = cells;
         }

@@ -3,8 +3,10 @@
 
 use std::process::Command;
 
-use slotvm::{Config, Engine, Error, Func, Instance, Limits, Module, Store, Tier};
-use slotvm_bytecode::module::Func as FuncDef;
+use slotvm::{
+    Config, Engine, Error, Func, Instance, Limits, Module, Store, Table, Tier, TrapCode, Val,
+};
+use slotvm_bytecode::module::{Func as FuncDef, TableType};
 use slotvm_bytecode::{FuncType, ValType, encode, limits};
 
 use crate::support::{for_all, for_all_with, module};
@@ -31,8 +33,13 @@ fn alone(test: &str, run: impl FnOnce()) {
 /// The most memory that the process has had at a time, in bytes. Unlike that of `getrusage`, this figure
 /// knows nothing of the process that started this one.
 fn peak_bytes() -> u64 {
+    status_bytes("VmHWM:")
+}
+
+/// A figure of the process.
+fn status_bytes(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let kib = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
     kib.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
@@ -174,5 +181,221 @@ fn a_host_function_without_memory_for_its_trampoline_is_an_error() {
         assert!(same.is_ok(), "its trampoline exists");
         let Err(Error::Host(error)) = other else { panic!("{other:?}") };
         assert!(error.to_string().starts_with("no memory for native code"), "{error}");
+    });
+}
+
+#[test]
+fn four_gibibytes_cost_what_is_written() {
+    alone("four_gibibytes_cost_what_is_written", || {
+        let source = r#"
+            memory m 65536
+            export "last" func last
+            func last() -> i32 {
+              i32.const -4 i32.const 7 i32.store 0
+              i32.const -4 i32.load 0 return
+            }"#;
+        let growing = source.replace("memory m 65536", "memory m 0").replace(
+            "func last() -> i32 {",
+            "func last() -> i32 { i32.const 65536 memory.grow drop",
+        );
+        for_all(|engine| {
+            for source in [source, &growing] {
+                let module = module(engine, source);
+                let (cost, ()) = cost_bytes(|| {
+                    let mut store = Store::new(engine, ());
+                    let instance = Instance::new(&mut store, &module, &[]).unwrap();
+                    let last = instance.get_typed_func::<(), i32>(&store, "last").unwrap();
+                    assert_eq!(last.call(&mut store, ()).unwrap(), 7);
+                });
+                assert!(cost <= 10 * MIB, "{cost}");
+            }
+        });
+    });
+}
+
+#[test]
+fn four_billion_elements_or_locals_are_refused() {
+    alone("four_billion_elements_or_locals_are_refused", || {
+        let engine = Engine::default();
+        let (cost, ()) = cost_bytes(|| {
+            let ty = TableType { elem: ValType::FuncRef, min: u32::MAX, max: None };
+            let mut bytecode = slotvm_bytecode::Module { tables: vec![ty], ..Default::default() };
+            let error = Module::new(&engine, encode(&bytecode)).unwrap_err().to_string();
+            assert!(error.contains("TABLE_ELEMS_MAX"), "{error}");
+
+            let mut store = Store::new(&engine, ());
+            let error = Table::new(&mut store, ty, Val::FuncRef(None)).unwrap_err().to_string();
+            let expected = "limit table_elems_max (10000000) exceeded: 4294967295 wanted";
+            assert_eq!(error, expected);
+            let ty = TableType { min: 1, ..ty };
+            let table = Table::new(&mut store, ty, Val::FuncRef(None)).unwrap();
+            let error = table.grow(&mut store, u32::MAX.into(), Val::FuncRef(None)).unwrap_err();
+            assert_eq!(error.to_string(), "the table cannot grow by 4294967295 elements");
+
+            bytecode.tables.clear();
+            bytecode.types = vec![FuncType::new([], [])];
+            let locals = vec![(u32::MAX, ValType::I64)];
+            bytecode.funcs = vec![FuncDef { locals, ..FuncDef::default() }];
+            let error = Module::new(&engine, encode(&bytecode)).unwrap_err().to_string();
+            assert!(error.contains("LOCALS_MAX"), "{error}");
+        });
+        assert!(cost <= 10 * MIB, "{cost}");
+    });
+}
+
+/// Set, in the process that a test has started for itself, to the MiB of address space that it may have
+/// beside what it starts with.
+const ADDRESS_SPACE: &str = "SLOTVM_TEST_ADDRESS_SPACE";
+
+#[test]
+fn with_any_address_space_modules_run_or_give_errors() {
+    if let Ok(mib) = std::env::var(ADDRESS_SPACE) {
+        limit_address_space(status_bytes("VmSize:") + mib.parse::<u64>().unwrap() * MIB);
+        return run_many();
+    }
+    for mib in [64, 96, 128, 192, 256, 512, 1024, 2048, 4096] {
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "hostile::with_any_address_space_modules_run_or_give_errors"])
+            .args(["--test-threads=1", "--nocapture"])
+            .env(ADDRESS_SPACE, mib.to_string())
+            .output()
+            .unwrap();
+        let (out, err) =
+            (String::from_utf8_lossy(&child.stdout), String::from_utf8_lossy(&child.stderr));
+        assert!(child.status.success(), "{mib} MiB: {}\n{out}\n{err}", child.status);
+        assert!(!out.contains("none ran"), "{mib} MiB: {out}");
+    }
+}
+
+/// Makes more and more instances with memories and tables, until there is no more address space, and
+/// runs each; in all engines.
+fn run_many() {
+    let source = r#"
+        memory m 1
+        table t funcref 100000
+        export "get" func get
+        func get(base: i32, index: i32) -> i32 {
+          i32.const 1 memory.grow drop
+          local.get base i32.const 7 i32.store8
+          local.get base local.get index i32.load8_u_indexed 8 return
+        }"#;
+    for_all(|engine| {
+        let module = match Module::from_text(engine, source) {
+            Ok(module) => module,
+            Err(error) => return println!("none ran, {error}"),
+        };
+        let mut store = Store::new(engine, ());
+        let mut n_instances = 0;
+        let error = loop {
+            if n_instances == 50 {
+                break None;
+            }
+            let instance = match Instance::new(&mut store, &module, &[]) {
+                Ok(instance) => instance,
+                Err(error) => break Some(error),
+            };
+            n_instances += 1;
+            let get = instance.get_typed_func::<(i32, i32), i32>(&store, "get").unwrap();
+            assert_eq!(get.call(&mut store, (60_000, 0)).unwrap(), 7);
+            let error = get.call(&mut store, (-1, -1)).unwrap_err();
+            assert_eq!(error.trap_code(), Some(TrapCode::MemoryOutOfBounds));
+        };
+        println!("{n_instances} instances, {error:?}");
+        if n_instances == 0 {
+            println!("none ran");
+        }
+    });
+}
+
+/// What a leak would make grow.
+#[derive(Debug)]
+struct Resources {
+    resident_bytes: u64,
+    n_mappings: usize,
+    n_files: usize,
+}
+
+impl Resources {
+    fn now() -> Resources {
+        let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap();
+        let kib = rollup.lines().find_map(|line| line.strip_prefix("Rss:")).unwrap();
+        let kib: u64 = kib.trim().trim_end_matches(" kB").parse().unwrap();
+        Resources {
+            resident_bytes: kib << 10,
+            n_mappings: std::fs::read_to_string("/proc/self/maps").unwrap().lines().count(),
+            n_files: std::fs::read_dir("/proc/self/fd").unwrap().count(),
+        }
+    }
+}
+
+/// Repeats something and checks that the process is afterwards as after the first tenth of it. 10,000
+/// times with `SLOTVM_FULL=1`, otherwise 300.
+fn stays_flat(mut round: impl FnMut(usize)) {
+    let is_full = std::env::var("SLOTVM_FULL").as_deref() == Ok("1");
+    let n_rounds = if is_full { 10_000 } else { 300 };
+    (0..n_rounds / 10).for_each(&mut round);
+    let before = Resources::now();
+    (n_rounds / 10..n_rounds).for_each(&mut round);
+    let after = Resources::now();
+    // The allocator may keep a little more, and split or join what it has.
+    let is_flat = after.resident_bytes <= before.resident_bytes + 2 * MIB
+        && after.n_mappings <= before.n_mappings + 16
+        && after.n_files == before.n_files;
+    assert!(is_flat, "{n_rounds} rounds: {before:?}, then {after:?}");
+    println!("{n_rounds} rounds: {before:?}, then {after:?}");
+}
+
+const ROUND: &str = r#"
+    import "env" "host" func host(i64) -> i64
+    memory m 2 20
+    table t funcref 1000
+    elem e t at i32.const 5 func run, run
+    data d at i32.const 70000 "abc"
+    global g: mut i64 = i64.const 5
+    export "run" func run
+    func run(n: i64) -> i64 {
+      i32.const 1 memory.grow drop
+      ref.func run i32.const 500 table.grow t drop
+      global.get g local.get n call host i64.add
+      i32.const 70000 i64.load8_u 0 i64.add return
+    }"#;
+
+/// Makes an instance, runs it, and drops it with its store.
+fn instantiate(engine: &Engine, module: &Module) {
+    let mut store = Store::new(engine, ());
+    let host = Func::wrap(&mut store, |n: i64| n * 2).unwrap();
+    let instance = Instance::new(&mut store, module, &[host.into()]).unwrap();
+    let run = instance.get_typed_func::<i64, i64>(&store, "run").unwrap();
+    assert_eq!(run.call(&mut store, 7).unwrap(), 5 + 14 + i64::from(b'a'));
+}
+
+#[test]
+fn instances_leave_nothing_behind() {
+    alone("instances_leave_nothing_behind", || {
+        for &tier in Tier::ALL {
+            let engine = Engine::new(Config::new().tier(tier)).unwrap();
+            let module = module(&engine, ROUND);
+            stays_flat(|_| instantiate(&engine, &module));
+        }
+    });
+}
+
+#[test]
+fn modules_and_engines_leave_nothing_behind() {
+    alone("modules_and_engines_leave_nothing_behind", || {
+        for &tier in Tier::ALL {
+            let engine = Engine::new(Config::new().tier(tier)).unwrap();
+            stays_flat(|round| {
+                instantiate(&engine, &module(&engine, ROUND));
+                // An engine keeps code for each function type that it has met.
+                let other = Engine::new(Config::new().tier(tier)).unwrap();
+                let params = ["i32", "i64", "f32", "f64"].map(|ty| [ty, ty].join(", "));
+                let params = params[..1 + round % 4].join(", ");
+                module(
+                    &other,
+                    &format!("import \"env\" \"f\" func f({params}) func g() {{ return }}"),
+                );
+            });
+        }
     });
 }
