@@ -17,8 +17,9 @@ use slotvm_filetests::opt::Opt;
 const BATCH_ACCESSES: usize = 1_000;
 /// From so many blocks on, the memory that promotion needs is measured.
 const PEAK_BLOCKS_MIN: usize = 100_000;
-/// LLVM gets no more blocks: it takes minutes for 1,000,000, as text that is gigabytes in its memory.
-const LLVM_BLOCKS_MAX: usize = 200_000;
+/// LLVM gets no more blocks: with its text to read and to print it takes minutes for 100,000, and gigabytes
+/// for 1,000,000.
+const LLVM_BLOCKS_MAX: usize = 20_000;
 
 /// How much care to take.
 #[derive(Copy, Clone, Debug)]
