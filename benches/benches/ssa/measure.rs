@@ -41,8 +41,8 @@ pub(crate) struct Row {
     pub(crate) n_blocks: usize,
     pub(crate) n_edges: usize,
     pub(crate) n_accesses: usize,
-    /// The most memory that the process had while it promoted, of large cells, in MiB. It also holds
-    /// the graph and a copy of the slot form.
+    /// The most memory that the process had while it promoted, in MiB, of the first large cell; later on
+    /// the process keeps memory that others needed. It also holds the graph and a copy of the slot form.
     pub(crate) peak_mib: Option<f64>,
     pub(crate) figures: Vec<Figure>,
     /// The phis that LLVM places if each slot is written before it is read and each value written is a
@@ -107,6 +107,7 @@ pub(crate) struct Field {
     pub(crate) contenders: Vec<Box<dyn Contender>>,
     pub(crate) opt: Option<Opt>,
     pub(crate) care: Care,
+    pub(crate) is_peak_measured: bool,
 }
 
 impl Field {
@@ -137,13 +138,14 @@ impl Field {
             Some(_) => llvm::module(inputs.iter().map(|input| &input.graph)),
             None => String::new(),
         };
-        for round in 0..self.care.rounds {
+        for _ in 0..self.care.rounds {
             for (contender, run) in self.contenders.iter_mut().zip(&mut runs) {
                 if run.spent < self.care.patience {
-                    let measures_peak = round == 0
+                    let measures_peak = !self.is_peak_measured
                         && contender.name() == PROMOTION
                         && row.n_blocks >= PEAK_BLOCKS_MIN;
                     let peak = measures_peak.then(Peak::start).flatten();
+                    self.is_peak_measured |= measures_peak;
                     run.round(&inputs, |input, n| contender.run(input, n));
                     row.peak_mib = row.peak_mib.or_else(|| peak.and_then(|peak| peak.mib()));
                 }

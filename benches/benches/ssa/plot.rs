@@ -7,7 +7,9 @@ use plotters::prelude::*;
 
 use super::measure::{Cell, Row};
 
-const PANEL_SIZE: (u32, u32) = (420, 360);
+const PANEL_SIZE: (u32, u32) = (420, 340);
+const PANEL_COLUMNS: usize = 3;
+const LEGEND_WIDTH: u32 = 170;
 
 /// The pictures of all families: names and SVG.
 ///
@@ -25,17 +27,38 @@ pub(crate) fn render(
 
 fn draw(cells: &[(&Cell, &Row)], contenders: &[String]) -> Result<String, Box<dyn Error>> {
     let series = |cell: &Cell| (cell.n_slots, cell.density.to_bits());
-    let panels: Vec<_> = cells.chunk_by(|a, b| series(a.0) == series(b.0)).collect();
+    // A single size shows no growth.
+    let panels: Vec<_> =
+        cells.chunk_by(|a, b| series(a.0) == series(b.0)).filter(|panel| panel.len() > 1).collect();
+    let columns = panels.len().clamp(1, PANEL_COLUMNS);
+    let rows = panels.len().div_ceil(columns).max(1);
+    let width = PANEL_SIZE.0 * columns as u32;
     let mut svg = String::new();
-    let size = (PANEL_SIZE.0 * panels.len() as u32, PANEL_SIZE.1);
+    let size = (width + LEGEND_WIDTH, PANEL_SIZE.1 * rows as u32);
     let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
     area.fill(&WHITE)?;
-    for (panel, area) in panels.iter().zip(area.split_evenly((1, panels.len()))) {
+    let (left, right) = area.split_horizontally(width);
+    for (panel, area) in panels.iter().zip(left.split_evenly((rows, columns))) {
         draw_panel(panel, contenders, &area)?;
     }
+    for (i, name) in contenders.iter().enumerate() {
+        let y = 40 + 20 * i as i32;
+        let style = style(i, contenders.len());
+        right.draw(&PathElement::new([(8, y), (32, y)], style))?;
+        right.draw(&Text::new(name.clone(), (40, y - 6), ("sans-serif", 13)))?;
+    }
     area.present()?;
-    drop(area);
+    drop((left, right, area));
     Ok(svg)
+}
+
+/// Promotion, which comes first, is a thick black line; the others have colours that are far apart.
+fn style(i: usize, n: usize) -> ShapeStyle {
+    match i {
+        0 => BLACK.stroke_width(3),
+        _ => HSLColor(i as f64 / n as f64, 0.9, if i.is_multiple_of(2) { 0.35 } else { 0.55 })
+            .stroke_width(2),
+    }
 }
 
 fn draw_panel(
@@ -44,7 +67,8 @@ fn draw_panel(
     area: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
 ) -> Result<(), Box<dyn Error>> {
     let point = |row: &Row, name: &str| {
-        Some((row.size(name)? as f64, (row.figure(name)?.seconds * 1e3).max(1e-6)))
+        let size = row.n_blocks + row.n_accesses;
+        Some((size as f64, (row.figure(name)?.seconds * 1e3).max(1e-6)))
     };
     let points = |name: &str| -> Vec<(f64, f64)> {
         cells.iter().filter_map(|(_, row)| point(row, name)).collect()
@@ -66,26 +90,20 @@ fn draw_panel(
         .caption(title, ("sans-serif", 15))
         .margin(8)
         .x_label_area_size(34)
-        .y_label_area_size(52)
+        .y_label_area_size(60)
         .build_cartesian_2d(range(|point| point.0), range(|point| point.1))?;
     chart
         .configure_mesh()
         .light_line_style(TRANSPARENT)
-        .x_desc("blocks + accesses + phis")
+        .x_labels(4)
+        .x_label_formatter(&|size| format!("{size:e}"))
+        .y_label_formatter(&|ms| format!("{ms:e}"))
+        .x_desc("blocks + accesses")
         .y_desc("CPU time, ms")
         .draw()?;
-    for (i, name) in contenders.iter().enumerate() {
-        let colour = Palette99::pick(i).to_rgba();
-        chart
-            .draw_series(LineSeries::new(points(name), colour.stroke_width(2)).point_size(3))?
-            .label(name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 12, y)], colour.stroke_width(2)));
+    for (i, name) in contenders.iter().enumerate().rev() {
+        let style = style(i, contenders.len());
+        chart.draw_series(LineSeries::new(points(name), style).point_size(3))?;
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
-        .label_font(("sans-serif", 10))
-        .background_style(WHITE.mix(0.8))
-        .draw()?;
     Ok(())
 }
