@@ -1,7 +1,7 @@
 //! slotvm: a JIT for stack machines, and the API by which programs embed it.
 //!
-//! The names are those of wasmtime, on purpose. A front end emits bytecode as data
-//! ([`slotvm_bytecode`]), as `.bc` or as text; the rest is here:
+//! The names are those of wasmtime, on purpose. A front end emits bytecode by a [`builder`], as `.bc` or as
+//! text; the rest is here:
 //!
 //! ```
 //! use slotvm::{Caller, Engine, Linker, Module, Store};
@@ -90,7 +90,7 @@ mod typed;
 mod val;
 
 pub use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
-pub use slotvm_bytecode::{FuncType, TrapCode, ValType};
+pub use slotvm_bytecode::{FuncType, Module as Bytecode, Op, TrapCode, ValType, builder};
 pub use slotvm_runtime::{
     Error, Frame, Limits, LinkError, MemoryPlan, ResourceLimiter, StoreLimits, StoreLimitsBuilder,
     Trap,
