@@ -5,6 +5,7 @@
 //! behind its second operand. All values are `f64`. What is true is 1, what is false is 0.
 
 use std::collections::HashMap;
+use std::error::Error;
 
 use slotvm::builder::{FuncId, FunctionBuilder, LocalId, ModuleBuilder};
 use slotvm::{Op, ValType};
@@ -52,7 +53,7 @@ enum Code {
 }
 
 /// Compiles a program.
-pub(crate) fn compile(source: &str) -> Result<Program, SyntaxError> {
+pub(crate) fn compile(source: &str) -> Result<Program, Box<dyn Error>> {
     let mut module = ModuleBuilder::new();
     let mut callees: HashMap<&str, Callee> = HashMap::new();
     for (name, op) in INSTRUCTIONS {
@@ -74,8 +75,7 @@ pub(crate) fn compile(source: &str) -> Result<Program, SyntaxError> {
             expressions.push(line);
         }
     }
-    let module = module.finish().expect("only well-typed code is emitted");
-    Ok(Program { module, expressions })
+    Ok(Program { module: module.finish()?, expressions })
 }
 
 /// `NAME(PARAMETERS) = EXPRESSION`, behind `def`.
@@ -84,7 +84,7 @@ fn define<'t>(
     callees: &mut HashMap<&'t str, Callee>,
     mut tokens: Tokens<'t>,
 ) -> Result<(), SyntaxError> {
-    let place = tokens.error(String::new());
+    let place = tokens.place();
     let name = tokens.name()?;
     let mut params: HashMap<&str, usize> = HashMap::new();
     tokens.expect("(")?;
@@ -106,7 +106,7 @@ fn define<'t>(
     let callee = Callee { code: Code::Function(func), n_params: params.len() };
     if callees.insert(name, callee).is_some() {
         let message = format!("there is a function `{name}` already");
-        return Err(SyntaxError { message, ..place });
+        return Err(tokens.error_at(place, message));
     }
     function(module, func, callees, params, &mut tokens)
 }
@@ -226,7 +226,7 @@ impl<'t> Compiler<'t, '_> {
             self.f.op(Op::F64Neg);
             return Ok(());
         }
-        let place = tokens.error(String::new());
+        let place = tokens.place();
         match tokens.current() {
             Token::Number(number) => {
                 tokens.advance()?;
@@ -237,14 +237,14 @@ impl<'t> Compiler<'t, '_> {
                 let name = tokens.name()?;
                 match tokens.skip("(")? {
                     true => self.call(name, place, tokens),
-                    false => self.param(name, place),
+                    false => self.param(name, place, tokens),
                 }
             }
             other => Err(tokens.error(format!("an expression is expected, not {other}"))),
         }
     }
 
-    fn param(&mut self, name: &str, place: SyntaxError) -> Result<(), SyntaxError> {
+    fn param(&mut self, name: &str, place: usize, tokens: &Tokens<'t>) -> Result<(), SyntaxError> {
         match self.params.get(name) {
             Some(&local) => {
                 self.f.local_get(local);
@@ -252,7 +252,7 @@ impl<'t> Compiler<'t, '_> {
             }
             None => {
                 let message = format!("there is no parameter `{name}`");
-                Err(SyntaxError { message, ..place })
+                Err(tokens.error_at(place, message))
             }
         }
     }
@@ -261,12 +261,12 @@ impl<'t> Compiler<'t, '_> {
     fn call(
         &mut self,
         name: &str,
-        place: SyntaxError,
+        place: usize,
         tokens: &mut Tokens<'t>,
     ) -> Result<(), SyntaxError> {
         let Some(&Callee { code, n_params }) = self.callees.get(name) else {
             let message = format!("there is no function `{name}`");
-            return Err(SyntaxError { message, ..place });
+            return Err(tokens.error_at(place, message));
         };
         let mut n_args = 0;
         while !tokens.skip(")")? {
@@ -279,7 +279,7 @@ impl<'t> Compiler<'t, '_> {
         if n_args != n_params {
             let arguments = if n_params == 1 { "argument" } else { "arguments" };
             let message = format!("`{name}` takes {n_params} {arguments}, not {n_args}");
-            return Err(SyntaxError { message, ..place });
+            return Err(tokens.error_at(place, message));
         }
         match code {
             Code::Instruction(op) => self.f.op(op),

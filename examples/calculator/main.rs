@@ -97,6 +97,11 @@ mod tests {
     }
 
     #[test]
+    fn a_line_may_be_long() {
+        assert_eq!(values(&["1"; 200_000].join(" + ")), [200_000.0]);
+    }
+
+    #[test]
     fn the_demonstration_prints_what_its_comments_say() {
         let source = include_str!("demo.calc");
         let expected: Vec<f64> =
@@ -121,6 +126,9 @@ mod tests {
             error("def f() = 1\ndef f() = 2"),
             "line 2, column 5: there is a function `f` already"
         );
+        let params: Vec<String> = (0..100_000).map(|i| format!("p{i}")).collect();
+        let too_many = error(&format!("def f({}) = 1", params.join(", ")));
+        assert!(too_many.starts_with("line 1") && too_many.contains("LOCALS_MAX"), "{too_many}");
         let nested = "(".repeat(1_000_000);
         assert_eq!(error(&nested), "line 1, column 201: expressions are nested more than 200 deep");
     }

@@ -26,9 +26,10 @@ impl std::fmt::Display for Token<'_> {
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 pub(crate) struct SyntaxError {
-    pub(crate) line: u32,
-    pub(crate) column: usize,
-    pub(crate) message: String,
+    line: u32,
+    /// Counted from 1.
+    column: usize,
+    message: String,
 }
 
 /// The words of a line, one after the other.
@@ -64,9 +65,9 @@ impl<'t> Tokens<'t> {
         self.current
     }
 
-    /// Where the current word starts, counted from 1.
-    pub(crate) fn column(&self) -> usize {
-        self.text[..self.start].chars().count() + 1
+    /// The place of the current word, for [`Tokens::error_at`].
+    pub(crate) fn place(&self) -> usize {
+        self.start
     }
 
     /// Goes on to the next word, and gives the one before.
@@ -130,6 +131,12 @@ impl<'t> Tokens<'t> {
 
     /// An error at the current word.
     pub(crate) fn error(&self, message: String) -> SyntaxError {
-        SyntaxError { line: self.line, column: self.column(), message }
+        self.error_at(self.start, message)
+    }
+
+    /// An error at a place of the line.
+    pub(crate) fn error_at(&self, place: usize, message: String) -> SyntaxError {
+        let column = self.text[..place].chars().count() + 1;
+        SyntaxError { line: self.line, column, message }
     }
 }

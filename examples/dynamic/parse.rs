@@ -9,7 +9,7 @@
 //! 12  -3  1.5  "text"  true  false  nil          and `;` comments
 //! ```
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::syntax::{Binary, Builtin, Expr, Function, Program};
 use crate::value::{Heap, Object, Value};
@@ -100,8 +100,8 @@ pub(crate) fn parse(source: &str, heap: &mut Heap) -> Result<Program, SyntaxErro
         let Some([name, params @ ..]) = words.as_deref() else {
             return error(node.line, "a function has a name, and names of parameters");
         };
-        let repeated = params.iter().enumerate().find(|(i, param)| params[..*i].contains(param));
-        if let Some((_, param)) = repeated {
+        let mut different = HashSet::new();
+        if let Some(param) = params.iter().find(|param| !different.insert(**param)) {
             return error(node.line, format!("there is a parameter `{param}` already"));
         }
         let is_builtin = BUILTIN_FORMS.contains(name)
