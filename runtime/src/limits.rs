@@ -3,6 +3,10 @@
 /// Frames that the backtrace of a trap lists.
 pub const TRACE_FRAMES_MAX: usize = 100;
 
+/// Address space that memories and tables leave to others where it is limited: Rust's heap, for one,
+/// ends the process when it gets no more.
+pub const SPARE_ADDRESS_SPACE_BYTES: u64 = 16 << 20;
+
 /// The limits of a store. What exceeds one gives an [`crate::Error::Limit`] that names it, or, where
 /// guest code can see it, what the instruction does in this case: growing gives -1, a call traps with
 /// `StackOverflow`.

@@ -17,6 +17,7 @@ use slotvm_bytecode::{Imm, Op, TrapCode, VerifiedModule};
 
 use crate::context::MemoryDef;
 use crate::error::Error;
+use crate::limits::SPARE_ADDRESS_SPACE_BYTES;
 use crate::pinned::Pinned;
 
 /// How much address space a memory takes.
@@ -249,17 +250,13 @@ fn reserve(
     }
 }
 
-/// Address space that memories and tables leave to others where it is limited: Rust's heap, for one,
-/// ends the process when it gets no more.
-const SPARE_BYTES: u64 = 16 << 20;
-
 /// Whether there is address space left, after something has got what it wanted.
 pub(crate) fn leaves_address_space() -> bool {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure is there to be written.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut limit) } == 0;
     let is_limited = !known || limit.rlim_cur != libc::RLIM_INFINITY;
-    !is_limited || Mapping::new(SPARE_BYTES).is_some()
+    !is_limited || Mapping::new(SPARE_ADDRESS_SPACE_BYTES).is_some()
 }
 
 /// Reserved address space.

@@ -13,6 +13,19 @@ use crate::ir::Function;
 use crate::testing::{Rng, random_numbered_graph};
 use crate::verify::{Form, verify};
 
+/// A loop whose phis exchange their values in each round; the first parameter is the number of rounds.
+pub(crate) const THE_SWAP: &str = "func f0(v0: i64, v1: i64, v2: i64) -> (i64, i64) {
+        b0:
+          br b1(v0, v1, v2)
+        b1(v3: i64, v4: i64, v5: i64):
+          v6 = i64.const 1
+          v7 = i64.sub v3, v6
+          v8 = i64.eqz v7
+          br_if v8, b2(v5, v4), b1(v7, v5, v4)
+        b2(v9: i64, v10: i64):
+          return v9, v10
+        }";
+
 /// The module with this text.
 pub(crate) fn module(source: &str) -> VerifiedModule {
     let module = text::parse(source).unwrap_or_else(|error| panic!("{error}"));

@@ -7,7 +7,7 @@ use crate::dominators::DomTree;
 use crate::eval::{Imports, Machine, Options};
 use crate::parse::parse;
 use crate::promote::{Scratch, promote};
-use crate::samples::{module, random_walk, slot_form, walk};
+use crate::samples::{THE_SWAP, module, random_walk, slot_form, walk};
 use crate::steps::within;
 use crate::testing::{Rng, families, size};
 use crate::verify::{Form, verify};
@@ -86,20 +86,9 @@ fn the_lost_copy() {
 
 #[test]
 fn the_swap() {
-    let ssa = "func f0(v0: i64, v1: i64, v2: i64) -> (i64, i64) {
-        b0:
-          br b1(v0, v1, v2)
-        b1(v3: i64, v4: i64, v5: i64):
-          v6 = i64.const 1
-          v7 = i64.sub v3, v6
-          v8 = i64.eqz v7
-          br_if v8, b2(v5, v4), b1(v7, v5, v4)
-        b2(v9: i64, v10: i64):
-          return v9, v10
-        }";
     let calls: [(&[u64], &[u64]); 3] =
         [(&[1, 10, 20], &[20, 10]), (&[2, 10, 20], &[10, 20]), (&[5, 10, 20], &[20, 10])];
-    let (f, report) = check(ssa, &calls);
+    let (f, report) = check(THE_SWAP, &calls);
     // Only the edge back to the loop swaps; behind the loop the names are the other way round.
     assert_eq!((report.n_coalesced, report.n_copies, report.n_split_edges), (6, 2, 1), "{f}");
 }

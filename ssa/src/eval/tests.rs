@@ -1,6 +1,6 @@
 use super::*;
 use crate::build::BuildOptions;
-use crate::samples::{module, slot_forms};
+use crate::samples::{THE_SWAP, module, slot_forms};
 
 /// A machine for the slot form of a module, instantiated.
 fn machine<'a>(module: &'a VerifiedModule, imports: Imports<'a>, options: Options) -> Machine<'a> {
@@ -289,18 +289,7 @@ fn phis_are_parallel() {
         "func f(n: i64, a: i64, b: i64) -> (i64, i64) {
         local.get a  local.get b  return }",
     );
-    let swapping = "func f0(v0: i64, v1: i64, v2: i64) -> (i64, i64) {
-        b0:
-          br b1(v0, v1, v2)
-        b1(v3: i64, v4: i64, v5: i64):
-          v6 = i64.const 1
-          v7 = i64.sub v3, v6
-          v8 = i64.eqz v7
-          br_if v8, b2(v5, v4), b1(v7, v5, v4)
-        b2(v9: i64, v10: i64):
-          return v9, v10
-        }";
-    let f = crate::parse::parse(swapping).unwrap();
+    let f = crate::parse::parse(THE_SWAP).unwrap();
     assert_eq!(crate::verify::verify(&f, crate::verify::Form::Ssa, &module), Ok(()));
     let mut machine = Machine::new(&module, vec![f], Imports::default(), Options::default());
     assert_eq!(machine.call(0, &[1, 10, 20]), Ok(vec![20, 10]));
