@@ -115,7 +115,7 @@ impl Growth {
     /// Compiles the function to the end, for the time of the lowering.
     fn compile(&mut self, engine: &Engine) -> Result<(), CliError> {
         let module = Module::from_verified(engine, self.verified.clone());
-        let time = module.map_err(slotvm::Error::from)?.timings().clif;
+        let time = module?.timings().clif;
         self.clif = Some(self.clif.map_or(time, |least| least.min(time)));
         Ok(())
     }

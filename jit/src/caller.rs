@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 
 use slotvm_runtime::{self as rt, Error, InstanceId};
 
+use crate::engine::Engine;
 use crate::externs::{Extern, Memory};
 use crate::store::{self, AsContext, AsContextMut, StoreContext, StoreContextMut};
 
@@ -28,6 +29,11 @@ impl<'a, T: 'static> Caller<'a, T> {
     /// The embedder's data.
     pub fn data_mut(&mut self) -> &mut T {
         store::data_mut(self.store)
+    }
+
+    /// The engine of the store.
+    pub fn engine(&self) -> &Engine {
+        store::Embedding::of(self.store).engine()
     }
 
     /// What the calling instance exports under a name. `None` also if the host itself is the caller.

@@ -9,6 +9,7 @@ use slotvm_runtime::{self as rt, Error, GlobalHandle, MemoryHandle, MemoryPlan, 
 
 use crate::func::Func;
 use crate::store::{AsContext, AsContextMut, Embedding, StoreContext, StoreContextMut, StoreId};
+use crate::types::ExternType;
 use crate::val::Val;
 
 macro_rules! entity {
@@ -156,6 +157,54 @@ impl Memory {
         Ok(())
     }
 
+    /// Its contents to be written, together with the embedder's data.
+    pub fn data_and_store_mut<'a, T: 'static>(
+        &self,
+        store: impl Into<StoreContextMut<'a, T>>,
+    ) -> (&'a mut [u8], &'a mut T) {
+        let store = store.into().inner;
+        let handle = self.handle(store);
+        let (bytes, data) = store.memory_and_data_mut(handle);
+        (bytes, Embedding::data_mut(data))
+    }
+
+    /// Reads a number at an address, little-endian as guest code does; the address need not be aligned.
+    ///
+    /// ```
+    /// # use slotvm::{Engine, Memory, MemoryType, Store};
+    /// let mut store = Store::new(&Engine::default(), ());
+    /// let memory = Memory::new(&mut store, MemoryType { min: 1, max: None })?;
+    /// memory.write_value(&mut store, 65_532, 7_i32)?;
+    /// assert_eq!(memory.read_value::<u16>(&store, 65_532)?, 7);
+    /// assert!(memory.read_value::<f64>(&store, 65_532).is_err());
+    /// # Ok::<(), slotvm::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If it does not lie inside the memory.
+    pub fn read_value<V: MemoryValue>(
+        &self,
+        store: impl AsContext,
+        address: usize,
+    ) -> Result<V, MemoryAccessError> {
+        let mut bytes = V::Bytes::default();
+        self.read(store, address, bytes.as_mut())?;
+        Ok(V::from_bytes(bytes))
+    }
+
+    /// Writes a number to an address, little-endian as guest code does; the address need not be aligned.
+    ///
+    /// # Errors
+    /// If it does not lie inside the memory; nothing is then written.
+    pub fn write_value<V: MemoryValue>(
+        &self,
+        store: impl AsContextMut,
+        address: usize,
+        value: V,
+    ) -> Result<(), MemoryAccessError> {
+        self.write(store, address, value.to_bytes().as_ref())
+    }
+
     /// Adds pages of zeros. Gives the old size in pages.
     ///
     /// # Errors
@@ -168,6 +217,48 @@ impl Memory {
         store.memory_grow(handle, pages)?.map(u64::from).ok_or_else(refused)
     }
 }
+
+/// A number that can be read from a [`Memory`] and written to it: an integer or floating-point number of
+/// Rust of at most 64 bits.
+pub trait MemoryValue: Copy + private::Sealed {
+    /// Its bytes.
+    #[doc(hidden)]
+    type Bytes: Default + AsRef<[u8]> + AsMut<[u8]>;
+
+    /// The number that bytes stand for.
+    #[doc(hidden)]
+    fn from_bytes(bytes: Self::Bytes) -> Self;
+
+    /// The bytes of the number.
+    #[doc(hidden)]
+    fn to_bytes(self) -> Self::Bytes;
+}
+
+mod private {
+    pub trait Sealed {}
+}
+
+macro_rules! memory_values {
+    ($($ty:ident)*) => { $(
+        impl private::Sealed for $ty {}
+
+        impl MemoryValue for $ty {
+            type Bytes = [u8; size_of::<$ty>()];
+
+            #[inline]
+            fn from_bytes(bytes: Self::Bytes) -> $ty {
+                $ty::from_le_bytes(bytes)
+            }
+
+            #[inline]
+            fn to_bytes(self) -> Self::Bytes {
+                self.to_le_bytes()
+            }
+        }
+    )* };
+}
+
+memory_values! { u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 }
 
 impl Table {
     /// Makes a table of copies of a reference that instances can import.
@@ -292,6 +383,19 @@ impl Extern {
             rt::Extern::Table(table) => Extern::Table(Table::from_handle(store, table)),
             rt::Extern::Memory(memory) => Extern::Memory(Memory::from_handle(store, memory)),
             rt::Extern::Global(global) => Extern::Global(Global::from_handle(store, global)),
+        }
+    }
+
+    /// Its type; the minimum size of a memory or table is its present one.
+    ///
+    /// # Panics
+    /// If the store is another one.
+    pub fn ty(&self, store: impl AsContext) -> ExternType {
+        match self {
+            Extern::Func(func) => ExternType::Func(func.ty(store)),
+            Extern::Table(table) => ExternType::Table(table.ty(store)),
+            Extern::Memory(memory) => ExternType::Memory(memory.ty(store)),
+            Extern::Global(global) => ExternType::Global(global.ty(store)),
         }
     }
 

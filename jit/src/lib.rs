@@ -87,6 +87,7 @@ mod store;
 #[cfg(feature = "jit")]
 mod trampoline;
 mod typed;
+mod types;
 mod val;
 
 pub use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
@@ -109,16 +110,17 @@ pub use config::{Config, Tier};
 #[cfg(feature = "jit")]
 pub use engine::CRANELIFT_VERSION;
 pub use engine::{Engine, host_target};
-pub use externs::{Extern, Global, Memory, MemoryAccessError, Table};
+pub use externs::{Extern, Global, Memory, MemoryAccessError, MemoryValue, Table};
 pub use func::{Func, HostFunc, IntoFunc};
 pub use instance::Instance;
-pub use linker::Linker;
-pub use module::{Module, ModuleError, Timings};
+pub use linker::{InstancePre, Linker};
+pub use module::{Module, Timings};
 #[cfg(feature = "jit")]
 pub use native_module::FunctionInfo;
 pub use slot_mode::{ParseSlotModeError, SlotMode};
 pub use store::{AsContext, AsContextMut, Store, StoreContext, StoreContextMut};
 pub use typed::{HostResults, Scalar, TypedFunc, Values};
+pub use types::{ExportType, ExternType, ImportType};
 pub use val::{ExternRef, Val};
 
 /// Compiles and runs the example of the README.

@@ -171,27 +171,26 @@ impl<T: 'static> Linker<T> {
     /// If something that the linker provides belongs to another store.
     pub fn instantiate(
         &self,
-        mut store: impl AsContextMut<Data = T>,
+        store: impl AsContextMut<Data = T>,
         module: &Module,
     ) -> Result<Instance, Error> {
-        let store = store.as_context_mut().inner;
-        let imports = &module.verified().module().imports;
         // Look all names up before the store gets functions.
-        let definitions: Vec<&Definition> = imports
-            .iter()
-            .map(|import| self.definition(module, import))
-            .collect::<Result<_, _>>()?;
-        let imports: Vec<rt::Extern> = definitions
-            .into_iter()
-            .map(|definition| match definition {
-                Definition::Extern(item) => Ok(item.entity(store)),
-                Definition::Host(host) => {
-                    let func = store.new_host_func(host.ty.clone(), host.f.clone())?;
-                    Ok(rt::Extern::Func(func))
-                }
-            })
-            .collect::<Result<_, Error>>()?;
-        Instance::from_entities(store, module, &imports)
+        let definitions: Vec<&Definition> = self.definitions_for(module)?;
+        instantiate(store, module, definitions.into_iter())
+    }
+
+    /// Looks the imports of a module up, once for many instances.
+    ///
+    /// # Errors
+    /// If an import is missing.
+    pub fn instantiate_pre(&self, module: &Module) -> Result<InstancePre<T>, Error> {
+        let definitions = self.definitions_for(module)?.into_iter().cloned().collect();
+        Ok(InstancePre { module: module.clone(), definitions, data: PhantomData })
+    }
+
+    fn definitions_for(&self, module: &Module) -> Result<Vec<&Definition>, LinkError> {
+        let imports = &module.verified().module().imports;
+        imports.iter().map(|import| self.definition(module, import)).collect()
     }
 
     fn definition(&self, module: &Module, import: &Import) -> Result<&Definition, LinkError> {
@@ -199,3 +198,71 @@ impl<T: 'static> Linker<T> {
         definition.ok_or_else(|| LinkError::missing(module.verified(), import))
     }
 }
+
+impl Definition {
+    /// What it is in a store.
+    fn entity(&self, store: &mut rt::Store) -> Result<rt::Extern, Error> {
+        match self {
+            Definition::Extern(item) => Ok(item.entity(store)),
+            Definition::Host(host) => {
+                let func = store.new_host_func(host.ty.clone(), host.f.clone())?;
+                Ok(rt::Extern::Func(func))
+            }
+        }
+    }
+}
+
+fn instantiate<'a>(
+    mut store: impl AsContextMut,
+    module: &Module,
+    definitions: impl Iterator<Item = &'a Definition>,
+) -> Result<Instance, Error> {
+    let store = store.as_context_mut().inner;
+    let imports: Vec<rt::Extern> =
+        definitions.map(|definition| definition.entity(store)).collect::<Result<_, Error>>()?;
+    Instance::from_entities(store, module, &imports)
+}
+
+/// A module with its imports, which were looked up: many instances can be made of it, in many stores and
+/// threads. [`Linker::instantiate_pre`] makes it.
+pub struct InstancePre<T: 'static> {
+    module: Module,
+    definitions: Vec<Definition>,
+    data: PhantomData<fn() -> T>,
+}
+
+impl<T: 'static> InstancePre<T> {
+    /// The module.
+    pub fn module(&self) -> &Module {
+        &self.module
+    }
+
+    /// Makes an instance and runs its start function.
+    ///
+    /// # Errors
+    /// If an import does not fit, a limit would be exceeded, a segment does not fit, or the start
+    /// function fails.
+    ///
+    /// # Panics
+    /// If something that the linker provided belongs to another store.
+    pub fn instantiate(&self, store: impl AsContextMut<Data = T>) -> Result<Instance, Error> {
+        instantiate(store, &self.module, self.definitions.iter())
+    }
+}
+
+impl<T: 'static> Clone for InstancePre<T> {
+    fn clone(&self) -> InstancePre<T> {
+        let (module, definitions) = (self.module.clone(), self.definitions.clone());
+        InstancePre { module, definitions, data: PhantomData }
+    }
+}
+
+impl<T: 'static> fmt::Debug for InstancePre<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InstancePre").field("module", &self.module).finish_non_exhaustive()
+    }
+}
+
+const fn assert_send_sync<T: Send + Sync>() {}
+const _: () = assert_send_sync::<InstancePre<()>>();
+const _: () = assert_send_sync::<Linker<()>>();

@@ -1,16 +1,17 @@
 //! Modules: loaded, verified, and compiled if the engine makes native code.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use slotvm_bytecode::module::{Export, Import};
-use slotvm_bytecode::{DecodeError, VerifiedModule, VerifyError, text};
+use slotvm_bytecode::VerifiedModule;
 use slotvm_runtime::{self as rt, Error, InstanceId};
 
 use crate::engine::Engine;
 #[cfg(feature = "jit")]
 use crate::native_module::{self, FunctionInfo, NativeModule};
 use crate::pipeline;
+use crate::types::{self, ExportType, ExternType, ImportType};
 
 /// A module that is ready to be instantiated. Cloning it is cheap and gives the same module; many
 /// stores and threads can run it at once.
@@ -23,34 +24,6 @@ struct Inner {
     timings: Timings,
     #[cfg(feature = "jit")]
     native: Option<NativeModule>,
-}
-
-/// Why there is no module.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ModuleError {
-    /// The bytes are not in the binary form.
-    #[error(transparent)]
-    Decode(#[from] DecodeError),
-    /// The text has an error.
-    #[error(transparent)]
-    Parse(#[from] text::ParseError),
-    /// The bytes are of WebAssembly, but cannot be imported.
-    #[cfg(feature = "wasm")]
-    #[error(transparent)]
-    Wasm(#[from] slotvm_bytecode::wasm::Error),
-    /// The module breaks a rule.
-    #[error(transparent)]
-    Verify(#[from] VerifyError),
-    /// The module is valid, but there is no native code for it.
-    #[error("{0}")]
-    Compile(String),
-}
-
-impl From<ModuleError> for Error {
-    fn from(error: ModuleError) -> Error {
-        Error::host(error)
-    }
 }
 
 /// What making a module took, by stage. Stages that compile count the time of all functions.
@@ -98,15 +71,26 @@ impl Module {
     ///
     /// # Errors
     /// If the bytes are no module, the module breaks a rule, or native code cannot be made.
-    pub fn new(engine: &Engine, bytes: impl AsRef<[u8]>) -> Result<Module, ModuleError> {
+    pub fn new(engine: &Engine, bytes: impl AsRef<[u8]>) -> Result<Module, Error> {
         pipeline::from_bytes(engine, bytes.as_ref())
+    }
+
+    /// Makes a module from a file, which holds what [`Module::new`] takes.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or for the reasons of [`Module::new`].
+    pub fn from_file(engine: &Engine, path: impl AsRef<Path>) -> Result<Module, Error> {
+        let path = path.as_ref();
+        let bytes = std::fs::read(path);
+        let bytes = bytes.map_err(|source| Error::File { path: path.to_owned(), source })?;
+        Module::new(engine, bytes)
     }
 
     /// Makes a module from its text form.
     ///
     /// # Errors
     /// If the text has an error, the module breaks a rule, or native code cannot be made.
-    pub fn from_text(engine: &Engine, source: &str) -> Result<Module, ModuleError> {
+    pub fn from_text(engine: &Engine, source: &str) -> Result<Module, Error> {
         pipeline::from_text(engine, source)
     }
 
@@ -117,7 +101,7 @@ impl Module {
     pub fn from_bytecode(
         engine: &Engine,
         module: slotvm_bytecode::Module,
-    ) -> Result<Module, ModuleError> {
+    ) -> Result<Module, Error> {
         pipeline::from_bytecode(engine, module, Timings::default())
     }
 
@@ -128,7 +112,7 @@ impl Module {
     pub fn from_verified(
         engine: &Engine,
         verified: impl Into<Arc<VerifiedModule>>,
-    ) -> Result<Module, ModuleError> {
+    ) -> Result<Module, Error> {
         pipeline::from_verified(engine, verified.into(), Timings::default())
     }
 
@@ -162,14 +146,19 @@ impl Module {
         self.0.verified.module().names.module.as_deref()
     }
 
-    /// What the module imports.
-    pub fn imports(&self) -> &[Import] {
-        &self.0.verified.module().imports
+    /// What the module imports, in its order.
+    pub fn imports(&self) -> impl ExactSizeIterator<Item = ImportType<'_>> + Clone {
+        types::imports(&self.0.verified)
     }
 
-    /// What the module exports.
-    pub fn exports(&self) -> &[Export] {
-        &self.0.verified.module().exports
+    /// What the module exports, in its order.
+    pub fn exports(&self) -> impl ExactSizeIterator<Item = ExportType<'_>> + Clone {
+        types::exports(&self.0.verified)
+    }
+
+    /// What the module exports under a name.
+    pub fn get_export(&self, name: &str) -> Option<ExternType> {
+        self.exports().find(|export| export.name() == name).map(|export| export.ty().clone())
     }
 
     /// What making the module took.
@@ -224,7 +213,7 @@ impl Module {
     ///
     /// # Errors
     /// If the function cannot be compiled.
-    pub fn clif(&self, func: u32) -> Result<Option<String>, ModuleError> {
+    pub fn clif(&self, func: u32) -> Result<Option<String>, Error> {
         Ok(native_module::texts(self, func)?.map(|texts| texts.clif))
     }
 
@@ -233,7 +222,7 @@ impl Module {
     ///
     /// # Errors
     /// If the function cannot be compiled.
-    pub fn asm(&self, func: u32) -> Result<Option<String>, ModuleError> {
+    pub fn asm(&self, func: u32) -> Result<Option<String>, Error> {
         Ok(native_module::texts(self, func)?.map(|texts| texts.asm))
     }
 }

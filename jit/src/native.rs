@@ -30,7 +30,7 @@ impl NativeEngine {
     /// If the machine is not one that native code can be made for.
     pub(crate) fn new(config: &Config) -> Result<NativeEngine, Error> {
         signals::install();
-        let isa = host_isa(isa_options(config)).map_err(|error| Error::Usage(error.to_string()))?;
+        let isa = host_isa(isa_options(config)).map_err(Error::compile)?;
         Ok(NativeEngine { isa, trampolines: Mutex::default() })
     }
 
@@ -70,7 +70,7 @@ pub(crate) fn host_trampoline(engine: &Engine) -> HostTrampoline {
         let native = engine.native().expect("the engine makes native code");
         // Modules compile the trampolines of the functions that they import, so for them this is
         // a lookup.
-        let trampolines = native.trampolines(ty).map_err(Error::host)?;
+        let trampolines = native.trampolines(ty).map_err(Error::compile)?;
         Ok(trampolines.host())
     })
 }
@@ -107,7 +107,7 @@ fn find_entry(store: &mut Store, func: FuncHandle) -> Result<EntryTrampoline, Er
     let engine = Embedding::of(store).engine().clone();
     let native = engine.native().expect("the engine makes native code");
     let trampolines = native.trampolines(store.func_type(func));
-    let entry = trampolines.map_err(|error| Error::Usage(error.to_string()))?.entry();
+    let entry = trampolines.map_err(Error::compile)?.entry();
     let type_id = store.func_record(func).type_id;
     Embedding::of_mut(store).set_entry(type_id, entry);
     Ok(entry)

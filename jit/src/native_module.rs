@@ -16,7 +16,7 @@ use crate::code::CodeUnit;
 use crate::compile::{CompileError, CompileOptions, Compiler, Sizes, StageTimes};
 use crate::engine::Engine;
 use crate::lower::LowerOptions;
-use crate::module::{Module, ModuleError, Timings};
+use crate::module::{Module, Timings};
 use crate::native::NativeEngine;
 use crate::pipeline::timed;
 
@@ -67,7 +67,7 @@ impl NativeModule {
         engine: &Engine,
         verified: &Arc<VerifiedModule>,
         timings: &mut Timings,
-    ) -> Result<Option<NativeModule>, ModuleError> {
+    ) -> Result<Option<NativeModule>, Error> {
         let Some(native) = engine.native() else { return Ok(None) };
         let options = options(engine, native, memory_plan(engine, verified));
         NativeModule::with_options(native, verified, options, timings).map(Some)
@@ -78,7 +78,7 @@ impl NativeModule {
         verified: &Arc<VerifiedModule>,
         options: CompileOptions,
         timings: &mut Timings,
-    ) -> Result<NativeModule, ModuleError> {
+    ) -> Result<NativeModule, Error> {
         let memory = options.lower.memory;
         let mut compiler = Compiler::new(options);
         let n_funcs = verified.module().funcs.len();
@@ -111,7 +111,7 @@ impl NativeModule {
             let first_func = verified.n_imported_funcs();
             CodeUnit::place(native.isa(), first_func, &codes, Some(verified.clone()))
         });
-        let unit = unit.map_err(|error| ModuleError::Compile(error.to_string()))?;
+        let unit = unit.map_err(Error::compile)?;
         Ok(NativeModule { unit, functions, memory, checked: OnceLock::new() })
     }
 
@@ -145,7 +145,7 @@ impl NativeModule {
         };
         match self.checked.get_or_init(compile) {
             Ok(checked) => Ok(checked),
-            Err(error) => Err(Error::host(error.clone())),
+            Err(error) => Err(Error::compile(error.clone())),
         }
     }
 
@@ -186,7 +186,7 @@ fn memory_plan(engine: &Engine, verified: &VerifiedModule) -> MemoryPlan {
 
 /// Compiles a function once more, for its texts. There are none if the function is imported or the
 /// engine interprets.
-pub(crate) fn texts(module: &Module, func: u32) -> Result<Option<Texts>, ModuleError> {
+pub(crate) fn texts(module: &Module, func: u32) -> Result<Option<Texts>, Error> {
     let (engine, verified) = (module.engine(), module.verified());
     let Some(native) = engine.native().filter(|_| verified.func(func).is_some()) else {
         return Ok(None);
@@ -198,8 +198,8 @@ pub(crate) fn texts(module: &Module, func: u32) -> Result<Option<Texts>, ModuleE
     Ok(Some(Texts { clif, asm }))
 }
 
-impl From<CompileError> for ModuleError {
-    fn from(error: CompileError) -> ModuleError {
-        ModuleError::Compile(error.to_string())
+impl From<CompileError> for Error {
+    fn from(error: CompileError) -> Error {
+        Error::compile(error)
     }
 }

@@ -11,9 +11,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use slotvm_bytecode::{VerifiedModule, text};
+use slotvm_runtime::Error;
 
 use crate::engine::Engine;
-use crate::module::{Module, ModuleError, Timings};
+use crate::module::{Module, Timings};
 #[cfg(feature = "jit")]
 use crate::native_module::NativeModule;
 
@@ -25,7 +26,7 @@ pub(crate) fn timed<R>(time: &mut Duration, stage: impl FnOnce() -> R) -> R {
     result
 }
 
-pub(crate) fn from_bytes(engine: &Engine, bytes: &[u8]) -> Result<Module, ModuleError> {
+pub(crate) fn from_bytes(engine: &Engine, bytes: &[u8]) -> Result<Module, Error> {
     #[cfg(feature = "wasm")]
     if bytes.starts_with(slotvm_bytecode::wasm::MAGIC) {
         let mut timings = Timings::default();
@@ -43,7 +44,7 @@ pub(crate) fn from_bytes(engine: &Engine, bytes: &[u8]) -> Result<Module, Module
     }
 }
 
-pub(crate) fn from_text(engine: &Engine, source: &str) -> Result<Module, ModuleError> {
+pub(crate) fn from_text(engine: &Engine, source: &str) -> Result<Module, Error> {
     let mut timings = Timings::default();
     let module = timed(&mut timings.load, || text::parse(source))?;
     from_bytecode(engine, module, timings)
@@ -53,7 +54,7 @@ pub(crate) fn from_bytecode(
     engine: &Engine,
     module: slotvm_bytecode::Module,
     mut timings: Timings,
-) -> Result<Module, ModuleError> {
+) -> Result<Module, Error> {
     let verified = timed(&mut timings.verify, || slotvm_bytecode::verify(module))?;
     from_verified(engine, Arc::new(verified), timings)
 }
@@ -63,7 +64,7 @@ pub(crate) fn from_verified(
     engine: &Engine,
     verified: Arc<VerifiedModule>,
     mut timings: Timings,
-) -> Result<Module, ModuleError> {
+) -> Result<Module, Error> {
     let native = NativeModule::compile(engine, &verified, &mut timings)?;
     Ok(Module::from_parts(engine, verified, timings, native))
 }
@@ -73,6 +74,6 @@ pub(crate) fn from_verified(
     engine: &Engine,
     verified: Arc<VerifiedModule>,
     timings: Timings,
-) -> Result<Module, ModuleError> {
+) -> Result<Module, Error> {
     Ok(Module::from_parts(engine, verified, timings))
 }

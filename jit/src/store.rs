@@ -52,6 +52,16 @@ impl Embedding {
         store.data_mut().downcast_mut().expect("the store was made by this crate")
     }
 
+    /// The embedder's data among those of a store of the runtime.
+    ///
+    /// # Panics
+    /// If they are of another type.
+    pub(crate) fn data_mut<T: 'static>(data: &mut (dyn Any + Send)) -> &mut T {
+        let embedding: &mut Embedding =
+            data.downcast_mut().expect("the store was made by this crate");
+        embedding.data.downcast_mut().expect("contexts bear the type of the data")
+    }
+
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine
     }
@@ -118,6 +128,12 @@ impl<T: 'static> Store<T> {
         data_mut(&mut self.inner)
     }
 
+    /// Frees all that the store owns but the embedder's data.
+    pub fn into_data(mut self) -> T {
+        let data = std::mem::replace(&mut Embedding::of_mut(&mut self.inner).data, Box::new(()));
+        *data.downcast().expect("contexts bear the type of the data")
+    }
+
     /// Sets the fuel that is left. Each basic block of the bytecode costs its number of instructions
     /// when it is entered; bulk operations cost by their length besides. A program without enough fuel
     /// traps with [`OutOfFuel`](crate::TrapCode::OutOfFuel).
@@ -159,11 +175,7 @@ impl<T: 'static> Store<T> {
         &mut self,
         mut limiter: impl (FnMut(&mut T) -> &mut dyn ResourceLimiter) + Send + Sync + 'static,
     ) {
-        self.inner.set_limiter(move |data| {
-            let embedding: &mut Embedding =
-                data.downcast_mut().expect("the store was made by this crate");
-            limiter(embedding.data.downcast_mut().expect("the store's data are a `T`"))
-        });
+        self.inner.set_limiter(move |data| limiter(Embedding::data_mut(data)));
     }
 
     /// The store of the runtime, for tools that look deeper than the embedding API does.
@@ -211,7 +223,7 @@ pub(crate) fn data<T: 'static>(store: &rt::Store) -> &T {
 }
 
 pub(crate) fn data_mut<T: 'static>(store: &mut rt::Store) -> &mut T {
-    Embedding::of_mut(store).data.downcast_mut().expect("contexts bear the type of the data")
+    Embedding::data_mut(store.data_mut())
 }
 
 pub(crate) fn get_fuel(store: &rt::Store) -> Result<u64, Error> {
@@ -239,9 +251,22 @@ impl<'a, T: 'static> StoreContext<'a, T> {
         StoreContext { inner, data: PhantomData }
     }
 
+    /// The engine of the store.
+    pub fn engine(&self) -> &'a Engine {
+        Embedding::of(self.inner).engine()
+    }
+
     /// The embedder's data.
     pub fn data(&self) -> &'a T {
         data(self.inner)
+    }
+
+    /// The fuel that is left.
+    ///
+    /// # Errors
+    /// If the engine does not [consume fuel](crate::Config::consume_fuel).
+    pub fn get_fuel(&self) -> Result<u64, Error> {
+        get_fuel(self.inner)
     }
 }
 
@@ -249,6 +274,27 @@ impl<'a, T: 'static> StoreContextMut<'a, T> {
     /// The caller knows that the store's data is a `T`.
     pub(crate) fn new(inner: &'a mut rt::Store) -> StoreContextMut<'a, T> {
         StoreContextMut { inner, data: PhantomData }
+    }
+
+    /// The engine of the store.
+    pub fn engine(&self) -> &Engine {
+        Embedding::of(self.inner).engine()
+    }
+
+    /// The fuel that is left.
+    ///
+    /// # Errors
+    /// If the engine does not [consume fuel](crate::Config::consume_fuel).
+    pub fn get_fuel(&self) -> Result<u64, Error> {
+        get_fuel(self.inner)
+    }
+
+    /// Sets the fuel that is left.
+    ///
+    /// # Errors
+    /// If the engine does not [consume fuel](crate::Config::consume_fuel).
+    pub fn set_fuel(&mut self, fuel: u64) -> Result<(), Error> {
+        self.inner.set_fuel(fuel)
     }
 
     /// The embedder's data.

@@ -111,6 +111,14 @@ impl Store {
         self.memories[memory.0 as usize].data_mut()
     }
 
+    /// The bytes of a memory, to be written, together with the embedder's data.
+    pub fn memory_and_data_mut(
+        &mut self,
+        memory: MemoryHandle,
+    ) -> (&mut [u8], &mut (dyn Any + Send)) {
+        (self.memories[memory.0 as usize].data_mut(), &mut *self.data)
+    }
+
     pub(crate) fn memory_def(&self, memory: MemoryHandle) -> *mut MemoryDef {
         self.memory(memory).def()
     }

@@ -1,13 +1,42 @@
-//! What can go wrong when a program is linked, made ready and run.
+//! What can go wrong when a program is loaded, linked, made ready and run: one enum, with the errors of
+//! the stages as its sources.
 
-use slotvm_bytecode::TrapCode;
+use std::io;
+use std::path::PathBuf;
+
+use slotvm_bytecode::{DecodeError, TrapCode, VerifyError, text};
 
 use crate::trap::{Frame, Trap};
 
-/// Why an operation of a store failed.
+/// Why there is no module, or why an operation of a store failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// The file of a module cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The bytes are not a module in the binary form.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// The text of a module has an error.
+    #[error(transparent)]
+    Parse(#[from] text::ParseError),
+    /// The bytes are of WebAssembly, but cannot be imported.
+    #[cfg(feature = "wasm")]
+    #[error(transparent)]
+    Wasm(#[from] slotvm_bytecode::wasm::Error),
+    /// The module breaks a rule.
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
+    /// There is no native code: for a function that is too large, for a machine that is not supported, or
+    /// since the system gives no memory for it.
+    #[error(transparent)]
+    Compile(Box<dyn std::error::Error + Send + Sync>),
     /// Guest code trapped.
     #[error(transparent)]
     Trap(#[from] Trap),
@@ -108,6 +137,11 @@ pub enum LinkError {
 }
 
 impl Error {
+    /// The error of whoever makes native code.
+    pub fn compile(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        Error::Compile(error.into())
+    }
+
     /// The error of a host function.
     pub fn host(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         Error::Host(error.into())

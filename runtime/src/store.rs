@@ -79,7 +79,7 @@ enum Pending {
 pub struct Store {
     id: u64,
     pub(crate) config: StoreConfig,
-    data: Box<dyn Any + Send>,
+    pub(crate) data: Box<dyn Any + Send>,
     pub(crate) limiter: Option<FindLimiter>,
     shared: Pinned<Shared>,
 

@@ -1,6 +1,7 @@
 //! Tests of the embedding API by programs in text form. What a test says holds in the interpreter and
 //! in native code in all slot modes.
 
+mod api;
 mod host;
 mod hostile;
 mod limiter;

@@ -121,10 +121,10 @@ fn native_stage(args: &DumpArgs, module: &Module, func: u32) -> Result<String, C
         Stage::Clif => module.clif(func),
         _ => module.asm(func),
     };
-    Ok(text.map_err(slotvm::Error::from)?.expect("the engine compiles what is defined"))
+    Ok(text?.expect("the engine compiles what is defined"))
 }
 
 fn compiled(args: &DumpArgs, module: &Arc<VerifiedModule>) -> Result<Module, CliError> {
     let engine = Engine::new(Config::new().tier(Tier::Jit).slots(args.slots))?;
-    Ok(Module::from_verified(&engine, module.clone()).map_err(slotvm::Error::from)?)
+    Ok(Module::from_verified(&engine, module.clone())?)
 }

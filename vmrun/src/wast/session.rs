@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use slotvm::{Config, Engine, Error, Instance, Linker, Module, ModuleError, Store, TrapCode, Val};
+use slotvm::{Config, Engine, Error, Instance, Linker, Module, Store, TrapCode, Val};
 use slotvm_bytecode::wasm;
 use wast::token::Id;
 use wast::{QuoteWat, WastDirective, WastExecute, WastInvoke, Wat};
@@ -136,11 +136,11 @@ impl Session {
     /// Makes a module of a binary.
     fn module(&self, bytes: &[u8]) -> Result<Module, Rejection> {
         Module::new(&self.engine, bytes).map_err(|error| match error {
-            ModuleError::Wasm(wasm::Error::Unsupported { proposals, .. }) => {
+            Error::Wasm(wasm::Error::Unsupported { proposals, .. }) => {
                 Rejection::Unsupported(proposals.join(", "))
             }
             // What the validator says of proposals that are switched off.
-            ModuleError::Wasm(wasm::Error::Invalid { message, .. })
+            Error::Wasm(wasm::Error::Invalid { message, .. })
                 if message.contains("not enabled") =>
             {
                 Rejection::Unclear(message)
@@ -166,8 +166,8 @@ impl Session {
 
     /// Makes an instance. What comes from an instance that was refused is refused, too.
     fn try_instantiate(&mut self, module: &Module) -> Outcome<Result<Instance, Error>> {
-        let mut imports = module.imports().iter();
-        if let Some(absent) = imports.find_map(|import| self.unregistered.get(&import.module)) {
+        let mut imports = module.imports();
+        if let Some(absent) = imports.find_map(|import| self.unregistered.get(import.module())) {
             return Err(absent.reason());
         }
         Ok(self.linker.instantiate(&mut self.store, module))
