@@ -1,5 +1,7 @@
 //! What an engine is asked for.
 
+use std::time::Duration;
+
 use slotvm_runtime::{Limits, MemoryPlan};
 #[cfg(feature = "jit")]
 use slotvm_ssa::build::SsaOptions;
@@ -57,6 +59,8 @@ pub struct Config {
     #[cfg(feature = "jit")]
     pub(crate) on_the_fly: Option<SsaOptions>,
     pub(crate) consume_fuel: bool,
+    pub(crate) epoch_interruption: bool,
+    pub(crate) timeout: Option<Duration>,
     pub(crate) stack_cells_max: Option<u64>,
     pub(crate) canonical_nans: bool,
     pub(crate) native_stack_bytes_max: usize,
@@ -75,6 +79,8 @@ impl Default for Config {
             #[cfg(feature = "jit")]
             on_the_fly: None,
             consume_fuel: false,
+            epoch_interruption: false,
+            timeout: None,
             stack_cells_max: None,
             canonical_nans: false,
             native_stack_bytes_max: 512 << 10,
@@ -126,6 +132,52 @@ impl Config {
     pub fn consume_fuel(&mut self, consume: bool) -> &mut Config {
         self.consume_fuel = consume;
         self
+    }
+
+    /// Whether guest code can be interrupted by [`Engine::increment_epoch`](crate::Engine::increment_epoch):
+    /// it traps with [`Interrupted`](crate::TrapCode::Interrupted), or asks a callback of the store, when
+    /// the epoch has come to the store's [deadline](crate::Store::set_epoch_deadline). A store starts with
+    /// a deadline that has come.
+    ///
+    /// Code that can be interrupted polls at the start of each function, where a branch leads back, and
+    /// after each MiB of a bulk operation. So it is interrupted after a part of a function without loops at
+    /// most; host functions are not interrupted, but the guest is when they have returned.
+    pub fn epoch_interruption(&mut self, enable: bool) -> &mut Config {
+        self.epoch_interruption = enable;
+        self
+    }
+
+    /// How long a call from the host into guest code may take. Past that it traps with
+    /// [`Interrupted`](crate::TrapCode::Interrupted), where [`Config::epoch_interruption`] says, which need
+    /// not be set. What counts is the outermost call: the time of a host function that calls back goes on.
+    /// [`Store::set_timeout`](crate::Store::set_timeout) sets another time for a store.
+    ///
+    /// The engine watches the time itself, in a thread that starts with the first such call, sleeps while
+    /// there is none, and ends when the engine and its stores are dropped.
+    ///
+    /// ```
+    /// use slotvm::{Config, Engine, Instance, Module, Store, TrapCode};
+    /// use std::time::Duration;
+    ///
+    /// let engine = Engine::new(Config::new().timeout(Some(Duration::from_millis(20))))?;
+    /// let module = Module::from_text(&engine, r#"
+    ///     export "spin" func spin
+    ///     func spin() { again: br again }"#)?;
+    /// let mut store = Store::new(&engine, ());
+    /// let instance = Instance::new(&mut store, &module, &[])?;
+    /// let spin = instance.get_typed_func::<(), ()>(&store, "spin")?;
+    /// let error = spin.call(&mut store, ()).unwrap_err();
+    /// assert_eq!(error.trap_code(), Some(TrapCode::Interrupted));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn timeout(&mut self, timeout: Option<Duration>) -> &mut Config {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Whether guest code polls.
+    pub(crate) fn polls(&self) -> bool {
+        self.epoch_interruption || self.timeout.is_some()
     }
 
     /// With a number of cells, the call stack is deterministic: all tiers trap with

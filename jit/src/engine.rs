@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use slotvm_runtime::Error;
+use slotvm_runtime::{Error, Interruption};
 
 use crate::config::{Config, Tier};
 use crate::slot_mode::SlotMode;
@@ -26,6 +27,8 @@ pub struct Engine(Arc<Inner>);
 
 struct Inner {
     config: Config,
+    /// What interrupts the stores.
+    interruption: Option<Interruption>,
     #[cfg(feature = "jit")]
     native: Option<crate::native::NativeEngine>,
 }
@@ -38,6 +41,7 @@ impl Engine {
     pub fn new(config: &Config) -> Result<Engine, Error> {
         Ok(Engine(Arc::new(Inner {
             config: config.clone(),
+            interruption: config.polls().then(|| interruption(config)),
             #[cfg(feature = "jit")]
             native: match config.tier {
                 Tier::Jit => Some(crate::native::NativeEngine::new(config)?),
@@ -66,10 +70,34 @@ impl Engine {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// Lets a tick of the epoch pass, in which stores count their
+    /// [deadlines](crate::Store::set_epoch_deadline). This may be called on any thread and in a signal
+    /// handler. Has no effect without [`Config::epoch_interruption`] or [`Config::timeout`].
+    pub fn increment_epoch(&self) {
+        if let Some(interruption) = &self.0.interruption {
+            interruption.epoch.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// What interrupts a new store, if anything can.
+    pub(crate) fn interruption(&self) -> Option<&Interruption> {
+        self.0.interruption.as_ref()
+    }
+
     /// What native code needs, if the engine makes any.
     #[cfg(feature = "jit")]
     pub(crate) fn native(&self) -> Option<&crate::native::NativeEngine> {
         self.0.native.as_ref()
+    }
+}
+
+fn interruption(config: &Config) -> Interruption {
+    Interruption {
+        epoch: Arc::default(),
+        // Without epochs the deadline never comes.
+        epoch_deadline: if config.epoch_interruption { 0 } else { u64::MAX },
+        ticker: Arc::default(),
+        timeout: config.timeout,
     }
 }
 

@@ -94,7 +94,7 @@ pub use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
 pub use slotvm_bytecode::{FuncType, Module as Bytecode, Op, TrapCode, ValType, builder};
 pub use slotvm_runtime::{
     Error, Frame, Limits, LinkError, MemoryPlan, ResourceLimiter, StoreLimits, StoreLimitsBuilder,
-    Trap,
+    Trap, UpdateDeadline,
 };
 #[cfg(feature = "jit")]
 pub use slotvm_ssa::build::SsaOptions;

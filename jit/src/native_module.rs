@@ -161,12 +161,17 @@ impl NativeModule {
 fn options(engine: &Engine, native: &NativeEngine, memory: MemoryPlan) -> CompileOptions {
     let config = engine.config();
     let stack_cells = config.stack_cells_max.is_some();
-    let build = BuildOptions { fuel: config.consume_fuel, stack_cells };
+    let build = BuildOptions { fuel: config.consume_fuel, stack_cells, polls: config.polls() };
     CompileOptions {
         build,
         promotion: config.promotion,
         on_the_fly: config.on_the_fly.map(|ssa| SsaOptions { build, ..ssa }),
-        lower: LowerOptions { isa: native.isa().clone(), slots: config.slots, memory },
+        lower: LowerOptions {
+            isa: native.isa().clone(),
+            slots: config.slots,
+            memory,
+            polls: config.polls(),
+        },
         keep_clif: false,
         keep_asm: false,
     }

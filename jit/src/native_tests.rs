@@ -155,6 +155,8 @@ impl<'a> Fixture<'a> {
             stack_cells: 0,
             stack_limit: 0,
             stack_thread: 0,
+            epoch: ptr::null(),
+            poll_at: ptr::null(),
             funcs: ptr::null(),
             libcalls: &LIBCALLS,
             store: ptr::null_mut(),
@@ -243,6 +245,7 @@ macro_rules! unused {
 
 static LIBCALLS: Libcalls = Libcalls {
     host_call,
+    poll: unused!(*mut VmCtx),
     memory_grow: unused!(*mut VmCtx, u32 => u64),
     memory_fill: unused!(*mut VmCtx, u32, u32, u32),
     memory_copy: unused!(*mut VmCtx, u32, u32, u32),

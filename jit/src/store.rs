@@ -6,8 +6,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use slotvm_runtime::{self as rt, Error, ResourceLimiter, StoreConfig};
+use slotvm_runtime::{self as rt, Error, ResourceLimiter, StoreConfig, UpdateDeadline};
 
 use crate::engine::Engine;
 use crate::module::Module;
@@ -152,6 +153,64 @@ impl<T: 'static> Store<T> {
         get_fuel(&self.inner)
     }
 
+    /// Lets guest code run until the epoch of the engine has been
+    /// [incremented](crate::Engine::increment_epoch) so many times more. Has no effect without
+    /// [`Config::epoch_interruption`](crate::Config::epoch_interruption).
+    pub fn set_epoch_deadline(&mut self, ticks_beyond_current: u64) {
+        set_epoch_deadline(&mut self.inner, ticks_beyond_current);
+    }
+
+    /// Lets guest code trap with [`Interrupted`](crate::TrapCode::Interrupted) when the epoch deadline is
+    /// reached. This is how a store begins.
+    pub fn epoch_deadline_trap(&mut self) {
+        self.inner.epoch_deadline_trap();
+    }
+
+    /// Lets a closure decide what happens when the epoch deadline is reached. It may give fuel, change what
+    /// the store holds, and call guest code, which then traps when it reaches the deadline. If it fails, so
+    /// does the call; if it panics, the panic goes on in the host.
+    ///
+    /// ```
+    /// use slotvm::{Config, Engine, Instance, Module, Store, UpdateDeadline};
+    ///
+    /// let engine = Engine::new(Config::new().epoch_interruption(true))?;
+    /// let module = Module::from_text(&engine, r#"
+    ///     export "spin" func spin
+    ///     func spin() { again: br again }"#)?;
+    /// let mut store = Store::new(&engine, 0);
+    /// store.epoch_deadline_callback(|mut context| {
+    ///     *context.data_mut() += 1;
+    ///     Ok(match *context.data() {
+    ///         3 => UpdateDeadline::Interrupt,
+    ///         _ => UpdateDeadline::Continue(0),
+    ///     })
+    /// });
+    /// let instance = Instance::new(&mut store, &module, &[])?;
+    /// let spin = instance.get_typed_func::<(), ()>(&store, "spin")?;
+    /// spin.call(&mut store, ()).unwrap_err();
+    /// assert_eq!(*store.data(), 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn epoch_deadline_callback(
+        &mut self,
+        mut callback: impl FnMut(StoreContextMut<'_, T>) -> Result<UpdateDeadline, Error>
+        + Send
+        + Sync
+        + 'static,
+    ) {
+        self.inner.epoch_deadline_callback(move |store| callback(StoreContextMut::new(store)));
+    }
+
+    /// Sets how long a call from the host into guest code may take, in place of what
+    /// [`Config::timeout`](crate::Config::timeout) says.
+    ///
+    /// # Errors
+    /// If the code of the engine cannot be interrupted, since neither that nor
+    /// [`Config::epoch_interruption`](crate::Config::epoch_interruption) is set.
+    pub fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
+        self.inner.set_timeout(timeout)
+    }
+
     /// Lets a part of the embedder's data decide what memories, tables and instances the store makes and
     /// how far they grow, beside the [limits](crate::Config::limits) of the engine. What exists stays.
     ///
@@ -202,6 +261,7 @@ fn store_config(engine: &Engine) -> StoreConfig {
     StoreConfig {
         fuel: config.consume_fuel.then_some(0),
         stack_cells: config.stack_cells_max,
+        interruption: engine.interruption().cloned(),
         canonical_nans: config.canonical_nans,
         native_stack_bytes_max: config.native_stack_bytes_max,
         memory: config.memory,
@@ -229,6 +289,13 @@ pub(crate) fn data_mut<T: 'static>(store: &mut rt::Store) -> &mut T {
 pub(crate) fn get_fuel(store: &rt::Store) -> Result<u64, Error> {
     let none = || Error::Usage("the engine does not consume fuel".to_owned());
     store.fuel().ok_or_else(none)
+}
+
+/// Without epochs there is no deadline, even if code polls for the time.
+fn set_epoch_deadline(store: &mut rt::Store, ticks_beyond_current: u64) {
+    if Embedding::of(store).engine.config().epoch_interruption {
+        store.set_epoch_deadline(ticks_beyond_current);
+    }
 }
 
 /// A store that is borrowed.
@@ -305,6 +372,12 @@ impl<'a, T: 'static> StoreContextMut<'a, T> {
     /// The embedder's data.
     pub fn data_mut(&mut self) -> &mut T {
         data_mut(self.inner)
+    }
+
+    /// Sets the epoch deadline, see [`Store::set_epoch_deadline`]. What an epoch callback returns comes
+    /// after.
+    pub fn set_epoch_deadline(&mut self, ticks_beyond_current: u64) {
+        set_epoch_deadline(self.inner, ticks_beyond_current);
     }
 }
 

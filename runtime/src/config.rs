@@ -8,6 +8,7 @@ use slotvm_bytecode::FuncType;
 use crate::entities::FuncHandle;
 use crate::error::Error;
 use crate::interp;
+use crate::interrupt::Interruption;
 use crate::limits::Limits;
 use crate::memory::MemoryPlan;
 use crate::store::Store;
@@ -35,6 +36,8 @@ pub struct StoreConfig {
     pub native_stack_bytes_max: usize,
     /// The address space of each memory; `None` chooses by [`MemoryPlan::for_module`].
     pub memory: Option<MemoryPlan>,
+    /// What can interrupt guest code; with `None` it does not poll, and nothing can.
+    pub interruption: Option<Interruption>,
     /// What runs guest functions.
     pub executor: Executor,
     /// Native code for calls of host functions, for an executor that runs native code.
@@ -51,6 +54,7 @@ impl Default for StoreConfig {
             canonical_nans: false,
             native_stack_bytes_max: 1 << 20,
             memory: None,
+            interruption: None,
             executor: interp::execute,
             host_trampoline: None,
             limits: Limits::default(),
@@ -66,6 +70,7 @@ impl fmt::Debug for StoreConfig {
             .field("canonical_nans", &self.canonical_nans)
             .field("native_stack_bytes_max", &self.native_stack_bytes_max)
             .field("memory", &self.memory)
+            .field("interruption", &self.interruption)
             .field("limits", &self.limits)
             .finish_non_exhaustive()
     }

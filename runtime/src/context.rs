@@ -6,6 +6,7 @@
 //! [`MemoryDef`] and [`TableDef`] change when memories and tables grow.
 
 use std::mem::offset_of;
+use std::sync::atomic::AtomicU64;
 
 /// What native code of one instance sees.
 #[repr(C)]
@@ -46,6 +47,11 @@ pub struct Shared {
     pub stack_limit: usize,
     /// The thread on whose stack the limit lies: the executor's number of it, 0 while there is no limit.
     pub stack_thread: usize,
+    /// The epoch that the host counts; null if the code of the store does not poll. Other threads write
+    /// this and the following while native code runs.
+    pub epoch: *const AtomicU64,
+    /// The epoch at which a poll is to call [`Libcalls::poll`].
+    pub poll_at: *const AtomicU64,
     /// Records of all functions of the store. Handle `h` is record `h - 1`; handle 0 is null.
     pub funcs: *const FuncRecord,
     /// Functions of the runtime that native code calls.
@@ -140,14 +146,17 @@ pub struct HostCtx {
 
 /// Functions of the runtime that native code calls, with the C calling convention.
 ///
-/// Those that can fail return 0 for success; native code then traps with the code that belongs to the
-/// operation. Lengths and addresses are unsigned.
+/// Those that can fail return 0 for success. For 1, native code traps with the code that belongs to the
+/// operation; bulk operations that were interrupted return 2, and their error is pending in the store. Lengths and addresses are unsigned.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Libcalls {
     /// Calls a host function. `cells` holds the parameters and receives the results. Returns 0, or 1
     /// if the host function failed; its error is then pending in the store.
     pub host_call: unsafe extern "C" fn(ctx: *mut HostCtx, cells: *mut u64) -> u32,
+    /// What a poll does when the epoch has come to [`Shared::poll_at`]. Returns 0 to go on, or 1; an error
+    /// is then pending in the store.
+    pub poll: unsafe extern "C" fn(ctx: *mut VmCtx) -> u32,
     /// `memory.grow`: returns the old size in pages, or `u32::MAX`. It is more than that if the limiter
     /// of the store failed; its error is then pending in the store.
     pub memory_grow: unsafe extern "C" fn(ctx: *mut VmCtx, pages: u32) -> u64,
@@ -203,6 +212,8 @@ offsets! {
     SHARED_FUEL = Shared.fuel;
     SHARED_STACK_CELLS = Shared.stack_cells;
     SHARED_STACK_LIMIT = Shared.stack_limit;
+    SHARED_EPOCH = Shared.epoch;
+    SHARED_POLL_AT = Shared.poll_at;
     SHARED_FUNCS = Shared.funcs;
     SHARED_LIBCALLS = Shared.libcalls;
     MEMORY_BASE = MemoryDef.base;
@@ -213,6 +224,7 @@ offsets! {
     FUNC_CTX = FuncRecord.ctx;
     FUNC_TYPE_ID = FuncRecord.type_id;
     LIBCALL_HOST_CALL = Libcalls.host_call;
+    LIBCALL_POLL = Libcalls.poll;
     LIBCALL_MEMORY_GROW = Libcalls.memory_grow;
     LIBCALL_MEMORY_FILL = Libcalls.memory_fill;
     LIBCALL_MEMORY_COPY = Libcalls.memory_copy;

@@ -25,6 +25,11 @@ impl<'a> Entry<'a> {
     pub(crate) fn new(store: &'a mut Store) -> Result<Entry<'a>, Error> {
         let wanted = u64::from(store.n_host_calls) + 1;
         check_limit("host_calls_max", store.config.limits.host_calls_max.into(), wanted)?;
+        if store.n_host_calls == 0
+            && let Some(interrupts) = &mut store.interrupts
+        {
+            interrupts.arm()?;
+        }
         let n_saved = store.saved_frame_sps.len();
         // Below the outermost call, frame pointers have their initial values.
         if store.n_host_calls > 0 {
@@ -58,6 +63,11 @@ impl Drop for Entry<'_> {
         let Entry { store, n_saved, .. } = self;
         store.check_identity(self.id);
         store.n_host_calls -= 1;
+        if store.n_host_calls == 0
+            && let Some(interrupts) = &mut store.interrupts
+        {
+            interrupts.disarm();
+        }
         if self.failed {
             let outermost = store.n_host_calls == 0;
             for (i, &instance) in store.framed.iter().enumerate() {

@@ -50,6 +50,9 @@ pub enum Error {
         /// Which segment.
         index: u32,
     },
+    /// The system gives no thread to watch the time of calls.
+    #[error("no thread to watch the time of calls: {0}")]
+    Thread(#[source] io::Error),
     /// A host function failed.
     #[error(transparent)]
     Host(Box<dyn std::error::Error + Send + Sync>),
@@ -162,6 +165,26 @@ impl Error {
         if let Error::Trap(trap) = self {
             trap.add_frames(frames, n_omitted);
         }
+    }
+}
+
+/// Why an instruction does not go on.
+pub(crate) enum Stop {
+    /// It traps.
+    Trap(TrapCode),
+    /// Something else has failed; if it is a trap, it lacks the frames that are active.
+    Error(Error),
+}
+
+impl From<TrapCode> for Stop {
+    fn from(code: TrapCode) -> Stop {
+        Stop::Trap(code)
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Error(error)
     }
 }
 

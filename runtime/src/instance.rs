@@ -15,7 +15,8 @@ use crate::context::{FuncRecord, VmCtx};
 use crate::entities::{Extern, FuncHandle, GlobalData, GlobalHandle, MemoryHandle, TableHandle};
 use crate::error::{Error, check_limit};
 use crate::growth::check_span;
-use crate::interp::ModuleCode;
+use crate::interp::{ExtraSteps, ModuleCode};
+use crate::interrupt::Interrupts;
 use crate::link::Imports;
 use crate::memory::MemoryPlan;
 use crate::pinned::Pinned;
@@ -155,6 +156,7 @@ pub(crate) struct GuestParts<'a> {
     pub(crate) memory: &'a mut [u8],
     pub(crate) globals: Globals<'a>,
     pub(crate) fuel: &'a mut i64,
+    pub(crate) interrupts: Option<&'a Interrupts>,
     /// The frame of the active function.
     pub(crate) frame_sp: u32,
 }
@@ -205,7 +207,7 @@ impl Store {
         // SAFETY: the store owns the structure and is borrowed for as long as the reference lives. The
         // field lies neither in a memory nor in a global.
         let fuel = unsafe { &mut (*shared).fuel };
-        GuestParts { memory, globals, fuel, frame_sp }
+        GuestParts { memory, globals, fuel, interrupts: self.interrupts.as_ref(), frame_sp }
     }
 
     /// Makes an instance of a module and runs its start function.
@@ -322,10 +324,12 @@ impl Store {
         let globals = Pinned::from_box(values.into_boxed_slice());
         let global_handles = self.export_globals(&module, imports.globals, &globals)?;
 
-        let charges_fuel = self.config.fuel.is_some();
+        let extra = ExtraSteps {
+            fuel: self.config.fuel.is_some(),
+            polls: self.config.interruption.is_some(),
+        };
         let code = self.codes.entry(Arc::as_ptr(&module));
-        let code =
-            code.or_insert_with(|| Arc::new(ModuleCode::new(module.clone(), charges_fuel))).clone();
+        let code = code.or_insert_with(|| Arc::new(ModuleCode::new(module.clone(), extra))).clone();
         let mut instance = Instance {
             datas_dropped: vec![false; module.module().datas.len()],
             module,

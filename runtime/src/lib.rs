@@ -9,6 +9,7 @@
 //!   semantic reference, or native code, which shares the data through the structures of [`context`]
 //!   and calls the runtime through [`context::Libcalls`].
 //! * A program that stops before it returns gives a [`Trap`], everything else that fails an [`Error`].
+//! * A program whose code polls can be stopped: [`interrupt`] by the host's epochs, [`ticker`] by time.
 //! * [`limits`] has the names of all limits; a [`limiter`] of the embedder decides beside them.
 
 mod bulk;
@@ -21,14 +22,17 @@ mod growth;
 pub mod host;
 pub mod instance;
 pub mod interp;
+pub mod interrupt;
 mod libcalls;
 pub mod limiter;
 pub mod limits;
 mod link;
 pub mod memory;
+mod pieces;
 mod pinned;
 pub mod store;
 pub mod table;
+pub mod ticker;
 pub mod trap;
 
 pub use config::{Executor, HostTrampoline, StoreConfig};
@@ -36,9 +40,11 @@ pub use entities::{Extern, FuncHandle, GlobalHandle, MemoryHandle, TableHandle};
 pub use error::{Error, LinkError};
 pub use host::{HostCall, HostFn};
 pub use instance::{InstanceId, Natives};
+pub use interrupt::{EpochCallback, Interruption, UpdateDeadline};
 pub use limiter::{ResourceLimiter, StoreLimits, StoreLimitsBuilder};
 pub use limits::Limits;
 pub use memory::{Memory, MemoryPlan, access_end_max};
 pub use store::{FuncTarget, Store};
 pub use table::Table;
+pub use ticker::Ticker;
 pub use trap::{Frame, Trap};

@@ -3,17 +3,16 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use slotvm_bytecode::TrapCode;
-
 use crate::context::{HostCtx, Libcalls, Shared, VmCtx};
 use crate::entities::FuncHandle;
-use crate::error::Error;
+use crate::error::{Error, Stop};
 use crate::instance::InstanceId;
 use crate::store::Store;
 
 /// The table that [`crate::context::Shared::libcalls`] points to.
 pub(crate) static LIBCALLS: Libcalls = Libcalls {
     host_call,
+    poll,
     memory_grow,
     memory_fill,
     memory_copy,
@@ -45,8 +44,23 @@ unsafe fn parts<'a>(ctx: *mut VmCtx) -> (&'a mut Store, InstanceId) {
     unsafe { (store((*ctx).shared), InstanceId::from_number((*ctx).instance)) }
 }
 
-fn status(result: Result<(), TrapCode>) -> u32 {
-    u32::from(result.is_err())
+/// What a bulk operation returns. The host's callback, which decides at polls, may fail or panic, as a host
+/// function may.
+fn status(store: &mut Store, work: impl FnOnce(&mut Store) -> Result<(), Stop>) -> u32 {
+    let failure = match catch_unwind(AssertUnwindSafe(|| work(store))) {
+        Ok(Ok(())) => return 0,
+        Ok(Err(Stop::Trap(_))) => return 1,
+        Ok(Err(Stop::Error(error))) => Ok(error),
+        Err(panic) => Err(panic),
+    };
+    store.set_pending(failure);
+    2
+}
+
+unsafe extern "C" fn poll(ctx: *mut VmCtx) -> u32 {
+    // SAFETY: called by native code with its context.
+    let (store, _) = unsafe { parts(ctx) };
+    u32::from(status(store, |store| Ok(store.poll()?)) != 0)
 }
 
 unsafe extern "C" fn host_call(ctx: *mut HostCtx, cells: *mut u64) -> u32 {
@@ -98,13 +112,13 @@ unsafe extern "C" fn memory_grow(ctx: *mut VmCtx, pages: u32) -> u64 {
 unsafe extern "C" fn memory_fill(ctx: *mut VmCtx, dst: u32, byte: u32, len: u32) -> u32 {
     // SAFETY: called by native code with its context.
     let (store, instance) = unsafe { parts(ctx) };
-    status(store.memory_of(instance).fill(dst, byte as u8, len))
+    status(store, |store| store.guest_memory_fill(instance, [dst, byte, len]))
 }
 
 unsafe extern "C" fn memory_copy(ctx: *mut VmCtx, dst: u32, src: u32, len: u32) -> u32 {
     // SAFETY: called by native code with its context.
     let (store, instance) = unsafe { parts(ctx) };
-    status(store.memory_of(instance).copy_within(dst, src, len))
+    status(store, |store| store.guest_memory_copy(instance, [dst, src, len]))
 }
 
 unsafe extern "C" fn memory_init(
@@ -116,7 +130,7 @@ unsafe extern "C" fn memory_init(
 ) -> u32 {
     // SAFETY: called by native code with its context.
     let (store, instance) = unsafe { parts(ctx) };
-    status(store.memory_init(instance, segment, [dst, src, len]))
+    status(store, |store| store.guest_memory_init(instance, segment, [dst, src, len]))
 }
 
 unsafe extern "C" fn data_drop(ctx: *mut VmCtx, segment: u32) {
@@ -128,7 +142,7 @@ unsafe extern "C" fn data_drop(ctx: *mut VmCtx, segment: u32) {
 unsafe extern "C" fn table_grow(ctx: *mut VmCtx, table: u32, value: u64, n: u32) -> u64 {
     // SAFETY: called by native code with its context.
     let (store, instance) = unsafe { parts(ctx) };
-    grown(store, |store| store.table_grow_of(instance, table, value, n))
+    grown(store, |store| store.guest_table_grow(instance, table, value, n))
 }
 
 unsafe extern "C" fn table_fill(
@@ -140,14 +154,14 @@ unsafe extern "C" fn table_fill(
 ) -> u32 {
     // SAFETY: called by native code with its context.
     let (store, instance) = unsafe { parts(ctx) };
-    status(store.table_fill(instance, table, dst, value, len))
+    status(store, |store| store.guest_table_fill(instance, table, value, [dst, len]))
 }
 
 unsafe extern "C" fn table_copy(ctx: *mut VmCtx, tables: u64, dst: u32, src: u32, len: u32) -> u32 {
     // SAFETY: called by native code with its context.
     let (store, instance) = unsafe { parts(ctx) };
-    let (dst_table, src_table) = (tables as u32, (tables >> 32) as u32);
-    status(store.table_copy(instance, dst_table, src_table, [dst, src, len]))
+    let tables = [tables as u32, (tables >> 32) as u32];
+    status(store, |store| store.guest_table_copy(instance, tables, [dst, src, len]))
 }
 
 unsafe extern "C" fn table_init(
@@ -160,7 +174,7 @@ unsafe extern "C" fn table_init(
     // SAFETY: called by native code with its context.
     let (store, instance) = unsafe { parts(ctx) };
     let (segment, table) = (segment_table as u32, (segment_table >> 32) as u32);
-    status(store.table_init(instance, segment, table, [dst, src, len]))
+    status(store, |store| store.guest_table_init(instance, segment, table, [dst, src, len]))
 }
 
 unsafe extern "C" fn elem_drop(ctx: *mut VmCtx, segment: u32) {

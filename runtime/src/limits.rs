@@ -7,6 +7,13 @@ pub const TRACE_FRAMES_MAX: usize = 100;
 /// ends the process when it gets no more.
 pub const SPARE_ADDRESS_SPACE_BYTES: u64 = 16 << 20;
 
+/// Bytes of memory that a bulk operation writes between two polls of a program that can be interrupted.
+pub const PIECE_BYTES_MAX: u32 = 1 << 20;
+
+/// Elements of a table that a bulk operation writes between two polls of a program that can be
+/// interrupted.
+pub const PIECE_ELEMS_MAX: u32 = PIECE_BYTES_MAX / 8;
+
 /// The limits of a store. What exceeds one gives an [`crate::Error::Limit`] that names it, or, where
 /// guest code can see it, what the instruction does in this case: growing gives -1, a call traps with
 /// `StackOverflow`.

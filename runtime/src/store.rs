@@ -23,6 +23,7 @@ use crate::error::{Error, check_limit};
 use crate::host::HostFn;
 use crate::instance::{Instance, InstanceId};
 use crate::interp;
+use crate::interrupt::Interrupts;
 use crate::libcalls::LIBCALLS;
 use crate::limiter::FindLimiter;
 use crate::memory::Memory;
@@ -82,6 +83,7 @@ pub struct Store {
     pub(crate) data: Box<dyn Any + Send>,
     pub(crate) limiter: Option<FindLimiter>,
     shared: Pinned<Shared>,
+    pub(crate) interrupts: Option<Interrupts>,
 
     types: Vec<FuncType>,
     type_ids: HashMap<FuncType, u32>,
@@ -147,11 +149,17 @@ impl Store {
     /// Makes an empty store. The data belong to the embedder.
     pub fn new(config: StoreConfig, data: Box<dyn Any + Send>) -> Store {
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+        let interrupts = config.interruption.as_ref().map(Interrupts::new);
+        let (epoch, poll_at) = interrupts
+            .as_ref()
+            .map_or((std::ptr::null(), std::ptr::null()), Interrupts::native_words);
         let shared = Pinned::new(Shared {
             fuel: config.fuel.map_or(i64::MAX, clamp),
             stack_cells: config.stack_cells.map_or(i64::MAX, clamp),
             stack_limit: 0,
             stack_thread: 0,
+            epoch,
+            poll_at,
             funcs: std::ptr::null(),
             libcalls: &raw const LIBCALLS,
             store: std::ptr::null_mut(),
@@ -164,6 +172,7 @@ impl Store {
             data,
             limiter: None,
             shared,
+            interrupts,
             types: Vec::new(),
             type_ids: HashMap::new(),
             records: Vec::new(),

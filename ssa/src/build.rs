@@ -9,7 +9,7 @@
 //! `local.tee` a `slot.set`, as a straightforward compiler emits them; escaping locals are linear
 //! memory behind the address that `frame.push` gives. Operations of fuel, deterministic stack and frame
 //! stack stand where the interpreter performs them: on entry `stack.push`, `frame.push` with the stores
-//! of escaping parameters, then the fuel of the first block; before returns and tail calls `frame.pop`
+//! of escaping parameters, then the poll and the fuel of the first block; before returns and tail calls `frame.pop`
 //! and `stack.pop`; fuel of bulk operations right before them.
 //!
 //! Inside a block the operand stack is abstract: a stack of values on top of the operands that the
@@ -40,13 +40,16 @@ use crate::ir::{Function, LocData, SlotData, SlotOrigin};
 use crate::irop::{IrOp, Opcode};
 use crate::promote::PHI_OPERANDS_MAX;
 
-/// What the slot form charges for.
+/// What the slot form charges for, and whether it can be interrupted.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub struct BuildOptions {
     /// Whether blocks and bulk operations charge fuel.
     pub fuel: bool,
     /// Whether frames are taken from the deterministic call stack.
     pub stack_cells: bool,
+    /// Whether the host can interrupt the function, where [`slotvm_bytecode::verified::Block::polls`]
+    /// says so.
+    pub polls: bool,
 }
 
 /// The cells that a frame costs on the deterministic call stack beyond those of its locals and

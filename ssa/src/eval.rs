@@ -3,7 +3,8 @@
 //! It is the second oracle beside the interpreter, for slot form and SSA form and after any pass, so
 //! it is simple on purpose and shares with the interpreter nothing but what numeric instructions
 //! compute ([`slotvm_bytecode::numeric`]). A [`Machine`] is self-contained: it has its own memory,
-//! globals, tables and segments, fuel, deterministic call stack and frame stack.
+//! globals, tables and segments, fuel, deterministic call stack and frame stack. Nobody
+//! interrupts it; a number of polls stands in for that.
 //!
 //! Relies on functions that the verifier of the IR accepts ([`crate::verify`]); others make it panic.
 //!
@@ -38,6 +39,9 @@ pub struct Options {
     /// Cells of the deterministic call stack. Without it `stack.push` takes nothing, and
     /// [`Options::frames_max`] and [`Options::values_max`] limit calls.
     pub stack_cells: Option<u64>,
+    /// The polls that let the program go on before one interrupts it. Without it all do, and bulk
+    /// operations do not poll.
+    pub polls: Option<u64>,
     /// Guest frames that may be active, if the call stack is not deterministic.
     pub frames_max: usize,
     /// Values of all active frames, if the call stack is not deterministic.
@@ -55,6 +59,7 @@ impl Default for Options {
         Options {
             fuel: None,
             stack_cells: None,
+            polls: None,
             frames_max: 400_000,
             values_max: 16 << 20,
             memory_pages_max: limits::MEMORY_PAGES_MAX,
@@ -198,6 +203,16 @@ impl<'a> Machine<'a> {
     /// Sets the fuel.
     pub fn set_fuel(&mut self, fuel: Option<u64>) {
         self.state.fuel = fuel;
+    }
+
+    /// The polls left that let the program go on, if there is a limit.
+    pub fn polls(&self) -> Option<u64> {
+        self.state.polls
+    }
+
+    /// Sets the polls that let the program go on.
+    pub fn set_polls(&mut self, polls: Option<u64>) {
+        self.state.polls = polls;
     }
 
     /// The cells left of the deterministic call stack, if there is one.

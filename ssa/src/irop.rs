@@ -4,7 +4,7 @@
 use slotvm_bytecode::{Effect, Op};
 
 /// Calls the macro `$m` with all rows of the IR-only table:
-/// `Variant "mnemonic" Effect operands results "doc";`. The immediate is one number.
+/// `Variant "mnemonic" Effect operands results "doc";`. The immediate is one number; those that [have none](IrOp::has_imm) have 0.
 #[macro_export]
 macro_rules! for_each_ir_op {
     ($m:ident) => { $m! {
@@ -12,6 +12,7 @@ macro_rules! for_each_ir_op {
         SlotSet "slot.set" Local 1 0 "Writes its operand to the slot that the immediate names.";
         Fuel "fuel" Write 0 0 "Charges the immediate's amount of fuel; traps with nothing charged if there is less.";
         FuelBulk "fuel.bulk" Write 1 0 "Charges its operand, an unsigned `i32`, shifted right by the immediate.";
+        Poll "poll" Call 0 0 "Lets the host interrupt the program; may do whatever a call may.";
         StackPush "stack.push" Write 0 0 "Takes the immediate's number of cells from the deterministic call stack; traps if there are fewer.";
         StackPop "stack.pop" Write 0 0 "Gives the immediate's number of cells back to the deterministic call stack.";
         FramePush "frame.push" Write 0 1 "Takes the immediate's number of bytes from the frame stack in linear memory, zeroes them, gives their address; traps if there are fewer.";
@@ -66,6 +67,11 @@ impl IrOp {
     /// Whether the immediate names a slot.
     pub const fn is_slot_access(self) -> bool {
         matches!(self, IrOp::SlotGet | IrOp::SlotSet)
+    }
+
+    /// Whether the immediate says something.
+    pub const fn has_imm(self) -> bool {
+        !matches!(self, IrOp::Poll)
     }
 }
 

@@ -238,11 +238,12 @@ impl Printer<'_> {
             },
             Opcode::Ir(op) => {
                 let imm = f.imm(inst).low();
-                match op.is_slot_access() {
-                    true => write!(self.out, " s{imm}")?,
-                    false => write!(self.out, " {imm}")?,
+                if op.is_slot_access() {
+                    write!(self.out, " s{imm}")?;
+                } else if op.has_imm() {
+                    write!(self.out, " {imm}")?;
                 }
-                self.plain_operands(true, operands)
+                self.plain_operands(op.has_imm(), operands)
             }
         }
     }

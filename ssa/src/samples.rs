@@ -89,8 +89,8 @@ pub(crate) fn random_walk(rng: &mut Rng) -> VerifiedModule {
 }
 
 /// What the host is shown when the last function runs on these arguments in these functions' code, and
-/// how that ends, at the latest when
-/// all fuel is consumed that they charge. The choices of `next` depend on the seed alone.
+/// how that ends, at the latest when all fuel is consumed that they charge, or one poll too many is
+/// made. The choices of `next` depend on the seed alone.
 pub(crate) fn walk(
     module: &VerifiedModule,
     functions: Vec<Function>,
@@ -112,7 +112,7 @@ pub(crate) fn walk(
         }
     });
     let imports = Imports { host, globals: Vec::new() };
-    let options = Options { fuel: Some(2_000), ..Options::default() };
+    let options = Options { fuel: Some(2_000), polls: Some(20), ..Options::default() };
     let mut machine = Machine::new(module, functions, imports, options);
     machine.instantiate().expect("the module instantiates");
     let end = machine.call(module.n_funcs() - 1, args).map_err(|trap| Trap { offset: 0, ..trap });

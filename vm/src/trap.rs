@@ -29,11 +29,13 @@ pub enum TrapCode {
     FrameStackOverflow = 10,
     /// The fuel does not suffice for the next basic block.
     OutOfFuel = 11,
+    /// The host has interrupted the program, or its time is up.
+    Interrupted = 12,
 }
 
 impl TrapCode {
     /// All codes, in the order of their numbers.
-    pub const ALL: [TrapCode; 11] = [
+    pub const ALL: [TrapCode; 12] = [
         TrapCode::Unreachable,
         TrapCode::MemoryOutOfBounds,
         TrapCode::TableOutOfBounds,
@@ -45,6 +47,7 @@ impl TrapCode {
         TrapCode::StackOverflow,
         TrapCode::FrameStackOverflow,
         TrapCode::OutOfFuel,
+        TrapCode::Interrupted,
     ];
 
     /// The number by which native code and tables name the trap; never 0.
@@ -71,6 +74,7 @@ impl TrapCode {
             TrapCode::StackOverflow => "call stack exhausted",
             TrapCode::FrameStackOverflow => "frame stack exhausted",
             TrapCode::OutOfFuel => "all fuel consumed",
+            TrapCode::Interrupted => "interrupted",
         }
     }
 }

@@ -133,6 +133,9 @@ pub struct Block {
     pub shape: ShapeId,
     /// The label that starts it, if one does.
     pub label: Option<u32>,
+    /// Whether a program that the host can interrupt asks for it here: the function starts with the block,
+    /// or a branch leads to it that is not before it in the code. So every cycle has such a block.
+    pub polls: bool,
     /// Where its successors start in [`Body::succs`].
     pub(crate) succ_start: u32,
 }

@@ -244,6 +244,27 @@ fn blocks_and_successors_follow_the_code() {
     assert_eq!(body.succs(2), [0; 0]);
 }
 
+#[test]
+fn programs_poll_at_function_entry_and_where_branches_lead_back() {
+    let c = code()
+        .index(Op::LocalGet, 0) // 0
+        .index(Op::BrIf, 1) // 2, into the middle of a loop
+        .op(Op::Nop) // 4, the loop
+        .index(Op::Br, 2) // 5
+        .index(Op::LocalGet, 0) // 7
+        .index(Op::BrIf, 0) // 9, back
+        .index(Op::Br, 2) // 11
+        .index(Op::LocalGet, 0) // 13, a loop of one block
+        .index(Op::BrIf, 2) // 15, back
+        .i32(1) // 17
+        .op(Op::Return); // 19
+    let module = verify(with_labels(c, &[(4, 0), (7, 0), (13, 0)])).expect("verifies");
+    let blocks = &module.body(0).expect("defined").blocks;
+    let polls: Vec<_> = blocks.iter().map(|block| (block.start, block.polls)).collect();
+    let expected = [(0, true), (4, true), (7, false), (11, false), (13, true), (17, false)];
+    assert_eq!(polls, expected);
+}
+
 mod promotable {
     use super::*;
     use slotvm_bytecode::verified::{DirectAccess, EscapeReason, Storage};

@@ -11,19 +11,20 @@ use slotvm_bytecode::{FuncType, ValType, VerifiedModule};
 use slotvm_runtime::interp::trace::TraceFn;
 
 use super::host::{self, Host, Stop};
-use super::{Call, End, Outcome, expose};
+use super::{Budget, Call, End, Outcome, expose};
 use crate::generate::Case;
 use crate::values;
 
 const WORKS: &str = "the engine takes what verifies";
 
-/// Makes an instance, with the fuel of the first call, and calls the case's function once for each fuel.
+/// Makes an instance, with the fuel of the first call, and calls the case's function once for each
+/// budget.
 /// `trace` sees the instructions that the interpreter executes.
 pub(super) fn run(
     engine: &Engine,
     module: &Arc<VerifiedModule>,
     case: &Case,
-    fuels: &[u64],
+    budgets: &[Budget],
     trace: Option<TraceFn>,
 ) -> Outcome {
     let compiled = Module::from_verified(engine, Arc::clone(module)).expect(WORKS);
@@ -32,6 +33,8 @@ pub(super) fn run(
     let is_limited = store.get_fuel().is_ok();
     if is_limited {
         store.set_fuel(case.fuel).expect(WORKS);
+        store.data_mut().polls = u64::MAX;
+        store.epoch_deadline_callback(|mut context| Ok(context.data_mut().poll()));
     }
     let instance = match instantiate(&mut store, &compiled) {
         Ok(instance) => instance,
@@ -40,10 +43,11 @@ pub(super) fn run(
             return Outcome { start: Some(end_of(&error)), calls: Vec::new(), log };
         }
     };
-    let mut calls = Vec::with_capacity(fuels.len());
-    for &fuel in fuels {
+    let mut calls = Vec::with_capacity(budgets.len());
+    for &budget in budgets {
         if is_limited {
-            store.set_fuel(fuel).expect(WORKS);
+            store.set_fuel(budget.fuel).expect(WORKS);
+            store.data_mut().polls = budget.polls;
         }
         let end = call(&mut store, instance, case);
         calls.push(state(&store, instance, module, end));
@@ -105,6 +109,7 @@ fn state(store: &Store<Host>, instance: Instance, module: &VerifiedModule, end: 
     Call {
         end,
         fuel: store.get_fuel().ok(),
+        polls: store.get_fuel().ok().map(|_| store.data().polls),
         memory: memory.map_or(Vec::new(), |memory| memory.data(store).to_vec()),
         globals: (0..module.globals().len()).map(|i| values::cell(&global(i).get(store))).collect(),
         tables: (0..module.tables().len()).map(|i| elems(table(i))).collect(),

@@ -5,17 +5,19 @@ use slotvm_ssa::eval;
 use slotvm_ssa::ir::Function;
 
 use super::host::{Host, Stop};
-use super::{Call, End, MEMORY_PAGES_MAX, Outcome, Plan, STACK_CELLS_MAX, TABLE_ELEMS_MAX, Trap};
+use super::{
+    Budget, Call, End, MEMORY_PAGES_MAX, Outcome, Plan, STACK_CELLS_MAX, TABLE_ELEMS_MAX, Trap,
+};
 use crate::generate::Case;
 
 /// Makes a machine with these functions, those that the module defines, and with the fuel of the first
-/// call, and calls the case's function once for each fuel.
+/// call, and calls the case's function once for each budget.
 pub(super) fn run(
     module: &VerifiedModule,
     functions: Vec<Function>,
     plan: Plan,
     case: &Case,
-    fuels: &[u64],
+    budgets: &[Budget],
 ) -> Outcome {
     let mut host = Host::default();
     let has_failed = std::cell::Cell::new(false);
@@ -37,6 +39,7 @@ pub(super) fn run(
     let options = eval::Options {
         fuel: plan.limited.then_some(case.fuel),
         stack_cells: plan.limited.then_some(STACK_CELLS_MAX),
+        polls: plan.limited.then_some(u64::MAX),
         canonical_nans: true,
         memory_pages_max: MEMORY_PAGES_MAX,
         table_elems_max: TABLE_ELEMS_MAX,
@@ -52,8 +55,9 @@ pub(super) fn run(
     };
     let start = machine.instantiate().err().map(end_of);
     let mut calls = Vec::new();
-    for &fuel in fuels.iter().filter(|_| start.is_none()) {
-        machine.set_fuel(plan.limited.then_some(fuel));
+    for &budget in budgets.iter().filter(|_| start.is_none()) {
+        machine.set_fuel(plan.limited.then_some(budget.fuel));
+        machine.set_polls(plan.limited.then_some(budget.polls));
         let types = &module.func_type(case.func).results;
         let end = match machine.call(case.func, &case.args) {
             Ok(cells) => End::Returned(all_seen(&cells, types)),
@@ -72,6 +76,7 @@ fn state(machine: &eval::Machine<'_>, module: &VerifiedModule, end: End) -> Call
     Call {
         end,
         fuel: machine.fuel(),
+        polls: machine.polls(),
         memory: machine.memory().to_vec(),
         globals: all_seen(machine.globals(), &types),
         tables: tables.map(|table| table.elems.iter().map(|&cell| cell != 0).collect()).collect(),

@@ -2,7 +2,7 @@
 //!
 //! A function of any type can be imported. What it does depends on its arguments alone.
 
-use slotvm::Val;
+use slotvm::{UpdateDeadline, Val};
 use slotvm_bytecode::{FuncType, TrapCode, ValType};
 
 use crate::values;
@@ -28,9 +28,22 @@ pub(super) enum Stop {
 pub(super) struct Host {
     /// The arguments of all calls.
     pub(super) log: Vec<u64>,
+    /// The polls that let the program go on.
+    pub(super) polls: u64,
 }
 
 impl Host {
+    /// Decides whether a program goes on, which is always asked.
+    pub(super) fn poll(&mut self) -> UpdateDeadline {
+        match self.polls.checked_sub(1) {
+            Some(polls) => {
+                self.polls = polls;
+                UpdateDeadline::Continue(0)
+            }
+            None => UpdateDeadline::Interrupt,
+        }
+    }
+
     /// Calls an imported function with arguments as cells, references being null or not.
     pub(super) fn call(&mut self, args: &[u64], results: &[ValType]) -> Result<Vec<u64>, Stop> {
         self.log.push(args.len() as u64);

@@ -2,7 +2,7 @@
 //! by promotion and by construction on the fly, and as native code in every slot mode.
 //!
 //! Everything that a program can do must be equal: results, or trap code, place and backtrace; the
-//! fuel left; the memory, globals and tables that each call leaves behind; the calls of host functions
+//! fuel left and the polls made; the memory, globals and tables that each call leaves behind; the calls of host functions
 //! and their arguments. NaNs are canonical and call stacks deterministic, so that no difference is to
 //! be expected. Programs that end without running out of anything also run without fuel and without a
 //! deterministic call stack, and must do the same.
@@ -34,6 +34,21 @@ pub use optimized::check_optimized;
 use survey::Watch;
 pub use survey::{Facts, Survey};
 
+/// What a call may use up.
+#[derive(Copy, Clone, Debug)]
+struct Budget {
+    fuel: u64,
+    /// The polls that let it go on.
+    polls: u64,
+}
+
+impl Budget {
+    /// All that a case has.
+    fn whole(case: &Case) -> Budget {
+        Budget { fuel: case.fuel, polls: u64::MAX }
+    }
+}
+
 /// The cells of the deterministic call stack.
 const STACK_CELLS_MAX: u64 = 2_000;
 /// Pages that a memory may have: they are all compared.
@@ -59,6 +74,8 @@ pub struct Call {
     pub end: End,
     /// The fuel left, if it was limited.
     pub fuel: Option<u64>,
+    /// The polls left that would have let it go on, if they were counted.
+    pub polls: Option<u64>,
     /// The memory.
     pub memory: Vec<u8>,
     /// The globals, references as null or not.
@@ -112,7 +129,7 @@ impl Outcome {
     }
 
     fn without_fuel(mut self) -> Outcome {
-        self.calls.iter_mut().for_each(|call| call.fuel = None);
+        self.calls.iter_mut().for_each(|call| (call.fuel, call.polls) = (None, None));
         self
     }
 
@@ -155,6 +172,9 @@ impl fmt::Display for Difference {
             if a.fuel != b.fuel {
                 line(&format!("fuel after call {i}"), &a.fuel, &b.fuel)?;
             }
+            if a.polls != b.polls {
+                line(&format!("polls after call {i}"), &a.polls, &b.polls)?;
+            }
             if a.globals != b.globals {
                 line(&format!("globals after call {i}"), &a.globals, &b.globals)?;
             }
@@ -174,7 +194,7 @@ impl fmt::Display for Difference {
 /// A way to run programs.
 #[derive(Copy, Clone, Debug)]
 struct Plan {
-    /// Whether fuel and call stack are limited.
+    /// Whether fuel, polls and call stack are limited.
     limited: bool,
     memory: Option<MemoryPlan>,
 }
@@ -189,14 +209,17 @@ impl Plan {
         };
         config.canonical_nans(true).memory(self.memory).limits(limits);
         if self.limited {
-            config.consume_fuel(true).deterministic_stack(Some(STACK_CELLS_MAX));
+            config
+                .consume_fuel(true)
+                .epoch_interruption(true)
+                .deterministic_stack(Some(STACK_CELLS_MAX));
         }
         config
     }
 
     /// What functions charge for.
     fn accounts(self) -> BuildOptions {
-        BuildOptions { fuel: self.limited, stack_cells: self.limited }
+        BuildOptions { fuel: self.limited, stack_cells: self.limited, polls: self.limited }
     }
 
     /// The functions of a module for the evaluator.
@@ -251,11 +274,11 @@ pub fn check(case: &Case) -> Result<Facts, Difference> {
     let plan = Plan { limited: true, memory: case.memory };
     let interpreter = plan.interpreter();
     let (watch, trace) = Watch::start();
-    let whole = engine::run(&interpreter, &module, case, &[case.fuel], Some(trace));
-    let fuels = fuels(case, &whole);
-    let expected = match fuels.len() {
+    let whole = engine::run(&interpreter, &module, case, &[Budget::whole(case)], Some(trace));
+    let budgets = budgets(case, &whole);
+    let expected = match budgets.len() {
         1 => whole.clone(),
-        _ => engine::run(&interpreter, &module, case, &fuels, None),
+        _ => engine::run(&interpreter, &module, case, &budgets, None),
     };
     // An instance that the store refuses to make is nothing for the evaluator, which has no limits.
     let is_refused = matches!(whole.start, Some(End::Refused(_)));
@@ -267,13 +290,13 @@ pub fn check(case: &Case) -> Result<Facts, Difference> {
             (format!("SSA form by {on_the_fly:?}"), functions_on_the_fly(&module, &on_the_fly)),
         ];
         for (form, functions) in forms {
-            let found = evaluator::run(&module, functions, plan, case, &fuels);
+            let found = evaluator::run(&module, functions, plan, case, &budgets);
             let engine = || format!("the evaluator on {form}");
             compare(engine, expected.clone().without_backtraces(), found)?;
         }
     }
     for mode in SlotMode::ALL {
-        let found = engine::run(&plan.native(mode), &module, case, &fuels, None);
+        let found = engine::run(&plan.native(mode), &module, case, &budgets, None);
         compare(|| format!("native code, {mode}"), expected.clone(), found)?;
     }
     if whole.runs_without_limits() {
@@ -294,25 +317,25 @@ pub fn check(case: &Case) -> Result<Facts, Difference> {
 pub fn check_constructions(case: &Case) -> Result<(), Difference> {
     let module = verified(case).unwrap_or_else(|error| panic!("cases verify: {error}"));
     let plan = Plan { limited: true, memory: case.memory };
-    let fuels = [case.fuel];
-    let expected = engine::run(&plan.interpreter(), &module, case, &fuels, None);
+    let budgets = [Budget::whole(case)];
+    let expected = engine::run(&plan.interpreter(), &module, case, &budgets, None);
     if matches!(expected.start, Some(End::Refused(_))) {
         return Ok(());
     }
     // Each form once by the usual means, in native code, and once by other ones.
     for (construction, placement) in stages::constructions().zip(Placement::ALL) {
         let usual = PromoteOptions { construction, ..PromoteOptions::default() };
-        let found = engine::run(&plan.promoted(usual), &module, case, &fuels, None);
+        let found = engine::run(&plan.promoted(usual), &module, case, &budgets, None);
         compare(|| format!("native code, {usual:?}"), expected.clone(), found)?;
         let other = PromoteOptions { placement, renaming: Renaming::Chains, ..usual };
         let functions = stages::functions_with(&module, Some(other), plan.accounts());
         let functions = functions.unwrap_or_else(|e| panic!("{e}"));
-        let found = evaluator::run(&module, functions, plan, case, &fuels);
+        let found = evaluator::run(&module, functions, plan, case, &budgets);
         let engine = || format!("the evaluator, {other:?}");
         compare(engine, expected.clone().without_backtraces(), found)?;
     }
     let on_the_fly = ssa_options(plan, case);
-    let found = engine::run(&plan.on_the_fly(on_the_fly), &module, case, &fuels, None);
+    let found = engine::run(&plan.on_the_fly(on_the_fly), &module, case, &budgets, None);
     compare(|| format!("native code, {on_the_fly:?}"), expected, found)
 }
 
@@ -324,12 +347,12 @@ fn check_without_limits(
 ) -> Result<(), Difference> {
     let plan = Plan { limited: false, memory: case.memory };
     let expected = limited.clone().without_fuel();
-    let fuels = [case.fuel];
-    let found = engine::run(&plan.interpreter(), module, case, &fuels, None);
+    let budgets = [Budget::whole(case)];
+    let found = engine::run(&plan.interpreter(), module, case, &budgets, None);
     compare(|| "the interpreter without limits".to_owned(), expected.clone(), found)?;
-    let found = engine::run(&plan.native(case.bare), module, case, &fuels, None);
+    let found = engine::run(&plan.native(case.bare), module, case, &budgets, None);
     compare(|| format!("native code without limits, {}", case.bare), expected.clone(), found)?;
-    let found = evaluator::run(module, plan.functions(module, Form::Ssa), plan, case, &fuels);
+    let found = evaluator::run(module, plan.functions(module, Form::Ssa), plan, case, &budgets);
     let engine = || "the evaluator without limits".to_owned();
     compare(engine, expected.without_backtraces(), found)
 }
@@ -357,14 +380,16 @@ fn compare(
     Err(Difference { engine: engine(), expected, found })
 }
 
-/// The fuel of each call.
-fn fuels(case: &Case, whole: &Outcome) -> Vec<u64> {
-    let left = whole.calls.last().and_then(|call| call.fuel);
-    match left {
-        Some(left) if case.cut > 0 => {
-            let used = case.fuel - left;
-            vec![(used * u64::from(case.cut)) >> 16, case.fuel]
-        }
-        _ => vec![case.fuel],
+/// What each call may use: if the case says so, two of them too little, once fuel and once polls.
+fn budgets(case: &Case, whole: &Outcome) -> Vec<Budget> {
+    let all = Budget::whole(case);
+    let part = |used: u64| (used * u64::from(case.cut)) >> 16;
+    match whole.calls.last() {
+        Some(&Call { fuel: Some(fuel), polls: Some(polls), .. }) if case.cut > 0 => vec![
+            Budget { fuel: part(all.fuel - fuel), ..all },
+            Budget { polls: part(all.polls - polls), ..all },
+            all,
+        ],
+        _ => vec![all],
     }
 }

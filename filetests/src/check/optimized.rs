@@ -6,7 +6,7 @@ use slotvm::SlotMode;
 use slotvm_bytecode::{VerifiedModule, verify};
 use slotvm_ssa::optimize::optimize;
 
-use super::{Difference, End, Outcome, Plan, compare, engine, verified};
+use super::{Budget, Difference, End, Outcome, Plan, compare, engine, verified};
 use crate::generate::Case;
 
 /// Optimises the module of a case, and the result again, and compares what they do in the interpreter
@@ -23,8 +23,8 @@ use crate::generate::Case;
 pub fn check_optimized(case: &Case) -> Result<bool, Difference> {
     let original = verified(case).unwrap_or_else(|error| panic!("cases verify: {error}"));
     let limited = Plan { limited: true, memory: case.memory };
-    let fuels = [case.fuel];
-    let whole = engine::run(&limited.interpreter(), &original, case, &fuels, None);
+    let budgets = [Budget::whole(case)];
+    let whole = engine::run(&limited.interpreter(), &original, case, &budgets, None);
     let once = optimized(&original);
     let twice = optimized(&once);
     if !whole.runs_without_limits() {
@@ -36,7 +36,7 @@ pub fn check_optimized(case: &Case) -> Result<bool, Difference> {
         for (engine, name) in
             [(plan.interpreter(), "the interpreter"), (plan.native(SlotMode::Ssa), "native code")]
         {
-            let found = at_lines(engine::run(&engine, module, case, &fuels, None), module);
+            let found = at_lines(engine::run(&engine, module, case, &budgets, None), module);
             compare(|| format!("{name}, optimised {times},"), expected.clone(), found)?;
         }
     }

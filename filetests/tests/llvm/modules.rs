@@ -89,7 +89,8 @@ impl Batch {
             text.replace("@slotvm.", &format!("@m{number}.slotvm."))
         };
         let mut printer = Printer::new(module);
-        let options = BuildOptions { fuel: number % 2 == 1, stack_cells: number % 2 == 1 };
+        let is_odd = number % 2 == 1;
+        let options = BuildOptions { fuel: is_odd, stack_cells: is_odd, polls: is_odd };
         let slots = stages::functions(module, Form::Slots, options)?;
         self.slots.extend(slots.iter().map(|f| rename(printer.define(f))));
         let ssa = stages::functions(module, Form::Ssa, options)?;

@@ -29,7 +29,7 @@ fn options(target: &str, slots: SlotMode) -> CompileOptions {
         build: BuildOptions::default(),
         promotion: PromoteOptions::default(),
         on_the_fly: None,
-        lower: LowerOptions { isa, slots, memory: MemoryPlan::INDEXED },
+        lower: LowerOptions { isa, slots, memory: MemoryPlan::INDEXED, polls: false },
         keep_clif: false,
         keep_asm: false,
     }
@@ -43,8 +43,9 @@ fn all_options() -> Vec<CompileOptions> {
         for slots in SlotMode::ALL {
             let plain = options(target, slots);
             let mut checked = plain.clone();
-            checked.build = BuildOptions { fuel: true, stack_cells: true };
+            checked.build = BuildOptions { fuel: true, stack_cells: true, polls: true };
             checked.lower.memory = MemoryPlan::CHECKED;
+            checked.lower.polls = true;
             if slots.is_promoted() {
                 all.extend([&plain, &checked].map(|options| on_the_fly(options.clone())));
             }
@@ -285,7 +286,7 @@ fn the_test_module_has_every_opcode() {
     let module = all_opcodes();
     let mut seen = [false; 256];
     let mut compiler = Compiler::new(options(TARGETS[0], SlotMode::Memory));
-    compiler.options.build = BuildOptions { fuel: true, stack_cells: true };
+    compiler.options.build = BuildOptions { fuel: true, stack_cells: true, polls: true };
     let mut ir_ops = Vec::new();
     for func in module.n_imported_funcs()..module.n_funcs() {
         let (function, _) = compiler.form(&module, func, &mut StageTimes::default());

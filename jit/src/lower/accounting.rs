@@ -1,4 +1,4 @@
-//! What the IR takes and gives back: fuel, the deterministic call stack, the frame stack.
+//! What the IR takes and gives back: fuel, time, the deterministic call stack, the frame stack.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};
@@ -28,6 +28,33 @@ impl Lowering<'_, '_> {
         let shift = self.builder.ins().iconst(types::I32, self.func.imm(inst).0 as i64);
         let amount = self.builder.ins().ushr(length, shift);
         self.take(offsets::SHARED_FUEL, amount, TrapCode::OutOfFuel);
+    }
+
+    /// Compares the epoch with the store's word for it, and calls the runtime if it has come to that.
+    ///
+    /// Other threads write both words, so each poll has to read them anew. The call sees to that: where it
+    /// comes back, the optimiser knows nothing of memory any more, so that in a loop no poll has the
+    /// values of another one. And it may do whatever a call of the host may. Neither costs the path without
+    /// the call an instruction.
+    pub(super) fn lower_poll(&mut self) {
+        let shared = self.shared();
+        let epoch = self.constant_pointer(shared, offsets::SHARED_EPOCH);
+        let poll_at = self.constant_pointer(shared, offsets::SHARED_POLL_AT);
+        let flags = self.context_flags();
+        let epoch = self.builder.ins().load(types::I64, flags, epoch, 0);
+        let poll_at = self.builder.ins().load(types::I64, flags, poll_at, 0);
+        let is_due = IntCC::UnsignedGreaterThanOrEqual;
+        let is_due = self.builder.ins().icmp(is_due, epoch, poll_at);
+        let (due, next) = (self.builder.create_block(), self.builder.create_block());
+        self.builder.set_cold_block(due);
+        self.builder.ins().brif(is_due, due, &[], next, &[]);
+        self.builder.seal_block(due);
+        self.builder.switch_to_block(due);
+        let failed = self.libcall(offsets::LIBCALL_POLL, &[], Some(types::I32)).expect("a status");
+        self.trap_for_host(failed);
+        self.builder.ins().jump(next, &[]);
+        self.builder.seal_block(next);
+        self.builder.switch_to_block(next);
     }
 
     pub(super) fn lower_stack_push(&mut self, inst: Inst) {

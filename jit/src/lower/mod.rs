@@ -54,6 +54,8 @@ pub(crate) struct LowerOptions {
     pub(crate) slots: SlotMode,
     /// The address space of each memory that the code will run with, at least.
     pub(crate) memory: MemoryPlan,
+    /// Whether bulk operations can be interrupted, as the functions can whose IR has polls.
+    pub(crate) polls: bool,
 }
 
 /// What the lowering tells beside the CLIF.
@@ -274,6 +276,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
             IrOp::SlotSet => self.lower_slot_set(inst),
             IrOp::Fuel => self.lower_fuel(inst),
             IrOp::FuelBulk => self.lower_fuel_bulk(inst),
+            IrOp::Poll => self.lower_poll(),
             IrOp::StackPush => self.lower_stack_push(inst),
             IrOp::StackPop => self.lower_stack_pop(inst),
             IrOp::FramePush => self.lower_frame_push(inst),

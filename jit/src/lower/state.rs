@@ -84,8 +84,15 @@ impl Lowering<'_, '_> {
         }
         let operands: [ir::Value; 3] = self.operands(inst);
         args.extend(operands);
-        let failed = self.libcall(libcall, &args, Some(types::I32)).expect("a status");
+        let status = self.libcall(libcall, &args, Some(types::I32)).expect("a status");
+        if !self.options.polls {
+            return self.trap_if(status, code);
+        }
+        // 1 is the operation's trap, 2 an interruption.
+        let one = self.builder.ins().iconst(types::I32, 1);
+        let failed = self.builder.ins().icmp(IntCC::Equal, status, one);
         self.trap_if(failed, code);
+        self.trap_for_host(status);
     }
 
     fn lower_grow(&mut self, inst: Inst, libcall: i32, args: &[ir::Value]) {

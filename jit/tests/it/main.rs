@@ -2,8 +2,10 @@
 //! in native code in all slot modes.
 
 mod api;
+mod deadline;
 mod host;
 mod hostile;
+mod interrupt;
 mod limiter;
 mod limits;
 mod linking;

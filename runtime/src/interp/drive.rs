@@ -10,7 +10,7 @@ use super::run::{self, Position, Tracer};
 use super::stack::{Frame, Stack};
 use super::trace::TraceFn;
 use crate::entities::FuncHandle;
-use crate::error::Error;
+use crate::error::{Error, Stop};
 use crate::instance::InstanceId;
 use crate::limits::TRACE_FRAMES_MAX;
 use crate::store::{FuncTarget, Store};
@@ -45,26 +45,6 @@ pub fn execute(store: &mut Store, func: FuncHandle, cells: &mut [u64]) -> Result
     let stack = mem::take(&mut activation.stack);
     store.interp = stack;
     result
-}
-
-/// Why a step does not go on.
-pub(super) enum Stop {
-    /// It traps.
-    Trap(TrapCode),
-    /// Something else has failed; if it is a trap, its place is known.
-    Error(Error),
-}
-
-impl From<TrapCode> for Stop {
-    fn from(code: TrapCode) -> Stop {
-        Stop::Trap(code)
-    }
-}
-
-impl From<Error> for Stop {
-    fn from(error: Error) -> Stop {
-        Stop::Error(error)
-    }
 }
 
 /// A call from the host that is being interpreted.
@@ -140,7 +120,15 @@ impl Activation<'_> {
     /// Executes the step that `run_frame` has come to. Gives whether the host's call is finished.
     fn step(&mut self) -> Result<bool, Stop> {
         let step = self.func_code().steps[self.at.pc];
-        let StepOp::Op(op) = step.op else { unreachable!("`run` executes the others") };
+        let op = match step.op {
+            StepOp::Op(op) => op,
+            StepOp::Poll => {
+                self.with_store(Store::poll)?;
+                self.at.pc += 1;
+                return Ok(false);
+            }
+            _ => unreachable!("`run` executes the others"),
+        };
         match op {
             Op::Return => return Ok(self.leave()),
             Op::Call => self.call_func(step.imm.low()),
@@ -388,6 +376,30 @@ impl Activation<'_> {
         }
         self.stack.cells[args..args + n_results].copy_from_slice(&cells[..n_results]);
         Ok(())
+    }
+
+    /// Lets something work on the store that may call back into guest code, for the step at hand: the
+    /// stacks are in the store meanwhile. An error that is a trap gets its frames.
+    pub(super) fn with_store<R, E>(
+        &mut self,
+        work: impl FnOnce(&mut Store) -> Result<R, E>,
+    ) -> Result<R, Stop>
+    where
+        Stop: From<E>,
+    {
+        let top = self.stack.top;
+        self.stack.top = self.base + self.func_code().n_cells;
+        self.store.interp = mem::take(&mut self.stack);
+        let result = work(self.store);
+        self.stack = mem::take(&mut self.store.interp);
+        self.stack.top = top;
+        result.map_err(|stop| match stop.into() {
+            Stop::Trap(code) => Stop::Trap(code),
+            Stop::Error(mut error) => {
+                self.add_frames(&mut error, true);
+                Stop::Error(error)
+            }
+        })
     }
 
     /// Appends the frames of this activation to an error: the active function, if it is to be there, and

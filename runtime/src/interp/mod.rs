@@ -19,7 +19,7 @@ mod services;
 mod stack;
 pub mod trace;
 
-pub(crate) use prepare::ModuleCode;
+pub(crate) use prepare::{ExtraSteps, ModuleCode};
 pub(crate) use stack::{Mark, Stack};
 
 pub use drive::execute;

@@ -1,10 +1,11 @@
 //! Turns the code of a function into steps: decoded, branches resolved, the storage of locals decided.
-//! One instruction is one step; with fuel, each basic block starts with one more that charges for it.
+//! One instruction is one step; with fuel, each basic block starts with one more that charges for it, and
+//! where programs can be interrupted, some start with one that polls, before that.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use slotvm_bytecode::verified::{Body, Storage};
+use slotvm_bytecode::verified::{Block, Body, Storage};
 use slotvm_bytecode::{Imm, Inst, Op, VerifiedModule, inst, numeric};
 
 /// What a step does.
@@ -15,6 +16,8 @@ pub(super) enum StepOp {
     /// and where they start in [`FuncCode::targets`]. Those of numeric instructions are the number of
     /// operands.
     Op(Op),
+    /// Lets the host interrupt the program.
+    Poll,
     /// Charges the immediate for a block.
     Fuel,
     /// `local.addr` of a promotable local: pushes a token that is never looked at.
@@ -39,7 +42,8 @@ pub(super) enum StepOp {
 pub(super) struct Step {
     /// What it does.
     pub(super) op: StepOp,
-    /// The code offset of its instruction; of a [`StepOp::Fuel`], that of its block.
+    /// The code offset of its instruction; of a [`StepOp::Poll`] or
+    /// [`StepOp::Fuel`], that of its block.
     pub(super) offset: u32,
     /// Its immediates.
     pub(super) imm: Imm,
@@ -72,20 +76,36 @@ impl FuncCode {
     }
 }
 
+/// The steps that are no instructions.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct ExtraSteps {
+    /// Blocks charge fuel.
+    pub(crate) fuel: bool,
+    /// Blocks poll where [`slotvm_bytecode::verified::Block::polls`] says so.
+    pub(crate) polls: bool,
+}
+
+impl ExtraSteps {
+    /// How many a block starts with.
+    fn of(self, block: &Block) -> u32 {
+        u32::from(self.fuel) + u32::from(self.polls && block.polls)
+    }
+}
+
 /// A module as the interpreter runs it. Functions are prepared when they are first called.
 pub(crate) struct ModuleCode {
     module: Arc<VerifiedModule>,
-    charges_fuel: bool,
+    extra: ExtraSteps,
     funcs: Box<[OnceLock<Box<FuncCode>>]>,
     exports: OnceLock<HashMap<String, usize>>,
 }
 
 impl ModuleCode {
-    /// Prepares nothing yet. The steps contain charges for fuel only if `charges_fuel` says so.
-    pub(crate) fn new(module: Arc<VerifiedModule>, charges_fuel: bool) -> ModuleCode {
+    /// Prepares nothing yet.
+    pub(crate) fn new(module: Arc<VerifiedModule>, extra: ExtraSteps) -> ModuleCode {
         let n_defined = module.n_funcs() - module.n_imported_funcs();
         let funcs = (0..n_defined).map(|_| OnceLock::new()).collect();
-        ModuleCode { module, charges_fuel, funcs, exports: OnceLock::new() }
+        ModuleCode { module, extra, funcs, exports: OnceLock::new() }
     }
 
     pub(super) fn module(&self) -> &Arc<VerifiedModule> {
@@ -95,7 +115,7 @@ impl ModuleCode {
     /// A function that the module defines.
     pub(super) fn func(&self, func: u32) -> &FuncCode {
         self.funcs[(func - self.module.n_imported_funcs()) as usize]
-            .get_or_init(|| Box::new(prepare(&self.module, func, self.charges_fuel)))
+            .get_or_init(|| Box::new(prepare(&self.module, func, self.extra)))
     }
 
     /// The number of the export with a name.
@@ -108,19 +128,22 @@ impl ModuleCode {
     }
 }
 
-fn prepare(module: &VerifiedModule, func: u32, charges_fuel: bool) -> FuncCode {
+fn prepare(module: &VerifiedModule, func: u32, extra: ExtraSteps) -> FuncCode {
     let body = module.body(func).expect("the function is defined in the module");
     let ty = module.func_type(func);
     let mut out = Preparation {
         body,
         module,
         func,
-        block_steps: block_steps(body, charges_fuel),
+        block_steps: block_steps(body, extra),
         steps: Vec::new(),
         targets: Vec::new(),
     };
     for block in &body.blocks {
-        if charges_fuel {
+        if extra.polls && block.polls {
+            out.steps.push(Step { op: StepOp::Poll, offset: block.start, imm: Imm::NONE });
+        }
+        if extra.fuel {
             let imm = Imm::index(block.cost);
             out.steps.push(Step { op: StepOp::Fuel, offset: block.start, imm });
         }
@@ -143,11 +166,11 @@ fn prepare(module: &VerifiedModule, func: u32, charges_fuel: bool) -> FuncCode {
 }
 
 /// The step at which each block starts.
-fn block_steps(body: &Body, charges_fuel: bool) -> Vec<u32> {
+fn block_steps(body: &Body, extra: ExtraSteps) -> Vec<u32> {
     let mut next = 0;
     let starts = body.blocks.iter().map(|block| {
         let start = next;
-        next += block.cost + u32::from(charges_fuel);
+        next += block.cost + extra.of(block);
         start
     });
     starts.collect()

@@ -11,6 +11,7 @@ use slotvm_bytecode::{CodeReader, Imm, Op, TrapCode, VerifiedModule, numeric};
 use super::prepare::{FuncCode, Step, StepOp};
 use super::trace::{TraceEvent, TraceFn};
 use crate::instance::{GuestParts, InstanceId};
+use crate::interrupt::Interrupts;
 
 /// Where a function is.
 #[derive(Copy, Clone, Debug, Default)]
@@ -32,7 +33,7 @@ pub(super) struct Tracer<'a> {
 
 impl Tracer<'_> {
     fn step(&self, step: &Step, stack: &[u64]) {
-        if step.op == StepOp::Fuel {
+        if matches!(step.op, StepOp::Fuel | StepOp::Poll) {
             return;
         }
         let code = &self.module.func(self.func).expect("a function of the module").code;
@@ -200,6 +201,12 @@ fn execute(
                 return Err(TrapCode::OutOfFuel);
             }
             *parts.fuel -= cost;
+            Nop
+        }
+        StepOp::Poll => {
+            if parts.interrupts.is_some_and(Interrupts::is_due) {
+                return Ok(Next::Leave);
+            }
             Nop
         }
         StepOp::Token => {

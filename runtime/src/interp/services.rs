@@ -2,8 +2,8 @@
 
 use slotvm_bytecode::{Imm, Op, TrapCode};
 
-use super::drive::{Activation, Stop};
-use crate::error::Error;
+use super::drive::Activation;
+use crate::error::Stop;
 
 /// Bytes of a bulk memory operation that cost one unit of fuel, as a logarithm.
 const MEMORY_BYTES_PER_FUEL_LOG2: u32 = 6;
@@ -38,59 +38,47 @@ impl Activation<'_> {
             Op::TableGrow => {
                 let (n, value) = (self.pop_u32(), self.pop());
                 self.charge(n >> TABLE_ELEMS_PER_FUEL_LOG2)?;
-                let old = self.store.table_grow_of(instance, low, value, n);
-                self.push_old_size(old)?;
+                let old = self.with_store(|s| s.guest_table_grow(instance, low, value, n))?;
+                self.push(old.into());
             }
             Op::TableFill => {
                 let (len, value, dst) = (self.pop_u32(), self.pop(), self.pop_u32());
                 self.charge(len >> TABLE_ELEMS_PER_FUEL_LOG2)?;
-                self.store.table_fill(instance, low, dst, value, len)?;
+                self.with_store(|s| s.guest_table_fill(instance, low, value, [dst, len]))?;
             }
             Op::TableCopy => {
                 let range = self.pop_3();
                 self.charge(range[2] >> TABLE_ELEMS_PER_FUEL_LOG2)?;
-                self.store.table_copy(instance, low, high, range)?;
+                self.with_store(|s| s.guest_table_copy(instance, [low, high], range))?;
             }
             Op::TableInit => {
                 let range = self.pop_3();
                 self.charge(range[2] >> TABLE_ELEMS_PER_FUEL_LOG2)?;
-                self.store.table_init(instance, low, high, range)?;
+                self.with_store(|s| s.guest_table_init(instance, low, high, range))?;
             }
             Op::ElemDrop => self.store.elem_drop(instance, low),
             Op::MemoryGrow => {
                 let pages = self.pop_u32();
-                let old = self.store.memory_grow_of(instance, pages);
-                self.push_old_size(old)?;
+                let old = self.with_store(|s| s.memory_grow_of(instance, pages))?;
+                self.push(old.into());
             }
             Op::MemoryFill => {
-                let [dst, byte, len] = self.pop_3();
-                self.charge(len >> MEMORY_BYTES_PER_FUEL_LOG2)?;
-                self.store.memory_of(instance).fill(dst, byte as u8, len)?;
+                let range = self.pop_3();
+                self.charge(range[2] >> MEMORY_BYTES_PER_FUEL_LOG2)?;
+                self.with_store(|s| s.guest_memory_fill(instance, range))?;
             }
             Op::MemoryCopy => {
-                let [dst, src, len] = self.pop_3();
-                self.charge(len >> MEMORY_BYTES_PER_FUEL_LOG2)?;
-                self.store.memory_of(instance).copy_within(dst, src, len)?;
+                let range = self.pop_3();
+                self.charge(range[2] >> MEMORY_BYTES_PER_FUEL_LOG2)?;
+                self.with_store(|s| s.guest_memory_copy(instance, range))?;
             }
             Op::MemoryInit => {
                 let range = self.pop_3();
                 self.charge(range[2] >> MEMORY_BYTES_PER_FUEL_LOG2)?;
-                self.store.memory_init(instance, low, range)?;
+                self.with_store(|s| s.guest_memory_init(instance, low, range))?;
             }
             Op::DataDrop => self.store.data_drop(instance, low),
             _ => unreachable!("`run` and `drive` execute `{}`", op.mnemonic()),
-        }
-        Ok(())
-    }
-
-    /// Pushes what growing gives, unless the limiter of the store has failed.
-    fn push_old_size(&mut self, old: Result<u32, Error>) -> Result<(), Stop> {
-        match old {
-            Ok(old) => self.push(old.into()),
-            Err(mut error) => {
-                self.add_frames(&mut error, true);
-                return Err(error.into());
-            }
         }
         Ok(())
     }

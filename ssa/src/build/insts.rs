@@ -20,6 +20,10 @@ impl<S: Slots> Builder<'_, S> {
         self.stack.start(block.shape, self.module.shape_depth(block.shape));
         self.next_direct = self.body.direct.partition_point(|d| d.offset < block.start);
         self.offset = block.start;
+        // In this order, so that whoever is asked can give fuel for the block.
+        if self.options.polls && block.polls {
+            self.emit_ir(IrOp::Poll, 0, &[], &[]);
+        }
         if self.options.fuel {
             self.emit_ir(IrOp::Fuel, block.cost, &[], &[]);
         }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::samples::{module, slot_form, slot_forms};
 
-const CHARGED: BuildOptions = BuildOptions { fuel: true, stack_cells: true };
+const CHARGED: BuildOptions = BuildOptions { fuel: true, stack_cells: true, polls: false };
 
 /// Checks the lines of a function's slot form, but for locations.
 fn check(source: &str, options: &BuildOptions, expected: &str) {
@@ -282,7 +282,7 @@ fn bulk_operations_charge_right_before_they_start() {
             ref.null funcref  local.get n  table.grow t  drop
             i32.const 0  i32.const 0  local.get n  table.copy t t
             return }",
-        &BuildOptions { fuel: true, stack_cells: false },
+        &BuildOptions { fuel: true, ..BuildOptions::default() },
         "func f0 f(v0: i32) {
            slot s0: i32 = local 0
          b0:
@@ -308,6 +308,61 @@ fn bulk_operations_charge_right_before_they_start() {
 }
 
 #[test]
+fn polls_come_before_fuel_and_only_where_they_are_needed() {
+    let options = BuildOptions { fuel: true, stack_cells: true, polls: true };
+    let source = "func f(n: i32) {
+            local.get n  br_if middle
+          head:
+            nop
+          middle:
+            local.get n  br_if head
+            return }";
+    check(
+        source,
+        &options,
+        "func f0 f(v0: i32) {
+           slot s0: i32 = local 0
+         b0:
+           stack.push 6
+           slot.set s0, v0
+           poll
+           fuel 2
+           v1 = slot.get s0
+           br_if v1, b1, b3
+         b1:
+           fuel 2
+           v2 = slot.get s0
+           br_if v2, b3, b2
+         b2:
+           fuel 1
+           stack.pop 6
+           return
+         b3:
+           poll
+           fuel 1
+           br b1
+         }",
+    );
+    // A function that starts with a loop needs one poll for both.
+    check(
+        "func f(n: i32) { again: local.get n  br_if again  return }",
+        &BuildOptions { polls: true, ..BuildOptions::default() },
+        "func f0 f(v0: i32) {
+           slot s0: i32 = local 0
+         b0:
+           slot.set s0, v0
+           br b1
+         b1:
+           poll
+           v1 = slot.get s0
+           br_if v1, b1, b2
+         b2:
+           return
+         }",
+    );
+}
+
+#[test]
 fn calls_and_tail_calls_take_operands_in_the_order_of_pushing() {
     check(
         "table t funcref 1
@@ -316,7 +371,7 @@ fn calls_and_tail_calls_take_operands_in_the_order_of_pushing() {
             i32.const 7  call_indirect (i64, i32) -> (i64, i32), t
             i32.const 8  return_call_indirect (i64, i32) -> (i64, i32), t }
          func g(a: i64, b: i32) -> (i64, i32) { local.get a  local.get b  return_call f }",
-        &BuildOptions { fuel: false, stack_cells: true },
+        &BuildOptions { stack_cells: true, ..BuildOptions::default() },
         "func f0 f(v0: i64, v1: i32) -> (i64, i32) {
            slot s0: i64 = local 0
            slot s1: i32 = local 1

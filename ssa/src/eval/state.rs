@@ -8,6 +8,11 @@ use slotvm_bytecode::{Access, Imm, Op, TrapCode, ValType, VerifiedModule};
 use super::instantiate::{const_value, elem_values};
 use super::{Host, Imports, Options};
 
+/// Bytes of a bulk operation between two polls.
+const PIECE_BYTES_MAX: u32 = 1 << 20;
+/// Elements of a table between two polls.
+const PIECE_ELEMS_MAX: u32 = PIECE_BYTES_MAX / 8;
+
 /// A table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
@@ -29,6 +34,7 @@ pub(super) struct State<'a> {
     pub(super) datas_dropped: Vec<bool>,
     pub(super) fuel: Option<u64>,
     pub(super) stack_cells: Option<u64>,
+    pub(super) polls: Option<u64>,
     frame_base: u32,
     pub(super) frame_sp: u32,
     pub(super) host: Host<'a>,
@@ -63,6 +69,7 @@ impl<'a> State<'a> {
             datas_dropped: vec![false; module.module().datas.len()],
             fuel: options.fuel,
             stack_cells: options.stack_cells,
+            polls: options.polls,
             frame_base,
             frame_sp: frame_base + frame_bytes,
             host: imports.host,
@@ -74,6 +81,36 @@ impl<'a> State<'a> {
     pub(super) fn charge(&mut self, amount: u64) -> Result<(), TrapCode> {
         if let Some(fuel) = &mut self.fuel {
             *fuel = fuel.checked_sub(amount).ok_or(TrapCode::OutOfFuel)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on, or is interrupted.
+    pub(super) fn poll(&mut self) -> Result<(), TrapCode> {
+        if let Some(polls) = &mut self.polls {
+            *polls = polls.checked_sub(1).ok_or(TrapCode::Interrupted)?;
+        }
+        Ok(())
+    }
+
+    /// Does a bulk operation in pieces, with a poll between two of them: `each` gets the offset of each
+    /// piece and its length, at most `piece_max`. `backwards` begins with the last piece.
+    fn in_pieces(
+        &mut self,
+        len: u32,
+        piece_max: u32,
+        backwards: bool,
+        mut each: impl FnMut(&mut Self, u32, u32),
+    ) -> Result<(), TrapCode> {
+        let piece_max = if self.polls.is_some() { piece_max } else { u32::MAX };
+        let mut done = 0;
+        while done < len {
+            if done > 0 {
+                self.poll()?;
+            }
+            let n = (len - done).min(piece_max);
+            each(self, if backwards { len - done - n } else { done }, n);
+            done += n;
         }
         Ok(())
     }
@@ -156,19 +193,30 @@ impl<'a> State<'a> {
         match op {
             Op::MemorySize => return Ok(Some(self.pages().into())),
             Op::MemoryGrow => return Ok(Some(self.grow_memory(arg(0)).into())),
-            Op::MemoryFill => self.memory[bytes(arg(0), arg(2), total)?].fill(arg(1) as u8),
+            Op::MemoryFill => {
+                let dst = bytes(arg(0), arg(2), total)?.start;
+                self.in_pieces(arg(2), PIECE_BYTES_MAX, false, |state, at, n| {
+                    state.memory[dst + at as usize..][..n as usize].fill(arg(1) as u8);
+                })?;
+            }
             Op::MemoryCopy => {
-                let dst = bytes(arg(0), arg(2), total)?;
-                let src = bytes(arg(1), arg(2), total)?;
-                self.memory.copy_within(src, dst.start);
+                let dst = bytes(arg(0), arg(2), total)?.start;
+                let src = bytes(arg(1), arg(2), total)?.start;
+                self.in_pieces(arg(2), PIECE_BYTES_MAX, dst > src, |state, at, n| {
+                    let src = src + at as usize..src + (at + n) as usize;
+                    state.memory.copy_within(src, dst + at as usize);
+                })?;
             }
             Op::MemoryInit => {
                 let is_dropped = self.datas_dropped[imm.low() as usize];
                 let data = &module.module().datas[imm.low() as usize].bytes;
                 let data: &[u8] = if is_dropped { &[] } else { data };
                 let src = bytes(arg(1), arg(2), data.len())?;
-                let dst = bytes(arg(0), arg(2), total)?;
-                self.memory[dst].copy_from_slice(&data[src]);
+                let dst = bytes(arg(0), arg(2), total)?.start;
+                self.in_pieces(arg(2), PIECE_BYTES_MAX, false, |state, at, n| {
+                    let piece = &data[src.start + at as usize..][..n as usize];
+                    state.memory[dst + at as usize..][..n as usize].copy_from_slice(piece);
+                })?;
             }
             Op::DataDrop => self.datas_dropped[imm.low() as usize] = true,
             _ => unreachable!("{} is not about memory", op.mnemonic()),
@@ -213,29 +261,50 @@ impl<'a> State<'a> {
                 *table.get_mut(arg(0) as usize).ok_or(TrapCode::TableOutOfBounds)? = cells[1];
             }
             Op::TableSize => return Ok(Some(self.tables[first].elems.len() as u64)),
-            Op::TableGrow => return Ok(Some(self.tables[first].grow(cells[0], arg(1)).into())),
+            Op::TableGrow => {
+                let old = self.tables[first].grow(arg(1));
+                if old != u32::MAX && cells[0] != 0 {
+                    self.fill_table(first, old, arg(1), cells[0])?;
+                }
+                return Ok(Some(old.into()));
+            }
             Op::TableFill => {
-                let table = &mut self.tables[first].elems;
-                let range = elems(arg(0), arg(2), table.len())?;
-                table[range].fill(cells[1]);
+                elems(arg(0), arg(2), self.tables[first].elems.len())?;
+                self.fill_table(first, arg(0), arg(2), cells[1])?;
             }
             Op::TableCopy => {
                 let source = &self.tables[imm.high() as usize].elems;
                 let src = elems(arg(1), arg(2), source.len())?;
-                let dst = elems(arg(0), arg(2), self.tables[first].elems.len())?;
+                let dst = elems(arg(0), arg(2), self.tables[first].elems.len())?.start;
+                // All is read before anything is written.
                 let copied = source[src].to_vec();
-                self.tables[first].elems[dst].copy_from_slice(&copied);
+                self.in_pieces(arg(2), PIECE_ELEMS_MAX, arg(0) > arg(1), |state, at, n| {
+                    let piece = &copied[at as usize..][..n as usize];
+                    state.tables[first].elems[dst + at as usize..][..n as usize]
+                        .copy_from_slice(piece);
+                })?;
             }
             Op::TableInit => {
-                let table = &mut self.tables[imm.high() as usize].elems;
-                let src = elems(arg(1), arg(2), self.elems[first].len())?;
-                let dst = elems(arg(0), arg(2), table.len())?;
-                table[dst].copy_from_slice(&self.elems[first][src]);
+                let table = imm.high() as usize;
+                let src = elems(arg(1), arg(2), self.elems[first].len())?.start;
+                let dst = elems(arg(0), arg(2), self.tables[table].elems.len())?.start;
+                self.in_pieces(arg(2), PIECE_ELEMS_MAX, false, |state, at, n| {
+                    let piece = &state.elems[first][src + at as usize..][..n as usize];
+                    state.tables[table].elems[dst + at as usize..][..n as usize]
+                        .copy_from_slice(piece);
+                })?;
             }
             Op::ElemDrop => self.elems[first].clear(),
             _ => unreachable!("{} is not about tables", op.mnemonic()),
         }
         Ok(None)
+    }
+
+    /// Fills a part of a table, which is there.
+    fn fill_table(&mut self, table: usize, dst: u32, len: u32, value: u64) -> Result<(), TrapCode> {
+        self.in_pieces(len, PIECE_ELEMS_MAX, false, |state, at, n| {
+            state.tables[table].elems[(dst + at) as usize..][..n as usize].fill(value);
+        })
     }
 
     /// An element of a table.
@@ -251,11 +320,12 @@ fn new_table(ty: &TableType, options: &Options) -> Table {
 }
 
 impl Table {
-    fn grow(&mut self, value: u64, n: u32) -> u32 {
+    /// Adds null references.
+    fn grow(&mut self, n: u32) -> u32 {
         let old = self.elems.len() as u32;
         match old.checked_add(n).filter(|&new| new <= self.elems_max) {
             Some(new) => {
-                self.elems.resize(new as usize, value);
+                self.elems.resize(new as usize, 0);
                 old
             }
             None => u32::MAX,

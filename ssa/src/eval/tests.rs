@@ -4,8 +4,11 @@ use crate::samples::{THE_SWAP, module, slot_forms};
 
 /// A machine for the slot form of a module, instantiated.
 fn machine<'a>(module: &'a VerifiedModule, imports: Imports<'a>, options: Options) -> Machine<'a> {
-    let build =
-        BuildOptions { fuel: options.fuel.is_some(), stack_cells: options.stack_cells.is_some() };
+    let build = BuildOptions {
+        fuel: options.fuel.is_some(),
+        stack_cells: options.stack_cells.is_some(),
+        polls: options.polls.is_some(),
+    };
     let mut machine = Machine::new(module, slot_forms(module, &build), imports, options);
     machine.instantiate().expect("the module instantiates");
     machine
@@ -138,6 +141,56 @@ fn fuel_is_charged_by_block_and_by_length() {
     machine.set_fuel(Some(4));
     assert_eq!(machine.call(fill, &[0]), Err(trap(TrapCode::OutOfFuel, 0, 0)));
     assert_eq!(machine.fuel(), Some(4));
+}
+
+#[test]
+fn polls_interrupt_blocks_and_bulk_operations() {
+    let source = "memory m 100
+        data d \"ab\"
+        table t funcref 400000
+        func f(n: i32) {
+          again:
+            local.get n  i32.eqz  br_if fill
+            local.get n  i32.const 1  i32.sub  local.set n
+            br again
+          fill:
+            i32.const 0  i32.const 7  i32.const 3000000  memory.fill
+            return }
+        func copy(dst: i32, src: i32, len: i32) {
+            local.get dst  local.get src  local.get len  memory.copy  return }
+        func table(len: i32) {
+            i32.const 1  ref.func f  local.get len  table.fill t
+            return }";
+    let module = module(source);
+    let funcs = ["f", "copy", "table"].map(|name| exported(&module, name));
+    let mut machine =
+        machine(&module, Imports::default(), Options { polls: Some(0), ..Options::default() });
+    let interrupted = |func: usize, offset| Err(trap(TrapCode::Interrupted, funcs[func], offset));
+    let mut call = |func: usize, args: &[u64], polls| {
+        machine.set_polls(Some(polls));
+        let result = machine.call(funcs[func], args);
+        (result, machine.polls(), machine.memory().to_vec(), machine.tables()[0].elems.clone())
+    };
+    // The entry is where the loop starts; it polls once more than it goes round.
+    assert_eq!(call(0, &[5], 0).0, interrupted(0, 0));
+    assert_eq!(call(0, &[5], 5).0, interrupted(0, 0));
+    // 3,000,000 bytes are three pieces.
+    let (end, _, memory, _) = call(0, &[5], 6);
+    assert_eq!(end, interrupted(0, 23));
+    assert_eq!(memory.iter().filter(|&&byte| byte == 7).count(), 1 << 20);
+    let (end, polls, memory, _) = call(0, &[5], 8);
+    assert_eq!((end, polls), (Ok(vec![]), Some(0)));
+    assert_eq!(memory.iter().filter(|&&byte| byte == 7).count(), 3_000_000);
+    // Overlapping copies begin with what would be overwritten: here, with the end.
+    let (end, _, memory, _) = call(1, &[1, 0, 3_000_000], 2);
+    assert_eq!(end, interrupted(1, 6));
+    assert_eq!(memory.iter().filter(|&&byte| byte == 7).count(), 3_000_001);
+    let (end, _, memory, _) = call(1, &[0, 2_999_000, 3_000_000], 3);
+    assert_eq!(end, Ok(vec![]));
+    assert_eq!(memory.iter().filter(|&&byte| byte == 7).count(), 1_002);
+    let (end, _, _, table) = call(2, &[300_000], 2);
+    assert_eq!(end, interrupted(2, 6));
+    assert_eq!(table.iter().filter(|&&elem| elem != 0).count(), 2 << 17);
 }
 
 #[test]

@@ -68,9 +68,10 @@ impl<'t> Parser<'t> {
     fn ir_op(&mut self, op: IrOp, code: &mut Cursor<'t>) -> Result<Imm, ParseError> {
         let imm = match op.is_slot_access() {
             true => code.entity("s", "a slot such as `s0`")?,
-            false => code.number()?,
+            false if op.has_imm() => code.number()?,
+            false => 0,
         };
-        self.operands(true, code)?;
+        self.operands(op.has_imm(), code)?;
         Ok(Imm::index(imm))
     }
 

@@ -104,7 +104,7 @@ fn slot_form_round_trips() {
             return }
         func escape(a: i32) { local.addr a  call take  return }";
     let module = module(source);
-    let options = BuildOptions { fuel: true, stack_cells: true };
+    let options = BuildOptions { fuel: true, stack_cells: true, polls: true };
     let functions = slot_forms(&module, &options);
     let text: String = functions.iter().map(Function::to_string).collect();
     let parsed = parse_all(&text).unwrap();

@@ -235,6 +235,10 @@ fn types_of_ir_op(f: &Function, op: IrOp, imm: Imm, types: &mut Types) -> Option
             types.set(&[I32], &[]);
         }
         IrOp::FramePush => types.set(&[], &[I32]),
+        IrOp::Poll => {
+            (imm.0 == 0).then_some(())?;
+            types.set(&[], &[]);
+        }
         IrOp::Fuel | IrOp::StackPush | IrOp::StackPop | IrOp::FramePop => types.set(&[], &[]),
     }
     (imm.high() == 0).then_some(())

@@ -168,7 +168,7 @@ fn random_functions_compute_the_same() {
         for seed in 0..4 {
             let args = [rng.next(), rng.next()];
             let run = |module: &VerifiedModule| {
-                let options = BuildOptions { fuel: true, stack_cells: false };
+                let options = BuildOptions { fuel: true, ..BuildOptions::default() };
                 walk(module, slot_forms(module, &options), &args, seed)
             };
             let expected = run(&before);

@@ -104,6 +104,7 @@ pub(super) fn check(
             cost: 0,
             shape: ShapeId::EMPTY,
             label: None,
+            polls: true,
             succ_start: 0,
         },
         blocks: Vec::new(),
@@ -227,6 +228,7 @@ impl<'m> Checker<'m, '_> {
             cost: 0,
             shape: self.base,
             label: None,
+            polls: false,
             succ_start: self.succs.len() as u32,
         };
     }
@@ -652,6 +654,8 @@ impl<'m> Checker<'m, '_> {
                 *succ = block_of_label[(*succ & !LABEL_BIT) as usize];
             }
         }
+        let mut blocks = self.blocks;
+        mark_polls(&mut blocks, &succs);
         let mut frame_bytes = 0;
         let mut locals = Vec::with_capacity(self.locals.len());
         for (&ty, escape) in self.locals.iter().zip(&*escapes) {
@@ -667,13 +671,16 @@ impl<'m> Checker<'m, '_> {
         }
         let mut direct = self.direct;
         direct.retain(|access| escapes[access.local as usize].is_none());
-        Body {
-            locals,
-            stack_max: self.stack_max as u32,
-            blocks: self.blocks,
-            succs,
-            direct,
-            frame_bytes,
+        Body { locals, stack_max: self.stack_max as u32, blocks, succs, direct, frame_bytes }
+    }
+}
+
+/// Finds the blocks that branches lead back to.
+fn mark_polls(blocks: &mut [Block], succs: &[u32]) {
+    for source in 0..blocks.len() {
+        let end = blocks.get(source + 1).map_or(succs.len(), |next| next.succ_start as usize);
+        for &target in &succs[blocks[source].succ_start as usize..end] {
+            blocks[target as usize].polls |= target as usize <= source;
         }
     }
 }
