@@ -8,6 +8,7 @@
 //! | `import` | the import of large WebAssembly modules |
 //! | `programs` | each program in each slot mode |
 //! | `calls` | calls between host and guest, and what a trap costs |
+//! | `interruption` | what it costs that guest code can be interrupted, and how late it is: a report |
 //! | `ssa` | SSA construction beside others, on graphs of all shapes and sizes: a report |
 //! | `report` | memory against registers: the report of `vmrun bench programs` |
 
