@@ -9,7 +9,7 @@
 //!   semantic reference, or native code, which shares the data through the structures of [`context`]
 //!   and calls the runtime through [`context::Libcalls`].
 //! * A program that stops before it returns gives a [`Trap`], everything else that fails an [`Error`].
-//! * A program whose code polls can be stopped: [`interrupt`] by the host's epochs, [`ticker`] by time.
+//! * A program whose code polls can be stopped, by the epochs of the host or by time: [`Interruption`].
 //! * [`limits`] has the names of all limits; a [`limiter`] of the embedder decides beside them.
 
 mod bulk;
@@ -22,7 +22,7 @@ mod growth;
 pub mod host;
 pub mod instance;
 pub mod interp;
-pub mod interrupt;
+mod interrupt;
 mod libcalls;
 pub mod limiter;
 pub mod limits;
@@ -32,7 +32,7 @@ mod pieces;
 mod pinned;
 pub mod store;
 pub mod table;
-pub mod ticker;
+mod ticker;
 pub mod trap;
 
 pub use config::{Executor, HostTrampoline, StoreConfig};
