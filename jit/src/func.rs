@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use slotvm_bytecode::{FuncType, ValType};
-use slotvm_runtime::{self as rt, Error, FuncHandle, HostCall, HostFn};
+use slotvm_runtime::{self as rt, Error, FuncHandle, HostCall, HostFn, InstanceId};
 
 use crate::caller::Caller;
 use crate::store::{AsContext, AsContextMut, StoreId};
@@ -26,6 +26,7 @@ impl Func {
     ///
     /// # Panics
     /// If the store is another one.
+    #[inline]
     #[track_caller]
     pub(crate) fn handle(&self, store: &rt::Store) -> FuncHandle {
         self.store.check(store);
@@ -41,8 +42,7 @@ impl Func {
         f: impl IntoFunc<T, Params, Results>,
     ) -> Result<Func, Error> {
         let store = store.as_context_mut().inner;
-        let host = f.into_func();
-        let func = store.new_host_func(host.ty, host.f)?;
+        let func = f.into_func().in_store(store)?;
         Ok(Func::from_handle(store, func))
     }
 
@@ -57,8 +57,7 @@ impl Func {
         f: impl Fn(Caller<'_, T>, &[Val], &mut [Val]) -> Result<(), Error> + Send + Sync + 'static,
     ) -> Result<Func, Error> {
         let store = store.as_context_mut().inner;
-        let host = HostFunc::dynamic(ty, f);
-        let func = store.new_host_func(host.ty, host.f)?;
+        let func = HostFunc::dynamic(ty, f).in_store(store)?;
         Ok(Func::from_handle(store, func))
     }
 
@@ -88,15 +87,19 @@ impl Func {
     ) -> Result<(), Error> {
         let store = store.as_context_mut().inner;
         let handle = self.handle(store);
-        let ty = store.func_type(handle).clone();
+        let ty = store.func_type(handle);
         if results.len() != ty.results.len() {
             let n = results.len();
             return Err(Error::Usage(format!("a function {ty} does not have {n} results")));
         }
-        let mut cells = vec![0; n_cells(&ty)];
-        Val::write_cells(params, &ty.params, &mut cells, store)?;
-        store.call(handle, &mut cells)?;
-        for ((&ty, &cell), result) in ty.results.iter().zip(&cells).zip(results) {
+        let (mut few, mut many) = ([0; FEW], Vec::new());
+        let cells = first(&mut few, &mut many, n_cells(ty), 0);
+        Val::write_cells(params, &ty.params, cells, store)?;
+        // SAFETY: the function is of this store, and so are the values, which are of its types.
+        unsafe { store.call_unchecked(handle, cells)? };
+        for ((&ty, &mut cell), result) in
+            store.func_type(handle).results.iter().zip(cells).zip(results)
+        {
             *result = Val::from_cell(ty, cell, store);
         }
         Ok(())
@@ -117,16 +120,34 @@ impl Func {
     }
 }
 
+/// Values for which calls of any type need no heap.
+const FEW: usize = 8;
+
+/// `n` copies of a value in either place; `few` holds copies.
+fn first<'a, V: Clone>(
+    few: &'a mut [V; FEW],
+    many: &'a mut Vec<V>,
+    n: usize,
+    value: V,
+) -> &'a mut [V] {
+    if n <= FEW {
+        return &mut few[..n];
+    }
+    many.resize(n, value);
+    many
+}
+
 /// A function of the host that belongs to no store yet.
 #[derive(Clone)]
 #[doc(hidden)]
 pub struct HostFunc {
-    pub(crate) ty: FuncType,
-    pub(crate) f: HostFn,
+    ty: FuncType,
+    f: HostFn,
 }
 
 impl HostFunc {
-    /// A function that handles its cells itself.
+    /// A function that handles its cells itself, and leaves results of its type there: zero-extended, and
+    /// references of the store of the call only.
     fn new(
         ty: FuncType,
         f: impl Fn(&mut HostCall<'_>) -> Result<(), Error> + Send + Sync + 'static,
@@ -134,16 +155,44 @@ impl HostFunc {
         HostFunc { ty, f: Arc::new(f) }
     }
 
+    /// Makes it a function of a store.
+    pub(crate) fn in_store(&self, store: &mut rt::Store) -> Result<FuncHandle, Error> {
+        self.bound_to(store, None)
+    }
+
+    /// Makes it a function of a store, imported by the instance that is made next.
+    pub(crate) fn in_next_instance(&self, store: &mut rt::Store) -> Result<FuncHandle, Error> {
+        let instance = store.next_instance();
+        self.bound_to(store, Some(instance))
+    }
+
+    fn bound_to(
+        &self,
+        store: &mut rt::Store,
+        instance: Option<InstanceId>,
+    ) -> Result<FuncHandle, Error> {
+        // SAFETY: both kinds of functions write their results as `Scalar::to_cell` and `Val::cell` give
+        // them, which extend by zeros and check whose a reference is.
+        unsafe { store.new_trusted_host_func(&self.ty, self.f.clone(), instance) }
+    }
+
     pub(crate) fn dynamic<T: 'static>(
         ty: FuncType,
         f: impl Fn(Caller<'_, T>, &[Val], &mut [Val]) -> Result<(), Error> + Send + Sync + 'static,
     ) -> HostFunc {
         HostFunc::new(ty.clone(), move |call| {
-            let vals = |(&ty, &cell)| Val::from_cell(ty, cell, call.store);
-            let params: Vec<Val> = ty.params.iter().zip(&*call.cells).map(vals).collect();
-            let mut results: Vec<Val> = ty.results.iter().map(|&ty| Val::default_for(ty)).collect();
-            f(Caller::new(call.store, call.instance), &params, &mut results)?;
-            Val::write_cells(&results, &ty.results, call.cells, call.store)
+            let n_params = ty.params.len();
+            let (mut few, mut many) = ([Val::I32(0); FEW], Vec::new());
+            let vals = first(&mut few, &mut many, n_params + ty.results.len(), Val::I32(0));
+            let (params, results) = vals.split_at_mut(n_params);
+            for ((val, &ty), &cell) in params.iter_mut().zip(&ty.params).zip(&*call.cells) {
+                *val = Val::from_cell(ty, cell, call.store);
+            }
+            for (val, &ty) in results.iter_mut().zip(&ty.results) {
+                *val = Val::default_for(ty);
+            }
+            f(Caller::new(call.store, call.instance), params, results)?;
+            Val::write_cells(results, &ty.results, call.cells, call.store)
         })
     }
 }

@@ -205,7 +205,7 @@ impl Definition {
         match self {
             Definition::Extern(item) => Ok(item.entity(store)),
             Definition::Host(host) => {
-                let func = store.new_host_func(host.ty.clone(), host.f.clone())?;
+                let func = host.in_next_instance(store)?;
                 Ok(rt::Extern::Func(func))
             }
         }

@@ -78,10 +78,10 @@ pub(crate) fn host_trampoline(engine: &Engine) -> HostTrampoline {
 /// The executor of stores whose engine makes native code.
 pub(crate) fn execute(store: &mut Store, func: FuncHandle, cells: &mut [u64]) -> Result<(), Error> {
     let record = store.func_record(func);
-    let entry = match Embedding::of(store).entry(record.type_id) {
-        Some(entry) => entry,
-        None => find_entry(store, func)?,
-    };
+    let entry = store.entry_point(record.type_id);
+    let entry = if entry.is_null() { find_entry(store, func)? } else { entry };
+    // SAFETY: `find_entry` has given the store its entry points, or this one.
+    let entry = unsafe { std::mem::transmute::<*const u8, EntryTrampoline>(entry) };
     let marker = 0u8;
     let stack_bytes_max = store.config().native_stack_bytes_max;
     let thread = stack::thread();
@@ -103,13 +103,13 @@ pub(crate) fn execute(store: &mut Store, func: FuncHandle, cells: &mut [u64]) ->
 
 /// The entry trampoline of a function's type, which the store then remembers.
 #[cold]
-fn find_entry(store: &mut Store, func: FuncHandle) -> Result<EntryTrampoline, Error> {
+fn find_entry(store: &mut Store, func: FuncHandle) -> Result<*const u8, Error> {
     let engine = Embedding::of(store).engine().clone();
     let native = engine.native().expect("the engine makes native code");
     let trampolines = native.trampolines(store.func_type(func));
     let entry = trampolines.map_err(Error::compile)?.entry();
     let type_id = store.func_record(func).type_id;
-    Embedding::of_mut(store).set_entry(type_id, entry);
+    store.set_entry_point(type_id, entry);
     Ok(entry)
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::module::ImportKind;
-use slotvm_runtime::{self as rt, Error, InstanceId, MemoryPlan, Natives};
+use slotvm_runtime::{self as rt, Error, InstanceId, MemoryImage, MemoryPlan, Natives};
 use slotvm_ssa::build::{BuildOptions, SsaOptions};
 use slotvm_ssa::promote::PromotionReport;
 
@@ -26,6 +26,8 @@ pub(crate) struct NativeModule {
     functions: Vec<FunctionInfo>,
     /// The address space that the code relies on.
     memory: MemoryPlan,
+    /// What data segments make of the memory, made for the first instance.
+    image: OnceLock<Option<MemoryImage>>,
     /// Code that checks each access, if it was needed.
     checked: OnceLock<Result<Box<NativeModule>, String>>,
 }
@@ -112,7 +114,13 @@ impl NativeModule {
             CodeUnit::place(native.isa(), first_func, &codes, Some(verified.clone()))
         });
         let unit = unit.map_err(Error::compile)?;
-        Ok(NativeModule { unit, functions, memory, checked: OnceLock::new() })
+        Ok(NativeModule {
+            unit,
+            functions,
+            memory,
+            image: OnceLock::new(),
+            checked: OnceLock::new(),
+        })
     }
 
     /// Makes an instance of the module, whose code this is.
@@ -124,7 +132,9 @@ impl NativeModule {
     ) -> Result<InstanceId, Error> {
         let n_imported = module.verified().n_imported_funcs();
         let code = |func: u32| self.unit.func((func - n_imported) as usize);
-        let natives = Natives { code: &code, memory_span_bytes: self.memory.span_bytes() };
+        let image = self.image.get_or_init(|| MemoryImage::new(module.verified()));
+        let memory_span_bytes = self.memory.span_bytes();
+        let natives = Natives { code: &code, memory_span_bytes, image: image.as_ref() };
         match store.instantiate(module.verified().clone(), imports, Some(natives)) {
             Err(Error::AddressSpace { .. }) if self.memory != MemoryPlan::CHECKED => {
                 self.checked(module)?.instantiate(module, store, imports)

@@ -180,7 +180,7 @@ impl<'a> Fixture<'a> {
             host: Cell::new(|_, _| unreachable!("no host function is called")),
             shared,
             ctx,
-            host_ctx: HostCtx { shared: ptr::null_mut(), handle: 0 },
+            host_ctx: HostCtx { shared: ptr::null_mut(), call: host_call },
             memory,
             span,
         });
@@ -244,7 +244,6 @@ macro_rules! unused {
 }
 
 static LIBCALLS: Libcalls = Libcalls {
-    host_call,
     poll: unused!(*mut VmCtx),
     memory_grow: unused!(*mut VmCtx, u32 => u64),
     memory_fill: unused!(*mut VmCtx, u32, u32, u32),

@@ -5,7 +5,6 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use slotvm_runtime::{self as rt, Error, ResourceLimiter, StoreConfig, UpdateDeadline};
@@ -19,12 +18,14 @@ pub(crate) struct StoreId(u64);
 
 impl StoreId {
     /// The id of a store.
+    #[inline]
     pub(crate) fn of(store: &rt::Store) -> StoreId {
-        Embedding::of(store).id
+        StoreId(store.id())
     }
 
     /// # Panics
     /// If the store is another one.
+    #[inline]
     #[track_caller]
     pub(crate) fn check(self, store: &rt::Store) {
         assert!(StoreId::of(store) == self, "object used with the wrong store");
@@ -33,24 +34,20 @@ impl StoreId {
 
 /// What the embedding API keeps in a store of the runtime.
 pub(crate) struct Embedding {
-    id: StoreId,
     engine: Engine,
     data: Box<dyn Any + Send>,
     /// The modules of the instances, by [`Module::address`]: their native code must live as long as the
     /// store.
     modules: HashMap<usize, Module>,
-    /// Entry trampolines, by the store's number of the function type.
-    #[cfg(feature = "jit")]
-    entries: Vec<Option<crate::activation::EntryTrampoline>>,
 }
 
 impl Embedding {
     pub(crate) fn of(store: &rt::Store) -> &Embedding {
-        store.data().downcast_ref().expect("the store was made by this crate")
+        store.data_as().expect("the store was made by this crate")
     }
 
     pub(crate) fn of_mut(store: &mut rt::Store) -> &mut Embedding {
-        store.data_mut().downcast_mut().expect("the store was made by this crate")
+        store.data_as_mut().expect("the store was made by this crate")
     }
 
     /// The embedder's data among those of a store of the runtime.
@@ -71,22 +68,6 @@ impl Embedding {
     pub(crate) fn keep_module(&mut self, module: &Module) {
         self.modules.entry(module.address()).or_insert_with(|| module.clone());
     }
-
-    /// The entry trampoline for the type with a number, if it was needed before.
-    #[cfg(feature = "jit")]
-    #[inline]
-    pub(crate) fn entry(&self, type_id: u32) -> Option<crate::activation::EntryTrampoline> {
-        *self.entries.get(type_id as usize)?
-    }
-
-    #[cfg(feature = "jit")]
-    pub(crate) fn set_entry(&mut self, type_id: u32, entry: crate::activation::EntryTrampoline) {
-        let index = type_id as usize;
-        if self.entries.len() <= index {
-            self.entries.resize(index + 1, None);
-        }
-        self.entries[index] = Some(entry);
-    }
 }
 
 /// Owns instances, and the memories, tables, globals and functions that they see, with data of the
@@ -99,15 +80,8 @@ pub struct Store<T: 'static> {
 impl<T: Send + 'static> Store<T> {
     /// Makes an empty store.
     pub fn new(engine: &Engine, data: T) -> Store<T> {
-        static NEXT_ID: AtomicU64 = AtomicU64::new(0);
-        let embedding = Embedding {
-            id: StoreId(NEXT_ID.fetch_add(1, Ordering::Relaxed)),
-            engine: engine.clone(),
-            data: Box::new(data),
-            modules: HashMap::new(),
-            #[cfg(feature = "jit")]
-            entries: Vec::new(),
-        };
+        let embedding =
+            Embedding { engine: engine.clone(), data: Box::new(data), modules: HashMap::new() };
         let inner = rt::Store::new(store_config(engine), Box::new(embedding));
         Store { inner, data: PhantomData }
     }
@@ -283,7 +257,8 @@ pub(crate) fn data<T: 'static>(store: &rt::Store) -> &T {
 }
 
 pub(crate) fn data_mut<T: 'static>(store: &mut rt::Store) -> &mut T {
-    Embedding::data_mut(store.data_mut())
+    let data = &mut Embedding::of_mut(store).data;
+    data.downcast_mut().expect("contexts bear the type of the data")
 }
 
 pub(crate) fn get_fuel(store: &rt::Store) -> Result<u64, Error> {

@@ -3,12 +3,13 @@
 //! Both have one form for each signature. Values cross in an array of cells, `i32` and `f32`
 //! zero-extended; it has room for the parameters and for the results, which replace them.
 //!
-//! * The *entry trampoline* has the C convention, see [`EntryTrampoline`]. It stores in the activation
+//! * The *entry trampoline* has the C convention, see
+//!   [`EntryTrampoline`](crate::activation::EntryTrampoline). It stores in the activation
 //!   record how to continue after a trap, and calls the guest function by a `try_call` whose
 //!   exceptional edge is where a trap continues. The callee has the `tail` convention, which has no
 //!   callee-saved registers: so nothing is lost when the guest's frames are abandoned.
 //! * The *host trampoline* has the convention of guest functions; its context is a
-//!   [`slotvm_runtime::context::HostCtx`]. It calls the runtime by `Libcalls::host_call`, and traps
+//!   [`slotvm_runtime::context::HostCtx`]. It calls the runtime by `HostCtx::call`, and traps
 //!   with [`HOST_ERROR`] if that reports an error.
 
 use cranelift_codegen::Context;
@@ -24,7 +25,7 @@ use slotvm_bytecode::{FuncType, ValType};
 use slotvm_runtime::context::offsets as rt;
 
 use crate::abi::{self, CELL_BYTES, POINTER};
-use crate::activation::{EntryTrampoline, offsets};
+use crate::activation::offsets;
 use crate::code::{CodeError, CodeUnit, MachineCode};
 use crate::pctable::{PlaceId, TrapReason};
 
@@ -50,11 +51,10 @@ impl Trampolines {
         Ok(Trampolines { unit: CodeUnit::place(isa, 0, &codes, None)? })
     }
 
-    /// The trampoline by which the host calls functions of the signature.
-    pub(crate) fn entry(&self) -> EntryTrampoline {
-        let code = self.unit.func(0);
-        // SAFETY: `build_entry` makes a function of this type; whoever calls it keeps `self` alive.
-        unsafe { std::mem::transmute::<*const u8, EntryTrampoline>(code) }
+    /// The trampoline by which the host calls functions of the signature, an
+    /// [`EntryTrampoline`](crate::activation::EntryTrampoline).
+    pub(crate) fn entry(&self) -> *const u8 {
+        self.unit.func(0)
     }
 
     /// The code of host functions of the signature, for their records.
@@ -182,9 +182,7 @@ fn build_host(b: &mut FunctionBuilder<'_>, ty: &FuncType) {
         store_cell(b, ty, value, cells, i);
     }
 
-    let shared = b.ins().load(POINTER, TRUSTED, ctx, rt::VMCTX_SHARED);
-    let libcalls = b.ins().load(POINTER, TRUSTED, shared, rt::SHARED_LIBCALLS);
-    let host_call = b.ins().load(POINTER, TRUSTED, libcalls, rt::LIBCALL_HOST_CALL);
+    let host_call = b.ins().load(POINTER, TRUSTED, ctx, rt::HOSTCTX_CALL);
     let mut signature = Signature::new(CallConv::SystemV);
     signature.params.extend([AbiParam::new(POINTER); 2]);
     signature.returns.push(AbiParam::new(types::I32));

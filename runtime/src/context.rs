@@ -140,8 +140,9 @@ pub struct FuncRecord {
 pub struct HostCtx {
     /// What all instances of the store share.
     pub shared: *mut Shared,
-    /// The function's handle.
-    pub handle: u64,
+    /// Calls the function. `cells` holds the parameters and receives the results. Returns 0, or 1 if the
+    /// function failed; its error is then pending in the store.
+    pub call: unsafe extern "C" fn(ctx: *mut HostCtx, cells: *mut u64) -> u32,
 }
 
 /// Functions of the runtime that native code calls, with the C calling convention.
@@ -151,9 +152,6 @@ pub struct HostCtx {
 #[repr(C)]
 #[derive(Debug)]
 pub struct Libcalls {
-    /// Calls a host function. `cells` holds the parameters and receives the results. Returns 0, or 1
-    /// if the host function failed; its error is then pending in the store.
-    pub host_call: unsafe extern "C" fn(ctx: *mut HostCtx, cells: *mut u64) -> u32,
     /// What a poll does when the epoch has come to [`Shared::poll_at`]. Returns 0 to go on, or 1; an error
     /// is then pending in the store.
     pub poll: unsafe extern "C" fn(ctx: *mut VmCtx) -> u32,
@@ -223,7 +221,7 @@ offsets! {
     FUNC_CODE = FuncRecord.code;
     FUNC_CTX = FuncRecord.ctx;
     FUNC_TYPE_ID = FuncRecord.type_id;
-    LIBCALL_HOST_CALL = Libcalls.host_call;
+    HOSTCTX_CALL = HostCtx.call;
     LIBCALL_POLL = Libcalls.poll;
     LIBCALL_MEMORY_GROW = Libcalls.memory_grow;
     LIBCALL_MEMORY_FILL = Libcalls.memory_fill;

@@ -8,6 +8,7 @@ use crate::context::{FuncRecord, HostCtx};
 use crate::entities::FuncHandle;
 use crate::error::Error;
 use crate::instance::InstanceId;
+use crate::libcalls::host_call;
 use crate::pinned::Pinned;
 use crate::store::{FuncKind, Store};
 
@@ -33,7 +34,26 @@ impl Store {
     /// If the store has too many functions, or there is no memory for native code.
     pub fn new_host_func(&mut self, ty: FuncType, f: HostFn) -> Result<FuncHandle, Error> {
         let ty = self.intern_type(&ty);
-        self.new_host_record(ty, f, None)
+        self.new_host_record(ty, f, true, None)
+    }
+
+    /// Makes a function of the host whose results need no check, for all callers or for the instance that
+    /// imports it, which may be the [next](Store::next_instance) one.
+    ///
+    /// # Safety
+    /// When the function returns without an error, the cells hold results of its type: cells of 32 bits
+    /// are zero-extended, and references to functions are to functions of the store.
+    ///
+    /// # Errors
+    /// If the store has too many functions, or there is no memory for native code.
+    pub unsafe fn new_trusted_host_func(
+        &mut self,
+        ty: &FuncType,
+        f: HostFn,
+        instance: Option<InstanceId>,
+    ) -> Result<FuncHandle, Error> {
+        let ty = self.intern_type(ty);
+        self.new_host_record(ty, f, false, instance)
     }
 
     /// Makes a record for a host function that is bound to the instance that imports it.
@@ -45,9 +65,14 @@ impl Store {
         let data = self.func_data(func);
         match &data.kind {
             FuncKind::Guest { .. } => Ok(func),
-            FuncKind::Host { f, .. } => {
-                let (ty, f) = (data.ty, f.clone());
-                self.new_host_record(ty, f, Some(instance))
+            FuncKind::Host(callee) => {
+                // SAFETY: it is written before the record exists, and never again.
+                let HostCallee { f, checks, instance: bound, .. } = unsafe { &*callee.as_ptr() };
+                if *bound == Some(instance) {
+                    return Ok(func);
+                }
+                let (f, checks) = (f.clone(), *checks);
+                self.new_host_record(data.ty, f, checks, Some(instance))
             }
         }
     }
@@ -56,34 +81,68 @@ impl Store {
         &mut self,
         ty: u32,
         f: HostFn,
+        checks: bool,
         instance: Option<InstanceId>,
     ) -> Result<FuncHandle, Error> {
-        let code = match &self.config.host_trampoline {
-            Some(trampoline) => trampoline(self.type_of(ty))?,
-            None => std::ptr::null(),
-        };
-        let handle = self.next_func_handle();
-        let ctx = Pinned::new(HostCtx { shared: self.shared_ptr(), handle: handle.cell() });
-        let record = FuncRecord { code, ctx: ctx.as_ptr().cast(), type_id: ty };
-        self.push_func(record, FuncKind::Host { f, instance, ctx })
+        let code = self.host_code(ty)?;
+        let FuncType { params, results } = self.type_of(ty);
+        let n_cells = params.len().max(results.len());
+        let ctx = HostCtx { shared: self.shared_ptr(), call: host_call };
+        let callee = Pinned::new(HostCallee { ctx, f, ty, checks, instance, n_cells });
+        let record = FuncRecord { code, ctx: callee.as_ptr().cast(), type_id: ty };
+        self.push_func(record, FuncKind::Host(callee))
     }
 
     /// Calls a host function. The cells hold the parameters and receive the results.
     pub(crate) fn call_host(&mut self, func: FuncHandle, cells: &mut [u64]) -> Result<(), Error> {
-        let data = self.func_data(func);
-        let FuncKind::Host { f, instance, .. } = &data.kind else {
+        let FuncKind::Host(callee) = &self.func_data(func).kind else {
             unreachable!("the caller knows that it is a host function");
         };
-        // A clone would do instead of the pointer, for half of the time that a call takes.
-        let (f, instance, ty) = (Arc::as_ptr(f), *instance, data.ty);
-        let id = self.id();
-        // SAFETY: a store keeps its functions until it is dropped, which it is not while a call from the
-        // host is active, as one is here: it would rather abort, see `Store::drop`.
-        let f = unsafe { &*f };
-        let result = f(&mut HostCall { store: self, instance, cells });
-        self.check_identity(id);
-        result?;
-        let n_results = self.type_of(ty).results.len();
-        self.check_cells(&self.type_of(ty).results, &mut cells[..n_results])
+        let callee = callee.as_ptr();
+        // SAFETY: it is one of this store, and whoever calls has entered a call.
+        unsafe { self.call_callee(callee, cells) }
     }
+
+    /// Calls a host function.
+    ///
+    /// # Safety
+    /// The function is one of this store, in which a call from the host is active.
+    #[inline]
+    pub(crate) unsafe fn call_callee(
+        &mut self,
+        callee: *const HostCallee,
+        cells: &mut [u64],
+    ) -> Result<(), Error> {
+        // SAFETY: a store keeps its functions until it is dropped, which it is not while a call from the
+        // host is active: it would rather abort, see `Store::drop`. Nobody writes to the callee.
+        let HostCallee { f, ty, checks, instance, .. } = unsafe { &*callee };
+        let id = self.id();
+        let result = f(&mut HostCall { store: self, instance: *instance, cells });
+        self.check_identity(id);
+        // Results without an error are not moved: an error is large, and so short a call would notice.
+        if let Err(error) = result {
+            return Err(error);
+        }
+        if *checks {
+            let n_results = self.type_of(*ty).results.len();
+            self.check_cells(&self.type_of(*ty).results, &mut cells[..n_results])?;
+        }
+        Ok(())
+    }
+}
+
+/// A host function that was given to a store. Native code sees only the context, which therefore comes
+/// first.
+#[repr(C)]
+pub(crate) struct HostCallee {
+    ctx: HostCtx,
+    f: HostFn,
+    /// The store's number of its type.
+    ty: u32,
+    /// Whether its results are checked.
+    checks: bool,
+    /// The instance that imports it, if it was made for an import.
+    pub(crate) instance: Option<InstanceId>,
+    /// The larger one of the numbers of its parameters and results.
+    pub(crate) n_cells: usize,
 }

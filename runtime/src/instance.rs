@@ -15,6 +15,7 @@ use crate::context::{FuncRecord, VmCtx};
 use crate::entities::{Extern, FuncHandle, GlobalData, GlobalHandle, MemoryHandle, TableHandle};
 use crate::error::{Error, check_limit};
 use crate::growth::check_span;
+use crate::image::MemoryImage;
 use crate::interp::{ExtraSteps, ModuleCode};
 use crate::interrupt::Interrupts;
 use crate::link::Imports;
@@ -51,6 +52,8 @@ pub struct Natives<'a> {
     /// Bytes from the start of memory 0 that the code relies on being accessible or faulting; 0 if it
     /// checks each access. See [`MemoryPlan::span_bytes`].
     pub memory_span_bytes: u64,
+    /// The image of the module, if it has one.
+    pub image: Option<&'a MemoryImage>,
 }
 
 /// A module that is ready to run.
@@ -166,6 +169,11 @@ impl Store {
         &self.instances[instance.index()]
     }
 
+    /// What the next instance will be.
+    pub fn next_instance(&self) -> InstanceId {
+        InstanceId(self.instances.len() as u32)
+    }
+
     /// The module of an instance.
     pub fn module(&self, instance: InstanceId) -> &Arc<VerifiedModule> {
         self.instance(instance).module()
@@ -223,7 +231,7 @@ impl Store {
     ) -> Result<InstanceId, Error> {
         let instance = self.allocate(module, imports, natives)?;
         self.copy_elems(instance)?;
-        self.copy_datas(instance)?;
+        self.copy_datas(instance, natives.and_then(|natives| natives.image))?;
         if let Some(start) = self.module(instance).module().start {
             let start = self.instance(instance).func_handle(start);
             self.call(start, &mut [])?;
@@ -275,7 +283,7 @@ impl Store {
         imports: &[Extern],
         natives: Option<Natives<'_>>,
     ) -> Result<InstanceId, Error> {
-        let id = InstanceId(self.instances.len() as u32);
+        let id = self.next_instance();
         self.check_instances()?;
         let imports = Imports::check(self, &module, imports)?;
         self.check_room_for(&module)?;
@@ -297,6 +305,7 @@ impl Store {
             instance: id.0,
         });
 
+        self.reserve_funcs(module.n_funcs() as usize);
         let mut func_handles = Vec::with_capacity(module.n_funcs() as usize);
         for &func in &imports.funcs {
             func_handles.push(self.bind_host_func(func, id)?.cell());
@@ -428,13 +437,23 @@ impl Store {
         Ok(())
     }
 
-    fn copy_datas(&mut self, instance: InstanceId) -> Result<(), Error> {
+    fn copy_datas(
+        &mut self,
+        instance: InstanceId,
+        image: Option<&MemoryImage>,
+    ) -> Result<(), Error> {
         let module = self.module(instance).clone();
+        let memory = self.instance(instance).memory;
+        let is_mapped = image
+            .zip(memory)
+            .is_some_and(|(image, memory)| image.map_into(&mut self.memories[memory.0 as usize]));
         for (i, data) in (0..).zip(&module.module().datas) {
             let SegmentMode::Active { offset, .. } = &data.mode else { continue };
-            let dst = self.evaluate_offset(instance, offset);
-            self.memory_init(instance, i, [dst, 0, data.bytes.len() as u32])
-                .map_err(|code| Error::Segment { code, kind: "data", index: i })?;
+            if !is_mapped {
+                let dst = self.evaluate_offset(instance, offset);
+                self.memory_init(instance, i, [dst, 0, data.bytes.len() as u32])
+                    .map_err(|code| Error::Segment { code, kind: "data", index: i })?;
+            }
             self.data_drop(instance, i);
         }
         Ok(())
@@ -477,7 +496,7 @@ fn evaluate_elems(
 }
 
 /// The value of a constant expression.
-fn evaluate(expr: &ConstExpr, globals: &[u64], func_handles: &[u64]) -> u64 {
+pub(crate) fn evaluate(expr: &ConstExpr, globals: &[u64], func_handles: &[u64]) -> u64 {
     evaluate_with(expr, |global| globals[global as usize], |func| func_handles[func as usize])
 }
 

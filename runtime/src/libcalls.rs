@@ -4,14 +4,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::context::{HostCtx, Libcalls, Shared, VmCtx};
-use crate::entities::FuncHandle;
 use crate::error::{Error, Stop};
+use crate::host::HostCallee;
 use crate::instance::InstanceId;
 use crate::store::Store;
 
 /// The table that [`crate::context::Shared::libcalls`] points to.
 pub(crate) static LIBCALLS: Libcalls = Libcalls {
-    host_call,
     poll,
     memory_grow,
     memory_fill,
@@ -63,30 +62,32 @@ unsafe extern "C" fn poll(ctx: *mut VmCtx) -> u32 {
     u32::from(status(store, |store| Ok(store.poll()?)) != 0)
 }
 
-unsafe extern "C" fn host_call(ctx: *mut HostCtx, cells: *mut u64) -> u32 {
-    // SAFETY: native code passes the context of the host function's record.
-    let (store, handle) = unsafe { (store((*ctx).shared), (*ctx).handle) };
-    let func = FuncHandle::from_cell(handle).expect("records have handles");
-    let ty = store.func_type(func);
-    let n_cells = ty.params.len().max(ty.results.len());
+/// What [`HostCtx::call`] is.
+pub(crate) unsafe extern "C" fn host_call(ctx: *mut HostCtx, cells: *mut u64) -> u32 {
+    let callee: *const HostCallee = ctx.cast();
+    // SAFETY: native code passes the context of the host function's record, the first field of a callee.
+    let (store, n_cells) = unsafe { (store((*ctx).shared), (*callee).n_cells) };
     let cells = match n_cells {
         // The pointer may be anything.
         0 => &mut [],
         // SAFETY: the trampoline of the function's type passes as many cells as it needs.
         _ => unsafe { std::slice::from_raw_parts_mut(cells, n_cells) },
     };
-    let id = store.id();
     // A panic must not unwind through native frames; it goes on behind them. The store stays usable
     // after a panic of the host, as all that a host function can do to it is complete in itself.
-    let result = catch_unwind(AssertUnwindSafe(|| store.call_host(func, cells)));
-    store.check_identity(id);
-    let failure: std::thread::Result<Error> = match result {
-        Ok(Ok(())) => return 0,
-        Ok(Err(error)) => Ok(error),
-        Err(panic) => Err(panic),
+    let id = store.id();
+    let call = || {
+        // SAFETY: as above.
+        let result = unsafe { store.call_callee(callee, cells) };
+        result.map_err(|error| store.set_pending(Ok(error))).is_err()
     };
-    store.set_pending(failure);
-    1
+    let result = catch_unwind(AssertUnwindSafe(call));
+    let failed = result.unwrap_or_else(|panic| {
+        store.check_identity(id);
+        store.set_pending(Err(panic));
+        true
+    });
+    failed.into()
 }
 
 /// What growing returns if the limiter has left an error.
@@ -191,7 +192,7 @@ mod tests {
 
     use super::*;
     use crate::config::StoreConfig;
-    use crate::entities::Extern;
+    use crate::entities::{Extern, FuncHandle};
 
     const SOURCE: &str = "
         import \"env\" \"host\" func host(i64) -> i64
@@ -238,7 +239,7 @@ mod tests {
                     2 => panic!("by the host"),
                     3 => {
                         // Native code again, below the one that called.
-                        let inner: Script = |ctx, libcalls| host_call(ctx, libcalls, 40).1;
+                        let inner: Script = |ctx, _| call_host(ctx, 40).1;
                         call.cells[0] = run(call.store, inner)? + 1;
                     }
                     n => call.cells[0] = n + 1,
@@ -252,13 +253,14 @@ mod tests {
     }
 
     /// Calls the imported host function as native code does: status and result.
-    fn host_call(ctx: *mut VmCtx, libcalls: &Libcalls, n: u64) -> (u32, u64) {
+    fn call_host(ctx: *mut VmCtx, n: u64) -> (u32, u64) {
         let mut cells = [n];
         // SAFETY: scripts get the context of an instance and the functions of the runtime.
         let status = unsafe {
             let handle = *(*ctx).func_handles;
             let record = *(*(*ctx).shared).funcs.add(handle as usize - 1);
-            (libcalls.host_call)(record.ctx.cast(), cells.as_mut_ptr())
+            let ctx: *mut HostCtx = record.ctx.cast();
+            ((*ctx).call)(ctx, cells.as_mut_ptr())
         };
         (status, cells[0])
     }
@@ -268,21 +270,21 @@ mod tests {
         let mut store = store();
         let call =
             |store: &mut Store, script: Script| run(store, script).map_err(|e| e.to_string());
-        assert_eq!(call(&mut store, |ctx, libcalls| host_call(ctx, libcalls, 5).1), Ok(6));
-        assert_eq!(call(&mut store, |ctx, libcalls| host_call(ctx, libcalls, 3).1), Ok(42));
-        let failure: Script = |ctx, libcalls| {
-            assert_eq!(host_call(ctx, libcalls, 1).0, 1);
+        assert_eq!(call(&mut store, |ctx, _| call_host(ctx, 5).1), Ok(6));
+        assert_eq!(call(&mut store, |ctx, _| call_host(ctx, 3).1), Ok(42));
+        let failure: Script = |ctx, _| {
+            assert_eq!(call_host(ctx, 1).0, 1);
             0
         };
         assert_eq!(call(&mut store, failure), Err("failed".to_owned()));
-        let panic: Script = |ctx, libcalls| {
-            assert_eq!(host_call(ctx, libcalls, 2).0, 1);
+        let panic: Script = |ctx, _| {
+            assert_eq!(call_host(ctx, 2).0, 1);
             0
         };
         let panic = catch_unwind(AssertUnwindSafe(|| run(&mut store, panic))).unwrap_err();
         assert_eq!(panic.downcast_ref(), Some(&"by the host"));
         // Nothing is left of the failures.
-        assert_eq!(call(&mut store, |ctx, libcalls| host_call(ctx, libcalls, 3).1), Ok(42));
+        assert_eq!(call(&mut store, |ctx, _| call_host(ctx, 3).1), Ok(42));
         // SAFETY: the store owns the structure.
         assert!(unsafe { (*store.shared_ptr()).store.is_null() });
     }
@@ -291,7 +293,7 @@ mod tests {
     fn memory_functions() {
         let mut store = store();
         run(&mut store, |ctx, libcalls| {
-            // SAFETY: as in `host_call`; memory 0 and segment 0 exist.
+            // SAFETY: as in `call_host`; memory 0 and segment 0 exist.
             unsafe {
                 let bytes = |at: usize| (*(*(*ctx).memory).base.add(at)) as char;
                 assert_eq!((libcalls.memory_grow)(ctx, 1), 1);
@@ -319,7 +321,7 @@ mod tests {
     fn table_functions() {
         let mut store = store();
         run(&mut store, |ctx, libcalls| {
-            // SAFETY: as in `host_call`; tables 0 and 1 and segment 0 exist.
+            // SAFETY: as in `call_host`; tables 0 and 1 and segment 0 exist.
             unsafe {
                 let elems = |table: usize| {
                     let def = &**(*ctx).tables.add(table);

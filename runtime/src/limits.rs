@@ -14,6 +14,12 @@ pub const PIECE_BYTES_MAX: u32 = 1 << 20;
 /// interrupted.
 pub const PIECE_ELEMS_MAX: u32 = PIECE_BYTES_MAX / 8;
 
+/// Bytes of data segments from which on it pays to map them instead of copying them.
+pub const IMAGE_DATA_BYTES_MIN: u64 = 4096;
+
+/// Bytes that segments may span to be mapped even if there is less than half as much data.
+pub const IMAGE_SPARSE_BYTES_MAX: u64 = 1 << 20;
+
 /// The limits of a store. What exceeds one gives an [`crate::Error::Limit`] that names it, or, where
 /// guest code can see it, what the instruction does in this case: growing gives -1, a call traps with
 /// `StackOverflow`.

@@ -10,6 +10,8 @@
 //! to what the memory starts with, and leaves some to others; [`Memory::plan`] says what it got. Whoever compiled code for the
 //! larger plan must not run it on such a memory: [`crate::Natives::memory_span_bytes`].
 
+use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::ptr::{self, NonNull};
 
 use slotvm_bytecode::module::{MemoryType, PAGE_BYTES};
@@ -140,6 +142,13 @@ impl Memory {
         // SAFETY: as in `bytes`.
         unsafe { (*self.def.as_ptr()).bytes = end };
         Some(old)
+    }
+
+    /// Replaces the bytes from `start` on by those of a file, copy-on-write. Both are whole pages of the
+    /// system. Returns whether that worked; otherwise nothing has changed.
+    pub(crate) fn map(&mut self, file: &File, start: u64, bytes: u64) -> bool {
+        assert!(start <= self.bytes() && bytes <= self.bytes() - start, "it lies in the memory");
+        self.mapping.map(file, start, bytes)
     }
 
     /// The contents.
@@ -293,6 +302,31 @@ impl Mapping {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
             libc::mprotect(start_ptr, (end - start) as usize, protection) == 0
         }
+    }
+}
+
+impl Mapping {
+    /// Maps a file, private, readable and writable, in the place of `bytes` bytes, which lie in the
+    /// mapping.
+    fn map(&mut self, file: &File, start: u64, bytes: u64) -> bool {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_FIXED | libc::MAP_NORESERVE;
+        // SAFETY: the range lies in the mapping, which we own and which is borrowed exclusively, so nobody
+        // has a reference to what is replaced.
+        unsafe {
+            let start: *mut libc::c_void = self.base.as_ptr().add(start as usize).cast();
+            let file = file.as_raw_fd();
+            if libc::mmap(start, bytes as usize, protection, flags, file, 0) != libc::MAP_FAILED {
+                return true;
+            }
+            // As a rule the system refuses before it takes the old pages away. If it has taken them, the
+            // addresses could become somebody else's, and guest code could access them.
+            if libc::msync(start, bytes as usize, libc::MS_ASYNC) != 0 {
+                eprintln!("slotvm: the system has taken pages of a memory away");
+                std::process::abort();
+            }
+        }
+        false
     }
 }
 

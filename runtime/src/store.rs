@@ -7,7 +7,7 @@
 //! A handle is an index into the store that made it. Used with another store it names something else
 //! or nothing (a panic), but never anything outside.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use slotvm_bytecode::{FuncType, ValType, VerifiedModule};
 
 use crate::config::StoreConfig;
-use crate::context::{FuncRecord, HostCtx, MemorySpan, Shared, VmCtx};
+use crate::context::{FuncRecord, MemorySpan, Shared, VmCtx};
 use crate::entities::{FuncHandle, GlobalData};
 use crate::entry::Entry;
 use crate::error::{Error, check_limit};
-use crate::host::HostFn;
+use crate::host::HostCallee;
 use crate::instance::{Instance, InstanceId};
 use crate::interp;
 use crate::interrupt::Interrupts;
@@ -50,17 +50,8 @@ pub enum FuncTarget {
 
 /// What runs when a function is called.
 pub(crate) enum FuncKind {
-    Guest {
-        instance: InstanceId,
-        func: u32,
-    },
-    Host {
-        f: HostFn,
-        instance: Option<InstanceId>,
-        /// Only owned here; the record points to it.
-        #[expect(dead_code, reason = "native code accesses it")]
-        ctx: Pinned<HostCtx>,
-    },
+    Guest { instance: InstanceId, func: u32 },
+    Host(Pinned<HostCallee>),
 }
 
 /// The part of a function that only the runtime needs.
@@ -81,6 +72,8 @@ pub struct Store {
     id: u64,
     pub(crate) config: StoreConfig,
     pub(crate) data: Box<dyn Any + Send>,
+    /// The type of what the box holds: asking the box is a call.
+    data_type: TypeId,
     pub(crate) limiter: Option<FindLimiter>,
     shared: Pinned<Shared>,
     pub(crate) interrupts: Option<Interrupts>,
@@ -90,6 +83,11 @@ pub struct Store {
     /// What native code sees of the functions, in step with `funcs`.
     records: Vec<FuncRecord>,
     funcs: Vec<FuncData>,
+    /// How an executor enters functions, by the store's number of their type; null where it has not said.
+    entry_points: Vec<*const u8>,
+    /// Native code for calls of host functions, by the store's number of their type; null where it was
+    /// not needed yet.
+    host_codes: Vec<*const u8>,
     pub(crate) memories: Vec<Memory>,
     /// What the signal handler sees of them, in step with `memories`.
     pub(crate) memory_spans: Vec<MemorySpan>,
@@ -169,6 +167,7 @@ impl Store {
         Store {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             config,
+            data_type: (*data).type_id(),
             data,
             limiter: None,
             shared,
@@ -177,6 +176,8 @@ impl Store {
             type_ids: HashMap::new(),
             records: Vec::new(),
             funcs: Vec::new(),
+            entry_points: Vec::new(),
+            host_codes: Vec::new(),
             memories: Vec::new(),
             memory_spans: Vec::new(),
             tables: Vec::new(),
@@ -196,17 +197,41 @@ impl Store {
         }
     }
 
+    /// What tells the store from all others of the process.
+    #[inline]
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
     /// How the store works.
     pub fn config(&self) -> &StoreConfig {
         &self.config
     }
 
     /// The embedder's data.
+    #[inline]
     pub fn data(&self) -> &(dyn Any + Send) {
         &*self.data
     }
 
+    /// The embedder's data, if they are of this type.
+    #[inline]
+    pub fn data_as<D: Any>(&self) -> Option<&D> {
+        let data = &raw const *self.data;
+        // SAFETY: the box holds a `D`, and is borrowed as long as the result.
+        (self.data_type == TypeId::of::<D>()).then(|| unsafe { &*data.cast::<D>() })
+    }
+
+    /// The embedder's data, if they are of this type.
+    #[inline]
+    pub fn data_as_mut<D: Any>(&mut self) -> Option<&mut D> {
+        let data = &raw mut *self.data;
+        // SAFETY: the box holds a `D`, and is borrowed exclusively as long as the result.
+        (self.data_type == TypeId::of::<D>()).then(|| unsafe { &mut *data.cast::<D>() })
+    }
+
     /// The embedder's data.
+    #[inline]
     pub fn data_mut(&mut self) -> &mut (dyn Any + Send) {
         &mut *self.data
     }
@@ -247,7 +272,6 @@ impl Store {
         let Some(data) = self.funcs.get(func.index()) else {
             return Err(Error::Usage(format!("the store has no function {}", func.cell())));
         };
-        let is_host = matches!(data.kind, FuncKind::Host { .. });
         let ty = &self.types[data.ty as usize];
         let n_cells = ty.params.len().max(ty.results.len());
         if cells.len() != n_cells {
@@ -255,11 +279,28 @@ impl Store {
             return Err(Error::Usage(format!("a function {ty} takes {n_cells} cells, not {n}")));
         }
         self.check_cells(&ty.params, &mut cells[..ty.params.len()])?;
+        // SAFETY: all of it was just checked.
+        unsafe { self.call_unchecked(func, cells) }
+    }
+
+    /// Calls a function as [`Store::call`] does, for those who know that the cells fit.
+    ///
+    /// # Safety
+    /// The function is of this store, and the cells are what [`Store::call`] would make of them: as many
+    /// as the larger number of parameters and results, cells of 32 bits zero-extended, and references to
+    /// functions of this store.
+    ///
+    /// # Errors
+    /// If the function fails, or too many calls from the host are active.
+    pub unsafe fn call_unchecked(
+        &mut self,
+        func: FuncHandle,
+        cells: &mut [u64],
+    ) -> Result<(), Error> {
         let mut entry = Entry::new(self)?;
-        let result = if is_host {
-            entry.store.call_host(func, cells)
-        } else {
-            (entry.store.config.executor)(entry.store, func, cells)
+        let result = match &entry.store.funcs[func.index()].kind {
+            FuncKind::Host(_) => entry.store.call_host(func, cells),
+            FuncKind::Guest { .. } => (entry.store.config.executor)(entry.store, func, cells),
         };
         entry.failed = result.is_err();
         result
@@ -318,6 +359,12 @@ impl Store {
         Ok(handle)
     }
 
+    /// Makes room for functions to come.
+    pub(crate) fn reserve_funcs(&mut self, n: usize) {
+        self.records.reserve(n);
+        self.funcs.reserve(n);
+    }
+
     pub(crate) fn func_data(&self, func: FuncHandle) -> &FuncData {
         &self.funcs[func.index()]
     }
@@ -334,20 +381,50 @@ impl Store {
 
     /// Whose function it is.
     pub fn func_target(&self, func: FuncHandle) -> FuncTarget {
-        match self.func_data(func).kind {
-            FuncKind::Guest { instance, func } => FuncTarget::Guest { instance, func },
-            FuncKind::Host { instance, .. } => FuncTarget::Host { instance },
+        match &self.func_data(func).kind {
+            &FuncKind::Guest { instance, func } => FuncTarget::Guest { instance, func },
+            FuncKind::Host(callee) => {
+                // SAFETY: it is written before the record exists, and never again.
+                FuncTarget::Host { instance: unsafe { (*callee.as_ptr()).instance } }
+            }
         }
     }
 
     /// What native code sees of a function.
+    #[inline]
     pub fn func_record(&self, func: FuncHandle) -> FuncRecord {
         self.records[func.index()]
     }
 
     // For executors that run native code.
 
+    /// What the executor has said about how to enter functions of a type, by the store's number of it;
+    /// null if nothing.
+    #[inline]
+    pub fn entry_point(&self, type_id: u32) -> *const u8 {
+        self.entry_points.get(type_id as usize).copied().unwrap_or(std::ptr::null())
+    }
+
+    /// Lets [`Store::entry_point`] give this from now on. The store does not look at it.
+    pub fn set_entry_point(&mut self, type_id: u32, entry_point: *const u8) {
+        set_at(&mut self.entry_points, type_id, entry_point);
+    }
+
+    /// Native code through which native code calls host functions of a type; null without any.
+    pub(crate) fn host_code(&mut self, type_id: u32) -> Result<*const u8, Error> {
+        let Some(trampoline) = &self.config.host_trampoline else { return Ok(std::ptr::null()) };
+        match self.host_codes.get(type_id as usize) {
+            Some(code) if !code.is_null() => Ok(*code),
+            _ => {
+                let code = trampoline(&self.types[type_id as usize])?;
+                set_at(&mut self.host_codes, type_id, code);
+                Ok(code)
+            }
+        }
+    }
+
     /// What all instances share. Valid while the store lives.
+    #[inline]
     pub fn shared_ptr(&self) -> *mut Shared {
         self.shared.as_ptr()
     }
@@ -359,6 +436,7 @@ impl Store {
 
     /// To be called by an executor right before it enters native code: lets the runtime's functions find
     /// the store. [`Store::call`] undoes it, and restores the native stack limit and its thread.
+    #[inline]
     pub fn enter_native(&mut self) {
         let store = (&raw mut *self).cast();
         // SAFETY: the store owns the structure, and native code does not run at the moment.
@@ -408,10 +486,6 @@ impl Store {
         unsafe { (*self.shared.as_ptr()).stack_cells += cells };
     }
 
-    pub(crate) fn id(&self) -> u64 {
-        self.id
-    }
-
     /// Aborts if a host function has put another store in the place of this one: frames of guest code
     /// still hold addresses of the one that was here.
     pub(crate) fn check_identity(&self, id: u64) {
@@ -420,6 +494,15 @@ impl Store {
             std::process::abort();
         }
     }
+}
+
+/// Sets an element of a list that has null where nothing was set.
+fn set_at(list: &mut Vec<*const u8>, index: u32, value: *const u8) {
+    let index = index as usize;
+    if list.len() <= index {
+        list.resize(index + 1, std::ptr::null());
+    }
+    list[index] = value;
 }
 
 /// An `i64` that is not negative.

@@ -96,16 +96,16 @@ impl ExtraSteps {
 pub(crate) struct ModuleCode {
     module: Arc<VerifiedModule>,
     extra: ExtraSteps,
-    funcs: Box<[OnceLock<Box<FuncCode>>]>,
+    /// Those that the module defines. The list itself is made when the first one is called: native code
+    /// never does.
+    funcs: OnceLock<Box<[OnceLock<Box<FuncCode>>]>>,
     exports: OnceLock<HashMap<String, usize>>,
 }
 
 impl ModuleCode {
     /// Prepares nothing yet.
     pub(crate) fn new(module: Arc<VerifiedModule>, extra: ExtraSteps) -> ModuleCode {
-        let n_defined = module.n_funcs() - module.n_imported_funcs();
-        let funcs = (0..n_defined).map(|_| OnceLock::new()).collect();
-        ModuleCode { module, extra, funcs, exports: OnceLock::new() }
+        ModuleCode { module, extra, funcs: OnceLock::new(), exports: OnceLock::new() }
     }
 
     pub(super) fn module(&self) -> &Arc<VerifiedModule> {
@@ -114,7 +114,11 @@ impl ModuleCode {
 
     /// A function that the module defines.
     pub(super) fn func(&self, func: u32) -> &FuncCode {
-        self.funcs[(func - self.module.n_imported_funcs()) as usize]
+        let n_imported = self.module.n_imported_funcs();
+        let funcs = self
+            .funcs
+            .get_or_init(|| (n_imported..self.module.n_funcs()).map(|_| OnceLock::new()).collect());
+        funcs[(func - n_imported) as usize]
             .get_or_init(|| Box::new(prepare(&self.module, func, self.extra)))
     }
 

@@ -314,7 +314,7 @@ fn native_code_does_not_get_less_address_space_than_it_relies_on() {
     ] {
         let config = StoreConfig { memory: plan, ..StoreConfig::default() };
         let mut store = Store::new(config, Box::new(()));
-        let natives = Natives { code: &code, memory_span_bytes: span };
+        let natives = Natives { code: &code, memory_span_bytes: span, image: None };
         let result = store.instantiate(module(source), &[], Some(natives));
         match result {
             Ok(_) => assert!(fits),

@@ -1,0 +1,157 @@
+//! What entering and leaving guest code costs, beside wasmtime: calls of the host, calls from the host,
+//! instances and traps. Both engines run in one process, on the same modules, with their default
+//! configurations, in turns.
+//!
+//! `cargo bench --bench entry` prints the table; with part of a name as an argument only those rows, and
+//! with `--test` everything is done once and nothing is measured.
+
+#[macro_use]
+mod side;
+
+use std::time::Instant;
+
+use side::Case;
+
+mod ours {
+    use slotvm::{Error, FuncType};
+
+    side!(slotvm);
+
+    fn func_type(_: &Engine, params: [ValType; 1], results: [ValType; 1]) -> FuncType {
+        FuncType::new(params, results)
+    }
+
+    fn fail() -> Result<(), Error> {
+        Err(Error::host(crate::Failed))
+    }
+
+    fn is_trap(error: &Error) -> bool {
+        error.trap_code().is_some()
+    }
+}
+
+mod theirs {
+    use wasmtime::{Error, FuncType, Trap};
+
+    side!(wasmtime);
+
+    fn func_type(engine: &Engine, params: [ValType; 1], results: [ValType; 1]) -> FuncType {
+        FuncType::new(engine, params, results)
+    }
+
+    fn fail() -> Result<(), Error> {
+        Err(Error::new(crate::Failed))
+    }
+
+    fn is_trap(error: &Error) -> bool {
+        error.is::<Trap>()
+    }
+}
+
+/// What a host function fails with.
+#[derive(Debug)]
+struct Failed;
+
+impl std::fmt::Display for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the host function fails")
+    }
+}
+
+impl std::error::Error for Failed {}
+
+/// How often the engines take turns.
+const ROUNDS: usize = 201;
+
+/// How long one of them is measured in a round, about: less than a time slice of the system, so that most
+/// rounds are not interrupted.
+const TURN_NANOS: f64 = 200_000.0;
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let is_test = args.iter().any(|arg| arg == "--test");
+    let filters: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
+    let is_wanted =
+        |case: &Case| filters.is_empty() || filters.iter().any(|part| case.name.contains(*part));
+
+    let (ours, theirs) = (ours::cases(), theirs::cases());
+    if !is_test {
+        println!("nanoseconds: the least of {ROUNDS} rounds and their median; ratios of these");
+        println!("{:46} {:>18} {:>18} {:>6} {:>6}", "", "slotvm", "wasmtime", "least", "median");
+    }
+    for (mut ours, mut theirs) in ours.into_iter().zip(theirs) {
+        assert_eq!(ours.name, theirs.name);
+        if !is_wanted(&ours) {
+            continue;
+        }
+        if is_test {
+            (ours.run)(1);
+            (theirs.run)(1);
+            println!("{} works", ours.name);
+            continue;
+        }
+        let [ours_min, ours_median, theirs_min, theirs_median] = measure(&mut ours, &mut theirs);
+        println!(
+            "{:46} {ours_min:9.1} {ours_median:8.1} {theirs_min:9.1} {theirs_median:8.1} {:6.2} {:6.2}",
+            ours.name,
+            ours_min / theirs_min,
+            ours_median / theirs_median,
+        );
+    }
+}
+
+/// One of the things that are measured, and what it took in each round.
+struct Timed<'a> {
+    run: &'a mut dyn FnMut(u32),
+    n: u32,
+    nanos: Vec<f64>,
+}
+
+impl<'a> Timed<'a> {
+    fn new(run: &'a mut dyn FnMut(u32)) -> Timed<'a> {
+        let mut timed = Timed { run, n: 1, nanos: Vec::with_capacity(ROUNDS) };
+        loop {
+            // The first turns are slow, and any may be interrupted.
+            let nanos = (0..9).map(|_| timed.turn()).fold(f64::INFINITY, f64::min);
+            if nanos * f64::from(timed.n) > TURN_NANOS / 2.0 {
+                return timed;
+            }
+            timed.n *= 2;
+        }
+    }
+
+    /// Does it `n` times; the time for one.
+    fn turn(&mut self) -> f64 {
+        let start = Instant::now();
+        (self.run)(self.n);
+        start.elapsed().as_nanos() as f64 / f64::from(self.n)
+    }
+
+    /// The least time and the median.
+    fn least_and_median(mut self) -> [f64; 2] {
+        self.nanos.sort_by(f64::total_cmp);
+        [self.nanos[0], self.nanos[self.nanos.len() / 2]]
+    }
+}
+
+/// Ours, least and median, and theirs.
+fn measure(ours: &mut Case, theirs: &mut Case) -> [f64; 4] {
+    let bases = ours.base.as_mut().zip(theirs.base.as_mut());
+    let mut all = vec![Timed::new(&mut ours.run), Timed::new(&mut theirs.run)];
+    if let Some((ours, theirs)) = bases {
+        all.extend([Timed::new(ours), Timed::new(theirs)]);
+    }
+    for round in 0..ROUNDS {
+        // Whoever comes later finds a slower clock, or other caches.
+        let n = all.len();
+        for i in 0..n {
+            let timed = &mut all[(i + round) % n];
+            let nanos = timed.turn();
+            timed.nanos.push(nanos);
+        }
+    }
+    let times: Vec<_> = all.into_iter().map(Timed::least_and_median).collect();
+    let base = |i: usize| times.get(2 + i).copied().unwrap_or_default();
+    let of = |i: usize, j: usize| times[i][j] - base(i)[j];
+    [of(0, 0), of(0, 1), of(1, 0), of(1, 1)]
+}
