@@ -9,6 +9,7 @@
 //! keeps the unit alive.
 
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use cranelift_codegen::ir::{self, ExternalName, Function};
@@ -25,6 +26,7 @@ use slotvm_bytecode::VerifiedModule;
 use crate::abi::FUNC_NAMESPACE;
 use crate::pctable::{CallSite, PcTable, Place, PlaceId, TrapReason, TrapSite};
 use crate::registry::{self, Registration};
+use crate::unwind::Unwinding;
 
 /// The machine code of one function, not yet placed.
 #[derive(Default)]
@@ -116,10 +118,13 @@ impl MachineCode {
 /// Code that lies in executable memory.
 pub(crate) struct CodeUnit {
     // Fields are dropped in this order: first nobody finds the code any more, then it is freed.
+    _unwinding: Unwinding,
     _registration: Registration,
     table: Box<PcTable>,
     /// The address of each function, in the order of placing.
     funcs: Vec<usize>,
+    /// The bytes of each.
+    lens: Vec<usize>,
     bytes: usize,
     _memory: Arc<CodeMemory>,
 }
@@ -169,13 +174,21 @@ impl CodeUnit {
         drop(jit);
         let (base, bytes) = memory.used();
         let table = Box::new(unit_table(base, &funcs, codes, module));
-        let _registration = registry::register(base..base + bytes, &*table);
-        Ok(CodeUnit { _registration, table, funcs, bytes, _memory: memory })
+        let range = base..base + bytes;
+        let _unwinding = Unwinding::register(&range);
+        let _registration = registry::register(range, &*table);
+        let lens = codes.iter().map(|code| code.bytes.len()).collect();
+        Ok(CodeUnit { _unwinding, _registration, table, funcs, lens, bytes, _memory: memory })
     }
 
     /// The address of a function, by its position in the list that was placed.
     pub(crate) fn func(&self, index: usize) -> *const u8 {
         std::ptr::with_exposed_provenance(self.funcs[index])
+    }
+
+    /// Where the code of each function lies, in the order of placing.
+    pub(crate) fn codes(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        self.funcs.iter().zip(&self.lens).map(|(&start, len)| start..start + len)
     }
 
     /// The bytes of memory that the code takes.

@@ -47,6 +47,20 @@ impl std::fmt::Display for Tier {
     }
 }
 
+/// How profilers learn the names of native functions.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ProfilingStrategy {
+    /// They do not.
+    #[default]
+    None,
+    /// By a line for each function in `/tmp/perf-PID.map`, which `perf report` reads by itself.
+    PerfMap,
+    /// By a record with the code of each function in `jit-PID.dump` in the current directory, for
+    /// `perf record -k mono` and `perf inject --jit`, which lets `perf annotate` show the code.
+    JitDump,
+}
+
 /// How an [`Engine`](crate::Engine) compiles and runs modules.
 ///
 /// The methods that set something return the configuration, to be chained.
@@ -67,6 +81,8 @@ pub struct Config {
     pub(crate) memory: Option<MemoryPlan>,
     pub(crate) limits: Limits,
     pub(crate) verify_passes: bool,
+    #[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "there is no native code"))]
+    pub(crate) profiler: ProfilingStrategy,
 }
 
 impl Default for Config {
@@ -87,6 +103,7 @@ impl Default for Config {
             memory: None,
             limits: Limits::default(),
             verify_passes: cfg!(debug_assertions),
+            profiler: ProfilingStrategy::None,
         }
     }
 }
@@ -213,6 +230,14 @@ impl Config {
     /// The limits of each store.
     pub fn limits(&mut self, limits: Limits) -> &mut Config {
         self.limits = limits;
+        self
+    }
+
+    /// How profilers learn the names of native functions; not at all by default. The files bear the
+    /// number of the process, and all its engines share them. [`Engine::new`](crate::Engine::new) fails if
+    /// they cannot be made.
+    pub fn profiler(&mut self, strategy: ProfilingStrategy) -> &mut Config {
+        self.profiler = strategy;
         self
     }
 

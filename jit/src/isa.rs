@@ -109,7 +109,7 @@ fn flags(options: IsaOptions) -> Flags {
         ("is_pic", "false"),
         // On x86-64 functions would otherwise be packed at byte alignment.
         ("log2_min_function_alignment", "4"),
-        // Nothing unwinds through guest frames.
+        // Backtraces go by frame pointers, and nothing unwinds through guest frames.
         ("unwind_info", "false"),
     ];
     for (name, value) in values {

@@ -77,6 +77,8 @@ mod native_tests;
 mod pctable;
 mod pipeline;
 #[cfg(feature = "jit")]
+mod profiling;
+#[cfg(feature = "jit")]
 mod registry;
 #[cfg(feature = "jit")]
 mod signals;
@@ -88,6 +90,8 @@ mod store;
 mod trampoline;
 mod typed;
 mod types;
+#[cfg(feature = "jit")]
+mod unwind;
 mod val;
 
 pub use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
@@ -106,7 +110,7 @@ pub use slotvm_ssa::promote::{PromoteOptions, PromotionReport};
 pub use caller::Caller;
 #[cfg(feature = "jit")]
 pub use compile::Sizes;
-pub use config::{Config, Tier};
+pub use config::{Config, ProfilingStrategy, Tier};
 #[cfg(feature = "jit")]
 pub use engine::CRANELIFT_VERSION;
 pub use engine::{Engine, host_target};

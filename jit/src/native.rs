@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::engine::Engine;
 use crate::isa::{IsaOptions, host_isa};
 use crate::pctable::TrapReason;
+use crate::profiling::Profiler;
 use crate::signals;
 use crate::stack;
 use crate::store::Embedding;
@@ -23,20 +24,27 @@ pub(crate) struct NativeEngine {
     isa: cranelift_codegen::isa::OwnedTargetIsa,
     /// Trampolines live as long as the engine: stores hold their addresses.
     trampolines: Mutex<HashMap<FuncType, Arc<Trampolines>>>,
+    profiler: Profiler,
 }
 
 impl NativeEngine {
     /// # Errors
-    /// If the machine is not one that native code can be made for.
+    /// If the machine is not one that native code can be made for, or the profiler's file cannot be made.
     pub(crate) fn new(config: &Config) -> Result<NativeEngine, Error> {
         signals::install();
         let isa = host_isa(isa_options(config)).map_err(Error::compile)?;
-        Ok(NativeEngine { isa, trampolines: Mutex::default() })
+        let profiler = Profiler::new(config.profiler).map_err(Error::host)?;
+        Ok(NativeEngine { isa, trampolines: Mutex::default(), profiler })
     }
 
     /// The machine that code is compiled for.
     pub(crate) fn isa(&self) -> &cranelift_codegen::isa::OwnedTargetIsa {
         &self.isa
+    }
+
+    /// Who is told the names of functions.
+    pub(crate) fn profiler(&self) -> &Profiler {
+        &self.profiler
     }
 
     /// The trampolines of a function type, which stay as long as the engine.
@@ -49,6 +57,8 @@ impl NativeEngine {
             return Ok(trampolines.clone());
         }
         let trampolines = Arc::new(Trampolines::new(&self.isa, ty)?);
+        let names = ["from", "to"].map(|way| format!("trampoline {way} the host {ty}"));
+        self.profiler.report(trampolines.codes().zip(names));
         all.insert(ty.clone(), trampolines.clone());
         Ok(trampolines)
     }

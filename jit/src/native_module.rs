@@ -114,6 +114,8 @@ impl NativeModule {
             CodeUnit::place(native.isa(), first_func, &codes, Some(verified.clone()))
         });
         let unit = unit.map_err(Error::compile)?;
+        let names = functions.iter().map(|function: &FunctionInfo| function.name.clone());
+        native.profiler().report(unit.codes().zip(names));
         Ok(NativeModule {
             unit,
             functions,

@@ -12,6 +12,8 @@
 //!   [`slotvm_runtime::context::HostCtx`]. It calls the runtime by `HostCtx::call`, and traps
 //!   with [`HOST_ERROR`] if that reports an error.
 
+use std::ops::Range;
+
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{
@@ -49,6 +51,11 @@ impl Trampolines {
             compile(&**isa, abi::guest_signature(ty), |b| build_host(b, ty))?,
         ];
         Ok(Trampolines { unit: CodeUnit::place(isa, 0, &codes, None)? })
+    }
+
+    /// Where the code of [`Trampolines::entry`] and of [`Trampolines::host`] lies.
+    pub(crate) fn codes(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        self.unit.codes()
     }
 
     /// The trampoline by which the host calls functions of the signature, an

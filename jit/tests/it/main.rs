@@ -2,6 +2,8 @@
 //! in native code in all slot modes.
 
 mod api;
+#[cfg(feature = "jit")]
+mod backtraces;
 mod deadline;
 mod host;
 mod hostile;
