@@ -18,6 +18,8 @@
 //!
 //! * `stages` names the sections, in their order; there may be none.
 //! * `why` says what property the case shows; every case has one.
+//! * `target: x86_64` says on which machine the sections are as they are; elsewhere only the calls are
+//!   made. Cases whose stages depend on the machine have one.
 //! * `run: f(arguments) == results` calls a function by name, in every engine. Instead of results
 //!   there may be `traps MESSAGE @OFFSET`, with the code offset of the trap in hexadecimal.
 //! * `idom: b1 <- b0, b2 <- b0` gives the immediate dominator of each block but the entry, of the only
@@ -34,6 +36,9 @@ use std::fmt;
 pub struct Case {
     /// Which sections are expected.
     pub stages: Vec<String>,
+    /// The architecture whose sections these are, if they depend on it, as in
+    /// [`std::env::consts::ARCH`].
+    pub target: Option<String>,
     /// Everything before the first section, which is the program: directives are comments in it.
     pub input: String,
     /// The calls to make.
@@ -111,6 +116,7 @@ impl Case {
         let (input, sections) = split(text);
         let mut case = Case {
             stages: Vec::new(),
+            target: None,
             input: input.to_owned(),
             runs: Vec::new(),
             idoms: Vec::new(),
@@ -124,6 +130,7 @@ impl Case {
             let value = value.trim();
             match key.trim() {
                 "stages" => case.stages = value.split(',').map(|s| s.trim().to_owned()).collect(),
+                "target" => case.target = Some(value.to_owned()),
                 "why" => why = !value.is_empty(),
                 "run" => match Run::parse(line, value) {
                     Some(run) => case.runs.push(run),
@@ -145,6 +152,9 @@ impl Case {
         if case.error.is_some() && has_checks {
             return fail(1, "a case with an error has no stages, no runs and no `idom:`");
         }
+        if case.target.is_none() && case.stages.iter().any(|stage| stage.starts_with("clif")) {
+            return fail(1, "a case with the stage `clif` says for which machine: `; target: …`");
+        }
         if case.error.is_none() && !has_checks {
             return fail(1, "a case has stages, runs, `idom:` or an error");
         }
@@ -154,6 +164,11 @@ impl Case {
     /// Whether there is a section for each stage, in order.
     pub fn has_all_sections(&self) -> bool {
         self.sections.iter().map(|(stage, _)| stage).eq(&self.stages)
+    }
+
+    /// Whether the sections are those of the machine that this runs on.
+    pub fn is_for_this_machine(&self) -> bool {
+        self.target.as_ref().is_none_or(|target| target == std::env::consts::ARCH)
     }
 
     /// The file with these sections instead of those it has.
@@ -250,6 +265,15 @@ mod tests {
             Case::parse(&text),
             Ok(Case { input: case.input.trim_end().to_owned() + "\n\n", ..case })
         );
+    }
+
+    #[test]
+    fn sections_can_be_those_of_a_machine() {
+        let with = |target: &str| Case::parse(&format!("; target: {target}\n{TEXT}")).unwrap();
+        assert!(Case::parse(TEXT).unwrap().is_for_this_machine());
+        assert!(with(std::env::consts::ARCH).is_for_this_machine());
+        assert!(!with("pdp11").is_for_this_machine());
+        assert_eq!(Case::parse("; why: x\n; stages: clif\n").unwrap_err().line, 1);
     }
 
     #[test]
