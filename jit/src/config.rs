@@ -81,7 +81,6 @@ pub struct Config {
     pub(crate) memory: Option<MemoryPlan>,
     pub(crate) limits: Limits,
     pub(crate) verify_passes: bool,
-    #[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "there is no native code"))]
     pub(crate) profiler: ProfilingStrategy,
 }
 

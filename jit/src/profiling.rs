@@ -48,7 +48,7 @@ impl Profiler {
 
     /// Reports functions that were placed, each with its name. What cannot be written is missing from the
     /// profile.
-    pub(crate) fn report(&self, funcs: impl Iterator<Item = (Range<usize>, String)>) {
+    pub(crate) fn report(&self, mut funcs: impl Iterator<Item = (Range<usize>, String)>) {
         let _: io::Result<()> = match self {
             Profiler::None => Ok(()),
             Profiler::PerfMap(file) => {
@@ -63,7 +63,7 @@ impl Profiler {
             }
             Profiler::JitDump(dump) => {
                 let mut dump = dump.lock().unwrap_or_else(PoisonError::into_inner);
-                funcs.into_iter().try_for_each(|(code, name)| dump.code_load(code, &name))
+                funcs.try_for_each(|(code, name)| dump.code_load(code, &name))
             }
         };
     }

@@ -119,10 +119,8 @@ impl Store {
         let id = self.id();
         let result = f(&mut HostCall { store: self, instance: *instance, cells });
         self.check_identity(id);
-        // Results without an error are not moved: an error is large, and so short a call would notice.
-        if let Err(error) = result {
-            return Err(error);
-        }
+        // Only an error is moved: it is large, and so short a call would notice.
+        result?;
         if *checks {
             let n_results = self.type_of(*ty).results.len();
             self.check_cells(&self.type_of(*ty).results, &mut cells[..n_results])?;
