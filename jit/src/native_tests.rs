@@ -212,6 +212,7 @@ impl<'a> Fixture<'a> {
                 (*shared).stack_limit = stack::limit_below(sp, STACK_BYTES_MAX);
             }
             let entry = self.entry.entry();
+            let entry = std::mem::transmute::<*const u8, activation::EntryTrampoline>(entry);
             let result = activation::enter(entry, ctx.cast_mut(), code, cells.as_mut_ptr());
             (*shared).stack_limit = outer_limit;
             result
