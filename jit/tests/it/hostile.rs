@@ -179,7 +179,7 @@ fn a_host_function_without_memory_for_its_trampoline_is_an_error() {
         let other = Func::wrap(&mut store, |x: i64, y: f64| x as f64 + y);
         limit_address_space(libc::RLIM_INFINITY);
         assert!(same.is_ok(), "its trampoline exists");
-        let Err(Error::Host(error)) = other else { panic!("{other:?}") };
+        let Err(Error::Compile(error)) = other else { panic!("{other:?}") };
         assert!(error.to_string().starts_with("no memory for native code"), "{error}");
     });
 }

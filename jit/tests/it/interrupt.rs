@@ -492,8 +492,11 @@ fn bulk_operations_are_interrupted_between_pieces() {
                     let ended = end != Err((TrapCode::Interrupted, Vec::new()));
                     assert!(ended && *store.data() == n - n_polls, "{name}{args:?}, {kind}");
                 }
-                let hash = memory.data(&store).iter().fold(0_u64, |hash, &byte| {
-                    (hash ^ u64::from(byte)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                let (words, rest) = memory.data(&store).as_chunks::<8>();
+                assert!(rest.is_empty());
+                let hash = words.iter().fold(0_u64, |hash, &word| {
+                    (hash.rotate_left(5) ^ u64::from_le_bytes(word))
+                        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
                 });
                 let size = table.size(&store);
                 let mut set = (0..size)
