@@ -14,15 +14,13 @@ pub(super) enum StepOp {
     /// What the opcode table says. The immediates are packed as [`Imm`] says, but those of branches
     /// are steps: of `br` and `br_if` one, of `br_table` the number of its labels without the default
     /// and where they start in [`FuncCode::targets`]. Those of numeric instructions are the number of
-    /// operands.
+    /// operands. `local.addr` is that of a promotable local: it pushes a token that is never looked at.
     Op(Op),
     /// Lets the host interrupt the program.
     Poll,
     /// Charges the immediate for a block.
     Fuel,
-    /// `local.addr` of a promotable local: pushes a token that is never looked at.
-    Token,
-    /// A load through such a token: pops it, pushes the local.
+    /// A load through the token of a promotable local: pops it, pushes the local.
     DirectLoad,
     /// A store through such a token: pops a value and the token, sets the local.
     DirectStore,
@@ -202,7 +200,6 @@ impl Preparation<'_> {
     fn translate(&mut self, offset: u32, Inst { op, imm }: Inst) -> (StepOp, Imm) {
         let in_frame = |frame_op| match frame_place(self.body, imm.low()) {
             Some(place) => (frame_op, place),
-            None if op == Op::LocalAddr => (StepOp::Token, Imm::NONE),
             None => (StepOp::Op(op), imm),
         };
         match op {

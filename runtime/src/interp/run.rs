@@ -209,10 +209,6 @@ fn execute(
             }
             Nop
         }
-        StepOp::Token => {
-            frame.push(0);
-            Nop
-        }
         StepOp::DirectLoad => {
             *frame.top(0) = frame.cells[imm.low() as usize];
             Nop
@@ -331,7 +327,8 @@ fn execute(
         | TableSet | TableSize | TableGrow | TableFill | TableCopy | TableInit | ElemDrop
         | MemoryGrow | MemoryFill | MemoryCopy | MemoryInit | DataDrop => return Ok(Next::Leave),
 
-        LocalAddr => unreachable!("preparation leaves none"),
+        // The token of a promotable local.
+        LocalAddr => frame.push(0),
 
         // The rest is numeric, or `eval` panics.
         _ => {
