@@ -3,7 +3,8 @@
 //! Every entry has an [`Activation`] on the native stack. The entry trampoline stores there how to
 //! continue when the code traps; the signal handler ([`crate::signals`]) finds it through a
 //! thread-local variable, records where the trap happened and continues in the trampoline, which
-//! returns 0. [`enter`] then reads the record.
+//! returns 0. [`enter`] then reads the record. Code that traps by a call ([`crate::raise`]) comes back
+//! in the same way.
 
 use std::cell::Cell;
 use std::mem::{MaybeUninit, offset_of};
@@ -36,9 +37,12 @@ pub(crate) struct Activation {
     pub(crate) handler_fp: usize,
     /// What the instances of the store share.
     shared: *const Shared,
+    /// Why the code trapped if it did so by a call. Otherwise the instruction that trapped tells.
+    raised: Option<TrapReason>,
     /// The number of functions that were active when the code trapped; 0 if it has not.
     n_frames: u64,
-    /// The innermost of them: the pc of the trap, then return addresses.
+    /// The innermost of them: the pc of the trap, or where the call by which the code trapped would have
+    /// returned to, then return addresses.
     pcs: [MaybeUninit<usize>; TRACE_FRAMES_MAX],
 }
 
@@ -87,7 +91,7 @@ pub(crate) struct NativeFrame {
 /// `trampoline` is an entry trampoline for the type of `code`, `ctx` is its context, whose `shared`
 /// leads to live structures of one store with a stack limit, and `cells` has room for the parameters
 /// and for the results. All code that can be reached stays alive meanwhile. Signal handlers are
-/// installed.
+/// installed, or the code traps by calls of [`crate::raise::raise`].
 #[inline]
 pub(crate) unsafe fn enter(
     trampoline: EntryTrampoline,
@@ -102,6 +106,7 @@ pub(crate) unsafe fn enter(
         handler_fp: 0,
         // SAFETY: the caller's promise.
         shared: unsafe { (*ctx).shared },
+        raised: None,
         n_frames: 0,
         pcs: [MaybeUninit::uninit(); TRACE_FRAMES_MAX],
     };
@@ -146,6 +151,16 @@ impl Activation {
         self.n_frames = n as u64;
     }
 
+    /// Records why and where the code trapped by a call that returns to `pc`.
+    ///
+    /// # Safety
+    /// As for [`Activation::record_trap`].
+    pub(crate) unsafe fn record_raised(&mut self, reason: TrapReason, pc: usize, fp: usize) {
+        self.raised = Some(reason);
+        // SAFETY: the caller's promise.
+        unsafe { self.record_trap(pc, fp) }
+    }
+
     /// Describes the trap that was recorded.
     ///
     /// # Safety
@@ -159,10 +174,19 @@ impl Activation {
         let units = registry::read();
         // SAFETY: the caller's promise.
         let table = unsafe { units.lookup(trap_pc) };
-        let table = table.expect("the signal handler looked the code up");
-        let site = table.trap_at(trap_pc).expect("the signal handler looked the trap up");
+        let table = table.expect("code that traps is registered");
+        let (reason, place) = match self.raised {
+            Some(reason) => {
+                let call = table.call_returning_to(trap_pc).expect("it trapped by a call");
+                (reason, call.place)
+            }
+            None => {
+                let site = table.trap_at(trap_pc).expect("the signal handler looked the trap up");
+                (site.reason, site.place)
+            }
+        };
         let mut frames = Vec::new();
-        push_frames(&mut frames, table, site.place);
+        push_frames(&mut frames, table, place);
         for pc in pcs {
             // SAFETY: the caller's promise.
             if let Some(table) = unsafe { units.lookup(pc) }
@@ -171,11 +195,7 @@ impl Activation {
                 push_frames(&mut frames, table, call.place);
             }
         }
-        NativeTrap {
-            reason: site.reason,
-            frames,
-            n_frames_omitted: self.n_frames - n_listed as u64,
-        }
+        NativeTrap { reason, frames, n_frames_omitted: self.n_frames - n_listed as u64 }
     }
 }
 

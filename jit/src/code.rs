@@ -77,13 +77,13 @@ impl FinalizedReloc {
 }
 
 impl MachineCode {
-    /// Takes over what Cranelift has made of a function. `reason` says what a trap code means, `place`
-    /// gives the place in the bytecode of the instruction at a code offset, which has the trap code
-    /// given if it can trap.
+    /// Takes over what Cranelift has made of a function. `reason` says what a trap code means, or that the
+    /// instruction never traps, `place` gives the place in the bytecode of the instruction at a code
+    /// offset, which has the trap code given if it can trap.
     pub(crate) fn new(
         compiled: &CompiledCode,
         func: &Function,
-        mut reason: impl FnMut(ir::TrapCode) -> TrapReason,
+        mut reason: impl FnMut(ir::TrapCode) -> Option<TrapReason>,
         mut place: impl FnMut(u32, Option<ir::TrapCode>) -> PlaceId,
         places: Vec<Place>,
     ) -> MachineCode {
@@ -91,10 +91,10 @@ impl MachineCode {
         let mut traps: Vec<TrapSite> = buffer
             .traps()
             .iter()
-            .map(|trap| TrapSite {
-                offset: trap.offset,
-                reason: reason(trap.code),
-                place: place(trap.offset, Some(trap.code)),
+            .filter_map(|trap| {
+                let reason = reason(trap.code)?;
+                let place = place(trap.offset, Some(trap.code));
+                Some(TrapSite { offset: trap.offset, reason, place })
             })
             .collect();
         // Traps out of line come behind those that were met before.

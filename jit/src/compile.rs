@@ -42,7 +42,8 @@ use crate::SlotMode;
 use crate::code::MachineCode;
 use crate::isa::{IsaError, in_one_pass, without_optimiser};
 use crate::lower::order::find_loops;
-use crate::lower::{self, LowerOptions, Lowered, traps};
+use crate::lower::traps::{self, Trapping};
+use crate::lower::{self, CHECKED_FRAME_BYTES_MAX, LowerOptions, Lowered};
 use crate::pctable::{Place, PlaceId, TrapReason};
 
 /// The optimiser is left out of functions whose blocks lie in more loops than this on average, if they
@@ -264,16 +265,20 @@ impl Compiler {
         let mut sizes = self.clif_sizes(function);
 
         let start = Instant::now();
-        self.context.set_disasm(self.options.keep_asm);
-        if let Err(refusal) = self.context.compile(&*options.isa, &mut ControlPlane::default()) {
-            return Err(error(describe(&refusal.inner)));
+        self.generate(&options).map_err(error)?;
+        if options.trapping == Trapping::Calls && self.frame_bytes() > CHECKED_FRAME_BYTES_MAX {
+            self.context.clear();
+            let clif = &mut self.context.func;
+            let frontend = &mut self.frontend;
+            lower::lower_overflow(function, &loops, module, &options, clif, frontend);
+            self.generate(&options).map_err(error)?;
         }
         times.cranelift = start.elapsed();
+        sizes.frame_bytes = self.frame_bytes();
 
         let compiled = self.context.compiled_code().expect("it was compiled");
         sizes.code_bytes = compiled.code_buffer().len();
-        sizes.frame_bytes = compiled.buffer.frame_layout().map_or(0, |l| l.frame_to_fp_offset);
-        let code = machine_code(compiled, &self.context.func, function, &lowered);
+        let code = machine_code(compiled, &self.context.func, function, &lowered, options.trapping);
         let asm = compiled.vcode.clone();
         Ok(CompiledFunction {
             code,
@@ -299,6 +304,19 @@ impl Compiler {
         self.context.clear();
         let clif = &mut self.context.func;
         lower::lower_function(function, loops, module, options, clif, &mut self.frontend)
+    }
+
+    /// Makes machine code of the CLIF in the context, and leaves it there.
+    fn generate(&mut self, options: &LowerOptions) -> Result<(), String> {
+        self.context.set_disasm(self.options.keep_asm);
+        let compiled = self.context.compile(&*options.isa, &mut ControlPlane::default());
+        compiled.map(|_| ()).map_err(|refusal| describe(&refusal.inner))
+    }
+
+    /// The frame of the machine code in the context.
+    fn frame_bytes(&self) -> u32 {
+        let compiled = self.context.compiled_code().expect("it was compiled");
+        compiled.buffer.frame_layout().map_or(0, |layout| layout.frame_to_fp_offset)
     }
 
     fn clif_sizes(&self, function: &Function) -> Sizes {
@@ -375,6 +393,7 @@ fn machine_code(
     clif: &cranelift_codegen::ir::Function,
     function: &Function,
     lowered: &Lowered,
+    trapping: Trapping,
 ) -> MachineCode {
     let srclocs = compiled.buffer.get_srclocs_sorted();
     let mut places = Places::new(function);
@@ -383,7 +402,13 @@ fn machine_code(
         let loc = load.map(|load| lowered.load_locs[load]).or_else(|| loc_at(srclocs, offset));
         places.place(loc)
     };
-    let reason = |code| traps::trap_code_of(code).map_or(TrapReason::HostError, TrapReason::Guest);
+    let reason = |code| match trapping {
+        Trapping::Signals => {
+            Some(traps::trap_code_of(code).map_or(TrapReason::HostError, TrapReason::Guest))
+        }
+        // What could fault is never executed, or never with operands for which it does.
+        Trapping::Calls => None,
+    };
     let mut code = MachineCode::new(compiled, clif, reason, place, Vec::new());
     debug_assert!(code.traps.is_sorted_by(|a, b| a.offset < b.offset), "one trap for each pc");
     code.places = places.places;

@@ -79,6 +79,7 @@ pub struct Config {
     pub(crate) canonical_nans: bool,
     pub(crate) native_stack_bytes_max: usize,
     pub(crate) memory: Option<MemoryPlan>,
+    pub(crate) signals_based_traps: bool,
     pub(crate) limits: Limits,
     pub(crate) verify_passes: bool,
     pub(crate) profiler: ProfilingStrategy,
@@ -100,6 +101,7 @@ impl Default for Config {
             canonical_nans: false,
             native_stack_bytes_max: 512 << 10,
             memory: None,
+            signals_based_traps: true,
             limits: Limits::default(),
             verify_passes: cfg!(debug_assertions),
             profiler: ProfilingStrategy::None,
@@ -226,6 +228,23 @@ impl Config {
         self
     }
 
+    /// Whether native code traps by instructions that fault, for which the process gets handlers of
+    /// `SIGSEGV`, `SIGBUS`, `SIGILL` and `SIGFPE` with the first engine that wants them. It is the default,
+    /// and costs nothing where nothing traps.
+    ///
+    /// Without, no handler is installed for this engine and its code executes no instruction that faults:
+    /// it checks each access, division, conversion and call before, and traps by calling the runtime.
+    /// Everything that a program can see stays the same. Memories take as little address space as they can
+    /// unless [`Config::memory`] says otherwise. A function whose native frame takes more than 96 KiB,
+    /// as those with more than some 12,000 slots in memory do, has no code: calling it is a
+    /// [`StackOverflow`](crate::TrapCode::StackOverflow).
+    ///
+    /// The interpreter does not look at it.
+    pub fn signals_based_traps(&mut self, enable: bool) -> &mut Config {
+        self.signals_based_traps = enable;
+        self
+    }
+
     /// The limits of each store.
     pub fn limits(&mut self, limits: Limits) -> &mut Config {
         self.limits = limits;
@@ -245,5 +264,11 @@ impl Config {
     pub fn verify_passes(&mut self, verify: bool) -> &mut Config {
         self.verify_passes = verify;
         self
+    }
+
+    /// The address space of each linear memory, `None` for what suits the module that defines it.
+    pub(crate) fn memory_plan(&self) -> Option<MemoryPlan> {
+        // Nothing relies on more.
+        self.memory.or_else(|| (!self.signals_based_traps).then_some(MemoryPlan::CHECKED))
     }
 }

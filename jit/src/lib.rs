@@ -43,7 +43,8 @@
 //!   whose exports are a [`Func`], [`TypedFunc`], [`Memory`], [`Table`] or [`Global`].
 //! * A call from the host enters native code by a `trampoline` with an `activation`. A fault there
 //!   arrives as a signal (`signals`), which finds the code in the `registry`, and comes back as a
-//!   [`Trap`] whose place the `pctable` knows. Host functions get a [`Caller`].
+//!   [`Trap`] whose place the `pctable` knows; code without signals calls `raise` instead. Host functions
+//!   get a [`Caller`].
 //!
 //! Without the feature `jit`, which is on by default, the same API interprets.
 
@@ -78,6 +79,8 @@ mod pctable;
 mod pipeline;
 #[cfg(feature = "jit")]
 mod profiling;
+#[cfg(feature = "jit")]
+mod raise;
 #[cfg(feature = "jit")]
 mod registry;
 #[cfg(feature = "jit")]

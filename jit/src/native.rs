@@ -12,8 +12,10 @@ use crate::code::CodeError;
 use crate::config::Config;
 use crate::engine::Engine;
 use crate::isa::{IsaOptions, host_isa};
+use crate::lower::traps::Trapping;
 use crate::pctable::TrapReason;
 use crate::profiling::Profiler;
+use crate::raise;
 use crate::signals;
 use crate::stack;
 use crate::store::Embedding;
@@ -22,6 +24,7 @@ use crate::trampoline::Trampolines;
 /// What native code of all modules of an engine shares.
 pub(crate) struct NativeEngine {
     isa: cranelift_codegen::isa::OwnedTargetIsa,
+    trapping: Trapping,
     /// Trampolines live as long as the engine: stores hold their addresses.
     trampolines: Mutex<HashMap<FuncType, Arc<Trampolines>>>,
     profiler: Profiler,
@@ -31,10 +34,18 @@ impl NativeEngine {
     /// # Errors
     /// If the machine is not one that native code can be made for, or the profiler's file cannot be made.
     pub(crate) fn new(config: &Config) -> Result<NativeEngine, Error> {
-        signals::install();
+        let trapping = trapping(config);
+        if trapping == Trapping::Signals {
+            signals::install();
+        }
         let isa = host_isa(isa_options(config)).map_err(Error::compile)?;
         let profiler = Profiler::new(config.profiler).map_err(Error::host)?;
-        Ok(NativeEngine { isa, trampolines: Mutex::default(), profiler })
+        Ok(NativeEngine { isa, trapping, trampolines: Mutex::default(), profiler })
+    }
+
+    /// How the code of the engine traps.
+    pub(crate) fn trapping(&self) -> Trapping {
+        self.trapping
     }
 
     /// The machine that code is compiled for.
@@ -56,11 +67,23 @@ impl NativeEngine {
         if let Some(trampolines) = all.get(ty) {
             return Ok(trampolines.clone());
         }
-        let trampolines = Arc::new(Trampolines::new(&self.isa, ty)?);
+        let trampolines = Arc::new(Trampolines::new(&self.isa, ty, self.trapping)?);
         let names = ["from", "to"].map(|way| format!("trampoline {way} the host {ty}"));
         self.profiler.report(trampolines.codes().zip(names));
         all.insert(ty.clone(), trampolines.clone());
         Ok(trampolines)
+    }
+}
+
+fn trapping(config: &Config) -> Trapping {
+    if config.signals_based_traps { Trapping::Signals } else { Trapping::Calls }
+}
+
+/// How native code of the engine's stores traps by calls, if it does.
+pub(crate) fn raise(engine: &Engine) -> Option<slotvm_runtime::context::Raise> {
+    match trapping(engine.config()) {
+        Trapping::Signals => None,
+        Trapping::Calls => Some(raise::raise),
     }
 }
 
@@ -106,7 +129,7 @@ pub(crate) fn execute(store: &mut Store, func: FuncHandle, cells: &mut [u64]) ->
     store.enter_native();
     // SAFETY: the trampoline is that of the function's type, the record that of a guest function, whose
     // code and context live as long as the store; the store checked the number of cells. The engine
-    // has installed the signal handlers.
+    // has installed the signal handlers, or else given the store what its code traps by.
     let result = unsafe { activation::enter(entry, record.ctx, record.code, cells.as_mut_ptr()) };
     result.map_err(|trap| error(store, trap))
 }

@@ -183,6 +183,7 @@ fn options(engine: &Engine, native: &NativeEngine, memory: MemoryPlan) -> Compil
             slots: config.slots,
             memory,
             polls: config.polls(),
+            trapping: native.trapping(),
         },
         keep_clif: false,
         keep_asm: false,
@@ -198,7 +199,13 @@ fn memory_plan(engine: &Engine, verified: &VerifiedModule) -> MemoryPlan {
         true => MemoryPlan::PLAIN,
         false => MemoryPlan::for_module(verified),
     };
-    engine.config().memory.unwrap_or_else(usual)
+    let config = engine.config();
+    // Without signals nothing may fault, whatever address space there is.
+    if config.signals_based_traps {
+        config.memory.unwrap_or_else(usual)
+    } else {
+        MemoryPlan::CHECKED
+    }
 }
 
 /// Compiles a function once more, for its texts. There are none if the function is imported or the

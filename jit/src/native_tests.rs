@@ -23,6 +23,7 @@ use slotvm_runtime::{Memory, MemoryPlan};
 use crate::abi;
 use crate::activation::{self, NativeTrap};
 use crate::code::{CodeUnit, MachineCode};
+use crate::lower::traps::Trapping;
 use crate::pctable::{Place, PlaceId, TrapReason};
 use crate::signals;
 use crate::stack;
@@ -87,7 +88,8 @@ fn compile(isa: &OwnedTargetIsa, func: u32, (ty, body): &Body<'_>) -> MachineCod
         places.push(Place { func, offset, inlined_at: PlaceId::NONE });
         PlaceId(places.len() as u32 - 1)
     };
-    let mut code = MachineCode::new(&compiled, &context.func, reason, place, Vec::new());
+    let mut code =
+        MachineCode::new(&compiled, &context.func, |code| Some(reason(code)), place, Vec::new());
     code.places = places;
     code
 }
@@ -159,6 +161,7 @@ impl<'a> Fixture<'a> {
             poll_at: ptr::null(),
             funcs: ptr::null(),
             libcalls: &LIBCALLS,
+            raise: None,
             store: ptr::null_mut(),
             memories: ptr::null(),
             n_memories: 1,
@@ -176,7 +179,7 @@ impl<'a> Fixture<'a> {
         };
         let mut fixture = Box::new(Fixture {
             unit,
-            entry: Trampolines::new(isa, ty).unwrap(),
+            entry: Trampolines::new(isa, ty, Trapping::Signals).unwrap(),
             host: Cell::new(|_, _| unreachable!("no host function is called")),
             shared,
             ctx,
@@ -477,7 +480,7 @@ fn reentrant_unit(isa: &OwnedTargetIsa, host: &Trampolines) -> CodeUnit {
 #[test]
 fn a_trap_in_a_nested_entry_ends_that_entry_only() {
     let isa = isa();
-    let host = Trampolines::new(&isa, &unary()).unwrap();
+    let host = Trampolines::new(&isa, &unary(), Trapping::Signals).unwrap();
     let unit = reentrant_unit(&isa, &host);
     let fixture = Fixture::new(&isa, &unit, &unary());
     fixture.host.set(|fixture, cell| {
@@ -574,7 +577,7 @@ fn crash(how: &str) {
     }
 
     let isa = isa();
-    let host = Trampolines::new(&isa, &unary()).unwrap();
+    let host = Trampolines::new(&isa, &unary(), Trapping::Signals).unwrap();
     let unit = reentrant_unit(&isa, &host);
     let fixture = Fixture::new(&isa, &unit, &unary());
     fixture.host.set(|_, _| {

@@ -238,7 +238,7 @@ fn store_config(engine: &Engine) -> StoreConfig {
         interruption: engine.interruption().cloned(),
         canonical_nans: config.canonical_nans,
         native_stack_bytes_max: config.native_stack_bytes_max,
-        memory: config.memory,
+        memory: config.memory_plan(),
         limits: config.limits.clone(),
         ..match config.tier {
             crate::Tier::Interpreter => defaults,
@@ -246,6 +246,7 @@ fn store_config(engine: &Engine) -> StoreConfig {
             crate::Tier::Jit => StoreConfig {
                 executor: crate::native::execute,
                 host_trampoline: Some(crate::native::host_trampoline(engine)),
+                raise: crate::native::raise(engine),
                 ..defaults
             },
         }

@@ -10,7 +10,7 @@
 //!   callee-saved registers: so nothing is lost when the guest's frames are abandoned.
 //! * The *host trampoline* has the convention of guest functions; its context is a
 //!   [`slotvm_runtime::context::HostCtx`]. It calls the runtime by `HostCtx::call`, and traps
-//!   with [`HOST_ERROR`] if that reports an error.
+//!   with [`HOST_ERROR`] if that reports an error, in the way in which the guest code traps.
 
 use std::ops::Range;
 
@@ -29,6 +29,7 @@ use slotvm_runtime::context::offsets as rt;
 use crate::abi::{self, CELL_BYTES, POINTER};
 use crate::activation::offsets;
 use crate::code::{CodeError, CodeUnit, MachineCode};
+use crate::lower::traps::{Trapping, trap_trampoline};
 use crate::pctable::{PlaceId, TrapReason};
 
 /// The code by which host trampolines trap.
@@ -45,10 +46,14 @@ impl Trampolines {
     ///
     /// # Errors
     /// If Cranelift refuses the signature, or there is no memory for code.
-    pub(crate) fn new(isa: &OwnedTargetIsa, ty: &FuncType) -> Result<Trampolines, CodeError> {
+    pub(crate) fn new(
+        isa: &OwnedTargetIsa,
+        ty: &FuncType,
+        trapping: Trapping,
+    ) -> Result<Trampolines, CodeError> {
         let codes = [
-            compile(&**isa, host_convention(&**isa), |b| build_entry(b, ty))?,
-            compile(&**isa, abi::guest_signature(ty), |b| build_host(b, ty))?,
+            compile(&**isa, host_convention(&**isa), trapping, |b| build_entry(b, ty))?,
+            compile(&**isa, abi::guest_signature(ty), trapping, |b| build_host(b, ty, trapping))?,
         ];
         Ok(Trampolines { unit: CodeUnit::place(isa, 0, &codes, None)? })
     }
@@ -81,6 +86,7 @@ fn host_convention(isa: &dyn TargetIsa) -> Signature {
 fn compile(
     isa: &dyn TargetIsa,
     signature: Signature,
+    trapping: Trapping,
     build: impl FnOnce(&mut FunctionBuilder<'_>),
 ) -> Result<MachineCode, CodeError> {
     let func = Function::with_name_signature(UserFuncName::default(), signature);
@@ -97,7 +103,7 @@ fn compile(
     Ok(MachineCode::new(
         &compiled,
         &context.func,
-        |_| TrapReason::HostError,
+        |_| (trapping == Trapping::Signals).then_some(TrapReason::HostError),
         |_, _| PlaceId::NONE,
         Vec::new(),
     ))
@@ -177,7 +183,7 @@ fn try_call(
     results
 }
 
-fn build_host(b: &mut FunctionBuilder<'_>, ty: &FuncType) {
+fn build_host(b: &mut FunctionBuilder<'_>, ty: &FuncType, trapping: Trapping) {
     let params = entry_block(b);
     let ctx = params[0];
     let n_cells = ty.params.len().max(ty.results.len()) as u32;
@@ -196,7 +202,7 @@ fn build_host(b: &mut FunctionBuilder<'_>, ty: &FuncType) {
     let signature = b.import_signature(signature);
     let call = b.ins().call_indirect(signature, host_call, &[ctx, cells]);
     let failed = b.inst_results(call)[0];
-    b.ins().trapnz(failed, HOST_ERROR);
+    trap_trampoline(b, ctx, failed, trapping);
 
     let results: Vec<Value> =
         ty.results.iter().enumerate().map(|(i, &ty)| load_cell(b, ty, cells, i)).collect();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use slotvm_bytecode::FuncType;
 
+use crate::context::Raise;
 use crate::entities::FuncHandle;
 use crate::error::Error;
 use crate::interp;
@@ -42,6 +43,8 @@ pub struct StoreConfig {
     pub executor: Executor,
     /// Native code for calls of host functions, for an executor that runs native code.
     pub host_trampoline: Option<HostTrampoline>,
+    /// How native code traps that raises no signal to do so.
+    pub raise: Option<Raise>,
     /// What may not be exceeded.
     pub limits: Limits,
 }
@@ -57,6 +60,7 @@ impl Default for StoreConfig {
             interruption: None,
             executor: interp::execute,
             host_trampoline: None,
+            raise: None,
             limits: Limits::default(),
         }
     }

@@ -56,6 +56,8 @@ pub struct Shared {
     pub funcs: *const FuncRecord,
     /// Functions of the runtime that native code calls.
     pub libcalls: *const Libcalls,
+    /// Where native code goes that traps by a call.
+    pub raise: Option<Raise>,
     /// The store, for the runtime's own functions. Set by `Store::enter_native`.
     pub store: *mut core::ffi::c_void,
     /// The address space of the memories of the store.
@@ -145,6 +147,10 @@ pub struct HostCtx {
     pub call: unsafe extern "C" fn(ctx: *mut HostCtx, cells: *mut u64) -> u32,
 }
 
+/// Ends the native code that calls it: the trap, or the pending error, that `code` stands for happens
+/// where it was called. The executor of the store decides what the codes are.
+pub type Raise = unsafe extern "C" fn(code: u32) -> !;
+
 /// Functions of the runtime that native code calls, with the C calling convention.
 ///
 /// Those that can fail return 0 for success. For 1, native code traps with the code that belongs to the
@@ -214,6 +220,7 @@ offsets! {
     SHARED_POLL_AT = Shared.poll_at;
     SHARED_FUNCS = Shared.funcs;
     SHARED_LIBCALLS = Shared.libcalls;
+    SHARED_RAISE = Shared.raise;
     MEMORY_BASE = MemoryDef.base;
     MEMORY_BYTES = MemoryDef.bytes;
     TABLE_BASE = TableDef.base;

@@ -160,6 +160,7 @@ impl Store {
             poll_at,
             funcs: std::ptr::null(),
             libcalls: &raw const LIBCALLS,
+            raise: config.raise,
             store: std::ptr::null_mut(),
             memories: std::ptr::null(),
             n_memories: 0,

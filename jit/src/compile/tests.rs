@@ -29,7 +29,13 @@ fn options(target: &str, slots: SlotMode) -> CompileOptions {
         build: BuildOptions::default(),
         promotion: PromoteOptions::default(),
         on_the_fly: None,
-        lower: LowerOptions { isa, slots, memory: MemoryPlan::INDEXED, polls: false },
+        lower: LowerOptions {
+            isa,
+            slots,
+            memory: MemoryPlan::INDEXED,
+            polls: false,
+            trapping: Trapping::Signals,
+        },
         keep_clif: false,
         keep_asm: false,
     }
@@ -55,6 +61,16 @@ fn all_options() -> Vec<CompileOptions> {
     all
 }
 
+/// The same without signals.
+fn all_options_without_signals() -> Vec<CompileOptions> {
+    let mut all = all_options();
+    for options in &mut all {
+        options.lower.memory = MemoryPlan::CHECKED;
+        options.lower.trapping = Trapping::Calls;
+    }
+    all
+}
+
 /// The options with SSA form made straight from bytecode, and simplified on the way.
 fn on_the_fly(options: CompileOptions) -> CompileOptions {
     let build = options.build;
@@ -64,7 +80,8 @@ fn on_the_fly(options: CompileOptions) -> CompileOptions {
 
 fn describe(options: &CompileOptions) -> String {
     let CompileOptions { build, on_the_fly, lower, .. } = options;
-    format!("{} {} {build:?} {on_the_fly:?} {:?}", lower.isa.triple(), lower.slots, lower.memory)
+    let LowerOptions { isa, slots, memory, trapping, .. } = lower;
+    format!("{} {slots} {build:?} {on_the_fly:?} {memory:?} {trapping:?}", isa.triple())
 }
 
 fn compile_all(module: &VerifiedModule, options: CompileOptions) -> Vec<CompiledFunction> {
@@ -311,7 +328,7 @@ fn the_test_module_has_every_opcode() {
 #[test]
 fn every_opcode_compiles_in_every_mode_for_every_target() {
     let module = all_opcodes();
-    for options in all_options() {
+    for options in all_options().into_iter().chain(all_options_without_signals()) {
         let n_funcs = (module.n_funcs() - module.n_imported_funcs()) as usize;
         let compiled = compile_all(&module, options);
         assert_eq!(compiled.len(), n_funcs);
@@ -560,7 +577,7 @@ fn each_pc_traps_for_one_reason() {
 #[test]
 fn calls_return_to_their_offsets() {
     let module = module(&(PRELUDE.to_owned() + SPECIAL));
-    for options in all_options() {
+    for options in all_options().into_iter().chain(all_options_without_signals()) {
         let about = describe(&options);
         let first = module.n_imported_funcs();
         for (func, compiled) in (first..).zip(compile_all(&module, options)) {
@@ -576,7 +593,7 @@ fn calls_return_to_their_offsets() {
 #[test]
 fn stack_overflow_belongs_to_the_start_even_of_huge_frames() {
     let mut source = String::from("func huge(n: i64) -> i64 {\n  local 49000 i64\n");
-    for local in (1..49_001).step_by(7) {
+    for local in (1..49_001).step_by(3) {
         writeln!(source, "  local.get {local} local.get n i64.add local.set {local}").unwrap();
     }
     source += "  local.get n call huge local.get 1 i64.add return\n}";
@@ -586,8 +603,17 @@ fn stack_overflow_belongs_to_the_start_even_of_huge_frames() {
             let compiled = &compile_all(&module, options(target, slots))[0];
             assert_eq!(trap_offsets(compiled, TrapCode::StackOverflow), [0], "{target} {slots}");
             if slots.is_memory() {
-                assert!(compiled.sizes.slot_bytes >= 7_000 * 8);
+                assert!(compiled.sizes.slot_bytes >= 16_000 * 8);
                 assert!(compiled.sizes.frame_bytes >= compiled.sizes.slot_bytes);
+                // Without signals there is no room to look at the limit from such a frame.
+                let mut options = options(target, slots);
+                options.lower.memory = MemoryPlan::CHECKED;
+                options.lower.trapping = Trapping::Calls;
+                let compiled = &compile_all(&module, options)[0];
+                let places: Vec<_> = compiled.code.calls.iter().map(|call| call.place).collect();
+                assert_eq!(places.len(), 1, "{target} {slots}");
+                assert_eq!(compiled.code.places[places[0].0 as usize].offset, 0);
+                assert!(compiled.sizes.frame_bytes < 100);
             }
         }
     }
@@ -619,6 +645,37 @@ fn bounds_are_checked_exactly_where_the_reservation_does_not_cover_the_access() 
             }
         }
     }
+}
+
+/// What Cranelift puts in front of a division for operands that the lowering has ruled out.
+const OF_DIVISIONS: [ir::TrapCode; 2] =
+    [ir::TrapCode::INTEGER_DIVISION_BY_ZERO, ir::TrapCode::INTEGER_OVERFLOW];
+
+#[test]
+fn code_that_traps_by_calls_holds_no_instruction_that_would_fault() {
+    use Op::{I32DivS, I32DivU, I32RemS, I32RemU, I64DivS, I64DivU, I64RemS, I64RemU};
+    let divisions = [I32DivS, I32DivU, I32RemS, I32RemU, I64DivS, I64DivU, I64RemS, I64RemU];
+    let module = all_opcodes();
+    let (mut n_calls, mut n_of_divisions) = (0, 0);
+    for options in all_options_without_signals() {
+        let about = describe(&options);
+        let mut compiler = Compiler::new(options);
+        for func in module.n_imported_funcs()..module.n_funcs() {
+            let code = compiler.compile(&module, func).unwrap().code;
+            assert!(code.traps.is_empty(), "{about}");
+            let divides = !offsets_of(&module, func, |op| divisions.contains(&op)).is_empty();
+            for trap in compiler.context.compiled_code().unwrap().buffer.traps() {
+                let follows_call = code.calls.iter().any(|call| call.offset == trap.offset);
+                match trap.code {
+                    traps::NEVER => assert!(follows_call, "{about}"),
+                    code => assert!(divides && OF_DIVISIONS.contains(&code), "{about}: {code}"),
+                }
+                n_calls += usize::from(follows_call);
+                n_of_divisions += usize::from(!follows_call);
+            }
+        }
+    }
+    assert!(n_calls > 1_000 && n_of_divisions > 50, "{n_calls} {n_of_divisions}");
 }
 
 #[test]

@@ -15,6 +15,7 @@
 
 mod accounting;
 mod calls;
+mod checks;
 mod control;
 mod memory;
 mod numeric;
@@ -25,6 +26,7 @@ pub(crate) mod traps;
 
 use std::collections::HashMap;
 
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
     self, AliasRegion, AliasRegionData, GlobalValueData, InstBuilder, MemFlagsData, SourceLoc,
 };
@@ -32,7 +34,7 @@ use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::packed_option::ReservedValue;
 use cranelift_codegen::settings::OptLevel;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use slotvm_bytecode::{Effect, FuncType, Op, VerifiedModule};
+use slotvm_bytecode::{Effect, FuncType, Op, TrapCode, VerifiedModule};
 use slotvm_runtime::MemoryPlan;
 use slotvm_runtime::context::offsets;
 use slotvm_ssa::entity::{Block, Inst, Loc, Value};
@@ -44,6 +46,7 @@ use crate::abi::{self, POINTER};
 use crate::isa::folds_loads;
 use crate::slot_mode::SlotMode;
 use slots::Slots;
+use traps::Trapping;
 
 /// What the lowering depends on beside the function.
 #[derive(Clone)]
@@ -52,10 +55,13 @@ pub(crate) struct LowerOptions {
     pub(crate) isa: OwnedTargetIsa,
     /// Where slots live.
     pub(crate) slots: SlotMode,
-    /// The address space of each memory that the code will run with, at least.
+    /// The address space of each memory that the code will run with, at least. Code that traps by calls
+    /// relies on none.
     pub(crate) memory: MemoryPlan,
     /// Whether bulk operations can be interrupted, as the functions can whose IR has polls.
     pub(crate) polls: bool,
+    /// How the code traps.
+    pub(crate) trapping: Trapping,
 }
 
 /// What the lowering tells beside the CLIF.
@@ -76,7 +82,13 @@ pub(crate) fn lower_function(
 ) -> Lowered {
     clif.signature = abi::guest_signature(&func.ty);
     clif.name = ir::UserFuncName::User(abi::func_name(func.func));
-    check_stack_in_prologue(clif);
+    debug_assert!(
+        options.trapping == Trapping::Signals || options.memory == MemoryPlan::CHECKED,
+        "code that traps by calls relies on no guard pages"
+    );
+    if options.trapping == Trapping::Signals {
+        check_stack_in_prologue(clif);
+    }
     let mut lowering = Lowering::new(func, loops, module, options, clif, context);
     lowering.lower_blocks();
     lowering.builder.finalize(options.isa.frontend_config());
@@ -98,6 +110,32 @@ fn check_stack_in_prologue(clif: &mut ir::Function) {
     let shared = clif.create_global_value(load(context, offsets::VMCTX_SHARED));
     let limit = clif.create_global_value(load(shared, offsets::SHARED_STACK_LIMIT));
     clif.stack_limit = Some(limit);
+}
+
+/// Bytes of the frame of a function that traps by calls, at most: what a function that finds itself
+/// below the limit of the stack takes of the room that [`crate::stack`] leaves there. Cranelift writes
+/// to the frame before the function can look at the limit.
+pub(crate) const CHECKED_FRAME_BYTES_MAX: u32 = 96 << 10;
+
+/// Makes of an empty CLIF function one that does nothing but trap, for lack of stack.
+pub(crate) fn lower_overflow(
+    func: &Function,
+    loops: &LoopForest,
+    module: &VerifiedModule,
+    options: &LowerOptions,
+    clif: &mut ir::Function,
+    context: &mut FunctionBuilderContext,
+) {
+    clif.signature = abi::guest_signature(&func.ty);
+    clif.name = ir::UserFuncName::User(abi::func_name(func.func));
+    let mut lowering = Lowering::new(func, loops, module, options, clif, context);
+    let entry = lowering.builder.create_block();
+    lowering.builder.append_block_params_for_function_params(entry);
+    lowering.builder.switch_to_block(entry);
+    lowering.context = lowering.builder.block_params(entry)[0];
+    lowering.trap(TrapCode::StackOverflow);
+    lowering.builder.seal_all_blocks();
+    lowering.builder.finalize(options.isa.frontend_config());
 }
 
 /// Kinds of memory that do not overlap.
@@ -158,6 +196,8 @@ struct Lowering<'a, 'f> {
     signatures: HashMap<u32, ir::SigRef>,
     /// Functions imported so far, by function index.
     functions: HashMap<u32, ir::FuncRef>,
+    /// That of what traps by calls, once there is such a trap.
+    raise_signature: Option<ir::SigRef>,
     load_locs: Vec<Loc>,
 }
 
@@ -190,6 +230,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
             n_imported_globals: n_imported_globals(module),
             signatures: HashMap::new(),
             functions: HashMap::new(),
+            raise_signature: None,
             load_locs: Vec::new(),
             builder,
         }
@@ -237,11 +278,26 @@ impl<'a, 'f> Lowering<'a, 'f> {
         for (&param, &value) in own_params.iter().zip(own) {
             self.define(param, value);
         }
+        if self.traps_by_calls() {
+            self.check_stack();
+        }
         // What the entry does for slots happens at the function's first instruction.
         if let Some(&first) = self.func.insts(Function::ENTRY).first() {
             self.locate(first);
         }
         self.start_slots();
+    }
+
+    /// Compares the stack pointer, which lies below the frame, with the limit in the context. The trap has
+    /// no source location: it belongs to offset 0.
+    fn check_stack(&mut self) {
+        let shared = self.shared();
+        // The host sets the limit at each entry, so it is constant meanwhile.
+        let flags = self.constant_flags();
+        let limit = self.builder.ins().load(POINTER, flags, shared, offsets::SHARED_STACK_LIMIT);
+        let sp = self.builder.ins().get_stack_pointer(POINTER);
+        let below = self.builder.ins().icmp(IntCC::UnsignedLessThan, sp, limit);
+        self.trap_if(below, TrapCode::StackOverflow);
     }
 
     /// Lowers one instruction.

@@ -65,6 +65,11 @@ impl Lowering<'_, '_> {
     }
 
     fn unary(&mut self, op: Op, a: ir::Value) -> ir::Value {
+        if self.traps_by_calls()
+            && let Some(converted) = self.checked_conversion(op, a)
+        {
+            return converted;
+        }
         let ins = self.builder.ins();
         match op {
             Op::I32Eqz | Op::I64Eqz | Op::RefIsNull => {
@@ -117,6 +122,9 @@ impl Lowering<'_, '_> {
         }
         if let Some(condition) = float_condition(op) {
             return self.float_compare(condition, a, b);
+        }
+        if self.traps_by_calls() {
+            self.check_division(op, a, b);
         }
         let ins = self.builder.ins();
         match op {

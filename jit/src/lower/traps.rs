@@ -1,10 +1,11 @@
 //! Traps: the only place that decides how native code stops.
 //!
-//! Code traps by trap instructions and by faulting accesses; both raise a signal, and the tables of
-//! [`crate::compile`] say which trap and which bytecode offset belong to the faulting pc. A second
-//! mechanism, explicit checks that call the runtime to raise the trap, would replace the bodies of
-//! the methods here and [`Lowering::faulting_flags`]; nothing else in the lowering knows how a trap
-//! is raised.
+//! There are two ways, see [`Trapping`]. Code that may fault traps by trap instructions and by faulting
+//! accesses; both raise a signal, and the tables of [`crate::compile`] say which trap and which bytecode
+//! offset belong to the faulting pc. Code that must not fault checks everything before, and calls the
+//! function that [`Shared::raise`](slotvm_runtime::context::Shared::raise) names, which does not return
+//! ([`crate::raise`]); the place belongs to the address that the call would return to. The methods here
+//! and in [`super::checks`] hide the difference from the rest of the lowering.
 //!
 //! # Which instruction trapped
 //! The location of a trap is the source location of the CLIF instruction, with three exceptions, in
@@ -19,14 +20,33 @@
 //!   has seen it, observes the first store ([`Lowering::keep_store`]).
 //! * A branch to a block that does nothing but trap becomes a conditional trap at the branch. A fence
 //!   in that block avoids it ([`Lowering::trap`]).
+//!
+//! None of this concerns calls: they stay where they are.
 
-use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
+use cranelift_codegen::ir::{self, AbiParam, InstBuilder, MemFlagsData, Signature, types};
+use cranelift_codegen::isa::CallConv;
+use cranelift_frontend::FunctionBuilder;
 use slotvm_bytecode::TrapCode;
+use slotvm_runtime::context::offsets;
 use slotvm_ssa::entity::Loc;
 use slotvm_ssa::faults::{Fault, planted};
 
 use super::Lowering;
+use crate::abi::POINTER;
+use crate::pctable::TrapReason;
 use crate::trampoline::HOST_ERROR;
+
+/// How code traps.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Trapping {
+    /// By instructions that fault, for which the process has signal handlers.
+    Signals,
+    /// By calls of the runtime, without executing an instruction that faults.
+    Calls,
+}
+
+/// Stands behind calls that do not return: Cranelift wants each block to end.
+pub(crate) const NEVER: ir::TrapCode = ir::TrapCode::unwrap_user(30);
 
 /// The codes from this one on belong to single loads.
 const FIRST_LOAD_CODE: u8 = 32;
@@ -66,9 +86,97 @@ pub(crate) fn load_of(code: ir::TrapCode) -> Option<usize> {
     (load < LOAD_CODES_MAX).then_some(load)
 }
 
+/// What the number means that code passes when it traps by a call.
+///
+/// # Panics
+/// If no code passes it.
+pub(crate) fn reason_of_number(number: u32) -> TrapReason {
+    if number == raised_number(HOST_ERROR) {
+        return TrapReason::HostError;
+    }
+    let code = u8::try_from(number).ok().and_then(TrapCode::from_number);
+    TrapReason::Guest(code.expect("native code passes codes of traps"))
+}
+
+fn raised_number(code: ir::TrapCode) -> u32 {
+    code.as_raw().get().into()
+}
+
+/// The signature of [`crate::raise::raise`].
+fn raise_signature(b: &mut FunctionBuilder<'_>) -> ir::SigRef {
+    let mut signature = Signature::new(CallConv::SystemV);
+    signature.params.push(AbiParam::new(types::I32));
+    b.import_signature(signature)
+}
+
+/// Traps by a call of `raise`, which ends the block.
+fn raise(b: &mut FunctionBuilder<'_>, sig: ir::SigRef, raise: ir::Value, code: ir::TrapCode) {
+    let number = b.ins().iconst(types::I32, i64::from(raised_number(code)));
+    b.ins().call_indirect(sig, raise, &[number]);
+    b.ins().trap(NEVER);
+}
+
+/// Stops the trampoline of a host function, whose context is `ctx`, for an error of the host that is pending in the store, if `failed` is not zero.
+pub(crate) fn trap_trampoline(
+    b: &mut FunctionBuilder<'_>,
+    ctx: ir::Value,
+    failed: ir::Value,
+    trapping: Trapping,
+) {
+    match trapping {
+        Trapping::Signals => {
+            b.ins().trapnz(failed, HOST_ERROR);
+        }
+        Trapping::Calls => {
+            let rest = branch_to_cold(b, failed, true);
+            let sig = raise_signature(b);
+            let flags = MemFlagsData::trusted();
+            let shared = b.ins().load(POINTER, flags, ctx, offsets::VMCTX_SHARED);
+            let callee = b.ins().load(POINTER, flags, shared, offsets::SHARED_RAISE);
+            raise(b, sig, callee, HOST_ERROR);
+            b.switch_to_block(rest);
+        }
+    }
+}
+
+/// Goes on in a cold block, which is then to be filled, if the truth of an integer is that given, and
+/// elsewhere in the block returned.
+fn branch_to_cold(b: &mut FunctionBuilder<'_>, condition: ir::Value, truth: bool) -> ir::Block {
+    let (cold, rest) = (b.create_block(), b.create_block());
+    let (then, otherwise) = if truth { (cold, rest) } else { (rest, cold) };
+    b.ins().brif(condition, then, &[], otherwise, &[]);
+    b.set_cold_block(cold);
+    b.seal_block(cold);
+    b.seal_block(rest);
+    b.switch_to_block(cold);
+    rest
+}
+
 impl Lowering<'_, '_> {
+    /// Whether no instruction may fault.
+    pub(super) fn traps_by_calls(&self) -> bool {
+        self.options.trapping == Trapping::Calls
+    }
+
+    /// Traps by a call if the truth of an integer is that given.
+    fn raise_if(&mut self, condition: ir::Value, truth: bool, code: ir::TrapCode) {
+        let rest = branch_to_cold(&mut self.builder, condition, truth);
+        self.raise(code);
+        self.builder.switch_to_block(rest);
+    }
+
+    fn raise(&mut self, code: ir::TrapCode) {
+        let shared = self.shared();
+        let callee = self.constant_pointer(shared, offsets::SHARED_RAISE);
+        let sig = *self.raise_signature.get_or_insert_with(|| raise_signature(&mut self.builder));
+        raise(&mut self.builder, sig, callee, code);
+    }
+
     /// Stops the program; ends the block.
     pub(super) fn trap(&mut self, code: TrapCode) {
+        if self.traps_by_calls() {
+            return self.raise(clif_trap_code(code));
+        }
         if self.optimises {
             self.builder.ins().sequence_point();
         }
@@ -77,17 +185,26 @@ impl Lowering<'_, '_> {
 
     /// Stops the program if an integer is not zero.
     pub(super) fn trap_if(&mut self, condition: ir::Value, code: TrapCode) {
+        if self.traps_by_calls() {
+            return self.raise_if(condition, true, clif_trap_code(code));
+        }
         self.builder.ins().trapnz(condition, clif_trap_code(code));
     }
 
     /// Stops the program if an integer is zero.
     pub(super) fn trap_unless(&mut self, condition: ir::Value, code: TrapCode) {
+        if self.traps_by_calls() {
+            return self.raise_if(condition, false, clif_trap_code(code));
+        }
         self.builder.ins().trapz(condition, clif_trap_code(code));
     }
 
     /// Stops the program, for an error of the host that is pending in the store, if an integer is not
     /// zero.
     pub(super) fn trap_for_host(&mut self, failed: ir::Value) {
+        if self.traps_by_calls() {
+            return self.raise_if(failed, true, HOST_ERROR);
+        }
         self.builder.ins().trapnz(failed, HOST_ERROR);
     }
 
@@ -135,7 +252,11 @@ mod tests {
             assert_eq!(trap_code_of(clif_trap_code(code)), Some(code));
             assert_eq!(load_of(clif_trap_code(code)), None);
             assert_ne!(clif_trap_code(code), HOST_ERROR);
+            assert_ne!(clif_trap_code(code), NEVER);
+            assert_eq!(reason_of_number(code.number().into()), TrapReason::Guest(code));
         }
+        assert_eq!(reason_of_number(raised_number(HOST_ERROR)), TrapReason::HostError);
+        assert_eq!(load_of(NEVER), None);
         assert_eq!(trap_code_of(HOST_ERROR), None);
         assert_eq!(load_of(HOST_ERROR), None);
         for &code in ir::TrapCode::non_user_traps() {

@@ -252,12 +252,16 @@ fn only_code_that_can_be_interrupted_polls() {
         config.timeout(Some(Duration::from_secs(1)));
     };
     let neither = |_: &mut Config| ();
-    let configs: [(fn(&mut Config), usize); 3] = [(epochs, 2), (timeout, 2), (neither, 0)];
+    type Configure = fn(&mut Config);
+    let configs: [(Configure, usize); 3] = [(epochs, 2), (timeout, 2), (neither, 0)];
     for (configure, n_polls) in configs {
         for kind in kinds(configure) {
             // The interpreter has no code.
             if let Some(clif) = module(&kind.engine, source).clif(0).unwrap() {
-                assert_eq!(clif.matches("call_indirect").count(), n_polls, "{kind}\n{clif}");
+                // Without signals the traps of polls are calls, too, and that for lack of stack.
+                let is_without_signals = kind.to_string().contains("without signals");
+                let n_calls = if is_without_signals { 2 * n_polls + 1 } else { n_polls };
+                assert_eq!(clif.matches("call_indirect").count(), n_calls, "{kind}\n{clif}");
             }
         }
     }

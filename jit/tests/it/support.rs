@@ -17,8 +17,8 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The interpreter, native code in all slot modes, and native code that checks each memory access; all
-/// with the configuration that `configure` makes.
+/// The interpreter, native code in all slot modes, the same with a check of each memory access, and the
+/// same without signals; all with the configuration that `configure` makes.
 pub(crate) fn kinds(configure: impl Fn(&mut Config)) -> Vec<Kind> {
     let kind = |description: String, change: &dyn Fn(&mut Config)| {
         let mut config = Config::new();
@@ -37,7 +37,10 @@ pub(crate) fn kinds(configure: impl Fn(&mut Config)) -> Vec<Kind> {
         let checked = kind(format!("{slots}, checked"), &|config| {
             config.slots(slots).memory(Some(MemoryPlan::CHECKED));
         });
-        [guarded, checked]
+        let without_signals = kind(format!("{slots}, without signals"), &|config| {
+            config.slots(slots).signals_based_traps(false);
+        });
+        [guarded, checked, without_signals]
     });
     std::iter::once(interpreter).chain(native).collect()
 }

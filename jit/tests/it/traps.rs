@@ -465,3 +465,42 @@ fn trap_under_signals() {
         }
     }
 }
+
+/// Without signals a function looks at the limit of the stack with its frame in place, so that one must
+/// not be too large.
+#[test]
+fn a_function_with_a_frame_that_is_too_large_overflows_without_signals() {
+    let source = |n_locals: usize| {
+        let mut body = String::new();
+        for local in 1..=n_locals {
+            body += &format!("  local.get {} i64.const 1 i64.add local.set {local}\n", local - 1);
+        }
+        format!(
+            "export \"sum\" func sum
+             func sum(n: i64) -> i64 {{
+               local {n_locals} i64
+               local.get n i64.eqz br_if done
+             {body}
+             done:
+               local.get {n_locals} return
+             }}"
+        )
+    };
+    for (n_locals, overflows_without) in [(1_000, false), (20_000, true)] {
+        for without in [false, true] {
+            let mut config = Config::new();
+            config.slots(slotvm::SlotMode::Memory).signals_based_traps(!without);
+            let engine = Engine::new(&config).unwrap();
+            let (mut store, instance) = instance(&engine, &source(n_locals));
+            let sum = instance.get_typed_func::<i64, i64>(&store, "sum").unwrap();
+            if without && overflows_without && engine.tier() != slotvm::Tier::Interpreter {
+                let error = sum.call(&mut store, 5).unwrap_err();
+                assert_eq!(error.trap_code(), Some(TrapCode::StackOverflow));
+                let Error::Trap(trap) = error else { unreachable!() };
+                assert_eq!((trap.offset, trap.frames.len()), (0, 1));
+            } else {
+                assert_eq!(sum.call(&mut store, 5).unwrap(), 5 + n_locals as i64);
+            }
+        }
+    }
+}

@@ -24,28 +24,35 @@ pub(crate) struct Candidate {
     pub(crate) engine: Engine,
 }
 
-/// The interpreter, then native code in all modes, with guard pages and with checks.
+/// The interpreter, then native code in all modes, with guard pages, with checks of memory accesses, and
+/// without signals.
 pub(crate) fn candidates(setup: Setup) -> Vec<Candidate> {
-    let mut candidates = vec![candidate(setup, Tier::Interpreter, SlotMode::Ssa, None)];
+    let interpreter = candidate(setup, "interpreter".to_owned(), |config| {
+        config.tier(Tier::Interpreter);
+    });
+    let mut candidates = vec![interpreter];
     for slots in SlotMode::ALL {
-        for plan in [None, Some(MemoryPlan::CHECKED)] {
-            candidates.push(candidate(setup, Tier::Jit, slots, plan));
-        }
+        let guarded = candidate(setup, slots.to_string(), |config| {
+            config.slots(slots);
+        });
+        let checked = candidate(setup, format!("{slots}, checked"), |config| {
+            config.slots(slots).memory(Some(MemoryPlan::CHECKED));
+        });
+        let without_signals = candidate(setup, format!("{slots}, without signals"), |config| {
+            config.slots(slots).signals_based_traps(false);
+        });
+        candidates.extend([guarded, checked, without_signals]);
     }
     candidates
 }
 
-fn candidate(setup: Setup, tier: Tier, slots: SlotMode, plan: Option<MemoryPlan>) -> Candidate {
+fn candidate(setup: Setup, name: String, change: impl FnOnce(&mut Config)) -> Candidate {
     let mut config = Config::new();
-    config.tier(tier).slots(slots).memory(plan).canonical_nans(setup.canonical_nans);
+    config.tier(Tier::Jit).canonical_nans(setup.canonical_nans);
     if setup.accounting {
         config.consume_fuel(true).deterministic_stack(Some(2_000));
     }
-    let name = match (tier, plan) {
-        (Tier::Interpreter, _) => "interpreter".to_owned(),
-        (Tier::Jit, None) => slots.to_string(),
-        (Tier::Jit, Some(_)) => format!("{slots}, checked"),
-    };
+    change(&mut config);
     Candidate { name, engine: Engine::new(&config).unwrap() }
 }
 

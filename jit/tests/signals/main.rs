@@ -6,6 +6,7 @@ mod foreign;
 mod guest;
 mod process;
 mod sent;
+mod without;
 
 use std::process::ExitStatus;
 
