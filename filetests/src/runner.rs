@@ -248,6 +248,8 @@ fn configs() -> Vec<(String, Config)> {
     add("interpreter".to_owned(), &|config| config.tier(Tier::Interpreter));
     for mode in SlotMode::ALL {
         add(format!("native code, {mode}"), &|config| config.slots(mode));
+        let name = format!("native code without signals, {mode}");
+        add(name, &|config| config.slots(mode).signals_based_traps(false));
     }
     // What follows is about mode `ssa`, which is the default.
     for construction in stages::constructions() {

@@ -7,6 +7,10 @@
 //! be expected. Programs that end without running out of anything also run without fuel and without a
 //! deterministic call stack, and must do the same.
 //!
+//! In each slot mode native code runs twice: it relies on guard pages, and it checks each access of
+//! memory. In the second run it traps by signals in some slot modes and by calls in the others, and the
+//! case decides in which: so each case sees both, and each mode in half of the cases.
+//!
 //! This works for any module, not only for generated ones: whatever is imported is provided
 //! (`host`), and whatever is defined is exported, to be looked at.
 
@@ -196,7 +200,28 @@ impl fmt::Display for Difference {
 struct Plan {
     /// Whether fuel, polls and call stack are limited.
     limited: bool,
+    /// The address space of memories in native code that relies on guard pages.
     memory: Option<MemoryPlan>,
+}
+
+/// What native code does about accesses out of bounds.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Bounds {
+    /// It relies on guard pages where it can.
+    Guarded,
+    /// It checks each access.
+    Checked,
+    /// It checks everything, and raises no signals.
+    WithoutSignals,
+}
+
+impl Bounds {
+    /// Both kinds of memory for a slot mode: with guard pages, and one of those without.
+    fn both(case: &Case, slots: SlotMode) -> [Bounds; 2] {
+        let mode = SlotMode::ALL.into_iter().position(|mode| mode == slots).expect("all are there");
+        let by_signals = (usize::from(case.cut) + mode).is_multiple_of(2);
+        [Bounds::Guarded, if by_signals { Bounds::Checked } else { Bounds::WithoutSignals }]
+    }
 }
 
 impl Plan {
@@ -245,9 +270,14 @@ impl Plan {
         Engine::new(&config).expect("there is native code for this machine")
     }
 
-    fn native(self, slots: SlotMode) -> Engine {
+    fn native(self, slots: SlotMode, bounds: Bounds) -> Engine {
         let mut config = self.config();
         config.tier(Tier::Jit).slots(slots);
+        match bounds {
+            Bounds::Guarded => {}
+            Bounds::Checked => _ = config.memory(Some(MemoryPlan::CHECKED)),
+            Bounds::WithoutSignals => _ = config.signals_based_traps(false),
+        }
         Engine::new(&config).expect("there is native code for this machine")
     }
 }
@@ -296,8 +326,10 @@ pub fn check(case: &Case) -> Result<Facts, Difference> {
         }
     }
     for mode in SlotMode::ALL {
-        let found = engine::run(&plan.native(mode), &module, case, &budgets, None);
-        compare(|| format!("native code, {mode}"), expected.clone(), found)?;
+        for bounds in Bounds::both(case, mode) {
+            let found = engine::run(&plan.native(mode, bounds), &module, case, &budgets, None);
+            compare(|| format!("native code, {mode}, {bounds:?}"), expected.clone(), found)?;
+        }
     }
     if whole.runs_without_limits() {
         check_without_limits(case, &module, &whole)?;
@@ -350,8 +382,11 @@ fn check_without_limits(
     let budgets = [Budget::whole(case)];
     let found = engine::run(&plan.interpreter(), module, case, &budgets, None);
     compare(|| "the interpreter without limits".to_owned(), expected.clone(), found)?;
-    let found = engine::run(&plan.native(case.bare), module, case, &budgets, None);
-    compare(|| format!("native code without limits, {}", case.bare), expected.clone(), found)?;
+    for bounds in Bounds::both(case, case.bare) {
+        let found = engine::run(&plan.native(case.bare, bounds), module, case, &budgets, None);
+        let engine = || format!("native code without limits, {}, {bounds:?}", case.bare);
+        compare(engine, expected.clone(), found)?;
+    }
     let found = evaluator::run(module, plan.functions(module, Form::Ssa), plan, case, &budgets);
     let engine = || "the evaluator without limits".to_owned();
     compare(engine, expected.without_backtraces(), found)

@@ -6,7 +6,7 @@ use slotvm::SlotMode;
 use slotvm_bytecode::{VerifiedModule, verify};
 use slotvm_ssa::optimize::optimize;
 
-use super::{Budget, Difference, End, Outcome, Plan, compare, engine, verified};
+use super::{Bounds, Budget, Difference, End, Outcome, Plan, compare, engine, verified};
 use crate::generate::Case;
 
 /// Optimises the module of a case, and the result again, and compares what they do in the interpreter
@@ -33,9 +33,10 @@ pub fn check_optimized(case: &Case) -> Result<bool, Difference> {
     let expected = at_lines(whole.without_fuel(), &original);
     let plan = Plan { limited: false, memory: case.memory };
     for (module, times) in [(&once, "once"), (&twice, "twice")] {
-        for (engine, name) in
-            [(plan.interpreter(), "the interpreter"), (plan.native(SlotMode::Ssa), "native code")]
-        {
+        for (engine, name) in [
+            (plan.interpreter(), "the interpreter"),
+            (plan.native(SlotMode::Ssa, Bounds::Guarded), "native code"),
+        ] {
             let found = at_lines(engine::run(&engine, module, case, &budgets, None), module);
             compare(|| format!("{name}, optimised {times},"), expected.clone(), found)?;
         }

@@ -46,7 +46,7 @@ pub struct Case {
     /// If not 0, a first call gets this part, in 65536ths, of the fuel that a call takes, so that it
     /// runs out somewhere.
     pub cut: u16,
-    /// The address space of memories; `None` is the default.
+    /// The address space of memories where native code relies on it; `None` is the default.
     pub memory: Option<MemoryPlan>,
     /// The mode that also runs without fuel and without a deterministic call stack.
     pub bare: SlotMode,
@@ -67,8 +67,6 @@ pub fn generate(bytes: &[u8]) -> Case {
     let cut = u16::from_be_bytes([choices.byte(), choices.byte()]);
     let memory = choices.pick(&[
         None,
-        None,
-        Some(MemoryPlan::CHECKED),
         // Covers plain accesses only.
         Some(MemoryPlan::PLAIN),
     ]);

@@ -135,6 +135,17 @@ pub(crate) fn engine(tier: Tier, slots: SlotMode, consume_fuel: bool) -> Engine 
     Engine::new(&config).expect("the tests run where native code does")
 }
 
+/// The same, native, without signals.
+///
+/// # Panics
+/// If native code cannot be made on this machine.
+pub(crate) fn engine_without_signals(slots: SlotMode, consume_fuel: bool) -> Engine {
+    let mut config = Config::new();
+    config.tier(Tier::Jit).slots(slots).consume_fuel(consume_fuel).verify_passes(true);
+    config.signals_based_traps(false);
+    Engine::new(&config).expect("the tests run where native code does")
+}
+
 /// The same with SSA form made straight from bytecode.
 ///
 /// # Panics

