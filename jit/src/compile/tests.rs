@@ -647,6 +647,58 @@ fn bounds_are_checked_exactly_where_the_reservation_does_not_cover_the_access() 
     }
 }
 
+/// One store of each width, at offset 100.
+const STORES: &str = "
+memory mem 1
+func one(a: i32, v: i64) { local.get a local.get v i64.store8 100 return }
+func two(a: i32, v: i64) { local.get a local.get v i64.store16 100 return }
+func four(a: i32, v: i64) { local.get a local.get v i64.store32 100 return }
+func eight(a: i32, v: i64) { local.get a local.get v i64.store 100 return }
+func indexed(a: i32, v: f64) { local.get a local.get a local.get v f64.store_indexed 8 100 return }
+";
+
+#[test]
+fn stores_that_may_write_a_part_are_probed_before() {
+    let module = module(STORES);
+    for target in TARGETS {
+        for (plan, guarded) in [(MemoryPlan::INDEXED, true), (MemoryPlan::CHECKED, false)] {
+            for slots in SlotMode::ALL {
+                let mut options = options(target, slots);
+                options.lower.memory = plan;
+                for (func, compiled) in (0..).zip(compile_all(&module, options)) {
+                    let is_probed = guarded && target.starts_with("aarch64") && func > 0;
+                    let traps = compiled.code.traps.iter();
+                    let out_of_bounds = TrapReason::Guest(TrapCode::MemoryOutOfBounds);
+                    let places: Vec<_> =
+                        traps.filter(|t| t.reason == out_of_bounds).map(|t| t.place).collect();
+                    let name = module.func_name(func);
+                    let n_expected = if is_probed { 2 } else { 1 };
+                    assert_eq!(places.len(), n_expected, "{name}, {target}, {slots}, {plan:?}");
+                    assert!(places.iter().all(|place| *place == places[0]));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_probe_loads_the_last_byte() {
+    let module = module(STORES);
+    let mut compiler = Compiler::new(options(TARGETS[1], SlotMode::Ssa));
+    for (func, offset) in [(1, 101), (2, 103), (3, 107)] {
+        let (function, _) = compiler.form(&module, func, &mut StageTimes::default());
+        let options = compiler.options.lower.clone();
+        compiler.lower(&module, &function, &find_loops(&function), &options);
+        let loads = clif_insts(&compiler.context.func).filter_map(|inst| match inst {
+            ir::InstructionData::Load { opcode: ir::Opcode::Uload8, offset, .. } => {
+                Some(i32::from(*offset))
+            }
+            _ => None,
+        });
+        assert_eq!(loads.collect::<Vec<_>>(), [offset], "{}", module.func_name(func));
+    }
+}
+
 /// What Cranelift puts in front of a division for operands that the lowering has ruled out.
 const OF_DIVISIONS: [ir::TrapCode; 2] =
     [ir::TrapCode::INTEGER_DIVISION_BY_ZERO, ir::TrapCode::INTEGER_OVERFLOW];

@@ -4,6 +4,10 @@
 //! accesses `u64(base) + (u64(index) << scale) + offset`. Where everything that this can reach lies in
 //! the memory's reservation and guard, the access itself faults if it is out of bounds; elsewhere the
 //! end of the access is compared with the length before.
+//!
+//! A store that traps writes nothing. On aarch64 one that reaches from the last page of the memory into
+//! the guard may have written its first bytes when it faults, so the last byte that it will write is
+//! loaded before. What has been checked needs no probe, and a single byte lies on one page.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
@@ -32,6 +36,9 @@ impl Lowering<'_, '_> {
         if access.store {
             let value = self.operand(inst, if access.indexed { 2 } else { 1 });
             let flags = if faults { self.faulting_flags() } else { self.checked_flags() };
+            if faults && access.bytes > 1 && self.faulting_stores_may_write() {
+                self.probe(access, place);
+            }
             self.store(access, flags, value, place);
             if faults {
                 self.keep_store();
@@ -91,6 +98,20 @@ impl Lowering<'_, '_> {
         }
         let index = self.scaled_index(inst, imm);
         (self.builder.ins().iadd(place, index), offset)
+    }
+
+    /// Whether a store that faults may have written a part of its bytes.
+    fn faulting_stores_may_write(&self) -> bool {
+        !matches!(self.isa().triple().architecture, Architecture::X86_64)
+    }
+
+    /// Faults if the last byte of an access does. Cranelift keeps loads that can trap, whether or not
+    /// their value is used.
+    fn probe(&mut self, access: Access, (address, offset): Place) {
+        let flags = self.faulting_flags();
+        let last = access.bytes - 1;
+        let (address, offset) = self.with_offset(address, offset as u32 + last, false);
+        self.builder.ins().uload8(types::I32, flags, address, offset);
     }
 
     fn has_base_index_constant(&self) -> bool {
