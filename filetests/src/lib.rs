@@ -7,6 +7,7 @@
 //! * [`large`] makes functions of any size; [`packages`] fetches real modules; [`opt`] runs LLVM's
 //!   optimiser.
 
+pub mod bombs;
 pub mod case;
 pub mod check;
 pub mod choices;

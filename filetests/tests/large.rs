@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use slotvm::{Config, Engine, Instance, Module, SlotMode, Store, Tier};
+use slotvm::{Config, Engine, Instance, Module, Rung, SlotMode, Store, Tier};
 use slotvm_bytecode::{VerifiedModule, verify};
 use slotvm_filetests::check::check;
 use slotvm_filetests::generate::Case;
@@ -59,9 +59,12 @@ fn check_every_mode(control: Control) {
         let module = compile(Tier::Jit, slots, &verified);
         assert_eq!(run(&module), expected, "{slots}");
         let [function] = module.functions() else { panic!("there is one function") };
-        assert!(!function.is_nested_too_deep, "{slots}: the optimiser is left out");
+        // What cranelift-frontend makes of irreducible control flow may have too many phis for the budget.
+        let is_as_asked = function.work.rung == Rung::AsAsked;
+        assert!(is_as_asked || slots == SlotMode::Variables, "{slots}: {:?}", function.work);
+        let in_memory = slots.is_memory() || !is_as_asked;
         let slot_bytes = function.sizes.slot_bytes as usize;
-        assert_eq!(slot_bytes, if slots.is_memory() { 8 * N_LOCALS } else { 0 }, "{slots}");
+        assert_eq!(slot_bytes, if in_memory { 8 * N_LOCALS } else { 0 }, "{slots}");
         assert_eq!(function.promotion.is_some(), slots.is_promoted());
         if let Some(promotion) = function.promotion {
             assert_eq!(promotion.n_slots, N_LOCALS);

@@ -5,17 +5,8 @@
 //! 3. `lower`: IR to CLIF ([`crate::lower`]);
 //! 4. `cranelift`: CLIF to machine code.
 //!
-//! What would cost too much is decided from counts, and compiled otherwise than the slot mode says:
-//! * Cranelift's alias analysis, which only the optimiser runs, costs time that grows faster than the
-//!   square of the depth of loop nests. Functions whose nests are too deep for it, see
-//!   [`NESTING_MAX`], are compiled without the optimiser.
-//! * The register allocator's dominators walk up the tree from the source of each edge back to a loop,
-//!   which takes the square of the depth of nests, and of the length of a loop with many such edges.
-//!   Functions whose walks are too long, see [`BACK_STEPS_MAX`], get their registers in one pass over
-//!   the code, which is fast and makes slow code, and are compiled without the optimiser.
-//! * Registers for all slots can take memory by the square of a function's size. Functions that
-//!   [`promote_with()`] finds too large, and in mode `variables` those with more than
-//!   [`VARIABLE_EDGES_MAX`], are compiled as in mode `memory`.
+//! What would cost too much is compiled otherwise than the slot mode says; [`crate::budget`] decides,
+//! from counts. A function that can be compiled in no way within its share of the budget is refused.
 //!
 //! A function that [`is_buildable`] refuses has no native code.
 //!
@@ -28,37 +19,24 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::{CodegenError, CompiledCode, Context, MachSrcLoc};
 use cranelift_frontend::FunctionBuilderContext;
-use slotvm_bytecode::VerifiedModule;
+use slotvm_bytecode::{ValType, VerifiedModule};
 use slotvm_ssa::build::{
     BuildOptions, BuildScratch, OPERANDS_MAX, SsaOptions, build, build_ssa, is_buildable,
+    n_wide_operands,
 };
 use slotvm_ssa::entity::Loc;
-use slotvm_ssa::graph::dom_tree;
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::loops::LoopForest;
 use slotvm_ssa::promote::{self, PromoteOptions, PromotionReport, promote_with};
 
 use crate::SlotMode;
+use crate::budget::{Candidate, Cause, Rung, Share, TooMuchWork, Work};
 use crate::code::MachineCode;
 use crate::isa::{IsaError, in_one_pass, without_optimiser};
 use crate::lower::order::find_loops;
 use crate::lower::traps::{self, Trapping};
 use crate::lower::{self, CHECKED_FRAME_BYTES_MAX, LowerOptions, Lowered};
 use crate::pctable::{Place, PlaceId, TrapReason};
-
-/// The optimiser is left out of functions whose blocks lie in more loops than this on average, if they
-/// have at least [`NESTED_MIN`] in sum. Ordinary functions stay below 10.
-pub(crate) const NESTING_MAX: u64 = 64;
-/// The sum of loop depths of blocks below which the optimiser is harmless: about 0.1 s.
-pub(crate) const NESTED_MIN: u64 = 100_000;
-
-/// Registers are allocated in one pass where the edges back to loops lie more steps of the dominator tree
-/// below them than this in sum: 0.5 s.
-pub(crate) const BACK_STEPS_MAX: u64 = 1 << 27;
-
-/// Variables times edges that cranelift-frontend may have: each variable can become a parameter of each
-/// block.
-pub(crate) const VARIABLE_EDGES_MAX: usize = 1 << 25;
 
 /// How functions are compiled.
 #[derive(Clone)]
@@ -83,13 +61,8 @@ pub(crate) struct CompiledFunction {
     pub(crate) code: MachineCode,
     /// What promotion did, if there was any.
     pub(crate) promotion: Option<PromotionReport>,
-    /// Whether the optimiser was left out since loops are nested too deep for it.
-    pub(crate) is_nested_too_deep: bool,
-    /// Whether registers were allocated in one pass, without the optimiser, since edges lead back too
-    /// far.
-    pub(crate) is_allocated_in_one_pass: bool,
-    /// Whether the slots are in memory since registers for them would take too much of it.
-    pub(crate) has_too_many_slots: bool,
+    /// How it was compiled, and why.
+    pub(crate) work: Work,
     /// Sizes.
     pub(crate) sizes: Sizes,
     /// What each stage took.
@@ -183,22 +156,63 @@ impl Compiler {
         }
     }
 
-    /// Compiles a function that the module defines.
+    /// Compiles a function that the module defines and that has this share of its budget.
     ///
     /// # Errors
-    /// If it is too large.
+    /// If it is too large, or takes too much work.
     pub(crate) fn compile(
         &mut self,
         module: &VerifiedModule,
         func: u32,
+        share: Share,
     ) -> Result<CompiledFunction, CompileError> {
+        let error = |reason| CompileError { func, name: module.func_name(func), reason };
         if !is_buildable(module, func) {
             let reason = format!("its instructions have more than {OPERANDS_MAX} operands");
-            return Err(CompileError { func, name: module.func_name(func), reason });
+            return Err(error(reason));
+        }
+        if share.has_wide_types && !share.has_room_for_operands(n_wide_operands(module, func)) {
+            return Err(error(TooMuchWork { cause: Cause::WideOperands }.to_string()));
         }
         let mut times = StageTimes::default();
-        let (function, promotion) = self.form(module, func, &mut times);
-        self.compile_form(module, &function, promotion, times)
+        let (mut function, promotion) = self.form(module, func, share, &mut times);
+        let start = Instant::now();
+        let loops = find_loops(&function);
+        let slots = self.options.lower.slots;
+        let candidate = Candidate {
+            slots,
+            share,
+            n_slots: n_reaching(&function, promotion.as_ref()),
+            is_too_large: promotion.is_some_and(|report| report.too_large.is_some()),
+            function: &function,
+            loops: &loops,
+        };
+        let build_options = self.options.build;
+        let slot_form = || build(module, func, &build_options, &mut BuildScratch::default());
+        let work = candidate.choose(slot_form).map_err(|refused| error(refused.to_string()))?;
+        let options = self.lower_options(work.rung).map_err(|isa| error(isa.to_string()))?;
+        if candidate.is_promoted() && !options.slots.is_promoted() {
+            function = slot_form();
+        }
+        times.lower = start.elapsed();
+        let report = Report { promotion, work, times };
+        self.compile_form(module, &function, &loops, &options, report)
+    }
+
+    /// How to lower on a rung.
+    fn lower_options(&mut self, rung: Rung) -> Result<LowerOptions, IsaError> {
+        let asked = &self.options.lower;
+        let mut options = match rung {
+            Rung::AsAsked => asked.clone(),
+            Rung::Unoptimised | Rung::SlotsInMemory => {
+                cheaper(&mut self.unoptimised, asked, without_optimiser)?
+            }
+            Rung::OnePass => cheaper(&mut self.one_pass, asked, in_one_pass)?,
+        };
+        if rung >= Rung::SlotsInMemory {
+            options.slots = SlotMode::Memory;
+        }
+        Ok(options)
     }
 
     /// The form of a function that the slot mode compiles.
@@ -206,6 +220,7 @@ impl Compiler {
         &mut self,
         module: &VerifiedModule,
         func: u32,
+        share: Share,
         times: &mut StageTimes,
     ) -> (Function, Option<PromotionReport>) {
         let is_promoted = self.options.lower.slots.is_promoted();
@@ -222,7 +237,9 @@ impl Compiler {
             return (function, None);
         }
         let start = Instant::now();
-        let report = promote_with(&mut function, self.options.promotion, &mut self.promote);
+        let mut promotion = self.options.promotion;
+        promotion.phi_operands_max = promotion.phi_operands_max.min(share.phi_operands_max());
+        let report = promote_with(&mut function, promotion, &mut self.promote);
         times.promote = start.elapsed();
         (function, Some(report))
     }
@@ -231,47 +248,28 @@ impl Compiler {
         &mut self,
         module: &VerifiedModule,
         function: &Function,
-        promotion: Option<PromotionReport>,
-        mut times: StageTimes,
+        loops: &LoopForest,
+        options: &LowerOptions,
+        Report { promotion, work, mut times }: Report,
     ) -> Result<CompiledFunction, CompileError> {
         let error = |reason| {
             let (func, name) = (function.func, function.name.clone());
             CompileError { func, name, reason }
         };
         let start = Instant::now();
-        let loops = find_loops(function);
-        let slots = self.options.lower.slots;
-        let has_too_many_slots = match slots {
-            SlotMode::Ssa => promotion.is_some_and(|report| report.too_large.is_some()),
-            SlotMode::Variables => has_too_many_variables(function),
-            SlotMode::Memory | SlotMode::MemoryOpt | SlotMode::MemoryForwarded => false,
-        };
-        let is_nested_too_deep = slots != SlotMode::Memory && is_nested_too_deep(function, &loops);
-        let is_allocated_in_one_pass = leads_back_too_far(function);
-        let options = if is_allocated_in_one_pass {
-            cheaper(&mut self.one_pass, &self.options.lower, in_one_pass)
-        } else if is_nested_too_deep || has_too_many_slots {
-            cheaper(&mut self.unoptimised, &self.options.lower, without_optimiser)
-        } else {
-            Ok(self.options.lower.clone())
-        };
-        let mut options = options.map_err(|isa| error(isa.to_string()))?;
-        if has_too_many_slots {
-            options.slots = SlotMode::Memory;
-        }
-        let lowered = self.lower(module, function, &loops, &options);
-        times.lower = start.elapsed();
+        let lowered = self.lower(module, function, loops, options);
+        times.lower += start.elapsed();
         let clif = self.options.keep_clif.then(|| self.context.func.display().to_string());
         let mut sizes = self.clif_sizes(function);
 
         let start = Instant::now();
-        self.generate(&options).map_err(error)?;
+        self.generate(options).map_err(error)?;
         if options.trapping == Trapping::Calls && self.frame_bytes() > CHECKED_FRAME_BYTES_MAX {
             self.context.clear();
             let clif = &mut self.context.func;
             let frontend = &mut self.frontend;
-            lower::lower_overflow(function, &loops, module, &options, clif, frontend);
-            self.generate(&options).map_err(error)?;
+            lower::lower_overflow(function, loops, module, options, clif, frontend);
+            self.generate(options).map_err(error)?;
         }
         times.cranelift = start.elapsed();
         sizes.frame_bytes = self.frame_bytes();
@@ -280,17 +278,7 @@ impl Compiler {
         sizes.code_bytes = compiled.code_buffer().len();
         let code = machine_code(compiled, &self.context.func, function, &lowered, options.trapping);
         let asm = compiled.vcode.clone();
-        Ok(CompiledFunction {
-            code,
-            promotion,
-            is_nested_too_deep,
-            is_allocated_in_one_pass,
-            has_too_many_slots,
-            sizes,
-            times,
-            clif,
-            asm,
-        })
+        Ok(CompiledFunction { code, promotion, work, sizes, times, clif, asm })
     }
 
     /// Leaves the function's CLIF in the context.
@@ -334,11 +322,23 @@ impl Compiler {
     }
 }
 
-/// Whether the optimiser would take too long, see [`NESTING_MAX`].
-fn is_nested_too_deep(function: &Function, loops: &LoopForest) -> bool {
-    let depths = function.blocks().map(|block| u64::from(loops.depth_of_block(block.0)));
-    let depth: u64 = depths.sum();
-    depth >= NESTED_MIN && depth > NESTING_MAX * function.n_blocks() as u64
+/// What is known about a function before it is lowered.
+struct Report {
+    promotion: Option<PromotionReport>,
+    work: Work,
+    times: StageTimes,
+}
+
+/// The slots whose values may reach other blocks, at most.
+fn n_reaching(function: &Function, promotion: Option<&PromotionReport>) -> u64 {
+    let n_slots = match promotion {
+        Some(PromotionReport { too_large: None, counts, .. }) => {
+            // Those that are never written have one value for each type.
+            counts.n_placed + counts.n_one_writer + counts.n_unwritten.min(ValType::ALL.len())
+        }
+        _ => function.slots.len(),
+    };
+    n_slots as u64
 }
 
 /// The options with a machine that takes less time to compile for, from `made` if they were made before.
@@ -352,28 +352,6 @@ fn cheaper(
     }
     let isa = machine(&*options.isa)?;
     Ok(made.insert(LowerOptions { isa, ..options.clone() }).clone())
-}
-
-/// Whether the register allocator's dominators would take too long, see [`BACK_STEPS_MAX`].
-fn leads_back_too_far(function: &Function) -> bool {
-    // No edge leads back over more blocks than there are.
-    let most = (function.n_edges() as u64).saturating_mul(function.n_blocks() as u64);
-    if most <= BACK_STEPS_MAX {
-        return false;
-    }
-    let tree = dom_tree(function);
-    let level = |block: u32| u64::from(tree.level(block).expect("all blocks are reachable"));
-    let steps = function.blocks().flat_map(|block| function.succ_edges(block)).map(|edge| {
-        let (source, target) = (function.edge_src(edge).0, function.edge_dst(edge).0);
-        let is_back = tree.dominates(target, source);
-        if is_back { level(source) - level(target) } else { 0 }
-    });
-    steps.sum::<u64>() > BACK_STEPS_MAX
-}
-
-/// Whether cranelift-frontend could need too much memory, see [`VARIABLE_EDGES_MAX`].
-fn has_too_many_variables(function: &Function) -> bool {
-    function.slots.len().saturating_mul(function.n_edges()) > VARIABLE_EDGES_MAX
 }
 
 fn describe(error: &CodegenError) -> String {

@@ -52,6 +52,8 @@
 mod abi;
 #[cfg(feature = "jit")]
 mod activation;
+#[cfg(feature = "jit")]
+mod budget;
 mod caller;
 #[cfg(feature = "jit")]
 mod code;
@@ -110,6 +112,8 @@ pub use slotvm_ssa::construct::{Construction, Placement, Renaming, SlotCounts, T
 #[cfg(feature = "jit")]
 pub use slotvm_ssa::promote::{PromoteOptions, PromotionReport};
 
+#[cfg(feature = "jit")]
+pub use budget::{Cause, Rung, Work, WorkCounts};
 pub use caller::Caller;
 #[cfg(feature = "jit")]
 pub use compile::Sizes;

@@ -12,6 +12,7 @@ use slotvm_runtime::{self as rt, Error, InstanceId, MemoryImage, MemoryPlan, Nat
 use slotvm_ssa::build::{BuildOptions, SsaOptions};
 use slotvm_ssa::promote::PromotionReport;
 
+use crate::budget::{Budget, Work};
 use crate::code::CodeUnit;
 use crate::compile::{CompileError, CompileOptions, Compiler, Sizes, StageTimes};
 use crate::engine::Engine;
@@ -40,14 +41,8 @@ pub struct FunctionInfo {
     pub func: u32,
     /// Its name, or what stands in for one.
     pub name: String,
-    /// Whether the code generator's optimiser was left out, since loops are nested too deep for it.
-    pub is_nested_too_deep: bool,
-    /// Whether registers were allocated in one pass and the optimiser was left out, since branches lead
-    /// back too far to do better in time.
-    pub is_allocated_in_one_pass: bool,
-    /// Whether its slots are in memory and the optimiser was left out, whatever the slot mode, since
-    /// registers for so many slots in so many blocks would take too much memory to compile.
-    pub has_too_many_slots: bool,
+    /// How it was compiled, and why not otherwise.
+    pub work: Work,
     /// Sizes of its forms and of its code.
     pub sizes: Sizes,
     /// What promotion did, if the slot mode promotes and SSA form was not made without it.
@@ -83,20 +78,19 @@ impl NativeModule {
     ) -> Result<NativeModule, Error> {
         let memory = options.lower.memory;
         let mut compiler = Compiler::new(options);
+        let budget = Budget::new(verified);
         let n_funcs = verified.module().funcs.len();
         let mut codes = Vec::with_capacity(n_funcs);
         let mut functions = Vec::with_capacity(n_funcs);
         let mut times = StageTimes::default();
         for func in verified.n_imported_funcs()..verified.n_funcs() {
-            let compiled = compiler.compile(verified, func)?;
+            let compiled = compiler.compile(verified, func, budget.share(verified, func))?;
             times += compiled.times;
             codes.push(compiled.code);
             functions.push(FunctionInfo {
                 func,
                 name: verified.func_name(func),
-                is_nested_too_deep: compiled.is_nested_too_deep,
-                is_allocated_in_one_pass: compiled.is_allocated_in_one_pass,
-                has_too_many_slots: compiled.has_too_many_slots,
+                work: compiled.work,
                 sizes: compiled.sizes,
                 promotion: compiled.promotion,
             });
@@ -217,7 +211,8 @@ pub(crate) fn texts(module: &Module, func: u32) -> Result<Option<Texts>, Error> 
     };
     let options = options(engine, native, memory_plan(engine, verified));
     let options = CompileOptions { keep_clif: true, keep_asm: true, ..options };
-    let compiled = Compiler::new(options).compile(verified, func)?;
+    let share = Budget::new(verified).share(verified, func);
+    let compiled = Compiler::new(options).compile(verified, func, share)?;
     let (clif, asm) = (compiled.clif.unwrap_or_default(), compiled.asm.unwrap_or_default());
     Ok(Some(Texts { clif, asm }))
 }

@@ -77,8 +77,17 @@ pub fn is_buildable(module: &VerifiedModule, func: u32) -> bool {
     if n_insts.saturating_mul(PER_CALL) <= OPERANDS_MAX {
         return true;
     }
+    PER_INST * n_insts + n_wide_operands(module, func) <= OPERANDS_MAX
+}
+
+/// The parameters and results of all that a function calls, and its own at each `return`.
+///
+/// # Panics
+/// If the function is imported.
+pub fn n_wide_operands(module: &VerifiedModule, func: u32) -> u64 {
+    let body = module.body(func).expect("the function is defined in the module");
     let types = &module.module().types;
-    let wide_operands = |inst: Inst| -> u64 {
+    let of_inst = |inst: Inst| -> u64 {
         let ty = match inst.op {
             Op::Call | Op::ReturnCall => module.func_type(inst.imm.low()),
             Op::CallIndirect | Op::ReturnCallIndirect => &types[inst.imm.low() as usize],
@@ -88,8 +97,7 @@ pub fn is_buildable(module: &VerifiedModule, func: u32) -> bool {
         (ty.params.len() + ty.results.len()) as u64
     };
     let insts = body.blocks.iter().flat_map(|block| module.insts(func, block));
-    let total: u64 = insts.map(|(_, inst)| PER_INST + wide_operands(inst)).sum();
-    total <= OPERANDS_MAX
+    insts.map(|(_, inst)| of_inst(inst)).sum()
 }
 
 /// Memory that building one function after the other reuses.

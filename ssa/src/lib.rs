@@ -77,4 +77,6 @@ pub mod tutorial;
 #[cfg(feature = "ir")]
 pub mod verify;
 #[cfg(feature = "ir")]
+pub mod work;
+#[cfg(feature = "ir")]
 pub mod write;

@@ -11,6 +11,7 @@ use slotvm_ssa::irop::{IrOp, Opcode};
 use target_lexicon::Triple;
 
 use super::*;
+use crate::budget::Budget;
 use crate::isa::{IsaOptions, foreign_isa};
 
 const TARGETS: [&str; 2] = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
@@ -18,6 +19,10 @@ const TARGETS: [&str; 2] = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-g
 fn module(source: &str) -> VerifiedModule {
     let module = text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
     verify(module).unwrap_or_else(|error| panic!("{error}\n{source}"))
+}
+
+fn share(module: &VerifiedModule, func: u32) -> Share {
+    Budget::new(module).share(module, func)
 }
 
 /// Options for a target, with Cranelift's verifier on.
@@ -88,7 +93,7 @@ fn compile_all(module: &VerifiedModule, options: CompileOptions) -> Vec<Compiled
     let about = describe(&options);
     let mut compiler = Compiler::new(options);
     (module.n_imported_funcs()..module.n_funcs())
-        .map(|func| match compiler.compile(module, func) {
+        .map(|func| match compiler.compile(module, func, share(module, func)) {
             Ok(compiled) => compiled,
             Err(error) => panic!("{error}\n{about}"),
         })
@@ -306,7 +311,8 @@ fn the_test_module_has_every_opcode() {
     compiler.options.build = BuildOptions { fuel: true, stack_cells: true, polls: true };
     let mut ir_ops = Vec::new();
     for func in module.n_imported_funcs()..module.n_funcs() {
-        let (function, _) = compiler.form(&module, func, &mut StageTimes::default());
+        let (function, _) =
+            compiler.form(&module, func, share(&module, func), &mut StageTimes::default());
         for block in function.blocks() {
             for &inst in function.insts(block) {
                 match function.opcode(inst) {
@@ -350,7 +356,8 @@ fn for_each_clif(
 ) {
     let mut compiler = Compiler::new(options(TARGETS[0], slots));
     for func in module.n_imported_funcs()..module.n_funcs() {
-        let (function, _) = compiler.form(module, func, &mut StageTimes::default());
+        let (function, _) =
+            compiler.form(module, func, share(module, func), &mut StageTimes::default());
         let options = compiler.options.lower.clone();
         compiler.lower(module, &function, &find_loops(&function), &options);
         check(&function, &compiler.context.func);
@@ -637,7 +644,8 @@ fn bounds_are_checked_exactly_where_the_reservation_does_not_cover_the_access() 
             options.lower.memory = plan;
             let mut compiler = Compiler::new(options);
             for (func, checked) in (0..).zip(checked) {
-                let (function, _) = compiler.form(&module, func, &mut StageTimes::default());
+                let (function, _) =
+                    compiler.form(&module, func, share(&module, func), &mut StageTimes::default());
                 let options = compiler.options.lower.clone();
                 compiler.lower(&module, &function, &find_loops(&function), &options);
                 let checks = count(&compiler.context.func, ir::Opcode::Trapnz);
@@ -686,7 +694,8 @@ fn a_probe_loads_the_last_byte() {
     let module = module(STORES);
     let mut compiler = Compiler::new(options(TARGETS[1], SlotMode::Ssa));
     for (func, offset) in [(1, 101), (2, 103), (3, 107)] {
-        let (function, _) = compiler.form(&module, func, &mut StageTimes::default());
+        let (function, _) =
+            compiler.form(&module, func, share(&module, func), &mut StageTimes::default());
         let options = compiler.options.lower.clone();
         compiler.lower(&module, &function, &find_loops(&function), &options);
         let loads = clif_insts(&compiler.context.func).filter_map(|inst| match inst {
@@ -713,7 +722,7 @@ fn code_that_traps_by_calls_holds_no_instruction_that_would_fault() {
         let about = describe(&options);
         let mut compiler = Compiler::new(options);
         for func in module.n_imported_funcs()..module.n_funcs() {
-            let code = compiler.compile(&module, func).unwrap().code;
+            let code = compiler.compile(&module, func, share(&module, func)).unwrap().code;
             assert!(code.traps.is_empty(), "{about}");
             let divides = !offsets_of(&module, func, |op| divisions.contains(&op)).is_empty();
             for trap in compiler.context.compiled_code().unwrap().buffer.traps() {
@@ -764,7 +773,8 @@ fn deep_nests_are_compiled_without_the_optimiser() {
             options.build.fuel = true;
             let compiled = &compile_all(&module, options)[0];
             let expected = expected && slots != SlotMode::Memory;
-            assert_eq!(compiled.is_nested_too_deep, expected, "{depth} {slots}");
+            let is_unoptimised = compiled.work.rung != Rung::AsAsked;
+            assert_eq!(is_unoptimised, expected, "{depth} {slots}");
             // Both paths know where fuel runs out.
             let blocks = module.body(0).unwrap().blocks.iter().map(|block| block.start);
             let out = trap_offsets(compiled, TrapCode::OutOfFuel);
@@ -788,7 +798,7 @@ fn registers_are_allocated_in_one_pass_where_edges_lead_back_too_far() {
             (edges_back(17_000), true),
         ] {
             let compiled = &compile_all(&module, options(TARGETS[0], slots))[0];
-            assert_eq!(compiled.is_allocated_in_one_pass, expected, "{slots}");
+            assert_eq!(compiled.work.rung == Rung::OnePass, expected, "{slots}");
         }
     }
 }
@@ -821,8 +831,8 @@ fn too_many_slots_stay_in_memory() {
         (50_000, SlotMode::Memory, false),
     ] {
         let compiled = &compile_all(&module_of(n_edges), options(TARGETS[0], slots))[0];
-        assert_eq!(compiled.has_too_many_slots, expected, "{n_edges} {slots}");
-        assert!(!compiled.is_nested_too_deep);
+        let rung = if expected { Rung::SlotsInMemory } else { Rung::AsAsked };
+        assert_eq!(compiled.work.rung, rung, "{n_edges} {slots}");
         let is_in_memory = compiled.sizes.slot_bytes > 0;
         assert_eq!(is_in_memory, expected || slots.is_memory(), "{n_edges} {slots}");
     }

@@ -1,7 +1,7 @@
 //! Fuel, stacks and other limits.
 
 use slotvm::{
-    Config, Engine, Error, Instance, Limits, Linker, Module, SlotMode, Store, Tier, TrapCode,
+    Config, Engine, Error, Instance, Limits, Linker, Module, Rung, SlotMode, Store, Tier, TrapCode,
 };
 
 use crate::support::{
@@ -296,7 +296,7 @@ fn a_loop_with_very_many_edges_back_computes_the_same() {
     let run = |config: &Config| {
         let engine = Engine::new(config).unwrap();
         let module = module(&engine, &source);
-        let one_pass = module.functions().iter().any(|f| f.is_allocated_in_one_pass);
+        let one_pass = module.functions().iter().any(|f| f.work.rung == Rung::OnePass);
         let mut store = Store::new(&engine, ());
         let instance = Instance::new(&mut store, &module, &[]).unwrap();
         let f = instance.get_typed_func::<i32, i64>(&store, "f").unwrap();

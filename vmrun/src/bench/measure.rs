@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use slotvm::{Engine, SlotMode};
+use slotvm::{Engine, Rung, SlotMode};
 
 use super::clock::thread_cpu_time;
 use super::program::{self, Program};
@@ -79,8 +79,7 @@ impl Contender {
             keep_least(least, time);
         }
         let functions = module.functions();
-        let unoptimised =
-            functions.iter().filter(|f| f.is_nested_too_deep || f.is_allocated_in_one_pass);
+        let unoptimised = functions.iter().filter(|f| f.work.rung != Rung::AsAsked);
         report.unoptimised = unoptimised.map(|function| function.name.clone()).collect();
         report.code_bytes = functions.iter().map(|f| f.sizes.code_bytes as u64).sum();
         report.frame_bytes = functions.iter().map(|f| u64::from(f.sizes.frame_bytes)).sum();

@@ -80,7 +80,7 @@ pub struct ModeReport {
     pub slot_bytes: u64,
     /// Phis.
     pub phis: u64,
-    /// The functions whose loops are nested too deep for Cranelift's optimiser, which was left out.
+    /// The functions that were compiled with less work, since they would have exceeded the budget.
     pub unoptimised: Vec<String>,
 }
 

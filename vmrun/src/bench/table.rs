@@ -115,8 +115,8 @@ fn unoptimised(report: &Report) -> String {
     for program in &report.programs {
         for mode in program.modes.iter().filter(|mode| !mode.unoptimised.is_empty()) {
             lines += &format!(
-                "{} in mode {}: compiled without Cranelift's optimiser, since loops are nested too \
-                 deep for it: {}\n",
+                "{} in mode {}: compiled with less work than the mode asks for, to stay within the \
+                 budget: {}\n",
                 program.name,
                 mode.mode,
                 mode.unoptimised.join(", ")

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use slotvm::{Engine, FunctionInfo, Module, SlotMode, SsaOptions, Tier};
+use slotvm::{Engine, FunctionInfo, Module, Rung, SlotMode, SsaOptions, Tier};
 use slotvm_bytecode::{TrapCode, VerifiedModule};
 use slotvm_filetests::slot_accesses;
 use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
@@ -138,10 +138,7 @@ fn every_program_stays_in_its_mode() {
             }
             let falls_back = |f: &&FunctionInfo| {
                 let is_promoted = f.promotion.is_some();
-                f.is_nested_too_deep
-                    || f.is_allocated_in_one_pass
-                    || f.has_too_many_slots
-                    || is_promoted != name.starts_with(&promotes)
+                f.work.rung != Rung::AsAsked || is_promoted != name.starts_with(&promotes)
             };
             if let Some(function) = compiled.functions().iter().find(falls_back) {
                 return Err(format!("{name}: `{}` is compiled otherwise", function.name));

@@ -1,0 +1,142 @@
+//! What compile bombs cost: a report.
+//!
+//! ```text
+//! cargo run --release --example bombs [MODE…]
+//! ```
+//!
+//! Loads and compiles each bomb in a process of its own, and prints what that took beside the budget: 50 ms
+//! for each KB of bytecode up to 64 KB and 5 ms for each KB beyond, and 64 MiB and 512 bytes for each byte.
+//! Times are CPU time of the thread, memory is the peak of the process less what it had before. `!` marks
+//! what exceeds the budget. It reads `/proc`, so it needs Linux.
+
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use slotvm::{Config, Engine, Module, Rung, SlotMode};
+use slotvm_bytecode::encode;
+use slotvm_filetests::bombs::family;
+
+/// Families, their sizes, and how many functions of the kind.
+const CASES: &[(&str, usize, usize)] = &[
+    ("nested loops x locals", 180, 1),
+    ("nested loops x locals", 4_000, 1),
+    ("nested loops x locals", 100, 40),
+    ("ifs x locals", 2_500, 1),
+    ("ifs x locals", 4_000, 1),
+    ("nested loops", 20_000, 1),
+    ("ifs", 16_000, 1),
+    ("ifs", 180_000, 1),
+    ("blocks", 1_000_000, 1),
+    ("switch", 100_000, 1),
+    ("switch x locals", 100_000, 1),
+    ("switches x shapes", 40_000, 1),
+    ("calls x locals", 20_000, 1),
+    ("loop x locals", 4_000, 1),
+    ("edges back", 20_000, 1),
+    ("irreducible ladder", 4_000, 1),
+    ("deep stack", 100_000, 1),
+    ("straight code", 500_000, 1),
+    ("straight code", 2_000_000, 1),
+    ("loads", 40_000, 1),
+    ("pile of loads", 4_000, 1),
+    ("pile of loads", 20_000, 1),
+    ("sum of loads", 20_000, 1),
+    ("late sum", 2_000, 1),
+    ("wide calls", 4_000, 1),
+    ("wide returns", 4_000, 1),
+    ("common values", 4_000, 1),
+];
+
+const MIB: f64 = (1 << 20) as f64;
+/// Says to be the process that compiles what comes on its standard input.
+const CHILD: &str = "--child";
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if let [first, mode] = &args[..]
+        && first == CHILD
+    {
+        return compile(parse(mode));
+    }
+    let modes: Vec<SlotMode> = args.iter().map(|mode| parse(mode)).collect();
+    let modes = if modes.is_empty() { vec![SlotMode::Ssa] } else { modes };
+    println!("| bomb | KB | mode | rung | ms | ms/KB | budget ms | peak MiB | budget MiB |");
+    println!("|---|--:|---|---|--:|--:|--:|--:|--:|");
+    for &(name, size, n_funcs) in CASES {
+        let bytes = encode(&family(name).modules(size, n_funcs));
+        for mode in &modes {
+            println!("{}", row(&format!("{n_funcs} x {name} {size}"), &bytes, *mode));
+        }
+    }
+}
+
+fn parse(mode: &str) -> SlotMode {
+    mode.parse().unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn row(name: &str, bytes: &[u8], mode: SlotMode) -> String {
+    let program = std::env::current_exe().expect("the program has a file");
+    let mut child = Command::new(program)
+        .args([CHILD, mode.name()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    child.stdin.take().expect("it is piped").write_all(bytes).expect("the child reads");
+    let output = child.wait_with_output().expect("the child ends");
+    let output = String::from_utf8_lossy(&output.stdout);
+    let mut words = output.splitn(3, ' ');
+    let mut number = || words.next().and_then(|word| word.parse().ok()).unwrap_or(f64::NAN);
+    let (ms, mib) = (number(), number());
+    let rung = words.next().unwrap_or("died").trim();
+    let kb = bytes.len() as f64 / 1024.0;
+    let ms_max = 50.0 * kb.min(64.0) + 5.0 * (kb - 64.0).max(0.0);
+    let mib_max = 64.0 + 512.0 * bytes.len() as f64 / MIB;
+    // A number that is missing exceeds, too.
+    let mark = |value: f64, max: f64| if value <= max { "" } else { "! " };
+    format!(
+        "| {name} | {kb:.1} | {mode} | {rung} | {}{ms:.0} | {:.1} | {ms_max:.0} | {}{mib:.0} | \
+         {mib_max:.0} |",
+        mark(ms, ms_max),
+        ms / kb,
+        mark(mib, mib_max),
+    )
+}
+
+/// Compiles what is read, and prints time, memory, and how.
+fn compile(mode: SlotMode) {
+    let mut bytes = Vec::new();
+    std::io::stdin().read_to_end(&mut bytes).expect("the parent writes");
+    let engine = Engine::new(Config::new().slots(mode)).expect("there is native code");
+    let memory_before = status_kib("VmRSS");
+    let time_before = cpu_time();
+    let module = Module::new(&engine, &bytes);
+    let time = cpu_time() - time_before;
+    let kib = status_kib("VmHWM").saturating_sub(memory_before);
+    let rung = match &module {
+        Ok(module) => {
+            let lowest = module.functions().iter().max_by_key(|function| function.work.rung);
+            let work = lowest.expect("there is a function").work;
+            match work.cause {
+                Some(cause) => format!("{}: {}", work.rung, cause.message()),
+                None => Rung::AsAsked.to_string(),
+            }
+        }
+        Err(error) => format!("refused: {error}"),
+    };
+    println!("{} {} {rung}", time.as_secs_f64() * 1e3, kib as f64 / 1024.0);
+}
+
+fn cpu_time() -> Duration {
+    let times = std::fs::read_to_string("/proc/thread-self/schedstat").expect("this is Linux");
+    let time = times.split_whitespace().next().and_then(|word| word.parse().ok());
+    Duration::from_nanos(time.expect("it starts with nanoseconds"))
+}
+
+fn status_kib(key: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("this is Linux");
+    let line = status.lines().find(|line| line.starts_with(key)).expect("the line is there");
+    let number = line.split_whitespace().nth(1).and_then(|word| word.parse().ok());
+    number.expect("it is a number")
+}

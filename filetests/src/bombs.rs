@@ -1,0 +1,435 @@
+//! Compile bombs: small functions that would take a compiler much time or memory.
+//!
+//! Each [`Family`] has one parameter, its size, and one thing that grows faster than its bytecode: live
+//! values, operands of phis, depths of loops, steps of a walk up the dominator tree, operands of calls. A
+//! test of the budget of compile work takes all of them, and so does the report on it in `benches`.
+//!
+//! The first function is exported as [`NAME`], takes an `i32` and returns an `i64`; it ends soon.
+
+use slotvm_bytecode::ValType::{I32, I64};
+use slotvm_bytecode::builder::{FuncId, FunctionBuilder, LabelId, LocalId, ModuleBuilder};
+use slotvm_bytecode::{Module, Op, ValType};
+
+/// The name by which the function is exported.
+pub const NAME: &str = "bomb";
+
+/// Operands and results of the widest functions.
+const WIDE: usize = 1_000;
+
+/// Bombs of one kind.
+#[derive(Copy, Clone, Debug)]
+pub struct Family {
+    /// Its name.
+    pub name: &'static str,
+    write: fn(&mut FunctionBuilder<'_>, usize),
+}
+
+impl Family {
+    /// A module with one bomb.
+    pub fn module(&self, size: usize) -> Module {
+        self.modules(size, 1)
+    }
+
+    /// A module with so many of them.
+    ///
+    /// # Panics
+    /// If the size is too large for a function.
+    pub fn modules(&self, size: usize, n_funcs: usize) -> Module {
+        let mut module = ModuleBuilder::new();
+        for i in 0..n_funcs {
+            let name = if i == 0 { NAME } else { "" };
+            let func = module.declare_func(name, &[I32], &[I64]);
+            if i == 0 {
+                module.export_func(NAME, func);
+            }
+            let mut f = module.define(func);
+            (self.write)(&mut f, size);
+            f.finish().expect("bombs are well-typed");
+        }
+        module.finish().expect("bombs are well-typed")
+    }
+}
+
+/// All families.
+pub const ALL: &[Family] = &[
+    Family { name: "nested loops x locals", write: nested_loops_with_locals },
+    Family { name: "ifs x locals", write: ifs_with_locals },
+    Family { name: "nested loops", write: nested_loops },
+    Family { name: "ifs", write: ifs },
+    Family { name: "blocks", write: blocks },
+    Family { name: "switch", write: switch },
+    Family { name: "switch x locals", write: switch_with_locals },
+    Family { name: "switches x shapes", write: switches_with_shapes },
+    Family { name: "calls x locals", write: calls_with_locals },
+    Family { name: "loop x locals", write: loop_with_locals },
+    Family { name: "edges back", write: edges_back },
+    Family { name: "irreducible ladder", write: irreducible_ladder },
+    Family { name: "deep stack", write: deep_stack },
+    Family { name: "straight code", write: straight_code },
+    Family { name: "loads", write: loads },
+    Family { name: "pile of loads", write: pile_of_loads },
+    Family { name: "sum of loads", write: sum_of_loads },
+    Family { name: "late sum", write: late_sum },
+    Family { name: "wide calls", write: wide_calls },
+    Family { name: "wide returns", write: wide_returns },
+    Family { name: "common values", write: common_values },
+];
+
+/// The family of a name.
+///
+/// # Panics
+/// If there is none.
+pub fn family(name: &str) -> Family {
+    let found = ALL.iter().find(|family| family.name == name);
+    *found.unwrap_or_else(|| panic!("there is no family `{name}`"))
+}
+
+const N: LocalId = LocalId(0);
+
+fn locals(f: &mut FunctionBuilder<'_>, n: usize) -> Vec<LocalId> {
+    (0..n).map(|_| f.local(I64)).collect()
+}
+
+/// Counts the parameter down and gives whether something is left of it.
+fn count_down(f: &mut FunctionBuilder<'_>) {
+    f.local_get(N).i32_const(1).op(Op::I32Sub).local_tee(N).i32_const(0).op(Op::I32GtS);
+}
+
+fn increment(f: &mut FunctionBuilder<'_>, local: LocalId) {
+    f.local_get(local).i64_const(1).op(Op::I64Add).local_set(local);
+}
+
+/// Returns the sum of locals.
+fn return_sum(f: &mut FunctionBuilder<'_>, locals: &[LocalId]) {
+    f.i64_const(0);
+    for &local in locals {
+        f.local_get(local).op(Op::I64Add);
+    }
+    f.ret();
+}
+
+/// Each loop changes a local of its own, which lives in all others.
+fn nested_loops_with_locals(f: &mut FunctionBuilder<'_>, n: usize) {
+    let locals = locals(f, n);
+    let heads: Vec<LabelId> = locals
+        .iter()
+        .map(|&local| {
+            let head = f.label();
+            f.bind(head);
+            increment(f, local);
+            head
+        })
+        .collect();
+    for &head in heads.iter().rev() {
+        count_down(f);
+        f.br_if(head);
+    }
+    return_sum(f, &locals);
+}
+
+/// Each `if` changes a local of its own, which is read at the end.
+fn ifs_with_locals(f: &mut FunctionBuilder<'_>, n: usize) {
+    let locals = locals(f, n);
+    for &local in &locals {
+        let (otherwise, end) = (f.label(), f.label());
+        f.local_get(N).br_if(otherwise);
+        increment(f, local);
+        f.br(end);
+        f.bind(otherwise);
+        f.i64_const(2).local_set(local);
+        f.bind(end);
+    }
+    return_sum(f, &locals);
+}
+
+fn nested_loops(f: &mut FunctionBuilder<'_>, n: usize) {
+    let heads: Vec<LabelId> = (0..n)
+        .map(|_| {
+            let head = f.label();
+            f.bind(head);
+            f.op(Op::Nop);
+            head
+        })
+        .collect();
+    for &head in heads.iter().rev() {
+        count_down(f);
+        f.br_if(head);
+    }
+    f.i64_const(7).ret();
+}
+
+/// One local and many merges of it.
+fn ifs(f: &mut FunctionBuilder<'_>, n: usize) {
+    let local = f.local(I64);
+    for _ in 0..n {
+        let end = f.label();
+        f.local_get(N).br_if(end);
+        increment(f, local);
+        f.bind(end);
+    }
+    f.local_get(local).ret();
+}
+
+/// Blocks as small as they can be.
+fn blocks(f: &mut FunctionBuilder<'_>, n: usize) {
+    let end = f.label();
+    for _ in 1..n {
+        f.local_get(N).br_if(end);
+    }
+    f.bind(end);
+    f.i64_const(7).ret();
+}
+
+/// Each target its own block.
+fn switch(f: &mut FunctionBuilder<'_>, n: usize) {
+    let local = f.local(I64);
+    let end = f.label();
+    let targets: Vec<LabelId> = (0..n).map(|_| f.label()).collect();
+    f.local_get(N).br_table(&targets, end);
+    for target in targets {
+        f.bind(target);
+        increment(f, local);
+    }
+    f.bind(end);
+    f.local_get(local).ret();
+}
+
+/// Many edges to one block, where locals meet other values of theirs.
+fn switch_with_locals(f: &mut FunctionBuilder<'_>, n: usize) {
+    let locals = locals(f, n.min(1_000));
+    let end = f.label();
+    locals.iter().for_each(|&local| increment(f, local));
+    f.local_get(N).br_if(end);
+    locals.iter().for_each(|&local| increment(f, local));
+    f.local_get(N).br_table(&vec![end; n], end);
+    f.bind(end);
+    return_sum(f, &locals);
+}
+
+/// Many switches, among blocks at which many operands lie on the stack.
+fn switches_with_shapes(f: &mut FunctionBuilder<'_>, n: usize) {
+    let n_switches = n.isqrt();
+    f.i64_const(1);
+    for _ in 1..n_switches {
+        f.op(Op::Dup);
+    }
+    let shape = vec![I64; n_switches];
+    let blocks: Vec<LabelId> = (0..n_switches).map(|_| f.label_with_stack(&shape)).collect();
+    for &block in &blocks {
+        f.bind(block);
+        f.i64_const(3).op(Op::I64Add).op(Op::Swap);
+        count_down(f);
+        let leave = f.label_with_stack(&shape);
+        f.op(Op::I32Eqz).br_if(leave);
+        f.local_get(N).br_table(&blocks, leave);
+        f.bind(leave);
+    }
+    for _ in 1..n_switches {
+        f.op(Op::I64Add);
+    }
+    f.ret();
+}
+
+/// All locals are live across all calls.
+fn calls_with_locals(f: &mut FunctionBuilder<'_>, n: usize) {
+    let locals = locals(f, n);
+    for &local in &locals {
+        f.local_get(N).op(Op::I64ExtendI32S).i64_const(1).op(Op::I64Add).local_set(local);
+    }
+    let callee = callee(f, &[], &[]);
+    for _ in 0..n {
+        f.call(callee);
+    }
+    return_sum(f, &locals);
+}
+
+/// A function that returns at once, made after the one at hand.
+fn callee(f: &mut FunctionBuilder<'_>, params: &[ValType], results: &[ValType]) -> FuncId {
+    let module = f.module();
+    let func = module.declare_func("", params, results);
+    let mut g = module.define(func);
+    if !results.is_empty() {
+        g.i64_const(1);
+    }
+    for _ in 1..results.len() {
+        g.op(Op::Dup);
+    }
+    g.ret();
+    g.finish().expect("bombs are well-typed");
+    func
+}
+
+/// Locals that live in many blocks of a loop, without any phi.
+fn loop_with_locals(f: &mut FunctionBuilder<'_>, n: usize) {
+    let locals = locals(f, n);
+    for &local in &locals {
+        f.local_get(N).op(Op::I64ExtendI32S).i64_const(1).op(Op::I64Add).local_set(local);
+    }
+    let head = f.label();
+    f.bind(head);
+    for _ in 0..n {
+        let next = f.label();
+        f.local_get(N).br_if(next);
+        f.bind(next);
+    }
+    count_down(f);
+    f.br_if(head);
+    return_sum(f, &locals);
+}
+
+fn edges_back(f: &mut FunctionBuilder<'_>, n: usize) {
+    let head = f.label();
+    f.bind(head);
+    for _ in 0..n {
+        count_down(f);
+        f.br_if(head);
+    }
+    f.i64_const(7).ret();
+}
+
+/// A ladder down one side and up the other, which can be entered at each step: iterative dominators
+/// need many rounds.
+fn irreducible_ladder(f: &mut FunctionBuilder<'_>, n: usize) {
+    let steps: Vec<LabelId> = (0..n).map(|_| f.label()).collect();
+    let end = f.label();
+    f.local_get(N).br_if(steps[0]);
+    for i in (0..n).rev() {
+        f.bind(steps[i]);
+        count_down(f);
+        f.br_if(steps[(i + 1).min(n - 1)]);
+        count_down(f);
+        f.op(Op::I32Eqz).br_if(end);
+    }
+    f.bind(end);
+    f.i64_const(7).ret();
+}
+
+fn deep_stack(f: &mut FunctionBuilder<'_>, n: usize) {
+    for _ in 0..n {
+        f.local_get(N);
+    }
+    let next = f.label_with_stack(&vec![I32; n]);
+    f.bind(next);
+    for _ in 1..n {
+        f.op(Op::I32Sub);
+    }
+    f.op(Op::I64ExtendI32S).ret();
+}
+
+fn straight_code(f: &mut FunctionBuilder<'_>, n: usize) {
+    f.local_get(N).op(Op::I64ExtendI32S);
+    for _ in 0..n {
+        f.op(Op::Dup).op(Op::I64Mul);
+    }
+    f.ret();
+}
+
+fn loads(f: &mut FunctionBuilder<'_>, n: usize) {
+    f.module().memory("memory", 1, Some(1));
+    f.i32_const(0);
+    for _ in 0..n {
+        f.load(Op::I32Load, 0);
+    }
+    f.op(Op::I64ExtendI32S).ret();
+}
+
+/// Loads that all wait on the stack for the first sum.
+fn pile_of_loads(f: &mut FunctionBuilder<'_>, n: usize) {
+    f.module().memory("memory", 1, Some(1));
+    for i in 0..n {
+        f.i32_const((8 * i % 60_000) as i32).load(Op::I64Load, 0);
+    }
+    for _ in 1..n {
+        f.op(Op::I64Add);
+    }
+    f.ret();
+}
+
+/// Loads that only an optimiser that computes sums where they are needed makes wait.
+fn sum_of_loads(f: &mut FunctionBuilder<'_>, n: usize) {
+    add_loads(f, n);
+    f.ret();
+}
+
+fn add_loads(f: &mut FunctionBuilder<'_>, n: usize) {
+    f.module().memory("memory", 1, Some(1));
+    f.i64_const(0);
+    for i in 0..n {
+        f.i32_const((8 * i % 60_000) as i32).load(Op::I64Load, 0).op(Op::I64Add);
+    }
+}
+
+/// Likewise, and over many blocks.
+fn late_sum(f: &mut FunctionBuilder<'_>, n: usize) {
+    let sum = f.local(I64);
+    add_loads(f, n);
+    f.local_set(sum);
+    for _ in 0..n {
+        let next = f.label();
+        f.local_get(N).br_if(next);
+        f.i32_const(0).i32_const(1).store(Op::I32Store, 0);
+        f.bind(next);
+    }
+    f.local_get(sum).ret();
+}
+
+/// Each call takes and gives many operands.
+fn wide_calls(f: &mut FunctionBuilder<'_>, n: usize) {
+    let types = [I64; WIDE];
+    let wide = callee(f, &types, &types);
+    f.i64_const(1);
+    for _ in 1..WIDE {
+        f.op(Op::Dup);
+    }
+    for _ in 0..n {
+        f.call(wide);
+    }
+    for _ in 1..WIDE {
+        f.op(Op::I64Add);
+    }
+    f.ret();
+}
+
+/// A function that returns many operands at many places.
+fn wide_returns(f: &mut FunctionBuilder<'_>, n: usize) {
+    let types = [I64; WIDE];
+    let module = f.module();
+    let func = module.declare_func("", &[I32], &types);
+    let mut g = module.define(func);
+    g.i64_const(1);
+    for _ in 1..WIDE {
+        g.op(Op::Dup);
+    }
+    for _ in 0..n {
+        let next = g.label_with_stack(&types);
+        g.local_get(N).br_if(next);
+        g.ret();
+        g.bind(next);
+    }
+    g.ret();
+    g.finish().expect("bombs are well-typed");
+    f.local_get(N).call(func);
+    for _ in 1..WIDE {
+        f.op(Op::I64Add);
+    }
+    f.ret();
+}
+
+/// Values that an optimiser finds to be the same far away, and keeps over all blocks between.
+fn common_values(f: &mut FunctionBuilder<'_>, n: usize) {
+    let sum = f.local(I64);
+    let m = f.local(I64);
+    f.local_get(N).op(Op::I64ExtendI32S).local_set(m);
+    for round in 0..2 {
+        for i in 0..n {
+            f.local_get(m).i64_const(i as i64 + 3).op(Op::I64Mul);
+            f.local_get(sum).op(Op::I64Add).local_set(sum);
+        }
+        for _ in 0..if round == 0 { n } else { 0 } {
+            let next = f.label();
+            f.local_get(N).br_if(next);
+            f.bind(next);
+        }
+    }
+    f.local_get(sum).ret();
+}

@@ -1,0 +1,141 @@
+//! Compile bombs are compiled in a way that their size allows, and compute what the interpreter computes.
+//!
+//! Nothing here looks at a clock: which way it is follows from counts. What the ways take is measured by
+//! the example `bombs`.
+
+use std::sync::Arc;
+
+use slotvm::{Cause, Config, Engine, Error, Instance, Module, Rung, SlotMode, Store, Tier, Work};
+use slotvm_bytecode::{VerifiedModule, verify};
+use slotvm_filetests::bombs::{ALL, NAME, family};
+
+fn verified(name: &str, size: usize, n_funcs: usize) -> Arc<VerifiedModule> {
+    let module = family(name).modules(size, n_funcs);
+    Arc::new(verify(module).unwrap_or_else(|error| panic!("{name} {size}: {error}")))
+}
+
+fn compile(tier: Tier, slots: SlotMode, module: &Arc<VerifiedModule>) -> Result<Module, Error> {
+    // The checks of the compiler's own work are not part of it.
+    let engine = Engine::new(Config::new().tier(tier).slots(slots).verify_passes(false));
+    Module::from_verified(&engine.expect("there is native code"), module.clone())
+}
+
+/// How the bomb was compiled, if it was.
+fn work(name: &str, size: usize, slots: SlotMode) -> Result<Work, Error> {
+    let module = compile(Tier::Jit, slots, &verified(name, size, 1))?;
+    // In some families the bomb is not the first function.
+    let works = module.functions().iter().map(|function| function.work);
+    Ok(works.max_by_key(|work| work.rung).expect("there is a function"))
+}
+
+#[test]
+fn bombs_are_compiled_with_less_work() {
+    use Rung::{AsAsked, OnePass, SlotsInMemory, Unoptimised};
+    use SlotMode::{Memory, MemoryForwarded, MemoryOpt, Ssa, Variables};
+    let mut differences = Vec::new();
+    for &(name, size, slots, expected) in &[
+        ("nested loops x locals", 20, Ssa, AsAsked),
+        ("nested loops x locals", 300, Ssa, SlotsInMemory),
+        ("nested loops x locals", 300, Variables, SlotsInMemory),
+        ("nested loops x locals", 1_000, MemoryOpt, Unoptimised),
+        ("nested loops x locals", 1_000, MemoryForwarded, Unoptimised),
+        ("ifs x locals", 300, Ssa, AsAsked),
+        ("ifs x locals", 4_000, Ssa, SlotsInMemory),
+        ("nested loops", 60, Ssa, AsAsked),
+        ("nested loops", 2_000, Ssa, Unoptimised),
+        ("nested loops", 20_000, Ssa, OnePass),
+        ("nested loops", 20_000, Memory, OnePass),
+        ("ifs", 1_000, Ssa, AsAsked),
+        ("ifs", 180_000, Ssa, OnePass),
+        ("blocks", 1_000_000, Ssa, OnePass),
+        ("switch", 100_000, Ssa, OnePass),
+        ("switch x locals", 100_000, Ssa, SlotsInMemory),
+        ("switch x locals", 100_000, Variables, SlotsInMemory),
+        ("calls x locals", 4_000, Ssa, AsAsked),
+        ("loop x locals", 4_000, Ssa, SlotsInMemory),
+        ("edges back", 20_000, Ssa, OnePass),
+        ("irreducible ladder", 1_200, Ssa, OnePass),
+        ("irreducible ladder", 1_200, Memory, OnePass),
+        ("pile of loads", 300, Ssa, AsAsked),
+        ("pile of loads", 20_000, Ssa, OnePass),
+        ("pile of loads", 20_000, Memory, OnePass),
+        ("sum of loads", 300, Ssa, AsAsked),
+        ("sum of loads", 20_000, Ssa, Unoptimised),
+        ("late sum", 4_000, Ssa, Unoptimised),
+        ("common values", 300, Ssa, AsAsked),
+        ("common values", 8_000, Ssa, Unoptimised),
+    ] {
+        match work(name, size, slots) {
+            Ok(work) if work.rung == expected => {
+                assert_eq!(work.cause.is_some(), expected != AsAsked, "{work:?}");
+            }
+            other => differences.push(format!("{name} {size} {slots}: {other:?}")),
+        }
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+#[test]
+fn what_can_be_compiled_in_no_way_is_refused() {
+    for name in ["wide calls", "wide returns"] {
+        let error = work(name, 4_000, SlotMode::Ssa).unwrap_err().to_string();
+        assert!(error.contains("cannot be compiled"), "{error}");
+        assert!(error.contains(Cause::WideOperands.message()), "{error}");
+    }
+}
+
+/// Whatever else is in the module, by its size only.
+#[test]
+fn the_way_does_not_depend_on_the_order_of_functions() {
+    let module = verified("nested loops x locals", 60, 30);
+    let compiled = compile(Tier::Jit, SlotMode::Ssa, &module).unwrap();
+    let first = compiled.functions()[0].work;
+    assert!(compiled.functions().iter().all(|function| function.work == first));
+}
+
+/// A poll has blocks of its own, of which there are as many as loops.
+#[test]
+fn polls_and_fuel_count() {
+    let counts = |config: &mut Config| {
+        let engine = Engine::new(config.tier(Tier::Jit)).expect("there is native code");
+        let module = Module::from_verified(&engine, verified("nested loops", 60, 1));
+        module.expect("it compiles").functions()[0].work.counts
+    };
+    let plain = counts(&mut Config::new());
+    let polled = counts(Config::new().epoch_interruption(true));
+    let metered = counts(Config::new().consume_fuel(true));
+    assert!(polled.n_blocks >= plain.n_blocks + 60, "{polled:?} {plain:?}");
+    assert!(polled.n_edges >= plain.n_edges + 60, "{polled:?} {plain:?}");
+    assert!(metered.n_insts >= plain.n_insts + 60, "{metered:?} {plain:?}");
+}
+
+#[test]
+fn bombs_compute_the_same_on_every_rung() {
+    let run = |module: &Module| -> i64 {
+        let mut store = Store::new(module.engine(), ());
+        let instance = Instance::new(&mut store, module, &[]).expect("it imports nothing");
+        let bomb = instance.get_typed_func::<i32, i64>(&store, NAME).expect("it is exported");
+        bomb.call(&mut store, 3).expect("it ends")
+    };
+    let mut rungs = Vec::new();
+    let sizes = |name| match name {
+        "wide calls" | "wide returns" => vec![2],
+        "irreducible ladder" | "nested loops" => vec![20, 1_200],
+        _ => vec![20, 700],
+    };
+    for name in ALL.iter().map(|family| family.name) {
+        for size in sizes(name) {
+            let module = verified(name, size, 1);
+            let interpreted = compile(Tier::Interpreter, SlotMode::Ssa, &module).unwrap();
+            let expected = run(&interpreted);
+            for slots in [SlotMode::Ssa, SlotMode::Variables] {
+                let compiled = compile(Tier::Jit, slots, &module).unwrap();
+                assert_eq!(run(&compiled), expected, "{name} {size} {slots}");
+                rungs.extend(compiled.functions().iter().map(|function| function.work.rung));
+            }
+        }
+    }
+    for rung in Rung::ALL {
+        assert!(rungs.contains(&rung), "no bomb is compiled on the rung `{rung}`");
+    }
+}

@@ -1,0 +1,251 @@
+//! How many values live at a time inside of blocks, and which of them an optimiser makes live longer.
+//!
+//! A register allocator that splits live ranges takes time for each value without a register and each
+//! instruction that it lives through: the square of the block where many values wait to be used.
+//!
+//! An optimiser that keeps operations without effects apart from their order, as one on an e-graph does,
+//! computes them where their results are first needed. What they are computed from has to live until then:
+//! a thousand loads, of which a later block uses the sum, all live in the blocks between.
+
+use std::ops::Range;
+
+use slotvm_bytecode::Effect;
+
+use crate::entity::{Block, Inst, Value};
+use crate::graph::control_flow;
+use crate::ir::Function;
+use crate::search::{NONE, Search};
+use crate::steps::step;
+
+/// So many values of a block find registers and do not count.
+const REGISTERS: i64 = 32;
+
+/// What [`crowding`] counts.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Crowding {
+    /// Values of a block that live at an instruction of it, beyond 32, summed over the instructions.
+    pub local: u64,
+    /// Blocks over which values live longer since what is computed from them is computed later. Summed
+    /// over the values.
+    pub deferred: u64,
+}
+
+/// The most that [`Crowding::local`] can be, by the sizes of blocks.
+pub fn crowding_max(func: &Function) -> u64 {
+    let of_block = |block| {
+        let n = func.insts(block).len() as u64;
+        n * n.saturating_sub(REGISTERS as u64)
+    };
+    func.blocks().map(of_block).sum()
+}
+
+/// Counts how values crowd, in time linear in the function. If it `defers`, operations without effects are
+/// computed where they are first needed, or else where they are.
+pub fn crowding(func: &Function, defers: bool) -> Crowding {
+    let mut uses = Uses::new(func, defers);
+    let mut crowding = Crowding::default();
+    let (mut search, mut numbers) = (Search::default(), Vec::new());
+    search.run(&control_flow(func), &mut numbers);
+    let mut end = func.n_insts() as u32;
+    // In postorder the uses of a value come before what dominates them.
+    for (&found, after) in search.postorder.iter().zip(1..) {
+        let block = Block(search.vertices[found as usize]);
+        let start = end - func.insts(block).len() as u32;
+        uses.of_block(block, func.n_blocks() as u32 - after, start..end);
+        crowding.local += uses.sum_up(block, start..end);
+        end = start;
+    }
+    crowding.deferred = uses.deferred;
+    crowding
+}
+
+/// The last blocks in which a value is needed.
+#[derive(Copy, Clone)]
+struct Span {
+    /// By what uses it, where that stands.
+    direct: u32,
+    /// By what uses it, where that is computed.
+    deferred: u32,
+}
+
+/// Where values are needed. Places are numbers of instructions, and blocks have numbers, in reverse
+/// postorder.
+struct Uses<'a> {
+    func: &'a Function,
+    defers: bool,
+    /// The first and the last place of each value, or [`NONE`] twice.
+    places: Vec<(u32, u32)>,
+    spans: Vec<Span>,
+    /// How many more values live at each place of a block than before it.
+    changes: Vec<i64>,
+    /// By how many blocks values live longer.
+    deferred: u64,
+}
+
+impl<'a> Uses<'a> {
+    fn new(func: &'a Function, defers: bool) -> Uses<'a> {
+        Uses {
+            func,
+            defers,
+            places: vec![(NONE, NONE); func.n_values()],
+            spans: vec![Span { direct: NONE, deferred: NONE }; func.n_values()],
+            changes: Vec::new(),
+            deferred: 0,
+        }
+    }
+
+    fn is_deferred(&self, inst: Inst) -> bool {
+        self.defers
+            && self.func.opcode(inst).effect() == Effect::Pure
+            && self.func.results(inst).len() == 1
+    }
+
+    /// Notes the uses in a block, which has a number; those in later blocks are noted already.
+    fn of_block(&mut self, block: Block, number: u32, places: Range<u32>) {
+        let func = self.func;
+        for edge in func.succ_edges(block) {
+            for &value in func.edge_args(edge) {
+                self.note(value, places.end - 1, number, number);
+            }
+        }
+        for (place, &inst) in places.clone().zip(func.insts(block)).rev() {
+            let (mut needed_at, mut needed_in) = (place, number);
+            if self.is_deferred(inst) {
+                let result = func.result(inst).index();
+                let (first, _) = self.places[result];
+                if first == NONE {
+                    continue;
+                }
+                (needed_at, needed_in) = (first, self.spans[result].deferred);
+            }
+            for &value in func.operands(inst) {
+                self.note(value, needed_at, number, needed_in);
+            }
+        }
+    }
+
+    fn note(&mut self, value: Value, place: u32, direct: u32, deferred: u32) {
+        step();
+        let (first, last) = &mut self.places[value.index()];
+        *first = place.min(*first);
+        *last = if *last == NONE { place } else { place.max(*last) };
+        let later = |a: &mut u32, b: u32| *a = if *a == NONE { b } else { b.max(*a) };
+        let span = &mut self.spans[value.index()];
+        later(&mut span.direct, direct);
+        later(&mut span.deferred, deferred);
+    }
+
+    /// Sums up what lives in a block, and how much longer what is made in it lives.
+    fn sum_up(&mut self, block: Block, places: Range<u32>) -> u64 {
+        let func = self.func;
+        self.changes.clear();
+        self.changes.resize(places.len() + 1, 0);
+        for &param in func.params(block) {
+            self.live(param, places.start, &places);
+            self.deferred += self.delay(param);
+        }
+        for (place, &inst) in places.clone().zip(func.insts(block)) {
+            // Constants are made again where they are needed.
+            if func.operands(inst).is_empty() && func.opcode(inst).effect() == Effect::Pure {
+                continue;
+            }
+            for result in func.results(inst) {
+                if self.is_deferred(inst) {
+                    self.live(result, self.places[result.index()].0, &places);
+                } else {
+                    self.live(result, place, &places);
+                    self.deferred += self.delay(result);
+                }
+            }
+        }
+        let (mut total, mut n_live) = (0, 0);
+        for change in &self.changes {
+            n_live += change;
+            total += (n_live - REGISTERS).max(0) as u64;
+        }
+        total
+    }
+
+    /// The blocks over which a value lives longer.
+    fn delay(&self, value: Value) -> u64 {
+        let Span { direct, deferred } = self.spans[value.index()];
+        if direct == NONE { 0 } else { u64::from(deferred - direct) }
+    }
+
+    /// A value lives from a place to the last one where it is needed.
+    fn live(&mut self, value: Value, from: u32, places: &Range<u32>) {
+        let (_, last) = self.places[value.index()];
+        if last == NONE || from >= places.end {
+            return;
+        }
+        let index = |place: u32| (place.min(places.end) - places.start) as usize;
+        self.changes[index(from)] += 1;
+        self.changes[index(last)] -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::BuildOptions;
+    use crate::promote::{Scratch, promote};
+    use crate::samples::{module, slot_form};
+
+    fn ssa(source: &str) -> Function {
+        let mut func = slot_form(&module(source), 0, &BuildOptions::default());
+        promote(&mut func, &mut Scratch::default());
+        func
+    }
+
+    /// Loads on the stack, and then their sum.
+    fn pile(n: usize) -> Function {
+        let loads = "i32.const 0 i64.load 0\n".repeat(n);
+        let adds = "i64.add\n".repeat(n - 1);
+        ssa(&format!("memory m 1\nfunc f() -> i64 {{ {loads} {adds} return }}"))
+    }
+
+    /// The sum of loads, one added after the other, before `end`.
+    fn sum(n: usize, end: &str) -> Function {
+        let loads = "i32.const 0 i64.load 0 i64.add\n".repeat(n);
+        ssa(&format!(
+            "memory m 1\nfunc f(n: i32) -> i64 {{ local 1 i64 i64.const 0 {loads} {end} }}"
+        ))
+    }
+
+    #[test]
+    fn values_that_wait_are_counted() {
+        assert_eq!(crowding(&pile(32), false), Crowding::default());
+        for n in [100, 200] {
+            let Crowding { local, deferred } = crowding(&pile(n), false);
+            // Two triangles, without what has registers; constants are instructions, too.
+            let square = ((n - 32) * (n - 32)) as u64;
+            assert!((square..=2 * square).contains(&local), "{n}: {local}");
+            assert!(local <= crowding_max(&pile(n)));
+            assert_eq!(deferred, 0);
+        }
+    }
+
+    #[test]
+    fn what_is_computed_later_makes_values_wait() {
+        let func = sum(200, "return");
+        assert_eq!(crowding(&func, false), Crowding::default());
+        let deferred = crowding(&func, true);
+        assert!(deferred.local >= 168 * 168, "{deferred:?}");
+        assert_eq!(deferred.deferred, 0);
+        // In the second block from there.
+        let store = "local.get n br_if a i32.const 0 i32.const 1 i32.store 0";
+        let later = sum(10, &format!("local.set 1 {store} a: local.get 1 return"));
+        assert_eq!(crowding(&later, false), Crowding::default());
+        assert_eq!(crowding(&later, true).deferred, 20);
+    }
+
+    #[test]
+    fn the_bound_is_one() {
+        for func in [pile(100), sum(100, "return"), sum(3, "return")] {
+            for defers in [false, true] {
+                assert!(crowding(&func, defers).local <= crowding_max(&func));
+            }
+        }
+        assert_eq!(crowding_max(&sum(3, "return")), 0);
+    }
+}
