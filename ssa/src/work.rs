@@ -8,7 +8,7 @@
 //!   the SSA form is live where none of its slots is.
 //! * [`recurring_spans`]: how much longer an optimiser could make values of the SSA form live that are
 //!   computed again in another block, or are the same in each round of a loop.
-//! * [`crowding`]: how many values live at a time inside of blocks, and how much longer an optimiser makes
+//! * [`crowding()`]: how many values live at a time inside of blocks, and how much longer an optimiser makes
 //!   them live that computes something later.
 //! * [`dominator_steps`]: how far the algorithm of Cooper, Harvey and Kennedy, "A Simple, Fast
 //!   Dominance Algorithm" (2001), walks. It is the usual one, and takes the square of the size of some

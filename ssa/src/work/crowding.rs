@@ -20,7 +20,7 @@ use crate::steps::step;
 /// So many values of a block find registers and do not count.
 const REGISTERS: i64 = 32;
 
-/// What [`crowding`] counts.
+/// What [`crowding()`](crowding) counts.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Crowding {
     /// Values of a block that live at an instruction of it, beyond 32, summed over the instructions.
