@@ -1,7 +1,7 @@
 //! What compile bombs cost: a report.
 //!
 //! ```text
-//! cargo run --release --example bombs [MODE…]
+//! cargo run --release -p slotvm-filetests --example bombs -- [MODE…]
 //! ```
 //!
 //! Loads and compiles each bomb in a process of its own, and prints what that took beside the budget: 50 ms
