@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::module::ImportKind;
-use slotvm_runtime::{self as rt, Error, InstanceId, MemoryImage, MemoryPlan, Natives};
+use slotvm_runtime::{self as rt, EntryPoints, Error, InstanceId, MemoryImage, MemoryPlan, Natives};
 use slotvm_ssa::build::{BuildOptions, SsaOptions};
 use slotvm_ssa::promote::PromotionReport;
 
@@ -23,7 +23,9 @@ use crate::pipeline::timed;
 
 /// The native code of a module.
 pub(crate) struct NativeModule {
-    unit: CodeUnit,
+    unit: Arc<CodeUnit>,
+    /// Where each function of `unit` starts.
+    entry_points: EntryPoints,
     functions: Vec<FunctionInfo>,
     /// The address space that the code relies on.
     memory: MemoryPlan,
@@ -107,11 +109,16 @@ impl NativeModule {
             let first_func = verified.n_imported_funcs();
             CodeUnit::place(native.isa(), first_func, &codes, Some(verified.clone()))
         });
-        let unit = unit.map_err(Error::compile)?;
+        let unit = Arc::new(unit.map_err(Error::compile)?);
+        let entry_points: EntryPoints = {
+            let (unit, first_func) = (unit.clone(), verified.n_imported_funcs());
+            Arc::new(move |func| unit.func((func - first_func) as usize))
+        };
         let names = functions.iter().map(|function: &FunctionInfo| function.name.clone());
         native.profiler().report(unit.codes().zip(names));
         Ok(NativeModule {
             unit,
+            entry_points,
             functions,
             memory,
             image: OnceLock::new(),
@@ -126,11 +133,9 @@ impl NativeModule {
         store: &mut rt::Store,
         imports: &[rt::Extern],
     ) -> Result<InstanceId, Error> {
-        let n_imported = module.verified().n_imported_funcs();
-        let code = |func: u32| self.unit.func((func - n_imported) as usize);
         let image = self.image.get_or_init(|| MemoryImage::new(module.verified()));
         let memory_span_bytes = self.memory.span_bytes();
-        let natives = Natives { code: &code, memory_span_bytes, image: image.as_ref() };
+        let natives = Natives { code: &self.entry_points, memory_span_bytes, image: image.as_ref() };
         match store.instantiate(module.verified().clone(), imports, Some(natives)) {
             Err(Error::AddressSpace { .. }) if self.memory != MemoryPlan::CHECKED => {
                 self.checked(module)?.instantiate(module, store, imports)

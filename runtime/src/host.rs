@@ -10,7 +10,8 @@ use crate::error::Error;
 use crate::instance::InstanceId;
 use crate::libcalls::host_call;
 use crate::pinned::Pinned;
-use crate::store::{FuncKind, Store};
+use crate::funcs::FuncKind;
+use crate::store::Store;
 
 /// What a host function does. It may call back into guest code by [`Store::call`].
 pub type HostFn = Arc<dyn Fn(&mut HostCall<'_>) -> Result<(), Error> + Send + Sync>;
@@ -62,17 +63,16 @@ impl Store {
         func: FuncHandle,
         instance: InstanceId,
     ) -> Result<FuncHandle, Error> {
-        let data = self.func_data(func);
-        match &data.kind {
+        match self.funcs.kind(func) {
             FuncKind::Guest { .. } => Ok(func),
             FuncKind::Host(callee) => {
-                // SAFETY: it is written before the record exists, and never again.
-                let HostCallee { f, checks, instance: bound, .. } = unsafe { &*callee.as_ptr() };
+                // SAFETY: it lives as long as the store, and is never written.
+                let HostCallee { f, ty, checks, instance: bound, .. } = unsafe { &*callee };
                 if *bound == Some(instance) {
                     return Ok(func);
                 }
-                let (f, checks) = (f.clone(), *checks);
-                self.new_host_record(data.ty, f, checks, Some(instance))
+                let (f, ty, checks) = (f.clone(), *ty, *checks);
+                self.new_host_record(ty, f, checks, Some(instance))
             }
         }
     }
@@ -88,17 +88,20 @@ impl Store {
         let FuncType { params, results } = self.type_of(ty);
         let n_cells = params.len().max(results.len());
         let ctx = HostCtx { shared: self.shared_ptr(), call: host_call };
-        let callee = Pinned::new(HostCallee { ctx, f, ty, checks, instance, n_cells });
-        let record = FuncRecord { code, ctx: callee.as_ptr().cast(), type_id: ty };
-        self.push_func(record, FuncKind::Host(callee))
+        self.count_funcs(1)?;
+        let owner = Pinned::new(HostCallee { ctx, f, ty, checks, instance, n_cells });
+        let callee = owner.as_ptr();
+        self.host_callees.push(owner);
+        let record = FuncRecord { code, ctx: callee.cast(), type_id: ty };
+        // SAFETY: it is our own.
+        Ok(unsafe { self.funcs.push(self.shared_ptr(), record, FuncKind::Host(callee)) })
     }
 
     /// Calls a host function. The cells hold the parameters and receive the results.
     pub(crate) fn call_host(&mut self, func: FuncHandle, cells: &mut [u64]) -> Result<(), Error> {
-        let FuncKind::Host(callee) = &self.func_data(func).kind else {
+        let FuncKind::Host(callee) = self.funcs.kind_mut(func) else {
             unreachable!("the caller knows that it is a host function");
         };
-        let callee = callee.as_ptr();
         // SAFETY: it is one of this store, and whoever calls has entered a call.
         unsafe { self.call_callee(callee, cells) }
     }

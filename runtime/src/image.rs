@@ -40,7 +40,7 @@ impl MemoryImage {
                     return None;
                 }
             }
-            let at = u64::from(evaluate(offset, &[], &[]) as u32);
+            let at = u64::from(evaluate(offset, &[], |_| 0) as u32);
             if at + data.bytes.len() as u64 > memory_bytes {
                 return None;
             }
@@ -96,7 +96,7 @@ mod tests {
     use slotvm_bytecode::{text, verify};
 
     use super::*;
-    use crate::{Natives, Store, StoreConfig};
+    use crate::{EntryPoints, Natives, Store, StoreConfig};
 
     fn module(source: &str) -> Arc<VerifiedModule> {
         Arc::new(verify(text::parse(source).unwrap()).unwrap())
@@ -117,7 +117,7 @@ mod tests {
         let module = module(&source);
         let image = MemoryImage::new(&module).expect("there is enough data");
         let mut store = Store::new(StoreConfig::default(), Box::new(()));
-        let code = |_| std::ptr::null();
+        let code: EntryPoints = Arc::new(|_| std::ptr::null());
         let natives = Natives { code: &code, memory_span_bytes: 0, image: Some(&image) };
         let copied = store.instantiate(module.clone(), &[], None).unwrap();
         let first = store.instantiate(module.clone(), &[], Some(natives)).unwrap();

@@ -11,9 +11,10 @@ use std::sync::Arc;
 use slotvm_bytecode::module::{ConstExpr, ElemItems, EntityKind, SegmentMode};
 use slotvm_bytecode::{CodeReader, ImmKind, Op, TrapCode, VerifiedModule, numeric};
 
-use crate::context::{FuncRecord, VmCtx};
+use crate::context::VmCtx;
 use crate::entities::{Extern, FuncHandle, GlobalData, GlobalHandle, MemoryHandle, TableHandle};
 use crate::error::{Error, check_limit};
+use crate::funcs::{EntryPoints, InstanceFuncs};
 use crate::growth::check_span;
 use crate::image::MemoryImage;
 use crate::interp::{ExtraSteps, ModuleCode};
@@ -21,7 +22,7 @@ use crate::interrupt::Interrupts;
 use crate::link::Imports;
 use crate::memory::MemoryPlan;
 use crate::pinned::Pinned;
-use crate::store::{FuncKind, Store};
+use crate::store::Store;
 
 /// An instance of a store.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -46,9 +47,8 @@ impl InstanceId {
 /// Native code of a module.
 #[derive(Copy, Clone)]
 pub struct Natives<'a> {
-    /// The entry point of each function that the module defines, or null, by its index in the function
-    /// index space.
-    pub code: &'a dyn Fn(u32) -> *const u8,
+    /// Where it starts.
+    pub code: &'a EntryPoints,
     /// Bytes from the start of memory 0 that the code relies on being accessible or faulting; 0 if it
     /// checks each access. See [`MemoryPlan::span_bytes`].
     pub memory_span_bytes: u64,
@@ -65,7 +65,7 @@ pub(crate) struct Instance {
     globals: Pinned<[u64]>,
     table_defs: Pinned<[*mut crate::context::TableDef]>,
     type_ids: Pinned<[u32]>,
-    func_handles: Pinned<[u64]>,
+    funcs: InstanceFuncs,
 
     pub(crate) memory: Option<MemoryHandle>,
     pub(crate) tables: Vec<TableHandle>,
@@ -92,15 +92,17 @@ impl Instance {
 
     /// The store's number of a type of the module.
     pub(crate) fn type_id(&self, ty: u32) -> u32 {
-        // SAFETY: the slice is written before the instance exists and never again.
-        unsafe { (&*self.type_ids.as_ptr())[ty as usize] }
+        self.type_ids()[ty as usize]
     }
 
-    /// The handle of a function of the module's index space.
-    pub(crate) fn func_handle(&self, func: u32) -> FuncHandle {
+    fn type_ids(&self) -> &[u32] {
         // SAFETY: the slice is written before the instance exists and never again.
-        let cell = unsafe { (&*self.func_handles.as_ptr())[func as usize] };
-        FuncHandle::from_cell(cell).expect("functions have handles")
+        unsafe { &*self.type_ids.as_ptr() }
+    }
+
+    /// The handle of a function of the module's index space that is imported, or that the code refers to.
+    pub(crate) fn func_handle(&self, func: u32) -> FuncHandle {
+        self.funcs.get(func).expect("what the code needs handles of has them")
     }
 
     /// The address of the lowest byte of the frame stack in use.
@@ -233,7 +235,7 @@ impl Store {
         self.copy_elems(instance)?;
         self.copy_datas(instance, natives.and_then(|natives| natives.image))?;
         if let Some(start) = self.module(instance).module().start {
-            let start = self.instance(instance).func_handle(start);
+            let start = self.instance_func(instance, start);
             self.call(start, &mut [])?;
         }
         Ok(instance)
@@ -241,12 +243,13 @@ impl Store {
 
     /// What an instance exports under a name.
     pub fn export(&self, instance: InstanceId, name: &str) -> Option<Extern> {
-        let instance = self.instance(instance);
+        let id = instance;
+        let instance = self.instance(id);
         let index = instance.code.export(name)?;
         let export = &instance.module.module().exports[index];
         let i = export.index as usize;
         Some(match export.kind {
-            EntityKind::Func => Extern::Func(instance.func_handle(export.index)),
+            EntityKind::Func => Extern::Func(self.instance_func(id, export.index)),
             EntityKind::Table => Extern::Table(instance.tables[i]),
             EntityKind::Memory => Extern::Memory(instance.memory?),
             EntityKind::Global => Extern::Global(instance.global_handles[i]),
@@ -258,7 +261,8 @@ impl Store {
     /// # Panics
     /// If the module has no such function.
     pub fn instance_func(&self, instance: InstanceId, func: u32) -> FuncHandle {
-        self.instance(instance).func_handle(func)
+        let Instance { module, funcs, .. } = self.instance(instance);
+        funcs.handle(&self.funcs, module, self.instance(instance).type_ids(), func)
     }
 
     /// Memory 0 of an instance.
@@ -305,25 +309,23 @@ impl Store {
             instance: id.0,
         });
 
-        self.reserve_funcs(module.n_funcs() as usize);
-        let mut func_handles = Vec::with_capacity(module.n_funcs() as usize);
-        for &func in &imports.funcs {
-            func_handles.push(self.bind_host_func(func, id)?.cell());
+        let code = natives.map(|natives| natives.code.clone());
+        let mut funcs = InstanceFuncs::new(id, ctx.as_ptr(), code, module.n_funcs());
+        for (i, &func) in (0..).zip(&imports.funcs) {
+            funcs.set_imported(i, self.bind_host_func(func, id)?);
         }
-        for func in module.n_imported_funcs()..module.n_funcs() {
-            let code = natives.map_or(std::ptr::null(), |natives| (natives.code)(func));
-            let type_id = type_ids[module.func_type_index(func) as usize];
-            let record = FuncRecord { code, ctx: ctx.as_ptr(), type_id };
-            let handle = self.push_func(record, FuncKind::Guest { instance: id, func })?;
-            func_handles.push(handle.cell());
+        self.count_funcs(module.n_funcs() - module.n_imported_funcs())?;
+        let func_handle = |func| funcs.handle(&self.funcs, &module, &type_ids, func).cell();
+        for &func in module.referenced_funcs() {
+            func_handle(func);
         }
 
         let mut values: Vec<u64> = imports.globals.iter().map(|&g| self.global(g)).collect();
         for global in &module.module().globals {
-            let value = evaluate(&global.init, &values, &func_handles);
+            let value = evaluate(&global.init, &values, func_handle);
             values.push(value);
         }
-        let elems = evaluate_elems(&module, &values, &func_handles);
+        let elems = evaluate_elems(&module, &values, func_handle);
 
         // The cells of imported globals hold addresses, see `VmCtx::globals`.
         for (value, &global) in values.iter_mut().zip(&imports.globals) {
@@ -347,7 +349,7 @@ impl Store {
             globals,
             table_defs: Pinned::from_box(table_defs),
             type_ids: Pinned::from_box(type_ids),
-            func_handles: Pinned::from_box(func_handles.into_boxed_slice()),
+            funcs,
             memory,
             tables,
             global_handles,
@@ -474,7 +476,7 @@ impl Instance {
         ctx.globals = self.globals.first();
         ctx.tables = self.table_defs.first();
         ctx.type_ids = self.type_ids.first();
-        ctx.func_handles = self.func_handles.first();
+        ctx.func_handles = self.funcs.first_handle();
         ctx.frame_sp = frame_sp;
     }
 }
@@ -482,22 +484,26 @@ impl Instance {
 fn evaluate_elems(
     module: &VerifiedModule,
     globals: &[u64],
-    func_handles: &[u64],
+    func_handle: impl Fn(u32) -> u64 + Copy,
 ) -> Vec<Box<[u64]>> {
     let elems = module.module().elems.iter();
     elems
         .map(|elem| match &elem.items {
-            ElemItems::Funcs(funcs) => funcs.iter().map(|&f| func_handles[f as usize]).collect(),
+            ElemItems::Funcs(funcs) => funcs.iter().map(|&func| func_handle(func)).collect(),
             ElemItems::Exprs(exprs) => {
-                exprs.iter().map(|expr| evaluate(expr, globals, func_handles)).collect()
+                exprs.iter().map(|expr| evaluate(expr, globals, func_handle)).collect()
             }
         })
         .collect()
 }
 
 /// The value of a constant expression.
-pub(crate) fn evaluate(expr: &ConstExpr, globals: &[u64], func_handles: &[u64]) -> u64 {
-    evaluate_with(expr, |global| globals[global as usize], |func| func_handles[func as usize])
+pub(crate) fn evaluate(
+    expr: &ConstExpr,
+    globals: &[u64],
+    func_handle: impl Fn(u32) -> u64,
+) -> u64 {
+    evaluate_with(expr, |global| globals[global as usize], func_handle)
 }
 
 fn evaluate_with(

@@ -20,6 +20,7 @@ use crate::context::{FuncRecord, MemorySpan, Shared, VmCtx};
 use crate::entities::{FuncHandle, GlobalData};
 use crate::entry::Entry;
 use crate::error::{Error, check_limit};
+use crate::funcs::{FuncKind, Funcs};
 use crate::host::HostCallee;
 use crate::instance::{Instance, InstanceId};
 use crate::interp;
@@ -48,19 +49,6 @@ pub enum FuncTarget {
     },
 }
 
-/// What runs when a function is called.
-pub(crate) enum FuncKind {
-    Guest { instance: InstanceId, func: u32 },
-    Host(Pinned<HostCallee>),
-}
-
-/// The part of a function that only the runtime needs.
-pub(crate) struct FuncData {
-    pub(crate) kind: FuncKind,
-    /// The store's number of its type.
-    pub(crate) ty: u32,
-}
-
 /// Why native code came back although it has not returned.
 enum Pending {
     Error(Error),
@@ -80,9 +68,11 @@ pub struct Store {
 
     types: Vec<FuncType>,
     type_ids: HashMap<FuncType, u32>,
-    /// What native code sees of the functions, in step with `funcs`.
-    records: Vec<FuncRecord>,
-    funcs: Vec<FuncData>,
+    pub(crate) funcs: Funcs,
+    /// How many there are, with a handle or without.
+    n_funcs: u32,
+    /// The host functions among them.
+    pub(crate) host_callees: Vec<Pinned<HostCallee>>,
     /// How an executor enters functions, by the store's number of their type; null where it has not said.
     entry_points: Vec<*const u8>,
     /// Native code for calls of host functions, by the store's number of their type; null where it was
@@ -126,7 +116,7 @@ impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Store")
             .field("config", &self.config)
-            .field("n_funcs", &self.funcs.len())
+            .field("n_funcs", &self.n_funcs)
             .field("n_instances", &self.instances.len())
             .finish_non_exhaustive()
     }
@@ -175,8 +165,9 @@ impl Store {
             interrupts,
             types: Vec::new(),
             type_ids: HashMap::new(),
-            records: Vec::new(),
-            funcs: Vec::new(),
+            funcs: Funcs::default(),
+            n_funcs: 0,
+            host_callees: Vec::new(),
             entry_points: Vec::new(),
             host_codes: Vec::new(),
             memories: Vec::new(),
@@ -270,10 +261,10 @@ impl Store {
     /// # Errors
     /// If the function fails, too many calls from the host are active, or the cells do not fit.
     pub fn call(&mut self, func: FuncHandle, cells: &mut [u64]) -> Result<(), Error> {
-        let Some(data) = self.funcs.get(func.index()) else {
+        if func.index() >= self.funcs.len() {
             return Err(Error::Usage(format!("the store has no function {}", func.cell())));
-        };
-        let ty = &self.types[data.ty as usize];
+        }
+        let ty = self.func_type(func);
         let n_cells = ty.params.len().max(ty.results.len());
         if cells.len() != n_cells {
             let n = cells.len();
@@ -299,7 +290,7 @@ impl Store {
         cells: &mut [u64],
     ) -> Result<(), Error> {
         let mut entry = Entry::new(self)?;
-        let result = match &entry.store.funcs[func.index()].kind {
+        let result = match entry.store.funcs.kind_mut(func) {
             FuncKind::Host(_) => entry.store.call_host(func, cells),
             FuncKind::Guest { .. } => (entry.store.config.executor)(entry.store, func, cells),
         };
@@ -341,52 +332,34 @@ impl Store {
         &self.types[id as usize]
     }
 
-    pub(crate) fn next_func_handle(&self) -> FuncHandle {
-        FuncHandle::from_index(self.funcs.len())
-    }
-
-    pub(crate) fn push_func(
-        &mut self,
-        record: FuncRecord,
-        kind: FuncKind,
-    ) -> Result<FuncHandle, Error> {
-        let wanted = self.funcs.len() as u64 + 1;
+    /// Counts functions that are to be made.
+    ///
+    /// # Errors
+    /// If they are too many.
+    pub(crate) fn count_funcs(&mut self, n: u32) -> Result<(), Error> {
+        let wanted = u64::from(self.n_funcs) + u64::from(n);
         check_limit("funcs_max", self.config.limits.funcs_max.into(), wanted)?;
-        let handle = self.next_func_handle();
-        self.records.push(record);
-        self.funcs.push(FuncData { kind, ty: record.type_id });
-        // SAFETY: the store owns the structure; native code reads the pointer anew at each use.
-        unsafe { (*self.shared.as_ptr()).funcs = self.records.as_ptr() };
-        Ok(handle)
-    }
-
-    /// Makes room for functions to come.
-    pub(crate) fn reserve_funcs(&mut self, n: usize) {
-        self.records.reserve(n);
-        self.funcs.reserve(n);
-    }
-
-    pub(crate) fn func_data(&self, func: FuncHandle) -> &FuncData {
-        &self.funcs[func.index()]
+        self.n_funcs += n;
+        Ok(())
     }
 
     /// The number of functions, of all instances and of the host.
     pub fn n_funcs(&self) -> usize {
-        self.funcs.len()
+        self.n_funcs as usize
     }
 
     /// The type of a function.
     pub fn func_type(&self, func: FuncHandle) -> &FuncType {
-        self.type_of(self.func_data(func).ty)
+        self.type_of(self.func_record(func).type_id)
     }
 
     /// Whose function it is.
     pub fn func_target(&self, func: FuncHandle) -> FuncTarget {
-        match &self.func_data(func).kind {
-            &FuncKind::Guest { instance, func } => FuncTarget::Guest { instance, func },
+        match self.funcs.kind(func) {
+            FuncKind::Guest { instance, func } => FuncTarget::Guest { instance, func },
             FuncKind::Host(callee) => {
-                // SAFETY: it is written before the record exists, and never again.
-                FuncTarget::Host { instance: unsafe { (*callee.as_ptr()).instance } }
+                // SAFETY: it lives as long as the store, and is never written.
+                FuncTarget::Host { instance: unsafe { (*callee).instance } }
             }
         }
     }
@@ -394,7 +367,7 @@ impl Store {
     /// What native code sees of a function.
     #[inline]
     pub fn func_record(&self, func: FuncHandle) -> FuncRecord {
-        self.records[func.index()]
+        self.funcs.record(func)
     }
 
     // For executors that run native code.

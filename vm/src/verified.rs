@@ -22,6 +22,8 @@ pub struct VerifiedModule {
     pub(crate) shape_depths: Vec<u32>,
     pub(crate) bodies: Vec<Body>,
     pub(crate) uses_indexed: bool,
+    /// See [`VerifiedModule::referenced_funcs`].
+    pub(crate) referenced_funcs: Vec<u32>,
 }
 
 /// Where the functions of the index space come from and go to, so that naming one needs no search.
@@ -270,6 +272,12 @@ impl VerifiedModule {
             Some(&i) => format!("{}.{}", imports[i as usize].module, imports[i as usize].name),
             None => format!("f{func}"),
         }
+    }
+
+    /// The functions that `ref.func` in code refers to, ascending: an instance gives them their references
+    /// before code runs.
+    pub fn referenced_funcs(&self) -> &[u32] {
+        &self.referenced_funcs
     }
 
     /// Whether any function has indexed memory accesses, whose addresses reach past 4 GiB.

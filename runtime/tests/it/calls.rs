@@ -3,7 +3,7 @@
 use slotvm_bytecode::TrapCode;
 use slotvm_runtime::StoreConfig;
 
-use crate::support::{Program, stack_cells};
+use crate::support::{Program, func, stack_cells};
 
 #[test]
 fn recursion() {
@@ -36,7 +36,8 @@ fn arguments_and_results_of_all_types_and_numbers() {
          func none() { call nothing return }
          func nothing() { return }",
     );
-    let args = [7, u64::MAX, 2.5f32.to_bits().into(), (-0.0f64).to_bits(), 3, 0];
+    let func = func(&program.store, program.instance, "none").cell();
+    let args = [7, u64::MAX, 2.5f32.to_bits().into(), (-0.0f64).to_bits(), func, 0];
     let mut turned = args;
     turned.reverse();
     assert_eq!(program.call("turn", &args).unwrap(), turned);

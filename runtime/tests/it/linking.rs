@@ -1,10 +1,12 @@
 //! Instances that import each other's things, and what does not fit.
 
+use std::sync::Arc;
+
 use slotvm_bytecode::ValType::{self, FuncRef, I32, I64};
 use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
 use slotvm_bytecode::{FuncType, TrapCode};
 use slotvm_runtime::{
-    Error, Extern, FuncTarget, InstanceId, Limits, MemoryPlan, Natives, Store, StoreConfig,
+    EntryPoints, Error, Extern, FuncHandle, FuncTarget, InstanceId, Limits, MemoryPlan, Natives, Store, StoreConfig,
 };
 
 use crate::support::{Program, call, func, host_func, module, stack_cells};
@@ -117,12 +119,25 @@ fn traps_in_another_instance_restore_its_frame_stack() {
 }
 
 #[test]
-fn functions_are_numbered_in_the_order_of_the_index_space() {
-    let program = Program::new(PROVIDER);
-    for func in 0..3 {
-        let handle = program.store.instance_func(program.instance, func);
-        assert_eq!(handle.cell(), u64::from(func) + 1);
-    }
+fn functions_get_handles_when_somebody_asks_for_them() {
+    let source = "
+        table t funcref 2
+        global g: funcref = ref.func in_global
+        elem e t at i32.const 0 func in_table
+        func idle() { return }
+        func in_table() { return }
+        func in_code() { return }
+        func in_global() { ref.func in_code drop return }";
+    let program = Program::new(source);
+    let handle = |func| program.store.instance_func(program.instance, func).cell();
+    // What code and segments refer to has one already, so that they only count what comes now.
+    assert_eq!([handle(2), handle(3), handle(1)], [1, 2, 3]);
+    assert_eq!([handle(0), handle(0)], [4, 4]);
+    assert_eq!(program.store.n_funcs(), 4);
+    let store = program.store;
+    let target = store.func_target(FuncHandle::from_cell(4).unwrap());
+    assert_eq!(target, FuncTarget::Guest { instance: program.instance, func: 0 });
+
     let program = linked(StoreConfig::default());
     assert_eq!(program.store.n_funcs(), 3 + 7);
     // Guest functions keep their record when they are imported, and when they are exported again.
@@ -304,7 +319,7 @@ fn the_host_cannot_forge_references_or_write_constants() {
 
 #[test]
 fn native_code_does_not_get_less_address_space_than_it_relies_on() {
-    let code = |_| std::ptr::null();
+    let code: EntryPoints = Arc::new(|_| std::ptr::null());
     let source = "memory 0 1 1 func f() { return }";
     for (plan, span, fits) in [
         (Some(MemoryPlan::CHECKED), 0, true),

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use proptest::prelude::*;
 use slotvm_bytecode::TrapCode;
-use slotvm_runtime::Error;
+use slotvm_runtime::{Error, FuncHandle, FuncTarget, Store};
 
 use crate::support::Program;
 
@@ -72,7 +72,7 @@ impl Model {
                 }
                 Some(())
             }
-            // Function i has handle i + 1.
+            // Function i is i + 1 here.
             "tfill" => fill(&mut self.t, 5, a, n),
             "tcopy" => {
                 let from = self.t.clone();
@@ -88,6 +88,15 @@ impl Model {
             }
             _ => unreachable!("{op}"),
         }
+    }
+}
+
+/// What stands for a reference in the model.
+fn number(store: &Store, reference: u64) -> u64 {
+    match FuncHandle::from_cell(reference).map(|func| store.func_target(func)) {
+        None => 0,
+        Some(FuncTarget::Guest { func, .. }) => u64::from(func) + 1,
+        Some(target) => panic!("{target:?}"),
     }
 }
 
@@ -137,7 +146,8 @@ proptest! {
             prop_assert!(program.store.memory(memory).data() == model.memory, "{op} {a} {b} {n}");
             for (&table, elems) in tables.iter().zip([&model.t, &model.u]) {
                 let table = program.store.table(table);
-                let found: Vec<_> = (0..table.len()).map(|i| table.get(i).unwrap()).collect();
+                let found: Vec<_> =
+                    (0..table.len()).map(|i| number(&program.store, table.get(i).unwrap())).collect();
                 prop_assert_eq!(&found, elems, "{} {} {} {}", op, a, b, n);
             }
         }

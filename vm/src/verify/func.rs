@@ -30,6 +30,8 @@ pub(super) struct Scratch {
     block_of_label: Vec<u32>,
     /// Whether any function has an indexed access.
     pub(super) uses_indexed: bool,
+    /// The functions that `ref.func` refers to, with repetitions.
+    pub(super) referenced_funcs: Vec<u32>,
 }
 
 /// An operand on the stack.
@@ -380,6 +382,10 @@ impl<'m> Checker<'m, '_> {
                 self.pop(global.ty)
             }
             Op::RefNull => self.push(imm.as_ref_type()),
+            Op::RefFunc => {
+                self.scratch.referenced_funcs.push(imm.low());
+                self.push(ValType::FuncRef)
+            }
             Op::RefIsNull => {
                 let operand = self.pop_any()?;
                 if !operand.ty.is_ref() {

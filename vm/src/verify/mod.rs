@@ -40,6 +40,9 @@ pub fn verify(module: Module) -> Result<VerifiedModule, VerifyError> {
     for i in 0..module.funcs.len() {
         bodies.push(func::check(&module, &spaces, &shape_depths, i, &mut scratch)?);
     }
+    let mut referenced_funcs = scratch.referenced_funcs;
+    referenced_funcs.sort_unstable();
+    referenced_funcs.dedup();
     Ok(VerifiedModule {
         n_imported_funcs: spaces.n_imported_funcs,
         func_sources: FuncSources::new(&module),
@@ -50,6 +53,7 @@ pub fn verify(module: Module) -> Result<VerifiedModule, VerifyError> {
         shape_depths,
         bodies,
         uses_indexed: scratch.uses_indexed,
+        referenced_funcs,
         module,
     })
 }
