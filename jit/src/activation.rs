@@ -91,7 +91,7 @@ pub(crate) struct NativeFrame {
 /// `trampoline` is an entry trampoline for the type of `code`, `ctx` is its context, whose `shared`
 /// leads to live structures of one store with a stack limit, and `cells` has room for the parameters
 /// and for the results. All code that can be reached stays alive meanwhile. Signal handlers are
-/// installed, or the code traps by calls of [`crate::raise::raise`].
+/// installed, or the code traps by calls only; what it calls to trap is [`crate::raise::raise`].
 #[inline]
 pub(crate) unsafe fn enter(
     trampoline: EntryTrampoline,

@@ -15,7 +15,6 @@ use crate::isa::{IsaOptions, host_isa};
 use crate::lower::traps::Trapping;
 use crate::pctable::TrapReason;
 use crate::profiling::Profiler;
-use crate::raise;
 use crate::signals;
 use crate::stack;
 use crate::store::Embedding;
@@ -67,7 +66,7 @@ impl NativeEngine {
         if let Some(trampolines) = all.get(ty) {
             return Ok(trampolines.clone());
         }
-        let trampolines = Arc::new(Trampolines::new(&self.isa, ty, self.trapping)?);
+        let trampolines = Arc::new(Trampolines::new(&self.isa, ty)?);
         let names = ["from", "to"].map(|way| format!("trampoline {way} the host {ty}"));
         self.profiler.report(trampolines.codes().zip(names));
         all.insert(ty.clone(), trampolines.clone());
@@ -77,14 +76,6 @@ impl NativeEngine {
 
 fn trapping(config: &Config) -> Trapping {
     if config.signals_based_traps { Trapping::Signals } else { Trapping::Calls }
-}
-
-/// How native code of the engine's stores traps by calls, if it does.
-pub(crate) fn raise(engine: &Engine) -> Option<slotvm_runtime::context::Raise> {
-    match trapping(engine.config()) {
-        Trapping::Signals => None,
-        Trapping::Calls => Some(raise::raise),
-    }
 }
 
 /// What of the configuration reaches Cranelift.

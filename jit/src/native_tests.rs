@@ -23,8 +23,8 @@ use slotvm_runtime::{Memory, MemoryPlan};
 use crate::abi;
 use crate::activation::{self, NativeTrap};
 use crate::code::{CodeUnit, MachineCode};
-use crate::lower::traps::Trapping;
 use crate::pctable::{Place, PlaceId, TrapReason};
+use crate::raise::raise;
 use crate::signals;
 use crate::stack;
 use crate::trampoline::{HOST_ERROR, Trampolines};
@@ -161,7 +161,7 @@ impl<'a> Fixture<'a> {
             poll_at: ptr::null(),
             funcs: ptr::null(),
             libcalls: &LIBCALLS,
-            raise: None,
+            raise: Some(raise),
             store: ptr::null_mut(),
             memories: ptr::null(),
             n_memories: 1,
@@ -179,7 +179,7 @@ impl<'a> Fixture<'a> {
         };
         let mut fixture = Box::new(Fixture {
             unit,
-            entry: Trampolines::new(isa, ty, Trapping::Signals).unwrap(),
+            entry: Trampolines::new(isa, ty).unwrap(),
             host: Cell::new(|_, _| unreachable!("no host function is called")),
             shared,
             ctx,
@@ -480,7 +480,7 @@ fn reentrant_unit(isa: &OwnedTargetIsa, host: &Trampolines) -> CodeUnit {
 #[test]
 fn a_trap_in_a_nested_entry_ends_that_entry_only() {
     let isa = isa();
-    let host = Trampolines::new(&isa, &unary(), Trapping::Signals).unwrap();
+    let host = Trampolines::new(&isa, &unary()).unwrap();
     let unit = reentrant_unit(&isa, &host);
     let fixture = Fixture::new(&isa, &unit, &unary());
     fixture.host.set(|fixture, cell| {
@@ -577,7 +577,7 @@ fn crash(how: &str) {
     }
 
     let isa = isa();
-    let host = Trampolines::new(&isa, &unary(), Trapping::Signals).unwrap();
+    let host = Trampolines::new(&isa, &unary()).unwrap();
     let unit = reentrant_unit(&isa, &host);
     let fixture = Fixture::new(&isa, &unit, &unary());
     fixture.host.set(|_, _| {

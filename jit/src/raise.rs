@@ -1,7 +1,7 @@
 //! Traps of native code by calls: no signal, no faulting instruction.
 //!
-//! Code of engines without [signals](crate::Config::signals_based_traps) calls [`raise`] where other
-//! code would fault. It records what the signal handler would, with the place of the call, and continues
+//! Trampolines call [`raise`] for errors of host functions, and code of engines without
+//! [signals](crate::Config::signals_based_traps) calls it where other code would fault. It records what the signal handler would, with the place of the call, and continues
 //! where the handler would make the thread continue: at the trap handler of the entry trampoline. The
 //! frames in between are left as they are; those of native code have nothing to clean up, and the one of
 //! the runtime in between is [`raised`], which has not either.
@@ -11,7 +11,7 @@ use std::arch::{asm, naked_asm};
 use crate::activation::{self, Activation};
 use crate::lower::traps::reason_of_number;
 
-/// What [`Shared::raise`](slotvm_runtime::context::Shared::raise) is in stores of such engines.
+/// What [`Shared::raise`](slotvm_runtime::context::Shared::raise) is in stores that run native code.
 ///
 /// # Safety
 /// Called by native code of the innermost activation of the thread, which keeps a frame pointer, with the
@@ -23,7 +23,7 @@ pub(crate) unsafe extern "C" fn raise(code: u32) -> ! {
     naked_asm!("mov rsi, [rsp]", "mov rdx, rbp", "jmp {}", sym raised)
 }
 
-/// What [`Shared::raise`](slotvm_runtime::context::Shared::raise) is in stores of such engines.
+/// What [`Shared::raise`](slotvm_runtime::context::Shared::raise) is in stores that run native code.
 ///
 /// # Safety
 /// Called by native code of the innermost activation of the thread, which keeps a frame pointer, with the

@@ -246,7 +246,7 @@ fn store_config(engine: &Engine) -> StoreConfig {
             crate::Tier::Jit => StoreConfig {
                 executor: crate::native::execute,
                 host_trampoline: Some(crate::native::host_trampoline(engine)),
-                raise: crate::native::raise(engine),
+                raise: Some(crate::raise::raise),
                 ..defaults
             },
         }

@@ -10,7 +10,7 @@
 //!   callee-saved registers: so nothing is lost when the guest's frames are abandoned.
 //! * The *host trampoline* has the convention of guest functions; its context is a
 //!   [`slotvm_runtime::context::HostCtx`]. It calls the runtime by `HostCtx::call`, and traps
-//!   with [`HOST_ERROR`] if that reports an error, in the way in which the guest code traps.
+//!   with [`HOST_ERROR`], by a call, if that reports an error.
 
 use std::ops::Range;
 
@@ -29,8 +29,8 @@ use slotvm_runtime::context::offsets as rt;
 use crate::abi::{self, CELL_BYTES, POINTER};
 use crate::activation::offsets;
 use crate::code::{CodeError, CodeUnit, MachineCode};
-use crate::lower::traps::{Trapping, trap_trampoline};
-use crate::pctable::{PlaceId, TrapReason};
+use crate::lower::traps::trap_trampoline;
+use crate::pctable::PlaceId;
 
 /// The code by which host trampolines trap.
 pub(crate) const HOST_ERROR: TrapCode = TrapCode::unwrap_user(31);
@@ -46,14 +46,10 @@ impl Trampolines {
     ///
     /// # Errors
     /// If Cranelift refuses the signature, or there is no memory for code.
-    pub(crate) fn new(
-        isa: &OwnedTargetIsa,
-        ty: &FuncType,
-        trapping: Trapping,
-    ) -> Result<Trampolines, CodeError> {
+    pub(crate) fn new(isa: &OwnedTargetIsa, ty: &FuncType) -> Result<Trampolines, CodeError> {
         let codes = [
-            compile(&**isa, host_convention(&**isa), trapping, |b| build_entry(b, ty))?,
-            compile(&**isa, abi::guest_signature(ty), trapping, |b| build_host(b, ty, trapping))?,
+            compile(&**isa, host_convention(&**isa), |b| build_entry(b, ty))?,
+            compile(&**isa, abi::guest_signature(ty), |b| build_host(b, ty))?,
         ];
         Ok(Trampolines { unit: CodeUnit::place(isa, 0, &codes, None)? })
     }
@@ -86,7 +82,6 @@ fn host_convention(isa: &dyn TargetIsa) -> Signature {
 fn compile(
     isa: &dyn TargetIsa,
     signature: Signature,
-    trapping: Trapping,
     build: impl FnOnce(&mut FunctionBuilder<'_>),
 ) -> Result<MachineCode, CodeError> {
     let func = Function::with_name_signature(UserFuncName::default(), signature);
@@ -100,13 +95,7 @@ fn compile(
         .compile(isa, &mut ControlPlane::default())
         .map_err(|error| CodeError::Trampoline(format!("{:?}", error.inner)))?
         .clone();
-    Ok(MachineCode::new(
-        &compiled,
-        &context.func,
-        |_| (trapping == Trapping::Signals).then_some(TrapReason::HostError),
-        |_, _| PlaceId::NONE,
-        Vec::new(),
-    ))
+    Ok(MachineCode::new(&compiled, &context.func, |_| None, |_, _| PlaceId::NONE, Vec::new()))
 }
 
 /// Starts the function and gives its parameters.
@@ -183,7 +172,7 @@ fn try_call(
     results
 }
 
-fn build_host(b: &mut FunctionBuilder<'_>, ty: &FuncType, trapping: Trapping) {
+fn build_host(b: &mut FunctionBuilder<'_>, ty: &FuncType) {
     let params = entry_block(b);
     let ctx = params[0];
     let n_cells = ty.params.len().max(ty.results.len()) as u32;
@@ -202,7 +191,7 @@ fn build_host(b: &mut FunctionBuilder<'_>, ty: &FuncType, trapping: Trapping) {
     let signature = b.import_signature(signature);
     let call = b.ins().call_indirect(signature, host_call, &[ctx, cells]);
     let failed = b.inst_results(call)[0];
-    trap_trampoline(b, ctx, failed, trapping);
+    trap_trampoline(b, ctx, failed);
 
     let results: Vec<Value> =
         ty.results.iter().enumerate().map(|(i, &ty)| load_cell(b, ty, cells, i)).collect();

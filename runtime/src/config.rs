@@ -43,7 +43,7 @@ pub struct StoreConfig {
     pub executor: Executor,
     /// Native code for calls of host functions, for an executor that runs native code.
     pub host_trampoline: Option<HostTrampoline>,
-    /// How native code traps that raises no signal to do so.
+    /// How native code traps where it raises no signal to do so.
     pub raise: Option<Raise>,
     /// What may not be exceeded.
     pub limits: Limits,

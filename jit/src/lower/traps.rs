@@ -116,27 +116,17 @@ fn raise(b: &mut FunctionBuilder<'_>, sig: ir::SigRef, raise: ir::Value, code: i
     b.ins().trap(NEVER);
 }
 
-/// Stops the trampoline of a host function, whose context is `ctx`, for an error of the host that is pending in the store, if `failed` is not zero.
-pub(crate) fn trap_trampoline(
-    b: &mut FunctionBuilder<'_>,
-    ctx: ir::Value,
-    failed: ir::Value,
-    trapping: Trapping,
-) {
-    match trapping {
-        Trapping::Signals => {
-            b.ins().trapnz(failed, HOST_ERROR);
-        }
-        Trapping::Calls => {
-            let rest = branch_to_cold(b, failed, true);
-            let sig = raise_signature(b);
-            let flags = MemFlagsData::trusted();
-            let shared = b.ins().load(POINTER, flags, ctx, offsets::VMCTX_SHARED);
-            let callee = b.ins().load(POINTER, flags, shared, offsets::SHARED_RAISE);
-            raise(b, sig, callee, HOST_ERROR);
-            b.switch_to_block(rest);
-        }
-    }
+/// Stops the trampoline of a host function, whose context is `ctx`, for an error of the host that is
+/// pending in the store, if `failed` is not zero. This is a call in all engines: an error is nothing rare,
+/// and a signal takes ten times as long.
+pub(crate) fn trap_trampoline(b: &mut FunctionBuilder<'_>, ctx: ir::Value, failed: ir::Value) {
+    let rest = branch_to_cold(b, failed, true);
+    let sig = raise_signature(b);
+    let flags = MemFlagsData::trusted();
+    let shared = b.ins().load(POINTER, flags, ctx, offsets::VMCTX_SHARED);
+    let callee = b.ins().load(POINTER, flags, shared, offsets::SHARED_RAISE);
+    raise(b, sig, callee, HOST_ERROR);
+    b.switch_to_block(rest);
 }
 
 /// Goes on in a cold block, which is then to be filled, if the truth of an integer is that given, and

@@ -1,4 +1,5 @@
 //! Engines without signals: they leave the handlers of the process alone, and their code never faults.
+//! And what raises no signal in any engine.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -237,6 +238,25 @@ fn engines_with_and_without_signals_live_together() {
             trap_in_every_way(&config);
             guest.trap(8);
             guest.trap_in_other_ways();
+        }
+    });
+}
+
+#[test]
+fn host_functions_that_fail_raise_no_signal_in_any_engine() {
+    check_in_child("without::host_functions_that_fail_raise_no_signal_in_any_engine", || {
+        let mut guest = Guest::with_host(|n: i32| match n {
+            0 => Err(Error::host("failed")),
+            1 => panic!("by the host"),
+            n => Ok(n),
+        });
+        // These take the place of the engine's handlers.
+        give_up_on_signals();
+        for _ in 0..3 {
+            assert_eq!(guest.call("through", 0).unwrap_err().to_string(), "failed");
+            let panic = catch_unwind(AssertUnwindSafe(|| guest.call("through", 1))).unwrap_err();
+            assert_eq!(panic.downcast_ref(), Some(&"by the host"));
+            assert_eq!(guest.call("through", 2).unwrap(), 2);
         }
     });
 }
