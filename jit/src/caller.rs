@@ -17,16 +17,19 @@ pub struct Caller<'a, T: 'static> {
 }
 
 impl<'a, T: 'static> Caller<'a, T> {
+    #[inline]
     pub(crate) fn new(store: &'a mut rt::Store, instance: Option<InstanceId>) -> Caller<'a, T> {
         Caller { store, instance, data: PhantomData }
     }
 
     /// The embedder's data.
+    #[inline]
     pub fn data(&self) -> &T {
         store::data(self.store)
     }
 
     /// The embedder's data.
+    #[inline]
     pub fn data_mut(&mut self) -> &mut T {
         store::data_mut(self.store)
     }

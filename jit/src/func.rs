@@ -1,7 +1,5 @@
 //! Functions of a store: those that instances export and those of the host.
 
-use std::sync::Arc;
-
 use slotvm_bytecode::{FuncType, ValType};
 use slotvm_runtime::{self as rt, Error, FuncHandle, HostCall, HostFn, InstanceId};
 
@@ -152,7 +150,7 @@ impl HostFunc {
         ty: FuncType,
         f: impl Fn(&mut HostCall<'_>) -> Result<(), Error> + Send + Sync + 'static,
     ) -> HostFunc {
-        HostFunc { ty, f: Arc::new(f) }
+        HostFunc { ty, f: HostFn::new(f) }
     }
 
     /// Makes it a function of a store.

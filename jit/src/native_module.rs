@@ -8,7 +8,9 @@ use std::sync::{Arc, OnceLock};
 
 use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::module::ImportKind;
-use slotvm_runtime::{self as rt, EntryPoints, Error, InstanceId, MemoryImage, MemoryPlan, Natives};
+use slotvm_runtime::{
+    self as rt, EntryPoints, Error, InstanceId, MemoryImage, MemoryPlan, Natives,
+};
 use slotvm_ssa::build::{BuildOptions, SsaOptions};
 use slotvm_ssa::promote::PromotionReport;
 
@@ -135,7 +137,8 @@ impl NativeModule {
     ) -> Result<InstanceId, Error> {
         let image = self.image.get_or_init(|| MemoryImage::new(module.verified()));
         let memory_span_bytes = self.memory.span_bytes();
-        let natives = Natives { code: &self.entry_points, memory_span_bytes, image: image.as_ref() };
+        let natives =
+            Natives { code: &self.entry_points, memory_span_bytes, image: image.as_ref() };
         match store.instantiate(module.verified().clone(), imports, Some(natives)) {
             Err(Error::AddressSpace { .. }) if self.memory != MemoryPlan::CHECKED => {
                 self.checked(module)?.instantiate(module, store, imports)

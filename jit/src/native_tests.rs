@@ -173,6 +173,7 @@ impl<'a> Fixture<'a> {
             tables: ptr::null(),
             type_ids: ptr::null(),
             func_handles: ptr::null(),
+            imports: ptr::null(),
             frame_sp: 0,
             frame_base: 0,
             instance: 0,

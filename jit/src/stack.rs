@@ -16,11 +16,13 @@ thread_local! {
 }
 
 /// A number of the thread, which no other thread has while it lives. Never 0.
+#[inline]
 pub(crate) fn thread() -> usize {
     BOUNDS.with(|bounds| ptr::from_ref(bounds).addr())
 }
 
 /// Guest code entered at the stack pointer `sp` may use `bytes_max`, or less if the thread has less.
+#[inline]
 pub(crate) fn limit_below(sp: usize, bytes_max: usize) -> usize {
     let by_budget = sp.saturating_sub(bytes_max);
     let (low, high) = bounds();
@@ -35,6 +37,7 @@ pub(crate) fn limit_below(sp: usize, bytes_max: usize) -> usize {
 
 /// The lowest usable address of the thread's stack and the first address above it, or an empty range
 /// if the system does not tell.
+#[inline]
 fn bounds() -> (usize, usize) {
     BOUNDS.get().unwrap_or_else(|| {
         let bounds = ask_for_bounds().unwrap_or((0, 0));

@@ -1,7 +1,7 @@
 //! A [`Store`] of the embedding API: a [`slotvm_runtime::Store`] with the embedder's data, and the
 //! traits by which functions take one.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
@@ -36,16 +36,20 @@ impl StoreId {
 pub(crate) struct Embedding {
     engine: Engine,
     data: Box<dyn Any + Send>,
+    /// The type of what the box holds: asking the box is a call.
+    data_type: TypeId,
     /// The modules of the instances, by [`Module::address`]: their native code must live as long as the
     /// store.
     modules: HashMap<usize, Module>,
 }
 
 impl Embedding {
+    #[inline]
     pub(crate) fn of(store: &rt::Store) -> &Embedding {
         store.data_as().expect("the store was made by this crate")
     }
 
+    #[inline]
     pub(crate) fn of_mut(store: &mut rt::Store) -> &mut Embedding {
         store.data_as_mut().expect("the store was made by this crate")
     }
@@ -57,7 +61,31 @@ impl Embedding {
     pub(crate) fn data_mut<T: 'static>(data: &mut (dyn Any + Send)) -> &mut T {
         let embedding: &mut Embedding =
             data.downcast_mut().expect("the store was made by this crate");
-        embedding.data.downcast_mut().expect("contexts bear the type of the data")
+        embedding.user_data_mut()
+    }
+
+    /// The embedder's data.
+    ///
+    /// # Panics
+    /// If they are of another type.
+    #[inline]
+    fn user_data<T: 'static>(&self) -> &T {
+        assert!(self.data_type == TypeId::of::<T>(), "contexts bear the type of the data");
+        let data = &raw const *self.data;
+        // SAFETY: the box holds a `T`, and is borrowed as long as the result.
+        unsafe { &*data.cast::<T>() }
+    }
+
+    /// The embedder's data.
+    ///
+    /// # Panics
+    /// If they are of another type.
+    #[inline]
+    fn user_data_mut<T: 'static>(&mut self) -> &mut T {
+        assert!(self.data_type == TypeId::of::<T>(), "contexts bear the type of the data");
+        let data = &raw mut *self.data;
+        // SAFETY: the box holds a `T`, and is borrowed exclusively as long as the result.
+        unsafe { &mut *data.cast::<T>() }
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -80,8 +108,12 @@ pub struct Store<T: 'static> {
 impl<T: Send + 'static> Store<T> {
     /// Makes an empty store.
     pub fn new(engine: &Engine, data: T) -> Store<T> {
-        let embedding =
-            Embedding { engine: engine.clone(), data: Box::new(data), modules: HashMap::new() };
+        let embedding = Embedding {
+            engine: engine.clone(),
+            data: Box::new(data),
+            data_type: TypeId::of::<T>(),
+            modules: HashMap::new(),
+        };
         let inner = rt::Store::new(store_config(engine), Box::new(embedding));
         Store { inner, data: PhantomData }
     }
@@ -105,7 +137,9 @@ impl<T: 'static> Store<T> {
 
     /// Frees all that the store owns but the embedder's data.
     pub fn into_data(mut self) -> T {
-        let data = std::mem::replace(&mut Embedding::of_mut(&mut self.inner).data, Box::new(()));
+        let embedding = Embedding::of_mut(&mut self.inner);
+        embedding.data_type = TypeId::of::<()>();
+        let data = std::mem::replace(&mut embedding.data, Box::new(()));
         *data.downcast().expect("contexts bear the type of the data")
     }
 
@@ -253,13 +287,14 @@ fn store_config(engine: &Engine) -> StoreConfig {
     }
 }
 
+#[inline]
 pub(crate) fn data<T: 'static>(store: &rt::Store) -> &T {
-    Embedding::of(store).data.downcast_ref().expect("contexts bear the type of the data")
+    Embedding::of(store).user_data()
 }
 
+#[inline]
 pub(crate) fn data_mut<T: 'static>(store: &mut rt::Store) -> &mut T {
-    let data = &mut Embedding::of_mut(store).data;
-    data.downcast_mut().expect("contexts bear the type of the data")
+    Embedding::of_mut(store).user_data_mut()
 }
 
 pub(crate) fn get_fuel(store: &rt::Store) -> Result<u64, Error> {

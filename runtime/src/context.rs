@@ -23,9 +23,10 @@ pub struct VmCtx {
     pub tables: *const *mut TableDef,
     /// The store's number of each of the module's function types: equal types, equal numbers.
     pub type_ids: *const u32,
-    /// The handle of each function of the index space, for `ref.func`. Imported functions are called
-    /// through their records.
+    /// The handle of each function of the index space, for `ref.func`; null where the code needs none.
     pub func_handles: *const u64,
+    /// Copies of the records of the imported functions, for calls: those of the store move, these do not.
+    pub imports: *const FuncRecord,
     /// The address in memory 0 of the lowest byte of the frame stack in use; the frame stack grows
     /// downwards. 0 if the module declares none.
     pub frame_sp: u32,
@@ -119,7 +120,7 @@ pub struct TableDef {
     pub len: u64,
 }
 
-/// A function of a store, as `call_indirect` and calls of imported functions see it.
+/// A function of a store, as `call_indirect` and calls of imported functions see it. It never changes.
 ///
 /// `code` is native code of the `tail` calling convention that takes `ctx`, a return-area pointer if
 /// the results do not fit registers, and the parameters. It is null while only the interpreter can run
@@ -211,6 +212,7 @@ offsets! {
     VMCTX_TABLES = VmCtx.tables;
     VMCTX_TYPE_IDS = VmCtx.type_ids;
     VMCTX_FUNC_HANDLES = VmCtx.func_handles;
+    VMCTX_IMPORTS = VmCtx.imports;
     VMCTX_FRAME_SP = VmCtx.frame_sp;
     VMCTX_FRAME_BASE = VmCtx.frame_base;
     SHARED_FUEL = Shared.fuel;

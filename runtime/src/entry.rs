@@ -22,7 +22,11 @@ pub(crate) struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    pub(crate) fn new(store: &'a mut Store) -> Result<Entry<'a>, Error> {
+    /// Checks that there may be one more call, and starts its time if it is the outermost. Then
+    /// [`Entry::begin`] must follow: an entry in a `Result` would be copied with it, which costs as much as
+    /// all the rest.
+    #[inline]
+    pub(crate) fn check(store: &mut Store) -> Result<(), Error> {
         let wanted = u64::from(store.n_host_calls) + 1;
         check_limit("host_calls_max", store.config.limits.host_calls_max.into(), wanted)?;
         if store.n_host_calls == 0
@@ -30,6 +34,12 @@ impl<'a> Entry<'a> {
         {
             interrupts.arm()?;
         }
+        Ok(())
+    }
+
+    /// Begins the call.
+    #[inline]
+    pub(crate) fn begin(store: &'a mut Store) -> Entry<'a> {
         let n_saved = store.saved_frame_sps.len();
         // Below the outermost call, frame pointers have their initial values.
         if store.n_host_calls > 0 {
@@ -44,7 +54,7 @@ impl<'a> Entry<'a> {
         let outer_store = shared.store;
         let (stack_limit, stack_thread) = (shared.stack_limit, shared.stack_thread);
         let stack_cells = shared.stack_cells;
-        Ok(Entry {
+        Entry {
             store,
             failed: true,
             id,
@@ -54,7 +64,7 @@ impl<'a> Entry<'a> {
             stack_cells,
             interp,
             n_saved,
-        })
+        }
     }
 }
 

@@ -67,7 +67,10 @@ impl Funcs {
 
     #[inline]
     pub(crate) fn record(&self, func: FuncHandle) -> FuncRecord {
-        self.records.borrow()[func.index()]
+        // SAFETY: the list is only borrowed mutably in `push`, which calls nobody that comes here. Each call
+        // from the host comes here, and would notice that a borrow is counted.
+        let records = unsafe { &*self.records.as_ptr() };
+        records[func.index()]
     }
 
     pub(crate) fn kind(&self, func: FuncHandle) -> FuncKind {
@@ -89,23 +92,36 @@ pub(crate) struct InstanceFuncs {
     /// Cells of the handles, null where nobody has asked for one. Imported functions and those that the
     /// code refers to have theirs before the code runs.
     handles: Pinned<[u64]>,
+    /// The records of the imported functions.
+    imports: Pinned<[FuncRecord]>,
 }
 
 impl InstanceFuncs {
-    /// Functions without handles. `ctx` is the context of the instance.
+    /// Functions without handles, but for those imported. `ctx` is the context of the instance.
     pub(crate) fn new(
         instance: InstanceId,
         ctx: *mut VmCtx,
         code: Option<EntryPoints>,
         n_funcs: u32,
+        (funcs, imported): (&Funcs, &[FuncHandle]),
     ) -> InstanceFuncs {
-        let handles = vec![0; n_funcs as usize].into_boxed_slice();
-        InstanceFuncs { instance, ctx, code, handles: Pinned::from_box(handles) }
+        let mut handles = vec![0; n_funcs as usize].into_boxed_slice();
+        for (cell, func) in handles.iter_mut().zip(imported) {
+            *cell = func.cell();
+        }
+        let handles = Pinned::from_box(handles);
+        let imports: Box<[_]> = imported.iter().map(|&func| funcs.record(func)).collect();
+        InstanceFuncs { instance, ctx, code, handles, imports: Pinned::from_box(imports) }
     }
 
     /// For [`VmCtx::func_handles`].
     pub(crate) fn first_handle(&self) -> *const u64 {
         self.handles.first()
+    }
+
+    /// For [`VmCtx::imports`].
+    pub(crate) fn first_import(&self) -> *const FuncRecord {
+        self.imports.first()
     }
 
     /// The address of the handle of a function.
@@ -115,15 +131,9 @@ impl InstanceFuncs {
         unsafe { self.handles.first().add(func as usize) }
     }
 
-    /// Gives an imported function its handle.
-    pub(crate) fn set_imported(&mut self, func: u32, handle: FuncHandle) {
-        // SAFETY: the address is that of a cell of ours; nobody else is accessing it.
-        unsafe { *self.at(func) = handle.cell() };
-    }
-
     /// The handle of a function, if it has one.
     pub(crate) fn get(&self, func: u32) -> Option<FuncHandle> {
-        // SAFETY: as in `set_imported`; native code only reads.
+        // SAFETY: the address is that of a cell of ours, which native code only reads.
         FuncHandle::from_cell(unsafe { *self.at(func) })
     }
 
@@ -149,7 +159,7 @@ impl InstanceFuncs {
         // SAFETY: the context lives as long as the instance, and that of an instance leads to what its
         // store shares.
         let handle = unsafe { funcs.push((*self.ctx).shared, record, kind) };
-        // SAFETY: as in `set_imported`.
+        // SAFETY: as in `get`; nobody is reading it.
         unsafe { *self.at(func) = handle.cell() };
         handle
     }

@@ -1,5 +1,6 @@
 //! Host functions: closures of the embedder that guest code calls.
 
+use std::fmt;
 use std::sync::Arc;
 
 use slotvm_bytecode::FuncType;
@@ -7,14 +8,38 @@ use slotvm_bytecode::FuncType;
 use crate::context::{FuncRecord, HostCtx};
 use crate::entities::FuncHandle;
 use crate::error::Error;
+use crate::funcs::FuncKind;
 use crate::instance::InstanceId;
 use crate::libcalls::host_call;
 use crate::pinned::Pinned;
-use crate::funcs::FuncKind;
 use crate::store::Store;
 
+type Closure = dyn Fn(&mut HostCall<'_>) -> Result<(), Error> + Send + Sync;
+
 /// What a host function does. It may call back into guest code by [`Store::call`].
-pub type HostFn = Arc<dyn Fn(&mut HostCall<'_>) -> Result<(), Error> + Send + Sync>;
+#[derive(Clone)]
+pub struct HostFn {
+    f: Arc<Closure>,
+    /// Calls the closure from native code. It is made for the closure's type, which may therefore become a
+    /// part of it: a second call would be half of what a short host function costs.
+    native: unsafe extern "C" fn(*mut HostCtx, *mut u64) -> u32,
+}
+
+impl HostFn {
+    /// A function of the host that does what a closure does.
+    pub fn new<F>(f: F) -> HostFn
+    where
+        F: Fn(&mut HostCall<'_>) -> Result<(), Error> + Send + Sync + 'static,
+    {
+        HostFn { f: Arc::new(f), native: host_call::<F> }
+    }
+}
+
+impl fmt::Debug for HostFn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostFn").finish_non_exhaustive()
+    }
+}
 
 /// A call of a host function.
 #[derive(Debug)]
@@ -34,8 +59,13 @@ impl Store {
     /// # Errors
     /// If the store has too many functions, or there is no memory for native code.
     pub fn new_host_func(&mut self, ty: FuncType, f: HostFn) -> Result<FuncHandle, Error> {
-        let ty = self.intern_type(&ty);
-        self.new_host_record(ty, f, true, None)
+        let id = self.intern_type(&ty);
+        let checked = HostFn::new(move |call| {
+            (f.f)(call)?;
+            let n_results = ty.results.len();
+            call.store.check_cells(&ty.results, &mut call.cells[..n_results])
+        });
+        self.new_host_record(id, checked, None)
     }
 
     /// Makes a function of the host whose results need no check, for all callers or for the instance that
@@ -54,7 +84,7 @@ impl Store {
         instance: Option<InstanceId>,
     ) -> Result<FuncHandle, Error> {
         let ty = self.intern_type(ty);
-        self.new_host_record(ty, f, false, instance)
+        self.new_host_record(ty, f, instance)
     }
 
     /// Makes a record for a host function that is bound to the instance that imports it.
@@ -67,12 +97,12 @@ impl Store {
             FuncKind::Guest { .. } => Ok(func),
             FuncKind::Host(callee) => {
                 // SAFETY: it lives as long as the store, and is never written.
-                let HostCallee { f, ty, checks, instance: bound, .. } = unsafe { &*callee };
+                let HostCallee { f, ty, instance: bound, .. } = unsafe { &*callee };
                 if *bound == Some(instance) {
                     return Ok(func);
                 }
-                let (f, ty, checks) = (f.clone(), *ty, *checks);
-                self.new_host_record(ty, f, checks, Some(instance))
+                let (f, ty) = (f.clone(), *ty);
+                self.new_host_record(ty, f, Some(instance))
             }
         }
     }
@@ -81,15 +111,21 @@ impl Store {
         &mut self,
         ty: u32,
         f: HostFn,
-        checks: bool,
         instance: Option<InstanceId>,
     ) -> Result<FuncHandle, Error> {
         let code = self.host_code(ty)?;
         let FuncType { params, results } = self.type_of(ty);
         let n_cells = params.len().max(results.len());
-        let ctx = HostCtx { shared: self.shared_ptr(), call: host_call };
+        let ctx = HostCtx { shared: self.shared_ptr(), call: f.native };
         self.count_funcs(1)?;
-        let owner = Pinned::new(HostCallee { ctx, f, ty, checks, instance, n_cells });
+        let owner = Pinned::new(HostCallee {
+            ctx,
+            closure: Arc::as_ptr(&f.f).cast(),
+            f,
+            ty,
+            instance,
+            n_cells,
+        });
         let callee = owner.as_ptr();
         self.host_callees.push(owner);
         let record = FuncRecord { code, ctx: callee.cast(), type_id: ty };
@@ -102,33 +138,14 @@ impl Store {
         let FuncKind::Host(callee) = self.funcs.kind_mut(func) else {
             unreachable!("the caller knows that it is a host function");
         };
-        // SAFETY: it is one of this store, and whoever calls has entered a call.
-        unsafe { self.call_callee(callee, cells) }
-    }
-
-    /// Calls a host function.
-    ///
-    /// # Safety
-    /// The function is one of this store, in which a call from the host is active.
-    #[inline]
-    pub(crate) unsafe fn call_callee(
-        &mut self,
-        callee: *const HostCallee,
-        cells: &mut [u64],
-    ) -> Result<(), Error> {
         // SAFETY: a store keeps its functions until it is dropped, which it is not while a call from the
-        // host is active: it would rather abort, see `Store::drop`. Nobody writes to the callee.
-        let HostCallee { f, ty, checks, instance, .. } = unsafe { &*callee };
+        // host is active, as one is here: it would rather abort, see `Store::drop`. Nobody writes to the
+        // callee.
+        let HostCallee { f, instance, .. } = unsafe { &*callee };
         let id = self.id();
-        let result = f(&mut HostCall { store: self, instance: *instance, cells });
+        let result = (f.f)(&mut HostCall { store: self, instance: *instance, cells });
         self.check_identity(id);
-        // Only an error is moved: it is large, and so short a call would notice.
-        result?;
-        if *checks {
-            let n_results = self.type_of(*ty).results.len();
-            self.check_cells(&self.type_of(*ty).results, &mut cells[..n_results])?;
-        }
-        Ok(())
+        result
     }
 }
 
@@ -137,11 +154,11 @@ impl Store {
 #[repr(C)]
 pub(crate) struct HostCallee {
     ctx: HostCtx,
+    /// The closure in `f`.
+    pub(crate) closure: *const (),
     f: HostFn,
     /// The store's number of its type.
     ty: u32,
-    /// Whether its results are checked.
-    checks: bool,
     /// The instance that imports it, if it was made for an import.
     pub(crate) instance: Option<InstanceId>,
     /// The larger one of the numbers of its parameters and results.

@@ -304,16 +304,19 @@ impl Store {
             tables: std::ptr::null(),
             type_ids: std::ptr::null(),
             func_handles: std::ptr::null(),
+            imports: std::ptr::null(),
             frame_sp: 0,
             frame_base: module.module().frame_stack.map_or(0, |stack| stack.base),
             instance: id.0,
         });
 
         let code = natives.map(|natives| natives.code.clone());
-        let mut funcs = InstanceFuncs::new(id, ctx.as_ptr(), code, module.n_funcs());
-        for (i, &func) in (0..).zip(&imports.funcs) {
-            funcs.set_imported(i, self.bind_host_func(func, id)?);
+        let mut imported = imports.funcs;
+        for func in &mut imported {
+            *func = self.bind_host_func(*func, id)?;
         }
+        let imported = (&self.funcs, &imported[..]);
+        let funcs = InstanceFuncs::new(id, ctx.as_ptr(), code, module.n_funcs(), imported);
         self.count_funcs(module.n_funcs() - module.n_imported_funcs())?;
         let func_handle = |func| funcs.handle(&self.funcs, &module, &type_ids, func).cell();
         for &func in module.referenced_funcs() {
@@ -477,6 +480,7 @@ impl Instance {
         ctx.tables = self.table_defs.first();
         ctx.type_ids = self.type_ids.first();
         ctx.func_handles = self.funcs.first_handle();
+        ctx.imports = self.funcs.first_import();
         ctx.frame_sp = frame_sp;
     }
 }
@@ -498,11 +502,7 @@ fn evaluate_elems(
 }
 
 /// The value of a constant expression.
-pub(crate) fn evaluate(
-    expr: &ConstExpr,
-    globals: &[u64],
-    func_handle: impl Fn(u32) -> u64,
-) -> u64 {
+pub(crate) fn evaluate(expr: &ConstExpr, globals: &[u64], func_handle: impl Fn(u32) -> u64) -> u64 {
     evaluate_with(expr, |global| globals[global as usize], func_handle)
 }
 

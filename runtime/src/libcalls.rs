@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::context::{HostCtx, Libcalls, Shared, VmCtx};
 use crate::error::{Error, Stop};
-use crate::host::HostCallee;
+use crate::host::{HostCall, HostCallee};
 use crate::instance::InstanceId;
 use crate::store::Store;
 
@@ -29,6 +29,7 @@ pub(crate) static LIBCALLS: Libcalls = Libcalls {
 /// # Safety
 /// Native code that [`Store::enter_native`] has announced is running, and no other reference to the
 /// store is in use: those of its callers rest until it has returned.
+#[inline]
 unsafe fn store<'a>(shared: *mut Shared) -> &'a mut Store {
     // SAFETY: `enter_native` has stored the address, and the caller promises the rest.
     unsafe { &mut *(*shared).store.cast::<Store>() }
@@ -62,32 +63,41 @@ unsafe extern "C" fn poll(ctx: *mut VmCtx) -> u32 {
     u32::from(status(store, |store| Ok(store.poll()?)) != 0)
 }
 
-/// What [`HostCtx::call`] is.
-pub(crate) unsafe extern "C" fn host_call(ctx: *mut HostCtx, cells: *mut u64) -> u32 {
-    let callee: *const HostCallee = ctx.cast();
+/// What [`HostCtx::call`] is for closures of a type.
+///
+/// # Safety
+/// Called by the trampoline of a host function that was made of such a closure, with its context and
+/// cells.
+pub(crate) unsafe extern "C" fn host_call<F>(ctx: *mut HostCtx, cells: *mut u64) -> u32
+where
+    F: Fn(&mut HostCall<'_>) -> Result<(), Error>,
+{
     // SAFETY: native code passes the context of the host function's record, the first field of a callee.
-    let (store, n_cells) = unsafe { (store((*ctx).shared), (*callee).n_cells) };
-    let cells = match n_cells {
+    // A store keeps its functions until it is dropped, which it is not while native code runs: it would
+    // rather abort, see `Store::drop`. Nobody writes to the callee.
+    let (store, callee) = unsafe { (store((*ctx).shared), &*ctx.cast::<HostCallee>()) };
+    // SAFETY: the caller's promise. The callee keeps the closure.
+    let f = unsafe { &*callee.closure.cast::<F>() };
+    let cells = match callee.n_cells {
         // The pointer may be anything.
         0 => &mut [],
         // SAFETY: the trampoline of the function's type passes as many cells as it needs.
-        _ => unsafe { std::slice::from_raw_parts_mut(cells, n_cells) },
+        n => unsafe { std::slice::from_raw_parts_mut(cells, n) },
     };
     // A panic must not unwind through native frames; it goes on behind them. The store stays usable
     // after a panic of the host, as all that a host function can do to it is complete in itself.
     let id = store.id();
-    let call = || {
-        // SAFETY: as above.
-        let result = unsafe { store.call_callee(callee, cells) };
-        result.map_err(|error| store.set_pending(Ok(error))).is_err()
-    };
+    let instance = callee.instance;
+    let call = || f(&mut HostCall { store: &mut *store, instance, cells });
     let result = catch_unwind(AssertUnwindSafe(call));
-    let failed = result.unwrap_or_else(|panic| {
-        store.check_identity(id);
-        store.set_pending(Err(panic));
-        true
-    });
-    failed.into()
+    store.check_identity(id);
+    // Only an error is moved: it is large, and so short a call would notice.
+    match result {
+        Ok(Ok(())) => return 0,
+        Ok(Err(error)) => store.set_pending(Ok(error)),
+        Err(panic) => store.set_pending(Err(panic)),
+    }
+    1
 }
 
 /// What growing returns if the limiter has left an error.
@@ -193,6 +203,7 @@ mod tests {
     use super::*;
     use crate::config::StoreConfig;
     use crate::entities::{Extern, FuncHandle};
+    use crate::host::HostFn;
 
     const SOURCE: &str = "
         import \"env\" \"host\" func host(i64) -> i64
@@ -233,7 +244,7 @@ mod tests {
         let ty = FuncType::new([ValType::I64], [ValType::I64]);
         let host = store.new_host_func(
             ty,
-            Arc::new(|call| {
+            HostFn::new(|call| {
                 match call.cells[0] {
                     1 => return Err(Error::host("failed")),
                     2 => panic!("by the host"),

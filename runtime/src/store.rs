@@ -49,6 +49,9 @@ pub enum FuncTarget {
     },
 }
 
+/// The first so many function types of a store are compared: hashing one takes longer.
+const TYPES_COMPARED: usize = 8;
+
 /// Why native code came back although it has not returned.
 enum Pending {
     Error(Error),
@@ -67,6 +70,7 @@ pub struct Store {
     pub(crate) interrupts: Option<Interrupts>,
 
     types: Vec<FuncType>,
+    /// The numbers of those behind the first [`TYPES_COMPARED`].
     type_ids: HashMap<FuncType, u32>,
     pub(crate) funcs: Funcs,
     /// How many there are, with a handle or without.
@@ -289,7 +293,8 @@ impl Store {
         func: FuncHandle,
         cells: &mut [u64],
     ) -> Result<(), Error> {
-        let mut entry = Entry::new(self)?;
+        Entry::check(self)?;
+        let mut entry = Entry::begin(self);
         let result = match entry.store.funcs.kind_mut(func) {
             FuncKind::Host(_) => entry.store.call_host(func, cells),
             FuncKind::Guest { .. } => (entry.store.config.executor)(entry.store, func, cells),
@@ -319,13 +324,19 @@ impl Store {
 
     /// The store's number of a function type: equal types have equal numbers.
     pub(crate) fn intern_type(&mut self, ty: &FuncType) -> u32 {
+        let first = &self.types[..self.types.len().min(TYPES_COMPARED)];
+        if let Some(id) = first.iter().position(|known| known == ty) {
+            return id as u32;
+        }
         if let Some(&id) = self.type_ids.get(ty) {
             return id;
         }
-        let id = self.types.len() as u32;
+        let id = self.types.len();
         self.types.push(ty.clone());
-        self.type_ids.insert(ty.clone(), id);
-        id
+        if id >= TYPES_COMPARED {
+            self.type_ids.insert(ty.clone(), id as u32);
+        }
+        id as u32
     }
 
     pub(crate) fn type_of(&self, id: u32) -> &FuncType {
@@ -418,6 +429,7 @@ impl Store {
     }
 
     /// Leaves word of why native code is about to trap.
+    #[cold]
     pub(crate) fn set_pending(&mut self, result: std::thread::Result<Error>) {
         self.pending = Some(match result {
             Ok(error) => Pending::Error(error),
@@ -462,12 +474,18 @@ impl Store {
 
     /// Aborts if a host function has put another store in the place of this one: frames of guest code
     /// still hold addresses of the one that was here.
+    #[inline]
     pub(crate) fn check_identity(&self, id: u64) {
         if self.id != id {
-            eprintln!("slotvm: a host function has exchanged the store that it was called in");
-            std::process::abort();
+            exchanged();
         }
     }
+}
+
+#[cold]
+fn exchanged() -> ! {
+    eprintln!("slotvm: a host function has exchanged the store that it was called in");
+    std::process::abort();
 }
 
 /// Sets an element of a list that has null where nothing was set.
@@ -490,4 +508,22 @@ fn take(counter: &mut i64, n: i64) -> bool {
         *counter -= n;
     }
     enough
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_types_have_equal_numbers() {
+        let mut store = Store::new(StoreConfig::default(), Box::new(()));
+        let types = (0..3 * TYPES_COMPARED).map(|n| FuncType::new(vec![ValType::I32; n], []));
+        let types: Vec<_> = types.collect();
+        let numbers: Vec<_> = types.iter().map(|ty| store.intern_type(ty)).collect();
+        assert!(numbers.iter().copied().eq(0..types.len() as u32));
+        for (ty, number) in types.iter().zip(numbers).rev() {
+            assert_eq!(store.intern_type(ty), number);
+            assert_eq!(store.type_of(number), ty);
+        }
+    }
 }

@@ -5,12 +5,16 @@ use cranelift_codegen::ir::{
     self, AbiParam, ExtFuncData, ExternalName, InstBuilder, MemFlagsData, Signature, StackSlotData,
     StackSlotKind, Type, types,
 };
+use slotvm_bytecode::limits::IMPORTS_MAX;
 use slotvm_bytecode::{FuncType, Op, TrapCode};
 use slotvm_runtime::context::{FuncRecord, offsets};
 use slotvm_ssa::entity::Inst;
 
 use super::Lowering;
 use crate::abi::{self, CELL_BYTES, POINTER};
+
+/// Offsets of records of imported functions are not too large for loads.
+const _: () = assert!(IMPORTS_MAX * size_of::<FuncRecord>() <= i32::MAX as usize);
 
 /// What is called.
 enum Callee {
@@ -77,9 +81,11 @@ impl Lowering<'_, '_> {
         if func >= self.module.n_imported_funcs() {
             return Callee::Own(self.own_function(func, ty));
         }
-        let handle = self.context_array_entry(offsets::VMCTX_FUNC_HANDLES, func);
-        let record = self.record(handle);
-        self.record_callee(record, ty)
+        let imports = self.constant_pointer(self.context, offsets::VMCTX_IMPORTS);
+        let record = func as i32 * size_of::<FuncRecord>() as i32;
+        let code = self.constant_pointer(imports, record + offsets::FUNC_CODE);
+        let context = self.constant_pointer(imports, record + offsets::FUNC_CTX);
+        Callee::Record(self.signature(ty), code, context)
     }
 
     /// Checks, in this order: the index, that the entry is not null, the type.

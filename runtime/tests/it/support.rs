@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use slotvm_bytecode::{FuncType, TrapCode, ValType, VerifiedModule, text, verify};
-use slotvm_runtime::{Error, Extern, FuncHandle, HostCall, InstanceId, Store, StoreConfig, Trap};
+use slotvm_runtime::{
+    Error, Extern, FuncHandle, HostCall, HostFn, InstanceId, Store, StoreConfig, Trap,
+};
 
 /// A verified module from its text.
 pub(crate) fn module(source: &str) -> Arc<VerifiedModule> {
@@ -102,7 +104,7 @@ pub(crate) fn host_func(
     f: impl Fn(&mut HostCall<'_>) -> Result<(), Error> + Send + Sync + 'static,
 ) -> Extern {
     let ty = FuncType::new(params, results);
-    Extern::Func(store.new_host_func(ty, Arc::new(f)).expect("the store has room"))
+    Extern::Func(store.new_host_func(ty, HostFn::new(f)).expect("the store has room"))
 }
 
 /// The configuration with an amount of fuel.
