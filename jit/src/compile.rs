@@ -32,6 +32,7 @@ use slotvm_ssa::promote::{self, PromoteOptions, PromotionReport, promote_with};
 use crate::SlotMode;
 use crate::budget::{Candidate, Cause, Rung, Share, TooMuchWork, Work};
 use crate::code::MachineCode;
+use crate::function_info::Sizes;
 use crate::isa::{IsaError, in_one_pass, without_optimiser};
 use crate::lower::order::find_loops;
 use crate::lower::traps::{self, Trapping};
@@ -71,28 +72,6 @@ pub(crate) struct CompiledFunction {
     pub(crate) clif: Option<String>,
     /// The machine code in words, before it was relocated, if asked for.
     pub(crate) asm: Option<String>,
-}
-
-/// Sizes of a compiled function.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sizes {
-    /// Basic blocks of the IR.
-    pub n_blocks: usize,
-    /// Instructions of the IR.
-    pub n_insts: usize,
-    /// Block parameters of the IR, the function's own left out.
-    pub n_phis: usize,
-    /// Instructions of the CLIF, before optimisation.
-    pub n_clif_insts: usize,
-    /// Parameters of CLIF blocks, before optimisation, the function's own left out.
-    pub n_clif_params: usize,
-    /// Machine code, constants included.
-    pub code_bytes: usize,
-    /// The native frame below the frame pointer.
-    pub frame_bytes: u32,
-    /// Of these, slots and return areas; what is left is spilled values, saved registers and
-    /// arguments.
-    pub slot_bytes: u32,
 }
 
 /// Time by stage.

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use slotvm_runtime::{Limits, MemoryPlan};
-#[cfg(feature = "jit")]
 use slotvm_ssa::build::SsaOptions;
-#[cfg(feature = "jit")]
 use slotvm_ssa::promote::PromoteOptions;
 
 use crate::slot_mode::SlotMode;
@@ -15,8 +13,8 @@ use crate::slot_mode::SlotMode;
 pub enum Tier {
     /// The interpreter, which is the semantic reference.
     Interpreter,
-    /// Native code, compiled when a module is made.
-    #[cfg(feature = "jit")]
+    /// Native code, compiled when a module is made. A build without the feature `jit` has none, and
+    /// [`Engine::new`](crate::Engine::new) says so.
     Jit,
 }
 
@@ -35,7 +33,6 @@ impl Tier {
     pub const fn name(self) -> &'static str {
         match self {
             Tier::Interpreter => "interpreter",
-            #[cfg(feature = "jit")]
             Tier::Jit => "jit",
         }
     }
@@ -68,9 +65,7 @@ pub enum ProfilingStrategy {
 pub struct Config {
     pub(crate) tier: Tier,
     pub(crate) slots: SlotMode,
-    #[cfg(feature = "jit")]
     pub(crate) promotion: PromoteOptions,
-    #[cfg(feature = "jit")]
     pub(crate) on_the_fly: Option<SsaOptions>,
     pub(crate) consume_fuel: bool,
     pub(crate) epoch_interruption: bool,
@@ -90,9 +85,7 @@ impl Default for Config {
         Config {
             tier: Tier::BEST,
             slots: SlotMode::default(),
-            #[cfg(feature = "jit")]
             promotion: PromoteOptions::default(),
-            #[cfg(feature = "jit")]
             on_the_fly: None,
             consume_fuel: false,
             epoch_interruption: false,
@@ -129,7 +122,6 @@ impl Config {
 
     /// How mode [`Ssa`](SlotMode::Ssa) promotes. All ways compute the same; those other than the default
     /// are there to compare with, and make code that is larger and takes longer to compile.
-    #[cfg(feature = "jit")]
     pub fn promotion(&mut self, options: PromoteOptions) -> &mut Config {
         self.promotion = options;
         self
@@ -139,7 +131,6 @@ impl Config {
     /// promotion, which is left to functions that are too large for it. It is there to compare with, and
     /// computes the same. What the code charges for is up to this configuration, whatever
     /// [`SsaOptions::build`] says.
-    #[cfg(feature = "jit")]
     pub fn on_the_fly(&mut self, options: SsaOptions) -> &mut Config {
         self.on_the_fly = Some(options);
         self

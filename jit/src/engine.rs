@@ -7,18 +7,12 @@ use std::sync::atomic::Ordering;
 use slotvm_runtime::{Error, Interruption};
 
 use crate::config::{Config, Tier};
+use crate::native::NativeEngine;
 use crate::slot_mode::SlotMode;
-
-/// The version of Cranelift that makes native code.
-#[cfg(feature = "jit")]
-pub const CRANELIFT_VERSION: &str = cranelift_codegen::VERSION;
 
 /// The target triple of the machine that native code is made for.
 pub fn host_target() -> String {
-    #[cfg(feature = "jit")]
-    return target_lexicon::Triple::host().to_string();
-    #[cfg(not(feature = "jit"))]
-    return std::env::consts::ARCH.to_owned();
+    target_lexicon::Triple::host().to_string()
 }
 
 /// Compiles modules by one configuration. Cloning it is cheap and gives the same engine.
@@ -29,22 +23,21 @@ struct Inner {
     config: Config,
     /// What interrupts the stores.
     interruption: Option<Interruption>,
-    #[cfg(feature = "jit")]
-    native: Option<crate::native::NativeEngine>,
+    native: Option<NativeEngine>,
 }
 
 impl Engine {
     /// An engine with a configuration.
     ///
     /// # Errors
-    /// If the machine is not one that native code can be made for.
+    /// If the configuration wants native code and the build lacks the feature `jit`, or the machine is not
+    /// one that native code can be made for; if the files of a profiler cannot be made.
     pub fn new(config: &Config) -> Result<Engine, Error> {
         Ok(Engine(Arc::new(Inner {
             config: config.clone(),
             interruption: config.polls().then(|| interruption(config)),
-            #[cfg(feature = "jit")]
             native: match config.tier {
-                Tier::Jit => Some(crate::native::NativeEngine::new(config)?),
+                Tier::Jit => Some(NativeEngine::new(config)?),
                 Tier::Interpreter => None,
             },
         })))
@@ -85,8 +78,7 @@ impl Engine {
     }
 
     /// What native code needs, if the engine makes any.
-    #[cfg(feature = "jit")]
-    pub(crate) fn native(&self) -> Option<&crate::native::NativeEngine> {
+    pub(crate) fn native(&self) -> Option<&NativeEngine> {
         self.0.native.as_ref()
     }
 }

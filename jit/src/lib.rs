@@ -46,13 +46,21 @@
 //!   [`Trap`] whose place the `pctable` knows; code without signals calls `raise` instead. Host functions
 //!   get a [`Caller`].
 //!
-//! Without the feature `jit`, which is on by default, the same API interprets.
+//! # Builds without native code
+//!
+//! Without the feature `jit`, which is on by default, Cranelift is no dependency, and the API is the same:
+//! engines interpret, unless they are asked for [`Tier::Jit`], which is an error. [`Tier::BEST`], the
+//! default, is what there is. What tells about native code tells of none, as for any engine that
+//! interprets: [`Module::functions`] is empty, [`Module::clif`] and [`Module::asm`] give `None`.
 
 #[cfg(feature = "jit")]
 mod abi;
 #[cfg(feature = "jit")]
 mod activation;
-#[cfg(feature = "jit")]
+#[cfg_attr(
+    not(feature = "jit"),
+    expect(dead_code, reason = "builds without native code only have what it would tell")
+)]
 mod budget;
 mod caller;
 #[cfg(feature = "jit")]
@@ -63,6 +71,7 @@ mod config;
 mod engine;
 mod externs;
 mod func;
+mod function_info;
 mod instance;
 #[cfg(feature = "jit")]
 mod isa;
@@ -76,6 +85,8 @@ mod native;
 mod native_module;
 #[cfg(all(test, feature = "jit"))]
 mod native_tests;
+#[cfg(not(feature = "jit"))]
+mod no_native;
 #[cfg(feature = "jit")]
 mod pctable;
 mod pipeline;
@@ -99,35 +110,30 @@ mod types;
 mod unwind;
 mod val;
 
+#[cfg(not(feature = "jit"))]
+use no_native::{self as native, self as native_module};
+
 pub use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
 pub use slotvm_bytecode::{FuncType, Module as Bytecode, Op, TrapCode, ValType, builder};
 pub use slotvm_runtime::{
     Error, Frame, Limits, LinkError, MemoryPlan, ResourceLimiter, StoreLimits, StoreLimitsBuilder,
     Trap, UpdateDeadline,
 };
-#[cfg(feature = "jit")]
 pub use slotvm_ssa::build::SsaOptions;
-#[cfg(feature = "jit")]
 pub use slotvm_ssa::construct::{Construction, Placement, Renaming, SlotCounts, TooLarge};
-#[cfg(feature = "jit")]
 pub use slotvm_ssa::promote::{PromoteOptions, PromotionReport};
 
-#[cfg(feature = "jit")]
 pub use budget::{Cause, Rung, Work, WorkCounts};
 pub use caller::Caller;
-#[cfg(feature = "jit")]
-pub use compile::Sizes;
 pub use config::{Config, ProfilingStrategy, Tier};
-#[cfg(feature = "jit")]
-pub use engine::CRANELIFT_VERSION;
 pub use engine::{Engine, host_target};
 pub use externs::{Extern, Global, Memory, MemoryAccessError, MemoryValue, Table};
 pub use func::{Func, HostFunc, IntoFunc};
+pub use function_info::{FunctionInfo, Sizes};
 pub use instance::Instance;
 pub use linker::{InstancePre, Linker};
 pub use module::{Module, Timings};
-#[cfg(feature = "jit")]
-pub use native_module::FunctionInfo;
+pub use native::CRANELIFT_VERSION;
 pub use slot_mode::{ParseSlotModeError, SlotMode};
 pub use store::{AsContext, AsContextMut, Store, StoreContext, StoreContextMut};
 pub use typed::{HostResults, Scalar, TypedFunc, Values};

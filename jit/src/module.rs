@@ -8,8 +8,8 @@ use slotvm_bytecode::VerifiedModule;
 use slotvm_runtime::{self as rt, Error, InstanceId};
 
 use crate::engine::Engine;
-#[cfg(feature = "jit")]
-use crate::native_module::{self, FunctionInfo, NativeModule};
+use crate::function_info::FunctionInfo;
+use crate::native_module::{self, NativeModule};
 use crate::pipeline;
 use crate::types::{self, ExportType, ExternType, ImportType};
 
@@ -22,7 +22,6 @@ struct Inner {
     engine: Engine,
     verified: Arc<VerifiedModule>,
     timings: Timings,
-    #[cfg(feature = "jit")]
     native: Option<NativeModule>,
 }
 
@@ -120,15 +119,9 @@ impl Module {
         engine: &Engine,
         verified: Arc<VerifiedModule>,
         timings: Timings,
-        #[cfg(feature = "jit")] native: Option<NativeModule>,
+        native: Option<NativeModule>,
     ) -> Module {
-        Module(Arc::new(Inner {
-            engine: engine.clone(),
-            verified,
-            timings,
-            #[cfg(feature = "jit")]
-            native,
-        }))
+        Module(Arc::new(Inner { engine: engine.clone(), verified, timings, native }))
     }
 
     /// The engine.
@@ -182,7 +175,6 @@ impl Module {
         store: &mut rt::Store,
         imports: &[rt::Extern],
     ) -> Result<InstanceId, Error> {
-        #[cfg(feature = "jit")]
         if let Some(native) = &self.0.native {
             return native.instantiate(self, store, imports);
         }
@@ -191,7 +183,6 @@ impl Module {
 }
 
 /// What only native code has.
-#[cfg(feature = "jit")]
 impl Module {
     fn native(&self) -> Option<&NativeModule> {
         self.0.native.as_ref()

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use slotvm_bytecode::FuncType;
-use slotvm_runtime::{Error, Frame, FuncHandle, HostTrampoline, Store, Trap};
+use slotvm_runtime::{Error, Frame, FuncHandle, HostTrampoline, Store, StoreConfig, Trap};
 
 use crate::activation::{self, EntryTrampoline, NativeTrap};
 use crate::code::CodeError;
@@ -15,10 +15,15 @@ use crate::isa::{IsaOptions, host_isa};
 use crate::lower::traps::Trapping;
 use crate::pctable::TrapReason;
 use crate::profiling::Profiler;
+use crate::raise;
 use crate::signals;
 use crate::stack;
 use crate::store::Embedding;
 use crate::trampoline::Trampolines;
+
+/// The version of Cranelift that makes native code; empty in a build without the feature `jit`, which makes
+/// none.
+pub const CRANELIFT_VERSION: &str = cranelift_codegen::VERSION;
 
 /// What native code of all modules of an engine shares.
 pub(crate) struct NativeEngine {
@@ -40,6 +45,16 @@ impl NativeEngine {
         let isa = host_isa(isa_options(config)).map_err(Error::compile)?;
         let profiler = Profiler::new(config.profiler).map_err(Error::host)?;
         Ok(NativeEngine { isa, trapping, trampolines: Mutex::default(), profiler })
+    }
+
+    /// The configuration of a store of the engine, which this is of, as far as it is up to native code.
+    pub(crate) fn store_config(&self, engine: &Engine, defaults: StoreConfig) -> StoreConfig {
+        StoreConfig {
+            executor: execute,
+            host_trampoline: Some(host_trampoline(engine)),
+            raise: Some(raise::raise),
+            ..defaults
+        }
     }
 
     /// How the code of the engine traps.
@@ -88,7 +103,7 @@ pub(crate) fn isa_options(config: &Config) -> IsaOptions {
 }
 
 /// Gives stores of the engine the native code of their host functions.
-pub(crate) fn host_trampoline(engine: &Engine) -> HostTrampoline {
+fn host_trampoline(engine: &Engine) -> HostTrampoline {
     let engine = engine.clone();
     Arc::new(move |ty| {
         let native = engine.native().expect("the engine makes native code");
@@ -100,7 +115,7 @@ pub(crate) fn host_trampoline(engine: &Engine) -> HostTrampoline {
 }
 
 /// The executor of stores whose engine makes native code.
-pub(crate) fn execute(store: &mut Store, func: FuncHandle, cells: &mut [u64]) -> Result<(), Error> {
+fn execute(store: &mut Store, func: FuncHandle, cells: &mut [u64]) -> Result<(), Error> {
     let record = store.func_record(func);
     let entry = store.entry_point(record.type_id);
     let entry = if entry.is_null() { find_entry(store, func)? } else { entry };

@@ -12,12 +12,12 @@ use slotvm_runtime::{
     self as rt, EntryPoints, Error, InstanceId, MemoryImage, MemoryPlan, Natives,
 };
 use slotvm_ssa::build::{BuildOptions, SsaOptions};
-use slotvm_ssa::promote::PromotionReport;
 
-use crate::budget::{Budget, Work};
+use crate::budget::Budget;
 use crate::code::CodeUnit;
-use crate::compile::{CompileError, CompileOptions, Compiler, Sizes, StageTimes};
+use crate::compile::{CompileError, CompileOptions, Compiler, StageTimes};
 use crate::engine::Engine;
+use crate::function_info::FunctionInfo;
 use crate::lower::LowerOptions;
 use crate::module::{Module, Timings};
 use crate::native::NativeEngine;
@@ -35,22 +35,6 @@ pub(crate) struct NativeModule {
     image: OnceLock<Option<MemoryImage>>,
     /// Code that checks each access, if it was needed.
     checked: OnceLock<Result<Box<NativeModule>, String>>,
-}
-
-/// What compiling has told about a function.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct FunctionInfo {
-    /// Its number in the module's function index space.
-    pub func: u32,
-    /// Its name, or what stands in for one.
-    pub name: String,
-    /// How it was compiled, and why not otherwise.
-    pub work: Work,
-    /// Sizes of its forms and of its code.
-    pub sizes: Sizes,
-    /// What promotion did, if the slot mode promotes and SSA form was not made without it.
-    pub promotion: Option<PromotionReport>,
 }
 
 /// Text of a function's code.

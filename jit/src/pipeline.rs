@@ -15,7 +15,6 @@ use slotvm_runtime::Error;
 
 use crate::engine::Engine;
 use crate::module::{Module, Timings};
-#[cfg(feature = "jit")]
 use crate::native_module::NativeModule;
 
 /// Runs a stage and adds its time.
@@ -59,7 +58,6 @@ pub(crate) fn from_bytecode(
     from_verified(engine, Arc::new(verified), timings)
 }
 
-#[cfg(feature = "jit")]
 pub(crate) fn from_verified(
     engine: &Engine,
     verified: Arc<VerifiedModule>,
@@ -67,13 +65,4 @@ pub(crate) fn from_verified(
 ) -> Result<Module, Error> {
     let native = NativeModule::compile(engine, &verified, &mut timings)?;
     Ok(Module::from_parts(engine, verified, timings, native))
-}
-
-#[cfg(not(feature = "jit"))]
-pub(crate) fn from_verified(
-    engine: &Engine,
-    verified: Arc<VerifiedModule>,
-    timings: Timings,
-) -> Result<Module, Error> {
-    Ok(Module::from_parts(engine, verified, timings))
 }

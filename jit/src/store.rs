@@ -274,15 +274,9 @@ fn store_config(engine: &Engine) -> StoreConfig {
         native_stack_bytes_max: config.native_stack_bytes_max,
         memory: config.memory_plan(),
         limits: config.limits.clone(),
-        ..match config.tier {
-            crate::Tier::Interpreter => defaults,
-            #[cfg(feature = "jit")]
-            crate::Tier::Jit => StoreConfig {
-                executor: crate::native::execute,
-                host_trampoline: Some(crate::native::host_trampoline(engine)),
-                raise: Some(crate::raise::raise),
-                ..defaults
-            },
+        ..match engine.native() {
+            None => defaults,
+            Some(native) => native.store_config(engine, defaults),
         }
     }
 }

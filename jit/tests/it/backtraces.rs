@@ -39,6 +39,7 @@ fn backtrace_below_guest(engine: &Engine) -> String {
 }
 
 #[test]
+#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
 #[cfg(target_env = "gnu")]
 fn backtraces_of_the_host_pass_through_native_frames() {
     let engine = Engine::default();
@@ -57,6 +58,7 @@ fn backtraces_of_the_host_pass_through_native_frames() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
 fn a_perf_map_names_guest_functions_and_trampolines() {
     let engine = Engine::new(Config::new().profiler(ProfilingStrategy::PerfMap)).unwrap();
     // Both engines of the process write to one file.

@@ -159,10 +159,8 @@ fn a_hundred_large_tables_are_refused() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
 fn a_host_function_without_memory_for_its_trampoline_is_an_error() {
-    if Tier::BEST == Tier::Interpreter {
-        return;
-    }
     alone("a_host_function_without_memory_for_its_trampoline_is_an_error", || {
         // What the heap needs it has already, in one piece that it never gives back.
         // SAFETY: these only choose where the allocator gets memory from.

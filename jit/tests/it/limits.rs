@@ -264,6 +264,7 @@ fn run_with_little_address_space() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
 fn a_function_with_absurdly_many_operands_is_not_compiled() {
     // Each call gives a thousand results, which the end of its block forgets.
     let calls = "call g ".repeat(900);
@@ -280,6 +281,7 @@ fn a_function_with_absurdly_many_operands_is_not_compiled() {
 
 /// Such a function gets its registers in one pass, which only large inputs reach.
 #[test]
+#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
 fn a_loop_with_very_many_edges_back_computes_the_same() {
     // Each round adds the number of the branch that ended it, and takes another one.
     let n = 17_000;

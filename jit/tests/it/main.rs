@@ -1,9 +1,9 @@
 //! Tests of the embedding API by programs in text form. What a test says holds in the interpreter and
-//! in native code in all slot modes.
+//! in native code in all slot modes, if the build has native code; tests of nothing else are ignored without.
 
 mod api;
-#[cfg(feature = "jit")]
 mod backtraces;
+mod builds;
 mod deadline;
 mod host;
 mod hostile;

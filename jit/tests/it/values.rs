@@ -107,8 +107,8 @@ fn values_must_fit_the_type() {
     });
 }
 
-#[cfg(feature = "jit")]
 #[test]
+#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
 fn compiling_tells_about_each_function() {
     use slotvm::{Config, SlotMode};
 

@@ -135,6 +135,7 @@ fn native_configs() -> Vec<(String, Config)> {
 }
 
 #[test]
+#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
 fn accesses_do_what_the_interpreter_does() {
     let accesses = accesses();
     let verified = Arc::new(module(&accesses));

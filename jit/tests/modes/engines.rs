@@ -25,13 +25,13 @@ pub(crate) struct Candidate {
 }
 
 /// The interpreter, then native code in all modes, with guard pages, with checks of memory accesses, and
-/// without signals.
+/// without signals, if the build has native code.
 pub(crate) fn candidates(setup: Setup) -> Vec<Candidate> {
     let interpreter = candidate(setup, "interpreter".to_owned(), |config| {
         config.tier(Tier::Interpreter);
     });
     let mut candidates = vec![interpreter];
-    for slots in SlotMode::ALL {
+    for slots in SlotMode::ALL.into_iter().filter(|_| Tier::ALL.contains(&Tier::Jit)) {
         let guarded = candidate(setup, slots.to_string(), |config| {
             config.slots(slots);
         });
@@ -48,7 +48,7 @@ pub(crate) fn candidates(setup: Setup) -> Vec<Candidate> {
 
 fn candidate(setup: Setup, name: String, change: impl FnOnce(&mut Config)) -> Candidate {
     let mut config = Config::new();
-    config.tier(Tier::Jit).canonical_nans(setup.canonical_nans);
+    config.tier(Tier::BEST).canonical_nans(setup.canonical_nans);
     if setup.accounting {
         config.consume_fuel(true).deterministic_stack(Some(2_000));
     }

@@ -1,6 +1,7 @@
 //! Native code computes what the reference computes: each instruction on edge values, and programs
 //! around the corners of the lowering, in all slot modes, with guard pages and with checks.
-#![cfg(feature = "jit")]
+//!
+//! A build without native code compares the interpreter with the definitions of instructions only.
 
 mod engines;
 mod numeric;

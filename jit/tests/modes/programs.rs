@@ -28,6 +28,7 @@ fn constant(ty: ValType) -> &'static str {
 }
 
 #[test]
+#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
 fn plain_accesses_reach_exactly_the_memory() {
     let mut source = String::from("memory mem 1 3\nexport \"mem\" memory mem\n");
     let mut names = Vec::new();
@@ -58,6 +59,7 @@ fn plain_accesses_reach_exactly_the_memory() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
 fn indexed_accesses_do_not_wrap() {
     let mut source = String::from("memory mem 1 3\nexport \"mem\" memory mem\n");
     let mut names = Vec::new();
@@ -93,6 +95,7 @@ fn indexed_accesses_do_not_wrap() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
 fn accesses_trap_where_they_stand_although_code_generators_move_them() {
     let source = "
         memory mem 1
@@ -172,6 +175,7 @@ fn accesses_trap_where_they_stand_although_code_generators_move_them() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
 fn calls_of_all_kinds_pass_values_of_all_types() {
     let source = "
         import \"env\" \"mix\" func mix(i32, f64) -> i64
@@ -271,6 +275,7 @@ fn calls_of_all_kinds_pass_values_of_all_types() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
 fn frames_in_linear_memory_are_zeroed_and_given_back() {
     let mut source = String::from(
         "
@@ -323,6 +328,7 @@ fn frames_in_linear_memory_are_zeroed_and_given_back() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
 fn control_flow_of_all_shapes() {
     let source = "
         func switch(k: i32, n: i32) -> i64 {
@@ -426,6 +432,7 @@ fn control_flow_of_all_shapes() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
 fn globals_and_bulk_operations() {
     let source = "
         memory mem 1 3
@@ -488,6 +495,7 @@ fn globals_and_bulk_operations() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
 fn many_locals_start_as_zero() {
     let mut source = String::from("func f(n: i32) -> i64 {\n  local 60 i64, 60 i32, 60 f64\n");
     for local in 1..61 {
@@ -508,6 +516,7 @@ fn many_locals_start_as_zero() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
 fn parameters_on_the_stack_and_results_in_areas_survive_calls_and_tail_calls() {
     /// Far more than registers hold; those of the limits take Cranelift seconds.
     const PARAMS: usize = 150;
