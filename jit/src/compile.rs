@@ -28,6 +28,7 @@ use slotvm_ssa::entity::Loc;
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::loops::LoopForest;
 use slotvm_ssa::promote::{self, PromoteOptions, PromotionReport, promote_with};
+use tracing::trace_span;
 
 use crate::SlotMode;
 use crate::budget::{Candidate, Cause, Rung, Share, TooMuchWork, Work};
@@ -145,6 +146,7 @@ impl Compiler {
         func: u32,
         share: Share,
     ) -> Result<CompiledFunction, CompileError> {
+        let _function = trace_span!("function", func, name = module.func_name(func)).entered();
         let error = |reason| CompileError { func, name: module.func_name(func), reason };
         if !is_buildable(module, func) {
             let reason = format!("its instructions have more than {OPERANDS_MAX} operands");
@@ -168,7 +170,8 @@ impl Compiler {
         };
         let build_options = self.options.build;
         let slot_form = || build(module, func, &build_options, &mut BuildScratch::default());
-        let work = candidate.choose(slot_form).map_err(|refused| error(refused.to_string()))?;
+        let work = trace_span!("budget").in_scope(|| candidate.choose(slot_form));
+        let work = work.map_err(|refused| error(refused.to_string()))?;
         let options = self.lower_options(work.rung).map_err(|isa| error(isa.to_string()))?;
         if candidate.is_promoted() && !options.slots.is_promoted() {
             function = slot_form();
@@ -205,12 +208,14 @@ impl Compiler {
         let is_promoted = self.options.lower.slots.is_promoted();
         let start = Instant::now();
         if let Some(options) = self.options.on_the_fly.filter(|_| is_promoted)
-            && let Some((function, _)) = build_ssa(module, func, &options, &mut self.build)
+            && let Some((function, _)) = trace_span!("on_the_fly")
+                .in_scope(|| build_ssa(module, func, &options, &mut self.build))
         {
             times.build = start.elapsed();
             return (function, None);
         }
-        let mut function = build(module, func, &self.options.build, &mut self.build);
+        let mut function = trace_span!("build")
+            .in_scope(|| build(module, func, &self.options.build, &mut self.build));
         times.build = start.elapsed();
         if !is_promoted {
             return (function, None);
@@ -218,7 +223,8 @@ impl Compiler {
         let start = Instant::now();
         let mut promotion = self.options.promotion;
         promotion.phi_operands_max = promotion.phi_operands_max.min(share.phi_operands_max());
-        let report = promote_with(&mut function, promotion, &mut self.promote);
+        let report = trace_span!("promote")
+            .in_scope(|| promote_with(&mut function, promotion, &mut self.promote));
         times.promote = start.elapsed();
         (function, Some(report))
     }
@@ -236,7 +242,8 @@ impl Compiler {
             CompileError { func, name, reason }
         };
         let start = Instant::now();
-        let lowered = self.lower(module, function, loops, options);
+        let lowered =
+            trace_span!("lower").in_scope(|| self.lower(module, function, loops, options));
         times.lower += start.elapsed();
         let clif = self.options.keep_clif.then(|| self.context.func.display().to_string());
         let mut sizes = self.clif_sizes(function);
@@ -275,6 +282,7 @@ impl Compiler {
 
     /// Makes machine code of the CLIF in the context, and leaves it there.
     fn generate(&mut self, options: &LowerOptions) -> Result<(), String> {
+        let _cranelift = trace_span!("cranelift").entered();
         self.context.set_disasm(self.options.keep_asm);
         let compiled = self.context.compile(&*options.isa, &mut ControlPlane::default());
         compiled.map(|_| ()).map_err(|refusal| describe(&refusal.inner))

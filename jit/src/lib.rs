@@ -46,6 +46,16 @@
 //!   [`Trap`] whose place the `pctable` knows; code without signals calls `raise` instead. Host functions
 //!   get a [`Caller`].
 //!
+//! # What takes how long
+//!
+//! [`Module::timings`] has the time of each stage, [`Module::functions`] the sizes that they made. The stages
+//! are also spans of the crate `tracing`, for any subscriber; without one they cost nothing that could be
+//! measured. At level debug are, for each module, `import` (of WebAssembly), `decode` or `parse`, `verify`,
+//! `compile`, which has all functions and `place` in it, and `instantiate`. At level trace, for each
+//! function, `function` with its number and name, in it `build` and `promote`, or `on_the_fly` in their
+//! place, `budget`, `lower` and `cranelift`. Bytecode that is made better has `optimize`, and by function `build`,
+//! `promote`, `simplify`, `destruct` and `write`.
+//!
 //! # Builds without native code
 //!
 //! Without the feature `jit`, which is on by default, Cranelift is no dependency, and the API is the same:

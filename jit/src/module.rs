@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use slotvm_bytecode::VerifiedModule;
 use slotvm_runtime::{self as rt, Error, InstanceId};
+use tracing::debug_span;
 
 use crate::engine::Engine;
 use crate::function_info::FunctionInfo;
@@ -175,6 +176,7 @@ impl Module {
         store: &mut rt::Store,
         imports: &[rt::Extern],
     ) -> Result<InstanceId, Error> {
+        let _instantiate = debug_span!("instantiate", module = self.name()).entered();
         if let Some(native) = &self.0.native {
             return native.instantiate(self, store, imports);
         }

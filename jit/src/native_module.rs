@@ -12,6 +12,7 @@ use slotvm_runtime::{
     self as rt, EntryPoints, Error, InstanceId, MemoryImage, MemoryPlan, Natives,
 };
 use slotvm_ssa::build::{BuildOptions, SsaOptions};
+use tracing::debug_span;
 
 use crate::budget::Budget;
 use crate::code::CodeUnit;
@@ -64,6 +65,7 @@ impl NativeModule {
         options: CompileOptions,
         timings: &mut Timings,
     ) -> Result<NativeModule, Error> {
+        let _compile = debug_span!("compile", functions = verified.module().funcs.len()).entered();
         let memory = options.lower.memory;
         let mut compiler = Compiler::new(options);
         let budget = Budget::new(verified);
@@ -87,7 +89,7 @@ impl NativeModule {
         timings.ssa += times.promote;
         timings.clif += times.lower;
         timings.cranelift += times.cranelift;
-        let unit = timed(&mut timings.place, || {
+        let unit = timed(debug_span!("place"), &mut timings.place, || {
             // The store makes records for host functions of these types; it could not report an error.
             for ty in verified.module().imported_funcs() {
                 native.trampolines(&verified.module().types[ty as usize])?;

@@ -6,19 +6,23 @@
 //! 4. `place`: machine code to executable memory, `code`.
 //!
 //! An engine that interprets stops after `verify`.
+//!
+//! Each stage is a span of `tracing`, named as the crate's documentation says.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use slotvm_bytecode::{VerifiedModule, text};
 use slotvm_runtime::Error;
+use tracing::{Span, debug_span};
 
 use crate::engine::Engine;
 use crate::module::{Module, Timings};
 use crate::native_module::NativeModule;
 
-/// Runs a stage and adds its time.
-pub(crate) fn timed<R>(time: &mut Duration, stage: impl FnOnce() -> R) -> R {
+/// Runs a stage in its span and adds its time.
+pub(crate) fn timed<R>(span: Span, time: &mut Duration, stage: impl FnOnce() -> R) -> R {
+    let _entered = span.entered();
     let start = Instant::now();
     let result = stage();
     *time += start.elapsed();
@@ -29,7 +33,8 @@ pub(crate) fn from_bytes(engine: &Engine, bytes: &[u8]) -> Result<Module, Error>
     #[cfg(feature = "wasm")]
     if bytes.starts_with(slotvm_bytecode::wasm::MAGIC) {
         let mut timings = Timings::default();
-        let module = timed(&mut timings.load, || slotvm_bytecode::wasm::import(bytes))?;
+        let span = debug_span!("import", bytes = bytes.len());
+        let module = timed(span, &mut timings.load, || slotvm_bytecode::wasm::import(bytes))?;
         return from_bytecode(engine, module, timings);
     }
     // Text starts neither with the magic number nor with any other byte 0.
@@ -37,7 +42,8 @@ pub(crate) fn from_bytes(engine: &Engine, bytes: &[u8]) -> Result<Module, Error>
         Ok(source) if !source.is_empty() && !source.starts_with('\0') => from_text(engine, source),
         _ => {
             let mut timings = Timings::default();
-            let module = timed(&mut timings.load, || slotvm_bytecode::decode(bytes))?;
+            let span = debug_span!("decode", bytes = bytes.len());
+            let module = timed(span, &mut timings.load, || slotvm_bytecode::decode(bytes))?;
             from_bytecode(engine, module, timings)
         }
     }
@@ -45,7 +51,8 @@ pub(crate) fn from_bytes(engine: &Engine, bytes: &[u8]) -> Result<Module, Error>
 
 pub(crate) fn from_text(engine: &Engine, source: &str) -> Result<Module, Error> {
     let mut timings = Timings::default();
-    let module = timed(&mut timings.load, || text::parse(source))?;
+    let span = debug_span!("parse", bytes = source.len());
+    let module = timed(span, &mut timings.load, || text::parse(source))?;
     from_bytecode(engine, module, timings)
 }
 
@@ -54,7 +61,8 @@ pub(crate) fn from_bytecode(
     module: slotvm_bytecode::Module,
     mut timings: Timings,
 ) -> Result<Module, Error> {
-    let verified = timed(&mut timings.verify, || slotvm_bytecode::verify(module))?;
+    let span = debug_span!("verify", functions = module.funcs.len());
+    let verified = timed(span, &mut timings.verify, || slotvm_bytecode::verify(module))?;
     from_verified(engine, Arc::new(verified), timings)
 }
 

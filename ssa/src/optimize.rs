@@ -12,6 +12,8 @@
 use slotvm_bytecode::builder::{BuildError, ModuleBuilder};
 use slotvm_bytecode::{Module, VerifiedModule};
 
+use tracing::{debug_span, trace_span};
+
 use crate::build::{BuildOptions, BuildScratch, build, is_buildable};
 use crate::destruct::destruct;
 use crate::promote::{Scratch, promote};
@@ -61,6 +63,7 @@ pub enum OptimizeError {
 /// # Errors
 /// If a stage fails, which is a fault of this crate.
 pub fn optimize(module: &VerifiedModule) -> Result<Optimized, OptimizeError> {
+    let _optimize = debug_span!("optimize").entered();
     let mut builder = ModuleBuilder::of(module);
     let mut scratch = (BuildScratch::default(), Scratch::default());
     let mut left = Vec::new();
@@ -79,19 +82,22 @@ fn function(
     builder: &mut ModuleBuilder,
     (build_scratch, scratch): &mut (BuildScratch, Scratch),
 ) -> Result<Option<Reason>, OptimizeError> {
+    let _function = trace_span!("function", func, name = module.func_name(func)).entered();
     if !is_buildable(module, func) {
         return Ok(Some(Reason::Operands));
     }
-    let mut f = build(module, func, &BuildOptions::default(), build_scratch);
-    if promote(&mut f, scratch).too_large.is_some() {
+    let options = BuildOptions::default();
+    let mut f = trace_span!("build").in_scope(|| build(module, func, &options, build_scratch));
+    if trace_span!("promote").in_scope(|| promote(&mut f, scratch)).too_large.is_some() {
         return Ok(Some(Reason::Locals));
     }
-    simplify(&mut f);
+    trace_span!("simplify").in_scope(|| simplify(&mut f));
     verify(&f, Form::Ssa, module).map_err(|v| OptimizeError::Function(func, v))?;
-    let report = destruct(&mut f);
+    let report = trace_span!("destruct").in_scope(|| destruct(&mut f));
     if report.is_too_large {
         return Ok(Some(Reason::Values));
     }
     verify(&f, Form::Slots, module).map_err(|v| OptimizeError::Function(func, v))?;
-    Ok(write(&f, &report.locals, module, builder).err().map(Reason::from))
+    let written = trace_span!("write").in_scope(|| write(&f, &report.locals, module, builder));
+    Ok(written.err().map(Reason::from))
 }

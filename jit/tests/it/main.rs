@@ -11,6 +11,7 @@ mod interrupt;
 mod limiter;
 mod limits;
 mod linking;
+mod spans;
 mod support;
 mod traps;
 mod values;

@@ -1,0 +1,148 @@
+//! The stages as spans, as a subscriber sees them.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use slotvm::{Config, Engine, Instance, Module, SlotMode, SsaOptions, Store, Tier};
+use slotvm_bytecode::{encode, text, verify};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+const SOURCE: &str = r#"
+    export "f" func f
+    func f(n: i64) -> i64 {
+      local sum: i64
+    next:
+      local.get sum local.get n i64.add local.set sum
+      local.get n i64.const 1 i64.sub local.tee n i64.eqz i32.eqz br_if next
+      local.get sum return }"#;
+
+/// Writes down the spans up to a level, each with those that it was made in.
+struct Recorder {
+    level: Level,
+    n_spans: AtomicU64,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Names, by number less one.
+    names: Vec<String>,
+    entered: Vec<u64>,
+    /// Whenever a span was entered: all that are then entered, outermost first.
+    paths: Vec<String>,
+}
+
+impl Subscriber for Recorder {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_span()
+            && *metadata.level() <= self.level
+            && metadata.target().starts_with("slotvm")
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let mut name = span.metadata().name().to_owned();
+        span.record(&mut Fields(&mut name));
+        self.state.lock().unwrap().names.push(name);
+        Id::from_u64(self.n_spans.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    fn enter(&self, span: &Id) {
+        let mut state = self.state.lock().unwrap();
+        state.entered.push(span.into_u64());
+        let names = state.entered.iter().map(|&id| state.names[id as usize - 1].as_str());
+        let path = names.collect::<Vec<_>>().join(" > ");
+        state.paths.push(path);
+    }
+
+    fn exit(&self, span: &Id) {
+        let innermost = self.state.lock().unwrap().entered.pop();
+        assert_eq!(innermost, Some(span.into_u64()));
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, _: &Event<'_>) {}
+}
+
+/// Adds fields to the name of a span.
+struct Fields<'a>(&'a mut String);
+
+impl Visit for Fields<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        *self.0 += &format!(" {}={value:?}", field.name());
+    }
+}
+
+/// What is entered meanwhile.
+fn spans(level: Level, run: impl FnOnce()) -> Vec<String> {
+    let state = Arc::new(Mutex::new(State::default()));
+    let recorder = Recorder { level, n_spans: AtomicU64::new(0), state: state.clone() };
+    tracing::subscriber::with_default(recorder, run);
+    let mut state = state.lock().unwrap();
+    assert!(state.entered.is_empty(), "{:?}", state.entered);
+    std::mem::take(&mut state.paths)
+}
+
+fn instantiate(config: &Config, bytes: &[u8]) {
+    let engine = Engine::new(config).unwrap();
+    let module = Module::new(&engine, bytes).unwrap();
+    Instance::new(Store::new(&engine, ()), &module, &[]).unwrap();
+}
+
+#[test]
+fn modules_without_native_code_have_a_span_for_each_stage() {
+    let mut config = Config::new();
+    config.tier(Tier::Interpreter);
+    let found = spans(Level::TRACE, || instantiate(&config, SOURCE.as_bytes()));
+    let parse = format!("parse bytes={}", SOURCE.len());
+    assert_eq!(found, [&parse, "verify functions=1", "instantiate"]);
+    let bytes = encode(&text::parse(SOURCE).unwrap());
+    let found = spans(Level::TRACE, || instantiate(&config, &bytes));
+    assert_eq!(found[0], format!("decode bytes={}", bytes.len()));
+}
+
+#[test]
+#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
+fn compiling_has_a_span_for_each_stage_of_each_function() {
+    let functions = |slots, on_the_fly: Option<SsaOptions>| {
+        let mut config = Config::new();
+        config.slots(slots);
+        if let Some(options) = on_the_fly {
+            config.on_the_fly(options);
+        }
+        let found = spans(Level::TRACE, || instantiate(&config, SOURCE.as_bytes()));
+        let compile = found.iter().position(|span| span == "compile functions=1").unwrap();
+        let stages = found.iter().filter_map(|span| span.strip_prefix("compile functions=1 > "));
+        let stages = stages.map(|span| span.replace("function func=0 name=\"f\"", "f"));
+        let stages: Vec<String> = stages.collect();
+        assert_eq!(found[compile + 1 + stages.len()], "instantiate", "{found:?}");
+        stages.join(", ")
+    };
+    let ssa = "f, f > build, f > promote, f > budget, f > lower, f > cranelift, place";
+    assert_eq!(functions(SlotMode::Ssa, None), ssa);
+    let memory = "f, f > build, f > budget, f > lower, f > cranelift, place";
+    assert_eq!(functions(SlotMode::Memory, None), memory);
+    let on_the_fly = "f, f > on_the_fly, f > budget, f > lower, f > cranelift, place";
+    assert_eq!(functions(SlotMode::Ssa, Some(SsaOptions::default())), on_the_fly);
+}
+
+#[test]
+fn spans_of_functions_are_of_the_lowest_level_only() {
+    let found = spans(Level::DEBUG, || instantiate(&Config::new(), SOURCE.as_bytes()));
+    assert!(found.iter().any(|span| span == "instantiate"), "{found:?}");
+    assert!(found.iter().all(|span| !span.contains("function func")), "{found:?}");
+}
+
+#[test]
+fn passes_of_bytecode_have_spans() {
+    let module = verify(text::parse(SOURCE).unwrap()).unwrap();
+    let found = spans(Level::TRACE, || {
+        slotvm_ssa::optimize::optimize(&module).unwrap();
+    });
+    let passes = ["build", "promote", "simplify", "destruct", "write"];
+    let passes = passes.map(|pass| format!("optimize > function func=0 name=\"f\" > {pass}"));
+    assert_eq!(found[2..], passes);
+}
