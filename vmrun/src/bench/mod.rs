@@ -127,7 +127,9 @@ impl ProgramReport {
 
     /// The time in a mode divided by the time in mode `ssa`.
     pub fn ratio(&self, mode: SlotMode) -> f64 {
-        self.mode(mode).run_ns as f64 / self.mode(SlotMode::Ssa).run_ns as f64
+        // The clock of a thread may stand still while a program runs that does little.
+        let ns = |mode| self.mode(mode).run_ns.max(1) as f64;
+        ns(mode) / ns(SlotMode::Ssa)
     }
 }
 

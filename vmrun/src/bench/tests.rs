@@ -47,6 +47,16 @@ fn modes_are_marked_that_ssa_is_more_than_3_percent_slower_than() {
 }
 
 #[test]
+fn programs_that_take_no_time_have_ratios_too() {
+    let report = report(vec![program("p", [0, 0, 3, 0, 0]), program("q", [1, 1, 3, 1, 0])]);
+    let means: Vec<f64> = report.mean_ratios.iter().map(|mean| mean.ratio).collect();
+    for (mean, expected) in means.iter().zip([1.0, 1.0, 3.0, 1.0]) {
+        assert!((mean - expected).abs() < 1e-9, "{means:?}");
+    }
+    assert!(super::chart::render(&report).unwrap().contains("<svg"));
+}
+
+#[test]
 fn ratios_have_geometric_means() {
     let report = report(vec![
         program("p", [8_000, 4_000, 2_000, 1_000, 1_000]),
