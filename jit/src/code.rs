@@ -24,6 +24,7 @@ use cranelift_module::{
 use slotvm_bytecode::VerifiedModule;
 
 use crate::abi::FUNC_NAMESPACE;
+use crate::debugger::DebugImage;
 use crate::pctable::{CallSite, PcTable, Place, PlaceId, TrapReason, TrapSite};
 use crate::registry::{self, Registration};
 use crate::unwind::Unwinding;
@@ -118,6 +119,7 @@ impl MachineCode {
 /// Code that lies in executable memory.
 pub(crate) struct CodeUnit {
     // Fields are dropped in this order: first nobody finds the code any more, then it is freed.
+    debug_image: Option<DebugImage>,
     _unwinding: Unwinding,
     _registration: Registration,
     table: Box<PcTable>,
@@ -178,7 +180,24 @@ impl CodeUnit {
         let _unwinding = Unwinding::register(&range);
         let _registration = registry::register(range, &*table);
         let lens = codes.iter().map(|code| code.bytes.len()).collect();
-        Ok(CodeUnit { _unwinding, _registration, table, funcs, lens, bytes, _memory: memory })
+        Ok(CodeUnit {
+            debug_image: None,
+            _unwinding,
+            _registration,
+            table,
+            funcs,
+            lens,
+            bytes,
+            _memory: memory,
+        })
+    }
+
+    /// Shows the code to debuggers until it is freed; the names are those of its functions, in the order of
+    /// placing.
+    pub(crate) fn show_to_debuggers(&mut self, names: impl Iterator<Item = String>) {
+        let block = self.table.base..self.table.base + self.bytes;
+        let image = DebugImage::register(&block, self.codes().zip(names));
+        self.debug_image = Some(image);
     }
 
     /// The address of a function, by its position in the list that was placed.

@@ -78,6 +78,7 @@ pub struct Config {
     pub(crate) limits: Limits,
     pub(crate) verify_passes: bool,
     pub(crate) profiler: ProfilingStrategy,
+    pub(crate) debug_info: bool,
 }
 
 impl Default for Config {
@@ -98,6 +99,7 @@ impl Default for Config {
             limits: Limits::default(),
             verify_passes: cfg!(debug_assertions),
             profiler: ProfilingStrategy::None,
+            debug_info: false,
         }
     }
 }
@@ -247,6 +249,20 @@ impl Config {
     /// they cannot be made.
     pub fn profiler(&mut self, strategy: ProfilingStrategy) -> &mut Config {
         self.profiler = strategy;
+        self
+    }
+
+    /// Whether native debuggers are shown native code, by the interface that GDB and LLDB have for code made
+    /// at run time; they are not by default. They get the name and the place of each function and of
+    /// the trampolines around calls of the host, and find callers: breakpoints take names of guest
+    /// functions, and backtraces pass through them and name them. There are neither source lines nor
+    /// variables. Code is not shown any more when it is freed.
+    ///
+    /// The list that debuggers read belongs to the process. The interface has no lock for those who make
+    /// code, so no other such library of the process may change it, on another thread, while modules of
+    /// this engine are made or dropped; wasmtime does so if its own `debug_info` is set, and LLVM's JIT.
+    pub fn debug_info(&mut self, enable: bool) -> &mut Config {
+        self.debug_info = enable;
         self
     }
 

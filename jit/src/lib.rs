@@ -78,6 +78,8 @@ mod code;
 #[cfg(feature = "jit")]
 mod compile;
 mod config;
+#[cfg(feature = "jit")]
+mod debugger;
 mod engine;
 mod externs;
 mod func;

@@ -186,7 +186,7 @@ impl Module {
 
 /// What only native code has.
 impl Module {
-    fn native(&self) -> Option<&NativeModule> {
+    pub(crate) fn native(&self) -> Option<&NativeModule> {
         self.0.native.as_ref()
     }
 

@@ -8,7 +8,7 @@ use slotvm_bytecode::FuncType;
 use slotvm_runtime::{Error, Frame, FuncHandle, HostTrampoline, Store, StoreConfig, Trap};
 
 use crate::activation::{self, EntryTrampoline, NativeTrap};
-use crate::code::CodeError;
+use crate::code::{CodeError, CodeUnit};
 use crate::config::Config;
 use crate::engine::Engine;
 use crate::isa::{IsaOptions, host_isa};
@@ -32,6 +32,8 @@ pub(crate) struct NativeEngine {
     /// Trampolines live as long as the engine: stores hold their addresses.
     trampolines: Mutex<HashMap<FuncType, Arc<Trampolines>>>,
     profiler: Profiler,
+    /// Whether debuggers are shown code.
+    debug_info: bool,
 }
 
 impl NativeEngine {
@@ -44,7 +46,13 @@ impl NativeEngine {
         }
         let isa = host_isa(isa_options(config)).map_err(Error::compile)?;
         let profiler = Profiler::new(config.profiler).map_err(Error::host)?;
-        Ok(NativeEngine { isa, trapping, trampolines: Mutex::default(), profiler })
+        Ok(NativeEngine {
+            isa,
+            trapping,
+            trampolines: Mutex::default(),
+            profiler,
+            debug_info: config.debug_info,
+        })
     }
 
     /// The configuration of a store of the engine, which this is of, as far as it is up to native code.
@@ -67,9 +75,16 @@ impl NativeEngine {
         &self.isa
     }
 
-    /// Who is told the names of functions.
-    pub(crate) fn profiler(&self) -> &Profiler {
-        &self.profiler
+    /// Tells profilers and debuggers the names of the functions of a unit, if they are to know.
+    pub(crate) fn announce(
+        &self,
+        unit: &mut CodeUnit,
+        names: impl Iterator<Item = String> + Clone,
+    ) {
+        self.profiler.report(unit.codes().zip(names.clone()));
+        if self.debug_info {
+            unit.show_to_debuggers(names);
+        }
     }
 
     /// The trampolines of a function type, which stay as long as the engine.
@@ -81,9 +96,10 @@ impl NativeEngine {
         if let Some(trampolines) = all.get(ty) {
             return Ok(trampolines.clone());
         }
-        let trampolines = Arc::new(Trampolines::new(&self.isa, ty)?);
+        let mut trampolines = Trampolines::new(&self.isa, ty)?;
         let names = ["from", "to"].map(|way| format!("trampoline {way} the host {ty}"));
-        self.profiler.report(trampolines.codes().zip(names));
+        self.announce(trampolines.unit_mut(), names.into_iter());
+        let trampolines = Arc::new(trampolines);
         all.insert(ty.clone(), trampolines.clone());
         Ok(trampolines)
     }

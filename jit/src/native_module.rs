@@ -97,13 +97,14 @@ impl NativeModule {
             let first_func = verified.n_imported_funcs();
             CodeUnit::place(native.isa(), first_func, &codes, Some(verified.clone()))
         });
-        let unit = Arc::new(unit.map_err(Error::compile)?);
+        let mut unit = unit.map_err(Error::compile)?;
+        let names = functions.iter().map(|function: &FunctionInfo| function.name.clone());
+        native.announce(&mut unit, names);
+        let unit = Arc::new(unit);
         let entry_points: EntryPoints = {
             let (unit, first_func) = (unit.clone(), verified.n_imported_funcs());
             Arc::new(move |func| unit.func((func - first_func) as usize))
         };
-        let names = functions.iter().map(|function: &FunctionInfo| function.name.clone());
-        native.profiler().report(unit.codes().zip(names));
         Ok(NativeModule {
             unit,
             entry_points,
@@ -147,6 +148,11 @@ impl NativeModule {
             Ok(checked) => Ok(checked),
             Err(error) => Err(Error::compile(error.clone())),
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn unit(&self) -> &CodeUnit {
+        &self.unit
     }
 
     pub(crate) fn code_bytes(&self) -> usize {

@@ -12,8 +12,6 @@
 //!   [`slotvm_runtime::context::HostCtx`]. It calls the runtime by `HostCtx::call`, and traps
 //!   with [`HOST_ERROR`], by a call, if that reports an error.
 
-use std::ops::Range;
-
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{
@@ -54,9 +52,9 @@ impl Trampolines {
         Ok(Trampolines { unit: CodeUnit::place(isa, 0, &codes, None)? })
     }
 
-    /// Where the code of [`Trampolines::entry`] and of [`Trampolines::host`] lies.
-    pub(crate) fn codes(&self) -> impl Iterator<Item = Range<usize>> + '_ {
-        self.unit.codes()
+    /// The code, of [`Trampolines::entry`] and of [`Trampolines::host`] in this order.
+    pub(crate) fn unit_mut(&mut self) -> &mut CodeUnit {
+        &mut self.unit
     }
 
     /// The trampoline by which the host calls functions of the signature, an

@@ -70,7 +70,8 @@ impl Drop for Unwinding {
     }
 }
 
-fn section(code: &Range<usize>) -> Box<[u8]> {
+/// The rule by which callers of code are found.
+pub(crate) fn rule(code: &Range<usize>) -> FrameTable {
     let encoding = Encoding { format: Format::Dwarf32, version: 1, address_size: 8 };
     let mut cie = CommonInformationEntry::new(encoding, 1, -8, RETURN_ADDRESS);
     cie.add_instruction(CallFrameInstruction::Cfa(FRAME_POINTER, 16));
@@ -80,8 +81,12 @@ fn section(code: &Range<usize>) -> Box<[u8]> {
     let cie = table.add_cie(cie);
     let start = Address::Constant(code.start as u64);
     table.add_fde(cie, FrameDescriptionEntry::new(start, code.len() as u32));
+    table
+}
+
+fn section(code: &Range<usize>) -> Box<[u8]> {
     let mut section = EhFrame(EndianVec::new(LittleEndian));
-    table.write_eh_frame(&mut section).expect("memory takes all that is written");
+    rule(code).write_eh_frame(&mut section).expect("memory takes all that is written");
     let mut section = section.0.into_vec();
     // What unwinders stop at.
     section.extend([0; 4]);
