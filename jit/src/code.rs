@@ -67,6 +67,13 @@ impl FinalizedReloc {
         FinalizedReloc(ModuleReloc { offset, kind, name, addend })
     }
 
+    /// All of it as text.
+    #[cfg(all(test, feature = "parallel-compilation"))]
+    pub(crate) fn describe(&self) -> String {
+        let ModuleReloc { offset, kind, name, addend } = &self.0;
+        format!("{offset} {kind:?} {name:?} {addend}")
+    }
+
     /// The relocation for a unit whose first function has this number.
     fn in_unit(&self, first_func: u32) -> ModuleReloc {
         let mut reloc = self.0.clone();

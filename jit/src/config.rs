@@ -79,6 +79,7 @@ pub struct Config {
     pub(crate) verify_passes: bool,
     pub(crate) profiler: ProfilingStrategy,
     pub(crate) debug_info: bool,
+    pub(crate) parallel_compilation: bool,
 }
 
 impl Default for Config {
@@ -100,6 +101,7 @@ impl Default for Config {
             verify_passes: cfg!(debug_assertions),
             profiler: ProfilingStrategy::None,
             debug_info: false,
+            parallel_compilation: false,
         }
     }
 }
@@ -263,6 +265,19 @@ impl Config {
     /// this engine are made or dropped; wasmtime does so if its own `debug_info` is set, and LLVM's JIT.
     pub fn debug_info(&mut self, enable: bool) -> &mut Config {
         self.debug_info = enable;
+        self
+    }
+
+    /// Whether the functions of a module are compiled by several threads: those of the pool of the crate
+    /// `rayon` that the caller is in, or else of its global one, which is made if there is none. The code
+    /// is the same to the byte. Each thread needs the memory that compiling one function takes, and
+    /// [`Module::timings`](crate::Module::timings) has the sum of the times of all threads.
+    ///
+    /// It is off by default, other than in wasmtime: a process that has the threads of a pool cannot compile
+    /// in a child of `fork`, where they are missing. Without the feature `parallel-compilation`, which is on by
+    /// default, it has no effect.
+    pub fn parallel_compilation(&mut self, parallel: bool) -> &mut Config {
+        self.parallel_compilation = parallel;
         self
     }
 

@@ -37,7 +37,8 @@
 //! * An [`Engine`] has a [`Config`]: which [`Tier`] runs guest code, where native code keeps the slots
 //!   of functions ([`SlotMode`]), fuel, limits.
 //! * A [`Module`] goes through the stages of `pipeline`: loaded, verified, each function built as IR,
-//!   promoted to SSA, lowered to Cranelift (`lower`, by the conventions of `abi`), compiled (`compile`)
+//!   promoted to SSA, lowered to Cranelift (`lower`, by the conventions of `abi`), compiled (`compile`,
+//!   by several threads in `parallel`)
 //!   and placed into executable memory (`code`, the one place that knows cranelift-jit).
 //! * A [`Store`] has the state of running programs. A [`Linker`] makes an [`Instance`] of a module,
 //!   whose exports are a [`Func`], [`TypedFunc`], [`Memory`], [`Table`] or [`Global`].
@@ -99,6 +100,8 @@ mod native_module;
 mod native_tests;
 #[cfg(not(feature = "jit"))]
 mod no_native;
+#[cfg(feature = "jit")]
+mod parallel;
 #[cfg(feature = "jit")]
 mod pctable;
 mod pipeline;

@@ -22,6 +22,7 @@ use crate::function_info::FunctionInfo;
 use crate::lower::LowerOptions;
 use crate::module::{Module, Timings};
 use crate::native::NativeEngine;
+use crate::parallel::compile_all;
 use crate::pipeline::timed;
 
 /// The native code of a module.
@@ -56,25 +57,25 @@ impl NativeModule {
     ) -> Result<Option<NativeModule>, Error> {
         let Some(native) = engine.native() else { return Ok(None) };
         let options = options(engine, native, memory_plan(engine, verified));
-        NativeModule::with_options(native, verified, options, timings).map(Some)
+        let is_parallel = engine.config().parallel_compilation;
+        NativeModule::with_options(native, verified, options, is_parallel, timings).map(Some)
     }
 
     fn with_options(
         native: &NativeEngine,
         verified: &Arc<VerifiedModule>,
         options: CompileOptions,
+        is_parallel: bool,
         timings: &mut Timings,
     ) -> Result<NativeModule, Error> {
         let _compile = debug_span!("compile", functions = verified.module().funcs.len()).entered();
         let memory = options.lower.memory;
-        let mut compiler = Compiler::new(options);
-        let budget = Budget::new(verified);
         let n_funcs = verified.module().funcs.len();
         let mut codes = Vec::with_capacity(n_funcs);
         let mut functions = Vec::with_capacity(n_funcs);
         let mut times = StageTimes::default();
-        for func in verified.n_imported_funcs()..verified.n_funcs() {
-            let compiled = compiler.compile(verified, func, budget.share(verified, func))?;
+        let all = compile_all(verified, options, is_parallel)?;
+        for (func, compiled) in (verified.n_imported_funcs()..).zip(all) {
             times += compiled.times;
             codes.push(compiled.code);
             functions.push(FunctionInfo {
@@ -140,8 +141,11 @@ impl NativeModule {
             let native = module.engine().native().expect("the engine has made native code");
             let options = options(module.engine(), native, MemoryPlan::CHECKED);
             let verified = module.verified();
+            // A thread of a pool that waited for others here could come to wait for itself.
+            let is_parallel = false;
+            let mut timings = Timings::default();
             let checked =
-                NativeModule::with_options(native, verified, options, &mut Timings::default());
+                NativeModule::with_options(native, verified, options, is_parallel, &mut timings);
             checked.map(Box::new).map_err(|error| error.to_string())
         };
         match self.checked.get_or_init(compile) {
@@ -162,6 +166,13 @@ impl NativeModule {
     pub(crate) fn functions(&self) -> &[FunctionInfo] {
         &self.functions
     }
+}
+
+/// How an engine compiles a module.
+#[cfg(all(test, feature = "parallel-compilation"))]
+pub(crate) fn options_for_tests(engine: &Engine, verified: &VerifiedModule) -> CompileOptions {
+    let native = engine.native().expect("the engine makes native code");
+    options(engine, native, memory_plan(engine, verified))
 }
 
 fn options(engine: &Engine, native: &NativeEngine, memory: MemoryPlan) -> CompileOptions {

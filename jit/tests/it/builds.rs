@@ -43,6 +43,8 @@ fn an_engine_that_interprets_takes_all_options_and_tells_of_no_native_code() {
         .on_the_fly(SsaOptions::default())
         .profiler(ProfilingStrategy::None)
         .signals_based_traps(false)
+        .parallel_compilation(true)
+        .debug_info(true)
         .verify_passes(true);
     let engine = Engine::new(&config).unwrap();
     let source = "export \"f\" func f\nfunc f() -> i32 { i32.const 7 return }";
