@@ -69,6 +69,14 @@ pub(crate) fn guest_signature(ty: &FuncType) -> Signature {
     signature
 }
 
+/// The signature of what guest code calls when a poll is due. It keeps all registers: another call in
+/// each loop, even if it is never made, would make guest code keep in memory what lives there.
+pub(crate) fn poll_signature() -> Signature {
+    let mut signature = Signature::new(CallConv::PreserveAll);
+    signature.params.push(AbiParam::new(POINTER));
+    signature
+}
+
 /// The name by which native code refers to a function of the module.
 pub(crate) const fn func_name(func: u32) -> UserExternalName {
     UserExternalName { namespace: FUNC_NAMESPACE, index: func }

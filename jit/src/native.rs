@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use slotvm_bytecode::FuncType;
+use slotvm_runtime::context::Poll;
 use slotvm_runtime::{Error, Frame, FuncHandle, HostTrampoline, Store, StoreConfig, Trap};
 
 use crate::activation::{self, EntryTrampoline, NativeTrap};
@@ -19,7 +20,7 @@ use crate::raise;
 use crate::signals;
 use crate::stack;
 use crate::store::Embedding;
-use crate::trampoline::Trampolines;
+use crate::trampoline::{self, Trampolines};
 
 /// The version of Cranelift that makes native code; empty in a build without the feature `jit`, which makes
 /// none.
@@ -31,6 +32,8 @@ pub(crate) struct NativeEngine {
     trapping: Trapping,
     /// Trampolines live as long as the engine: stores hold their addresses.
     trampolines: Mutex<HashMap<FuncType, Arc<Trampolines>>>,
+    /// What guest code calls when a poll is due, if it polls.
+    poll: Option<CodeUnit>,
     profiler: Profiler,
     /// Whether debuggers are shown code.
     debug_info: bool,
@@ -46,13 +49,21 @@ impl NativeEngine {
         }
         let isa = host_isa(isa_options(config)).map_err(Error::compile)?;
         let profiler = Profiler::new(config.profiler).map_err(Error::host)?;
-        Ok(NativeEngine {
+        let poll = config.polls().then(|| trampoline::poll_trampoline(&isa));
+        let poll = poll.transpose().map_err(Error::compile)?;
+        let mut engine = NativeEngine {
             isa,
             trapping,
             trampolines: Mutex::default(),
+            poll: None,
             profiler,
             debug_info: config.debug_info,
-        })
+        };
+        if let Some(mut poll) = poll {
+            engine.announce(&mut poll, std::iter::once("trampoline of polls".to_owned()));
+            engine.poll = Some(poll);
+        }
+        Ok(engine)
     }
 
     /// The configuration of a store of the engine, which this is of, as far as it is up to native code.
@@ -61,6 +72,7 @@ impl NativeEngine {
             executor: execute,
             host_trampoline: Some(host_trampoline(engine)),
             raise: Some(raise::raise),
+            poll: self.poll(),
             ..defaults
         }
     }
@@ -73,6 +85,13 @@ impl NativeEngine {
     /// The machine that code is compiled for.
     pub(crate) fn isa(&self) -> &cranelift_codegen::isa::OwnedTargetIsa {
         &self.isa
+    }
+
+    /// For stores of the engine: what their code calls when a poll is due.
+    fn poll(&self) -> Option<Poll> {
+        let code = self.poll.as_ref()?.func(0);
+        // SAFETY: the code has this signature. It lives as long as the engine, which the stores keep alive.
+        Some(unsafe { std::mem::transmute::<*const u8, Poll>(code) })
     }
 
     /// Tells profilers and debuggers the names of the functions of a unit, if they are to know.

@@ -162,6 +162,7 @@ impl<'a> Fixture<'a> {
             funcs: ptr::null(),
             libcalls: &LIBCALLS,
             raise: Some(raise),
+            poll: None,
             store: ptr::null_mut(),
             memories: ptr::null(),
             n_memories: 1,

@@ -1,6 +1,6 @@
 //! Trampolines: how the host calls native code and native code calls the host.
 //!
-//! Both have one form for each signature. Values cross in an array of cells, `i32` and `f32`
+//! Both have one form for each signature, and the way out of a poll has one for all. Values cross in an array of cells, `i32` and `f32`
 //! zero-extended; it has room for the parameters and for the results, which replace them.
 //!
 //! * The *entry trampoline* has the C convention, see
@@ -67,6 +67,16 @@ impl Trampolines {
     pub(crate) fn host(&self) -> *const u8 {
         self.unit.func(1)
     }
+}
+
+/// Compiles and places the code that guest code calls when a poll is due: it calls the runtime, and traps
+/// if that reports an error. So the place of the trap is that of the poll.
+///
+/// # Errors
+/// If there is no memory for code.
+pub(crate) fn poll_trampoline(isa: &OwnedTargetIsa) -> Result<CodeUnit, CodeError> {
+    let code = compile(&**isa, abi::poll_signature(), build_poll)?;
+    CodeUnit::place(isa, 0, &[code], None)
 }
 
 /// The signature of entry trampolines.
@@ -203,6 +213,21 @@ fn build_host(b: &mut FunctionBuilder<'_>, ty: &FuncType) {
     }
 }
 
+fn build_poll(b: &mut FunctionBuilder<'_>) {
+    let ctx = entry_block(b)[0];
+    let shared = b.ins().load(POINTER, TRUSTED, ctx, rt::VMCTX_SHARED);
+    let libcalls = b.ins().load(POINTER, TRUSTED, shared, rt::SHARED_LIBCALLS);
+    let poll = b.ins().load(POINTER, TRUSTED, libcalls, rt::LIBCALL_POLL);
+    let mut signature = Signature::new(CallConv::SystemV);
+    signature.params.push(AbiParam::new(POINTER));
+    signature.returns.push(AbiParam::new(types::I32));
+    let signature = b.import_signature(signature);
+    let call = b.ins().call_indirect(signature, poll, &[ctx]);
+    let failed = b.inst_results(call)[0];
+    trap_trampoline(b, ctx, failed);
+    b.ins().return_(&[]);
+}
+
 /// Loads the value in cell `index`.
 fn load_cell(b: &mut FunctionBuilder<'_>, ty: ValType, cells: Value, index: usize) -> Value {
     b.ins().load(abi::clif_type(ty), TRUSTED, cells, cell_offset(index))
@@ -223,4 +248,24 @@ fn store_cell(b: &mut FunctionBuilder<'_>, ty: ValType, value: Value, cells: Val
 
 fn cell_offset(index: usize) -> i32 {
     (index * CELL_BYTES as usize) as i32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SlotMode;
+    use crate::isa::{IsaOptions, foreign_isa};
+
+    #[test]
+    fn what_polls_call_saves_registers_on_all_targets() {
+        for target in ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"] {
+            let isa = foreign_isa(target.parse().unwrap(), IsaOptions::new(SlotMode::Ssa)).unwrap();
+            let code = compile(&*isa, abi::poll_signature(), build_poll).unwrap();
+            // The runtime, and what ends guest code.
+            assert_eq!(code.calls.len(), 2, "{target}");
+            // Functions of the C convention may change 16 floats and 9 integers or more: here they are stored
+            // and loaded, with 4 bytes of code at least on x86-64; aarch64 has instructions for two of them.
+            assert!(code.bytes.len() >= (16 + 9) * 4, "{target}: {}", code.bytes.len());
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use slotvm_bytecode::FuncType;
 
-use crate::context::Raise;
+use crate::context::{Poll, Raise};
 use crate::entities::FuncHandle;
 use crate::error::Error;
 use crate::interp;
@@ -45,6 +45,8 @@ pub struct StoreConfig {
     pub host_trampoline: Option<HostTrampoline>,
     /// How native code traps where it raises no signal to do so.
     pub raise: Option<Raise>,
+    /// What native code calls when a poll is due, if it polls.
+    pub poll: Option<Poll>,
     /// What may not be exceeded.
     pub limits: Limits,
 }
@@ -61,6 +63,7 @@ impl Default for StoreConfig {
             executor: interp::execute,
             host_trampoline: None,
             raise: None,
+            poll: None,
             limits: Limits::default(),
         }
     }

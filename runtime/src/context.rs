@@ -51,7 +51,7 @@ pub struct Shared {
     /// The epoch that the host counts; null if the code of the store does not poll. Other threads write
     /// this and the following while native code runs.
     pub epoch: *const AtomicU64,
-    /// The epoch at which a poll is to call [`Libcalls::poll`].
+    /// The epoch at which a poll is due.
     pub poll_at: *const AtomicU64,
     /// Records of all functions of the store. Handle `h` is record `h - 1`; handle 0 is null.
     pub funcs: *const FuncRecord,
@@ -59,6 +59,8 @@ pub struct Shared {
     pub libcalls: *const Libcalls,
     /// Where native code goes that traps by a call.
     pub raise: Option<Raise>,
+    /// What native code calls when the epoch has come to `poll_at`.
+    pub poll: Option<Poll>,
     /// The store, for the runtime's own functions. Set by `Store::enter_native`.
     pub store: *mut core::ffi::c_void,
     /// The address space of the memories of the store.
@@ -152,6 +154,10 @@ pub struct HostCtx {
 /// where it was called. The executor of the store decides what the codes are.
 pub type Raise = unsafe extern "C" fn(code: u32) -> !;
 
+/// Native code that calls [`Libcalls::poll`], and ends the native code that calls it if that fails. Beyond
+/// what the C convention promises it keeps all registers, so Rust code cannot be one.
+pub type Poll = unsafe extern "C" fn(ctx: *mut VmCtx);
+
 /// Functions of the runtime that native code calls, with the C calling convention.
 ///
 /// Those that can fail return 0 for success. For 1, native code traps with the code that belongs to the
@@ -223,6 +229,7 @@ offsets! {
     SHARED_FUNCS = Shared.funcs;
     SHARED_LIBCALLS = Shared.libcalls;
     SHARED_RAISE = Shared.raise;
+    SHARED_POLL = Shared.poll;
     MEMORY_BASE = MemoryDef.base;
     MEMORY_BYTES = MemoryDef.bytes;
     TABLE_BASE = TableDef.base;

@@ -155,6 +155,7 @@ impl Store {
             funcs: std::ptr::null(),
             libcalls: &raw const LIBCALLS,
             raise: config.raise,
+            poll: config.poll,
             store: std::ptr::null_mut(),
             memories: std::ptr::null(),
             n_memories: 0,

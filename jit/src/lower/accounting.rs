@@ -9,7 +9,7 @@ use slotvm_ssa::faults::{Fault, planted};
 use slotvm_ssa::irop::Opcode;
 
 use super::Lowering;
-use crate::abi::{CELL_BYTES, POINTER};
+use crate::abi::{self, CELL_BYTES, POINTER};
 
 /// Bytes of a frame in linear memory that are zeroed one cell after the other; the runtime zeroes
 /// larger ones.
@@ -35,7 +35,7 @@ impl Lowering<'_, '_> {
     /// Other threads write both words, so each poll has to read them anew. The call sees to that: where it
     /// comes back, the optimiser knows nothing of memory any more, so that in a loop no poll has the
     /// values of another one. And it may do whatever a call of the host may. Neither costs the path without
-    /// the call an instruction.
+    /// the call an instruction; nor does it cost registers, as it [keeps](abi::poll_signature) them.
     pub(super) fn lower_poll(&mut self) {
         let shared = self.shared();
         let epoch = self.constant_pointer(shared, offsets::SHARED_EPOCH);
@@ -50,11 +50,19 @@ impl Lowering<'_, '_> {
         self.builder.ins().brif(is_due, due, &[], next, &[]);
         self.builder.seal_block(due);
         self.builder.switch_to_block(due);
-        let failed = self.libcall(offsets::LIBCALL_POLL, &[], Some(types::I32)).expect("a status");
-        self.trap_for_host(failed);
+        // Not as constants: the optimiser would load those before the loop, into registers.
+        let shared = self.builder.ins().load(POINTER, flags, self.context, offsets::VMCTX_SHARED);
+        let code = self.builder.ins().load(POINTER, flags, shared, offsets::SHARED_POLL);
+        let signature = self.poll_signature();
+        self.builder.ins().call_indirect(signature, code, &[self.context]);
         self.builder.ins().jump(next, &[]);
         self.builder.seal_block(next);
         self.builder.switch_to_block(next);
+    }
+
+    fn poll_signature(&mut self) -> ir::SigRef {
+        let builder = &mut self.builder;
+        *self.poll_signature.get_or_insert_with(|| builder.import_signature(abi::poll_signature()))
     }
 
     pub(super) fn lower_stack_push(&mut self, inst: Inst) {

@@ -198,6 +198,8 @@ struct Lowering<'a, 'f> {
     functions: HashMap<u32, ir::FuncRef>,
     /// That of what traps by calls, once there is such a trap.
     raise_signature: Option<ir::SigRef>,
+    /// That of what polls call, once there is a poll.
+    poll_signature: Option<ir::SigRef>,
     load_locs: Vec<Loc>,
 }
 
@@ -231,6 +233,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
             signatures: HashMap::new(),
             functions: HashMap::new(),
             raise_signature: None,
+            poll_signature: None,
             load_locs: Vec::new(),
             builder,
         }

@@ -169,6 +169,70 @@ fn every_loop_ends_when_another_thread_counts_the_epoch() {
     }
 }
 
+/// More integers and floats than there are registers.
+const N_VALUES: usize = 40;
+
+/// A loop in which so many values of each kind change in each turn, and what is made of all of them.
+fn busy_loop() -> String {
+    let names = |prefix: char| (0..N_VALUES).map(move |i| format!("{prefix}{i}"));
+    let locals =
+        |prefix, ty| names(prefix).map(|n| format!("{n}: {ty}")).collect::<Vec<_>>().join(", ");
+    let (ints, floats) = (locals('i', "i64"), locals('f', "f64"));
+    let turns = (0..N_VALUES).map(|i| {
+        format!(
+            "local.get i{i} i64.const 3 i64.mul i64.const {i} i64.add local.set i{i}
+             local.get f{i} f64.const 0.5 f64.mul f64.const {i}.0 f64.add local.set f{i}\n"
+        )
+    });
+    let folds = (0..N_VALUES).map(|i| {
+        format!("i64.const 7 i64.mul local.get i{i} i64.add local.get f{i} i64.reinterpret_f64 i64.xor\n")
+    });
+    format!(
+        "export \"run\" func run
+         func run(n: i32) -> i64 {{
+           local {ints}, {floats}
+         again:
+           {}
+           local.get n i32.const 1 i32.sub local.tee n br_if again
+           i64.const 0
+           {}
+           return }}",
+        turns.collect::<String>(),
+        folds.collect::<String>(),
+    )
+}
+
+/// What [`busy_loop`] computes.
+fn busy_loop_result(n: usize) -> i64 {
+    let of = |i: usize| {
+        (0..n).fold((0i64, 0f64), |(int, float), _| {
+            (int.wrapping_mul(3).wrapping_add(i as i64), float * 0.5 + i as f64)
+        })
+    };
+    (0..N_VALUES).map(of).fold(0i64, |sum, (int, float)| {
+        sum.wrapping_mul(7).wrapping_add(int) ^ float.to_bits() as i64
+    })
+}
+
+#[test]
+fn what_lives_across_a_poll_is_as_it_was() {
+    for kind in epoch_kinds() {
+        let module = module(&kind.engine, &busy_loop());
+        let mut store = Store::new(&kind.engine, 0);
+        store.epoch_deadline_callback(|mut context| {
+            *context.data_mut() += 1;
+            // Uses registers of both kinds.
+            let text = format!("{:?}", [0.1f64, 0.7].map(|x| x * f64::from(*context.data())));
+            assert!(text.contains('.'));
+            Ok(UpdateDeadline::Continue(0))
+        });
+        let instance = Instance::new(&mut store, &module, &[]).unwrap();
+        let run = instance.get_typed_func::<i32, i64>(&store, "run").unwrap();
+        assert_eq!(run.call(&mut store, 50).unwrap(), busy_loop_result(50), "{kind}");
+        assert_eq!(*store.data(), 50, "{kind}: each poll has asked");
+    }
+}
+
 #[test]
 fn the_deadline_counts_from_the_present_epoch() {
     for_all_with(epochs, |engine| {
@@ -258,9 +322,9 @@ fn only_code_that_can_be_interrupted_polls() {
         for kind in kinds(configure) {
             // The interpreter has no code.
             if let Some(clif) = module(&kind.engine, source).clif(0).unwrap() {
-                // Without signals the traps of polls are calls, too, and that for lack of stack.
+                // Without signals the trap for lack of stack is a call, too.
                 let is_without_signals = kind.to_string().contains("without signals");
-                let n_calls = if is_without_signals { 2 * n_polls + 1 } else { n_polls };
+                let n_calls = n_polls + usize::from(is_without_signals);
                 assert_eq!(clif.matches("call_indirect").count(), n_calls, "{kind}\n{clif}");
             }
         }
