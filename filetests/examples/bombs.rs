@@ -116,7 +116,7 @@ fn compile(mode: SlotMode) {
     let kib = status_kib("VmHWM").saturating_sub(memory_before);
     let rung = match &module {
         Ok(module) => {
-            let lowest = module.functions().iter().max_by_key(|function| function.work.rung);
+            let lowest = module.functions().into_iter().max_by_key(|function| function.work.rung);
             let work = lowest.expect("there is a function").work;
             match work.cause {
                 Some(cause) => format!("{}: {}", work.rung, cause.message()),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use similar::TextDiff;
-use slotvm::{Config, Engine, Error, Linker, Module, SlotMode, Store, Tier, Val};
+use slotvm::{Compile, Config, Engine, Error, Linker, Module, SlotMode, Store, Tier, Val};
 use slotvm_bytecode::text::{self, ParseOptions};
 use slotvm_bytecode::verify::Place;
 use slotvm_bytecode::{FuncType, Op, ValType, VerifiedModule, builder::ModuleBuilder, verify};
@@ -252,6 +252,7 @@ fn configs() -> Vec<(String, Config)> {
         add(name, &|config| config.slots(mode).signals_based_traps(false));
     }
     // What follows is about mode `ssa`, which is the default.
+    add("native code, lazily".to_owned(), &|config| config.compile(Compile::Lazy));
     for construction in stages::constructions() {
         let promotion = PromoteOptions { construction, ..PromoteOptions::default() };
         let name = format!("native code, {} SSA form", construction.name());

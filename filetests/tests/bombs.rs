@@ -24,7 +24,7 @@ fn compile(tier: Tier, slots: SlotMode, module: &Arc<VerifiedModule>) -> Result<
 fn work(name: &str, size: usize, slots: SlotMode) -> Result<Work, Error> {
     let module = compile(Tier::Jit, slots, &verified(name, size, 1))?;
     // In some families the bomb is not the first function.
-    let works = module.functions().iter().map(|function| function.work);
+    let works = module.functions().into_iter().map(|function| function.work);
     Ok(works.max_by_key(|work| work.rung).expect("there is a function"))
 }
 

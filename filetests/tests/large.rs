@@ -58,7 +58,7 @@ fn check_every_mode(control: Control) {
     for slots in SlotMode::ALL {
         let module = compile(Tier::Jit, slots, &verified);
         assert_eq!(run(&module), expected, "{slots}");
-        let [function] = module.functions() else { panic!("there is one function") };
+        let [function] = module.functions()[..] else { panic!("there is one function") };
         // What cranelift-frontend makes of irreducible control flow may have too many phis for the budget.
         let is_as_asked = function.work.rung == Rung::AsAsked;
         assert!(is_as_asked || slots == SlotMode::Variables, "{slots}: {:?}", function.work);

@@ -132,9 +132,15 @@ impl Activation {
     /// so it allocates nothing.
     ///
     /// # Safety
-    /// `pc` and `fp` are the pc and the frame pointer of a native function of this activation.
+    /// `pc` and `fp` are the pc and the frame pointer of a native function of this activation, or of its
+    /// trampoline, where what it called was never entered.
     pub(crate) unsafe fn record_trap(&mut self, pc: usize, fp: usize) {
         let (mut pc, mut fp, mut n) = (pc, fp, 0);
+        if fp == self.handler_fp {
+            self.pcs[0].write(pc);
+            self.n_frames = 1;
+            return;
+        }
         loop {
             if let Some(slot) = self.pcs.get_mut(n) {
                 slot.write(pc);

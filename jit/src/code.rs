@@ -10,7 +10,7 @@
 
 use std::io;
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cranelift_codegen::ir::{self, ExternalName, Function};
 use cranelift_codegen::isa::OwnedTargetIsa;
@@ -25,7 +25,7 @@ use slotvm_bytecode::VerifiedModule;
 
 use crate::abi::FUNC_NAMESPACE;
 use crate::debugger::DebugImage;
-use crate::pctable::{CallSite, PcTable, Place, PlaceId, TrapReason, TrapSite};
+use crate::pctable::{CallSite, PageTables, PcTable, Place, PlaceId, Tables, TrapReason, TrapSite};
 use crate::registry::{self, Registration};
 use crate::unwind::Unwinding;
 
@@ -129,19 +129,18 @@ pub(crate) struct CodeUnit {
     debug_image: Option<DebugImage>,
     _unwinding: Unwinding,
     _registration: Registration,
-    table: Box<PcTable>,
+    _tables: Box<Tables>,
     /// The address of each function, in the order of placing.
     funcs: Vec<usize>,
     /// The bytes of each.
     lens: Vec<usize>,
     bytes: usize,
-    _memory: Arc<CodeMemory>,
+    memory: Arc<CodeMemory>,
 }
 
 impl std::fmt::Debug for CodeUnit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CodeUnit")
-            .field("base", &(self.table.base as *const u8))
             .field("bytes", &self.bytes)
             .field("n_funcs", &self.funcs.len())
             .finish_non_exhaustive()
@@ -160,50 +159,31 @@ impl CodeUnit {
         codes: &[MachineCode],
         module: Option<Arc<VerifiedModule>>,
     ) -> Result<CodeUnit, CodeError> {
-        let alignment_max =
-            u64::from(isa.function_alignment().preferred).max(isa.symbol_alignment());
-        let memory = Arc::new(CodeMemory::reserve(block_bytes(codes, alignment_max)?)?);
-        let mut builder = JITBuilder::with_isa(isa.clone(), default_libcall_names());
-        builder.memory_provider(Box::new(Provider(memory.clone())));
-        let mut jit = JITModule::new(builder);
-        let signature = jit.make_signature();
-        let mut ids: Vec<FuncId> = Vec::with_capacity(codes.len());
-        for _ in codes {
-            ids.push(jit.declare_anonymous_function(&signature)?);
-        }
-        debug_assert!(ids.iter().enumerate().all(|(i, id)| id.as_u32() == i as u32));
-        for (&id, code) in ids.iter().zip(codes) {
-            let relocs: Vec<_> = code.relocs.iter().map(|r| r.in_unit(first_func)).collect();
-            jit.define_function_bytes(id, code.alignment, &code.bytes, &relocs)?;
-        }
-        jit.finalize_definitions()?;
-        let funcs: Vec<usize> =
-            ids.iter().map(|&id| jit.get_finalized_function(id).addr()).collect();
-        // The module is of no use any more; the memory stays, since the unit shares it.
-        drop(jit);
+        let memory = Arc::new(CodeMemory::reserve(block_bytes(isa, codes)?)?);
+        let funcs = write(isa, &memory, first_func, codes)?;
         let (base, bytes) = memory.used();
-        let table = Box::new(unit_table(base, &funcs, codes, module));
+        let _tables = Box::new(Tables::Unit(unit_table(base, &funcs, codes, module)));
         let range = base..base + bytes;
         let _unwinding = Unwinding::register(&range);
-        let _registration = registry::register(range, &*table);
+        let _registration = registry::register(range, &*_tables);
         let lens = codes.iter().map(|code| code.bytes.len()).collect();
         Ok(CodeUnit {
             debug_image: None,
             _unwinding,
             _registration,
-            table,
+            _tables,
             funcs,
             lens,
             bytes,
-            _memory: memory,
+            memory,
         })
     }
 
     /// Shows the code to debuggers until it is freed; the names are those of its functions, in the order of
     /// placing.
     pub(crate) fn show_to_debuggers(&mut self, names: impl Iterator<Item = String>) {
-        let block = self.table.base..self.table.base + self.bytes;
-        let image = DebugImage::register(&block, self.codes().zip(names));
+        let (base, bytes) = self.memory.used();
+        let image = DebugImage::register(&(base..base + bytes), self.codes().zip(names));
         self.debug_image = Some(image);
     }
 
@@ -223,10 +203,37 @@ impl CodeUnit {
     }
 }
 
+/// Writes functions to memory, resolves their relocations, and makes them executable. Gives their
+/// addresses.
+fn write(
+    isa: &OwnedTargetIsa,
+    memory: &Arc<CodeMemory>,
+    first_func: u32,
+    codes: &[MachineCode],
+) -> Result<Vec<usize>, CodeError> {
+    let mut builder = JITBuilder::with_isa(isa.clone(), default_libcall_names());
+    builder.memory_provider(Box::new(Provider(memory.clone())));
+    let mut jit = JITModule::new(builder);
+    let signature = jit.make_signature();
+    let mut ids: Vec<FuncId> = Vec::with_capacity(codes.len());
+    for _ in codes {
+        ids.push(jit.declare_anonymous_function(&signature)?);
+    }
+    debug_assert!(ids.iter().enumerate().all(|(i, id)| id.as_u32() == i as u32));
+    for (&id, code) in ids.iter().zip(codes) {
+        let relocs: Vec<_> = code.relocs.iter().map(|r| r.in_unit(first_func)).collect();
+        jit.define_function_bytes(id, code.alignment, &code.bytes, &relocs)?;
+    }
+    jit.finalize_definitions()?;
+    // The module is of no use any more; the memory stays, since the caller shares it.
+    Ok(ids.iter().map(|&id| jit.get_finalized_function(id).addr()).collect())
+}
+
 /// An upper bound of the memory that functions take.
-fn block_bytes(codes: &[MachineCode], alignment_max: u64) -> Result<usize, CodeError> {
+fn block_bytes(isa: &OwnedTargetIsa, codes: &[MachineCode]) -> Result<usize, CodeError> {
     /// Of a jump to a far function, which cranelift-jit provides for every call on aarch64.
     const VENEER_BYTES: usize = 24;
+    let alignment_max = u64::from(isa.function_alignment().preferred).max(isa.symbol_alignment());
     let of_func = |code: &MachineCode| {
         let alignment = code.alignment.max(alignment_max) as usize;
         code.bytes.len() + code.relocs.len() * VENEER_BYTES + alignment
@@ -288,8 +295,75 @@ impl From<cranelift_module::ModuleError> for CodeError {
     }
 }
 
-/// One block of memory for code. cranelift-jit's arena does the work; it leaks its memory when it is
-/// dropped, so it is freed by hand here.
+/// Memory for code to which functions are added one after the other, while others run: address space, of
+/// which each function takes whole pages. Those are made writable for it, and executable when it is
+/// complete.
+pub(crate) struct CodeArena(Mutex<Vec<Chunk>>);
+
+/// A part of an arena.
+struct Chunk {
+    // Fields are dropped in this order, as those of a unit.
+    _unwinding: Unwinding,
+    _registration: Registration,
+    tables: Box<Tables>,
+    memory: Arc<CodeMemory>,
+}
+
+/// The bytes of an arena's first chunk. Each of the others is twice as large as the one before.
+const FIRST_CHUNK_BYTES: usize = 1 << 20;
+/// But not larger than this, if it need not be.
+const CHUNK_BYTES_MAX: usize = 64 << 20;
+
+impl CodeArena {
+    pub(crate) fn new() -> CodeArena {
+        CodeArena(Mutex::new(Vec::new()))
+    }
+
+    /// Places a function, whose relocations name no function. Gives where its code lies, for as long as the
+    /// arena exists.
+    ///
+    /// # Errors
+    /// If there is no memory for code.
+    pub(crate) fn place(
+        &self,
+        isa: &OwnedTargetIsa,
+        code: &MachineCode,
+        module: &Arc<VerifiedModule>,
+    ) -> Result<Range<usize>, CodeError> {
+        let codes = std::slice::from_ref(code);
+        let bytes = block_bytes(isa, codes)?.next_multiple_of(page_bytes());
+        let mut chunks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if chunks.last().is_none_or(|chunk| chunk.memory.room() < bytes) {
+            let doubled = FIRST_CHUNK_BYTES << chunks.len().min(16);
+            let bytes = doubled.min(CHUNK_BYTES_MAX).max(bytes + page_bytes());
+            chunks.push(Chunk::reserve(bytes)?);
+        }
+        let Chunk { memory, tables, .. } = chunks.last().expect("there is one with room");
+        let (base, used) = memory.used();
+        let funcs = write(isa, memory, 0, codes)?;
+        let start = funcs[0];
+        debug_assert_eq!(start, base + used);
+        let table = unit_table(start, &funcs, codes, Some(module.clone()));
+        let Tables::Pages(pages) = &**tables else { unreachable!("chunks have tables by page") };
+        pages.insert(table, memory.used().1 - used);
+        Ok(start..start + code.bytes.len())
+    }
+}
+
+impl Chunk {
+    fn reserve(bytes: usize) -> Result<Chunk, CodeError> {
+        let memory = Arc::new(CodeMemory::reserve_pages(bytes)?);
+        let (base, _) = memory.used();
+        let range = base..base + bytes;
+        let tables = Box::new(Tables::Pages(PageTables::new(base, bytes, page_bytes())));
+        let _unwinding = Unwinding::register(&range);
+        let _registration = registry::register(range, &*tables);
+        Ok(Chunk { _unwinding, _registration, tables, memory })
+    }
+}
+
+/// Memory for code. cranelift-jit's arena does the work; it leaks its memory when it is dropped, so it is
+/// freed by hand here.
 struct CodeMemory(Mutex<Block>);
 
 struct Block {
@@ -297,6 +371,8 @@ struct Block {
     base: *mut u8,
     bytes: usize,
     used: usize,
+    /// Whether each function takes whole pages, of which the arena knows only when it does.
+    by_page: bool,
 }
 
 // SAFETY: the block's pointer is to memory that the block owns; the arena is `Send` itself.
@@ -309,7 +385,25 @@ impl CodeMemory {
         let mut arena = ArenaMemoryProvider::new_with_size(bytes).map_err(|e| memory(&e))?;
         let base = arena.allocate(bytes, 1, JITMemoryKind::Executable).map_err(|e| memory(&e))?;
         base.expose_provenance();
-        Ok(CodeMemory(Mutex::new(Block { arena, base, bytes, used: 0 })))
+        Ok(CodeMemory(Mutex::new(Block { arena, base, bytes, used: 0, by_page: false })))
+    }
+
+    /// Memory in which each function takes whole pages.
+    fn reserve_pages(bytes: usize) -> Result<CodeMemory, CodeError> {
+        let memory = |error: &dyn std::fmt::Display| CodeError::Memory(error.to_string());
+        let bytes = bytes.next_multiple_of(page_bytes());
+        let mut arena = ArenaMemoryProvider::new_with_size(bytes).map_err(|e| memory(&e))?;
+        // The first page stays empty: its address is that of the arena, which tells it in no other way.
+        let first = arena.allocate(1, 1, JITMemoryKind::Executable).map_err(|e| memory(&e))?;
+        first.expose_provenance();
+        let block = Block { arena, base: first, bytes, used: page_bytes(), by_page: true };
+        Ok(CodeMemory(Mutex::new(block)))
+    }
+
+    /// The bytes that are not used yet.
+    fn room(&self) -> usize {
+        let block = self.lock();
+        block.bytes - block.used
     }
 
     /// The address and the length of what has been allocated.
@@ -319,7 +413,7 @@ impl CodeMemory {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Block> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -341,6 +435,14 @@ struct Provider(Arc<CodeMemory>);
 impl JITMemoryProvider for Provider {
     fn allocate(&mut self, size: usize, align: u64, _kind: JITMemoryKind) -> io::Result<*mut u8> {
         let mut block = self.0.lock();
+        if block.by_page {
+            let bytes = size.next_multiple_of(page_bytes());
+            let (align, kind) = (page_bytes() as u64, JITMemoryKind::Executable);
+            let start = block.arena.allocate(bytes, align, kind)?;
+            start.expose_provenance();
+            block.used = start.addr() - block.base.addr() + bytes;
+            return Ok(start);
+        }
         let start = block.used.next_multiple_of(align as usize);
         if start + size > block.bytes {
             return Err(io::Error::other("the code is larger than was counted"));

@@ -33,7 +33,7 @@ use tracing::trace_span;
 use crate::SlotMode;
 use crate::budget::{Candidate, Cause, Rung, Share, TooMuchWork, Work};
 use crate::code::MachineCode;
-use crate::function_info::Sizes;
+use crate::function_info::{FunctionInfo, Sizes};
 use crate::isa::{IsaError, in_one_pass, without_optimiser};
 use crate::lower::order::find_loops;
 use crate::lower::traps::{self, Trapping};
@@ -73,6 +73,19 @@ pub(crate) struct CompiledFunction {
     pub(crate) clif: Option<String>,
     /// The machine code in words, before it was relocated, if asked for.
     pub(crate) asm: Option<String>,
+}
+
+impl CompiledFunction {
+    /// What it tells about the function.
+    pub(crate) fn info(&self, module: &VerifiedModule, func: u32) -> FunctionInfo {
+        FunctionInfo {
+            func,
+            name: module.func_name(func),
+            work: self.work,
+            sizes: self.sizes,
+            promotion: self.promotion,
+        }
+    }
 }
 
 /// Time by stage.

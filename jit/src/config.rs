@@ -44,6 +44,18 @@ impl std::fmt::Display for Tier {
     }
 }
 
+/// When native code is compiled.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Compile {
+    /// All functions, when the module is made, which tells at once whether they can be compiled.
+    #[default]
+    Eager,
+    /// Each function when it is first called, which is slower for that call, and for those that run, since
+    /// calls go by way of a table; but a large program starts at once. Memory for code is taken page by
+    /// page.
+    Lazy,
+}
+
 /// How profilers learn the names of native functions.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -67,6 +79,7 @@ pub struct Config {
     pub(crate) slots: SlotMode,
     pub(crate) promotion: PromoteOptions,
     pub(crate) on_the_fly: Option<SsaOptions>,
+    pub(crate) compile: Compile,
     pub(crate) consume_fuel: bool,
     pub(crate) epoch_interruption: bool,
     pub(crate) timeout: Option<Duration>,
@@ -89,6 +102,7 @@ impl Default for Config {
             slots: SlotMode::default(),
             promotion: PromoteOptions::default(),
             on_the_fly: None,
+            compile: Compile::Eager,
             consume_fuel: false,
             epoch_interruption: false,
             timeout: None,
@@ -137,6 +151,13 @@ impl Config {
     /// [`SsaOptions::build`] says.
     pub fn on_the_fly(&mut self, options: SsaOptions) -> &mut Config {
         self.on_the_fly = Some(options);
+        self
+    }
+
+    /// When native code is compiled. The results are the same; with [`Compile::Lazy`] a function that cannot
+    /// be compiled is an error of the call that first reaches it.
+    pub fn compile(&mut self, when: Compile) -> &mut Config {
+        self.compile = when;
         self
     }
 

@@ -81,6 +81,8 @@ mod compile;
 mod config;
 #[cfg(feature = "jit")]
 mod debugger;
+#[cfg(feature = "jit")]
+mod eager;
 mod engine;
 mod externs;
 mod func;
@@ -88,6 +90,8 @@ mod function_info;
 mod instance;
 #[cfg(feature = "jit")]
 mod isa;
+#[cfg(feature = "jit")]
+mod lazy;
 mod linker;
 #[cfg(feature = "jit")]
 mod lower;
@@ -140,7 +144,7 @@ pub use slotvm_ssa::promote::{PromoteOptions, PromotionReport};
 
 pub use budget::{Cause, Rung, Work, WorkCounts};
 pub use caller::Caller;
-pub use config::{Config, ProfilingStrategy, Tier};
+pub use config::{Compile, Config, ProfilingStrategy, Tier};
 pub use engine::{Engine, host_target};
 pub use externs::{Extern, Global, Memory, MemoryAccessError, MemoryValue, Table};
 pub use func::{Func, HostFunc, IntoFunc};

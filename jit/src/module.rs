@@ -195,10 +195,11 @@ impl Module {
         self.native().map_or(0, NativeModule::code_bytes)
     }
 
-    /// What compiling has told about each function that the module defines, in their order; nothing if
-    /// the engine interprets.
-    pub fn functions(&self) -> &[FunctionInfo] {
-        self.native().map_or(&[], NativeModule::functions)
+    /// What compiling has told about each function that the module defines, in their order. With
+    /// [`Compile::Lazy`](crate::Compile::Lazy), about those that were compiled; nothing if the engine
+    /// interprets.
+    pub fn functions(&self) -> Vec<&FunctionInfo> {
+        self.native().map_or(Vec::new(), NativeModule::functions)
     }
 
     /// The Cranelift IR of a function, as the engine compiles it; `None` if the function is imported or

@@ -2,15 +2,17 @@
 //! the host becomes an entry into native code and a trap an error.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use slotvm_bytecode::FuncType;
+use slotvm_bytecode::{FuncType, VerifiedModule};
 use slotvm_runtime::context::Poll;
 use slotvm_runtime::{Error, Frame, FuncHandle, HostTrampoline, Store, StoreConfig, Trap};
 
 use crate::activation::{self, EntryTrampoline, NativeTrap};
 use crate::code::{CodeError, CodeUnit};
 use crate::config::Config;
+use crate::debugger::DebugImage;
 use crate::engine::Engine;
 use crate::isa::{IsaOptions, host_isa};
 use crate::lower::traps::Trapping;
@@ -104,6 +106,25 @@ impl NativeEngine {
         if self.debug_info {
             unit.show_to_debuggers(names);
         }
+    }
+
+    /// The same of a function that was placed alone. Debuggers know it as long as the result is kept.
+    pub(crate) fn announce_function(&self, code: &Range<usize>, name: &str) -> Option<DebugImage> {
+        let function = std::iter::once((code.clone(), name.to_owned()));
+        self.profiler.report(function.clone());
+        self.debug_info.then(|| DebugImage::register(code, function))
+    }
+
+    /// Makes the trampolines of the functions that a module imports: the store makes records for host
+    /// functions of these types, and could not report an error.
+    ///
+    /// # Errors
+    /// As for [`NativeEngine::trampolines`].
+    pub(crate) fn prepare_imports(&self, module: &VerifiedModule) -> Result<(), CodeError> {
+        for ty in module.module().imported_funcs() {
+            self.trampolines(&module.module().types[ty as usize])?;
+        }
+        Ok(())
     }
 
     /// The trampolines of a function type, which stay as long as the engine.

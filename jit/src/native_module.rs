@@ -1,4 +1,5 @@
-//! The native code of a module: compiling all its functions and placing them.
+//! The native code of a module: compiling all its functions and placing them, or each when it is first
+//! called ([`crate::lazy`]).
 //!
 //! Code relies on the address space that the engine gives to memories, and on memory 0 having it. Where
 //! the system refuses so much, or an imported memory has less, the module is compiled once more, with
@@ -15,28 +16,43 @@ use slotvm_ssa::build::{BuildOptions, SsaOptions};
 use tracing::debug_span;
 
 use crate::budget::Budget;
-use crate::code::CodeUnit;
-use crate::compile::{CompileError, CompileOptions, Compiler, StageTimes};
+use crate::compile::{CompileError, CompileOptions, Compiler};
+use crate::config::Compile;
+use crate::eager::EagerCode;
 use crate::engine::Engine;
 use crate::function_info::FunctionInfo;
+use crate::lazy::LazyCode;
 use crate::lower::LowerOptions;
 use crate::module::{Module, Timings};
 use crate::native::NativeEngine;
-use crate::parallel::compile_all;
 use crate::pipeline::timed;
 
 /// The native code of a module.
 pub(crate) struct NativeModule {
-    unit: Arc<CodeUnit>,
-    /// Where each function of `unit` starts.
+    code: Arc<Code>,
+    /// Where each function of `code` starts.
     entry_points: EntryPoints,
-    functions: Vec<FunctionInfo>,
     /// The address space that the code relies on.
     memory: MemoryPlan,
     /// What data segments make of the memory, made for the first instance.
     image: OnceLock<Option<MemoryImage>>,
     /// Code that checks each access, if it was needed.
     checked: OnceLock<Result<Box<NativeModule>, String>>,
+}
+
+enum Code {
+    Eager(EagerCode),
+    Lazy(LazyCode),
+}
+
+impl Code {
+    /// Where a function starts, by its number among those that the module defines.
+    fn func(&self, index: usize) -> *const u8 {
+        match self {
+            Code::Eager(code) => code.func(index),
+            Code::Lazy(code) => code.func(index),
+        }
+    }
 }
 
 /// Text of a function's code.
@@ -58,62 +74,37 @@ impl NativeModule {
         let Some(native) = engine.native() else { return Ok(None) };
         let options = options(engine, native, memory_plan(engine, verified));
         let is_parallel = engine.config().parallel_compilation;
-        NativeModule::with_options(native, verified, options, is_parallel, timings).map(Some)
+        NativeModule::with_options(engine, verified, options, is_parallel, timings).map(Some)
     }
 
     fn with_options(
-        native: &NativeEngine,
+        engine: &Engine,
         verified: &Arc<VerifiedModule>,
         options: CompileOptions,
         is_parallel: bool,
         timings: &mut Timings,
     ) -> Result<NativeModule, Error> {
         let _compile = debug_span!("compile", functions = verified.module().funcs.len()).entered();
+        let native = engine.native().expect("the engine makes native code");
         let memory = options.lower.memory;
-        let n_funcs = verified.module().funcs.len();
-        let mut codes = Vec::with_capacity(n_funcs);
-        let mut functions = Vec::with_capacity(n_funcs);
-        let mut times = StageTimes::default();
-        let all = compile_all(verified, options, is_parallel)?;
-        for (func, compiled) in (verified.n_imported_funcs()..).zip(all) {
-            times += compiled.times;
-            codes.push(compiled.code);
-            functions.push(FunctionInfo {
-                func,
-                name: verified.func_name(func),
-                work: compiled.work,
-                sizes: compiled.sizes,
-                promotion: compiled.promotion,
-            });
-        }
-        timings.slots += times.build;
-        timings.ssa += times.promote;
-        timings.clif += times.lower;
-        timings.cranelift += times.cranelift;
-        let unit = timed(debug_span!("place"), &mut timings.place, || {
-            // The store makes records for host functions of these types; it could not report an error.
-            for ty in verified.module().imported_funcs() {
-                native.trampolines(&verified.module().types[ty as usize])?;
+        let code = match engine.config().compile {
+            Compile::Eager => {
+                let code = EagerCode::new(native, verified, options, is_parallel, timings);
+                Code::Eager(code?)
             }
-            let first_func = verified.n_imported_funcs();
-            CodeUnit::place(native.isa(), first_func, &codes, Some(verified.clone()))
-        });
-        let mut unit = unit.map_err(Error::compile)?;
-        let names = functions.iter().map(|function: &FunctionInfo| function.name.clone());
-        native.announce(&mut unit, names);
-        let unit = Arc::new(unit);
-        let entry_points: EntryPoints = {
-            let (unit, first_func) = (unit.clone(), verified.n_imported_funcs());
-            Arc::new(move |func| unit.func((func - first_func) as usize))
+            Compile::Lazy => {
+                let code = || LazyCode::new(engine, verified, options);
+                let code = timed(debug_span!("place"), &mut timings.place, code);
+                Code::Lazy(code.map_err(Error::compile)?)
+            }
         };
-        Ok(NativeModule {
-            unit,
-            entry_points,
-            functions,
-            memory,
-            image: OnceLock::new(),
-            checked: OnceLock::new(),
-        })
+        let code = Arc::new(code);
+        let entry_points: EntryPoints = {
+            let (code, first_func) = (code.clone(), verified.n_imported_funcs());
+            Arc::new(move |func| code.func((func - first_func) as usize))
+        };
+        let (image, checked) = (OnceLock::new(), OnceLock::new());
+        Ok(NativeModule { code, entry_points, memory, image, checked })
     }
 
     /// Makes an instance of the module, whose code this is.
@@ -138,14 +129,14 @@ impl NativeModule {
     /// The same code, with a check of each access.
     fn checked(&self, module: &Module) -> Result<&NativeModule, Error> {
         let compile = || {
-            let native = module.engine().native().expect("the engine has made native code");
-            let options = options(module.engine(), native, MemoryPlan::CHECKED);
-            let verified = module.verified();
+            let (engine, verified) = (module.engine(), module.verified());
+            let native = engine.native().expect("the engine has made native code");
+            let options = options(engine, native, MemoryPlan::CHECKED);
             // A thread of a pool that waited for others here could come to wait for itself.
             let is_parallel = false;
             let mut timings = Timings::default();
             let checked =
-                NativeModule::with_options(native, verified, options, is_parallel, &mut timings);
+                NativeModule::with_options(engine, verified, options, is_parallel, &mut timings);
             checked.map(Box::new).map_err(|error| error.to_string())
         };
         match self.checked.get_or_init(compile) {
@@ -154,17 +145,27 @@ impl NativeModule {
         }
     }
 
+    /// Where the code of each function lies that is compiled.
     #[cfg(test)]
-    pub(crate) fn unit(&self) -> &CodeUnit {
-        &self.unit
+    pub(crate) fn codes(&self) -> Vec<std::ops::Range<usize>> {
+        match &*self.code {
+            Code::Eager(code) => code.codes().collect(),
+            Code::Lazy(code) => code.codes().collect(),
+        }
     }
 
     pub(crate) fn code_bytes(&self) -> usize {
-        self.unit.bytes()
+        match &*self.code {
+            Code::Eager(code) => code.bytes(),
+            Code::Lazy(code) => code.bytes(),
+        }
     }
 
-    pub(crate) fn functions(&self) -> &[FunctionInfo] {
-        &self.functions
+    pub(crate) fn functions(&self) -> Vec<&FunctionInfo> {
+        match &*self.code {
+            Code::Eager(code) => code.functions().iter().collect(),
+            Code::Lazy(code) => code.functions().collect(),
+        }
     }
 }
 
@@ -189,6 +190,7 @@ fn options(engine: &Engine, native: &NativeEngine, memory: MemoryPlan) -> Compil
             memory,
             polls: config.polls(),
             trapping: native.trapping(),
+            entries: None,
         },
         keep_clif: false,
         keep_asm: false,

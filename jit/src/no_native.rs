@@ -53,7 +53,7 @@ impl NativeModule {
         match *self {}
     }
 
-    pub(crate) fn functions(&self) -> &[FunctionInfo] {
+    pub(crate) fn functions(&self) -> Vec<&FunctionInfo> {
         match *self {}
     }
 }

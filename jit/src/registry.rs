@@ -16,14 +16,14 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard};
 
-use crate::pctable::PcTable;
+use crate::pctable::{PcTable, Tables};
 
-/// A range of addresses, and the table of the code that lies there.
+/// A range of addresses, and the tables of the code that lies there.
 #[derive(Copy, Clone)]
 struct Unit {
     start: usize,
     end: usize,
-    table: *const PcTable,
+    tables: *const Tables,
 }
 
 /// Units in ascending order; they do not overlap.
@@ -49,10 +49,10 @@ pub(crate) struct Registration {
     start: usize,
 }
 
-/// Adds the range of some code. The caller keeps `table` alive until the registration is dropped.
-pub(crate) fn register(range: Range<usize>, table: *const PcTable) -> Registration {
+/// Adds the range of some code. The caller keeps `tables` alive until the registration is dropped.
+pub(crate) fn register(range: Range<usize>, tables: *const Tables) -> Registration {
     debug_assert!(range.start <= range.end);
-    let unit = Unit { start: range.start, end: range.end, table };
+    let unit = Unit { start: range.start, end: range.end, tables };
     replace(|units| {
         let index = units.partition_point(|other| other.start < unit.start);
         units.insert(index, unit);
@@ -121,14 +121,22 @@ impl Reader {
         let List(units) = unsafe { self.0.as_ref() }?;
         let n_before = units.partition_point(|unit| unit.start <= pc);
         let unit = units[..n_before].last().filter(|unit| pc < unit.end)?;
-        // SAFETY: the table lives as long as its registration, which lives as long as the code.
-        Some(unsafe { &*unit.table })
+        // SAFETY: the tables live as long as their registration, which lives as long as the code.
+        unsafe { &*unit.tables }.at(pc)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn table() -> Tables {
+        Tables::Unit(PcTable::default())
+    }
+
+    fn address(tables: &Tables) -> Option<*const PcTable> {
+        tables.at(0).map(ptr::from_ref)
+    }
 
     fn owner(pc: usize) -> Option<*const PcTable> {
         // SAFETY: the tests' tables live to the end of the tests.
@@ -138,23 +146,23 @@ mod tests {
     #[test]
     fn ranges_are_found_until_they_are_dropped() {
         // Addresses that no code has, so that other tests do not matter.
-        let tables: Vec<PcTable> = (0..300).map(|_| PcTable::default()).collect();
+        let tables: Vec<Tables> = (0..300).map(|_| table()).collect();
         let range = |i: usize| (i + 1) * 16..(i + 1) * 16 + 8;
         // In no order of addresses.
         let mut registrations: Vec<_> =
             (0..300).map(|n| n * 7 % 300).map(|i| (i, register(range(i), &tables[i]))).collect();
         for (i, table) in tables.iter().enumerate() {
             assert_eq!(owner(range(i).start - 1), None);
-            assert_eq!(owner(range(i).start), Some(ptr::from_ref(table)));
-            assert_eq!(owner(range(i).end - 1), Some(ptr::from_ref(table)));
+            assert_eq!(owner(range(i).start), address(table));
+            assert_eq!(owner(range(i).end - 1), address(table));
             assert_eq!(owner(range(i).end), None);
         }
         let (i, registration) = registrations.remove(7);
         drop(registration);
         assert_eq!(owner(range(i).start), None);
-        assert_eq!(owner(range(i - 1).start), Some(ptr::from_ref(&tables[i - 1])));
+        assert_eq!(owner(range(i - 1).start), address(&tables[i - 1]));
         registrations.push((i, register(range(i), &tables[9])));
-        assert_eq!(owner(range(i).start), Some(ptr::from_ref(&tables[9])));
+        assert_eq!(owner(range(i).start), address(&tables[9]));
         drop(registrations);
         assert_eq!(owner(range(0).start), None);
     }
@@ -162,7 +170,7 @@ mod tests {
     #[test]
     fn readers_keep_the_list_that_they_have() {
         // Addresses that neither code nor the other test has.
-        let table = PcTable::default();
+        let table = table();
         let range = |i: usize| 0x10000 + i * 16..0x10008 + i * 16;
         let first = register(range(0), &table);
         let reader = read();

@@ -35,6 +35,29 @@ pub(crate) fn limit_below(sp: usize, bytes_max: usize) -> usize {
     }
 }
 
+/// Bytes of stack in which any function can be compiled.
+const COMPILE_BYTES: usize = 1 << 20;
+/// The stack of a thread that is made to have that many.
+const THREAD_BYTES: usize = 4 << 20;
+
+/// Compiles something on this thread's stack, if there is enough left of it, or else on a new thread.
+///
+/// # Panics
+/// If `compile` panics, or a thread is needed and the system makes none.
+pub(crate) fn with_room<R: Send>(compile: impl FnOnce() -> R + Send) -> R {
+    let marker = 0u8;
+    let here = (&raw const marker).addr();
+    let (low, high) = bounds();
+    if (low..high).contains(&here) && here - low >= COMPILE_BYTES {
+        return compile();
+    }
+    std::thread::scope(|scope| {
+        let builder = std::thread::Builder::new().stack_size(THREAD_BYTES);
+        let thread = builder.spawn_scoped(scope, compile).expect("the system makes a thread");
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
 /// The lowest usable address of the thread's stack and the first address above it, or an empty range
 /// if the system does not tell.
 #[inline]

@@ -31,7 +31,10 @@ use crate::lower::traps::trap_trampoline;
 use crate::pctable::PlaceId;
 
 /// The code by which host trampolines trap.
-pub(crate) const HOST_ERROR: TrapCode = TrapCode::unwrap_user(31);
+pub(crate) const HOST_ERROR: TrapCode = TrapCode::unwrap_user(HOST_ERROR_NUMBER);
+
+/// Its number, which [`crate::raise::raise`] takes.
+pub(crate) const HOST_ERROR_NUMBER: u8 = 31;
 
 /// The trampolines of a signature.
 #[derive(Debug)]

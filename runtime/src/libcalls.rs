@@ -57,6 +57,18 @@ fn status(store: &mut Store, work: impl FnOnce(&mut Store) -> Result<(), Stop>) 
     2
 }
 
+/// Leaves an error, or a panic, for the host, which is about to be given back control. For what native code
+/// calls besides the runtime.
+///
+/// # Safety
+/// Called by native code that runs in this context, which then returns to the host without doing anything
+/// else.
+pub unsafe fn leave_pending(ctx: *mut VmCtx, failure: std::thread::Result<Error>) {
+    // SAFETY: the caller's promise.
+    let (store, _) = unsafe { parts(ctx) };
+    store.set_pending(failure);
+}
+
 unsafe extern "C" fn poll(ctx: *mut VmCtx) -> u32 {
     // SAFETY: called by native code with its context.
     let (store, _) = unsafe { parts(ctx) };

@@ -24,7 +24,7 @@ mod survey;
 use std::fmt;
 use std::sync::Arc;
 
-use slotvm::{Config, Engine, Limits, MemoryPlan, Placement, Renaming, SlotMode, Tier};
+use slotvm::{Compile, Config, Engine, Limits, MemoryPlan, Placement, Renaming, SlotMode, Tier};
 use slotvm_bytecode::{TrapCode, VerifiedModule, VerifyError, verify};
 use slotvm_ssa::braun::BraunOptions;
 use slotvm_ssa::build::{BuildOptions, SsaOptions};
@@ -270,9 +270,9 @@ impl Plan {
         Engine::new(&config).expect("there is native code for this machine")
     }
 
-    fn native(self, slots: SlotMode, bounds: Bounds) -> Engine {
+    fn native(self, slots: SlotMode, bounds: Bounds, compile: Compile) -> Engine {
         let mut config = self.config();
-        config.tier(Tier::Jit).slots(slots);
+        config.tier(Tier::Jit).slots(slots).compile(compile);
         match bounds {
             Bounds::Guarded => {}
             Bounds::Checked => _ = config.memory(Some(MemoryPlan::CHECKED)),
@@ -326,9 +326,14 @@ pub fn check(case: &Case) -> Result<Facts, Difference> {
         }
     }
     for mode in SlotMode::ALL {
-        for bounds in Bounds::both(case, mode) {
-            let found = engine::run(&plan.native(mode, bounds), &module, case, &budgets, None);
-            compare(|| format!("native code, {mode}, {bounds:?}"), expected.clone(), found)?;
+        for (i, bounds) in Bounds::both(case, mode).into_iter().enumerate() {
+            // One of the two, by turns.
+            let is_lazy = (usize::from(case.cut) / 2 + i).is_multiple_of(2);
+            let compile = if is_lazy { Compile::Lazy } else { Compile::Eager };
+            let engine = plan.native(mode, bounds, compile);
+            let found = engine::run(&engine, &module, case, &budgets, None);
+            let name = || format!("native code, {mode}, {bounds:?}, {compile:?}");
+            compare(name, expected.clone(), found)?;
         }
     }
     if whole.runs_without_limits() {
@@ -383,7 +388,13 @@ fn check_without_limits(
     let found = engine::run(&plan.interpreter(), module, case, &budgets, None);
     compare(|| "the interpreter without limits".to_owned(), expected.clone(), found)?;
     for bounds in Bounds::both(case, case.bare) {
-        let found = engine::run(&plan.native(case.bare, bounds), module, case, &budgets, None);
+        let found = engine::run(
+            &plan.native(case.bare, bounds, Compile::Eager),
+            module,
+            case,
+            &budgets,
+            None,
+        );
         let engine = || format!("native code without limits, {}, {bounds:?}", case.bare);
         compare(engine, expected.clone(), found)?;
     }

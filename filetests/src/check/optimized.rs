@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use slotvm::SlotMode;
+use slotvm::{Compile, SlotMode};
 use slotvm_bytecode::{VerifiedModule, verify};
 use slotvm_ssa::optimize::optimize;
 
@@ -35,7 +35,7 @@ pub fn check_optimized(case: &Case) -> Result<bool, Difference> {
     for (module, times) in [(&once, "once"), (&twice, "twice")] {
         for (engine, name) in [
             (plan.interpreter(), "the interpreter"),
-            (plan.native(SlotMode::Ssa, Bounds::Guarded), "native code"),
+            (plan.native(SlotMode::Ssa, Bounds::Guarded, Compile::Eager), "native code"),
         ] {
             let found = at_lines(engine::run(&engine, module, case, &budgets, None), module);
             compare(|| format!("{name}, optimised {times},"), expected.clone(), found)?;

@@ -40,6 +40,7 @@ fn options(target: &str, slots: SlotMode) -> CompileOptions {
             memory: MemoryPlan::INDEXED,
             polls: false,
             trapping: Trapping::Signals,
+            entries: None,
         },
         keep_clif: false,
         keep_asm: false,

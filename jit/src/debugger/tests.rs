@@ -1,7 +1,7 @@
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SectionKind, SymbolKind};
 
 use super::*;
-use crate::{Config, Engine, Module};
+use crate::{Compile, Config, Engine, Instance, Module, Store};
 
 /// Other tests must not change the list meanwhile.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -54,7 +54,7 @@ fn functions_are_symbols_where_their_code_lies_until_it_is_dropped() {
     for (module, (object, name)) in
         modules.iter().rev().zip(objects_of_all.iter().zip(["three", "two", "one"]))
     {
-        let codes: Vec<Range<usize>> = module.native().unwrap().unit().codes().collect();
+        let codes: Vec<Range<usize>> = module.native().unwrap().codes();
         let expected = vec![("first".into(), codes[0].clone()), (name.into(), codes[1].clone())];
         assert_eq!(symbols(object), expected);
         let file = object::File::parse(&**object).unwrap();
@@ -69,6 +69,33 @@ fn functions_are_symbols_where_their_code_lies_until_it_is_dropped() {
         drop(module);
         assert_eq!(objects().len(), before + left);
     }
+}
+
+#[test]
+fn functions_that_are_compiled_when_they_are_called_are_shown_then() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut config = Config::new();
+    let engine = Engine::new(config.debug_info(true).compile(Compile::Lazy)).unwrap();
+    let source = "export \"run\" func run
+        func never() { return }
+        func run() { return }";
+    let before = objects().len();
+    let module = Module::from_text(&engine, source).unwrap();
+    let mut store = Store::new(&engine, ());
+    let instance = Instance::new(&mut store, &module, &[]).unwrap();
+    let run = instance.get_typed_func::<(), ()>(&store, "run").unwrap();
+    // The trampolines come with the first call, and stay as long as the engine.
+    run.call(&mut store, ()).unwrap();
+    let named = |name: &str| {
+        let symbols = objects().iter().flat_map(|object| symbols(object)).collect::<Vec<_>>();
+        symbols.into_iter().filter(|symbol| symbol.0 == name).map(|symbol| symbol.1).collect()
+    };
+    let codes: Vec<Range<usize>> = module.native().unwrap().codes();
+    assert_eq!(codes.len(), 1);
+    let shown: Vec<Range<usize>> = named("run");
+    assert_eq!(shown, codes);
+    drop((store, module, engine));
+    assert_eq!(objects().len(), before);
 }
 
 #[test]

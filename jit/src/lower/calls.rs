@@ -20,6 +20,8 @@ const _: () = assert!(IMPORTS_MAX * size_of::<FuncRecord>() <= i32::MAX as usize
 enum Callee {
     /// A function of this module, which shares its context.
     Own(ir::FuncRef),
+    /// The same, by its address.
+    OwnAt(ir::SigRef, ir::Value),
     /// Code and context of a record.
     Record(ir::SigRef, ir::Value, ir::Value),
 }
@@ -32,7 +34,9 @@ impl Lowering<'_, '_> {
         let args = self.call_args(inst, &callee, ty, area);
         let call = match callee {
             Callee::Own(func) => self.builder.ins().call(func, &args),
-            Callee::Record(sig, code, _) => self.builder.ins().call_indirect(sig, code, &args),
+            Callee::OwnAt(sig, code) | Callee::Record(sig, code, _) => {
+                self.builder.ins().call_indirect(sig, code, &args)
+            }
         };
         match area {
             Some(area) => self.load_results(inst, area),
@@ -53,7 +57,7 @@ impl Lowering<'_, '_> {
         let args = self.call_args(inst, &callee, ty, self.return_area);
         match callee {
             Callee::Own(func) => self.builder.ins().return_call(func, &args),
-            Callee::Record(sig, code, _) => {
+            Callee::OwnAt(sig, code) | Callee::Record(sig, code, _) => {
                 self.builder.ins().return_call_indirect(sig, code, &args)
             }
         };
@@ -79,13 +83,25 @@ impl Lowering<'_, '_> {
 
     fn direct_callee(&mut self, func: u32, ty: u32) -> Callee {
         if func >= self.module.n_imported_funcs() {
-            return Callee::Own(self.own_function(func, ty));
+            return self.own_callee(func, ty);
         }
         let imports = self.constant_pointer(self.context, offsets::VMCTX_IMPORTS);
         let record = func as i32 * size_of::<FuncRecord>() as i32;
         let code = self.constant_pointer(imports, record + offsets::FUNC_CODE);
         let context = self.constant_pointer(imports, record + offsets::FUNC_CTX);
         Callee::Record(self.signature(ty), code, context)
+    }
+
+    fn own_callee(&mut self, func: u32, ty: u32) -> Callee {
+        let Some(entries) = self.options.entries else {
+            return Callee::Own(self.own_function(func, ty));
+        };
+        let index = (func - self.module.n_imported_funcs()) as usize;
+        let entry = entries + index * size_of::<usize>();
+        let entry = self.builder.ins().iconst(POINTER, entry as i64);
+        // It changes when the function is compiled; but what it was before leads there, too.
+        let code = self.constant_pointer(entry, 0);
+        Callee::OwnAt(self.signature(ty), code)
     }
 
     /// Checks, in this order: the index, that the entry is not null, the type.
@@ -161,7 +177,7 @@ impl Lowering<'_, '_> {
         area: Option<ir::Value>,
     ) -> Vec<ir::Value> {
         let context = match *callee {
-            Callee::Own(_) => self.context,
+            Callee::Own(_) | Callee::OwnAt(..) => self.context,
             Callee::Record(_, _, context) => context,
         };
         // An indirect call has the index behind the parameters.

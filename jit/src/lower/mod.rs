@@ -62,6 +62,9 @@ pub(crate) struct LowerOptions {
     pub(crate) polls: bool,
     /// How the code traps.
     pub(crate) trapping: Trapping,
+    /// The address of a table with the addresses of the functions that the module defines, if calls are to
+    /// take them from there. Otherwise calls are direct.
+    pub(crate) entries: Option<usize>,
 }
 
 /// What the lowering tells beside the CLIF.

@@ -246,6 +246,7 @@ mod tests {
             assert_eq!(reason_of_number(code.number().into()), TrapReason::Guest(code));
         }
         assert_eq!(reason_of_number(raised_number(HOST_ERROR)), TrapReason::HostError);
+        assert_eq!(raised_number(HOST_ERROR), u32::from(crate::trampoline::HOST_ERROR_NUMBER));
         assert_eq!(load_of(NEVER), None);
         assert_eq!(trap_code_of(HOST_ERROR), None);
         assert_eq!(load_of(HOST_ERROR), None);

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use slotvm::{
-    CRANELIFT_VERSION, Config, Engine, Error, FunctionInfo, Instance, Module, ProfilingStrategy,
-    PromoteOptions, SlotMode, SsaOptions, Store, Tier, host_target,
+    CRANELIFT_VERSION, Compile, Config, Engine, Error, FunctionInfo, Instance, Module,
+    ProfilingStrategy, PromoteOptions, SlotMode, SsaOptions, Store, Tier, host_target,
 };
 
 const HAS_JIT: bool = cfg!(feature = "jit");
@@ -43,13 +43,14 @@ fn an_engine_that_interprets_takes_all_options_and_tells_of_no_native_code() {
         .on_the_fly(SsaOptions::default())
         .profiler(ProfilingStrategy::None)
         .signals_based_traps(false)
+        .compile(Compile::Lazy)
         .parallel_compilation(true)
         .debug_info(true)
         .verify_passes(true);
     let engine = Engine::new(&config).unwrap();
     let source = "export \"f\" func f\nfunc f() -> i32 { i32.const 7 return }";
     let module = Module::from_text(&engine, source).unwrap();
-    let functions: &[FunctionInfo] = module.functions();
+    let functions: Vec<&FunctionInfo> = module.functions();
     assert!(functions.is_empty());
     assert_eq!(module.code_bytes(), 0);
     assert_eq!(module.clif(0).unwrap(), None);

@@ -8,6 +8,8 @@ mod deadline;
 mod host;
 mod hostile;
 mod interrupt;
+#[cfg(feature = "jit")]
+mod lazy;
 mod limiter;
 mod limits;
 mod linking;

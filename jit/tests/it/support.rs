@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use slotvm::{Config, Engine, Error, Instance, Linker, MemoryPlan, Module, SlotMode, Store, Tier};
+use slotvm::{
+    Compile, Config, Engine, Error, Instance, Linker, MemoryPlan, Module, SlotMode, Store, Tier,
+};
 use slotvm_bytecode::text;
 
 /// An engine with what tells it from others.
@@ -18,7 +20,7 @@ impl fmt::Display for Kind {
 }
 
 /// The interpreter, native code in all slot modes, the same with a check of each memory access, and the
-/// same without signals; all with the configuration that `configure` makes.
+/// same without signals; and native code that is compiled when it is called; all with the configuration that `configure` makes.
 pub(crate) fn kinds(configure: impl Fn(&mut Config)) -> Vec<Kind> {
     let kind = |description: String, change: &dyn Fn(&mut Config)| {
         let mut config = Config::new();
@@ -42,7 +44,15 @@ pub(crate) fn kinds(configure: impl Fn(&mut Config)) -> Vec<Kind> {
         });
         [guarded, checked, without_signals]
     });
-    std::iter::once(interpreter).chain(native).collect()
+    let lazy = [true, false].into_iter().filter(|_| Tier::BEST != Tier::Interpreter);
+    let lazy = lazy.map(|signals| {
+        let slots = if signals { SlotMode::Ssa } else { SlotMode::Memory };
+        let suffix = if signals { "" } else { ", without signals" };
+        kind(format!("{slots}, lazily{suffix}"), &|config| {
+            config.slots(slots).compile(Compile::Lazy).signals_based_traps(signals);
+        })
+    });
+    std::iter::once(interpreter).chain(native).chain(lazy).collect()
 }
 
 /// Runs a test with engines of all kinds. A failure says with which.

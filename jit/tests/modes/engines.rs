@@ -3,7 +3,9 @@
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
-use slotvm::{Config, Engine, Error, Instance, Linker, Module, SlotMode, Store, Tier, Val};
+use slotvm::{
+    Compile, Config, Engine, Error, Instance, Linker, Module, SlotMode, Store, Tier, Val,
+};
 use slotvm_runtime::MemoryPlan;
 
 /// Fuel of each call, where fuel is counted.
@@ -25,7 +27,7 @@ pub(crate) struct Candidate {
 }
 
 /// The interpreter, then native code in all modes, with guard pages, with checks of memory accesses, and
-/// without signals, if the build has native code.
+/// without signals; and native code that is compiled when it is called. If the build has native code.
 pub(crate) fn candidates(setup: Setup) -> Vec<Candidate> {
     let interpreter = candidate(setup, "interpreter".to_owned(), |config| {
         config.tier(Tier::Interpreter);
@@ -43,6 +45,11 @@ pub(crate) fn candidates(setup: Setup) -> Vec<Candidate> {
         });
         candidates.extend([guarded, checked, without_signals]);
     }
+    candidates.extend([true, false].map(|signals| {
+        candidate(setup, format!("lazily, signals: {signals}"), |config| {
+            config.compile(Compile::Lazy).signals_based_traps(signals);
+        })
+    }));
     candidates
 }
 

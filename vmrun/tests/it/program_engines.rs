@@ -140,7 +140,7 @@ fn every_program_stays_in_its_mode() {
                 let is_promoted = f.promotion.is_some();
                 f.work.rung != Rung::AsAsked || is_promoted != name.starts_with(&promotes)
             };
-            if let Some(function) = compiled.functions().iter().find(falls_back) {
+            if let Some(function) = compiled.functions().into_iter().find(falls_back) {
                 return Err(format!("{name}: `{}` is compiled otherwise", function.name));
             }
         }

