@@ -6,6 +6,10 @@
 //! | `stages` | each stage of compilation on programs and large functions |
 //! | `growth` | how stages grow with operations and locals: a report |
 //! | `import` | the import of large WebAssembly modules |
+//! | `checks` | what it costs to check what guard pages and signals give for nothing: a report |
+//! | `parallel` | compiling on several threads |
+//! | `hostile` | what hostile modules cost: a report |
+//! | `lazy` | compiling functions when they are first called: a report |
 //! | `programs` | each program in each slot mode |
 //! | `calls` | calls between host and guest, and what a trap costs |
 //! | `interruption` | what it costs that guest code can be interrupted, and how late it is: a report |
