@@ -99,22 +99,13 @@ pub(crate) unsafe fn enter(
     code: *const u8,
     cells: *mut u64,
 ) -> Result<(), NativeTrap> {
-    let previous = CURRENT.get();
-    let mut activation = Activation {
-        handler_pc: 0,
-        handler_sp: 0,
-        handler_fp: 0,
-        // SAFETY: the caller's promise.
-        shared: unsafe { (*ctx).shared },
-        raised: None,
-        n_frames: 0,
-        pcs: [MaybeUninit::uninit(); TRACE_FRAMES_MAX],
-    };
-    let activation = &raw mut activation;
-    CURRENT.set(activation);
+    let mut activation = MaybeUninit::uninit();
+    let activation = activation.as_mut_ptr();
+    // SAFETY: the caller's promise.
+    let previous = unsafe { Activation::start(activation, (*ctx).shared) };
     // SAFETY: the caller's promise. The trampoline stores where to continue before it calls.
     let returned = unsafe { trampoline(ctx, code, cells, activation) };
-    CURRENT.set(previous);
+    Activation::end(previous);
     if returned != 0 {
         return Ok(());
     }
@@ -123,6 +114,30 @@ pub(crate) unsafe fn enter(
 }
 
 impl Activation {
+    /// Makes an activation the innermost one of the thread. Gives the one that was it before.
+    ///
+    /// # Safety
+    /// There is room for an activation at `at`, until [`Activation::end`] ends it; nothing else is there.
+    #[inline]
+    pub(crate) unsafe fn start(at: *mut Activation, shared: *const Shared) -> *mut Activation {
+        // SAFETY: the caller's promise. The addresses are left out: they are written when there is a trap.
+        unsafe {
+            (&raw mut (*at).handler_pc).write(0);
+            (&raw mut (*at).handler_sp).write(0);
+            (&raw mut (*at).handler_fp).write(0);
+            (&raw mut (*at).shared).write(shared);
+            (&raw mut (*at).raised).write(None);
+            (&raw mut (*at).n_frames).write(0);
+        }
+        CURRENT.replace(at)
+    }
+
+    /// Ends the innermost activation, before which `previous` was the innermost.
+    #[inline]
+    pub(crate) fn end(previous: *mut Activation) {
+        CURRENT.set(previous);
+    }
+
     /// What the instances of the store share whose code is running.
     pub(crate) fn shared(&self) -> *const Shared {
         self.shared
@@ -172,7 +187,7 @@ impl Activation {
     /// # Safety
     /// A trap was recorded, and the code of the functions that were active is alive.
     #[cold]
-    unsafe fn trap(&self) -> NativeTrap {
+    pub(crate) unsafe fn trap(&self) -> NativeTrap {
         let n_listed = (self.n_frames as usize).min(TRACE_FRAMES_MAX);
         // SAFETY: the first `n_frames` are written.
         let mut pcs = self.pcs[..n_listed].iter().map(|pc| unsafe { pc.assume_init() });

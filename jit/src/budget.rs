@@ -370,15 +370,19 @@ impl Budget {
     pub(crate) fn new(module: &VerifiedModule) -> Budget {
         let funcs = module.n_imported_funcs()..module.n_funcs();
         let module_bytes: u64 = funcs.map(|func| func_bytes(module, func)).sum();
-        let counted = module_bytes.max(MODULE_BYTES_MIN);
-        let beyond = counted.saturating_sub(SMALL_BYTES);
         let types = &module.module().types;
         let is_wide = |ty: &FuncType| ty.params.len() + ty.results.len() > WIDE_MIN;
+        Budget::of_bytes(module_bytes, types.iter().any(is_wide))
+    }
+
+    fn of_bytes(module_bytes: u64, has_wide_types: bool) -> Budget {
+        let counted = module_bytes.max(MODULE_BYTES_MIN);
+        let beyond = counted.saturating_sub(SMALL_BYTES);
         Budget {
             module_bytes,
             time: (counted - beyond) * TIME_PER_BYTE + beyond * TIME_PER_BYTE_BEYOND,
             memory: MEMORY_BYTES + module_bytes * MEMORY_PER_BYTE,
-            has_wide_types: types.iter().any(is_wide),
+            has_wide_types,
         }
     }
 
@@ -393,6 +397,14 @@ impl Budget {
 }
 
 impl Share {
+    /// The share of a function that is handed over in slot form: that of a module with nothing else. An
+    /// instruction counts as much as one of bytecode with an operand.
+    pub(crate) fn of_slot_form(function: &Function) -> Share {
+        const BYTES_PER_INST: u64 = 3;
+        let budget = Budget::of_bytes(function.n_insts() as u64 * BYTES_PER_INST, false);
+        Share { time: budget.time, bytes: budget.memory, has_wide_types: false }
+    }
+
     /// The operands that all phis may have for the function to be promoted.
     pub(crate) fn phi_operands_max(self) -> usize {
         let parts = WorkCounts { n_phi_operands: 1, ..WorkCounts::default() }

@@ -169,7 +169,42 @@ impl Compiler {
             return Err(error(TooMuchWork { cause: Cause::WideOperands }.to_string()));
         }
         let mut times = StageTimes::default();
-        let (mut function, promotion) = self.form(module, func, share, &mut times);
+        let form = self.form(module, func, share, &mut times);
+        let build_options = self.options.build;
+        let slot_form = || build(module, func, &build_options, &mut BuildScratch::default());
+        self.compile_within(module, form, slot_form, share, times)
+    }
+
+    /// Compiles a function of the module from its slot form, which has passed the verifier of the IR,
+    /// whatever its bytecode is.
+    ///
+    /// # Errors
+    /// If it takes too much work.
+    pub(crate) fn compile_slot_form(
+        &mut self,
+        module: &VerifiedModule,
+        function: &Function,
+        share: Share,
+    ) -> Result<CompiledFunction, CompileError> {
+        let (func, name) = (function.func, function.name.as_str());
+        let _function = trace_span!("function", func, name).entered();
+        let mut times = StageTimes::default();
+        let form = self.promoted(function.clone(), share, &mut times);
+        self.compile_within(module, form, || function.clone(), share, times)
+    }
+
+    /// Compiles a function in the form that the slot mode wants, or its slot form, on the first rung whose
+    /// cost is within its share.
+    fn compile_within(
+        &mut self,
+        module: &VerifiedModule,
+        (mut function, promotion): (Function, Option<PromotionReport>),
+        slot_form: impl Fn() -> Function,
+        share: Share,
+        mut times: StageTimes,
+    ) -> Result<CompiledFunction, CompileError> {
+        let func = function.func;
+        let error = |reason| CompileError { func, name: module.func_name(func), reason };
         let start = Instant::now();
         let loops = find_loops(&function);
         let slots = self.options.lower.slots;
@@ -181,9 +216,7 @@ impl Compiler {
             function: &function,
             loops: &loops,
         };
-        let build_options = self.options.build;
-        let slot_form = || build(module, func, &build_options, &mut BuildScratch::default());
-        let work = trace_span!("budget").in_scope(|| candidate.choose(slot_form));
+        let work = trace_span!("budget").in_scope(|| candidate.choose(&slot_form));
         let work = work.map_err(|refused| error(refused.to_string()))?;
         let options = self.lower_options(work.rung).map_err(|isa| error(isa.to_string()))?;
         if candidate.is_promoted() && !options.slots.is_promoted() {
@@ -227,10 +260,20 @@ impl Compiler {
             times.build = start.elapsed();
             return (function, None);
         }
-        let mut function = trace_span!("build")
+        let function = trace_span!("build")
             .in_scope(|| build(module, func, &self.options.build, &mut self.build));
         times.build = start.elapsed();
-        if !is_promoted {
+        self.promoted(function, share, times)
+    }
+
+    /// A function in the form that the slot mode compiles, from its slot form.
+    fn promoted(
+        &mut self,
+        mut function: Function,
+        share: Share,
+        times: &mut StageTimes,
+    ) -> (Function, Option<PromotionReport>) {
+        if !self.options.lower.slots.is_promoted() {
             return (function, None);
         }
         let start = Instant::now();

@@ -46,6 +46,8 @@
 //!   arrives as a signal (`signals`), which finds the code in the `registry`, and comes back as a
 //!   [`Trap`] whose place the `pctable` knows; code without signals calls `raise` instead. Host functions
 //!   get a [`Caller`].
+//! * Machines that own their memory take the other door, [`raw`]: C functions by their addresses, without
+//!   store, instance and linker.
 //!
 //! # What takes how long
 //!
@@ -60,7 +62,7 @@
 //! # Builds without native code
 //!
 //! Without the feature `jit`, which is on by default, Cranelift is no dependency, and the API is the same:
-//! engines interpret, unless they are asked for [`Tier::Jit`], which is an error. [`Tier::BEST`], the
+//! engines interpret, unless they are asked for [`Tier::Jit`], which is an error, as is a [`raw::Compiler`]. [`Tier::BEST`], the
 //! default, is what there is. What tells about native code tells of none, as for any engine that
 //! interprets: [`Module::functions`] is empty, [`Module::clif`] and [`Module::asm`] give `None`.
 
@@ -113,6 +115,7 @@ mod pipeline;
 mod profiling;
 #[cfg(feature = "jit")]
 mod raise;
+pub mod raw;
 #[cfg(feature = "jit")]
 mod registry;
 #[cfg(feature = "jit")]

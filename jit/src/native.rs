@@ -211,6 +211,12 @@ fn find_entry(store: &mut Store, func: FuncHandle) -> Result<*const u8, Error> {
 /// What a trap of native code means for the host. If a host function has panicked, the panic goes on.
 #[cold]
 fn error(store: &mut Store, trap: NativeTrap) -> Error {
+    error_of_trap(trap, || store.take_pending().expect("a host function left its error"))
+}
+
+/// The error that a trap of native code is, which is the pending one if the host failed.
+#[cold]
+pub(crate) fn error_of_trap(trap: NativeTrap, pending: impl FnOnce() -> Error) -> Error {
     let frames = trap.frames.into_iter().map(|frame| Frame {
         module: frame.module,
         func: frame.place.func,
@@ -218,7 +224,7 @@ fn error(store: &mut Store, trap: NativeTrap) -> Error {
     });
     let mut error = match trap.reason {
         TrapReason::Guest(code) => Error::Trap(Trap::new(code, [])),
-        TrapReason::HostError => store.take_pending().expect("a host function left its error"),
+        TrapReason::HostError => pending(),
     };
     error.add_frames(frames, trap.n_frames_omitted);
     error

@@ -176,7 +176,11 @@ pub(crate) fn options_for_tests(engine: &Engine, verified: &VerifiedModule) -> C
     options(engine, native, memory_plan(engine, verified))
 }
 
-fn options(engine: &Engine, native: &NativeEngine, memory: MemoryPlan) -> CompileOptions {
+pub(crate) fn options(
+    engine: &Engine,
+    native: &NativeEngine,
+    memory: MemoryPlan,
+) -> CompileOptions {
     let config = engine.config();
     let stack_cells = config.stack_cells_max.is_some();
     let build = BuildOptions { fuel: config.consume_fuel, stack_cells, polls: config.polls() };
@@ -191,6 +195,7 @@ fn options(engine: &Engine, native: &NativeEngine, memory: MemoryPlan) -> Compil
             polls: config.polls(),
             trapping: native.trapping(),
             entries: None,
+            imports: None,
         },
         keep_clif: false,
         keep_asm: false,

@@ -15,9 +15,9 @@
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{
-    AbiParam, BlockArg, BlockCall, ExceptionTableData, ExceptionTableItem, Function, InstBuilder,
-    MemFlagsData, SigRef, Signature, StackSlotData, StackSlotKind, TrapCode, UserFuncName, Value,
-    types,
+    AbiParam, Block, BlockArg, BlockCall, ExceptionTable, ExceptionTableData, ExceptionTableItem,
+    Function, InstBuilder, MemFlagsData, SigRef, Signature, StackSlotData, StackSlotKind, TrapCode,
+    UserFuncName, Value, types,
 };
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa, TargetIsa};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
@@ -90,7 +90,11 @@ fn host_convention(isa: &dyn TargetIsa) -> Signature {
     signature
 }
 
-fn compile(
+/// Compiles code without places in bytecode.
+///
+/// # Errors
+/// If Cranelift refuses the signature.
+pub(crate) fn compile(
     isa: &dyn TargetIsa,
     signature: Signature,
     build: impl FnOnce(&mut FunctionBuilder<'_>),
@@ -110,7 +114,7 @@ fn compile(
 }
 
 /// Starts the function and gives its parameters.
-fn entry_block(b: &mut FunctionBuilder<'_>) -> Vec<Value> {
+pub(crate) fn entry_block(b: &mut FunctionBuilder<'_>) -> Vec<Value> {
     let block = b.create_block();
     b.append_block_params_for_function_params(block);
     b.switch_to_block(block);
@@ -118,7 +122,7 @@ fn entry_block(b: &mut FunctionBuilder<'_>) -> Vec<Value> {
 }
 
 /// Accesses to structures of ours, which are there and aligned.
-const TRUSTED: MemFlagsData = MemFlagsData::trusted();
+pub(crate) const TRUSTED: MemFlagsData = MemFlagsData::trusted();
 
 fn build_entry(b: &mut FunctionBuilder<'_>, ty: &FuncType) {
     let params = entry_block(b);
@@ -135,17 +139,13 @@ fn build_entry(b: &mut FunctionBuilder<'_>, ty: &FuncType) {
         args.push(cells);
     }
     args.extend(ty.params.iter().enumerate().map(|(i, &ty)| load_cell(b, ty, cells, i)));
-    let sp = b.ins().get_stack_pointer(POINTER);
-    let fp = b.ins().get_frame_pointer(POINTER);
-    let handler = b.ins().get_exception_handler_address(POINTER, call_block, 0);
-    b.ins().store(TRUSTED, sp, activation, offsets::HANDLER_SP);
-    b.ins().store(TRUSTED, fp, activation, offsets::HANDLER_FP);
-    b.ins().store(TRUSTED, handler, activation, offsets::HANDLER_PC);
+    store_handler(b, call_block, activation);
 
     let returned = b.create_block();
     let trapped = b.create_block();
     let signature = b.import_signature(abi::guest_signature(ty));
-    let results = try_call(b, signature, code, &args, returned, trapped);
+    let (table, results) = exits(b, signature, returned, trapped);
+    b.ins().try_call_indirect(code, &args, table);
 
     b.switch_to_block(returned);
     for (i, (&ty, &value)) in ty.results.iter().zip(&results).enumerate() {
@@ -159,16 +159,24 @@ fn build_entry(b: &mut FunctionBuilder<'_>, ty: &FuncType) {
     b.ins().return_(&[zero]);
 }
 
-/// Calls `code` and goes on in `returned`, or in `trapped` if the call is left by a trap. Gives the
-/// results, which are parameters of `returned`.
-fn try_call(
+/// Stores in an activation where to continue after a trap: where the `try_call` says that ends the block.
+pub(crate) fn store_handler(b: &mut FunctionBuilder<'_>, call_block: Block, activation: Value) {
+    let sp = b.ins().get_stack_pointer(POINTER);
+    let fp = b.ins().get_frame_pointer(POINTER);
+    let handler = b.ins().get_exception_handler_address(POINTER, call_block, 0);
+    b.ins().store(TRUSTED, sp, activation, offsets::HANDLER_SP);
+    b.ins().store(TRUSTED, fp, activation, offsets::HANDLER_FP);
+    b.ins().store(TRUSTED, handler, activation, offsets::HANDLER_PC);
+}
+
+/// What a `try_call` needs that goes on in `returned`, or in `trapped` if the call is left by a trap.
+/// Gives the results besides, which are parameters of `returned`.
+pub(crate) fn exits(
     b: &mut FunctionBuilder<'_>,
     signature: SigRef,
-    code: Value,
-    args: &[Value],
-    returned: cranelift_codegen::ir::Block,
-    trapped: cranelift_codegen::ir::Block,
-) -> Vec<Value> {
+    returned: Block,
+    trapped: Block,
+) -> (ExceptionTable, Vec<Value>) {
     let types: Vec<_> =
         b.func.dfg.signatures[signature].returns.iter().map(|result| result.value_type).collect();
     let results = types.iter().map(|&ty| b.append_block_param(returned, ty)).collect();
@@ -178,9 +186,7 @@ fn try_call(
     let to_trapped = BlockCall::new(trapped, None, pool);
     let table =
         ExceptionTableData::new(signature, to_returned, [ExceptionTableItem::Default(to_trapped)]);
-    let table = b.func.dfg.exception_tables.push(table);
-    b.ins().try_call_indirect(code, args, table);
-    results
+    (b.func.dfg.exception_tables.push(table), results)
 }
 
 fn build_host(b: &mut FunctionBuilder<'_>, ty: &FuncType) {
@@ -232,12 +238,23 @@ fn build_poll(b: &mut FunctionBuilder<'_>) {
 }
 
 /// Loads the value in cell `index`.
-fn load_cell(b: &mut FunctionBuilder<'_>, ty: ValType, cells: Value, index: usize) -> Value {
+pub(crate) fn load_cell(
+    b: &mut FunctionBuilder<'_>,
+    ty: ValType,
+    cells: Value,
+    index: usize,
+) -> Value {
     b.ins().load(abi::clif_type(ty), TRUSTED, cells, cell_offset(index))
 }
 
 /// Stores a value into cell `index`, zero-extended.
-fn store_cell(b: &mut FunctionBuilder<'_>, ty: ValType, value: Value, cells: Value, index: usize) {
+pub(crate) fn store_cell(
+    b: &mut FunctionBuilder<'_>,
+    ty: ValType,
+    value: Value,
+    cells: Value,
+    index: usize,
+) {
     let bits = match ty {
         ValType::I32 => b.ins().uextend(types::I64, value),
         ValType::F32 => {

@@ -41,6 +41,7 @@ fn options(target: &str, slots: SlotMode) -> CompileOptions {
             polls: false,
             trapping: Trapping::Signals,
             entries: None,
+            imports: None,
         },
         keep_clif: false,
         keep_asm: false,

@@ -6,11 +6,11 @@ use cranelift_codegen::ir::{
     StackSlotKind, Type, types,
 };
 use slotvm_bytecode::limits::IMPORTS_MAX;
-use slotvm_bytecode::{FuncType, Op, TrapCode};
+use slotvm_bytecode::{Access, FuncType, Op, TrapCode};
 use slotvm_runtime::context::{FuncRecord, offsets};
 use slotvm_ssa::entity::Inst;
 
-use super::Lowering;
+use super::{Lowering, UnitImport};
 use crate::abi::{self, CELL_BYTES, POINTER};
 
 /// Offsets of records of imported functions are not too large for loads.
@@ -28,6 +28,11 @@ enum Callee {
 
 impl Lowering<'_, '_> {
     pub(super) fn lower_call(&mut self, inst: Inst, op: Op) {
+        if let Some(access) = self.host_access(inst, op) {
+            let value = self.lower_host_access(inst, access);
+            value.into_iter().for_each(|value| self.define_result(inst, value));
+            return;
+        }
         let (callee, ty) = self.callee(inst, op);
         let ty = self.func_type(ty);
         let area = abi::returns_by_area(ty).then(|| self.callee_area(ty));
@@ -52,6 +57,11 @@ impl Lowering<'_, '_> {
     /// A call in place of this function. Its results are this function's, so they go where this
     /// function's were to go.
     pub(super) fn lower_return_call(&mut self, inst: Inst, op: Op) {
+        if let Some(access) = self.host_access(inst, op) {
+            let value = self.lower_host_access(inst, access);
+            self.builder.ins().return_(value.as_slice());
+            return;
+        }
         let (callee, ty) = self.callee(inst, op);
         let ty = self.func_type(ty);
         let args = self.call_args(inst, &callee, ty, self.return_area);
@@ -81,7 +91,20 @@ impl Lowering<'_, '_> {
         }
     }
 
+    /// The access that a call is done as, if it is.
+    fn host_access(&self, inst: Inst, op: Op) -> Option<Access> {
+        let imports = self.options.imports.as_deref()?;
+        let is_direct = matches!(op, Op::Call | Op::ReturnCall);
+        match imports.get(self.func.imm(inst).low() as usize).filter(|_| is_direct)? {
+            UnitImport::Access(access) => Some(*access),
+            UnitImport::Stub => None,
+        }
+    }
+
     fn direct_callee(&mut self, func: u32, ty: u32) -> Callee {
+        if self.options.imports.is_some() {
+            return Callee::Own(self.own_function(func, ty));
+        }
         if func >= self.module.n_imported_funcs() {
             return self.own_callee(func, ty);
         }

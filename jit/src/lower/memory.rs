@@ -11,6 +11,7 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
+use cranelift_frontend::FunctionBuilder;
 use slotvm_bytecode::op::Access;
 use slotvm_bytecode::{Imm, Op, TrapCode, ValType};
 use slotvm_runtime::access_end_max;
@@ -158,37 +159,61 @@ impl Lowering<'_, '_> {
         self.builder.ins().load(POINTER, flags, memory, offsets::MEMORY_BASE)
     }
 
-    fn load(&mut self, access: Access, flags: MemFlagsData, (address, offset): Place) -> ir::Value {
-        let ty = clif_type(access.ty);
-        let ins = self.builder.ins();
-        match (access.bytes, access.signed) {
-            _ if access.is_full() => ins.load(ty, flags, address, offset),
-            (1, false) => ins.uload8(ty, flags, address, offset),
-            (1, true) => ins.sload8(ty, flags, address, offset),
-            (2, true) if planted(Fault::LoadZeroExtended) => {
-                ins.uload16(ty, flags, address, offset)
-            }
-            (2, false) => ins.uload16(ty, flags, address, offset),
-            (2, true) => ins.sload16(ty, flags, address, offset),
-            (_, false) => ins.uload32(flags, address, offset),
-            (_, true) => ins.sload32(flags, address, offset),
+    /// A load or store at an address of the host, the first operand. Gives what was loaded.
+    pub(super) fn lower_host_access(&mut self, inst: Inst, access: Access) -> Option<ir::Value> {
+        let flags = self.checked_flags();
+        let place = (self.operand(inst, 0), 0);
+        if access.store {
+            let value = self.operand(inst, 1);
+            store(&mut self.builder, access, flags, value, place);
+            return None;
         }
+        Some(load(&mut self.builder, access, flags, place))
     }
 
-    fn store(
-        &mut self,
-        access: Access,
-        flags: MemFlagsData,
-        value: ir::Value,
-        (address, offset): Place,
-    ) {
-        debug_assert!(access.ty != ValType::FuncRef && access.ty != ValType::ExternRef);
-        let ins = self.builder.ins();
-        match access.bytes {
-            _ if access.is_full() => ins.store(flags, value, address, offset),
-            1 => ins.istore8(flags, value, address, offset),
-            2 => ins.istore16(flags, value, address, offset),
-            _ => ins.istore32(flags, value, address, offset),
-        };
+    fn load(&mut self, access: Access, flags: MemFlagsData, place: Place) -> ir::Value {
+        load(&mut self.builder, access, flags, place)
     }
+
+    fn store(&mut self, access: Access, flags: MemFlagsData, value: ir::Value, place: Place) {
+        store(&mut self.builder, access, flags, value, place);
+    }
+}
+
+/// Loads a value as an access does, whose place is known to be there.
+pub(crate) fn load(
+    b: &mut FunctionBuilder<'_>,
+    access: Access,
+    flags: MemFlagsData,
+    (address, offset): Place,
+) -> ir::Value {
+    let (ty, ins) = (clif_type(access.ty), b.ins());
+    match (access.bytes, access.signed) {
+        _ if access.is_full() => ins.load(ty, flags, address, offset),
+        (1, false) => ins.uload8(ty, flags, address, offset),
+        (1, true) => ins.sload8(ty, flags, address, offset),
+        (2, true) if planted(Fault::LoadZeroExtended) => ins.uload16(ty, flags, address, offset),
+        (2, false) => ins.uload16(ty, flags, address, offset),
+        (2, true) => ins.sload16(ty, flags, address, offset),
+        (_, false) => ins.uload32(flags, address, offset),
+        (_, true) => ins.sload32(flags, address, offset),
+    }
+}
+
+/// Stores a value as an access does, whose place is known to be there.
+pub(crate) fn store(
+    b: &mut FunctionBuilder<'_>,
+    access: Access,
+    flags: MemFlagsData,
+    value: ir::Value,
+    (address, offset): Place,
+) {
+    debug_assert!(access.ty != ValType::FuncRef && access.ty != ValType::ExternRef);
+    let ins = b.ins();
+    match access.bytes {
+        _ if access.is_full() => ins.store(flags, value, address, offset),
+        1 => ins.istore8(flags, value, address, offset),
+        2 => ins.istore16(flags, value, address, offset),
+        _ => ins.istore32(flags, value, address, offset),
+    };
 }

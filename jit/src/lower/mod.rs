@@ -17,7 +17,7 @@ mod accounting;
 mod calls;
 mod checks;
 mod control;
-mod memory;
+pub(crate) mod memory;
 mod numeric;
 pub(crate) mod order;
 mod slots;
@@ -25,6 +25,7 @@ mod state;
 pub(crate) mod traps;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
@@ -34,7 +35,7 @@ use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::packed_option::ReservedValue;
 use cranelift_codegen::settings::OptLevel;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use slotvm_bytecode::{Effect, FuncType, Op, TrapCode, VerifiedModule};
+use slotvm_bytecode::{Access, Effect, FuncType, Op, TrapCode, VerifiedModule};
 use slotvm_runtime::MemoryPlan;
 use slotvm_runtime::context::offsets;
 use slotvm_ssa::entity::{Block, Inst, Loc, Value};
@@ -65,6 +66,18 @@ pub(crate) struct LowerOptions {
     /// The address of a table with the addresses of the functions that the module defines, if calls are to
     /// take them from there. Otherwise calls are direct.
     pub(crate) entries: Option<usize>,
+    /// What the imported functions are if they are code of the module's own unit ([`crate::raw`]), in
+    /// their order. Otherwise they are called by their records.
+    pub(crate) imports: Option<Arc<[UnitImport]>>,
+}
+
+/// An imported function that is code of the unit, by its number.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum UnitImport {
+    /// It is called.
+    Stub,
+    /// It is a load or store at an address of the host, which is done in place of the call.
+    Access(Access),
 }
 
 /// What the lowering tells beside the CLIF.

@@ -5,6 +5,8 @@ mod api;
 mod backtraces;
 mod builds;
 mod deadline;
+#[cfg(feature = "jit")]
+mod door;
 mod host;
 mod hostile;
 mod interrupt;

@@ -1,0 +1,28 @@
+//! What stands for native code in a build without the feature `jit`: no value of it can exist.
+
+use slotvm_runtime::Error;
+
+use super::input::Input;
+use crate::engine::Engine;
+use crate::native::NativeEngine;
+
+/// There is no such code.
+pub(super) enum NativeCode {}
+
+impl NativeCode {
+    pub(super) fn compile(
+        _: &Engine,
+        native: &NativeEngine,
+        _: Input,
+    ) -> Result<NativeCode, Error> {
+        match *native {}
+    }
+
+    pub(super) fn entry(&self, _: usize) -> *const u8 {
+        match *self {}
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        match *self {}
+    }
+}

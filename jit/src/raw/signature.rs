@@ -1,0 +1,106 @@
+//! The Rust types of C functions, and the types of bytecode that they stand for.
+
+use slotvm_bytecode::{FuncType, ValType};
+
+use super::context::Context;
+
+mod private {
+    pub trait Sealed {}
+}
+
+/// A parameter of a C function: `i32 u32 i64 u64 f32 f64`.
+pub trait CValue: Copy + private::Sealed + 'static {
+    /// The type of bytecode.
+    const TYPE: ValType;
+}
+
+/// What a C function returns: nothing, or a [`CValue`].
+pub trait CResult: Copy + private::Sealed + 'static {
+    /// The types of bytecode, one at most.
+    const TYPES: &'static [ValType];
+}
+
+/// The type of a C function with up to twelve parameters and one result: `unsafe extern "C" fn(*mut Context,
+/// P…) -> R`.
+pub trait CFunction: Copy + private::Sealed + 'static {
+    /// The type of bytecode.
+    #[doc(hidden)]
+    fn ty_of() -> FuncType;
+
+    /// The type of bytecode.
+    #[doc(hidden)]
+    fn ty(self) -> FuncType {
+        Self::ty_of()
+    }
+
+    /// Its address.
+    #[doc(hidden)]
+    fn pointer(self) -> *const u8;
+
+    /// The function at an address.
+    ///
+    /// # Safety
+    /// There is a function of the type.
+    #[doc(hidden)]
+    unsafe fn from_pointer(pointer: *const u8) -> Self;
+}
+
+macro_rules! c_values {
+    ($($ty:ident $variant:ident)*) => { $(
+        impl private::Sealed for $ty {}
+
+        impl CValue for $ty {
+            const TYPE: ValType = ValType::$variant;
+        }
+
+        impl CResult for $ty {
+            const TYPES: &'static [ValType] = &[ValType::$variant];
+        }
+    )* };
+}
+
+c_values! { i32 I32 u32 I32 i64 I64 u64 I64 f32 F32 f64 F64 }
+
+impl private::Sealed for () {}
+
+impl CResult for () {
+    const TYPES: &'static [ValType] = &[];
+}
+
+macro_rules! c_functions {
+    ($($param:ident)*) => {
+        impl<$($param: CValue,)* R: CResult> private::Sealed
+            for unsafe extern "C" fn(*mut Context, $($param),*) -> R {}
+
+        impl<$($param: CValue,)* R: CResult> CFunction
+            for unsafe extern "C" fn(*mut Context, $($param),*) -> R
+        {
+            fn ty_of() -> FuncType {
+                FuncType::new([$($param::TYPE),*], R::TYPES)
+            }
+
+            fn pointer(self) -> *const u8 {
+                self as *const u8
+            }
+
+            unsafe fn from_pointer(pointer: *const u8) -> Self {
+                // SAFETY: the caller's promise; function pointers are addresses.
+                unsafe { std::mem::transmute::<*const u8, Self>(pointer) }
+            }
+        }
+    };
+}
+
+c_functions! {}
+c_functions! { A }
+c_functions! { A B }
+c_functions! { A B C }
+c_functions! { A B C D }
+c_functions! { A B C D E }
+c_functions! { A B C D E F }
+c_functions! { A B C D E F G }
+c_functions! { A B C D E F G H }
+c_functions! { A B C D E F G H I }
+c_functions! { A B C D E F G H I J }
+c_functions! { A B C D E F G H I J K }
+c_functions! { A B C D E F G H I J K L }
