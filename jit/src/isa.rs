@@ -2,7 +2,8 @@
 
 use cranelift_codegen::isa::{self, OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable, Flags};
-use target_lexicon::Triple;
+use slotvm_bytecode::ValType;
+use target_lexicon::{Architecture, Triple};
 
 use crate::slot_mode::SlotMode;
 
@@ -118,9 +119,13 @@ fn flags(options: IsaOptions) -> Flags {
     Flags::new(builder)
 }
 
-/// Whether the back end may fold a load into the instruction that uses its value.
-pub(crate) fn folds_loads(isa: &dyn TargetIsa) -> bool {
-    matches!(isa.triple().architecture, target_lexicon::Architecture::X86_64)
+/// Whether the back end may fold a load of all bytes of a type into the instruction that uses its value.
+/// x86-64 has memory operands everywhere, aarch64 loads that extend.
+pub(crate) fn folds_loads(isa: &dyn TargetIsa, ty: ValType) -> bool {
+    match isa.triple().architecture {
+        Architecture::Aarch64(_) => ty == ValType::I32,
+        _ => true,
+    }
 }
 
 #[cfg(test)]

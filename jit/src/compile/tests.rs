@@ -521,6 +521,18 @@ func compared(a: i32, b: i32) -> i32 {
 less:
   unreachable
 }
+func extended(a: i32) -> i64 {
+  local.get a i32.load
+  nop
+  i64.extend_i32_s
+  return
+}
+func followed(a: i32) -> i64 {
+  local.get a i32.load 16
+  nop
+  i64.load
+  return
+}
 func unused(a: i32) {
   local.get a f64.load drop
   return

@@ -45,7 +45,7 @@ impl Lowering<'_, '_> {
                 self.keep_store();
             }
         } else if faults && access.is_full() {
-            let (flags, must_keep) = self.loaded_flags(self.func.loc(inst));
+            let (flags, must_keep) = self.loaded_flags(access.ty, self.func.loc(inst));
             let value = self.load(access, flags, place);
             if must_keep {
                 self.keep_load();

@@ -44,7 +44,6 @@ use slotvm_ssa::irop::{IrOp, Opcode};
 use slotvm_ssa::loops::LoopForest;
 
 use crate::abi::{self, POINTER};
-use crate::isa::folds_loads;
 use crate::slot_mode::SlotMode;
 use slots::Slots;
 use traps::Trapping;
@@ -192,8 +191,6 @@ struct Lowering<'a, 'f> {
     builder: FunctionBuilder<'f>,
     /// Whether Cranelift's optimiser will run.
     optimises: bool,
-    /// Whether the back end folds loads into other instructions.
-    folds_loads: bool,
     regions: Regions,
     /// The CLIF block of each block.
     blocks: Vec<ir::Block>,
@@ -236,7 +233,6 @@ impl<'a, 'f> Lowering<'a, 'f> {
             module,
             options,
             optimises: options.isa.flags().opt_level() != OptLevel::None,
-            folds_loads: folds_loads(&*options.isa),
             regions,
             blocks,
             values: vec![ir::Value::reserved_value(); func.n_values()],

@@ -11,8 +11,8 @@
 //! The location of a trap is the source location of the CLIF instruction, with three exceptions, in
 //! which Cranelift is right about *that* a trap happens, and not about where:
 //!
-//! * The x86-64 back end folds a load into the instruction that uses its value, and the fault then has
-//!   that instruction's location. Each load that can be folded therefore gets a trap code of its own,
+//! * Back ends fold a load into the instruction that uses its value, on aarch64 into one that extends it,
+//!   and the fault then has that instruction's location. Each load that can be folded therefore gets a trap code of its own,
 //!   as long as there are any ([`Lowering::loaded_flags`]); the loads behind them are kept from being
 //!   folded by a fence.
 //! * A store that another one overwrites is removed even if it can fault, since the other one faults
@@ -26,13 +26,14 @@
 use cranelift_codegen::ir::{self, AbiParam, InstBuilder, MemFlagsData, Signature, types};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::FunctionBuilder;
-use slotvm_bytecode::TrapCode;
+use slotvm_bytecode::{TrapCode, ValType};
 use slotvm_runtime::context::offsets;
 use slotvm_ssa::entity::Loc;
 use slotvm_ssa::faults::{Fault, planted};
 
 use super::Lowering;
 use crate::abi::POINTER;
+use crate::isa::folds_loads;
 use crate::pctable::TrapReason;
 use crate::trampoline::HOST_ERROR;
 
@@ -203,10 +204,10 @@ impl Lowering<'_, '_> {
         self.memory_flags().with_trap_code(Some(ir::TrapCode::HEAP_OUT_OF_BOUNDS))
     }
 
-    /// The flags of a load that the back end may fold into the use of its value, and that faults with
-    /// the given location. Says whether [`Lowering::keep_load`] must follow.
-    pub(super) fn loaded_flags(&mut self, loc: Loc) -> (MemFlagsData, bool) {
-        if !self.folds_loads || planted(Fault::LoadFolded) {
+    /// The flags of a load of a type that the back end may fold into the use of its value, and that faults
+    /// with the given location. Says whether [`Lowering::keep_load`] must follow.
+    pub(super) fn loaded_flags(&mut self, ty: ValType, loc: Loc) -> (MemFlagsData, bool) {
+        if !folds_loads(self.isa(), ty) || planted(Fault::LoadFolded) {
             return (self.faulting_flags(), false);
         }
         let load = self.load_locs.len();
