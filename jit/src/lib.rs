@@ -56,15 +56,16 @@
 //! function. At level debug are, for each module, `import` (of WebAssembly), `decode` or `parse`, `verify`,
 //! `compile`, which has all functions and `place` in it, and `instantiate`. At level trace, for each
 //! function, `function` with its number and name, in it `build` and `promote`, or `on_the_fly` in their
-//! place, `budget`, `lower` and `cranelift`. Bytecode that is made better has `optimize`, and by function `build`,
-//! `promote`, `simplify`, `destruct` and `write`.
+//! place, `budget`, `lower` and `cranelift`. Bytecode that is made better has `optimize`, and by function
+//! `build`, `promote`, `simplify`, `destruct` and `write`.
 //!
 //! # Builds without native code
 //!
 //! Without the feature `jit`, which is on by default, Cranelift is no dependency, and the API is the same:
-//! engines interpret, unless they are asked for [`Tier::Jit`], which is an error, as is a [`raw::Compiler`]. [`Tier::BEST`], the
-//! default, is what there is. What tells about native code tells of none, as for any engine that
-//! interprets: [`Module::functions`] is empty, [`Module::clif`] and [`Module::asm`] give `None`.
+//! engines interpret, unless they are asked for [`Tier::Jit`], which is an error, as is a
+//! [`raw::Compiler`]. [`Tier::BEST`], the default, is what there is. What tells about native code tells of
+//! none, as for any engine that interprets: [`Module::functions`] is empty, [`Module::clif`] and
+//! [`Module::asm`] give `None`.
 
 #[cfg(feature = "jit")]
 mod abi;
