@@ -256,6 +256,8 @@ unsafe extern "C" fn enter() {
         "stp q2, q3, [sp, #128]",
         "stp q4, q5, [sp, #160]",
         "stp q6, q7, [sp, #192]",
+        // Guest code has its context there: it keeps two registers for other things.
+        "mov x0, x2",
         "mov x1, x16",
         "mov x2, x17",
         "bl {compile}",
