@@ -2,7 +2,7 @@
 //!
 //! Each [`Family`] has one parameter, its size, and one thing that grows faster than its bytecode: live
 //! values, operands of phis, depths of loops, steps of a walk up the dominator tree, operands of calls. A
-//! test of the budget of compile work takes all of them, and so does the report on it in `benches`.
+//! test of the budget of compile work takes all of them, and so does the report on it, the example `bombs`.
 //!
 //! The first function is exported as [`NAME`], takes an `i32` and returns an `i64`; it ends soon.
 

@@ -513,9 +513,11 @@ impl Candidate<'_> {
             }
             cause = estimate.cause(share);
             let unoptimised = Generator::Splitting { optimises: false };
-            counts.n_crowded = crowding(values, false).local;
-            if optimises && counts.estimate(unoptimised).fits(share) {
-                return work(Rung::Unoptimised, Some(cause), counts);
+            if optimises {
+                counts.n_crowded = crowding(values, false).local;
+                if counts.estimate(unoptimised).fits(share) {
+                    return work(Rung::Unoptimised, Some(cause), counts);
+                }
             }
         }
         let dominator_steps = counts.dominator_steps;

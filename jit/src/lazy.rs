@@ -65,7 +65,7 @@ impl LazyCode {
     pub(crate) fn new(
         engine: &Engine,
         module: &Arc<VerifiedModule>,
-        options: CompileOptions,
+        mut options: CompileOptions,
     ) -> Result<LazyCode, CodeError> {
         let native = engine.native().expect("the engine makes native code");
         native.prepare_imports(module)?;
@@ -74,7 +74,6 @@ impl LazyCode {
         let entries: Box<[_]> = std::iter::repeat_with(entry).take(n_funcs).collect();
         // Calls have the address of the table.
         let table = entries.as_ptr().expose_provenance();
-        let mut options = options;
         options.lower.entries = Some(table);
         let state = Box::new(State {
             engine: engine.clone(),
