@@ -15,7 +15,6 @@ mod lazy;
 mod limiter;
 mod limits;
 mod linking;
-mod spans;
 mod support;
 mod traps;
 mod values;

@@ -1,8 +1,12 @@
 //! The stages as spans, as a subscriber sees them.
+//!
+//! A program of its own with one test at a time: `tracing` keeps for each span whether anybody wants it, and a
+//! span that one thread enters for the first time, wanted by nobody there, while another thread gets its
+//! subscriber, stays unwanted for both.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use slotvm::{Config, Engine, Instance, Module, SlotMode, SsaOptions, Store, Tier};
 use slotvm_bytecode::{encode, text, verify};
@@ -76,8 +80,10 @@ impl Visit for Fields<'_> {
     }
 }
 
-/// What is entered meanwhile.
+/// What is entered meanwhile. Nothing else in this program enters spans.
 fn spans(level: Level, run: impl FnOnce()) -> Vec<String> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let state = Arc::new(Mutex::new(State::default()));
     let recorder = Recorder { level, n_spans: AtomicU64::new(0), state: state.clone() };
     tracing::subscriber::with_default(recorder, run);
