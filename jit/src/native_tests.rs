@@ -152,33 +152,9 @@ impl<'a> Fixture<'a> {
         let plan = MemoryPlan { reservation_bytes: 1 << 16, guard_bytes: 1 << 16 };
         let memory = Memory::new(MemoryType { min: 0, max: None }, plan, 1).unwrap();
         let span = MemorySpan { def: memory.def(), bytes: memory.plan().span_bytes() };
-        let shared = Shared {
-            fuel: 0,
-            stack_cells: 0,
-            stack_limit: 0,
-            stack_thread: 0,
-            epoch: ptr::null(),
-            poll_at: ptr::null(),
-            funcs: ptr::null(),
-            libcalls: &LIBCALLS,
-            raise: Some(raise),
-            poll: None,
-            store: ptr::null_mut(),
-            memories: ptr::null(),
-            n_memories: 1,
-        };
-        let ctx = VmCtx {
-            shared: ptr::null_mut(),
-            memory: memory.def(),
-            globals: ptr::null_mut(),
-            tables: ptr::null(),
-            type_ids: ptr::null(),
-            func_handles: ptr::null(),
-            imports: ptr::null(),
-            frame_sp: 0,
-            frame_base: 0,
-            instance: 0,
-        };
+        let shared =
+            Shared { libcalls: &LIBCALLS, raise: Some(raise), n_memories: 1, ..Shared::EMPTY };
+        let ctx = VmCtx { memory: memory.def(), ..VmCtx::EMPTY };
         let mut fixture = Box::new(Fixture {
             unit,
             entry: Trampolines::new(isa, ty).unwrap(),

@@ -6,6 +6,7 @@
 //! [`MemoryDef`] and [`TableDef`] change when memories and tables grow.
 
 use std::mem::offset_of;
+use std::ptr;
 use std::sync::atomic::AtomicU64;
 
 /// What native code of one instance sees.
@@ -34,6 +35,22 @@ pub struct VmCtx {
     pub frame_base: u32,
     /// The instance's number in its store.
     pub instance: u32,
+}
+
+impl VmCtx {
+    /// Of an instance without anything.
+    pub const EMPTY: VmCtx = VmCtx {
+        shared: ptr::null_mut(),
+        memory: ptr::null_mut(),
+        globals: ptr::null_mut(),
+        tables: ptr::null(),
+        type_ids: ptr::null(),
+        func_handles: ptr::null(),
+        imports: ptr::null(),
+        frame_sp: 0,
+        frame_base: 0,
+        instance: 0,
+    };
 }
 
 /// What native code of all instances of a store sees.
@@ -70,6 +87,23 @@ pub struct Shared {
 }
 
 impl Shared {
+    /// Of a store without anything, whose code does not poll: no fuel, no stack, and no functions.
+    pub const EMPTY: Shared = Shared {
+        fuel: 0,
+        stack_cells: 0,
+        stack_limit: 0,
+        stack_thread: 0,
+        epoch: ptr::null(),
+        poll_at: ptr::null(),
+        funcs: ptr::null(),
+        libcalls: ptr::null(),
+        raise: None,
+        poll: None,
+        store: ptr::null_mut(),
+        memories: ptr::null(),
+        n_memories: 0,
+    };
+
     /// Whether an access of this address faults because a memory of the store ends before it. An access
     /// that starts inside the memory has the first address behind it.
     ///

@@ -300,14 +300,9 @@ impl Store {
         let ctx = Pinned::new(VmCtx {
             shared: self.shared_ptr(),
             memory: memory.map_or(std::ptr::null_mut(), |memory| self.memory_def(memory)),
-            globals: std::ptr::null_mut(),
-            tables: std::ptr::null(),
-            type_ids: std::ptr::null(),
-            func_handles: std::ptr::null(),
-            imports: std::ptr::null(),
-            frame_sp: 0,
             frame_base: module.module().frame_stack.map_or(0, |stack| stack.base),
             instance: id.0,
+            ..VmCtx::EMPTY
         });
 
         let code = natives.map(|natives| natives.code.clone());

@@ -148,17 +148,12 @@ impl Store {
         let shared = Pinned::new(Shared {
             fuel: config.fuel.map_or(i64::MAX, clamp),
             stack_cells: config.stack_cells.map_or(i64::MAX, clamp),
-            stack_limit: 0,
-            stack_thread: 0,
             epoch,
             poll_at,
-            funcs: std::ptr::null(),
             libcalls: &raw const LIBCALLS,
             raise: config.raise,
             poll: config.poll,
-            store: std::ptr::null_mut(),
-            memories: std::ptr::null(),
-            n_memories: 0,
+            ..Shared::EMPTY
         });
         Store {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
