@@ -51,6 +51,18 @@ fn n_loops(verified: &VerifiedModule) -> (usize, usize) {
     (loops.n_loops(), numbers.filter(|&number| loops.is_irreducible(number)).count())
 }
 
+/// Whether the operands of phis would take more than the budget of compile work. With 20,000 operations only
+/// the phis of cranelift-frontend for irreducible control flow do, 1.7 times as many as are needed: compiling
+/// takes 89 MiB, and the budget is 79 of the 88 that are promised. With 200,000 it takes 277 to 923 MiB to
+/// keep slots in registers, and the budget is 268 of 298.
+fn has_too_many_phis(slots: SlotMode, control: Control) -> bool {
+    let in_registers = matches!(slots, SlotMode::Variables | SlotMode::Ssa);
+    match n_ops() {
+        20_000 => slots == SlotMode::Variables && control == Control::Irreducible,
+        _ => in_registers,
+    }
+}
+
 fn check_every_mode(control: Control) {
     let verified = verified(Plan { control, n_ops: n_ops(), n_locals: N_LOCALS, seed: 1 });
     let expected = run(&compile(Tier::Interpreter, SlotMode::default(), &verified));
@@ -59,16 +71,18 @@ fn check_every_mode(control: Control) {
         let module = compile(Tier::Jit, slots, &verified);
         assert_eq!(run(&module), expected, "{slots}");
         let [function] = module.functions()[..] else { panic!("there is one function") };
-        // What cranelift-frontend makes of irreducible control flow may have too many phis for the budget.
-        let is_as_asked = function.work.rung == Rung::AsAsked;
-        assert!(is_as_asked || slots == SlotMode::Variables, "{slots}: {:?}", function.work);
-        let in_memory = slots.is_memory() || !is_as_asked;
+        let has_many_phis = has_too_many_phis(slots, control);
+        let rung = if has_many_phis { Rung::SlotsInMemory } else { Rung::AsAsked };
+        assert_eq!(function.work.rung, rung, "{slots}: {:?}", function.work);
         let slot_bytes = function.sizes.slot_bytes as usize;
+        let in_memory = slots.is_memory() || has_many_phis;
         assert_eq!(slot_bytes, if in_memory { 8 * N_LOCALS } else { 0 }, "{slots}");
         assert_eq!(function.promotion.is_some(), slots.is_promoted());
         if let Some(promotion) = function.promotion {
             assert_eq!(promotion.n_slots, N_LOCALS);
-            assert!(promotion.n_phis > n_ops() / 100, "{promotion:?}");
+            let is_too_large = promotion.too_large.is_some();
+            assert!(!is_too_large || has_many_phis, "{promotion:?}");
+            assert!(is_too_large || promotion.n_phis > n_ops() / 100, "{promotion:?}");
         }
     }
 }
