@@ -6,12 +6,13 @@
 
 use std::time::Duration;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::Table;
 use slotvm::{Config, Engine, MemoryPlan, Module};
 use slotvm_benches::{Args, program_files};
 use vmrun::bench::clock::thread_cpu_time;
 use vmrun::bench::program::{self, Program};
 use vmrun::error::CliError;
+use vmrun::table::table;
 
 const ROUNDS: u32 = 10;
 /// Guard pages, checks of accesses, and no signals.
@@ -29,7 +30,7 @@ fn main() -> Result<(), CliError> {
         }
     }
     if !rows.is_empty() {
-        println!("{}", table(&rows));
+        println!("{}", costs(&rows));
     }
     Ok(())
 }
@@ -73,19 +74,10 @@ impl Row {
     }
 }
 
-fn table(rows: &[Row]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN).set_header([
-        "program",
-        "guard pages ms",
-        "checked",
-        "no signals",
-        "code, checked",
-        "code, no signals",
-    ]);
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+fn costs(rows: &[Row]) -> Table {
+    let headers =
+        ["program", "guard pages ms", "checked", "no signals", "code, checked", "code, no signals"];
+    let mut table = table(1, headers);
     let mut add = |name: &str, time: String, ratios: [f64; 4]| {
         let ratios = ratios.map(|ratio| format!("{ratio:.2}x"));
         table.add_row([name.to_owned(), time].into_iter().chain(ratios));

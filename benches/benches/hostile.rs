@@ -7,22 +7,18 @@
 
 use std::time::{Duration, Instant};
 
-use comfy_table::{CellAlignment, Table, presets};
 use slotvm::{Config, Engine, Error, Instance, Module, Store, Tier};
 use slotvm_benches::Args;
 use slotvm_bytecode::module::{Func, TableType};
 use slotvm_bytecode::{FuncType, ValType, encode};
+use vmrun::table::table;
 
 const ROUNDS: usize = 100;
 
 fn main() -> Result<(), Error> {
     let args = Args::from_env();
     let rounds = if args.is_test || args.is_quick { 1 } else { ROUNDS };
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN).set_header(["what", "ends", "ms", "slowest", "MiB"]);
-    for column in table.column_iter_mut().skip(2) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    let mut table = table(2, ["what", "ends", "ms", "slowest", "MiB"]);
     for tier in [Tier::Jit, Tier::Interpreter] {
         let engine = Engine::new(Config::new().tier(tier).consume_fuel(true))?;
         for attack in attacks(&engine)? {

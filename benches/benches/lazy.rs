@@ -8,7 +8,6 @@
 
 use std::time::Duration;
 
-use comfy_table::{CellAlignment, Table, presets};
 use slotvm::{Compile, Config, Engine, Error, Instance, Module, Store};
 use slotvm_benches::{Args, program_files};
 use slotvm_bytecode::encode;
@@ -16,6 +15,7 @@ use slotvm_filetests::bombs::{NAME, family};
 use vmrun::bench::clock::thread_cpu_time;
 use vmrun::bench::program::{self, Program};
 use vmrun::error::CliError;
+use vmrun::table::table;
 
 const ROUNDS: u32 = 10;
 /// Functions of the large module, and their size.
@@ -29,8 +29,7 @@ fn main() -> Result<(), CliError> {
     let size = args.is_test.then_some(1);
     let engine = |compile| Engine::new(Config::new().compile(compile));
     let engines = [engine(Compile::Eager)?, engine(Compile::Lazy)?];
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN).set_header([
+    let headers = [
         "program",
         "start: eager ms",
         "lazy ms",
@@ -39,10 +38,8 @@ fn main() -> Result<(), CliError> {
         "then: eager ms",
         "lazy ms",
         "lazy / eager",
-    ]);
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    ];
+    let mut table = table(1, headers);
     let mut logs = Vec::new();
     for path in program_files() {
         let name = program::name(&path);

@@ -1,7 +1,8 @@
 //! The command line of slotvm, as a library for its tests and benchmarks.
 //!
 //! [`cli`] parses the arguments, [`commands`] does what they say; [`load`] reads programs, [`host`] is
-//! what programs can call, [`wast`] runs test scripts, [`error`] maps failures to exit codes.
+//! what programs can call, [`wast`] runs test scripts, [`table`] makes the tables of reports, [`error`]
+//! maps failures to exit codes.
 
 pub mod bench;
 pub mod cli;
@@ -9,5 +10,6 @@ pub mod commands;
 pub mod error;
 pub mod host;
 pub mod load;
+pub mod table;
 pub mod trace;
 pub mod wast;

@@ -1,9 +1,10 @@
 //! The report as tables.
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::Table;
 use slotvm_benches::contenders::cranelift::VARIABLES;
 use slotvm_benches::contenders::llvm::MEM2REG;
 use slotvm_benches::contenders::ours::PROMOTION;
+use vmrun::table::table;
 
 use super::goals::{self, GROWTH_MAX, growth};
 use super::measure::{Figure, Row};
@@ -61,15 +62,6 @@ fn or_dash(text: Option<String>) -> String {
     text.unwrap_or_else(|| "-".to_owned())
 }
 
-fn table(headers: impl IntoIterator<Item = String>) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN).set_header(headers);
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
-}
-
 fn summary(rows: &[Row]) -> Table {
     let headers = [
         "functions",
@@ -82,7 +74,7 @@ fn summary(rows: &[Row]) -> Table {
         "x LLVM",
         "MiB",
     ];
-    let mut table = table(headers.map(str::to_owned));
+    let mut table = table(1, headers);
     for row in rows {
         let ns = |name: &str| row.ns(name);
         let times = |name: &str| Some(format!("{:.1}", ns(name)? / ns(PROMOTION)?));
@@ -108,7 +100,7 @@ fn all<'r>(
     contenders: &[String],
     cell: impl Fn(&Row, &str) -> Option<String>,
 ) -> Table {
-    let mut table = table([String::new()].into_iter().chain(contenders.iter().cloned()));
+    let mut table = table(1, [String::new()].into_iter().chain(contenders.iter().cloned()));
     for row in rows {
         let cells = contenders.iter().map(|name| or_dash(cell(row, name)));
         table.add_row([label(row)].into_iter().chain(cells));
@@ -128,7 +120,7 @@ fn phis(rows: &[Row], contenders: &[String]) -> Table {
 }
 
 fn growths(rows: &[Row], contenders: &[String]) -> Table {
-    let mut table = table([String::new()].into_iter().chain(contenders.iter().cloned()));
+    let mut table = table(1, [String::new()].into_iter().chain(contenders.iter().cloned()));
     for pair in rows.windows(2) {
         let series =
             |row: &Row| row.cell.as_ref().map(|c| (c.family, c.n_slots, c.density.to_bits()));

@@ -79,8 +79,8 @@ impl Contender {
             keep_least(least, time);
         }
         let functions = module.functions();
-        let unoptimised = functions.iter().filter(|f| f.work.rung != Rung::AsAsked);
-        report.unoptimised = unoptimised.map(|function| function.name.clone()).collect();
+        let with_less_work = functions.iter().filter(|f| f.work.rung != Rung::AsAsked);
+        report.with_less_work = with_less_work.map(|function| function.name.clone()).collect();
         report.code_bytes = functions.iter().map(|f| f.sizes.code_bytes as u64).sum();
         report.frame_bytes = functions.iter().map(|f| u64::from(f.sizes.frame_bytes)).sum();
         report.slot_bytes = functions.iter().map(|f| u64::from(f.sizes.slot_bytes)).sum();
@@ -104,7 +104,7 @@ impl ModeReport {
             frame_bytes: 0,
             slot_bytes: 0,
             phis: 0,
-            unoptimised: Vec::new(),
+            with_less_work: Vec::new(),
         }
     }
 }

@@ -81,7 +81,7 @@ pub struct ModeReport {
     /// Phis.
     pub phis: u64,
     /// The functions that were compiled with less work, since they would have exceeded the budget.
-    pub unoptimised: Vec<String>,
+    pub with_less_work: Vec<String>,
 }
 
 /// How much slower a mode is than `ssa`.

@@ -1,9 +1,10 @@
 //! The report as tables on the terminal.
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::Table;
 use slotvm::SlotMode;
 
 use super::{ModeReport, ProgramReport, Report, other_modes, stage_names};
+use crate::table::table;
 
 /// The modes that sizes are shown of.
 const SIZED: [SlotMode; 3] = [SlotMode::Memory, SlotMode::MemoryOpt, SlotMode::Ssa];
@@ -14,7 +15,7 @@ pub fn render(report: &Report) -> String {
     let meanings: String =
         modes.iter().map(|mode| format!("  {:<17} {}\n", mode.name, mode.meaning)).collect();
     let (n, times, sizes, stages) = (programs.len(), times(report), sizes(report), stages(report));
-    let unoptimised = unoptimised(report);
+    let with_less_work = with_less_work(report);
     format!(
         "Cranelift {cranelift}, {target}; programs: {n}; least times of rounds: {rounds}\n\
          {meanings}\n\
@@ -28,17 +29,8 @@ pub fn render(report: &Report) -> String {
          Compile time in microseconds: bytecode instructions, the stages in mode ssa, all stages in \
          other modes.\n\
          {stages}\n\
-         {unoptimised}"
+         {with_less_work}"
     )
-}
-
-fn table(headers: impl IntoIterator<Item = String>) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN).set_header(headers);
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
 }
 
 fn headers(names: &[&str]) -> Vec<String> {
@@ -48,7 +40,7 @@ fn headers(names: &[&str]) -> Vec<String> {
 fn times(report: &Report) -> Table {
     let mut headers = headers(&["program", "size", "ssa ms"]);
     headers.extend(other_modes().map(|mode| mode.name().to_owned()));
-    let mut table = table(headers);
+    let mut table = table(1, headers);
     for program in &report.programs {
         let ms = program.mode(SlotMode::Ssa).run_ns as f64 / 1e6;
         let mut row = vec![program.name.clone(), program.size.to_string(), format!("{ms:.2}")];
@@ -71,7 +63,7 @@ fn summed(
     numbers: impl Fn(&ProgramReport) -> Vec<u64>,
 ) -> Table {
     let mut sums = vec![0; headers.len() - 1];
-    let mut table = table(headers);
+    let mut table = table(1, headers);
     let row = |name: &str, numbers: &[u64]| {
         [name.to_owned()].into_iter().chain(numbers.iter().map(u64::to_string)).collect::<Vec<_>>()
     };
@@ -110,16 +102,16 @@ fn stages(report: &Report) -> Table {
 }
 
 /// The functions that were compiled otherwise than the mode says.
-fn unoptimised(report: &Report) -> String {
+fn with_less_work(report: &Report) -> String {
     let mut lines = String::new();
     for program in &report.programs {
-        for mode in program.modes.iter().filter(|mode| !mode.unoptimised.is_empty()) {
+        for mode in program.modes.iter().filter(|mode| !mode.with_less_work.is_empty()) {
             lines += &format!(
                 "{} in mode {}: compiled with less work than the mode asks for, to stay within the \
                  budget: {}\n",
                 program.name,
                 mode.mode,
-                mode.unoptimised.join(", ")
+                mode.with_less_work.join(", ")
             );
         }
     }

@@ -14,7 +14,7 @@ fn program(name: &str, run_ns: [u64; 5]) -> ProgramReport {
         frame_bytes: 32,
         slot_bytes: 16,
         phis: 3,
-        unoptimised: Vec::new(),
+        with_less_work: Vec::new(),
     };
     let modes = SlotMode::ALL.into_iter().zip(run_ns).map(mode).collect();
     ProgramReport::new(name.to_owned(), 7, 42, modes)
@@ -85,7 +85,7 @@ fn sizes_and_stages_are_summed() {
 #[test]
 fn the_text_says_what_was_measured() {
     let mut program = program("p", [1; 5]);
-    program.modes[4].unoptimised = vec!["f".to_owned(), "g".to_owned()];
+    program.modes[4].with_less_work = vec!["f".to_owned(), "g".to_owned()];
     let text = table::render(&report(vec![program]));
     assert!(text.starts_with("Cranelift 1.2.3, a-target; programs: 1; least times of rounds: 4\n"));
     for mode in ModeInfo::all() {

@@ -2,23 +2,19 @@
 
 use std::fs;
 
-use comfy_table::{CellAlignment, Table, presets};
 use slotvm::{Config, Tier};
 
 use super::print;
 use crate::cli::WastArgs;
 use crate::error::{CliError, note};
+use crate::table::table;
 use crate::wast;
 
 pub(super) fn wast(args: &WastArgs) -> Result<(), CliError> {
     let tier = if args.jit || args.slots.is_some() { Tier::Jit } else { Tier::Interpreter };
     let mut config = Config::new();
     config.tier(tier).slots(args.slots.unwrap_or_default());
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN).set_header(["file", "passed", "failed", "refused"]);
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    let mut table = table(1, ["file", "passed", "failed", "refused"]);
     let mut n_failed = 0;
     for path in &args.scripts {
         let source = fs::read_to_string(path).map_err(CliError::file(path))?;
