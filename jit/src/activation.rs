@@ -18,6 +18,9 @@ use slotvm_runtime::limits::TRACE_FRAMES_MAX;
 use crate::pctable::{PcTable, Place, PlaceId, TrapReason};
 use crate::registry;
 
+/// Frames that are recorded at most: what calls the host is one, too, and has no place in a backtrace.
+const PCS_MAX: usize = TRACE_FRAMES_MAX + 1;
+
 /// The entry trampoline of a signature. Returns 1, or 0 if the code trapped.
 pub(crate) type EntryTrampoline = unsafe extern "C" fn(
     ctx: *mut VmCtx,
@@ -43,7 +46,7 @@ pub(crate) struct Activation {
     n_frames: u64,
     /// The innermost of them: the pc of the trap, or where the call by which the code trapped would have
     /// returned to, then return addresses.
-    pcs: [MaybeUninit<usize>; TRACE_FRAMES_MAX],
+    pcs: [MaybeUninit<usize>; PCS_MAX],
 }
 
 /// Byte offsets of the fields that the trampoline writes.
@@ -70,9 +73,9 @@ pub(crate) struct NativeTrap {
     /// Why.
     pub(crate) reason: TrapReason,
     /// The active functions, innermost first; the first one trapped. Where functions are inlined,
-    /// each has a frame of its own.
+    /// each has a frame of its own. There may be more than [`TRACE_FRAMES_MAX`].
     pub(crate) frames: Vec<NativeFrame>,
-    /// Frames that are not listed, because there were more than [`TRACE_FRAMES_MAX`].
+    /// Frames that are not listed, because there were more than [`PCS_MAX`].
     pub(crate) n_frames_omitted: u64,
 }
 
@@ -188,7 +191,7 @@ impl Activation {
     /// A trap was recorded, and the code of the functions that were active is alive.
     #[cold]
     pub(crate) unsafe fn trap(&self) -> NativeTrap {
-        let n_listed = (self.n_frames as usize).min(TRACE_FRAMES_MAX);
+        let n_listed = (self.n_frames as usize).min(PCS_MAX);
         // SAFETY: the first `n_frames` are written.
         let mut pcs = self.pcs[..n_listed].iter().map(|pc| unsafe { pc.assume_init() });
         let trap_pc = pcs.next().expect("the function that trapped is a frame");

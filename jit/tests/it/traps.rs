@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use slotvm::{Config, Engine, Error, Linker, TrapCode, Val};
+use slotvm::{Config, Engine, Error, Linker, TrapCode, UpdateDeadline, Val};
 
 use crate::support::{for_all, for_all_with, frames, instance, instance_with, marked};
 
@@ -283,6 +283,69 @@ fn a_tail_call_leaves_no_frame_for_a_trap_of_the_host() {
             assert_eq!(frames(&error).len(), n_frames, "{name}: {error}");
         }
     });
+}
+
+/// Frames of code that belongs to no function, as that which calls the host, are neither listed nor counted.
+#[test]
+fn deep_backtraces_have_as_many_frames_whatever_traps() {
+    let source = r#"
+        import "env" "host" func host()
+        export "deep" func deep
+        func deep(what: i32, n: i32) {
+          local.get n i32.eqz br_if end
+          local.get what local.get n i32.const 1 i32.sub call deep return
+        end:
+          local.get what i32.eqz br_if trap
+          call host
+        again:
+          br again
+        trap:
+          unreachable
+        }"#;
+    for_all_with(
+        |config| {
+            config.epoch_interruption(true);
+        },
+        |engine| {
+            for depth in [1, 2, 99, 100, 101, 250] {
+                for code in
+                    [TrapCode::Unreachable, TrapCode::MemoryOutOfBounds, TrapCode::Interrupted]
+                {
+                    let mut linker = Linker::new(engine);
+                    let fails = code == TrapCode::MemoryOutOfBounds;
+                    let host = move || match fails {
+                        true => Err(slotvm::Trap::new(TrapCode::MemoryOutOfBounds, [])),
+                        false => Ok(()),
+                    };
+                    linker.func_wrap("env", "host", host).unwrap();
+                    let (mut store, instance) = instance_with(engine, source, &linker, 0);
+                    store.set_epoch_deadline(0);
+                    // Each function polls when it starts, and the loop at the end for ever.
+                    store.epoch_deadline_callback(move |mut context| {
+                        *context.data_mut() += 1;
+                        let goes_on = *context.data() <= depth;
+                        Ok(if goes_on {
+                            UpdateDeadline::Continue(0)
+                        } else {
+                            UpdateDeadline::Interrupt
+                        })
+                    });
+                    let deep = instance.get_typed_func::<(i32, i32), ()>(&store, "deep").unwrap();
+                    let what = i32::from(code != TrapCode::Unreachable);
+                    let error = deep.call(&mut store, (what, depth - 1)).unwrap_err();
+                    let Error::Trap(trap) = error else { panic!("{error}") };
+                    assert_eq!(trap.code, code);
+                    let n_listed = depth.min(100) as usize;
+                    let n_frames = (trap.frames.len(), trap.n_frames_omitted);
+                    assert_eq!(
+                        n_frames,
+                        (n_listed, depth as u64 - n_listed as u64),
+                        "{code}, {depth}"
+                    );
+                }
+            }
+        },
+    );
 }
 
 #[test]
