@@ -51,6 +51,17 @@ impl<'a, T: 'static> Caller<'a, T> {
         Some(Memory::from_handle(self.store, memory))
     }
 
+    /// Does what guest code does at the head of a loop: if the store is out of time, or its epoch deadline has
+    /// come and nobody lets it go on, this fails. Functions that wait or work for long call it now and then,
+    /// and pass the error on.
+    ///
+    /// # Errors
+    /// A trap with [`Interrupted`](crate::TrapCode::Interrupted), or what the
+    /// [callback](crate::Store::epoch_deadline_callback) of the store fails with.
+    pub fn check_interrupt(&mut self) -> Result<(), Error> {
+        self.store.check_interrupt()
+    }
+
     /// The fuel that is left. What the calling block costs has been charged.
     ///
     /// # Errors

@@ -183,6 +183,18 @@ impl Store {
         Ok(())
     }
 
+    /// Does what guest code does when it polls. Host functions that wait call it now and then.
+    ///
+    /// # Errors
+    /// A trap without frames, if the guest is to be interrupted; what the host's callback fails with.
+    #[inline]
+    pub fn check_interrupt(&mut self) -> Result<(), Error> {
+        match &self.interrupts {
+            Some(interrupts) if interrupts.is_due() => self.poll(),
+            _ => Ok(()),
+        }
+    }
+
     /// What a poll does that has to stop and look. It may call back into guest code.
     ///
     /// # Errors

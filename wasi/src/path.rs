@@ -1,0 +1,164 @@
+//! What is done with paths, but opening: `open` has that.
+//!
+//! A path is resolved below a directory of the program, by cap-std: it never leads out, neither by `..` nor
+//! by a leading `/` nor by symbolic links, whoever makes them and whenever. One that would is the error
+//! `perm`.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use cap_fs_ext::{DirExt, SystemTimeSpec};
+use cap_std::time::SystemTime;
+
+use crate::ctx::WasiCtx;
+use crate::errno::{Errno, Result};
+use crate::fd::{NewTime, new_times};
+use crate::memory::{GuestMemory, Span};
+use crate::types::{FileStat, LookupFlags, Rights, flags};
+
+pub(crate) fn path_create_directory(
+    ctx: &mut WasiCtx,
+    memory: &mut GuestMemory<'_>,
+    fd: u32,
+    path: Span,
+) -> Result<()> {
+    let directory = ctx.table.get(fd)?.directory(Rights::PATH_CREATE_DIRECTORY)?;
+    Ok(directory.dir.create_dir(memory.path(path)?)?)
+}
+
+pub(crate) fn path_filestat_get(
+    ctx: &mut WasiCtx,
+    memory: &mut GuestMemory<'_>,
+    fd: u32,
+    lookup: u32,
+    path: Span,
+    out: u32,
+) -> Result<()> {
+    let directory = ctx.table.get(fd)?.directory(Rights::PATH_FILESTAT_GET)?;
+    let lookup = flags::<LookupFlags>(lookup)?;
+    let path = memory.path(path)?;
+    let metadata = match lookup.contains(LookupFlags::SYMLINK_FOLLOW) {
+        true => directory.dir.metadata(path)?,
+        false => directory.dir.symlink_metadata(path)?,
+    };
+    memory.write(out, &FileStat::from(&metadata).to_bytes())
+}
+
+/// The times that a program wants a file to have.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Times {
+    pub(crate) atim: u64,
+    pub(crate) mtim: u64,
+    pub(crate) flags: u32,
+}
+
+pub(crate) fn path_filestat_set_times(
+    ctx: &mut WasiCtx,
+    memory: &mut GuestMemory<'_>,
+    fd: u32,
+    lookup: u32,
+    path: Span,
+    times: Times,
+) -> Result<()> {
+    let directory = ctx.table.get(fd)?.directory(Rights::PATH_FILESTAT_SET_TIMES)?;
+    let lookup = flags::<LookupFlags>(lookup)?;
+    let path = memory.path(path)?;
+    let [atim, mtim] = new_times(times.atim, times.mtim, times.flags)?.map(|time| match time {
+        NewTime::Keep => None,
+        NewTime::Now => Some(SystemTimeSpec::SymbolicNow),
+        NewTime::At(time) => {
+            let time = SystemTime::from_std(UNIX_EPOCH + Duration::from_nanos(time));
+            Some(SystemTimeSpec::Absolute(time))
+        }
+    });
+    match lookup.contains(LookupFlags::SYMLINK_FOLLOW) {
+        true => directory.dir.set_times(path, atim, mtim)?,
+        false => directory.dir.set_symlink_times(path, atim, mtim)?,
+    }
+    Ok(())
+}
+
+pub(crate) fn path_link(
+    ctx: &mut WasiCtx,
+    memory: &mut GuestMemory<'_>,
+    old_fd: u32,
+    old_lookup: u32,
+    old_path: Span,
+    new_fd: u32,
+    new_path: Span,
+) -> Result<()> {
+    let old = ctx.table.get(old_fd)?.directory(Rights::PATH_LINK_SOURCE)?;
+    let new = ctx.table.get(new_fd)?.directory(Rights::PATH_LINK_TARGET)?;
+    let lookup = flags::<LookupFlags>(old_lookup)?;
+    let (old_path, new_path) = (memory.path(old_path)?, memory.path(new_path)?);
+    // Links to what a symbolic link stands for are not made, as in other engines.
+    if lookup.contains(LookupFlags::SYMLINK_FOLLOW) {
+        return Err(Errno::Inval);
+    }
+    Ok(old.dir.hard_link(old_path, &new.dir, new_path)?)
+}
+
+pub(crate) fn path_readlink(
+    ctx: &mut WasiCtx,
+    memory: &mut GuestMemory<'_>,
+    fd: u32,
+    path: Span,
+    buffer: Span,
+    n_out: u32,
+) -> Result<()> {
+    let directory = ctx.table.get(fd)?.directory(Rights::PATH_READLINK)?;
+    memory.check(n_out, 4)?;
+    memory.check(buffer.address, buffer.len)?;
+    let target = directory.dir.read_link(memory.path(path)?)?;
+    let target = target.as_os_str().as_encoded_bytes();
+    let into = memory.slice_mut(buffer.address, buffer.len)?;
+    let n = target.len().min(into.len());
+    into[..n].copy_from_slice(&target[..n]);
+    memory.write_u32(n_out, n as u32)
+}
+
+pub(crate) fn path_remove_directory(
+    ctx: &mut WasiCtx,
+    memory: &mut GuestMemory<'_>,
+    fd: u32,
+    path: Span,
+) -> Result<()> {
+    let directory = ctx.table.get(fd)?.directory(Rights::PATH_REMOVE_DIRECTORY)?;
+    Ok(directory.dir.remove_dir(memory.path(path)?)?)
+}
+
+pub(crate) fn path_rename(
+    ctx: &mut WasiCtx,
+    memory: &mut GuestMemory<'_>,
+    old_fd: u32,
+    old_path: Span,
+    new_fd: u32,
+    new_path: Span,
+) -> Result<()> {
+    let old = ctx.table.get(old_fd)?.directory(Rights::PATH_RENAME_SOURCE)?;
+    let new = ctx.table.get(new_fd)?.directory(Rights::PATH_RENAME_TARGET)?;
+    let (old_path, new_path) = (memory.path(old_path)?, memory.path(new_path)?);
+    Ok(old.dir.rename(old_path, &new.dir, new_path)?)
+}
+
+/// Absolute targets are refused with `perm`: the program could not follow them, but others would.
+pub(crate) fn path_symlink(
+    ctx: &mut WasiCtx,
+    memory: &mut GuestMemory<'_>,
+    target: Span,
+    fd: u32,
+    path: Span,
+) -> Result<()> {
+    let directory = ctx.table.get(fd)?.directory(Rights::PATH_SYMLINK)?;
+    let (target, path) = (memory.path(target)?, memory.path(path)?);
+    Ok(DirExt::symlink(&directory.dir, target, path)?)
+}
+
+pub(crate) fn path_unlink_file(
+    ctx: &mut WasiCtx,
+    memory: &mut GuestMemory<'_>,
+    fd: u32,
+    path: Span,
+) -> Result<()> {
+    let directory = ctx.table.get(fd)?.directory(Rights::PATH_UNLINK_FILE)?;
+    Ok(directory.dir.remove_file(memory.path(path)?)?)
+}

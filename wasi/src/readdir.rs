@@ -1,0 +1,124 @@
+//! The entries of directories.
+//!
+//! A cookie is the number of an entry, in the order in which the system lists them. A program that lists a
+//! directory comes back with the cookie behind the last entry that it has got whole, so the entries of the
+//! last call are kept; all others are read once. Only a cookie further back reads the directory anew.
+
+use std::collections::VecDeque;
+
+use rustix::fs::Dir;
+
+use crate::ctx::WasiCtx;
+use crate::errno::{Errno, Result};
+use crate::memory::{GuestMemory, Span};
+use crate::table::{Directory, Kind};
+use crate::types::{FileType, Rights};
+
+/// The bytes of an entry before its name.
+const HEADER_BYTES: usize = 24;
+
+/// A directory that is being listed.
+pub(crate) struct Listing {
+    entries: Dir,
+    /// The number of the first entry that is kept.
+    first: u64,
+    /// Entries that have been read and may be asked for again.
+    kept: VecDeque<Entry>,
+}
+
+struct Entry {
+    ino: u64,
+    file_type: FileType,
+    name: Vec<u8>,
+}
+
+impl Listing {
+    fn begin(directory: &Directory) -> Result<Listing> {
+        let entries = Dir::read_from(&directory.dir)?;
+        Ok(Listing { entries, first: 0, kept: VecDeque::new() })
+    }
+
+    /// Reads one more entry; gives `false` at the end.
+    fn read(&mut self) -> Result<bool> {
+        let Some(entry) = self.entries.read() else { return Ok(false) };
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        // What is above an opened directory does not concern the program. The number of `..` in one below
+        // is hidden as well; C libraries expect zeros there.
+        let ino = if name == b".." { 0 } else { entry.ino() };
+        self.kept.push_back(Entry {
+            ino,
+            file_type: entry.file_type().into(),
+            name: name.to_owned(),
+        });
+        Ok(true)
+    }
+
+    /// Forgets the entries before a cookie.
+    fn skip_to(&mut self, cookie: u64) -> Result<()> {
+        while self.first < cookie && (!self.kept.is_empty() || self.read()?) {
+            self.kept.pop_front();
+            self.first += 1;
+        }
+        Ok(())
+    }
+
+    /// The entry that is so many behind the first one.
+    fn entry(&mut self, index: usize) -> Result<Option<&Entry>> {
+        if index == self.kept.len() && !self.read()? {
+            return Ok(None);
+        }
+        Ok(self.kept.get(index))
+    }
+
+    /// Fills a buffer with entries, the last of which may be cut. Gives the number of bytes.
+    fn write(&mut self, into: &mut [u8]) -> Result<usize> {
+        let (mut used, mut index) = (0, 0);
+        let first = self.first;
+        while used < into.len() {
+            let Some(entry) = self.entry(index)? else { break };
+            index += 1;
+            used += entry.write(first + index as u64, &mut into[used..]);
+        }
+        Ok(used)
+    }
+}
+
+impl Entry {
+    /// Writes as much as there is room for, with the cookie of the next entry. Gives the number of bytes.
+    fn write(&self, next: u64, into: &mut [u8]) -> usize {
+        let mut header = [0; HEADER_BYTES];
+        header[0..8].copy_from_slice(&next.to_le_bytes());
+        header[8..16].copy_from_slice(&self.ino.to_le_bytes());
+        header[16..20].copy_from_slice(&(self.name.len() as u32).to_le_bytes());
+        header[20] = self.file_type as u8;
+        let bytes = header.iter().chain(&self.name);
+        into.iter_mut().zip(bytes).map(|(place, &byte)| *place = byte).count()
+    }
+}
+
+pub(crate) fn fd_readdir(
+    ctx: &mut WasiCtx,
+    memory: &mut GuestMemory<'_>,
+    fd: u32,
+    buffer: Span,
+    cookie: u64,
+    n_out: u32,
+) -> Result<()> {
+    let descriptor = ctx.table.get_mut(fd)?;
+    descriptor.directory(Rights::FD_READDIR)?;
+    let Kind::Directory(directory) = &mut descriptor.kind else {
+        return Err(Errno::Notdir);
+    };
+    memory.check(n_out, 4)?;
+    let into = memory.slice_mut(buffer.address, buffer.len)?;
+    let mut listing = match directory.listing.take() {
+        Some(listing) if cookie > 0 && listing.first <= cookie => listing,
+        _ => Listing::begin(directory)?,
+    };
+    listing.skip_to(cookie)?;
+    // A cookie behind the end has no entries.
+    let n = if listing.first == cookie { listing.write(into)? } else { 0 };
+    directory.listing = Some(listing);
+    memory.write_u32(n_out, n as u32)
+}
