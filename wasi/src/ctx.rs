@@ -1,11 +1,13 @@
 //! What a program is given: [`WasiCtx`], and [`WasiCtxBuilder`], which makes one.
 
 use std::fmt;
+use std::fs;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use cap_std::ambient_authority;
 use cap_std::fs::Dir;
+use rustix::fs::OFlags;
 
 use crate::clock::Clocks;
 use crate::errno::Errno;
@@ -170,12 +172,16 @@ impl WasiCtxBuilder {
         if N_STREAMS + self.directories.len() >= crate::limits::DESCRIPTORS_MAX {
             return Err(io::Error::other(Errno::Mfile));
         }
-        let dir = Dir::open_ambient_dir(host, ambient_authority())?;
+        // What cap-std opens by itself is good for paths only, and cannot be listed or synchronised.
+        let flags = OFlags::DIRECTORY.bits() as i32;
+        let dir = fs::OpenOptions::new().read(true).custom_flags(flags).open(host)?;
+        let dir = Dir::from_std_file(dir);
         let preopened_as = Some(guest.into());
         self.directories.push(Descriptor {
             kind: Kind::Directory(Directory { dir, preopened_as, listing: None }),
             rights: rights & Rights::DIRECTORY,
-            inheriting: rights & (Rights::DIRECTORY | Rights::FILE),
+            // With those that make no sense, which programs ask for that ask for all.
+            inheriting: rights,
         });
         Ok(self)
     }

@@ -74,6 +74,9 @@ pub(crate) fn fd_sync(ctx: &mut WasiCtx, _: &mut GuestMemory<'_>, fd: u32) -> Re
     Ok(rustix::fs::fsync(host)?)
 }
 
+/// How writing is synchronised.
+const SYNC: FdFlags = FdFlags::SYNC.union(FdFlags::RSYNC).union(FdFlags::DSYNC);
+
 /// The flags of a descriptor.
 fn fd_flags(descriptor: &Descriptor) -> Result<FdFlags> {
     let file = match &descriptor.kind {
@@ -86,9 +89,8 @@ fn fd_flags(descriptor: &Descriptor) -> Result<FdFlags> {
     let pairs = [
         (OFlags::APPEND, FdFlags::APPEND),
         (OFlags::NONBLOCK, FdFlags::NONBLOCK),
-        // On Linux, `rsync` is the same as `sync`, which includes `dsync`.
-        (OFlags::SYNC, FdFlags::SYNC | FdFlags::RSYNC),
-        (OFlags::DSYNC, FdFlags::DSYNC),
+        // On Linux the three are one.
+        (OFlags::SYNC, SYNC),
     ];
     let set = pairs.into_iter().filter(|&(flag, _)| host.contains(flag));
     Ok(set.fold(FdFlags::empty(), |flags, (_, flag)| flags | flag))
@@ -121,15 +123,17 @@ pub(crate) fn fd_fdstat_set_flags(
     }
     let wanted = flags::<FdFlags>(raw)?;
     descriptor.need(Rights::FD_FDSTAT_SET_FLAGS)?;
-    let changed = wanted ^ fd_flags(descriptor)?;
+    let is_synchronised = fd_flags(descriptor)?.intersects(SYNC);
     match &mut descriptor.kind {
         // Standard streams are shared with the host and others, whom it would surprise not to wait. So
         // they stay as they are, and this crate looks whether it would have to wait.
         Kind::Input(input) => input.flags = only(wanted, FdFlags::NONBLOCK)?,
         Kind::Output(output) => output.flags = only(wanted, FdFlags::NONBLOCK)?,
         Kind::File(file) => {
-            // The system cannot change the others of an open file.
-            only(changed, FdFlags::APPEND | FdFlags::NONBLOCK)?;
+            // The system cannot change this of an open file.
+            if wanted.intersects(SYNC) != is_synchronised {
+                return Err(Errno::Notsup);
+            }
             let mut host = fcntl_getfl(&*file)?;
             host.set(OFlags::APPEND, wanted.contains(FdFlags::APPEND));
             host.set(OFlags::NONBLOCK, wanted.contains(FdFlags::NONBLOCK));

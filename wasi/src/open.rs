@@ -98,7 +98,7 @@ impl Wanted {
             return Ok(Descriptor {
                 kind: Kind::Directory(Directory { dir, preopened_as: None, listing: None }),
                 rights: self.base & Rights::DIRECTORY,
-                inheriting: self.inheriting & (Rights::DIRECTORY | Rights::FILE),
+                inheriting: self.inheriting,
             });
         }
         if self.fd.contains(FdFlags::APPEND) {

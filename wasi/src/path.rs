@@ -123,7 +123,11 @@ pub(crate) fn path_remove_directory(
     path: Span,
 ) -> Result<()> {
     let directory = ctx.table.get(fd)?.directory(Rights::PATH_REMOVE_DIRECTORY)?;
-    Ok(directory.dir.remove_dir(memory.path(path)?)?)
+    let path = memory.path(path)?;
+    // A slash at the end says that it is a directory, which it has to be anyway; cap-std would remove what
+    // is in there and bears the name `.`.
+    let name = path.trim_end_matches('/');
+    Ok(directory.dir.remove_dir(if name.is_empty() { path } else { name })?)
 }
 
 pub(crate) fn path_rename(
