@@ -154,7 +154,7 @@ pub use externs::{Extern, Global, Memory, MemoryAccessError, MemoryValue, Table}
 pub use func::{Func, HostFunc, IntoFunc};
 pub use function_info::{FunctionInfo, Sizes};
 pub use instance::Instance;
-pub use linker::{InstancePre, Linker};
+pub use linker::{InstancePre, Linker, UnknownImportError};
 pub use module::{Module, Timings};
 pub use native::CRANELIFT_VERSION;
 pub use slot_mode::{ParseSlotModeError, SlotMode};

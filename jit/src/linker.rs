@@ -1,5 +1,7 @@
 //! Imports by name.
 
+mod unknown;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
@@ -16,6 +18,8 @@ use crate::instance::Instance;
 use crate::module::Module;
 use crate::store::{AsContext, AsContextMut};
 use crate::val::Val;
+
+pub use unknown::UnknownImportError;
 
 /// Provides modules with what they import. Functions of the host belong to no store, so that a linker
 /// serves many.

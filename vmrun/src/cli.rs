@@ -11,6 +11,7 @@ Examples:
   vmrun programs/mandelbrot.bc --jit              run native code
   vmrun programs/n_queens.bc --jit --time -- 9    with a size, and the time of each stage
   vmrun programs/divmod.bc --invoke gcd 240 46    call one function
+  vmrun prog.wasm --lazy --dir data::/ -- -v /f   run a program of WASI with the files in data
   vmrun dump programs/collatz.bc --stage ssa      see what promotion does
 
 Exit codes:
@@ -20,7 +21,10 @@ const HOST_FUNCTIONS: &str = "\
 A program exports `main`. If it takes an i32, that is the first of ARGS, or else the exported global
 `default_size`; if it returns an i32, that is the exit code. It can import from `env`:
   print_i32(i32)  print_i64(i64)  print_f64(f64)  print_char(i32)  print_str(ptr: i32, len: i32)
-  read_line(ptr: i32, cap: i32) -> i32  args(ptr: i32, cap: i32) -> i32  clock_ns() -> i64";
+  read_line(ptr: i32, cap: i32) -> i32  args(ptr: i32, cap: i32) -> i32  clock_ns() -> i64
+A program of WASI exports `_start`, which comes before `main`, and can import all of
+`wasi_snapshot_preview1`. It is given its file's name and ARGS, the standard streams, and what
+--dir and --env say.";
 
 /// Runs, assembles, inspects and measures slotvm programs.
 ///
@@ -90,16 +94,32 @@ pub struct RunArgs {
     #[arg(long, value_name = "MODE", value_parser = slot_mode_parser())]
     pub slots: Option<SlotMode>,
 
-    /// Call this exported function instead of `main`, and print its results, one on each line
+    /// Run native code, and make that of each function when it is first called
+    #[arg(long)]
+    pub lazy: bool,
+
+    /// Call this exported function, not `_start` or `main`, and print its results, one on each line
     #[arg(long, value_names = ["NAME", "VALUES"], num_args = 1..)]
     pub invoke: Vec<String>,
+
+    /// Let a program of WASI do everything in a directory, which it knows by this name or another one
+    #[arg(long, value_name = "HOST[::GUEST]")]
+    pub dir: Vec<String>,
+
+    /// Give a program of WASI an environment variable; without a value, that of this process
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub env: Vec<String>,
+
+    /// What functions do that the program imports and nobody knows [default: it is not run]
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub unknown_imports: Option<UnknownImports>,
 
     /// Stop after this much fuel, one unit for each bytecode instruction
     #[arg(long, value_name = "N")]
     pub fuel: Option<u64>,
 
     /// Print each instruction, with the operand stack before it, to standard error (interpreter only)
-    #[arg(long, conflicts_with_all = ["jit", "slots"])]
+    #[arg(long, conflicts_with_all = ["jit", "slots", "lazy"])]
     pub trace: bool,
 
     /// Print how long each stage took, and the fuel used, to standard error
@@ -109,6 +129,15 @@ pub struct RunArgs {
     /// Arguments for the program, behind `--`
     #[arg(last = true, value_name = "ARGS", allow_hyphen_values = true)]
     pub args: Vec<String>,
+}
+
+/// What functions do that the program imports and nobody knows.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub enum UnknownImports {
+    /// They end the program when they are called
+    Trap,
+    /// They do nothing and return zeros
+    Zero,
 }
 
 /// Arguments of `asm`.

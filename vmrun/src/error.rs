@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use slotvm::UnknownImportError;
 use slotvm_bytecode::text::ParseError;
 
 /// The exit code of a program that traps, as if `abort` had been called.
@@ -73,6 +74,7 @@ impl CliError {
         match self {
             CliError::Usage(_) => EXIT_USAGE,
             CliError::Program(error) if error.trap_code().is_some() => EXIT_TRAP,
+            CliError::Program(error) if UnknownImportError::of(error).is_some() => EXIT_TRAP,
             CliError::Closed => EXIT_CLOSED,
             _ => EXIT_FAILURE,
         }

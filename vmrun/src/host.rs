@@ -11,11 +11,14 @@
 //! | `args(ptr: i32, cap: i32) -> i32` | writes the program's arguments, each with a zero byte behind it, cut at `cap` bytes; gives the number of bytes needed |
 //!
 //! Output is buffered and written before the program's exit, trap or not.
+//!
+//! Beside them, programs can import WASI preview 1 from `wasi_snapshot_preview1`.
 
 use std::io::{self, BufRead, Write};
 use std::time::Instant;
 
 use slotvm::{Caller, Error, Linker, Memory, Trap, TrapCode};
+use slotvm_wasi::WasiCtx;
 
 /// What the host functions work on.
 pub struct Host {
@@ -25,6 +28,7 @@ pub struct Host {
     line: Vec<u8>,
     args: Vec<u8>,
     start: Instant,
+    wasi: WasiCtx,
 }
 
 impl Host {
@@ -41,7 +45,13 @@ impl Host {
             line: Vec::new(),
             args,
             start: Instant::now(),
+            wasi: WasiCtx::builder().build(),
         }
+    }
+
+    /// The same, with what programs of WASI are given in place of nothing.
+    pub fn with_wasi(self, wasi: WasiCtx) -> Host {
+        Host { wasi, ..self }
     }
 
     /// Writes out what is buffered.
@@ -94,6 +104,7 @@ impl Host {
 /// If the linker has one of them already.
 pub fn define(linker: &mut Linker<Host>) -> Result<(), Error> {
     type C<'a> = Caller<'a, Host>;
+    slotvm_wasi::add_to_linker(linker, |host: &mut Host| &mut host.wasi)?;
     linker.func_wrap("env", "print_i32", |mut c: C<'_>, v: i32| c.data_mut().print(v))?;
     linker.func_wrap("env", "print_i64", |mut c: C<'_>, v: i64| c.data_mut().print(v))?;
     linker.func_wrap("env", "print_f64", |mut c: C<'_>, v: f64| c.data_mut().print(v))?;

@@ -12,4 +12,5 @@ pub mod host;
 pub mod load;
 pub mod table;
 pub mod trace;
+pub mod wasi;
 pub mod wast;

@@ -1,20 +1,26 @@
 //! `vmrun PROGRAM`: runs a program, interpreted or as native code.
 //!
-//! A program exports `main`. Its `i32` parameter, if it has one, is the first program argument, or the
+//! A program of WASI exports `_start`, and ends by an exit code. Any other exports `main`. Its `i32` parameter, if it has one, is the first program argument, or the
 //! exported global `default_size` where none is given; its `i32` result, if it has one, is the exit
-//! code. `--invoke` calls any exported function and prints its results.
+//! code. `--invoke` calls any exported function and prints its results. Before either of these, a program
+//! that exports `_initialize` is initialised.
 
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use slotvm::{Config, Engine, Extern, Func, Instance, Linker, Module, Store, Tier, Val, ValType};
+use slotvm::{
+    Compile, Config, Engine, Extern, Func, Instance, Linker, Module, Store, Tier, Val, ValType,
+};
+use slotvm_wasi::I32Exit;
 
 use super::no_function;
-use crate::cli::RunArgs;
+use crate::cli::{RunArgs, UnknownImports};
 use crate::error::{CliError, note};
 use crate::host::{self, Host};
 use crate::load::load;
-use crate::trace;
+use crate::{trace, wasi};
 use slotvm_filetests::values;
 
 pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
@@ -26,7 +32,7 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
     // What `load` has measured, the engine has not seen; what does not compile has no other stages.
     let stages = module.timings().stages().into_iter().skip(times.0.len());
     times.0.extend(stages.filter(|_| tier(args) == Tier::Jit));
-    let mut store = Store::new(&engine, host(args));
+    let mut store = Store::new(&engine, host(args, &module)?);
     if let Some(fuel) = args.fuel {
         store.set_fuel(fuel)?;
     }
@@ -43,26 +49,44 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
         }
     }
     // If the program has failed that is the news, and may be why its output cannot be written.
-    let code = result?;
+    let code = exit_code(result)?;
     flushed?;
     Ok(code)
 }
 
-fn host(args: &RunArgs) -> Host {
+/// The exit code of a program that has returned, or has ended itself. As for any process it has 8 bits.
+fn exit_code(result: Result<u8, CliError>) -> Result<u8, CliError> {
+    match result {
+        Err(CliError::Program(error)) => match I32Exit::of(&error) {
+            Some(I32Exit(code)) => Ok(code as u8),
+            None => Err(CliError::Program(error)),
+        },
+        result => result,
+    }
+}
+
+fn host(args: &RunArgs, module: &Module) -> Result<Host, CliError> {
     let input = io::BufReader::new(io::stdin());
-    // Beside a trace the program's output should appear where it is printed.
-    let buffer_bytes = if args.trace { 0 } else { 64 << 10 };
-    Host::new(BufWriter::with_capacity(buffer_bytes, io::stdout()), input, &args.args)
+    let out: Box<dyn Write + Send> = if wasi::is_imported_by(module) {
+        // What the program prints by WASI is not buffered, and should come in order with the rest.
+        Box::new(File::from(io::stdout().as_fd().try_clone_to_owned()?))
+    } else {
+        // Beside a trace the program's output should appear where it is printed.
+        let buffer_bytes = if args.trace { 0 } else { 64 << 10 };
+        Box::new(BufWriter::with_capacity(buffer_bytes, io::stdout()))
+    };
+    Ok(Host::new(out, input, &args.args).with_wasi(wasi::context(args)?))
 }
 
 fn tier(args: &RunArgs) -> Tier {
-    if args.jit || args.slots.is_some() { Tier::Jit } else { Tier::Interpreter }
+    if args.jit || args.lazy || args.slots.is_some() { Tier::Jit } else { Tier::Interpreter }
 }
 
 fn config(args: &RunArgs) -> Config {
     let mut config = Config::new();
     config.tier(tier(args)).slots(args.slots.unwrap_or_default());
     config.consume_fuel(args.fuel.is_some());
+    config.compile(if args.lazy { Compile::Lazy } else { Compile::Eager });
     config
 }
 
@@ -75,6 +99,11 @@ fn instantiate_and_call(
     let start = Instant::now();
     let mut linker = Linker::new(module.engine());
     host::define(&mut linker)?;
+    match args.unknown_imports {
+        None => {}
+        Some(UnknownImports::Trap) => linker.define_unknown_imports_as_traps(module),
+        Some(UnknownImports::Zero) => linker.define_unknown_imports_as_default_values(module),
+    }
     let instance = linker.instantiate(&mut *store, module)?;
     times.0.push(("instantiate", start.elapsed()));
     let start = Instant::now();
@@ -84,6 +113,10 @@ fn instantiate_and_call(
 }
 
 fn call(args: &RunArgs, store: &mut Store<Host>, instance: Instance) -> Result<u8, CliError> {
+    if args.invoke.is_empty() && call_if_exported(store, &instance, "_start")? {
+        return Ok(0);
+    }
+    call_if_exported(store, &instance, "_initialize")?;
     if let [name, values @ ..] = args.invoke.as_slice() {
         return invoke(store, &instance, name, values);
     }
@@ -101,6 +134,21 @@ fn call(args: &RunArgs, store: &mut Store<Host>, instance: Instance) -> Result<u
         [Val::I32(code)] => Ok(*code as u8),
         _ => Ok(0),
     }
+}
+
+/// Calls a function without parameters and results, if it is exported; tells whether it is.
+fn call_if_exported(
+    store: &mut Store<Host>,
+    instance: &Instance,
+    name: &str,
+) -> Result<bool, CliError> {
+    let Some(func) = instance.get_func(&*store, name) else { return Ok(false) };
+    let ty = func.ty(&*store);
+    if !ty.params.is_empty() || !ty.results.is_empty() {
+        return Err(CliError::Usage(format!("`{name}` has the type {ty}, not () -> ()")));
+    }
+    results(store, func, &[])?;
+    Ok(true)
 }
 
 /// The size to run a program with.

@@ -15,4 +15,5 @@ mod run;
 mod suite;
 mod tools;
 mod traps;
+mod wasi;
 mod wasm;

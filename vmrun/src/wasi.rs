@@ -1,0 +1,41 @@
+//! What programs of WASI are given: arguments, the standard streams, and what the command line says.
+
+use std::path::Path;
+
+use slotvm::Module;
+use slotvm_wasi::{MODULE, WasiCtx};
+
+use crate::cli::RunArgs;
+use crate::error::CliError;
+
+/// Whether a module imports anything of WASI.
+pub fn is_imported_by(module: &Module) -> bool {
+    module.imports().any(|import| import.module() == MODULE)
+}
+
+/// What a program is given. Its first argument is the name of its file.
+///
+/// # Errors
+/// If a directory cannot be opened, or an environment variable is not there.
+pub fn context(args: &RunArgs) -> Result<WasiCtx, CliError> {
+    let mut builder = WasiCtx::builder();
+    let name = args.program.file_name().unwrap_or_default();
+    builder.arg(name.to_string_lossy()).args(&args.args).inherit_stdio();
+    for variable in &args.env {
+        match variable.split_once('=') {
+            Some((name, value)) => builder.env(name, value),
+            None => builder.env(variable, inherited(variable)?),
+        };
+    }
+    for dir in &args.dir {
+        let (host, guest) = dir.split_once("::").unwrap_or((dir, dir));
+        builder.preopened_dir(host, guest).map_err(CliError::file(Path::new(host)))?;
+    }
+    Ok(builder.build())
+}
+
+/// An environment variable of this process.
+fn inherited(name: &str) -> Result<String, CliError> {
+    std::env::var(name)
+        .map_err(|error| CliError::Usage(format!("environment variable `{name}`: {error}")))
+}
