@@ -584,3 +584,52 @@ fn bulk_operations_are_interrupted_between_pieces() {
         }
     }
 }
+
+#[test]
+fn host_functions_that_wait_are_interrupted_as_guest_code_is() {
+    let source = "import \"env\" \"host\" func host()
+        export \"run\" func run
+        func run() { call host return }";
+    let wait = |mut caller: Caller<'_, u32>| -> Result<(), Error> {
+        loop {
+            caller.check_interrupt()?;
+            *caller.data_mut() += 1;
+            std::thread::yield_now();
+        }
+    };
+    // By time.
+    for_all_with(
+        |config| {
+            config.timeout(Some(Duration::from_millis(3)));
+        },
+        |engine| {
+            let mut linker = Linker::new(engine);
+            linker.func_wrap("env", "host", wait).unwrap();
+            let mut store = Store::new(engine, 0_u32);
+            let instance = linker.instantiate(&mut store, &module(engine, source)).unwrap();
+            let run = instance.get_typed_func::<(), ()>(&store, "run").unwrap();
+            let error = run.call(&mut store, ()).unwrap_err();
+            assert_eq!(error.trap_code(), Some(TrapCode::Interrupted));
+        },
+    );
+    // By epochs: the callback lets it go on, fails, and interrupts.
+    for kind in epoch_kinds() {
+        let mut linker = Linker::new(&kind.engine);
+        linker.func_wrap("env", "host", wait).unwrap();
+        let mut store = Store::new(&kind.engine, 0_u32);
+        store.epoch_deadline_callback(|context| match *context.data() {
+            0..5 => Ok(UpdateDeadline::Continue(0)),
+            5 => Err(Error::host("enough")),
+            _ => Ok(UpdateDeadline::Interrupt),
+        });
+        let module = module(&kind.engine, source);
+        let instance = linker.instantiate(&mut store, &module).unwrap();
+        let run = instance.get_typed_func::<(), ()>(&store, "run").unwrap();
+        let before = *store.data();
+        let error = run.call(&mut store, ()).unwrap_err();
+        assert_eq!((error.to_string().as_str(), before, *store.data()), ("enough", 0, 5), "{kind}");
+        *store.data_mut() = 6;
+        let error = run.call(&mut store, ()).unwrap_err();
+        assert_eq!(error.trap_code(), Some(TrapCode::Interrupted), "{kind}");
+    }
+}

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use slotvm::{
     Config, Engine, Error, Extern, Global, GlobalType, Instance, LinkError, Linker, Memory,
-    MemoryType, Module, Store, Table, TableType, Tier, Val, ValType,
+    MemoryType, Module, Store, Table, TableType, Tier, UnknownImportError, Val, ValType,
 };
 
 use crate::support::{for_all, instance, module};
@@ -285,4 +285,57 @@ fn modules_come_from_binary_and_from_text() {
         let error = Module::new(engine, "func f() -> i32 { return }").unwrap_err();
         assert!(matches!(error, Error::Verify(_)), "{error}");
     });
+}
+
+#[test]
+fn functions_stand_in_for_unknown_imports() {
+    const SOURCE: &str = r#"
+        import "a" "known" func known() -> i32
+        import "a" "unknown" func unknown(i64) -> (i32, i64, f64, externref)
+        import "b" "known" func other() -> i32
+        export "known" func call_known
+        export "unknown" func call_unknown
+        func call_known() -> i32 { call known return }
+        func call_unknown() -> (i32, i64, f64, externref) { i64.const 1 call unknown return }"#;
+    for_all(|engine| {
+        let module = module(engine, SOURCE);
+        let mut linker = Linker::new(engine);
+        linker.func_wrap("a", "known", || 5).unwrap();
+        let run = |linker: &Linker<()>, name: &str| {
+            let mut store = Store::new(engine, ());
+            let instance = linker.instantiate(&mut store, &module)?;
+            let func = instance.get_func(&store, name).unwrap();
+            let mut results = vec![Val::I32(-1); func.ty(&store).results.len()];
+            func.call(&mut store, &[], &mut results)?;
+            Ok::<_, Error>(results.iter().map(|val| format!("{val:?}")).collect::<Vec<_>>())
+        };
+        assert!(matches!(run(&linker, "known"), Err(Error::Link(LinkError::Missing { .. }))));
+
+        let mut trapping = linker.clone();
+        trapping.define_unknown_imports_as_traps(&module);
+        assert_eq!(run(&trapping, "known").unwrap(), ["I32(5)"], "what is known stays");
+        let error = run(&trapping, "unknown").unwrap_err();
+        let expected = UnknownImportError { module: "a".to_owned(), name: "unknown".to_owned() };
+        assert_eq!(UnknownImportError::of(&error), Some(&expected));
+        assert_eq!(
+            error.to_string(),
+            "the program has called its import `a` `unknown`, which nothing provides"
+        );
+
+        linker.define_unknown_imports_as_default_values(&module);
+        assert_eq!(run(&linker, "known").unwrap(), ["I32(5)"]);
+        let zeros = [Val::I32(0), Val::I64(0), Val::F64(0), Val::ExternRef(None)];
+        assert_eq!(run(&linker, "unknown").unwrap(), zeros.map(|val| format!("{val:?}")));
+    });
+}
+
+#[test]
+fn memories_are_not_made_up() {
+    let engine = Engine::default();
+    let module = module(&engine, "import \"a\" \"m\" memory m 1");
+    let mut linker = Linker::<()>::new(&engine);
+    linker.define_unknown_imports_as_traps(&module);
+    linker.define_unknown_imports_as_default_values(&module);
+    let error = linker.instantiate(Store::new(&engine, ()), &module).unwrap_err();
+    assert!(matches!(error, Error::Link(LinkError::Missing { .. })), "{error}");
 }

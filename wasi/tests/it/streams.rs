@@ -1,11 +1,14 @@
 //! Standard streams that are readers and writers of the embedder.
 
 use std::io::{self, Cursor, Read, Write};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use slotvm_wasi::{MemoryOutput, WasiCtxBuilder};
+use slotvm::{Tier, TrapCode};
+use slotvm_wasi::{MemoryOutput, WasiCtx, WasiCtxBuilder};
 
 use crate::errnos::{AGAIN, BADF, INVAL, NOSPC, NOTSUP, SUCCESS};
-use crate::guest::{Guest, OUT, engines, with_ctx, with_folder};
+use crate::guest::{Guest, OUT, TestEngine, engines, with_ctx, with_folder};
 
 #[test]
 fn input_is_read_to_its_end() {
@@ -110,4 +113,57 @@ fn streams_that_fail_are_errors_of_the_program() {
             }
         }
     }
+}
+
+/// Set in the process that a test has started for itself.
+const ALONE: &str = "SLOTVM_TEST_ALONE";
+
+/// What the tests below do in a process whose input is a pipe into which nobody has written yet.
+fn wait_for_input() {
+    for tier in [Tier::Interpreter, Tier::Jit] {
+        let memory = "(memory (export \"memory\") 2 2)";
+        let engine = TestEngine::new(tier, Duration::from_millis(50), memory);
+        let mut guest = Guest::new(&engine, WasiCtx::builder().inherit_stdio().build());
+        let into = guest.put([0; 4]);
+        let [at, n] = guest.buffers(&[[into, 4]]);
+        let args = [0, at, n, OUT];
+        // It would wait for ever; the deadline of the call ends that.
+        let error = guest.try_call("fd_read", &args).expect_err("there is nothing to read");
+        assert_eq!(error.trap_code(), Some(TrapCode::Interrupted), "{error}");
+        let mut subscription = [0; 48];
+        subscription[8] = 1;
+        let subscription = guest.put(subscription);
+        let poll = [subscription, subscription, 1, OUT];
+        let error = guest.try_call("poll_oneoff", &poll).expect_err("there is nothing to read");
+        assert_eq!(error.trap_code(), Some(TrapCode::Interrupted), "{error}");
+        // It need not wait, either.
+        guest.ok("fd_fdstat_set_flags", &[0, 4]);
+        assert_eq!(guest.call("fd_read", &args), AGAIN);
+        // A pipe is no terminal.
+        guest.ok("fd_fdstat_get", &[0, OUT]);
+        assert_eq!(guest.bytes(OUT, 1), [0]);
+    }
+    println!("waited");
+}
+
+#[test]
+fn a_deadline_ends_waiting_for_input() {
+    if std::env::var_os(ALONE).is_some() {
+        return wait_for_input();
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "streams::a_deadline_ends_waiting_for_input", "--nocapture"])
+        .env(ALONE, "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The end of the pipe that could be written to stays open until the child has ended.
+    let input = child.stdin.take();
+    let output = child.wait_with_output().unwrap();
+    drop(input);
+    let (out, err) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && out.contains("waited"), "{out}\n{err}");
 }
