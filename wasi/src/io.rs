@@ -59,7 +59,8 @@ pub(crate) fn fd_read(
     let first = buffers.get(..1).unwrap_or_default();
     let n = match &mut descriptor.kind {
         Kind::File(file) => {
-            let buffers = if may_wait(file)? { first } else { &buffers };
+            let one_is_enough = buffers.len() > 1 && may_wait(file)?;
+            let buffers = if one_is_enough { first } else { &buffers };
             fill(memory, buffers, |into, _| retry(|| file.read(into)))?
         }
         Kind::Input(input) => match first {

@@ -7,8 +7,11 @@ use std::time::Duration;
 use crate::errnos::{FAULT, SUCCESS};
 use crate::guest::{ALL, DIR, Guest, OUT, OUTSIDE, Open, TestEngine, with_folder};
 
-/// Calls that succeed, with the places of their addresses and how many bytes each of them has.
-fn calls(guest: &mut Guest) -> Vec<(&'static str, Vec<i64>, Vec<(usize, i64)>)> {
+/// A function with arguments by which it succeeds, the places of addresses among them, and how many bytes
+/// each of these has.
+type Call = (&'static str, Vec<i64>, Vec<(usize, i64)>);
+
+fn calls(guest: &mut Guest) -> Vec<Call> {
     let file = guest.open(DIR, "f", Open::ALL).unwrap();
     let dir = guest.open(DIR, ".", Open::DIR).unwrap();
     let [f, f_len] = guest.text("f");

@@ -290,8 +290,8 @@ fn times_are_set() {
         let by_path_without_links = |guest: &mut Guest, atim: i64, mtim: i64, flags: i64| {
             guest.call("path_filestat_set_times", &[DIR, 0, path, len, atim, mtim, flags])
         };
-        let ways: [&dyn Fn(&mut Guest, i64, i64, i64) -> u32; 3] =
-            [&by_fd, &by_path, &by_path_without_links];
+        type Way<'a> = &'a dyn Fn(&mut Guest, i64, i64, i64) -> u32;
+        let ways: [Way<'_>; 3] = [&by_fd, &by_path, &by_path_without_links];
         for set in ways {
             assert_eq!(set(guest, 1_000_000_002, 3_000_000_004, ATIM | MTIM), SUCCESS);
             assert_eq!(times(), [(1, 2), (3, 4)]);
