@@ -16,7 +16,7 @@
 //!         import "wasi_snapshot_preview1" "fd_write" func fd_write(i32, i32, i32, i32) -> i32
 //!         import "wasi_snapshot_preview1" "proc_exit" func proc_exit(i32)
 //!         memory m 1
-//!         data buffer m at i32.const 0 "\10\00\00\00\06\00\00\00"
+//!         data buffer m at i32.const 0 "\x10\0\0\0\x06\0\0\0"
 //!         data text m at i32.const 16 "hello\n"
 //!         export "_start" func start
 //!         func start() {
