@@ -180,7 +180,7 @@ impl WasiCtxBuilder {
         self.directories.push(Descriptor {
             kind: Kind::Directory(Directory { dir, preopened_as, listing: None }),
             rights: rights & Rights::DIRECTORY,
-            // With those that make no sense, which programs ask for that ask for all.
+            // All of them: programs that ask for every right ask for those of sockets, too.
             inheriting: rights,
         });
         Ok(self)
