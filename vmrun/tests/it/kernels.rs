@@ -14,8 +14,8 @@ use crate::programs::check_each;
 
 /// The levels of optimisation that there are modules of.
 const LEVELS: [&str; 2] = ["O0", "O2"];
-/// The files that belong to no kernel.
-const SHARED_FILES: [&str; 4] = ["README.md", "build", "env.h", "native.c"];
+/// What belongs to no kernel.
+const SHARED_FILES: [&str; 5] = ["README.md", "build", "env.h", "native.c", "wasi"];
 
 /// A kernel as a compiler made it at one level of optimisation.
 #[derive(Clone, Debug)]

@@ -16,4 +16,5 @@ mod suite;
 mod tools;
 mod traps;
 mod wasi;
+mod wasi_programs;
 mod wasm;
