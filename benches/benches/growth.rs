@@ -75,8 +75,9 @@ struct Growth {
     verify: Duration,
     slots: Duration,
     ssa: Duration,
-    n_compiled: u32,
-    /// If the SSA form was compiled to the end.
+    /// Whether it was compiled to the end.
+    is_compiled: bool,
+    /// If that was from its SSA form.
     clif: Option<Duration>,
 }
 
@@ -95,7 +96,7 @@ impl Growth {
             verify: Duration::MAX,
             slots: Duration::MAX,
             ssa: Duration::MAX,
-            n_compiled: 0,
+            is_compiled: false,
             clif: None,
             verified,
         }
@@ -119,7 +120,7 @@ impl Growth {
     /// Compiles the function to the end, for the time of the lowering.
     fn compile(&mut self, engine: &Engine) -> Result<(), CliError> {
         let module = Module::from_verified(engine, self.verified.clone())?;
-        self.n_compiled += 1;
+        self.is_compiled = true;
         if module.functions().iter().all(|function| function.work.rung == Rung::AsAsked) {
             let time = module.timings().clif;
             self.clif = Some(self.clif.map_or(time, |least| least.min(time)));
@@ -137,7 +138,7 @@ impl Growth {
             ("ssa", Some(self.ssa)),
             (SLOTS_AND_SSA, Some(ssa)),
         ];
-        if self.n_compiled > 0 {
+        if self.is_compiled {
             columns.push(("clif", self.clif));
             columns.push(("all", self.clif.map(|clif| self.load + self.verify + ssa + clif)));
         }

@@ -195,7 +195,8 @@ pub type Poll = unsafe extern "C" fn(ctx: *mut VmCtx);
 /// Functions of the runtime that native code calls, with the C calling convention.
 ///
 /// Those that can fail return 0 for success. For 1, native code traps with the code that belongs to the
-/// operation; bulk operations that were interrupted return 2, and their error is pending in the store. Lengths and addresses are unsigned.
+/// operation; bulk operations that were interrupted return 2, and their error is pending in the store. Lengths
+/// and addresses are unsigned.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Libcalls {

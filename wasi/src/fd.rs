@@ -51,6 +51,14 @@ pub(crate) fn fd_close(ctx: &mut WasiCtx, _: &mut GuestMemory<'_>, fd: u32) -> R
     ctx.table.remove(fd).map(|_| ())
 }
 
+/// The descriptor of the host for a file or directory with which all of this may be done.
+fn host_with(ctx: &WasiCtx, fd: u32, rights: Rights) -> Result<BorrowedFd<'_>> {
+    let descriptor = ctx.table.get(fd)?;
+    let host = host(descriptor)?;
+    descriptor.need(rights)?;
+    Ok(host)
+}
+
 /// The descriptor of the host for a file or directory; a stream has none that the program may use so.
 fn host(descriptor: &Descriptor) -> Result<BorrowedFd<'_>> {
     match &descriptor.kind {
@@ -61,17 +69,11 @@ fn host(descriptor: &Descriptor) -> Result<BorrowedFd<'_>> {
 }
 
 pub(crate) fn fd_datasync(ctx: &mut WasiCtx, _: &mut GuestMemory<'_>, fd: u32) -> Result<()> {
-    let descriptor = ctx.table.get(fd)?;
-    let host = host(descriptor)?;
-    descriptor.need(Rights::FD_DATASYNC)?;
-    Ok(rustix::fs::fdatasync(host)?)
+    Ok(rustix::fs::fdatasync(host_with(ctx, fd, Rights::FD_DATASYNC)?)?)
 }
 
 pub(crate) fn fd_sync(ctx: &mut WasiCtx, _: &mut GuestMemory<'_>, fd: u32) -> Result<()> {
-    let descriptor = ctx.table.get(fd)?;
-    let host = host(descriptor)?;
-    descriptor.need(Rights::FD_SYNC)?;
-    Ok(rustix::fs::fsync(host)?)
+    Ok(rustix::fs::fsync(host_with(ctx, fd, Rights::FD_SYNC)?)?)
 }
 
 /// How writing is synchronised.

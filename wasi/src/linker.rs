@@ -1,5 +1,6 @@
 //! The functions by their names: what a linker is given.
 
+use rustix::event::PollFlags;
 use slotvm::{Caller, Error, Linker};
 
 use crate::ctx::WasiCtx;
@@ -10,6 +11,7 @@ use crate::open::How;
 use crate::path::Times;
 use crate::process::I32Exit;
 use crate::table::Kind;
+use crate::types::FdFlags;
 use crate::{args, clock, fd, io, open, path, poll, process, random, readdir, socket, stdio};
 
 /// The name of the module that programs import the functions from.
@@ -40,7 +42,10 @@ fn code(result: Result<()>) -> u32 {
 macro_rules! functions {
     ($($name:ident($($param:ident: $ty:ty),*) => $module:ident($($arg:expr),*);)*) => {
         /// Defines the functions that do one thing and return.
-        fn define_simple<T: 'static>(linker: &mut Linker<T>, get: &impl GetCtx<T>) -> std::result::Result<(), Error> {
+        fn define_simple<T: 'static>(
+            linker: &mut Linker<T>,
+            get: &impl GetCtx<T>,
+        ) -> std::result::Result<(), Error> {
             $(
                 let get_ctx = get.clone();
                 linker.func_wrap(
@@ -171,8 +176,6 @@ pub fn add_to_linker<T: 'static>(
 
 /// Whether reading would not wait, after it has been waited a little for that.
 fn is_readable(ctx: &WasiCtx, fd: u32) -> bool {
-    use crate::types::FdFlags;
-    use rustix::event::PollFlags;
     let Ok(descriptor) = ctx.table.get(fd) else { return true };
     match &descriptor.kind {
         Kind::Input(input) if !input.flags.contains(FdFlags::NONBLOCK) => {

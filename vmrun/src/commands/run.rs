@@ -1,9 +1,9 @@
 //! `vmrun PROGRAM`: runs a program, interpreted or as native code.
 //!
-//! A program of WASI exports `_start`, and ends by an exit code. Any other exports `main`. Its `i32` parameter, if it has one, is the first program argument, or the
-//! exported global `default_size` where none is given; its `i32` result, if it has one, is the exit
-//! code. `--invoke` calls any exported function and prints its results. Before either of these, a program
-//! that exports `_initialize` is initialised.
+//! A program of WASI exports `_start`, and ends by an exit code. Any other exports `main`. Its `i32`
+//! parameter, if it has one, is the first program argument, or the exported global `default_size` where none
+//! is given; its `i32` result, if it has one, is the exit code. `--invoke` calls any exported function and
+//! prints its results. Before either of these, a program that exports `_initialize` is initialised.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};

@@ -137,7 +137,6 @@ fn every_wasi_program_in_every_engine() {
     check_each(&runs, |run| &run.0.name, |(program, level, engine)| program.check(level, engine));
 }
 
-/// As the description says.
 #[test]
 fn what_one_program_writes_another_one_reads() {
     let run = |name: &str, arg: &str, input: &[u8]| {
