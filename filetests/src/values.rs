@@ -1,10 +1,10 @@
-//! Values as they are written in file tests, as cells, and as the engine's values.
+//! Values as they are written in file tests, as bits, and as the engine's values.
 
 use slotvm::{Val, ValType};
 use slotvm_bytecode::text::literal;
 
-/// Values as 64-bit cells.
-pub type Cells = Vec<u64>;
+/// Values as bits.
+pub type Cells = Vec<u128>;
 
 /// Reads values of these types.
 ///
@@ -18,12 +18,13 @@ pub fn parse_all(texts: &[String], types: &[ValType]) -> Result<Cells, String> {
 }
 
 /// Reads a value: a literal of the text form, or `null`.
-fn parse(text: &str, ty: ValType) -> Result<u64, String> {
+fn parse(text: &str, ty: ValType) -> Result<u128, String> {
     let cell = match ty {
-        ValType::I32 => literal::parse_i32(text).map(|v| u64::from(v as u32)).map_err(String::from),
-        ValType::I64 => literal::parse_i64(text).map(|v| v as u64).map_err(String::from),
-        ValType::F32 => literal::parse_f32(text).map(u64::from),
-        ValType::F64 => literal::parse_f64(text),
+        ValType::I32 => literal::parse_i32(text).map(|v| (v as u32).into()).map_err(String::from),
+        ValType::I64 => literal::parse_i64(text).map(|v| (v as u64).into()).map_err(String::from),
+        ValType::F32 => literal::parse_f32(text).map(u128::from),
+        ValType::F64 => literal::parse_f64(text).map(u128::from),
+        ValType::V128 => literal::parse_u128(text).map_err(String::from),
         ValType::FuncRef | ValType::ExternRef if text == "null" => Ok(0),
         ValType::FuncRef | ValType::ExternRef => Err("only `null` can be written".to_owned()),
     };
@@ -31,7 +32,7 @@ fn parse(text: &str, ty: ValType) -> Result<u64, String> {
 }
 
 /// Writes values, separated by commas.
-pub fn print_all(cells: &[u64], types: &[ValType]) -> String {
+pub fn print_all(cells: &[u128], types: &[ValType]) -> String {
     let mut out = String::new();
     for (i, (&cell, &ty)) in cells.iter().zip(types).enumerate() {
         if i > 0 {
@@ -42,12 +43,13 @@ pub fn print_all(cells: &[u64], types: &[ValType]) -> String {
     out
 }
 
-fn write(out: &mut String, cell: u64, ty: ValType) {
+fn write(out: &mut String, cell: u128, ty: ValType) {
     match ty {
         ValType::I32 => out.push_str(&(cell as i32).to_string()),
         ValType::I64 => out.push_str(&(cell as i64).to_string()),
         ValType::F32 => literal::write_f32(out, cell as u32),
-        ValType::F64 => literal::write_f64(out, cell),
+        ValType::F64 => literal::write_f64(out, cell as u64),
+        ValType::V128 => out.push_str(&format!("{cell:#034x}")),
         _ if cell == 0 => out.push_str("null"),
         _ => out.push_str(ty.name()),
     }
@@ -66,26 +68,28 @@ pub fn print(value: &Val) -> String {
     print_all(&[cell(value)], &[value.ty()])
 }
 
-/// A cell as a value of the engine; references are null.
-pub fn val(ty: ValType, cell: u64) -> Val {
+/// Bits as a value of the engine; references are null.
+pub fn val(ty: ValType, cell: u128) -> Val {
     match ty {
         ValType::I32 => Val::I32(cell as i32),
         ValType::I64 => Val::I64(cell as i64),
         ValType::F32 => Val::F32(cell as u32),
-        ValType::F64 => Val::F64(cell),
+        ValType::F64 => Val::F64(cell as u64),
+        ValType::V128 => Val::V128(cell.into()),
         ValType::FuncRef | ValType::ExternRef => Val::default_for(ty),
     }
 }
 
-/// A value of the engine as a cell; references, whose handles are an engine's own affair, as null or
+/// A value of the engine as bits; references, whose handles are an engine's own affair, as null or
 /// not.
-pub fn cell(value: &Val) -> u64 {
+pub fn cell(value: &Val) -> u128 {
     match *value {
-        Val::I32(value) => u64::from(value as u32),
-        Val::I64(value) => value as u64,
-        Val::F32(bits) => u64::from(bits),
-        Val::F64(bits) => bits,
-        Val::FuncRef(func) => u64::from(func.is_some()),
-        Val::ExternRef(object) => u64::from(object.is_some()),
+        Val::I32(value) => (value as u32).into(),
+        Val::I64(value) => (value as u64).into(),
+        Val::F32(bits) => bits.into(),
+        Val::F64(bits) => bits.into(),
+        Val::V128(vector) => vector.as_u128(),
+        Val::FuncRef(func) => func.is_some().into(),
+        Val::ExternRef(object) => object.is_some().into(),
     }
 }

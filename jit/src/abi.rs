@@ -2,22 +2,24 @@
 //!
 //! All guest functions have Cranelift's `tail` convention. Parameter 0 is the `*mut VmCtx` of the
 //! instance that defines the function. If the results do not fit registers, parameter 1 is the address
-//! of a return area of one 8-byte cell for each result, which the callee writes, and there are no
+//! of a return area with the 8-byte cells of all results, which the callee writes, and there are no
 //! register results at all. The bytecode's parameters follow, references as `I64` handles.
 //!
 //! In cells, of return areas and of the arrays that trampolines take, `i32` and `f32` are
-//! zero-extended.
+//! zero-extended; a vector takes two, and is an `I8X16` otherwise.
 //!
 //! A function of the module is called directly, as the colocated [`func_name`]; imported functions and
 //! those of tables are called through their `FuncRecord`.
 
-use cranelift_codegen::ir::{AbiParam, ArgumentPurpose, Signature, Type, UserExternalName, types};
+use cranelift_codegen::ir::{
+    AbiParam, ArgumentPurpose, MemFlagsData, Signature, Type, UserExternalName, types,
+};
 use cranelift_codegen::isa::CallConv;
-use slotvm_bytecode::{FuncType, ValType};
+use slotvm_bytecode::{FuncType, ValType, n_cells};
 
 /// Results of integer class that fit registers on all targets.
 pub(crate) const INT_RESULTS_MAX: usize = 6;
-/// Floating-point results that fit registers on all targets.
+/// Floating-point results and vectors that fit registers on all targets.
 pub(crate) const FLOAT_RESULTS_MAX: usize = 8;
 /// The bytes of a cell.
 pub(crate) const CELL_BYTES: u32 = 8;
@@ -33,19 +35,46 @@ pub(crate) const fn clif_type(ty: ValType) -> Type {
         ValType::I64 | ValType::FuncRef | ValType::ExternRef => types::I64,
         ValType::F32 => types::F32,
         ValType::F64 => types::F64,
+        ValType::V128 => types::I8X16,
     }
+}
+
+/// The flags of an access to a cell, which of a vector are two and not aligned to its size.
+pub(crate) fn cell_flags(ty: ValType, flags: MemFlagsData) -> MemFlagsData {
+    if ty != ValType::V128 {
+        return flags;
+    }
+    let mut unaligned =
+        MemFlagsData::new().with_notrap().with_alias_region(flags.alias_region());
+    if flags.readonly() {
+        unaligned = unaligned.with_readonly();
+    }
+    if flags.can_move() {
+        unaligned = unaligned.with_can_move();
+    }
+    unaligned
+}
+
+/// Types, each with the place of its value's first cell where the cells of all follow each other, in
+/// bytes.
+pub(crate) fn in_cells(types: &[ValType]) -> impl Iterator<Item = (i32, ValType)> {
+    types.iter().scan(0, |next, &ty| {
+        let offset = *next;
+        *next += ty.cells() as i32 * CELL_BYTES as i32;
+        Some((offset, ty))
+    })
 }
 
 /// Whether the results of a function go to a return area instead of registers.
 pub(crate) fn returns_by_area(ty: &FuncType) -> bool {
-    let is_float = |ty: &&ValType| matches!(ty, ValType::F32 | ValType::F64);
+    let is_float = |ty: &&ValType| matches!(ty, ValType::F32 | ValType::F64 | ValType::V128);
     let n_floats = ty.results.iter().filter(is_float).count();
     n_floats > FLOAT_RESULTS_MAX || ty.results.len() - n_floats > INT_RESULTS_MAX
 }
 
 /// The bytes of the return area of a function, 0 if it needs none.
 pub(crate) fn return_area_bytes(ty: &FuncType) -> u32 {
-    if returns_by_area(ty) { ty.results.len() as u32 * CELL_BYTES } else { 0 }
+    if returns_by_area(ty) { n_cells(&ty.results) as u32 * CELL_BYTES } else { 0 }
 }
 
 /// The number of native parameters before those of the bytecode.

@@ -304,7 +304,7 @@ impl WorkCounts {
                     counts.n_insts += 1;
                 }
                 match op {
-                    Opcode::Op(op) => counts.n_accesses += u64::from(op.access().is_some()),
+                    Opcode::Op(op) => counts.n_accesses += u64::from(op.access_bytes().is_some()),
                     // A load, a comparison and a trap; two loads, a comparison and a call to the side.
                     Opcode::Ir(IrOp::Fuel | IrOp::FuelBulk) => counts.n_insts += 3,
                     Opcode::Ir(IrOp::Poll) => {

@@ -289,7 +289,7 @@ impl Table {
         let store = store.as_context().inner;
         let table = store.table(self.handle(store));
         let cell = table.get(u32::try_from(index).ok()?).ok()?;
-        Some(Val::from_cell(table.ty().elem, cell, store))
+        Some(Val::from_bits(table.ty().elem, cell.into(), store))
     }
 
     /// Replaces an element.
@@ -326,8 +326,8 @@ impl Global {
     /// If there are too many, or the value is of another type.
     pub fn new(mut store: impl AsContextMut, ty: GlobalType, value: Val) -> Result<Global, Error> {
         let store = store.as_context_mut().inner;
-        let cell = cell_of_type(ty.ty, value, store)?;
-        let handle = store.new_global(ty, cell)?;
+        let bits = bits_of_type(ty.ty, value, store)?;
+        let handle = store.new_global(ty, bits)?;
         Ok(Global::from_handle(store, handle))
     }
 
@@ -341,7 +341,7 @@ impl Global {
     pub fn get(&self, store: impl AsContext) -> Val {
         let store = store.as_context().inner;
         let handle = self.handle(store);
-        Val::from_cell(store.global_type(handle).ty, store.global(handle), store)
+        Val::from_bits(store.global_type(handle).ty, store.global(handle), store)
     }
 
     /// Sets its value.
@@ -351,16 +351,23 @@ impl Global {
     pub fn set(&self, mut store: impl AsContextMut, value: Val) -> Result<(), Error> {
         let store = store.as_context_mut().inner;
         let handle = self.handle(store);
-        let cell = cell_of_type(store.global_type(handle).ty, value, store)?;
-        store.set_global(handle, cell)
+        let bits = bits_of_type(store.global_type(handle).ty, value, store)?;
+        store.set_global(handle, bits)
     }
 }
 
-/// The cell of a value that is of a type.
+/// The cells of a value that is of a type, as a number with the first one lowest.
+fn bits_of_type(ty: ValType, value: Val, store: &rt::Store) -> Result<u128, Error> {
+    if value.ty() != ty {
+        let found = value.ty();
+        return Err(Error::Usage(format!("expected values of types [{ty}], found [{found}]")));
+    }
+    Ok(value.bits(store))
+}
+
+/// The cell of a reference that is of a type.
 fn cell_of_type(ty: ValType, value: Val, store: &rt::Store) -> Result<u64, Error> {
-    let mut cell = [0];
-    Val::write_cells(&[value], &[ty], &mut cell, store)?;
-    Ok(cell[0])
+    Ok(bits_of_type(ty, value, store)? as u64)
 }
 
 /// Something that a module can import and an instance can export.

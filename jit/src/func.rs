@@ -95,11 +95,7 @@ impl Func {
         Val::write_cells(params, &ty.params, cells, store)?;
         // SAFETY: the function is of this store, and so are the values, which are of its types.
         unsafe { store.call_unchecked(handle, cells)? };
-        for ((&ty, &mut cell), result) in
-            store.func_type(handle).results.iter().zip(cells).zip(results)
-        {
-            *result = Val::from_cell(ty, cell, store);
-        }
+        Val::read_cells(results, &store.func_type(handle).results, cells, store);
         Ok(())
     }
 
@@ -169,7 +165,7 @@ impl HostFunc {
         store: &mut rt::Store,
         instance: Option<InstanceId>,
     ) -> Result<FuncHandle, Error> {
-        // SAFETY: both kinds of functions write their results as `Scalar::to_cell` and `Val::cell` give
+        // SAFETY: both kinds of functions write their results as `Scalar::to_cells` and `Val::write_cells` give
         // them, which extend by zeros and check whose a reference is.
         unsafe { store.new_trusted_host_func(&self.ty, self.f.clone(), instance) }
     }
@@ -183,9 +179,7 @@ impl HostFunc {
             let (mut few, mut many) = ([Val::I32(0); FEW], Vec::new());
             let vals = first(&mut few, &mut many, n_params + ty.results.len(), Val::I32(0));
             let (params, results) = vals.split_at_mut(n_params);
-            for ((val, &ty), &cell) in params.iter_mut().zip(&ty.params).zip(&*call.cells) {
-                *val = Val::from_cell(ty, cell, call.store);
-            }
+            Val::read_cells(params, &ty.params, call.cells, call.store);
             for (val, &ty) in results.iter_mut().zip(&ty.results) {
                 *val = Val::default_for(ty);
             }
@@ -210,7 +204,7 @@ fn func_type<R: HostResults>(params: impl Into<Vec<ValType>>) -> FuncType {
 }
 
 macro_rules! closures {
-    ($(($($i:tt $param:ident),*))*) => { $(
+    ($(($($param:ident),*))*) => { $(
         impl<T, F, $($param,)* R> IntoFunc<T, ($($param,)*), R> for F
         where
             T: 'static,
@@ -218,9 +212,11 @@ macro_rules! closures {
             $($param: Scalar,)*
             R: HostResults,
         {
+            #[allow(non_snake_case, reason = "variables bear the names of their types, if there are any")]
             fn into_func(self) -> HostFunc {
                 HostFunc::new(func_type::<R>([$($param::TYPE),*]), move |call| {
-                    let results = self($($param::from_cell(call.cells[$i], call.store)),*);
+                    let ($($param,)*) = <($($param,)*)>::read(call.cells, call.store);
+                    let results = self($($param),*);
                     results.write(call.cells, call.store)
                 })
             }
@@ -236,7 +232,7 @@ macro_rules! closures {
             #[allow(non_snake_case, reason = "variables bear the names of their types, if there are any")]
             fn into_func(self) -> HostFunc {
                 HostFunc::new(func_type::<R>([$($param::TYPE),*]), move |call| {
-                    $(let $param = $param::from_cell(call.cells[$i], call.store);)*
+                    let ($($param,)*) = <($($param,)*)>::read(call.cells, call.store);
                     let caller = Caller::new(call.store, call.instance);
                     let results = self(caller $(, $param)*);
                     results.write(call.cells, call.store)
@@ -248,16 +244,16 @@ macro_rules! closures {
 
 closures! {
     ()
-    (0 A)
-    (0 A, 1 B)
-    (0 A, 1 B, 2 C)
-    (0 A, 1 B, 2 C, 3 D)
-    (0 A, 1 B, 2 C, 3 D, 4 E)
-    (0 A, 1 B, 2 C, 3 D, 4 E, 5 G)
-    (0 A, 1 B, 2 C, 3 D, 4 E, 5 G, 6 H)
-    (0 A, 1 B, 2 C, 3 D, 4 E, 5 G, 6 H, 7 I)
-    (0 A, 1 B, 2 C, 3 D, 4 E, 5 G, 6 H, 7 I, 8 J)
-    (0 A, 1 B, 2 C, 3 D, 4 E, 5 G, 6 H, 7 I, 8 J, 9 K)
-    (0 A, 1 B, 2 C, 3 D, 4 E, 5 G, 6 H, 7 I, 8 J, 9 K, 10 L)
-    (0 A, 1 B, 2 C, 3 D, 4 E, 5 G, 6 H, 7 I, 8 J, 9 K, 10 L, 11 M)
+    (A)
+    (A, B)
+    (A, B, C)
+    (A, B, C, D)
+    (A, B, C, D, E)
+    (A, B, C, D, E, G)
+    (A, B, C, D, E, G, H)
+    (A, B, C, D, E, G, H, I)
+    (A, B, C, D, E, G, H, I, J)
+    (A, B, C, D, E, G, H, I, J, K)
+    (A, B, C, D, E, G, H, I, J, K, L)
+    (A, B, C, D, E, G, H, I, J, K, L, M)
 }

@@ -161,7 +161,7 @@ pub use slot_mode::{ParseSlotModeError, SlotMode};
 pub use store::{AsContext, AsContextMut, Store, StoreContext, StoreContextMut};
 pub use typed::{HostResults, Scalar, TypedFunc, Values};
 pub use types::{ExportType, ExternType, ImportType};
-pub use val::{ExternRef, Val};
+pub use val::{ExternRef, V128, Val};
 
 /// Compiles and runs the example of the README.
 #[cfg(doctest)]

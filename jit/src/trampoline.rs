@@ -21,7 +21,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa, TargetIsa};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use slotvm_bytecode::{FuncType, ValType};
+use slotvm_bytecode::{FuncType, ValType, n_cells};
 use slotvm_runtime::context::offsets as rt;
 
 use crate::abi::{self, CELL_BYTES, POINTER};
@@ -138,7 +138,7 @@ fn build_entry(b: &mut FunctionBuilder<'_>, ty: &FuncType) {
         // The cells are the return area: the parameters are out of them before the call.
         args.push(cells);
     }
-    args.extend(ty.params.iter().enumerate().map(|(i, &ty)| load_cell(b, ty, cells, i)));
+    args.extend(abi::in_cells(&ty.params).map(|(at, ty)| load_cell(b, ty, cells, at)));
     store_handler(b, call_block, activation);
 
     let returned = b.create_block();
@@ -148,8 +148,8 @@ fn build_entry(b: &mut FunctionBuilder<'_>, ty: &FuncType) {
     b.ins().try_call_indirect(code, &args, table);
 
     b.switch_to_block(returned);
-    for (i, (&ty, &value)) in ty.results.iter().zip(&results).enumerate() {
-        store_cell(b, ty, value, cells, i);
+    for ((at, ty), &value) in abi::in_cells(&ty.results).zip(&results) {
+        store_cell(b, ty, value, cells, at);
     }
     let one = b.ins().iconst(types::I32, 1);
     b.ins().return_(&[one]);
@@ -192,13 +192,13 @@ pub(crate) fn exits(
 fn build_host(b: &mut FunctionBuilder<'_>, ty: &FuncType) {
     let params = entry_block(b);
     let ctx = params[0];
-    let n_cells = ty.params.len().max(ty.results.len()) as u32;
+    let n_cells = n_cells(&ty.params).max(n_cells(&ty.results)) as u32;
     let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, n_cells * CELL_BYTES, 3);
     let slot = b.create_sized_stack_slot(slot);
     let cells = b.ins().stack_addr(POINTER, slot, 0);
-    for (i, (&ty, &value)) in ty.params.iter().zip(&params[abi::n_leading_params(ty)..]).enumerate()
-    {
-        store_cell(b, ty, value, cells, i);
+    let own = &params[abi::n_leading_params(ty)..];
+    for ((at, ty), &value) in abi::in_cells(&ty.params).zip(own) {
+        store_cell(b, ty, value, cells, at);
     }
 
     let host_call = b.ins().load(POINTER, TRUSTED, ctx, rt::HOSTCTX_CALL);
@@ -211,10 +211,10 @@ fn build_host(b: &mut FunctionBuilder<'_>, ty: &FuncType) {
     trap_trampoline(b, ctx, failed);
 
     let results: Vec<Value> =
-        ty.results.iter().enumerate().map(|(i, &ty)| load_cell(b, ty, cells, i)).collect();
+        abi::in_cells(&ty.results).map(|(at, ty)| load_cell(b, ty, cells, at)).collect();
     if abi::returns_by_area(ty) {
-        for (i, (&ty, &value)) in ty.results.iter().zip(&results).enumerate() {
-            store_cell(b, ty, value, params[1], i);
+        for ((at, ty), &value) in abi::in_cells(&ty.results).zip(&results) {
+            store_cell(b, ty, value, params[1], at);
         }
         b.ins().return_(&[]);
     } else {
@@ -237,23 +237,23 @@ fn build_poll(b: &mut FunctionBuilder<'_>) {
     b.ins().return_(&[]);
 }
 
-/// Loads the value in cell `index`.
+/// Loads a value from its cell or cells, `at` bytes behind the first one of all.
 pub(crate) fn load_cell(
     b: &mut FunctionBuilder<'_>,
     ty: ValType,
     cells: Value,
-    index: usize,
+    at: i32,
 ) -> Value {
-    b.ins().load(abi::clif_type(ty), TRUSTED, cells, cell_offset(index))
+    b.ins().load(abi::clif_type(ty), abi::cell_flags(ty, TRUSTED), cells, at)
 }
 
-/// Stores a value into cell `index`, zero-extended.
+/// Stores a value into its cell or cells, zero-extended.
 pub(crate) fn store_cell(
     b: &mut FunctionBuilder<'_>,
     ty: ValType,
     value: Value,
     cells: Value,
-    index: usize,
+    at: i32,
 ) {
     let bits = match ty {
         ValType::I32 => b.ins().uextend(types::I64, value),
@@ -261,13 +261,13 @@ pub(crate) fn store_cell(
             let bits = b.ins().bitcast(types::I32, MemFlagsData::new(), value);
             b.ins().uextend(types::I64, bits)
         }
-        ValType::I64 | ValType::F64 | ValType::FuncRef | ValType::ExternRef => value,
+        ValType::I64
+        | ValType::F64
+        | ValType::FuncRef
+        | ValType::ExternRef
+        | ValType::V128 => value,
     };
-    b.ins().store(TRUSTED, bits, cells, cell_offset(index));
-}
-
-fn cell_offset(index: usize) -> i32 {
-    (index * CELL_BYTES as usize) as i32
+    b.ins().store(abi::cell_flags(ty, TRUSTED), bits, cells, at);
 }
 
 #[cfg(test)]

@@ -7,21 +7,21 @@ use slotvm_runtime::{self as rt, Error, FuncHandle};
 
 use crate::func::Func;
 use crate::store::AsContextMut;
-use crate::val::{ExternRef, Val};
+use crate::val::{ExternRef, V128, Val};
 
-/// A host type that stands for one guest type: `i32 u32 i64 u64 f32 f64`, `Option<Func>` and
+/// A host type that stands for one guest type: `i32 u32 i64 u64 f32 f64`, [`V128`], `Option<Func>` and
 /// `Option<ExternRef>`.
 pub trait Scalar: Copy + Send + Sync + 'static + private::Sealed {
     /// The guest type.
     const TYPE: ValType;
 
-    /// The value in a cell.
+    /// The value in the first cells.
     #[doc(hidden)]
-    fn from_cell(cell: u64, store: &rt::Store) -> Self;
+    fn from_cells(cells: &[u64], store: &rt::Store) -> Self;
 
-    /// The cell for the value.
+    /// Writes the value to the first cells.
     #[doc(hidden)]
-    fn to_cell(self, store: &rt::Store) -> u64;
+    fn to_cells(self, cells: &mut [u64], store: &rt::Store);
 }
 
 /// Host types that stand for a list of guest types: `()`, a [`Scalar`], or a tuple of up to twelve.
@@ -71,14 +71,15 @@ macro_rules! scalars {
             const TYPE: ValType = ValType::$variant;
 
             #[inline]
-            fn from_cell($cell: u64, _: &rt::Store) -> $ty {
+            fn from_cells(cells: &[u64], _: &rt::Store) -> $ty {
+                let $cell = cells[0];
                 $from
             }
 
             #[inline]
-            fn to_cell(self, _: &rt::Store) -> u64 {
+            fn to_cells(self, cells: &mut [u64], _: &rt::Store) {
                 let $value = self;
-                $to
+                cells[0] = $to;
             }
         }
 
@@ -93,12 +94,12 @@ macro_rules! values_of_scalar {
 
             #[inline]
             fn read(cells: &[u64], store: &rt::Store) -> $ty {
-                Scalar::from_cell(cells[0], store)
+                Scalar::from_cells(cells, store)
             }
 
             #[inline]
             fn write(self, cells: &mut [u64], store: &rt::Store) {
-                cells[0] = self.to_cell(store);
+                self.to_cells(cells, store);
             }
         }
 
@@ -134,12 +135,12 @@ impl private::Sealed for Option<Func> {}
 impl Scalar for Option<Func> {
     const TYPE: ValType = ValType::FuncRef;
 
-    fn from_cell(cell: u64, store: &rt::Store) -> Option<Func> {
-        FuncHandle::from_cell(cell).map(|func| Func::from_handle(store, func))
+    fn from_cells(cells: &[u64], store: &rt::Store) -> Option<Func> {
+        FuncHandle::from_cell(cells[0]).map(|func| Func::from_handle(store, func))
     }
 
-    fn to_cell(self, store: &rt::Store) -> u64 {
-        Val::FuncRef(self).cell(store)
+    fn to_cells(self, cells: &mut [u64], store: &rt::Store) {
+        cells[0] = Val::FuncRef(self).cell(store);
     }
 }
 
@@ -148,17 +149,34 @@ impl private::Sealed for Option<ExternRef> {}
 impl Scalar for Option<ExternRef> {
     const TYPE: ValType = ValType::ExternRef;
 
-    fn from_cell(cell: u64, store: &rt::Store) -> Option<ExternRef> {
-        Val::from_cell(ValType::ExternRef, cell, store).unwrap_extern_ref()
+    fn from_cells(cells: &[u64], store: &rt::Store) -> Option<ExternRef> {
+        Val::from_bits(ValType::ExternRef, cells[0].into(), store).unwrap_extern_ref()
     }
 
-    fn to_cell(self, store: &rt::Store) -> u64 {
-        Val::ExternRef(self).cell(store)
+    fn to_cells(self, cells: &mut [u64], store: &rt::Store) {
+        cells[0] = Val::ExternRef(self).cell(store);
+    }
+}
+
+impl private::Sealed for V128 {}
+
+impl Scalar for V128 {
+    const TYPE: ValType = ValType::V128;
+
+    #[inline]
+    fn from_cells(cells: &[u64], _: &rt::Store) -> V128 {
+        V128::from(u128::from(cells[0]) | u128::from(cells[1]) << 64)
+    }
+
+    #[inline]
+    fn to_cells(self, cells: &mut [u64], _: &rt::Store) {
+        (cells[0], cells[1]) = (self.as_u128() as u64, (self.as_u128() >> 64) as u64);
     }
 }
 
 values_of_scalar!(Option<Func>);
 values_of_scalar!(Option<ExternRef>);
+values_of_scalar!(V128);
 
 impl private::Sealed for () {}
 
@@ -172,6 +190,17 @@ impl Values for () {
 
 host_results_of_values!(());
 
+/// The cells that the first `n` types take.
+pub(crate) const fn cells_before(types: &[ValType], n: usize) -> usize {
+    let mut cells = 0;
+    let mut i = 0;
+    while i < n {
+        cells += types[i].cells();
+        i += 1;
+    }
+    cells
+}
+
 macro_rules! tuples {
     ($(($($i:tt $param:ident),*))*) => { $(
         impl<$($param: Scalar),*> private::Sealed for ($($param,)*) {}
@@ -181,12 +210,12 @@ macro_rules! tuples {
 
             #[inline]
             fn read(cells: &[u64], store: &rt::Store) -> Self {
-                ($($param::from_cell(cells[$i], store),)*)
+                ($($param::from_cells(&cells[const { cells_before(<Self as Values>::TYPES, $i) }..], store),)*)
             }
 
             #[inline]
             fn write(self, cells: &mut [u64], store: &rt::Store) {
-                $(cells[$i] = self.$i.to_cell(store);)*
+                $(self.$i.to_cells(&mut cells[const { cells_before(<Self as Values>::TYPES, $i) }..], store);)*
             }
         }
 
@@ -211,6 +240,9 @@ tuples! {
 
 /// The most values that [`Values`] stands for.
 const VALUES_MAX: usize = 12;
+
+/// The most cells that they take.
+const CELLS_MAX: usize = 2 * VALUES_MAX;
 
 /// A function whose type is known to be that of `P` and `R`, so that calls need not check it.
 #[derive(Debug)]
@@ -255,8 +287,14 @@ impl<P: Values, R: Values> TypedFunc<P, R> {
     pub fn call(&self, mut store: impl AsContextMut, params: P) -> Result<R, Error> {
         let store = store.as_context_mut().inner;
         let handle = self.func.handle(store);
-        let mut cells = [0; VALUES_MAX];
-        let cells = &mut cells[..P::TYPES.len().max(R::TYPES.len())];
+        let (mut few, mut many) = ([0; VALUES_MAX], [0; CELLS_MAX]);
+        let n_params = const { cells_before(P::TYPES, P::TYPES.len()) };
+        let n_results = const { cells_before(R::TYPES, R::TYPES.len()) };
+        // Which it is, is known when this is compiled: only one of the two is ever there.
+        let cells = match n_params.max(n_results) {
+            n @ ..=VALUES_MAX => &mut few[..n],
+            n => &mut many[..n],
+        };
         params.write(cells, store);
         // SAFETY: the function is of this store, and its type that of `P` and `R`, as `new` has checked.
         // Scalars extend what they write by zeros, and references are checked to be of this store.

@@ -17,8 +17,9 @@ pub struct VmCtx {
     pub shared: *mut Shared,
     /// Memory 0, or null if the module has none.
     pub memory: *mut MemoryDef,
-    /// One cell for each global of the index space: the value of a global defined by the module, the
-    /// address of the cell of an imported one.
+    /// The cells of all globals of the index space, as
+    /// [`slotvm_bytecode::VerifiedModule::global_cell`] numbers them: the value of a global defined by the
+    /// module, the address of the first cell of an imported one.
     pub globals: *mut u64,
     /// The tables of the index space.
     pub tables: *const *mut TableDef,

@@ -6,6 +6,7 @@
 use std::any::Any;
 use std::num::NonZeroU64;
 
+use slotvm_bytecode::ValType;
 use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
 
 use crate::context::{MemoryDef, MemorySpan, TableDef};
@@ -73,9 +74,20 @@ pub enum Extern {
 /// A global of a store.
 #[derive(Copy, Clone)]
 pub(crate) struct GlobalData {
-    /// Where its value is: in the instance that defines it, or in `Store::host_globals`.
+    /// Where its value is: in the instance that defines it, or in `Store::host_globals`. A vector has a
+    /// second cell behind it.
     pub(crate) cell: *mut u64,
     pub(crate) ty: GlobalType,
+}
+
+/// The two cells of a number, the lower half first.
+pub(crate) fn cells_of(value: u128) -> [u64; 2] {
+    [value as u64, (value >> 64) as u64]
+}
+
+/// The number that two cells hold.
+pub(crate) fn value_of([low, high]: [u64; 2]) -> u128 {
+    u128::from(low) | u128::from(high) << 64
 }
 
 impl Store {
@@ -172,15 +184,16 @@ impl Store {
 
     // Globals.
 
-    /// Makes a global that instances can import.
+    /// Makes a global that instances can import. The value is its cell, or the two of a vector, the lower
+    /// half first.
     ///
     /// # Errors
     /// If there are too many, or the value is of another type.
-    pub fn new_global(&mut self, ty: GlobalType, value: u64) -> Result<GlobalHandle, Error> {
-        let mut value = [value];
+    pub fn new_global(&mut self, ty: GlobalType, value: u128) -> Result<GlobalHandle, Error> {
+        let mut value = cells_of(value);
         self.check_cells(&[ty.ty], &mut value)?;
-        let cell = Pinned::new(value[0]);
-        let handle = self.push_global(GlobalData { cell: cell.as_ptr(), ty })?;
+        let cell = Pinned::new(value);
+        let handle = self.push_global(GlobalData { cell: cell.as_ptr().cast(), ty })?;
         self.host_globals.push(cell);
         Ok(handle)
     }
@@ -198,26 +211,37 @@ impl Store {
         self.globals[global.0 as usize].ty
     }
 
-    /// The value of a global.
-    pub fn global(&self, global: GlobalHandle) -> u64 {
-        // SAFETY: the cell belongs to an instance or to `host_globals`, which live as long as the store;
-        // guest code does not run while the store is borrowed.
-        unsafe { *self.globals[global.0 as usize].cell }
+    /// The value of a global: its cell, or the two of a vector, the lower half first.
+    pub fn global(&self, global: GlobalHandle) -> u128 {
+        let GlobalData { cell, ty } = self.globals[global.0 as usize];
+        // SAFETY: the cells belong to an instance or to `host_globals`, which live as long as the store;
+        // guest code does not run while the store is borrowed. Vectors have two.
+        unsafe {
+            match ty.ty {
+                ValType::V128 => value_of([*cell, *cell.add(1)]),
+                _ => (*cell).into(),
+            }
+        }
     }
 
-    /// Sets the value of a mutable global.
+    /// Sets the value of a mutable global, which is as [`Store::global`] gives it.
     ///
     /// # Errors
     /// If it is immutable, or the value is of another type.
-    pub fn set_global(&mut self, global: GlobalHandle, value: u64) -> Result<(), Error> {
+    pub fn set_global(&mut self, global: GlobalHandle, value: u128) -> Result<(), Error> {
         let GlobalData { cell, ty } = self.globals[global.0 as usize];
         if !ty.mutable {
             return Err(Error::Usage("the global is immutable".to_owned()));
         }
-        let mut value = [value];
+        let mut value = cells_of(value);
         self.check_cells(&[ty.ty], &mut value)?;
         // SAFETY: as in `global`.
-        unsafe { *cell = value[0] };
+        unsafe {
+            *cell = value[0];
+            if ty.ty == ValType::V128 {
+                *cell.add(1) = value[1];
+            }
+        }
         Ok(())
     }
 

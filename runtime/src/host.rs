@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use slotvm_bytecode::FuncType;
+use slotvm_bytecode::{FuncType, n_cells};
 
 use crate::context::{FuncRecord, HostCtx};
 use crate::entities::FuncHandle;
@@ -48,8 +48,8 @@ pub struct HostCall<'a> {
     pub store: &'a mut Store,
     /// The instance that imports the function and thus calls it; `None` if the host calls it directly.
     pub instance: Option<InstanceId>,
-    /// The parameters, then, in the same place, the results. There are as many cells as the larger of
-    /// the two numbers.
+    /// The parameters, then, in the same place, the results. There are as many cells as
+    /// those or these take; a vector takes two, the lower half first.
     pub cells: &'a mut [u64],
 }
 
@@ -62,7 +62,7 @@ impl Store {
         let id = self.intern_type(&ty);
         let checked = HostFn::new(move |call| {
             (f.f)(call)?;
-            let n_results = ty.results.len();
+            let n_results = n_cells(&ty.results);
             call.store.check_cells(&ty.results, &mut call.cells[..n_results])
         });
         self.new_host_record(id, checked, None)
@@ -115,7 +115,7 @@ impl Store {
     ) -> Result<FuncHandle, Error> {
         let code = self.host_code(ty)?;
         let FuncType { params, results } = self.type_of(ty);
-        let n_cells = params.len().max(results.len());
+        let n_cells = n_cells(params).max(n_cells(results));
         let ctx = HostCtx { shared: self.shared_ptr(), call: f.native };
         self.count_funcs(1)?;
         let owner = Pinned::new(HostCallee {
@@ -161,6 +161,6 @@ pub(crate) struct HostCallee {
     ty: u32,
     /// The instance that imports it, if it was made for an import.
     pub(crate) instance: Option<InstanceId>,
-    /// The larger one of the numbers of its parameters and results.
+    /// The cells that its parameters or its results take.
     pub(crate) n_cells: usize,
 }

@@ -9,10 +9,10 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use slotvm_bytecode::module::{ConstExpr, ElemItems, EntityKind, SegmentMode};
-use slotvm_bytecode::{CodeReader, ImmKind, Op, TrapCode, VerifiedModule, numeric};
+use slotvm_bytecode::{CodeReader, ImmKind, Op, TrapCode, VerifiedModule, inst, numeric};
 
 use crate::context::VmCtx;
-use crate::entities::{Extern, FuncHandle, GlobalData, GlobalHandle, MemoryHandle, TableHandle};
+use crate::entities::{Extern, cells_of, value_of, FuncHandle, GlobalData, GlobalHandle, MemoryHandle, TableHandle};
 use crate::error::{Error, check_limit};
 use crate::funcs::{EntryPoints, InstanceFuncs};
 use crate::growth::check_span;
@@ -131,27 +131,39 @@ pub(crate) struct Globals<'a> {
 }
 
 impl Globals<'_> {
-    fn cell(&self, global: u32) -> *mut u64 {
-        assert!(global < self.len, "verified code names globals that exist");
+    /// Where a value is, by the number of its global's first cell.
+    fn cell(&self, cell: u32) -> *mut u64 {
+        assert!(cell < self.len, "verified code names globals that exist");
         // SAFETY: the index is in bounds. The cell of an imported global holds the address of a cell of
         // the same store.
         unsafe {
-            let cell = self.cells.add(global as usize);
-            if global < self.n_imported { *cell as *mut u64 } else { cell }
+            let place = self.cells.add(cell as usize);
+            if cell < self.n_imported { *place as *mut u64 } else { place }
         }
     }
 
     #[inline]
-    pub(crate) fn get(&self, global: u32) -> u64 {
+    pub(crate) fn get(&self, cell: u32) -> u64 {
         // SAFETY: `cell` gives the address of a cell that lives as long as the store, which is borrowed
         // exclusively.
-        unsafe { *self.cell(global) }
+        unsafe { *self.cell(cell) }
     }
 
     #[inline]
-    pub(crate) fn set(&mut self, global: u32, value: u64) {
+    pub(crate) fn set(&mut self, cell: u32, value: u64) {
         // SAFETY: as in `get`.
-        unsafe { *self.cell(global) = value }
+        unsafe { *self.cell(cell) = value }
+    }
+
+    /// Both cells of a global that is a vector.
+    pub(crate) fn get_wide(&self, cell: u32) -> u128 {
+        // SAFETY: as in `get`. The code is verified, so the global has two cells.
+        unsafe { value_of(*self.cell(cell).cast()) }
+    }
+
+    pub(crate) fn set_wide(&mut self, cell: u32, value: u128) {
+        // SAFETY: as in `get_wide`.
+        unsafe { *self.cell(cell).cast() = cells_of(value) }
     }
 }
 
@@ -318,7 +330,7 @@ impl Store {
             func_handle(func);
         }
 
-        let mut values: Vec<u64> = imports.globals.iter().map(|&g| self.global(g)).collect();
+        let mut values: Vec<u128> = imports.globals.iter().map(|&g| self.global(g)).collect();
         for global in &module.module().globals {
             let value = evaluate(&global.init, &values, func_handle);
             values.push(value);
@@ -326,11 +338,14 @@ impl Store {
         let elems = evaluate_elems(&module, &values, func_handle);
 
         // The cells of imported globals hold addresses, see `VmCtx::globals`.
-        for (value, &global) in values.iter_mut().zip(&imports.globals) {
-            *value = self.globals[global.0 as usize].cell as u64;
-        }
         let n_imported_globals = imports.globals.len() as u32;
-        let globals = Pinned::from_box(values.into_boxed_slice());
+        let addresses = imports.globals.iter().map(|g| self.globals[g.0 as usize].cell as u64);
+        let mut cells: Vec<u64> = addresses.collect();
+        let defined = &values[n_imported_globals as usize..];
+        for (global, &value) in module.module().globals.iter().zip(defined) {
+            cells.extend_from_slice(&cells_of(value)[..global.ty.ty.cells()]);
+        }
+        let globals = Pinned::from_box(cells.into_boxed_slice());
         let global_handles = self.export_globals(&module, imports.globals, &globals)?;
 
         let extra = ExtraSteps {
@@ -412,8 +427,9 @@ impl Store {
     ) -> Result<Vec<GlobalHandle>, Error> {
         let n_imported = handles.len();
         for (i, global) in module.module().globals.iter().enumerate() {
+            let cell = module.global_cell((n_imported + i) as u32) as usize;
             // SAFETY: there are cells for the imported globals and those defined.
-            let cell = unsafe { cells.first().add(n_imported + i) };
+            let cell = unsafe { cells.first().add(cell) };
             handles.push(self.push_global(GlobalData { cell, ty: global.ty })?);
         }
         Ok(handles)
@@ -460,8 +476,11 @@ impl Store {
     }
 
     fn evaluate_offset(&mut self, instance: InstanceId, offset: &ConstExpr) -> u32 {
+        let module = self.module(instance).clone();
         let globals = self.guest_parts(instance).globals;
-        evaluate_with(offset, |global| globals.get(global), |_| 0) as u32
+        // Only vectors are wider than a cell, and no offset is made of one.
+        let global = |global| globals.get(module.global_cell(global)).into();
+        evaluate_with(offset, global, |_| 0) as u32
     }
 }
 
@@ -482,7 +501,7 @@ impl Instance {
 
 fn evaluate_elems(
     module: &VerifiedModule,
-    globals: &[u64],
+    globals: &[u128],
     func_handle: impl Fn(u32) -> u64 + Copy,
 ) -> Vec<Box<[u64]>> {
     let elems = module.module().elems.iter();
@@ -490,35 +509,41 @@ fn evaluate_elems(
         .map(|elem| match &elem.items {
             ElemItems::Funcs(funcs) => funcs.iter().map(|&func| func_handle(func)).collect(),
             ElemItems::Exprs(exprs) => {
-                exprs.iter().map(|expr| evaluate(expr, globals, func_handle)).collect()
+                exprs.iter().map(|expr| evaluate(expr, globals, func_handle) as u64).collect()
             }
         })
         .collect()
 }
 
-/// The value of a constant expression.
-pub(crate) fn evaluate(expr: &ConstExpr, globals: &[u64], func_handle: impl Fn(u32) -> u64) -> u64 {
+/// The value of a constant expression; that of a vector takes all bits, others those of a cell.
+pub(crate) fn evaluate(
+    expr: &ConstExpr,
+    globals: &[u128],
+    func_handle: impl Fn(u32) -> u64,
+) -> u128 {
     evaluate_with(expr, |global| globals[global as usize], func_handle)
 }
 
 fn evaluate_with(
     expr: &ConstExpr,
-    global: impl Fn(u32) -> u64,
+    global: impl Fn(u32) -> u128,
     func_handle: impl Fn(u32) -> u64,
-) -> u64 {
+) -> u128 {
     let mut stack = Vec::new();
     let mut reader = CodeReader::new(&expr.code, 0);
     while !reader.is_at_end() {
         let inst = reader.read().expect("verified expressions decode");
         let value = match (inst.op, inst.op.imm_kind()) {
             (Op::GlobalGet, _) => global(inst.imm.low()),
-            (Op::RefFunc, _) => func_handle(inst.imm.low()),
+            (Op::RefFunc, _) => func_handle(inst.imm.low()).into(),
             (Op::RefNull, _) => 0,
-            (_, ImmKind::I32 | ImmKind::I64 | ImmKind::F32 | ImmKind::F64) => inst.imm.0,
+            (_, ImmKind::I32 | ImmKind::I64 | ImmKind::F32 | ImmKind::F64) => inst.imm.0.into(),
+            (Op::V128Const, _) => inst::vector(&expr.code, inst.imm),
             (op, _) => {
                 let (b, a) = (stack.pop(), stack.pop());
-                let (a, b) = (a.expect("two operands"), b.expect("two operands"));
-                numeric::eval(op, a, b).expect("constant arithmetic does not trap")
+                let (a, b): (u128, u128) = (a.expect("two operands"), b.expect("two operands"));
+                let result = numeric::eval(op, a as u64, b as u64);
+                result.expect("constant arithmetic does not trap").into()
             }
         };
         stack.push(value);

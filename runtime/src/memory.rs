@@ -67,10 +67,11 @@ impl MemoryPlan {
 /// # Panics
 /// If the opcode is no load or store.
 pub fn access_end_max(op: Op, imm: Imm) -> u64 {
-    let access = op.access().expect("a load or store");
+    let bytes = op.access_bytes().expect("a load or store");
+    let is_indexed = op.access().is_some_and(|access| access.indexed);
     let operand_max = u64::from(u32::MAX);
-    let index_max = if access.indexed { operand_max << imm.scale_log2() } else { 0 };
-    operand_max + index_max + u64::from(imm.offset()) + u64::from(access.bytes)
+    let index_max = if is_indexed { operand_max << imm.scale_log2() } else { 0 };
+    operand_max + index_max + u64::from(imm.offset()) + u64::from(bytes)
 }
 
 /// A linear memory.

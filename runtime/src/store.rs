@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use slotvm_bytecode::{FuncType, ValType, VerifiedModule};
+use slotvm_bytecode::{FuncType, ValType, VerifiedModule, n_cells};
 
 use crate::config::StoreConfig;
 use crate::context::{FuncRecord, MemorySpan, Shared, VmCtx};
@@ -92,7 +92,7 @@ pub struct Store {
     pub(crate) table_elems_total: u64,
     pub(crate) globals: Vec<GlobalData>,
     /// The cells of globals that no instance defines.
-    pub(crate) host_globals: Vec<Pinned<u64>>,
+    pub(crate) host_globals: Vec<Pinned<[u64; 2]>>,
     pub(crate) externs: Vec<Box<dyn Any + Send>>,
     pub(crate) instances: Vec<Instance>,
     /// Prepared code, by the address of its module, which it keeps alive.
@@ -254,7 +254,7 @@ impl Store {
     }
 
     /// Calls a function. The cells hold the parameters and receive the results; there are as many as
-    /// the larger of the two numbers. `i32` and `f32` cells are zero-extended.
+    /// those or these take. A vector takes two, the lower half first. `i32` and `f32` cells are zero-extended.
     ///
     /// Whatever happens, the stacks of the guest are afterwards as they were before.
     ///
@@ -265,12 +265,13 @@ impl Store {
             return Err(Error::Usage(format!("the store has no function {}", func.cell())));
         }
         let ty = self.func_type(func);
-        let n_cells = ty.params.len().max(ty.results.len());
+        let n_params = n_cells(&ty.params);
+        let n_cells = n_params.max(n_cells(&ty.results));
         if cells.len() != n_cells {
             let n = cells.len();
             return Err(Error::Usage(format!("a function {ty} takes {n_cells} cells, not {n}")));
         }
-        self.check_cells(&ty.params, &mut cells[..ty.params.len()])?;
+        self.check_cells(&ty.params, &mut cells[..n_params])?;
         // SAFETY: all of it was just checked.
         unsafe { self.call_unchecked(func, cells) }
     }
@@ -279,7 +280,7 @@ impl Store {
     ///
     /// # Safety
     /// The function is of this store, and the cells are what [`Store::call`] would make of them: as many
-    /// as the larger number of parameters and results, cells of 32 bits zero-extended, and references to
+    /// as the parameters or results take, cells of 32 bits zero-extended, and references to
     /// functions of this store.
     ///
     /// # Errors
@@ -304,8 +305,11 @@ impl Store {
     /// # Errors
     /// If one of them is no reference to a function of the store, where it should be.
     pub(crate) fn check_cells(&self, types: &[ValType], cells: &mut [u64]) -> Result<(), Error> {
-        for (&ty, cell) in types.iter().zip(cells) {
+        let mut cells = cells.iter_mut();
+        for &ty in types {
+            let Some(cell) = cells.next() else { break };
             match ty {
+                ValType::V128 => drop(cells.next()),
                 ValType::I32 | ValType::F32 => *cell = u64::from(*cell as u32),
                 ValType::FuncRef if *cell > self.funcs.len() as u64 => {
                     return Err(Error::Usage(format!("the store has no function {cell}")));

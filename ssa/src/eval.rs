@@ -2,7 +2,7 @@
 //!
 //! It is the second oracle beside the interpreter, for slot form and SSA form and after any pass, so
 //! it is simple on purpose and shares with the interpreter nothing but what numeric instructions
-//! compute ([`slotvm_bytecode::numeric`]). A [`Machine`] is self-contained: it has its own memory,
+//! compute ([`slotvm_bytecode::numeric`], [`slotvm_bytecode::vector`]). A [`Machine`] is self-contained: it has its own memory,
 //! globals, tables and segments, fuel, deterministic call stack and frame stack. Nobody
 //! interrupts it; a number of polls stands in for that.
 //!
@@ -15,6 +15,7 @@
 //! * Imported memories, tables and globals are made by the machine: memories and tables with their
 //!   minimum size, globals from [`Imports::globals`].
 //! * Host functions cannot call back.
+//! * A value is its bits, of which there are up to 128. Other engines have cells.
 //!
 //! Phis are parallel: all operands of an edge are read before a parameter is written. There is no
 //! recursion; calls push on a stack of frames.
@@ -74,22 +75,22 @@ impl Default for Options {
 pub struct HostCall<'a> {
     /// The function, in the module's index space.
     pub func: u32,
-    /// The arguments, as cells.
-    pub args: &'a [u64],
+    /// The arguments, as bits.
+    pub args: &'a [u128],
     /// The memory of the module; empty if it has none.
     pub memory: &'a mut [u8],
 }
 
-/// Runs imported functions. It gives the results as cells, or a trap, which then has the place of the
+/// Runs imported functions. It gives the results as bits, or a trap, which then has the place of the
 /// call.
-pub type Host<'a> = Box<dyn FnMut(HostCall<'_>) -> Result<Vec<u64>, TrapCode> + 'a>;
+pub type Host<'a> = Box<dyn FnMut(HostCall<'_>) -> Result<Vec<u128>, TrapCode> + 'a>;
 
 /// What a machine gets from outside.
 pub struct Imports<'a> {
     /// The imported functions.
     pub host: Host<'a>,
-    /// The imported globals, as cells, in the order of their indices. Those that are missing are 0.
-    pub globals: Vec<u64>,
+    /// The imported globals, as bits, in the order of their indices. Those that are missing are 0.
+    pub globals: Vec<u128>,
 }
 
 impl Default for Imports<'_> {
@@ -163,14 +164,14 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Calls a function of the module's index space. Arguments and results are cells.
+    /// Calls a function of the module's index space. Arguments and results are bits.
     ///
     /// # Errors
     /// The trap. Call stack and frame stack are then as before the call.
     ///
     /// # Panics
     /// If there is no such function, or it takes another number of arguments.
-    pub fn call(&mut self, func: u32, args: &[u64]) -> Result<Vec<u64>, Trap> {
+    pub fn call(&mut self, func: u32, args: &[u128]) -> Result<Vec<u128>, Trap> {
         assert_eq!(args.len(), self.module.func_type(func).params.len(), "arguments fit the type");
         run::run(self.module, &self.functions, &mut self.state, func, args)
     }
@@ -185,8 +186,8 @@ impl<'a> Machine<'a> {
         &self.state.memory
     }
 
-    /// All globals, as cells.
-    pub fn globals(&self) -> &[u64] {
+    /// All globals, as bits.
+    pub fn globals(&self) -> &[u128] {
         &self.state.globals
     }
 

@@ -20,7 +20,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use slotvm_bytecode::{FuncType, Imm, ValType, VerifiedModule};
+use slotvm_bytecode::{FuncType, Imm, ImmKind, ValType, VerifiedModule};
 
 use crate::entity::{Block, Edge, Inst, Loc, Value};
 use crate::irop::Opcode;
@@ -40,6 +40,9 @@ pub struct Function {
     pub slots: Vec<SlotData>,
     /// Locations, by [`Loc`].
     pub locs: Vec<LocData>,
+    /// The 16 bytes of vector constants and shuffles, as little-endian numbers. The immediate of such an
+    /// instruction is an index.
+    pub vectors: Vec<u128>,
 
     pub(crate) ops: Vec<Opcode>,
     pub(crate) imms: Vec<Imm>,
@@ -242,6 +245,27 @@ impl Function {
     /// for the type and table of `return_call_indirect` and the function of `return_call`.
     pub fn imm(&self, inst: Inst) -> Imm {
         self.imms[inst.index()]
+    }
+
+    /// The immediate of an instruction on vectors as [`slotvm_bytecode::vector::eval`] takes it: a lane, or
+    /// 16 bytes.
+    pub fn vector_imm(&self, inst: Inst) -> u128 {
+        let imm = self.imm(inst).low();
+        match self.opcode(inst) {
+            Opcode::Op(op) if matches!(op.imm_kind(), ImmKind::V128 | ImmKind::Lanes) => {
+                self.vectors[imm as usize]
+            }
+            _ => imm.into(),
+        }
+    }
+
+    /// Gives 16 bytes a number, for the immediate of an instruction.
+    pub(crate) fn add_vector(&mut self, bytes: u128) -> Imm {
+        // Code often has one constant several times in a row, zero above all.
+        if self.vectors.last() != Some(&bytes) {
+            self.vectors.push(bytes);
+        }
+        Imm::index(self.vectors.len() as u32 - 1)
     }
 
     /// The operands of an instruction, in the order in which the bytecode pushes them.

@@ -120,6 +120,7 @@ fn type_name(ty: ValType) -> &'static str {
         ValType::F32 => "float",
         ValType::F64 => "double",
         ValType::FuncRef | ValType::ExternRef => "ptr",
+        ValType::V128 => "<2 x i64>",
     }
 }
 
@@ -302,6 +303,7 @@ fn constant(f: &Function, inst: Inst) -> Option<String> {
         Op::F32Const => ValType::F32,
         Op::F64Const => ValType::F64,
         Op::RefNull => return Some(number(ValType::FuncRef, 0)),
+        Op::V128Const => return Some(vector(f.vector_imm(inst))),
         _ => return None,
     };
     Some(number(ty, f.imm(inst).0))
@@ -320,7 +322,13 @@ fn number(ty: ValType, bits: u64) -> String {
         },
         ValType::F64 => format!("0x{bits:016x}"),
         ValType::FuncRef | ValType::ExternRef => "null".to_owned(),
+        ValType::V128 => vector(bits.into()),
     }
+}
+
+/// A constant vector.
+fn vector(bits: u128) -> String {
+    format!("<i64 {}, i64 {}>", bits as i64, (bits >> 64) as i64)
 }
 
 #[cfg(test)]

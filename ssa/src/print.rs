@@ -217,7 +217,7 @@ impl Printer<'_> {
         match opcode {
             Opcode::Op(Op::Br | Op::BrIf | Op::BrTable) => self.branch(block, inst),
             Opcode::Op(op) => match op.imm_kind() {
-                ImmKind::Mem | ImmKind::Indexed => self.access(op, inst),
+                ImmKind::Mem | ImmKind::Indexed | ImmKind::MemLane => self.access(op, inst),
                 ImmKind::TypeTable => {
                     let imm = f.imm(inst);
                     write!(self.out, " type{} t{}(", imm.low(), imm.high())?;
@@ -271,6 +271,17 @@ impl Printer<'_> {
                 out.push(' ');
                 literal::write_f64(out, imm.0);
             }
+            ImmKind::V128 => match self.f.vectors.get(imm.low() as usize) {
+                Some(vector) => write!(out, " {vector:#034x}")?,
+                None => write!(out, " ?{}", imm.0)?,
+            },
+            ImmKind::Lanes => match self.f.vectors.get(imm.low() as usize) {
+                Some(lanes) => {
+                    lanes.to_le_bytes().iter().try_for_each(|lane| write!(out, " {lane}"))?;
+                }
+                None => write!(out, " ?{}", imm.0)?,
+            },
+            ImmKind::Lane => write!(out, " {}", imm.low())?,
             ImmKind::Global => write!(out, " g{}", imm.low())?,
             ImmKind::Func => write!(out, " f{}", imm.low())?,
             ImmKind::RefType => match ValType::from_code(imm.0 as u8) {
@@ -288,11 +299,15 @@ impl Printer<'_> {
         Ok(true)
     }
 
-    /// `v1+v2*8+16, v3` of a load or store.
+    /// `v1+v2*8+16, v3` of a load or store; `3, v1+16, v2` if it names a lane.
     fn access(&mut self, op: Op, inst: Inst) -> fmt::Result {
         let imm = self.f.imm(inst);
         let operands = self.f.operands(inst);
         let is_indexed = op.imm_kind() == ImmKind::Indexed;
+        let names_lane = op.imm_kind() == ImmKind::MemLane;
+        if names_lane {
+            write!(self.out, " {},", imm.access_lane())?;
+        }
         for (i, &operand) in operands.iter().enumerate() {
             let is_index = i == 1 && is_indexed;
             self.out.push_str(match i {

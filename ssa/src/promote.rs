@@ -367,6 +367,7 @@ impl Zeros {
                 ValType::F32 => (Op::F32Const, Imm::NONE),
                 ValType::F64 => (Op::F64Const, Imm::NONE),
                 ValType::FuncRef | ValType::ExternRef => (Op::RefNull, Imm::ref_type(ty)),
+                ValType::V128 => (Op::V128Const, func.add_vector(0)),
             };
             let inst = func.make_inst(Opcode::Op(op), imm, &[], &[ty], self.loc);
             func.layout.push(inst);

@@ -21,7 +21,7 @@ mod schedule;
 
 use slotvm_bytecode::builder::{FuncId, FunctionBuilder, LabelId, LocalId, ModuleBuilder};
 use slotvm_bytecode::verified::Storage;
-use slotvm_bytecode::{Op, ValType, VerifiedModule, limits};
+use slotvm_bytecode::{ImmKind, Op, ValType, VerifiedModule, limits};
 
 use self::layout::{Layout, Leave};
 use self::schedule::{Item, Scheduler};
@@ -228,7 +228,10 @@ impl<'f> Writer<'f, '_> {
         let Opcode::Op(op) = self.f.opcode(inst) else {
             unreachable!("operations that only the IR has are no code")
         };
-        self.code.inst(op, self.f.imm(inst));
+        match op.imm_kind() {
+            ImmKind::V128 | ImmKind::Lanes => self.code.vector(op, self.f.vector_imm(inst)),
+            _ => self.code.inst(op, self.f.imm(inst)),
+        };
     }
 
     fn set_line(&mut self, inst: Inst) {

@@ -407,10 +407,6 @@ impl<'a> Reader<'a> {
         let code = self.byte()?;
         match ValType::from_code(code) {
             Some(ty) => Ok(ty),
-            None if code == ValType::V128_CODE => {
-                let detail = "v128 is not supported by this version";
-                self.fail_at(start, DecodeRule::TypeCode, detail)
-            }
             None => self.fail_at(start, DecodeRule::TypeCode, format!("code {code:#04x}")),
         }
     }

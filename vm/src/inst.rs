@@ -8,7 +8,7 @@
 use std::fmt;
 
 use crate::leb;
-use crate::op::{ImmKind, Op};
+use crate::op::{ImmKind, Op, VECTOR_PREFIX};
 use crate::types::ValType;
 
 /// The immediates of an instruction, packed into 64 bits. How depends on [`Op::imm_kind`]; the IR and
@@ -27,11 +27,19 @@ use crate::types::ValType;
 /// | `DataMemory` | segment | memory |
 /// | `Mem` | offset | memory |
 /// | `Indexed` | offset | memory, and the scale's logarithm in bits 62..64 |
+/// | `MemLane` | offset | memory, and the lane in bits 58..62 |
+/// | `Lane` | lane | 0 |
+/// | `V128`, `Lanes` | code offset of the 16 bytes | 0 |
 /// | `Labels` | number of labels without the default | code offset of the first |
 ///
-/// A constant's packing is therefore the cell that it pushes.
+/// The packing of a constant of one cell is therefore the cell that it pushes. The 16 bytes of a vector or
+/// of a shuffle have no room: in code they are where [`vector`] finds them; in the IR the immediate is their
+/// number in a list of the function.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Imm(pub u64);
+
+/// Memory indices that the packing of accesses has room for.
+pub(crate) const MEMORY_END: u32 = 1 << 26;
 
 impl Imm {
     /// No immediates.
@@ -71,6 +79,25 @@ impl Imm {
         Imm(offset as u64 | (scale_log2 as u64) << 62)
     }
 
+    /// A lane of a vector.
+    pub const fn lane(lane: u32) -> Imm {
+        Imm::index(lane)
+    }
+
+    /// An access of a lane of a vector in memory 0.
+    ///
+    /// # Panics
+    /// If the lane exceeds 15.
+    pub const fn mem_lane(offset: u32, lane: u32) -> Imm {
+        assert!(lane <= 15, "a vector has 16 lanes at most");
+        Imm(offset as u64 | (lane as u64) << 58)
+    }
+
+    /// The lane that an access names.
+    pub const fn access_lane(self) -> u32 {
+        (self.0 >> 58) as u32 & 15
+    }
+
     /// A reference type.
     pub const fn ref_type(ty: ValType) -> Imm {
         Imm(ty.code() as u64)
@@ -91,9 +118,9 @@ impl Imm {
         self.low()
     }
 
-    /// The memory of a plain or indexed access.
+    /// The memory of an access.
     pub const fn memory(self) -> u32 {
-        self.high() & 0x3fff_ffff
+        self.high() & (MEMORY_END - 1)
     }
 
     /// The logarithm of an indexed access's scale, 0 to 3.
@@ -131,9 +158,12 @@ pub enum InstError {
     /// The byte is no opcode.
     #[error("unknown opcode {0:#04x}")]
     UnknownOpcode(u8),
-    /// The 128-bit vector operations are reserved, not implemented.
-    #[error("v128 instructions are not supported by this version")]
-    Vector,
+    /// The byte is no opcode behind that of vectors.
+    #[error("unknown opcode 0xfd {0:#04x}")]
+    UnknownVectorOpcode(u8),
+    /// A lane that the vector does not have.
+    #[error("lane {0} is not one of {1}")]
+    Lane(u32, u32),
     /// An integer is malformed or the code ends inside the instruction.
     #[error(transparent)]
     Leb(#[from] leb::LebError),
@@ -178,13 +208,44 @@ impl<'a> CodeReader<'a> {
     #[inline]
     pub fn read(&mut self) -> Result<Inst, InstError> {
         let byte = *self.code.get(self.pos).ok_or(leb::LebError::End)?;
+        self.pos += 1;
         let op = match Op::from_byte(byte) {
             Some(op) => op,
-            None if byte == crate::op::VECTOR_PREFIX => return Err(InstError::Vector),
+            None if byte == VECTOR_PREFIX => return self.read_vector_inst(),
             None => return Err(InstError::UnknownOpcode(byte)),
         };
-        self.pos += 1;
         let imm = self.read_imm(op.imm_kind())?;
+        Ok(Inst { op, imm })
+    }
+
+    /// Reads the instruction behind [`VECTOR_PREFIX`].
+    #[inline(never)]
+    fn read_vector_inst(&mut self) -> Result<Inst, InstError> {
+        let [byte] = self.fixed()?;
+        let op = Op::from_second_byte(byte).ok_or(InstError::UnknownVectorOpcode(byte))?;
+        let imm = match op.imm_kind() {
+            ImmKind::V128 | ImmKind::Lanes => {
+                let imm = Imm::index(self.offset());
+                let bytes = self.fixed::<16>()?;
+                if op.imm_kind() == ImmKind::Lanes {
+                    bytes.iter().try_for_each(|&lane| check_lane(op, lane.into()))?;
+                }
+                imm
+            }
+            ImmKind::Lane => {
+                let [lane] = self.fixed()?;
+                check_lane(op, lane.into())?;
+                Imm::lane(lane.into())
+            }
+            ImmKind::MemLane => {
+                let memory = self.memory()?;
+                let offset = self.u32()?;
+                let [lane] = self.fixed()?;
+                check_lane(op, lane.into())?;
+                Imm(Imm::mem_lane(offset, lane.into()).0 | Imm::pair(0, memory).0)
+            }
+            kind => self.read_imm(kind)?,
+        };
         Ok(Inst { op, imm })
     }
 
@@ -240,12 +301,13 @@ impl<'a> CodeReader<'a> {
                 }
                 Imm::pair(n, first)
             }
+            V128 | Lanes | Lane | MemLane => unreachable!("only vector operations have these"),
         })
     }
 
     fn memory(&mut self) -> Result<u32, InstError> {
         let memory = self.u32()?;
-        if memory >= 1 << 30 { Err(InstError::Memory(memory)) } else { Ok(memory) }
+        if memory >= MEMORY_END { Err(InstError::Memory(memory)) } else { Ok(memory) }
     }
 }
 
@@ -259,13 +321,36 @@ pub fn labels(code: &[u8], imm: Imm) -> impl ExactSizeIterator<Item = u32> + Clo
         .map(move |_| leb::read_u32(code, &mut pos).expect("labels were read before"))
 }
 
-/// Appends the binary form of an instruction. A `br_table` is written by [`write_br_table`].
+/// The 16 bytes of an instruction that was read from `code` and has such, as a little-endian number: a
+/// constant vector, or the lanes of a shuffle.
 ///
 /// # Panics
-/// If the instruction is a `br_table`.
+/// If `imm` was not read from `code`.
+pub fn vector(code: &[u8], imm: Imm) -> u128 {
+    let bytes = code[imm.low() as usize..].first_chunk().expect("the vector was read before");
+    u128::from_le_bytes(*bytes)
+}
+
+/// Checks that a lane that an instruction names is there.
+///
+/// # Errors
+/// If not.
+///
+/// # Panics
+/// If the instruction names no lane.
+pub fn check_lane(op: Op, lane: u32) -> Result<(), InstError> {
+    let n = op.n_lanes().expect("an instruction that names a lane");
+    if lane < n { Ok(()) } else { Err(InstError::Lane(lane, n)) }
+}
+
+/// Appends the binary form of an instruction. A `br_table` is written by [`write_br_table`], what has the
+/// 16 bytes of a vector by [`write_vector`].
+///
+/// # Panics
+/// If the instruction is one of these.
 pub fn write_inst(out: &mut Vec<u8>, op: Op, imm: Imm) {
     use ImmKind::*;
-    out.push(op.byte());
+    write_op(out, op);
     match op.imm_kind() {
         None => {}
         I32 => leb::write_i64(out, i64::from(imm.0 as u32 as i32)),
@@ -289,13 +374,35 @@ pub fn write_inst(out: &mut Vec<u8>, op: Op, imm: Imm) {
             leb::write_u32(out, imm.scale_log2());
             leb::write_u32(out, imm.offset());
         }
+        Lane => out.push(imm.low() as u8),
+        MemLane => {
+            leb::write_u32(out, imm.memory());
+            leb::write_u32(out, imm.offset());
+            out.push(imm.access_lane() as u8);
+        }
+        V128 | Lanes => panic!("write_vector writes the bytes of a vector"),
         Labels => panic!("write_br_table writes the labels of a br_table"),
+    }
+}
+
+/// Appends the binary form of a `v128.const` or `i8x16.shuffle` with its 16 bytes, as a little-endian number.
+pub fn write_vector(out: &mut Vec<u8>, op: Op, bytes: u128) {
+    debug_assert!(matches!(op.imm_kind(), ImmKind::V128 | ImmKind::Lanes));
+    write_op(out, op);
+    out.extend_from_slice(&bytes.to_le_bytes());
+}
+
+/// Appends what encodes an opcode.
+pub(crate) fn write_op(out: &mut Vec<u8>, op: Op) {
+    match op.code().to_be_bytes() {
+        [0, byte] => out.push(byte),
+        bytes => out.extend_from_slice(&bytes),
     }
 }
 
 /// Appends the binary form of a `br_table` with these labels and this default.
 pub fn write_br_table(out: &mut Vec<u8>, labels: &[u32], default: u32) {
-    out.push(Op::BrTable.byte());
+    write_op(out, Op::BrTable);
     leb::write_u32(out, labels.len() as u32);
     for &label in labels {
         leb::write_u32(out, label);

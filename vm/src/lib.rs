@@ -3,7 +3,8 @@
 //! The story of the crate, in the order in which data flows:
 //!
 //! * [`op`] is the opcode table, the single source of the instruction set; [`inst`] packs, reads and
-//!   writes instructions; [`numeric`] says what the numeric ones compute; [`reference()`] describes them.
+//!   writes instructions; [`numeric`] says what the numeric ones compute, [`vector`]
+//!   those on vectors; [`reference()`] describes them.
 //! * A [`Module`] is plain data. It comes from the binary form ([`decode()`]; [`encode()`] makes it), from
 //!   text ([`text`]), or from a front end ([`builder`]).
 //! * [`verify()`] makes a [`VerifiedModule`] of it, the only thing that runs, and hands over what it
@@ -24,6 +25,7 @@ pub mod section;
 pub mod text;
 pub mod trap;
 pub mod types;
+pub mod vector;
 pub mod verified;
 pub mod verify;
 #[cfg(feature = "wasm")]
@@ -33,9 +35,9 @@ pub use decode::{DecodeError, decode};
 pub use encode::encode;
 pub use inst::{CodeReader, Imm, Inst};
 pub use module::Module;
-pub use op::{Access, Effect, ImmKind, Op};
+pub use op::{Access, Effect, ImmKind, Op, VectorAccess, VectorPart};
 pub use reference::reference;
 pub use trap::TrapCode;
-pub use types::{FuncType, ValType};
+pub use types::{FuncType, ValType, n_cells};
 pub use verified::VerifiedModule;
 pub use verify::{VerifyError, verify};

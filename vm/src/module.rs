@@ -173,8 +173,8 @@ pub struct Global {
     pub init: ConstExpr,
 }
 
-/// A constant expression: code of `i32.const`, `i64.const`, `f32.const`, `f64.const`, `ref.null`,
-/// `ref.func`, `global.get` of an immutable global that comes before, and `add`, `sub` and `mul` of
+/// A constant expression: code of `i32.const`, `i64.const`, `f32.const`, `f64.const`, `v128.const`,
+/// `ref.null`, `ref.func`, `global.get` of an immutable global that comes before, and `add`, `sub` and `mul` of
 /// `i32` and `i64`, which leaves exactly one value. There is no end marker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConstExpr {
@@ -207,6 +207,17 @@ impl ConstExpr {
     /// A constant.
     pub fn f64(value: f64) -> ConstExpr {
         ConstExpr::default().inst(Op::F64Const, Imm(value.to_bits()))
+    }
+
+    /// The expression with a `v128.const` behind it.
+    pub fn v128_const(mut self, value: u128) -> ConstExpr {
+        inst::write_vector(&mut self.code, Op::V128Const, value);
+        self
+    }
+
+    /// A constant.
+    pub fn v128(value: u128) -> ConstExpr {
+        ConstExpr::default().v128_const(value)
     }
 
     /// A null reference.

@@ -19,7 +19,7 @@ pub const CANONICAL_NAN_F64: u64 = 0x7ff8_0000_0000_0000;
 /// Whether the opcode is numeric: [`eval`] computes it.
 #[inline]
 pub const fn is_numeric(op: Op) -> bool {
-    op.byte() >= Op::I32Eqz.byte()
+    op as u16 >= Op::I32Eqz as u16 && op as u16 <= Op::I64TruncSatF64U as u16
 }
 
 /// The result of a numeric instruction on operand cells; `b` is the topmost operand of a binary one,

@@ -5,7 +5,7 @@
 //! opcode is one row here, one arm of the interpreter and one arm of the lowering; the compiler names
 //! the places that are missing.
 //!
-//! A row is `byte Variant "mnemonic" ImmKind {signature} Effect "doc";`. A signature lists the operand
+//! A row is `code Variant "mnemonic" ImmKind {signature} Effect "doc";`. A signature lists the operand
 //! types, deepest first, and the result types; `special` marks the few whose types depend on an
 //! immediate or on the operand stack, which the verifier treats one by one.
 
@@ -249,6 +249,243 @@ macro_rules! for_each_op {
         0xf5 I64TruncSatF32U "i64.trunc_sat_f32_u" None {F32 -> I64} Pure "Converts towards zero, unsigned; saturates, NaN gives 0.";
         0xf6 I64TruncSatF64S "i64.trunc_sat_f64_s" None {F64 -> I64} Pure "Converts towards zero, signed; saturates, NaN gives 0.";
         0xf7 I64TruncSatF64U "i64.trunc_sat_f64_u" None {F64 -> I64} Pure "Converts towards zero, unsigned; saturates, NaN gives 0.";
+        // Vectors of 128 bits. The first byte is 0xfd, the second one stands here. [`crate::vector`] computes them.
+        0xfd00 V128Load "v128.load" Mem {I32 -> V128} Read "Pops an address; loads 16 bytes.";
+        0xfd01 V128Load8x8S "v128.load8x8_s" Mem {I32 -> V128} Read "Pops an address; loads 8 bytes, 8 lanes of 8 bits that are sign-extended to 16.";
+        0xfd02 V128Load8x8U "v128.load8x8_u" Mem {I32 -> V128} Read "Pops an address; loads 8 bytes, 8 lanes of 8 bits that are zero-extended to 16.";
+        0xfd03 V128Load16x4S "v128.load16x4_s" Mem {I32 -> V128} Read "Pops an address; loads 8 bytes, 4 lanes of 16 bits that are sign-extended to 32.";
+        0xfd04 V128Load16x4U "v128.load16x4_u" Mem {I32 -> V128} Read "Pops an address; loads 8 bytes, 4 lanes of 16 bits that are zero-extended to 32.";
+        0xfd05 V128Load32x2S "v128.load32x2_s" Mem {I32 -> V128} Read "Pops an address; loads 8 bytes, 2 lanes of 32 bits that are sign-extended to 64.";
+        0xfd06 V128Load32x2U "v128.load32x2_u" Mem {I32 -> V128} Read "Pops an address; loads 8 bytes, 2 lanes of 32 bits that are zero-extended to 64.";
+        0xfd07 V128Load8Splat "v128.load8_splat" Mem {I32 -> V128} Read "Pops an address; loads 1 byte into all lanes.";
+        0xfd08 V128Load16Splat "v128.load16_splat" Mem {I32 -> V128} Read "Pops an address; loads 2 bytes into all lanes.";
+        0xfd09 V128Load32Splat "v128.load32_splat" Mem {I32 -> V128} Read "Pops an address; loads 4 bytes into all lanes.";
+        0xfd0a V128Load64Splat "v128.load64_splat" Mem {I32 -> V128} Read "Pops an address; loads 8 bytes into all lanes.";
+        0xfd0b V128Store "v128.store" Mem {I32 V128 ->} Write "Pops a value, then an address; stores its 16 bytes.";
+        0xfd0c V128Const "v128.const" V128 {-> V128} Pure "Pushes the constant.";
+        0xfd0d I8x16Shuffle "i8x16.shuffle" Lanes {V128 V128 -> V128} Pure "Takes each lane from one of the two: the first has the lanes 0 to 15, the second those from 16 on.";
+        0xfd0e I8x16Swizzle "i8x16.swizzle" None {V128 V128 -> V128} Pure "Each lane of the second says which lane of the first to take; beyond 15 it is zero.";
+        0xfd0f I8x16Splat "i8x16.splat" None {I32 -> V128} Pure "Pops a number; all lanes are its low bits.";
+        0xfd10 I16x8Splat "i16x8.splat" None {I32 -> V128} Pure "Pops a number; all lanes are its low bits.";
+        0xfd11 I32x4Splat "i32x4.splat" None {I32 -> V128} Pure "Pops a number; all lanes are it.";
+        0xfd12 I64x2Splat "i64x2.splat" None {I64 -> V128} Pure "Pops a number; all lanes are it.";
+        0xfd13 F32x4Splat "f32x4.splat" None {F32 -> V128} Pure "Pops a number; all lanes are it.";
+        0xfd14 F64x2Splat "f64x2.splat" None {F64 -> V128} Pure "Pops a number; all lanes are it.";
+        0xfd15 I8x16ExtractLaneS "i8x16.extract_lane_s" Lane {V128 -> I32} Pure "The lane, sign-extended.";
+        0xfd16 I8x16ExtractLaneU "i8x16.extract_lane_u" Lane {V128 -> I32} Pure "The lane, zero-extended.";
+        0xfd17 I8x16ReplaceLane "i8x16.replace_lane" Lane {V128 I32 -> V128} Pure "The vector with another value in the lane.";
+        0xfd18 I16x8ExtractLaneS "i16x8.extract_lane_s" Lane {V128 -> I32} Pure "The lane, sign-extended.";
+        0xfd19 I16x8ExtractLaneU "i16x8.extract_lane_u" Lane {V128 -> I32} Pure "The lane, zero-extended.";
+        0xfd1a I16x8ReplaceLane "i16x8.replace_lane" Lane {V128 I32 -> V128} Pure "The vector with another value in the lane.";
+        0xfd1b I32x4ExtractLane "i32x4.extract_lane" Lane {V128 -> I32} Pure "The lane.";
+        0xfd1c I32x4ReplaceLane "i32x4.replace_lane" Lane {V128 I32 -> V128} Pure "The vector with another value in the lane.";
+        0xfd1d I64x2ExtractLane "i64x2.extract_lane" Lane {V128 -> I64} Pure "The lane.";
+        0xfd1e I64x2ReplaceLane "i64x2.replace_lane" Lane {V128 I64 -> V128} Pure "The vector with another value in the lane.";
+        0xfd1f F32x4ExtractLane "f32x4.extract_lane" Lane {V128 -> F32} Pure "The lane.";
+        0xfd20 F32x4ReplaceLane "f32x4.replace_lane" Lane {V128 F32 -> V128} Pure "The vector with another value in the lane.";
+        0xfd21 F64x2ExtractLane "f64x2.extract_lane" Lane {V128 -> F64} Pure "The lane.";
+        0xfd22 F64x2ReplaceLane "f64x2.replace_lane" Lane {V128 F64 -> V128} Pure "The vector with another value in the lane.";
+        0xfd23 I8x16Eq "i8x16.eq" None {V128 V128 -> V128} Pure "Lanes are all ones where equal, else zero.";
+        0xfd24 I8x16Ne "i8x16.ne" None {V128 V128 -> V128} Pure "Lanes are all ones where not equal, else zero.";
+        0xfd25 I8x16LtS "i8x16.lt_s" None {V128 V128 -> V128} Pure "Lanes are all ones where less than, signed, else zero.";
+        0xfd26 I8x16LtU "i8x16.lt_u" None {V128 V128 -> V128} Pure "Lanes are all ones where less than, unsigned, else zero.";
+        0xfd27 I8x16GtS "i8x16.gt_s" None {V128 V128 -> V128} Pure "Lanes are all ones where greater than, signed, else zero.";
+        0xfd28 I8x16GtU "i8x16.gt_u" None {V128 V128 -> V128} Pure "Lanes are all ones where greater than, unsigned, else zero.";
+        0xfd29 I8x16LeS "i8x16.le_s" None {V128 V128 -> V128} Pure "Lanes are all ones where less or equal, signed, else zero.";
+        0xfd2a I8x16LeU "i8x16.le_u" None {V128 V128 -> V128} Pure "Lanes are all ones where less or equal, unsigned, else zero.";
+        0xfd2b I8x16GeS "i8x16.ge_s" None {V128 V128 -> V128} Pure "Lanes are all ones where greater or equal, signed, else zero.";
+        0xfd2c I8x16GeU "i8x16.ge_u" None {V128 V128 -> V128} Pure "Lanes are all ones where greater or equal, unsigned, else zero.";
+        0xfd2d I16x8Eq "i16x8.eq" None {V128 V128 -> V128} Pure "Lanes are all ones where equal, else zero.";
+        0xfd2e I16x8Ne "i16x8.ne" None {V128 V128 -> V128} Pure "Lanes are all ones where not equal, else zero.";
+        0xfd2f I16x8LtS "i16x8.lt_s" None {V128 V128 -> V128} Pure "Lanes are all ones where less than, signed, else zero.";
+        0xfd30 I16x8LtU "i16x8.lt_u" None {V128 V128 -> V128} Pure "Lanes are all ones where less than, unsigned, else zero.";
+        0xfd31 I16x8GtS "i16x8.gt_s" None {V128 V128 -> V128} Pure "Lanes are all ones where greater than, signed, else zero.";
+        0xfd32 I16x8GtU "i16x8.gt_u" None {V128 V128 -> V128} Pure "Lanes are all ones where greater than, unsigned, else zero.";
+        0xfd33 I16x8LeS "i16x8.le_s" None {V128 V128 -> V128} Pure "Lanes are all ones where less or equal, signed, else zero.";
+        0xfd34 I16x8LeU "i16x8.le_u" None {V128 V128 -> V128} Pure "Lanes are all ones where less or equal, unsigned, else zero.";
+        0xfd35 I16x8GeS "i16x8.ge_s" None {V128 V128 -> V128} Pure "Lanes are all ones where greater or equal, signed, else zero.";
+        0xfd36 I16x8GeU "i16x8.ge_u" None {V128 V128 -> V128} Pure "Lanes are all ones where greater or equal, unsigned, else zero.";
+        0xfd37 I32x4Eq "i32x4.eq" None {V128 V128 -> V128} Pure "Lanes are all ones where equal, else zero.";
+        0xfd38 I32x4Ne "i32x4.ne" None {V128 V128 -> V128} Pure "Lanes are all ones where not equal, else zero.";
+        0xfd39 I32x4LtS "i32x4.lt_s" None {V128 V128 -> V128} Pure "Lanes are all ones where less than, signed, else zero.";
+        0xfd3a I32x4LtU "i32x4.lt_u" None {V128 V128 -> V128} Pure "Lanes are all ones where less than, unsigned, else zero.";
+        0xfd3b I32x4GtS "i32x4.gt_s" None {V128 V128 -> V128} Pure "Lanes are all ones where greater than, signed, else zero.";
+        0xfd3c I32x4GtU "i32x4.gt_u" None {V128 V128 -> V128} Pure "Lanes are all ones where greater than, unsigned, else zero.";
+        0xfd3d I32x4LeS "i32x4.le_s" None {V128 V128 -> V128} Pure "Lanes are all ones where less or equal, signed, else zero.";
+        0xfd3e I32x4LeU "i32x4.le_u" None {V128 V128 -> V128} Pure "Lanes are all ones where less or equal, unsigned, else zero.";
+        0xfd3f I32x4GeS "i32x4.ge_s" None {V128 V128 -> V128} Pure "Lanes are all ones where greater or equal, signed, else zero.";
+        0xfd40 I32x4GeU "i32x4.ge_u" None {V128 V128 -> V128} Pure "Lanes are all ones where greater or equal, unsigned, else zero.";
+        0xfd41 F32x4Eq "f32x4.eq" None {V128 V128 -> V128} Pure "Lanes are all ones where equal, else zero.";
+        0xfd42 F32x4Ne "f32x4.ne" None {V128 V128 -> V128} Pure "Lanes are all ones where not equal or unordered, else zero.";
+        0xfd43 F32x4Lt "f32x4.lt" None {V128 V128 -> V128} Pure "Lanes are all ones where less than, else zero.";
+        0xfd44 F32x4Gt "f32x4.gt" None {V128 V128 -> V128} Pure "Lanes are all ones where greater than, else zero.";
+        0xfd45 F32x4Le "f32x4.le" None {V128 V128 -> V128} Pure "Lanes are all ones where less or equal, else zero.";
+        0xfd46 F32x4Ge "f32x4.ge" None {V128 V128 -> V128} Pure "Lanes are all ones where greater or equal, else zero.";
+        0xfd47 F64x2Eq "f64x2.eq" None {V128 V128 -> V128} Pure "Lanes are all ones where equal, else zero.";
+        0xfd48 F64x2Ne "f64x2.ne" None {V128 V128 -> V128} Pure "Lanes are all ones where not equal or unordered, else zero.";
+        0xfd49 F64x2Lt "f64x2.lt" None {V128 V128 -> V128} Pure "Lanes are all ones where less than, else zero.";
+        0xfd4a F64x2Gt "f64x2.gt" None {V128 V128 -> V128} Pure "Lanes are all ones where greater than, else zero.";
+        0xfd4b F64x2Le "f64x2.le" None {V128 V128 -> V128} Pure "Lanes are all ones where less or equal, else zero.";
+        0xfd4c F64x2Ge "f64x2.ge" None {V128 V128 -> V128} Pure "Lanes are all ones where greater or equal, else zero.";
+        0xfd4d V128Not "v128.not" None {V128 -> V128} Pure "Flips all bits.";
+        0xfd4e V128And "v128.and" None {V128 V128 -> V128} Pure "Bitwise and.";
+        0xfd4f V128AndNot "v128.andnot" None {V128 V128 -> V128} Pure "Bitwise and of the first and the inverse of the second.";
+        0xfd50 V128Or "v128.or" None {V128 V128 -> V128} Pure "Bitwise or.";
+        0xfd51 V128Xor "v128.xor" None {V128 V128 -> V128} Pure "Bitwise exclusive or.";
+        0xfd52 V128Bitselect "v128.bitselect" None {V128 V128 V128 -> V128} Pure "Bits of the first where the third has ones, of the second elsewhere.";
+        0xfd53 V128AnyTrue "v128.any_true" None {V128 -> I32} Pure "1 if any bit is set, else 0.";
+        0xfd54 V128Load8Lane "v128.load8_lane" MemLane {I32 V128 -> V128} Read "Pops a vector, then an address; loads 1 byte into the lane.";
+        0xfd55 V128Load16Lane "v128.load16_lane" MemLane {I32 V128 -> V128} Read "Pops a vector, then an address; loads 2 bytes into the lane.";
+        0xfd56 V128Load32Lane "v128.load32_lane" MemLane {I32 V128 -> V128} Read "Pops a vector, then an address; loads 4 bytes into the lane.";
+        0xfd57 V128Load64Lane "v128.load64_lane" MemLane {I32 V128 -> V128} Read "Pops a vector, then an address; loads 8 bytes into the lane.";
+        0xfd58 V128Store8Lane "v128.store8_lane" MemLane {I32 V128 ->} Write "Pops a vector, then an address; stores the 1 byte of the lane.";
+        0xfd59 V128Store16Lane "v128.store16_lane" MemLane {I32 V128 ->} Write "Pops a vector, then an address; stores the 2 bytes of the lane.";
+        0xfd5a V128Store32Lane "v128.store32_lane" MemLane {I32 V128 ->} Write "Pops a vector, then an address; stores the 4 bytes of the lane.";
+        0xfd5b V128Store64Lane "v128.store64_lane" MemLane {I32 V128 ->} Write "Pops a vector, then an address; stores the 8 bytes of the lane.";
+        0xfd5c V128Load32Zero "v128.load32_zero" Mem {I32 -> V128} Read "Pops an address; loads 4 bytes into the lowest lane, the others are zero.";
+        0xfd5d V128Load64Zero "v128.load64_zero" Mem {I32 -> V128} Read "Pops an address; loads 8 bytes into the lowest lane, the other is zero.";
+        0xfd5e F32x4DemoteF64x2Zero "f32x4.demote_f64x2_zero" None {V128 -> V128} Pure "Rounds both lanes to the narrower format; the upper lanes are zero.";
+        0xfd5f F64x2PromoteLowF32x4 "f64x2.promote_low_f32x4" None {V128 -> V128} Pure "Converts the two lower lanes to the wider format.";
+        0xfd60 I8x16Abs "i8x16.abs" None {V128 -> V128} Pure "Absolute values, wrapping.";
+        0xfd61 I8x16Neg "i8x16.neg" None {V128 -> V128} Pure "Negates, wrapping.";
+        0xfd62 I8x16Popcnt "i8x16.popcnt" None {V128 -> V128} Pure "Counts one bits.";
+        0xfd63 I8x16AllTrue "i8x16.all_true" None {V128 -> I32} Pure "1 if no lane is zero, else 0.";
+        0xfd64 I8x16Bitmask "i8x16.bitmask" None {V128 -> I32} Pure "The sign bits of all lanes, lane 0 lowest.";
+        0xfd65 I8x16NarrowI16x8S "i8x16.narrow_i16x8_s" None {V128 V128 -> V128} Pure "Narrows the signed lanes of both, those of the first below; saturates, signed.";
+        0xfd66 I8x16NarrowI16x8U "i8x16.narrow_i16x8_u" None {V128 V128 -> V128} Pure "Narrows the signed lanes of both, those of the first below; saturates, unsigned.";
+        0xfd67 F32x4Ceil "f32x4.ceil" None {V128 -> V128} Pure "Rounds up.";
+        0xfd68 F32x4Floor "f32x4.floor" None {V128 -> V128} Pure "Rounds down.";
+        0xfd69 F32x4Trunc "f32x4.trunc" None {V128 -> V128} Pure "Rounds towards zero.";
+        0xfd6a F32x4Nearest "f32x4.nearest" None {V128 -> V128} Pure "Rounds to nearest, ties to even.";
+        0xfd6b I8x16Shl "i8x16.shl" None {V128 I32 -> V128} Pure "Shifts left by the count modulo the width of lanes.";
+        0xfd6c I8x16ShrS "i8x16.shr_s" None {V128 I32 -> V128} Pure "Shifts right, copying the sign, by the count modulo the width of lanes.";
+        0xfd6d I8x16ShrU "i8x16.shr_u" None {V128 I32 -> V128} Pure "Shifts right, filling with zero, by the count modulo the width of lanes.";
+        0xfd6e I8x16Add "i8x16.add" None {V128 V128 -> V128} Pure "Adds, wrapping.";
+        0xfd6f I8x16AddSatS "i8x16.add_sat_s" None {V128 V128 -> V128} Pure "Adds, saturating, signed.";
+        0xfd70 I8x16AddSatU "i8x16.add_sat_u" None {V128 V128 -> V128} Pure "Adds, saturating, unsigned.";
+        0xfd71 I8x16Sub "i8x16.sub" None {V128 V128 -> V128} Pure "Subtracts, wrapping.";
+        0xfd72 I8x16SubSatS "i8x16.sub_sat_s" None {V128 V128 -> V128} Pure "Subtracts, saturating, signed.";
+        0xfd73 I8x16SubSatU "i8x16.sub_sat_u" None {V128 V128 -> V128} Pure "Subtracts, saturating, unsigned.";
+        0xfd74 F64x2Ceil "f64x2.ceil" None {V128 -> V128} Pure "Rounds up.";
+        0xfd75 F64x2Floor "f64x2.floor" None {V128 -> V128} Pure "Rounds down.";
+        0xfd76 I8x16MinS "i8x16.min_s" None {V128 V128 -> V128} Pure "Minimum, signed.";
+        0xfd77 I8x16MinU "i8x16.min_u" None {V128 V128 -> V128} Pure "Minimum, unsigned.";
+        0xfd78 I8x16MaxS "i8x16.max_s" None {V128 V128 -> V128} Pure "Maximum, signed.";
+        0xfd79 I8x16MaxU "i8x16.max_u" None {V128 V128 -> V128} Pure "Maximum, unsigned.";
+        0xfd7a F64x2Trunc "f64x2.trunc" None {V128 -> V128} Pure "Rounds towards zero.";
+        0xfd7b I8x16AvgrU "i8x16.avgr_u" None {V128 V128 -> V128} Pure "Average, unsigned, rounding up.";
+        0xfd7c I16x8ExtAddPairwiseI8x16S "i16x8.extadd_pairwise_i8x16_s" None {V128 -> V128} Pure "Adds pairs of neighbouring lanes, sign-extended.";
+        0xfd7d I16x8ExtAddPairwiseI8x16U "i16x8.extadd_pairwise_i8x16_u" None {V128 -> V128} Pure "Adds pairs of neighbouring lanes, zero-extended.";
+        0xfd7e I32x4ExtAddPairwiseI16x8S "i32x4.extadd_pairwise_i16x8_s" None {V128 -> V128} Pure "Adds pairs of neighbouring lanes, sign-extended.";
+        0xfd7f I32x4ExtAddPairwiseI16x8U "i32x4.extadd_pairwise_i16x8_u" None {V128 -> V128} Pure "Adds pairs of neighbouring lanes, zero-extended.";
+        0xfd80 I16x8Abs "i16x8.abs" None {V128 -> V128} Pure "Absolute values, wrapping.";
+        0xfd81 I16x8Neg "i16x8.neg" None {V128 -> V128} Pure "Negates, wrapping.";
+        0xfd82 I16x8Q15MulrSatS "i16x8.q15mulr_sat_s" None {V128 V128 -> V128} Pure "Product of fixed-point numbers with 15 fractional bits, rounding and saturating.";
+        0xfd83 I16x8AllTrue "i16x8.all_true" None {V128 -> I32} Pure "1 if no lane is zero, else 0.";
+        0xfd84 I16x8Bitmask "i16x8.bitmask" None {V128 -> I32} Pure "The sign bits of all lanes, lane 0 lowest.";
+        0xfd85 I16x8NarrowI32x4S "i16x8.narrow_i32x4_s" None {V128 V128 -> V128} Pure "Narrows the signed lanes of both, those of the first below; saturates, signed.";
+        0xfd86 I16x8NarrowI32x4U "i16x8.narrow_i32x4_u" None {V128 V128 -> V128} Pure "Narrows the signed lanes of both, those of the first below; saturates, unsigned.";
+        0xfd87 I16x8ExtendLowI8x16S "i16x8.extend_low_i8x16_s" None {V128 -> V128} Pure "The lanes of the lower half, sign-extended.";
+        0xfd88 I16x8ExtendHighI8x16S "i16x8.extend_high_i8x16_s" None {V128 -> V128} Pure "The lanes of the upper half, sign-extended.";
+        0xfd89 I16x8ExtendLowI8x16U "i16x8.extend_low_i8x16_u" None {V128 -> V128} Pure "The lanes of the lower half, zero-extended.";
+        0xfd8a I16x8ExtendHighI8x16U "i16x8.extend_high_i8x16_u" None {V128 -> V128} Pure "The lanes of the upper half, zero-extended.";
+        0xfd8b I16x8Shl "i16x8.shl" None {V128 I32 -> V128} Pure "Shifts left by the count modulo the width of lanes.";
+        0xfd8c I16x8ShrS "i16x8.shr_s" None {V128 I32 -> V128} Pure "Shifts right, copying the sign, by the count modulo the width of lanes.";
+        0xfd8d I16x8ShrU "i16x8.shr_u" None {V128 I32 -> V128} Pure "Shifts right, filling with zero, by the count modulo the width of lanes.";
+        0xfd8e I16x8Add "i16x8.add" None {V128 V128 -> V128} Pure "Adds, wrapping.";
+        0xfd8f I16x8AddSatS "i16x8.add_sat_s" None {V128 V128 -> V128} Pure "Adds, saturating, signed.";
+        0xfd90 I16x8AddSatU "i16x8.add_sat_u" None {V128 V128 -> V128} Pure "Adds, saturating, unsigned.";
+        0xfd91 I16x8Sub "i16x8.sub" None {V128 V128 -> V128} Pure "Subtracts, wrapping.";
+        0xfd92 I16x8SubSatS "i16x8.sub_sat_s" None {V128 V128 -> V128} Pure "Subtracts, saturating, signed.";
+        0xfd93 I16x8SubSatU "i16x8.sub_sat_u" None {V128 V128 -> V128} Pure "Subtracts, saturating, unsigned.";
+        0xfd94 F64x2Nearest "f64x2.nearest" None {V128 -> V128} Pure "Rounds to nearest, ties to even.";
+        0xfd95 I16x8Mul "i16x8.mul" None {V128 V128 -> V128} Pure "Multiplies, wrapping.";
+        0xfd96 I16x8MinS "i16x8.min_s" None {V128 V128 -> V128} Pure "Minimum, signed.";
+        0xfd97 I16x8MinU "i16x8.min_u" None {V128 V128 -> V128} Pure "Minimum, unsigned.";
+        0xfd98 I16x8MaxS "i16x8.max_s" None {V128 V128 -> V128} Pure "Maximum, signed.";
+        0xfd99 I16x8MaxU "i16x8.max_u" None {V128 V128 -> V128} Pure "Maximum, unsigned.";
+        0xfd9b I16x8AvgrU "i16x8.avgr_u" None {V128 V128 -> V128} Pure "Average, unsigned, rounding up.";
+        0xfd9c I16x8ExtMulLowI8x16S "i16x8.extmul_low_i8x16_s" None {V128 V128 -> V128} Pure "Multiplies the lanes of the lower halves, sign-extended.";
+        0xfd9d I16x8ExtMulHighI8x16S "i16x8.extmul_high_i8x16_s" None {V128 V128 -> V128} Pure "Multiplies the lanes of the upper halves, sign-extended.";
+        0xfd9e I16x8ExtMulLowI8x16U "i16x8.extmul_low_i8x16_u" None {V128 V128 -> V128} Pure "Multiplies the lanes of the lower halves, zero-extended.";
+        0xfd9f I16x8ExtMulHighI8x16U "i16x8.extmul_high_i8x16_u" None {V128 V128 -> V128} Pure "Multiplies the lanes of the upper halves, zero-extended.";
+        0xfda0 I32x4Abs "i32x4.abs" None {V128 -> V128} Pure "Absolute values, wrapping.";
+        0xfda1 I32x4Neg "i32x4.neg" None {V128 -> V128} Pure "Negates, wrapping.";
+        0xfda3 I32x4AllTrue "i32x4.all_true" None {V128 -> I32} Pure "1 if no lane is zero, else 0.";
+        0xfda4 I32x4Bitmask "i32x4.bitmask" None {V128 -> I32} Pure "The sign bits of all lanes, lane 0 lowest.";
+        0xfda7 I32x4ExtendLowI16x8S "i32x4.extend_low_i16x8_s" None {V128 -> V128} Pure "The lanes of the lower half, sign-extended.";
+        0xfda8 I32x4ExtendHighI16x8S "i32x4.extend_high_i16x8_s" None {V128 -> V128} Pure "The lanes of the upper half, sign-extended.";
+        0xfda9 I32x4ExtendLowI16x8U "i32x4.extend_low_i16x8_u" None {V128 -> V128} Pure "The lanes of the lower half, zero-extended.";
+        0xfdaa I32x4ExtendHighI16x8U "i32x4.extend_high_i16x8_u" None {V128 -> V128} Pure "The lanes of the upper half, zero-extended.";
+        0xfdab I32x4Shl "i32x4.shl" None {V128 I32 -> V128} Pure "Shifts left by the count modulo the width of lanes.";
+        0xfdac I32x4ShrS "i32x4.shr_s" None {V128 I32 -> V128} Pure "Shifts right, copying the sign, by the count modulo the width of lanes.";
+        0xfdad I32x4ShrU "i32x4.shr_u" None {V128 I32 -> V128} Pure "Shifts right, filling with zero, by the count modulo the width of lanes.";
+        0xfdae I32x4Add "i32x4.add" None {V128 V128 -> V128} Pure "Adds, wrapping.";
+        0xfdb1 I32x4Sub "i32x4.sub" None {V128 V128 -> V128} Pure "Subtracts, wrapping.";
+        0xfdb5 I32x4Mul "i32x4.mul" None {V128 V128 -> V128} Pure "Multiplies, wrapping.";
+        0xfdb6 I32x4MinS "i32x4.min_s" None {V128 V128 -> V128} Pure "Minimum, signed.";
+        0xfdb7 I32x4MinU "i32x4.min_u" None {V128 V128 -> V128} Pure "Minimum, unsigned.";
+        0xfdb8 I32x4MaxS "i32x4.max_s" None {V128 V128 -> V128} Pure "Maximum, signed.";
+        0xfdb9 I32x4MaxU "i32x4.max_u" None {V128 V128 -> V128} Pure "Maximum, unsigned.";
+        0xfdba I32x4DotI16x8S "i32x4.dot_i16x8_s" None {V128 V128 -> V128} Pure "Multiplies signed lanes and adds neighbouring products, wrapping.";
+        0xfdbc I32x4ExtMulLowI16x8S "i32x4.extmul_low_i16x8_s" None {V128 V128 -> V128} Pure "Multiplies the lanes of the lower halves, sign-extended.";
+        0xfdbd I32x4ExtMulHighI16x8S "i32x4.extmul_high_i16x8_s" None {V128 V128 -> V128} Pure "Multiplies the lanes of the upper halves, sign-extended.";
+        0xfdbe I32x4ExtMulLowI16x8U "i32x4.extmul_low_i16x8_u" None {V128 V128 -> V128} Pure "Multiplies the lanes of the lower halves, zero-extended.";
+        0xfdbf I32x4ExtMulHighI16x8U "i32x4.extmul_high_i16x8_u" None {V128 V128 -> V128} Pure "Multiplies the lanes of the upper halves, zero-extended.";
+        0xfdc0 I64x2Abs "i64x2.abs" None {V128 -> V128} Pure "Absolute values, wrapping.";
+        0xfdc1 I64x2Neg "i64x2.neg" None {V128 -> V128} Pure "Negates, wrapping.";
+        0xfdc3 I64x2AllTrue "i64x2.all_true" None {V128 -> I32} Pure "1 if no lane is zero, else 0.";
+        0xfdc4 I64x2Bitmask "i64x2.bitmask" None {V128 -> I32} Pure "The sign bits of all lanes, lane 0 lowest.";
+        0xfdc7 I64x2ExtendLowI32x4S "i64x2.extend_low_i32x4_s" None {V128 -> V128} Pure "The lanes of the lower half, sign-extended.";
+        0xfdc8 I64x2ExtendHighI32x4S "i64x2.extend_high_i32x4_s" None {V128 -> V128} Pure "The lanes of the upper half, sign-extended.";
+        0xfdc9 I64x2ExtendLowI32x4U "i64x2.extend_low_i32x4_u" None {V128 -> V128} Pure "The lanes of the lower half, zero-extended.";
+        0xfdca I64x2ExtendHighI32x4U "i64x2.extend_high_i32x4_u" None {V128 -> V128} Pure "The lanes of the upper half, zero-extended.";
+        0xfdcb I64x2Shl "i64x2.shl" None {V128 I32 -> V128} Pure "Shifts left by the count modulo the width of lanes.";
+        0xfdcc I64x2ShrS "i64x2.shr_s" None {V128 I32 -> V128} Pure "Shifts right, copying the sign, by the count modulo the width of lanes.";
+        0xfdcd I64x2ShrU "i64x2.shr_u" None {V128 I32 -> V128} Pure "Shifts right, filling with zero, by the count modulo the width of lanes.";
+        0xfdce I64x2Add "i64x2.add" None {V128 V128 -> V128} Pure "Adds, wrapping.";
+        0xfdd1 I64x2Sub "i64x2.sub" None {V128 V128 -> V128} Pure "Subtracts, wrapping.";
+        0xfdd5 I64x2Mul "i64x2.mul" None {V128 V128 -> V128} Pure "Multiplies, wrapping.";
+        0xfdd6 I64x2Eq "i64x2.eq" None {V128 V128 -> V128} Pure "Lanes are all ones where equal, else zero.";
+        0xfdd7 I64x2Ne "i64x2.ne" None {V128 V128 -> V128} Pure "Lanes are all ones where not equal, else zero.";
+        0xfdd8 I64x2LtS "i64x2.lt_s" None {V128 V128 -> V128} Pure "Lanes are all ones where less than, signed, else zero.";
+        0xfdd9 I64x2GtS "i64x2.gt_s" None {V128 V128 -> V128} Pure "Lanes are all ones where greater than, signed, else zero.";
+        0xfdda I64x2LeS "i64x2.le_s" None {V128 V128 -> V128} Pure "Lanes are all ones where less or equal, signed, else zero.";
+        0xfddb I64x2GeS "i64x2.ge_s" None {V128 V128 -> V128} Pure "Lanes are all ones where greater or equal, signed, else zero.";
+        0xfddc I64x2ExtMulLowI32x4S "i64x2.extmul_low_i32x4_s" None {V128 V128 -> V128} Pure "Multiplies the lanes of the lower halves, sign-extended.";
+        0xfddd I64x2ExtMulHighI32x4S "i64x2.extmul_high_i32x4_s" None {V128 V128 -> V128} Pure "Multiplies the lanes of the upper halves, sign-extended.";
+        0xfdde I64x2ExtMulLowI32x4U "i64x2.extmul_low_i32x4_u" None {V128 V128 -> V128} Pure "Multiplies the lanes of the lower halves, zero-extended.";
+        0xfddf I64x2ExtMulHighI32x4U "i64x2.extmul_high_i32x4_u" None {V128 V128 -> V128} Pure "Multiplies the lanes of the upper halves, zero-extended.";
+        0xfde0 F32x4Abs "f32x4.abs" None {V128 -> V128} Pure "Clears the signs.";
+        0xfde1 F32x4Neg "f32x4.neg" None {V128 -> V128} Pure "Flips the signs.";
+        0xfde3 F32x4Sqrt "f32x4.sqrt" None {V128 -> V128} Pure "Square roots.";
+        0xfde4 F32x4Add "f32x4.add" None {V128 V128 -> V128} Pure "Adds.";
+        0xfde5 F32x4Sub "f32x4.sub" None {V128 V128 -> V128} Pure "Subtracts.";
+        0xfde6 F32x4Mul "f32x4.mul" None {V128 V128 -> V128} Pure "Multiplies.";
+        0xfde7 F32x4Div "f32x4.div" None {V128 V128 -> V128} Pure "Divides.";
+        0xfde8 F32x4Min "f32x4.min" None {V128 V128 -> V128} Pure "Minimum; NaN if either is NaN.";
+        0xfde9 F32x4Max "f32x4.max" None {V128 V128 -> V128} Pure "Maximum; NaN if either is NaN.";
+        0xfdea F32x4PMin "f32x4.pmin" None {V128 V128 -> V128} Pure "The second where it is less than the first, else the first.";
+        0xfdeb F32x4PMax "f32x4.pmax" None {V128 V128 -> V128} Pure "The second where it is greater than the first, else the first.";
+        0xfdec F64x2Abs "f64x2.abs" None {V128 -> V128} Pure "Clears the signs.";
+        0xfded F64x2Neg "f64x2.neg" None {V128 -> V128} Pure "Flips the signs.";
+        0xfdef F64x2Sqrt "f64x2.sqrt" None {V128 -> V128} Pure "Square roots.";
+        0xfdf0 F64x2Add "f64x2.add" None {V128 V128 -> V128} Pure "Adds.";
+        0xfdf1 F64x2Sub "f64x2.sub" None {V128 V128 -> V128} Pure "Subtracts.";
+        0xfdf2 F64x2Mul "f64x2.mul" None {V128 V128 -> V128} Pure "Multiplies.";
+        0xfdf3 F64x2Div "f64x2.div" None {V128 V128 -> V128} Pure "Divides.";
+        0xfdf4 F64x2Min "f64x2.min" None {V128 V128 -> V128} Pure "Minimum; NaN if either is NaN.";
+        0xfdf5 F64x2Max "f64x2.max" None {V128 V128 -> V128} Pure "Maximum; NaN if either is NaN.";
+        0xfdf6 F64x2PMin "f64x2.pmin" None {V128 V128 -> V128} Pure "The second where it is less than the first, else the first.";
+        0xfdf7 F64x2PMax "f64x2.pmax" None {V128 V128 -> V128} Pure "The second where it is greater than the first, else the first.";
+        0xfdf8 I32x4TruncSatF32x4S "i32x4.trunc_sat_f32x4_s" None {V128 -> V128} Pure "Converts towards zero, signed; saturates, NaN gives 0.";
+        0xfdf9 I32x4TruncSatF32x4U "i32x4.trunc_sat_f32x4_u" None {V128 -> V128} Pure "Converts towards zero, unsigned; saturates, NaN gives 0.";
+        0xfdfa F32x4ConvertI32x4S "f32x4.convert_i32x4_s" None {V128 -> V128} Pure "Converts from signed, rounding to nearest.";
+        0xfdfb F32x4ConvertI32x4U "f32x4.convert_i32x4_u" None {V128 -> V128} Pure "Converts from unsigned, rounding to nearest.";
+        0xfdfc I32x4TruncSatF64x2SZero "i32x4.trunc_sat_f64x2_s_zero" None {V128 -> V128} Pure "Converts towards zero, signed; saturates, NaN gives 0; the upper lanes are zero.";
+        0xfdfd I32x4TruncSatF64x2UZero "i32x4.trunc_sat_f64x2_u_zero" None {V128 -> V128} Pure "Converts towards zero, unsigned; saturates, NaN gives 0; the upper lanes are zero.";
+        0xfdfe F64x2ConvertLowI32x4S "f64x2.convert_low_i32x4_s" None {V128 -> V128} Pure "Converts the two lower lanes from signed.";
+        0xfdff F64x2ConvertLowI32x4U "f64x2.convert_low_i32x4_u" None {V128 -> V128} Pure "Converts the two lower lanes from unsigned.";
     } };
 }
 
@@ -299,6 +536,14 @@ pub enum ImmKind {
     Mem,
     /// A memory, a scale and a static offset.
     Indexed,
+    /// The 16 bytes of a vector.
+    V128,
+    /// 16 lanes of two vectors of 16 lanes each.
+    Lanes,
+    /// A lane.
+    Lane,
+    /// A memory, a static offset and a lane.
+    MemLane,
 }
 
 /// What an instruction does besides computing its results.
@@ -344,16 +589,17 @@ macro_rules! signature {
 }
 
 macro_rules! define_op {
-    ($($byte:literal $variant:ident $mnemonic:literal $imm:ident $sig:tt $effect:ident $doc:literal;)*) => {
-        /// An opcode; its number is the byte that encodes it.
+    ($($code:literal $variant:ident $mnemonic:literal $imm:ident $sig:tt $effect:ident $doc:literal;)*) => {
+        /// An opcode. They are numbered in the order of the table, without gaps, so that tables of them are
+        /// small; [`Op::code`] is what encodes one.
         #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        #[repr(u8)]
+        #[repr(u16)]
         pub enum Op {
-            $(#[doc = concat!("`", $mnemonic, "`: ", $doc)] $variant = $byte,)*
+            $(#[doc = concat!("`", $mnemonic, "`: ", $doc)] $variant,)*
         }
 
         impl Op {
-            /// All opcodes, in the order of their bytes.
+            /// All opcodes, in the order of their codes.
             pub const ALL: &'static [Op] = &[$(Op::$variant),*];
 
             /// The name in the text form.
@@ -391,9 +637,21 @@ macro_rules! define_op {
             }
         }
 
+        const CODES: [u16; Op::ALL.len()] = [$($code),*];
+
         const OP_OF_BYTE: [Option<Op>; 256] = {
             let mut table = [None; 256];
-            $(table[$byte] = Some(Op::$variant);)*
+            $(if $code < 0x100 {
+                table[$code & 0xff] = Some(Op::$variant);
+            })*
+            table
+        };
+
+        const OP_OF_SECOND_BYTE: [Option<Op>; 256] = {
+            let mut table = [None; 256];
+            $(if $code >= 0x100 {
+                table[$code & 0xff] = Some(Op::$variant);
+            })*
             table
         };
     };
@@ -401,21 +659,32 @@ macro_rules! define_op {
 
 for_each_op!(define_op);
 
-/// A byte that no opcode will ever have: it announces the 128-bit vector operations, which are not
-/// part of this version.
+/// The first byte of the operations on vectors, which have a second one.
 pub const VECTOR_PREFIX: u8 = 0xfd;
 
 impl Op {
-    /// The opcode that this byte encodes.
+    /// The opcode that this byte encodes alone.
     #[inline]
     pub const fn from_byte(byte: u8) -> Option<Op> {
         OP_OF_BYTE[byte as usize]
     }
 
-    /// The byte that encodes the opcode.
+    /// The opcode that this byte encodes behind [`VECTOR_PREFIX`].
     #[inline]
-    pub const fn byte(self) -> u8 {
-        self as u8
+    pub const fn from_second_byte(byte: u8) -> Option<Op> {
+        OP_OF_SECOND_BYTE[byte as usize]
+    }
+
+    /// What encodes the opcode: one byte, or the two bytes of this number, the higher one first.
+    #[inline]
+    pub const fn code(self) -> u16 {
+        CODES[self as usize]
+    }
+
+    /// Whether the opcode is one of the operations on vectors, which two bytes encode.
+    #[inline]
+    pub const fn is_vector(self) -> bool {
+        self as u16 >= Op::V128Load as u16
     }
 
     /// Whether the instruction ends a basic block. `br_if` does too, although control may go on
@@ -425,7 +694,8 @@ impl Op {
         matches!(self.effect(), Effect::Control)
     }
 
-    /// How the instruction accesses linear memory, for plain and indexed loads and stores.
+    /// How the instruction accesses linear memory, for plain and indexed loads and stores. Those that load
+    /// or store a part of a vector are not among them, see [`Op::vector_access`].
     #[inline]
     pub const fn access(self) -> Option<Access> {
         use Op::*;
@@ -445,11 +715,67 @@ impl Op {
             I64Load16U | I64Load16UIndexed | I64Store16 | I64Store16Indexed => (I64, 2, false),
             I64Load32S | I64Load32SIndexed => (I64, 4, true),
             I64Load32U | I64Load32UIndexed | I64Store32 | I64Store32Indexed => (I64, 4, false),
+            V128Load | V128Store => (ValType::V128, 16, false),
             _ => return None,
         };
         let store = matches!(self.effect(), Effect::Write);
         let indexed = matches!(self.imm_kind(), ImmKind::Indexed);
         Some(Access { ty, bytes, signed, store, indexed })
+    }
+
+    /// How the instruction accesses linear memory, if it loads or stores less than a vector for one.
+    #[inline]
+    pub const fn vector_access(self) -> Option<VectorAccess> {
+        use Op::*;
+        use VectorPart::{Extended, Lane, LowLane, Splat};
+        let (bytes, part) = match self {
+            V128Load8x8S => (8, Extended { lane_bytes: 1, signed: true }),
+            V128Load8x8U => (8, Extended { lane_bytes: 1, signed: false }),
+            V128Load16x4S => (8, Extended { lane_bytes: 2, signed: true }),
+            V128Load16x4U => (8, Extended { lane_bytes: 2, signed: false }),
+            V128Load32x2S => (8, Extended { lane_bytes: 4, signed: true }),
+            V128Load32x2U => (8, Extended { lane_bytes: 4, signed: false }),
+            V128Load8Splat => (1, Splat),
+            V128Load16Splat => (2, Splat),
+            V128Load32Splat => (4, Splat),
+            V128Load64Splat => (8, Splat),
+            V128Load32Zero => (4, LowLane),
+            V128Load64Zero => (8, LowLane),
+            V128Load8Lane | V128Store8Lane => (1, Lane),
+            V128Load16Lane | V128Store16Lane => (2, Lane),
+            V128Load32Lane | V128Store32Lane => (4, Lane),
+            V128Load64Lane | V128Store64Lane => (8, Lane),
+            _ => return None,
+        };
+        Some(VectorAccess { bytes, part, store: matches!(self.effect(), Effect::Write) })
+    }
+
+    /// The bytes of linear memory that a load or store accesses.
+    #[inline]
+    pub const fn access_bytes(self) -> Option<u32> {
+        match (self.access(), self.vector_access()) {
+            (Some(Access { bytes, .. }), _) | (_, Some(VectorAccess { bytes, .. })) => Some(bytes),
+            (None, None) => None,
+        }
+    }
+
+    /// The number of lanes that the immediate of the instruction names one of, if it names one; of a
+    /// shuffle, those of both vectors.
+    #[inline]
+    pub const fn n_lanes(self) -> Option<u32> {
+        use Op::*;
+        Some(match self {
+            I8x16Shuffle => 32,
+            I8x16ExtractLaneS | I8x16ExtractLaneU | I8x16ReplaceLane | V128Load8Lane
+            | V128Store8Lane => 16,
+            I16x8ExtractLaneS | I16x8ExtractLaneU | I16x8ReplaceLane | V128Load16Lane
+            | V128Store16Lane => 8,
+            I32x4ExtractLane | I32x4ReplaceLane | F32x4ExtractLane | F32x4ReplaceLane
+            | V128Load32Lane | V128Store32Lane => 4,
+            I64x2ExtractLane | I64x2ReplaceLane | F64x2ExtractLane | F64x2ReplaceLane
+            | V128Load64Lane | V128Store64Lane => 2,
+            _ => return None,
+        })
     }
 
     /// Whether the instruction is floating-point arithmetic whose NaN results have bits that the
@@ -483,6 +809,30 @@ impl Op {
                 | F64Min
                 | F64Max
                 | F64PromoteF32
+                | F32x4Ceil
+                | F32x4Floor
+                | F32x4Trunc
+                | F32x4Nearest
+                | F32x4Sqrt
+                | F32x4Add
+                | F32x4Sub
+                | F32x4Mul
+                | F32x4Div
+                | F32x4Min
+                | F32x4Max
+                | F32x4DemoteF64x2Zero
+                | F64x2Ceil
+                | F64x2Floor
+                | F64x2Trunc
+                | F64x2Nearest
+                | F64x2Sqrt
+                | F64x2Add
+                | F64x2Sub
+                | F64x2Mul
+                | F64x2Div
+                | F64x2Min
+                | F64x2Max
+                | F64x2PromoteLowF32x4
         )
     }
 }
@@ -502,6 +852,35 @@ pub struct Access {
     pub indexed: bool,
 }
 
+/// How a load or store of a part of a vector accesses linear memory.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct VectorAccess {
+    /// The number of bytes in memory.
+    pub bytes: u32,
+    /// What they are of the vector.
+    pub part: VectorPart,
+    /// Whether it is a store.
+    pub store: bool,
+}
+
+/// What the bytes that a load or store accesses are of a vector.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum VectorPart {
+    /// All lanes, each of half its width.
+    Extended {
+        /// The bytes of a lane in memory.
+        lane_bytes: u32,
+        /// Whether the sign is extended.
+        signed: bool,
+    },
+    /// Each lane.
+    Splat,
+    /// The lowest lane; the others are zero.
+    LowLane,
+    /// The lane that the immediate names.
+    Lane,
+}
+
 impl Access {
     /// Whether all bytes of the type are accessed, not a narrower integer.
     pub const fn is_full(self) -> bool {
@@ -516,11 +895,35 @@ mod tests {
     #[test]
     fn bytes_and_mnemonics_are_unique_and_round_trip() {
         for (i, &op) in Op::ALL.iter().enumerate() {
-            assert_eq!(Op::from_byte(op.byte()), Some(op));
+            let [first, second] = op.code().to_be_bytes();
+            match first {
+                0 => assert_eq!(Op::from_byte(second), Some(op)),
+                _ => assert_eq!((first, Op::from_second_byte(second)), (VECTOR_PREFIX, Some(op))),
+            }
+            assert_eq!(op.is_vector(), first != 0, "{op:?}");
             assert_eq!(Op::from_mnemonic(op.mnemonic()), Some(op));
-            assert_ne!(op.byte(), VECTOR_PREFIX);
+            assert_eq!(op as usize, i, "{op:?}");
             if i > 0 {
-                assert!(Op::ALL[i - 1].byte() < op.byte(), "{op:?} is out of order");
+                assert!(Op::ALL[i - 1].code() < op.code(), "{op:?} is out of order");
+            }
+        }
+    }
+
+    #[test]
+    fn there_are_all_vector_operations_of_webassembly_and_their_parts_fit() {
+        let vectors = Op::ALL.iter().filter(|op| op.is_vector());
+        assert_eq!(vectors.count(), 236);
+        assert_eq!(Op::from_byte(VECTOR_PREFIX), None);
+        for &op in Op::ALL {
+            let names_lanes =
+                matches!(op.imm_kind(), ImmKind::Lane | ImmKind::Lanes | ImmKind::MemLane);
+            assert_eq!(op.n_lanes().is_some(), names_lanes, "{op:?}");
+            let Some(access) = op.vector_access() else { continue };
+            let sig = op.signature().expect("accesses have fixed signatures");
+            assert_eq!(access.store, sig.results.is_empty(), "{op:?}");
+            match access.part {
+                VectorPart::Lane => assert_eq!(op.n_lanes(), Some(16 / access.bytes), "{op:?}"),
+                _ => assert_eq!(sig.params, [ValType::I32], "{op:?}"),
             }
         }
     }
@@ -528,8 +931,10 @@ mod tests {
     #[test]
     fn accesses_agree_with_signatures() {
         for &op in Op::ALL {
-            let is_access = matches!(op.imm_kind(), ImmKind::Mem | ImmKind::Indexed);
-            assert_eq!(op.access().is_some(), is_access, "{op:?}");
+            let is_access =
+                matches!(op.imm_kind(), ImmKind::Mem | ImmKind::Indexed | ImmKind::MemLane);
+            assert_eq!(op.access_bytes().is_some(), is_access, "{op:?}");
+            assert!(op.access().is_none() || op.vector_access().is_none(), "{op:?}");
             let Some(access) = op.access() else { continue };
             let sig = op.signature().expect("accesses have fixed signatures");
             let addresses = if access.indexed { 2 } else { 1 };

@@ -7,7 +7,7 @@ use crate::types::ValType;
 
 /// The chapters of the reference: the first opcode of each, and its title. Opcodes of a chapter follow
 /// each other.
-const CHAPTERS: [(u8, &str); 12] = [
+const CHAPTERS: [(u16, &str); 22] = [
     (0x00, "Control flow"),
     (0x10, "Operand stack"),
     (0x18, "Locals and globals"),
@@ -20,6 +20,16 @@ const CHAPTERS: [(u8, &str); 12] = [
     (0x92, "Integer arithmetic"),
     (0xb6, "Float arithmetic"),
     (0xd2, "Conversions"),
+    (0xfd00, "Memory accesses of vectors"),
+    (0xfd0c, "Vectors from numbers and lanes"),
+    (0xfd23, "Comparisons of vectors"),
+    (0xfd4d, "Bits of vectors"),
+    (0xfd54, "Memory accesses of lanes"),
+    (0xfd5e, "Arithmetic on vectors: conversions and lanes of 8 bits"),
+    (0xfd80, "Arithmetic on vectors: lanes of 16 bits"),
+    (0xfda0, "Arithmetic on vectors: lanes of 32 bits"),
+    (0xfdc0, "Arithmetic on vectors: lanes of 64 bits"),
+    (0xfde0, "Arithmetic on vectors: floats"),
 ];
 
 /// All instructions as Markdown: for each chapter a table of byte, mnemonic, immediates, signature,
@@ -27,8 +37,8 @@ const CHAPTERS: [(u8, &str); 12] = [
 pub fn reference() -> String {
     let mut out = String::new();
     for (i, &(first, title)) in CHAPTERS.iter().enumerate() {
-        let end = CHAPTERS.get(i + 1).map_or(u8::MAX, |&(next, _)| next);
-        let ops = Op::ALL.iter().copied().filter(|op| (first..end).contains(&op.byte()));
+        let end = CHAPTERS.get(i + 1).map_or(u16::MAX, |&(next, _)| next);
+        let ops = Op::ALL.iter().copied().filter(|op| (first..end).contains(&op.code()));
         if i > 0 {
             out.push('\n');
         }
@@ -42,15 +52,23 @@ fn write_chapter(out: &mut String, title: &str, ops: impl Iterator<Item = Op>) -
     writeln!(out, "| byte | mnemonic | immediates | signature | effect | meaning |")?;
     writeln!(out, "|---|---|---|---|---|---|")?;
     for op in ops {
-        let (byte, mnemonic, doc) = (op.byte(), op.mnemonic(), op.doc());
+        let (code, mnemonic, doc) = (code(op), op.mnemonic(), op.doc());
         let (imms, effect) = (immediates(op.imm_kind()), effect(op.effect()));
         let signature = signature(op);
         writeln!(
             out,
-            "| `{byte:02x}` | `{mnemonic}` | {imms} | `{signature}` | {effect} | {doc} |"
+            "| `{code}` | `{mnemonic}` | {imms} | `{signature}` | {effect} | {doc} |"
         )?;
     }
     Ok(())
+}
+
+/// The bytes that encode an opcode.
+fn code(op: Op) -> String {
+    match op.code().to_be_bytes() {
+        [0, byte] => format!("{byte:02x}"),
+        [first, second] => format!("{first:02x} {second:02x}"),
+    }
 }
 
 /// The immediates, in the order of the binary form.
@@ -78,6 +96,10 @@ fn immediates(kind: ImmKind) -> &'static str {
         ImmKind::Data => "data segment",
         ImmKind::Mem => "memory, offset",
         ImmKind::Indexed => "memory, scale, offset",
+        ImmKind::V128 => "16 bytes",
+        ImmKind::Lanes => "16 lanes",
+        ImmKind::Lane => "lane",
+        ImmKind::MemLane => "memory, offset, lane",
     }
 }
 
@@ -145,7 +167,7 @@ mod tests {
         let reference = reference();
         for op in Op::ALL {
             let rows = reference.lines().filter(|line| {
-                line.starts_with(&format!("| `{:02x}` | `{}` |", op.byte(), op.mnemonic()))
+                line.starts_with(&format!("| `{}` | `{}` |", code(*op), op.mnemonic()))
             });
             assert_eq!(rows.count(), 1, "{op:?}");
         }

@@ -3,8 +3,6 @@
 use std::fmt;
 
 /// The type of a value, a local or an operand-stack position.
-///
-/// `v128` has a code reserved in the encoding (see [`ValType::V128_CODE`]) but is not a type yet.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum ValType {
@@ -16,6 +14,8 @@ pub enum ValType {
     F32 = 0x7d,
     /// IEEE 754 binary64.
     F64 = 0x7c,
+    /// 128 bits, whose division into lanes belongs to the operations. It takes two cells.
+    V128 = 0x7b,
     /// A nullable reference to a function: the handle of a record that the store owns.
     FuncRef = 0x70,
     /// A nullable reference to a host object: an index into a store arena.
@@ -24,17 +24,15 @@ pub enum ValType {
 
 impl ValType {
     /// All types, in the order of [`ValType::index`].
-    pub const ALL: [ValType; 6] = [
+    pub const ALL: [ValType; 7] = [
         ValType::I32,
         ValType::I64,
         ValType::F32,
         ValType::F64,
         ValType::FuncRef,
         ValType::ExternRef,
+        ValType::V128,
     ];
-
-    /// The code that the binary form reserves for 128-bit vectors.
-    pub const V128_CODE: u8 = 0x7b;
 
     /// The code in the binary form.
     pub const fn code(self) -> u8 {
@@ -49,13 +47,14 @@ impl ValType {
             0x7e => ValType::I64,
             0x7d => ValType::F32,
             0x7c => ValType::F64,
+            0x7b => ValType::V128,
             0x70 => ValType::FuncRef,
             0x6f => ValType::ExternRef,
             _ => return None,
         })
     }
 
-    /// A dense number from 0 to 5, for tables indexed by type.
+    /// A dense number from 0 to 6, for tables indexed by type.
     #[inline]
     pub const fn index(self) -> usize {
         match self {
@@ -65,6 +64,7 @@ impl ValType {
             ValType::F64 => 3,
             ValType::FuncRef => 4,
             ValType::ExternRef => 5,
+            ValType::V128 => 6,
         }
     }
 
@@ -75,6 +75,7 @@ impl ValType {
             ValType::I64 => "i64",
             ValType::F32 => "f32",
             ValType::F64 => "f64",
+            ValType::V128 => "v128",
             ValType::FuncRef => "funcref",
             ValType::ExternRef => "externref",
         }
@@ -101,7 +102,17 @@ impl ValType {
     pub const fn bytes(self) -> u32 {
         match self {
             ValType::I32 | ValType::F32 => 4,
+            ValType::V128 => 16,
             _ => 8,
+        }
+    }
+
+    /// The number of cells that a value takes in a frame.
+    #[inline]
+    pub const fn cells(self) -> usize {
+        match self {
+            ValType::V128 => 2,
+            _ => 1,
         }
     }
 }
@@ -116,6 +127,12 @@ impl fmt::Debug for ValType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
+}
+
+/// The number of cells that values of these types take, one after the other.
+#[inline]
+pub fn n_cells(types: &[ValType]) -> usize {
+    types.iter().map(|ty| ty.cells()).sum()
 }
 
 /// The type of a function: what it takes and what it gives.

@@ -18,10 +18,13 @@ pub struct VerifiedModule {
     pub(crate) tables: Vec<TableType>,
     pub(crate) memories: Vec<MemoryType>,
     pub(crate) globals: Vec<GlobalType>,
+    /// See [`VerifiedModule::global_cell`]; empty if each global takes one cell.
+    pub(crate) global_cells: Vec<u32>,
     /// Depth of each shape, by [`ShapeId`].
     pub(crate) shape_depths: Vec<u32>,
     pub(crate) bodies: Vec<Body>,
     pub(crate) uses_indexed: bool,
+    pub(crate) uses_vectors: bool,
     /// See [`VerifiedModule::referenced_funcs`].
     pub(crate) referenced_funcs: Vec<u32>,
 }
@@ -51,10 +54,17 @@ impl FuncSources {
 /// What the verifier found out about one function defined in the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Body {
-    /// All locals, parameters first. Local `n` has cell `n` of the frame.
+    /// All locals, parameters first. Their cells follow each other, [`Body::local_cell`].
     pub locals: Vec<Local>,
-    /// The greatest depth of the operand stack. The operand at depth `d` has cell `locals.len() + d`.
+    /// Locals that take two cells, as runs: the first one, the one behind the last, and how many there are in
+    /// the runs before.
+    pub(crate) wide_locals: Vec<(u32, u32, u32)>,
+    /// The most cells that the operand stack takes. Its cells follow those of the locals, the deepest operand
+    /// first.
     pub stack_max: u32,
+    /// The stack shuffles, `drop`s and `select`s of operands that take two cells, in ascending order of code
+    /// offset.
+    pub wide: Vec<WideOperands>,
     /// Basic blocks in the order of the code; block 0 is the entry. Every block is reachable along
     /// fallthrough or starts at a label, but a label need not be branched to.
     pub blocks: Vec<Block>,
@@ -151,10 +161,42 @@ pub struct DirectAccess {
     pub local: u32,
 }
 
+/// A stack shuffle, `drop` or `select` with an operand that takes two cells.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct WideOperands {
+    /// The code offset of the instruction.
+    pub offset: u32,
+    /// Which of its operands are such: bit 0 is the topmost one.
+    pub operands: u8,
+}
+
 impl Body {
     /// The number of cells of the function's frame.
     pub fn n_cells(&self) -> u32 {
-        self.locals.len() as u32 + self.stack_max
+        self.n_local_cells() + self.stack_max
+    }
+
+    /// The number of cells of the locals.
+    pub fn n_local_cells(&self) -> u32 {
+        self.local_cell(self.locals.len() as u32)
+    }
+
+    /// The first cell of the frame that a local has; of the number of locals, where the operand stack starts.
+    #[inline]
+    pub fn local_cell(&self, local: u32) -> u32 {
+        let before = self.wide_locals.partition_point(|&(start, ..)| start < local);
+        match self.wide_locals[..before].last() {
+            Some(&(start, end, n)) => local + n + (local.min(end) - start),
+            None => local,
+        }
+    }
+
+    /// The operands that take two cells of the stack shuffle, `drop` or `select` at a code offset, as
+    /// [`WideOperands::operands`].
+    #[inline]
+    pub fn wide_operands(&self, offset: u32) -> u8 {
+        let i = self.wide.binary_search_by_key(&offset, |wide| wide.offset);
+        i.map_or(0, |i| self.wide[i].operands)
     }
 
     /// The successors of a block, in the order of the instruction that ends it: for `br_if` the
@@ -232,6 +274,14 @@ impl VerifiedModule {
         &self.globals
     }
 
+    /// The first cell of a global, where instances keep those that they define one after the other. An
+    /// imported global has one cell there, for the place of its value. Of the number of globals, the number of
+    /// all cells.
+    #[inline]
+    pub fn global_cell(&self, global: u32) -> u32 {
+        self.global_cells.get(global as usize).copied().unwrap_or(global)
+    }
+
     /// The number of operands of a shape.
     pub fn shape_depth(&self, shape: ShapeId) -> u32 {
         self.shape_depths[shape.0 as usize]
@@ -278,6 +328,11 @@ impl VerifiedModule {
     /// before code runs.
     pub fn referenced_funcs(&self) -> &[u32] {
         &self.referenced_funcs
+    }
+
+    /// Whether any function has instructions on vectors, which not every machine can execute.
+    pub fn uses_vectors(&self) -> bool {
+        self.uses_vectors
     }
 
     /// Whether any function has indexed memory accesses, whose addresses reach past 4 GiB.

@@ -4,7 +4,7 @@
 //! `func`, everything else one to one. What comes out is an ordinary [`Module`], which means the same
 //! and which [`crate::verify()`] takes, as far as it keeps our limits. Names and source lines come along.
 //!
-//! Supported is WebAssembly 2.0 without vectors, with tail calls and extended constant expressions;
+//! Supported is WebAssembly 2.0 with tail calls and extended constant expressions;
 //! anything else is refused by the name of its proposal (`proposals`).
 
 use wasmparser::{
@@ -315,6 +315,10 @@ fn const_expr(expr: &WasmConstExpr<'_>) -> Result<ConstExpr, Error> {
         if matches!(operator, Operator::End) {
             break;
         }
+        if let Some((_, value)) = ops::vector(&operator) {
+            translated = translated.v128_const(value);
+            continue;
+        }
         let Some((op, imm)) = ops::plain(&operator) else {
             unreachable!("the validator takes no {operator:?} in a constant expression")
         };
@@ -331,7 +335,7 @@ fn val_type(ty: wasmparser::ValType) -> ValType {
         wasmparser::ValType::F32 => ValType::F32,
         wasmparser::ValType::F64 => ValType::F64,
         wasmparser::ValType::Ref(ty) => ref_type(ty),
-        wasmparser::ValType::V128 => unreachable!("the validator takes no vectors"),
+        wasmparser::ValType::V128 => ValType::V128,
     }
 }
 

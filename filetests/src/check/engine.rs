@@ -68,7 +68,7 @@ fn call(store: &mut Store<Host>, instance: Instance, case: &Case) -> End {
     }
 }
 
-fn argument(store: &mut Store<Host>, ty: ValType, cell: u64) -> Val {
+fn argument(store: &mut Store<Host>, ty: ValType, cell: u128) -> Val {
     match ty {
         ValType::ExternRef if cell != 0 => {
             Val::ExternRef(Some(ExternRef::new(store, cell).expect("one object fits")))
@@ -145,7 +145,7 @@ fn import_func(store: &mut Store<Host>, ty: FuncType) -> Result<slotvm::Func, Er
     use ValType::{I32, I64};
     if ty == FuncType::new([I32, I64], [I64]) {
         return slotvm::Func::wrap(store, |mut caller: Caller<'_, Host>, a: i32, b: i64| {
-            let args = [u64::from(a as u32), b as u64];
+            let args = [u128::from(a as u32), u128::from(b as u64)];
             let results = caller.data_mut().call(&args, &[I64]).map_err(error)?;
             Ok::<_, Error>(results[0] as i64)
         });

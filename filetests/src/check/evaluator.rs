@@ -24,7 +24,7 @@ pub(super) fn run(
     let imports = eval::Imports {
         host: Box::new(|call| {
             let ty = module.func_type(call.func);
-            let args: Vec<u64> =
+            let args: Vec<u128> =
                 call.args.iter().zip(&ty.params).map(|(&cell, &ty)| seen(cell, ty)).collect();
             host.call(&args, &ty.results).map_err(|stop| match stop {
                 Stop::Trap(code) => code,
@@ -84,11 +84,11 @@ fn state(machine: &eval::Machine<'_>, module: &VerifiedModule, end: End) -> Call
 }
 
 /// Cells as outcomes have them.
-fn all_seen(cells: &[u64], types: &[ValType]) -> Vec<u64> {
+fn all_seen(cells: &[u128], types: &[ValType]) -> Vec<u128> {
     cells.iter().zip(types).map(|(&cell, &ty)| seen(cell, ty)).collect()
 }
 
 /// References are null or not.
-fn seen(cell: u64, ty: ValType) -> u64 {
-    if ty.is_ref() { u64::from(cell != 0) } else { cell }
+fn seen(cell: u128, ty: ValType) -> u128 {
+    if ty.is_ref() { u128::from(cell != 0) } else { cell }
 }

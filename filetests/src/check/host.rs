@@ -8,9 +8,9 @@ use slotvm_bytecode::{FuncType, TrapCode, ValType};
 use crate::values;
 
 /// First arguments that are this number make functions of the host fail.
-const FAILS_AT: u64 = 13;
+const FAILS_AT: u128 = 13;
 /// First arguments that are this number make functions of the host trap.
-const TRAPS_AT: u64 = 12;
+const TRAPS_AT: u128 = 12;
 /// The trap.
 const TRAP: TrapCode = TrapCode::IntegerOverflow;
 
@@ -27,7 +27,7 @@ pub(super) enum Stop {
 #[derive(Debug, Default)]
 pub(super) struct Host {
     /// The arguments of all calls.
-    pub(super) log: Vec<u64>,
+    pub(super) log: Vec<u128>,
     /// The polls that let the program go on.
     pub(super) polls: u64,
 }
@@ -45,8 +45,8 @@ impl Host {
     }
 
     /// Calls an imported function with arguments as cells, references being null or not.
-    pub(super) fn call(&mut self, args: &[u64], results: &[ValType]) -> Result<Vec<u64>, Stop> {
-        self.log.push(args.len() as u64);
+    pub(super) fn call(&mut self, args: &[u128], results: &[ValType]) -> Result<Vec<u128>, Stop> {
+        self.log.push(args.len() as u128);
         self.log.extend(args);
         match args.first() {
             Some(&FAILS_AT) => return Err(Stop::Fail),
@@ -55,19 +55,22 @@ impl Host {
         }
         let mut hash = 7;
         for &arg in args {
-            hash = (hash ^ arg).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+            for half in [arg as u64, (arg >> 64) as u64] {
+                hash = (hash ^ half).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+            }
         }
         let results = (0..).zip(results);
         Ok(results.map(|(i, &ty)| result(ty, u64::rotate_left(hash, i))).collect())
     }
 }
 
-fn result(ty: ValType, bits: u64) -> u64 {
+fn result(ty: ValType, bits: u64) -> u128 {
     match ty {
-        ValType::I32 => bits & 0xffff_ffff,
-        ValType::I64 => bits,
-        ValType::F32 => u64::from((bits as i8 as f32 / 4.0).to_bits()),
-        ValType::F64 => (bits as i16 as f64 / 16.0).to_bits(),
+        ValType::I32 => (bits as u32).into(),
+        ValType::I64 => bits.into(),
+        ValType::F32 => (bits as i8 as f32 / 4.0).to_bits().into(),
+        ValType::F64 => (bits as i16 as f64 / 16.0).to_bits().into(),
+        ValType::V128 => u128::from(bits) | u128::from(bits.swap_bytes()) << 64,
         ValType::FuncRef | ValType::ExternRef => 0,
     }
 }
@@ -79,7 +82,7 @@ pub(super) fn call(
     args: &[Val],
     results: &mut [Val],
 ) -> Result<(), Stop> {
-    let args: Vec<u64> = args.iter().map(values::cell).collect();
+    let args: Vec<u128> = args.iter().map(values::cell).collect();
     let cells = host.call(&args, &ty.results)?;
     for ((result, cell), &ty) in results.iter_mut().zip(cells).zip(&ty.results) {
         *result = values::val(ty, cell);

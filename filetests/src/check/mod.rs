@@ -68,7 +68,7 @@ pub struct Outcome {
     /// The calls, the last one with all the fuel.
     pub calls: Vec<Call>,
     /// The arguments of the calls of host functions, as bits, references as null or not.
-    pub log: Vec<u64>,
+    pub log: Vec<u128>,
 }
 
 /// What a call made, and left behind.
@@ -83,7 +83,7 @@ pub struct Call {
     /// The memory.
     pub memory: Vec<u8>,
     /// The globals, references as null or not.
-    pub globals: Vec<u64>,
+    pub globals: Vec<u128>,
     /// The tables: null or not.
     pub tables: Vec<Vec<bool>>,
 }
@@ -92,7 +92,7 @@ pub struct Call {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     /// With results, references as null or not.
-    Returned(Vec<u64>),
+    Returned(Vec<u128>),
     /// With a trap.
     Trapped(Trap),
     /// With the error of a host function.

@@ -40,7 +40,7 @@ pub struct Case {
     /// The function to call.
     pub func: u32,
     /// Its arguments, as cells.
-    pub args: Vec<u64>,
+    pub args: Vec<u128>,
     /// The fuel to run it with.
     pub fuel: u64,
     /// If not 0, a first call gets this part, in 65536ths, of the fuel that a call takes, so that it
@@ -54,7 +54,7 @@ pub struct Case {
 
 impl Case {
     /// A case that calls a function of a module, with nothing special about it.
-    pub fn new(module: Module, func: u32, args: Vec<u64>) -> Case {
+    pub fn new(module: Module, func: u32, args: Vec<u128>) -> Case {
         Case { module, func, args, fuel: 4_000, cut: 0, memory: None, bare: SlotMode::Ssa }
     }
 }
@@ -92,11 +92,11 @@ pub fn bytes_of_seed(seed: u64) -> Vec<u8> {
     crate::choices::random_bytes(seed, 200 + seed as usize * 97 % 3_000)
 }
 
-fn argument(choices: &mut Choices<'_>, ty: ValType) -> u64 {
+fn argument(choices: &mut Choices<'_>, ty: ValType) -> u128 {
     match ty {
         ValType::FuncRef => 0,
-        ValType::ExternRef => choices.below(2) as u64,
-        _ => constant(choices, ty).0,
+        ValType::ExternRef => choices.below(2) as u128,
+        _ => constant(choices, ty).0.into(),
     }
 }
 

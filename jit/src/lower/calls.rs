@@ -11,7 +11,7 @@ use slotvm_runtime::context::{FuncRecord, offsets};
 use slotvm_ssa::entity::Inst;
 
 use super::{Lowering, UnitImport};
-use crate::abi::{self, CELL_BYTES, POINTER};
+use crate::abi::{self, POINTER};
 
 /// Offsets of records of imported functions are not too large for loads.
 const _: () = assert!(IMPORTS_MAX * size_of::<FuncRecord>() <= i32::MAX as usize);
@@ -226,10 +226,11 @@ impl Lowering<'_, '_> {
 
     fn load_results(&mut self, inst: Inst, area: ir::Value) {
         let flags = self.result_flags();
-        for (i, result) in self.func.results(inst).enumerate() {
-            let ty = abi::clif_type(self.func.value_type(result));
-            let offset = i as i32 * CELL_BYTES as i32;
-            let value = self.builder.ins().load(ty, flags, area, offset);
+        let results: Vec<_> = self.func.results(inst).collect();
+        let types: Vec<_> = results.iter().map(|&result| self.func.value_type(result)).collect();
+        for (&result, (offset, ty)) in results.iter().zip(abi::in_cells(&types)) {
+            let flags = abi::cell_flags(ty, flags);
+            let value = self.builder.ins().load(abi::clif_type(ty), flags, area, offset);
             self.define(result, value);
         }
     }

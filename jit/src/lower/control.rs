@@ -12,7 +12,7 @@ use slotvm_ssa::faults::{Fault, planted};
 
 use super::Lowering;
 use super::order::leaves_more_loops;
-use crate::abi::{CELL_BYTES, clif_type};
+use crate::abi::{cell_flags, clif_type, in_cells};
 
 impl Lowering<'_, '_> {
     pub(super) fn lower_control(&mut self, block: Block, inst: Inst, op: Op) {
@@ -91,9 +91,9 @@ impl Lowering<'_, '_> {
             return;
         };
         let flags = self.result_flags();
-        for (i, value) in values.into_iter().enumerate() {
+        for (value, (offset, ty)) in values.into_iter().zip(in_cells(&func.ty.results)) {
             let cell = self.cell_of(value);
-            self.builder.ins().store(flags, cell, area, i as i32 * CELL_BYTES as i32);
+            self.builder.ins().store(cell_flags(ty, flags), cell, area, offset);
         }
         self.builder.ins().return_(&[]);
     }

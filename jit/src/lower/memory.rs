@@ -59,12 +59,12 @@ impl Lowering<'_, '_> {
     }
 
     /// The flags of an access that has been checked.
-    fn checked_flags(&self) -> MemFlagsData {
+    pub(super) fn checked_flags(&self) -> MemFlagsData {
         self.memory_flags().with_notrap()
     }
 
     /// Traps if the access is out of bounds.
-    fn check_bounds(&mut self, inst: Inst, access: Access, imm: Imm) {
+    pub(super) fn check_bounds(&mut self, inst: Inst, access: Access, imm: Imm) {
         let mut end = self.extended_operand(inst, 0);
         if access.indexed {
             let index = self.scaled_index(inst, imm);
@@ -87,7 +87,7 @@ impl Lowering<'_, '_> {
 
     /// The native address. Base and first operand are added first: in loops over an index they are
     /// invariant.
-    fn place(&mut self, inst: Inst, access: Access, imm: Imm) -> Place {
+    pub(super) fn place(&mut self, inst: Inst, access: Access, imm: Imm) -> Place {
         let base = self.memory_base();
         let address = self.extended_operand(inst, 0);
         let place = self.builder.ins().iadd(base, address);
@@ -102,13 +102,13 @@ impl Lowering<'_, '_> {
     }
 
     /// Whether a store that faults may have written a part of its bytes.
-    fn faulting_stores_may_write(&self) -> bool {
+    pub(super) fn faulting_stores_may_write(&self) -> bool {
         !matches!(self.isa().triple().architecture, Architecture::X86_64)
     }
 
     /// Faults if the last byte of an access does. Cranelift keeps loads that can trap, whether or not
     /// their value is used.
-    fn probe(&mut self, access: Access, (address, offset): Place) {
+    pub(super) fn probe(&mut self, access: Access, (address, offset): Place) {
         let flags = self.faulting_flags();
         let last = access.bytes - 1;
         let (address, offset) = self.with_offset(address, offset as u32 + last, false);

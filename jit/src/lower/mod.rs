@@ -23,6 +23,7 @@ pub(crate) mod order;
 mod slots;
 mod state;
 pub(crate) mod traps;
+mod vector;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -331,6 +332,12 @@ impl<'a, 'f> Lowering<'a, 'f> {
     fn lower_op(&mut self, block: Block, inst: Inst, op: Op) {
         if let Some(access) = op.access() {
             return self.lower_access(inst, op, access);
+        }
+        if op.is_vector() {
+            return match op.vector_access() {
+                Some(access) => self.lower_vector_access(inst, op, access),
+                None => self.lower_vector(inst, op),
+            };
         }
         match op.effect() {
             Effect::Control => self.lower_control(block, inst, op),

@@ -1,6 +1,6 @@
 //! Slots: in the native frame, or as variables of cranelift-frontend.
 //!
-//! In the frame each slot has 8 bytes of one stack slot, and all accesses go through one `stack_addr`
+//! In the frame each slot has 8 bytes of one stack slot, or 16 for a vector, and all accesses go through one `stack_addr`
 //! in the entry block, with the slot's place as the access's static offset: the back end folds both
 //! into the addressing mode, and the optimiser has one value to number instead of one for each slot.
 //!
@@ -15,7 +15,7 @@ use slotvm_ssa::ir::{SlotData, SlotOrigin};
 use slotvm_ssa::irop::{IrOp, Opcode};
 
 use super::Lowering;
-use crate::abi::{CELL_BYTES, POINTER, clif_type};
+use crate::abi::{CELL_BYTES, POINTER, cell_flags, clif_type};
 use crate::slot_mode::SlotMode;
 
 /// Cells of the frame that are zeroed one by one; more are zeroed by a loop.
@@ -83,6 +83,7 @@ impl Lowering<'_, '_> {
         match ty {
             ValType::F32 => ins.f32const(0.0),
             ValType::F64 => ins.f64const(0.0),
+            ValType::V128 => self.vector_constant(0),
             _ => ins.iconst(clif_type(ty), 0),
         }
     }
@@ -93,10 +94,13 @@ impl Lowering<'_, '_> {
         let (zeroed, other): (Vec<_>, Vec<_>) =
             slots.partition(|&(_, slot)| self.starts_as_zero(slot));
         let mut cells = vec![0; accessed.len()];
-        for (cell, &(i, _)) in zeroed.iter().chain(&other).enumerate() {
-            cells[i] = cell as u32;
+        let mut n_cells = 0;
+        for &(i, slot) in zeroed.iter().chain(&other) {
+            cells[i] = n_cells;
+            n_cells += slot.ty.cells() as u32;
         }
-        let bytes = (zeroed.len() + other.len()) as u32 * CELL_BYTES;
+        let n_zeroed = zeroed.iter().map(|(_, slot)| slot.ty.cells() as u32).sum();
+        let bytes = n_cells * CELL_BYTES;
         if bytes == 0 {
             return;
         }
@@ -104,7 +108,7 @@ impl Lowering<'_, '_> {
         let frame = self.builder.create_sized_stack_slot(data);
         let start = self.builder.ins().stack_addr(POINTER, frame, 0);
         self.slots = Slots::Frame(start, cells);
-        self.zero_cells(start, zeroed.len() as u32);
+        self.zero_cells(start, n_zeroed);
     }
 
     fn zero_cells(&mut self, start: ir::Value, n_cells: u32) {
@@ -142,14 +146,15 @@ impl Lowering<'_, '_> {
 
     pub(super) fn lower_slot_get(&mut self, inst: Inst) {
         let slot = Slot(self.func.imm(inst).low());
-        let ty = clif_type(self.func.slots[slot.index()].ty);
+        let slot_ty = self.func.slots[slot.index()].ty;
+        let ty = clif_type(slot_ty);
         let value = match &self.slots {
             Slots::Frame(start, cells) => {
                 let (start, offset) = (*start, cells[slot.index()] * CELL_BYTES);
                 if self.options.slots == SlotMode::MemoryOpt {
                     self.builder.ins().sequence_point();
                 }
-                let flags = self.frame_flags();
+                let flags = cell_flags(slot_ty, self.frame_flags());
                 self.builder.ins().load(ty, flags, start, offset as i32)
             }
             Slots::Variables(variables) => {
@@ -167,7 +172,8 @@ impl Lowering<'_, '_> {
         match &self.slots {
             Slots::Frame(start, cells) => {
                 let (start, offset) = (*start, cells[slot.index()] * CELL_BYTES);
-                let flags = self.frame_flags();
+                let ty = self.func.slots[slot.index()].ty;
+                let flags = cell_flags(ty, self.frame_flags());
                 self.builder.ins().store(flags, value, start, offset as i32);
             }
             Slots::Variables(variables) => {

@@ -10,7 +10,7 @@ use slotvm_ssa::entity::Inst;
 use slotvm_ssa::faults::{Fault, planted};
 
 use super::Lowering;
-use crate::abi::{CELL_BYTES, POINTER, clif_type};
+use crate::abi::{CELL_BYTES, POINTER, cell_flags, clif_type};
 
 impl Lowering<'_, '_> {
     pub(super) fn lower_state(&mut self, inst: Inst, op: Op) {
@@ -112,7 +112,7 @@ impl Lowering<'_, '_> {
     /// Where a global's value is.
     fn global_cell(&mut self, global: u32) -> (ir::Value, i32) {
         let cells = self.constant_pointer(self.context, offsets::VMCTX_GLOBALS);
-        let offset = global as i32 * CELL_BYTES as i32;
+        let offset = self.module.global_cell(global) as i32 * CELL_BYTES as i32;
         if global < self.n_imported_globals {
             (self.constant_pointer(cells, offset), 0)
         } else {
@@ -125,6 +125,7 @@ impl Lowering<'_, '_> {
         let (cell, offset) = self.global_cell(global);
         let is_variable = ty.mutable && !planted(Fault::GlobalTakenForConstant);
         let flags = if is_variable { self.context_flags() } else { self.constant_flags() };
+        let flags = cell_flags(ty.ty, flags);
         let value = self.builder.ins().load(clif_type(ty.ty), flags, cell, offset);
         self.define_result(inst, value);
     }
@@ -133,7 +134,8 @@ impl Lowering<'_, '_> {
     fn lower_global_set(&mut self, inst: Inst, global: u32) {
         let [value] = self.operands(inst);
         let (cell, offset) = self.global_cell(global);
-        let flags = self.context_flags();
+        let ty = self.module.globals()[global as usize].ty;
+        let flags = cell_flags(ty, self.context_flags());
         self.builder.ins().store(flags, value, cell, offset);
     }
 

@@ -210,6 +210,12 @@ impl Lowering<'_, '_> {
         if !folds_loads(self.isa(), ty) || planted(Fault::LoadFolded) {
             return (self.faulting_flags(), false);
         }
+        self.single_load_flags(loc)
+    }
+
+    /// The flags of a load that faults with the given location wherever the back end moves it. Says whether
+    /// [`Lowering::keep_load`] must follow.
+    pub(super) fn single_load_flags(&mut self, loc: Loc) -> (MemFlagsData, bool) {
         let load = self.load_locs.len();
         if load == LOAD_CODES_MAX {
             return (self.faulting_flags(), true);

@@ -177,8 +177,8 @@ fn build_entry(b: &mut FunctionBuilder<'_>, isa: &dyn TargetIsa, func: u32, ty: 
     let address = frame_address(b);
     call_host(b, isa, end as *const u8, &[context, address]);
     if ty.results.len() > 1 {
-        for (i, (&ty, &value)) in ty.results.iter().zip(&results).enumerate() {
-            store_cell(b, ty, value, params[1], i);
+        for ((at, ty), &value) in abi::in_cells(&ty.results).zip(&results) {
+            store_cell(b, ty, value, params[1], at);
         }
         b.ins().return_(&[]);
     } else {
@@ -253,8 +253,8 @@ fn build_stub(b: &mut FunctionBuilder<'_>, isa: &dyn TargetIsa, ty: &FuncType, f
     let status = b.ins().load(types::I32, TRUSTED, context, status);
     trap_trampoline(b, context, status);
     if let Some(cells) = cells.filter(|_| !by_area) {
-        let load = |(i, &ty)| load_cell(b, ty, cells, i);
-        results = ty.results.iter().enumerate().map(load).collect();
+        let load = |(at, ty)| load_cell(b, ty, cells, at);
+        results = abi::in_cells(&ty.results).map(load).collect();
     }
     b.ins().return_(&results);
 }

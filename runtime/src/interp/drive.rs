@@ -3,7 +3,7 @@
 use std::mem;
 use std::sync::Arc;
 
-use slotvm_bytecode::{Imm, Op, TrapCode};
+use slotvm_bytecode::{Imm, Op, TrapCode, n_cells};
 
 use super::prepare::{FuncCode, ModuleCode, StepOp};
 use super::run::{self, Position, Tracer};
@@ -280,7 +280,7 @@ impl Activation<'_> {
             FuncTarget::Guest { instance, func } => self.call_guest(instance, func),
             FuncTarget::Host { .. } => {
                 let ty = self.store.func_type(func);
-                let (n_params, n_results) = (ty.params.len(), ty.results.len());
+                let (n_params, n_results) = (n_cells(&ty.params), n_cells(&ty.results));
                 let args = self.base + self.at.sp - n_params;
                 let top = self.base + self.func_code().n_cells;
                 self.push_active();
@@ -314,7 +314,7 @@ impl Activation<'_> {
             FuncTarget::Guest { instance, func } => self.return_call_guest(instance, func),
             FuncTarget::Host { .. } => {
                 let ty = self.store.func_type(func);
-                let (n_params, n_results) = (ty.params.len(), ty.results.len());
+                let (n_params, n_results) = (n_cells(&ty.params), n_cells(&ty.results));
                 self.move_to_base(n_params);
                 self.release();
                 let top = self.base + n_params.max(n_results);
@@ -355,14 +355,14 @@ impl Activation<'_> {
     fn call_host(&mut self, func: FuncHandle, args: usize, top: usize) -> Result<(), Stop> {
         const SMALL: usize = 16;
         let ty = self.store.func_type(func);
-        let (n_params, n_results) = (ty.params.len(), ty.results.len());
-        let n_cells = n_params.max(n_results);
+        let (n_params, n_results) = (n_cells(&ty.params), n_cells(&ty.results));
+        let n = n_params.max(n_results);
         // The stack may move while the host runs, so the host gets cells of its own.
         let (mut small, mut large) = ([0; SMALL], Vec::new());
-        let cells = if n_cells <= SMALL {
-            &mut small[..n_cells]
+        let cells = if n <= SMALL {
+            &mut small[..n]
         } else {
-            large.resize(n_cells, 0);
+            large.resize(n, 0);
             &mut large[..]
         };
         cells[..n_params].copy_from_slice(&self.stack.cells[args..args + n_params]);

@@ -18,6 +18,7 @@ mod run;
 mod services;
 mod stack;
 pub mod trace;
+mod vector;
 
 pub(crate) use prepare::{ExtraSteps, ModuleCode};
 pub(crate) use stack::{Mark, Stack};

@@ -6,7 +6,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use slotvm_bytecode::verified::{Block, Body, Storage};
-use slotvm_bytecode::{Imm, Inst, Op, VerifiedModule, inst, numeric};
+use slotvm_bytecode::{
+    Imm, Inst, Op, ValType, VectorAccess, VerifiedModule, inst, n_cells, numeric,
+};
 
 /// What a step does.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -14,7 +16,7 @@ pub(super) enum StepOp {
     /// What the opcode table says. The immediates are packed as [`Imm`] says, but those of branches
     /// are steps: of `br` and `br_if` one, of `br_table` the number of its labels without the default
     /// and where they start in [`FuncCode::targets`]. Those of numeric instructions are the number of
-    /// operands. `local.addr` is that of a promotable local: it pushes a token that is never looked at.
+    /// operands; those of locals and globals are their cells. `local.addr` is that of a promotable local: it pushes a token that is never looked at.
     Op(Op),
     /// Lets the host interrupt the program.
     Poll,
@@ -33,6 +35,36 @@ pub(super) enum StepOp {
     FrameSet,
     /// `local.tee` of such a local.
     FrameTee,
+    /// What concerns operands of two cells: the immediate is its number in [`FuncCode::vectors`].
+    Vector,
+}
+
+/// A step that concerns operands of two cells.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum VectorStep {
+    /// Pushes the constant.
+    Const(u128),
+    /// An instruction on vectors alone, with its immediate as [`slotvm_bytecode::vector::eval`] takes it.
+    Op(Op, u128),
+    /// Loads 16 bytes.
+    Load(Imm),
+    /// Stores 16 bytes.
+    Store(Imm),
+    /// Loads or stores a part of a vector.
+    Part(VectorAccess, Imm),
+    /// Pushes a local, by its first cell.
+    LocalGet(u32),
+    /// Pops a local.
+    LocalSet(u32),
+    /// Copies the top into a local.
+    LocalTee(u32),
+    /// Pushes a global, by its first cell.
+    GlobalGet(u32),
+    /// Pops a global.
+    GlobalSet(u32),
+    /// A stack shuffle, `drop` or `select`, and which of its operands take two cells: see
+    /// [`slotvm_bytecode::verified::WideOperands`].
+    Shuffle(Op, u8),
 }
 
 /// A step.
@@ -53,6 +85,9 @@ pub(super) struct FuncCode {
     pub(super) steps: Vec<Step>,
     /// The steps that `br_table`s go to.
     pub(super) targets: Vec<u32>,
+    /// What the [`StepOp::Vector`]s do.
+    pub(super) vectors: Vec<VectorStep>,
+    /// Cells of the parameters, of the results, and of all locals.
     pub(super) n_params: usize,
     pub(super) n_results: usize,
     pub(super) n_locals: usize,
@@ -60,7 +95,7 @@ pub(super) struct FuncCode {
     pub(super) n_cells: usize,
     /// Bytes of its frame in the frame stack.
     pub(super) frame_bytes: u32,
-    /// The parameters that live there: parameter, and immediate as of [`StepOp::FrameSet`].
+    /// The parameters that live there: cell, and immediate as of [`StepOp::FrameSet`].
     pub(super) frame_params: Vec<(usize, Imm)>,
 }
 
@@ -140,6 +175,7 @@ fn prepare(module: &VerifiedModule, func: u32, extra: ExtraSteps) -> FuncCode {
         block_steps: block_steps(body, extra),
         steps: Vec::new(),
         targets: Vec::new(),
+        vectors: Vec::new(),
     };
     for block in &body.blocks {
         if extra.polls && block.polls {
@@ -154,13 +190,15 @@ fn prepare(module: &VerifiedModule, func: u32, extra: ExtraSteps) -> FuncCode {
             out.steps.push(Step { op, offset, imm });
         }
     }
-    let frame_param = |i: usize| Some((i, frame_place(body, i as u32)?));
+    let frame_param =
+        |i: usize| Some((body.local_cell(i as u32) as usize, frame_place(body, i as u32)?));
     FuncCode {
         steps: out.steps,
         targets: out.targets,
-        n_params: ty.params.len(),
-        n_results: ty.results.len(),
-        n_locals: body.locals.len(),
+        vectors: out.vectors,
+        n_params: n_cells(&ty.params),
+        n_results: n_cells(&ty.results),
+        n_locals: body.n_local_cells() as usize,
         n_cells: body.n_cells() as usize,
         frame_bytes: body.frame_bytes,
         frame_params: (0..ty.params.len()).filter_map(frame_param).collect(),
@@ -194,15 +232,23 @@ struct Preparation<'a> {
     block_steps: Vec<u32>,
     steps: Vec<Step>,
     targets: Vec<u32>,
+    vectors: Vec<VectorStep>,
 }
 
 impl Preparation<'_> {
     fn translate(&mut self, offset: u32, Inst { op, imm }: Inst) -> (StepOp, Imm) {
+        if let Some(step) = self.vector_step(offset, op, imm) {
+            self.vectors.push(step);
+            return (StepOp::Vector, Imm::index(self.vectors.len() as u32 - 1));
+        }
         let in_frame = |frame_op| match frame_place(self.body, imm.low()) {
             Some(place) => (frame_op, place),
-            None => (StepOp::Op(op), imm),
+            None => (StepOp::Op(op), Imm::index(self.body.local_cell(imm.low()))),
         };
         match op {
+            Op::GlobalGet | Op::GlobalSet => {
+                (StepOp::Op(op), Imm::index(self.module.global_cell(imm.low())))
+            }
             Op::LocalAddr => in_frame(StepOp::FrameAddr),
             Op::LocalGet => in_frame(StepOp::FrameGet),
             Op::LocalSet => in_frame(StepOp::FrameSet),
@@ -222,12 +268,46 @@ impl Preparation<'_> {
             }
             _ => match (op.access(), self.body.direct_access(offset)) {
                 (Some(access), Some(local)) if access.store => {
-                    (StepOp::DirectStore, Imm::index(local))
+                    (StepOp::DirectStore, Imm::index(self.body.local_cell(local)))
                 }
-                (Some(_), Some(local)) => (StepOp::DirectLoad, Imm::index(local)),
+                (Some(_), Some(local)) => {
+                    (StepOp::DirectLoad, Imm::index(self.body.local_cell(local)))
+                }
                 _ => (StepOp::Op(op), imm),
             },
         }
+    }
+
+    /// The step of an instruction that concerns operands of two cells.
+    fn vector_step(&self, offset: u32, op: Op, imm: Imm) -> Option<VectorStep> {
+        let body = self.body;
+        let is_wide_local = || body.locals[imm.low() as usize].ty == ValType::V128;
+        let is_wide_global = || self.module.globals()[imm.low() as usize].ty == ValType::V128;
+        let code = || &self.module.func(self.func).expect("defined here").code;
+        Some(match op {
+            Op::LocalGet if is_wide_local() => VectorStep::LocalGet(body.local_cell(imm.low())),
+            Op::LocalSet if is_wide_local() => VectorStep::LocalSet(body.local_cell(imm.low())),
+            Op::LocalTee if is_wide_local() => VectorStep::LocalTee(body.local_cell(imm.low())),
+            Op::GlobalGet if is_wide_global() => {
+                VectorStep::GlobalGet(self.module.global_cell(imm.low()))
+            }
+            Op::GlobalSet if is_wide_global() => {
+                VectorStep::GlobalSet(self.module.global_cell(imm.low()))
+            }
+            Op::Drop | Op::Dup | Op::Swap | Op::Over | Op::Rot | Op::Select => {
+                let wide = body.wide_operands(offset);
+                return (wide != 0).then_some(VectorStep::Shuffle(op, wide));
+            }
+            Op::V128Const => VectorStep::Const(inst::vector(code(), imm)),
+            Op::I8x16Shuffle => VectorStep::Op(op, inst::vector(code(), imm)),
+            Op::V128Load => VectorStep::Load(imm),
+            Op::V128Store => VectorStep::Store(imm),
+            _ if op.is_vector() => match op.vector_access() {
+                Some(access) => VectorStep::Part(access, imm),
+                None => VectorStep::Op(op, imm.low().into()),
+            },
+            _ => return None,
+        })
     }
 
     fn target(&self, label: u32) -> u32 {
@@ -242,7 +322,7 @@ mod tests {
 
     #[test]
     fn steps_are_compact() {
-        assert_eq!(size_of::<StepOp>(), 1);
+        assert_eq!(size_of::<StepOp>(), 2);
         assert_eq!(size_of::<Step>(), 16);
     }
 }

@@ -51,20 +51,20 @@ impl Tracer<'_> {
 }
 
 /// The frame of the active function.
-struct Frame<'a> {
-    cells: &'a mut [u64],
-    sp: usize,
+pub(super) struct Frame<'a> {
+    pub(super) cells: &'a mut [u64],
+    pub(super) sp: usize,
 }
 
 impl Frame<'_> {
     #[inline(always)]
-    fn push(&mut self, cell: u64) {
+    pub(super) fn push(&mut self, cell: u64) {
         self.cells[self.sp] = cell;
         self.sp += 1;
     }
 
     #[inline(always)]
-    fn pop(&mut self) -> u64 {
+    pub(super) fn pop(&mut self) -> u64 {
         self.sp -= 1;
         self.cells[self.sp]
     }
@@ -77,7 +77,7 @@ impl Frame<'_> {
 
     /// Pops the address of a plain access.
     #[inline(always)]
-    fn pop_address(&mut self, imm: Imm) -> u64 {
+    pub(super) fn pop_address(&mut self, imm: Imm) -> u64 {
         u64::from(self.pop() as u32) + u64::from(imm.offset())
     }
 
@@ -90,13 +90,13 @@ impl Frame<'_> {
 }
 
 #[inline(always)]
-fn load<const N: usize>(memory: &[u8], address: u64) -> Result<[u8; N], TrapCode> {
+pub(super) fn load<const N: usize>(memory: &[u8], address: u64) -> Result<[u8; N], TrapCode> {
     let bytes = usize::try_from(address).ok().and_then(|start| memory.get(start..));
     bytes.and_then(<[u8]>::first_chunk).copied().ok_or(TrapCode::MemoryOutOfBounds)
 }
 
 #[inline(always)]
-fn store<const N: usize>(memory: &mut [u8], address: u64, value: [u8; N]) -> Result<(), TrapCode> {
+pub(super) fn store<const N: usize>(memory: &mut [u8], address: u64, value: [u8; N]) -> Result<(), TrapCode> {
     let bytes = usize::try_from(address).ok().and_then(|start| memory.get_mut(start..));
     let bytes = bytes.and_then(<[u8]>::first_chunk_mut).ok_or(TrapCode::MemoryOutOfBounds)?;
     *bytes = value;
@@ -233,6 +233,11 @@ fn execute(
         }
         StepOp::FrameTee => {
             frame_set(parts, imm, *frame.top(0));
+            Nop
+        }
+        StepOp::Vector => {
+            let step = code.vectors[imm.low() as usize];
+            super::vector::execute(step, parts, canonical_nans, frame)?;
             Nop
         }
     };

@@ -1,5 +1,6 @@
 //! One instruction of the bytecode after the other.
 
+use slotvm_bytecode::inst::vector;
 use slotvm_bytecode::op::Signature;
 use slotvm_bytecode::verified::{Block, Storage};
 use slotvm_bytecode::{CodeReader, Imm, Op, ValType};
@@ -67,6 +68,10 @@ impl<S: Slots> Builder<'_, S> {
             }
             TableCopy | TableInit => {
                 self.bulk_fuel(FUEL_SHIFT_TABLE);
+                self.fixed(op, imm);
+            }
+            V128Const | I8x16Shuffle => {
+                let imm = self.f.add_vector(vector(self.code, imm));
                 self.fixed(op, imm);
             }
             _ => {
@@ -293,6 +298,8 @@ fn memory_ops(ty: ValType) -> (Op, Op) {
         ValType::I64 => (Op::I64Store, Op::I64Load),
         ValType::F32 => (Op::F32Store, Op::F32Load),
         ValType::F64 => (Op::F64Store, Op::F64Load),
-        ValType::FuncRef | ValType::ExternRef => unreachable!("references have no address"),
+        ValType::FuncRef | ValType::ExternRef | ValType::V128 => {
+            unreachable!("the address of such a local cannot be taken")
+        }
     }
 }

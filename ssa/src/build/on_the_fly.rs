@@ -190,7 +190,7 @@ impl ValuesOf<'_> {
             if f.locs.is_empty() {
                 f.locs.push(LocData { func: f.func, offset: 0, inlined_at: None });
             }
-            let (op, imm) = constant(ty, bits);
+            let (op, imm) = constant(f, ty, bits);
             // The first location is that of the entry.
             let inst = f.make_inst(Opcode::Op(op), imm, &[], &[ty], Loc(0));
             insts.push(inst);
@@ -217,14 +217,15 @@ impl Values for ValuesOf<'_> {
     }
 }
 
-/// The instruction of a constant. The only one of a reference type is null.
-fn constant(ty: ValType, bits: u64) -> (Op, Imm) {
+/// The instruction of a constant. The only one of a reference type is null, and of a vector zero.
+fn constant(f: &mut Function, ty: ValType, bits: u64) -> (Op, Imm) {
     match ty {
         ValType::I32 => (Op::I32Const, Imm(bits)),
         ValType::I64 => (Op::I64Const, Imm(bits)),
         ValType::F32 => (Op::F32Const, Imm(bits)),
         ValType::F64 => (Op::F64Const, Imm(bits)),
         ValType::FuncRef | ValType::ExternRef => (Op::RefNull, Imm::ref_type(ty)),
+        ValType::V128 => (Op::V128Const, f.add_vector(bits.into())),
     }
 }
 
@@ -310,7 +311,7 @@ impl Slots for OnTheFly<'_> {
             return Some(value);
         }
         let (ty, bits) = fold.then(|| simplify::fold(op, args)).flatten()?;
-        let (op, imm) = constant(ty, bits);
+        let (op, imm) = constant(f, ty, bits);
         let loc = super::loc_at(f, offset);
         let inst = f.make_inst(Opcode::Op(op), imm, &[], &[ty], loc);
         f.layout.push(inst);

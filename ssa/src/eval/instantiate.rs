@@ -1,5 +1,6 @@
 //! First values of globals and tables, and active segments.
 
+use slotvm_bytecode::inst::vector;
 use slotvm_bytecode::module::{ConstExpr, Elem, ElemItems, SegmentMode};
 use slotvm_bytecode::{CodeReader, Op, TrapCode, VerifiedModule, numeric};
 
@@ -35,10 +36,12 @@ impl State<'_> {
 }
 
 /// The elements of a segment, as cells.
-pub(super) fn elem_values(elem: &Elem, globals: &[u64]) -> Vec<u64> {
+pub(super) fn elem_values(elem: &Elem, globals: &[u128]) -> Vec<u64> {
     match &elem.items {
         ElemItems::Funcs(funcs) => funcs.iter().map(|&func| func_ref(func)).collect(),
-        ElemItems::Exprs(exprs) => exprs.iter().map(|expr| const_value(expr, globals)).collect(),
+        ElemItems::Exprs(exprs) => {
+            exprs.iter().map(|expr| const_value(expr, globals) as u64).collect()
+        }
     }
 }
 
@@ -47,21 +50,23 @@ pub(super) fn func_ref(func: u32) -> u64 {
     u64::from(func) + 1
 }
 
-/// The value of a constant expression of a verified module.
-pub(super) fn const_value(expr: &ConstExpr, globals: &[u64]) -> u64 {
+/// The value of a constant expression of a verified module, as bits.
+pub(super) fn const_value(expr: &ConstExpr, globals: &[u128]) -> u128 {
     let mut reader = CodeReader::new(&expr.code, 0);
     let mut stack = Vec::new();
     while !reader.is_at_end() {
         let inst = reader.read().expect("verified code decodes");
         let value = match inst.op {
             Op::GlobalGet => globals[inst.imm.low() as usize],
-            Op::RefFunc => func_ref(inst.imm.low()),
+            Op::RefFunc => func_ref(inst.imm.low()).into(),
             Op::RefNull => 0,
-            Op::I32Const | Op::I64Const | Op::F32Const | Op::F64Const => inst.imm.0,
+            Op::I32Const | Op::I64Const | Op::F32Const | Op::F64Const => inst.imm.0.into(),
+            Op::V128Const => vector(&expr.code, inst.imm),
             op => {
-                let b = stack.pop().expect("verified code does not underflow");
-                let a = stack.pop().expect("verified code does not underflow");
-                numeric::eval(op, a, b).expect("constant arithmetic does not trap")
+                let b: u128 = stack.pop().expect("verified code does not underflow");
+                let a: u128 = stack.pop().expect("verified code does not underflow");
+                let result = numeric::eval(op, a as u64, b as u64);
+                result.expect("constant arithmetic does not trap").into()
             }
         };
         stack.push(value);

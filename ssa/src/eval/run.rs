@@ -1,6 +1,6 @@
 //! Frames and control flow.
 
-use slotvm_bytecode::{FuncType, Imm, Op, TrapCode, VerifiedModule, numeric};
+use slotvm_bytecode::{FuncType, Imm, Op, TrapCode, VerifiedModule, numeric, vector};
 
 use super::instantiate::func_ref;
 use super::state::State;
@@ -16,11 +16,11 @@ pub(super) fn run(
     functions: &[Function],
     state: &mut State<'_>,
     func: u32,
-    args: &[u64],
-) -> Result<Vec<u64>, Trap> {
+    args: &[u128],
+) -> Result<Vec<u128>, Trap> {
     let (frame_sp, stack_cells) = (state.frame_sp, state.stack_cells);
-    let (frames, cells, edge_cells) = Default::default();
-    let mut runner = Runner { module, functions, state, frames, cells, edge_cells };
+    let (frames, bits, edge_bits) = Default::default();
+    let mut runner = Runner { module, functions, state, frames, bits, edge_bits };
     let result = runner.run(func, args);
     if result.is_err() {
         (state.frame_sp, state.stack_cells) = (frame_sp, stack_cells);
@@ -33,7 +33,7 @@ pub(super) fn run(
 struct Frame {
     /// Index in the functions that the module defines.
     function: usize,
-    /// Where its values start in [`Runner::cells`]. Its slots stand behind its values.
+    /// Where its values start in [`Runner::bits`]. Its slots stand behind its values.
     base: usize,
     block: Block,
     /// The next instruction of the block.
@@ -46,9 +46,9 @@ struct Runner<'r, 'a> {
     state: &'r mut State<'a>,
     frames: Vec<Frame>,
     /// Values and slots of all frames.
-    cells: Vec<u64>,
+    bits: Vec<u128>,
     /// The operands of the edge being followed.
-    edge_cells: Vec<u64>,
+    edge_bits: Vec<u128>,
 }
 
 /// What follows an instruction.
@@ -58,15 +58,15 @@ enum Next {
     /// The block that an edge enters.
     Edge(Edge),
     /// A call; the results become those of the instruction.
-    Call { func: u32, args: Vec<u64> },
+    Call { func: u32, args: Vec<u128> },
     /// A call in place of this frame.
-    TailCall { func: u32, args: Vec<u64> },
+    TailCall { func: u32, args: Vec<u128> },
     /// Back to the caller.
-    Return(Vec<u64>),
+    Return(Vec<u128>),
 }
 
 impl Runner<'_, '_> {
-    fn run(&mut self, func: u32, args: &[u64]) -> Result<Vec<u64>, Trap> {
+    fn run(&mut self, func: u32, args: &[u128]) -> Result<Vec<u128>, Trap> {
         let mut returned = self.call(func, args)?;
         loop {
             if let Some(results) = returned.take() {
@@ -120,7 +120,7 @@ impl Runner<'_, '_> {
 
     /// Enters a guest function, or runs a host function and gives its results. The place of a trap
     /// that the host makes is the call that the innermost frame waits for.
-    fn call(&mut self, func: u32, args: &[u64]) -> Result<Option<Vec<u64>>, Trap> {
+    fn call(&mut self, func: u32, args: &[u128]) -> Result<Option<Vec<u128>>, Trap> {
         let Some(function) = func.checked_sub(self.module.n_imported_funcs()) else {
             let memory = &mut self.state.memory;
             let results = (self.state.host)(HostCall { func, args, memory });
@@ -133,32 +133,32 @@ impl Runner<'_, '_> {
             return Ok(Some(results));
         };
         let function = function as usize;
-        let base = self.cells.len();
+        let base = self.bits.len();
         let end = base + self.functions[function].n_values() + self.functions[function].slots.len();
         let options = &self.state.options;
         let is_limited = self.state.stack_cells.is_none();
         if is_limited && (self.frames.len() >= options.frames_max || end > options.values_max) {
             return Err(Trap { code: TrapCode::StackOverflow, func, offset: 0 });
         }
-        self.cells.resize(end, 0);
+        self.bits.resize(end, 0);
         self.frames.push(Frame { function, base, block: Function::ENTRY, next: 0 });
         for (&param, &arg) in self.functions[function].params(Function::ENTRY).iter().zip(args) {
-            self.cells[base + param.index()] = arg;
+            self.bits[base + param.index()] = arg;
         }
         Ok(None)
     }
 
     fn pop_frame(&mut self) {
         let frame = self.frames.pop().expect("a frame is active");
-        self.cells.truncate(frame.base);
+        self.bits.truncate(frame.base);
     }
 
     /// Gives the results of a call to the instruction that called.
-    fn accept(&mut self, results: &[u64]) {
+    fn accept(&mut self, results: &[u128]) {
         let frame = *self.frames.last().expect("a frame is active");
         let inst = self.last_inst(&frame);
-        for (value, &cell) in self.function(&frame).results(inst).zip(results) {
-            self.cells[frame.base + value.index()] = cell;
+        for (value, &bits) in self.function(&frame).results(inst).zip(results) {
+            self.bits[frame.base + value.index()] = bits;
         }
     }
 
@@ -166,19 +166,19 @@ impl Runner<'_, '_> {
     fn follow(&mut self, frame: &Frame, edge: Edge) {
         let function = &self.functions[frame.function];
         let dst = function.edge_dst(edge);
-        self.edge_cells.clear();
+        self.edge_bits.clear();
         for arg in function.edge_args(edge) {
-            self.edge_cells.push(self.cells[frame.base + arg.index()]);
+            self.edge_bits.push(self.bits[frame.base + arg.index()]);
         }
-        for (param, &arg) in function.params(dst).iter().zip(&self.edge_cells) {
-            self.cells[frame.base + param.index()] = arg;
+        for (param, &arg) in function.params(dst).iter().zip(&self.edge_bits) {
+            self.bits[frame.base + param.index()] = arg;
         }
         let current = self.current();
         (current.block, current.next) = (dst, 0);
     }
 
-    fn read(&self, frame: &Frame, values: &[Value]) -> Vec<u64> {
-        values.iter().map(|value| self.cells[frame.base + value.index()]).collect()
+    fn read(&self, frame: &Frame, values: &[Value]) -> Vec<u128> {
+        values.iter().map(|value| self.bits[frame.base + value.index()]).collect()
     }
 
     fn step(&mut self, frame: &Frame, inst: Inst) -> Result<Next, TrapCode> {
@@ -187,7 +187,7 @@ impl Runner<'_, '_> {
         let mut operands = [0; 4];
         let values = function.operands(inst);
         for (operand, value) in operands.iter_mut().zip(values) {
-            *operand = self.cells[frame.base + value.index()];
+            *operand = self.bits[frame.base + value.index()];
         }
         let operands = &operands[..values.len().min(4)];
         let result = match function.opcode(inst) {
@@ -195,10 +195,13 @@ impl Runner<'_, '_> {
             Opcode::Op(op) if op.is_terminator() || is_call(op) => {
                 return self.control(frame, inst, op, operands);
             }
-            Opcode::Op(op) => self.op(op, imm, operands)?,
+            Opcode::Op(op) => {
+                let bytes = function.vector_imm(inst);
+                self.op(op, imm, bytes, operands)?
+            }
         };
         if let Some(result) = result {
-            self.cells[frame.base + function.result(inst).index()] = result;
+            self.bits[frame.base + function.result(inst).index()] = result;
         }
         Ok(Next::Inst)
     }
@@ -208,39 +211,58 @@ impl Runner<'_, '_> {
         frame: &Frame,
         op: IrOp,
         imm: Imm,
-        operands: &[u64],
-    ) -> Result<Option<u64>, TrapCode> {
+        operands: &[u128],
+    ) -> Result<Option<u128>, TrapCode> {
         let slots = frame.base + self.function(frame).n_values();
         match op {
-            IrOp::SlotGet => return Ok(Some(self.cells[slots + imm.low() as usize])),
-            IrOp::SlotSet => self.cells[slots + imm.low() as usize] = operands[0],
+            IrOp::SlotGet => return Ok(Some(self.bits[slots + imm.low() as usize])),
+            IrOp::SlotSet => self.bits[slots + imm.low() as usize] = operands[0],
             IrOp::Fuel => self.state.charge(imm.0)?,
             IrOp::FuelBulk => self.state.charge((operands[0] as u32 >> imm.low()).into())?,
             IrOp::Poll => self.state.poll()?,
             IrOp::StackPush => self.state.push_cells(imm.0)?,
             IrOp::StackPop => self.state.pop_cells(imm.0),
-            IrOp::FramePush => return self.state.push_frame(imm.low()).map(Some),
+            IrOp::FramePush => return self.state.push_frame(imm.low()).map(|at| Some(at.into())),
             IrOp::FramePop => self.state.pop_frame(imm.low()),
         }
         Ok(None)
     }
 
-    fn op(&mut self, op: Op, imm: Imm, operands: &[u64]) -> Result<Option<u64>, TrapCode> {
+    /// `bytes` is the immediate of an instruction on vectors.
+    fn op(
+        &mut self,
+        op: Op,
+        imm: Imm,
+        bytes: u128,
+        operands: &[u128],
+    ) -> Result<Option<u128>, TrapCode> {
         use Op::*;
         if numeric::is_numeric(op) {
             let b = operands.get(1).copied().unwrap_or(0);
-            let result = numeric::eval(op, operands[0], b)?;
+            let result = numeric::eval(op, operands[0] as u64, b as u64)?;
             let canonical = self.state.options.canonical_nans && op.makes_nan();
-            return Ok(Some(if canonical { numeric::canonical_nan(op, result) } else { result }));
+            let result = if canonical { numeric::canonical_nan(op, result) } else { result };
+            return Ok(Some(result.into()));
+        }
+        if vector::is_vector_numeric(op) {
+            let mut all = [0; 3];
+            all[..operands.len()].copy_from_slice(operands);
+            let result = vector::eval(op, bytes, all);
+            let canonical = self.state.options.canonical_nans;
+            return Ok(Some(if canonical { vector::canonical_nans(op, result) } else { result }));
         }
         if let Some(access) = op.access() {
             return self.state.access(access, imm, operands);
         }
+        if let Some(access) = op.vector_access() {
+            return self.state.vector_access(access, imm, operands);
+        }
         Ok(match op {
-            I32Const | I64Const | F32Const | F64Const => Some(imm.0),
+            I32Const | I64Const | F32Const | F64Const => Some(imm.0.into()),
+            V128Const => Some(bytes),
             RefNull => Some(0),
-            RefIsNull => Some(u64::from(operands[0] == 0)),
-            RefFunc => Some(func_ref(imm.low())),
+            RefIsNull => Some(u128::from(operands[0] == 0)),
+            RefFunc => Some(func_ref(imm.low()).into()),
             Select => Some(operands[if operands[2] as u32 != 0 { 0 } else { 1 }]),
             GlobalGet => Some(self.state.globals[imm.low() as usize]),
             GlobalSet => {
@@ -259,7 +281,7 @@ impl Runner<'_, '_> {
         frame: &Frame,
         inst: Inst,
         op: Op,
-        operands: &[u64],
+        operands: &[u128],
     ) -> Result<Next, TrapCode> {
         let function = &self.functions[frame.function];
         let imm = function.imm(inst);

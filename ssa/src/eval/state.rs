@@ -3,7 +3,9 @@
 use std::ops::Range;
 
 use slotvm_bytecode::module::{ImportKind, MemoryType, PAGE_BYTES, TableType};
-use slotvm_bytecode::{Access, Imm, Op, TrapCode, ValType, VerifiedModule};
+use slotvm_bytecode::{
+    Access, Imm, Op, TrapCode, ValType, VectorAccess, VerifiedModule, vector,
+};
 
 use super::instantiate::{const_value, elem_values};
 use super::{Host, Imports, Options};
@@ -26,7 +28,7 @@ pub struct Table {
 pub(super) struct State<'a> {
     pub(super) memory: Vec<u8>,
     memory_pages_max: u32,
-    pub(super) globals: Vec<u64>,
+    pub(super) globals: Vec<u128>,
     pub(super) tables: Vec<Table>,
     /// The element segments; empty when dropped.
     pub(super) elems: Vec<Vec<u64>>,
@@ -144,38 +146,60 @@ impl<'a> State<'a> {
         self.frame_sp += bytes;
     }
 
-    /// A load or store. `cells` are the operands.
+    /// A load or store. `operands` are bits.
     pub(super) fn access(
         &mut self,
         access: Access,
         imm: Imm,
-        cells: &[u64],
-    ) -> Result<Option<u64>, TrapCode> {
-        let n_bytes = access.bytes as usize;
-        let mut address = u64::from(cells[0] as u32) + u64::from(imm.offset());
+        operands: &[u128],
+    ) -> Result<Option<u128>, TrapCode> {
+        let mut address = u64::from(operands[0] as u32) + u64::from(imm.offset());
         if access.indexed {
-            address += u64::from(cells[1] as u32) << imm.scale_log2();
+            address += u64::from(operands[1] as u32) << imm.scale_log2();
         }
-        let bytes = usize::try_from(address)
-            .ok()
-            .and_then(|address| self.memory.get_mut(address..address.checked_add(n_bytes)?))
-            .ok_or(TrapCode::MemoryOutOfBounds)?;
+        let bytes = self.bytes_at(address, access.bytes)?;
         if access.store {
-            let value = cells.last().expect("a store has a value");
-            bytes.copy_from_slice(&value.to_le_bytes()[..n_bytes]);
+            let value = operands.last().expect("a store has a value");
+            bytes.copy_from_slice(&value.to_le_bytes()[..bytes.len()]);
             return Ok(None);
         }
-        let mut cell = [0; 8];
-        cell[..n_bytes].copy_from_slice(bytes);
-        let value = u64::from_le_bytes(cell);
+        let value = number(bytes);
         let extended = if access.signed {
-            let unused_bits = 64 - 8 * access.bytes;
-            ((value << unused_bits) as i64 >> unused_bits) as u64
+            let unused_bits = 128 - 8 * access.bytes;
+            ((value << unused_bits) as i128 >> unused_bits) as u128
         } else {
             value
         };
-        let is_narrow = access.ty == ValType::I32;
-        Ok(Some(if is_narrow { u64::from(extended as u32) } else { extended }))
+        Ok(Some(match access.ty {
+            ValType::I32 => u128::from(extended as u32),
+            ValType::I64 => u128::from(extended as u64),
+            _ => extended,
+        }))
+    }
+
+    /// A load or store of a part of a vector. `operands` are bits.
+    pub(super) fn vector_access(
+        &mut self,
+        access: VectorAccess,
+        imm: Imm,
+        operands: &[u128],
+    ) -> Result<Option<u128>, TrapCode> {
+        let address = u64::from(operands[0] as u32) + u64::from(imm.offset());
+        let (lane, value) = (imm.access_lane(), operands.get(1).copied().unwrap_or(0));
+        let bytes = self.bytes_at(address, access.bytes)?;
+        if access.store {
+            let stored = vector::stored(access, lane, value);
+            bytes.copy_from_slice(&stored.to_le_bytes()[..bytes.len()]);
+            return Ok(None);
+        }
+        Ok(Some(vector::loaded(access, number(bytes) as u64, lane, value)))
+    }
+
+    fn bytes_at(&mut self, address: u64, n_bytes: u32) -> Result<&mut [u8], TrapCode> {
+        let bytes = usize::try_from(address).ok().and_then(|address| {
+            self.memory.get_mut(address..address.checked_add(n_bytes as usize)?)
+        });
+        bytes.ok_or(TrapCode::MemoryOutOfBounds)
     }
 
     /// An instruction on the whole memory.
@@ -184,9 +208,9 @@ impl<'a> State<'a> {
         module: &VerifiedModule,
         op: Op,
         imm: Imm,
-        cells: &[u64],
-    ) -> Result<Option<u64>, TrapCode> {
-        let arg = |i: usize| cells[i] as u32;
+        operands: &[u128],
+    ) -> Result<Option<u128>, TrapCode> {
+        let arg = |i: usize| operands[i] as u32;
         let bytes =
             |start, len, total| in_bounds(start, len, total).ok_or(TrapCode::MemoryOutOfBounds);
         let total = self.memory.len();
@@ -248,29 +272,29 @@ impl<'a> State<'a> {
         &mut self,
         op: Op,
         imm: Imm,
-        cells: &[u64],
-    ) -> Result<Option<u64>, TrapCode> {
-        let arg = |i: usize| cells[i] as u32;
+        operands: &[u128],
+    ) -> Result<Option<u128>, TrapCode> {
+        let arg = |i: usize| operands[i] as u32;
         let elems =
             |start, len, total| in_bounds(start, len, total).ok_or(TrapCode::TableOutOfBounds);
         let first = imm.low() as usize;
         match op {
-            Op::TableGet => return self.element(first, arg(0)).map(Some),
+            Op::TableGet => return self.element(first, arg(0)).map(|cell| Some(cell.into())),
             Op::TableSet => {
                 let table = &mut self.tables[first].elems;
-                *table.get_mut(arg(0) as usize).ok_or(TrapCode::TableOutOfBounds)? = cells[1];
+                *table.get_mut(arg(0) as usize).ok_or(TrapCode::TableOutOfBounds)? = operands[1] as u64;
             }
-            Op::TableSize => return Ok(Some(self.tables[first].elems.len() as u64)),
+            Op::TableSize => return Ok(Some(self.tables[first].elems.len() as u128)),
             Op::TableGrow => {
                 let old = self.tables[first].grow(arg(1));
-                if old != u32::MAX && cells[0] != 0 {
-                    self.fill_table(first, old, arg(1), cells[0])?;
+                if old != u32::MAX && operands[0] != 0 {
+                    self.fill_table(first, old, arg(1), operands[0] as u64)?;
                 }
                 return Ok(Some(old.into()));
             }
             Op::TableFill => {
                 elems(arg(0), arg(2), self.tables[first].elems.len())?;
-                self.fill_table(first, arg(0), arg(2), cells[1])?;
+                self.fill_table(first, arg(0), arg(2), operands[1] as u64)?;
             }
             Op::TableCopy => {
                 let source = &self.tables[imm.high() as usize].elems;
@@ -312,6 +336,11 @@ impl<'a> State<'a> {
         let elems = &self.tables[table].elems;
         elems.get(index as usize).copied().ok_or(TrapCode::TableOutOfBounds)
     }
+}
+
+/// Up to 16 bytes as a little-endian number.
+fn number(bytes: &[u8]) -> u128 {
+    bytes.iter().rev().fold(0, |number, &byte| number << 8 | u128::from(byte))
 }
 
 fn new_table(ty: &TableType, options: &Options) -> Table {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use slotvm_bytecode::{Imm, ImmKind, Op, ValType};
 
-use super::{Body, line, list, number, result_type, type_name};
+use super::{Body, line, list, number, result_type, type_name, vector};
 use crate::entity::{Block, Value};
 use crate::irop::{IrOp, Opcode};
 
@@ -129,8 +129,14 @@ impl Body<'_, '_, '_> {
                 args.push((ValType::I64, imm.low().to_string()));
                 self.call_runtime(op.mnemonic(), args);
             }
-            Opcode::Op(Op::I32Const | Op::I64Const | Op::F32Const | Op::F64Const | Op::RefNull) => {
-            }
+            Opcode::Op(
+                Op::I32Const
+                | Op::I64Const
+                | Op::F32Const
+                | Op::F64Const
+                | Op::RefNull
+                | Op::V128Const,
+            ) => {}
             Opcode::Op(op) if op.is_terminator() => self.terminator(block, op),
             Opcode::Op(Op::Call) => self.call_func(imm.low()),
             Opcode::Op(Op::CallIndirect) => self.call_indirect(),
@@ -144,6 +150,9 @@ impl Body<'_, '_, '_> {
                 None => {
                     let mut args = self.operands();
                     args.extend(number_immediates(op, imm));
+                    if op.imm_kind() == ImmKind::Lanes {
+                        args.push((ValType::V128, vector(f.vector_imm(inst))));
+                    }
                     let name = op.mnemonic().to_owned() + &name_immediates(op, imm);
                     self.call_runtime(&name, args);
                 }
@@ -394,10 +403,13 @@ fn name_immediates(op: Op, imm: Imm) -> String {
 /// The immediates that are numbers: the scale's logarithm of an indexed access, and the offset of any.
 fn number_immediates(op: Op, imm: Imm) -> Vec<(ValType, String)> {
     let offset = || (ValType::I64, imm.offset().to_string());
+    let lane = |lane: u32| (ValType::I32, lane.to_string());
     let scale_log2 = || (ValType::I32, number(ValType::I32, imm.scale_log2().into()));
     match op.imm_kind() {
         ImmKind::Mem => vec![offset()],
         ImmKind::Indexed => vec![scale_log2(), offset()],
+        ImmKind::MemLane => vec![lane(imm.access_lane()), offset()],
+        ImmKind::Lane => vec![lane(imm.low())],
         _ => Vec::new(),
     }
 }

@@ -1,5 +1,6 @@
 //! Instructions.
 
+use slotvm_bytecode::inst::check_lane;
 use slotvm_bytecode::{Effect, Imm, ImmKind, Op, ValType};
 
 use super::cursor::Cursor;
@@ -57,10 +58,13 @@ impl<'t> Parser<'t> {
             }
             _ => {}
         }
-        if let ImmKind::Mem | ImmKind::Indexed = op.imm_kind() {
+        if let ImmKind::Mem | ImmKind::Indexed | ImmKind::MemLane = op.imm_kind() {
             return self.access(op, code);
         }
-        let imm = plain_imm(op.imm_kind(), code)?;
+        let imm = match op.imm_kind() {
+            ImmKind::V128 | ImmKind::Lanes => Some(self.vector(op, code)?),
+            kind => plain_imm(kind, code)?,
+        };
         self.operands(imm.is_some(), code)?;
         Ok(imm.unwrap_or(Imm::NONE))
     }
@@ -109,8 +113,37 @@ impl<'t> Parser<'t> {
         self.f.operand_pool.push(value.unwrap_or(UNRESOLVED));
     }
 
-    /// `v1+v2*8+16, v3`
+    /// A number of 128 bits, or the lanes of a shuffle.
+    fn vector(&mut self, op: Op, code: &mut Cursor<'t>) -> Result<Imm, ParseError> {
+        code.skip_spaces();
+        let start = *code;
+        if op.imm_kind() == ImmKind::V128 {
+            return match literal::parse_u128(code.literal()) {
+                Ok(vector) => Ok(self.f.add_vector(vector)),
+                Err(message) => start.error(message),
+            };
+        }
+        let mut lanes = [0; 16];
+        for lane in &mut lanes {
+            *lane = code.number()?;
+        }
+        Ok(self.f.add_vector(u128::from_le_bytes(lanes)))
+    }
+
+    /// `v1+v2*8+16, v3`, or `3, v1+16, v2` with a lane.
     fn access(&mut self, op: Op, code: &mut Cursor<'t>) -> Result<Imm, ParseError> {
+        if op.imm_kind() == ImmKind::MemLane {
+            let start = *code;
+            let lane: u32 = code.number()?;
+            if let Err(error) = check_lane(op, lane) {
+                return start.error(error.to_string());
+            }
+            code.expect(",")?;
+            self.operand(code)?;
+            let offset = if code.eat("+") { code.number()? } else { 0 };
+            self.operands(true, code)?;
+            return Ok(Imm::mem_lane(offset, lane));
+        }
         self.operand(code)?;
         let mut scale_log2 = 0;
         if op.imm_kind() == ImmKind::Indexed {
@@ -284,6 +317,7 @@ fn plain_imm(kind: ImmKind, code: &mut Cursor<'_>) -> Result<Option<Imm>, ParseE
         ImmKind::I64 => Imm::i64(code.number()?),
         ImmKind::F32 => float(literal::parse_f32(code.literal()).map(u64::from))?,
         ImmKind::F64 => float(literal::parse_f64(code.literal()))?,
+        ImmKind::Lane => Imm::lane(code.number()?),
         ImmKind::Global => Imm::index(code.entity("g", "a global such as `g0`")?),
         ImmKind::Func => Imm::index(code.entity("f", "a function such as `f3`")?),
         ImmKind::RefType => match value_type(code)? {

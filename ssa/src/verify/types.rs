@@ -1,5 +1,6 @@
 //! Properties 9 to 14 and 18 to 20: instructions one by one.
 
+use slotvm_bytecode::inst::check_lane;
 use slotvm_bytecode::{Effect, Imm, ImmKind, Op, ValType};
 
 use super::{Context, Form, Violation, require};
@@ -144,7 +145,7 @@ fn types_of_op(
     context: &impl Context,
     types: &mut Types,
 ) -> Option<()> {
-    check_imm(op, imm, context)?;
+    check_imm(f, op, imm, context)?;
     if let Some(signature) = op.signature() {
         types.set(signature.params, signature.results);
         return Some(());
@@ -191,7 +192,8 @@ fn types_of_op(
 }
 
 /// Property 11 for what stands in immediates alone.
-fn check_imm(op: Op, imm: Imm, context: &impl Context) -> Option<()> {
+fn check_imm(f: &Function, op: Op, imm: Imm, context: &impl Context) -> Option<()> {
+    let has_lane = |lane: u32| check_lane(op, lane).ok();
     let memory = |memory: u32| (memory == 0 && context.n_memories() > 0).then_some(());
     match op.imm_kind() {
         ImmKind::Func => context.func_type(imm.low()).map(drop),
@@ -215,6 +217,13 @@ fn check_imm(op: Op, imm: Imm, context: &impl Context) -> Option<()> {
         }
         ImmKind::Data => ((imm.low() as usize) < context.n_datas()).then_some(()),
         ImmKind::Mem | ImmKind::Indexed => memory(imm.memory()),
+        ImmKind::MemLane => memory(imm.memory()).and(has_lane(imm.access_lane())),
+        ImmKind::Lane => has_lane(u32::try_from(imm.0).ok()?),
+        ImmKind::V128 => f.vectors.get(imm.0 as usize).map(drop),
+        ImmKind::Lanes => {
+            let lanes = f.vectors.get(imm.0 as usize)?.to_le_bytes();
+            lanes.iter().try_for_each(|&lane| has_lane(lane.into()))
+        }
         ImmKind::RefType => ValType::from_code(u8::try_from(imm.0).ok()?)?.is_ref().then_some(()),
         ImmKind::I32 | ImmKind::F32 => (imm.high() == 0).then_some(()),
         // Of these, `types_of_op` needs more than whether they exist.

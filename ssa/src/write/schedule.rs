@@ -298,7 +298,7 @@ impl<'f> Scheduler<'f> {
 
     /// The code of a value that is made anew for each use.
     fn leaf(&self, value: Value) -> Option<Item> {
-        use Op::{F32Const, F64Const, I32Const, I64Const, RefNull};
+        use Op::{F32Const, F64Const, I32Const, I64Const, RefNull, V128Const};
         if let Some(local) = self.frame_offset(value).and_then(|offset| self.frame_local(offset)) {
             return Some(Item::FrameAddr(local));
         }
@@ -307,7 +307,7 @@ impl<'f> Scheduler<'f> {
             return Some(Item::Param(value.0));
         }
         match self.f.opcode(inst) {
-            Opcode::Op(I32Const | I64Const | F32Const | F64Const | RefNull) => {
+            Opcode::Op(I32Const | I64Const | F32Const | F64Const | RefNull | V128Const) => {
                 Some(Item::Inst(inst))
             }
             Opcode::Ir(IrOp::SlotGet) if !self.is_written_behind(value) => {

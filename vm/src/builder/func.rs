@@ -12,7 +12,7 @@ use super::{
     BuildError, BuildRule, DataId, ElemId, FuncId, GlobalId, LocalId, ModuleBuilder, NameSpace,
     TableId, TypeId,
 };
-use crate::inst::{Imm, write_inst};
+use crate::inst::{Imm, check_lane, write_inst, write_op, write_vector};
 use crate::leb;
 use crate::limits;
 use crate::module::{Func, Label};
@@ -218,13 +218,44 @@ impl<'m> FunctionBuilder<'m> {
     }
 
     /// Emits any instruction but branches, which need labels: [`FunctionBuilder::br`],
-    /// [`FunctionBuilder::br_if`] and [`FunctionBuilder::br_table`].
+    /// [`FunctionBuilder::br_if`] and [`FunctionBuilder::br_table`], and those with the 16 bytes of a
+    /// vector: [`FunctionBuilder::vector`].
     pub fn inst(&mut self, op: Op, imm: Imm) -> &mut Self {
         self.emit(Some(op), |f| {
-            if matches!(op.imm_kind(), ImmKind::Label | ImmKind::Labels) {
+            let is_elsewhere = matches!(
+                op.imm_kind(),
+                ImmKind::Label | ImmKind::Labels | ImmKind::V128 | ImmKind::Lanes
+            );
+            let lane = match op.imm_kind() {
+                ImmKind::Lane => Some(imm.low()),
+                ImmKind::MemLane => Some(imm.access_lane()),
+                _ => None,
+            };
+            if is_elsewhere || lane.is_some_and(|lane| check_lane(op, lane).is_err()) {
                 return f.fail(Some(op), BuildRule::Immediates);
             }
             f.plain(op, imm)
+        })
+    }
+
+    /// Emits `v128.const` or `i8x16.shuffle` with its 16 bytes, as a little-endian number.
+    pub fn vector(&mut self, op: Op, bytes: u128) -> &mut Self {
+        self.emit(Some(op), |f| {
+            let fits = match op.imm_kind() {
+                ImmKind::V128 => true,
+                ImmKind::Lanes => {
+                    let mut lanes = bytes.to_le_bytes().into_iter();
+                    lanes.all(|lane| check_lane(op, lane.into()).is_ok())
+                }
+                _ => false,
+            };
+            if !fits {
+                return f.fail(Some(op), BuildRule::Immediates);
+            }
+            f.live(op)?;
+            f.apply(op, Imm::NONE)?;
+            write_vector(&mut f.code, op, bytes);
+            Ok(())
         })
     }
 
@@ -246,6 +277,11 @@ impl<'m> FunctionBuilder<'m> {
     /// Emits `f64.const`.
     pub fn f64_const(&mut self, value: f64) -> &mut Self {
         self.inst(Op::F64Const, Imm(value.to_bits()))
+    }
+
+    /// Emits `v128.const`.
+    pub fn v128_const(&mut self, value: u128) -> &mut Self {
+        self.vector(Op::V128Const, value)
     }
 
     /// Emits `local.get`.
@@ -404,7 +440,7 @@ impl<'m> FunctionBuilder<'m> {
             for &label in labels.iter().chain([&default]) {
                 f.flow_to(Some(Op::BrTable), label)?;
             }
-            f.code.push(Op::BrTable.byte());
+            write_op(&mut f.code, Op::BrTable);
             leb::write_u32(&mut f.code, labels.len() as u32);
             let place = f.code.len() as u32;
             f.label_uses.extend(labels.iter().chain([&default]).map(|&label| (place, label)));
@@ -606,7 +642,7 @@ impl<'m> FunctionBuilder<'m> {
     }
 
     fn branch_to(&mut self, op: Op, labels: &[LabelId]) {
-        self.code.push(op.byte());
+        write_op(&mut self.code, op);
         let place = self.code.len() as u32;
         self.label_uses.extend(labels.iter().map(|&label| (place, label)));
     }

@@ -49,7 +49,7 @@ const EDGES: [u64; 22] = [
 #[test]
 fn exactly_the_numeric_opcodes_evaluate() {
     let numeric: Vec<Op> = Op::ALL.iter().copied().filter(|&op| is_numeric(op)).collect();
-    assert_eq!((numeric[0].byte(), numeric.len()), (0x70, 0xf8 - 0x70));
+    assert_eq!((numeric[0].code(), numeric.len()), (0x70, 0xf8 - 0x70));
     for &op in &numeric {
         let signature = op.signature().expect("a fixed signature");
         assert_eq!(signature.results.len(), 1, "{op:?}");

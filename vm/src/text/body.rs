@@ -9,7 +9,7 @@ use super::link::{ExprPlace, PendingFunc, PendingImm, PendingInst, PendingLabel,
 use super::parse::Parser;
 use super::space::{Space, SpaceKind};
 use super::{literal, words};
-use crate::inst::Imm;
+use crate::inst::{Imm, check_lane};
 use crate::limits;
 use crate::module::{Func, ShapeId};
 use crate::op::{ImmKind, Op};
@@ -269,6 +269,10 @@ impl<'s> Parser<'s> {
             }
             ImmKind::Mem => self.plain_access()?,
             ImmKind::Indexed => self.indexed_access()?,
+            ImmKind::V128 => PendingImm::Vector(self.vector()?),
+            ImmKind::Lanes => PendingImm::Vector(self.lanes(op)?),
+            ImmKind::Lane => Ready(Imm::lane(self.lane(op)?)),
+            ImmKind::MemLane => self.lane_access(op)?,
         })
     }
 
@@ -381,6 +385,78 @@ impl<'s> Parser<'s> {
         };
         let offset = numbers.get(1).copied().unwrap_or(0);
         Ok(PendingImm::Access(memory, Imm::indexed(offset, scale)))
+    }
+
+    /// `[memory] lane [offset]`: a third number is the memory.
+    fn lane_access(&mut self, op: Op) -> Parse<PendingImm> {
+        self.cursor.expect_same_line("a lane")?;
+        let (memory, numbers) = self.access_operands(2)?;
+        let Some(&lane) = numbers.first() else { return Err(self.cursor.unexpected("a lane")) };
+        check_lane(op, lane)
+            .map_err(|error| self.cursor.problem(self.cursor.last(), error.to_string()))?;
+        let offset = numbers.get(1).copied().unwrap_or(0);
+        Ok(PendingImm::Access(memory, Imm::mem_lane(offset, lane)))
+    }
+
+    fn lane(&mut self, op: Op) -> Parse<u32> {
+        self.cursor.expect_same_line("a lane")?;
+        let lane = self.cursor.number("a lane")?;
+        check_lane(op, lane)
+            .map_err(|error| self.cursor.problem(self.cursor.last(), error.to_string()))?;
+        Ok(lane)
+    }
+
+    /// The 16 lanes of a shuffle.
+    fn lanes(&mut self, op: Op) -> Parse<u128> {
+        let mut lanes = [0; 16];
+        for lane in &mut lanes {
+            *lane = self.lane(op)? as u8;
+        }
+        Ok(u128::from_le_bytes(lanes))
+    }
+
+    /// A vector: a number of 128 bits, or a division into lanes and as many numbers, lane 0 first.
+    fn vector(&mut self) -> Parse<u128> {
+        const WHAT: &str = "a number of 128 bits or lanes such as `i32x4`";
+        self.cursor.expect_same_line(WHAT)?;
+        let token = self.cursor.peek();
+        let text = self.cursor.text(token);
+        if token.kind == TokenKind::Number {
+            self.cursor.take();
+            return literal::parse_u128(text)
+                .map_err(|message| self.cursor.problem(token, message));
+        }
+        let lane_bits = match text {
+            "i8x16" => 8,
+            "i16x8" => 16,
+            "i32x4" | "f32x4" => 32,
+            "i64x2" | "f64x2" => 64,
+            _ => return Err(self.cursor.unexpected(WHAT)),
+        };
+        self.cursor.take();
+        let mut vector = 0;
+        for i in 0..128 / lane_bits {
+            let lane: u64 = match text {
+                "f32x4" => self.float("an `f32`", literal::parse_f32)?.into(),
+                "f64x2" => self.float("an `f64`", literal::parse_f64)?,
+                "i64x2" => self.integer("an `i64`", literal::parse_i64)? as u64,
+                _ => self.narrow_lane(lane_bits)?.into(),
+            };
+            vector |= u128::from(lane) << (i * lane_bits);
+        }
+        Ok(vector)
+    }
+
+    /// A lane of up to 32 bits, written as a signed or as an unsigned number.
+    fn narrow_lane(&mut self, bits: u32) -> Parse<u32> {
+        let value = self.integer("a lane", literal::parse_i32)?;
+        let unused = 32 - bits;
+        let fits = value << unused >> unused == value || value as u32 >> (bits - 1) >> 1 == 0;
+        if !fits {
+            let message = format!("the lane does not fit {bits} bits");
+            return Err(self.cursor.problem(self.cursor.last(), message));
+        }
+        Ok(value as u32 & (u32::MAX >> unused))
     }
 
     /// A memory and up to `max` numbers. A name is the memory, and so is the first of more numbers.

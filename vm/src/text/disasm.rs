@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::literal::{write_f32, write_f64};
 use super::name_table::{NameTable, write_number};
 use super::print::{PrintError, PrintOptions, Printer, write_inner_names, write_separator};
-use crate::inst::{CodeReader, Imm, Inst, labels};
+use crate::inst::{CodeReader, Imm, Inst, labels, vector};
 use crate::module::{Func, ShapeId, names_of};
 use crate::op::ImmKind;
 use crate::types::ValType;
@@ -205,7 +205,18 @@ impl<'p, 'm> FuncPrinter<'p, 'm> {
                     one(out, &printer.memories, imm.high());
                 }
             }
-            ImmKind::Mem | ImmKind::Indexed => self.write_access(out, inst),
+            ImmKind::Mem | ImmKind::Indexed | ImmKind::MemLane => self.write_access(out, inst),
+            ImmKind::V128 => {
+                let _ = write!(out, " {:#034x}", vector(code, imm));
+            }
+            ImmKind::Lanes => {
+                for lane in vector(code, imm).to_le_bytes() {
+                    let _ = write!(out, " {lane}");
+                }
+            }
+            ImmKind::Lane => {
+                let _ = write!(out, " {}", imm.low());
+            }
         }
     }
 
@@ -253,6 +264,8 @@ impl<'p, 'm> FuncPrinter<'p, 'm> {
         }
         if is_indexed {
             let _ = write!(out, " {}", 1 << imm.scale_log2());
+        } else if op.imm_kind() == ImmKind::MemLane {
+            let _ = write!(out, " {}", imm.access_lane());
         }
         // A single number would be the offset, so a memory in front needs one.
         if imm.offset() != 0 || shows_memory {

@@ -9,7 +9,7 @@ use super::cursor::{Parse, Ref};
 use super::lexer::Token;
 use super::parse::Parser;
 use super::space::SpaceKind;
-use crate::inst::{Imm, write_br_table, write_inst};
+use crate::inst::{Imm, MEMORY_END, write_br_table, write_inst, write_vector};
 use crate::limits;
 use crate::module::{ConstExpr, ElemItems, Label, SegmentMode, ShapeId};
 use crate::op::{ImmKind, Op};
@@ -53,6 +53,8 @@ pub(super) enum PendingImm {
     Type(u32, Ref),
     /// A memory and the other immediates of a load or store.
     Access(Ref, Imm),
+    /// The 16 bytes of a vector, as a little-endian number.
+    Vector(u128),
     /// The labels of a `br_table`, the default last, as a range of [`Pending::labels`].
     Labels {
         /// The first.
@@ -211,6 +213,10 @@ impl Parser<'_> {
                 write_br_table(&mut code, labels, *default);
                 continue;
             }
+            if let PendingImm::Vector(bytes) = inst.imm {
+                write_vector(&mut code, inst.op, bytes);
+                continue;
+            }
             match self.link_imm(inst) {
                 Ok(imm) => write_inst(&mut code, inst.op, imm),
                 Err(problem) => self.problems.push(problem),
@@ -232,14 +238,16 @@ impl Parser<'_> {
             PendingImm::Type(ty, table) => Imm::pair(ty, self.resolve(SpaceKind::Table, table)?),
             PendingImm::Access(memory, rest) => {
                 let memory = self.resolve(SpaceKind::Memory, memory)?;
-                if memory >= 1 << 30 {
+                if memory >= MEMORY_END {
                     return Err(self
                         .cursor
                         .problem(inst.token, "the memory's number is too large"));
                 }
                 Imm(rest.0 | u64::from(memory) << 32)
             }
-            PendingImm::Labels { .. } => unreachable!("`encode` writes the labels of a br_table"),
+            PendingImm::Labels { .. } | PendingImm::Vector(_) => {
+                unreachable!("`encode` writes the labels of a br_table, and vectors")
+            }
         })
     }
 

@@ -9,24 +9,37 @@ use std::ops::Range;
 
 use super::lexer;
 
-/// Digits with `_` between them, decimal or `0x` hexadecimal, without a sign.
-fn magnitude(digits: &str) -> Result<u64, &'static str> {
-    let (radix, digits) = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+/// Digits with `_` between them, decimal or `0x` hexadecimal, without a sign; at most `max`.
+fn number(text: &str, max: u128, too_large: &'static str) -> Result<u128, &'static str> {
+    let (radix, digits) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(hex) => (16, hex),
-        None => (10, digits),
+        None => (10, text),
     };
-    let mut value = 0u64;
+    let mut value = 0u128;
     if !digits.starts_with(|c: char| c.is_digit(radix)) {
         return Err("malformed integer");
     }
     for c in digits.chars().filter(|&c| c != '_') {
         let digit = c.to_digit(radix).ok_or("malformed integer")?;
         value = value
-            .checked_mul(u64::from(radix))
-            .and_then(|value| value.checked_add(u64::from(digit)))
-            .ok_or("integer does not fit 64 bits")?;
+            .checked_mul(radix.into())
+            .and_then(|value| value.checked_add(digit.into()))
+            .filter(|&value| value <= max)
+            .ok_or(too_large)?;
     }
     Ok(value)
+}
+
+fn magnitude(digits: &str) -> Result<u64, &'static str> {
+    Ok(number(digits, u64::MAX.into(), "integer does not fit 64 bits")? as u64)
+}
+
+/// An unsigned 128-bit integer, for vectors. It has no sign.
+///
+/// # Errors
+/// If it is malformed or does not fit.
+pub fn parse_u128(text: &str) -> Result<u128, &'static str> {
+    number(text, u128::MAX, "integer does not fit 128 bits")
 }
 
 /// Splits a sign off: whether it is a minus, and the rest.

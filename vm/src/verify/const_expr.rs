@@ -33,6 +33,7 @@ pub(super) fn check(
             Op::I64Const => stack.push(ValType::I64),
             Op::F32Const => stack.push(ValType::F32),
             Op::F64Const => stack.push(ValType::F64),
+            Op::V128Const => stack.push(ValType::V128),
             Op::RefNull => stack.push(inst.imm.as_ref_type()),
             Op::RefFunc if (inst.imm.low() as usize) < spaces.funcs.len() => {
                 stack.push(ValType::FuncRef);

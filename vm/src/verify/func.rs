@@ -9,13 +9,15 @@
 //! other than a plain full access at offset 0 makes the local escape.
 
 use super::error::{Place, Rule, VerifyError};
-use super::{IndexSpaces, check_limit};
+use super::{IndexSpaces, Shapes, check_limit};
 use crate::inst::{CodeReader, Imm, Inst, labels};
 use crate::limits;
 use crate::module::{Func, Module, ShapeId};
 use crate::op::{Access, Effect, ImmKind, Op};
 use crate::types::{FuncType, ValType};
-use crate::verified::{Block, Body, DirectAccess, EscapeReason, Local, Storage};
+use crate::verified::{
+    Block, Body, DirectAccess, EscapeReason, Local, Storage, WideOperands,
+};
 
 /// Marks a successor that is still a label and not yet a block.
 const LABEL_BIT: u32 = 1 << 31;
@@ -30,6 +32,8 @@ pub(super) struct Scratch {
     block_of_label: Vec<u32>,
     /// Whether any function has an indexed access.
     pub(super) uses_indexed: bool,
+    /// Whether any function has an instruction on vectors.
+    pub(super) uses_vectors: bool,
     /// The functions that `ref.func` refers to, with repetitions.
     pub(super) referenced_funcs: Vec<u32>,
 }
@@ -45,7 +49,7 @@ struct Operand {
 struct Checker<'m, 's> {
     module: &'m Module,
     spaces: &'m IndexSpaces,
-    depths: &'m [u32],
+    shapes: &'m Shapes,
     /// Index in the function index space.
     func: u32,
     def: &'m Func,
@@ -54,6 +58,11 @@ struct Checker<'m, 's> {
     scratch: &'s mut Scratch,
     base: ShapeId,
     stack_max: usize,
+    /// The operands on the stack that take two cells.
+    n_wide: usize,
+    /// The most cells that the stack has taken while there were such.
+    stack_cells_max: usize,
+    wide: Vec<WideOperands>,
     /// The code offset of the instruction being checked.
     offset: u32,
     block: Block,
@@ -68,7 +77,7 @@ type Check<T = ()> = Result<T, VerifyError>;
 pub(super) fn check(
     module: &Module,
     spaces: &IndexSpaces,
-    depths: &[u32],
+    shapes: &Shapes,
     index: usize,
     scratch: &mut Scratch,
 ) -> Check<Body> {
@@ -91,7 +100,7 @@ pub(super) fn check(
     let checker = Checker {
         module,
         spaces,
-        depths,
+        shapes,
         func,
         def,
         ty,
@@ -99,6 +108,9 @@ pub(super) fn check(
         scratch,
         base: ShapeId::EMPTY,
         stack_max: 0,
+        n_wide: 0,
+        stack_cells_max: 0,
+        wide: Vec::new(),
         offset: 0,
         block: Block {
             start: 0,
@@ -175,7 +187,7 @@ impl<'m> Checker<'m, '_> {
                 return Err(self.error(Rule::LabelOrder, format!("label {i} is out of place")));
             }
             next = label.offset + 1;
-            if label.shape.0 as usize >= self.depths.len() {
+            if label.shape.0 as usize >= self.shapes.depths.len() {
                 let detail = format!("label {i} has shape {}", label.shape.0);
                 return Err(self.error(Rule::LabelShape, detail));
             }
@@ -202,6 +214,7 @@ impl<'m> Checker<'m, '_> {
                 } else {
                     self.scratch.top.clear();
                     self.base = label.shape;
+                    self.n_wide = self.shapes.n_wide(label.shape) as usize;
                 }
                 self.block.label = Some(n_passed as u32);
                 self.block.shape = label.shape;
@@ -283,7 +296,7 @@ impl<'m> Checker<'m, '_> {
 
     #[inline]
     fn depth(&self) -> usize {
-        self.depths[self.base.0 as usize] as usize + self.scratch.top.len()
+        self.shapes.depths[self.base.0 as usize] as usize + self.scratch.top.len()
     }
 
     #[inline]
@@ -294,12 +307,16 @@ impl<'m> Checker<'m, '_> {
     #[inline]
     fn push_operand(&mut self, operand: Operand) -> Check {
         self.scratch.top.push(operand);
+        self.n_wide += operand.ty.cells() - 1;
         self.grown()
     }
 
     #[inline]
     fn grown(&mut self) -> Check {
         let depth = self.depth();
+        if self.n_wide > 0 {
+            self.stack_cells_max = self.stack_cells_max.max(depth + self.n_wide);
+        }
         if depth > self.stack_max {
             self.stack_max = depth;
             if depth > limits::STACK_OPERANDS_MAX {
@@ -314,6 +331,7 @@ impl<'m> Checker<'m, '_> {
     #[inline]
     fn pop_any(&mut self) -> Check<Operand> {
         if let Some(operand) = self.scratch.top.pop() {
+            self.n_wide -= operand.ty.cells() - 1;
             return Ok(operand);
         }
         let Some(entry) = self.base.0.checked_sub(1) else {
@@ -321,6 +339,7 @@ impl<'m> Checker<'m, '_> {
         };
         let entry = self.module.shapes[entry as usize];
         self.base = entry.parent;
+        self.n_wide -= entry.ty.cells() - 1;
         Ok(Operand { ty: entry.ty, token: 0 })
     }
 
@@ -361,6 +380,7 @@ impl<'m> Checker<'m, '_> {
     fn inst(&mut self, inst: Inst) -> Check {
         let Inst { op, imm } = inst;
         self.check_indices(op.imm_kind(), imm)?;
+        self.scratch.uses_vectors |= op.is_vector();
         match op {
             _ if op.access().is_some() => self.access(op.access().expect("just tested"), imm),
             Op::Drop | Op::Dup | Op::Swap | Op::Over | Op::Rot => self.shuffle(op),
@@ -370,6 +390,7 @@ impl<'m> Checker<'m, '_> {
                 let b = self.pop_any()?;
                 self.escape(b, EscapeReason::Consumed);
                 self.pop(b.ty)?;
+                self.note_wide(&[b]);
                 self.push(b.ty)
             }
             Op::GlobalGet => self.push(self.spaces.globals[imm.low() as usize].ty),
@@ -430,6 +451,9 @@ impl<'m> Checker<'m, '_> {
             | ImmKind::I64
             | ImmKind::F32
             | ImmKind::F64
+            | ImmKind::V128
+            | ImmKind::Lanes
+            | ImmKind::Lane
             | ImmKind::RefType => Ok(()),
             ImmKind::Local => self.index(Rule::LocalIndex, low, self.locals.len()),
             ImmKind::Global => self.index(Rule::GlobalIndex, low, spaces.globals.len()),
@@ -464,7 +488,7 @@ impl<'m> Checker<'m, '_> {
                 self.index(Rule::MemoryIndex, high, n_memories)
             }
             ImmKind::Data => self.index(Rule::DataIndex, low, self.module.datas.len()),
-            ImmKind::Mem | ImmKind::Indexed => {
+            ImmKind::Mem | ImmKind::Indexed | ImmKind::MemLane => {
                 self.index(Rule::MemoryIndex, imm.memory(), n_memories)
             }
         }
@@ -506,32 +530,47 @@ impl<'m> Checker<'m, '_> {
         if access.store { Ok(()) } else { self.push(access.ty) }
     }
 
+    /// Notes which operands of the instruction, topmost first, take two cells; of a `select`, its values.
+    #[inline]
+    fn note_wide(&mut self, operands: &[Operand]) {
+        let bit = |(i, operand): (usize, &Operand)| ((operand.ty.cells() - 1) << i) as u8;
+        let wide = operands.iter().enumerate().map(bit).fold(0, |all, bit| all | bit);
+        if wide != 0 {
+            self.wide.push(WideOperands { offset: self.offset, operands: wide });
+        }
+    }
+
     /// Stack shuffles move and copy tokens.
     fn shuffle(&mut self, op: Op) -> Check {
         match op {
             Op::Drop => {
                 let a = self.pop_any()?;
+                self.note_wide(&[a]);
                 self.escape(a, EscapeReason::Consumed);
                 Ok(())
             }
             Op::Dup => {
                 let a = self.pop_any()?;
+                self.note_wide(&[a]);
                 self.push_operand(a)?;
                 self.push_operand(a)
             }
             Op::Swap => {
                 let (b, a) = (self.pop_any()?, self.pop_any()?);
+                self.note_wide(&[b, a]);
                 self.push_operand(b)?;
                 self.push_operand(a)
             }
             Op::Over => {
                 let (b, a) = (self.pop_any()?, self.pop_any()?);
+                self.note_wide(&[b, a]);
                 self.push_operand(a)?;
                 self.push_operand(b)?;
                 self.push_operand(a)
             }
             Op::Rot => {
                 let (c, b, a) = (self.pop_any()?, self.pop_any()?, self.pop_any()?);
+                self.note_wide(&[c, b, a]);
                 self.push_operand(b)?;
                 self.push_operand(c)?;
                 self.push_operand(a)
@@ -554,7 +593,8 @@ impl<'m> Checker<'m, '_> {
                     let detail = "the module has no frame stack".into();
                     return Err(self.error(Rule::LocalAddr, detail));
                 }
-                if !ty.is_num() {
+                // Each local has 8 bytes of the frame stack.
+                if !ty.is_num() || ty.bytes() > 8 {
                     let detail = format!("local {local} is {ty}");
                     return Err(self.error(Rule::LocalAddr, detail));
                 }
@@ -677,8 +717,26 @@ impl<'m> Checker<'m, '_> {
         }
         let mut direct = self.direct;
         direct.retain(|access| escapes[access.local as usize].is_none());
-        Body { locals, stack_max: self.stack_max as u32, blocks, succs, direct, frame_bytes }
+        let stack_max = self.stack_max.max(self.stack_cells_max) as u32;
+        let (wide, wide_locals) = (self.wide, wide_runs(&self.locals));
+        Body { locals, wide_locals, stack_max, wide, blocks, succs, direct, frame_bytes }
     }
+}
+
+/// The runs of locals that take two cells, as [`Body::wide_locals`] has them.
+fn wide_runs(locals: &[ValType]) -> Vec<(u32, u32, u32)> {
+    let mut runs: Vec<(u32, u32, u32)> = Vec::new();
+    for (i, ty) in (0..).zip(locals).filter(|(_, ty)| ty.cells() > 1) {
+        debug_assert_eq!(ty.cells(), 2);
+        match runs.last_mut() {
+            Some((_, end, _)) if *end == i => *end += 1,
+            last => {
+                let before = last.map_or(0, |&mut (start, end, n)| n + (end - start));
+                runs.push((i, i + 1, before));
+            }
+        }
+    }
+    runs
 }
 
 /// Finds the blocks that branches lead back to.

@@ -33,12 +33,12 @@ use crate::verified::{FuncSources, Local, VerifiedModule};
 pub fn verify(module: Module) -> Result<VerifiedModule, VerifyError> {
     let spaces = IndexSpaces::collect(&module)?;
     check_module(&module, &spaces)?;
-    let shape_depths = check_shapes(&module)?;
+    let shapes = check_shapes(&module)?;
     names::check(&module, &spaces)?;
     let mut bodies = Vec::with_capacity(module.funcs.len());
     let mut scratch = func::Scratch::default();
     for i in 0..module.funcs.len() {
-        bodies.push(func::check(&module, &spaces, &shape_depths, i, &mut scratch)?);
+        bodies.push(func::check(&module, &spaces, &shapes, i, &mut scratch)?);
     }
     let mut referenced_funcs = scratch.referenced_funcs;
     referenced_funcs.sort_unstable();
@@ -46,13 +46,15 @@ pub fn verify(module: Module) -> Result<VerifiedModule, VerifyError> {
     Ok(VerifiedModule {
         n_imported_funcs: spaces.n_imported_funcs,
         func_sources: FuncSources::new(&module),
+        global_cells: global_cells(&spaces),
         func_types: spaces.funcs,
         tables: spaces.tables,
         memories: spaces.memories,
         globals: spaces.globals,
-        shape_depths,
+        shape_depths: shapes.depths,
         bodies,
         uses_indexed: scratch.uses_indexed,
+        uses_vectors: scratch.uses_vectors,
         referenced_funcs,
         module,
     })
@@ -318,8 +320,39 @@ fn check_frame_stack(module: &Module, spaces: &IndexSpaces) -> Result<(), Verify
     Ok(())
 }
 
-/// Checks the shape table and gives the depth of each shape, the empty one included.
-fn check_shapes(module: &Module) -> Result<Vec<u32>, VerifyError> {
+/// The cells of globals, as [`VerifiedModule::global_cell`] gives them; nothing if each takes one.
+fn global_cells(spaces: &IndexSpaces) -> Vec<u32> {
+    let n_imported = spaces.n_imported_globals;
+    if spaces.globals[n_imported..].iter().all(|global| global.ty.cells() == 1) {
+        return Vec::new();
+    }
+    let mut next = 0;
+    let mut cells = vec![0];
+    for (i, global) in spaces.globals.iter().enumerate() {
+        next += if i < n_imported { 1 } else { global.ty.cells() as u32 };
+        cells.push(next);
+    }
+    cells
+}
+
+/// What is known about each shape, the empty one included.
+struct Shapes {
+    /// The number of its operands.
+    depths: Vec<u32>,
+    /// The number of those that take two cells; empty if no shape has any.
+    n_wide: Vec<u32>,
+}
+
+impl Shapes {
+    fn n_wide(&self, shape: ShapeId) -> u32 {
+        self.n_wide.get(shape.0 as usize).copied().unwrap_or(0)
+    }
+}
+
+/// Checks the shape table.
+fn check_shapes(module: &Module) -> Result<Shapes, VerifyError> {
+    let has_wide = module.shapes.iter().any(|shape| shape.ty.cells() > 1);
+    let mut n_wide = if has_wide { vec![0u32] } else { Vec::new() };
     let mut depths = Vec::with_capacity(module.shapes.len() + 1);
     depths.push(0u32);
     let mut seen = HashSet::with_capacity(module.shapes.len());
@@ -337,6 +370,9 @@ fn check_shapes(module: &Module) -> Result<Vec<u32>, VerifyError> {
         let max = limits::STACK_OPERANDS_MAX;
         check_limit(place(), depth as usize, max, "STACK_OPERANDS_MAX")?;
         depths.push(depth);
+        if has_wide {
+            n_wide.push(n_wide[parent as usize] + (shape.ty.cells() as u32 - 1));
+        }
     }
-    Ok(depths)
+    Ok(Shapes { depths, n_wide })
 }

@@ -129,6 +129,10 @@ impl<'t, 'm> Translator<'t, 'm> {
             };
             return Ok(());
         }
+        if let Some((op, bytes)) = ops::vector(operator) {
+            self.f.vector(op, bytes);
+            return Ok(());
+        }
         match *operator {
             Operator::Nop => {}
             Operator::Unreachable => {

@@ -2,7 +2,7 @@
 
 use wasmparser::{Validator, WasmFeatures};
 
-/// What the import takes: WebAssembly 2.0 without vectors, tail calls, extended constant expressions.
+/// What the import takes: WebAssembly 2.0, tail calls, extended constant expressions.
 pub(super) const SUPPORTED: WasmFeatures = WasmFeatures::MVP
     .union(WasmFeatures::SIGN_EXTENSION)
     .union(WasmFeatures::SATURATING_FLOAT_TO_INT)
@@ -10,6 +10,7 @@ pub(super) const SUPPORTED: WasmFeatures = WasmFeatures::MVP
     .union(WasmFeatures::BULK_MEMORY)
     .union(WasmFeatures::REFERENCE_TYPES)
     .union(WasmFeatures::MUTABLE_GLOBAL)
+    .union(WasmFeatures::SIMD)
     .union(WasmFeatures::TAIL_CALL)
     .union(WasmFeatures::EXTENDED_CONST);
 
@@ -21,7 +22,7 @@ struct Unsupported {
     base: WasmFeatures,
 }
 
-const UNSUPPORTED: [Unsupported; 12] = {
+const UNSUPPORTED: [Unsupported; 11] = {
     const fn on(name: &'static str, feature: WasmFeatures, base: WasmFeatures) -> Unsupported {
         Unsupported { name, feature, base }
     }
@@ -32,8 +33,7 @@ const UNSUPPORTED: [Unsupported; 12] = {
     const CONTINUATIONS: WasmFeatures =
         REFERENCES.union(WasmFeatures::GC).union(WasmFeatures::EXCEPTIONS);
     [
-        alone("SIMD", WasmFeatures::SIMD),
-        on("relaxed SIMD", WasmFeatures::RELAXED_SIMD, WasmFeatures::SIMD),
+        alone("relaxed SIMD", WasmFeatures::RELAXED_SIMD),
         alone("multiple memories", WasmFeatures::MULTI_MEMORY),
         alone("64-bit memories", WasmFeatures::MEMORY64),
         alone("threads", WasmFeatures::THREADS),

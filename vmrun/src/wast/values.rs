@@ -1,7 +1,8 @@
 //! Values in scripts: arguments, and patterns of results.
 
 use slotvm::{ExternRef, Store, Val};
-use wast::core::{AbstractHeapType, HeapType, NanPattern, WastArgCore, WastRetCore};
+use wast::core::{AbstractHeapType, HeapType, NanPattern, V128Pattern, WastArgCore, WastRetCore};
+use wast::token::{F32, F64};
 use wast::{WastArg, WastRet};
 
 use super::Reason;
@@ -16,6 +17,7 @@ pub(super) fn argument(arg: &WastArg<'_>, store: &mut Store<()>) -> Result<Val, 
         WastArgCore::I64(value) => Val::I64(*value),
         WastArgCore::F32(value) => Val::F32(value.bits),
         WastArgCore::F64(value) => Val::F64(value.bits),
+        WastArgCore::V128(value) => Val::V128(u128::from_le_bytes(value.to_le_bytes()).into()),
         WastArgCore::RefNull(HeapType::Abstract { ty: AbstractHeapType::Func, .. }) => {
             Val::FuncRef(None)
         }
@@ -57,16 +59,11 @@ fn matches(val: &Val, pattern: &WastRetCore<'_>, store: &Store<()>) -> Result<bo
     Ok(match (pattern, val) {
         (WastRetCore::I32(expected), Val::I32(value)) => expected == value,
         (WastRetCore::I64(expected), Val::I64(value)) => expected == value,
-        (WastRetCore::F32(pattern), Val::F32(bits)) => match pattern {
-            NanPattern::Value(expected) => expected.bits == *bits,
-            NanPattern::CanonicalNan => bits & 0x7fff_ffff == 0x7fc0_0000,
-            NanPattern::ArithmeticNan => bits & 0x7fc0_0000 == 0x7fc0_0000,
-        },
-        (WastRetCore::F64(pattern), Val::F64(bits)) => match pattern {
-            NanPattern::Value(expected) => expected.bits == *bits,
-            NanPattern::CanonicalNan => bits & (u64::MAX >> 1) == 0x7ff8_0000_0000_0000,
-            NanPattern::ArithmeticNan => bits & 0x7ff8_0000_0000_0000 == 0x7ff8_0000_0000_0000,
-        },
+        (WastRetCore::F32(pattern), Val::F32(bits)) => matches_f32(*bits, pattern),
+        (WastRetCore::F64(pattern), Val::F64(bits)) => matches_f64(*bits, pattern),
+        (WastRetCore::V128(pattern), Val::V128(vector)) => {
+            matches_vector(vector.as_u128(), pattern)
+        }
         (WastRetCore::RefNull(None), Val::FuncRef(None) | Val::ExternRef(None)) => true,
         (WastRetCore::RefNull(Some(HeapType::Abstract { ty, .. })), val) => match val {
             Val::FuncRef(None) => {
@@ -86,8 +83,7 @@ fn matches(val: &Val, pattern: &WastRetCore<'_>, store: &Store<()>) -> Result<bo
             any.try_fold(false, |any, one| one.map(|one| any || one))?
         }
         (
-            WastRetCore::V128(_)
-            | WastRetCore::RefHost(_)
+            WastRetCore::RefHost(_)
             | WastRetCore::RefFunc(Some(_))
             | WastRetCore::RefAny
             | WastRetCore::RefEq
@@ -99,4 +95,37 @@ fn matches(val: &Val, pattern: &WastRetCore<'_>, store: &Store<()>) -> Result<bo
         ) => return Err(Reason::Refused(format!("a result {pattern:?}"))),
         _ => false,
     })
+}
+
+fn matches_f32(bits: u32, pattern: &NanPattern<F32>) -> bool {
+    match pattern {
+        NanPattern::Value(expected) => expected.bits == bits,
+        NanPattern::CanonicalNan => bits & 0x7fff_ffff == 0x7fc0_0000,
+        NanPattern::ArithmeticNan => bits & 0x7fc0_0000 == 0x7fc0_0000,
+    }
+}
+
+fn matches_f64(bits: u64, pattern: &NanPattern<F64>) -> bool {
+    match pattern {
+        NanPattern::Value(expected) => expected.bits == bits,
+        NanPattern::CanonicalNan => bits & (u64::MAX >> 1) == 0x7ff8_0000_0000_0000,
+        NanPattern::ArithmeticNan => bits & 0x7ff8_0000_0000_0000 == 0x7ff8_0000_0000_0000,
+    }
+}
+
+fn matches_vector(bits: u128, pattern: &V128Pattern) -> bool {
+    // Lane `i` of those with this many bits.
+    let lane = |i: usize, width: usize| (bits >> (i * width)) as u64;
+    match pattern {
+        V128Pattern::I8x16(lanes) => (0..).zip(lanes).all(|(i, &x)| lane(i, 8) as i8 == x),
+        V128Pattern::I16x8(lanes) => (0..).zip(lanes).all(|(i, &x)| lane(i, 16) as i16 == x),
+        V128Pattern::I32x4(lanes) => (0..).zip(lanes).all(|(i, &x)| lane(i, 32) as i32 == x),
+        V128Pattern::I64x2(lanes) => (0..).zip(lanes).all(|(i, &x)| lane(i, 64) as i64 == x),
+        V128Pattern::F32x4(lanes) => {
+            (0..).zip(lanes).all(|(i, pattern)| matches_f32(lane(i, 32) as u32, pattern))
+        }
+        V128Pattern::F64x2(lanes) => {
+            (0..).zip(lanes).all(|(i, pattern)| matches_f64(lane(i, 64), pattern))
+        }
+    }
 }

@@ -260,7 +260,7 @@ pub(crate) fn evaluate(
         Machine::new(module, functions, imports, Options { fuel, ..Options::default() });
     machine.instantiate()?;
     let main = module.module().export("main").expect("programs have a main");
-    let results = machine.call(main.index, &[u64::from(size as u32)])?;
+    let results = machine.call(main.index, &[u128::from(size as u32)])?;
     let fuel = machine.fuel();
     drop(machine);
     Ok(Outcome { output: output.take(), exit_code: results[0] as i32, fuel })
@@ -271,7 +271,7 @@ fn call_host(host: &mut Host, name: &str, call: HostCall<'_>) -> Result<(), Erro
     match (name, call.args) {
         ("print_i32", &[v]) => host.print(v as i32),
         ("print_i64", &[v]) => host.print(v as i64),
-        ("print_f64", &[v]) => host.print(f64::from_bits(v)),
+        ("print_f64", &[v]) => host.print(f64::from_bits(v as u64)),
         ("print_char", &[code]) => host.print_char(code as u32),
         ("print_str", &[ptr, len]) => {
             host.print_bytes(host::bytes_at(call.memory, ptr as u32, len as u32)?)

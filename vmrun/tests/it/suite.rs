@@ -12,9 +12,9 @@ use crate::binary::root;
 /// Where the table of the suite stands.
 const CHAPTER: &str = "docs/wasm.md";
 
-/// The files of WebAssembly 2.0 without vectors, and of the proposals that are supported beyond it.
+/// The files of WebAssembly 2.0, and of the proposals that are supported beyond it.
 fn files() -> impl Iterator<Item = TestFile<'static>> {
-    let core = spec(SpecVersion::V2).filter(|file| !file.name().starts_with("simd_"));
+    let core = spec(SpecVersion::V2);
     core.chain(proposal(Proposal::TailCall)).chain(proposal(Proposal::ExtendedConst))
 }
 
