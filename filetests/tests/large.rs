@@ -103,7 +103,7 @@ fn smaller_functions_of_the_kind_do_the_same_in_every_engine() {
     for control in Control::ALL {
         for seed in 0..4 {
             let plan = Plan { control, n_ops: 1_000, n_locals: 40, seed };
-            let args = vec![ARGS.0 as u64, ARGS.1 as u64];
+            let args = [ARGS.0, ARGS.1].map(|arg| u128::from(arg as u64)).to_vec();
             let case = Case { fuel: 1_000_000, ..Case::new(large::module(plan), 0, args) };
             check(&case).unwrap_or_else(|difference| panic!("{plan:?}: {difference}"));
         }

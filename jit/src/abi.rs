@@ -44,8 +44,7 @@ pub(crate) fn cell_flags(ty: ValType, flags: MemFlagsData) -> MemFlagsData {
     if ty != ValType::V128 {
         return flags;
     }
-    let mut unaligned =
-        MemFlagsData::new().with_notrap().with_alias_region(flags.alias_region());
+    let mut unaligned = MemFlagsData::new().with_notrap().with_alias_region(flags.alias_region());
     if flags.readonly() {
         unaligned = unaligned.with_readonly();
     }

@@ -34,7 +34,7 @@ use crate::SlotMode;
 use crate::budget::{Candidate, Cause, Rung, Share, TooMuchWork, Work};
 use crate::code::MachineCode;
 use crate::function_info::{FunctionInfo, Sizes};
-use crate::isa::{IsaError, in_one_pass, without_optimiser};
+use crate::isa::{IsaError, has_vectors, in_one_pass, without_optimiser};
 use crate::lower::order::find_loops;
 use crate::lower::traps::{self, Trapping};
 use crate::lower::{self, CHECKED_FRAME_BYTES_MAX, LowerOptions, Lowered};
@@ -205,6 +205,11 @@ impl Compiler {
     ) -> Result<CompiledFunction, CompileError> {
         let func = function.func;
         let error = |reason| CompileError { func, name: module.func_name(func), reason };
+        if module.uses_vectors() && !has_vectors(&*self.options.lower.isa) {
+            return Err(error(
+                "vectors need SSSE3 and SSE4.1, which this machine lacks".to_owned(),
+            ));
+        }
         let start = Instant::now();
         let loops = find_loops(&function);
         let slots = self.options.lower.slots;

@@ -44,11 +44,17 @@ pub(crate) fn host_isa(options: IsaOptions) -> Result<OwnedTargetIsa, IsaError> 
     finish(cranelift_native::builder().map_err(unsupported)?, options)
 }
 
-/// Another machine, with the features that all of its kind have.
+/// Another machine, with the features that all of its kind have and that vectors need.
 #[cfg(test)]
 pub(crate) fn foreign_isa(triple: Triple, options: IsaOptions) -> Result<OwnedTargetIsa, IsaError> {
     let builder = isa::lookup(triple.clone());
-    finish(builder.map_err(|error| unsupported(triple, &error.to_string()))?, options)
+    let mut builder = builder.map_err(|error| unsupported(triple.clone(), &error.to_string()))?;
+    if triple.architecture == Architecture::X86_64 {
+        for feature in ["has_sse3", "has_ssse3", "has_sse41"] {
+            builder.enable(feature).expect("Cranelift knows the feature");
+        }
+    }
+    finish(builder, options)
 }
 
 /// The same machine and settings, without the optimiser.
@@ -117,6 +123,14 @@ fn flags(options: IsaOptions) -> Flags {
         builder.set(name, value).expect("the setting exists and takes the value");
     }
     Flags::new(builder)
+}
+
+/// Whether the machine can execute the instructions on vectors. Of those that Cranelift compiles for, only
+/// x86-64 comes without some.
+pub(crate) fn has_vectors(isa: &dyn TargetIsa) -> bool {
+    let is_x86 = matches!(isa.triple().architecture, Architecture::X86_64);
+    // SSE4.1 rounds and SSSE3 shuffles; SSE4.1 comes with the others, but flags can be set one by one.
+    !is_x86 || isa.has_round() && isa.has_x86_pshufb_lowering()
 }
 
 /// Whether the back end may fold a load of all bytes of a type into the instruction that uses its value.

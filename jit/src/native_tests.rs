@@ -106,7 +106,7 @@ fn reason(code: ir::TrapCode) -> TrapReason {
 }
 
 fn module(n_funcs: usize) -> Arc<VerifiedModule> {
-    let func = Func { code: vec![Op::Unreachable.byte()], ..Func::default() };
+    let func = Func { code: vec![Op::Unreachable.code() as u8], ..Func::default() };
     let module = Module {
         types: vec![FuncType::default()],
         funcs: vec![func; n_funcs],

@@ -276,6 +276,11 @@ fn check_module(module: &VerifiedModule) -> Result<(), Error> {
         return Err(usage(format!("C functions cannot be made of a module that has {what}")));
     }
     for func in module.n_imported_funcs()..module.n_funcs() {
+        let ty = module.func_type(func);
+        if ty.params.iter().chain(&ty.results).any(|&ty| ty == ValType::V128) {
+            let name = module.func_name(func);
+            return Err(usage(format!("function {name:?} has type {ty}, and C has no vectors")));
+        }
         let body = module.body(func).expect("the module defines the function");
         let mut insts = body.blocks.iter().flat_map(|block| module.insts(func, block));
         if insts.any(|(_, inst)| inst.op == Op::RefFunc) {

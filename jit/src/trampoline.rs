@@ -238,12 +238,7 @@ fn build_poll(b: &mut FunctionBuilder<'_>) {
 }
 
 /// Loads a value from its cell or cells, `at` bytes behind the first one of all.
-pub(crate) fn load_cell(
-    b: &mut FunctionBuilder<'_>,
-    ty: ValType,
-    cells: Value,
-    at: i32,
-) -> Value {
+pub(crate) fn load_cell(b: &mut FunctionBuilder<'_>, ty: ValType, cells: Value, at: i32) -> Value {
     b.ins().load(abi::clif_type(ty), abi::cell_flags(ty, TRUSTED), cells, at)
 }
 
@@ -261,11 +256,9 @@ pub(crate) fn store_cell(
             let bits = b.ins().bitcast(types::I32, MemFlagsData::new(), value);
             b.ins().uextend(types::I64, bits)
         }
-        ValType::I64
-        | ValType::F64
-        | ValType::FuncRef
-        | ValType::ExternRef
-        | ValType::V128 => value,
+        ValType::I64 | ValType::F64 | ValType::FuncRef | ValType::ExternRef | ValType::V128 => {
+            value
+        }
     };
     b.ins().store(abi::cell_flags(ty, TRUSTED), bits, cells, at);
 }

@@ -190,7 +190,12 @@ impl Val {
 
     /// Reads values of types from their cells.
     #[inline]
-    pub(crate) fn read_cells(vals: &mut [Val], types: &[ValType], cells: &[u64], store: &rt::Store) {
+    pub(crate) fn read_cells(
+        vals: &mut [Val],
+        types: &[ValType],
+        cells: &[u64],
+        store: &rt::Store,
+    ) {
         let mut cells = cells.iter().copied();
         let mut next = || cells.next().expect("there are cells for all values");
         for (val, &ty) in vals.iter_mut().zip(types) {

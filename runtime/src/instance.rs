@@ -12,7 +12,9 @@ use slotvm_bytecode::module::{ConstExpr, ElemItems, EntityKind, SegmentMode};
 use slotvm_bytecode::{CodeReader, ImmKind, Op, TrapCode, VerifiedModule, inst, numeric};
 
 use crate::context::VmCtx;
-use crate::entities::{Extern, cells_of, value_of, FuncHandle, GlobalData, GlobalHandle, MemoryHandle, TableHandle};
+use crate::entities::{
+    Extern, FuncHandle, GlobalData, GlobalHandle, MemoryHandle, TableHandle, cells_of, value_of,
+};
 use crate::error::{Error, check_limit};
 use crate::funcs::{EntryPoints, InstanceFuncs};
 use crate::growth::check_span;

@@ -94,9 +94,9 @@ pub(crate) fn random_walk(rng: &mut Rng) -> VerifiedModule {
 pub(crate) fn walk(
     module: &VerifiedModule,
     functions: Vec<Function>,
-    args: &[u64],
+    args: &[u128],
     seed: u64,
-) -> (Vec<u64>, Result<Vec<u64>, Trap>) {
+) -> (Vec<u128>, Result<Vec<u128>, Trap>) {
     let shown = Rc::new(RefCell::new(Vec::new()));
     let (mut rng, mut n_choices) = (Rng(seed), 0);
     let log = Rc::clone(&shown);

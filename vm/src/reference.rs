@@ -55,10 +55,7 @@ fn write_chapter(out: &mut String, title: &str, ops: impl Iterator<Item = Op>) -
         let (code, mnemonic, doc) = (code(op), op.mnemonic(), op.doc());
         let (imms, effect) = (immediates(op.imm_kind()), effect(op.effect()));
         let signature = signature(op);
-        writeln!(
-            out,
-            "| `{code}` | `{mnemonic}` | {imms} | `{signature}` | {effect} | {doc} |"
-        )?;
+        writeln!(out, "| `{code}` | `{mnemonic}` | {imms} | `{signature}` | {effect} | {doc} |")?;
     }
     Ok(())
 }

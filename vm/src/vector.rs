@@ -135,8 +135,12 @@ pub fn eval(op: Op, imm: u128, [a, b, c]: [u128; 3]) -> u128 {
         I16x8Q15MulrSatS => bin(a, b, q15mulr),
         I16x8AllTrue => all_true::<u16>(a),
         I16x8Bitmask => bitmask::<i16>(a, |x| x < 0),
-        I16x8NarrowI32x4S => narrow(a, b, |x: i32| x.clamp(i16::MIN.into(), i16::MAX.into()) as i16),
-        I16x8NarrowI32x4U => narrow(a, b, |x: i32| x.clamp(u16::MIN.into(), u16::MAX.into()) as u16),
+        I16x8NarrowI32x4S => {
+            narrow(a, b, |x: i32| x.clamp(i16::MIN.into(), i16::MAX.into()) as i16)
+        }
+        I16x8NarrowI32x4U => {
+            narrow(a, b, |x: i32| x.clamp(u16::MIN.into(), u16::MAX.into()) as u16)
+        }
         I16x8ExtendLowI8x16S => extend(a, Half::Low, |x: i8| i16::from(x)),
         I16x8ExtendHighI8x16S => extend(a, Half::High, |x: i8| i16::from(x)),
         I16x8ExtendLowI8x16U => extend(a, Half::Low, |x: u8| u16::from(x)),
@@ -157,10 +161,18 @@ pub fn eval(op: Op, imm: u128, [a, b, c]: [u128; 3]) -> u128 {
         I16x8MaxS => bin(a, b, i16::max),
         I16x8MaxU => bin(a, b, u16::max),
         I16x8AvgrU => bin(a, b, |x: u16, y: u16| ((u32::from(x) + u32::from(y) + 1) / 2) as u16),
-        I16x8ExtMulLowI8x16S => extend_both(a, b, Half::Low, |x: i8, y: i8| i16::from(x).wrapping_mul(i16::from(y))),
-        I16x8ExtMulHighI8x16S => extend_both(a, b, Half::High, |x: i8, y: i8| i16::from(x).wrapping_mul(i16::from(y))),
-        I16x8ExtMulLowI8x16U => extend_both(a, b, Half::Low, |x: u8, y: u8| u16::from(x).wrapping_mul(u16::from(y))),
-        I16x8ExtMulHighI8x16U => extend_both(a, b, Half::High, |x: u8, y: u8| u16::from(x).wrapping_mul(u16::from(y))),
+        I16x8ExtMulLowI8x16S => {
+            extend_both(a, b, Half::Low, |x: i8, y: i8| i16::from(x).wrapping_mul(i16::from(y)))
+        }
+        I16x8ExtMulHighI8x16S => {
+            extend_both(a, b, Half::High, |x: i8, y: i8| i16::from(x).wrapping_mul(i16::from(y)))
+        }
+        I16x8ExtMulLowI8x16U => {
+            extend_both(a, b, Half::Low, |x: u8, y: u8| u16::from(x).wrapping_mul(u16::from(y)))
+        }
+        I16x8ExtMulHighI8x16U => {
+            extend_both(a, b, Half::High, |x: u8, y: u8| u16::from(x).wrapping_mul(u16::from(y)))
+        }
         I32x4Abs => un(a, i32::wrapping_abs),
         I32x4Neg => un(a, u32::wrapping_neg),
         I32x4AllTrue => all_true::<u32>(a),
@@ -180,10 +192,18 @@ pub fn eval(op: Op, imm: u128, [a, b, c]: [u128; 3]) -> u128 {
         I32x4MaxS => bin(a, b, i32::max),
         I32x4MaxU => bin(a, b, u32::max),
         I32x4DotI16x8S => dot(a, b),
-        I32x4ExtMulLowI16x8S => extend_both(a, b, Half::Low, |x: i16, y: i16| i32::from(x).wrapping_mul(i32::from(y))),
-        I32x4ExtMulHighI16x8S => extend_both(a, b, Half::High, |x: i16, y: i16| i32::from(x).wrapping_mul(i32::from(y))),
-        I32x4ExtMulLowI16x8U => extend_both(a, b, Half::Low, |x: u16, y: u16| u32::from(x).wrapping_mul(u32::from(y))),
-        I32x4ExtMulHighI16x8U => extend_both(a, b, Half::High, |x: u16, y: u16| u32::from(x).wrapping_mul(u32::from(y))),
+        I32x4ExtMulLowI16x8S => {
+            extend_both(a, b, Half::Low, |x: i16, y: i16| i32::from(x).wrapping_mul(i32::from(y)))
+        }
+        I32x4ExtMulHighI16x8S => {
+            extend_both(a, b, Half::High, |x: i16, y: i16| i32::from(x).wrapping_mul(i32::from(y)))
+        }
+        I32x4ExtMulLowI16x8U => {
+            extend_both(a, b, Half::Low, |x: u16, y: u16| u32::from(x).wrapping_mul(u32::from(y)))
+        }
+        I32x4ExtMulHighI16x8U => {
+            extend_both(a, b, Half::High, |x: u16, y: u16| u32::from(x).wrapping_mul(u32::from(y)))
+        }
         I64x2Abs => un(a, i64::wrapping_abs),
         I64x2Neg => un(a, u64::wrapping_neg),
         I64x2AllTrue => all_true::<u64>(a),
@@ -204,10 +224,18 @@ pub fn eval(op: Op, imm: u128, [a, b, c]: [u128; 3]) -> u128 {
         I64x2GtS => compare(a, b, |x: i64, y: i64| x > y),
         I64x2LeS => compare(a, b, |x: i64, y: i64| x <= y),
         I64x2GeS => compare(a, b, |x: i64, y: i64| x >= y),
-        I64x2ExtMulLowI32x4S => extend_both(a, b, Half::Low, |x: i32, y: i32| i64::from(x).wrapping_mul(i64::from(y))),
-        I64x2ExtMulHighI32x4S => extend_both(a, b, Half::High, |x: i32, y: i32| i64::from(x).wrapping_mul(i64::from(y))),
-        I64x2ExtMulLowI32x4U => extend_both(a, b, Half::Low, |x: u32, y: u32| u64::from(x).wrapping_mul(u64::from(y))),
-        I64x2ExtMulHighI32x4U => extend_both(a, b, Half::High, |x: u32, y: u32| u64::from(x).wrapping_mul(u64::from(y))),
+        I64x2ExtMulLowI32x4S => {
+            extend_both(a, b, Half::Low, |x: i32, y: i32| i64::from(x).wrapping_mul(i64::from(y)))
+        }
+        I64x2ExtMulHighI32x4S => {
+            extend_both(a, b, Half::High, |x: i32, y: i32| i64::from(x).wrapping_mul(i64::from(y)))
+        }
+        I64x2ExtMulLowI32x4U => {
+            extend_both(a, b, Half::Low, |x: u32, y: u32| u64::from(x).wrapping_mul(u64::from(y)))
+        }
+        I64x2ExtMulHighI32x4U => {
+            extend_both(a, b, Half::High, |x: u32, y: u32| u64::from(x).wrapping_mul(u64::from(y)))
+        }
         F32x4Abs => lanewise::<u32>(Op::F32Abs, a, 0),
         F32x4Neg => lanewise::<u32>(Op::F32Neg, a, 0),
         F32x4Sqrt => lanewise::<u32>(Op::F32Sqrt, a, 0),

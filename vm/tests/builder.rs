@@ -60,6 +60,7 @@ fn imm(op: Op, a: u32, b: u32) -> Imm {
         ImmKind::RefType => Imm::ref_type([ValType::FuncRef, ValType::ExternRef][a as usize % 2]),
         ImmKind::Indexed => Imm::indexed(a, b),
         ImmKind::Mem => Imm::mem(a),
+        ImmKind::MemLane => Imm::mem_lane(a, b % 16),
         _ => Imm::pair(a, if op.imm_kind() == ImmKind::I64 { b } else { 0 }),
     }
 }

@@ -148,7 +148,7 @@ fn broken() -> Vec<(Rule, Module)> {
         (Rule::Names, with(|m| m.names.locals = vec![(0, vec![(2, "x".into())])])),
         (Rule::Lines, with(|m| m.funcs[0].lines = vec![(0, 1), (2, 1)])),
         (Rule::Inst, with_code(Code(vec![0xff]))),
-        (Rule::Inst, with_code(Code(vec![Op::LocalGet.byte(), 0x80, 0x00]))),
+        (Rule::Inst, with_code(Code(vec![Op::LocalGet.code() as u8, 0x80, 0x00]))),
         (Rule::LabelOrder, with_labels(code().i32(0).op(Return), &[(2, 1), (2, 1)])),
         (Rule::LabelOrder, with_labels(code().i32(0).op(Return), &[(3, 1)])),
         (Rule::LabelBoundary, with_labels(code().i32(0).op(Return), &[(1, 0)])),

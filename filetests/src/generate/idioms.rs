@@ -2,7 +2,7 @@
 
 use slotvm_bytecode::{Imm, Op, ValType};
 
-use super::{Generator, const_op, rich_constant};
+use super::{Generator, const_op};
 
 /// Where functions leave their locals at the end.
 const SINK: i32 = 0x2000;
@@ -139,8 +139,7 @@ impl Generator<'_> {
         for local in self.counter + 1..self.locals.len() as u32 {
             let ty = self.locals[local as usize];
             if ty.is_num() && self.choices.percent(80) {
-                let imm = rich_constant(&mut self.choices, ty);
-                self.raw(const_op(ty), imm);
+                self.constant(ty, true);
                 self.raw(Op::LocalSet, Imm::index(local));
             }
         }
@@ -149,10 +148,12 @@ impl Generator<'_> {
     /// Writes the numeric locals to memory, so that wrong values are seen.
     pub(super) fn show_locals(&mut self) {
         let start = SINK + self.func as i32 * SINK_BYTES;
+        let mut end = 0;
         for local in 0..self.locals.len() as u32 {
             let ty = self.locals[local as usize];
-            let at = local as i32 * 8;
-            if ty.is_num() && at < SINK_BYTES {
+            let at = end;
+            end += ty.bytes().max(8) as i32;
+            if ty.is_num() && end <= SINK_BYTES {
                 self.raw(Op::I32Const, Imm::i32(start + at));
                 self.raw(Op::LocalGet, Imm::index(local));
                 self.raw(store_op(ty), Imm::mem(0));
@@ -166,6 +167,7 @@ fn store_op(ty: ValType) -> Op {
         ValType::I32 => Op::I32Store,
         ValType::I64 => Op::I64Store,
         ValType::F32 => Op::F32Store,
+        ValType::V128 => Op::V128Store,
         _ => Op::F64Store,
     }
 }

@@ -1,14 +1,30 @@
 //! Random instructions other than control flow.
 
-use slotvm_bytecode::inst::write_inst;
+use slotvm_bytecode::inst::{write_inst, write_vector};
 use slotvm_bytecode::{Effect, Imm, ImmKind, Op, ValType};
 
-use super::{Generator, MAIN, N_HOST_FUNCS, TABLE_LEN, const_op, constant, rich_constant};
+use super::{
+    Generator, MAIN, N_HOST_FUNCS, TABLE_LEN, const_op, constant, rich_constant, vector_constant,
+};
 
 impl Generator<'_> {
     /// Appends an instruction; the caller keeps the stack.
     pub(super) fn raw(&mut self, op: Op, imm: Imm) {
         write_inst(&mut self.code, op, imm);
+    }
+
+    /// Appends a constant of a numeric type, at an edge or any if it is to be rich; the caller keeps the
+    /// stack.
+    pub(super) fn constant(&mut self, ty: ValType, is_rich: bool) {
+        if ty == ValType::V128 {
+            let vector = vector_constant(&mut self.choices);
+            return write_vector(&mut self.code, Op::V128Const, vector);
+        }
+        let imm = match is_rich {
+            true => rich_constant(&mut self.choices, ty),
+            false => constant(&mut self.choices, ty),
+        };
+        self.raw(const_op(ty), imm);
     }
 
     /// Pushes some value of a type.
@@ -30,10 +46,7 @@ impl Generator<'_> {
                     self.raw(Op::RefFunc, Imm::index(func));
                 }
                 _ if ty.is_ref() => self.raw(Op::RefNull, Imm::ref_type(ty)),
-                _ => {
-                    let imm = constant(&mut self.choices, ty);
-                    self.raw(const_op(ty), imm);
-                }
+                _ => self.constant(ty, false),
             },
         }
         self.stack.push(ty);
@@ -97,18 +110,26 @@ impl Generator<'_> {
 
     /// A few numeric operations, each on the result of the one before if it can be.
     fn numeric(&mut self) {
-        let mut op = self.choices.pick(&self.numeric);
+        let mut op = match self.vectors && self.choices.percent(60) {
+            true => self.choices.pick(&self.on_vectors),
+            false => self.choices.pick(&self.numeric),
+        };
         let sig = op.signature().expect("numeric operations have signatures");
-        if self.choices.percent(40) {
-            let imm = rich_constant(&mut self.choices, sig.params[0]);
-            self.raw(const_op(sig.params[0]), imm);
-            self.stack.push(sig.params[0]);
+        if self.choices.percent(40)
+            && let Some(&ty) = sig.params.first()
+        {
+            self.constant(ty, true);
+            self.stack.push(ty);
         }
         for _ in 0..self.choices.below(4) {
             self.operation(op);
             let top = *self.stack.last().expect("operations have results");
             let takes_top = |op: &Op| op.signature().is_some_and(|sig| sig.params.contains(&top));
-            let next: Vec<Op> = self.numeric.iter().copied().filter(takes_top).collect();
+            let all = match top == ValType::V128 || self.vectors && self.choices.percent(20) {
+                true => &self.on_vectors,
+                false => &self.numeric,
+            };
+            let next: Vec<Op> = all.iter().copied().filter(takes_top).collect();
             op = self.choices.pick(&next);
         }
         self.operation(op);
@@ -119,7 +140,10 @@ impl Generator<'_> {
 
     fn operation(&mut self, op: Op) {
         let sig = op.signature().expect("numeric operations have signatures");
-        let (&first, rest) = sig.params.split_first().expect("numeric operations have operands");
+        let Some((&first, rest)) = sig.params.split_first() else {
+            self.constant(ValType::V128, true);
+            return self.stack.push(ValType::V128);
+        };
         if self.stack.last() == Some(&first) {
             rest.iter().for_each(|&ty| self.value(ty));
         } else {
@@ -128,9 +152,24 @@ impl Generator<'_> {
         if op.effect() == Effect::Trap && !self.is_wild() {
             self.tame(sig.params);
         }
-        self.raw(op, Imm::NONE);
+        match op.imm_kind() {
+            ImmKind::Lanes => {
+                let lanes = std::array::from_fn(|_| self.choices.below(32) as u8);
+                write_vector(&mut self.code, op, u128::from_le_bytes(lanes));
+            }
+            ImmKind::Lane => {
+                let lane = self.lane(op);
+                self.raw(op, Imm::lane(lane));
+            }
+            _ => self.raw(op, Imm::NONE),
+        }
         self.stack.truncate(self.stack.len() - sig.params.len());
         self.stack.extend_from_slice(sig.results);
+    }
+
+    /// A lane that an operation can name.
+    fn lane(&mut self, op: Op) -> u32 {
+        self.choices.below(op.n_lanes().expect("the operation names a lane") as usize) as u32
     }
 
     /// Makes the last operand of an operation that may trap harmless.
@@ -264,6 +303,7 @@ impl Generator<'_> {
         let offset = self.offset();
         match op.imm_kind() {
             ImmKind::Indexed => Imm::indexed(offset, self.choices.below(4) as u32),
+            ImmKind::MemLane => Imm::mem_lane(offset, self.lane(op)),
             _ => Imm::mem(offset),
         }
     }
@@ -285,15 +325,20 @@ impl Generator<'_> {
         let op = self.loads[self.choices.below(self.loads.len())];
         let imm = self.access_imm(op);
         self.access_address(op);
+        if op.imm_kind() == ImmKind::MemLane {
+            self.value(ValType::V128);
+            self.stack.pop();
+        }
         self.raw(op, imm);
-        self.stack.push(op.access().expect("a load").ty);
+        self.stack.extend_from_slice(op.signature().expect("a load").results);
     }
 
     fn store(&mut self) {
         let op = self.stores[self.choices.below(self.stores.len())];
         let imm = self.access_imm(op);
         self.access_address(op);
-        self.value(op.access().expect("a store").ty);
+        let params = op.signature().expect("a store").params;
+        self.value(*params.last().expect("a value"));
         self.stack.pop();
         self.raw(op, imm);
     }
@@ -305,7 +350,8 @@ impl Generator<'_> {
         }
         let may_spin = self.may_spin();
         let fits = |&local: &u32| {
-            self.locals[local as usize].is_num() && (local != self.counter || may_spin)
+            let ty = self.locals[local as usize];
+            ty.is_num() && ty != ValType::V128 && (local != self.counter || may_spin)
         };
         let locals: Vec<u32> = (0..self.locals.len() as u32).filter(fits).collect();
         if locals.is_empty() {

@@ -96,6 +96,7 @@ fn argument(choices: &mut Choices<'_>, ty: ValType) -> u128 {
     match ty {
         ValType::FuncRef => 0,
         ValType::ExternRef => choices.below(2) as u128,
+        ValType::V128 => vector_constant(choices),
         _ => constant(choices, ty).0.into(),
     }
 }
@@ -146,8 +147,29 @@ fn rich_constant(choices: &mut Choices<'_>, ty: ValType) -> Imm {
     })
 }
 
+/// A constant vector: of lanes of a type, or any.
+fn vector_constant(choices: &mut Choices<'_>) -> u128 {
+    match choices.below(4) {
+        0 => u128::from_le_bytes([choices.byte(); 16]),
+        1 => {
+            let lane = constant(choices, ValType::F32).0;
+            let other = rich_constant(choices, ValType::F32).0;
+            u128::from(lane << 32 | other) | u128::from(lane) << 96
+        }
+        2 => {
+            let lane = constant(choices, ValType::F64).0;
+            u128::from(lane) | u128::from(rich_constant(choices, ValType::F64).0) << 64
+        }
+        _ => u128::from(choices.bits()) << 64 | u128::from(choices.bits()),
+    }
+}
+
 const ALL_TYPES: &[ValType] = &ValType::ALL;
+/// All but vectors, which come last.
+const SCALAR_TYPES: &[ValType] = ValType::ALL.split_at(6).0;
 const NUM_TYPES: &[ValType] = &[ValType::I32, ValType::I64, ValType::F64, ValType::F32];
+const NUM_TYPES_AND_VECTORS: &[ValType] =
+    &[ValType::I32, ValType::I64, ValType::F64, ValType::F32, ValType::V128, ValType::V128];
 
 struct Generator<'a> {
     choices: Choices<'a>,
@@ -156,11 +178,15 @@ struct Generator<'a> {
     n_funcs: usize,
     /// How often, of 100 times, the program does what may trap or never end.
     wildness: usize,
+    /// Whether there are vectors.
+    vectors: bool,
     /// All globals but `budget`.
     globals: Vec<GlobalType>,
     /// The global that counts down calls which may recurse.
     budget: u32,
     numeric: Vec<Op>,
+    /// The operations on vectors alone.
+    on_vectors: Vec<Op>,
     loads: Vec<Op>,
     stores: Vec<Op>,
     // The function being generated.
@@ -178,11 +204,14 @@ impl<'a> Generator<'a> {
     fn new(choices: Choices<'a>) -> Generator<'a> {
         let is_numeric = |op: &Op| {
             op.imm_kind() == ImmKind::None
+                && !op.is_vector()
                 && op.signature().is_some()
                 && matches!(op.effect(), Effect::Pure | Effect::Trap)
         };
+        let is_on_vectors = |op: &Op| op.is_vector() && op.access_bytes().is_none();
         let accesses = |store: bool| {
-            let wanted = move |op: &Op| op.access().is_some_and(|a| a.store == store);
+            let effect = if store { Effect::Write } else { Effect::Read };
+            let wanted = move |op: &Op| op.access_bytes().is_some() && op.effect() == effect;
             Op::ALL.iter().copied().filter(move |op| wanted(op)).collect()
         };
         Generator {
@@ -191,9 +220,11 @@ impl<'a> Generator<'a> {
             shapes: HashMap::new(),
             n_funcs: 0,
             wildness: 0,
+            vectors: false,
             globals: Vec::new(),
             budget: 0,
             numeric: Op::ALL.iter().copied().filter(is_numeric).collect(),
+            on_vectors: Op::ALL.iter().copied().filter(is_on_vectors).collect(),
             loads: accesses(false),
             stores: accesses(true),
             func: 0,
@@ -209,6 +240,11 @@ impl<'a> Generator<'a> {
     fn items(&mut self) {
         use ValType::{F64, I32, I64};
         self.wildness = self.choices.pick(&[0, 5, 10, 20]);
+        self.vectors = self.choices.percent(30);
+        if !self.vectors {
+            self.loads.retain(|op| !op.is_vector());
+            self.stores.retain(|op| !op.is_vector());
+        }
         let any = self.func_type();
         let host = [FuncType::new([I32, I64], [I64]), FuncType::new([F64], []), any];
         for (ty, name) in host.into_iter().zip(["mix", "note", "any"]) {
@@ -269,12 +305,14 @@ impl<'a> Generator<'a> {
                 self.globals.push(ty);
             }
         }
-        let mut types: Vec<_> = ALL_TYPES.iter().map(|&ty| (ty, true)).collect();
+        let types = if self.vectors { ALL_TYPES } else { SCALAR_TYPES };
+        let mut types: Vec<_> = types.iter().map(|&ty| (ty, true)).collect();
         types.extend([(ValType::I64, false), (ValType::I32, false)]);
         for (ty, mutable) in types {
-            let init = match ty.is_ref() {
-                true => ConstExpr::ref_null(ty),
-                false => ConstExpr::default().inst(const_op(ty), constant(&mut self.choices, ty)),
+            let init = match ty {
+                ValType::V128 => ConstExpr::v128(vector_constant(&mut self.choices)),
+                _ if ty.is_ref() => ConstExpr::ref_null(ty),
+                _ => ConstExpr::default().inst(const_op(ty), constant(&mut self.choices, ty)),
             };
             let ty = GlobalType { ty, mutable };
             self.module.globals.push(Global { ty, init });
@@ -316,11 +354,12 @@ impl<'a> Generator<'a> {
     }
 
     fn any_type(&mut self) -> ValType {
-        if self.choices.percent(10) {
-            self.choices.pick(ALL_TYPES)
-        } else {
-            self.choices.pick(NUM_TYPES)
-        }
+        self.choices.pick(match (self.vectors, self.choices.percent(10)) {
+            (false, true) => SCALAR_TYPES,
+            (false, false) => NUM_TYPES,
+            (true, true) => ALL_TYPES,
+            (true, false) => NUM_TYPES_AND_VECTORS,
+        })
     }
 
     fn type_index(&mut self, ty: FuncType) -> u32 {

@@ -5,9 +5,7 @@
 //! say the lanes: those of the result first, then, where they differ, those of the operands.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::types::{
-    F32X4, F64X2, I8X16, I16X8, I32, I32X4, I64X2,
-};
+use cranelift_codegen::ir::types::{F32X4, F64X2, I8X16, I16X8, I32, I32X4, I64X2};
 use cranelift_codegen::ir::{self, ConstantData, InstBuilder, MemFlagsData, Type};
 use slotvm_bytecode::op::{Access, VectorAccess, VectorPart};
 use slotvm_bytecode::{Op, ValType};
@@ -210,8 +208,7 @@ impl Lowering<'_, '_> {
             I8x16Shuffle => {
                 let [a, b] = self.operands(inst);
                 let lanes = self.func.vector_imm(inst).to_le_bytes();
-                let lanes =
-                    self.builder.func.dfg.immediates.push(ConstantData::from(&lanes[..]));
+                let lanes = self.builder.func.dfg.immediates.push(ConstantData::from(&lanes[..]));
                 return self.builder.ins().shuffle(a, b, lanes);
             }
             _ => {}

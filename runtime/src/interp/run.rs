@@ -96,7 +96,11 @@ pub(super) fn load<const N: usize>(memory: &[u8], address: u64) -> Result<[u8; N
 }
 
 #[inline(always)]
-pub(super) fn store<const N: usize>(memory: &mut [u8], address: u64, value: [u8; N]) -> Result<(), TrapCode> {
+pub(super) fn store<const N: usize>(
+    memory: &mut [u8],
+    address: u64,
+    value: [u8; N],
+) -> Result<(), TrapCode> {
     let bytes = usize::try_from(address).ok().and_then(|start| memory.get_mut(start..));
     let bytes = bytes.and_then(<[u8]>::first_chunk_mut).ok_or(TrapCode::MemoryOutOfBounds)?;
     *bytes = value;

@@ -221,7 +221,7 @@ fn the_start_function_runs_after_the_segments() {
          func init() { i32.const 7 i32.load8_u global.set g return }";
     let program = Program::new(source);
     let Some(Extern::Global(g)) = program.store.export(program.instance, "g") else { panic!() };
-    assert_eq!(program.store.global(g), u64::from(b'A'));
+    assert_eq!(program.store.global(g), u128::from(b'A'));
     assert!(program.store.export(program.instance, "h").is_none());
 
     let source = "start f func f() { .line 8 unreachable }";
@@ -306,7 +306,8 @@ fn the_host_cannot_forge_references_or_write_constants() {
     assert!(matches!(store.new_global(ty, 1), Err(Error::Usage(_))));
     let global = store.new_global(ty, 0).unwrap();
     assert!(matches!(store.set_global(global, 1), Err(Error::Usage(_))));
-    let constant = store.new_global(GlobalType { ty: I32, mutable: false }, u64::MAX).unwrap();
+    let constant =
+        store.new_global(GlobalType { ty: I32, mutable: false }, u64::MAX.into()).unwrap();
     assert_eq!(store.global(constant), 0xffff_ffff);
     assert!(matches!(store.set_global(constant, 1), Err(Error::Usage(_))));
 
@@ -314,7 +315,7 @@ fn the_host_cannot_forge_references_or_write_constants() {
     let Extern::Func(host) = host else { panic!() };
     assert_eq!(*store.func_type(host), FuncType::default());
     store.table_set(table, 0, host.cell()).unwrap();
-    store.set_global(global, host.cell()).unwrap();
+    store.set_global(global, host.cell().into()).unwrap();
     assert_eq!(store.table(table).get(0), Ok(host.cell()));
 }
 

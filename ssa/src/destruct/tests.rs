@@ -43,7 +43,7 @@ fn destructed(ssa: &Function, module: &VerifiedModule) -> (Function, Destruction
 }
 
 /// Checks that the SSA form of `f0`, its destroyed form and that promoted again give these results.
-fn check(ssa: &str, calls: &[(&[u64], &[u64])]) -> (Function, DestructionReport) {
+fn check(ssa: &str, calls: &[(&[u128], &[u128])]) -> (Function, DestructionReport) {
     let ssa = parse(ssa).unwrap_or_else(|error| panic!("{error}"));
     let types = |types: &[ValType]| types.iter().map(|ty| ty.name()).collect::<Vec<_>>().join(", ");
     let (params, results) = (&ssa.ty.params, types(&ssa.ty.results));
@@ -86,7 +86,7 @@ fn the_lost_copy() {
 
 #[test]
 fn the_swap() {
-    let calls: [(&[u64], &[u64]); 3] =
+    let calls: [(&[u128], &[u128]); 3] =
         [(&[1, 10, 20], &[20, 10]), (&[2, 10, 20], &[10, 20]), (&[5, 10, 20], &[20, 10])];
     let (f, report) = check(THE_SWAP, &calls);
     // Only the edge back to the loop swaps; behind the loop the names are the other way round.
@@ -113,7 +113,7 @@ fn phis_of_phis() {
           v10 = i64.mul v8, v9
           return v10
         }";
-    let calls: [(&[u64], &[u64]); 4] =
+    let calls: [(&[u128], &[u128]); 4] =
         [(&[0, 0], &[108]), (&[0, 1], &[81]), (&[1, 0], &[18]), (&[1, 1], &[9])];
     check(ssa, &calls);
 }
@@ -129,7 +129,7 @@ fn critical_edges_of_a_switch() {
         b2(v4: i64, v5: i64):
           return v4, v5
         }";
-    let calls: [(&[u64], &[u64]); 5] = [
+    let calls: [(&[u128], &[u128]); 5] = [
         (&[0, 7, 8], &[7, 7]),
         (&[1, 7, 8], &[8, 8]),
         (&[2, 7, 8], &[7, 8]),
@@ -167,7 +167,7 @@ fn self_loops() {
         b2:
           return v5, v6, v7
         }";
-    let calls: [(&[u64], &[u64]); 4] = [
+    let calls: [(&[u128], &[u128]); 4] = [
         (&[1, 7, 8, 9], &[7, 8, 9]),
         (&[2, 7, 8, 9], &[8, 9, 7]),
         (&[3, 7, 8, 9], &[9, 7, 8]),
@@ -289,7 +289,7 @@ fn random_functions_compute_the_same() {
         promote(&mut again, &mut Scratch::default());
         assert_valid(&again, Form::Ssa, &module);
         for seed in 0..4 {
-            let args = [rng.next(), rng.next()];
+            let args = [rng.next(), rng.next()].map(u128::from);
             let run = |f: &Function| walk(&module, vec![f.clone()], &args, seed);
             let expected = run(&slots);
             for f in [&ssa, &back, &again] {

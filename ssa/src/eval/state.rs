@@ -3,9 +3,7 @@
 use std::ops::Range;
 
 use slotvm_bytecode::module::{ImportKind, MemoryType, PAGE_BYTES, TableType};
-use slotvm_bytecode::{
-    Access, Imm, Op, TrapCode, ValType, VectorAccess, VerifiedModule, vector,
-};
+use slotvm_bytecode::{Access, Imm, Op, TrapCode, ValType, VectorAccess, VerifiedModule, vector};
 
 use super::instantiate::{const_value, elem_values};
 use super::{Host, Imports, Options};
@@ -282,7 +280,8 @@ impl<'a> State<'a> {
             Op::TableGet => return self.element(first, arg(0)).map(|cell| Some(cell.into())),
             Op::TableSet => {
                 let table = &mut self.tables[first].elems;
-                *table.get_mut(arg(0) as usize).ok_or(TrapCode::TableOutOfBounds)? = operands[1] as u64;
+                *table.get_mut(arg(0) as usize).ok_or(TrapCode::TableOutOfBounds)? =
+                    operands[1] as u64;
             }
             Op::TableSize => return Ok(Some(self.tables[first].elems.len() as u128)),
             Op::TableGrow => {

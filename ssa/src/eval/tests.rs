@@ -19,7 +19,7 @@ fn exported(module: &VerifiedModule, name: &str) -> u32 {
 }
 
 /// Calls the function `f` of a module without imports.
-fn call(source: &str, args: &[u64]) -> Result<Vec<u64>, Trap> {
+fn call(source: &str, args: &[u128]) -> Result<Vec<u128>, Trap> {
     let module = module(source);
     machine(&module, Imports::default(), Options::default()).call(exported(&module, "f"), args)
 }
@@ -87,7 +87,7 @@ fn traps_have_places() {
     let divide = "func g() { return } func f(a: i32, b: i32) -> i32 {
         local.get a local.get b i32.div_s return }";
     assert_eq!(call(divide, &[7, 0]), Err(trap(TrapCode::IntegerDivisionByZero, 1, 4)));
-    let minus_one = u64::from(u32::MAX);
+    let minus_one = u128::from(u32::MAX);
     let overflow = call(divide, &[1 << 31, minus_one]);
     assert_eq!(overflow, Err(trap(TrapCode::IntegerOverflow, 1, 4)));
     assert_eq!(call("func f() { unreachable }", &[]), Err(trap(TrapCode::Unreachable, 0, 0)));
@@ -166,7 +166,7 @@ fn polls_interrupt_blocks_and_bulk_operations() {
     let mut machine =
         machine(&module, Imports::default(), Options { polls: Some(0), ..Options::default() });
     let interrupted = |func: usize, offset| Err(trap(TrapCode::Interrupted, funcs[func], offset));
-    let mut call = |func: usize, args: &[u64], polls| {
+    let mut call = |func: usize, args: &[u128], polls| {
         machine.set_polls(Some(polls));
         let result = machine.call(funcs[func], args);
         (result, machine.polls(), machine.memory().to_vec(), machine.tables()[0].elems.clone())
@@ -285,7 +285,7 @@ fn the_host_sees_arguments_and_memory() {
         host: Box::new(|call| {
             let (start, len) = (call.args[0] as usize, call.args[1] as usize);
             let bytes = call.memory.get(start..start + len).ok_or(TrapCode::MemoryOutOfBounds)?;
-            Ok(vec![bytes.iter().map(|&byte| u64::from(byte)).sum()])
+            Ok(vec![bytes.iter().map(|&byte| u128::from(byte)).sum()])
         }),
         globals: vec![100],
     };
@@ -333,7 +333,7 @@ fn nans_are_canonical_on_request() {
     let mut machine = machine(&module, Imports::default(), options);
     let nan = 0xfff8_0000_0000_1234;
     assert_eq!(machine.call(0, &[nan]), Ok(vec![0x7ff8_0000_0000_0000]));
-    assert_eq!(machine.call(0, &[4.0_f64.to_bits()]), Ok(vec![2.0_f64.to_bits()]));
+    assert_eq!(machine.call(0, &[4.0_f64.to_bits().into()]), Ok(vec![2.0_f64.to_bits().into()]));
 }
 
 #[test]

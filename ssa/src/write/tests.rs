@@ -132,7 +132,7 @@ fn frames_in_memory_stay_as_they_are() {
     let again = written(&after);
     let frame_bytes = |module: &VerifiedModule| module.body(1).expect("it is defined").frame_bytes;
     assert_eq!(frame_bytes(&before), 8 * 4, "n, a, c and d escape, b and p do not");
-    let run = |module: &VerifiedModule, n: u64| {
+    let run = |module: &VerifiedModule, n: u128| {
         let functions = slot_forms(module, &BuildOptions::default());
         let mut machine = Machine::new(module, functions, Imports::default(), Options::default());
         machine.instantiate().expect("it instantiates");
@@ -166,7 +166,7 @@ fn random_functions_compute_the_same() {
         let after = written(&before);
         let again = written(&after);
         for seed in 0..4 {
-            let args = [rng.next(), rng.next()];
+            let args = [rng.next(), rng.next()].map(u128::from);
             let run = |module: &VerifiedModule| {
                 let options = BuildOptions { fuel: true, ..BuildOptions::default() };
                 walk(module, slot_forms(module, &options), &args, seed)

@@ -15,9 +15,7 @@ use crate::limits;
 use crate::module::{Func, Module, ShapeId};
 use crate::op::{Access, Effect, ImmKind, Op};
 use crate::types::{FuncType, ValType};
-use crate::verified::{
-    Block, Body, DirectAccess, EscapeReason, Local, Storage, WideOperands,
-};
+use crate::verified::{Block, Body, DirectAccess, EscapeReason, Local, Storage, WideOperands};
 
 /// Marks a successor that is still a label and not yet a block.
 const LABEL_BIT: u32 = 1 << 31;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use slotvm_bytecode::inst::{write_br_table, write_inst};
+use slotvm_bytecode::inst::{write_br_table, write_inst, write_vector};
 use slotvm_bytecode::module::{
     ConstExpr, ElemItems, ImportKind, Label, Module, Names, SegmentMode, ShapeId,
 };
@@ -66,7 +66,8 @@ fn write(out: &mut Vec<u8>, (op, bits, more): Draft) {
     // Now and then something that is not there.
     let index = |number: u32| if number % 16 == 15 { number } else { number % 6 };
     let (low, high) = (index(bits as u32), index(more));
-    let memory = if more % 8 == 7 { more >> 2 } else { 0 };
+    // The lane takes the place of high bits.
+    let memory = if more % 8 == 7 { more >> 6 } else { 0 };
     let imm = match op.imm_kind() {
         None => Imm::NONE,
         I32 | F32 => Imm::index(bits as u32),
@@ -77,6 +78,16 @@ fn write(out: &mut Vec<u8>, (op, bits, more): Draft) {
         RefType => Imm::ref_type(ValType::ExternRef),
         Mem => Imm::pair(bits as u32, memory),
         Indexed => Imm(Imm::pair(bits as u32, memory).0 | u64::from(more & 3) << 62),
+        Lane => Imm::lane(more % op.n_lanes().expect("it names a lane")),
+        MemLane => {
+            let lane = more % op.n_lanes().expect("it names a lane");
+            Imm(Imm::mem_lane(bits as u32, lane).0 | u64::from(memory) << 32)
+        }
+        V128 => return write_vector(out, op, u128::from(bits) << (more % 65)),
+        Lanes => {
+            let lanes: [u8; 16] = std::array::from_fn(|i| (more >> i) as u8 % 32);
+            return write_vector(out, op, u128::from_le_bytes(lanes));
+        }
         Labels => {
             let labels: Vec<u32> = (0..more % 40).map(|i| index(more >> (i % 16))).collect();
             return write_br_table(out, &labels, low);
