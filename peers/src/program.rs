@@ -93,7 +93,7 @@ fn config(bytes: &mut Unstructured<'_>) -> arbitrary::Result<Config> {
         // Comparisons are to the bit.
         canonicalize_nans: true,
         export_everything: true,
-        simd_enabled: false,
+        simd_enabled: true,
         relaxed_simd_enabled: false,
         exceptions_enabled: false,
         threads_enabled: false,
@@ -126,6 +126,7 @@ fn argument(ty: ValType, bits: &mut u64) -> Value {
     match ty {
         ValType::F32 => Value::F32((float as f32).to_bits()),
         ValType::F64 => Value::F64(float.to_bits()),
+        ValType::V128 => Value::V128(u128::from(int as u64) | u128::from(float.to_bits()) << 64),
         _ => Value::of_bits(ty, int as u64),
     }
 }

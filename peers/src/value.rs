@@ -13,6 +13,8 @@ pub enum Value {
     F32(u32),
     /// The bits of a binary64 number.
     F64(u64),
+    /// A vector.
+    V128(u128),
     /// Whether a function is referred to. Which one is not known; as an argument it is the first that the
     /// instance exports.
     Func(bool),
@@ -28,6 +30,9 @@ impl Value {
             ValType::I64 => Value::I64(bits as i64),
             ValType::F32 => Value::F32(bits as u32),
             ValType::F64 => Value::F64(bits),
+            ValType::V128 => {
+                Value::V128(u128::from(bits) | u128::from(bits.rotate_left(23)) << 64)
+            }
             ValType::FuncRef => Value::Func(bits & 1 != 0),
             ValType::ExternRef => Value::Extern((bits & 1 != 0).then_some((bits >> 1) as u32 & 7)),
         }
@@ -40,6 +45,7 @@ impl Value {
             Value::I64(value) => value as u64,
             Value::F32(bits) => u64::from(bits),
             Value::F64(bits) => bits,
+            Value::V128(bits) => bits as u64 ^ ((bits >> 64) as u64).rotate_left(1),
             Value::Func(is_some) => u64::from(is_some),
             Value::Extern(number) => number.map_or(0, |number| 1 + u64::from(number)),
         }

@@ -70,7 +70,11 @@ fn careless(f: &mut FunctionBuilder<'_>, steps: &[Step]) {
     for step in steps {
         match *step {
             Step::Inst(op, a, b) => {
-                f.inst(op, imm(op, a, b));
+                match op.imm_kind() {
+                    // Some of the lanes are not there.
+                    ImmKind::V128 | ImmKind::Lanes => f.vector(op, a.into()),
+                    _ => f.inst(op, imm(op, a, b)),
+                };
             }
             Step::Local(ty) => {
                 f.local(ty);
@@ -111,6 +115,7 @@ impl Careful<'_, '_> {
             ValType::I64 => self.f.i64_const(-1),
             ValType::F32 => self.f.f32_const(1.0),
             ValType::F64 => self.f.f64_const(f64::NAN),
+            ValType::V128 => self.f.v128_const(3),
             ty => self.f.ref_null(ty),
         };
     }
@@ -166,7 +171,11 @@ impl Careful<'_, '_> {
             let free =
                 matches!(op.imm_kind(), ImmKind::I32 | ImmKind::I64 | ImmKind::F32 | ImmKind::F64)
                     || op.access().is_some();
-            self.f.inst(op, if free { imm(op, a, b) } else { Imm::NONE });
+            match op.imm_kind() {
+                ImmKind::V128 => self.f.vector(op, u128::from(a) << 64 | u128::from(b)),
+                ImmKind::Lanes => self.f.vector(op, u128::from(a) & 0x1f1f),
+                _ => self.f.inst(op, if free { imm(op, a, b) } else { Imm::NONE }),
+            };
             return;
         }
         let locals = self.f.locals();
@@ -188,7 +197,7 @@ impl Careful<'_, '_> {
                 self.constant(ty);
                 self.f.inst(op, Imm::index(local.0));
             }
-            Op::LocalAddr if ty.is_num() => {
+            Op::LocalAddr if ty.is_num() && ty != ValType::V128 => {
                 self.f.local_addr(local);
             }
             Op::GlobalGet | Op::GlobalSet => {

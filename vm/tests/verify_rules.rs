@@ -148,6 +148,10 @@ fn broken() -> Vec<(Rule, Module)> {
         (Rule::Names, with(|m| m.names.locals = vec![(0, vec![(2, "x".into())])])),
         (Rule::Lines, with(|m| m.funcs[0].lines = vec![(0, 1), (2, 1)])),
         (Rule::Inst, with_code(Code(vec![0xff]))),
+        // A lane and an opcode that do not exist, and a vector that is cut off.
+        (Rule::Inst, with_code(Code(vec![0xfd, 0x1b, 4]))),
+        (Rule::Inst, with_code(Code(vec![0xfd, 0x9a]))),
+        (Rule::Inst, with_code(Code(vec![0xfd, 0x0c, 1, 2, 3]))),
         (Rule::Inst, with_code(Code(vec![Op::LocalGet.code() as u8, 0x80, 0x00]))),
         (Rule::LabelOrder, with_labels(code().i32(0).op(Return), &[(2, 1), (2, 1)])),
         (Rule::LabelOrder, with_labels(code().i32(0).op(Return), &[(3, 1)])),

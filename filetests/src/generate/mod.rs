@@ -354,7 +354,8 @@ impl<'a> Generator<'a> {
     }
 
     fn any_type(&mut self) -> ValType {
-        self.choices.pick(match (self.vectors, self.choices.percent(10)) {
+        let is_any = self.choices.percent(10);
+        self.choices.pick(match (self.vectors, is_any) {
             (false, true) => SCALAR_TYPES,
             (false, false) => NUM_TYPES,
             (true, true) => ALL_TYPES,

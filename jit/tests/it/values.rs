@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 
-use slotvm::{Engine, FuncType, Linker, Val, ValType};
+use slotvm::{Engine, FuncType, Global, GlobalType, Linker, Module, Store, V128, Val, ValType};
 
 use crate::support::{for_all, instance, instance_with};
 
 /// A list of types of all kinds.
 fn types(n: usize, first: usize) -> Vec<ValType> {
-    (0..n).map(|i| ValType::ALL[(i * 5 + first) % 4]).collect()
+    use ValType::{F32, F64, I32, I64, V128};
+    (0..n).map(|i| [I32, I64, F32, F64, V128][(i * 3 + first) % 5]).collect()
 }
 
 /// A value of a type that says where it stands.
@@ -18,6 +19,7 @@ fn val(ty: ValType, i: usize) -> Val {
         ValType::I64 => Val::I64(-(i as i64)),
         ValType::F32 => Val::from(i as f32),
         ValType::F64 => Val::from(-(i as f64)),
+        ValType::V128 => Val::V128((u128::MAX - ((i as u128) << 64 | 7)).into()),
         _ => Val::default_for(ty),
     }
 }
@@ -152,4 +154,48 @@ fn compiling_tells_about_each_function() {
         assert_eq!(module.clif(0).unwrap(), None);
         assert_eq!(module.clif(99).unwrap(), None);
     }
+}
+
+#[test]
+fn vectors_are_scalars_of_the_typed_interface() {
+    let source = r#"
+        import "env" "swap" func swap(i32, v128, i64) -> (v128, i64, v128)
+        import "env" "g" global g: mut v128
+        global own: mut v128 = v128.const i64x2 1 2
+        export "f" func f
+        export "own" global own
+        func f(a: v128, b: i32) -> (v128, i64, v128) {
+          global.get g
+          global.set own
+          local.get a
+          global.set g
+          local.get b
+          local.get a
+          i64.const 5
+          call swap
+          return
+        }"#;
+    for_all(|engine| {
+        let mut store = Store::new(engine, ());
+        let mut linker = Linker::new(engine);
+        let swap = |a: i32, v: V128, b: i64| (V128::from(!v.as_u128()), i64::from(a) + b, v);
+        linker.func_wrap("env", "swap", swap).unwrap();
+        let ty = GlobalType { ty: ValType::V128, mutable: true };
+        let global = Global::new(&mut store, ty, Val::V128(3.into())).unwrap();
+        linker.define(&store, "env", "g", global).unwrap();
+        let module = Module::from_text(engine, source).unwrap();
+        let instance = linker.instantiate(&mut store, &module).unwrap();
+        let own = instance.get_global(&store, "own").unwrap();
+        assert_eq!(own.get(&store).unwrap_v128().as_u128(), 2 << 64 | 1);
+        let f = instance.get_typed_func::<(V128, i32), (V128, i64, V128)>(&store, "f").unwrap();
+        let v = V128::from(0x0123_4567_89ab_cdef_0011_2233_4455_6677);
+        let results = f.call(&mut store, (v, -9)).unwrap();
+        assert_eq!(results, (V128::from(!v.as_u128()), -4, v));
+        assert_eq!(global.get(&store).v128(), Some(v));
+        assert_eq!(own.get(&store).v128(), Some(V128::from(3)));
+        own.set(&mut store, Val::V128(v)).unwrap();
+        assert_eq!(own.get(&store).v128(), Some(v));
+        assert!(own.set(&mut store, Val::I64(1)).is_err());
+        assert!(instance.get_typed_func::<(V128, i64), V128>(&store, "f").is_err());
+    });
 }

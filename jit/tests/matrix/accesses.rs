@@ -1,7 +1,7 @@
 //! The module: one function for each load and store, shape of address, form and static offset.
 
 use slotvm_bytecode::builder::{FunctionBuilder, LocalId, ModuleBuilder};
-use slotvm_bytecode::{Imm, Op, ValType, VerifiedModule, verify};
+use slotvm_bytecode::{Imm, ImmKind, Op, ValType, VerifiedModule, verify};
 
 /// Static offsets of accesses.
 const OFFSETS: [u32; 4] = [0, 1, (1 << 31) - 1, u32::MAX];
@@ -78,41 +78,57 @@ impl Access {
     }
 
     pub(crate) fn bytes(&self) -> u32 {
-        self.op.access().unwrap().bytes
+        self.op.access_bytes().unwrap()
     }
 
     pub(crate) fn is_indexed(&self) -> bool {
-        self.op.access().unwrap().indexed
+        self.op.imm_kind() == ImmKind::Indexed
     }
 
     /// `func(x: i32, base: i32, value: i64) -> i64`
     fn emit(&self, f: &mut FunctionBuilder<'_>) {
-        let access = self.op.access().unwrap();
         let (x, base, value) = (f.param(0), f.param(1), f.param(2));
-        let imm = if access.indexed {
-            f.local_get(base);
-            Imm::indexed(self.offset, self.scale_log2)
-        } else {
-            Imm::mem(self.offset)
+        let imm = match self.op.imm_kind() {
+            ImmKind::Indexed => {
+                f.local_get(base);
+                Imm::indexed(self.offset, self.scale_log2)
+            }
+            ImmKind::MemLane => Imm::mem_lane(self.offset, 1),
+            _ => Imm::mem(self.offset),
         };
         self.shape.emit(f, x);
-        if access.store {
+        let signature = self.op.signature().unwrap();
+        let n_addresses = if self.is_indexed() { 2 } else { 1 };
+        // Those of stores, and the vectors of which a load changes a lane.
+        for ty in &signature.params[n_addresses..] {
             f.local_get(value);
-            match access.ty {
+            match ty {
                 ValType::I32 => f.op(Op::I32WrapI64),
                 ValType::F32 => f.op(Op::I32WrapI64).op(Op::F32ReinterpretI32),
                 ValType::F64 => f.op(Op::F64ReinterpretI64),
+                // The halves differ.
+                ValType::V128 => f
+                    .op(Op::I64x2Splat)
+                    .v128_const(0x0f0e_0d0c_0b0a_0908_0706_0504_0302_0100)
+                    .op(Op::V128Xor),
                 _ => f,
             };
-            f.inst(self.op, imm).i64_const(0).ret();
-            return;
         }
         f.inst(self.op, imm);
-        match access.ty {
-            ValType::I32 => f.op(Op::I64ExtendI32U),
-            ValType::F32 => f.op(Op::I32ReinterpretF32).op(Op::I64ExtendI32U),
-            ValType::F64 => f.op(Op::I64ReinterpretF64),
-            _ => f,
+        match signature.results.first() {
+            None => f.i64_const(0),
+            Some(ValType::I32) => f.op(Op::I64ExtendI32U),
+            Some(ValType::F32) => f.op(Op::I32ReinterpretF32).op(Op::I64ExtendI32U),
+            Some(ValType::F64) => f.op(Op::I64ReinterpretF64),
+            Some(ValType::V128) => f
+                .op(Op::Dup)
+                .inst(Op::I64x2ExtractLane, Imm::lane(0))
+                .op(Op::Swap)
+                .inst(Op::I64x2ExtractLane, Imm::lane(1))
+                .i64_const(7)
+                .op(Op::I64Rotl)
+                .op(Op::I64Xor),
+            Some(_) => f,
         }
         .ret();
     }
@@ -122,8 +138,10 @@ impl Access {
 pub(crate) fn accesses() -> Vec<Access> {
     let mut accesses = Vec::new();
     for &op in Op::ALL {
-        let Some(access) = op.access() else { continue };
-        let scales = if access.indexed { 0..4 } else { 0..1 };
+        if op.access_bytes().is_none() {
+            continue;
+        }
+        let scales = if op.imm_kind() == ImmKind::Indexed { 0..4 } else { 0..1 };
         for scale_log2 in scales {
             for shape in Shape::ALL {
                 for offset in OFFSETS {

@@ -167,8 +167,8 @@ fn accesses_do_what_the_interpreter_does() {
 #[test]
 fn the_cases_lie_on_both_sides_of_every_edge() {
     let accesses = accesses();
-    // Loads and stores; shapes; offsets; plain, and indexed with four scales.
-    assert_eq!(accesses.len(), 23 * 5 * 4 * (1 + 4));
+    // Loads and stores, plain, and indexed with four scales, and those of vectors; shapes; offsets.
+    assert_eq!(accesses.len(), (23 * (1 + 4) + 22) * 5 * 4);
     let verified = Arc::new(module(&accesses));
     let points = all_points(&accesses);
     let mut interpreter = Config::new();

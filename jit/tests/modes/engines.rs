@@ -124,6 +124,7 @@ fn show(value: &Val) -> String {
         Val::F32(bits) => format!("{bits:#x}f"),
         Val::F64(bits) if f64::from_bits(bits).is_nan() => "nan".into(),
         Val::F64(bits) => format!("{bits:#x}d"),
+        Val::V128(vector) => format!("{:#x}", vector.as_u128()),
         Val::FuncRef(func) => format!("func {}", func.is_some()),
         Val::ExternRef(object) => format!("extern {}", object.is_some()),
     }

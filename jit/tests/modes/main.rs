@@ -6,3 +6,4 @@
 mod engines;
 mod numeric;
 mod programs;
+mod vectors;

@@ -23,6 +23,7 @@ fn constant(ty: ValType) -> &'static str {
         ValType::I32 => "i32.const 0x81828384",
         ValType::I64 => "i64.const 0x8182838485868788",
         ValType::F32 => "f32.const -0x1.8p100",
+        ValType::V128 => "v128.const i64x2 0x8182838485868788 0x898a8b8c8d8e8f90",
         _ => "f64.const -0x1.234p100",
     }
 }

@@ -152,6 +152,7 @@ fn to_val(store: impl AsContextMut, value: Value, func: Option<Func>) -> Val {
         Value::I64(value) => Val::I64(value),
         Value::F32(bits) => Val::F32(bits),
         Value::F64(bits) => Val::F64(bits),
+        Value::V128(bits) => Val::V128(bits.into()),
         Value::Func(is_some) => Val::FuncRef(func.filter(|_| is_some)),
         Value::Extern(None) => Val::ExternRef(None),
         Value::Extern(Some(number)) => {
@@ -166,6 +167,7 @@ fn from_val(store: &impl AsContext, val: &Val) -> Value {
         Val::I64(value) => Value::I64(value),
         Val::F32(bits) => Value::F32(bits),
         Val::F64(bits) => Value::F64(bits),
+        Val::V128(vector) => Value::V128(vector.as_u128()),
         Val::FuncRef(func) => Value::Func(func.is_some()),
         Val::ExternRef(object) => {
             let number = |object: ExternRef| *object.data(store).downcast_ref().expect("a number");

@@ -178,6 +178,7 @@ fn val_type(ty: slotvm::ValType) -> ValType {
         slotvm::ValType::I64 => ValType::I64,
         slotvm::ValType::F32 => ValType::F32,
         slotvm::ValType::F64 => ValType::F64,
+        slotvm::ValType::V128 => ValType::V128,
         slotvm::ValType::FuncRef => ValType::FuncRef,
         slotvm::ValType::ExternRef => ValType::ExternRef,
     }
@@ -190,6 +191,7 @@ fn to_val(store: impl AsContextMut, value: Value, func: Option<Func>) -> Val {
         Value::I64(value) => Val::I64(value),
         Value::F32(bits) => Val::F32(F32::from_bits(bits)),
         Value::F64(bits) => Val::F64(F64::from_bits(bits)),
+        Value::V128(bits) => Val::V128(bits.into()),
         Value::Func(is_some) => {
             Val::FuncRef(func.filter(|_| is_some).map_or(Nullable::Null, Nullable::Val))
         }
@@ -210,7 +212,7 @@ fn from_val(store: &impl AsContext, val: &Val) -> Value {
             let number = object.data(store.as_context()).downcast_ref().copied();
             Value::Extern(Some(number.expect("a number")))
         }
-        Val::V128(_) => unreachable!("programs have no vectors"),
+        Val::V128(vector) => Value::V128(vector.as_u128()),
     }
 }
 

@@ -176,6 +176,7 @@ fn val_type(ty: slotvm::ValType) -> ValType {
         slotvm::ValType::I64 => ValType::I64,
         slotvm::ValType::F32 => ValType::F32,
         slotvm::ValType::F64 => ValType::F64,
+        slotvm::ValType::V128 => ValType::V128,
         slotvm::ValType::FuncRef => ValType::FUNCREF,
         slotvm::ValType::ExternRef => ValType::EXTERNREF,
     }
@@ -188,6 +189,7 @@ fn to_val(store: impl AsContextMut, value: Value, func: Option<Func>) -> Val {
         Value::I64(value) => Val::I64(value),
         Value::F32(bits) => Val::F32(bits),
         Value::F64(bits) => Val::F64(bits),
+        Value::V128(bits) => Val::V128(bits.into()),
         Value::Func(is_some) => Val::FuncRef(func.filter(|_| is_some)),
         Value::Extern(None) => Val::ExternRef(None),
         Value::Extern(Some(number)) => {
@@ -202,6 +204,7 @@ fn from_val(store: &impl AsContext, val: &Val) -> Value {
         Val::I64(value) => Value::I64(value),
         Val::F32(bits) => Value::F32(bits),
         Val::F64(bits) => Value::F64(bits),
+        Val::V128(vector) => Value::V128(vector.as_u128()),
         Val::FuncRef(func) => Value::Func(func.is_some()),
         Val::ExternRef(None) => Value::Extern(None),
         Val::ExternRef(Some(object)) => {

@@ -70,7 +70,8 @@ fn canonical_nans() {
 
 #[test]
 fn loads_and_stores_move_the_bytes_that_they_say() {
-    let accesses: Vec<_> = Op::ALL.iter().filter_map(|op| Some((*op, op.access()?))).collect();
+    let scalar = Op::ALL.iter().filter(|op| !op.is_vector());
+    let accesses: Vec<_> = scalar.filter_map(|op| Some((*op, op.access()?))).collect();
     assert_eq!(accesses.len(), 46);
     for (op, access) in accesses {
         let (name, ty, bytes) = (op.mnemonic(), access.ty, access.bytes as usize);

@@ -475,7 +475,7 @@ fn conversions() {
 /// WebAssembly wants the NaN results of arithmetic to be quiet; the payload is the machine's.
 #[test]
 fn arithmetic_gives_quiet_nans_and_canonical_nan_fixes_them() {
-    for &op in Op::ALL.iter().filter(|op| op.makes_nan()) {
+    for &op in Op::ALL.iter().filter(|&&op| is_numeric(op) && op.makes_nan()) {
         let signature = op.signature().expect("a fixed signature");
         let signalling = match signature.params[0] {
             ValType::F32 => 0xff80_0001,

@@ -151,7 +151,7 @@ fn cases() -> Vec<Case> {
         in_section(Length, Section::Types, 3, &[1, 0, 0, 9]),
         in_section(Length, Section::Names, 4, &section(0, &[1, b'a', b'b'])),
         in_section(TypeCode, Section::Types, 2, &[1, 1, 0x6e, 0]),
-        in_section(TypeCode, Section::Types, 2, &[1, 1, 0x7b, 0]),
+        in_section(TypeCode, Section::Types, 2, &[1, 1, 0x7a, 0]),
         in_section(Tag, Section::Tables, 2, &[1, 0x70, 2, 0]),
         in_section(Tag, Section::Globals, 2, &[1, 0x7f, 2, 0]),
         in_section(Tag, Section::Imports, 3, &[1, 0, 0, 4, 0]),

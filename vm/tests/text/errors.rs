@@ -138,6 +138,23 @@ fn instructions() {
     check("i32.load -8", 10, "malformed integer");
     check("i32.load_indexed 3", 18, "the scale is 1, 2, 4 or 8");
     check("i32.load_indexed", 1, "expected a scale behind `i32.load_indexed` on the same line");
+    check(
+        "v128.const 0x1_00000000_00000000_00000000_00000000",
+        12,
+        "integer does not fit 128 bits",
+    );
+    check(
+        "v128.const i32x5 1",
+        12,
+        "expected a number of 128 bits or lanes such as `i32x4`, found `i32x5`",
+    );
+    check("v128.const i8x16 1 256", 20, "the lane does not fit 8 bits");
+    check("v128.const i16x8 -32769", 18, "the lane does not fit 16 bits");
+    check("v128.const i64x2 1", 18, "expected an `i64` behind `1` on the same line");
+    check("i32x4.extract_lane 4", 20, "lane 4 is not one of 4");
+    check("i8x16.shuffle 32", 15, "lane 32 is not one of 32");
+    check("v128.load64_lane 2", 18, "lane 2 is not one of 2");
+    check("v128.load8_lane", 1, "expected a lane behind `v128.load8_lane` on the same line");
     check("call_indirect f", 15, "expected the number of a type or `(`, found `f`");
     check("ref.null i64", 10, "expected a reference type");
     check("l:", 1, "the label `l` is defined twice");

@@ -23,6 +23,8 @@ fn modules_that_need_an_instance_are_refused() {
     }
     let message = error("export \"f\" func f\n func f() -> funcref { ref.func f  return }");
     assert!(message.contains("\"f\" has `ref.func`"), "{message}");
+    let message = error("func f(v: v128) -> i32 { local.get v  v128.any_true  return }");
+    assert!(message.contains("\"f\" has type (v128) -> (i32), and C has no vectors"), "{message}");
 }
 
 #[test]
