@@ -125,7 +125,7 @@ pub fn eval(op: Op, imm: u128, [a, b, c]: [u128; 3]) -> u128 {
         I8x16MaxS => bin(a, b, i8::max),
         I8x16MaxU => bin(a, b, u8::max),
         F64x2Trunc => lanewise::<u64>(Op::F64Trunc, a, 0),
-        I8x16AvgrU => bin(a, b, |x: u8, y: u8| ((u16::from(x) + u16::from(y) + 1) / 2) as u8),
+        I8x16AvgrU => bin(a, b, |x: u8, y: u8| (u16::from(x) + u16::from(y)).div_ceil(2) as u8),
         I16x8ExtAddPairwiseI8x16S => pairwise(a, |x: i8, y: i8| i16::from(x) + i16::from(y)),
         I16x8ExtAddPairwiseI8x16U => pairwise(a, |x: u8, y: u8| u16::from(x) + u16::from(y)),
         I32x4ExtAddPairwiseI16x8S => pairwise(a, |x: i16, y: i16| i32::from(x) + i32::from(y)),
@@ -160,7 +160,7 @@ pub fn eval(op: Op, imm: u128, [a, b, c]: [u128; 3]) -> u128 {
         I16x8MinU => bin(a, b, u16::min),
         I16x8MaxS => bin(a, b, i16::max),
         I16x8MaxU => bin(a, b, u16::max),
-        I16x8AvgrU => bin(a, b, |x: u16, y: u16| ((u32::from(x) + u32::from(y) + 1) / 2) as u16),
+        I16x8AvgrU => bin(a, b, |x: u16, y: u16| (u32::from(x) + u32::from(y)).div_ceil(2) as u16),
         I16x8ExtMulLowI8x16S => {
             extend_both(a, b, Half::Low, |x: i8, y: i8| i16::from(x).wrapping_mul(i16::from(y)))
         }
