@@ -9,6 +9,7 @@
 //! number of threads, and not of functions.
 
 use slotvm_bytecode::VerifiedModule;
+use slotvm_bytecode::parallel::try_map;
 
 use crate::budget::Budget;
 use crate::compile::{CompileError, CompileOptions, CompiledFunction, Compiler};
@@ -22,75 +23,13 @@ pub(crate) fn compile_all(
     options: CompileOptions,
     is_parallel: bool,
 ) -> Result<Vec<CompiledFunction>, CompileError> {
-    #[cfg(feature = "parallel-compilation")]
-    if is_parallel && module.module().funcs.len() > 1 && pool::exists() {
-        return pool::compile_all(module, &options);
-    }
-    // Without the feature nothing looks at it.
-    let _ = is_parallel;
-    let mut compiler = Compiler::new(options);
     let budget = Budget::new(module);
-    let funcs = module.n_imported_funcs()..module.n_funcs();
-    funcs.map(|func| compiler.compile(module, func, budget.share(module, func))).collect()
-}
-
-#[cfg(feature = "parallel-compilation")]
-mod pool {
-    use std::error::Error as _;
-    use std::sync::OnceLock;
-    use std::sync::atomic::{AtomicU32, Ordering};
-
-    use rayon::ThreadPoolBuilder;
-    use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
-
-    use super::{Budget, CompileError, CompileOptions, CompiledFunction, Compiler, VerifiedModule};
-
-    /// Whether there are threads. Where the system gives none, rayon would panic.
-    pub(super) fn exists() -> bool {
-        static GLOBAL: OnceLock<bool> = OnceLock::new();
-        let make = || match ThreadPoolBuilder::new().build_global() {
-            Ok(()) => true,
-            // Without a source: there is one already.
-            Err(error) => error.source().is_none(),
-        };
-        rayon::current_thread_index().is_some() || *GLOBAL.get_or_init(make)
-    }
-
-    type Compiled = (u32, Result<CompiledFunction, CompileError>);
-
-    pub(super) fn compile_all(
-        module: &VerifiedModule,
-        options: &CompileOptions,
-    ) -> Result<Vec<CompiledFunction>, CompileError> {
-        let budget = Budget::new(module);
-        let end = module.n_funcs();
-        let next = AtomicU32::new(module.n_imported_funcs());
-        // Functions after one with an error do not matter any more; those before it are all taken.
-        let first_error = AtomicU32::new(end);
-        let span = tracing::Span::current();
-        let work = |_| -> Vec<Compiled> {
-            let _entered = span.enter();
-            let mut compiler = Compiler::new(options.clone());
-            let mut done = Vec::new();
-            loop {
-                // No more than one number too many for each thread.
-                let func = next.fetch_add(1, Ordering::Relaxed);
-                if func >= first_error.load(Ordering::Relaxed) {
-                    return done;
-                }
-                let result = compiler.compile(module, func, budget.share(module, func));
-                if result.is_err() {
-                    first_error.fetch_min(func, Ordering::Relaxed);
-                }
-                done.push((func, result));
-            }
-        };
-        let n_threads = rayon::current_num_threads().min(module.module().funcs.len());
-        let parts = (0..n_threads).into_par_iter().with_max_len(1).map(work);
-        let mut all: Vec<Compiled> = parts.flatten_iter().collect();
-        all.sort_unstable_by_key(|&(func, _)| func);
-        all.into_iter().map(|(_, result)| result).collect()
-    }
+    let span = tracing::Span::current();
+    let compiler = || (Compiler::new(options.clone()), span.enter());
+    try_map(module.module().funcs.len(), is_parallel, compiler, |(compiler, _), i| {
+        let func = module.n_imported_funcs() + i as u32;
+        compiler.compile(module, func, budget.share(module, func))
+    })
 }
 
 #[cfg(all(test, feature = "parallel-compilation"))]

@@ -34,7 +34,11 @@ pub(crate) fn from_bytes(engine: &Engine, bytes: &[u8]) -> Result<Module, Error>
     if bytes.starts_with(slotvm_bytecode::wasm::MAGIC) {
         let mut timings = Timings::default();
         let span = debug_span!("import", bytes = bytes.len());
-        let module = timed(span, &mut timings.load, || slotvm_bytecode::wasm::import(bytes))?;
+        let import = match engine.config().parallel_compilation {
+            true => slotvm_bytecode::wasm::import_in_parallel,
+            false => slotvm_bytecode::wasm::import,
+        };
+        let module = timed(span, &mut timings.load, || import(bytes))?;
         return from_bytecode(engine, module, timings);
     }
     // Text starts neither with the magic number nor with any other byte 0.
@@ -62,7 +66,11 @@ pub(crate) fn from_bytecode(
     mut timings: Timings,
 ) -> Result<Module, Error> {
     let span = debug_span!("verify", functions = module.funcs.len());
-    let verified = timed(span, &mut timings.verify, || slotvm_bytecode::verify(module))?;
+    let verify = match engine.config().parallel_compilation {
+        true => slotvm_bytecode::verify_in_parallel,
+        false => slotvm_bytecode::verify,
+    };
+    let verified = timed(span, &mut timings.verify, || verify(module))?;
     from_verified(engine, Arc::new(verified), timings)
 }
 

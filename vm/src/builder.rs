@@ -43,6 +43,8 @@ use crate::types::{FuncType, ValType};
 
 mod error;
 mod func;
+#[cfg(feature = "wasm")]
+mod parts;
 mod redefine;
 mod stacks;
 
@@ -89,6 +91,8 @@ pub struct ModuleBuilder {
     stacks: Stacks,
     /// The type of each function of the index space.
     func_types: Vec<TypeId>,
+    /// The number of the first function that is defined here.
+    first_func: u32,
     /// Whether each function defined in the module has its code.
     defined: Vec<bool>,
     tables: Vec<TableType>,
@@ -175,6 +179,7 @@ impl ModuleBuilder {
         self.import(module, name, ImportKind::Func(ty.0));
         let id = FuncId(self.func_types.len() as u32);
         self.func_types.push(ty);
+        self.first_func += 1;
         self.add_name(Space::Funcs, id.0, name);
         id
     }
@@ -351,7 +356,7 @@ impl ModuleBuilder {
     /// The first mistake in it or in one of its functions.
     pub fn finish(mut self) -> Result<Module, BuildError> {
         if let Some(i) = self.defined.iter().position(|defined| !defined) {
-            let func = (self.func_types.len() - self.defined.len() + i) as u32;
+            let func = self.first_func + i as u32;
             let name = self.module.names.func(func).map(str::to_owned);
             self.fail_with(BuildError::in_func(FuncId(func), name, BuildRule::Undefined));
         }

@@ -1,21 +1,22 @@
 //! WebAssembly modules as modules of this machine.
 //!
-//! [`import`] validates a binary with wasmparser and translates it in one pass: each function by
-//! `func`, everything else one to one. What comes out is an ordinary [`Module`], which means the same
+//! [`import`] validates a binary with wasmparser and translates it: each function in one pass by `func`,
+//! by several threads if asked for, everything else one to one. What comes out is an ordinary [`Module`], which means the same
 //! and which [`crate::verify()`] takes, as far as it keeps our limits. Names and source lines come along.
 //!
 //! Supported is WebAssembly 2.0 with tail calls and extended constant expressions;
 //! anything else is refused by the name of its proposal (`proposals`).
 
 use wasmparser::{
-    BinaryReaderError, ConstExpr as WasmConstExpr, DataKind, ElementItems, ElementKind,
-    ExternalKind, FuncValidatorAllocations, KnownCustom, Operator, Parser, Payload, RefType,
-    TypeRef, ValidPayload, Validator,
+    BinaryReader, BinaryReaderError, ConstExpr as WasmConstExpr, DataKind, ElementItems,
+    ElementKind, ExternalKind, FuncToValidate, FuncValidatorAllocations, FunctionBody, KnownCustom,
+    Operator, Parser, Payload, RefType, TypeRef, ValidPayload, Validator, ValidatorResources,
 };
 
 use crate::builder::{BuildError, FuncId, GlobalId, MemoryId, ModuleBuilder, TableId, TypeId};
 use crate::limits;
 use crate::module::{ConstExpr, Data, ElemItems, Module, SegmentMode};
+use crate::parallel;
 use crate::types::{FuncType, ValType};
 
 mod func;
@@ -71,6 +72,19 @@ impl From<BinaryReaderError> for Error {
 /// # Errors
 /// If the bytes are no valid module, or need more than is supported.
 pub fn import(bytes: &[u8]) -> Result<Module, Error> {
+    import_by(bytes, false)
+}
+
+/// Does what [`import`] does, with several threads for the functions; see [`crate::parallel`]. The module is
+/// the same.
+///
+/// # Errors
+/// As [`import`], though of several errors it may be another one.
+pub fn import_in_parallel(bytes: &[u8]) -> Result<Module, Error> {
+    import_by(bytes, true)
+}
+
+fn import_by(bytes: &[u8], is_parallel: bool) -> Result<Module, Error> {
     if bytes.len() > limits::MODULE_BYTES_MAX {
         return Err(Error::Limit("MODULE_BYTES_MAX"));
     }
@@ -78,7 +92,7 @@ pub fn import(bytes: &[u8]) -> Result<Module, Error> {
         let message = "a component, not a module".to_owned();
         return Err(Error::Unsupported { proposals: vec!["components"], offset: 4, message });
     }
-    match Importer::default().import(bytes) {
+    match Importer::default().import(bytes, is_parallel) {
         Err(Error::Invalid { offset, message }) => match proposals::missing(bytes) {
             proposals if proposals.is_empty() => Err(Error::Invalid { offset, message }),
             proposals => Err(Error::Unsupported { proposals, offset, message }),
@@ -111,54 +125,92 @@ impl Types {
     }
 }
 
+/// A function that is not validated yet.
+type Body<'b> = (FuncToValidate<ValidatorResources>, FunctionBody<'b>);
+
 #[derive(Default)]
-struct Importer {
+struct Importer<'b> {
     module: ModuleBuilder,
     types: Types,
-    n_imported_funcs: u32,
-    scratch: func::Scratch,
+    bodies: Vec<Body<'b>>,
+    name_section: Option<BinaryReader<'b>>,
 }
 
-impl Importer {
-    fn import(mut self, bytes: &[u8]) -> Result<Module, Error> {
-        let lines = lines::Lines::read(bytes);
-        let mut lines = lines.cursor();
+impl<'b> Importer<'b> {
+    fn import(mut self, bytes: &'b [u8], is_parallel: bool) -> Result<Module, Error> {
+        let sections = self.sections(bytes);
+        // The code comes before the sections that an error behind it may be in.
+        self.code(&lines::Lines::read(bytes), is_parallel)?;
+        sections?;
+        let mut module = self.module.finish()?;
+        if let Some(section) = self.name_section {
+            names::apply(section, &mut module);
+        }
+        Ok(module)
+    }
+
+    /// Validates and translates all sections, but for the bodies of functions.
+    fn sections(&mut self, bytes: &'b [u8]) -> Result<(), Error> {
         let mut validator = Validator::new_with_features(proposals::SUPPORTED);
-        let mut allocations = FuncValidatorAllocations::default();
-        let mut n_bodies = 0;
-        let mut name_section = None;
         let mut parser = Parser::new(0);
         parser.set_features(proposals::SUPPORTED);
         for payload in parser.parse_all(bytes) {
             let payload = payload?;
             if let ValidPayload::Func(func, body) = validator.payload(&payload)? {
-                let mut validator = func.into_validator(allocations);
-                let func = self.n_imported_funcs + n_bodies;
-                let builder = self.module.define(FuncId(func));
-                func::Translator::new(builder, &self.types, &mut self.scratch).translate(
-                    self.types.funcs[func as usize],
-                    &body,
-                    &mut validator,
-                    &mut lines,
-                )?;
-                allocations = validator.into_allocations();
-                n_bodies += 1;
+                self.bodies.push((func, body));
                 continue;
             }
             match payload {
                 Payload::CustomSection(section) => {
                     if let KnownCustom::Name(_) = section.as_known() {
-                        name_section = Some(section.data_reader());
+                        self.name_section = Some(section.data_reader());
                     }
                 }
                 payload => self.section(payload)?,
             }
         }
-        let mut module = self.module.finish()?;
-        if let Some(section) = name_section {
-            names::apply(section, &mut module);
+        Ok(())
+    }
+
+    /// Validates and translates the bodies of functions.
+    fn code(&mut self, lines: &lines::Lines, is_parallel: bool) -> Result<(), Error> {
+        let bodies = std::mem::take(&mut self.bodies);
+        let code_bytes: Vec<usize> = bodies.iter().map(|(_, body)| body.as_bytes().len()).collect();
+        let parts = parallel::parts(&code_bytes, is_parallel);
+        let translate = |scratch: &mut func::Scratch, part: usize| -> Result<_, Error> {
+            let range = parts[part].clone();
+            let mut module = self.module.part(range.clone());
+            // The lines of the functions before are passed.
+            let mut lines = match range.start.checked_sub(1) {
+                None => lines.cursor(),
+                Some(before) => lines.cursor_behind(bodies[before].1.range().end - 1),
+            };
+            let mut allocations = FuncValidatorAllocations::default();
+            for (func, body) in &bodies[range] {
+                let func = FuncToValidate { resources: func.resources.clone(), ..*func };
+                let (ty, builder) = (func.ty, module.define(FuncId(func.index)));
+                let mut validator = func.into_validator(allocations);
+                func::Translator::new(builder, &self.types, scratch).translate(
+                    ty,
+                    body,
+                    &mut validator,
+                    &mut lines,
+                )?;
+                allocations = validator.into_allocations();
+            }
+            Ok((module, scratch.take_n_unwound()))
+        };
+        let mut n_unwound = 0;
+        for (part, n_unwound_there) in
+            parallel::try_map(parts.len(), is_parallel, func::Scratch::default, translate)?
+        {
+            self.module.take_funcs(part);
+            n_unwound += n_unwound_there;
         }
-        Ok(module)
+        if n_unwound > limits::UNWOUND_OPERANDS_MAX {
+            return Err(Error::Limit("UNWOUND_OPERANDS_MAX"));
+        }
+        Ok(())
     }
 
     /// Translates a section that has been validated.
@@ -245,7 +297,6 @@ impl Importer {
                 let func_type = &self.types.types[ty as usize];
                 self.module.import_func(module, name, &func_type.params, &func_type.results);
                 self.types.funcs.push(ty);
-                self.n_imported_funcs += 1;
             }
             TypeRef::Table(ty) => {
                 let ty = table_type(ty);

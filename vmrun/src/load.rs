@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use slotvm_bytecode::text::{self, ParseOptions};
-use slotvm_bytecode::{Module, VerifiedModule, decode, verify, wasm};
+use slotvm_bytecode::{Module, VerifiedModule, decode, verify_in_parallel, wasm};
 
 use crate::error::CliError;
 
@@ -34,10 +34,10 @@ pub fn load_module(path: &Path) -> Result<Module, CliError> {
             .parse_bytes(Some(path), &bytes)
             .map_err(|error| CliError::module(path, error))?
             .into_owned();
-        return wasm::import(&bytes).map_err(|error| CliError::module(path, error));
+        return wasm::import_in_parallel(&bytes).map_err(|error| CliError::module(path, error));
     }
     if bytes.starts_with(wasm::MAGIC) || is_called("wasm") {
-        return wasm::import(&bytes).map_err(|error| CliError::module(path, error));
+        return wasm::import_in_parallel(&bytes).map_err(|error| CliError::module(path, error));
     }
     // A file that is called binary gets the decoder's error, whatever is left of it.
     if bytes.first() == Some(&0) || is_called("bc") {
@@ -61,6 +61,6 @@ pub fn load(path: &Path) -> Result<Loaded, CliError> {
     let module = load_module(path)?;
     let load = start.elapsed();
     let start = Instant::now();
-    let module = verify(module).map_err(|error| CliError::module(path, error))?;
+    let module = verify_in_parallel(module).map_err(|error| CliError::module(path, error))?;
     Ok(Loaded { module, load, verify: start.elapsed() })
 }

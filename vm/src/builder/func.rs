@@ -32,7 +32,7 @@ pub struct LabelId(pub u32);
 pub struct FunctionBuilder<'m> {
     module: &'m mut ModuleBuilder,
     id: FuncId,
-    /// Its place among the functions defined in the module.
+    /// Its place among the functions that the builder defines.
     place: usize,
     ty: Arc<FuncType>,
     /// Whether the function has code already, which goes when this one is finished.
@@ -73,8 +73,7 @@ impl<'m> FunctionBuilder<'m> {
     ) -> FunctionBuilder<'m> {
         let known = module.func_types.get(id.0 as usize);
         let ty = known.map_or_else(Arc::default, |ty| Arc::clone(&module.types[ty.0 as usize]));
-        let n_imported = module.func_types.len() - module.defined.len();
-        let place = (id.0 as usize).wrapping_sub(n_imported);
+        let place = id.0.wrapping_sub(module.first_func) as usize;
         let definable = module.defined.get(place) == Some(&replaces);
         let mut builder = FunctionBuilder {
             id,

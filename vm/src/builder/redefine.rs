@@ -14,6 +14,7 @@ impl ModuleBuilder {
         let func_types = (0..module.n_funcs()).map(|func| TypeId(module.func_type_index(func)));
         let mut builder = ModuleBuilder {
             func_types: func_types.collect(),
+            first_func: module.n_imported_funcs(),
             defined: vec![true; module.module().funcs.len()],
             tables: module.tables().to_vec(),
             globals: module.globals().to_vec(),

@@ -98,6 +98,17 @@ impl Stacks {
         })
     }
 
+    /// Adds the stacks that functions elsewhere have had; the number of each there is the place of its number
+    /// here.
+    #[cfg(feature = "wasm")]
+    pub(super) fn merge(&mut self, others: &Stacks) -> Vec<StackId> {
+        let mut ids = vec![StackId::EMPTY];
+        for node in &others.nodes[1..] {
+            ids.push(self.push(ids[node.below.index()], node.top));
+        }
+        ids
+    }
+
     /// The operands for an error message: the topmost ones, deepest first.
     pub(super) fn describe(&self, stack: StackId) -> String {
         const SHOWN: usize = 8;

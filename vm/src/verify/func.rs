@@ -22,18 +22,33 @@ const LABEL_BIT: u32 = 1 << 31;
 const _: () = assert!(limits::LABELS_MAX < LABEL_BIT as usize);
 const _: () = assert!(limits::CODE_BYTES_MAX < LABEL_BIT as usize);
 
-/// What is reused from function to function, and what concerns the whole module.
+/// What is reused from function to function, and what was found in all of them.
 #[derive(Default)]
 pub(super) struct Scratch {
     top: Vec<Operand>,
     escapes: Vec<Option<(u32, EscapeReason)>>,
     block_of_label: Vec<u32>,
+    pub(super) found: Found,
+}
+
+/// What functions have that concerns the whole module.
+#[derive(Default)]
+pub(super) struct Found {
     /// Whether any function has an indexed access.
     pub(super) uses_indexed: bool,
     /// Whether any function has an instruction on vectors.
     pub(super) uses_vectors: bool,
     /// The functions that `ref.func` refers to, with repetitions.
     pub(super) referenced_funcs: Vec<u32>,
+}
+
+impl Found {
+    /// Adds what was found in other functions.
+    pub(super) fn add(&mut self, other: Found) {
+        self.uses_indexed |= other.uses_indexed;
+        self.uses_vectors |= other.uses_vectors;
+        self.referenced_funcs.extend(other.referenced_funcs);
+    }
 }
 
 /// An operand on the stack.
@@ -378,7 +393,7 @@ impl<'m> Checker<'m, '_> {
     fn inst(&mut self, inst: Inst) -> Check {
         let Inst { op, imm } = inst;
         self.check_indices(op.imm_kind(), imm)?;
-        self.scratch.uses_vectors |= op.is_vector();
+        self.scratch.found.uses_vectors |= op.is_vector();
         match op {
             _ if op.access().is_some() => self.access(op.access().expect("just tested"), imm),
             Op::Drop | Op::Dup | Op::Swap | Op::Over | Op::Rot => self.shuffle(op),
@@ -402,7 +417,7 @@ impl<'m> Checker<'m, '_> {
             }
             Op::RefNull => self.push(imm.as_ref_type()),
             Op::RefFunc => {
-                self.scratch.referenced_funcs.push(imm.low());
+                self.scratch.found.referenced_funcs.push(imm.low());
                 self.push(ValType::FuncRef)
             }
             Op::RefIsNull => {
@@ -507,7 +522,7 @@ impl<'m> Checker<'m, '_> {
             self.escape(value, EscapeReason::Stored);
         }
         if access.indexed {
-            self.scratch.uses_indexed = true;
+            self.scratch.found.uses_indexed = true;
             let index = self.pop_expecting(ValType::I32)?;
             self.escape(index, EscapeReason::Stored);
         }

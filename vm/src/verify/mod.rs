@@ -23,24 +23,47 @@ use crate::module::{
     ElemItems, EntityKind, Func, GlobalType, ImportKind, MemoryType, Module, PAGE_BYTES,
     SegmentMode, ShapeId, TableType,
 };
+use crate::parallel;
 use crate::types::ValType;
-use crate::verified::{FuncSources, Local, VerifiedModule};
+use crate::verified::{Body, FuncSources, Local, VerifiedModule};
 
 /// Verifies a module.
 ///
 /// # Errors
 /// The first broken rule, with its place.
 pub fn verify(module: Module) -> Result<VerifiedModule, VerifyError> {
+    verify_by(module, false)
+}
+
+/// Verifies a module, its functions by several threads; see [`crate::parallel`].
+///
+/// # Errors
+/// The first broken rule, with its place.
+pub fn verify_in_parallel(module: Module) -> Result<VerifiedModule, VerifyError> {
+    verify_by(module, true)
+}
+
+fn verify_by(module: Module, is_parallel: bool) -> Result<VerifiedModule, VerifyError> {
     let spaces = IndexSpaces::collect(&module)?;
     check_module(&module, &spaces)?;
     let shapes = check_shapes(&module)?;
     names::check(&module, &spaces)?;
+    let code_bytes: Vec<usize> = module.funcs.iter().map(|func| func.code.len()).collect();
+    let parts = parallel::parts(&code_bytes, is_parallel);
+    let check = |scratch: &mut func::Scratch, part: usize| {
+        let check = |i| func::check(&module, &spaces, &shapes, i, scratch);
+        let bodies = parts[part].clone().map(check).collect::<Result<Vec<Body>, _>>()?;
+        Ok((bodies, std::mem::take(&mut scratch.found)))
+    };
     let mut bodies = Vec::with_capacity(module.funcs.len());
-    let mut scratch = func::Scratch::default();
-    for i in 0..module.funcs.len() {
-        bodies.push(func::check(&module, &spaces, &shapes, i, &mut scratch)?);
+    let mut found = func::Found::default();
+    for (of_part, found_there) in
+        parallel::try_map(parts.len(), is_parallel, func::Scratch::default, check)?
+    {
+        bodies.extend(of_part);
+        found.add(found_there);
     }
-    let mut referenced_funcs = scratch.referenced_funcs;
+    let mut referenced_funcs = found.referenced_funcs;
     referenced_funcs.sort_unstable();
     referenced_funcs.dedup();
     Ok(VerifiedModule {
@@ -53,8 +76,8 @@ pub fn verify(module: Module) -> Result<VerifiedModule, VerifyError> {
         globals: spaces.globals,
         shape_depths: shapes.depths,
         bodies,
-        uses_indexed: scratch.uses_indexed,
-        uses_vectors: scratch.uses_vectors,
+        uses_indexed: found.uses_indexed,
+        uses_vectors: found.uses_vectors,
         referenced_funcs,
         module,
     })

@@ -57,6 +57,13 @@ pub(super) struct Scratch {
     n_unwound: u64,
 }
 
+impl Scratch {
+    /// The number of operands that branches have dropped, in all functions since this was called before.
+    pub(super) fn take_n_unwound(&mut self) -> u64 {
+        std::mem::take(&mut self.n_unwound)
+    }
+}
+
 /// The function that is being translated.
 pub(super) struct Translator<'t, 'm> {
     f: FunctionBuilder<'m>,

@@ -45,6 +45,12 @@ impl Lines {
     pub(super) fn cursor(&self) -> LineCursor<'_> {
         LineCursor { rest: &self.0 }
     }
+
+    /// A cursor behind the instruction at an offset.
+    pub(super) fn cursor_behind(&self, offset: u64) -> LineCursor<'_> {
+        let n_passed = self.0.partition_point(|&(start, _)| start <= offset);
+        LineCursor { rest: &self.0[n_passed..] }
+    }
 }
 
 fn read_rows(

@@ -6,6 +6,7 @@ mod control;
 mod extremes;
 mod lines;
 mod names;
+mod parallel;
 mod proposals;
 mod segments;
 
