@@ -855,3 +855,24 @@ fn too_many_slots_stay_in_memory() {
         assert_eq!(is_in_memory, expected || slots.is_memory(), "{n_edges} {slots}");
     }
 }
+
+#[test]
+fn without_its_instructions_vectors_are_an_error_that_says_so() {
+    let with_vectors = module("func f(v: v128) -> v128 { local.get v i8x16.abs return }");
+    let without = module("func f(n: i64) -> i64 { local.get n return }");
+    let mut options = options(TARGETS[0], SlotMode::Ssa);
+    let share_of = |module: &VerifiedModule| share(module, 0);
+    let mut compiler = Compiler::new(options.clone());
+    compiler.compile(&with_vectors, 0, share_of(&with_vectors)).unwrap();
+    // Any x86-64 has SSE2, and no more.
+    let flags = options.lower.isa.flags().clone();
+    let oldest = cranelift_codegen::isa::lookup(TARGETS[0].parse().unwrap()).unwrap();
+    options.lower.isa = oldest.finish(flags).unwrap();
+    let mut compiler = Compiler::new(options);
+    compiler.compile(&without, 0, share_of(&without)).unwrap();
+    let error = compiler.compile(&with_vectors, 0, share_of(&with_vectors)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "f: vectors need SSSE3 and SSE4.1, which this machine lacks"
+    );
+}
