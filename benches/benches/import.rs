@@ -1,13 +1,14 @@
 //! The import of WebAssembly, in bytes of the binary a second, on large real modules.
 //!
 //! `validate` is wasmparser's validation alone, which the import contains; `import` is from bytes to a
-//! module, `verified` from bytes to a verified one. Modules that cannot be fetched are left out.
+//! module, `verified` from bytes to a verified one, by one thread and by several. Modules that cannot be
+//! fetched are left out.
 
 use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use slotvm_bytecode::{verify, wasm};
+use slotvm_bytecode::{verify, verify_in_parallel, wasm};
 use slotvm_filetests::packages::{BUNDLER, SQLITE, TYPESCRIPT_FORMATTER};
 use wasmparser::Validator;
 
@@ -34,6 +35,10 @@ fn import(c: &mut Criterion) {
     let import = |bytes: &[u8]| wasm::import(bytes).expect("it needs nothing unsupported");
     stage("import", &|bytes| drop(black_box(import(bytes))));
     stage("verified", &|bytes| drop(black_box(verify(import(bytes)).expect("it verifies"))));
+    let import = |bytes: &[u8]| wasm::import_in_parallel(bytes).expect("as before");
+    stage("verified in parallel", &|bytes| {
+        drop(black_box(verify_in_parallel(import(bytes)).expect("it verifies")));
+    });
 }
 
 criterion_group!(benches, import);

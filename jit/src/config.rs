@@ -289,9 +289,9 @@ impl Config {
         self
     }
 
-    /// Whether the functions of a module are compiled by several threads: those of the pool of the crate
-    /// `rayon` that the caller is in, or else of its global one, which is made if there is none. The code
-    /// is the same to the byte. Each thread needs the memory that compiling one function takes, and
+    /// Whether the functions of a module are imported, verified and compiled by several threads: those of the
+    /// pool of the crate `rayon` that the caller is in, or else of its global one, which is made if there is
+    /// none. The code is the same to the byte. Each thread needs the memory that compiling one function takes, and
     /// [`Module::timings`](crate::Module::timings) has the sum of the times of all threads.
     ///
     /// It is off by default, other than in wasmtime: a process that has the threads of a pool cannot compile

@@ -870,9 +870,9 @@ fn without_its_instructions_vectors_are_an_error_that_says_so() {
     options.lower.isa = oldest.finish(flags).unwrap();
     let mut compiler = Compiler::new(options);
     compiler.compile(&without, 0, share_of(&without)).unwrap();
-    let error = compiler.compile(&with_vectors, 0, share_of(&with_vectors)).unwrap_err();
+    let error = compiler.compile(&with_vectors, 0, share_of(&with_vectors)).err().unwrap();
     assert_eq!(
         error.to_string(),
-        "f: vectors need SSSE3 and SSE4.1, which this machine lacks"
+        "function f cannot be compiled: vectors need SSSE3 and SSE4.1, which this machine lacks"
     );
 }
