@@ -20,6 +20,8 @@ const HEADER_BYTES: usize = 24;
 /// A directory that is being listed.
 pub(crate) struct Listing {
     entries: Dir,
+    /// The number of the directory itself.
+    ino: u64,
     /// The number of the first entry that is kept.
     first: u64,
     /// Entries that have been read and may be asked for again.
@@ -35,7 +37,8 @@ struct Entry {
 impl Listing {
     fn begin(directory: &Directory) -> Result<Listing> {
         let entries = Dir::read_from(&directory.dir)?;
-        Ok(Listing { entries, first: 0, kept: VecDeque::new() })
+        let ino = entries.stat()?.st_ino;
+        Ok(Listing { entries, ino, first: 0, kept: VecDeque::new() })
     }
 
     /// Reads one more entry; gives `false` at the end.
@@ -43,9 +46,10 @@ impl Listing {
         let Some(entry) = self.entries.read() else { return Ok(false) };
         let entry = entry?;
         let name = entry.file_name().to_bytes();
-        // What is above an opened directory does not concern the program. The number of `..` in one below
-        // is hidden as well; C libraries expect zeros there.
-        let ino = if name == b".." { 0 } else { entry.ino() };
+        // What is above an opened directory does not concern the program, so `..` has the number of the
+        // directory itself, in one below as well. For a zero some C libraries ask `path_filestat_get`, and
+        // give up the listing when that may not leave the directory.
+        let ino = if name == b".." { self.ino } else { entry.ino() };
         self.kept.push_back(Entry {
             ino,
             file_type: entry.file_type().into(),

@@ -73,8 +73,8 @@ fn listing_gives_every_entry_once_whatever_the_buffer() {
         for (name, file_type) in [("dir", 3), ("link", 7), ("file 0", 4), (".", 3)] {
             assert_eq!((by_name[name].file_type, by_name[name].ino), (file_type, ino(name)));
         }
-        // Of what is above, the program learns nothing.
-        assert_eq!((by_name[".."].file_type, by_name[".."].ino), (3, 0));
+        // Of what is above, the program learns nothing. It is no zero, for which C libraries would ask again.
+        assert_eq!((by_name[".."].file_type, by_name[".."].ino), (3, ino(".")));
         for len in [33, 40, 64, 100, 1000] {
             assert_eq!(list_all(guest, fd, len), whole, "{len}");
         }
