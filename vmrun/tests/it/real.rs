@@ -3,6 +3,9 @@
 //! `npm` fetches it; where that is not possible the test says so and does nothing. The interpreter always
 //! runs, the slot modes with `SLOTVM_FULL=1`, since unoptimised builds compile for a while.
 
+mod programs;
+mod script;
+
 use std::io::{Write, stderr};
 
 use slotvm::{Config, Engine, Instance, Module, SlotMode, Store, Tier, Values};

@@ -1,0 +1,2 @@
+exports.upper = (text) => text.toUpperCase();
+exports.unused = () => `${1 + 2} never called`;

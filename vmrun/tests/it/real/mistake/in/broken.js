@@ -1,0 +1,2 @@
+import { missing } from './nowhere.js';
+export const list = [1, 2;

@@ -1,0 +1,230 @@
+//! Programs of WASI that others have made and published in packages, as they are, run by the command line.
+//!
+//! The folder of a run holds what it is given: the files `in`, which it knows as `/`, and `stdin`. It also
+//! holds what comes of that, as V8 and wasmtime have it: the files `made`, `stdout` and `stderr`. What is not
+//! there is empty.
+//!
+//! The interpreter and native code always run every program, all slot modes with `SLOTVM_FULL=1`. Programs of
+//! 20 MB are compiled lazily, and whole with `SLOTVM_FULL=1`. A program whose package cannot be fetched is
+//! visibly left out.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{Write, stderr};
+use std::path::{Path, PathBuf};
+
+use slotvm_filetests::packages::{BOOLECTOR, CIRCOM, ESBUILD, YOSYS};
+
+use crate::binary::{ENGINES, Folder, command, root};
+use crate::programs::check_each;
+
+/// A program in a package.
+struct Program {
+    name: &'static str,
+    fetch: fn() -> Result<PathBuf, String>,
+    /// The size of its module, which is what was meant to be fetched.
+    len: u64,
+    /// A folder beside it that it reads, which it knows under the same name in `/`.
+    reads: Option<&'static str>,
+    runs: &'static [Run],
+}
+
+/// One run of a program.
+struct Run {
+    /// The name of its folder.
+    name: &'static str,
+    args: &'static [&'static str],
+    code: i32,
+    /// The engines that always run it.
+    engines: &'static [&'static str],
+}
+
+/// For what is compiled in seconds.
+const SMALL: [&str; 2] = ["", "--jit"];
+/// For what takes a minute to compile, unless only what is called is compiled.
+const LARGE: [&str; 2] = ["", "--lazy"];
+/// For one more run of such a program.
+const AGAIN: [&str; 1] = [""];
+
+const PROGRAMS: [Program; 4] = [
+    Program {
+        name: "boolector",
+        fetch: || BOOLECTOR.fetch_path(),
+        len: 1_260_293,
+        reads: None,
+        runs: &[
+            // A product is taken apart; the exit code says that there is an answer.
+            Run { name: "solver", args: &["--smt2", "-m", "-d"], code: 10, engines: &SMALL },
+            // That there is none.
+            Run { name: "arrays", args: &["--smt2", "/adders.smt2"], code: 20, engines: &SMALL },
+        ],
+    },
+    Program {
+        name: "circom",
+        fetch: || CIRCOM.fetch_path(),
+        len: 9_288_739,
+        reads: None,
+        runs: &[Run {
+            name: "circuit",
+            args: &["/main.circom", "--r1cs", "--sym", "--json", "--O2", "-o", "/"],
+            code: 0,
+            engines: &SMALL,
+        }],
+    },
+    Program {
+        name: "esbuild",
+        fetch: || ESBUILD.fetch_path(),
+        len: 19_858_962,
+        reads: None,
+        runs: &[
+            Run {
+                name: "bundle",
+                args: &[
+                    "/main.tsx",
+                    "--bundle",
+                    "--minify",
+                    "--target=es2019",
+                    "--sourcemap",
+                    "--outdir=/out",
+                    "--log-level=error",
+                ],
+                code: 0,
+                engines: &LARGE,
+            },
+            Run { name: "minify", args: &["--loader=ts", "--minify"], code: 0, engines: &AGAIN },
+            Run {
+                name: "mistake",
+                args: &["/broken.js", "--bundle", "--outfile=/out.js", "--log-limit=0"],
+                code: 1,
+                engines: &AGAIN,
+            },
+        ],
+    },
+    Program {
+        name: "yosys",
+        fetch: || YOSYS.fetch_path(),
+        len: 21_712_677,
+        reads: Some("share"),
+        // Two parts of the circuit compute the same, which it finds.
+        runs: &[Run {
+            name: "synthesis",
+            args: &[
+                "-q",
+                "-p",
+                "read_verilog /adder.v; opt; simplemap; abc -g AND,XOR; opt_clean -purge; \
+                 write_verilog -noattr /mapped.v",
+            ],
+            code: 0,
+            engines: &LARGE,
+        }],
+    },
+];
+
+impl Run {
+    /// Something in the folder of the run.
+    fn at(&self, name: &str) -> PathBuf {
+        root().join("vmrun/tests/it/real").join(self.name).join(name)
+    }
+
+    /// What the run must leave: its streams and all files.
+    fn expected(&self) -> BTreeMap<String, Vec<u8>> {
+        let mut expected = files(&self.at("in"), "/");
+        expected.extend(files(&self.at("made"), "/"));
+        for stream in ["stdout", "stderr"] {
+            let contents = fs::read(self.at(stream)).unwrap_or_default();
+            expected.insert(stream.to_owned(), contents);
+        }
+        expected
+    }
+
+    /// Checks what a run in an engine leaves.
+    fn check(&self, module: &Path, reads: Option<&str>, engine: &str) -> Result<(), String> {
+        let place = Folder::new(&format!("real_{}_{}", self.name, engine.replace(' ', "_")));
+        let work = place.path("work");
+        fs::create_dir(&work).expect("it can be made");
+        for (name, contents) in files(&self.at("in"), "") {
+            fs::write(work.join(name), contents).expect("it can be written");
+        }
+        // Some programs keep files there while they run.
+        fs::create_dir(work.join("tmp")).expect("it can be made");
+        let mut child = command(&[module]);
+        child.args(engine.split_whitespace());
+        child.args(["--dir", &format!("{}::/", work.display())]);
+        if let Some(reads) = reads {
+            let host = module.with_file_name(reads);
+            child.args(["--dir", &format!("{}::/{reads}", host.display())]);
+        }
+        if let Ok(input) = File::open(self.at("stdin")) {
+            child.stdin(input);
+        }
+        child.arg("--").args(self.args);
+        let output = child.output().expect("the binary starts");
+        let mut found = files(&work, "/");
+        found.insert("stdout".to_owned(), output.stdout);
+        found.insert("stderr".to_owned(), output.stderr);
+        let at = format!("`{}`, exit code {:?}", engine, output.status.code());
+        for (name, expected) in self.expected() {
+            let found = found.remove(&name);
+            if found.as_ref() != Some(&expected) {
+                let found = found.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+                return Err(format!("{at}: {name} is not as expected\n{found:?}"));
+            }
+        }
+        match (output.status.code() == Some(self.code), found.keys().next()) {
+            (true, None) => Ok(()),
+            (false, _) => Err(at),
+            (true, Some(name)) => Err(format!("{at}: {name} is not expected")),
+        }
+    }
+}
+
+/// The files in a folder and those in it, by their paths with something before them. None if it is not
+/// there.
+fn files(folder: &Path, before: &str) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![(folder.to_owned(), before.to_owned())];
+    while let Some((folder, before)) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten() {
+            let path = entry.expect("it can be listed").path();
+            let name = path.file_name().expect("it has a name").to_string_lossy();
+            let name = format!("{before}{name}");
+            match path.is_dir() {
+                true => folders.push((path, format!("{name}/"))),
+                false => {
+                    found.insert(name, fs::read(&path).expect("it can be read"));
+                }
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn programs_of_others_do_in_every_engine_what_they_do_elsewhere() {
+    let is_full = std::env::var("SLOTVM_FULL").as_deref() == Ok("1");
+    let mut checks = Vec::new();
+    for program in &PROGRAMS {
+        let module = match (program.fetch)() {
+            Ok(module) => module,
+            Err(reason) => {
+                // Not captured, so that everybody sees it.
+                let _ = writeln!(stderr(), "{} is left out: {reason}", program.name);
+                continue;
+            }
+        };
+        let len = fs::metadata(&module).expect("it is there").len();
+        assert_eq!(len, program.len, "{}", module.display());
+        for run in program.runs {
+            let always = run.engines.iter().copied();
+            let others = ENGINES.into_iter().chain(["--lazy"]);
+            let others = others.filter(|engine| is_full && !run.engines.contains(engine));
+            checks
+                .extend(always.chain(others).map(|engine| (program, run, module.clone(), engine)));
+        }
+    }
+    check_each(
+        &checks,
+        |(_, run, ..)| run.name,
+        |(program, run, module, engine)| run.check(module, program.reads, engine),
+    );
+}
