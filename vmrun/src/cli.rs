@@ -122,7 +122,7 @@ pub struct RunArgs {
     #[arg(long, conflicts_with_all = ["jit", "slots", "lazy"])]
     pub trace: bool,
 
-    /// Print how long each stage took, and the fuel used, to standard error
+    /// Print how long each stage took in all threads, the whole run, and the fuel used, to standard error
     #[arg(long)]
     pub time: bool,
 

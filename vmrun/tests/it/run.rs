@@ -231,7 +231,7 @@ fn stages(stderr: &str) -> Vec<&str> {
 }
 
 #[test]
-fn times_are_shown_by_stage_with_their_sum() {
+fn times_are_shown_by_stage_and_in_all() {
     let ran = vmrun(&["programs/fib_rec.bc", "--time", "--", "10"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "fib(10) = 55\n"));
     assert_eq!(stages(&ran.stderr), ["load", "verify", "instantiate", "run", "total"]);
