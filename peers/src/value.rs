@@ -30,9 +30,7 @@ impl Value {
             ValType::I64 => Value::I64(bits as i64),
             ValType::F32 => Value::F32(bits as u32),
             ValType::F64 => Value::F64(bits),
-            ValType::V128 => {
-                Value::V128(u128::from(bits) | u128::from(bits.rotate_left(23)) << 64)
-            }
+            ValType::V128 => Value::V128(u128::from(bits) | u128::from(bits.rotate_left(23)) << 64),
             ValType::FuncRef => Value::Func(bits & 1 != 0),
             ValType::ExternRef => Value::Extern((bits & 1 != 0).then_some((bits >> 1) as u32 & 7)),
         }

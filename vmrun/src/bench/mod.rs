@@ -7,6 +7,7 @@
 
 pub mod chart;
 pub mod clock;
+pub mod description;
 pub mod measure;
 pub mod program;
 pub mod table;

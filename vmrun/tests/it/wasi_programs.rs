@@ -8,6 +8,7 @@ use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use similar::TextDiff;
+use vmrun::bench::description::Description;
 
 use crate::binary::{ENGINES, Folder, command, root};
 use crate::programs::check_each;
@@ -21,33 +22,16 @@ fn folder() -> PathBuf {
     root().join("programs/wasm/wasi")
 }
 
-/// How a program is run, as the comment at the top of its source says.
+/// A program, and how it is run, as the comment at the top of its source says.
 struct Program {
     name: String,
-    args: Vec<String>,
-    env: Vec<String>,
-    stdin: Option<String>,
-    dirs: Vec<String>,
-    exit: i32,
+    runs: Description,
 }
 
 impl Program {
     fn new(name: &str) -> Program {
-        let source = folder().join(format!("{name}.c"));
-        let source = fs::read_to_string(source).expect("the program has a source");
-        let said = |what: &str| -> Vec<String> {
-            let prefix = format!("// {what}:");
-            let lines = source.lines().filter_map(|line| line.strip_prefix(&prefix));
-            lines.map(|text| text.strip_prefix(' ').unwrap_or(text).to_owned()).collect()
-        };
-        Program {
-            name: name.to_owned(),
-            args: said("arg"),
-            env: said("env"),
-            stdin: said("stdin").pop(),
-            dirs: said("dir"),
-            exit: said("exit").pop().map_or(0, |code| code.parse().expect("it is a number")),
-        }
+        let runs = Description::read(&folder().join(format!("{name}.c")));
+        Program { name: name.to_owned(), runs: runs.expect("the program has a source") }
     }
 
     /// Checks what the module of a level of optimisation prints in an engine.
@@ -57,16 +41,16 @@ impl Program {
             Folder::new(&format!("wasi_{}_{level}_{}", self.name, engine.replace(' ', "_")));
         let mut args = vec![folder().join(format!("{}.{level}.wasm", self.name)).into_os_string()];
         args.extend(engine.split_whitespace().map(Into::into));
-        for dir in &self.dirs {
+        for dir in &self.runs.dirs {
             copy(&folder().join(dir), &place.path(dir));
             args.extend(["--dir".into(), dir.into()]);
         }
-        args.extend(self.env.iter().flat_map(|variable| ["--env".into(), variable.into()]));
+        args.extend(self.runs.env.iter().flat_map(|variable| ["--env".into(), variable.into()]));
         args.push("--".into());
-        args.extend(self.args.iter().map(Into::into));
+        args.extend(self.runs.args.iter().map(Into::into));
         let mut child = command(&args);
         child.current_dir(place.path(""));
-        if let Some(input) = &self.stdin {
+        if let Some(input) = &self.runs.stdin {
             child.stdin(fs::File::open(folder().join(input)).expect("the input is there"));
         }
         // Files, since a pipe that nobody reads would be full at some time.
@@ -85,7 +69,7 @@ impl Program {
             return Err(format!("{at}: wrong output\n{}", diff.unified_diff()));
         }
         match code {
-            Some(code) if code == self.exit => Ok(()),
+            Some(code) if code == self.runs.exit => Ok(()),
             code => Err(format!("{at}: exit code {code:?}")),
         }
     }
@@ -116,7 +100,7 @@ fn the_folder_holds_what_its_readme_lists() {
     let mut expected: BTreeSet<String> = SHARED.map(str::to_owned).into();
     for name in names() {
         let program = Program::new(&name);
-        expected.extend(program.stdin);
+        expected.extend(program.runs.stdin);
         expected.extend(["c", "expected"].map(|ending| format!("{name}.{ending}")));
         expected.extend(LEVELS.map(|level| format!("{name}.{level}.wasm")));
     }

@@ -1,0 +1,98 @@
+//! How a program in C is run: what the comment at the top of its source says.
+//!
+//! | line | what it says |
+//! |---|---|
+//! | `// arg: A` | an argument |
+//! | `// env: NAME=VALUE` | a variable of the environment |
+//! | `// stdin: FILE` | the input is this file beside the source; without it there is none |
+//! | `// dir: D` | the program may use a copy of this directory beside the source, under the same name |
+//! | `// exit: CODE` | the program ends with this code and not with 0 |
+//! | `// default-size: N` | what `main` takes, for the expected output |
+//! | `// bench-size: N` | what `main` takes, to be measured |
+
+use std::io;
+use std::path::Path;
+
+/// What a comment says. All but [`default_size`](Description::default_size) and
+/// [`bench_size`](Description::bench_size) is for programs of WASI.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Description {
+    /// The arguments, without the name of the program.
+    pub args: Vec<String>,
+    /// The variables of the environment, each as `NAME=VALUE`.
+    pub env: Vec<String>,
+    /// The file that is the input.
+    pub stdin: Option<String>,
+    /// The directories that the program may use.
+    pub dirs: Vec<String>,
+    /// The exit code.
+    pub exit: i32,
+    /// The size that the expected output is of.
+    pub default_size: Option<i32>,
+    /// The size to measure with.
+    pub bench_size: Option<i32>,
+}
+
+impl Description {
+    /// What the source in a file says.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or says something else than a number where one belongs.
+    pub fn read(source: &Path) -> io::Result<Description> {
+        let text = std::fs::read_to_string(source)?;
+        Description::of(&text)
+            .map_err(|message| io::Error::new(io::ErrorKind::InvalidData, message))
+    }
+
+    /// What a source says.
+    ///
+    /// # Errors
+    /// If it says something else than a number where one belongs.
+    pub fn of(source: &str) -> Result<Description, String> {
+        let mut description = Description::default();
+        for line in source.lines() {
+            let said = line.strip_prefix("// ").and_then(|line| line.split_once(':'));
+            let Some((what, text)) = said else { continue };
+            let text = text.strip_prefix(' ').unwrap_or(text);
+            let number = || text.parse().map_err(|_| format!("`{line}`: this is no number"));
+            match what {
+                "arg" => description.args.push(text.to_owned()),
+                "env" => description.env.push(text.to_owned()),
+                "stdin" => description.stdin = Some(text.to_owned()),
+                "dir" => description.dirs.push(text.to_owned()),
+                "exit" => description.exit = number()?,
+                "default-size" => description.default_size = Some(number()?),
+                "bench-size" => description.bench_size = Some(number()?),
+                _ => {}
+            }
+        }
+        Ok(description)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comment_is_read() {
+        let source = "// A program: it does nothing.\n//\n// arg: a b\n// arg:\n// env: A=b=c\n\
+                      // stdin: file\n// dir: work\n// exit: 7\n// bench-size: 12\nint x; // arg: none\n";
+        let expected = Description {
+            args: vec!["a b".into(), String::new()],
+            env: vec!["A=b=c".into()],
+            stdin: Some("file".into()),
+            dirs: vec!["work".into()],
+            exit: 7,
+            default_size: None,
+            bench_size: Some(12),
+        };
+        assert_eq!(Description::of(source), Ok(expected));
+    }
+
+    #[test]
+    fn what_should_be_a_number_is_one() {
+        let error = Description::of("// exit: seven\n").unwrap_err();
+        assert_eq!(error, "`// exit: seven`: this is no number");
+    }
+}
