@@ -292,7 +292,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub rounds: u32,
 
-    /// The size to run every program with [default: the `bench-size:` that its source says]
+    /// The size to run programs with, those of WASI aside [default: the `bench-size:` of the source]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub size: Option<i32>,
 

@@ -7,6 +7,7 @@
 
 pub mod chart;
 pub mod clock;
+mod command;
 pub mod description;
 pub mod measure;
 pub mod program;
@@ -52,8 +53,8 @@ pub struct ModeInfo {
 pub struct ProgramReport {
     /// Its name.
     pub name: String,
-    /// The size it ran with.
-    pub size: i32,
+    /// The size it ran with. A program of WASI has none.
+    pub size: Option<i32>,
     /// The bytecode instructions of all functions.
     pub ops: u64,
     /// Its figures in each mode, in the order of [`Report::modes`].
@@ -113,7 +114,7 @@ impl ModeInfo {
 
 impl ProgramReport {
     /// A report of a program with its figures in all modes.
-    fn new(name: String, size: i32, ops: u64, modes: Vec<ModeReport>) -> ProgramReport {
+    fn new(name: String, size: Option<i32>, ops: u64, modes: Vec<ModeReport>) -> ProgramReport {
         let mut report = ProgramReport { name, size, ops, modes, faster_than_ssa: Vec::new() };
         let is_faster = |&mode: &SlotMode| report.ratio(mode) < FASTER_THAN_SSA;
         report.faster_than_ssa = other_modes().filter(is_faster).map(SlotMode::name).collect();

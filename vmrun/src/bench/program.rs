@@ -1,4 +1,7 @@
 //! Programs to measure: finding, loading, compiling and running them.
+//!
+//! A program of WASI exports `_start`; what it is given, the comment at the top of its source says. Any other
+//! exports `main`, which takes a size.
 
 use std::fs;
 use std::io;
@@ -6,7 +9,10 @@ use std::path::{Path, PathBuf};
 
 use slotvm::{Config, Engine, Func, Linker, Module, SlotMode, Store, Tier, Val};
 use slotvm_bytecode::encode;
+use slotvm_wasi::I32Exit;
+use tempfile::TempDir;
 
+use super::command::Command;
 use crate::error::CliError;
 use crate::host::{self, Host};
 use crate::load::load;
@@ -59,28 +65,33 @@ pub fn engine(slots: SlotMode) -> Result<Engine, CliError> {
 pub struct Program {
     /// Its name.
     pub name: String,
-    /// The size that it runs with.
-    pub size: i32,
+    /// The size that it runs with. A program of WASI has none.
+    pub size: Option<i32>,
     /// The bytecode instructions of all its functions.
     pub n_ops: u64,
     path: PathBuf,
     binary: Vec<u8>,
+    /// What it is given, if it is a program of WASI.
+    command: Option<Command>,
 }
 
 impl Program {
     /// Loads a program. Its size is this one, or that which its source, beside its binary, says.
     ///
     /// # Errors
-    /// If the file cannot be read or is no program.
+    /// If the file cannot be read or is no program, or what its source names cannot be read.
     pub fn load(path: &Path, size: Option<i32>) -> Result<Program, CliError> {
         let verified = load(path)?.module;
+        let is_command = verified.module().exports.iter().any(|export| export.name == "_start");
+        let command = is_command.then(|| Command::of(path)).transpose()?;
         let bodies = (0..verified.n_funcs()).filter_map(|func| verified.body(func));
         Ok(Program {
             name: name(path),
-            size: size.unwrap_or_else(|| bench_size(path)),
+            size: (!is_command).then(|| size.unwrap_or_else(|| bench_size(path))),
             n_ops: bodies.flat_map(|body| &body.blocks).map(|block| u64::from(block.cost)).sum(),
             path: path.to_owned(),
             binary: encode(verified.module()),
+            command,
         })
     }
 
@@ -95,19 +106,30 @@ impl Program {
     /// Makes an instance, whose output is thrown away, in a store of its own.
     ///
     /// # Errors
-    /// If the instance cannot be made or has no `main`.
+    /// If the instance cannot be made, or has neither `_start` nor `main`, or what a program of WASI is given
+    /// cannot be had.
     pub fn start(&self, module: &Module) -> Result<Run, CliError> {
         let mut linker = Linker::new(module.engine());
         host::define(&mut linker)?;
-        let mut store = Store::new(module.engine(), Host::new(io::sink(), io::empty(), &[]));
+        let mut host = Host::new(io::sink(), io::empty(), &[]);
+        let mut place = None;
+        if let Some(command) = &self.command {
+            let (wasi, dirs) = command.context()?;
+            host = host.with_wasi(wasi);
+            place = dirs;
+        }
+        let mut store = Store::new(module.engine(), host);
         let instance = linker.instantiate(&mut store, module)?;
-        let Some(main) = instance.get_func(&store, "main") else {
-            return Err(CliError::Usage("a program to measure exports `main`".into()));
+        let name = if self.command.is_some() { "_start" } else { "main" };
+        let Some(func) = instance.get_func(&store, name) else {
+            let message = "a program to measure exports `main`, or `_start` as those of WASI do";
+            return Err(CliError::Usage(message.into()));
         };
-        let ty = main.ty(&store);
-        let params = vec![Val::I32(self.size); ty.params.len()];
+        let ty = func.ty(&store);
+        let params = vec![Val::I32(self.size.unwrap_or_default()); ty.params.len()];
         let results = ty.results.iter().map(|&ty| Val::default_for(ty)).collect();
-        Ok(Run { store, main, params, results })
+        let exit = self.command.as_ref().map_or(0, |command| command.exit);
+        Ok(Run { name: self.name.clone(), store, func, params, results, exit, _place: place })
     }
 }
 
@@ -126,18 +148,37 @@ fn bench_size(path: &Path) -> i32 {
 
 /// A program that is about to run.
 pub struct Run {
+    name: String,
     store: Store<Host>,
-    main: Func,
+    func: Func,
     params: Vec<Val>,
     results: Vec<Val>,
+    /// The code that it ends with, if it ends by one.
+    exit: i32,
+    /// The directories that it may use.
+    _place: Option<TempDir>,
 }
 
 impl Run {
     /// Runs the program. It may leave its memory so that it does something else the next time.
     ///
     /// # Errors
-    /// If the program fails.
+    /// If the program fails, or ends with another exit code than it should.
     pub fn call(&mut self) -> Result<(), CliError> {
-        Ok(self.main.call(&mut self.store, &self.params, &mut self.results)?)
+        let result = self.func.call(&mut self.store, &self.params, &mut self.results);
+        let code = match result {
+            Ok(()) => 0,
+            Err(error) => match I32Exit::of(&error) {
+                Some(I32Exit(code)) => code,
+                None => return Err(error.into()),
+            },
+        };
+        match code == self.exit {
+            true => Ok(()),
+            false => {
+                let (name, exit) = (&self.name, self.exit);
+                Err(CliError::Failed(format!("{name}: exit code {code}, not {exit}")))
+            }
+        }
     }
 }

@@ -43,7 +43,11 @@ fn times(report: &Report) -> Table {
     let mut table = table(1, headers);
     for program in &report.programs {
         let ms = program.mode(SlotMode::Ssa).run_ns as f64 / 1e6;
-        let mut row = vec![program.name.clone(), program.size.to_string(), format!("{ms:.2}")];
+        let mut row = vec![
+            program.name.clone(),
+            program.size.map_or(String::new(), |size| size.to_string()),
+            format!("{ms:.2}"),
+        ];
         row.extend(other_modes().map(|mode| {
             let mark = if program.faster_than_ssa.contains(&mode.name()) { "! " } else { "" };
             format!("{mark}{:.2}x", program.ratio(mode))

@@ -17,7 +17,7 @@ fn program(name: &str, run_ns: [u64; 5]) -> ProgramReport {
         with_less_work: Vec::new(),
     };
     let modes = SlotMode::ALL.into_iter().zip(run_ns).map(mode).collect();
-    ProgramReport::new(name.to_owned(), 7, 42, modes)
+    ProgramReport::new(name.to_owned(), Some(7), 42, modes)
 }
 
 fn report(programs: Vec<ProgramReport>) -> Report {

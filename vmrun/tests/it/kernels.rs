@@ -108,9 +108,9 @@ fn the_benchmark_finds_the_sizes_in_the_sources() {
     check_all(|kernel| {
         let program = Program::load(&kernel.path, None).map_err(|error| error.to_string())?;
         let (default, bench) = (kernel.size("default-size")?, kernel.size("bench-size")?);
-        match program.size == bench && bench >= default && program.name == kernel.name {
+        match program.size == Some(bench) && bench >= default && program.name == kernel.name {
             true => Ok(()),
-            false => Err(format!("{} is measured with size {}", program.name, program.size)),
+            false => Err(format!("{} is measured with size {:?}", program.name, program.size)),
         }
     });
 }

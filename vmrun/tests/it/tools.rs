@@ -8,7 +8,7 @@ use serde_json::Value;
 use slotvm::SlotMode;
 use slotvm_bytecode::Op;
 
-use crate::binary::{Folder, vmrun};
+use crate::binary::{Folder, root, vmrun};
 use crate::kernels;
 use crate::programs::{self, check_all};
 
@@ -239,6 +239,47 @@ fn the_benchmark_takes_webassembly() {
         let row = format!("| {} ", kernel.name);
         assert_eq!(ran.stdout.matches(&row).count(), 3, "{} has a row in each table", kernel.name);
     }
+}
+
+#[test]
+fn the_benchmark_gives_programs_of_wasi_what_their_sources_say() {
+    // They end with their codes only if they get their input, directories, arguments and variables.
+    let names = ["json", "diff", "host"];
+    let path = |name: &str| format!("programs/wasm/wasi/{name}.O2.wasm");
+    let mut args = vec!["bench".to_owned(), "--rounds".to_owned(), "1".to_owned()];
+    args.extend(names.map(path));
+    let ran = vmrun(&args);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    for name in names {
+        let row = format!("| {name}.O2 ");
+        assert_eq!(ran.stdout.matches(&row).count(), 3, "{name} has a row in each table");
+    }
+    let work = root().join("programs/wasm/wasi/work");
+    assert_eq!(fs::read_dir(work).expect("it is there").count(), 2, "it worked with a copy");
+}
+
+#[test]
+fn the_benchmark_says_what_goes_wrong_with_programs() {
+    let folder = Folder::new("bench_failures");
+    let exits = r#"(module
+        (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+        (memory (export "memory") 1)
+        (func (export "_start") (call $exit (i32.const 3))))"#;
+    let cases = [
+        ("exits", exits, 1, "error: exits: exit code 3, not 0"),
+        ("nothing", "(module)", 2, "error: a program to measure exports `main`, or `_start`"),
+    ];
+    for (name, text, code, message) in cases {
+        let module = wat::parse_str(text).expect("the text is right");
+        let path = folder.write(&format!("{name}.wasm"), module);
+        let ran = vmrun(&["bench", text_of(&path), "--rounds", "1"]);
+        assert_eq!(ran.code, code, "{ran:?}");
+        assert!(ran.stderr.starts_with(message), "{ran:?}");
+    }
+    // With a source that says so, it is right.
+    folder.write("exits.c", "// Ends.\n// exit: 3\n");
+    let ran = vmrun(&["bench", text_of(&folder.path("exits.wasm")), "--rounds", "1"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
 }
 
 #[test]

@@ -1,0 +1,78 @@
+//! What a program of WASI is given when it is measured.
+
+use std::fs;
+use std::io::{self, Cursor};
+use std::path::{Path, PathBuf};
+
+use slotvm_wasi::WasiCtx;
+use tempfile::TempDir;
+
+use super::description::Description;
+use crate::error::CliError;
+
+/// What the comment at the top of a program's source says, with the input that it names; without a source
+/// there are no arguments, no input and no directories.
+#[derive(Clone, Debug)]
+pub(super) struct Command {
+    /// The arguments, its name first.
+    args: Vec<String>,
+    env: Vec<String>,
+    input: Vec<u8>,
+    /// The directories of the host that it gets copies of, and their names.
+    dirs: Vec<(PathBuf, String)>,
+    /// The exit code that it ends with.
+    pub(super) exit: i32,
+}
+
+impl Command {
+    /// What the source of the program in a file says, NAME.c for NAME.wasm or NAME.O2.wasm.
+    pub(super) fn of(path: &Path) -> Result<Command, CliError> {
+        let file_name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = file_name.split('.').next().unwrap_or_default();
+        let source = path.with_file_name(format!("{name}.c"));
+        let described = match Description::read(&source) {
+            Ok(description) => description,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Description::default(),
+            Err(error) => return Err(CliError::file(&source)(error)),
+        };
+        let input = described.stdin.map(|file| path.with_file_name(file));
+        let input = input.map(|file| fs::read(&file).map_err(CliError::file(&file))).transpose()?;
+        Ok(Command {
+            args: [file_name.into_owned()].into_iter().chain(described.args).collect(),
+            env: described.env,
+            input: input.unwrap_or_default(),
+            dirs: described.dirs.into_iter().map(|dir| (path.with_file_name(&dir), dir)).collect(),
+            exit: described.exit,
+        })
+    }
+
+    /// What one run of it is given. Its output is thrown away. The copies of its directories go away with what
+    /// comes with it.
+    pub(super) fn context(&self) -> Result<(WasiCtx, Option<TempDir>), CliError> {
+        let mut builder = WasiCtx::builder();
+        builder.args(&self.args).stdin(Cursor::new(self.input.clone()));
+        for variable in &self.env {
+            let (name, value) = variable.split_once('=').unwrap_or((variable, ""));
+            builder.env(name, value);
+        }
+        let place = (!self.dirs.is_empty()).then(TempDir::new).transpose()?;
+        if let Some(place) = &place {
+            for (from, name) in &self.dirs {
+                let to = place.path().join(name);
+                copy(from, &to).map_err(CliError::file(from))?;
+                builder.preopened_dir(&to, name).map_err(CliError::file(&to))?;
+            }
+        }
+        Ok((builder.build(), place))
+    }
+}
+
+/// Copies a directory of files.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        fs::copy(entry.path(), to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
