@@ -4,6 +4,8 @@
 //! which do nothing here. The interpreter and mode `ssa` always run it, all modes with `SLOTVM_FULL=1`.
 
 use std::io::{Write, stderr};
+use std::panic::resume_unwind;
+use std::thread::Builder;
 
 use slotvm::{Config, Engine, Instance, Linker, Module, SlotMode, Store, Tier, Values};
 use slotvm_filetests::packages::QUICKJS;
@@ -16,6 +18,9 @@ const RESULT: &str = include_str!("script/result.json");
 
 /// How much of its own stack a script may use, less than there is.
 const STACK_BYTES_MAX: u32 = 200_000;
+
+/// The native stack of guest code: frames with their slots in memory are larger than others.
+const NATIVE_STACK_BYTES: usize = 16 << 20;
 
 /// The engine, instantiated.
 struct QuickJs {
@@ -94,11 +99,17 @@ fn an_engine_of_javascript_evaluates_in_every_engine() {
         }
     };
     assert_eq!(bytes.len(), 637_405);
-    run(Config::new().tier(Tier::Interpreter), &bytes);
-    let is_full = std::env::var("SLOTVM_FULL").as_deref() == Ok("1");
-    for slots in SlotMode::ALL {
-        if is_full || slots == SlotMode::Ssa {
-            run(Config::new().tier(Tier::Jit).slots(slots), &bytes);
+    let run_all = move || {
+        run(Config::new().tier(Tier::Interpreter), &bytes);
+        let is_full = std::env::var("SLOTVM_FULL").as_deref() == Ok("1");
+        for slots in SlotMode::ALL {
+            if is_full || slots == SlotMode::Ssa {
+                let mut config = Config::new();
+                config.tier(Tier::Jit).slots(slots).max_native_stack(NATIVE_STACK_BYTES);
+                run(&config, &bytes);
+            }
         }
-    }
+    };
+    let thread = Builder::new().stack_size(2 * NATIVE_STACK_BYTES).spawn(run_all);
+    thread.expect("there is a thread").join().unwrap_or_else(|panic| resume_unwind(panic));
 }
