@@ -25,7 +25,9 @@ pub(crate) fn compile_all(
 ) -> Result<Vec<CompiledFunction>, CompileError> {
     let budget = Budget::new(module);
     let span = tracing::Span::current();
-    let compiler = || (Compiler::new(options.clone()), span.enter());
+    // The caller's thread, which may be one of them, is in the span already.
+    let enter = || (tracing::Span::current() != span).then(|| span.enter());
+    let compiler = || (Compiler::new(options.clone()), enter());
     try_map(module.module().funcs.len(), is_parallel, compiler, |(compiler, _), i| {
         let func = module.n_imported_funcs() + i as u32;
         compiler.compile(module, func, budget.share(module, func))
