@@ -181,15 +181,9 @@ pub fn eval(op: Op, a: u64, b: u64) -> Result<u64, TrapCode> {
 /// is one of [`Op::makes_nan`]. The results of other instructions stay as they are.
 #[inline]
 pub fn canonical_nan(op: Op, bits: u64) -> u64 {
-    if !op.makes_nan() {
-        return bits;
-    }
-    let [ty] = op.signature().expect("numeric opcodes have a fixed signature").results else {
-        unreachable!("numeric opcodes have one result")
-    };
-    match ty {
-        ValType::F32 if f32::from_bits(bits as u32).is_nan() => u64::from(CANONICAL_NAN_F32),
-        ValType::F64 if f64::from_bits(bits).is_nan() => CANONICAL_NAN_F64,
+    match op.nan_type() {
+        Some(ValType::F32) if f32::from_bits(bits as u32).is_nan() => u64::from(CANONICAL_NAN_F32),
+        Some(ValType::F64) if f64::from_bits(bits).is_nan() => CANONICAL_NAN_F64,
         _ => bits,
     }
 }

@@ -782,58 +782,23 @@ impl Op {
     /// machine chooses, and which `canonical_nans` fixes. Sign operations, moves and `reinterpret`
     /// keep bits and are not among them.
     pub const fn makes_nan(self) -> bool {
+        self.nan_type().is_some()
+    }
+
+    /// For an instruction of [`makes_nan`](Self::makes_nan) the type of the result, or of each lane of it.
+    pub const fn nan_type(self) -> Option<ValType> {
         use Op::*;
-        matches!(
-            self,
-            F32Ceil
-                | F32Floor
-                | F32Trunc
-                | F32Nearest
-                | F32Sqrt
-                | F32Add
-                | F32Sub
-                | F32Mul
-                | F32Div
-                | F32Min
-                | F32Max
-                | F32DemoteF64
-                | F64Ceil
-                | F64Floor
-                | F64Trunc
-                | F64Nearest
-                | F64Sqrt
-                | F64Add
-                | F64Sub
-                | F64Mul
-                | F64Div
-                | F64Min
-                | F64Max
-                | F64PromoteF32
-                | F32x4Ceil
-                | F32x4Floor
-                | F32x4Trunc
-                | F32x4Nearest
-                | F32x4Sqrt
-                | F32x4Add
-                | F32x4Sub
-                | F32x4Mul
-                | F32x4Div
-                | F32x4Min
-                | F32x4Max
-                | F32x4DemoteF64x2Zero
-                | F64x2Ceil
-                | F64x2Floor
-                | F64x2Trunc
-                | F64x2Nearest
-                | F64x2Sqrt
-                | F64x2Add
-                | F64x2Sub
-                | F64x2Mul
-                | F64x2Div
-                | F64x2Min
-                | F64x2Max
-                | F64x2PromoteLowF32x4
-        )
+        Some(match self {
+            F32Ceil | F32Floor | F32Trunc | F32Nearest | F32Sqrt | F32Add | F32Sub | F32Mul
+            | F32Div | F32Min | F32Max | F32DemoteF64 | F32x4Ceil | F32x4Floor | F32x4Trunc
+            | F32x4Nearest | F32x4Sqrt | F32x4Add | F32x4Sub | F32x4Mul | F32x4Div | F32x4Min
+            | F32x4Max | F32x4DemoteF64x2Zero => ValType::F32,
+            F64Ceil | F64Floor | F64Trunc | F64Nearest | F64Sqrt | F64Add | F64Sub | F64Mul
+            | F64Div | F64Min | F64Max | F64PromoteF32 | F64x2Ceil | F64x2Floor | F64x2Trunc
+            | F64x2Nearest | F64x2Sqrt | F64x2Add | F64x2Sub | F64x2Mul | F64x2Div | F64x2Min
+            | F64x2Max | F64x2PromoteLowF32x4 => ValType::F64,
+            _ => return None,
+        })
     }
 }
 

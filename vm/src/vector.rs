@@ -9,6 +9,7 @@
 
 use crate::numeric::{self, CANONICAL_NAN_F32, CANONICAL_NAN_F64};
 use crate::op::{Op, VectorAccess, VectorPart};
+use crate::types::ValType;
 
 /// Whether [`eval`] computes the opcode: those on vectors that do not access memory, but for constants.
 #[inline]
@@ -273,34 +274,15 @@ pub fn eval(op: Op, imm: u128, [a, b, c]: [u128; 3]) -> u128 {
 /// The result `bits` of an instruction, with each NaN replaced by the canonical one if the instruction is
 /// one of [`Op::makes_nan`]. The results of other instructions stay as they are.
 pub fn canonical_nans(op: Op, bits: u128) -> u128 {
-    if !op.makes_nan() {
-        return bits;
+    match op.nan_type() {
+        Some(ValType::F64) => {
+            un(bits, |x: f64| if x.is_nan() { f64::from_bits(CANONICAL_NAN_F64) } else { x })
+        }
+        Some(_) => {
+            un(bits, |x: f32| if x.is_nan() { f32::from_bits(CANONICAL_NAN_F32) } else { x })
+        }
+        None => bits,
     }
-    if makes_wide_floats(op) {
-        un(bits, |x: f64| if x.is_nan() { f64::from_bits(CANONICAL_NAN_F64) } else { x })
-    } else {
-        un(bits, |x: f32| if x.is_nan() { f32::from_bits(CANONICAL_NAN_F32) } else { x })
-    }
-}
-
-/// Whether the floats that an operation gives have 64 bits.
-const fn makes_wide_floats(op: Op) -> bool {
-    use Op::*;
-    matches!(
-        op,
-        F64x2Ceil
-            | F64x2Floor
-            | F64x2Trunc
-            | F64x2Nearest
-            | F64x2Sqrt
-            | F64x2Add
-            | F64x2Sub
-            | F64x2Mul
-            | F64x2Div
-            | F64x2Min
-            | F64x2Max
-            | F64x2PromoteLowF32x4
-    )
 }
 
 /// What a load makes of the bytes, a little-endian number, and for a lane of the vector that it changes.
