@@ -71,7 +71,8 @@ pub struct Shared {
     pub epoch: *const AtomicU64,
     /// The epoch at which a poll is due.
     pub poll_at: *const AtomicU64,
-    /// Records of all functions of the store. Handle `h` is record `h - 1`; handle 0 is null.
+    /// Records of all functions of the store. A handle is the distance in bytes from here to the end of the
+    /// record; handle 0 is null.
     pub funcs: *const FuncRecord,
     /// Functions of the runtime that native code calls.
     pub libcalls: *const Libcalls,
@@ -162,7 +163,9 @@ pub struct TableDef {
 /// `code` is native code of the `tail` calling convention that takes `ctx`, a return-area pointer if
 /// the results do not fit registers, and the parameters. It is null while only the interpreter can run
 /// the function.
-#[repr(C)]
+///
+/// Its size is a power of two, so that the number of a record comes from a handle by a shift.
+#[repr(C, align(32))]
 #[derive(Copy, Clone, Debug)]
 pub struct FuncRecord {
     /// Native entry point.

@@ -9,7 +9,7 @@ use std::num::NonZeroU64;
 use slotvm_bytecode::ValType;
 use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
 
-use crate::context::{MemoryDef, MemorySpan, TableDef};
+use crate::context::{FuncRecord, MemoryDef, MemorySpan, TableDef};
 use crate::error::{Error, check_limit};
 use crate::memory::{Memory, MemoryPlan};
 use crate::pinned::Pinned;
@@ -17,6 +17,9 @@ use crate::store::Store;
 use crate::table::Table;
 
 /// A function of a store. As a cell it is what a `funcref` holds; the null reference is 0.
+///
+/// The number is the distance in bytes to the end of the function's record, so that native code has no number
+/// of a record to multiply.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FuncHandle(NonZeroU64);
 
@@ -32,12 +35,13 @@ impl FuncHandle {
     }
 
     pub(crate) fn from_index(index: usize) -> FuncHandle {
-        FuncHandle(NonZeroU64::MIN.saturating_add(index as u64))
+        let end = (index + 1) * size_of::<FuncRecord>();
+        FuncHandle(NonZeroU64::new(end as u64).expect("records are fewer than addresses"))
     }
 
     /// The index of its record.
     pub fn index(self) -> usize {
-        (self.0.get() - 1) as usize
+        (self.0.get() as usize / size_of::<FuncRecord>()).wrapping_sub(1)
     }
 }
 

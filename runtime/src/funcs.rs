@@ -46,6 +46,11 @@ impl Funcs {
         self.kinds.borrow().len()
     }
 
+    /// Whether a handle is that of a function.
+    pub(crate) fn contains(&self, func: FuncHandle) -> bool {
+        func.index() < self.len() && func == FuncHandle::from_index(func.index())
+    }
+
     /// Adds a function, to be found by native code through `shared`.
     ///
     /// # Safety

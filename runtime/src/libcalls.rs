@@ -280,8 +280,8 @@ mod tests {
         let mut cells = [n];
         // SAFETY: scripts get the context of an instance and the functions of the runtime.
         let status = unsafe {
-            let handle = *(*ctx).func_handles;
-            let record = *(*(*ctx).shared).funcs.add(handle as usize - 1);
+            let handle = FuncHandle::from_cell(*(*ctx).func_handles).unwrap();
+            let record = *(*(*ctx).shared).funcs.add(handle.index());
             let ctx: *mut HostCtx = record.ctx.cast();
             ((*ctx).call)(ctx, cells.as_mut_ptr())
         };

@@ -261,7 +261,7 @@ impl Store {
     /// # Errors
     /// If the function fails, too many calls from the host are active, or the cells do not fit.
     pub fn call(&mut self, func: FuncHandle, cells: &mut [u64]) -> Result<(), Error> {
-        if func.index() >= self.funcs.len() {
+        if !self.funcs.contains(func) {
             return Err(Error::Usage(format!("the store has no function {}", func.cell())));
         }
         let ty = self.func_type(func);
@@ -311,7 +311,9 @@ impl Store {
             match ty {
                 ValType::V128 => drop(cells.next()),
                 ValType::I32 | ValType::F32 => *cell = u64::from(*cell as u32),
-                ValType::FuncRef if *cell > self.funcs.len() as u64 => {
+                ValType::FuncRef
+                    if FuncHandle::from_cell(*cell).is_some_and(|f| !self.funcs.contains(f)) =>
+                {
                     return Err(Error::Usage(format!("the store has no function {cell}")));
                 }
                 _ => {}

@@ -146,14 +146,12 @@ impl Lowering<'_, '_> {
         self.record_callee(record, ty)
     }
 
-    /// The address of the record behind the one that a handle names; see [`record_at`].
+    /// The address behind the record that a handle names; see [`record_at`].
     fn record(&mut self, handle: ir::Value) -> ir::Value {
         let shared = self.shared();
         let flags = self.context_flags();
         let records = self.builder.ins().load(POINTER, flags, shared, offsets::SHARED_FUNCS);
-        let bytes = self.builder.ins().iconst(types::I64, size_of::<FuncRecord>() as i64);
-        let offset = self.builder.ins().imul(handle, bytes);
-        self.builder.ins().iadd(records, offset)
+        self.builder.ins().iadd(records, handle)
     }
 
     /// Flags for the fields of records. Those that are called exist, but they hang on the checks
@@ -264,7 +262,7 @@ impl Lowering<'_, '_> {
     }
 }
 
-/// The offset of a field of record `handle - 1` from the address of record `handle`.
+/// The offset of a field of a record from the address behind it.
 fn record_at(field: i32) -> i32 {
     field - size_of::<FuncRecord>() as i32
 }

@@ -257,14 +257,17 @@ fn wrong_cells_are_refused() {
     })
     .unwrap();
     assert_eq!(program.call("f", &[0]).unwrap(), [1]);
-    assert_eq!(program.call("f", &[1]).unwrap(), [0]);
     let f = program.func("f");
+    assert_eq!(program.call("f", &[f.cell()]).unwrap(), [0]);
     for (func, cells) in [
         (f, &mut [1234][..]),
         (f, &mut []),
         (f, &mut [0, 0]),
         (program.func("g"), &mut [0]),
-        (FuncHandle::from_cell(99).unwrap(), &mut []),
+        // Behind all functions, between two of them, and before all.
+        (FuncHandle::from_cell(99 * f.cell()).unwrap(), &mut []),
+        (FuncHandle::from_cell(f.cell() + 1).unwrap(), &mut []),
+        (FuncHandle::from_cell(1).unwrap(), &mut []),
     ] {
         let result = program.store.call(func, cells);
         assert!(matches!(result, Err(Error::Usage(_))), "{result:?}");

@@ -6,8 +6,8 @@ use slotvm_bytecode::ValType::{self, FuncRef, I32, I64};
 use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
 use slotvm_bytecode::{FuncType, TrapCode};
 use slotvm_runtime::{
-    EntryPoints, Error, Extern, FuncHandle, FuncTarget, InstanceId, Limits, MemoryPlan, Natives,
-    Store, StoreConfig,
+    EntryPoints, Error, Extern, FuncTarget, InstanceId, Limits, MemoryPlan, Natives, Store,
+    StoreConfig,
 };
 
 use crate::support::{Program, call, func, host_func, module, stack_cells};
@@ -130,13 +130,13 @@ fn functions_get_handles_when_somebody_asks_for_them() {
         func in_code() { return }
         func in_global() { ref.func in_code drop return }";
     let program = Program::new(source);
-    let handle = |func| program.store.instance_func(program.instance, func).cell();
+    let handle = |func| program.store.instance_func(program.instance, func).index();
     // What code and segments refer to has one already, so that they only count what comes now.
-    assert_eq!([handle(2), handle(3), handle(1)], [1, 2, 3]);
-    assert_eq!([handle(0), handle(0)], [4, 4]);
+    assert_eq!([handle(2), handle(3), handle(1)], [0, 1, 2]);
+    assert_eq!([handle(0), handle(0)], [3, 3]);
     assert_eq!(program.store.n_funcs(), 4);
-    let store = program.store;
-    let target = store.func_target(FuncHandle::from_cell(4).unwrap());
+    let last = program.store.instance_func(program.instance, 0);
+    let target = program.store.func_target(last);
     assert_eq!(target, FuncTarget::Guest { instance: program.instance, func: 0 });
 
     let program = linked(StoreConfig::default());
@@ -317,6 +317,13 @@ fn the_host_cannot_forge_references_or_write_constants() {
     store.table_set(table, 0, host.cell()).unwrap();
     store.set_global(global, host.cell().into()).unwrap();
     assert_eq!(store.table(table).get(0), Ok(host.cell()));
+    for forged in [1, host.cell() - 1, host.cell() + 1, 2 * host.cell(), u64::MAX] {
+        assert!(matches!(store.table_set(table, 0, forged), Err(Error::Usage(_))), "{forged}");
+        assert!(
+            matches!(store.set_global(global, forged.into()), Err(Error::Usage(_))),
+            "{forged}"
+        );
+    }
 }
 
 #[test]
