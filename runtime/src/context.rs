@@ -17,6 +17,9 @@ pub struct VmCtx {
     pub shared: *mut Shared,
     /// Memory 0, or null if the module has none.
     pub memory: *mut MemoryDef,
+    /// The first byte of memory 0 if it has guard pages: such a memory never moves, so code need not look at
+    /// its definition, a load on which all others would wait.
+    pub memory_base: *mut u8,
     /// The cells of all globals of the index space, as
     /// [`slotvm_bytecode::VerifiedModule::global_cell`] numbers them: the value of a global defined by the
     /// module, the address of the first cell of an imported one.
@@ -43,6 +46,7 @@ impl VmCtx {
     pub const EMPTY: VmCtx = VmCtx {
         shared: ptr::null_mut(),
         memory: ptr::null_mut(),
+        memory_base: ptr::null_mut(),
         globals: ptr::null_mut(),
         tables: ptr::null(),
         type_ids: ptr::null(),
@@ -253,6 +257,7 @@ macro_rules! offsets {
 offsets! {
     VMCTX_SHARED = VmCtx.shared;
     VMCTX_MEMORY = VmCtx.memory;
+    VMCTX_MEMORY_BASE = VmCtx.memory_base;
     VMCTX_GLOBALS = VmCtx.globals;
     VMCTX_TABLES = VmCtx.tables;
     VMCTX_TYPE_IDS = VmCtx.type_ids;

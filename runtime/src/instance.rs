@@ -311,9 +311,13 @@ impl Store {
         let type_ids: Box<[u32]> =
             module.module().types.iter().map(|ty| self.intern_type(ty)).collect();
         let table_defs: Box<[_]> = tables.iter().map(|&table| self.table_def(table)).collect();
+        let memory_def = memory.map(|memory| self.memory_def(memory));
+        // SAFETY: the store, which owns the memory, is borrowed, and no native code runs.
+        let memory_base = memory_def.map(|def| unsafe { (*def).base });
         let ctx = Pinned::new(VmCtx {
             shared: self.shared_ptr(),
-            memory: memory.map_or(std::ptr::null_mut(), |memory| self.memory_def(memory)),
+            memory: memory_def.unwrap_or(std::ptr::null_mut()),
+            memory_base: memory_base.unwrap_or(std::ptr::null_mut()),
             frame_base: module.module().frame_stack.map_or(0, |stack| stack.base),
             instance: id.0,
             ..VmCtx::EMPTY

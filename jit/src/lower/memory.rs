@@ -152,10 +152,12 @@ impl Lowering<'_, '_> {
 
     /// The first byte of memory 0.
     pub(super) fn memory_base(&mut self) -> ir::Value {
-        let memory = self.memory();
+        if self.options.memory.reservation_bytes > 0 {
+            return self.constant_pointer(self.context, offsets::VMCTX_MEMORY_BASE);
+        }
         // Without a reservation the memory may move when it grows.
-        let moves = self.options.memory.reservation_bytes == 0;
-        let flags = if moves { self.context_flags() } else { self.constant_flags() };
+        let memory = self.memory();
+        let flags = self.context_flags();
         self.builder.ins().load(POINTER, flags, memory, offsets::MEMORY_BASE)
     }
 
