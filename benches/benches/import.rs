@@ -15,7 +15,7 @@ use wasmparser::Validator;
 fn import(c: &mut Criterion) {
     let mut modules = Vec::new();
     for file in [SQLITE, TYPESCRIPT_FORMATTER, BUNDLER] {
-        match file.fetch() {
+        match file.read() {
             Ok(bytes) => modules.push((file.package, bytes)),
             Err(reason) => eprintln!("{} is left out: {reason}", file.package),
         }

@@ -18,7 +18,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use slotvm_benches::llvm_ir::{self, Imported};
 use slotvm_benches::slot_graph::{Access, Written};
 use slotvm_filetests::opt::{LlvmFunction, Opt, functions};
-use slotvm_filetests::packages::{CrateFile, LUA_MAIN_LOOP, SQLITE_SOURCE};
+use slotvm_filetests::packages::{LUA_MAIN_LOOP, PackageFile, SQLITE_SOURCE};
 use slotvm_ssa::construct::{
     self, ConstructOptions, Scratch, SlotProgram, SsaForm, UNDEF, construct,
 };
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     let is_full = std::env::var("SLOTVM_FULL").as_deref() == Ok("1");
     let mut files = vec![LUA_MAIN_LOOP];
     files.extend(is_full.then_some(SQLITE_SOURCE));
-    let trial = |file: CrateFile| {
+    let trial = |file: PackageFile| {
         Trial::ignorable_test(file.path, move || {
             let (opt, module) = match prepare(file) {
                 Ok(prepared) => prepared,
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
 }
 
 /// LLVM, and the file of a module that clang has made of a source.
-fn prepare(file: CrateFile) -> Result<(Opt, PathBuf), String> {
+fn prepare(file: PackageFile) -> Result<(Opt, PathBuf), String> {
     let opt = Opt::find()?;
     let clang = clang(opt.version)?;
     let source = file.fetch()?;

