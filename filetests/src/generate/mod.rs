@@ -288,7 +288,9 @@ impl<'a> Generator<'a> {
     }
 
     fn tables(&mut self) {
-        let (min, max) = (TABLE_LEN, Some(TABLE_LEN + 8));
+        // Code takes the length of a table that cannot grow for a constant.
+        let is_fixed = self.choices.percent(30);
+        let (min, max) = (TABLE_LEN, Some(if is_fixed { TABLE_LEN } else { TABLE_LEN + 8 }));
         let ty = TableType { elem: ValType::FuncRef, min, max };
         match self.choices.percent(12) {
             true => self.import("table", ImportKind::Table(ty)),

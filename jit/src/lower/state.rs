@@ -139,14 +139,27 @@ impl Lowering<'_, '_> {
         self.builder.ins().store(flags, value, cell, offset);
     }
 
-    fn table_field(&mut self, table: u32, field: i32) -> ir::Value {
+    fn table_base(&mut self, table: u32) -> ir::Value {
+        let is_fixed = self.fixed_table_len(table).is_some();
+        let flags = if is_fixed { self.constant_flags() } else { self.context_flags() };
         let table = self.context_array_entry(offsets::VMCTX_TABLES, table);
-        let flags = self.context_flags();
-        self.builder.ins().load(types::I64, flags, table, field)
+        self.builder.ins().load(POINTER, flags, table, offsets::TABLE_BASE)
     }
 
     fn table_len(&mut self, table: u32) -> ir::Value {
-        self.table_field(table, offsets::TABLE_LEN)
+        if let Some(len) = self.fixed_table_len(table) {
+            return self.builder.ins().iconst(types::I64, i64::from(len));
+        }
+        let table = self.context_array_entry(offsets::VMCTX_TABLES, table);
+        let flags = self.context_flags();
+        self.builder.ins().load(types::I64, flags, table, offsets::TABLE_LEN)
+    }
+
+    /// The number of elements of a table whose type lets it have no other, so that it never moves either. An
+    /// imported one has it, too, since its limits must lie within those of the import.
+    fn fixed_table_len(&self, table: u32) -> Option<u32> {
+        let ty = self.module.tables()[table as usize];
+        (ty.max == Some(ty.min)).then_some(ty.min)
     }
 
     /// The address of an element of a table, or a trap if the index is out of bounds.
@@ -161,7 +174,7 @@ impl Lowering<'_, '_> {
         };
         let beyond = self.builder.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, index, len);
         self.trap_if(beyond, TrapCode::TableOutOfBounds);
-        let base = self.table_field(table, offsets::TABLE_BASE);
+        let base = self.table_base(table);
         let scale = self.builder.ins().iconst(types::I32, i64::from(CELL_BYTES.trailing_zeros()));
         let offset = self.builder.ins().ishl(index, scale);
         self.builder.ins().iadd(base, offset)
