@@ -38,6 +38,23 @@ fn any_bytes_can_be_checked() {
     }
 }
 
+/// A store of a lane that wasmi takes for another instruction, or for none.
+#[test]
+fn modules_that_crash_wasmi_run_without_it() {
+    for (offset, without_wasmi) in [(65_535, false), (65_536, true)] {
+        let text = format!(
+            r#"(module (memory 2)
+              (func (export "f") (param v128) (result i32)
+                i32.const 0  local.get 0  v128.store8_lane offset={offset} 1
+                i32.const 0  i32.load8_u offset={offset}))"#
+        );
+        let program = Program::new(wat::parse_str(text).expect("valid"), 0).expect("supported");
+        let facts = check_program(&program).expect("the others agree");
+        assert!(matches!(facts.ends[1], End::Returned(_)), "{:?}", facts.ends);
+        assert_eq!(facts.without_wasmi, without_wasmi, "{offset}");
+    }
+}
+
 /// Faults that were found are those that are known.
 #[test]
 fn a_known_fault_of_wasmi_is_told_from_others() {

@@ -3,9 +3,13 @@
 use slotvm_bytecode::module::{ImportKind, Module};
 use slotvm_bytecode::{CodeReader, Inst, Op};
 
-/// Whether a function of the host may be called by a tail call. It then loses its stack pointer, and
-/// may crash.
-pub(crate) fn may_tail_call_host(module: &Module) -> bool {
+/// Whether it may crash.
+pub(crate) fn may_crash(module: &Module) -> bool {
+    may_tail_call_host(module) || stores_lanes_far_off(module)
+}
+
+/// Whether a function of the host may be called by a tail call. It then loses its stack pointer.
+fn may_tail_call_host(module: &Module) -> bool {
     let n_imported =
         module.imports.iter().filter(|import| matches!(import.kind, ImportKind::Func(_))).count();
     n_imported > 0
@@ -14,6 +18,15 @@ pub(crate) fn may_tail_call_host(module: &Module) -> bool {
             Op::ReturnCallIndirect => true,
             _ => false,
         })
+}
+
+/// Whether a lane of 8 or 16 bits is stored at an offset of more than 16 bits. It then does not read the
+/// instruction as it has written it.
+fn stores_lanes_far_off(module: &Module) -> bool {
+    insts(module).flatten().any(|inst| {
+        matches!(inst.op, Op::V128Store8Lane | Op::V128Store16Lane)
+            && inst.imm.offset() > u32::from(u16::MAX)
+    })
 }
 
 /// Whether a `select` tests a comparison with zero or null. It fuses the two, and then takes the condition from
