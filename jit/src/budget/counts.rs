@@ -1,0 +1,103 @@
+//! Counts of a function that say how much work it is to compile.
+
+use slotvm_bytecode::Effect;
+use slotvm_ssa::ir::Function;
+use slotvm_ssa::irop::{IrOp, Opcode};
+use slotvm_ssa::loops::LoopForest;
+use slotvm_ssa::work::crowding_max;
+
+/// The counts of a function, in the form that a [`Rung`] compiles, from which its costs are estimated.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkCounts {
+    /// Instructions that are neither constants nor accesses of slots.
+    pub n_insts: u64,
+    /// Constants and accesses of slots, for which there is little to do.
+    pub n_light_insts: u64,
+    /// Those of `n_insts` that access linear memory, which may trap.
+    pub n_accesses: u64,
+    /// Basic blocks.
+    pub n_blocks: u64,
+    /// Edges.
+    pub n_edges: u64,
+    /// Operands and results of instructions beyond four.
+    pub n_wide_operands: u64,
+    /// Operands of phis, or at most so many.
+    pub n_phi_operands: u64,
+    /// Values that are live on entry to blocks, summed over the blocks; or at most so many.
+    pub n_live: u64,
+    /// By how much that may grow in the optimiser.
+    pub n_recurring: u64,
+    /// Values of a block that live at an instruction of it without a register, summed over the
+    /// instructions; or at most so many.
+    pub n_crowded: u64,
+    /// Operands of phis that the register allocator looks at, times how often; or at most so many.
+    pub phi_scans: u64,
+    /// The depths of loops around blocks, summed over the blocks, times the greatest.
+    pub nesting: u64,
+    /// Steps up the dominator tree, or at most so many.
+    pub dominator_steps: u64,
+}
+
+impl WorkCounts {
+    /// What can be counted by looking at each instruction once.
+    pub(super) fn cheap(func: &Function, loops: &LoopForest) -> WorkCounts {
+        let mut counts = WorkCounts {
+            n_blocks: func.n_blocks() as u64,
+            n_edges: func.n_edges() as u64,
+            n_crowded: crowding_max(func),
+            ..WorkCounts::default()
+        };
+        let (mut depth_sum, mut depth_max) = (0_u64, 0_u64);
+        for block in func.blocks() {
+            let insts = func.insts(block);
+            for &inst in insts {
+                let op = func.opcode(inst);
+                let n_operands = func.operands(inst).len();
+                let is_slot_access = matches!(op, Opcode::Ir(IrOp::SlotGet | IrOp::SlotSet));
+                if is_slot_access || n_operands == 0 && op.effect() == Effect::Pure {
+                    counts.n_light_insts += 1;
+                } else {
+                    counts.n_insts += 1;
+                }
+                match op {
+                    Opcode::Op(op) => counts.n_accesses += u64::from(op.access_bytes().is_some()),
+                    // A load, a comparison and a trap; two loads, a comparison and a call to the side.
+                    Opcode::Ir(IrOp::Fuel | IrOp::FuelBulk) => counts.n_insts += 3,
+                    Opcode::Ir(IrOp::Poll) => {
+                        counts.n_insts += 6;
+                        counts.n_blocks += 2;
+                        counts.n_edges += 4;
+                    }
+                    _ => {}
+                }
+                let n_operands = n_operands + func.results(inst).len();
+                counts.n_wide_operands += n_operands.saturating_sub(4) as u64;
+            }
+            if block != Function::ENTRY {
+                let n_in_edges = func.pred_edges(block).len();
+                counts.n_phi_operands += (func.params(block).len() * n_in_edges) as u64;
+            }
+            let depth = u64::from(loops.depth_of_block(block.0));
+            depth_sum += depth;
+            depth_max = depth_max.max(depth);
+        }
+        counts.nesting = depth_sum.saturating_mul(depth_max);
+        // No walk leads over more blocks than there are. There are two rounds of them, or as many as
+        // blocks in irreducible graphs.
+        let is_irreducible = |loops: &LoopForest| {
+            (0..loops.n_loops() as u32).any(|number| loops.is_irreducible(number))
+        };
+        let n_rounds = if is_irreducible(loops) { counts.n_blocks } else { 2 };
+        let n_walks = counts.n_edges.saturating_mul(n_rounds);
+        counts.dominator_steps = n_walks.saturating_mul(counts.n_blocks);
+        counts
+    }
+
+    /// Upper bounds of the other counts of a form in which slots are values.
+    pub(super) fn bound_values(&mut self, n_slots: u64) {
+        self.n_live = n_slots.saturating_mul(self.n_blocks);
+        self.n_recurring = self.n_insts.saturating_mul(self.n_blocks);
+        self.phi_scans = self.n_live.saturating_mul(self.n_phi_operands);
+    }
+}

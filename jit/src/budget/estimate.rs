@@ -1,0 +1,104 @@
+//! What compiling a function is estimated to take, from its counts.
+
+use super::shares::Share;
+use super::{Cause, N_CAUSES, WorkCounts};
+
+/// What a way to compile is estimated to take.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Estimate {
+    pub(super) time: [u64; N_CAUSES],
+    pub(super) bytes: [u64; N_CAUSES],
+}
+
+impl Estimate {
+    pub(super) fn fits(&self, share: Share) -> bool {
+        let sum = |parts: &[u64]| parts.iter().fold(0_u64, |sum, &part| sum.saturating_add(part));
+        sum(&self.time) <= share.time && sum(&self.bytes) <= share.bytes
+    }
+
+    /// What takes the greatest part of a share.
+    pub(super) fn cause(&self, share: Share) -> Cause {
+        let part = |i: usize| {
+            let of = |cost: u64, max: u64| cost as f64 / max.max(1) as f64;
+            of(self.time[i], share.time).max(of(self.bytes[i], share.bytes))
+        };
+        let worst = (0..N_CAUSES).max_by(|&a, &b| part(a).total_cmp(&part(b)));
+        Cause::ALL[worst.expect("there are causes")]
+    }
+}
+
+/// The machinery that runs.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Generator {
+    /// The register allocator that splits, with the optimiser before it or not.
+    Splitting { optimises: bool },
+    /// The register allocator in one pass.
+    OnePass,
+}
+
+impl WorkCounts {
+    /// Points of time and bytes, by cause. The factors are in nanoseconds and bytes.
+    pub(super) fn estimate(&self, generator: Generator) -> Estimate {
+        let mul = u64::saturating_mul;
+        let sum = |parts: [u64; 5]| parts.into_iter().fold(0, u64::saturating_add);
+        // For each instruction, light one, access beyond that, block, edge.
+        let code = |[inst, light, access, block, edge]: [u64; 5]| {
+            sum([
+                mul(self.n_insts, inst),
+                mul(self.n_light_insts, light),
+                mul(self.n_accesses, access),
+                mul(self.n_blocks, block),
+                mul(self.n_edges, edge),
+            ])
+        };
+        let Generator::Splitting { optimises } = generator else {
+            let time = [
+                code([900, 900, 3_000, 1_500, 300]),
+                mul(self.n_wide_operands, 1_300),
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+            ];
+            let bytes = [
+                code([350, 250, 700, 650, 80]),
+                mul(self.n_wide_operands, 150),
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+            ];
+            return Estimate { time, bytes };
+        };
+        let if_optimised = |cost| if optimises { cost } else { 0 };
+        let time = [
+            code([1_800, 900, 3_000, 2_000, 500]),
+            mul(self.n_wide_operands, 17_000),
+            mul(self.n_phi_operands, 9_000),
+            mul(self.n_live, 330),
+            if_optimised(mul(self.n_recurring, 330)),
+            mul(self.n_crowded, 100),
+            mul(self.phi_scans, 3),
+            if_optimised(mul(self.nesting, 10)),
+            mul(self.dominator_steps, 4),
+        ];
+        let bytes = [
+            code([1_700, 600, 900, 900, 120]),
+            mul(self.n_wide_operands, 600),
+            mul(self.n_phi_operands, 900),
+            mul(self.n_live, 6),
+            if_optimised(mul(self.n_recurring, 6)),
+            0,
+            0,
+            0,
+            0,
+        ];
+        Estimate { time, bytes }
+    }
+}

@@ -1,0 +1,105 @@
+//! The budget of a module, and the share of it that each function has.
+
+use slotvm_bytecode::{FuncType, VerifiedModule};
+use slotvm_ssa::ir::Function;
+
+use super::estimate::Generator;
+use super::{Cause, N_CAUSES, WorkCounts};
+
+/// Points for each byte of bytecode of a module up to [`SMALL_BYTES`]: 40 of the 50 ms for each KB that
+/// are promised.
+const TIME_PER_BYTE: u64 = 40_000_000 / 1024;
+/// Likewise for each byte beyond: 4 of 5 ms for each KB.
+const TIME_PER_BYTE_BEYOND: u64 = 4_000_000 / 1024;
+/// Bytes of a module that count in full.
+const SMALL_BYTES: u64 = 64 << 10;
+/// No module counts as smaller than this.
+const MODULE_BYTES_MIN: u64 = 4 << 10;
+/// The memory of any module; 64 MiB are promised.
+const MEMORY_BYTES: u64 = 58 << 20;
+/// What each byte of bytecode adds; 512 are promised, and the module itself takes some.
+const MEMORY_PER_BYTE: u64 = 460;
+
+/// Parameters and results of a wide type.
+const WIDE_MIN: usize = 64;
+/// A share of a module's budget.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Share {
+    /// Points.
+    pub(super) time: u64,
+    pub(super) bytes: u64,
+    /// Whether the module has types of so many parameters and results that their operands are to be
+    /// counted before anything is made of them.
+    pub(crate) has_wide_types: bool,
+}
+
+/// The budget of a module.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Budget {
+    pub(super) module_bytes: u64,
+    pub(super) time: u64,
+    pub(super) memory: u64,
+    has_wide_types: bool,
+}
+
+impl Budget {
+    /// The budget that a module's size gives it.
+    pub(crate) fn new(module: &VerifiedModule) -> Budget {
+        let funcs = module.n_imported_funcs()..module.n_funcs();
+        let module_bytes: u64 = funcs.map(|func| func_bytes(module, func)).sum();
+        let types = &module.module().types;
+        let is_wide = |ty: &FuncType| ty.params.len() + ty.results.len() > WIDE_MIN;
+        Budget::of_bytes(module_bytes, types.iter().any(is_wide))
+    }
+
+    fn of_bytes(module_bytes: u64, has_wide_types: bool) -> Budget {
+        let counted = module_bytes.max(MODULE_BYTES_MIN);
+        let beyond = counted.saturating_sub(SMALL_BYTES);
+        Budget {
+            module_bytes,
+            time: (counted - beyond) * TIME_PER_BYTE + beyond * TIME_PER_BYTE_BEYOND,
+            memory: MEMORY_BYTES + module_bytes * MEMORY_PER_BYTE,
+            has_wide_types,
+        }
+    }
+
+    /// The share of a function. Functions are compiled one after the other, or few at a time, and give
+    /// their memory back: each may have all of it.
+    pub(crate) fn share(&self, module: &VerifiedModule, func: u32) -> Share {
+        let time = u128::from(self.time) * u128::from(func_bytes(module, func))
+            / u128::from(self.module_bytes.max(1));
+        let (bytes, has_wide_types) = (self.memory, self.has_wide_types);
+        Share { time: time as u64, bytes, has_wide_types }
+    }
+}
+
+impl Share {
+    /// The share of a function that is handed over in slot form: that of a module with nothing else. An
+    /// instruction counts as much as one of bytecode with an operand.
+    pub(crate) fn of_slot_form(function: &Function) -> Share {
+        const BYTES_PER_INST: u64 = 3;
+        let budget = Budget::of_bytes(function.n_insts() as u64 * BYTES_PER_INST, false);
+        Share { time: budget.time, bytes: budget.memory, has_wide_types: false }
+    }
+
+    /// The operands that all phis may have for the function to be promoted.
+    pub(crate) fn phi_operands_max(self) -> usize {
+        let parts = WorkCounts { n_phi_operands: 1, ..WorkCounts::default() }
+            .estimate(Generator::Splitting { optimises: true });
+        let of = |parts: [u64; N_CAUSES], max| max / parts[Cause::PhiOperands as usize];
+        of(parts.time, self.time).min(of(parts.bytes, self.bytes)) as usize
+    }
+
+    /// Whether calls and returns with so many operands and results can be compiled at all.
+    pub(crate) fn has_room_for_operands(self, n_wide_operands: u64) -> bool {
+        let counts = WorkCounts { n_wide_operands, ..WorkCounts::default() };
+        counts.estimate(Generator::OnePass).fits(self)
+    }
+}
+
+/// The bytes that a function takes in a binary module, at least.
+fn func_bytes(module: &VerifiedModule, func: u32) -> u64 {
+    let func = module.func(func).expect("the module defines the function");
+    // A label has an offset and a shape; a body a length, a type, and two counts.
+    (func.code.len() + 2 * func.labels.len() + 4) as u64
+}

@@ -1,0 +1,65 @@
+use slotvm_bytecode::{VerifiedModule, text, verify};
+
+use super::estimate::Generator;
+use super::*;
+
+fn module(n_adds: &[usize]) -> VerifiedModule {
+    let func = |(i, &n): (usize, &usize)| {
+        let adds = "local.get n i32.const 1 i32.add local.set n ".repeat(n);
+        format!("func f{i}(n: i32) {{ {adds} return }}\n")
+    };
+    let source: String = n_adds.iter().enumerate().map(func).collect();
+    verify(text::parse(&source).expect("it is text")).expect("it is well-typed")
+}
+
+#[test]
+fn shares_add_up_to_what_the_module_has() {
+    for sizes in [&[0][..], &[1, 2, 3], &[9_000, 10, 2_000], &[20_000; 9]] {
+        let module = module(sizes);
+        let budget = Budget::new(&module);
+        let shares = (0..module.n_funcs()).map(|func| budget.share(&module, func));
+        let time: u64 = shares.map(|share| share.time).sum();
+        // Each loses less than a point.
+        assert!((budget.time - time) < sizes.len() as u64 + 1, "{sizes:?}");
+    }
+}
+
+#[test]
+fn larger_modules_have_more_but_less_for_each_byte() {
+    let budgets = [100, 9_000, 90_000].map(|n| Budget::new(&module(&[n])));
+    assert!(budgets.is_sorted_by(|a, b| a.time < b.time && a.memory < b.memory));
+    let rate = |budget: &Budget| budget.time / budget.module_bytes;
+    assert!(budgets.is_sorted_by(|a, b| rate(a) > rate(b)));
+}
+
+#[test]
+fn every_count_can_be_too_much() {
+    let share = Budget::new(&module(&[1_000]));
+    let share = Share { time: share.time, bytes: share.memory, has_wide_types: false };
+    let asked = Generator::Splitting { optimises: true };
+    assert!(WorkCounts::default().estimate(asked).fits(share));
+    let much = 1 << 40;
+    let of = WorkCounts::default;
+    for (counts, cause) in [
+        (WorkCounts { n_insts: much, ..of() }, Cause::Code),
+        (WorkCounts { n_light_insts: much, ..of() }, Cause::Code),
+        (WorkCounts { n_accesses: much, ..of() }, Cause::Code),
+        (WorkCounts { n_blocks: much, ..of() }, Cause::Code),
+        (WorkCounts { n_edges: much, ..of() }, Cause::Code),
+        (WorkCounts { n_wide_operands: much, ..of() }, Cause::WideOperands),
+        (WorkCounts { n_phi_operands: much, ..of() }, Cause::PhiOperands),
+        (WorkCounts { n_live: much, ..of() }, Cause::LiveValues),
+        (WorkCounts { n_recurring: much, ..of() }, Cause::RecurringValues),
+        (WorkCounts { n_crowded: much, ..of() }, Cause::CrowdedBlocks),
+        (WorkCounts { phi_scans: much, ..of() }, Cause::PhiScans),
+        (WorkCounts { nesting: much, ..of() }, Cause::Nesting),
+        (WorkCounts { dominator_steps: u64::MAX, ..of() }, Cause::Dominators),
+    ] {
+        let estimate = counts.estimate(asked);
+        assert!(!estimate.fits(share), "{counts:?}");
+        assert_eq!(estimate.cause(share), cause);
+        // One pass over the code does not see what lives where.
+        let is_linear = matches!(cause, Cause::Code | Cause::WideOperands);
+        assert_eq!(counts.estimate(Generator::OnePass).fits(share), !is_linear);
+    }
+}
