@@ -12,7 +12,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use slotvm_bytecode::VerifiedModule;
-use slotvm_runtime::context::{Shared, VmCtx};
+use slotvm_runtime::context::{Entry, Shared, VmCtx};
 use slotvm_runtime::limits::TRACE_FRAMES_MAX;
 
 use crate::pctable::{PcTable, Place, PlaceId, TrapReason};
@@ -21,13 +21,8 @@ use crate::registry;
 /// Frames that are recorded at most: what calls the host is one, too, and has no place in a backtrace.
 const PCS_MAX: usize = TRACE_FRAMES_MAX + 1;
 
-/// The entry trampoline of a signature. Returns 1, or 0 if the code trapped.
-pub(crate) type EntryTrampoline = unsafe extern "C" fn(
-    ctx: *mut VmCtx,
-    code: *const u8,
-    cells: *mut u64,
-    activation: *mut Activation,
-) -> u32;
+/// The entry trampoline of a signature. The last parameter is an [`Activation`].
+pub(crate) type EntryTrampoline = Entry;
 
 /// An entry into native code.
 #[repr(C)]
@@ -104,10 +99,12 @@ pub(crate) unsafe fn enter(
 ) -> Result<(), NativeTrap> {
     let mut activation = MaybeUninit::uninit();
     let activation = activation.as_mut_ptr();
-    // SAFETY: the caller's promise.
+    // SAFETY: there is room on this frame until the function returns, which ends the activation before. The
+    // context is that of a guest function, as this function demands.
     let previous = unsafe { Activation::start(activation, (*ctx).shared) };
-    // SAFETY: the caller's promise. The trampoline stores where to continue before it calls.
-    let returned = unsafe { trampoline(ctx, code, cells, activation) };
+    // SAFETY: trampoline, code, context and cells fit each other, as this function demands; `native::execute` gets
+    // them from the store. The trampoline stores where to continue before it calls.
+    let returned = unsafe { trampoline(ctx, code, cells, activation.cast()) };
     Activation::end(previous);
     if returned != 0 {
         return Ok(());
@@ -123,7 +120,8 @@ impl Activation {
     /// There is room for an activation at `at`, until [`Activation::end`] ends it; nothing else is there.
     #[inline]
     pub(crate) unsafe fn start(at: *mut Activation, shared: *const Shared) -> *mut Activation {
-        // SAFETY: the caller's promise. The addresses are left out: they are written when there is a trap.
+        // SAFETY: there is room at `at`, as this function demands: `enter` has it on its frame, and the entries of
+        // C functions have it on theirs. The addresses are left out: they are written when there is a trap.
         unsafe {
             (&raw mut (*at).handler_pc).write(0);
             (&raw mut (*at).handler_sp).write(0);
@@ -181,7 +179,7 @@ impl Activation {
     /// As for [`Activation::record_trap`].
     pub(crate) unsafe fn record_raised(&mut self, reason: TrapReason, pc: usize, fp: usize) {
         self.raised = Some(reason);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller, `raise`, got both from the code that called it.
         unsafe { self.record_trap(pc, fp) }
     }
 
@@ -196,7 +194,8 @@ impl Activation {
         let mut pcs = self.pcs[..n_listed].iter().map(|pc| unsafe { pc.assume_init() });
         let trap_pc = pcs.next().expect("the function that trapped is a frame");
         let units = registry::read();
-        // SAFETY: the caller's promise.
+        // SAFETY: the code that was active is alive, as this function demands: `enter` and the entries of C functions,
+        // which call it, are called with code that lives as long as the call.
         let table = unsafe { units.lookup(trap_pc) };
         let table = table.expect("code that traps is registered");
         let (reason, place) = match self.raised {
@@ -212,7 +211,7 @@ impl Activation {
         let mut frames = Vec::new();
         push_frames(&mut frames, table, place);
         for pc in pcs {
-            // SAFETY: the caller's promise.
+            // SAFETY: the code that was active is alive, as above the lookup of the trap says.
             if let Some(table) = unsafe { units.lookup(pc) }
                 && let Some(call) = table.call_returning_to(pc)
             {

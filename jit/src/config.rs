@@ -218,7 +218,7 @@ impl Config {
     /// [`StackOverflow`](crate::TrapCode::StackOverflow) when the frames of the active guest functions
     /// would exceed it. Without, the depth is whatever the native stack allows.
     ///
-    /// Native code still stops at [`Config::max_native_stack`]; raise it if that comes first.
+    /// Guest code still stops at [`Config::max_native_stack`]; raise it if that comes first.
     pub fn deterministic_stack(&mut self, cells_max: Option<u64>) -> &mut Config {
         self.stack_cells_max = cells_max;
         self
@@ -230,8 +230,9 @@ impl Config {
         self
     }
 
-    /// Bytes of the native stack that guest code may use; 512 KiB by default. A thread with less stack
-    /// gives less.
+    /// Bytes of the host's stack that a call of guest code may use, in any tier, with all that host functions
+    /// call below it; 512 KiB by default. A thread with less stack gives less, and 192 KiB of it are left to
+    /// host functions. Past that, guest code traps with [`StackOverflow`](crate::TrapCode::StackOverflow).
     pub fn max_native_stack(&mut self, bytes: usize) -> &mut Config {
         self.native_stack_bytes_max = bytes;
         self

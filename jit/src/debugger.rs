@@ -123,7 +123,9 @@ impl Drop for DebugImage {
         {
             let _list = LIST.lock().unwrap_or_else(PoisonError::into_inner);
             let descriptor = &raw mut __jit_debug_descriptor;
-            // SAFETY: as in `register`; the entry is in the list, since nobody else takes it out.
+            // SAFETY: the entry is in the list, since nobody else takes it out, and so are its neighbours, which
+            // stay where they are until they leave it. The list changes under the lock; that no other library
+            // changes it meanwhile is a condition of `Config::debug_info`.
             unsafe {
                 let Entry { next, prev, .. } = *entry;
                 if prev.is_null() {

@@ -5,7 +5,7 @@ use slotvm_runtime::{self as rt, Error, FuncHandle, HostCall, HostFn, InstanceId
 
 use crate::caller::Caller;
 use crate::store::{AsContext, AsContextMut, StoreId};
-use crate::typed::{HostResults, Scalar, TypedFunc, Values};
+use crate::typed::{HostResults, Inside, Scalar, TypedFunc, Values};
 use crate::val::{Val, n_cells};
 
 /// A function of a store.
@@ -215,7 +215,7 @@ macro_rules! closures {
             #[allow(non_snake_case, reason = "variables bear the names of their types, if there are any")]
             fn into_func(self) -> HostFunc {
                 HostFunc::new(func_type::<R>([$($param::TYPE),*]), move |call| {
-                    let ($($param,)*) = <($($param,)*)>::read(call.cells, call.store);
+                    let ($($param,)*) = <($($param,)*)>::read(call.cells, call.store, Inside(()));
                     let results = self($($param),*);
                     results.write(call.cells, call.store)
                 })
@@ -232,7 +232,7 @@ macro_rules! closures {
             #[allow(non_snake_case, reason = "variables bear the names of their types, if there are any")]
             fn into_func(self) -> HostFunc {
                 HostFunc::new(func_type::<R>([$($param::TYPE),*]), move |call| {
-                    let ($($param,)*) = <($($param,)*)>::read(call.cells, call.store);
+                    let ($($param,)*) = <($($param,)*)>::read(call.cells, call.store, Inside(()));
                     let caller = Caller::new(call.store, call.instance);
                     let results = self(caller $(, $param)*);
                     results.write(call.cells, call.store)

@@ -180,7 +180,7 @@ impl Module {
         if let Some(native) = &self.0.native {
             return native.instantiate(self, store, imports);
         }
-        store.instantiate(self.0.verified.clone(), imports, None)
+        store.instantiate(self.0.verified.clone(), imports)
     }
 }
 

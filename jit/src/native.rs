@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use slotvm_bytecode::{FuncType, VerifiedModule};
 use slotvm_runtime::context::Poll;
-use slotvm_runtime::{Error, Frame, FuncHandle, HostTrampoline, Store, StoreConfig, Trap};
+use slotvm_runtime::{
+    Error, Frame, FuncHandle, HostTrampoline, NativeHooks, Store, StoreConfig, Trap,
+};
 
 use crate::activation::{self, EntryTrampoline, NativeTrap};
 use crate::code::{CodeError, CodeUnit};
@@ -20,7 +22,6 @@ use crate::pctable::TrapReason;
 use crate::profiling::Profiler;
 use crate::raise;
 use crate::signals;
-use crate::stack;
 use crate::store::Embedding;
 use crate::trampoline::{self, Trampolines};
 
@@ -68,15 +69,19 @@ impl NativeEngine {
         Ok(engine)
     }
 
-    /// The configuration of a store of the engine, which this is of, as far as it is up to native code.
-    pub(crate) fn store_config(&self, engine: &Engine, defaults: StoreConfig) -> StoreConfig {
-        StoreConfig {
+    /// A store of the engine, which this is of.
+    pub(crate) fn store(&self, config: StoreConfig, embedding: Embedding) -> Store {
+        let hooks = NativeHooks {
             executor: execute,
-            host_trampoline: Some(host_trampoline(engine)),
-            raise: Some(raise::raise),
+            host_trampoline: host_trampoline(embedding.engine()),
+            raise: raise::raise,
             poll: self.poll(),
-            ..defaults
-        }
+        };
+        // SAFETY: `execute` enters code by the entry that `find_entry` has given the store for the function's
+        // type. The trampolines are those of `Trampolines` and `poll_trampoline`, which do what the hooks say;
+        // they live as long as the engine, which the hooks own, and a store keeps its hooks. `raise` traps in the
+        // innermost activation, which is that of the code that calls it.
+        unsafe { Store::new_native(config, Box::new(embedding), hooks) }
     }
 
     /// How the code of the engine traps.
@@ -92,7 +97,8 @@ impl NativeEngine {
     /// For stores of the engine: what their code calls when a poll is due.
     fn poll(&self) -> Option<Poll> {
         let code = self.poll.as_ref()?.func(0);
-        // SAFETY: the code has this signature. It lives as long as the engine, which the stores keep alive.
+        // SAFETY: `poll_trampoline` has compiled the code with this signature. It lives as long as the engine, which
+        // the hooks of a store own.
         Some(unsafe { std::mem::transmute::<*const u8, Poll>(code) })
     }
 
@@ -171,40 +177,35 @@ fn host_trampoline(engine: &Engine) -> HostTrampoline {
 }
 
 /// The executor of stores whose engine makes native code.
-fn execute(store: &mut Store, func: FuncHandle, cells: &mut [u64]) -> Result<(), Error> {
+///
+/// # Safety
+/// As [`Executor`](slotvm_runtime::Executor) says, with a store of [`NativeEngine::store`].
+unsafe fn execute(store: &mut Store, func: FuncHandle, cells: &mut [u64]) -> Result<(), Error> {
     let record = store.func_record(func);
-    let entry = store.entry_point(record.type_id);
-    let entry = if entry.is_null() { find_entry(store, func)? } else { entry };
-    // SAFETY: `find_entry` has given the store its entry points, or this one.
-    let entry = unsafe { std::mem::transmute::<*const u8, EntryTrampoline>(entry) };
-    let marker = 0u8;
-    let stack_bytes_max = store.config().native_stack_bytes_max;
-    let thread = stack::thread();
-    // SAFETY: the store owns the structure, and native code does not run at the moment.
-    let shared = unsafe { &mut *store.shared_ptr() };
-    if shared.stack_thread != thread {
-        // Otherwise this is a re-entry, which shares the stack of the code that called the host. A host
-        // function may also call back on another thread, which has a stack of its own.
-        shared.stack_limit = stack::limit_below((&raw const marker).addr(), stack_bytes_max);
-        shared.stack_thread = thread;
-    }
+    let entry = match store.entry_point(record.type_id) {
+        Some(entry) => entry,
+        None => find_entry(store, func)?,
+    };
     store.enter_native();
-    // SAFETY: the trampoline is that of the function's type, the record that of a guest function, whose
-    // code and context live as long as the store; the store checked the number of cells. The engine
-    // has installed the signal handlers, or else given the store what its code traps by.
+    // SAFETY: the entry is that of the function's type, since only `find_entry` sets entries. The record is
+    // that of a guest function of the store, as the store has promised, whose code and context live as
+    // long as the store; the cells fit, as it has promised, too, and it has set the limit of the stack. The
+    // engine has installed the signal handlers, or else given the store what its code traps by.
     let result = unsafe { activation::enter(entry, record.ctx, record.code, cells.as_mut_ptr()) };
     result.map_err(|trap| error(store, trap))
 }
 
 /// The entry trampoline of a function's type, which the store then remembers.
 #[cold]
-fn find_entry(store: &mut Store, func: FuncHandle) -> Result<*const u8, Error> {
+fn find_entry(store: &mut Store, func: FuncHandle) -> Result<EntryTrampoline, Error> {
     let engine = Embedding::of(store).engine().clone();
     let native = engine.native().expect("the engine makes native code");
     let trampolines = native.trampolines(store.func_type(func));
     let entry = trampolines.map_err(Error::compile)?.entry();
     let type_id = store.func_record(func).type_id;
-    store.set_entry_point(type_id, entry);
+    // SAFETY: the trampolines are those of the type that has this number, and live as long as the engine,
+    // which the hooks of the store own.
+    unsafe { store.set_entry_point(type_id, entry) };
     Ok(entry)
 }
 

@@ -114,16 +114,18 @@ impl NativeModule {
         store: &mut rt::Store,
         imports: &[rt::Extern],
     ) -> Result<InstanceId, Error> {
+        let checked = || Ok(self.checked(module)?.natives(module));
+        let verified = module.verified().clone();
+        // SAFETY: this is the code of the module, and that of `checked` is, too; both were compiled for the
+        // address space that they say, by the engine of the store, as `Instance::from_entities` has checked. The
+        // module owns the code, and the store keeps the module, as `Instance::from_entities` has told it to.
+        unsafe { store.instantiate_native(verified, imports, self.natives(module), checked) }
+    }
+
+    fn natives(&self, module: &Module) -> Natives<'_> {
         let image = self.image.get_or_init(|| MemoryImage::new(module.verified()));
         let memory_span_bytes = self.memory.span_bytes();
-        let natives =
-            Natives { code: &self.entry_points, memory_span_bytes, image: image.as_ref() };
-        match store.instantiate(module.verified().clone(), imports, Some(natives)) {
-            Err(Error::AddressSpace { .. }) if self.memory != MemoryPlan::CHECKED => {
-                self.checked(module)?.instantiate(module, store, imports)
-            }
-            result => result,
-        }
+        Natives { code: &self.entry_points, memory_span_bytes, image: image.as_ref() }
     }
 
     /// The same code, with a check of each access.

@@ -18,6 +18,7 @@ use slotvm_bytecode::ValType::{self, F32, F64, I32, I64};
 use slotvm_bytecode::module::{Func, MemoryType, Module};
 use slotvm_bytecode::{FuncType, Op, TrapCode, VerifiedModule};
 use slotvm_runtime::context::{HostCtx, Libcalls, MemorySpan, Shared, VmCtx, offsets as rt};
+use slotvm_runtime::stack;
 use slotvm_runtime::{Memory, MemoryPlan};
 
 use crate::abi;
@@ -26,7 +27,6 @@ use crate::code::{CodeUnit, MachineCode};
 use crate::pctable::{Place, PlaceId, TrapReason};
 use crate::raise::raise;
 use crate::signals;
-use crate::stack;
 use crate::trampoline::{HOST_ERROR, Trampolines};
 
 fn isa() -> OwnedTargetIsa {
@@ -193,7 +193,6 @@ impl<'a> Fixture<'a> {
                 (*shared).stack_limit = stack::limit_below(sp, STACK_BYTES_MAX);
             }
             let entry = self.entry.entry();
-            let entry = std::mem::transmute::<*const u8, activation::EntryTrampoline>(entry);
             let result = activation::enter(entry, ctx.cast_mut(), code, cells.as_mut_ptr());
             (*shared).stack_limit = outer_limit;
             result

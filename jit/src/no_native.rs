@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::engine::Engine;
 use crate::function_info::FunctionInfo;
 use crate::module::{Module, Timings};
+use crate::store::Embedding;
 
 /// The version of Cranelift that makes native code; empty in a build without the feature `jit`, which makes
 /// none.
@@ -23,7 +24,7 @@ impl NativeEngine {
         Err(Error::compile("this build of slotvm lacks the feature `jit`, which makes native code"))
     }
 
-    pub(crate) fn store_config(&self, _: &Engine, _: StoreConfig) -> StoreConfig {
+    pub(crate) fn store(&self, _: StoreConfig, _: Embedding) -> rt::Store {
         match *self {}
     }
 }

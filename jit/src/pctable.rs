@@ -149,7 +149,7 @@ impl Drop for PageTables {
             }
         }
         if !last.is_null() {
-            // SAFETY: likewise.
+            // SAFETY: a table is found at pages in a row, and these were the last ones.
             drop(unsafe { Box::from_raw(last) });
         }
     }

@@ -152,7 +152,8 @@ impl Compiler {
         name: &str,
         function: F,
     ) -> &mut Compiler {
-        // SAFETY: the caller's promise; the type is that of the function.
+        // SAFETY: what this function demands of its caller is what the other demands, and the type is that of the
+        // function.
         unsafe { self.define_pointer(module, name, function.ty(), function.pointer()) }
     }
 

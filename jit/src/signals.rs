@@ -90,7 +90,7 @@ unsafe fn handle_trap(
     }
     // SAFETY: the thread's innermost activation is on its stack while it is not null.
     let Some(activation) = (unsafe { activation::current().as_mut() }) else { return false };
-    // SAFETY: the caller's promise.
+    // SAFETY: `handler` passes the machine context that the system gave it.
     let (pc, fp) = unsafe { arch::pc_and_fp(context) };
     // SAFETY: the thread executes the code at `pc`.
     let table = unsafe { registry::read().lookup(pc) };
@@ -145,7 +145,7 @@ unsafe fn forward(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut
     let Some(previous) = index.map(|i| unsafe { PREVIOUS[i] }) else { return };
     let address = previous.sa_sigaction;
     if address == libc::SIG_DFL || address == libc::SIG_IGN {
-        // SAFETY: the caller's promise.
+        // SAFETY: `handler` passes the information that the system gave it.
         let was_sent = was_sent(unsafe { &*info });
         if was_sent && address == libc::SIG_IGN {
             return;
@@ -187,7 +187,7 @@ mod arch {
     /// # Safety
     /// `context` is a machine context.
     pub(super) unsafe fn pc_and_fp(context: *const libc::ucontext_t) -> (usize, usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `handle_trap` passes the machine context of the interrupted thread, which the signal frame holds.
         let registers = unsafe { &(*context).uc_mcontext.gregs };
         (registers[libc::REG_RIP as usize] as usize, registers[libc::REG_RBP as usize] as usize)
     }
@@ -195,7 +195,8 @@ mod arch {
     /// # Safety
     /// `context` is a machine context; the activation's trampoline is waiting in its call.
     pub(super) unsafe fn continue_in(context: *mut libc::ucontext_t, activation: &Activation) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `handle_trap` passes the machine context of the interrupted thread, which the signal frame holds
+        // and the system takes up when the handler returns.
         let registers = unsafe { &mut (*context).uc_mcontext.gregs };
         registers[libc::REG_RIP as usize] = activation.handler_pc as i64;
         registers[libc::REG_RSP as usize] = activation.handler_sp as i64;
@@ -224,7 +225,7 @@ mod arch {
     /// # Safety
     /// `context` is a machine context.
     pub(super) unsafe fn pc_and_fp(context: *const libc::ucontext_t) -> (usize, usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `handle_trap` passes the machine context of the interrupted thread, which the signal frame holds.
         let registers = unsafe { &(*context).uc_mcontext };
         (registers.pc as usize, registers.regs[29] as usize)
     }
@@ -232,7 +233,8 @@ mod arch {
     /// # Safety
     /// `context` is a machine context; the activation's trampoline is waiting in its call.
     pub(super) unsafe fn continue_in(context: *mut libc::ucontext_t, activation: &Activation) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `handle_trap` passes the machine context of the interrupted thread, which the signal frame holds
+        // and the system takes up when the handler returns.
         let registers = unsafe { &mut (*context).uc_mcontext };
         registers.pc = activation.handler_pc as u64;
         registers.sp = activation.handler_sp as u64;

@@ -7,6 +7,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
+use slotvm_runtime::interp::trace::TraceFn;
 use slotvm_runtime::{self as rt, Error, ResourceLimiter, StoreConfig, UpdateDeadline};
 
 use crate::engine::Engine;
@@ -114,7 +115,11 @@ impl<T: Send + 'static> Store<T> {
             data_type: TypeId::of::<T>(),
             modules: HashMap::new(),
         };
-        let inner = rt::Store::new(store_config(engine), Box::new(embedding));
+        let config = store_config(engine);
+        let inner = match engine.native() {
+            None => rt::Store::new(config, Box::new(embedding)),
+            Some(native) => native.store(config, embedding),
+        };
         Store { inner, data: PhantomData }
     }
 }
@@ -245,15 +250,26 @@ impl<T: 'static> Store<T> {
         self.inner.set_limiter(move |data| limiter(Embedding::data_mut(data)));
     }
 
-    /// The store of the runtime, for tools that look deeper than the embedding API does.
-    pub fn runtime(&self) -> &rt::Store {
-        &self.inner
+    /// Lets the interpreter call a function before each instruction, for tools. Native code does not.
+    pub fn set_trace(&mut self, trace: Option<TraceFn>) {
+        self.inner.set_trace(trace);
     }
 
-    /// The store of the runtime, for tools that reach deeper than the embedding API does. It must not be
-    /// exchanged for another one.
-    pub fn runtime_mut(&mut self) -> &mut rt::Store {
-        &mut self.inner
+    /// The store of the runtime, for tools that look deeper than the embedding API does. Nobody but this crate
+    /// can change it: native code that runs in it relies on that.
+    ///
+    /// ```compile_fail,E0596
+    /// # use slotvm::{Engine, Store};
+    /// let mut store = Store::new(&Engine::default(), ());
+    /// store.runtime().set_trace(None);
+    /// ```
+    /// ```compile_fail,E0599
+    /// # use slotvm::{Engine, Store};
+    /// let mut store = Store::new(&Engine::default(), ());
+    /// std::mem::swap(store.runtime_mut(), Store::new(&Engine::default(), ()).runtime_mut());
+    /// ```
+    pub fn runtime(&self) -> &rt::Store {
+        &self.inner
     }
 }
 
@@ -265,7 +281,6 @@ impl<T: fmt::Debug + 'static> fmt::Debug for Store<T> {
 
 fn store_config(engine: &Engine) -> StoreConfig {
     let config = engine.config();
-    let defaults = StoreConfig::default();
     StoreConfig {
         fuel: config.consume_fuel.then_some(0),
         stack_cells: config.stack_cells_max,
@@ -274,10 +289,6 @@ fn store_config(engine: &Engine) -> StoreConfig {
         native_stack_bytes_max: config.native_stack_bytes_max,
         memory: config.memory_plan(),
         limits: config.limits.clone(),
-        ..match engine.native() {
-            None => defaults,
-            Some(native) => native.store_config(engine, defaults),
-        }
     }
 }
 

@@ -25,7 +25,7 @@ use slotvm_bytecode::{FuncType, ValType, n_cells};
 use slotvm_runtime::context::offsets as rt;
 
 use crate::abi::{self, CELL_BYTES, POINTER};
-use crate::activation::offsets;
+use crate::activation::{EntryTrampoline, offsets};
 use crate::code::{CodeError, CodeUnit, MachineCode};
 use crate::lower::traps::trap_trampoline;
 use crate::pctable::PlaceId;
@@ -60,10 +60,12 @@ impl Trampolines {
         &mut self.unit
     }
 
-    /// The trampoline by which the host calls functions of the signature, an
-    /// [`EntryTrampoline`](crate::activation::EntryTrampoline).
-    pub(crate) fn entry(&self) -> *const u8 {
-        self.unit.func(0)
+    /// The trampoline by which the host calls functions of the signature. It lives as long as `self`.
+    pub(crate) fn entry(&self) -> EntryTrampoline {
+        let entry = self.unit.func(0);
+        // SAFETY: `new` has compiled the first function by `build_entry`, with the parameters, the result and the
+        // convention of `host_convention`, which are those of the type.
+        unsafe { std::mem::transmute::<*const u8, EntryTrampoline>(entry) }
     }
 
     /// The code of host functions of the signature, for their records.

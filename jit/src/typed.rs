@@ -10,14 +10,25 @@ use crate::store::AsContextMut;
 use crate::val::{ExternRef, V128, Val};
 
 /// A host type that stands for one guest type: `i32 u32 i64 u64 f32 f64`, [`V128`], `Option<Func>` and
-/// `Option<ExternRef>`.
+/// `Option<ExternRef>`. Nobody else makes references of numbers:
+///
+/// ```compile_fail,E0061
+/// # use slotvm::{Engine, Func, Scalar, Store};
+/// let store = Store::new(&Engine::default(), ());
+/// let forged = <Option<Func>>::from_cells(&[33], store.runtime());
+/// ```
+/// ```compile_fail,E0423
+/// # use slotvm::{Engine, Func, Scalar, Store};
+/// let store = Store::new(&Engine::default(), ());
+/// let forged = <Option<Func>>::from_cells(&[33], store.runtime(), slotvm::Inside(()));
+/// ```
 pub trait Scalar: Copy + Send + Sync + 'static + private::Sealed {
     /// The guest type.
     const TYPE: ValType;
 
-    /// The value in the first cells.
+    /// The value in the first cells, which were guest code's: a reference is one of the store.
     #[doc(hidden)]
-    fn from_cells(cells: &[u64], store: &rt::Store) -> Self;
+    fn from_cells(cells: &[u64], store: &rt::Store, inside: Inside) -> Self;
 
     /// Writes the value to the first cells.
     #[doc(hidden)]
@@ -29,9 +40,9 @@ pub trait Values: Copy + Send + Sync + 'static + private::Sealed {
     /// The guest types.
     const TYPES: &'static [ValType];
 
-    /// The values in the first cells.
+    /// The values in the first cells, as for [`Scalar::from_cells`].
     #[doc(hidden)]
-    fn read(cells: &[u64], store: &rt::Store) -> Self;
+    fn read(cells: &[u64], store: &rt::Store, inside: Inside) -> Self;
 
     /// Writes the values to the first cells.
     #[doc(hidden)]
@@ -51,7 +62,13 @@ pub trait HostResults: private::Sealed {
 
 mod private {
     pub trait Sealed {}
+
+    /// What only this crate can make: it alone takes numbers for references.
+    #[derive(Copy, Clone, Debug)]
+    pub struct Inside(pub(crate) ());
 }
+
+pub(crate) use private::Inside;
 
 impl<R: HostResults, E: Into<Error>> private::Sealed for Result<R, E> {}
 impl<R: HostResults, E: Into<Error>> HostResults for Result<R, E> {
@@ -71,7 +88,7 @@ macro_rules! scalars {
             const TYPE: ValType = ValType::$variant;
 
             #[inline]
-            fn from_cells(cells: &[u64], _: &rt::Store) -> $ty {
+            fn from_cells(cells: &[u64], _: &rt::Store, _: Inside) -> $ty {
                 let $cell = cells[0];
                 $from
             }
@@ -93,8 +110,8 @@ macro_rules! values_of_scalar {
             const TYPES: &'static [ValType] = &[<$ty as Scalar>::TYPE];
 
             #[inline]
-            fn read(cells: &[u64], store: &rt::Store) -> $ty {
-                Scalar::from_cells(cells, store)
+            fn read(cells: &[u64], store: &rt::Store, inside: Inside) -> $ty {
+                Scalar::from_cells(cells, store, inside)
             }
 
             #[inline]
@@ -135,7 +152,7 @@ impl private::Sealed for Option<Func> {}
 impl Scalar for Option<Func> {
     const TYPE: ValType = ValType::FuncRef;
 
-    fn from_cells(cells: &[u64], store: &rt::Store) -> Option<Func> {
+    fn from_cells(cells: &[u64], store: &rt::Store, _: Inside) -> Option<Func> {
         FuncHandle::from_cell(cells[0]).map(|func| Func::from_handle(store, func))
     }
 
@@ -149,7 +166,7 @@ impl private::Sealed for Option<ExternRef> {}
 impl Scalar for Option<ExternRef> {
     const TYPE: ValType = ValType::ExternRef;
 
-    fn from_cells(cells: &[u64], store: &rt::Store) -> Option<ExternRef> {
+    fn from_cells(cells: &[u64], store: &rt::Store, _: Inside) -> Option<ExternRef> {
         Val::from_bits(ValType::ExternRef, cells[0].into(), store).unwrap_extern_ref()
     }
 
@@ -164,7 +181,7 @@ impl Scalar for V128 {
     const TYPE: ValType = ValType::V128;
 
     #[inline]
-    fn from_cells(cells: &[u64], _: &rt::Store) -> V128 {
+    fn from_cells(cells: &[u64], _: &rt::Store, _: Inside) -> V128 {
         V128::from(u128::from(cells[0]) | u128::from(cells[1]) << 64)
     }
 
@@ -183,7 +200,7 @@ impl private::Sealed for () {}
 impl Values for () {
     const TYPES: &'static [ValType] = &[];
 
-    fn read(_cells: &[u64], _store: &rt::Store) {}
+    fn read(_cells: &[u64], _store: &rt::Store, _: Inside) {}
 
     fn write(self, _cells: &mut [u64], _store: &rt::Store) {}
 }
@@ -209,8 +226,8 @@ macro_rules! tuples {
             const TYPES: &'static [ValType] = &[$($param::TYPE),*];
 
             #[inline]
-            fn read(cells: &[u64], store: &rt::Store) -> Self {
-                ($($param::from_cells(&cells[const { cells_before(<Self as Values>::TYPES, $i) }..], store),)*)
+            fn read(cells: &[u64], store: &rt::Store, inside: Inside) -> Self {
+                ($($param::from_cells(&cells[const { cells_before(<Self as Values>::TYPES, $i) }..], store, inside),)*)
             }
 
             #[inline]
@@ -299,6 +316,6 @@ impl<P: Values, R: Values> TypedFunc<P, R> {
         // SAFETY: the function is of this store, and its type that of `P` and `R`, as `new` has checked.
         // Scalars extend what they write by zeros, and references are checked to be of this store.
         unsafe { store.call_unchecked(handle, cells)? };
-        Ok(R::read(cells, store))
+        Ok(R::read(cells, store, Inside(())))
     }
 }

@@ -66,9 +66,10 @@ pub struct Shared {
     pub fuel: i64,
     /// Cells left on the deterministic call stack. Never negative.
     pub stack_cells: i64,
-    /// Native frames must stay above this address. 0 while no native code of the store is active.
+    /// Frames of guest code must stay above this address of the host's stack. 0 while no call from the host is
+    /// active.
     pub stack_limit: usize,
-    /// The thread on whose stack the limit lies: the executor's number of it, 0 while there is no limit.
+    /// The thread on whose stack the limit lies, by [`crate::stack::thread`]; 0 while there is no limit.
     pub stack_thread: usize,
     /// The epoch that the host counts; null if the code of the store does not poll. Other threads write
     /// this and the following while native code runs.
@@ -191,6 +192,16 @@ pub struct HostCtx {
     /// function failed; its error is then pending in the store.
     pub call: unsafe extern "C" fn(ctx: *mut HostCtx, cells: *mut u64) -> u32,
 }
+
+/// How the host enters native code of functions of a type: reads the parameters from the cells, calls `code`
+/// with `ctx`, and writes the results to the cells. Returns 1, or 0 if the code trapped. What `activation`
+/// points to is up to whoever makes the code.
+pub type Entry = unsafe extern "C" fn(
+    ctx: *mut VmCtx,
+    code: *const u8,
+    cells: *mut u64,
+    activation: *mut core::ffi::c_void,
+) -> u32;
 
 /// Ends the native code that calls it: the trap, or the pending error, that `code` stands for happens
 /// where it was called. The executor of the store decides what the codes are.

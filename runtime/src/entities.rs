@@ -103,7 +103,8 @@ impl Store {
     /// If it exceeds a limit, the limiter refuses, or there is not enough memory.
     pub fn new_memory(&mut self, ty: MemoryType, plan: MemoryPlan) -> Result<MemoryHandle, Error> {
         self.check_room(&[ty], &[])?;
-        self.add_memory(ty, plan, 0)
+        let memory = Memory::new(ty, plan, self.config.limits.memory_pages_max)?;
+        self.add_memory(memory)
     }
 
     pub(crate) fn push_memory(&mut self, memory: Memory) -> MemoryHandle {
@@ -239,7 +240,8 @@ impl Store {
         }
         let mut value = cells_of(value);
         self.check_cells(&[ty.ty], &mut value)?;
-        // SAFETY: as in `global`.
+        // SAFETY: the cells belong to an instance or to `host_globals`, which live as long as the store;
+        // guest code does not run while the store is borrowed. Vectors have two.
         unsafe {
             *cell = value[0];
             if ty.ty == ValType::V128 {

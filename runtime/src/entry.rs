@@ -49,11 +49,13 @@ impl<'a> Entry<'a> {
         store.n_host_calls += 1;
         let id = store.id();
         let interp = store.interp.mark();
-        // SAFETY: the store owns the structure, and native code does not run at the moment.
-        let shared = unsafe { &*store.shared_ptr() };
+        // SAFETY: the store owns the structure, and native code does not run at the moment: it has called the
+        // host function that has the store, or is yet to be entered.
+        let shared = unsafe { &mut *store.shared_ptr() };
         let outer_store = shared.store;
         let (stack_limit, stack_thread) = (shared.stack_limit, shared.stack_thread);
         let stack_cells = shared.stack_cells;
+        shared.limit_stack(store.config.native_stack_bytes_max);
         Entry {
             store,
             failed: true,
@@ -90,7 +92,7 @@ impl Drop for Entry<'_> {
             store.interp.reset(&self.interp);
         }
         store.saved_frame_sps.truncate(*n_saved);
-        // SAFETY: as in `new`.
+        // SAFETY: the store owns the structure, and the native code that the call has entered has been left.
         let shared = unsafe { &mut *store.shared_ptr() };
         shared.store = self.outer_store;
         shared.stack_limit = self.stack_limit;

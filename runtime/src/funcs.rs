@@ -164,7 +164,8 @@ impl InstanceFuncs {
         // SAFETY: the context lives as long as the instance, and that of an instance leads to what its
         // store shares.
         let handle = unsafe { funcs.push((*self.ctx).shared, record, kind) };
-        // SAFETY: as in `get`; nobody is reading it.
+        // SAFETY: the address is that of a cell of ours. Native code reads it only where it refers to the
+        // function, and such functions got their handles before it ran.
         unsafe { *self.at(func) = handle.cell() };
         handle
     }

@@ -10,7 +10,7 @@ use slotvm_bytecode::module::{MemoryType, PAGE_BYTES, TableType};
 use crate::entities::{MemoryHandle, TableHandle};
 use crate::error::{Error, check_limit};
 use crate::limiter::ResourceLimiter;
-use crate::memory::{Memory, MemoryPlan};
+use crate::memory::Memory;
 use crate::store::Store;
 use crate::table::Table;
 
@@ -111,20 +111,14 @@ impl Store {
         check_limit("table_elems_total_max", max, self.table_elems_total + more)
     }
 
-    /// Makes a memory for which there is room.
+    /// Takes in a memory for which there is room.
     ///
     /// # Errors
-    /// If the system gives no memory, or less address space than `span_bytes`, or the limiter refuses.
-    pub(crate) fn add_memory(
-        &mut self,
-        ty: MemoryType,
-        plan: MemoryPlan,
-        span_bytes: u64,
-    ) -> Result<MemoryHandle, Error> {
-        // The limiter comes last: it hears of the memory once, even if there is a second try with
-        // another plan. Until somebody writes to it, the memory costs nothing.
-        let memory = Memory::new(ty, plan, self.config.limits.memory_pages_max)?;
-        check_span(&memory, span_bytes)?;
+    /// If the limiter refuses.
+    pub(crate) fn add_memory(&mut self, memory: Memory) -> Result<MemoryHandle, Error> {
+        // The limiter is asked about a memory that is there: it hears of it once, even if there was a second
+        // try to make it. Until somebody writes to it, the memory costs nothing.
+        let ty = memory.ty();
         if !self.memory_may_grow(Request::memory(0, ty.min, ty))? {
             return Err(Error::Refused { what: "a memory", wanted: memory.bytes(), unit: "bytes" });
         }
@@ -241,10 +235,4 @@ impl Store {
         self.table_elems_total += u64::from(n);
         Ok(())
     }
-}
-
-/// Fails if a memory has less address space than code relies on.
-pub(crate) fn check_span(memory: &Memory, needed: u64) -> Result<(), Error> {
-    let found = memory.plan().span_bytes();
-    if needed > found { Err(Error::AddressSpace { needed, found }) } else { Ok(()) }
 }

@@ -44,7 +44,8 @@ impl fmt::Debug for HostFn {
 /// A call of a host function.
 #[derive(Debug)]
 pub struct HostCall<'a> {
-    /// The store that the caller runs in. It must not be exchanged for another one.
+    /// The store that the caller runs in. Whoever puts another one in its place ends the process, at the
+    /// latest when the function returns: guest code that is active still has addresses of this one.
     pub store: &'a mut Store,
     /// The instance that imports the function and thus calls it; `None` if the host calls it directly.
     pub instance: Option<InstanceId>,
@@ -61,9 +62,11 @@ impl Store {
     pub fn new_host_func(&mut self, ty: FuncType, f: HostFn) -> Result<FuncHandle, Error> {
         let id = self.intern_type(&ty);
         let checked = HostFn::new(move |call| {
-            (f.f)(call)?;
+            // The function may change what it is given, but not which cells and which store are checked.
+            let HostCall { store, instance, cells } = call;
+            (f.f)(&mut HostCall { store, instance: *instance, cells })?;
             let n_results = n_cells(&ty.results);
-            call.store.check_cells(&ty.results, &mut call.cells[..n_results])
+            store.check_cells(&ty.results, &mut cells[..n_results])
         });
         self.new_host_record(id, checked, None)
     }

@@ -119,13 +119,17 @@ mod tests {
         let mut store = Store::new(StoreConfig::default(), Box::new(()));
         let code: EntryPoints = Arc::new(|_| std::ptr::null());
         let natives = Natives { code: &code, memory_span_bytes: 0, image: Some(&image) };
-        let copied = store.instantiate(module.clone(), &[], None).unwrap();
-        let first = store.instantiate(module.clone(), &[], Some(natives)).unwrap();
+        // SAFETY: there is no code, and the store interprets.
+        let mapped = |store: &mut Store| unsafe {
+            store.instantiate_native(module.clone(), &[], natives, || Ok(natives)).unwrap()
+        };
+        let copied = store.instantiate(module.clone(), &[]).unwrap();
+        let first = mapped(&mut store);
         let [copied, first] = [copied, first].map(|i| store.instance_memory(i).unwrap());
         assert!(store.memory(first).data() == store.memory(copied).data());
         assert_eq!(store.memory(first).data()[70099..70106], *b"abbbbba");
         store.memory_data_mut(first).fill(1);
-        let second = store.instantiate(module, &[], Some(natives)).unwrap();
+        let second = mapped(&mut store);
         let second = store.instance_memory(second).unwrap();
         assert!(store.memory(second).data() == store.memory(copied).data());
         assert_eq!(store.memory_grow(second, 1).unwrap(), Some(3));

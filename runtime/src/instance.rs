@@ -17,12 +17,11 @@ use crate::entities::{
 };
 use crate::error::{Error, check_limit};
 use crate::funcs::{EntryPoints, InstanceFuncs};
-use crate::growth::check_span;
 use crate::image::MemoryImage;
 use crate::interp::{ExtraSteps, ModuleCode};
 use crate::interrupt::Interrupts;
 use crate::link::Imports;
-use crate::memory::MemoryPlan;
+use crate::memory::{Memory, MemoryPlan};
 use crate::pinned::Pinned;
 use crate::store::Store;
 
@@ -56,6 +55,17 @@ pub struct Natives<'a> {
     pub memory_span_bytes: u64,
     /// The image of the module, if it has one.
     pub image: Option<&'a MemoryImage>,
+}
+
+/// Native code of a module, and what makes code that relies on less address space.
+type NativeChoice<'a, 'c> = (Natives<'a>, &'c mut dyn FnMut() -> Result<Natives<'a>, Error>);
+
+/// Memory 0 of an instance that is being made.
+enum InstanceMemory {
+    Absent,
+    Imported(MemoryHandle),
+    /// Not in the store yet.
+    Defined(Memory),
 }
 
 /// A module that is ready to run.
@@ -114,7 +124,7 @@ impl Instance {
     }
 
     pub(crate) fn set_frame_sp(&mut self, frame_sp: u32) {
-        // SAFETY: as in `frame_sp`.
+        // SAFETY: we own the context; native code does not run while the instance is borrowed.
         unsafe { (*self.ctx.as_ptr()).frame_sp = frame_sp };
     }
 
@@ -153,18 +163,21 @@ impl Globals<'_> {
 
     #[inline]
     pub(crate) fn set(&mut self, cell: u32, value: u64) {
-        // SAFETY: as in `get`.
+        // SAFETY: `cell` gives the address of a cell that lives as long as the store, which is borrowed
+        // exclusively.
         unsafe { *self.cell(cell) = value }
     }
 
     /// Both cells of a global that is a vector.
     pub(crate) fn get_wide(&self, cell: u32) -> u128 {
-        // SAFETY: as in `get`. The code is verified, so the global has two cells.
+        // SAFETY: `cell` gives the address of a cell that lives as long as the store, which is borrowed
+        // exclusively. The code is verified, so the global is a vector, which has two cells.
         unsafe { value_of(*self.cell(cell).cast()) }
     }
 
     pub(crate) fn set_wide(&mut self, cell: u32, value: u128) {
-        // SAFETY: as in `get_wide`.
+        // SAFETY: `cell` gives the address of a cell that lives as long as the store, which is borrowed
+        // exclusively. The code is verified, so the global is a vector, which has two cells.
         unsafe { *self.cell(cell).cast() = cells_of(value) }
     }
 }
@@ -234,20 +247,56 @@ impl Store {
         GuestParts { memory, globals, fuel, interrupts: self.interrupts.as_ref(), frame_sp }
     }
 
-    /// Makes an instance of a module and runs its start function.
+    /// Makes an instance of a module in a store that interprets, and runs its start function.
     ///
     /// # Errors
     /// If an import does not fit, a limit would be exceeded, a segment does not fit, or the start
-    /// function fails.
+    /// function fails; if the store runs native code.
     pub fn instantiate(
         &mut self,
         module: Arc<VerifiedModule>,
         imports: &[Extern],
-        natives: Option<Natives<'_>>,
     ) -> Result<InstanceId, Error> {
-        let instance = self.allocate(module, imports, natives)?;
+        if self.native.is_some() {
+            let message = "a store that runs native code makes no instances without it";
+            return Err(Error::Usage(message.to_owned()));
+        }
+        let (instance, _) = self.allocate(module, imports, None)?;
+        self.initialize(instance, None)
+    }
+
+    /// Makes an instance of a module that has native code, and runs its start function. If memory 0 has less
+    /// address space than the code relies on, `checked` is asked once for code that relies on less, before
+    /// anything is made.
+    ///
+    /// # Safety
+    /// [`Natives::code`], of `natives` and of what `checked` returns, gives native code for the functions of
+    /// this module, or null if the store interprets, to be entered as [`Store::new_native`] says. The code relies
+    /// on no more address space than [`Natives::memory_span_bytes`], and lives as long as the store.
+    ///
+    /// # Errors
+    /// As for [`Store::instantiate`]; if `checked` fails, or its code relies on too much, too.
+    pub unsafe fn instantiate_native<'a>(
+        &mut self,
+        module: Arc<VerifiedModule>,
+        imports: &[Extern],
+        natives: Natives<'a>,
+        checked: impl FnOnce() -> Result<Natives<'a>, Error>,
+    ) -> Result<InstanceId, Error> {
+        let mut checked = Some(checked);
+        let mut checked = || checked.take().expect("it is asked once")();
+        let (instance, image) = self.allocate(module, imports, Some((natives, &mut checked)))?;
+        self.initialize(instance, image)
+    }
+
+    /// Does what the module's own segments and code have to do.
+    fn initialize(
+        &mut self,
+        instance: InstanceId,
+        image: Option<&MemoryImage>,
+    ) -> Result<InstanceId, Error> {
         self.copy_elems(instance)?;
-        self.copy_datas(instance, natives.and_then(|natives| natives.image))?;
+        self.copy_datas(instance, image)?;
         if let Some(start) = self.module(instance).module().start {
             let start = self.instance_func(instance, start);
             self.call(start, &mut [])?;
@@ -294,19 +343,30 @@ impl Store {
         &self.instance(instance).global_handles
     }
 
-    /// Makes the instance as far as the module's own code and segments have no part in it.
-    fn allocate(
+    /// Makes the instance as far as the module's own code and segments have no part in it. Gives it with the
+    /// image for its memory.
+    fn allocate<'a>(
         &mut self,
         module: Arc<VerifiedModule>,
         imports: &[Extern],
-        natives: Option<Natives<'_>>,
-    ) -> Result<InstanceId, Error> {
+        natives: Option<NativeChoice<'a, '_>>,
+    ) -> Result<(InstanceId, Option<&'a MemoryImage>), Error> {
         let id = self.next_instance();
         self.check_instances()?;
+        for import in imports {
+            if let Extern::Func(func) = *import {
+                self.check_func(func)?;
+            }
+        }
         let imports = Imports::check(self, &module, imports)?;
         self.check_room_for(&module)?;
 
-        let memory = self.allocate_memory(&module, imports.memory, natives)?;
+        let (memory, natives) = self.choose_code(&module, imports.memory, natives)?;
+        let memory = match memory {
+            InstanceMemory::Absent => None,
+            InstanceMemory::Imported(memory) => Some(memory),
+            InstanceMemory::Defined(memory) => Some(self.add_memory(memory)?),
+        };
         let tables = self.allocate_tables(&module, imports.tables)?;
         let type_ids: Box<[u32]> =
             module.module().types.iter().map(|ty| self.intern_type(ty)).collect();
@@ -380,7 +440,7 @@ impl Store {
             self.framed.push(id);
         }
         self.instances.push(instance);
-        Ok(id)
+        Ok((id, natives.and_then(|natives| natives.image)))
     }
 
     /// Checks what would otherwise fail when the records already point to the new instance.
@@ -393,23 +453,52 @@ impl Store {
         check_limit("globals_max", limits.globals_max.into(), wanted)
     }
 
-    fn allocate_memory(
-        &mut self,
+    /// Gets memory 0, which is not the store's yet if the module defines it, and native code that can do with
+    /// its address space.
+    fn choose_code<'a>(
+        &self,
         module: &VerifiedModule,
         imported: Option<MemoryHandle>,
-        natives: Option<Natives<'_>>,
-    ) -> Result<Option<MemoryHandle>, Error> {
-        let needed = natives.map_or(0, |natives| natives.memory_span_bytes);
-        match (imported, module.module().memories.first()) {
-            (Some(memory), _) => {
-                check_span(self.memory(memory), needed)?;
-                Ok(Some(memory))
-            }
-            (None, Some(&ty)) => {
-                let plan = self.config.memory.unwrap_or_else(|| MemoryPlan::for_module(module));
-                self.add_memory(ty, plan, needed).map(Some)
-            }
-            (None, None) => Ok(None),
+        natives: Option<NativeChoice<'a, '_>>,
+    ) -> Result<(InstanceMemory, Option<Natives<'a>>), Error> {
+        let memory = self.instance_memory_for(module, imported)?;
+        let Some((natives, checked)) = natives else { return Ok((memory, None)) };
+        if natives.memory_span_bytes <= self.span_bytes(&memory) {
+            return Ok((memory, Some(natives)));
+        }
+        // Address space is scarce, and making code takes some.
+        drop(memory);
+        let natives = checked()?;
+        let memory = self.instance_memory_for(module, imported)?;
+        let (needed, found) = (natives.memory_span_bytes, self.span_bytes(&memory));
+        if needed > found {
+            return Err(Error::AddressSpace { needed, found });
+        }
+        Ok((memory, Some(natives)))
+    }
+
+    fn instance_memory_for(
+        &self,
+        module: &VerifiedModule,
+        imported: Option<MemoryHandle>,
+    ) -> Result<InstanceMemory, Error> {
+        if let Some(memory) = imported {
+            return Ok(InstanceMemory::Imported(memory));
+        }
+        let Some(&ty) = module.module().memories.first() else {
+            return Ok(InstanceMemory::Absent);
+        };
+        let plan = self.config.memory.unwrap_or_else(|| MemoryPlan::for_module(module));
+        let memory = Memory::new(ty, plan, self.config.limits.memory_pages_max)?;
+        Ok(InstanceMemory::Defined(memory))
+    }
+
+    /// The address space of memory 0; any, if there is no memory to access.
+    fn span_bytes(&self, memory: &InstanceMemory) -> u64 {
+        match memory {
+            InstanceMemory::Absent => u64::MAX,
+            InstanceMemory::Imported(memory) => self.memory(*memory).plan().span_bytes(),
+            InstanceMemory::Defined(memory) => memory.plan().span_bytes(),
         }
     }
 

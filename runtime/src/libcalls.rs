@@ -31,7 +31,9 @@ pub(crate) static LIBCALLS: Libcalls = Libcalls {
 /// store is in use: those of its callers rest until it has returned.
 #[inline]
 unsafe fn store<'a>(shared: *mut Shared) -> &'a mut Store {
-    // SAFETY: `enter_native` has stored the address, and the caller promises the rest.
+    // SAFETY: the executor has called `enter_native`, which stored the address, before it entered the native
+    // code that runs. The store stays there until that returns, as the executor borrows it; the functions of
+    // this file, which alone come here, use it while that borrow rests.
     unsafe { &mut *(*shared).store.cast::<Store>() }
 }
 
@@ -40,7 +42,8 @@ unsafe fn store<'a>(shared: *mut Shared) -> &'a mut Store {
 /// # Safety
 /// As for [`store`]; the context is that of an instance.
 unsafe fn parts<'a>(ctx: *mut VmCtx) -> (&'a mut Store, InstanceId) {
-    // SAFETY: native code passes the context that it was called with.
+    // SAFETY: the context is one of `Store::instantiate`, which native code passes on as it got it, so it lives
+    // as long as the store and leads to what that shares.
     unsafe { (store((*ctx).shared), InstanceId::from_number((*ctx).instance)) }
 }
 
@@ -64,13 +67,13 @@ fn status(store: &mut Store, work: impl FnOnce(&mut Store) -> Result<(), Stop>) 
 /// Called by native code that runs in this context, which then returns to the host without doing anything
 /// else.
 pub unsafe fn leave_pending(ctx: *mut VmCtx, failure: std::thread::Result<Error>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: native code that runs in the context is what calls, as this function demands.
     let (store, _) = unsafe { parts(ctx) };
     store.set_pending(failure);
 }
 
 unsafe extern "C" fn poll(ctx: *mut VmCtx) -> u32 {
-    // SAFETY: called by native code with its context.
+    // SAFETY: `LIBCALLS` alone leads here, and native code calls what is there with its context.
     let (store, _) = unsafe { parts(ctx) };
     u32::from(status(store, |store| Ok(store.poll()?)) != 0)
 }
@@ -88,7 +91,8 @@ where
     // A store keeps its functions until it is dropped, which it is not while native code runs: it would
     // rather abort, see `Store::drop`. Nobody writes to the callee.
     let (store, callee) = unsafe { (store((*ctx).shared), &*ctx.cast::<HostCallee>()) };
-    // SAFETY: the caller's promise. The callee keeps the closure.
+    // SAFETY: `HostFn::new` has put this function beside the closure, with its type for `F`, and
+    // `new_host_record` both into the callee, which keeps the closure.
     let f = unsafe { &*callee.closure.cast::<F>() };
     let cells = match callee.n_cells {
         // The pointer may be anything.
@@ -127,19 +131,19 @@ fn grown(store: &mut Store, grow: impl FnOnce(&mut Store) -> Result<u32, Error>)
 }
 
 unsafe extern "C" fn memory_grow(ctx: *mut VmCtx, pages: u32) -> u64 {
-    // SAFETY: called by native code with its context.
+    // SAFETY: `LIBCALLS` alone leads here, and native code calls what is there with its context.
     let (store, instance) = unsafe { parts(ctx) };
     grown(store, |store| store.memory_grow_of(instance, pages))
 }
 
 unsafe extern "C" fn memory_fill(ctx: *mut VmCtx, dst: u32, byte: u32, len: u32) -> u32 {
-    // SAFETY: called by native code with its context.
+    // SAFETY: `LIBCALLS` alone leads here, and native code calls what is there with its context.
     let (store, instance) = unsafe { parts(ctx) };
     status(store, |store| store.guest_memory_fill(instance, [dst, byte, len]))
 }
 
 unsafe extern "C" fn memory_copy(ctx: *mut VmCtx, dst: u32, src: u32, len: u32) -> u32 {
-    // SAFETY: called by native code with its context.
+    // SAFETY: `LIBCALLS` alone leads here, and native code calls what is there with its context.
     let (store, instance) = unsafe { parts(ctx) };
     status(store, |store| store.guest_memory_copy(instance, [dst, src, len]))
 }
@@ -151,19 +155,19 @@ unsafe extern "C" fn memory_init(
     src: u32,
     len: u32,
 ) -> u32 {
-    // SAFETY: called by native code with its context.
+    // SAFETY: `LIBCALLS` alone leads here, and native code calls what is there with its context.
     let (store, instance) = unsafe { parts(ctx) };
     status(store, |store| store.guest_memory_init(instance, segment, [dst, src, len]))
 }
 
 unsafe extern "C" fn data_drop(ctx: *mut VmCtx, segment: u32) {
-    // SAFETY: called by native code with its context.
+    // SAFETY: `LIBCALLS` alone leads here, and native code calls what is there with its context.
     let (store, instance) = unsafe { parts(ctx) };
     store.data_drop(instance, segment);
 }
 
 unsafe extern "C" fn table_grow(ctx: *mut VmCtx, table: u32, value: u64, n: u32) -> u64 {
-    // SAFETY: called by native code with its context.
+    // SAFETY: `LIBCALLS` alone leads here, and native code calls what is there with its context.
     let (store, instance) = unsafe { parts(ctx) };
     grown(store, |store| store.guest_table_grow(instance, table, value, n))
 }
@@ -175,13 +179,13 @@ unsafe extern "C" fn table_fill(
     value: u64,
     len: u32,
 ) -> u32 {
-    // SAFETY: called by native code with its context.
+    // SAFETY: `LIBCALLS` alone leads here, and native code calls what is there with its context.
     let (store, instance) = unsafe { parts(ctx) };
     status(store, |store| store.guest_table_fill(instance, table, value, [dst, len]))
 }
 
 unsafe extern "C" fn table_copy(ctx: *mut VmCtx, tables: u64, dst: u32, src: u32, len: u32) -> u32 {
-    // SAFETY: called by native code with its context.
+    // SAFETY: `LIBCALLS` alone leads here, and native code calls what is there with its context.
     let (store, instance) = unsafe { parts(ctx) };
     let tables = [tables as u32, (tables >> 32) as u32];
     status(store, |store| store.guest_table_copy(instance, tables, [dst, src, len]))
@@ -194,14 +198,14 @@ unsafe extern "C" fn table_init(
     src: u32,
     len: u32,
 ) -> u32 {
-    // SAFETY: called by native code with its context.
+    // SAFETY: `LIBCALLS` alone leads here, and native code calls what is there with its context.
     let (store, instance) = unsafe { parts(ctx) };
     let (segment, table) = (segment_table as u32, (segment_table >> 32) as u32);
     status(store, |store| store.guest_table_init(instance, segment, table, [dst, src, len]))
 }
 
 unsafe extern "C" fn elem_drop(ctx: *mut VmCtx, segment: u32) {
-    // SAFETY: called by native code with its context.
+    // SAFETY: `LIBCALLS` alone leads here, and native code calls what is there with its context.
     let (store, instance) = unsafe { parts(ctx) };
     store.elem_drop(instance, segment);
 }
@@ -213,9 +217,11 @@ mod tests {
     use slotvm_bytecode::{FuncType, ValType, text, verify};
 
     use super::*;
-    use crate::config::StoreConfig;
+    use crate::config::{NativeHooks, StoreConfig};
     use crate::entities::{Extern, FuncHandle};
+    use crate::funcs::EntryPoints;
     use crate::host::HostFn;
+    use crate::instance::Natives;
 
     const SOURCE: &str = "
         import \"env\" \"host\" func host(i64) -> i64
@@ -238,7 +244,10 @@ mod tests {
     }
 
     /// An executor that runs the script whose address is the parameter.
-    fn execute(store: &mut Store, func: FuncHandle, cells: &mut [u64]) -> Result<(), Error> {
+    ///
+    /// # Safety
+    /// The parameter is the address of a script.
+    unsafe fn execute(store: &mut Store, func: FuncHandle, cells: &mut [u64]) -> Result<(), Error> {
         let ctx = store.func_record(func).ctx;
         store.enter_native();
         // SAFETY: only `run` calls the function, with the address of a script. The context and what it
@@ -251,8 +260,14 @@ mod tests {
     }
 
     fn store() -> Store {
-        let config = StoreConfig { executor: execute, ..StoreConfig::default() };
-        let mut store = Store::new(config, Box::new(0u64));
+        let hooks = NativeHooks {
+            executor: execute,
+            host_trampoline: Arc::new(|_| Ok(std::ptr::null())),
+            raise,
+            poll: None,
+        };
+        // SAFETY: `run` gives the executor what it needs; no other code is run.
+        let mut store = unsafe { Store::new_native(StoreConfig::default(), Box::new(0u64), hooks) };
         let ty = FuncType::new([ValType::I64], [ValType::I64]);
         let host = store.new_host_func(
             ty,
@@ -271,8 +286,16 @@ mod tests {
             }),
         );
         let module = Arc::new(verify(text::parse(SOURCE).unwrap()).unwrap());
-        store.instantiate(module, &[Extern::Func(host.unwrap())], None).unwrap();
+        let code: EntryPoints = Arc::new(|_| std::ptr::null());
+        let natives = Natives { code: &code, memory_span_bytes: 0, image: None };
+        let imports = [Extern::Func(host.unwrap())];
+        // SAFETY: the executor runs scripts, and nobody looks at the code.
+        unsafe { store.instantiate_native(module, &imports, natives, || Ok(natives)).unwrap() };
         store
+    }
+
+    unsafe extern "C" fn raise(_: u32) -> ! {
+        unreachable!("scripts do not trap")
     }
 
     /// Calls the imported host function as native code does: status and result.
@@ -286,6 +309,14 @@ mod tests {
             ((*ctx).call)(ctx, cells.as_mut_ptr())
         };
         (status, cells[0])
+    }
+
+    #[test]
+    fn stores_that_run_native_code_make_no_instances_without_it() {
+        let module = Arc::new(verify(text::parse("func f() { return }").unwrap()).unwrap());
+        let error = store().instantiate(module, &[]).unwrap_err();
+        let expected = "a store that runs native code makes no instances without it";
+        assert_eq!(error.to_string(), expected);
     }
 
     #[test]
@@ -316,7 +347,8 @@ mod tests {
     fn memory_functions() {
         let mut store = store();
         run(&mut store, |ctx, libcalls| {
-            // SAFETY: as in `call_host`; memory 0 and segment 0 exist.
+            // SAFETY: scripts get the context of an instance and the functions of the runtime; memory 0 and
+            // segment 0 exist.
             unsafe {
                 let bytes = |at: usize| (*(*(*ctx).memory).base.add(at)) as char;
                 assert_eq!((libcalls.memory_grow)(ctx, 1), 1);
@@ -344,7 +376,8 @@ mod tests {
     fn table_functions() {
         let mut store = store();
         run(&mut store, |ctx, libcalls| {
-            // SAFETY: as in `call_host`; tables 0 and 1 and segment 0 exist.
+            // SAFETY: scripts get the context of an instance and the functions of the runtime; tables 0 and 1
+            // and segment 0 exist.
             unsafe {
                 let elems = |table: usize| {
                     let def = &**(*ctx).tables.add(table);

@@ -8,7 +8,7 @@
 //!
 //! Address space can be scarce (`ulimit -v`, emulators). [`Memory::new`] then settles for less, down
 //! to what the memory starts with, and leaves some to others; [`Memory::plan`] says what it got. Whoever compiled code for the
-//! larger plan must not run it on such a memory: [`crate::Natives::memory_span_bytes`].
+//! larger plan must not run it on such a memory: [`crate::Store::instantiate_native`].
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -140,7 +140,8 @@ impl Memory {
         if end > self.plan.reservation_bytes || !self.mapping.commit(start, end) {
             return None;
         }
-        // SAFETY: as in `bytes`.
+        // SAFETY: the definition lives as long as `self`; nobody else accesses it meanwhile, since native
+        // code that does runs under a `&mut` of the store.
         unsafe { (*self.def.as_ptr()).bytes = end };
         Some(old)
     }
@@ -162,7 +163,9 @@ impl Memory {
 
     /// The contents, to be written.
     pub fn data_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `data`, and the memory is borrowed exclusively.
+        // SAFETY: the first `bytes` bytes of the mapping are committed, hence readable and writable, and
+        // initialised by the system. The memory, and the store that owns it, are borrowed exclusively, so
+        // neither the host nor guest code has another way to them.
         unsafe { std::slice::from_raw_parts_mut(self.mapping.base.as_ptr(), self.bytes() as usize) }
     }
 
@@ -242,8 +245,8 @@ fn reserve(
     let min_bytes = u64::from(ty.min) * PAGE_BYTES;
     let max_bytes = u64::from(pages_max.min(65_536)) * PAGE_BYTES;
     let wanted = MemoryPlan {
-        reservation_bytes: plan.reservation_bytes.max(max_bytes).next_multiple_of(PAGE_BYTES),
-        guard_bytes: plan.guard_bytes.next_multiple_of(PAGE_BYTES),
+        reservation_bytes: whole_pages(plan.reservation_bytes.max(max_bytes)),
+        guard_bytes: whole_pages(plan.guard_bytes),
     };
     let mut plan = wanted;
     loop {
@@ -255,9 +258,14 @@ fn reserve(
         if plan.reservation_bytes <= min_bytes {
             return Err(Error::OutOfMemory { what: "a linear memory", bytes: min_bytes });
         }
-        let half = (plan.reservation_bytes / 2).next_multiple_of(PAGE_BYTES);
+        let half = whole_pages(plan.reservation_bytes / 2);
         plan = MemoryPlan { reservation_bytes: half.max(min_bytes), guard_bytes: 0 };
     }
+}
+
+/// The next multiple of the page size, or the largest one there is.
+fn whole_pages(bytes: u64) -> u64 {
+    bytes.checked_next_multiple_of(PAGE_BYTES).unwrap_or(u64::MAX / PAGE_BYTES * PAGE_BYTES)
 }
 
 /// Whether there is address space left, after something has got what it wanted.

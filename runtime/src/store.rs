@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use slotvm_bytecode::{FuncType, ValType, VerifiedModule, n_cells};
 
-use crate::config::StoreConfig;
-use crate::context::{FuncRecord, MemorySpan, Shared, VmCtx};
+use crate::config::{NativeHooks, StoreConfig};
+use crate::context::{Entry as EntryPoint, FuncRecord, MemorySpan, Shared, VmCtx};
 use crate::entities::{FuncHandle, GlobalData};
 use crate::entry::Entry;
 use crate::error::{Error, check_limit};
@@ -30,7 +30,7 @@ use crate::limiter::FindLimiter;
 use crate::memory::Memory;
 use crate::pinned::Pinned;
 use crate::table::Table;
-use crate::trap::Frame;
+use crate::trap::{Frame, Trap};
 
 /// Whose function it is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -62,6 +62,8 @@ enum Pending {
 pub struct Store {
     id: u64,
     pub(crate) config: StoreConfig,
+    /// How native code runs; without, the store interprets.
+    pub(crate) native: Option<NativeHooks>,
     pub(crate) data: Box<dyn Any + Send>,
     /// The type of what the box holds: asking the box is a call.
     data_type: TypeId,
@@ -77,8 +79,8 @@ pub struct Store {
     n_funcs: u32,
     /// The host functions among them.
     pub(crate) host_callees: Vec<Pinned<HostCallee>>,
-    /// How an executor enters functions, by the store's number of their type; null where it has not said.
-    entry_points: Vec<*const u8>,
+    /// How the executor enters functions, by the store's number of their type, where it has said.
+    entry_points: Vec<Option<EntryPoint>>,
     /// Native code for calls of host functions, by the store's number of their type; null where it was
     /// not needed yet.
     host_codes: Vec<*const u8>,
@@ -111,8 +113,8 @@ pub struct Store {
 }
 
 // SAFETY: the raw pointers in a store point to heap memory and mappings that the store itself owns, and
-// to native code, which can run in any thread. `Shared::store` is only dereferenced below `Store::call`,
-// which has set it. Host functions are `Send + Sync`, everything else that the embedder puts in is
+// to native code, which can run in any thread. `Shared::store` is only dereferenced by native code, before
+// which `enter_native` sets it. Host functions are `Send + Sync`, everything else that the embedder puts in is
 // `Send`.
 unsafe impl Send for Store {}
 
@@ -138,8 +140,35 @@ impl Drop for Store {
 }
 
 impl Store {
-    /// Makes an empty store. The data belong to the embedder.
+    /// Makes an empty store, which interprets. The data belong to the embedder.
     pub fn new(config: StoreConfig, data: Box<dyn Any + Send>) -> Store {
+        Store::with_hooks(config, data, None)
+    }
+
+    /// Makes an empty store that runs native code.
+    ///
+    /// # Safety
+    /// As long as the store lives,
+    /// * the executor runs what it is given, a guest function of the store: it enters the code of the function's
+    ///   record with its context by an entry for the function's type, and returns when that has been left, with
+    ///   the cells as the function leaves them. It may rely on [`Store::instantiate_native`] and
+    ///   [`Store::set_entry_point`] having been called as they say;
+    /// * what the host trampoline returns is native code, of the convention that [`FuncRecord::code`] has, which
+    ///   passes its context and the cells of its parameters to [`HostCtx::call`](crate::context::HostCtx::call);
+    /// * `raise` and `poll` do what their types say.
+    pub unsafe fn new_native(
+        config: StoreConfig,
+        data: Box<dyn Any + Send>,
+        hooks: NativeHooks,
+    ) -> Store {
+        Store::with_hooks(config, data, Some(hooks))
+    }
+
+    fn with_hooks(
+        config: StoreConfig,
+        data: Box<dyn Any + Send>,
+        native: Option<NativeHooks>,
+    ) -> Store {
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         let interrupts = config.interruption.as_ref().map(Interrupts::new);
         let (epoch, poll_at) = interrupts
@@ -151,13 +180,14 @@ impl Store {
             epoch,
             poll_at,
             libcalls: &raw const LIBCALLS,
-            raise: config.raise,
-            poll: config.poll,
+            raise: native.as_ref().map(|hooks| hooks.raise),
+            poll: native.as_ref().and_then(|hooks| hooks.poll),
             ..Shared::EMPTY
         });
         Store {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             config,
+            native,
             data_type: (*data).type_id(),
             data,
             limiter: None,
@@ -248,7 +278,7 @@ impl Store {
         if self.config.fuel.is_none() {
             return Err(Error::Usage("fuel is not configured for this store".to_owned()));
         }
-        // SAFETY: as in `fuel`.
+        // SAFETY: the store owns the structure; native code does not run while the store is borrowed.
         unsafe { (*self.shared.as_ptr()).fuel = clamp(fuel) };
         Ok(())
     }
@@ -261,9 +291,7 @@ impl Store {
     /// # Errors
     /// If the function fails, too many calls from the host are active, or the cells do not fit.
     pub fn call(&mut self, func: FuncHandle, cells: &mut [u64]) -> Result<(), Error> {
-        if !self.funcs.contains(func) {
-            return Err(Error::Usage(format!("the store has no function {}", func.cell())));
-        }
+        self.check_func(func)?;
         let ty = self.func_type(func);
         let n_params = n_cells(&ty.params);
         let n_cells = n_params.max(n_cells(&ty.results));
@@ -293,11 +321,28 @@ impl Store {
         Entry::check(self)?;
         let mut entry = Entry::begin(self);
         let result = match entry.store.funcs.kind_mut(func) {
-            FuncKind::Host(_) => entry.store.call_host(func, cells),
-            FuncKind::Guest { .. } => (entry.store.config.executor)(entry.store, func, cells),
+            FuncKind::Host(_) => match entry.store.check_host_stack() {
+                Ok(()) => entry.store.call_host(func, cells),
+                Err(code) => Err(Trap::new(code, []).into()),
+            },
+            FuncKind::Guest { .. } => match entry.store.native.as_ref().map(|hooks| hooks.executor)
+            {
+                None => interp::execute(entry.store, func, cells),
+                // SAFETY: this is the caller it is for. That the function is of the store and the cells fit is
+                // what the caller of this function promises.
+                Some(executor) => unsafe { executor(entry.store, func, cells) },
+            },
         };
         entry.failed = result.is_err();
         result
+    }
+
+    /// Fails if a handle is not that of a function of the store.
+    pub(crate) fn check_func(&self, func: FuncHandle) -> Result<(), Error> {
+        match self.funcs.contains(func) {
+            true => Ok(()),
+            false => Err(Error::Usage(format!("the store has no function {}", func.cell()))),
+        }
     }
 
     /// Makes cells from the host fit for guest code: numbers of 32 bits are zero-extended.
@@ -311,10 +356,8 @@ impl Store {
             match ty {
                 ValType::V128 => drop(cells.next()),
                 ValType::I32 | ValType::F32 => *cell = u64::from(*cell as u32),
-                ValType::FuncRef
-                    if FuncHandle::from_cell(*cell).is_some_and(|f| !self.funcs.contains(f)) =>
-                {
-                    return Err(Error::Usage(format!("the store has no function {cell}")));
+                ValType::FuncRef => {
+                    FuncHandle::from_cell(*cell).map_or(Ok(()), |func| self.check_func(func))?;
                 }
                 _ => {}
             }
@@ -385,26 +428,30 @@ impl Store {
 
     // For executors that run native code.
 
-    /// What the executor has said about how to enter functions of a type, by the store's number of it;
-    /// null if nothing.
+    /// How the executor enters functions of a type, by the store's number of it, if
+    /// [`Store::set_entry_point`] has said so.
     #[inline]
-    pub fn entry_point(&self, type_id: u32) -> *const u8 {
-        self.entry_points.get(type_id as usize).copied().unwrap_or(std::ptr::null())
+    pub fn entry_point(&self, type_id: u32) -> Option<EntryPoint> {
+        self.entry_points.get(type_id as usize).copied().flatten()
     }
 
-    /// Lets [`Store::entry_point`] give this from now on. The store does not look at it.
-    pub fn set_entry_point(&mut self, type_id: u32, entry_point: *const u8) {
-        set_at(&mut self.entry_points, type_id, entry_point);
+    /// Lets [`Store::entry_point`] return this from now on.
+    ///
+    /// # Safety
+    /// It is an entry for functions of the type that has this number in this store, and lives as long as the
+    /// store.
+    pub unsafe fn set_entry_point(&mut self, type_id: u32, entry_point: EntryPoint) {
+        set_at(&mut self.entry_points, type_id, Some(entry_point), None);
     }
 
     /// Native code through which native code calls host functions of a type; null without any.
     pub(crate) fn host_code(&mut self, type_id: u32) -> Result<*const u8, Error> {
-        let Some(trampoline) = &self.config.host_trampoline else { return Ok(std::ptr::null()) };
+        let Some(hooks) = &self.native else { return Ok(std::ptr::null()) };
         match self.host_codes.get(type_id as usize) {
             Some(code) if !code.is_null() => Ok(*code),
             _ => {
-                let code = trampoline(&self.types[type_id as usize])?;
-                set_at(&mut self.host_codes, type_id, code);
+                let code = (hooks.host_trampoline)(&self.types[type_id as usize])?;
+                set_at(&mut self.host_codes, type_id, code, std::ptr::null());
                 Ok(code)
             }
         }
@@ -422,7 +469,7 @@ impl Store {
     }
 
     /// To be called by an executor right before it enters native code: lets the runtime's functions find
-    /// the store. [`Store::call`] undoes it, and restores the native stack limit and its thread.
+    /// the store. [`Store::call`] undoes it.
     #[inline]
     pub fn enter_native(&mut self) {
         let store = (&raw mut *self).cast();
@@ -458,19 +505,19 @@ impl Store {
 
     /// Takes fuel, if there is enough.
     pub(crate) fn take_fuel(&mut self, fuel: i64) -> bool {
-        // SAFETY: as in `fuel`.
+        // SAFETY: the store owns the structure; native code does not run while the store is borrowed.
         take(unsafe { &mut (*self.shared.as_ptr()).fuel }, fuel)
     }
 
     /// Takes cells from the deterministic stack, if there are enough.
     pub(crate) fn take_stack_cells(&mut self, cells: i64) -> bool {
-        // SAFETY: as in `fuel`.
+        // SAFETY: the store owns the structure; native code does not run while the store is borrowed.
         take(unsafe { &mut (*self.shared.as_ptr()).stack_cells }, cells)
     }
 
     /// Gives cells back to the deterministic stack.
     pub(crate) fn give_stack_cells(&mut self, cells: i64) {
-        // SAFETY: as in `fuel`.
+        // SAFETY: the store owns the structure; native code does not run while the store is borrowed.
         unsafe { (*self.shared.as_ptr()).stack_cells += cells };
     }
 
@@ -490,11 +537,11 @@ fn exchanged() -> ! {
     std::process::abort();
 }
 
-/// Sets an element of a list that has null where nothing was set.
-fn set_at(list: &mut Vec<*const u8>, index: u32, value: *const u8) {
+/// Sets an element of a list that has `none` where nothing was set.
+fn set_at<T: Copy>(list: &mut Vec<T>, index: u32, value: T, none: T) {
     let index = index as usize;
     if list.len() <= index {
-        list.resize(index + 1, std::ptr::null());
+        list.resize(index + 1, none);
     }
     list[index] = value;
 }

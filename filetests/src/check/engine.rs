@@ -29,7 +29,7 @@ pub(super) fn run(
 ) -> Outcome {
     let compiled = Module::from_verified(engine, Arc::clone(module)).expect(WORKS);
     let mut store = Store::new(engine, Host::default());
-    store.runtime_mut().set_trace(trace);
+    store.set_trace(trace);
     let is_limited = store.get_fuel().is_ok();
     if is_limited {
         store.set_fuel(case.fuel).expect(WORKS);

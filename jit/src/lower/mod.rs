@@ -129,7 +129,7 @@ fn check_stack_in_prologue(clif: &mut ir::Function) {
 }
 
 /// Bytes of the frame of a function that traps by calls, at most: what a function that finds itself
-/// below the limit of the stack takes of the room that [`crate::stack`] leaves there. Cranelift writes
+/// below the limit of the stack takes of the room that [`slotvm_runtime::stack`] leaves there. Cranelift writes
 /// to the frame before the function can look at the limit.
 pub(crate) const CHECKED_FRAME_BYTES_MAX: u32 = 96 << 10;
 

@@ -27,7 +27,6 @@ use crate::lower::memory::{load, store};
 use crate::lower::traps::trap_trampoline;
 use crate::native::error_of_trap;
 use crate::raise;
-use crate::stack;
 use crate::trampoline::{
     TRUSTED, compile, entry_block, exits, load_cell, store_cell, store_handler,
 };
@@ -52,7 +51,8 @@ const FRAME_ALIGNMENT_LOG2: u8 = 4;
 /// # Safety
 /// Called by an entry, with its context, which is used by nobody else, and its frame.
 unsafe extern "C" fn begin(context: *mut Context, frame: *mut Frame) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the entry passes what the embedder called it with, a context that nothing else uses meanwhile
+    // (`Code::get`).
     let this = unsafe { &mut *context };
     this.status = 0;
     this.error = None;
@@ -67,13 +67,7 @@ unsafe extern "C" fn begin(context: *mut Context, frame: *mut Frame) {
         (&raw mut (*frame).stack_limit).write(shared.stack_limit);
         (&raw mut (*frame).stack_thread).write(shared.stack_thread);
     }
-    let thread = stack::thread();
-    if shared.stack_thread != thread {
-        // Otherwise an imported function calls back, on the stack whose limit this is.
-        let marker = 0u8;
-        shared.stack_limit = stack::limit_below((&raw const marker).addr(), this.stack_bytes_max);
-        shared.stack_thread = thread;
-    }
+    shared.limit_stack(this.stack_bytes_max);
     // SAFETY: the frame has room for an activation, which `end` or `end_trapped` ends.
     unsafe {
         let previous = Activation::start(&raw mut (*frame).activation, shared);
@@ -86,7 +80,7 @@ unsafe extern "C" fn begin(context: *mut Context, frame: *mut Frame) {
 /// # Safety
 /// Called by an entry with what it has called [`begin`] with.
 unsafe extern "C" fn end(context: *mut Context, frame: *mut Frame) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the entry passes its context and its frame, which `begin` has filled.
     unsafe {
         let shared = &mut (*context).shared;
         shared.stack_limit = (*frame).stack_limit;
@@ -100,7 +94,8 @@ unsafe extern "C" fn end(context: *mut Context, frame: *mut Frame) {
 /// # Safety
 /// As for [`end`]; a trap was recorded in the activation.
 unsafe extern "C" fn end_trapped(context: *mut Context, frame: *mut Frame) {
-    // SAFETY: the caller's promise; the code that is running is alive.
+    // SAFETY: the entry passes its context and its frame, which `begin` has filled, after the guest code trapped:
+    // `raise` has recorded that. The entry belongs to the unit of that code, so the code is alive.
     let (this, trap) = unsafe {
         end(context, frame);
         (&mut *context, (*frame).activation.trap())

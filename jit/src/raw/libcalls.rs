@@ -29,7 +29,8 @@ pub(super) static LIBCALLS: Libcalls = Libcalls {
 /// # Safety
 /// The pointer is to the first field of a [`Context`] whose function is running.
 unsafe fn range(ctx: *mut VmCtx, start: u32, len: u32) -> Option<*mut u8> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the functions of this file pass the context of the native code that calls them, which is the first
+    // field of what its entry got from the embedder.
     let memory = unsafe { &(*ctx.cast::<Context>()).memory };
     let is_inside = u64::from(start) + u64::from(len) <= memory.bytes;
     is_inside.then(|| memory.base.wrapping_add(start as usize))
@@ -39,7 +40,8 @@ unsafe extern "C" fn memory_fill(ctx: *mut VmCtx, dst: u32, byte: u32, len: u32)
     // SAFETY: native code passes its context.
     let Some(dst) = (unsafe { range(ctx, dst, len) }) else { return OUT_OF_BOUNDS };
     if len > 0 {
-        // SAFETY: the embedder's promise: the memory is there, and may be written.
+        // SAFETY: `range` has found it inside the memory, and that this may be written is what the embedder
+        // promised `Context::set_memory`.
         unsafe { dst.write_bytes(byte as u8, len as usize) };
     }
     0
@@ -50,7 +52,8 @@ unsafe extern "C" fn memory_copy(ctx: *mut VmCtx, dst: u32, src: u32, len: u32) 
     let (dst, src) = unsafe { (range(ctx, dst, len), range(ctx, src, len)) };
     let (Some(dst), Some(src)) = (dst, src) else { return OUT_OF_BOUNDS };
     if len > 0 {
-        // SAFETY: as above.
+        // SAFETY: `range` has found both inside the memory, and that this may be read and written is what the
+        // embedder promised `Context::set_memory`.
         unsafe { dst.copy_from(src, len as usize) };
     }
     0

@@ -84,7 +84,8 @@ macro_rules! c_functions {
             }
 
             unsafe fn from_pointer(pointer: *const u8) -> Self {
-                // SAFETY: the caller's promise; function pointers are addresses.
+                // SAFETY: `Code::get`, the one caller, has compared the type of the function with this one, and
+                // function pointers are addresses.
                 unsafe { std::mem::transmute::<*const u8, Self>(pointer) }
             }
         }

@@ -3,8 +3,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use slotvm::{
-    Config, Engine, Error, Extern, Global, GlobalType, Instance, LinkError, Linker, Memory,
-    MemoryType, Module, Store, Table, TableType, Tier, UnknownImportError, Val, ValType,
+    Caller, Config, Engine, Error, Extern, Global, GlobalType, Instance, LinkError, Linker, Memory,
+    MemoryType, Module, Store, Table, TableType, Tier, Trap, TrapCode, UnknownImportError, Val,
+    ValType,
 };
 
 use crate::support::{for_all, instance, module};
@@ -36,6 +37,42 @@ fn instances_of_a_module_have_state_of_their_own() {
         assert_eq!(bump(&a, &mut store, 1), 6);
         assert_eq!(a.get_global(&store, "n").unwrap().get(&store).unwrap_i64(), 6);
         assert_eq!(b.get_memory(&store, "m").unwrap().data(&store)[0], 7);
+    });
+}
+
+/// A start function that fails has run, with whatever the host has failed.
+#[test]
+fn the_start_function_runs_once_whatever_the_host_fails_with() {
+    let source = r#"
+        import "env" "fail" func fail()
+        memory m 1
+        start s
+        func s() { call fail return }"#;
+    let errors: [fn() -> Error; 9] = [
+        || Error::AddressSpace { needed: 1, found: 0 },
+        || Error::OutOfMemory { what: "a linear memory", bytes: 1 },
+        || Error::Limit { name: "memory_pages_max", max: 0, wanted: 1 },
+        || Error::Refused { what: "a memory", wanted: 1, unit: "bytes" },
+        || Error::Segment { code: TrapCode::MemoryOutOfBounds, kind: "data", index: 0 },
+        || LinkError::Count { expected: 0, found: 1 }.into(),
+        || Trap::new(TrapCode::StackOverflow, []).into(),
+        || Error::Usage("wrong".to_owned()),
+        || Error::compile("too large"),
+    ];
+    for_all(|engine| {
+        for error in errors {
+            let mut linker = Linker::<u32>::new(engine);
+            let fail = move |mut caller: Caller<'_, u32>| -> Result<(), Error> {
+                *caller.data_mut() += 1;
+                Err(error())
+            };
+            linker.func_wrap("env", "fail", fail).unwrap();
+            let mut store = Store::new(engine, 0);
+            let found = linker.instantiate(&mut store, &module(engine, source)).unwrap_err();
+            assert_eq!(*store.data(), 1, "{found}");
+            let found = found.to_string();
+            assert_eq!(found.lines().next(), error().to_string().lines().next());
+        }
     });
 }
 

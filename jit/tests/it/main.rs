@@ -7,6 +7,7 @@ mod builds;
 mod deadline;
 #[cfg(feature = "jit")]
 mod door;
+mod extremes;
 mod host;
 mod hostile;
 mod interrupt;
@@ -15,6 +16,8 @@ mod lazy;
 mod limiter;
 mod limits;
 mod linking;
+mod safety;
+mod stack;
 mod support;
 mod traps;
 mod values;

@@ -16,11 +16,11 @@ use crate::limits::TRACE_FRAMES_MAX;
 use crate::store::{FuncTarget, Store};
 use crate::trap::Trap;
 
-/// Runs a guest function by interpretation: the default [`crate::Executor`].
+/// Runs a guest function by interpretation.
 ///
 /// # Errors
 /// If it traps or a host function that it calls fails.
-pub fn execute(store: &mut Store, func: FuncHandle, cells: &mut [u64]) -> Result<(), Error> {
+pub(crate) fn execute(store: &mut Store, func: FuncHandle, cells: &mut [u64]) -> Result<(), Error> {
     let FuncTarget::Guest { instance, func } = store.func_target(func) else {
         return Err(Error::Usage("the interpreter runs guest functions only".to_owned()));
     };
@@ -73,7 +73,7 @@ impl Activation<'_> {
         self.stack.reserve(self.base + cells.len())?;
         let base = self.base;
         self.stack.cells[base..base + cells.len()].copy_from_slice(cells);
-        match self.enter().and_then(|()| self.run()) {
+        match self.begin().and_then(|()| self.run()) {
             Ok(()) => {
                 cells.copy_from_slice(&self.stack.cells[base..base + cells.len()]);
                 Ok(())
@@ -177,6 +177,12 @@ impl Activation<'_> {
     }
 
     // Entering and leaving. The arguments of a call lie where the callee's cells start.
+
+    /// Enters the function that the host has called, if there is enough of the host's stack.
+    fn begin(&mut self) -> Result<(), Stop> {
+        self.store.check_host_stack()?;
+        self.enter()
+    }
 
     /// Enters the active function: makes its frame.
     fn enter(&mut self) -> Result<(), Stop> {

@@ -3,7 +3,8 @@
 //! The code of a function is prepared when it is first called (`prepare`): decoded into steps of equal
 //! size, with branches resolved. `run` executes the steps that concern the active frame; `drive` does
 //! the rest: it calls, returns, traps and does what concerns the whole store (`services`). Guest calls
-//! do not recurse on the host's stack; only a host function that calls back does.
+//! do not recurse on the host's stack; only a host function that calls back does, which is limited by
+//! [`crate::stack`].
 //!
 //! A frame is an array of cells, the locals and behind them the operand stack, with the cell numbers of
 //! [`slotvm_bytecode::verified::Body`].
@@ -20,7 +21,6 @@ mod stack;
 pub mod trace;
 mod vector;
 
+pub(crate) use drive::execute;
 pub(crate) use prepare::{ExtraSteps, ModuleCode};
 pub(crate) use stack::{Mark, Stack};
-
-pub use drive::execute;

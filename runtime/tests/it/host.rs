@@ -68,7 +68,7 @@ fn a_host_function_knows_who_calls_and_reaches_memory_and_data() {
     });
     let module = module(source);
     for _ in 0..2 {
-        let instance = store.instantiate(module.clone(), &[log], None).unwrap();
+        let instance = store.instantiate(module.clone(), &[log]).unwrap();
         let f = func(&store, instance, "f");
         call(&mut store, f, &[]).unwrap();
     }
@@ -281,7 +281,7 @@ fn a_host_function_can_link_and_run_another_module() {
     let other = module("func square(n: i64) -> i64 { local.get n local.get n i64.mul return }");
     let mut program = Program::with_imports(StoreConfig::default(), source, |store| {
         vec![host_func(store, &[I64], &[I64], move |host| {
-            let instance = host.store.instantiate(other.clone(), &[], None)?;
+            let instance = host.store.instantiate(other.clone(), &[])?;
             let square = func(host.store, instance, "square");
             host.store.call(square, host.cells)
         })]
@@ -332,4 +332,37 @@ fn steal(drops: bool) {
     })
     .unwrap();
     drop(program.call("f", &[]));
+}
+
+/// A host function may put other cells in the place of its own, but not have those checked instead.
+#[test]
+fn the_results_that_are_checked_are_those_that_are_taken() {
+    let source = "
+        import \"env\" \"forge\" func forge() -> funcref
+        func f() -> i32 { call forge ref.is_null return }";
+    let mut program = Program::with_imports(StoreConfig::default(), source, |store| {
+        vec![host_func(store, &[], &[FuncRef], |call| {
+            call.cells[0] = 33;
+            call.cells = Box::leak(Box::new([0]));
+            Ok(())
+        })]
+    })
+    .unwrap();
+    let error = program.call("f", &[]).unwrap_err();
+    assert_eq!(error.to_string(), "the store has no function 33");
+}
+
+/// Each call that a host function makes takes the host's stack.
+#[test]
+fn running_out_of_the_stack_of_the_host_is_a_trap() {
+    let run = || {
+        let limits = Limits { host_calls_max: u32::MAX, ..Limits::default() };
+        let mut program = reentrant(StoreConfig { limits, ..StoreConfig::default() });
+        for _ in 0..2 {
+            let trap = program.trap("down", &[100_000]);
+            assert_eq!(trap.code, TrapCode::StackOverflow);
+            assert_eq!(program.call("down", &[5]).unwrap(), [135]);
+        }
+    };
+    std::thread::Builder::new().stack_size(256 << 10).spawn(run).unwrap().join().unwrap();
 }

@@ -6,8 +6,8 @@ use slotvm_bytecode::ValType::{self, FuncRef, I32, I64};
 use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
 use slotvm_bytecode::{FuncType, TrapCode};
 use slotvm_runtime::{
-    EntryPoints, Error, Extern, FuncTarget, InstanceId, Limits, MemoryPlan, Natives, Store,
-    StoreConfig,
+    EntryPoints, Error, Extern, FuncHandle, FuncTarget, InstanceId, Limits, MemoryPlan, Natives,
+    Store, StoreConfig,
 };
 
 use crate::support::{Program, call, func, host_func, module, stack_cells};
@@ -59,7 +59,7 @@ fn linked(config: StoreConfig) -> Program {
     let Program { store, instance } = &mut program;
     let names = ["add", "recurse", "t", "mem", "constant", "g"];
     let imports = names.map(|name| store.export(*instance, name).expect(name));
-    *instance = store.instantiate(module(USER), &imports, None).unwrap();
+    *instance = store.instantiate(module(USER), &imports).unwrap();
     program
 }
 
@@ -242,7 +242,7 @@ fn functions_of_an_instance_that_failed_stay_callable() {
          elem a t at i32.const 1 func get
          elem b t at i32.const 0 func get, get, get
          func get() -> i64 { global.get g return }";
-    let error = program.store.instantiate(module(source), &[table], None).unwrap_err();
+    let error = program.store.instantiate(module(source), &[table]).unwrap_err();
     assert!(matches!(error, Error::Segment { kind: "element", index: 1, .. }));
     assert_eq!(program.call("f", &[1]).unwrap(), [42]);
     program.trap("f", &[0]);
@@ -327,6 +327,19 @@ fn the_host_cannot_forge_references_or_write_constants() {
 }
 
 #[test]
+fn forged_functions_are_not_imported() {
+    let mut store = Store::new(StoreConfig::default(), Box::new(()));
+    let Extern::Func(host) = host_func(&mut store, &[], &[], |_| Ok(())) else { panic!() };
+    let user = module("import \"env\" \"f\" func f() func g() -> funcref { ref.func f return }");
+    for forged in [1, host.cell() - 1, host.cell() + 1, 2 * host.cell(), u64::MAX] {
+        let import = Extern::Func(FuncHandle::from_cell(forged).unwrap());
+        let error = store.instantiate(user.clone(), &[import]).unwrap_err();
+        assert_eq!(error.to_string(), format!("the store has no function {forged}"));
+    }
+    store.instantiate(user, &[Extern::Func(host)]).unwrap();
+}
+
+#[test]
 fn native_code_does_not_get_less_address_space_than_it_relies_on() {
     let code: EntryPoints = Arc::new(|_| std::ptr::null());
     let source = "memory 0 1 1 func f() { return }";
@@ -339,10 +352,26 @@ fn native_code_does_not_get_less_address_space_than_it_relies_on() {
         let config = StoreConfig { memory: plan, ..StoreConfig::default() };
         let mut store = Store::new(config, Box::new(()));
         let natives = Natives { code: &code, memory_span_bytes: span, image: None };
-        let result = store.instantiate(module(source), &[], Some(natives));
+        let mut n_asked = 0;
+        let other = |memory_span_bytes: u64| {
+            n_asked += 1;
+            Ok(Natives { memory_span_bytes, ..natives })
+        };
+        // SAFETY: there is no code, and the store interprets.
+        let result =
+            unsafe { store.instantiate_native(module(source), &[], natives, || { other }(span)) };
         match result {
             Ok(_) => assert!(fits),
             Err(error) => assert!(!fits && matches!(error, Error::AddressSpace { .. }), "{error}"),
         }
+        assert_eq!(n_asked, u32::from(!fits));
+        // Nothing is left of a failure.
+        assert_eq!(store.next_instance(), InstanceId::from_number(fits.into()));
+        // SAFETY: as above.
+        let result = unsafe {
+            let checked = || Ok(Natives { memory_span_bytes: 0, ..natives });
+            store.instantiate_native(module(source), &[], natives, checked)
+        };
+        assert!(result.is_ok());
     }
 }

@@ -39,7 +39,7 @@ impl Program {
     ) -> Result<Program, Error> {
         let mut store = Store::new(config, Box::new(()));
         let imports = imports(&mut store);
-        let instance = store.instantiate(module(source), &imports, None)?;
+        let instance = store.instantiate(module(source), &imports)?;
         Ok(Program { store, instance })
     }
 

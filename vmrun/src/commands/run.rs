@@ -44,7 +44,7 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
         store.set_fuel(fuel)?;
     }
     if args.trace {
-        store.runtime_mut().set_trace(Some(trace::to_stderr()));
+        store.set_trace(Some(trace::to_stderr()));
     }
     let result = instantiate_and_call(args, &module, &mut store, &mut times);
     let flushed = store.data_mut().flush();

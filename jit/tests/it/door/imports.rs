@@ -6,7 +6,7 @@ use slotvm::{Error, FuncType, Linker, Module, Store, ValType};
 /// # Safety
 /// The context is the one of the code that calls, and has a counter.
 unsafe extern "C" fn count(context: *mut Context, by: i64) -> i64 {
-    // SAFETY: the caller's promise.
+    // SAFETY: compiled code passes its context, whose user pointer the test has set to a counter.
     unsafe {
         let counter = (*context).user().cast::<i64>();
         *counter += by;
@@ -44,7 +44,7 @@ fn an_import_is_called_with_the_context() {
 /// # Safety
 /// The context is the one of the code that calls.
 unsafe extern "C" fn fail_for_odd(context: *mut Context, n: i64) -> i64 {
-    // SAFETY: the caller's promise.
+    // SAFETY: compiled code passes its context, which nothing else uses until the function returns.
     let context = unsafe { &mut *context };
     match n {
         1 => context.fail(Error::host("one is odd")),
@@ -98,7 +98,7 @@ fn an_import_that_fails_ends_its_caller() {
 /// # Safety
 /// The user pointer of the context is that of a function.
 unsafe extern "C" fn call_back(context: *mut Context, n: i64) -> i64 {
-    // SAFETY: the caller's promise.
+    // SAFETY: compiled code passes its context, whose user pointer the test has set to a function.
     unsafe {
         let function = (*context).user().cast::<Unary>().read();
         let result = function(context, n);
@@ -189,7 +189,7 @@ fn a_compiled_function_can_be_an_import_and_its_traps_go_on() {
 /// There is room for as many results as the parameter says.
 unsafe extern "C" fn numbers(_: *mut Context, results: *mut u64, n: i64) {
     for i in 0..n {
-        // SAFETY: the caller's promise.
+        // SAFETY: the import's type has as many results as the test passes, and compiled code makes room for them.
         unsafe { results.add(i as usize).write((n - i) as u64) };
     }
 }
@@ -227,7 +227,7 @@ fn an_import_gives_several_results() {
 /// # Safety
 /// It is one of 8 bytes.
 unsafe extern "C" fn move_memory(context: *mut Context) {
-    // SAFETY: the caller's promise.
+    // SAFETY: compiled code passes its context, whose user pointer the test has set to a buffer of 8 bytes.
     unsafe {
         let buffer = (*context).user().cast();
         (*context).set_memory(buffer, 8);
@@ -269,7 +269,7 @@ fn an_import_may_move_the_memory() {
 /// # Safety
 /// The user pointer is to an engine.
 unsafe extern "C" fn run_store(context: *mut Context, n: i64) -> i64 {
-    // SAFETY: the caller's promise.
+    // SAFETY: compiled code passes its context, whose user pointer the test has set to an engine.
     let engine = unsafe { &*(*context).user().cast::<Engine>() };
     let source = r#"
         memory m 1
