@@ -88,8 +88,9 @@ pub enum Error {
         bytes: u64,
     },
     /// A memory has less address space than native code relies on, because the system gave no more or
-    /// because somebody else made it. Code that checks each access, see
-    /// [`crate::MemoryPlan::CHECKED`], can use it.
+    /// because somebody else made it, and so has the code that was to take its place
+    /// ([`crate::Store::instantiate_native`]). Code that checks each access, see
+    /// [`crate::MemoryPlan::CHECKED`], can use any memory.
     #[error(
         "native code relies on {needed} bytes of address space for memory 0, which has {found}"
     )]

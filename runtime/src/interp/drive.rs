@@ -42,8 +42,6 @@ pub(crate) fn execute(store: &mut Store, func: FuncHandle, cells: &mut [u64]) ->
     let result = activation.run_to_end(cells);
     // After an error, `Store::call` resets the stack.
     activation.stack.top = base;
-    let stack = mem::take(&mut activation.stack);
-    store.interp = stack;
     result
 }
 
@@ -65,6 +63,16 @@ pub(super) struct Activation<'a> {
     pub(super) at: Position,
 
     trace: Option<TraceFn>,
+}
+
+impl Drop for Activation<'_> {
+    /// Gives the stacks back, also if a hook has panicked that sees them. While the host runs, the store has
+    /// them already, and these are empty.
+    fn drop(&mut self) {
+        if !self.stack.cells.is_empty() {
+            self.store.interp = mem::take(&mut self.stack);
+        }
+    }
 }
 
 impl Activation<'_> {

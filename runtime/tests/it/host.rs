@@ -366,3 +366,29 @@ fn running_out_of_the_stack_of_the_host_is_a_trap() {
     };
     std::thread::Builder::new().stack_size(256 << 10).spawn(run).unwrap().join().unwrap();
 }
+
+/// A panic of the hook for tracing leaves the frames below the call as they were.
+#[test]
+fn a_panic_while_tracing_does_not_take_the_stack_with_it() {
+    let source = "import \"env\" \"trace\" func trace()
+         table t funcref 1
+         elem e t at i32.const 0 func g
+         func g() -> i64 { i64.const 1 return }
+         func f(a: i64) -> i64 { local.get a call trace i64.const 2 i64.add return }";
+    let mut program = Program::with_imports(StoreConfig::default(), source, |store| {
+        vec![host_func(store, &[], &[], |call| {
+            let g = func(call.store, call.instance.unwrap(), "g");
+            call.store.set_trace(Some(std::sync::Arc::new(|_| panic!("by the hook"))));
+            let traced = || call.store.call(g, &mut [0]);
+            let panic = catch_unwind(AssertUnwindSafe(traced)).unwrap_err();
+            assert_eq!(panic.downcast_ref(), Some(&"by the hook"));
+            call.store.set_trace(None);
+            let mut cells = [0];
+            call.store.call(g, &mut cells)?;
+            assert_eq!(cells, [1]);
+            Ok(())
+        })]
+    })
+    .unwrap();
+    assert_eq!(program.call("f", &[40]).unwrap(), [42]);
+}
