@@ -27,6 +27,7 @@
 mod choice;
 mod counts;
 mod estimate;
+mod module;
 mod shares;
 
 use std::fmt;
@@ -35,6 +36,7 @@ pub use choice::Work;
 pub use counts::WorkCounts;
 
 pub(crate) use choice::{Candidate, TooMuchWork};
+pub(crate) use module::ModuleBudget;
 pub(crate) use shares::{Budget, Share};
 
 /// Steps of a walk up the dominator tree that are counted: more are too many for any function.

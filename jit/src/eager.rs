@@ -6,6 +6,7 @@ use slotvm_bytecode::VerifiedModule;
 use slotvm_runtime::Error;
 use tracing::debug_span;
 
+use crate::budget::ModuleBudget;
 use crate::code::CodeUnit;
 use crate::compile::{CompileOptions, StageTimes};
 use crate::function_info::FunctionInfo;
@@ -30,6 +31,7 @@ impl EagerCode {
         native: &NativeEngine,
         module: &Arc<VerifiedModule>,
         options: CompileOptions,
+        budget: &ModuleBudget,
         is_parallel: bool,
         timings: &mut Timings,
     ) -> Result<EagerCode, Error> {
@@ -37,9 +39,12 @@ impl EagerCode {
         let mut codes = Vec::with_capacity(n_funcs);
         let mut functions = Vec::with_capacity(n_funcs);
         let mut times = StageTimes::default();
-        let all = stack::with_room(|| compile_all(module, options, is_parallel))?;
+        let slots = options.lower.slots;
+        let shares = budget.functions();
+        let all = stack::with_room(|| compile_all(module, options, &shares, is_parallel))?;
         for (func, compiled) in (module.n_imported_funcs()..).zip(all) {
             times += compiled.times;
+            budget.draw_function(compiled.work.time(slots));
             functions.push(compiled.info(module, func));
             codes.push(compiled.code);
         }
@@ -48,7 +53,6 @@ impl EagerCode {
         timings.clif += times.lower;
         timings.cranelift += times.cranelift;
         let unit = timed(debug_span!("place"), &mut timings.place, || {
-            native.prepare_imports(module)?;
             CodeUnit::place(native.isa(), module.n_imported_funcs(), &codes, Some(module.clone()))
         });
         let mut unit = unit.map_err(Error::compile)?;

@@ -149,6 +149,11 @@ impl HostFunc {
         HostFunc { ty, f: HostFn::new(f) }
     }
 
+    /// Its type.
+    pub(crate) fn ty(&self) -> &FuncType {
+        &self.ty
+    }
+
     /// Makes it a function of a store.
     pub(crate) fn in_store(&self, store: &mut rt::Store) -> Result<FuncHandle, Error> {
         self.bound_to(store, None)

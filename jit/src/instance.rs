@@ -42,12 +42,13 @@ impl Instance {
         module: &Module,
         imports: &[rt::Extern],
     ) -> Result<Instance, Error> {
+        let next = store.next_instance();
         let embedding = Embedding::of_mut(store);
         if !embedding.engine().same(module.engine()) {
             let message = "the module and the store belong to different engines";
             return Err(Error::Usage(message.to_owned()));
         }
-        embedding.keep_module(module);
+        embedding.keep_module(next, module);
         let id = module.instantiate(store, imports)?;
         Ok(Instance { store: StoreId::of(store), id })
     }

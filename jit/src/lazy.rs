@@ -19,7 +19,7 @@ use slotvm_bytecode::VerifiedModule;
 use slotvm_runtime::Error;
 use slotvm_runtime::context::VmCtx;
 
-use crate::budget::Budget;
+use crate::budget::{Budget, ModuleBudget};
 use crate::code::{CodeArena, CodeError, CodeUnit, MachineCode};
 use crate::compile::{CompileOptions, Compiler};
 use crate::debugger::DebugImage;
@@ -41,7 +41,8 @@ struct State {
     engine: Engine,
     module: Arc<VerifiedModule>,
     options: CompileOptions,
-    budget: Budget,
+    shares: Budget,
+    budget: Arc<ModuleBudget>,
     /// Where calls of each function that the module defines go.
     entries: Box<[AtomicPtr<u8>]>,
     // Dropped before the code that it shows.
@@ -66,9 +67,9 @@ impl LazyCode {
         engine: &Engine,
         module: &Arc<VerifiedModule>,
         mut options: CompileOptions,
+        budget: Arc<ModuleBudget>,
     ) -> Result<LazyCode, CodeError> {
         let native = engine.native().expect("the engine makes native code");
-        native.prepare_imports(module)?;
         let n_funcs = module.module().funcs.len();
         let entry = || AtomicPtr::new(ptr::null_mut());
         let entries: Box<[_]> = std::iter::repeat_with(entry).take(n_funcs).collect();
@@ -79,7 +80,8 @@ impl LazyCode {
             engine: engine.clone(),
             module: module.clone(),
             options,
-            budget: Budget::new(module),
+            shares: budget.functions(),
+            budget,
             entries,
             functions: std::iter::repeat_with(OnceLock::new).take(n_funcs).collect(),
             code: CodeArena::new(),
@@ -146,10 +148,11 @@ impl State {
         let native = self.engine.native().expect("the engine makes native code");
         let module = &self.module;
         let func = module.n_imported_funcs() + index as u32;
-        let share = self.budget.share(module, func);
+        let share = self.shares.share(module, func);
         let mut compiler = self.compiler();
         let compiled = stack::with_room(|| compiler.compile(module, func, share))?;
         self.compilers.lock().unwrap_or_else(PoisonError::into_inner).push(compiler);
+        self.budget.draw_function(compiled.work.time(self.options.lower.slots));
         let code = self.code.place(native.isa(), &compiled.code, module).map_err(Error::compile)?;
         let info = compiled.info(module, func);
         let _debug_image = native.announce_function(&code, &info.name);

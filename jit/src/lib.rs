@@ -122,11 +122,15 @@ mod registry;
 #[cfg(feature = "jit")]
 mod signals;
 mod slot_mode;
+#[cfg(all(test, feature = "jit"))]
+mod soak_tests;
 #[cfg(feature = "jit")]
 mod stack;
 mod store;
 #[cfg(feature = "jit")]
 mod trampoline;
+#[cfg(feature = "jit")]
+mod trampolines;
 mod typed;
 mod types;
 #[cfg(feature = "jit")]

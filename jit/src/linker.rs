@@ -7,7 +7,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use slotvm_bytecode::FuncType;
-use slotvm_bytecode::module::Import;
+use slotvm_bytecode::module::{Import, ImportKind};
 use slotvm_runtime::{self as rt, Error, LinkError};
 
 use crate::caller::Caller;
@@ -219,9 +219,19 @@ impl Definition {
 fn instantiate<'a>(
     mut store: impl AsContextMut,
     module: &Module,
-    definitions: impl Iterator<Item = &'a Definition>,
+    definitions: impl Iterator<Item = &'a Definition> + Clone,
 ) -> Result<Instance, Error> {
     let store = store.as_context_mut().inner;
+    let bytecode = module.verified().module();
+    let types = bytecode.imports.iter().zip(definitions.clone());
+    let types = types.filter_map(|(import, definition)| match (&import.kind, definition) {
+        // What does not fit is refused below.
+        (&ImportKind::Func(ty), Definition::Host(host)) => {
+            (*host.ty() == bytecode.types[ty as usize]).then_some(ty)
+        }
+        _ => None,
+    });
+    module.prepare_imports(types)?;
     let imports: Vec<rt::Extern> =
         definitions.map(|definition| definition.entity(store)).collect::<Result<_, Error>>()?;
     Instance::from_entities(store, module, &imports)

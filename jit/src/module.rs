@@ -41,7 +41,7 @@ pub struct Timings {
     pub clif: Duration,
     /// CLIF to machine code.
     pub cranelift: Duration,
-    /// Machine code to executable memory, trampolines included.
+    /// Machine code to executable memory.
     pub place: Duration,
 }
 
@@ -165,9 +165,15 @@ impl Module {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// What tells the module from all others while it lives.
-    pub(crate) fn address(&self) -> usize {
-        Arc::as_ptr(&self.0).addr()
+    /// Prepares for host functions of these types, by the module's numbers, to be made for its imports.
+    ///
+    /// # Errors
+    /// If that exceeds the module's budget of compile work, or there is no memory for code.
+    pub(crate) fn prepare_imports(&self, types: impl Iterator<Item = u32>) -> Result<(), Error> {
+        match &self.0.native {
+            Some(native) => native.prepare_imports(self, types),
+            None => Ok(()),
+        }
     }
 
     /// Makes an instance in a store of the engine, which keeps the module alive.

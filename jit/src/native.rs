@@ -1,14 +1,13 @@
 //! Native code as the executor of a store: what the engine shares between modules, and how a call from
 //! the host becomes an entry into native code and a trap an error.
 
-use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use slotvm_bytecode::{FuncType, VerifiedModule};
+use slotvm_bytecode::FuncType;
 use slotvm_runtime::context::Poll;
 use slotvm_runtime::{
-    Error, Frame, FuncHandle, HostTrampoline, NativeHooks, Store, StoreConfig, Trap,
+    Error, Frame, FuncHandle, FuncTarget, HostTrampoline, NativeHooks, Store, StoreConfig, Trap,
 };
 
 use crate::activation::{self, EntryTrampoline, NativeTrap};
@@ -23,7 +22,8 @@ use crate::profiling::Profiler;
 use crate::raise;
 use crate::signals;
 use crate::store::Embedding;
-use crate::trampoline::{self, Trampolines};
+use crate::trampoline::{self, Way};
+use crate::trampolines::{Trampoline, Trampolines};
 
 /// The version of Cranelift that makes native code; empty in a build without the feature `jit`, which makes
 /// none.
@@ -33,8 +33,7 @@ pub const CRANELIFT_VERSION: &str = cranelift_codegen::VERSION;
 pub(crate) struct NativeEngine {
     isa: cranelift_codegen::isa::OwnedTargetIsa,
     trapping: Trapping,
-    /// Trampolines live as long as the engine: stores hold their addresses.
-    trampolines: Mutex<HashMap<FuncType, Arc<Trampolines>>>,
+    trampolines: Trampolines,
     /// What guest code calls when a poll is due, if it polls.
     poll: Option<CodeUnit>,
     profiler: Profiler,
@@ -57,7 +56,7 @@ impl NativeEngine {
         let mut engine = NativeEngine {
             isa,
             trapping,
-            trampolines: Mutex::default(),
+            trampolines: Trampolines::default(),
             poll: None,
             profiler,
             debug_info: config.debug_info,
@@ -78,9 +77,9 @@ impl NativeEngine {
             poll: self.poll(),
         };
         // SAFETY: `execute` enters code by the entry that `find_entry` has given the store for the function's
-        // type. The trampolines are those of `Trampolines` and `poll_trampoline`, which do what the hooks say;
-        // they live as long as the engine, which the hooks own, and a store keeps its hooks. `raise` traps in the
-        // innermost activation, which is that of the code that calls it.
+        // type. The trampolines are those of `Trampoline::host_code` and `poll_trampoline`, which do what the hooks
+        // say; the former come with their owner, the latter lives as long as the engine, which the hooks own, and
+        // a store keeps its hooks. `raise` traps in the innermost activation, which is that of the code that calls it.
         unsafe { Store::new_native(config, Box::new(embedding), hooks) }
     }
 
@@ -121,33 +120,22 @@ impl NativeEngine {
         self.debug_info.then(|| DebugImage::register(code, function))
     }
 
-    /// Makes the trampolines of the functions that a module imports: the store makes records for host
-    /// functions of these types, and could not report an error.
+    /// The trampoline of a function type, which is freed with the last of those who keep it.
     ///
     /// # Errors
-    /// As for [`NativeEngine::trampolines`].
-    pub(crate) fn prepare_imports(&self, module: &VerifiedModule) -> Result<(), CodeError> {
-        for ty in module.module().imported_funcs() {
-            self.trampolines(&module.module().types[ty as usize])?;
-        }
-        Ok(())
+    /// If it cannot be compiled, or there is no memory for code.
+    pub(crate) fn trampoline(&self, way: Way, ty: &FuncType) -> Result<Arc<Trampoline>, CodeError> {
+        self.trampolines.get_or_make(way, ty, || {
+            let mut code = trampoline::place(&self.isa, way, ty)?;
+            self.announce(&mut code, std::iter::once(way.name(ty)));
+            Ok(code)
+        })
     }
 
-    /// The trampolines of a function type, which stay as long as the engine.
-    ///
-    /// # Errors
-    /// If they cannot be compiled, or there is no memory for code.
-    pub(crate) fn trampolines(&self, ty: &FuncType) -> Result<Arc<Trampolines>, CodeError> {
-        let mut all = self.trampolines.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(trampolines) = all.get(ty) {
-            return Ok(trampolines.clone());
-        }
-        let mut trampolines = Trampolines::new(&self.isa, ty)?;
-        let names = ["from", "to"].map(|way| format!("trampoline {way} the host {ty}"));
-        self.announce(trampolines.unit_mut(), names.into_iter());
-        let trampolines = Arc::new(trampolines);
-        all.insert(ty.clone(), trampolines.clone());
-        Ok(trampolines)
+    /// How many trampolines of function types there are.
+    #[cfg(test)]
+    pub(crate) fn n_trampolines(&self) -> usize {
+        self.trampolines.len()
     }
 }
 
@@ -164,15 +152,13 @@ pub(crate) fn isa_options(config: &Config) -> IsaOptions {
     }
 }
 
-/// Gives stores of the engine the native code of their host functions.
+/// Gives stores of the engine the native code of their host functions. What a module imports has been made
+/// before, at its expense.
 fn host_trampoline(engine: &Engine) -> HostTrampoline {
     let engine = engine.clone();
     Arc::new(move |ty| {
         let native = engine.native().expect("the engine makes native code");
-        // Modules compile the trampolines of the functions that they import, so for them this is
-        // a lookup.
-        let trampolines = native.trampolines(ty).map_err(Error::compile)?;
-        Ok(trampolines.host())
+        Ok(native.trampoline(Way::ToHost, ty).map_err(Error::compile)?.host_code())
     })
 }
 
@@ -195,17 +181,20 @@ unsafe fn execute(store: &mut Store, func: FuncHandle, cells: &mut [u64]) -> Res
     result.map_err(|trap| error(store, trap))
 }
 
-/// The entry trampoline of a function's type, which the store then remembers.
+/// The entry trampoline of a function's type, which the store then remembers. The module of the function
+/// pays for it.
 #[cold]
 fn find_entry(store: &mut Store, func: FuncHandle) -> Result<EntryTrampoline, Error> {
-    let engine = Embedding::of(store).engine().clone();
-    let native = engine.native().expect("the engine makes native code");
-    let trampolines = native.trampolines(store.func_type(func));
-    let entry = trampolines.map_err(Error::compile)?.entry();
+    let FuncTarget::Guest { instance, func: index } = store.func_target(func) else {
+        unreachable!("executors run guest functions");
+    };
     let type_id = store.func_record(func).type_id;
-    // SAFETY: the trampolines are those of the type that has this number, and live as long as the engine,
-    // which the hooks of the store own.
-    unsafe { store.set_entry_point(type_id, entry) };
+    let module = &Embedding::of(store).modules[instance.number() as usize];
+    let trampoline = module.native().expect("the engine makes native code").entry(module, index)?;
+    let entry = trampoline.entry();
+    // SAFETY: the trampoline is that of the function's type, which has this number in the store. It lives as long
+    // as its owner, which the store keeps.
+    unsafe { store.set_entry_point(type_id, entry, trampoline) };
     Ok(entry)
 }
 

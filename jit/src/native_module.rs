@@ -10,12 +10,12 @@ use std::sync::{Arc, OnceLock};
 use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::module::ImportKind;
 use slotvm_runtime::{
-    self as rt, EntryPoints, Error, InstanceId, MemoryImage, MemoryPlan, Natives,
+    self as rt, EntryPoints, Error, FuncTarget, InstanceId, MemoryImage, MemoryPlan, Natives,
 };
 use slotvm_ssa::build::{BuildOptions, SsaOptions};
 use tracing::debug_span;
 
-use crate::budget::Budget;
+use crate::budget::{Budget, ModuleBudget};
 use crate::compile::{CompileError, CompileOptions, Compiler};
 use crate::config::Compile;
 use crate::eager::EagerCode;
@@ -26,6 +26,7 @@ use crate::lower::LowerOptions;
 use crate::module::{Module, Timings};
 use crate::native::NativeEngine;
 use crate::pipeline::timed;
+use crate::trampolines::{ModuleTrampolines, Trampoline};
 
 /// The native code of a module.
 pub(crate) struct NativeModule {
@@ -36,6 +37,9 @@ pub(crate) struct NativeModule {
     memory: MemoryPlan,
     /// What data segments make of the memory, made for the first instance.
     image: OnceLock<Option<MemoryImage>>,
+    /// What all code of the module draws on.
+    budget: Arc<ModuleBudget>,
+    trampolines: Arc<ModuleTrampolines>,
     /// Code that checks each access, if it was needed.
     checked: OnceLock<Result<Box<NativeModule>, String>>,
 }
@@ -74,13 +78,18 @@ impl NativeModule {
         let Some(native) = engine.native() else { return Ok(None) };
         let options = options(engine, native, memory_plan(engine, verified));
         let is_parallel = engine.config().parallel_compilation;
-        NativeModule::with_options(engine, verified, options, is_parallel, timings).map(Some)
+        let budget = Arc::new(ModuleBudget::new(verified));
+        let trampolines = Arc::new(ModuleTrampolines::new(verified, budget.clone()));
+        let account = (budget, trampolines);
+        NativeModule::with_options(engine, verified, options, account, is_parallel, timings)
+            .map(Some)
     }
 
     fn with_options(
         engine: &Engine,
         verified: &Arc<VerifiedModule>,
         options: CompileOptions,
+        (budget, trampolines): (Arc<ModuleBudget>, Arc<ModuleTrampolines>),
         is_parallel: bool,
         timings: &mut Timings,
     ) -> Result<NativeModule, Error> {
@@ -89,11 +98,11 @@ impl NativeModule {
         let memory = options.lower.memory;
         let code = match engine.config().compile {
             Compile::Eager => {
-                let code = EagerCode::new(native, verified, options, is_parallel, timings);
+                let code = EagerCode::new(native, verified, options, &budget, is_parallel, timings);
                 Code::Eager(code?)
             }
             Compile::Lazy => {
-                let code = || LazyCode::new(engine, verified, options);
+                let code = || LazyCode::new(engine, verified, options, budget.clone());
                 let code = timed(debug_span!("place"), &mut timings.place, code);
                 Code::Lazy(code.map_err(Error::compile)?)
             }
@@ -104,7 +113,48 @@ impl NativeModule {
             Arc::new(move |func| code.func((func - first_func) as usize))
         };
         let (image, checked) = (OnceLock::new(), OnceLock::new());
-        Ok(NativeModule { code, entry_points, memory, image, checked })
+        Ok(NativeModule { code, entry_points, memory, image, budget, trampolines, checked })
+    }
+
+    /// Makes and keeps the trampolines for imports of these types of the module, whose code this is.
+    ///
+    /// # Errors
+    /// If they exceed the budget of the module, or there is no memory for code.
+    pub(crate) fn prepare_imports(
+        &self,
+        module: &Module,
+        types: impl Iterator<Item = u32>,
+    ) -> Result<(), Error> {
+        let native = module.engine().native().expect("the engine has made native code");
+        self.trampolines.prepare_imports(native, module.verified(), types)
+    }
+
+    /// The trampoline by which the host calls a function of the module, whose code this is.
+    ///
+    /// # Errors
+    /// If it exceeds the budget of the module, or there is no memory for code.
+    pub(crate) fn entry(&self, module: &Module, func: u32) -> Result<Arc<Trampoline>, Error> {
+        let native = module.engine().native().expect("the engine has made native code");
+        let ty = module.verified().func_type_index(func);
+        self.trampolines.entry(native, module.verified(), ty)
+    }
+
+    /// Keeps the trampolines to host functions that an instance imports, so that other stores find them.
+    fn keep_imports(
+        &self,
+        module: &Module,
+        store: &rt::Store,
+        imports: &[rt::Extern],
+    ) -> Result<(), Error> {
+        let native = module.engine().native().expect("the engine has made native code");
+        for (import, found) in module.verified().module().imports.iter().zip(imports) {
+            if let (&ImportKind::Func(ty), &rt::Extern::Func(func)) = (&import.kind, found)
+                && matches!(store.func_target(func), FuncTarget::Host { .. })
+            {
+                self.trampolines.keep_import(native, module.verified(), ty)?;
+            }
+        }
+        Ok(())
     }
 
     /// Makes an instance of the module, whose code this is.
@@ -114,6 +164,7 @@ impl NativeModule {
         store: &mut rt::Store,
         imports: &[rt::Extern],
     ) -> Result<InstanceId, Error> {
+        self.keep_imports(module, store, imports)?;
         let checked = || Ok(self.checked(module)?.natives(module));
         let verified = module.verified().clone();
         // SAFETY: this is the code of the module, and that of `checked` is, too; both were compiled for the
@@ -137,8 +188,15 @@ impl NativeModule {
             // A thread of a pool that waited for others here could come to wait for itself.
             let is_parallel = false;
             let mut timings = Timings::default();
-            let checked =
-                NativeModule::with_options(engine, verified, options, is_parallel, &mut timings);
+            let account = (self.budget.clone(), self.trampolines.clone());
+            let checked = NativeModule::with_options(
+                engine,
+                verified,
+                options,
+                account,
+                is_parallel,
+                &mut timings,
+            );
             checked.map(Box::new).map_err(|error| error.to_string())
         };
         match self.checked.get_or_init(compile) {

@@ -27,7 +27,7 @@ use crate::code::{CodeUnit, MachineCode};
 use crate::pctable::{Place, PlaceId, TrapReason};
 use crate::raise::raise;
 use crate::signals;
-use crate::trampoline::{HOST_ERROR, Trampolines};
+use crate::trampoline::{self, HOST_ERROR, Way};
 
 fn isa() -> OwnedTargetIsa {
     let mut flags = settings::builder();
@@ -135,7 +135,7 @@ const STACK_BYTES_MAX: usize = 256 << 10;
 /// Structures of a store, as far as native code looks at them.
 struct Fixture<'a> {
     unit: &'a CodeUnit,
-    entry: Trampolines,
+    entry: CodeUnit,
     host: Cell<HostFunc>,
     shared: Shared,
     ctx: VmCtx,
@@ -157,7 +157,7 @@ impl<'a> Fixture<'a> {
         let ctx = VmCtx { memory: memory.def(), ..VmCtx::EMPTY };
         let mut fixture = Box::new(Fixture {
             unit,
-            entry: Trampolines::new(isa, ty).unwrap(),
+            entry: trampoline::place(isa, Way::FromHost, ty).unwrap(),
             host: Cell::new(|_, _| unreachable!("no host function is called")),
             shared,
             ctx,
@@ -192,7 +192,7 @@ impl<'a> Fixture<'a> {
                 let sp = (&raw const marker).addr();
                 (*shared).stack_limit = stack::limit_below(sp, STACK_BYTES_MAX);
             }
-            let entry = self.entry.entry();
+            let entry = trampoline::entry(&self.entry);
             let result = activation::enter(entry, ctx.cast_mut(), code, cells.as_mut_ptr());
             (*shared).stack_limit = outer_limit;
             result
@@ -311,7 +311,8 @@ fn host_functions_get_and_give_values_of_all_types() {
     cells[..4].copy_from_slice(&[0xffff_fff0, 1.5_f64.to_bits(), 7, 0xc000_0000]);
     // A host function's context starts as the one of a guest function does.
     let ctx = (&raw const fixture.host_ctx).cast();
-    fixture.enter(ctx, fixture.entry.host(), &mut cells).unwrap();
+    let host = trampoline::place(&isa, Way::ToHost, &ty).unwrap();
+    fixture.enter(ctx, host.func(0), &mut cells).unwrap();
     assert_eq!(cells, [0xffff_fff0, 1.5_f64.to_bits(), 7, 0xc000_0000].repeat(3)[..]);
 }
 
@@ -428,8 +429,8 @@ fn recursion_ends_in_a_trap_with_the_innermost_frames() {
 }
 
 /// The host function of the unit that the tests of re-entry use is called by function 0.
-fn reentrant_unit(isa: &OwnedTargetIsa, host: &Trampolines) -> CodeUnit {
-    let host_code = host.host().expose_provenance() as i64;
+fn reentrant_unit(isa: &OwnedTargetIsa, host: &CodeUnit) -> CodeUnit {
+    let host_code = host.func(0).expose_provenance() as i64;
     let outer = move |b: &mut FunctionBuilder<'_>, args: &[Value]| {
         // The host context stands behind the context of the fixture, see there.
         let offset = std::mem::offset_of!(Fixture<'_>, host_ctx) as i64
@@ -457,7 +458,7 @@ fn reentrant_unit(isa: &OwnedTargetIsa, host: &Trampolines) -> CodeUnit {
 #[test]
 fn a_trap_in_a_nested_entry_ends_that_entry_only() {
     let isa = isa();
-    let host = Trampolines::new(&isa, &unary()).unwrap();
+    let host = trampoline::place(&isa, Way::ToHost, &unary()).unwrap();
     let unit = reentrant_unit(&isa, &host);
     let fixture = Fixture::new(&isa, &unit, &unary());
     fixture.host.set(|fixture, cell| {
@@ -554,7 +555,7 @@ fn crash(how: &str) {
     }
 
     let isa = isa();
-    let host = Trampolines::new(&isa, &unary()).unwrap();
+    let host = trampoline::place(&isa, Way::ToHost, &unary()).unwrap();
     let unit = reentrant_unit(&isa, &host);
     let fixture = Fixture::new(&isa, &unit, &unary());
     fixture.host.set(|_, _| {

@@ -50,6 +50,14 @@ impl NativeModule {
         match *self {}
     }
 
+    pub(crate) fn prepare_imports(
+        &self,
+        _: &Module,
+        _: impl Iterator<Item = u32>,
+    ) -> Result<(), Error> {
+        match *self {}
+    }
+
     pub(crate) fn code_bytes(&self) -> usize {
         match *self {}
     }

@@ -14,16 +14,16 @@ use slotvm_bytecode::parallel::try_map;
 use crate::budget::Budget;
 use crate::compile::{CompileError, CompileOptions, CompiledFunction, Compiler};
 
-/// Compiles all functions that a module defines; gives them in their order.
+/// Compiles all functions that a module defines, each with its share of a budget; gives them in their order.
 ///
 /// # Errors
 /// The error of the first function that cannot be compiled.
 pub(crate) fn compile_all(
     module: &VerifiedModule,
     options: CompileOptions,
+    budget: &Budget,
     is_parallel: bool,
 ) -> Result<Vec<CompiledFunction>, CompileError> {
-    let budget = Budget::new(module);
     let span = tracing::Span::current();
     // The caller's thread, which may be one of them, is in the span already.
     let enter = || (tracing::Span::current() != span).then(|| span.enter());
@@ -70,9 +70,10 @@ mod tests {
     fn check_same(module: &VerifiedModule, slots: SlotMode) {
         let engine = Engine::new(Config::new().slots(slots)).unwrap();
         let options = options(&engine, module);
-        let expected = describe(&compile_all(module, options.clone(), false).unwrap());
+        let budget = Budget::new(module);
+        let expected = describe(&compile_all(module, options.clone(), &budget, false).unwrap());
         in_pools(|| {
-            let found = compile_all(module, options.clone(), true).unwrap();
+            let found = compile_all(module, options.clone(), &budget, true).unwrap();
             assert!(describe(&found) == expected, "{slots}: {:?}", module.module().names.module);
         });
     }
@@ -132,8 +133,10 @@ mod tests {
         }
         let module = verify(text::parse(&source).unwrap()).unwrap();
         let engine = Engine::default();
+        let budget = Budget::new(&module);
         in_pools(|| {
-            let error = compile_all(&module, options(&engine, &module), true).err().unwrap();
+            let error =
+                compile_all(&module, options(&engine, &module), &budget, true).err().unwrap();
             assert_eq!((error.func, error.name.as_str()), (12, "f11"));
         });
     }

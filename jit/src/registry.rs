@@ -94,6 +94,14 @@ fn replace(change: impl FnOnce(&mut Vec<Unit>)) {
     }
 }
 
+/// How many ranges there are.
+#[cfg(test)]
+pub(crate) fn n_ranges() -> usize {
+    let reader = read();
+    // SAFETY: the reader was counted before it fetched the list, which is therefore not freed.
+    unsafe { reader.0.as_ref() }.map_or(0, |list| list.0.len())
+}
+
 /// Reads the list as it is now.
 pub(crate) fn read() -> Reader {
     N_READERS.fetch_add(1, SeqCst);

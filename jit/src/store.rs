@@ -2,13 +2,12 @@
 //! traits by which functions take one.
 
 use std::any::{Any, TypeId};
-use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
 use slotvm_runtime::interp::trace::TraceFn;
-use slotvm_runtime::{self as rt, Error, ResourceLimiter, StoreConfig, UpdateDeadline};
+use slotvm_runtime::{self as rt, Error, InstanceId, ResourceLimiter, StoreConfig, UpdateDeadline};
 
 use crate::engine::Engine;
 use crate::module::Module;
@@ -39,9 +38,8 @@ pub(crate) struct Embedding {
     data: Box<dyn Any + Send>,
     /// The type of what the box holds: asking the box is a call.
     data_type: TypeId,
-    /// The modules of the instances, by [`Module::address`]: their native code must live as long as the
-    /// store.
-    modules: HashMap<usize, Module>,
+    /// The module of each instance: its native code must live as long as the store.
+    pub(crate) modules: Vec<Module>,
 }
 
 impl Embedding {
@@ -93,9 +91,11 @@ impl Embedding {
         &self.engine
     }
 
-    /// Keeps a module alive as long as the store.
-    pub(crate) fn keep_module(&mut self, module: &Module) {
-        self.modules.entry(module.address()).or_insert_with(|| module.clone());
+    /// Keeps a module alive as long as the store has the instance, which is about to be made and may fail:
+    /// then its number is that of the next one.
+    pub(crate) fn keep_module(&mut self, instance: InstanceId, module: &Module) {
+        self.modules.truncate(instance.number() as usize);
+        self.modules.push(module.clone());
     }
 }
 
@@ -113,7 +113,7 @@ impl<T: Send + 'static> Store<T> {
             engine: engine.clone(),
             data: Box::new(data),
             data_type: TypeId::of::<T>(),
-            modules: HashMap::new(),
+            modules: Vec::new(),
         };
         let config = store_config(engine);
         let inner = match engine.native() {

@@ -27,6 +27,7 @@ use slotvm_runtime::context::offsets as rt;
 use crate::abi::{self, CELL_BYTES, POINTER};
 use crate::activation::{EntryTrampoline, offsets};
 use crate::code::{CodeError, CodeUnit, MachineCode};
+use crate::isa::in_one_pass;
 use crate::lower::traps::trap_trampoline;
 use crate::pctable::PlaceId;
 
@@ -36,42 +37,71 @@ pub(crate) const HOST_ERROR: TrapCode = TrapCode::unwrap_user(HOST_ERROR_NUMBER)
 /// Its number, which [`crate::raise::raise`] takes.
 pub(crate) const HOST_ERROR_NUMBER: u8 = 31;
 
-/// The trampolines of a signature.
-#[derive(Debug)]
-pub(crate) struct Trampolines {
-    unit: CodeUnit,
+/// Which way calls go through a trampoline.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// From guest code to host functions of the signature, whose records have it as their code.
+    ToHost,
+    /// From the host to guest functions of the signature: an
+    /// [`EntryTrampoline`](crate::activation::EntryTrampoline).
+    FromHost,
 }
 
-impl Trampolines {
-    /// Compiles and places the trampolines of a signature.
-    ///
-    /// # Errors
-    /// If Cranelift refuses the signature, or there is no memory for code.
-    pub(crate) fn new(isa: &OwnedTargetIsa, ty: &FuncType) -> Result<Trampolines, CodeError> {
-        let codes = [
-            compile(&**isa, host_convention(&**isa), |b| build_entry(b, ty))?,
-            compile(&**isa, abi::guest_signature(ty), |b| build_host(b, ty))?,
-        ];
-        Ok(Trampolines { unit: CodeUnit::place(isa, 0, &codes, None)? })
+impl Way {
+    /// The name of the trampoline of a signature, for profilers and debuggers.
+    pub(crate) fn name(self, ty: &FuncType) -> String {
+        match self {
+            Way::ToHost => format!("trampoline to the host {ty}"),
+            Way::FromHost => format!("trampoline from the host {ty}"),
+        }
     }
+}
 
-    /// The code, of [`Trampolines::entry`] and of [`Trampolines::host`] in this order.
-    pub(crate) fn unit_mut(&mut self) -> &mut CodeUnit {
-        &mut self.unit
-    }
+/// What the trampoline of a signature is estimated to take, in points of time: see [`crate::budget`].
+pub(crate) fn time(ty: &FuncType) -> u64 {
+    let n_params = n_cells(&ty.params) as u64;
+    TIME + TIME_PER_CELL * n_cells_of(ty) as u64 + TIME_PER_PARAM_PAIR * n_params * n_params
+}
 
-    /// The trampoline by which the host calls functions of the signature. It lives as long as `self`.
-    pub(crate) fn entry(&self) -> EntryTrampoline {
-        let entry = self.unit.func(0);
-        // SAFETY: `new` has compiled the first function by `build_entry`, with the parameters, the result and the
-        // convention of `host_convention`, which are those of the type.
-        unsafe { std::mem::transmute::<*const u8, EntryTrampoline>(entry) }
-    }
+fn n_cells_of(ty: &FuncType) -> usize {
+    n_cells(&ty.params) + n_cells(&ty.results)
+}
 
-    /// The code of host functions of the signature, for their records.
-    pub(crate) fn host(&self) -> *const u8 {
-        self.unit.func(1)
-    }
+/// Trampolines of more cells get their registers in one pass over the code: where all parameters live at a
+/// time, the other register allocator takes 0.2 s for a thousand of them.
+const CELLS_SPLIT_MAX: usize = 48;
+
+/// Of any trampoline, most of it for the system to make its page.
+const TIME: u64 = 150_000;
+/// Of each cell of its parameters and results.
+const TIME_PER_CELL: u64 = 5_000;
+/// Of each two of its parameters, which live at the same time.
+const TIME_PER_PARAM_PAIR: u64 = 50;
+
+/// Compiles and places the trampoline of a signature.
+///
+/// # Errors
+/// If Cranelift refuses the signature, or there is no memory for code.
+pub(crate) fn place(isa: &OwnedTargetIsa, way: Way, ty: &FuncType) -> Result<CodeUnit, CodeError> {
+    let one_pass = (n_cells_of(ty) > CELLS_SPLIT_MAX).then(|| in_one_pass(&**isa)).transpose();
+    let one_pass = one_pass.map_err(|error| CodeError::Trampoline(error.to_string()))?;
+    let target = one_pass.as_ref().unwrap_or(isa);
+    let code = match way {
+        Way::ToHost => compile(&**target, abi::guest_signature(ty), |b| build_host(b, ty))?,
+        Way::FromHost => compile(&**target, host_convention(&**isa), |b| build_entry(b, ty))?,
+    };
+    CodeUnit::place(isa, 0, &[code], None)
+}
+
+/// The trampoline in a unit, to be called while the unit exists.
+///
+/// # Safety
+/// [`place`] has made the unit, for calls from the host.
+pub(crate) unsafe fn entry(unit: &CodeUnit) -> EntryTrampoline {
+    let entry = unit.func(0);
+    // SAFETY: `place` has compiled it by `build_entry`, with the parameters, the result and the convention of
+    // `host_convention`, which are those of the type.
+    unsafe { std::mem::transmute::<*const u8, EntryTrampoline>(entry) }
 }
 
 /// Compiles and places the code that guest code calls when a poll is due: it calls the runtime, and traps

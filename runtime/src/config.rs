@@ -1,5 +1,6 @@
 //! How a store works.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -22,7 +23,23 @@ use crate::store::Store;
 pub type Executor = unsafe fn(&mut Store, FuncHandle, &mut [u64]) -> Result<(), Error>;
 
 /// Returns the native code through which native code calls a host function of a type.
-pub type HostTrampoline = Arc<dyn Fn(&FuncType) -> Result<*const u8, Error> + Send + Sync>;
+pub type HostTrampoline = Arc<dyn Fn(&FuncType) -> Result<NativeCode, Error> + Send + Sync>;
+
+/// The address of native code, and what keeps the code where it is. A store that uses the address keeps the
+/// owner as long as it lives.
+#[derive(Clone)]
+pub struct NativeCode {
+    /// Where the code starts.
+    pub address: *const u8,
+    /// Frees the code when it is dropped.
+    pub owner: Arc<dyn Any + Send + Sync>,
+}
+
+impl fmt::Debug for NativeCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NativeCode").field("address", &self.address).finish_non_exhaustive()
+    }
+}
 
 /// How a store runs native code. [`Store::new_native`] takes it, and says what it has to be.
 #[derive(Clone)]

@@ -66,7 +66,7 @@ pub mod table;
 mod ticker;
 pub mod trap;
 
-pub use config::{Executor, HostTrampoline, NativeHooks, StoreConfig};
+pub use config::{Executor, HostTrampoline, NativeCode, NativeHooks, StoreConfig};
 pub use entities::{Extern, FuncHandle, GlobalHandle, MemoryHandle, TableHandle};
 pub use error::{Error, LinkError};
 pub use funcs::EntryPoints;

@@ -217,7 +217,7 @@ mod tests {
     use slotvm_bytecode::{FuncType, ValType, text, verify};
 
     use super::*;
-    use crate::config::{NativeHooks, StoreConfig};
+    use crate::config::{NativeCode, NativeHooks, StoreConfig};
     use crate::entities::{Extern, FuncHandle};
     use crate::funcs::EntryPoints;
     use crate::host::HostFn;
@@ -262,7 +262,9 @@ mod tests {
     fn store() -> Store {
         let hooks = NativeHooks {
             executor: execute,
-            host_trampoline: Arc::new(|_| Ok(std::ptr::null())),
+            host_trampoline: Arc::new(|_| {
+                Ok(NativeCode { address: std::ptr::null(), owner: Arc::new(()) })
+            }),
             raise,
             poll: None,
         };

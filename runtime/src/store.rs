@@ -84,6 +84,8 @@ pub struct Store {
     /// Native code for calls of host functions, by the store's number of their type; null where it was
     /// not needed yet.
     host_codes: Vec<*const u8>,
+    /// What keeps the code of `entry_points` and `host_codes` alive.
+    code_owners: Vec<Arc<dyn Any + Send + Sync>>,
     pub(crate) memories: Vec<Memory>,
     /// What the signal handler sees of them, in step with `memories`.
     pub(crate) memory_spans: Vec<MemorySpan>,
@@ -200,6 +202,7 @@ impl Store {
             host_callees: Vec::new(),
             entry_points: Vec::new(),
             host_codes: Vec::new(),
+            code_owners: Vec::new(),
             memories: Vec::new(),
             memory_spans: Vec::new(),
             tables: Vec::new(),
@@ -435,13 +438,19 @@ impl Store {
         self.entry_points.get(type_id as usize).copied().flatten()
     }
 
-    /// Lets [`Store::entry_point`] return this from now on.
+    /// Lets [`Store::entry_point`] return this from now on. The store keeps the owner.
     ///
     /// # Safety
-    /// It is an entry for functions of the type that has this number in this store, and lives as long as the
-    /// store.
-    pub unsafe fn set_entry_point(&mut self, type_id: u32, entry_point: EntryPoint) {
+    /// It is an entry for functions of the type that has this number in this store, and lives as long as its
+    /// owner.
+    pub unsafe fn set_entry_point(
+        &mut self,
+        type_id: u32,
+        entry_point: EntryPoint,
+        owner: Arc<dyn Any + Send + Sync>,
+    ) {
         set_at(&mut self.entry_points, type_id, Some(entry_point), None);
+        self.code_owners.push(owner);
     }
 
     /// Native code through which native code calls host functions of a type; null without any.
@@ -451,8 +460,9 @@ impl Store {
             Some(code) if !code.is_null() => Ok(*code),
             _ => {
                 let code = (hooks.host_trampoline)(&self.types[type_id as usize])?;
-                set_at(&mut self.host_codes, type_id, code, std::ptr::null());
-                Ok(code)
+                set_at(&mut self.host_codes, type_id, code.address, std::ptr::null());
+                self.code_owners.push(code.owner);
+                Ok(code.address)
             }
         }
     }

@@ -30,6 +30,18 @@ pub struct Work {
     pub counts: WorkCounts,
 }
 
+impl Work {
+    /// Points of time that compiling was estimated to take, in a slot mode.
+    pub(crate) fn time(&self, slots: SlotMode) -> u64 {
+        let optimises = self.rung == Rung::AsAsked && slots != SlotMode::Memory;
+        let estimate = self.counts.estimate(match self.rung {
+            Rung::OnePass => Generator::OnePass,
+            _ => Generator::Splitting { optimises },
+        });
+        estimate.time.iter().fold(0, |sum, &part| sum.saturating_add(part))
+    }
+}
+
 /// No way to compile a function stays below its share.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(

@@ -53,14 +53,17 @@ impl Budget {
     }
 
     fn of_bytes(module_bytes: u64, has_wide_types: bool) -> Budget {
-        let counted = module_bytes.max(MODULE_BYTES_MIN);
-        let beyond = counted.saturating_sub(SMALL_BYTES);
         Budget {
             module_bytes,
-            time: (counted - beyond) * TIME_PER_BYTE + beyond * TIME_PER_BYTE_BEYOND,
+            time: time(module_bytes),
             memory: MEMORY_BYTES + module_bytes * MEMORY_PER_BYTE,
             has_wide_types,
         }
+    }
+
+    /// What is left of it when functions have taken so many points.
+    pub(super) fn less(&self, drawn: u64) -> Budget {
+        Budget { time: self.time.saturating_sub(drawn), ..*self }
     }
 
     /// The share of a function. Functions are compiled one after the other, or few at a time, and give
@@ -95,6 +98,13 @@ impl Share {
         let counts = WorkCounts { n_wide_operands, ..WorkCounts::default() };
         counts.estimate(Generator::OnePass).fits(self)
     }
+}
+
+/// Points of time for so many bytes of a module.
+pub(super) fn time(module_bytes: u64) -> u64 {
+    let counted = module_bytes.max(MODULE_BYTES_MIN);
+    let beyond = counted.saturating_sub(SMALL_BYTES);
+    (counted - beyond) * TIME_PER_BYTE + beyond * TIME_PER_BYTE_BEYOND
 }
 
 /// The bytes that a function takes in a binary module, at least.

@@ -84,7 +84,7 @@ fn functions_that_are_compiled_when_they_are_called_are_shown_then() {
     let mut store = Store::new(&engine, ());
     let instance = Instance::new(&mut store, &module, &[]).unwrap();
     let run = instance.get_typed_func::<(), ()>(&store, "run").unwrap();
-    // The trampolines come with the first call, and stay as long as the engine.
+    // The trampoline comes with the first call, and stays as long as the store or the module.
     run.call(&mut store, ()).unwrap();
     let named = |name: &str| {
         let symbols = objects().iter().flat_map(|object| symbols(object)).collect::<Vec<_>>();

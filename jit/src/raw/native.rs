@@ -79,11 +79,11 @@ fn compile_functions(
 ) -> Result<Vec<CompiledFunction>, CompileError> {
     let options = compile_options(engine, native, &input.imports);
     let Input { module, functions, .. } = input;
+    let budget = Budget::new(module);
     if functions.is_empty() {
-        return compile_all(module, options, engine.config().parallel_compilation);
+        return compile_all(module, options, &budget, engine.config().parallel_compilation);
     }
     let mut compiler = Compiler::new(options);
-    let budget = Budget::new(module);
     let compile = |func| match functions.get(&func) {
         Some(function) => {
             compiler.compile_slot_form(module, function, Share::of_slot_form(function))

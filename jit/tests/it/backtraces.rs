@@ -3,7 +3,7 @@
 use std::backtrace::Backtrace;
 use std::sync::{Arc, Mutex};
 
-use slotvm::{Caller, Config, Engine, Linker, Module, ProfilingStrategy, Store};
+use slotvm::{Caller, Config, Engine, Func, Linker, Module, ProfilingStrategy, Store};
 
 const SOURCE: &str = r#"
     import "env" "look" func look(i32)
@@ -66,6 +66,9 @@ fn a_perf_map_names_guest_functions_and_trampolines() {
     let module = Module::from_text(&engine, SOURCE).unwrap();
     let source = SOURCE.replace("outer_guest", "second_guest");
     let second_module = Module::from_text(&second, &source).unwrap();
+    // What leads to the host comes with the first function of the host.
+    let mut store = Store::new(&second, ());
+    Func::wrap(&mut store, |_: i32| ()).unwrap();
     let path = format!("/tmp/perf-{}.map", std::process::id());
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::remove_file(path).unwrap();

@@ -4,9 +4,10 @@
 use std::process::Command;
 
 use slotvm::{
-    Config, Engine, Error, Func, Instance, Limits, Module, Store, Table, Tier, TrapCode, Val,
+    Compile, Config, Engine, Error, ExternType, Func, Instance, Limits, Linker, Module, Store,
+    Table, Tier, TrapCode, Val,
 };
-use slotvm_bytecode::module::{Func as FuncDef, TableType};
+use slotvm_bytecode::module::{Func as FuncDef, Import, ImportKind, TableType};
 use slotvm_bytecode::{FuncType, ValType, encode, limits};
 
 use crate::support::{for_all, for_all_with, module};
@@ -368,6 +369,107 @@ fn instantiate(engine: &Engine, module: &Module) {
     assert_eq!(run.call(&mut store, 7).unwrap(), 5 + 14 + i64::from(b'a'));
 }
 
+/// A module that imports a function of each of so many types.
+fn imports_of_types(n_types: u32) -> Vec<u8> {
+    // The digits of the number, each as a type.
+    let ty = |i: u32| {
+        let digit = |k: u32| ValType::ALL[(i >> (2 * k) & 3) as usize];
+        FuncType::new((0..10).map(digit).collect::<Vec<_>>(), [])
+    };
+    let import = |ty: u32| Import {
+        module: "m".to_owned(),
+        name: ty.to_string(),
+        kind: ImportKind::Func(ty),
+    };
+    encode(&slotvm_bytecode::Module {
+        types: (0..n_types).map(ty).collect(),
+        imports: (0..n_types).map(import).collect(),
+        ..slotvm_bytecode::Module::default()
+    })
+}
+
+#[test]
+#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
+fn types_of_imports_cost_nothing_before_there_are_instances() {
+    alone("types_of_imports_cost_nothing_before_there_are_instances", || {
+        for compile in [Compile::Eager, Compile::Lazy] {
+            let engine = Engine::new(Config::new().compile(compile)).unwrap();
+            let load = |n_types| {
+                let module = Module::new(&engine, imports_of_types(n_types)).unwrap();
+                (module.code_bytes(), Resources::now())
+            };
+            // The first module also pays for what is made once.
+            let (few_bytes, before) = load(1);
+            let (many_bytes, after) = load(3_000);
+            assert_eq!(few_bytes, many_bytes);
+            assert_eq!(before.n_mappings, after.n_mappings, "{before:?}, then {after:?}");
+            // The module itself, with its types.
+            let cost = after.resident_bytes.saturating_sub(before.resident_bytes);
+            assert!(cost <= 4 * MIB, "{before:?}, then {after:?}");
+        }
+    });
+}
+
+#[test]
+#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
+fn host_functions_of_too_many_types_are_refused() {
+    let n_types = 40_000;
+    let engine = Engine::default();
+    let module = Module::new(&engine, imports_of_types(n_types)).unwrap();
+    let mut linker = Linker::new(&engine);
+    for import in module.imports() {
+        let ExternType::Func(ty) = import.ty() else { unreachable!("it imports functions") };
+        linker.func_new("m", import.name(), ty.clone(), |_, _, _| Ok(())).unwrap();
+    }
+    let mut store = Store::new(&engine, ());
+    let error = linker.instantiate(&mut store, &module).unwrap_err();
+    assert!(matches!(error, Error::Compile(_)), "{error}");
+    assert!(error.to_string().contains("(compile work)"), "{error}");
+    // Nothing was made of them, and the store can be used.
+    let small = Module::new(&engine, imports_of_types(100)).unwrap();
+    linker.instantiate(&mut store, &small).unwrap();
+}
+
+/// The widest types, each cheap enough for a module that has little else.
+#[test]
+fn functions_of_the_widest_types_call_and_are_called() {
+    let n = limits::PARAMS_MAX;
+    let cells = vec!["i64"; n].join(", ");
+    let gets: String = (0..n).map(|i| format!("local.get {i} ")).collect();
+    let params: Vec<String> = (0..n).map(|i| format!("p{i}: i64")).collect();
+    let source = format!(
+        "import \"env\" \"f\" func f({cells}) -> ({cells})
+         import \"env\" \"g\" func g({cells}) -> i32
+         export \"run\" func run
+         func run({}) -> ({cells}) {{ {gets} call g drop {gets} call f return }}",
+        params.join(", ")
+    );
+    for compile in [Compile::Eager, Compile::Lazy] {
+        let engine = Engine::new(Config::new().compile(compile)).unwrap();
+        let module = Module::from_text(&engine, &source).unwrap();
+        let mut linker = Linker::new(&engine);
+        let wide = vec![ValType::I64; n];
+        let f = FuncType::new(wide.clone(), wide.clone());
+        linker
+            .func_new("env", "f", f, |_, params, results| {
+                results.copy_from_slice(params);
+                results.reverse();
+                Ok(())
+            })
+            .unwrap();
+        let g = FuncType::new(wide, [ValType::I32]);
+        linker.func_new("env", "g", g, |_, _, _| Ok(())).unwrap();
+        let mut store = Store::new(&engine, ());
+        let instance = linker.instantiate(&mut store, &module).unwrap();
+        let run = instance.get_func(&store, "run").unwrap();
+        let args: Vec<Val> = (0..n as i64).map(Val::I64).collect();
+        let mut results = vec![Val::I64(0); n];
+        run.call(&mut store, &args, &mut results).unwrap();
+        results.reverse();
+        assert_eq!(format!("{results:?}"), format!("{args:?}"));
+    }
+}
+
 #[test]
 fn instances_leave_nothing_behind() {
     alone("instances_leave_nothing_behind", || {
@@ -386,7 +488,6 @@ fn modules_and_engines_leave_nothing_behind() {
             let engine = Engine::new(Config::new().tier(tier)).unwrap();
             stays_flat(|round| {
                 instantiate(&engine, &module(&engine, ROUND));
-                // An engine keeps code for each function type that it has met.
                 let other = Engine::new(Config::new().tier(tier)).unwrap();
                 let params = ["i32", "i64", "f32", "f64"].map(|ty| [ty, ty].join(", "));
                 let params = params[..1 + round % 4].join(", ");

@@ -1,0 +1,134 @@
+//! The budget of compile work that a module owns, with what was drawn from it.
+//!
+//! Functions have their shares ([`Budget`]), and leave each other's alone. Code that is made of all functions
+//! a second time, with checks of memory accesses, shares what the first has left.
+//!
+//! Everything else that is compiled for a module draws on one account: what the bytes of its types and imports
+//! add to the budget, and an eighth of what its functions have. Costs are estimated from counts, so whether
+//! something is refused depends on what was asked for before, and on no clock.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use slotvm_bytecode::VerifiedModule;
+use slotvm_bytecode::module::Import;
+
+use super::shares::{Budget, time};
+
+/// See the module documentation.
+pub(crate) struct ModuleBudget {
+    functions: Budget,
+    /// Points of time that functions were estimated to take which are compiled.
+    functions_drawn: AtomicU64,
+    /// Points of time for what is no function.
+    time: u64,
+    /// Those that are drawn.
+    drawn: AtomicU64,
+}
+
+/// The part of the budget of functions that is there for other things besides: of the 50 ms for each KB that
+/// are promised, functions have 40, and this is 5.
+const OTHER_PART: u64 = 8;
+/// What any module has: enough for the trampolines of one of the widest types.
+const TIME_MIN: u64 = 120_000_000;
+
+/// A module wants more compiled than it may.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "calls between the host and the module would take more work to compile than a module of its size may \
+     (compile work): {wanted} points more, of {max} of which {drawn} are drawn"
+)]
+pub(crate) struct Overdrawn {
+    wanted: u64,
+    max: u64,
+    drawn: u64,
+}
+
+impl ModuleBudget {
+    /// The budget that a module's size gives it.
+    pub(crate) fn new(module: &VerifiedModule) -> ModuleBudget {
+        let functions = Budget::new(module);
+        let of_all = time(functions.module_bytes + import_bytes(module));
+        let time = of_all - functions.time + (functions.time / OTHER_PART).max(TIME_MIN);
+        let (functions_drawn, drawn) = (AtomicU64::new(0), AtomicU64::new(0));
+        ModuleBudget { functions, functions_drawn, time, drawn }
+    }
+
+    /// What the functions of new code share: all of it, or what other code of the module has left of it.
+    pub(crate) fn functions(&self) -> Budget {
+        self.functions.less(self.functions_drawn.load(Ordering::Relaxed))
+    }
+
+    /// Counts the points of a function that is compiled, which has stayed below its share.
+    pub(crate) fn draw_function(&self, time: u64) {
+        self.functions_drawn.fetch_add(time, Ordering::Relaxed);
+    }
+
+    /// Takes points of time.
+    ///
+    /// # Errors
+    /// If there are less; then none are taken.
+    pub(crate) fn draw(&self, wanted: u64) -> Result<(), Overdrawn> {
+        let enough = |drawn: u64| drawn.checked_add(wanted).filter(|&sum| sum <= self.time);
+        // Nothing else depends on the order in which threads draw.
+        let drawn = self.drawn.fetch_update(Ordering::Relaxed, Ordering::Relaxed, enough);
+        drawn.map(|_| ()).map_err(|drawn| Overdrawn { wanted, max: self.time, drawn })
+    }
+}
+
+/// The bytes that types and imports take in a binary module, at least.
+fn import_bytes(module: &VerifiedModule) -> u64 {
+    let module = module.module();
+    let types = module.types.iter().map(|ty| 3 + ty.params.len() + ty.results.len());
+    let import = |import: &Import| 4 + import.module.len() + import.name.len();
+    let bytes: usize = types.sum::<usize>() + module.imports.iter().map(import).sum::<usize>();
+    bytes as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use slotvm_bytecode::{text, verify};
+
+    use super::*;
+
+    fn module(source: &str) -> VerifiedModule {
+        verify(text::parse(source).expect("it is text")).expect("it is well-typed")
+    }
+
+    #[test]
+    fn an_account_is_never_overdrawn() {
+        let budget = ModuleBudget::new(&module("func f() { return }"));
+        let max = budget.time;
+        assert!(max > 0);
+        budget.draw(max - 10).unwrap();
+        let error = budget.draw(11).unwrap_err();
+        assert_eq!(error, Overdrawn { wanted: 11, max, drawn: max - 10 });
+        budget.draw(10).unwrap();
+        assert!(budget.draw(u64::MAX).is_err());
+        assert!(budget.draw(0).is_ok());
+    }
+
+    #[test]
+    fn imports_add_to_the_account() {
+        let imports = |n: usize| {
+            let import = |i| format!("import \"env\" \"f{i}\" func f{i}(i64) -> i64\n");
+            ModuleBudget::new(&module(&(0..n).map(import).collect::<String>())).time
+        };
+        // Small modules count as larger than they are.
+        assert_eq!(imports(0), imports(10));
+        // Each has nine bytes or more, beyond the 4 KiB that any module counts as.
+        assert!(imports(1_000) > imports(0) + 4_900 * 39_000);
+    }
+
+    #[test]
+    fn code_that_is_made_again_shares_what_is_left() {
+        let module = module("func f() { return } func g() { return }");
+        let budget = ModuleBudget::new(&module);
+        let share = |func| budget.functions().share(&module, func).time;
+        let before = share(0);
+        assert_eq!(before, share(1));
+        budget.draw_function(before);
+        assert_eq!((share(0), share(1)), (before / 2, before / 2));
+        budget.draw_function(before * 2);
+        assert_eq!(share(0), 0);
+    }
+}
