@@ -69,7 +69,7 @@ impl Drop for Activation<'_> {
     /// Gives the stacks back, also if a hook has panicked that sees them. While the host runs, the store has
     /// them already, and these are empty.
     fn drop(&mut self) {
-        if !self.stack.cells.is_empty() {
+        if !self.stack.is_empty() {
             self.store.interp = mem::take(&mut self.stack);
         }
     }

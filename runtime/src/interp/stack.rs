@@ -35,6 +35,11 @@ pub(crate) struct Mark {
 }
 
 impl Stack {
+    /// Whether there is nothing of it; functions without cells have frames nevertheless.
+    pub(super) fn is_empty(&self) -> bool {
+        self.cells.is_empty() && self.frames.is_empty()
+    }
+
     /// How much is in use.
     pub(crate) fn mark(&self) -> Mark {
         Mark { top: self.top, n_frames: self.frames.len() }

@@ -392,3 +392,20 @@ fn a_panic_while_tracing_does_not_take_the_stack_with_it() {
     .unwrap();
     assert_eq!(program.call("f", &[40]).unwrap(), [42]);
 }
+
+/// Functions without parameters, locals and operands have no cells, only frames.
+#[test]
+fn frames_without_cells_wait_for_a_call_that_fails() {
+    let source = "import \"env\" \"back\" func back() func f() { call back return }
+         func g() { unreachable }";
+    let mut program = Program::with_imports(StoreConfig::default(), source, |store| {
+        vec![host_func(store, &[], &[], |call| {
+            let g = func(call.store, call.instance.unwrap(), "g");
+            call.store.call(g, &mut [])
+        })]
+    })
+    .unwrap();
+    let trap = program.trap("f", &[]);
+    let names: Vec<_> = trap.frames.iter().map(|frame| frame.func_name()).collect();
+    assert_eq!(names, ["g", "f"]);
+}
