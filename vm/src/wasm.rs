@@ -92,6 +92,7 @@ fn import_by(bytes: &[u8], is_parallel: bool) -> Result<Module, Error> {
         let message = "a component, not a module".to_owned();
         return Err(Error::Unsupported { proposals: vec!["components"], offset: 4, message });
     }
+    check_counts(bytes)?;
     match Importer::default().import(bytes, is_parallel) {
         Err(Error::Invalid { offset, message }) => match proposals::missing(bytes) {
             proposals if proposals.is_empty() => Err(Error::Invalid { offset, message }),
@@ -136,6 +137,32 @@ struct Importer<'b> {
     name_section: Option<BinaryReader<'b>>,
 }
 
+/// Checks that each section has a byte at least for each of its items, and that there are bytes for as many
+/// data segments as are announced: the validator and the builder make room for them.
+fn check_counts(bytes: &[u8]) -> Result<(), Error> {
+    for payload in Parser::new(0).parse_all(bytes).map_while(Result::ok) {
+        let (count, range) = match &payload {
+            Payload::TypeSection(section) => (section.count(), section.range()),
+            Payload::ImportSection(section) => (section.count(), section.range()),
+            Payload::FunctionSection(section) => (section.count(), section.range()),
+            Payload::TableSection(section) => (section.count(), section.range()),
+            Payload::MemorySection(section) => (section.count(), section.range()),
+            Payload::GlobalSection(section) => (section.count(), section.range()),
+            Payload::ExportSection(section) => (section.count(), section.range()),
+            Payload::ElementSection(section) => (section.count(), section.range()),
+            Payload::DataSection(section) => (section.count(), section.range()),
+            Payload::DataCountSection { count, range } => (*count, range.start..bytes.len() as u64),
+            _ => continue,
+        };
+        let n_bytes = range.end.saturating_sub(range.start);
+        if u64::from(count) > n_bytes {
+            let message = format!("{n_bytes} bytes are too few for {count} items of a section");
+            return Err(Error::Invalid { offset: range.start, message });
+        }
+    }
+    Ok(())
+}
+
 impl<'b> Importer<'b> {
     fn import(mut self, bytes: &'b [u8], is_parallel: bool) -> Result<Module, Error> {
         let sections = self.sections(bytes);
@@ -172,27 +199,9 @@ impl<'b> Importer<'b> {
         Ok(())
     }
 
-    /// Compares the locals of all functions with their limit, before any of them is made.
-    fn check_locals(&self, bodies: &[Body<'_>]) -> Result<(), Error> {
-        let mut n_locals = 0;
-        for (func, body) in bodies {
-            let declared = body.get_locals_reader().into_iter().flatten().map_while(Result::ok);
-            let n_declared: u64 = declared.map(|(n, _)| u64::from(n)).sum();
-            // The validator refuses a function with more, by its own error.
-            if n_declared <= limits::LOCALS_MAX as u64 {
-                n_locals += n_declared + self.types.get(func.ty).params.len() as u64;
-            }
-        }
-        if n_locals > limits::MODULE_LOCALS_MAX as u64 {
-            return Err(Error::Limit("MODULE_LOCALS_MAX"));
-        }
-        Ok(())
-    }
-
     /// Validates and translates the bodies of functions.
     fn code(&mut self, lines: &lines::Lines, is_parallel: bool) -> Result<(), Error> {
         let bodies = std::mem::take(&mut self.bodies);
-        self.check_locals(&bodies)?;
         let code_bytes: Vec<usize> = bodies.iter().map(|(_, body)| body.as_bytes().len()).collect();
         let parts = parallel::parts(&code_bytes, is_parallel);
         let translate = |scratch: &mut func::Scratch, part: usize| -> Result<_, Error> {
@@ -247,7 +256,8 @@ impl<'b> Importer<'b> {
             Payload::FunctionSection(section) => {
                 for ty in section {
                     let ty = ty?;
-                    self.module.declare_func_of("", self.types.id(ty));
+                    let func_type = &self.types.types[ty as usize];
+                    self.module.declare_func("", &func_type.params, &func_type.results);
                     self.types.funcs.push(ty);
                 }
             }
@@ -311,7 +321,8 @@ impl<'b> Importer<'b> {
         let wasmparser::Import { module, name, ty } = import;
         match ty {
             TypeRef::Func(ty) => {
-                self.module.import_func_of(module, name, self.types.id(ty));
+                let func_type = &self.types.types[ty as usize];
+                self.module.import_func(module, name, &func_type.params, &func_type.results);
                 self.types.funcs.push(ty);
             }
             TypeRef::Table(ty) => {

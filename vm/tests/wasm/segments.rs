@@ -168,3 +168,24 @@ fn a_count_of_data_segments_without_segments_is_invalid() {
     let error = wasm::import(&bytes).expect_err("there are no segments");
     assert!(matches!(error, Error::Invalid { .. }), "{error}");
 }
+
+#[test]
+fn counts_without_bytes_for_the_items_are_refused_before_room_is_made() {
+    // 100,000 segments, which 13 bytes once took 10 MB for.
+    let bytes = b"\0asm\x01\0\0\0\x0c\x03\xa0\x8d\x06";
+    let error = slotvm_bytecode::wasm::import(bytes).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "invalid WebAssembly at offset 0xa: 3 bytes are too few for 100000 items of a section",
+    );
+    // Nor 1,000,000 exports, which the validator would reserve 100 MB for.
+    let bytes = b"\0asm\x01\0\0\0\x07\x03\xc0\x84\x3d";
+    let error = slotvm_bytecode::wasm::import(bytes).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "invalid WebAssembly at offset 0xa: 3 bytes are too few for 1000000 items of a section",
+    );
+    // As many as there can be.
+    let whole = b"\0asm\x01\0\0\0\x0c\x01\x02\x0b\x05\x02\x01\0\x01\0";
+    assert_eq!(slotvm_bytecode::wasm::import(whole).unwrap().datas.len(), 2);
+}
