@@ -8,6 +8,7 @@
 //!   optimiser.
 
 pub mod bombs;
+pub mod campaign;
 pub mod case;
 pub mod check;
 pub mod choices;

@@ -343,6 +343,40 @@ pub fn check(case: &Case) -> Result<Facts, Difference> {
     Ok(Facts::new(&module, case.func, &watch, &whole))
 }
 
+/// Runs a case in the interpreter and in two kinds of native code, which a number chooses: with slots in
+/// registers, and in any mode. `module` is what [`verified`] made of the case.
+///
+/// # Errors
+/// The first engine that differs from the interpreter.
+///
+/// # Panics
+/// If an engine refuses the module.
+pub fn check_some(case: &Case, module: &Arc<VerifiedModule>, which: u64) -> Result<(), Difference> {
+    let plan = Plan { limited: true, memory: case.memory };
+    let interpreter = plan.interpreter();
+    let whole = engine::run(&interpreter, module, case, &[Budget::whole(case)], None);
+    let budgets = budgets(case, &whole);
+    let expected = match budgets.len() {
+        1 => whole,
+        _ => engine::run(&interpreter, module, case, &budgets, None),
+    };
+    for mode in [SlotMode::Ssa, case.bare] {
+        for (i, bounds) in Bounds::both(case, mode).into_iter().enumerate() {
+            // One of the two for each mode.
+            if (which >> (mode as u32) & 1) as usize != i {
+                continue;
+            }
+            let is_lazy = which >> (8 + i) & 1 == 0;
+            let compile = if is_lazy { Compile::Lazy } else { Compile::Eager };
+            let engine = plan.native(mode, bounds, compile);
+            let found = engine::run(&engine, module, case, &budgets, None);
+            let name = || format!("native code, {mode}, {bounds:?}, {compile:?}");
+            compare(name, expected.clone(), found)?;
+        }
+    }
+    Ok(())
+}
+
 /// Runs a case in every form that promotion can make of it, in the evaluator and as native code; and as
 /// native code in the form that is made straight from bytecode, which [`check`] evaluates.
 ///

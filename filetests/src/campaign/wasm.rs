@@ -1,0 +1,54 @@
+//! Any bytes as a WebAssembly module, with its names and its DWARF.
+
+use slotvm_bytecode::limits;
+use slotvm_bytecode::wasm::{Error, import, import_in_parallel};
+
+use super::{LOADER_BYTES, Verdict, bytecode, check_peak, ensure, metered};
+
+/// Bytes of memory that the import may take for each byte of the input.
+pub const IMPORT_BYTES_PER_BYTE: u64 = 512;
+/// Bytes that the import may take for an input that it refuses: to find out what the input would need, the
+/// validator reserves room for as many types of a recursive group as are announced, up to 1,000,000.
+const REFUSED_BYTES: u64 = 128 << 20;
+/// Inputs from this length on are imported in parallel, too; shorter ones have no work for threads.
+const PARALLEL_BYTES_MIN: usize = 128 << 10;
+
+/// Checks the import.
+///
+/// # Errors
+/// What is wrong.
+pub fn check(bytes: &[u8]) -> Result<Verdict, String> {
+    let (imported, peak) = metered(|| import(bytes));
+    let base = if imported.is_ok() { LOADER_BYTES } else { REFUSED_BYTES };
+    check_peak("importing", peak, base, bytes.len(), IMPORT_BYTES_PER_BYTE)?;
+    if bytes.len() >= PARALLEL_BYTES_MIN {
+        let same = match (&imported, &import_in_parallel(bytes)) {
+            (Ok(expected), Ok(found)) => expected == found,
+            // Of several errors it may be another one.
+            (Err(_), Err(_)) => true,
+            _ => false,
+        };
+        ensure(same, || "several threads import something else".to_owned())?;
+    }
+    match imported {
+        Ok(module) => {
+            // The verifier is linear in what was imported, which is linear in the bytes given.
+            let n_bytes = slotvm_bytecode::encode(&module).len().max(bytes.len());
+            bytecode::check_valid_module(module, n_bytes)
+        }
+        Err(error) => check_error(&error, bytes.len()).map(|()| Verdict::Refused),
+    }
+}
+
+fn check_error(error: &Error, n_bytes: usize) -> Result<(), String> {
+    let (offset, says) = match error {
+        Error::Invalid { offset, message } => (*offset, !message.is_empty()),
+        Error::Unsupported { proposals, offset, message } => {
+            (*offset, !proposals.is_empty() && !message.is_empty())
+        }
+        Error::Limit(name) => (0, limits::ALL.iter().any(|(limit, ..)| limit == name)),
+        Error::Build(error) => (0, error.func.is_some() || error.to_string().contains("_MAX")),
+        _ => (0, true),
+    };
+    ensure(says && offset <= n_bytes as u64, || format!("the error names no place: {error}"))
+}

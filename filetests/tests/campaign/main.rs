@@ -1,0 +1,83 @@
+//! The fuzzing campaign: what the targets in `fuzz/` check, with inputs that are made here, from seeds.
+//!
+//! In every run of the tests each target takes about a second. `SLOTVM_GENERATED=1000000` runs that many
+//! inputs, `SLOTVM_SEED` says with which seed to begin, and `-- --nocapture` shows the figures. An input that
+//! fails is reported with its bytes, made as few as can be, and the command that runs it again.
+
+mod allocator;
+mod corpus;
+mod loops;
+mod mutate;
+mod rng;
+mod sections;
+mod words;
+
+use slotvm_filetests::campaign;
+use slotvm_filetests::choices::random_bytes;
+use slotvm_filetests::generate::case_of_seed;
+
+use corpus::Corpus;
+use loops::Target;
+use rng::Rng;
+use sections::Form;
+
+#[test]
+fn bytecode() {
+    let corpus = Corpus::bytecode();
+    let input = |seed| {
+        let mut rng = Rng::new(seed);
+        let (input, other) = (corpus.pick(&mut rng), corpus.pick(&mut rng));
+        sections::mutant(&mut rng, Form::Bytecode, input, other)
+    };
+    Target { name: "bytecode", input: &input, check: campaign::bytecode::check }.run(20_000);
+}
+
+#[test]
+fn text() {
+    let corpus = Corpus::text();
+    let input = |seed| {
+        let mut rng = Rng::new(seed);
+        let (input, other) = (corpus.pick(&mut rng), corpus.pick(&mut rng));
+        words::mutant(&mut rng, input, other)
+    };
+    Target { name: "text", input: &input, check: campaign::text::check }.run(5_000);
+}
+
+#[test]
+fn wasm() {
+    let corpus = Corpus::wasm();
+    let input = |seed| {
+        let mut rng = Rng::new(seed);
+        let (input, other) = (corpus.pick(&mut rng), corpus.pick(&mut rng));
+        sections::mutant(&mut rng, Form::Wasm, input, other)
+    };
+    Target { name: "wasm", input: &input, check: campaign::wasm::check }.run(20_000);
+}
+
+/// Modules that verify, with other opcodes that fit in the place of some.
+#[test]
+fn engines() {
+    let corpus = Corpus::bytecode();
+    let input = |seed| {
+        let mut rng = Rng::new(seed);
+        let mut bytes = match rng.one_in(2) {
+            true => corpus.pick(&mut rng).to_vec(),
+            false => slotvm_bytecode::encode(&case_of_seed(rng.bits() >> 8).module),
+        };
+        if rng.one_in(5) {
+            bytes =
+                sections::mutant(&mut rng, Form::Bytecode, &bytes, corpus.pick(&mut Rng::new(0)));
+        }
+        for _ in 0..rng.few() {
+            sections::opcode(&mut rng, &mut bytes);
+        }
+        bytes
+    };
+    Target { name: "engines", input: &input, check: campaign::engines::check }.run_apart(100);
+}
+
+#[test]
+fn api() {
+    let input = |seed| random_bytes(seed, 40 + seed as usize % 500);
+    Target { name: "api", input: &input, check: campaign::api::check }.run_apart(500);
+}

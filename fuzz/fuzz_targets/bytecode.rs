@@ -1,0 +1,9 @@
+//! Any bytes as a binary module: decoded, encoded, verified.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    if let Err(error) = slotvm_filetests::campaign::bytecode::check(bytes) {
+        panic!("{error}");
+    }
+});
