@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::{TrapCode, VerifiedModule};
 
 use crate::limits::TRACE_FRAMES_MAX;
@@ -90,9 +91,9 @@ impl Frame {
 impl fmt::Display for Frame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(module) = self.module_name() {
-            write!(f, "{module}!")?;
+            write!(f, "{}!", Printable(module))?;
         }
-        write!(f, "{} (offset {:#06x}", self.func_name(), self.offset)?;
+        write!(f, "{} (offset {:#06x}", Printable(&self.func_name()), self.offset)?;
         if let Some(line) = self.line() {
             write!(f, ", line {line}")?;
         }

@@ -64,7 +64,7 @@ impl Default for Options {
             frames_max: 400_000,
             values_max: 16 << 20,
             memory_pages_max: limits::MEMORY_PAGES_MAX,
-            table_elems_max: limits::TABLE_ELEMS_MAX,
+            table_elems_max: 10_000_000,
             canonical_nans: false,
         }
     }

@@ -449,10 +449,8 @@ impl<'a> Reader<'a> {
     }
 
     fn table_type(&mut self) -> Result<TableType> {
-        let start = self.pos;
         let elem = self.val_type()?;
         let (min, max) = self.size_range()?;
-        self.check_limit(start, min as usize, limit!(TABLE_ELEMS_MAX))?;
         Ok(TableType { elem, min, max })
     }
 

@@ -21,6 +21,7 @@ pub mod module;
 pub mod numeric;
 pub mod op;
 pub mod parallel;
+pub mod printable;
 pub mod reference;
 pub mod section;
 pub mod text;

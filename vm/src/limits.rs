@@ -20,7 +20,6 @@ limits! {
     EXPORTS_MAX: usize = 1_000_000 "Exports.";
     GLOBALS_MAX: usize = 1_000_000 "Globals, imported ones included.";
     TABLES_MAX: usize = 100 "Tables, imported ones included.";
-    TABLE_ELEMS_MAX: u32 = 10_000_000 "Elements that a table may start with.";
     MEMORIES_MAX: usize = 1 "Memories, imported ones included.";
     MEMORY_PAGES_MAX: u32 = 65_536 "Pages of a memory.";
     SEGMENTS_MAX: usize = 100_000 "Element and data segments, each.";

@@ -106,7 +106,6 @@ fn broken() -> Vec<(Rule, Module)> {
     vec![
         (Rule::Limit, with(|m| m.funcs[0].locals = vec![(u32::MAX, ValType::I64)])),
         (Rule::Limit, with(|m| m.memories.push(MemoryType { min: 0, max: None }))),
-        (Rule::Limit, with(|m| m.tables[1].min = limits::TABLE_ELEMS_MAX + 1)),
         (Rule::Limit, with(|m| m.types[1].params = vec![ValType::I32; limits::PARAMS_MAX + 1])),
         (Rule::TypeIndex, with(|m| m.funcs[1].ty = 3)),
         (

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use slotvm::UnknownImportError;
+use slotvm_bytecode::printable::Lines;
 use slotvm_bytecode::text::ParseError;
 
 /// The exit code of a program that traps, as if `abort` had been called.
@@ -91,9 +92,10 @@ impl CliError {
     }
 }
 
-/// Writes a line to standard error. If no one reads it there is no one to tell, so this cannot fail.
+/// Writes a line to standard error, without what would control a terminal: it may hold text of a module. If no
+/// one reads it there is no one to tell, so this cannot fail.
 pub fn note(line: impl Display) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    let _ = writeln!(io::stderr().lock(), "{}", Lines(&line.to_string()));
 }
 
 impl From<io::Error> for CliError {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
+use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::text::Printer;
 use slotvm_runtime::interp::trace::{TraceEvent, TraceFn};
 
@@ -10,7 +11,7 @@ use slotvm_runtime::interp::trace::{TraceEvent, TraceFn};
 pub fn to_stderr() -> TraceFn {
     std::sync::Arc::new(|event| {
         // A trace that no one reads is no reason to stop the program.
-        let _ = writeln!(std::io::stderr().lock(), "{}", line(event));
+        let _ = writeln!(std::io::stderr().lock(), "{}", Printable(&line(event)));
     })
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::FuncId;
 use crate::op::Op;
+use crate::printable::Printable;
 use crate::types::ValType;
 
 /// A mistake of a front end.
@@ -123,7 +124,7 @@ impl BuildError {
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.func_name, self.func) {
-            (Some(name), _) => write!(f, "function `{name}`: ")?,
+            (Some(name), _) => write!(f, "function `{}`: ", Printable(name))?,
             (None, Some(func)) => write!(f, "function {}: ", func.0)?,
             (None, None) => {}
         }

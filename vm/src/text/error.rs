@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
+use crate::printable::Lines;
+
 /// At most this many errors are reported for one source.
 pub(super) const DIAGNOSTICS_MAX: usize = 20;
 
@@ -163,7 +165,8 @@ impl fmt::Display for ParseError {
             if i > 0 {
                 f.write_str("\n\n")?;
             }
-            f.write_str(&diagnostic.render(&self.path))?;
+            // The renderer does not know all characters that control a terminal.
+            Lines(&diagnostic.render(&self.path)).fmt(f)?;
         }
         Ok(())
     }

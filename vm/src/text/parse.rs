@@ -323,7 +323,6 @@ impl<'s> Parser<'s> {
     fn table_type(&mut self) -> Parse<TableType> {
         let elem = self.cursor.val_type()?;
         let min = self.cursor.number("the least number of elements")?;
-        self.check_count(min as usize, limits::TABLE_ELEMS_MAX as usize, "elements in a table")?;
         Ok(TableType { elem, min, max: self.cursor.optional_number()? })
     }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::module::ShapeId;
+use crate::printable::Printable;
 
 macro_rules! rules {
     ($($variant:ident $name:literal $doc:literal;)*) => {
@@ -131,7 +132,7 @@ impl fmt::Display for Place {
             Place::Code { func, name, offset, line } => {
                 write!(f, "function {func}")?;
                 if let Some(name) = name {
-                    write!(f, " `{name}`")?;
+                    write!(f, " `{}`", Printable(name))?;
                 }
                 write!(f, " @{offset:04x}")?;
                 line.map_or(Ok(()), |line| write!(f, ", line {line}"))

@@ -22,7 +22,7 @@ struct Unsupported {
     base: WasmFeatures,
 }
 
-const UNSUPPORTED: [Unsupported; 11] = {
+const UNSUPPORTED: [Unsupported; 17] = {
     const fn on(name: &'static str, feature: WasmFeatures, base: WasmFeatures) -> Unsupported {
         Unsupported { name, feature, base }
     }
@@ -30,8 +30,9 @@ const UNSUPPORTED: [Unsupported; 11] = {
         on(name, feature, WasmFeatures::empty())
     }
     const REFERENCES: WasmFeatures = WasmFeatures::FUNCTION_REFERENCES;
-    const CONTINUATIONS: WasmFeatures =
-        REFERENCES.union(WasmFeatures::GC).union(WasmFeatures::EXCEPTIONS);
+    const OBJECTS: WasmFeatures = REFERENCES.union(WasmFeatures::GC);
+    const CONTINUATIONS: WasmFeatures = OBJECTS.union(WasmFeatures::EXCEPTIONS);
+    const SHARED: WasmFeatures = OBJECTS.union(WasmFeatures::THREADS);
     [
         alone("relaxed SIMD", WasmFeatures::RELAXED_SIMD),
         alone("multiple memories", WasmFeatures::MULTI_MEMORY),
@@ -43,7 +44,13 @@ const UNSUPPORTED: [Unsupported; 11] = {
         on("garbage collection", WasmFeatures::GC, REFERENCES),
         alone("wide arithmetic", WasmFeatures::WIDE_ARITHMETIC),
         alone("custom page sizes", WasmFeatures::CUSTOM_PAGE_SIZES),
+        alone("compact imports", WasmFeatures::COMPACT_IMPORTS),
+        alone("memory control", WasmFeatures::MEMORY_CONTROL),
         on("stack switching", WasmFeatures::STACK_SWITCHING, CONTINUATIONS),
+        on("shared-everything threads", WasmFeatures::SHARED_EVERYTHING_THREADS, SHARED),
+        on("acquire-release atomics", WasmFeatures::ACQUIRE_RELEASE_ATOMICS, SHARED),
+        on("multibyte array access", WasmFeatures::MULTIBYTE_ARRAY_ACCESS, OBJECTS),
+        on("custom descriptors", WasmFeatures::CUSTOM_DESCRIPTORS, OBJECTS),
     ]
 };
 
@@ -63,4 +70,20 @@ pub(super) fn missing(bytes: &[u8]) -> Vec<&'static str> {
     // Several at once: those which cannot be left out.
     let needed = |proposal: &&Unsupported| !is_valid(all.difference(proposal.feature));
     UNSUPPORTED.iter().filter(needed).map(|proposal| proposal.name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What wasmparser can validate of modules is either supported or refused by its name.
+    #[test]
+    fn every_feature_of_the_validator_has_a_name_here() {
+        let named = UNSUPPORTED.iter().fold(SUPPORTED, |all, proposal| all.union(proposal.feature));
+        for (name, feature) in WasmFeatures::all().iter_names() {
+            let is_of_components = name == "COMPONENT_MODEL" || name.starts_with("CM");
+            assert!(is_of_components || named.contains(feature), "{name}");
+        }
+        assert!(UNSUPPORTED.iter().all(|proposal| !SUPPORTED.contains(proposal.feature)));
+    }
 }

@@ -27,8 +27,11 @@ fn func_type() -> impl Strategy<Value = FuncType> {
 }
 
 fn table_type() -> impl Strategy<Value = TableType> {
-    (val_type(), up_to(limits::TABLE_ELEMS_MAX), prop::option::of(number()))
-        .prop_map(|(elem, min, max)| TableType { elem, min, max })
+    (val_type(), number(), prop::option::of(number())).prop_map(|(elem, min, max)| TableType {
+        elem,
+        min,
+        max,
+    })
 }
 
 fn memory_type() -> impl Strategy<Value = MemoryType> {

@@ -89,12 +89,6 @@ fn cases() -> Vec<Case> {
         ),
         in_section(Limit, Section::Funcs, 0, &too_many(limits::FUNCS_MAX)),
         in_section(Limit, Section::Tables, 0, &too_many(limits::TABLES_MAX)),
-        in_section(
-            Limit,
-            Section::Tables,
-            1,
-            &[&[1, 0x70, 0], &*too_many(limits::TABLE_ELEMS_MAX as usize)].concat(),
-        ),
         in_section(Limit, Section::Memories, 0, &too_many(limits::MEMORIES_MAX)),
         in_section(
             Limit,

@@ -162,3 +162,17 @@ fn instructions() {
     check("local 60001 i64", 13, "there are more than 60000 locals in a function");
     check(".line x", 7, "expected a line number, found `x`");
 }
+
+/// A report may be written to a terminal, so nothing in it controls one.
+#[test]
+fn reports_do_not_control_a_terminal() {
+    for text in ["\u{1b}[2J", "\u{9b}2J", "\u{202e}", "\u{7}", "\u{7f}", "\u{200b}"] {
+        for source in
+            [format!("func {text}"), format!("func f() {{ {text}\n}}"), format!("\"{text}\" x")]
+        {
+            let report = slotvm_bytecode::text::parse(&source).expect_err(text).to_string();
+            let shown = slotvm_bytecode::printable::Lines(&report).to_string();
+            assert_eq!(report, shown, "{report:?}");
+        }
+    }
+}

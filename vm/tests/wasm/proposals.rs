@@ -118,3 +118,9 @@ fn what_is_wrong_by_all_proposals_is_invalid() {
     let error = refuse("(module (memory 1) (memory 1) (func (result i32)))");
     assert!(matches!(error, Error::Invalid { .. }), "{error}");
 }
+
+#[test]
+fn custom_descriptors() {
+    let types = "(type $a (descriptor $b) (struct)) (type $b (describes $a) (struct))";
+    check(&format!("(module (rec {types}))"), &["custom descriptors"]);
+}
