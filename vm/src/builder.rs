@@ -173,6 +173,11 @@ impl ModuleBuilder {
         results: &[ValType],
     ) -> FuncId {
         let ty = self.func_type(params, results);
+        self.import_func_of(module, name, ty)
+    }
+
+    /// Imports a function of a type that is there.
+    pub(crate) fn import_func_of(&mut self, module: &str, name: &str, ty: TypeId) -> FuncId {
         if !self.module.funcs.is_empty() {
             self.fail(BuildRule::ImportAfterDefinition("function"));
         }
@@ -236,6 +241,11 @@ impl ModuleBuilder {
     /// means none, here and for the other entities.
     pub fn declare_func(&mut self, name: &str, params: &[ValType], results: &[ValType]) -> FuncId {
         let ty = self.func_type(params, results);
+        self.declare_func_of(name, ty)
+    }
+
+    /// Declares a function of a type that is there.
+    pub(crate) fn declare_func_of(&mut self, name: &str, ty: TypeId) -> FuncId {
         let id = FuncId(self.func_types.len() as u32);
         self.module.funcs.push(Func { ty: ty.0, ..Func::default() });
         self.func_types.push(ty);

@@ -199,9 +199,27 @@ impl<'b> Importer<'b> {
         Ok(())
     }
 
+    /// Compares the locals of all functions with their limit, before any of them is made.
+    fn check_locals(&self, bodies: &[Body<'_>]) -> Result<(), Error> {
+        let mut n_locals = 0;
+        for (func, body) in bodies {
+            let declared = body.get_locals_reader().into_iter().flatten().map_while(Result::ok);
+            let n_declared: u64 = declared.map(|(n, _)| u64::from(n)).sum();
+            // The validator refuses a function with more, by its own error.
+            if n_declared <= limits::LOCALS_MAX as u64 {
+                n_locals += n_declared + self.types.get(func.ty).params.len() as u64;
+            }
+        }
+        if n_locals > limits::MODULE_LOCALS_MAX as u64 {
+            return Err(Error::Limit("MODULE_LOCALS_MAX"));
+        }
+        Ok(())
+    }
+
     /// Validates and translates the bodies of functions.
     fn code(&mut self, lines: &lines::Lines, is_parallel: bool) -> Result<(), Error> {
         let bodies = std::mem::take(&mut self.bodies);
+        self.check_locals(&bodies)?;
         let code_bytes: Vec<usize> = bodies.iter().map(|(_, body)| body.as_bytes().len()).collect();
         let parts = parallel::parts(&code_bytes, is_parallel);
         let translate = |scratch: &mut func::Scratch, part: usize| -> Result<_, Error> {
@@ -256,8 +274,7 @@ impl<'b> Importer<'b> {
             Payload::FunctionSection(section) => {
                 for ty in section {
                     let ty = ty?;
-                    let func_type = &self.types.types[ty as usize];
-                    self.module.declare_func("", &func_type.params, &func_type.results);
+                    self.module.declare_func_of("", self.types.id(ty));
                     self.types.funcs.push(ty);
                 }
             }
@@ -321,8 +338,7 @@ impl<'b> Importer<'b> {
         let wasmparser::Import { module, name, ty } = import;
         match ty {
             TypeRef::Func(ty) => {
-                let func_type = &self.types.types[ty as usize];
-                self.module.import_func(module, name, &func_type.params, &func_type.results);
+                self.module.import_func_of(module, name, self.types.id(ty));
                 self.types.funcs.push(ty);
             }
             TypeRef::Table(ty) => {

@@ -4,40 +4,38 @@
 //! kept, since a line of our modules has no file. Debugging information that cannot be read is left
 //! out: it has no meaning for the program.
 
-use gimli::{Dwarf, EndianSlice, LittleEndian, SectionId};
 use wasmparser::{Parser, Payload};
+
+mod program;
 
 /// From an offset in the module's bytes on, instructions belong to a line; 0 is none. In ascending
 /// order.
+///
+/// An entry has 8 bytes, and each byte of the section makes at most one. Offsets are below
+/// [`MODULE_BYTES_MAX`](crate::limits::MODULE_BYTES_MAX).
 #[derive(Debug, Default)]
-pub(super) struct Lines(Vec<(u64, u32)>);
+pub(super) struct Lines(Vec<(u32, u32)>);
 
 impl Lines {
     /// The lines of a module, none if it does not say or cannot be read.
+    ///
+    /// The units of `.debug_info` are not asked, since any number of them may name the same program.
     pub(super) fn read(bytes: &[u8]) -> Lines {
-        let mut sections = Vec::new();
+        let mut section = None;
         let mut code_start = 0;
         for payload in Parser::new(0).parse_all(bytes).map_while(Result::ok) {
             match payload {
                 Payload::CodeSectionStart { unchecked_range, .. } => {
                     code_start = unchecked_range.start
                 }
-                Payload::CustomSection(section) if section.name().starts_with(".debug_") => {
-                    sections.push((section.name(), section.data()));
+                Payload::CustomSection(custom) if custom.name() == ".debug_line" => {
+                    section.get_or_insert(custom.data());
                 }
                 _ => {}
             }
         }
-        if sections.is_empty() {
-            return Lines::default();
-        }
-        let section = |id: SectionId| -> Result<EndianSlice<'_, LittleEndian>, gimli::Error> {
-            let found = sections.iter().find(|&&(name, _)| name == id.name());
-            Ok(EndianSlice::new(found.map_or(&[], |&(_, data)| data), LittleEndian))
-        };
-        let mut rows = Vec::new();
-        // The rows that were read before an error are right.
-        let _ = Dwarf::load(section).and_then(|dwarf| read_rows(&dwarf, code_start, &mut rows));
+        let mut rows = section
+            .map_or_else(Vec::new, |section| read_rows(section, code_start, bytes.len() as u64));
         rows.sort_by_key(|&(offset, _)| offset);
         Lines(rows)
     }
@@ -48,44 +46,40 @@ impl Lines {
 
     /// A cursor behind the instruction at an offset.
     pub(super) fn cursor_behind(&self, offset: u64) -> LineCursor<'_> {
-        let n_passed = self.0.partition_point(|&(start, _)| start <= offset);
+        let n_passed = self.0.partition_point(|&(start, _)| u64::from(start) <= offset);
         LineCursor { rest: &self.0[n_passed..] }
     }
 }
 
-fn read_rows(
-    dwarf: &Dwarf<EndianSlice<'_, LittleEndian>>,
-    code_start: u64,
-    rows: &mut Vec<(u64, u32)>,
-) -> Result<(), gimli::Error> {
-    let mut headers = dwarf.units();
-    while let Some(header) = headers.next()? {
-        let Some(program) = dwarf.unit(header)?.line_program else { continue };
-        let mut program = program.rows();
+/// The offsets and lines of the rows that are within the module, in the order of the section.
+fn read_rows(section: &[u8], code_start: u64, n_module_bytes: u64) -> Vec<(u32, u32)> {
+    let mut rows: Vec<(u32, u32)> = Vec::new();
+    for program in program::programs(section) {
         let mut is_start = true;
         let mut is_dead = false;
-        while let Some((_, row)) = program.next_row()? {
+        for row in program {
             // Linkers leave the tables of functions that they removed at address 0.
-            if std::mem::replace(&mut is_start, row.end_sequence()) {
-                is_dead = row.address() == 0;
+            if std::mem::replace(&mut is_start, row.end_sequence) {
+                is_dead = row.address == 0;
             }
-            let offset = row.address().checked_add(code_start);
-            let line = match row.end_sequence() {
-                true => 0,
-                false => row.line().map_or(0, |line| u32::try_from(line.get()).unwrap_or(0)),
-            };
-            if let Some(offset) = offset.filter(|_| !is_dead) {
-                rows.push((offset, line));
+            let offset = row.address.checked_add(code_start);
+            let offset = offset.filter(|&offset| !is_dead && offset < n_module_bytes);
+            let Some(offset) = offset else { continue };
+            let line = if row.end_sequence { 0 } else { u32::try_from(row.line).unwrap_or(0) };
+            match rows.last_mut() {
+                // Of several rows for one place the last one counts.
+                Some(last) if u64::from(last.0) == offset => last.1 = line,
+                _ => rows.push((offset as u32, line)),
             }
         }
     }
-    Ok(())
+    rows
 }
 
 /// Follows the lines as code is read in ascending order.
 #[derive(Debug)]
 pub(super) struct LineCursor<'l> {
-    rest: &'l [(u64, u32)],
+    rest: &'l [(u32, u32)],
 }
 
 impl LineCursor<'_> {
@@ -94,7 +88,7 @@ impl LineCursor<'_> {
     pub(super) fn at(&mut self, offset: u64) -> Option<u32> {
         let mut line = None;
         while let [(start, at_start), rest @ ..] = self.rest
-            && *start <= offset
+            && u64::from(*start) <= offset
         {
             (line, self.rest) = (Some(*at_start), rest);
         }

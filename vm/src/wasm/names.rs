@@ -1,12 +1,25 @@
 //! The names of a module's name section. It has no meaning for the program: what cannot be read, or
 //! names what does not exist, is left out.
 
-use wasmparser::{BinaryReader, IndirectNameMap, Name, NameMap, NameSectionReader};
+use wasmparser::{BinaryReader, Name, NameMap, NameSectionReader};
 
 use crate::builder::NameSpace;
 use crate::module::{ImportKind, Module};
 
 type List = Vec<(u32, String)>;
+
+/// The names that all subsections of a kind give, in their order. A name section may have any number of them, so
+/// they are merged at once.
+#[derive(Default)]
+struct Given<'b> {
+    funcs: Vec<(u32, &'b str)>,
+    tables: Vec<(u32, &'b str)>,
+    memories: Vec<(u32, &'b str)>,
+    globals: Vec<(u32, &'b str)>,
+    elems: Vec<(u32, &'b str)>,
+    datas: Vec<(u32, &'b str)>,
+    locals: Vec<(u32, NameMap<'b>)>,
+}
 
 /// Gives the names of a name section's contents to the module. Functions and others that it does not
 /// name keep those that they have.
@@ -20,41 +33,58 @@ pub(super) fn apply(section: BinaryReader<'_>, module: &mut Module) {
     let n_memories = imported(|kind| matches!(kind, ImportKind::Memory(_))) + module.memories.len();
     let n_globals = imported(|kind| matches!(kind, ImportKind::Global(_))) + module.globals.len();
     let (n_elems, n_datas) = (module.elems.len(), module.datas.len());
+    let mut given = Given::default();
     for name in NameSectionReader::new(section).map_while(Result::ok) {
-        let names = &mut module.names;
         match name {
-            Name::Module { name, .. } if !name.is_empty() => names.module = Some(name.to_owned()),
-            Name::Function(map) => rename(&mut names.funcs, map, n_funcs),
-            Name::Table(map) => rename(&mut names.tables, map, n_tables),
-            Name::Memory(map) => rename(&mut names.memories, map, n_memories),
-            Name::Global(map) => rename(&mut names.globals, map, n_globals),
-            Name::Element(map) => rename(&mut names.elems, map, n_elems),
-            Name::Data(map) => rename(&mut names.datas, map, n_datas),
-            Name::Local(map) => name_locals(map, module, n_imported_funcs),
+            Name::Module { name, .. } if !name.is_empty() => {
+                module.names.module = Some(name.to_owned());
+            }
+            Name::Function(map) => given.funcs.extend(read(map, n_funcs)),
+            Name::Table(map) => given.tables.extend(read(map, n_tables)),
+            Name::Memory(map) => given.memories.extend(read(map, n_memories)),
+            Name::Global(map) => given.globals.extend(read(map, n_globals)),
+            Name::Element(map) => given.elems.extend(read(map, n_elems)),
+            Name::Data(map) => given.datas.extend(read(map, n_datas)),
+            Name::Local(map) => {
+                let of_funcs = map.into_iter().map_while(Result::ok);
+                given.locals.extend(of_funcs.map(|naming| (naming.index, naming.names)));
+            }
             // Types have no names here, and labels are other ones than those of blocks.
             _ => {}
         }
     }
+    let names = &mut module.names;
+    rename(&mut names.funcs, given.funcs);
+    rename(&mut names.tables, given.tables);
+    rename(&mut names.memories, given.memories);
+    rename(&mut names.globals, given.globals);
+    rename(&mut names.elems, given.elems);
+    rename(&mut names.datas, given.datas);
+    name_locals(given.locals, module, n_imported_funcs);
 }
 
-/// Reads the names of what there are `n` of, over those that are in the list.
-fn rename(list: &mut List, map: NameMap<'_>, n: usize) {
-    let mut names: Vec<(u32, String)> = std::mem::take(list);
+/// Puts names into a list, over those that are there.
+fn rename(list: &mut List, given: Vec<(u32, &str)>) {
+    if given.is_empty() {
+        return;
+    }
+    let old = std::mem::take(list);
     // Behind the old ones, so that of two names for one the new one is the last.
-    names.extend(read(map, n));
-    *list = unique(names);
+    let old = old.iter().map(|(index, name)| (*index, name.as_str()));
+    *list = unique(old.chain(given).collect());
 }
 
-fn read(map: NameMap<'_>, n: usize) -> impl Iterator<Item = (u32, String)> {
+/// The names of what there are `n` of.
+fn read(map: NameMap<'_>, n: usize) -> impl Iterator<Item = (u32, &str)> {
     let names = map.into_iter().map_while(Result::ok);
     let existing = names.filter(move |naming| (naming.index as usize) < n);
-    existing.map(|naming| (naming.index, naming.name.to_owned()))
+    existing.map(|naming| (naming.index, naming.name))
 }
 
 /// Sorts by index, keeps the last name of each, and appends numbers to names that are taken.
-fn unique(mut names: List) -> List {
+fn unique(mut names: Vec<(u32, &str)>) -> List {
     names.sort_by_key(|&(index, _)| index);
-    let mut list = List::with_capacity(names.len());
+    let mut list = List::new();
     let mut space = NameSpace::default();
     for (i, (index, name)) in names.iter().enumerate() {
         if names.get(i + 1).is_none_or(|(next, _)| next != index) {
@@ -64,19 +94,16 @@ fn unique(mut names: List) -> List {
     list
 }
 
-fn name_locals(map: IndirectNameMap<'_>, module: &mut Module, n_imported_funcs: usize) {
-    let mut of_funcs = Vec::new();
-    for naming in map.into_iter().map_while(Result::ok) {
-        let place = (naming.index as usize).checked_sub(n_imported_funcs);
-        let Some(func) = place.and_then(|place| module.funcs.get(place)) else { continue };
+/// Names the locals of functions. Of several lists for one function the first one counts.
+fn name_locals(mut given: Vec<(u32, NameMap<'_>)>, module: &mut Module, n_imported_funcs: usize) {
+    given.sort_by_key(|&(func, _)| func);
+    given.dedup_by_key(|&mut (func, _)| func);
+    let of_func = |(index, map): (u32, NameMap<'_>)| {
+        let func = module.funcs.get((index as usize).checked_sub(n_imported_funcs)?)?;
         let n_params = module.types[func.ty as usize].params.len();
         let n_locals = n_params + func.n_declared_locals() as usize;
-        let names = unique(read(naming.names, n_locals).collect());
-        if !names.is_empty() {
-            of_funcs.push((naming.index, names));
-        }
-    }
-    of_funcs.sort_by_key(|&(func, _)| func);
-    of_funcs.dedup_by_key(|&mut (func, _)| func);
-    module.names.locals = of_funcs;
+        let names = unique(read(map, n_locals).collect());
+        (!names.is_empty()).then_some((index, names))
+    };
+    module.names.locals = given.into_iter().filter_map(of_func).collect();
 }

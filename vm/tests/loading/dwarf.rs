@@ -1,0 +1,107 @@
+//! Debugging information that says much in few bytes.
+
+use wasm_encoder::{CustomSection, Section};
+
+/// Makes input of about so many bytes.
+type Make = fn(usize) -> Vec<u8>;
+
+pub(crate) const CASES: &[(&str, Make)] = &[
+    ("units that share a line program", units_of_one_program),
+    ("units that share abbreviations", units_of_one_abbreviation_table),
+    ("rows of a byte each", rows),
+    ("directories without bytes", |n| tables(n, &[1, 1, 0x19], u64::MAX)),
+    ("directories of no format", |n| tables(n, &[0], u64::MAX)),
+    ("directories of a byte each", |n| tables(n, &[1, 1, 0x08], n as u64)),
+    ("files that the program defines", defined_files),
+];
+
+const WAT: &str = "(module (func (drop (i32.const 1)) (drop (i32.const 2))))";
+
+/// A module with these sections.
+fn module(sections: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let mut bytes = wat::parse_str(WAT).unwrap();
+    for (name, data) in sections {
+        CustomSection { name: (*name).into(), data: data.into() }.append_to(&mut bytes);
+    }
+    bytes
+}
+
+/// Contents with their length before them.
+fn sized(contents: &[u8]) -> Vec<u8> {
+    let mut bytes = (contents.len() as u32).to_le_bytes().to_vec();
+    bytes.extend(contents);
+    bytes
+}
+
+/// A line table with these files and directories and this program.
+fn line_table(version: u16, tables: &[u8], program: &[u8]) -> Vec<u8> {
+    let mut header = vec![1, 1, 1, 0, 1, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1];
+    header.extend(tables);
+    let mut contents = version.to_le_bytes().to_vec();
+    if version == 5 {
+        contents.extend([4, 0]);
+    }
+    contents.extend(sized(&header));
+    contents.extend(program);
+    sized(&contents)
+}
+
+/// A unit of version 4, of 16 bytes, which names line program 0.
+fn unit() -> Vec<u8> {
+    sized(&[4, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0])
+}
+
+/// Of one kind: a unit without children, whose attribute is its line program.
+const ABBREVIATION: [u8; 6] = [1, 0x11, 0, 0x10, 0x17, 0];
+
+fn units_of_one_program(n: usize) -> Vec<u8> {
+    let abbreviations = [&ABBREVIATION[..], &[0, 0]].concat();
+    module(&[
+        (".debug_abbrev", abbreviations),
+        (".debug_info", unit().repeat(n / 2 / 16)),
+        (".debug_line", line_table(4, &[0, 0], &vec![14; n / 2])),
+    ])
+}
+
+fn units_of_one_abbreviation_table(n: usize) -> Vec<u8> {
+    let mut abbreviations = [&ABBREVIATION[..], &[0]].concat();
+    for code in 0..n / 2 / 7 {
+        abbreviations.extend([code as u8 | 0x80, (code >> 7) as u8 | 0x80, 1, 0x11, 0, 0, 0]);
+    }
+    module(&[
+        (".debug_abbrev", abbreviations),
+        (".debug_info", unit().repeat(n / 2 / 16)),
+        (".debug_line", line_table(4, &[0, 0], &[14])),
+    ])
+}
+
+fn rows(n: usize) -> Vec<u8> {
+    let [abbreviations, info] = units_of_a_table();
+    module(&[(".debug_line", line_table(4, &[0, 0], &vec![14; n])), abbreviations, info])
+}
+
+/// What names the only line table.
+fn units_of_a_table() -> [(&'static str, Vec<u8>); 2] {
+    let abbreviations = [&ABBREVIATION[..], &[0, 0]].concat();
+    [(".debug_abbrev", abbreviations), (".debug_info", unit())]
+}
+
+/// Tables of version 5 whose header has directories of this format, and says how many.
+fn tables(n: usize, format: &[u8], count: u64) -> Vec<u8> {
+    let mut table = format.to_vec();
+    let mut rest = count;
+    while rest >= 0x80 {
+        table.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    table.push(rest as u8);
+    table.resize(table.len() + n, 0);
+    let [abbreviations, info] = units_of_a_table();
+    module(&[(".debug_line", line_table(5, &table, &[14])), abbreviations, info])
+}
+
+fn defined_files(n: usize) -> Vec<u8> {
+    let define = [0, 6, 3, b'f', 0, 0, 0, 0];
+    let [abbreviations, info] = units_of_a_table();
+    module(&[(".debug_line", line_table(4, &[0, 0], &define.repeat(n / 8))), abbreviations, info])
+}

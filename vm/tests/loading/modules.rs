@@ -1,0 +1,154 @@
+//! WebAssembly whose parts say much in few bytes, or are named many times.
+
+use wasm_encoder::{
+    CodeSection, CustomSection, ElementSection, Elements, EntityType, ExportKind, ExportSection,
+    Function, FunctionSection, ImportSection, Module, TypeSection, ValType,
+};
+
+/// Makes input of about so many bytes.
+type Make = fn(usize) -> Vec<u8>;
+
+pub(crate) const CASES: &[(&str, Make)] = &[
+    ("types", types),
+    ("imports of a wide type", imports),
+    ("functions of a wide type", functions),
+    ("locals of many functions", locals),
+    ("exports", exports),
+    ("element segments", segments),
+    ("subsections of function names", subsections),
+    ("function names", |n| names(1, n)),
+    ("local names of one function", |n| names(2, n)),
+];
+
+fn wide() -> TypeSection {
+    let mut types = TypeSection::new();
+    types.ty().function([], []);
+    types.ty().function([ValType::I32; 1_000], []);
+    types
+}
+
+fn types(n: usize) -> Vec<u8> {
+    let mut types = TypeSection::new();
+    for i in 0..n / 6 {
+        let ty = |bit: usize| {
+            [ValType::I32, ValType::I64, ValType::F32][i / 3_usize.pow(bit as u32) % 3]
+        };
+        types.ty().function([], (0..(i % 4)).map(ty));
+    }
+    let mut module = Module::new();
+    module.section(&types);
+    module.finish()
+}
+
+fn imports(n: usize) -> Vec<u8> {
+    let mut imports = ImportSection::new();
+    for _ in 0..n / 4 {
+        imports.import("", "", EntityType::Function(1));
+    }
+    let mut module = Module::new();
+    module.section(&wide()).section(&imports);
+    module.finish()
+}
+
+/// A module with functions of a type, each with a body.
+fn with_functions(n: usize, ty: u32, body: &Function) -> Module {
+    let (mut functions, mut code) = (FunctionSection::new(), CodeSection::new());
+    for _ in 0..n {
+        functions.function(ty);
+        code.function(body);
+    }
+    let mut module = Module::new();
+    module.section(&wide()).section(&functions).section(&code);
+    module
+}
+
+fn empty(locals: Option<(u32, ValType)>) -> Function {
+    let mut body = Function::new(locals);
+    body.instructions().end();
+    body
+}
+
+fn functions(n: usize) -> Vec<u8> {
+    with_functions(n / 4, 1, &empty(None)).finish()
+}
+
+/// Each function takes a few bytes, and 50,000 in an importer that believes it.
+fn locals(n: usize) -> Vec<u8> {
+    with_functions(n / 8, 0, &empty(Some((50_000, ValType::I64)))).finish()
+}
+
+fn exports(n: usize) -> Vec<u8> {
+    let (mut functions, mut exports, mut code) =
+        (FunctionSection::new(), ExportSection::new(), CodeSection::new());
+    functions.function(0);
+    code.function(&empty(None));
+    for i in 0..n / 8 {
+        exports.export(&format!("{i:05}"), ExportKind::Func, 0);
+    }
+    let mut module = Module::new();
+    module.section(&wide()).section(&functions).section(&exports).section(&code);
+    module.finish()
+}
+
+fn segments(n: usize) -> Vec<u8> {
+    let mut elements = ElementSection::new();
+    for _ in 0..n / 3 {
+        elements.passive(Elements::Functions((&[][..]).into()));
+    }
+    let mut module = Module::new();
+    module.section(&elements);
+    module.finish()
+}
+
+fn leb(mut n: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while n >= 0x80 {
+        bytes.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    bytes.push(n as u8);
+    bytes
+}
+
+fn with_name_section(mut module: Vec<u8>, contents: &[u8]) -> Vec<u8> {
+    use wasm_encoder::Section;
+    CustomSection { name: "name".into(), data: contents.into() }.append_to(&mut module);
+    module
+}
+
+fn subsection(id: u8, contents: &[u8]) -> Vec<u8> {
+    [&[id][..], &leb(contents.len()), contents].concat()
+}
+
+/// A few names, and then subsections that name nothing.
+fn subsections(n: usize) -> Vec<u8> {
+    let n_named = n / 16;
+    let mut map = leb(n_named);
+    for i in 0..n_named {
+        map.extend(leb(i));
+        map.extend([1, b'f']);
+    }
+    let mut contents = subsection(1, &map);
+    contents.extend(subsection(1, &[0]).repeat(n / 2 / 3));
+    with_name_section(with_functions(n_named, 0, &empty(None)).finish(), &contents)
+}
+
+/// One name for one function, or for one local of a function, over and over.
+fn names(id: u8, n: usize) -> Vec<u8> {
+    let n_names = n / 3;
+    let mut map = if id == 2 { vec![1, 0] } else { Vec::new() };
+    map.extend(leb(n_names));
+    map.extend([0, 1, b'f'].repeat(n_names));
+    with_name_section(
+        with_functions(1, 0, &empty(Some((1, ValType::I32)))).finish(),
+        &subsection(id, &map),
+    )
+}
+
+/// The limit is known before any local is made.
+#[test]
+fn too_many_locals_are_refused_by_the_import() {
+    let limit = slotvm_bytecode::wasm::Error::Limit("MODULE_LOCALS_MAX");
+    assert_eq!(slotvm_bytecode::wasm::import(&locals(200_000)), Err(limit));
+    assert!(slotvm_bytecode::wasm::import(&locals(320)).is_ok());
+}
