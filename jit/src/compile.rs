@@ -22,7 +22,7 @@ use cranelift_frontend::FunctionBuilderContext;
 use slotvm_bytecode::{ValType, VerifiedModule};
 use slotvm_ssa::build::{
     BuildOptions, BuildScratch, OPERANDS_MAX, SsaOptions, build, build_ssa, is_buildable,
-    n_wide_operands,
+    n_kept_operands, n_wide_operands,
 };
 use slotvm_ssa::entity::Loc;
 use slotvm_ssa::ir::Function;
@@ -122,6 +122,10 @@ pub(crate) struct CompileError {
     pub(crate) reason: String,
 }
 
+/// As many operands as a branch has to keep for those of all branches to be counted before anything is made of
+/// them.
+const KEPT_OPERANDS_MIN: usize = 64;
+
 /// Compiles one function after the other, in memory that it reuses.
 pub(crate) struct Compiler {
     options: CompileOptions,
@@ -167,6 +171,11 @@ impl Compiler {
         }
         if share.has_wide_types && !share.has_room_for_operands(n_wide_operands(module, func)) {
             return Err(error(TooMuchWork { cause: Cause::WideOperands }.to_string()));
+        }
+        // A branch that keeps many operands goes to a label with as many shapes.
+        let may_keep_many = module.module().shapes.len() >= KEPT_OPERANDS_MIN;
+        if may_keep_many && !share.has_room_for_operands(n_kept_operands(module, func)) {
+            return Err(error(TooMuchWork { cause: Cause::PhiOperands }.to_string()));
         }
         let mut times = StageTimes::default();
         let form = self.form(module, func, share, &mut times);

@@ -26,6 +26,7 @@ mod simplify;
 mod slots;
 mod stack;
 
+use slotvm_bytecode::module::Label;
 use slotvm_bytecode::verified::{Body, Storage};
 use slotvm_bytecode::{Imm, Inst, Op, ValType, VerifiedModule, limits};
 
@@ -71,13 +72,29 @@ pub fn is_buildable(module: &VerifiedModule, func: u32) -> bool {
     /// Operands and results of an instruction that is no call and does not leave the function, with
     /// the instructions that charge for it or stand in for it.
     const PER_INST: u64 = 8;
+    /// Of an operand that a branch keeps, which is read from a slot and written to one.
+    const PER_KEPT: u64 = 2 * PER_INST;
     const PER_CALL: u64 = PER_INST + (limits::PARAMS_MAX + limits::RESULTS_MAX) as u64;
+    const MOST: u64 = PER_INST + PER_KEPT * limits::KEPT_OPERANDS_MAX as u64;
+    const _: () = assert!(PER_CALL <= MOST);
     let body = module.body(func).expect("the function is defined in the module");
     let n_insts: u64 = body.blocks.iter().map(|block| u64::from(block.cost)).sum();
-    if n_insts.saturating_mul(PER_CALL) <= OPERANDS_MAX {
+    if n_insts.saturating_mul(MOST) <= OPERANDS_MAX {
         return true;
     }
-    PER_INST * n_insts + n_wide_operands(module, func) <= OPERANDS_MAX
+    let n_kept = PER_KEPT * n_kept_operands(module, func);
+    PER_INST * n_insts + n_kept + n_wide_operands(module, func) <= OPERANDS_MAX
+}
+
+/// The operands that all branches of a function keep over dropped ones.
+///
+/// # Panics
+/// If the function is imported.
+pub fn n_kept_operands(module: &VerifiedModule, func: u32) -> u64 {
+    insts(module, func)
+        .filter(|inst| inst.op == Op::BrKeep)
+        .map(|inst| u64::from(inst.imm.high()))
+        .sum()
 }
 
 /// The parameters and results of all that a function calls, and its own at each `return`.
@@ -85,7 +102,6 @@ pub fn is_buildable(module: &VerifiedModule, func: u32) -> bool {
 /// # Panics
 /// If the function is imported.
 pub fn n_wide_operands(module: &VerifiedModule, func: u32) -> u64 {
-    let body = module.body(func).expect("the function is defined in the module");
     let types = &module.module().types;
     let of_inst = |inst: Inst| -> u64 {
         let ty = match inst.op {
@@ -96,8 +112,13 @@ pub fn n_wide_operands(module: &VerifiedModule, func: u32) -> u64 {
         };
         (ty.params.len() + ty.results.len()) as u64
     };
-    let insts = body.blocks.iter().flat_map(|block| module.insts(func, block));
-    insts.map(|(_, inst)| of_inst(inst)).sum()
+    insts(module, func).map(of_inst).sum()
+}
+
+fn insts(module: &VerifiedModule, func: u32) -> impl Iterator<Item = Inst> + '_ {
+    let body = module.body(func).expect("the function is defined in the module");
+    let insts = body.blocks.iter().flat_map(move |block| module.insts(func, block));
+    insts.map(|(_, inst)| inst)
 }
 
 /// Memory that building one function after the other reuses.
@@ -205,6 +226,7 @@ struct Builder<'a, S> {
     module: &'a VerifiedModule,
     body: &'a Body,
     code: &'a [u8],
+    labels: &'a [Label],
     options: BuildOptions,
     f: Function,
     /// The slot of each local, [`NO_SLOT`] for escaping ones.
@@ -229,6 +251,7 @@ impl<'a, S: Slots> Builder<'a, S> {
         slots: S,
     ) -> Builder<'a, S> {
         let body = module.body(func).expect("the function is defined in the module");
+        let def = module.func(func).expect("the function is defined in the module");
         let mut f = Function {
             func,
             name: module.module().names.func(func).unwrap_or_default().to_owned(),
@@ -248,7 +271,8 @@ impl<'a, S: Slots> Builder<'a, S> {
         Builder {
             module,
             body,
-            code: &module.func(func).expect("the function is defined in the module").code,
+            code: &def.code,
+            labels: &def.labels,
             options,
             f,
             local_slots,

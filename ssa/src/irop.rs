@@ -77,14 +77,18 @@ impl IrOp {
 
 /// The operation of an IR instruction.
 ///
-/// Of the bytecode's opcodes the IR has none with [`Effect::Stack`] or [`Effect::Local`]. The control
-/// instructions end blocks; their targets are the block's out-edges, not immediates.
+/// The IR has those opcodes of the bytecode that [`is_in_ir`] names. The control instructions end blocks; their targets are the block's out-edges, not immediates.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Opcode {
     /// An opcode of the table in `slotvm_bytecode::op`, with its immediates and semantics.
     Op(Op),
     /// An operation that bytecode does not say.
     Ir(IrOp),
+}
+
+/// Whether the IR has an opcode of the bytecode: all but those that are about the operand stack or locals.
+pub fn is_in_ir(op: Op) -> bool {
+    !matches!(op.effect(), Effect::Stack | Effect::Local) && op != Op::BrKeep
 }
 
 impl Opcode {

@@ -51,7 +51,8 @@ mod stacks;
 pub use error::{BuildError, BuildRule};
 pub use func::{FunctionBuilder, LabelId};
 
-use stacks::{StackId, Stacks};
+pub(crate) use stacks::StackId;
+use stacks::Stacks;
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident;)*) => {

@@ -19,6 +19,7 @@ use crate::types::ValType;
 /// | `I32`, `F32` | the bits | 0 |
 /// | `I64`, `F64` | the bits | |
 /// | `Local`, `Global`, `Func`, `Label`, `Table`, `Elem`, `Memory`, `Data` | index | 0 |
+/// | `LabelCount` | label | number of operands |
 /// | `RefType` | type code | 0 |
 /// | `TypeTable` | type | table |
 /// | `TableTable` | destination | source |
@@ -269,7 +270,7 @@ impl<'a> CodeReader<'a> {
             F32 => Imm::index(u32::from_le_bytes(self.fixed()?)),
             F64 => Imm(u64::from_le_bytes(self.fixed()?)),
             Local | Global | Func | Label | Table | Elem | Memory | Data => Imm::index(self.u32()?),
-            TypeTable | TableTable | ElemTable | MemoryMemory | DataMemory => {
+            LabelCount | TypeTable | TableTable | ElemTable | MemoryMemory | DataMemory => {
                 let low = self.u32()?;
                 Imm::pair(low, self.u32()?)
             }
@@ -360,7 +361,7 @@ pub fn write_inst(out: &mut Vec<u8>, op: Op, imm: Imm) {
         Local | Global | Func | Label | Table | Elem | Memory | Data => {
             leb::write_u32(out, imm.low());
         }
-        TypeTable | TableTable | ElemTable | MemoryMemory | DataMemory => {
+        LabelCount | TypeTable | TableTable | ElemTable | MemoryMemory | DataMemory => {
             leb::write_u32(out, imm.low());
             leb::write_u32(out, imm.high());
         }

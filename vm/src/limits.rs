@@ -31,6 +31,6 @@ limits! {
     LABELS_MAX: usize = 10_000_000 "Labels of one function.";
     STACK_OPERANDS_MAX: usize = 1_000_000 "Depth of the operand stack, in operands.";
     NAME_BYTES_MAX: usize = 100_000 "Bytes of a name.";
-    UNWOUND_OPERANDS_MAX: u64 = 10_000_000 "Operands that the branches of an imported WebAssembly module drop or take along.";
+    KEPT_OPERANDS_MAX: usize = 1_000 "Operands that a `br_keep` takes along.";
     CONST_EXPR_INSTS_MAX: usize = 10_000 "Instructions of a constant expression.";
 }

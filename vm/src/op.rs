@@ -25,11 +25,12 @@ macro_rules! for_each_op {
         0x02 Br "br" Label {special} Control "Goes to the label. The operand stack has the shape of the label.";
         0x03 BrIf "br_if" Label {special} Control "Pops an `i32` and goes to the label if it is not zero. The rest of the operand stack has the shape of the label.";
         0x04 BrTable "br_table" Labels {special} Control "Pops an `i32` and goes to the label that it indexes, unsigned, or to the last one, the default. All labels have the same shape, the rest of the operand stack.";
-        0x05 Return "return" None {special} Control "Returns the operand stack, which holds exactly the results.";
+        0x05 Return "return" None {special} Control "Returns the results, which are on top of the operand stack. What is below them is dropped.";
         0x06 Call "call" Func {special} Call "Pops the parameters, calls the function, pushes its results.";
         0x07 CallIndirect "call_indirect" TypeTable {special} Call "Pops an `i32` index into the table, then the parameters; calls the function there, which has exactly the type.";
-        0x08 ReturnCall "return_call" Func {special} Control "Calls the function in place of this one. The operand stack holds exactly its parameters.";
-        0x09 ReturnCallIndirect "return_call_indirect" TypeTable {special} Control "Calls the function at an index of a table in place of this one.";
+        0x08 ReturnCall "return_call" Func {special} Control "Calls the function in place of this one. Its parameters are on top of the operand stack; what is below them is dropped.";
+        0x09 ReturnCallIndirect "return_call_indirect" TypeTable {special} Control "Calls the function at an index of a table in place of this one. Below the index are the parameters; what is below them is dropped.";
+        0x0a BrKeep "br_keep" LabelCount {special} Control "Goes to the label with as many topmost operands as the count says, and with as many of the lowest ones as the label has below these. Drops those between.";
         // Operand stack. `a` is the deepest operand named.
         0x10 Drop "drop" None {special} Stack "Removes the top: `a` becomes nothing.";
         0x11 Dup "dup" None {special} Stack "Copies the top: `a` becomes `a a`.";
@@ -514,6 +515,8 @@ pub enum ImmKind {
     Func,
     /// A label of the function's label table.
     Label,
+    /// A label and a number of operands.
+    LabelCount,
     /// A list of labels and a default.
     Labels,
     /// A function type and a table.

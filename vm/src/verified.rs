@@ -22,6 +22,8 @@ pub struct VerifiedModule {
     pub(crate) global_cells: Vec<u32>,
     /// Depth of each shape, by [`ShapeId`].
     pub(crate) shape_depths: Vec<u32>,
+    /// The number of operands of each shape that take two cells; empty if no shape has any.
+    pub(crate) shape_n_wide: Vec<u32>,
     pub(crate) bodies: Vec<Body>,
     pub(crate) uses_indexed: bool,
     pub(crate) uses_vectors: bool,
@@ -285,6 +287,12 @@ impl VerifiedModule {
     /// The number of operands of a shape.
     pub fn shape_depth(&self, shape: ShapeId) -> u32 {
         self.shape_depths[shape.0 as usize]
+    }
+
+    /// The number of cells that the operands of a shape take.
+    pub fn shape_cells(&self, shape: ShapeId) -> u32 {
+        let n_wide = self.shape_n_wide.get(shape.0 as usize).copied().unwrap_or(0);
+        self.shape_depth(shape) + n_wide
     }
 
     /// The topmost operand of a shape and the shape below, or `None` if it is empty.

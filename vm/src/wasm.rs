@@ -108,8 +108,6 @@ struct Types {
     types: Vec<FuncType>,
     /// Equal types have one number here.
     ids: Vec<TypeId>,
-    /// The type of each function.
-    funcs: Vec<u32>,
 }
 
 impl Types {
@@ -119,10 +117,6 @@ impl Types {
 
     fn id(&self, ty: u32) -> TypeId {
         self.ids[ty as usize]
-    }
-
-    fn of_func(&self, func: u32) -> &FuncType {
-        self.get(self.funcs[func as usize])
     }
 }
 
@@ -243,17 +237,11 @@ impl<'b> Importer<'b> {
                 )?;
                 allocations = validator.into_allocations();
             }
-            Ok((module, scratch.take_n_unwound()))
+            Ok(module)
         };
-        let mut n_unwound = 0;
-        for (part, n_unwound_there) in
-            parallel::try_map(parts.len(), is_parallel, func::Scratch::default, translate)?
+        for part in parallel::try_map(parts.len(), is_parallel, func::Scratch::default, translate)?
         {
             self.module.take_funcs(part);
-            n_unwound += n_unwound_there;
-        }
-        if n_unwound > limits::UNWOUND_OPERANDS_MAX {
-            return Err(Error::Limit("UNWOUND_OPERANDS_MAX"));
         }
         Ok(())
     }
@@ -275,7 +263,6 @@ impl<'b> Importer<'b> {
                 for ty in section {
                     let ty = ty?;
                     self.module.declare_func_of("", self.types.id(ty));
-                    self.types.funcs.push(ty);
                 }
             }
             Payload::TableSection(section) => {
@@ -339,7 +326,6 @@ impl<'b> Importer<'b> {
         match ty {
             TypeRef::Func(ty) => {
                 self.module.import_func_of(module, name, self.types.id(ty));
-                self.types.funcs.push(ty);
             }
             TypeRef::Table(ty) => {
                 let ty = table_type(ty);

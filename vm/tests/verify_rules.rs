@@ -4,6 +4,7 @@
 use slotvm_bytecode::inst::{write_br_table, write_inst};
 use slotvm_bytecode::limits;
 use slotvm_bytecode::module::*;
+use slotvm_bytecode::verified::{EscapeReason, Storage};
 use slotvm_bytecode::verify::{Place, Rule, verify};
 use slotvm_bytecode::{FuncType, Imm, Op, ValType};
 
@@ -101,6 +102,23 @@ fn with_labels(code: Code, labels: &[(u32, u32)]) -> Module {
     with(|m| m.funcs[0] = Func { labels: labels.collect(), ..func(code) })
 }
 
+/// A module with code that ends with a branch that keeps `n` operands, to a label of this shape. Another
+/// label has shape 2, `i32 i64`; shape 4 is `i64 i64`.
+fn keeping(code: Code, n: u32, shape: u32) -> Module {
+    let code = code.imm(Op::BrKeep, Imm::pair(0, n));
+    let end = code.0.len() as u32;
+    let code = code.op(Op::Unreachable).op(Op::Unreachable);
+    let mut module = with_labels(code, &[(end, shape), (end + 1, 2)]);
+    let i64_on = |parent| Shape { parent: ShapeId(parent), ty: ValType::I64 };
+    module.shapes.extend([i64_on(0), i64_on(3)]);
+    module
+}
+
+/// Code with `i32 i64` on the stack, which a branch to a label has compared with its shape.
+fn on_shape() -> Code {
+    code().i32(0).index(Op::LocalGet, 1).i32(0).index(Op::BrIf, 1)
+}
+
 fn broken() -> Vec<(Rule, Module)> {
     use Op::*;
     vec![
@@ -121,6 +139,8 @@ fn broken() -> Vec<(Rule, Module)> {
         (Rule::DataIndex, with_code(code().index(DataDrop, 1).i32(0).op(Return))),
         (Rule::LocalIndex, with_code(code().index(LocalGet, 2).op(Return))),
         (Rule::LabelIndex, with_code(code().index(Br, 0))),
+        (Rule::LabelIndex, with_code(code().imm(BrKeep, Imm::pair(0, 0)))),
+        (Rule::Limit, keeping(code(), limits::KEPT_OPERANDS_MAX as u32 + 1, 0)),
         (Rule::TableType, with(|m| m.tables[0].max = Some(3))),
         (Rule::TableType, with(|m| m.tables[1].elem = ValType::I32)),
         (Rule::MemoryType, with(|m| m.memories[0] = MemoryType { min: 2, max: Some(1) })),
@@ -173,7 +193,18 @@ fn broken() -> Vec<(Rule, Module)> {
             let (a, b) = (c.len() as u32, c.len() as u32 + 1);
             with_labels(Code(c).op(Return).op(Unreachable), &[(a, 1), (b, 0)])
         }),
-        (Rule::ReturnStack, with_code(code().i32(0).i32(0).op(Return))),
+        // Kept are more operands than the label has; operands of another type, above the shape that a
+        // label before gave, on both sides of it and below; operands that are not there; one that is at the
+        // bottom as well. What is below them differs: above that shape and below it.
+        (Rule::KeptOperands, keeping(code().i32(0).i32(0), 2, 1)),
+        (Rule::KeptOperands, keeping(code().i32(0).index(LocalGet, 1).index(LocalGet, 1), 1, 1)),
+        (Rule::KeptOperands, keeping(on_shape().i32(0), 2, 2)),
+        (Rule::KeptOperands, keeping(on_shape(), 1, 1)),
+        (Rule::KeptOperands, keeping(code(), 1, 1)),
+        (Rule::KeptOperands, keeping(code().index(LocalGet, 1), 1, 2)),
+        (Rule::KeptOperands, keeping(code().index(LocalGet, 1).index(LocalGet, 1), 1, 2)),
+        (Rule::KeptOperands, keeping(on_shape().index(LocalGet, 1), 1, 4)),
+        (Rule::OperandType, with_code(code().i32(0).index(LocalGet, 1).op(Return))),
         (Rule::ReturnStack, with_code(code().op(Return))),
         (Rule::TailCallType, with(|m| m.funcs[1].code = code().i32(0).index(ReturnCall, 0).0)),
         (Rule::GlobalMutable, with_code(code().i32(0).index(GlobalSet, 0).i32(0).op(Return))),
@@ -194,6 +225,39 @@ fn broken() -> Vec<(Rule, Module)> {
 #[test]
 fn the_base_module_verifies() {
     verify(base()).expect("the base module verifies");
+}
+
+#[test]
+fn branches_keep_operands_wherever_they_are() {
+    let i64s = |code: Code, n: usize| (0..n).fold(code, |code, _| code.index(Op::LocalGet, 1));
+    let cases = [
+        (code(), 0, 0),
+        (on_shape(), 0, 0),
+        (on_shape(), 0, 1),
+        // All of a shape: where it is, from above what a branch compared, and from both sides.
+        (on_shape(), 2, 2),
+        (on_shape().i32(5).index(Op::LocalGet, 1), 2, 2),
+        (on_shape().op(Op::Drop).i32(5).index(Op::LocalGet, 1), 2, 2),
+        (i64s(on_shape(), 1), 2, 4),
+        (i64s(code().i32(0), 3), 1, 2),
+        (i64s(on_shape(), 3), 1, 2),
+        (i64s(on_shape(), 1000).i32(0).index(Op::LocalGet, 1), 1, 2),
+    ];
+    for (i, (code, n, shape)) in cases.into_iter().enumerate() {
+        let module = verify(keeping(code, n, shape)).unwrap_or_else(|e| panic!("case {i}: {e}"));
+        let body = module.body(0).expect("it is defined");
+        let branch = body.blocks.len() - 3;
+        assert_eq!(body.succs(branch), [branch as u32 + 1], "case {i}");
+    }
+    // The address of a local that is dropped or taken along has left its block.
+    for n in [0, 1] {
+        let code = code().index(Op::LocalAddr, 0).i32(0).imm(Op::BrKeep, Imm::pair(0, n));
+        let end = code.0.len() as u32;
+        let module =
+            verify(with_labels(code.op(Op::Unreachable), &[(end, n)])).expect("it verifies");
+        let storage = module.body(0).expect("it is defined").locals[0].storage;
+        assert!(matches!(storage, Storage::Escapes { reason: EscapeReason::LeavesBlock, .. }));
+    }
 }
 
 #[test]

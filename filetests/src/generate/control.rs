@@ -117,8 +117,7 @@ impl Generator<'_> {
                 if target <= block && !self.may_spin() {
                     self.skip_if_counted_down(block, shapes);
                 }
-                self.morph(&shapes[target]);
-                self.raw(Op::Br, Imm::index(target as u32));
+                self.branch(target, &shapes[target]);
             }
             8..=10 => {
                 if !self.may_spin() {
@@ -131,6 +130,35 @@ impl Generator<'_> {
             13 if self.is_wild() => self.raw(Op::Unreachable, Imm::NONE),
             14 | 15 => self.branch_or_fall(block, shapes),
             _ => self.fall(block, shapes),
+        }
+    }
+
+    /// A branch, which perhaps drops operands below those that it takes along.
+    fn branch(&mut self, target: usize, shape: &[ValType]) {
+        if !self.choices.percent(50) {
+            self.morph(shape);
+            return self.raw(Op::Br, Imm::index(target as u32));
+        }
+        let n_kept = self.choices.below(shape.len() + 1);
+        let (lowest, kept) = shape.split_at(shape.len() - n_kept);
+        if !self.stack.starts_with(lowest) {
+            self.morph(lowest);
+        }
+        self.on_top_of(lowest.len(), kept);
+        self.raw(Op::BrKeep, Imm::pair(target as u32, n_kept as u32));
+    }
+
+    /// Makes these the topmost operands, above the lowest ones, as many as `n_lowest`. Between them is what
+    /// there was, and perhaps more.
+    fn on_top_of(&mut self, n_lowest: usize, operands: &[ValType]) {
+        for _ in 0..self.choices.below(3) {
+            let ty = self.any_type();
+            self.value(ty);
+        }
+        if !self.stack[n_lowest..].ends_with(operands) || self.choices.percent(50) {
+            for &ty in operands {
+                self.value(ty);
+            }
         }
     }
 
@@ -231,7 +259,7 @@ impl Generator<'_> {
     }
 
     fn leave(&mut self, results: &[ValType]) {
-        self.morph(results);
+        self.on_top(results);
         self.raw(Op::Return, Imm::NONE);
     }
 
@@ -264,13 +292,21 @@ impl Generator<'_> {
             self.skip_if_spent(block, shapes);
         }
         let params = self.callee_type(callee).params.clone();
-        self.morph(&params);
+        self.on_top(&params);
         if self.choices.percent(30) {
             self.index_of(callee);
             let ty = self.type_of(callee);
             self.raw(Op::ReturnCallIndirect, Imm::pair(ty, 0));
         } else {
             self.raw(Op::ReturnCall, Imm::index(callee));
+        }
+    }
+
+    /// Makes these the topmost operands of a function that is about to be left, mostly the only ones.
+    fn on_top(&mut self, operands: &[ValType]) {
+        match self.choices.percent(25) {
+            true => self.on_top_of(0, operands),
+            false => self.morph(operands),
         }
     }
 

@@ -7,7 +7,7 @@ use cranelift_codegen::ir;
 use slotvm_bytecode::op::ImmKind;
 use slotvm_bytecode::{Effect, Op, TrapCode, ValType, text, verify};
 use slotvm_runtime::MemoryPlan;
-use slotvm_ssa::irop::{IrOp, Opcode};
+use slotvm_ssa::irop::{IrOp, Opcode, is_in_ir};
 use target_lexicon::Triple;
 
 use super::*;
@@ -329,8 +329,7 @@ fn the_test_module_has_every_opcode() {
         }
     }
     for &op in Op::ALL {
-        let in_ir = !matches!(op.effect(), Effect::Stack | Effect::Local);
-        assert_eq!(seen[op as usize], in_ir, "{}", op.mnemonic());
+        assert_eq!(seen[op as usize], is_in_ir(op), "{}", op.mnemonic());
     }
     for op in IrOp::ALL {
         assert!(ir_ops.contains(op), "{}", op.mnemonic());

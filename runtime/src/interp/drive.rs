@@ -340,9 +340,8 @@ impl Activation<'_> {
     }
 
     fn return_call_guest(&mut self, instance: InstanceId, func: u32) -> Result<bool, Stop> {
-        // The operand stack holds exactly the arguments.
-        let n_args = self.at.sp - self.func_code().n_locals;
-        self.move_to_base(n_args);
+        let n_params = self.store.instance(instance).code().func(func).n_params;
+        self.move_to_base(n_params);
         self.release();
         self.switch(instance, func, self.base);
         self.enter()?;

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use slotvm_bytecode::module::Label;
 use slotvm_bytecode::verified::{Block, Body, Storage};
 use slotvm_bytecode::{
     Imm, Inst, Op, ValType, VectorAccess, VerifiedModule, inst, n_cells, numeric,
@@ -15,7 +16,8 @@ use slotvm_bytecode::{
 pub(super) enum StepOp {
     /// What the opcode table says. The immediates are packed as [`Imm`] says, but those of branches
     /// are steps: of `br` and `br_if` one, of `br_table` the number of its labels without the default
-    /// and where they start in [`FuncCode::targets`]. Those of numeric instructions are the number of
+    /// and where they start in [`FuncCode::targets`]; that of `br_keep` is its number in
+    /// [`FuncCode::keeps`]. Those of numeric instructions are the number of
     /// operands; those of locals and globals are their cells. `local.addr` is that of a promotable local: it pushes a token that is never looked at.
     Op(Op),
     /// Lets the host interrupt the program.
@@ -67,6 +69,16 @@ pub(super) enum VectorStep {
     Shuffle(Op, u8),
 }
 
+/// A `br_keep`.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Keep {
+    /// The step that it goes to.
+    pub(super) target: u32,
+    /// The number of cells that it takes along, and the first of the frame's cells that they get into.
+    pub(super) n_cells: u32,
+    pub(super) to: u32,
+}
+
 /// A step.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Step {
@@ -85,6 +97,8 @@ pub(super) struct FuncCode {
     pub(super) steps: Vec<Step>,
     /// The steps that `br_table`s go to.
     pub(super) targets: Vec<u32>,
+    /// What the `br_keep`s do.
+    pub(super) keeps: Vec<Keep>,
     /// What the [`StepOp::Vector`]s do.
     pub(super) vectors: Vec<VectorStep>,
     /// Cells of the parameters, of the results, and of all locals.
@@ -175,6 +189,7 @@ fn prepare(module: &VerifiedModule, func: u32, extra: ExtraSteps) -> FuncCode {
         block_steps: block_steps(body, extra),
         steps: Vec::new(),
         targets: Vec::new(),
+        keeps: Vec::new(),
         vectors: Vec::new(),
     };
     for block in &body.blocks {
@@ -195,6 +210,7 @@ fn prepare(module: &VerifiedModule, func: u32, extra: ExtraSteps) -> FuncCode {
     FuncCode {
         steps: out.steps,
         targets: out.targets,
+        keeps: out.keeps,
         vectors: out.vectors,
         n_params: n_cells(&ty.params),
         n_results: n_cells(&ty.results),
@@ -232,6 +248,7 @@ struct Preparation<'a> {
     block_steps: Vec<u32>,
     steps: Vec<Step>,
     targets: Vec<u32>,
+    keeps: Vec<Keep>,
     vectors: Vec<VectorStep>,
 }
 
@@ -254,6 +271,10 @@ impl Preparation<'_> {
             Op::LocalSet => in_frame(StepOp::FrameSet),
             Op::LocalTee => in_frame(StepOp::FrameTee),
             Op::Br | Op::BrIf => (StepOp::Op(op), Imm::index(self.target(imm.low()))),
+            Op::BrKeep => {
+                self.keeps.push(self.keep(imm));
+                (StepOp::Op(op), Imm::index(self.keeps.len() as u32 - 1))
+            }
             Op::BrTable => {
                 let first = self.targets.len() as u32;
                 let code = &self.module.func(self.func).expect("defined here").code;
@@ -311,8 +332,24 @@ impl Preparation<'_> {
     }
 
     fn target(&self, label: u32) -> u32 {
-        let labels = &self.module.func(self.func).expect("defined here").labels;
-        self.block_steps[self.body.block_at(labels[label as usize].offset)]
+        self.block_steps[self.body.block_at(self.label(label).offset)]
+    }
+
+    fn label(&self, label: u32) -> Label {
+        self.module.func(self.func).expect("defined here").labels[label as usize]
+    }
+
+    fn keep(&self, imm: Imm) -> Keep {
+        let mut below = self.label(imm.low()).shape;
+        for _ in 0..imm.high() {
+            (below, _) = self.module.shape_top(below).expect("the label has what it takes along");
+        }
+        let n_lowest = self.module.shape_cells(below);
+        Keep {
+            target: self.target(imm.low()),
+            n_cells: self.module.shape_cells(self.label(imm.low()).shape) - n_lowest,
+            to: self.body.n_local_cells() + n_lowest,
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use slotvm_bytecode::module::PAGE_BYTES;
 use slotvm_bytecode::{CodeReader, Imm, Op, TrapCode, VerifiedModule, numeric};
 
-use super::prepare::{FuncCode, Step, StepOp};
+use super::prepare::{FuncCode, Keep, Step, StepOp};
 use super::trace::{TraceEvent, TraceFn};
 use crate::instance::{GuestParts, InstanceId};
 use crate::interrupt::Interrupts;
@@ -250,6 +250,13 @@ fn execute(
         Nop => {}
         Br => {
             *pc = imm.low() as usize;
+            return Ok(Next::Step);
+        }
+        BrKeep => {
+            let Keep { target, n_cells, to } = code.keeps[imm.low() as usize];
+            frame.cells.copy_within(frame.sp - n_cells as usize..frame.sp, to as usize);
+            frame.sp = to as usize + n_cells as usize;
+            *pc = target as usize;
             return Ok(Next::Step);
         }
         BrIf => {

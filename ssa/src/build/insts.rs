@@ -57,7 +57,8 @@ impl<S: Slots> Builder<'_, S> {
                 self.write_local(imm.low(), value);
             }
             LocalAddr => self.local_address(imm.low()),
-            Unreachable | Br | BrIf | BrTable | Return | ReturnCall | ReturnCallIndirect => {
+            Unreachable | Br | BrKeep | BrIf | BrTable | Return | ReturnCall
+            | ReturnCallIndirect => {
                 self.terminator(op, imm);
             }
             Call | CallIndirect | Select | GlobalGet | GlobalSet | RefNull | RefIsNull
@@ -197,6 +198,13 @@ impl<S: Slots> Builder<'_, S> {
             Op::Unreachable => self.operation(op, imm, 0, &[]),
             Op::Br => {
                 self.stack.write_surviving(&mut self.f, &mut self.slots);
+                self.jump();
+            }
+            Op::BrKeep => {
+                let label = self.labels[imm.low() as usize];
+                self.touch(imm.high() as usize);
+                let depth = module.shape_depth(label.shape);
+                self.stack.keep(imm.high(), depth, self.offset, &mut self.f, &mut self.slots);
                 self.jump();
             }
             Op::BrIf | Op::BrTable => {

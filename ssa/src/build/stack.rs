@@ -153,6 +153,11 @@ impl AbstractStack<'_> {
     /// their slots, each behind the instruction that pushed it. An operand below another was not
     /// pushed after it, so the places ascend.
     pub(super) fn write_surviving(&mut self, f: &mut Function, slots: &mut impl Slots) {
+        self.write_touched(f, slots);
+        slots.end_surviving(f);
+    }
+
+    fn write_touched(&mut self, f: &mut Function, slots: &mut impl Slots) {
         let n_inherited = self.scratch.inherited.len();
         for i in 0..self.scratch.touched.len() {
             let Operand { value, at, offset } = self.scratch.touched[i];
@@ -165,6 +170,38 @@ impl AbstractStack<'_> {
             let slot = self.slot(self.below_depth + i as u32, slots.value_type(f, value), f);
             slots.write_surviving(f, slot, value, at, offset);
         }
+    }
+
+    /// The block goes on to another, whose stack has this depth, with the `n` topmost operands, which are
+    /// touched: drops those between them and the others that the other block inherits, and writes all
+    /// to their slots.
+    pub(super) fn keep(
+        &mut self,
+        n: u32,
+        depth: u32,
+        offset: u32,
+        f: &mut Function,
+        slots: &mut impl Slots,
+    ) {
+        let StackScratch { touched, values, .. } = &mut *self.scratch;
+        let n_below = touched.len() - n as usize;
+        if self.below_depth as usize + touched.len() == depth as usize {
+            return self.write_surviving(f, slots);
+        }
+        // They move, so they are written after all that is read: at the end.
+        let mut kept = std::mem::take(values);
+        kept.clear();
+        kept.extend(touched.drain(n_below..).map(|operand| operand.value));
+        let n_lowest = depth - n;
+        touched.truncate(n_lowest.saturating_sub(self.below_depth) as usize);
+        self.write_touched(f, slots);
+        let at = f.layout.len() as u32;
+        for (position, &value) in (n_lowest..).zip(&kept) {
+            debug_assert_ne!(value, Operand::TOKEN, "an escaping address is a number");
+            let slot = self.slot(position, slots.value_type(f, value), f);
+            slots.write_surviving(f, slot, value, at, offset);
+        }
+        self.scratch.values = kept;
         slots.end_surviving(f);
     }
 

@@ -1,12 +1,12 @@
 //! Instructions.
 
 use slotvm_bytecode::inst::check_lane;
-use slotvm_bytecode::{Effect, Imm, ImmKind, Op, ValType};
+use slotvm_bytecode::{Imm, ImmKind, Op, ValType};
 
 use super::cursor::Cursor;
 use super::{ParseError, Parser, Target, Use, value_type, value_use};
 use crate::entity::{Block, Value};
-use crate::irop::{IrOp, Opcode};
+use crate::irop::{IrOp, Opcode, is_in_ir};
 use crate::print::has_written_result_types;
 use slotvm_bytecode::text::literal;
 
@@ -272,7 +272,7 @@ fn opcode(code: &mut Cursor<'_>) -> Result<Opcode, ParseError> {
     let mnemonic = code.word();
     let opcode = Op::from_mnemonic(mnemonic).map(Opcode::Op);
     match opcode.or_else(|| IrOp::from_mnemonic(mnemonic).map(Opcode::Ir)) {
-        Some(Opcode::Op(op)) if matches!(op.effect(), Effect::Stack | Effect::Local) => {
+        Some(Opcode::Op(op)) if !is_in_ir(op) => {
             start.error(format!("{mnemonic} is bytecode only"))
         }
         Some(opcode) => Ok(opcode),

@@ -1,12 +1,12 @@
 //! Properties 9 to 14 and 18 to 20: instructions one by one.
 
 use slotvm_bytecode::inst::check_lane;
-use slotvm_bytecode::{Effect, Imm, ImmKind, Op, ValType};
+use slotvm_bytecode::{Imm, ImmKind, Op, ValType};
 
 use super::{Context, Form, Violation, require};
 use crate::entity::{Inst, Value};
 use crate::ir::{Function, LocData};
-use crate::irop::{IrOp, Opcode};
+use crate::irop::{IrOp, Opcode, is_in_ir};
 
 /// Checks what needs no knowledge of the graph.
 pub(super) fn check_types(
@@ -82,7 +82,7 @@ fn check_inst(
     let opcode = f.opcode(inst);
     let name = opcode.mnemonic();
     let is_bytecode_only = match opcode {
-        Opcode::Op(op) => matches!(op.effect(), Effect::Stack | Effect::Local),
+        Opcode::Op(op) => !is_in_ir(op),
         Opcode::Ir(_) => false,
     };
     require!(!is_bytecode_only, OpcodeOfIr, "{inst} is {name}");
@@ -230,7 +230,7 @@ fn check_imm(f: &Function, op: Op, imm: Imm, context: &impl Context) -> Option<(
         ImmKind::Global => Some(()),
         ImmKind::None | ImmKind::I64 | ImmKind::F64 => Some(()),
         // In the IR labels are edges.
-        ImmKind::Label | ImmKind::Labels | ImmKind::Local => Some(()),
+        ImmKind::Label | ImmKind::LabelCount | ImmKind::Labels | ImmKind::Local => Some(()),
     }
 }
 

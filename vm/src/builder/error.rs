@@ -61,13 +61,18 @@ pub enum BuildRule {
         /// The operand stack of the branch.
         stack: String,
     },
-    /// The function is left with another operand stack than exactly its results, or the parameters of
-    /// the function that a tail call goes to.
-    #[error("the operand stack is {stack}, but must be exactly {expected}")]
-    ExactStack {
-        /// What it must be.
+    /// A `br_keep` that does not give the operand stack of the label.
+    #[error(
+        "label {label} has {expected}, which the topmost {n} operands and the lowest of {stack} are not"
+    )]
+    Kept {
+        /// The number of operands that it takes along.
+        n: u32,
+        /// The label.
+        label: u32,
+        /// The operand stack of the label.
         expected: String,
-        /// What it is.
+        /// The operand stack of the branch.
         stack: String,
     },
     /// A tail call to a function with other results.
@@ -89,7 +94,7 @@ pub enum BuildRule {
     Unreachable,
     /// A label is bound where no code runs into it and no branch has gone to it, so that its operand
     /// stack is not known.
-    #[error("the operand stack at label {0} is not known; bind it with its stack")]
+    #[error("the operand stack at label {0} is not known; create or bind it with its stack")]
     UnknownStack(u32),
     /// A label is bound twice.
     #[error("label {0} is bound twice")]

@@ -217,13 +217,17 @@ impl<'m> FunctionBuilder<'m> {
     }
 
     /// Emits any instruction but branches, which need labels: [`FunctionBuilder::br`],
-    /// [`FunctionBuilder::br_if`] and [`FunctionBuilder::br_table`], and those with the 16 bytes of a
+    /// [`FunctionBuilder::br_keep`], [`FunctionBuilder::br_if`] and [`FunctionBuilder::br_table`], and those with the 16 bytes of a
     /// vector: [`FunctionBuilder::vector`].
     pub fn inst(&mut self, op: Op, imm: Imm) -> &mut Self {
         self.emit(Some(op), |f| {
             let is_elsewhere = matches!(
                 op.imm_kind(),
-                ImmKind::Label | ImmKind::Labels | ImmKind::V128 | ImmKind::Lanes
+                ImmKind::Label
+                    | ImmKind::LabelCount
+                    | ImmKind::Labels
+                    | ImmKind::V128
+                    | ImmKind::Lanes
             );
             let lane = match op.imm_kind() {
                 ImmKind::Lane => Some(imm.low()),
@@ -422,6 +426,19 @@ impl<'m> FunctionBuilder<'m> {
         })
     }
 
+    /// Emits `br_keep`, which takes the topmost `n` operands along, and drops those between them and the
+    /// lowest ones that the label has below these. The operand stack of the label must be known: by a
+    /// branch before, or [`FunctionBuilder::label_with_stack`].
+    pub fn br_keep(&mut self, label: LabelId, n: u32) -> &mut Self {
+        self.emit(Some(Op::BrKeep), |f| {
+            f.flow_keeping(label, n)?;
+            f.branch_to(Op::BrKeep, &[label]);
+            leb::write_u32(&mut f.code, n);
+            f.stack = None;
+            Ok(())
+        })
+    }
+
     /// Emits `br_if`.
     pub fn br_if(&mut self, label: LabelId) -> &mut Self {
         self.emit(Some(Op::BrIf), |f| {
@@ -456,6 +473,22 @@ impl<'m> FunctionBuilder<'m> {
     /// The number of operands on the stack; 0 where nothing is reachable.
     pub fn depth(&self) -> u32 {
         self.stack.map_or(0, |stack| self.module.stacks.depth(stack))
+    }
+
+    /// The operand stack below the topmost `n` operands, which there must be.
+    #[cfg(feature = "wasm")]
+    pub(crate) fn stack_below(&self, n: u32) -> StackId {
+        let stack = self.stack.unwrap_or(StackId::EMPTY);
+        self.module.stacks.below(stack, self.depth() - n)
+    }
+
+    /// Says that the operand stack at a label has these operands on top of those below, unless it is known.
+    #[cfg(feature = "wasm")]
+    pub(crate) fn give_stack(&mut self, label: LabelId, below: StackId, types: &[ValType]) {
+        let info = &mut self.labels[label.0 as usize];
+        if info.stack.is_none() {
+            info.stack = Some(self.module.stacks.push_all(below, types));
+        }
     }
 
     /// The types of the operands, topmost first.

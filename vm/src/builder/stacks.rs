@@ -5,8 +5,8 @@ use crate::module::ShapeId;
 use crate::types::ValType;
 
 /// An operand stack: the types of its operands.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct StackId(u32);
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct StackId(u32);
 
 impl StackId {
     pub(super) const EMPTY: StackId = StackId(0);
@@ -36,6 +36,8 @@ struct Node {
     /// The topmost operand; of no meaning for the empty stack.
     top: ValType,
     depth: u32,
+    /// A stack below, far enough that [`Stacks::below`] takes few steps.
+    jump: StackId,
     /// The stack with one more operand of each type; the empty stack, which is on top of none, says
     /// that it has not been needed yet.
     above: [StackId; ValType::ALL.len()],
@@ -47,6 +49,7 @@ impl Default for Stacks {
             below: StackId::EMPTY,
             top: ValType::I32,
             depth: 0,
+            jump: StackId::EMPTY,
             above: [StackId::EMPTY; ValType::ALL.len()],
         };
         Stacks { nodes: vec![root] }
@@ -66,10 +69,43 @@ impl Stacks {
         }
         let above = StackId(self.nodes.len() as u32);
         let depth = self.depth(stack) + 1;
+        let jump = self.jump_over(stack);
         let none = [StackId::EMPTY; ValType::ALL.len()];
-        self.nodes.push(Node { below: stack, top: ty, depth, above: none });
+        self.nodes.push(Node { below: stack, top: ty, depth, jump, above: none });
         self.nodes[stack.index()].above[ty.index()] = above;
         above
+    }
+
+    /// The jump of a stack on top of this one: that of the parent and the one from there, joined if they are
+    /// equally long.
+    fn jump_over(&self, parent: StackId) -> StackId {
+        let near = self.nodes[parent.index()].jump;
+        let far = self.nodes[near.index()].jump;
+        let length = |from, to| self.depth(from) - self.depth(to);
+        if length(parent, near) == length(near, far) { far } else { parent }
+    }
+
+    /// The lowest operands of a stack, as many as `depth`, which are not more than it has. Takes as many
+    /// steps as the logarithm of what is above them: Myers, An applicative random-access stack (1983).
+    pub(super) fn below(&self, stack: StackId, depth: u32) -> StackId {
+        let mut stack = stack;
+        while self.depth(stack) > depth {
+            let node = &self.nodes[stack.index()];
+            stack = if self.depth(node.jump) >= depth { node.jump } else { node.below };
+        }
+        stack
+    }
+
+    /// Whether a branch that takes the `n` topmost operands of a stack along, and drops others below them,
+    /// gets to a label with this stack.
+    pub(super) fn keeps(&self, stack: StackId, n: u32, label: StackId) -> bool {
+        let n_lowest = match self.depth(label).checked_sub(n) {
+            Some(n_lowest) if self.depth(stack) >= self.depth(label) => n_lowest,
+            _ => return false,
+        };
+        let n = n as usize;
+        self.types(stack).take(n).eq(self.types(label).take(n))
+            && self.below(stack, n_lowest) == self.below(label, n_lowest)
     }
 
     pub(super) fn push_all(&mut self, stack: StackId, types: &[ValType]) -> StackId {

@@ -377,25 +377,63 @@ fn control_mistakes() {
         }),
         BuildRule::FallsOff
     );
-    let exact = |expected: &str, stack: &str| BuildRule::ExactStack {
-        expected: expected.into(),
-        stack: stack.into(),
-    };
-    assert_eq!(
-        refuse(&[I32], |f| {
-            f.ret();
-        }),
-        exact("[i32]", "[]")
-    );
     let rule = refuse(&[I32], |f| {
-        f.i32_const(1).i32_const(1).ret();
+        f.i64_const(1).ret();
     });
-    assert_eq!(rule, exact("[i32]", "[i32 i32]"));
+    assert_eq!(rule, BuildRule::Operand { expected: "i32".into(), stack: "[i64]".into() });
+    // What is below the results is dropped.
+    accept(&[I32], |f| {
+        f.i64_const(1).i32_const(1).ret();
+    });
     let rule = refuse(&[I32], |f| {
         let callee = f.module().declare_func("callee", &[], &[I64]);
         f.return_call(callee);
     });
     assert_eq!(rule, BuildRule::TailResults { expected: "i32".into(), found: "i64".into() });
+}
+
+#[test]
+fn a_branch_keeps_the_topmost_operands_and_the_lowest_ones() {
+    let module = accept(&[I64, I32], |f| {
+        let end = f.label_with_stack(&[I64, I32]);
+        f.i64_const(1).i32_const(2).i32_const(0).br_if(end).i32_const(3).i64_const(4).i32_const(5);
+        f.br_keep(end, 1).bind(end).ret();
+    });
+    let insts = insts(&module.funcs[0]);
+    assert_eq!(insts[7].1, Inst { op: Op::BrKeep, imm: Imm::pair(0, 1) });
+    let kept = |n, stack: &str| BuildRule::Kept {
+        n,
+        label: 0,
+        expected: "[i64 i32]".into(),
+        stack: stack.into(),
+    };
+    let cases: [(Emit, u32, &str); 6] = [
+        // More than the label has, or the function; an operand kept twice; other types.
+        (|f| f.i64_const(1).i64_const(1).i32_const(1), 3, "[i64 i64 i32]"),
+        (|f| f, 1, "[]"),
+        (|f| f.i32_const(1), 1, "[i32]"),
+        (|f| f.i64_const(1).i32_const(1).i64_const(1), 1, "[i64 i32 i64]"),
+        (|f| f.i32_const(1).i64_const(1).i32_const(1), 1, "[i32 i64 i32]"),
+        (|f| f.i32_const(1).i32_const(1), 2, "[i32 i32]"),
+    ];
+    for (push, n, stack) in cases {
+        let rule = refuse(&[I64, I32], |f| {
+            let end = f.label_with_stack(&[I64, I32]);
+            push(f);
+            f.br_keep(end, n).bind(end).ret();
+        });
+        assert_eq!(rule, kept(n, stack));
+    }
+    let rule = refuse(&[], |f| {
+        let end = f.label();
+        f.br_keep(end, 0).bind(end).ret();
+    });
+    assert_eq!(rule, BuildRule::UnknownStack(0));
+    let rule = refuse(&[], |f| {
+        let end = f.label_with_stack(&[]);
+        f.br_keep(end, limits::KEPT_OPERANDS_MAX as u32 + 1);
+    });
+    assert_eq!(rule, BuildRule::Limit("KEPT_OPERANDS_MAX"));
 }
 
 #[test]
@@ -427,9 +465,10 @@ fn indices_that_name_nothing() {
 
 #[test]
 fn instructions_by_the_wrong_method() {
-    let wrong: [Emit; 8] = [
+    let wrong: [Emit; 9] = [
         |f| f.op(Op::I32Const),
         |f| f.inst(Op::Br, Imm::index(0)),
+        |f| f.inst(Op::BrKeep, Imm::pair(0, 0)),
         |f| f.inst(Op::BrTable, Imm::index(0)),
         |f| f.load(Op::I32Store, 0),
         |f| f.store(Op::I32StoreIndexed, 0),

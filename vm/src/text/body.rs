@@ -95,6 +95,7 @@ impl<'s> Parser<'s> {
         for inst in &mut self.pending.insts[insts] {
             match &mut inst.imm {
                 PendingImm::One(label) if inst.op.imm_kind() == ImmKind::Label => resolve(label),
+                PendingImm::LabelCount(label, _) => resolve(label),
                 PendingImm::Labels { start, end } => {
                     self.pending.labels[*start as usize..*end as usize]
                         .iter_mut()
@@ -249,6 +250,11 @@ impl<'s> Parser<'s> {
             ImmKind::Data => One(cursor.operand("a data segment")?),
             ImmKind::Table => One(self.optional("a table")?),
             ImmKind::Memory => One(self.optional("a memory")?),
+            ImmKind::LabelCount => {
+                let label = cursor.operand("a label")?;
+                cursor.expect_same_line("a number of operands")?;
+                PendingImm::LabelCount(label, cursor.number("a number of operands")?)
+            }
             ImmKind::Labels => self.labels()?,
             ImmKind::TypeTable => self.type_and_table()?,
             ImmKind::RefType => {

@@ -176,6 +176,10 @@ impl<'p, 'm> FuncPrinter<'p, 'm> {
             ImmKind::Global => one(out, &printer.globals, imm.low()),
             ImmKind::Func => one(out, &printer.funcs, imm.low()),
             ImmKind::Label => one(out, &self.labels, imm.low()),
+            ImmKind::LabelCount => {
+                one(out, &self.labels, imm.low());
+                let _ = write!(out, " {}", imm.high());
+            }
             ImmKind::Labels => self.write_labels(out, code, imm),
             ImmKind::TypeTable => self.write_type_and_table(out, imm),
             ImmKind::RefType => {

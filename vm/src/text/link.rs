@@ -47,6 +47,8 @@ pub(super) enum PendingImm {
     Ready(Imm),
     /// One entity of the opcode's kind.
     One(Ref),
+    /// A label and a number of operands.
+    LabelCount(Ref, u32),
     /// Two entities of the opcode's kinds.
     Two(Ref, Ref),
     /// A type and a table.
@@ -230,6 +232,7 @@ impl Parser<'_> {
         Ok(match inst.imm {
             PendingImm::Ready(imm) => imm,
             PendingImm::One(label) if kind == ImmKind::Label => Imm::index(label_number(label)),
+            PendingImm::LabelCount(label, count) => Imm::pair(label_number(label), count),
             PendingImm::One(name) => Imm::index(self.resolve(spaces_of(kind).0, name)?),
             PendingImm::Two(low, high) => {
                 let (low_space, high_space) = spaces_of(kind);

@@ -62,7 +62,8 @@ rules! {
     StackUnderflow "stack-underflow" "An instruction finds its operands on the operand stack.";
     OperandType "operand-type" "Operands have the types that the instruction needs.";
     ShapeMismatch "shape-mismatch" "Where control reaches a label, the operand stack has exactly the label's shape.";
-    ReturnStack "return-stack" "Where a function returns or tail-calls, the operand stack holds exactly the results or parameters.";
+    KeptOperands "kept-operands" "What a `br_keep` takes along are the topmost operands of the label's shape; the others are the lowest operands on the stack, and no operand is both.";
+    ReturnStack "return-stack" "Where a function returns or tail-calls, the results or parameters are on the operand stack.";
     TailCallType "tail-call-type" "A tail-called function has the results of the caller.";
     GlobalMutable "global-mutable" "Only a mutable global is written.";
     CallTable "call-table" "An indirect call goes through a table of funcref.";

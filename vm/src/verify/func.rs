@@ -283,12 +283,17 @@ impl<'m> Checker<'m, '_> {
     }
 
     fn shape_mismatch(&self, label: u32, shape: ShapeId) -> VerifyError {
-        let name = self.module.names.label(self.func, label);
-        let label = name.map_or_else(|| label.to_string(), |name| format!("`{name}`"));
+        let label = self.label_name(label);
         let found = self.describe(self.base, &self.scratch.top);
         let expected = self.describe(shape, &[]);
         let detail = format!("label {label} has the stack ({expected}), found ({found})");
         self.error(Rule::ShapeMismatch, detail)
+    }
+
+    /// The name of a label, or else its number.
+    fn label_name(&self, label: u32) -> String {
+        let name = self.module.names.label(self.func, label);
+        name.map_or_else(|| label.to_string(), |name| format!("`{name}`"))
     }
 
     /// The operand stack as text, cut where it is deep.
@@ -471,7 +476,9 @@ impl<'m> Checker<'m, '_> {
             ImmKind::Local => self.index(Rule::LocalIndex, low, self.locals.len()),
             ImmKind::Global => self.index(Rule::GlobalIndex, low, spaces.globals.len()),
             ImmKind::Func => self.index(Rule::FuncIndex, low, spaces.funcs.len()),
-            ImmKind::Label => self.index(Rule::LabelIndex, low, self.def.labels.len()),
+            ImmKind::Label | ImmKind::LabelCount => {
+                self.index(Rule::LabelIndex, low, self.def.labels.len())
+            }
             ImmKind::Labels => {
                 let def = self.def;
                 labels(&def.code, imm)
@@ -660,6 +667,7 @@ impl<'m> Checker<'m, '_> {
         match op {
             Op::Unreachable => Ok(()),
             Op::Br => self.branch(imm.low()),
+            Op::BrKeep => self.branch_keeping(imm.low(), imm.high()),
             Op::BrIf => {
                 self.pop(ValType::I32)?;
                 self.branch(imm.low())?;
@@ -688,6 +696,56 @@ impl<'m> Checker<'m, '_> {
         Ok(())
     }
 
+    /// A branch that takes the topmost `n` operands along.
+    fn branch_keeping(&mut self, label: u32, n: u32) -> Check {
+        let max = limits::KEPT_OPERANDS_MAX;
+        if n as usize > max {
+            let detail = format!("{n} operands exceed KEPT_OPERANDS_MAX = {max}");
+            return Err(self.error(Rule::Limit, detail));
+        }
+        let shape = self.def.labels[label as usize].shape;
+        if !self.keeps(n as usize, shape) {
+            let found = self.describe(self.base, &self.scratch.top);
+            let expected = self.describe(shape, &[]);
+            let label = self.label_name(label);
+            let detail = format!(
+                "label {label} has the stack ({expected}), which the topmost {n} operands and the \
+                 lowest of ({found}) are not"
+            );
+            return Err(self.error(Rule::KeptOperands, detail));
+        }
+        self.succs.push(label | LABEL_BIT);
+        Ok(())
+    }
+
+    /// Whether the `n` topmost operands are those of a shape, and its other operands the lowest on the stack.
+    /// Takes time for the former and for what was pushed on top of `base`, which no later block sees.
+    fn keeps(&self, n: usize, shape: ShapeId) -> bool {
+        let top = &self.scratch.top;
+        let n_lowest = match (self.shapes.depths[shape.0 as usize] as usize).checked_sub(n) {
+            Some(n_lowest) if self.depth() >= n_lowest + n => n_lowest,
+            _ => return false,
+        };
+        let (mut expected, mut found) = (shape, self.base);
+        let pop = |shape: &mut ShapeId| {
+            let entry = self.module.shapes[shape.0 as usize - 1];
+            *shape = entry.parent;
+            entry.ty
+        };
+        let n_of_top = n.min(top.len());
+        let mut kept = top[top.len() - n_of_top..].iter().rev();
+        let is_kept = (0..n).all(|_| {
+            let ty = kept.next().map_or_else(|| pop(&mut found), |operand| operand.ty);
+            ty == pop(&mut expected)
+        });
+        // What is left of `expected` reaches as high as `base`, or into what is on top of that.
+        let n_in_top = n_lowest.saturating_sub(self.shapes.depths[self.base.0 as usize] as usize);
+        let mut lowest = top[..n_in_top].iter().rev();
+        is_kept
+            && lowest.all(|operand| operand.ty == pop(&mut expected))
+            && self.shapes.below(self.module, self.base, n_lowest as u32) == expected
+    }
+
     fn tail_call(&mut self, callee: &FuncType) -> Check {
         if callee.results != self.ty.results {
             let detail = format!("the callee is {callee}, the caller {}", self.ty);
@@ -696,9 +754,9 @@ impl<'m> Checker<'m, '_> {
         self.leave(&callee.params, "parameters")
     }
 
-    /// Leaves the function with exactly these operands on the stack.
+    /// Leaves the function with the topmost operands, which are of these types.
     fn leave(&mut self, types: &[ValType], what: &str) -> Check {
-        if self.depth() != types.len() {
+        if self.depth() < types.len() {
             let detail = format!("{} operands instead of {} {what}", self.depth(), types.len());
             return Err(self.error(Rule::ReturnStack, detail));
         }

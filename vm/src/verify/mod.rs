@@ -75,6 +75,7 @@ fn verify_by(module: Module, is_parallel: bool) -> Result<VerifiedModule, Verify
         memories: spaces.memories,
         globals: spaces.globals,
         shape_depths: shapes.depths,
+        shape_n_wide: shapes.n_wide,
         bodies,
         uses_indexed: found.uses_indexed,
         uses_vectors: found.uses_vectors,
@@ -364,11 +365,27 @@ struct Shapes {
     depths: Vec<u32>,
     /// The number of those that take two cells; empty if no shape has any.
     n_wide: Vec<u32>,
+    /// A shape below each one, far enough that [`Shapes::below`] takes few steps.
+    jumps: Vec<u32>,
 }
 
 impl Shapes {
     fn n_wide(&self, shape: ShapeId) -> u32 {
         self.n_wide.get(shape.0 as usize).copied().unwrap_or(0)
+    }
+
+    /// The lowest operands of a shape, as many as `depth`, which are not more than it has. Takes as many
+    /// steps as the logarithm of what is above them: Myers, An applicative random-access stack (1983).
+    fn below(&self, module: &Module, shape: ShapeId, depth: u32) -> ShapeId {
+        let mut shape = shape;
+        while self.depths[shape.0 as usize] > depth {
+            let jump = self.jumps[shape.0 as usize];
+            shape = match self.depths[jump as usize] >= depth {
+                true => ShapeId(jump),
+                false => module.shapes[shape.0 as usize - 1].parent,
+            };
+        }
+        shape
     }
 }
 
@@ -378,6 +395,8 @@ fn check_shapes(module: &Module) -> Result<Shapes, VerifyError> {
     let mut n_wide = if has_wide { vec![0u32] } else { Vec::new() };
     let mut depths = Vec::with_capacity(module.shapes.len() + 1);
     depths.push(0u32);
+    let mut jumps = Vec::with_capacity(module.shapes.len() + 1);
+    jumps.push(0u32);
     let mut seen = HashSet::with_capacity(module.shapes.len());
     for (i, shape) in module.shapes.iter().enumerate() {
         let place = || Place::Shape(ShapeId(i as u32 + 1));
@@ -393,9 +412,14 @@ fn check_shapes(module: &Module) -> Result<Shapes, VerifyError> {
         let max = limits::STACK_OPERANDS_MAX;
         check_limit(place(), depth as usize, max, "STACK_OPERANDS_MAX")?;
         depths.push(depth);
+        // The jump of the parent and the one from there are joined if they are equally long.
+        let (near, depth_of) = (jumps[parent as usize], |shape: u32| depths[shape as usize]);
+        let far = jumps[near as usize];
+        let is_even = depth_of(parent) - depth_of(near) == depth_of(near) - depth_of(far);
+        jumps.push(if is_even { far } else { parent });
         if has_wide {
             n_wide.push(n_wide[parent as usize] + (shape.ty.cells() as u32 - 1));
         }
     }
-    Ok(Shapes { depths, n_wide })
+    Ok(Shapes { depths, n_wide, jumps })
 }

@@ -4,23 +4,24 @@
 //! [`crate::builder`] finds the shapes. What is different:
 //!
 //! * A branch of WebAssembly forgets the operands between those it takes along and those below the
-//!   block that it leaves; ours takes the whole stack. Where there are such operands, those taken along
-//!   are saved in locals, the others dropped ([`Translator::unwind`]).
+//!   block that it leaves. Of ours only `br_keep` does, which always goes; so conditional branches go to one
+//!   ([`Detour`]), and all that have the same operand stack to the same one.
 //! * Code that nothing reaches is validated and left out.
 //! * The body is a block whose end returns.
+
+use std::collections::HashMap;
 
 use wasmparser::{BlockType, BrTable, FuncValidator, Operator, WasmModuleResources};
 
 use super::lines::LineCursor;
 use super::{Error, Types, ops};
-use crate::builder::{FunctionBuilder, LabelId, LocalId, TableId, TypeId};
+use crate::builder::{FunctionBuilder, LabelId, StackId, TableId, TypeId};
 use crate::inst::Imm;
-use crate::limits;
 use crate::op::Op;
-use crate::types::{FuncType, ValType};
+use crate::types::ValType;
 
 /// A block that is open.
-#[derive(Debug)]
+#[derive(Copy, Clone, Debug)]
 struct Block {
     kind: BlockKind,
     ty: BlockType,
@@ -28,8 +29,11 @@ struct Block {
     label: LabelId,
     /// Whether a branch goes to the label.
     is_target: bool,
-    /// The depth of the operand stack below the parameters.
+    /// The depth of the operand stack below the parameters, and that stack.
     height: u32,
+    below: StackId,
+    /// The last one of its detours, by its place in [`Scratch::pending`].
+    last_detour: Option<u32>,
 }
 
 #[derive(Copy, Clone, Debug)]
@@ -49,19 +53,19 @@ pub(super) struct Scratch {
     blocks: Vec<Block>,
     /// The targets of a `br_table`.
     targets: Vec<LabelId>,
-    /// Where a `br_table` reaches an outer block by way of code that unwinds: depth and label.
-    detours: Vec<(u32, LabelId)>,
-    /// For each depth that the `br_table` names, its label. Cleared behind it.
-    by_depth: Vec<Option<LabelId>>,
-    /// Operands that branches have dropped so far, in all functions.
-    n_unwound: u64,
+    /// What branches go to that drop operands, by the label that they get to and their operand stack.
+    detours: HashMap<(LabelId, StackId), LabelId>,
+    /// All of them, in lists by block.
+    pending: Vec<Detour>,
 }
 
-impl Scratch {
-    /// The number of operands that branches have dropped, in all functions since this was called before.
-    pub(super) fn take_n_unwound(&mut self) -> u64 {
-        std::mem::take(&mut self.n_unwound)
-    }
+/// Where a conditional branch goes that drops operands: to a `br_keep` that stands at the end of the block
+/// which it leaves, one for all branches with the same operand stack.
+#[derive(Debug)]
+struct Detour {
+    label: LabelId,
+    /// The one before it that leaves the same block.
+    previous: Option<u32>,
 }
 
 /// The function that is being translated.
@@ -69,8 +73,6 @@ pub(super) struct Translator<'t, 'm> {
     f: FunctionBuilder<'m>,
     types: &'t Types,
     scratch: &'t mut Scratch,
-    /// Locals that hold what a branch takes along, by type: as many as any branch has needed.
-    saved: [Vec<LocalId>; ValType::ALL.len()],
     /// The number of blocks that are open in code that nothing reaches.
     n_unreachable: u32,
 }
@@ -82,8 +84,9 @@ impl<'t, 'm> Translator<'t, 'm> {
         scratch: &'t mut Scratch,
     ) -> Translator<'t, 'm> {
         scratch.blocks.clear();
-        let saved = Default::default();
-        Translator { f, types, scratch, saved, n_unreachable: 0 }
+        scratch.detours.clear();
+        scratch.pending.clear();
+        Translator { f, types, scratch, n_unreachable: 0 }
     }
 
     /// Validates and translates a body of the type `ty` of the module.
@@ -104,10 +107,7 @@ impl<'t, 'm> Translator<'t, 'm> {
                 self.f.local(ty);
             }
         }
-        let label = self.f.label();
-        let ty = BlockType::FuncType(ty);
-        let body_block = Block { kind: BlockKind::Block, ty, label, is_target: false, height: 0 };
-        self.scratch.blocks.push(body_block);
+        self.open_at(0, BlockKind::Block, BlockType::FuncType(ty));
         let mut operators = body.get_operators_reader()?;
         while !operators.eof() {
             let offset = operators.original_position();
@@ -158,23 +158,20 @@ impl<'t, 'm> Translator<'t, 'm> {
             }
             Operator::Else => self.start_other_arm(),
             Operator::End => self.close(),
-            Operator::Br { relative_depth } => self.br(relative_depth)?,
-            Operator::BrIf { relative_depth } => self.br_if(relative_depth)?,
+            Operator::Br { relative_depth } => self.br(relative_depth),
+            Operator::BrIf { relative_depth } => {
+                let label = self.conditional_target(relative_depth);
+                self.f.br_if(label);
+            }
             Operator::BrTable { ref targets } => self.br_table(targets)?,
             Operator::Return => {
-                self.unwind(0, self.f.ty().results.len() as u32)?;
                 self.f.ret();
             }
             Operator::ReturnCall { function_index } => {
-                let n_params = self.types.of_func(function_index).params.len() as u32;
-                self.unwind(0, n_params)?;
                 self.f.inst(Op::ReturnCall, Imm::index(function_index));
             }
             Operator::ReturnCallIndirect { type_index, table_index } => {
                 let ty: TypeId = self.types.id(type_index);
-                // The index into the table comes along, too.
-                let n_taken = self.types.get(type_index).params.len() as u32 + 1;
-                self.unwind(0, n_taken)?;
                 self.f.return_call_indirect(ty, TableId(table_index));
             }
             ref other => unreachable!("the validator takes no {other:?}"),
@@ -205,9 +202,15 @@ impl<'t, 'm> Translator<'t, 'm> {
     }
 
     fn open(&mut self, kind: BlockKind, ty: BlockType) {
+        self.open_at(self.f.depth() - self.params(ty).len() as u32, kind, ty);
+    }
+
+    fn open_at(&mut self, height: u32, kind: BlockKind, ty: BlockType) {
         let label = self.f.label();
-        let height = self.f.depth() - self.n_params(ty);
-        self.scratch.blocks.push(Block { kind, ty, label, is_target: false, height });
+        let below = self.f.stack_below(self.f.depth() - height);
+        let last_detour = None;
+        let block = Block { kind, ty, label, is_target: false, height, below, last_detour };
+        self.scratch.blocks.push(block);
     }
 
     /// Ends the first arm of an `if`, from which control may or may not go on.
@@ -231,7 +234,19 @@ impl<'t, 'm> Translator<'t, 'm> {
             // The other arm is empty: its parameters are the results.
             self.f.bind(other);
         }
-        if block.is_target && !matches!(block.kind, BlockKind::Loop) {
+        let is_loop = matches!(block.kind, BlockKind::Loop);
+        if block.last_detour.is_some() {
+            let end = if is_loop { self.f.label() } else { block.label };
+            let goes_on = self.f.is_reachable();
+            if goes_on {
+                self.f.br(end);
+            }
+            self.bind_detours(&block);
+            if goes_on && is_loop {
+                self.f.bind(end);
+            }
+        }
+        if block.is_target && !is_loop {
             self.f.bind(block.label);
         }
         if self.scratch.blocks.is_empty() && self.f.is_reachable() {
@@ -239,128 +254,96 @@ impl<'t, 'm> Translator<'t, 'm> {
         }
     }
 
-    fn br(&mut self, depth: u32) -> Result<(), Error> {
-        let (label, height, n_taken) = self.target(depth);
-        self.unwind(height, n_taken)?;
-        self.f.br(label);
-        Ok(())
+    /// Emits what the branches go to that leave a block and drop operands.
+    fn bind_detours(&mut self, block: &Block) {
+        let mut next = block.last_detour;
+        while let Some(detour) = next {
+            let Detour { label, previous } = self.scratch.pending[detour as usize];
+            self.f.bind(label);
+            self.br_keep(block);
+            next = previous;
+        }
     }
 
-    fn br_if(&mut self, depth: u32) -> Result<(), Error> {
-        let (label, height, n_taken) = self.target(depth);
-        if self.f.depth() - 1 == height + n_taken {
-            self.f.br_if(label);
-            return Ok(());
+    /// Goes to the label of a block, and drops the operands between those that the branch takes along and
+    /// those below the block.
+    fn br_keep(&mut self, block: &Block) {
+        let taken = self.taken(block);
+        self.f.give_stack(block.label, block.below, taken);
+        self.f.br_keep(block.label, taken.len() as u32);
+    }
+
+    /// The types of what a branch to a block takes along.
+    fn taken(&self, block: &Block) -> &'t [ValType] {
+        match block.kind {
+            BlockKind::Loop => self.params(block.ty),
+            _ => self.results(block.ty),
         }
-        let stay = self.f.label();
-        self.f.op(Op::I32Eqz).br_if(stay);
-        self.unwind(height, n_taken)?;
-        self.f.br(label).bind(stay);
-        Ok(())
+    }
+
+    fn br(&mut self, depth: u32) {
+        let i = self.target(depth);
+        let block = self.scratch.blocks[i];
+        if self.f.depth() == block.height + self.taken(&block).len() as u32 {
+            self.f.br(block.label);
+        } else {
+            self.br_keep(&block);
+        }
     }
 
     fn br_table(&mut self, table: &BrTable<'_>) -> Result<(), Error> {
         let mut targets = std::mem::take(&mut self.scratch.targets);
-        let mut detours = std::mem::take(&mut self.scratch.detours);
         targets.clear();
-        detours.clear();
-        self.scratch.by_depth.resize(self.scratch.blocks.len(), None);
         for depth in table.targets() {
-            targets.push(self.table_target(depth?, &mut detours));
+            targets.push(self.conditional_target(depth?));
         }
-        let default = self.table_target(table.default(), &mut detours);
+        let default = self.conditional_target(table.default());
         self.f.br_table(&targets, default);
-        for &(depth, detour) in &detours {
-            self.scratch.by_depth[depth as usize] = None;
-            self.f.bind(detour);
-            self.br(depth)?;
-        }
-        (self.scratch.targets, self.scratch.detours) = (targets, detours);
+        self.scratch.targets = targets;
         Ok(())
     }
 
-    /// Where a `br_table` goes to reach the block at `depth`. The index is on the stack still.
-    fn table_target(&mut self, depth: u32, detours: &mut Vec<(u32, LabelId)>) -> LabelId {
-        let (label, height, n_taken) = self.target(depth);
-        if self.f.depth() - 1 == height + n_taken {
-            return label;
-        }
-        if let Some(detour) = self.scratch.by_depth[depth as usize] {
-            return detour;
-        }
-        let detour = self.f.label();
-        self.scratch.by_depth[depth as usize] = Some(detour);
-        detours.push((depth, detour));
-        detour
+    /// The block at `depth`, by its place, to which a branch goes.
+    fn target(&mut self, depth: u32) -> usize {
+        let i = self.scratch.blocks.len() - 1 - depth as usize;
+        self.scratch.blocks[i].is_target = true;
+        i
     }
 
-    /// The label of the block at `depth`, the height of the stack below what a branch to it takes
-    /// along, and how many operands that is.
-    fn target(&mut self, depth: u32) -> (LabelId, u32, u32) {
-        let block = self.block(depth);
-        block.is_target = true;
-        let (label, height, ty) = (block.label, block.height, block.ty);
-        let n_taken = match block.kind {
-            BlockKind::Loop => self.n_params(ty),
-            _ => self.n_results(ty),
-        };
-        (label, height, n_taken)
+    /// Where a `br_if` or `br_table`, whose selector is on the stack still, goes to get to the block at
+    /// `depth`.
+    fn conditional_target(&mut self, depth: u32) -> LabelId {
+        let i = self.target(depth);
+        let block = &self.scratch.blocks[i];
+        if self.f.depth() - 1 == block.height + self.taken(block).len() as u32 {
+            return block.label;
+        }
+        let Scratch { blocks, detours, pending, .. } = &mut *self.scratch;
+        let block = &mut blocks[i];
+        *detours.entry((block.label, self.f.stack_below(1))).or_insert_with(|| {
+            let label = self.f.label();
+            pending.push(Detour { label, previous: block.last_detour });
+            block.last_detour = Some(pending.len() as u32 - 1);
+            label
+        })
     }
 
-    /// Drops all operands between the lowest `height` and the topmost `n_taken`.
-    fn unwind(&mut self, height: u32, n_taken: u32) -> Result<(), Error> {
-        let n_unwound = self.f.depth() - n_taken - height;
-        if n_unwound == 0 {
-            return Ok(());
-        }
-        // What is taken along is counted, too: it is saved and restored.
-        self.scratch.n_unwound += u64::from(n_unwound) + u64::from(n_taken);
-        if self.scratch.n_unwound > limits::UNWOUND_OPERANDS_MAX {
-            return Err(Error::Limit("UNWOUND_OPERANDS_MAX"));
-        }
-        let taken: Vec<ValType> = self.f.operands().take(n_taken as usize).collect();
-        let mut n_saved = [0; ValType::ALL.len()];
-        let mut locals = Vec::with_capacity(taken.len());
-        for &ty in &taken {
-            let local = self.saved_local(ty, n_saved[ty.index()]);
-            n_saved[ty.index()] += 1;
-            self.f.local_set(local);
-            locals.push(local);
-        }
-        for _ in 0..n_unwound {
-            self.f.op(Op::Drop);
-        }
-        for &local in locals.iter().rev() {
-            self.f.local_get(local);
-        }
-        Ok(())
-    }
-
-    /// The local that holds the `n`th operand of a type that a branch takes along.
-    fn saved_local(&mut self, ty: ValType, n: usize) -> LocalId {
-        let locals = &mut self.saved[ty.index()];
-        if n == locals.len() {
-            locals.push(self.f.local(ty));
-        }
-        locals[n]
-    }
-
-    fn func_type(&self, ty: u32) -> &FuncType {
-        self.types.get(ty)
-    }
-
-    fn n_params(&self, ty: BlockType) -> u32 {
+    fn params(&self, ty: BlockType) -> &'t [ValType] {
         match ty {
-            BlockType::FuncType(ty) => self.func_type(ty).params.len() as u32,
-            _ => 0,
+            BlockType::FuncType(ty) => &self.types.get(ty).params,
+            _ => &[],
         }
     }
 
-    fn n_results(&self, ty: BlockType) -> u32 {
+    fn results(&self, ty: BlockType) -> &'t [ValType] {
         match ty {
-            BlockType::Empty => 0,
-            BlockType::Type(_) => 1,
-            BlockType::FuncType(ty) => self.func_type(ty).results.len() as u32,
+            BlockType::Empty => &[],
+            BlockType::Type(ty) => {
+                let types: &'static [ValType] = &ValType::ALL;
+                let i = super::val_type(ty).index();
+                &types[i..=i]
+            }
+            BlockType::FuncType(ty) => &self.types.get(ty).results,
         }
     }
 }

@@ -124,6 +124,8 @@ fn instructions() {
     check("local.get m", 11, "unknown local `m`");
     check("br m", 4, "unknown label `m`");
     check("br_table l", 10, "expected `[`, found `l`");
+    check("br_keep l", 9, "expected a number of operands behind `l` on the same line");
+    check("br_keep l l", 11, "expected a number of operands, found `l`");
     check("br_table [l]", 12, "expected the default label behind `]` on the same line");
     check("global.get g", 12, "unknown global `g`");
     check("table.get t", 11, "unknown table `t`");

@@ -175,6 +175,7 @@ const WORDS: &[&str] = &[
     "'x'",
     "br",
     "br_table",
+    "br_keep",
     "call",
     "call_indirect",
     "i64.const",

@@ -74,6 +74,7 @@ fn write(out: &mut Vec<u8>, (op, bits, more): Draft) {
         I64 | F64 => Imm(bits),
         Local | Global | Func | Label | Table | Elem | Memory | Data => Imm::index(low),
         TypeTable | TableTable | ElemTable | MemoryMemory | DataMemory => Imm::pair(low, high),
+        LabelCount => Imm::pair(low, more),
         RefType if more % 2 == 0 => Imm::ref_type(ValType::FuncRef),
         RefType => Imm::ref_type(ValType::ExternRef),
         Mem => Imm::pair(bits as u32, memory),

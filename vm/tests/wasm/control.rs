@@ -93,43 +93,51 @@ fn branches_out_of_an_if_go_behind_it() {
 
 #[test]
 fn branches_drop_operands_that_the_target_does_not_know() {
-    check("", "block i32.const 1 br 0 end", "i32.const 1; drop; br 0; 0:; return");
+    check("", "block i32.const 1 br 0 end", "i32.const 1; br_keep 0 0; 0:; return");
     let body = "block (result i64) i32.const 1 f32.const 2 local.get 1 br 0 end";
-    let code = "local i64; i32.const 1; f32.const 2.0; local.get 1; local.set 3; drop; drop; \
-                local.get 3; br 0; 0(i64):; return";
+    let code = "i32.const 1; f32.const 2.0; local.get 1; br_keep 0 1; 0(i64):; return";
     check("(result i64)", body, code);
     // What is below the block stays.
     let body = "local.get 2 block i32.const 1 br 0 end";
-    let code = "local.get 2; i32.const 1; drop; br 0; 0(f32):; return";
+    check("(result f32)", body, "local.get 2; i32.const 1; br_keep 0 0; 0(f32):; return");
+    let body = "local.get 2 block (result i64) i32.const 1 local.get 1 br 0 end drop";
+    let code = "local.get 2; i32.const 1; local.get 1; br_keep 0 1; 0(f32, i64):; drop; return";
     check("(result f32)", body, code);
-    let body = "loop i32.const 1 br 0 end";
-    check("", body, "0:; i32.const 1; drop; br 0");
+    check("", "loop i32.const 1 br 0 end", "0:; i32.const 1; br_keep 0 0");
 }
 
 #[test]
-fn operands_taken_along_keep_their_order() {
-    let body =
-        "block (result i64 i32 i64) f32.const 1 i64.const 2 local.get 0 local.get 1 br 0 end";
-    let code = "local i64, i32, i64; f32.const 1.0; i64.const 2; local.get 0; \
-                local.get 1; local.set 3; local.set 4; local.set 5; drop; local.get 5; \
-                local.get 4; local.get 3; br 0; 0(i64, i32, i64):; return";
-    check("(result i64 i32 i64)", body, code);
-}
-
-#[test]
-fn a_conditional_branch_that_drops_is_inverted() {
+fn conditional_branches_that_drop_go_by_way_of_one_that_keeps() {
     let body = "block i32.const 1 local.get 0 br_if 0 drop end";
-    let code = "i32.const 1; local.get 0; i32.eqz; br_if 0; drop; br 1; 0(i32):; drop; 1:; return";
+    let code = "i32.const 1; local.get 0; br_if 0; drop; br 1; 0(i32):; br_keep 1 0; 1:; return";
     check("", body, code);
+    // All that have the same stack go by way of the same one.
+    let branch = "i32.const 1 local.get 1 local.get 0 br_if 0 drop drop";
+    let body = format!("block (result i64) {branch} {branch} i64.const 3 br 0 end");
+    let emitted = "i32.const 1; local.get 1; local.get 0; br_if 0; drop; drop";
+    let code = format!(
+        "{emitted}; {emitted}; i64.const 3; br 1; 0(i32, i64):; br_keep 1 1; 1(i64):; return"
+    );
+    check("(result i64)", &body, &code);
+    let other = "f32.const 1 local.get 1 local.get 0 br_if 0 drop drop";
+    let body = format!("block (result i64) {branch} {other} unreachable end");
+    let code = format!(
+        "{emitted}; f32.const 1.0; local.get 1; local.get 0; br_if 0; drop; drop; unreachable; \
+         0(f32, i64):; br_keep 2 1; 1(i32, i64):; br_keep 2 1; 2(i64):; return"
+    );
+    // The first branch goes to the second piece of code.
+    check("(result i64)", &body, &code.replacen("br_if 0", "br_if 1", 1));
 }
 
 #[test]
-fn locals_that_save_operands_are_shared() {
-    let branch = "i32.const 1 local.get 1 local.get 0 br_if 0 drop drop";
-    let body = format!("block (result i64) {branch} {branch} i64.const 3 end drop");
-    let wat = format!("(module (func (param i32 i64) {body}))");
-    let module = import(&wat);
-    assert_eq!(module.funcs[0].n_declared_locals(), 1);
+fn code_that_keeps_for_a_loop_stands_behind_it() {
+    let body = "loop i32.const 1 local.get 0 br_if 0 drop end";
+    let code =
+        "0:; i32.const 1; local.get 0; br_if 1; drop; br 2; 1(i32):; br_keep 0 0; 2:; return";
+    check("", body, code);
+    let body = "loop i32.const 1 local.get 0 br_if 0 unreachable end";
+    let code = "0:; i32.const 1; local.get 0; br_if 1; unreachable; 1(i32):; br_keep 0 0";
+    check("", body, code);
 }
 
 #[test]
@@ -139,30 +147,29 @@ fn a_table_goes_to_labels_or_by_way_of_code_that_drops() {
     check("", body, "local.get 0; br_table [0, 0, 0] 0; 0:; return");
     // One piece of code for each depth that needs it, however often the table names it.
     let body = "block i32.const 5 block local.get 0 br_table 0 1 0 1 1 end drop end";
-    let code = "i32.const 5; local.get 0; br_table [1, 0, 1, 0] 0; 0(i32):; drop; br 2; \
-                1(i32):; drop; 2:; return";
+    let code = "i32.const 5; local.get 0; br_table [0, 1, 0, 1] 1; 0(i32):; drop; br 2; \
+                1(i32):; br_keep 2 0; 2:; return";
     check("", body, code);
     let body = "block (result i64) i32.const 5 local.get 1 local.get 0 br_table 0 0 end";
-    let code = "local i64; i32.const 5; local.get 1; local.get 0; br_table [0] 0; \
-                0(i32, i64):; local.set 3; drop; local.get 3; br 1; 1(i64):; return";
+    let code = "i32.const 5; local.get 1; local.get 0; br_table [0] 0; \
+                0(i32, i64):; br_keep 1 1; 1(i64):; return";
     check("(result i64)", body, code);
 }
 
 #[test]
 fn a_table_goes_to_loops() {
     let body = "loop block i32.const 7 local.get 0 br_table 0 1 2 end end";
-    let code = "0:; i32.const 7; local.get 0; br_table [1, 2] 3; 1(i32):; drop; br 4; \
-                2(i32):; drop; br 0; 3(i32):; drop; br 4; 4:; return";
+    let code = "0:; i32.const 7; local.get 0; br_table [1, 3] 5; 1(i32):; br_keep 2 0; 2:; br 4; \
+                3(i32):; br_keep 0 0; 4:; br 6; 5(i32):; br_keep 6 0; 6:; return";
     check("", body, code);
 }
 
 #[test]
 fn returns_drop_what_is_below_the_results() {
-    check("", "i32.const 1 return", "i32.const 1; drop; return");
+    check("", "i32.const 1 return", "i32.const 1; return");
     let body = "i32.const 1 local.get 1 return";
-    let code = "local i64; i32.const 1; local.get 1; local.set 3; drop; local.get 3; return";
-    check("(result i64)", body, code);
-    check("", "i32.const 1 br 0", "i32.const 1; drop; br 0; 0:; return");
+    check("(result i64)", body, "i32.const 1; local.get 1; return");
+    check("", "i32.const 1 br 0", "i32.const 1; br_keep 0 0; 0:; return");
 }
 
 #[test]
@@ -173,9 +180,8 @@ fn tail_calls_drop_what_is_below_the_parameters() {
         (func (param i64) local.get 0 i32.const 0 return_call_indirect (type $t)))";
     let code = flat(&import(wat));
     for expected in [
-        "local i64; i32.const 1; local.get 0; local.set 1; drop; local.get 1; return_call f; }",
-        "local i32, i64; i32.const 1; local.get 0; i32.const 0; local.set 1; local.set 2; drop; \
-         local.get 2; local.get 1; return_call_indirect (i64); }",
+        "{; i32.const 1; local.get 0; return_call f; }",
+        "{; i32.const 1; local.get 0; i32.const 0; return_call_indirect (i64); }",
         "{; local.get 0; i32.const 0; return_call_indirect (i64); }",
     ] {
         assert!(code.contains(expected), "{expected}\n{code}");

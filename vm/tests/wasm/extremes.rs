@@ -1,8 +1,7 @@
 //! Inputs that break imports: deep nests, large functions, branches that drop much. Each is translated
 //! or refused by the name of a limit, and nothing recurses on it.
 
-use slotvm_bytecode::wasm::{self, Error};
-use slotvm_bytecode::{VerifiedModule, verify};
+use slotvm_bytecode::{VerifiedModule, encode, verify, wasm};
 use wasm_encoder::{BlockType, InstructionSink, Module};
 use wasm_encoder::{CodeSection, Function, FunctionSection, TypeSection, ValType};
 
@@ -161,7 +160,8 @@ fn the_largest_functions() {
         }
         f.i32_const(3).end().drop();
     }));
-    assert_eq!(n_labels(&module), n + 1);
+    // All go by way of one piece of code.
+    assert_eq!(n_labels(&module), 2);
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn the_largest_tables_of_branches() {
             f.local_get(0).br_table((0..n as u32).map(|i| i % 2), 1).end().end();
         }));
         // Each depth that drops the operand has one piece of code that does so.
-        assert_eq!(n_labels(&module), if operand { 3 } else { 1 });
+        assert_eq!(n_labels(&module), if operand { 4 } else { 1 });
     }
 }
 
@@ -193,7 +193,8 @@ fn tables_to_every_depth() {
         }
     }));
     assert_eq!(n_labels(&module), 1);
-    // Many tables inside many blocks: a table costs what it names, not how deep it lies.
+    // Many tables inside many blocks: a table costs what it names, not how deep it lies, and what all of
+    // them name is there once.
     let module = import(&binary(0, |f| {
         for _ in 0..N {
             f.block(BlockType::Empty);
@@ -205,29 +206,75 @@ fn tables_to_every_depth() {
             f.end();
         }
     }));
-    assert_eq!(n_labels(&module), 4 * N as usize);
+    assert_eq!(n_labels(&module), 2 * N as usize + 4);
 }
 
-/// What branches drop can be the square of what the module says, and has a limit for this reason.
+/// The bytes of the binary form of what a WebAssembly module becomes.
+fn n_imported_bytes(bytes: &[u8]) -> usize {
+    encode(import(bytes).module()).len()
+}
+
+/// Branches that keep operands over a dropped one: `n_branches` in a block with `n_results` results, each
+/// with `more` operands above those of the one before.
+fn keeping(n_results: u32, n_branches: u32, more: u32) -> Vec<u8> {
+    let mut types = TypeSection::new();
+    types.ty().function([ValType::I32], []);
+    types.ty().function([], vec![ValType::I32; n_results as usize]);
+    let mut funcs = FunctionSection::new();
+    funcs.function(0);
+    let mut func = Function::new([]);
+    let mut f = func.instructions();
+    f.block(BlockType::FunctionType(1)).local_get(0);
+    for _ in 0..n_results {
+        f.local_get(0);
+    }
+    for _ in 0..n_branches {
+        for _ in 0..more {
+            f.local_get(0);
+        }
+        f.local_get(0).br_if(0);
+    }
+    f.unreachable().end();
+    for _ in 0..n_results {
+        f.drop();
+    }
+    f.end();
+    let mut code = CodeSection::new();
+    code.function(&func);
+    let mut module = Module::new();
+    module.section(&types).section(&funcs).section(&code);
+    module.finish()
+}
+
+/// What becomes of branches is in proportion to what is given, however many operands they keep and drop.
 #[test]
-fn operands_that_branches_drop_are_limited() {
-    // A branch to each of `n` blocks, which have an operand outside: n²/2 are dropped.
-    let module = |n: u32| {
-        binary(0, move |f| {
-            for _ in 0..n {
-                f.i32_const(1).block(BlockType::Empty);
-            }
-            f.local_get(0).br_table(0..n, 0);
-            for _ in 0..n {
-                f.end().drop();
-            }
-        })
-    };
-    let limit = slotvm_bytecode::limits::UNWOUND_OPERANDS_MAX as f64;
-    let n = (2.0 * limit).sqrt() as u32;
-    import(&module(n - 1));
-    let error = wasm::import(&module(n + 2)).expect_err("too many operands are dropped");
-    assert_eq!(error, Error::Limit("UNWOUND_OPERANDS_MAX"));
+fn branches_that_keep_operands_take_room_in_proportion() {
+    for (n_results, n_branches, more) in [
+        (1_000, 1_100, 0),
+        (1_000, 11_000, 0),
+        (1_000, 5_000, 1),
+        (300, 5_000, 0),
+        (300, 1_000, 0),
+        (1, 10_000, 3),
+        (0, 10_000, 2),
+    ] {
+        let bytes = keeping(n_results, n_branches, more);
+        let n_bytes = n_imported_bytes(&bytes);
+        assert!(n_bytes < 5 * bytes.len(), "{} bytes became {n_bytes}", bytes.len());
+    }
+    // A table of branches to `n` blocks, which have an operand outside each: n²/2 are dropped.
+    let n = 10_000;
+    let bytes = binary(0, move |f| {
+        for _ in 0..n {
+            f.i32_const(1).block(BlockType::Empty);
+        }
+        f.local_get(0).br_table(0..n, 0);
+        for _ in 0..n {
+            f.end().drop();
+        }
+    });
+    let n_bytes = n_imported_bytes(&bytes);
+    assert!(n_bytes < 5 * bytes.len(), "{} bytes became {n_bytes}", bytes.len());
 }
 
 #[test]

@@ -5,14 +5,16 @@ use std::fmt::Write as _;
 use slotvm_bytecode::{verify, verify_in_parallel, wasm};
 use wat::GenerateDwarf;
 
-/// A module of 2,000 functions with lines, most of them with blocks that take and give operands of many
+const FUNCS: usize = 2_500;
+
+/// A module of functions with lines, most of them with blocks that take and give operands of many
 /// types and are left while there are more of them; some with `bad` in their middle.
 fn module(bad: &[(usize, &str)]) -> Vec<u8> {
     let mut text = String::from(
         "(module (memory 1) (table 10 funcref) (data \"a passive one\")
            (type $t (func (param i32) (result i32)))\n",
     );
-    for i in 0..2_000 {
+    for i in 0..FUNCS {
         let types: Vec<&str> =
             (0..i % 7).map(|j| ["i32", "i64", "f32", "f64"][(i >> (2 * j)) & 3]).collect();
         let list = types.join(" ");
@@ -26,7 +28,7 @@ fn module(bad: &[(usize, &str)]) -> Vec<u8> {
              (call_indirect (type $t) (local.get 0) (local.get 0)) drop
              (i32.add (call $f{} (i32.const {i})) (local.get 0))",
             bad.iter().find(|&&(at, _)| at == i).map_or("", |&(_, code)| code),
-            (i * 31) % 2_000,
+            (i * 31) % FUNCS,
         );
         writeln!(text, "(func $f{i} (param i32) (result i32)\n {body})").expect("to a string");
     }

@@ -6,6 +6,7 @@ use super::{Emit, FunctionBuilder, LabelId, LabelInfo};
 use crate::builder::stacks::StackId;
 use crate::builder::{BuildRule, FuncId, LocalId};
 use crate::inst::Imm;
+use crate::limits;
 use crate::op::Op;
 use crate::types::{FuncType, ValType};
 
@@ -220,15 +221,10 @@ impl FunctionBuilder<'_> {
         Ok(())
     }
 
-    /// Leaves the function: the operand stack is exactly `types`.
+    /// Leaves the function with the topmost operands, which are of these types.
     fn leave(&mut self, op: Op, types: &[ValType]) -> Emit {
-        let stack = self.live(op)?;
-        let expected = self.module.stacks.push_all(StackId::EMPTY, types);
-        if stack != expected {
-            let expected = self.module.stacks.describe(expected);
-            let stack = self.module.stacks.describe(stack);
-            return self.fail(Some(op), BuildRule::ExactStack { expected, stack });
-        }
+        self.live(op)?;
+        self.pop_all(op, types)?;
         self.stack = None;
         Ok(())
     }
@@ -290,6 +286,24 @@ impl FunctionBuilder<'_> {
         let stack = self.stack.expect("callers have checked that control gets here");
         self.meet(op, label, stack)?;
         Ok(stack)
+    }
+
+    /// Control goes to a label with the topmost `n` operands, and drops some below them.
+    pub(super) fn flow_keeping(&mut self, label: LabelId, n: u32) -> Emit {
+        let op = Some(Op::BrKeep);
+        let stack = self.live(Op::BrKeep)?;
+        if n as usize > limits::KEPT_OPERANDS_MAX {
+            return self.fail(op, BuildRule::Limit("KEPT_OPERANDS_MAX"));
+        }
+        let Some(expected) = self.label_info(op, label)?.stack else {
+            return self.fail(op, BuildRule::UnknownStack(label.0));
+        };
+        let stacks = &self.module.stacks;
+        if stacks.keeps(stack, n, expected) {
+            return Ok(());
+        }
+        let (expected, stack) = (stacks.describe(expected), stacks.describe(stack));
+        self.fail(op, BuildRule::Kept { n, label: label.0, expected, stack })
     }
 
     /// The label has this operand stack.
