@@ -85,7 +85,10 @@ fn run_out(engine: &Engine, way: Way, kib: u32) {
     for _ in 0..2 {
         store.data_mut().n_calls = 0;
         let error = f.call(&mut store, ()).unwrap_err();
-        assert_eq!(error.trap_code(), Some(TrapCode::StackOverflow), "{way:?}: {error}");
+        // Where the host takes little, the number of calls may come first.
+        let too_many = kib <= 4 && matches!(error, Error::Limit { name: "host_calls_max", .. });
+        let overflow = error.trap_code() == Some(TrapCode::StackOverflow);
+        assert!(overflow || too_many, "{way:?}: {error}");
         // The store can be used, and nothing of the stack is lost to it.
         assert_eq!(one.call(&mut store, ()).unwrap(), 1);
         counts.push(store.data().n_calls);
