@@ -33,10 +33,7 @@ pub fn check(bytes: &[u8]) -> Result<Verdict, String> {
 /// # Errors
 /// What is wrong.
 pub fn check_module(module: Module, n_bytes: usize) -> Result<Verdict, String> {
-    if let Ok(source) = text::print(&module) {
-        let parsed = text::parse(&source).map_err(|error| format!("its text: {error}"))?;
-        ensure(parsed == module, || format!("its text is another module:\n{source}"))?;
-    }
+    let as_text = check_text(&module);
     let in_parallel = (n_bytes >= PARALLEL_BYTES_MIN).then(|| verify_in_parallel(module.clone()));
     let verified = measured("verifying", n_bytes, VERIFY_BYTES_PER_BYTE, || verify(module))?;
     if let Some(in_parallel) = in_parallel {
@@ -47,10 +44,21 @@ pub fn check_module(module: Module, n_bytes: usize) -> Result<Verdict, String> {
         };
         ensure(same, || "several threads verify it with another result".to_owned())?;
     }
+    // The assembler keeps the limits, too, and refuses what exceeds them.
+    if !verified.as_ref().is_err_and(|error| error.rule() == Rule::Limit) {
+        as_text?;
+    }
     match verified {
         Ok(_) => Ok(Verdict::Accepted),
         Err(error) => check_verify_error(&error).map(|()| Verdict::Loaded),
     }
+}
+
+/// Checks that the text of a module is that module's, if its code is code.
+fn check_text(module: &Module) -> Result<(), String> {
+    let Ok(source) = text::print(module) else { return Ok(()) };
+    let parsed = text::parse(&source).map_err(|error| format!("its text: {error}"))?;
+    ensure(parsed == *module, || format!("its text is another module:\n{source}"))
 }
 
 fn check_decode_error(error: &DecodeError, n_bytes: usize) -> Result<(), String> {
