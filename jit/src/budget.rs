@@ -49,7 +49,7 @@ pub enum Rung {
     AsAsked,
     /// As the slot mode says, without the optimiser.
     Unoptimised,
-    /// As in [`SlotMode::Memory`]: slots in memory, without the optimiser.
+    /// As in [`SlotMode::Memory`](crate::SlotMode::Memory): slots in memory, without the optimiser.
     SlotsInMemory,
     /// The same, with registers allocated in one pass over the code.
     OnePass,

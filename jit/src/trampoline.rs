@@ -4,7 +4,7 @@
 //! zero-extended; it has room for the parameters and for the results, which replace them.
 //!
 //! * The *entry trampoline* has the C convention, see
-//!   [`EntryTrampoline`](crate::activation::EntryTrampoline). It stores in the activation
+//!   [`EntryTrampoline`]. It stores in the activation
 //!   record how to continue after a trap, and calls the guest function by a `try_call` whose
 //!   exceptional edge is where a trap continues. The callee has the `tail` convention, which has no
 //!   callee-saved registers: so nothing is lost when the guest's frames are abandoned.
@@ -43,7 +43,7 @@ pub(crate) enum Way {
     /// From guest code to host functions of the signature, whose records have it as their code.
     ToHost,
     /// From the host to guest functions of the signature: an
-    /// [`EntryTrampoline`](crate::activation::EntryTrampoline).
+    /// [`EntryTrampoline`].
     FromHost,
 }
 

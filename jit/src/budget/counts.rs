@@ -6,7 +6,7 @@ use slotvm_ssa::irop::{IrOp, Opcode};
 use slotvm_ssa::loops::LoopForest;
 use slotvm_ssa::work::crowding_max;
 
-/// The counts of a function, in the form that a [`Rung`] compiles, from which its costs are estimated.
+/// The counts of a function, in the form that a [`Rung`](crate::Rung) compiles, from which its costs are estimated.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkCounts {

@@ -1,6 +1,6 @@
 //! Any bytes as a sequence of calls of the embedding API, on several stores of one engine.
 //!
-//! A [`model`] of each store says how every call has to end: with which values, with which trap, with an
+//! A model (`model`) of each store says how every call has to end: with which values, with which trap, with an
 //! error, or, where the documentation says so, with a panic. At last everything in the stores is compared with
 //! the models. Handles of all stores, of those too that are gone, are in one pool, and any of them may be
 //! given to any store.
