@@ -73,7 +73,11 @@ mod abi;
 mod activation;
 #[cfg_attr(
     not(feature = "jit"),
-    expect(dead_code, reason = "builds without native code only have what it would tell")
+    expect(
+        dead_code,
+        unused_imports,
+        reason = "builds without native code only have what it would tell"
+    )
 )]
 mod budget;
 mod caller;
