@@ -48,7 +48,11 @@ fn attacks(engine: &Engine) -> Result<Vec<Attack>, Error> {
     };
     let loading = |name, module: slotvm_bytecode::Module| {
         let (engine, bytes) = (engine.clone(), encode(&module));
-        let run = move || Ok(end(Module::new(&engine, &bytes).map(|_| "it is made".to_owned())));
+        let instantiate = move || {
+            let module = Module::new(&engine, &bytes)?;
+            Instance::new(&mut Store::new(&engine, ()), &module, &[])
+        };
+        let run = move || Ok(end(instantiate().map(|_| "it is made".to_owned())));
         Attack { name, run: Box::new(run) }
     };
     let elements = TableType { elem: ValType::FuncRef, min: u32::MAX, max: None };
