@@ -28,7 +28,7 @@ fn alone(test: &str, run: impl FnOnce()) {
     print!("{out}");
 }
 
-/// What a leak would make grow.
+/// The figures that a leak would make grow.
 #[derive(Debug)]
 struct Sample {
     resident_bytes: usize,

@@ -1,4 +1,4 @@
-//! Who keeps trampolines, and who pays for them.
+//! Ownership of trampolines, and the budgets that pay for them.
 //!
 //! A trampoline ([`crate::trampoline`]) is made when it is first needed: the one to the host when a store
 //! makes a host function of the type, the one from the host when the host first calls a function of the

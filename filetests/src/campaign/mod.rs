@@ -12,7 +12,7 @@ pub mod wasm;
 
 use std::sync::OnceLock;
 
-/// What became of an input that broke no promise.
+/// The outcome of an input that broke no promise.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It was refused by an error that names place and rule.

@@ -14,7 +14,7 @@ const LONG_LINE_BYTES: usize = 200;
 /// Checks the assembler and the disassembler. Bytes that are no UTF-8 are replaced.
 ///
 /// # Errors
-/// What is wrong.
+/// The promise that the input broke.
 pub fn check(bytes: &[u8]) -> Result<Verdict, String> {
     let source = String::from_utf8_lossy(bytes);
     let parsed = measured("assembling", source.len(), PARSE_BYTES_PER_BYTE, || parse(&source))?;

@@ -16,7 +16,7 @@ const PARALLEL_BYTES_MIN: usize = 128 << 10;
 /// Checks the import.
 ///
 /// # Errors
-/// What is wrong.
+/// The promise that the input broke.
 pub fn check(bytes: &[u8]) -> Result<Verdict, String> {
     let (imported, peak) = metered(|| import(bytes));
     let base = if imported.is_ok() { LOADER_BYTES } else { REFUSED_BYTES };

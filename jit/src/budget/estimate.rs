@@ -1,9 +1,9 @@
-//! What compiling a function is estimated to take, from its counts.
+//! Estimates of what compiling a function takes, from its counts.
 
 use super::shares::Share;
 use super::{Cause, N_CAUSES, WorkCounts};
 
-/// What a way to compile is estimated to take.
+/// The estimated cost of a way to compile.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Estimate {
     pub(super) time: [u64; N_CAUSES],
@@ -16,7 +16,7 @@ impl Estimate {
         sum(&self.time) <= share.time && sum(&self.bytes) <= share.bytes
     }
 
-    /// What takes the greatest part of a share.
+    /// The cause that takes the greatest part of a share.
     pub(super) fn cause(&self, share: Share) -> Cause {
         let part = |i: usize| {
             let of = |cost: u64, max: u64| cost as f64 / max.max(1) as f64;

@@ -769,7 +769,7 @@ fn equal<T: PartialEq + std::fmt::Debug>(
     super::ensure(found == expected, || format!("{what}: {found:?} instead of {expected:?}"))
 }
 
-/// What something gave, if it was to give something. Values are not compared.
+/// The result of an operation that is expected to return one. Values are not compared.
 fn ended<T>(
     what: &str,
     found: Result<Result<T, Error>, String>,

@@ -1,4 +1,4 @@
-//! What a store should have in it, and how calls should end: a second, simple implementation of what the
+//! The expected contents of a store, and how calls should end: a second, simple implementation of what the
 //! sequences do.
 
 use std::collections::BTreeMap;
@@ -99,7 +99,7 @@ pub(super) struct Inst {
     pub(super) refs: usize,
 }
 
-/// What a function does.
+/// The behaviour of a function.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(super) enum Kind {
     /// The closure that adds.
@@ -153,7 +153,7 @@ pub(super) const MAIN_FUNCS: [&str; 15] = [
     "trap",
 ];
 
-/// What a store has.
+/// The expected contents of a store.
 #[derive(Debug, Default)]
 pub(super) struct Model {
     pub(super) mems: Vec<Mem>,
@@ -162,12 +162,12 @@ pub(super) struct Model {
     pub(super) insts: Vec<Inst>,
     /// Instances, those included whose start function has failed.
     pub(super) n_instances: u32,
-    /// What the limiter allows.
+    /// The limits that the limiter sets.
     pub(super) pages_max: Option<u32>,
     pub(super) elems_max: Option<u32>,
     pub(super) n_acts: u32,
     pub(super) has_foreign: bool,
-    /// What each function is.
+    /// The functions, by number.
     pub(super) kinds: Vec<(Func, Kind)>,
 }
 
@@ -286,7 +286,7 @@ impl Model {
         }
     }
 
-    /// What the function of the host does when an instance calls it, or the host itself.
+    /// The outcome of the host function, whether an instance or the host calls it.
     pub(super) fn act(&mut self, what: i32, inst: Option<usize>) -> End {
         self.n_acts += 1;
         match what {

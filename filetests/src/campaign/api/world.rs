@@ -1,4 +1,4 @@
-//! What sequences work with: engines of all kinds, the modules, and the functions of the host.
+//! The things that sequences work with: engines of all kinds, the modules, and the functions of the host.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use slotvm::{
     StoreLimits, Tier, Trap, TrapCode, Val,
 };
 
-/// What the store of a sequence may have.
+/// The limits of the stores of a sequence.
 pub(super) const PAGES_MAX: u32 = 8;
 pub(super) const ELEMS_MAX: u32 = 40;
 pub(super) const INSTANCES_MAX: u32 = 12;
@@ -159,7 +159,7 @@ pub(super) struct Data {
     pub(super) foreign: Option<Func>,
 }
 
-/// What the host's function does, by its argument.
+/// The behaviour of the host function, by its argument.
 pub(super) mod acts {
     pub(crate) const FAIL: i32 = 1;
     pub(crate) const PANIC: i32 = 2;
