@@ -91,7 +91,7 @@ pub struct Export {
 }
 
 /// A function defined in the module.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Eq)]
 pub struct Func {
     /// Its type. The parameters are its first locals.
     pub ty: u32,
@@ -105,6 +105,18 @@ pub struct Func {
     /// Source lines: from the code offset on, instructions belong to the line. Strictly ascending in
     /// the offset; no two neighbours have the same line. Line 0 is "none".
     pub lines: Vec<(u32, u32)>,
+    /// The bytes of the function that it was translated from, or 0 if it is no translation. What compiling
+    /// may cost is counted by these, and not by the code that the translation makes of them. They are no
+    /// part of the function: the forms of a module do not have them, and equal functions may differ here.
+    pub source_bytes: u32,
+}
+
+impl PartialEq for Func {
+    fn eq(&self, other: &Func) -> bool {
+        let Func { ty, locals, labels, code, lines, source_bytes: _ } = self;
+        (ty, locals, labels, code, lines)
+            == (&other.ty, &other.locals, &other.labels, &other.code, &other.lines)
+    }
 }
 
 /// A place that branches can go to.

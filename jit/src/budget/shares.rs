@@ -6,8 +6,8 @@ use slotvm_ssa::ir::Function;
 use super::estimate::Generator;
 use super::{Cause, N_CAUSES, WorkCounts};
 
-/// Points for each byte of bytecode of a module up to [`SMALL_BYTES`]: 40 of the 50 ms for each KB that
-/// are promised.
+/// Points for each byte that was given for the functions of a module up to [`SMALL_BYTES`]: 40 of the 50 ms
+/// for each KB that are promised.
 const TIME_PER_BYTE: u64 = 40_000_000 / 1024;
 /// Likewise for each byte beyond: 4 of 5 ms for each KB.
 const TIME_PER_BYTE_BEYOND: u64 = 4_000_000 / 1024;
@@ -17,7 +17,7 @@ const SMALL_BYTES: u64 = 64 << 10;
 const MODULE_BYTES_MIN: u64 = 4 << 10;
 /// The memory of any module; 64 MiB are promised.
 const MEMORY_BYTES: u64 = 58 << 20;
-/// What each byte of bytecode adds; 512 are promised, and the module itself takes some.
+/// What each byte adds; 512 are promised, and the module itself takes some.
 const MEMORY_PER_BYTE: u64 = 460;
 
 /// Parameters and results of a wide type.
@@ -36,6 +36,7 @@ pub(crate) struct Share {
 /// The budget of a module.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Budget {
+    /// Those given for the functions.
     pub(super) module_bytes: u64,
     pub(super) time: u64,
     pub(super) memory: u64,
@@ -52,7 +53,7 @@ impl Budget {
         Budget::of_bytes(module_bytes, types.iter().any(is_wide))
     }
 
-    fn of_bytes(module_bytes: u64, has_wide_types: bool) -> Budget {
+    pub(super) fn of_bytes(module_bytes: u64, has_wide_types: bool) -> Budget {
         Budget {
             module_bytes,
             time: time(module_bytes),
@@ -107,9 +108,13 @@ pub(super) fn time(module_bytes: u64) -> u64 {
     (counted - beyond) * TIME_PER_BYTE + beyond * TIME_PER_BYTE_BEYOND
 }
 
-/// The bytes that a function takes in a binary module, at least.
+/// The bytes that were given for a function: those it is a translation of, or what it takes in a binary
+/// module, at least.
 fn func_bytes(module: &VerifiedModule, func: u32) -> u64 {
     let func = module.func(func).expect("the module defines the function");
+    if func.source_bytes > 0 {
+        return func.source_bytes.into();
+    }
     // A label has an offset and a shape; a body a length, a type, and two counts.
     (func.code.len() + 2 * func.labels.len() + 4) as u64
 }

@@ -32,6 +32,17 @@ fn larger_modules_have_more_but_less_for_each_byte() {
     assert!(budgets.is_sorted_by(|a, b| rate(a) > rate(b)));
 }
 
+/// Whatever a translation makes of them.
+#[test]
+fn budgets_count_the_bytes_that_were_given() {
+    let mut translated = module(&[9_000]).module().clone();
+    translated.funcs[0].source_bytes = 20_000;
+    let translated = verify(translated).expect("it is well-typed");
+    assert!(translated.func(0).expect("it is defined").code.len() > 40_000);
+    assert_eq!(Budget::new(&translated).module_bytes, 20_000);
+    assert_eq!(Budget::new(&translated).time, Budget::of_bytes(20_000, false).time);
+}
+
 #[test]
 fn every_count_can_be_too_much() {
     let share = Budget::new(&module(&[1_000]));

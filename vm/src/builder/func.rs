@@ -48,6 +48,7 @@ pub struct FunctionBuilder<'m> {
     /// Where labels are bound, each place once, in ascending order.
     bound: Vec<(u32, StackId)>,
     lines: Vec<(u32, u32)>,
+    source_bytes: u32,
     n_insts: u32,
     error: Option<BuildError>,
 }
@@ -88,6 +89,7 @@ impl<'m> FunctionBuilder<'m> {
             label_uses: Vec::new(),
             bound: Vec::new(),
             lines: Vec::new(),
+            source_bytes: 0,
             n_insts: 0,
             error: None,
             module,
@@ -204,6 +206,12 @@ impl<'m> FunctionBuilder<'m> {
             self.lines.push((offset, line));
         }
         self
+    }
+
+    /// Says of how many bytes the function is a translation.
+    #[cfg(feature = "wasm")]
+    pub(crate) fn set_source_bytes(&mut self, n_bytes: usize) {
+        self.source_bytes = u32::try_from(n_bytes).unwrap_or(u32::MAX);
     }
 
     /// Emits an instruction without immediates.
@@ -614,7 +622,7 @@ impl<'m> FunctionBuilder<'m> {
         lines.retain(|&(offset, _)| (offset as usize) < code.len());
         let declared = &self.locals[self.ty.params.len()..];
         let runs = declared.chunk_by(|a, b| a == b).map(|run| (run.len() as u32, run[0]));
-        Func { ty: 0, locals: runs.collect(), labels, code, lines }
+        Func { ty: 0, locals: runs.collect(), labels, code, lines, source_bytes: self.source_bytes }
     }
 
     fn current_line(&self) -> u32 {

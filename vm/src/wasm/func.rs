@@ -97,6 +97,7 @@ impl<'t, 'm> Translator<'t, 'm> {
         validator: &mut FuncValidator<R>,
         lines: &mut LineCursor<'_>,
     ) -> Result<(), Error> {
+        self.f.set_source_bytes(body.as_bytes().len());
         let mut locals = body.get_locals_reader()?;
         for _ in 0..locals.get_count() {
             let offset = locals.original_position();

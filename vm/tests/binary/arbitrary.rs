@@ -122,8 +122,16 @@ fn lines() -> impl Strategy<Value = Vec<(u32, u32)>> {
 }
 
 fn func() -> impl Strategy<Value = Func> {
-    (number(), locals(), labels(), bytes(), lines())
-        .prop_map(|(ty, locals, labels, code, lines)| Func { ty, locals, labels, code, lines })
+    (number(), locals(), labels(), bytes(), lines()).prop_map(
+        |(ty, locals, labels, code, lines)| Func {
+            ty,
+            locals,
+            labels,
+            code,
+            lines,
+            source_bytes: 0,
+        },
+    )
 }
 
 fn name_list(min: usize) -> impl Strategy<Value = Vec<(u32, String)>> {
