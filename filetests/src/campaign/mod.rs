@@ -6,6 +6,7 @@
 
 pub mod api;
 pub mod bytecode;
+pub mod cost;
 pub mod engines;
 pub mod text;
 pub mod wasm;

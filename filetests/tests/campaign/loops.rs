@@ -164,7 +164,7 @@ fn note(seed: u64) {
     }
 }
 
-fn first_seed() -> u64 {
+pub(crate) fn first_seed() -> u64 {
     match std::env::var(SEED_VARIABLE) {
         Ok(seed) => seed.parse().unwrap_or_else(|_| panic!("{SEED_VARIABLE}={seed} is no number")),
         Err(_) => 0,

@@ -5,7 +5,9 @@
 //! fails is reported with its bytes, made as few as can be, and the command that runs it again.
 
 mod allocator;
+mod climb;
 mod corpus;
+mod given;
 mod loops;
 mod mutate;
 mod rng;
@@ -15,7 +17,9 @@ mod words;
 use slotvm_filetests::campaign;
 use slotvm_filetests::choices::random_bytes;
 use slotvm_filetests::generate::case_of_seed;
+use slotvm_filetests::seeds;
 
+use climb::{Aim, Found, climb};
 use corpus::Corpus;
 use loops::Target;
 use rng::Rng;
@@ -80,4 +84,32 @@ fn engines() {
 fn api() {
     let input = |seed| random_bytes(seed, 40 + seed as usize % 500);
     Target { name: "api", input: &input, check: campaign::api::check }.run_apart(500);
+}
+
+/// No module takes more memory to compile than is promised; those that cost the most are shown.
+#[test]
+fn cost() {
+    const MEASURED_PER_CLIMBER: u64 = 2_000;
+    campaign::set_meter(allocator::METER);
+    let n = seeds::count_or(40);
+    let n_climbers = n.div_ceil(MEASURED_PER_CLIMBER).max(2);
+    let found = seeds::on_all_cores(0..n_climbers, |seed| {
+        let aim = if seed % 2 == 0 { Aim::Time } else { Aim::Memory };
+        let tops = climb(aim, loops::first_seed() + seed, (n / n_climbers) as usize)?;
+        tops.iter().take(4).for_each(|top| println!("{aim:?} {top}"));
+        Ok(tops)
+    });
+    let found: Vec<Found> =
+        found.unwrap_or_else(|report| panic!("{report}")).into_iter().flatten().collect();
+    let worst = |aim: Aim| {
+        let worst = found.iter().max_by(|a, b| aim.of(&a.cost).total_cmp(&aim.of(&b.cost)));
+        worst.expect("something was measured")
+    };
+    println!(
+        "the worst for time: {}\nthe worst for memory: {}",
+        worst(Aim::Time),
+        worst(Aim::Memory)
+    );
+    let worst = worst(Aim::Memory);
+    assert!(worst.cost.of_memory() <= 1.0, "it takes more memory than is promised: {worst}");
 }

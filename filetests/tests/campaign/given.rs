@@ -1,0 +1,59 @@
+//! Costs are counted by the bytes that were given: WebAssembly that its translation makes longer has the
+//! budget of its own size.
+
+use std::fmt::Write;
+
+use slotvm::{Config, Engine, Module, Tier};
+use slotvm_filetests::campaign::cost::promised_bytes;
+
+use crate::allocator::METER;
+
+/// A function in which so many branches keep so many operands over one that they drop: branches to the end
+/// of a block, or of the function.
+fn keeping(n_kept: usize, n_branches: usize, in_block: bool) -> Vec<u8> {
+    let results = " i32".repeat(n_kept);
+    let mut text = format!("(module (func (export \"f\") (param i32) (result{results})\n");
+    if in_block {
+        let _ = writeln!(text, " block (result{results})");
+    }
+    text.push_str(" local.get 0\n");
+    for i in 0..n_kept {
+        let _ = writeln!(text, " i32.const {}", i % 64);
+    }
+    for _ in 0..n_branches {
+        text.push_str(" local.get 0 br_if 0\n");
+    }
+    text.push_str(" return");
+    if in_block {
+        text.push_str(" end");
+    }
+    text.push_str("))");
+    wat::parse_str(&text).expect("the text is a module")
+}
+
+/// Compiles it, or not, and gives the peak of memory.
+fn compile(bytes: &[u8]) -> (Result<Module, slotvm::Error>, u64) {
+    let mut config = Config::new();
+    config.tier(Tier::Jit).parallel_compilation(false).verify_passes(false);
+    let engine = Engine::new(&config).expect("there is native code");
+    (METER.reset)();
+    let module = Module::new(&engine, bytes);
+    (module, (METER.peak)())
+}
+
+#[test]
+fn branches_that_keep_operands_cost_by_the_bytes_given() {
+    for (n_kept, n_branches) in [(300, 1_700), (1_000, 8_400), (1_000, 11_200), (20, 12_000)] {
+        for in_block in [false, true] {
+            let bytes = keeping(n_kept, n_branches, in_block);
+            let n_bytes = bytes.len();
+            let (module, peak) = compile(&bytes);
+            let way = match &module {
+                Ok(module) => module.functions()[0].work.rung.to_string(),
+                Err(error) => panic!("{n_kept} kept {n_branches} times, {n_bytes} bytes: {error}"),
+            };
+            println!("{n_kept} kept {n_branches} times: {n_bytes} bytes, {peak} of memory, {way}");
+            assert!(peak <= promised_bytes(n_bytes), "{peak} bytes of memory for {n_bytes}");
+        }
+    }
+}
