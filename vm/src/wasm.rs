@@ -19,6 +19,7 @@ use crate::module::{ConstExpr, Data, ElemItems, Module, SegmentMode};
 use crate::parallel;
 use crate::types::{FuncType, ValType};
 
+mod counts;
 mod func;
 mod lines;
 mod names;
@@ -92,7 +93,7 @@ fn import_by(bytes: &[u8], is_parallel: bool) -> Result<Module, Error> {
         let message = "a component, not a module".to_owned();
         return Err(Error::Unsupported { proposals: vec!["components"], offset: 4, message });
     }
-    check_counts(bytes)?;
+    counts::check(bytes)?;
     match Importer::default().import(bytes, is_parallel) {
         Err(Error::Invalid { offset, message }) => match proposals::missing(bytes) {
             proposals if proposals.is_empty() => Err(Error::Invalid { offset, message }),
@@ -129,32 +130,6 @@ struct Importer<'b> {
     types: Types,
     bodies: Vec<Body<'b>>,
     name_section: Option<BinaryReader<'b>>,
-}
-
-/// Checks that each section has a byte at least for each of its items, and that there are bytes for as many
-/// data segments as are announced: the validator and the builder make room for them.
-fn check_counts(bytes: &[u8]) -> Result<(), Error> {
-    for payload in Parser::new(0).parse_all(bytes).map_while(Result::ok) {
-        let (count, range) = match &payload {
-            Payload::TypeSection(section) => (section.count(), section.range()),
-            Payload::ImportSection(section) => (section.count(), section.range()),
-            Payload::FunctionSection(section) => (section.count(), section.range()),
-            Payload::TableSection(section) => (section.count(), section.range()),
-            Payload::MemorySection(section) => (section.count(), section.range()),
-            Payload::GlobalSection(section) => (section.count(), section.range()),
-            Payload::ExportSection(section) => (section.count(), section.range()),
-            Payload::ElementSection(section) => (section.count(), section.range()),
-            Payload::DataSection(section) => (section.count(), section.range()),
-            Payload::DataCountSection { count, range } => (*count, range.start..bytes.len() as u64),
-            _ => continue,
-        };
-        let n_bytes = range.end.saturating_sub(range.start);
-        if u64::from(count) > n_bytes {
-            let message = format!("{n_bytes} bytes are too few for {count} items of a section");
-            return Err(Error::Invalid { offset: range.start, message });
-        }
-    }
-    Ok(())
 }
 
 impl<'b> Importer<'b> {

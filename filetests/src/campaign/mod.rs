@@ -54,29 +54,12 @@ fn measured<R>(
     bytes_per_byte: u64,
     load: impl FnOnce() -> R,
 ) -> Result<R, String> {
-    let (result, peak) = metered(load);
-    check_peak(what, peak, LOADER_BYTES, n_bytes, bytes_per_byte).map(|()| result)
-}
-
-/// Runs something, and counts the memory that it takes.
-fn metered<R>(run: impl FnOnce() -> R) -> (R, u64) {
-    let Some(meter) = METER.get() else { return (run(), 0) };
+    let Some(meter) = METER.get() else { return Ok(load()) };
     (meter.reset)();
-    let result = run();
-    (result, (meter.peak)())
-}
-
-fn check_peak(
-    what: &str,
-    peak: u64,
-    base: u64,
-    n_bytes: usize,
-    bytes_per_byte: u64,
-) -> Result<(), String> {
-    let max = base + bytes_per_byte * n_bytes as u64;
-    ensure(peak <= max, || {
-        format!("{what} takes {peak} bytes for {n_bytes}; at most {max} are allowed")
-    })
+    let result = load();
+    let (peak, max) = ((meter.peak)(), LOADER_BYTES + bytes_per_byte * n_bytes as u64);
+    let says = || format!("{what} takes {peak} bytes for {n_bytes}; at most {max} are allowed");
+    ensure(peak <= max, says).map(|()| result)
 }
 
 /// Fails with a message unless something holds.

@@ -3,13 +3,10 @@
 use slotvm_bytecode::limits;
 use slotvm_bytecode::wasm::{Error, import, import_in_parallel};
 
-use super::{LOADER_BYTES, Verdict, bytecode, check_peak, ensure, metered};
+use super::{Verdict, bytecode, ensure, measured};
 
 /// Bytes of memory that the import may take for each byte of the input.
 pub const IMPORT_BYTES_PER_BYTE: u64 = 512;
-/// Bytes that the import may take for an input that it refuses: to find out what the input would need, the
-/// validator reserves room for as many types of a recursive group as are announced, up to 1,000,000.
-const REFUSED_BYTES: u64 = 128 << 20;
 /// Inputs from this length on are imported in parallel, too; shorter ones have no work for threads.
 const PARALLEL_BYTES_MIN: usize = 128 << 10;
 
@@ -18,9 +15,7 @@ const PARALLEL_BYTES_MIN: usize = 128 << 10;
 /// # Errors
 /// The promise that the input broke.
 pub fn check(bytes: &[u8]) -> Result<Verdict, String> {
-    let (imported, peak) = metered(|| import(bytes));
-    let base = if imported.is_ok() { LOADER_BYTES } else { REFUSED_BYTES };
-    check_peak("importing", peak, base, bytes.len(), IMPORT_BYTES_PER_BYTE)?;
+    let imported = measured("importing", bytes.len(), IMPORT_BYTES_PER_BYTE, || import(bytes))?;
     if bytes.len() >= PARALLEL_BYTES_MIN {
         let same = match (&imported, &import_in_parallel(bytes)) {
             (Ok(expected), Ok(found)) => expected == found,

@@ -63,7 +63,10 @@ pub(super) fn missing(bytes: &[u8]) -> Vec<&'static str> {
     if !is_valid(all) {
         return Vec::new();
     }
-    let suffices = |p: &&Unsupported| is_valid(SUPPORTED.union(p.feature).union(p.base));
+    let suffices = |p: &&Unsupported| {
+        let is_enough = is_valid(SUPPORTED.union(p.feature).union(p.base));
+        is_enough && (p.base.is_empty() || !is_valid(SUPPORTED.union(p.base)))
+    };
     if let Some(proposal) = UNSUPPORTED.iter().find(suffices) {
         return vec![proposal.name];
     }

@@ -10,6 +10,11 @@ type Make = fn(usize) -> Vec<u8>;
 
 pub(crate) const CASES: &[(&str, Make)] = &[
     ("types", types),
+    ("types that a group announces", |n| group(n, &vec![0; n])),
+    ("empty structures of one group", |n| group(n / 2, &[0x5f, 0].repeat(n / 2))),
+    ("groups of an empty structure", |n| type_section(n / 4, &[0x4e, 1, 0x5f, 0].repeat(n / 4))),
+    ("groups that differ in length", groups),
+    ("structures that differ", structures),
     ("imports of a wide type", imports),
     ("functions of a wide type", functions),
     ("locals of many functions", locals),
@@ -38,6 +43,33 @@ fn types(n: usize) -> Vec<u8> {
     let mut module = Module::new();
     module.section(&types);
     module.finish()
+}
+
+/// A module with a type section of these entries.
+fn type_section(n: usize, entries: &[u8]) -> Vec<u8> {
+    let contents = [&leb(n)[..], entries].concat();
+    [&b"\0asm\x01\0\0\0\x01"[..], &leb(contents.len()), &contents].concat()
+}
+
+/// A recursive group of so many types.
+fn group(n: usize, types: &[u8]) -> Vec<u8> {
+    type_section(1, &[&[0x4e][..], &leb(n), types].concat())
+}
+
+/// Groups of empty structures, each with one more than the one before.
+fn groups(n: usize) -> Vec<u8> {
+    let n_groups = n.isqrt();
+    let group = |n: usize| [&[0x4e][..], &leb(n), &[0x5f, 0].repeat(n)].concat();
+    type_section(n_groups, &(0..n_groups).flat_map(group).collect::<Vec<u8>>())
+}
+
+/// Structures of six fields, each of one of four types.
+fn structures(n: usize) -> Vec<u8> {
+    let n = n / 14;
+    let field = |i: usize, place: u32| [0x7f - (i / 4_usize.pow(place) % 4) as u8, 0];
+    let structure =
+        |i: usize| [&[0x5f, 6][..], &[0, 1, 2, 3, 4, 5].map(|p| field(i, p)).concat()].concat();
+    type_section(n, &(0..n).flat_map(structure).collect::<Vec<u8>>())
 }
 
 fn imports(n: usize) -> Vec<u8> {

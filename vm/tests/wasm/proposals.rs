@@ -48,6 +48,16 @@ fn garbage_collection() {
     check("(module (func i32.const 1 ref.i31 drop))", &["garbage collection"]);
 }
 
+/// Which other proposals such a module needs would take too much memory to find out.
+#[test]
+fn large_recursive_groups() {
+    let group = |n: usize| format!("(module (rec {}) (tag))", "(type (struct))".repeat(n));
+    check(&group(10_000), &["exception handling", "garbage collection"]);
+    check(&group(10_001), &["garbage collection"]);
+    let groups = "(rec (type (struct)) (type (struct)))".repeat(5_001);
+    check(&format!("(module {groups} (tag))"), &["garbage collection"]);
+}
+
 #[test]
 fn function_references() {
     let call = "(type $t (func)) (func (param (ref $t)) local.get 0 call_ref $t)";
@@ -92,6 +102,8 @@ fn several_at_once() {
     check(&format!("(module (memory i64 1) {fence})"), &["64-bit memories", "threads"]);
     let three = "(memory 1 1 shared) (memory 1) (tag)";
     check(&format!("(module {three})"), &["multiple memories", "threads", "exception handling"]);
+    // Those that others stand on are not named for them.
+    check("(module (tag) (type (struct)))", &["exception handling", "garbage collection"]);
 }
 
 #[test]
