@@ -1,4 +1,8 @@
-//! The official test suite of WebAssembly, in every engine.
+//! The official test suite of WebAssembly, in every engine: the files of WebAssembly 2.0 here, all of which pass, and
+//! the newest ones in `newest`.
+
+mod newest;
+mod refused;
 
 use std::fmt::Write;
 use std::fs;
@@ -22,12 +26,15 @@ fn files() -> impl Iterator<Item = TestFile<'static>> {
 }
 
 /// The outcome of each file, by `group/name`.
-fn run_all(config: &Config) -> Vec<(String, Outcome)> {
+fn run_all(
+    files: impl Iterator<Item = TestFile<'static>>,
+    config: &Config,
+) -> Vec<(String, Outcome)> {
     let run = |file: TestFile<'_>| {
         let outcome = wast::run(file.raw(), config).expect("the suite is well-formed");
         (format!("{}/{}", file.parent(), file.name()), outcome)
     };
-    files().map(run).collect()
+    files.map(run).collect()
 }
 
 /// What does not pass.
@@ -40,7 +47,7 @@ fn notes(outcomes: &[(String, Outcome)]) -> Vec<String> {
 }
 
 fn check_all(config: &Config) {
-    let outcomes = run_all(config);
+    let outcomes = run_all(files(), config);
     let notes = notes(&outcomes);
     assert!(notes.is_empty(), "{} do not pass:\n{}", notes.len(), notes.join("\n"));
     let chapter = fs::read_to_string(root().join(CHAPTER)).expect("the chapter is there");
@@ -65,22 +72,26 @@ fn table(outcomes: &[(String, Outcome)]) -> String {
     out
 }
 
-/// `BLESS=1` writes the table anew. That of every engine is the same.
-#[test]
-fn the_interpreter_passes_and_the_table_is_current() {
-    let outcomes = run_all(Config::new().tier(Tier::Interpreter));
+/// Compares what stands between two marks of the chapter with what it should be. `BLESS=1` writes it anew.
+fn check_chapter(mark: &str, expected: &str) {
     let path = root().join(CHAPTER);
     let written = fs::read_to_string(&path).expect("the chapter is there");
-    let marks = ["<!-- suite: begin -->\n", "<!-- suite: end -->"];
-    let (before, rest) = written.split_once(marks[0]).expect("the table begins");
-    let (_, behind) = rest.split_once(marks[1]).expect("the table ends");
-    let table = table(&outcomes);
-    let current = format!("{before}{}\n{table}\n{}{behind}", marks[0], marks[1]);
+    let marks = [format!("<!-- {mark}: begin -->\n"), format!("<!-- {mark}: end -->")];
+    let (before, rest) = written.split_once(&marks[0]).expect("the table begins");
+    let (_, behind) = rest.split_once(&marks[1]).expect("the table ends");
+    let current = format!("{before}{}\n{expected}\n{}{behind}", marks[0], marks[1]);
     if std::env::var_os("BLESS").is_some() {
         fs::write(&path, current).expect("the chapter can be written");
     } else {
         assert!(written == current, "{CHAPTER} is not current: run with BLESS=1");
     }
+}
+
+/// That of every engine is the same.
+#[test]
+fn the_interpreter_passes_and_the_table_is_current() {
+    let outcomes = run_all(files(), Config::new().tier(Tier::Interpreter));
+    check_chapter("suite", &table(&outcomes));
     let notes = notes(&outcomes);
     assert!(notes.is_empty(), "{} do not pass:\n{}", notes.len(), notes.join("\n"));
 }
