@@ -9,6 +9,7 @@ pub mod bytecode;
 pub mod cost;
 pub mod engines;
 pub mod text;
+pub mod wasi;
 pub mod wasm;
 
 use std::sync::OnceLock;
@@ -54,12 +55,18 @@ fn measured<R>(
     bytes_per_byte: u64,
     load: impl FnOnce() -> R,
 ) -> Result<R, String> {
-    let Some(meter) = METER.get() else { return Ok(load()) };
-    (meter.reset)();
-    let result = load();
-    let (peak, max) = ((meter.peak)(), LOADER_BYTES + bytes_per_byte * n_bytes as u64);
+    let (result, peak) = metered(load);
+    let max = LOADER_BYTES + bytes_per_byte * n_bytes as u64;
     let says = || format!("{what} takes {peak} bytes for {n_bytes}; at most {max} are allowed");
     ensure(peak <= max, says).map(|()| result)
+}
+
+/// Runs something, and counts the memory that it takes.
+fn metered<R>(run: impl FnOnce() -> R) -> (R, u64) {
+    let Some(meter) = METER.get() else { return (run(), 0) };
+    (meter.reset)();
+    let result = run();
+    (result, (meter.peak)())
 }
 
 /// Fails with a message unless something holds.

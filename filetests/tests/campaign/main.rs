@@ -86,6 +86,12 @@ fn api() {
     Target { name: "api", input: &input, check: campaign::api::check }.run_apart(500);
 }
 
+#[test]
+fn wasi() {
+    let input = |seed| random_bytes(seed, 30 + seed as usize % 400);
+    Target { name: "wasi", input: &input, check: campaign::wasi::check }.run_apart(150);
+}
+
 /// No module takes more memory to compile than is promised; those that cost the most are shown.
 #[test]
 fn cost() {
