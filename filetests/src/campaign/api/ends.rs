@@ -1,0 +1,60 @@
+//! Comparisons of how a call has ended with how the model says.
+
+use slotvm::Error;
+
+use super::model::{End, NONE, Value};
+use crate::campaign::ensure;
+
+pub(super) fn old_size(old: Option<u32>) -> End {
+    old.map_or(End::Error, |old| End::Values(vec![Value::I64(old.into())]))
+}
+
+pub(super) fn equal<T: PartialEq + std::fmt::Debug>(
+    what: &str,
+    found: &T,
+    expected: &T,
+) -> Result<(), String> {
+    ensure(found == expected, || format!("{what}: {found:?} instead of {expected:?}"))
+}
+
+/// The result of an operation that is expected to return one. Values are not compared.
+pub(super) fn ended<T>(
+    what: &str,
+    found: Result<Result<T, Error>, String>,
+    expected: &End,
+) -> Result<Option<T>, String> {
+    let (end, value) = match found {
+        Ok(Ok(value)) => (NONE, Some(value)),
+        Ok(Err(error)) => match error.trap_code() {
+            Some(code) => (End::Trap(code), None),
+            None => (End::Error, None),
+        },
+        Err(message) => match expected {
+            End::Panic(part) if message.contains(part) => (expected.clone(), None),
+            _ => return Err(format!("{what}: panic `{message}` instead of {expected:?}")),
+        },
+    };
+    equal(what, &end, expected)?;
+    Ok(value)
+}
+
+pub(super) fn end<T>(
+    what: &str,
+    found: Result<Result<T, Error>, String>,
+    expected: &End,
+) -> Result<(), String> {
+    ended(what, found, expected).map(drop)
+}
+
+/// As [`end`], with values.
+pub(super) fn values(
+    what: &str,
+    found: Result<Result<Vec<Value>, Error>, String>,
+    expected: &End,
+) -> Result<(), String> {
+    let End::Values(values) = expected else { return end(what, found, expected) };
+    match ended(what, found, &NONE)? {
+        Some(found) => equal(what, &found, values),
+        None => Ok(()),
+    }
+}
