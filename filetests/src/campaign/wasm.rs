@@ -8,7 +8,7 @@ use super::{Verdict, bytecode, ensure, measured};
 /// Bytes of memory that the import may take for each byte of the input.
 pub const IMPORT_BYTES_PER_BYTE: u64 = 512;
 /// Inputs from this length on are imported in parallel, too; shorter ones have no work for threads.
-const PARALLEL_BYTES_MIN: usize = 128 << 10;
+pub const PARALLEL_BYTES_MIN: usize = 128 << 10;
 
 /// Checks the import.
 ///

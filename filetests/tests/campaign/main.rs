@@ -25,6 +25,9 @@ use loops::Target;
 use rng::Rng;
 use sections::Form;
 
+/// One of so many modules of WebAssembly is so large that several threads import it.
+const LARGE_ONE_IN: usize = 2_000;
+
 #[test]
 fn bytecode() {
     let corpus = Corpus::bytecode();
@@ -53,7 +56,11 @@ fn wasm() {
     let input = |seed| {
         let mut rng = Rng::new(seed);
         let (input, other) = (corpus.pick(&mut rng), corpus.pick(&mut rng));
-        sections::mutant(&mut rng, Form::Wasm, input, other)
+        let mut bytes = sections::mutant(&mut rng, Form::Wasm, input, other);
+        if rng.one_in(LARGE_ONE_IN) {
+            sections::enlarge(&mut bytes, campaign::wasm::PARALLEL_BYTES_MIN * 3);
+        }
+        bytes
     };
     Target { name: "wasm", input: &input, check: campaign::wasm::check }.run(20_000);
 }
@@ -95,7 +102,7 @@ fn wasi() {
 /// No module takes more memory to compile than is promised; those that cost the most are shown.
 #[test]
 fn cost() {
-    const MEASURED_PER_CLIMBER: u64 = 2_000;
+    const MEASURED_PER_CLIMBER: u64 = 400;
     campaign::set_meter(allocator::METER);
     let n = seeds::count_or(40);
     let n_climbers = n.div_ceil(MEASURED_PER_CLIMBER).max(2);
