@@ -16,6 +16,8 @@ mod lazy;
 mod limiter;
 mod limits;
 mod linking;
+#[cfg(feature = "jit")]
+mod pages;
 mod safety;
 mod stack;
 mod support;

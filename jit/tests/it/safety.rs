@@ -1,4 +1,4 @@
-//! What comments about unsafe code have to say.
+//! What comments about unsafe code have to say, and which tests hold what is promised.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -62,4 +62,40 @@ fn comments_about_unsafe_code_say_whose_promise_is_kept_where() {
         }
     }
     assert!(n_comments > 100, "the comments are not found any more");
+}
+
+/// The promises of `SECURITY.md`, by their first words, each with the cell that names its tests.
+fn promises(text: &str) -> Vec<(&str, &str)> {
+    let rows = text.lines().filter_map(|line| line.strip_prefix("| **")?.split_once("** | "));
+    rows.map(|(promise, tests)| (promise, tests.trim_end_matches('|'))).collect()
+}
+
+#[test]
+fn every_promise_names_tests_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let text = fs::read_to_string(root.join("SECURITY.md")).unwrap();
+    let (_, promised) = text.split_once("## What is promised").expect("it has this part");
+    let (promised, _) = promised.split_once("\n## ").expect("there are other parts behind it");
+    let promised = promised.lines().filter_map(|line| line.strip_prefix("* **")?.split_once(".**"));
+    let promised: Vec<&str> = promised.map(|(name, _)| name).collect();
+    let held = promises(&text);
+    assert_eq!(held.iter().map(|(name, _)| *name).collect::<Vec<_>>(), promised);
+    for (promise, tests) in held {
+        // Every second part stands between backquotes: a file or folder, then its tests.
+        let (mut sources_at_hand, mut n_tests) = (String::new(), 0);
+        for name in tests.split('`').skip(1).step_by(2) {
+            if name.contains('/') {
+                let path = root.join(name);
+                let files = if path.is_dir() { sources(path) } else { vec![path] };
+                let read =
+                    |file: &PathBuf| fs::read_to_string(file).unwrap_or_else(|_| panic!("{name}"));
+                sources_at_hand = files.iter().map(read).collect();
+            } else {
+                let is_there = sources_at_hand.contains(&format!("fn {name}("));
+                assert!(is_there, "{promise}: there is no `{name}` where it should be");
+                n_tests += 1;
+            }
+        }
+        assert!(n_tests > 0, "{promise}: no test is named");
+    }
 }
