@@ -8,9 +8,6 @@ use super::{Verdict, bytecode, ensure, measured};
 /// Bytes of memory that assembling may take for each byte of the text.
 pub const PARSE_BYTES_PER_BYTE: u64 = 512;
 
-/// Lines from which reports may leave something out.
-const LONG_LINE_BYTES: usize = 200;
-
 /// Checks the assembler and the disassembler. Bytes that are no UTF-8 are replaced.
 ///
 /// # Errors
@@ -43,10 +40,6 @@ fn check_error(error: &ParseError, source: &str) -> Result<(), String> {
     }
     ensure(!error.diagnostics().is_empty(), || "the error says nothing".to_owned())?;
     let report = error.to_string();
-    // Of long lines the report shows a part, and counts columns in it.
-    let is_long = source.lines().any(|line| line.len() > LONG_LINE_BYTES);
     let place = format!("<text>:{}:{}", error.line(), error.column());
-    ensure(is_long || report.contains(&place), || {
-        format!("the report does not name {place}:\n{report}")
-    })
+    ensure(report.contains(&place), || format!("the report does not name {place}:\n{report}"))
 }

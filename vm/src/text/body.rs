@@ -167,7 +167,7 @@ impl<'s> Parser<'s> {
     /// Locals, separated by commas: `type`, `name: type`, `count type`.
     fn local_line(&mut self, body: &mut Body<'s>) -> Parse<()> {
         loop {
-            let is_named = self.cursor.peek_at(1).kind == TokenKind::Punct(b':');
+            let is_named = self.cursor.peek_second().kind == TokenKind::Punct(b':');
             let is_run = self.cursor.peek().kind == TokenKind::Number && !is_named;
             let (count, ty) = match is_run {
                 true => (self.cursor.number("the number of locals")?, self.cursor.val_type()?),

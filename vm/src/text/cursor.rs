@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::error::Problem;
-use super::lexer::{Token, TokenKind};
+use super::lexer::{Lexer, Token, TokenKind};
 use super::{literal, words};
 use crate::limits;
 use crate::types::ValType;
@@ -20,37 +20,45 @@ pub(super) enum Ref {
     Name(Token),
 }
 
-/// A position in the tokens of a source. The last token is `End` and is never passed.
+/// A position in the tokens of a source, which has nothing else in it. The last token is `End` and is never passed.
 pub(super) struct Cursor<'s> {
     pub(super) source: &'s str,
-    tokens: Vec<Token>,
-    pos: usize,
+    /// Goes on behind the tokens that are looked at.
+    lexer: Lexer<'s>,
+    /// The token that was taken last.
+    last: Option<Token>,
+    /// The next token and the one behind it.
+    next: [Token; 2],
 }
 
 impl<'s> Cursor<'s> {
-    pub(super) fn new(source: &'s str, tokens: Vec<Token>) -> Cursor<'s> {
-        Cursor { source, tokens, pos: 0 }
+    pub(super) fn new(source: &'s str) -> Cursor<'s> {
+        let mut lexer = Lexer::new(source);
+        let next = [lexer.next(), lexer.next()];
+        Cursor { source, lexer, last: None, next }
     }
 
-    /// The token `ahead` tokens from here.
-    pub(super) fn peek_at(&self, ahead: usize) -> Token {
-        let last = self.tokens.len() - 1;
-        self.tokens[(self.pos + ahead).min(last)]
+    /// The token behind the next one.
+    pub(super) fn peek_second(&self) -> Token {
+        self.next[1]
     }
 
     pub(super) fn peek(&self) -> Token {
-        self.tokens[self.pos]
+        self.next[0]
     }
 
     pub(super) fn take(&mut self) -> Token {
         let token = self.peek();
-        self.pos += usize::from(token.kind != TokenKind::End);
+        if token.kind != TokenKind::End {
+            self.last = Some(token);
+            self.next = [self.next[1], self.lexer.next()];
+        }
         token
     }
 
     /// The token that was taken last; the first one at the start.
     pub(super) fn last(&self) -> Token {
-        self.tokens[self.pos.saturating_sub(1)]
+        self.last.unwrap_or(self.peek())
     }
 
     pub(super) fn is_at_end(&self) -> bool {
@@ -59,7 +67,7 @@ impl<'s> Cursor<'s> {
 
     /// Whether the next token is the first of its line.
     pub(super) fn is_at_line_start(&self) -> bool {
-        self.pos == 0 || self.last().line != self.peek().line
+        self.last.is_none_or(|last| last.line != self.peek().line)
     }
 
     /// Whether the next token stands on the line of the one before.
@@ -78,7 +86,9 @@ impl<'s> Cursor<'s> {
     /// Takes the punctuation if it is next.
     pub(super) fn take_punct(&mut self, punct: u8) -> bool {
         let found = self.is_punct(punct);
-        self.pos += usize::from(found);
+        if found {
+            self.take();
+        }
         found
     }
 
@@ -99,7 +109,9 @@ impl<'s> Cursor<'s> {
     /// Takes the bare word if it is next.
     pub(super) fn take_word(&mut self, word: &str) -> bool {
         let found = self.is_word(word);
-        self.pos += usize::from(found);
+        if found {
+            self.take();
+        }
         found
     }
 
@@ -129,7 +141,7 @@ impl<'s> Cursor<'s> {
         if !matches!(token.kind, TokenKind::Word | TokenKind::QuotedName | TokenKind::Number) {
             return false;
         }
-        match self.peek_at(1).kind {
+        match self.peek_second().kind {
             TokenKind::Punct(b':') => true,
             TokenKind::Punct(b'(') => {
                 token.kind != TokenKind::Word
@@ -147,10 +159,10 @@ impl<'s> Cursor<'s> {
             TokenKind::Punct(punct) => matches!(punct, b',' | b'#'),
             _ => false,
         };
-        let rest = &self.tokens[self.pos + 2..];
-        let close = rest.iter().position(|token| !is_inside(token)).unwrap_or(rest.len());
-        let kinds = rest[close..].iter().map(|token| token.kind);
-        kinds.take(2).eq([TokenKind::Punct(b')'), TokenKind::Punct(b':')])
+        let mut ahead = self.lexer.clone();
+        let mut rest = std::iter::from_fn(|| Some(ahead.next())).skip_while(is_inside);
+        let kinds = [rest.next(), rest.next()].map(|token| token.map(|token| token.kind));
+        kinds == [b')', b':'].map(|punct| Some(TokenKind::Punct(punct)))
     }
 
     /// Whether an operand that may be left out comes next: a name or a number on the same line that
@@ -197,7 +209,7 @@ impl<'s> Cursor<'s> {
         if token.kind != TokenKind::Number {
             return Err(self.unexpected(what));
         }
-        self.pos += 1;
+        self.take();
         literal::parse_u32(self.text(token)).map_err(|message| self.problem(token, message))
     }
 
@@ -261,7 +273,7 @@ impl<'s> Cursor<'s> {
             return None;
         }
         let ty = ValType::from_name(self.text(token))?;
-        self.pos += 1;
+        self.take();
         Some(ty)
     }
 
@@ -301,7 +313,7 @@ impl<'s> Cursor<'s> {
             let token = self.peek();
             let starts_item = token.kind == TokenKind::Word
                 && self.is_at_line_start()
-                && self.peek_at(1).kind != TokenKind::Punct(b':')
+                && self.peek_second().kind != TokenKind::Punct(b':')
                 && words::is_item(self.text(token));
             if starts_item {
                 return;

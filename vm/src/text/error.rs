@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
-use crate::printable::Lines;
+use crate::printable::{Lines, Printable};
 
 /// At most this many errors are reported for one source.
 pub(super) const DIAGNOSTICS_MAX: usize = 20;
@@ -45,19 +45,44 @@ pub struct Diagnostic {
     span: Range<usize>,
 }
 
+/// A place in the source that moves forwards, with its line and column: so that problems in the order of the source
+/// take one pass to find.
+struct Place<'s> {
+    source: &'s str,
+    pos: usize,
+    line: usize,
+    column: usize,
+}
+
+impl Place<'_> {
+    fn advance(&mut self, to: usize) {
+        let passed = &self.source[self.pos..to];
+        self.line += passed.bytes().filter(|&byte| byte == b'\n').count();
+        match passed.rfind('\n') {
+            Some(newline) => self.column = 1 + passed[newline + 1..].chars().count(),
+            None => self.column += passed.chars().count(),
+        }
+        self.pos = to;
+    }
+}
+
 impl Diagnostic {
-    /// Says where in the source a problem is.
-    fn locate(source: &str, problem: Problem) -> Diagnostic {
+    /// Says where in the source a problem is. The place is before it.
+    fn locate(place: &mut Place<'_>, problem: Problem) -> Diagnostic {
+        let source = place.source;
         let start = problem.span.start.min(source.len());
-        let line_start = source[..start].rfind('\n').map_or(0, |newline| newline + 1);
-        let line_end = source[start..].find('\n').map_or(source.len(), |length| start + length);
+        place.advance(start);
+        // What is further away is not shown.
+        let first = ceil_boundary(source, start.saturating_sub(CONTEXT_BYTES));
+        let last = ceil_boundary(source, source.len().min(start + 2 * CONTEXT_BYTES));
+        let from = source[first..start].rfind('\n').map_or(first, |newline| first + newline + 1);
+        let line_end = source[start..last].find('\n').map_or(last, |length| start + length);
         let end = problem.span.end.clamp(start, line_end);
-        let from = ceil_boundary(source, line_start.max(start.saturating_sub(CONTEXT_BYTES)));
         let end = ceil_boundary(source, end.min(start + CONTEXT_BYTES));
         let to = ceil_boundary(source, line_end.min(end + CONTEXT_BYTES));
         Diagnostic {
-            line: 1 + source[..start].bytes().filter(|&b| b == b'\n').count(),
-            column: 1 + source[line_start..start].chars().count(),
+            line: place.line,
+            column: place.column,
             message: problem.message,
             help: problem.help,
             excerpt: source[from..to].trim_end_matches('\r').to_string(),
@@ -89,15 +114,25 @@ impl Diagnostic {
     fn render(&self, path: &str) -> String {
         let length = self.excerpt.len();
         let span = self.span.start.min(length)..self.span.end.min(length);
+        let shown = 1 + self.excerpt[..span.start].chars().count();
         let snippet = Snippet::source(self.excerpt.as_str())
             .line_start(self.line)
             .path(path)
             .annotation(AnnotationKind::Primary.span(span));
-        let mut group = Level::ERROR.primary_title(self.message.as_str()).element(snippet);
+        // A name in a message may have several lines, one of which looks like that of the place.
+        let message = Printable(&self.message).to_string();
+        let mut group = Level::ERROR.primary_title(message).element(snippet);
         if let Some(help) = &self.help {
-            group = group.element(Level::HELP.message(help.as_str()));
+            group = group.element(Level::HELP.message(Printable(help).to_string()));
         }
-        Renderer::plain().render(&[group])
+        let report = Renderer::plain().render(&[group]);
+        if shown == self.column {
+            return report;
+        }
+        // The excerpt starts in the middle of the line, and the renderer counts columns in it.
+        let [shown, column] =
+            [shown, self.column].map(|column| format!(":{}:{column}\n", self.line));
+        report.replacen(&shown, &column, 1)
     }
 }
 
@@ -124,7 +159,8 @@ impl ParseError {
     pub(super) fn new(source: &str, mut problems: Vec<Problem>) -> ParseError {
         problems.sort_by_key(|problem| problem.span.start);
         problems.truncate(DIAGNOSTICS_MAX);
-        let locate = |problem| Diagnostic::locate(source, problem);
+        let mut place = Place { source, pos: 0, line: 1, column: 1 };
+        let locate = |problem| Diagnostic::locate(&mut place, problem);
         ParseError {
             path: "<text>".to_string(),
             diagnostics: problems.into_iter().map(locate).collect(),

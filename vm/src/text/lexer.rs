@@ -4,7 +4,7 @@
 //! is used. Comments and white space disappear, but tokens know their line, since an instruction's
 //! optional operands stand on its own line.
 
-use super::error::Problem;
+use super::error::{DIAGNOSTICS_MAX, Problem};
 
 /// What a token is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -55,22 +55,18 @@ pub(super) fn is_word_byte(byte: u8) -> bool {
     is_word_start(byte) || byte.is_ascii_digit() || matches!(byte, b'!' | b'?' | b'-')
 }
 
-/// The tokens of the source, `End` last, and what could not be a token. The source is shorter than
-/// 4 GiB.
-pub(super) fn tokens(source: &str) -> (Vec<Token>, Vec<Problem>) {
-    let mut lexer =
-        Lexer { source, bytes: source.as_bytes(), pos: 0, line: 1, problems: Vec::new() };
-    let mut tokens = Vec::with_capacity(source.len() / 5);
-    loop {
-        let token = lexer.next();
-        tokens.push(token);
-        if token.kind == TokenKind::End {
-            return (tokens, lexer.problems);
-        }
-    }
+/// What in the source cannot be a token: the first places, as many as are reported. The source is shorter
+/// than 4 GiB.
+pub(super) fn problems(source: &str) -> Vec<Problem> {
+    let mut lexer = Lexer::new(source);
+    while lexer.problems.len() < DIAGNOSTICS_MAX && lexer.next().kind != TokenKind::End {}
+    lexer.problems
 }
 
-struct Lexer<'s> {
+/// A place in the source, from which tokens are read. The text is read twice: once to see whether it consists of
+/// tokens, then by the parser, which keeps none that it has passed.
+#[derive(Clone)]
+pub(super) struct Lexer<'s> {
     source: &'s str,
     bytes: &'s [u8],
     pos: usize,
@@ -78,12 +74,18 @@ struct Lexer<'s> {
     problems: Vec<Problem>,
 }
 
-impl Lexer<'_> {
+impl<'s> Lexer<'s> {
+    /// The start of a source.
+    pub(super) fn new(source: &'s str) -> Lexer<'s> {
+        Lexer { source, bytes: source.as_bytes(), pos: 0, line: 1, problems: Vec::new() }
+    }
+
     fn peek(&self, ahead: usize) -> u8 {
         self.bytes.get(self.pos + ahead).copied().unwrap_or(0)
     }
 
-    fn next(&mut self) -> Token {
+    /// The next token; behind the last one, `End`. What cannot be a token is passed.
+    pub(super) fn next(&mut self) -> Token {
         loop {
             self.skip_space();
             let start = self.pos;
@@ -136,7 +138,7 @@ impl Lexer<'_> {
                 let c = self.source[self.pos..].chars().next().expect("a character starts here");
                 let end = self.pos + c.len_utf8();
                 let message = format!("unexpected character {c:?}");
-                self.problems.push(Problem::new(self.pos..end, message));
+                self.report(Problem::new(self.pos..end, message));
                 self.pos = end;
                 None
             }
@@ -160,8 +162,14 @@ impl Lexer<'_> {
         }
         self.pos = self.pos.min(self.bytes.len());
         let message = "the quote is not closed on this line".to_string();
-        self.problems.push(Problem::new(start..start + open, message));
+        self.report(Problem::new(start..start + open, message));
         None
+    }
+
+    fn report(&mut self, problem: Problem) {
+        if self.problems.len() < DIAGNOSTICS_MAX {
+            self.problems.push(problem);
+        }
     }
 
     fn number(&mut self) -> TokenKind {

@@ -29,11 +29,11 @@ pub(super) fn parse(source: &str, options: ParseOptions) -> Result<Module, Parse
         let problem = Problem::new(0..0, "the text is longer than 4 GiB");
         return Err(ParseError::new("", vec![problem]));
     }
-    let (tokens, problems) = lexer::tokens(source);
+    let problems = lexer::problems(source);
     if !problems.is_empty() {
         return Err(ParseError::new(source, problems));
     }
-    let mut parser = Parser::new(Cursor::new(source, tokens));
+    let mut parser = Parser::new(Cursor::new(source));
     parser.items();
     if parser.problems.is_empty() {
         parser.link(options);
@@ -274,7 +274,7 @@ impl<'s> Parser<'s> {
 
     /// `[name:] type`, which defines a local.
     pub(super) fn param(&mut self, locals: &mut Space<'s>) -> Parse<ValType> {
-        if self.cursor.peek_at(1).kind == TokenKind::Punct(b':') {
+        if self.cursor.peek_second().kind == TokenKind::Punct(b':') {
             let name = self.cursor.entity("the name of a local")?;
             locals.define(&self.cursor, name, "local")?;
             self.cursor.expect_punct(b':')?;

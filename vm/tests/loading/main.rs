@@ -1,37 +1,80 @@
-//! What loaders take of memory for the bytes that they are given. Each case runs in a process of its own, since
+//! How much memory loaders take for the bytes that they are given. Each case runs in a process of its own, since
 //! memory belongs to a process.
 
+mod bytecode;
 mod dwarf;
 mod modules;
+mod texts;
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use slotvm_bytecode::{verify, wasm};
+use slotvm_bytecode::module::Module;
+use slotvm_bytecode::{decode, text, verify, wasm};
 
 /// Names the case that the process is there for.
 const CASE: &str = "SLOTVM_TEST_LOADING";
 
-/// What loading may take, whatever the bytes are.
+/// The most memory that loading may take, whatever the bytes are.
 const BASE_BYTES_MAX: u64 = 8 << 20;
 
-/// What loading may take for each byte.
+/// The most memory that loading may take for each byte.
 const BYTES_PER_BYTE_MAX: u64 = 128;
+
+/// The memory that a local takes once it is verified. A few bytes declare up to `MODULE_LOCALS_MAX` of them.
+const BYTES_PER_LOCAL: u64 = 16;
+
+/// The bytes that a case gets; with `SLOTVM_FULL=1` ten times as many.
+const CASE_BYTES: usize = 200_000;
 
 /// Input of the worst kind for one thing that a loader does.
 struct Case {
     name: &'static str,
+    /// Distinguishes cases of the same name.
+    kind: &'static str,
     /// Makes an input of about so many bytes.
-    make: fn(usize) -> Vec<u8>,
-    load: fn(&[u8]),
+    make: Box<dyn Fn(usize) -> Vec<u8>>,
+    /// Loads and verifies, as far as that goes. The number of locals if it is accepted.
+    load: fn(&[u8]) -> Option<u64>,
 }
 
-/// The bytes that a case gets.
-const CASE_BYTES: usize = 200_000;
-
-fn import(bytes: &[u8]) {
-    if let Ok(module) = wasm::import(bytes) {
-        let _ = verify(module);
+impl Case {
+    fn id(&self) -> String {
+        format!("{}: {}", self.kind, self.name)
     }
+}
+
+fn verified(module: Module) -> Option<u64> {
+    Some(n_locals(verify(module).ok()?.module()))
+}
+
+fn load_binary(bytes: &[u8]) -> Option<u64> {
+    verified(decode(bytes).ok()?)
+}
+
+fn load_text(bytes: &[u8]) -> Option<u64> {
+    verified(text::parse(str::from_utf8(bytes).unwrap()).ok()?)
+}
+
+fn load_wasm(bytes: &[u8]) -> Option<u64> {
+    verified(wasm::import(bytes).ok()?)
+}
+
+fn cases() -> impl Iterator<Item = Case> {
+    let wasm = [dwarf::CASES, modules::CASES].into_iter().flatten();
+    let wasm = wasm.map(|&(name, make)| {
+        let make = Box::new(make);
+        Case { name, kind: "wasm", make, load: load_wasm }
+    });
+    let binary = bytecode::CASES.iter().map(|&(name, make)| {
+        let make = Box::new(move |n| bytecode::bytes(make, n));
+        Case { name, kind: "bc", make, load: load_binary }
+    });
+    let texts = [texts::CASES, texts::REFUSED].into_iter().flatten().map(|&(name, make)| {
+        let make = Box::new(move |n| make(n).into_bytes());
+        Case { name, kind: "vasm", make, load: load_text }
+    });
+    wasm.chain(binary).chain(texts)
 }
 
 /// The most memory that the process has had at a time, in bytes.
@@ -41,46 +84,62 @@ fn peak_bytes() -> u64 {
     kib.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
-fn cases() -> impl Iterator<Item = Case> {
-    [dwarf::CASES, modules::CASES].into_iter().flatten().map(|&(name, make)| Case {
-        name,
-        make,
-        load: import,
-    })
+fn n_locals(module: &Module) -> u64 {
+    let n_params = |ty: u32| module.types[ty as usize].params.len() as u64;
+    let n_declared = |runs: &[(u32, _)]| runs.iter().map(|&(n, _)| u64::from(n)).sum::<u64>();
+    module.funcs.iter().map(|func| n_params(func.ty) + n_declared(&func.locals)).sum()
 }
 
-/// Loads what a case says, and tells what that takes.
-fn run(case: &Case) {
-    let bytes = (case.make)(CASE_BYTES);
+/// Loads what another process has made of a case, and tells what that takes.
+fn run(case: &Case, input: &Path) {
+    let bytes = std::fs::read(input).unwrap();
     let before = peak_bytes();
-    (case.load)(&bytes);
-    println!("cost {} {}", bytes.len(), peak_bytes() - before);
+    let loaded = (case.load)(&bytes);
+    let cost = peak_bytes() - before;
+    println!("cost {cost} {}", loaded.unwrap_or(0));
+    println!("{}", if loaded.is_some() { "accepted" } else { "refused" });
+}
+
+/// Runs a case in a process of its own; what it says, and the length of its input.
+fn measure(case: &Case, input: &Path) -> Result<(String, u64), String> {
+    let is_full = std::env::var("SLOTVM_FULL").as_deref() == Ok("1");
+    let bytes = (case.make)(CASE_BYTES * if is_full { 10 } else { 1 });
+    std::fs::write(input, &bytes).unwrap();
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "memory_is_proportional_to_the_bytes", "--nocapture"])
+        .env(CASE, case.id())
+        .output()
+        .unwrap();
+    let out = String::from_utf8_lossy(&child.stdout).into_owned();
+    match child.status.success() {
+        true => Ok((out, bytes.len() as u64)),
+        false => Err(format!("{}\n{}", child.status, String::from_utf8_lossy(&child.stderr))),
+    }
 }
 
 #[test]
 fn memory_is_proportional_to_the_bytes() {
-    if let Ok(name) = std::env::var(CASE) {
-        return run(&cases().find(|case| case.name == name).unwrap());
+    let input = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("loading");
+    if let Ok(id) = std::env::var(CASE) {
+        return run(&cases().find(|case| case.id() == id).unwrap(), &input);
     }
     let mut failures = Vec::new();
     for case in cases() {
-        let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "memory_is_proportional_to_the_bytes", "--nocapture"])
-            .env(CASE, case.name)
-            .output()
-            .unwrap();
-        let out = String::from_utf8_lossy(&child.stdout);
-        let told = out.lines().find_map(|line| line.split_once("cost "));
-        let Some((_, told)) = told.filter(|_| child.status.success()) else {
-            let err = String::from_utf8_lossy(&child.stderr);
-            failures.push(format!("{}: {}\n{err}", case.name, child.status));
-            continue;
+        let id = case.id();
+        let (out, given) = match measure(&case, &input) {
+            Ok(measured) => measured,
+            Err(error) => {
+                failures.push(format!("{id}: {error}"));
+                continue;
+            }
         };
-        let (given, cost) = told.split_once(' ').unwrap();
-        let (given, cost): (u64, u64) = (given.parse().unwrap(), cost.parse().unwrap());
-        println!("{:40} {given:9} bytes take {cost:11}, {} times as many", case.name, cost / given);
-        if cost > BASE_BYTES_MAX + BYTES_PER_BYTE_MAX * given {
-            failures.push(format!("{}: {cost} bytes", case.name));
+        let (_, told) = out.lines().find_map(|line| line.split_once("cost ")).unwrap();
+        let (cost, n_locals) = told.split_once(' ').unwrap();
+        let (cost, n_locals): (u64, u64) = (cost.parse().unwrap(), n_locals.parse().unwrap());
+        let verdict = out.lines().find(|line| ["accepted", "refused"].contains(line)).unwrap();
+        println!("{id:45} {verdict} {given:8} bytes take {cost:10}, {:3} a byte", cost / given);
+        if cost > BASE_BYTES_MAX + BYTES_PER_BYTE_MAX * given + BYTES_PER_LOCAL * n_locals {
+            failures.push(format!("{id}: {cost} bytes for {given}"));
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));

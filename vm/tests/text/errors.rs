@@ -51,6 +51,8 @@ fn long_lines_are_cut() {
     let error = text::parse(&source).expect_err("é is no name");
     assert_eq!((error.line(), error.column()), (1, 12 + 200_000 + 6));
     assert!(error.to_string().len() < 2_000, "{error}");
+    // The report names the place in the line, and not that in what is shown of it.
+    assert!(error.to_string().contains(" --> <text>:1:200018\n"), "{error}");
 }
 
 #[test]
