@@ -89,7 +89,10 @@ pub struct ModuleBuilder {
     module: Module,
     types: Vec<Arc<FuncType>>,
     type_ids: HashMap<Arc<FuncType>, TypeId>,
+    /// Those of labels.
     stacks: Stacks,
+    /// Those of the last function, for their room.
+    spare_stacks: Stacks,
     /// The type of each function of the index space.
     func_types: Vec<TypeId>,
     /// The number of the first function that is defined here.
@@ -356,6 +359,12 @@ impl ModuleBuilder {
         self.module.start = Some(func.0);
     }
 
+    /// How many operand stacks that differ all labels have, those below them included.
+    #[cfg(feature = "wasm")]
+    pub(crate) fn n_label_stacks(&self) -> usize {
+        self.stacks.len()
+    }
+
     /// The first mistake, if there has been one.
     pub fn error(&self) -> Option<&BuildError> {
         self.error.as_ref()
@@ -468,24 +477,11 @@ fn settle_names(names: &mut Vec<(u32, Vec<(u32, String)>)>) {
 /// come with numbers of `stacks` for shapes, and get those of the table.
 fn number_shapes(stacks: &Stacks, funcs: &mut [Func]) -> Vec<Shape> {
     let mut shapes = Vec::new();
-    let mut ids = vec![None; stacks.len()];
-    ids[StackId::EMPTY.index()] = Some(ShapeId::EMPTY);
-    let mut path = Vec::new();
-    for label in funcs.iter_mut().flat_map(|func| &mut func.labels) {
-        let mut stack = StackId::from_shape(label.shape);
-        while ids[stack.index()].is_none() {
-            let (below, ty) = stacks.top(stack).expect("the empty stack has a shape");
-            path.push((stack, below, ty));
-            stack = below;
-        }
-        for (stack, below, ty) in path.drain(..).rev() {
-            let parent = ids[below.index()].expect("shapes are numbered from below");
-            shapes.push(Shape { parent, ty });
-            ids[stack.index()] = Some(ShapeId(shapes.len() as u32));
-        }
-        let stack = StackId::from_shape(label.shape);
-        label.shape = ids[stack.index()].expect("the loop above has numbered it");
-    }
+    let labels = funcs.iter_mut().flat_map(|func| &mut func.labels);
+    stacks.renumber(labels, |parent, ty| {
+        shapes.push(Shape { parent, ty });
+        ShapeId(shapes.len() as u32)
+    });
     shapes
 }
 

@@ -32,5 +32,6 @@ limits! {
     STACK_OPERANDS_MAX: usize = 1_000_000 "Depth of the operand stack, in operands.";
     NAME_BYTES_MAX: usize = 100_000 "Bytes of a name.";
     KEPT_OPERANDS_MAX: usize = 1_000 "Operands that a `br_keep` takes along.";
+    IMPORT_STACKS_MAX: usize = 65_536 "Operand stacks that differ and that the import of WebAssembly meets in a function, or at the labels of all, beyond one for each byte of the code. A call of two bytes can make a thousand.";
     CONST_EXPR_INSTS_MAX: usize = 10_000 "Instructions of a constant expression.";
 }

@@ -190,6 +190,11 @@ impl<'b> Importer<'b> {
         let bodies = std::mem::take(&mut self.bodies);
         self.check_locals(&bodies)?;
         let code_bytes: Vec<usize> = bodies.iter().map(|(_, body)| body.as_bytes().len()).collect();
+        let n_stacks_max = limits::IMPORT_STACKS_MAX + code_bytes.iter().sum::<usize>();
+        let check_stacks = |module: &ModuleBuilder| match module.n_label_stacks() {
+            n if n > n_stacks_max => Err(Error::Limit("IMPORT_STACKS_MAX")),
+            _ => Ok(()),
+        };
         let parts = parallel::parts(&code_bytes, is_parallel);
         let translate = |scratch: &mut func::Scratch, part: usize| -> Result<_, Error> {
             let range = parts[part].clone();
@@ -211,12 +216,14 @@ impl<'b> Importer<'b> {
                     &mut lines,
                 )?;
                 allocations = validator.into_allocations();
+                check_stacks(&module)?;
             }
             Ok(module)
         };
         for part in parallel::try_map(parts.len(), is_parallel, func::Scratch::default, translate)?
         {
             self.module.take_funcs(part);
+            check_stacks(&self.module)?;
         }
         Ok(())
     }

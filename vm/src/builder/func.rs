@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::stacks::StackId;
+use super::stacks::{StackId, Stacks};
 use super::{
     BuildError, BuildRule, DataId, ElemId, FuncId, GlobalId, LocalId, ModuleBuilder, NameSpace,
     TableId, TypeId,
@@ -15,7 +15,7 @@ use super::{
 use crate::inst::{Imm, check_lane, write_inst, write_op, write_vector};
 use crate::leb;
 use crate::limits;
-use crate::module::{Func, Label};
+use crate::module::{Func, Label, ShapeId};
 use crate::op::{ImmKind, Op};
 use crate::types::{FuncType, ValType};
 
@@ -40,6 +40,8 @@ pub struct FunctionBuilder<'m> {
     locals: Vec<ValType>,
     local_names: BTreeMap<u32, String>,
     labels: Vec<LabelInfo>,
+    /// All operand stacks that the function has had.
+    stacks: Stacks,
     /// The operand stack, or `None` behind an instruction that does not go on.
     stack: Option<StackId>,
     /// The code without the labels of branches, which go where `label_uses` says.
@@ -84,6 +86,7 @@ impl<'m> FunctionBuilder<'m> {
             replaces,
             local_names: BTreeMap::new(),
             labels: Vec::new(),
+            stacks: module.spare_stacks.take_empty(),
             stack: Some(StackId::EMPTY),
             code: Vec::new(),
             label_uses: Vec::new(),
@@ -157,7 +160,7 @@ impl<'m> FunctionBuilder<'m> {
     /// Creates a label whose operand stack is known from the start; deepest operand first.
     pub fn label_with_stack(&mut self, stack: &[ValType]) -> LabelId {
         let label = self.label();
-        let stack = self.module.stacks.push_all(StackId::EMPTY, stack);
+        let stack = self.stacks.push_all(StackId::EMPTY, stack);
         self.labels[label.0 as usize].stack = Some(stack);
         label
     }
@@ -190,7 +193,7 @@ impl<'m> FunctionBuilder<'m> {
     /// is for labels that only later branches go to.
     pub fn bind_with_stack(&mut self, label: LabelId, stack: &[ValType]) -> &mut Self {
         self.emit(None, |f| {
-            let stack = f.module.stacks.push_all(StackId::EMPTY, stack);
+            let stack = f.stacks.push_all(StackId::EMPTY, stack);
             f.meet(None, label, stack)
         });
         self.bind(label)
@@ -480,14 +483,20 @@ impl<'m> FunctionBuilder<'m> {
 
     /// The number of operands on the stack; 0 where nothing is reachable.
     pub fn depth(&self) -> u32 {
-        self.stack.map_or(0, |stack| self.module.stacks.depth(stack))
+        self.stack.map_or(0, |stack| self.stacks.depth(stack))
+    }
+
+    /// How many operand stacks that differ the function has had.
+    #[cfg(feature = "wasm")]
+    pub(crate) fn n_stacks(&self) -> usize {
+        self.stacks.len()
     }
 
     /// The operand stack below the topmost `n` operands, which there must be.
     #[cfg(feature = "wasm")]
     pub(crate) fn stack_below(&self, n: u32) -> StackId {
         let stack = self.stack.unwrap_or(StackId::EMPTY);
-        self.module.stacks.below(stack, self.depth() - n)
+        self.stacks.below(stack, self.depth() - n)
     }
 
     /// Says that the operand stack at a label has these operands on top of those below, unless it is known.
@@ -495,19 +504,19 @@ impl<'m> FunctionBuilder<'m> {
     pub(crate) fn give_stack(&mut self, label: LabelId, below: StackId, types: &[ValType]) {
         let info = &mut self.labels[label.0 as usize];
         if info.stack.is_none() {
-            info.stack = Some(self.module.stacks.push_all(below, types));
+            info.stack = Some(self.stacks.push_all(below, types));
         }
     }
 
     /// The types of the operands, topmost first.
     pub fn operands(&self) -> impl Iterator<Item = ValType> + '_ {
-        self.module.stacks.types(self.stack.unwrap_or(StackId::EMPTY))
+        self.stacks.types(self.stack.unwrap_or(StackId::EMPTY))
     }
 
     /// The types of the operands at a label, topmost first, if they are known yet.
     pub fn operands_at(&self, label: LabelId) -> Option<impl Iterator<Item = ValType> + '_> {
         let stack = self.labels.get(label.0 as usize)?.stack?;
-        Some(self.module.stacks.types(stack))
+        Some(self.stacks.types(stack))
     }
 
     /// Whether a label stands somewhere already.
@@ -531,7 +540,8 @@ impl<'m> FunctionBuilder<'m> {
             return Err(error);
         }
         self.name_all();
-        let layout = self.lay_out();
+        let mut layout = self.lay_out();
+        self.settle_shapes(&mut layout.labels);
         let func = &mut self.module.module.funcs[self.place];
         *func = Func { ty: func.ty, ..layout };
         self.module.defined[self.place] = true;
@@ -585,6 +595,18 @@ impl<'m> FunctionBuilder<'m> {
                 list.push((self.id.0, of_func));
             }
         }
+    }
+
+    /// Numbers the shapes of labels among the stacks of all labels of the module. No other stack of the function
+    /// is needed any more.
+    fn settle_shapes(&mut self, labels: &mut [Label]) {
+        if labels.iter().any(|label| label.shape != ShapeId::EMPTY) {
+            let of_labels = &mut self.module.stacks;
+            self.stacks.renumber(labels.iter_mut(), |below, ty| {
+                of_labels.push(StackId::from_shape(below), ty).to_shape()
+            });
+        }
+        self.module.spare_stacks = std::mem::take(&mut self.stacks);
     }
 
     /// The function with its labels put in.

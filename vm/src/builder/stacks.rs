@@ -1,7 +1,10 @@
-//! All operand stacks that the functions of a module have had, each once: a trie, whose root is the
-//! empty stack and whose edges are pushed types. Pushing, popping and comparing take constant time.
+//! Operand stacks, each once: a trie, whose root is the empty stack and whose edges are pushed types. Pushing, popping
+//! and comparing take constant time.
+//!
+//! A function has a trie of all stacks that it has had, and the module one of the stacks of all labels, and of those
+//! below them. A call of two bytes may push a thousand operands, so the first is not kept.
 
-use crate::module::ShapeId;
+use crate::module::{Label, ShapeId};
 use crate::types::ValType;
 
 /// An operand stack: the types of its operands.
@@ -38,20 +41,17 @@ struct Node {
     depth: u32,
     /// A stack below, far enough that [`Stacks::below`] takes few steps.
     jump: StackId,
-    /// The stack with one more operand of each type; the empty stack, which is on top of none, says
-    /// that it has not been needed yet.
-    above: [StackId; ValType::ALL.len()],
+    /// A stack with one more operand, or the empty stack, which is on top of none.
+    above: StackId,
+    /// Another stack with as many operands, of which only the topmost one differs, or the empty stack.
+    beside: StackId,
 }
 
 impl Default for Stacks {
     fn default() -> Stacks {
-        let root = Node {
-            below: StackId::EMPTY,
-            top: ValType::I32,
-            depth: 0,
-            jump: StackId::EMPTY,
-            above: [StackId::EMPTY; ValType::ALL.len()],
-        };
+        let none = StackId::EMPTY;
+        let top = ValType::I32;
+        let root = Node { below: none, top, depth: 0, jump: none, above: none, beside: none };
         Stacks { nodes: vec![root] }
     }
 }
@@ -61,18 +61,31 @@ impl Stacks {
         self.nodes.len()
     }
 
+    /// Takes the room of stacks that nobody needs any more, for others.
+    pub(super) fn take_empty(&mut self) -> Stacks {
+        let mut stacks = std::mem::take(self);
+        stacks.nodes.truncate(1);
+        stacks.nodes[0].above = StackId::EMPTY;
+        stacks
+    }
+
     #[inline]
     pub(super) fn push(&mut self, stack: StackId, ty: ValType) -> StackId {
-        let known = self.nodes[stack.index()].above[ty.index()];
-        if known != StackId::EMPTY {
-            return known;
+        let first = self.nodes[stack.index()].above;
+        // There is one for each type at most.
+        let mut known = first;
+        while known != StackId::EMPTY {
+            let node = &self.nodes[known.index()];
+            if node.top == ty {
+                return known;
+            }
+            known = node.beside;
         }
         let above = StackId(self.nodes.len() as u32);
-        let depth = self.depth(stack) + 1;
-        let jump = self.jump_over(stack);
-        let none = [StackId::EMPTY; ValType::ALL.len()];
-        self.nodes.push(Node { below: stack, top: ty, depth, jump, above: none });
-        self.nodes[stack.index()].above[ty.index()] = above;
+        let (depth, jump) = (self.depth(stack) + 1, self.jump_over(stack));
+        let none = StackId::EMPTY;
+        self.nodes.push(Node { below: stack, top: ty, depth, jump, above: none, beside: first });
+        self.nodes[stack.index()].above = above;
         above
     }
 
@@ -134,7 +147,33 @@ impl Stacks {
         })
     }
 
-    /// Adds the stacks that functions elsewhere have had; the number of each there is the place of its number
+    /// Gives labels other numbers for their shapes, which are numbers of stacks. `add` makes a number of that for the
+    /// stack below and the topmost operand, once for each stack that a label needs.
+    pub(super) fn renumber<'l>(
+        &self,
+        labels: impl Iterator<Item = &'l mut Label>,
+        mut add: impl FnMut(ShapeId, ValType) -> ShapeId,
+    ) {
+        let mut ids = vec![None; self.len()];
+        ids[StackId::EMPTY.index()] = Some(ShapeId::EMPTY);
+        let mut path = Vec::new();
+        for label in labels {
+            let mut stack = StackId::from_shape(label.shape);
+            while ids[stack.index()].is_none() {
+                let (below, ty) = self.top(stack).expect("the empty stack has a shape");
+                path.push((stack, below, ty));
+                stack = below;
+            }
+            for (stack, below, ty) in path.drain(..).rev() {
+                let parent = ids[below.index()].expect("shapes are numbered from below");
+                ids[stack.index()] = Some(add(parent, ty));
+            }
+            let stack = StackId::from_shape(label.shape);
+            label.shape = ids[stack.index()].expect("the loop above has numbered it");
+        }
+    }
+
+    /// Adds the stacks that labels of functions elsewhere have; the number of each there is the place of its number
     /// here.
     #[cfg(feature = "wasm")]
     pub(super) fn merge(&mut self, others: &Stacks) -> Vec<StackId> {

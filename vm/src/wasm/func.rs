@@ -17,6 +17,7 @@ use super::lines::LineCursor;
 use super::{Error, Types, ops};
 use crate::builder::{FunctionBuilder, LabelId, StackId, TableId, TypeId};
 use crate::inst::Imm;
+use crate::limits;
 use crate::op::Op;
 use crate::types::ValType;
 
@@ -109,8 +110,12 @@ impl<'t, 'm> Translator<'t, 'm> {
             }
         }
         self.open_at(0, BlockKind::Block, BlockType::FuncType(ty));
+        let n_stacks_max = limits::IMPORT_STACKS_MAX + body.as_bytes().len();
         let mut operators = body.get_operators_reader()?;
         while !operators.eof() {
+            if self.f.n_stacks() > n_stacks_max {
+                return Err(Error::Limit("IMPORT_STACKS_MAX"));
+            }
             let offset = operators.original_position();
             let operator = operators.read()?;
             validator.op(offset, &operator)?;

@@ -18,6 +18,9 @@ pub(crate) const CASES: &[(&str, Make)] = &[
     ("imports of a wide type", imports),
     ("functions of a wide type", functions),
     ("locals of many functions", locals),
+    ("calls of a wide function", |n| calls(n, 1, &[])),
+    ("calls of wide functions on each other", |n| calls(n, 100, &[Dropped::AtOnce])),
+    ("labels on wide stacks", |n| calls(n, 100, &[Dropped::BehindLabel])),
     ("exports", exports),
     ("element segments", segments),
     ("subsections of function names", subsections),
@@ -79,6 +82,55 @@ fn imports(n: usize) -> Vec<u8> {
     }
     let mut module = Module::new();
     module.section(&wide()).section(&imports);
+    module.finish()
+}
+
+/// What becomes of operands.
+#[derive(Copy, Clone, PartialEq)]
+enum Dropped {
+    AtOnce,
+    BehindLabel,
+}
+
+/// A function that calls functions of 1,000 results. Their types differ in the first result, and each takes the bytes
+/// of its type. If the operands are dropped, then those of two functions at a time, so that each two functions make
+/// other stacks.
+fn calls(n: usize, n_types: u32, dropped: &[Dropped]) -> Vec<u8> {
+    let (mut types, mut functions) = (TypeSection::new(), FunctionSection::new());
+    types.ty().function([], []);
+    functions.function(0);
+    for i in 0..n_types {
+        let ty = |bit: u32| [ValType::I32, ValType::I64][(i >> bit & 1) as usize];
+        types.ty().function([], (0..1_000).map(|place| ty(place % 7)));
+        functions.function(1 + i);
+    }
+    let mut body = Function::new([]);
+    let mut insts = body.instructions();
+    for i in 0..(n / [2, 9][dropped.len()]) as u32 {
+        match dropped {
+            [] => drop(insts.call(1)),
+            [dropped] => {
+                insts.block(wasm_encoder::BlockType::Empty);
+                insts.call(1 + i % n_types).call(1 + i / n_types % n_types);
+                if *dropped == Dropped::BehindLabel {
+                    insts.loop_(wasm_encoder::BlockType::Empty);
+                    insts.i32_const(0).br_if(0).end();
+                }
+                insts.br(0).end();
+            }
+            _ => unreachable!("operands are dropped once"),
+        }
+    }
+    insts.unreachable().end();
+    let mut code = CodeSection::new();
+    code.function(&body);
+    for _ in 0..n_types {
+        let mut body = Function::new([]);
+        body.instructions().unreachable().end();
+        code.function(&body);
+    }
+    let mut module = Module::new();
+    module.section(&types).section(&functions).section(&code);
     module.finish()
 }
 

@@ -23,7 +23,7 @@ impl FunctionBuilder<'_> {
     #[inline]
     fn push(&mut self, ty: ValType) {
         let stack = self.stack.expect("an instruction is only typed where it is reachable");
-        self.stack = Some(self.module.stacks.push(stack, ty));
+        self.stack = Some(self.stacks.push(stack, ty));
     }
 
     fn push_all(&mut self, types: &[ValType]) {
@@ -40,13 +40,13 @@ impl FunctionBuilder<'_> {
         fits: impl FnOnce(ValType) -> bool,
     ) -> Emit<ValType> {
         let stack = self.live(op)?;
-        match self.module.stacks.top(stack) {
+        match self.stacks.top(stack) {
             Some((below, ty)) if fits(ty) => {
                 self.stack = Some(below);
                 Ok(ty)
             }
             _ => {
-                let stack = self.module.stacks.describe(stack);
+                let stack = self.stacks.describe(stack);
                 self.fail(Some(op), BuildRule::Operand { expected: expected.to_owned(), stack })
             }
         }
@@ -298,7 +298,7 @@ impl FunctionBuilder<'_> {
         let Some(expected) = self.label_info(op, label)?.stack else {
             return self.fail(op, BuildRule::UnknownStack(label.0));
         };
-        let stacks = &self.module.stacks;
+        let stacks = &self.stacks;
         if stacks.keeps(stack, n, expected) {
             return Ok(());
         }
@@ -312,8 +312,8 @@ impl FunctionBuilder<'_> {
         if expected == stack {
             return Ok(());
         }
-        let expected = self.module.stacks.describe(expected);
-        let stack = self.module.stacks.describe(stack);
+        let expected = self.stacks.describe(expected);
+        let stack = self.stacks.describe(stack);
         self.fail(op, BuildRule::LabelStack { label: label.0, expected, stack })
     }
 }
