@@ -4,6 +4,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::{DecodeError, TrapCode, VerifyError, text};
 
 use crate::trap::{Frame, Trap};
@@ -117,7 +118,11 @@ pub enum LinkError {
         found: usize,
     },
     /// Nobody provides an import.
-    #[error("import `{module}` `{name}`: nothing has this name, expected {expected}")]
+    #[error(
+        "import `{}` `{}`: nothing has this name, expected {expected}",
+        Printable(module),
+        Printable(name)
+    )]
     Missing {
         /// The module that the import names.
         module: String,
@@ -127,7 +132,11 @@ pub enum LinkError {
         expected: String,
     },
     /// An import is of another kind or type.
-    #[error("import `{module}` `{name}`: expected {expected}, found {found}")]
+    #[error(
+        "import `{}` `{}`: expected {expected}, found {found}",
+        Printable(module),
+        Printable(name)
+    )]
     Type {
         /// The module that the import names.
         module: String,

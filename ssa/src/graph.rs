@@ -4,6 +4,8 @@
 
 use std::fmt::Write;
 
+use slotvm_bytecode::printable::Printable;
+
 use crate::cfg::Cfg;
 use crate::dominators::DomTree;
 use crate::entity::Block;
@@ -48,7 +50,7 @@ pub fn dom_tree(f: &Function) -> DomTree {
 
 /// A line for each block: what there is to say about it, then where it comes from.
 fn print_lines(f: &Function, what: impl Fn(Block) -> String) -> String {
-    let mut out = format!("{}\n", format!("func f{} {}", f.func, f.name).trim_end());
+    let mut out = format!("{}\n", format!("func f{} {}", f.func, Printable(&f.name)).trim_end());
     for b in f.blocks() {
         writeln!(out, "  {b} {}  ; {}", what(b), origin(f, b)).expect(INFALLIBLE);
     }
@@ -57,7 +59,10 @@ fn print_lines(f: &Function, what: impl Fn(Block) -> String) -> String {
 
 /// All nodes, then all edges.
 fn print_dot(f: &Function, edges: impl Iterator<Item = (Block, Block)>) -> String {
-    let mut out = format!("digraph \"{}\" {{\n  node [shape=box];\n", escaped(&f.name));
+    let mut out = format!(
+        "digraph \"{}\" {{\n  node [shape=box];\n",
+        escaped(&Printable(&f.name).to_string())
+    );
     for b in f.blocks() {
         writeln!(out, "  {b} [label=\"{b} {}\"];", escaped(&origin(f, b))).expect(INFALLIBLE);
     }

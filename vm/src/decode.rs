@@ -13,6 +13,7 @@ use crate::module::{
     ConstExpr, Data, Elem, ElemItems, EntityKind, Export, FrameStack, Func, Global, GlobalType,
     Import, ImportKind, Label, MemoryType, Module, Names, SegmentMode, Shape, ShapeId, TableType,
 };
+use crate::printable::Printable;
 use crate::section::{
     ACTIVE, DECLARED, ITEM_EXPRS, ITEM_FUNCS, MAGIC, NameSection, PASSIVE, Section, VERSION,
 };
@@ -108,7 +109,7 @@ impl fmt::Display for DecodeError {
         if let Some(section) = self.section {
             write!(f, ", {section} section")?;
         }
-        write!(f, ": {} (rule {}: {})", self.detail, self.rule, self.rule.doc())
+        write!(f, ": {} (rule {}: {})", Printable(&self.detail), self.rule, self.rule.doc())
     }
 }
 

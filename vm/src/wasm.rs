@@ -17,6 +17,7 @@ use crate::builder::{BuildError, FuncId, GlobalId, MemoryId, ModuleBuilder, Tabl
 use crate::limits;
 use crate::module::{ConstExpr, Data, ElemItems, Module, SegmentMode};
 use crate::parallel;
+use crate::printable::Printable;
 use crate::types::{FuncType, ValType};
 
 mod counts;
@@ -36,7 +37,7 @@ const COMPONENT_VERSION: [u8; 4] = [0x0d, 0, 1, 0];
 #[non_exhaustive]
 pub enum Error {
     /// The bytes are no valid module of WebAssembly.
-    #[error("invalid WebAssembly at offset {offset:#x}: {message}")]
+    #[error("invalid WebAssembly at offset {offset:#x}: {}", Printable(message))]
     Invalid {
         /// Where, in the bytes.
         offset: u64,
@@ -44,7 +45,11 @@ pub enum Error {
         message: String,
     },
     /// The module is valid, but needs proposals that are not supported.
-    #[error("WebAssembly proposal not supported: {}, needed at offset {offset:#x}: {message}", .proposals.join(", "))]
+    #[error(
+        "WebAssembly proposal not supported: {}, needed at offset {offset:#x}: {}",
+        .proposals.join(", "),
+        Printable(message)
+    )]
     Unsupported {
         /// The proposals.
         proposals: Vec<&'static str>,

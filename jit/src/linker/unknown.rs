@@ -1,6 +1,7 @@
 //! Imports that nobody provides: functions that stand in for them.
 
 use slotvm_bytecode::FuncType;
+use slotvm_bytecode::printable::Printable;
 use slotvm_runtime::Error;
 
 use super::{Definition, Linker};
@@ -12,7 +13,11 @@ use crate::types::ExternType;
 /// error, as an [`Error::Host`], if the linker has
 /// [put it there](Linker::define_unknown_imports_as_traps).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the program has called its import `{module}` `{name}`, which nothing provides")]
+#[error(
+    "the program has called its import `{}` `{}`, which nothing provides",
+    Printable(module),
+    Printable(name)
+)]
 pub struct UnknownImportError {
     /// The module that the import names.
     pub module: String,

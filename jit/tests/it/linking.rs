@@ -376,3 +376,30 @@ fn memories_are_not_made_up() {
     let error = linker.instantiate(Store::new(&engine, ()), &module).unwrap_err();
     assert!(matches!(error, Error::Link(LinkError::Missing { .. })), "{error}");
 }
+
+/// Names of imports in errors hold nothing that controls a terminal.
+#[test]
+fn errors_of_linking_show_no_name_as_it_is() {
+    use slotvm_bytecode::printable::Printable;
+    let engine = Engine::default();
+    let name = r"\u{1b}[2J\n\u{202e}";
+    let source = format!(
+        "import \"{name}\" \"{name}\" func f(i32)\nexport \"run\" func run\nfunc run() {{ i32.const 0 call f return }}"
+    );
+    let module = Module::from_text(&engine, &source).unwrap();
+    let check = |error: Error| {
+        let error = error.to_string();
+        assert!(error.contains(r"\u{1b}[2J\u{a}\u{202e}"), "{error}");
+        assert_eq!(error, Printable(&error).to_string());
+    };
+    let mut store = Store::new(&engine, ());
+    let mut linker = Linker::new(&engine);
+    check(linker.instantiate(&mut store, &module).unwrap_err());
+    linker.define_unknown_imports_as_traps(&module);
+    let instance = linker.instantiate(&mut store, &module).unwrap();
+    let run = instance.get_typed_func::<(), ()>(&store, "run").unwrap();
+    check(run.call(&mut store, ()).unwrap_err());
+    linker.allow_shadowing(true);
+    linker.func_wrap("\u{1b}[2J\n\u{202e}", "\u{1b}[2J\n\u{202e}", |_: i64| {}).unwrap();
+    check(linker.instantiate(&mut store, &module).unwrap_err());
+}

@@ -10,6 +10,7 @@
 use std::fmt::{self, Write};
 
 use slotvm_bytecode::inst::CodeReader;
+use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::verified::{EscapeReason, Storage};
 use slotvm_bytecode::{Op, ValType, VerifiedModule};
 
@@ -132,7 +133,7 @@ pub fn print(
     report: &PromotionReport,
     scratch: &Scratch,
 ) -> String {
-    let mut out = format!("func f{} {}", func.func, func.name).trim_end().to_owned();
+    let mut out = format!("func f{} {}", func.func, Printable(&func.name)).trim_end().to_owned();
     let PromotionReport { n_slots, n_phis, n_gets, n_sets, .. } = report;
     let written = writeln!(
         out,

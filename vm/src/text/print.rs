@@ -16,6 +16,7 @@ use crate::module::{
     Module, SegmentMode, ShapeId, TableType,
 };
 use crate::op::ImmKind;
+use crate::printable::Printable;
 use crate::types::{FuncType, ValType};
 
 /// How a module is printed.
@@ -56,7 +57,7 @@ pub enum PrintError {
 }
 
 fn quoted(name: Option<&str>) -> String {
-    name.map_or_else(String::new, |name| format!(" `{name}`"))
+    name.map_or_else(String::new, |name| format!(" `{}`", Printable(name)))
 }
 
 /// A type with more parameters and results than this is printed once only, in a `type` line.

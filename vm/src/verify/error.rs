@@ -184,7 +184,7 @@ impl VerifyError {
 impl fmt::Display for VerifyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Broken { rule, place, detail } = &*self.0;
-        write!(f, "{place}: {detail} (rule {rule}: {})", rule.doc())
+        write!(f, "{place}: {} (rule {rule}: {})", Printable(detail), rule.doc())
     }
 }
 

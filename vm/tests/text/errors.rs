@@ -180,3 +180,12 @@ fn reports_do_not_control_a_terminal() {
         }
     }
 }
+
+/// Nor do they have lines that look like those of another place.
+#[test]
+fn names_do_not_forge_lines_of_reports() {
+    let source = "func f() { call $\"g`\\n --> other:7:7\\n\" }";
+    let report =
+        slotvm_bytecode::text::parse(source).expect_err("there is no such function").to_string();
+    assert!(!report.lines().any(|line| line.trim_start().starts_with("--> other")), "{report}");
+}

@@ -156,3 +156,13 @@ fn names_are_cut_at_no_length_that_the_verifier_refuses() {
     let module = with_names(|names| names.functions(&map(&[(1, &long), (2, &long)])));
     assert_eq!(module.names.funcs[2].1.len(), 99_902);
 }
+
+/// The validator repeats names in its messages.
+#[test]
+fn errors_do_not_control_a_terminal() {
+    use slotvm_bytecode::printable::Printable;
+    let export = "(export \"\\1b[2J\\0a\\e2\\80\\ae\" (func 0))";
+    let error = crate::refuse(&format!("(module (func) {export} {export})")).to_string();
+    assert!(error.contains("duplicate export name"), "{error}");
+    assert_eq!(error, Printable(&error).to_string());
+}

@@ -2,6 +2,7 @@
 
 use comfy_table::Table;
 use slotvm::SlotMode;
+use slotvm_bytecode::printable::Printable;
 
 use super::{ModeReport, ProgramReport, Report, other_modes, stage_names};
 use crate::table::table;
@@ -115,7 +116,11 @@ fn with_less_work(report: &Report) -> String {
                  budget: {}\n",
                 program.name,
                 mode.mode,
-                mode.with_less_work.join(", ")
+                mode.with_less_work
+                    .iter()
+                    .map(|name| Printable(name).to_string())
+                    .collect::<Vec<_>>()
+                    .join(", ")
             );
         }
     }

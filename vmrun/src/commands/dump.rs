@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use slotvm::{Config, Engine, Module, Tier};
 use slotvm_bytecode::VerifiedModule;
+use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::text::{self, PrintOptions, Printer};
 use slotvm_ssa::build::{BuildOptions, BuildScratch, build, is_buildable};
 use slotvm_ssa::graph::{print_cfg, print_dom};
@@ -81,7 +82,8 @@ fn stage(
 ) -> Result<String, CliError> {
     let is_of_ir = args.stage != Stage::Bytecode;
     if is_of_ir && !is_buildable(module, func) {
-        let message = format!("function `{}` is too large for the IR", module.func_name(func));
+        let message =
+            format!("function `{}` is too large for the IR", Printable(&module.func_name(func)));
         return Err(CliError::Failed(message));
     }
     let mut slots = || {

@@ -12,6 +12,8 @@ mod test;
 mod verify;
 mod wast;
 
+use slotvm_bytecode::printable::{Lines, Printable};
+
 use crate::cli::{Cli, Command};
 use crate::error::CliError;
 
@@ -36,9 +38,14 @@ pub fn execute(cli: Cli) -> Result<u8, CliError> {
     }
 }
 
-/// Writes a command's output. A reader that has gone away (`vmrun ops | head`) is no failure.
+/// Writes a command's output, without what would control a terminal: it may hold text of a module. A reader that has
+/// gone away (`vmrun ops | head`) is no failure.
+///
+/// Names are escaped where they are printed, by the rules of what is printed, so that a text which is disassembled can
+/// be assembled again. What is left here has none.
 fn print(text: &str) -> Result<(), CliError> {
     use std::io::{Write, stdout};
+    let text = Lines(text).to_string();
     match stdout().lock().write_all(text.as_bytes()).map_err(CliError::from) {
         Err(CliError::Closed) => Ok(()),
         result => result,
@@ -48,7 +55,7 @@ fn print(text: &str) -> Result<(), CliError> {
 /// Says that there is no function with a name, and which there are instead.
 fn no_function(how: &str, name: &str, funcs: impl Iterator<Item = String>) -> String {
     const SHOWN_MAX: usize = 20;
-    let mut names: Vec<String> = funcs.map(|name| format!("`{name}`")).collect();
+    let mut names: Vec<String> = funcs.map(|name| format!("`{}`", Printable(&name))).collect();
     let n_more = names.len().saturating_sub(SHOWN_MAX);
     names.truncate(SHOWN_MAX);
     if n_more > 0 {

@@ -13,6 +13,7 @@ mod programs;
 mod real;
 mod run;
 mod suite;
+mod terminal;
 mod tools;
 mod traps;
 mod wasi;
