@@ -137,8 +137,8 @@ impl<'s> Lexer<'s> {
             _ => {
                 let c = self.source[self.pos..].chars().next().expect("a character starts here");
                 let end = self.pos + c.len_utf8();
-                let message = format!("unexpected character {c:?}");
-                self.report(Problem::new(self.pos..end, message));
+                let place = self.pos..end;
+                self.report(|| Problem::new(place, format!("unexpected character {c:?}")));
                 self.pos = end;
                 None
             }
@@ -161,14 +161,14 @@ impl<'s> Lexer<'s> {
             }
         }
         self.pos = self.pos.min(self.bytes.len());
-        let message = "the quote is not closed on this line".to_string();
-        self.report(Problem::new(start..start + open, message));
+        let message = "the quote is not closed on this line";
+        self.report(|| Problem::new(start..start + open, message));
         None
     }
 
-    fn report(&mut self, problem: Problem) {
+    fn report(&mut self, problem: impl FnOnce() -> Problem) {
         if self.problems.len() < DIAGNOSTICS_MAX {
-            self.problems.push(problem);
+            self.problems.push(problem());
         }
     }
 
