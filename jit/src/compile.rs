@@ -19,6 +19,7 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::{CodegenError, CompiledCode, Context, MachSrcLoc};
 use cranelift_frontend::FunctionBuilderContext;
+use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::{ValType, VerifiedModule};
 use slotvm_ssa::build::{
     BuildOptions, BuildScratch, OPERANDS_MAX, SsaOptions, build, build_ssa, is_buildable,
@@ -112,7 +113,7 @@ impl std::ops::AddAssign for StageTimes {
 
 /// Why a function has no machine code.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("function {name} cannot be compiled: {reason}")]
+#[error("function {} cannot be compiled: {reason}", Printable(name))]
 pub(crate) struct CompileError {
     /// The function, in the module's index space.
     pub(crate) func: u32,
