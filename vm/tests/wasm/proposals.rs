@@ -136,3 +136,18 @@ fn custom_descriptors() {
     let types = "(type $a (descriptor $b) (struct)) (type $b (describes $a) (struct))";
     check(&format!("(module (rec {types}))"), &["custom descriptors"]);
 }
+
+#[test]
+fn proposals_of_newer_drafts() {
+    check(r#"(module (import "m" (item "a" (func)) (item "b" (func))))"#, &["compact imports"]);
+    let discard = "(func i32.const 0 i32.const 0 memory.discard)";
+    check(&format!("(module (memory 1) {discard})"), &["memory control"]);
+    check("(module (func atomic.fence acqrel))", &["acquire-release atomics"]);
+    check("(module (type (shared (func))))", &["shared-everything threads"]);
+    check("(module (global (shared mut i32) (i32.const 0)))", &["shared-everything threads"]);
+    let load = "local.get 0 local.get 1 i32.load (type $a) drop";
+    check(
+        &format!("(module (type $a (array (mut i8))) (func (param (ref $a) i32) {load}))"),
+        &["multibyte array access"],
+    );
+}
