@@ -263,7 +263,7 @@ impl<'m> Writer<'m> {
 
     fn local(&self, ty: ValType, step: Step) -> LocalId {
         let locals = &self.locals[index(ty)];
-        let at = if step.variant() % 2 == 0 { self.round } else { step.number() };
+        let at = if step.variant().is_multiple_of(2) { self.round } else { step.number() };
         locals[at % locals.len()]
     }
 
@@ -316,7 +316,7 @@ impl<'m> Writer<'m> {
     fn emit_operation(&mut self, op: Op, step: Step) {
         let lanes = op.n_lanes().unwrap_or(1);
         let lane = u32::from(step.0[2]) % lanes;
-        let offset = if step.variant() % 3 == 0 { self.round as u32 * 8 } else { 0 };
+        let offset = if step.variant().is_multiple_of(3) { self.round as u32 * 8 } else { 0 };
         let n_bytes = 1 + usize::from(op.is_vector());
         match op.imm_kind() {
             ImmKind::Lanes => {
@@ -471,7 +471,7 @@ impl<'m> Writer<'m> {
         while !self.free().ends_with(&vec![ty; n]) {
             self.get(ty, self.local(ty, step));
         }
-        if step.variant() % 2 == 0 {
+        if step.variant().is_multiple_of(2) {
             self.code(2).call(func);
         } else {
             let local = self.local(I32, step);
@@ -480,7 +480,7 @@ impl<'m> Writer<'m> {
     }
 
     fn global(&mut self, step: Step) {
-        if step.variant() % 2 == 0 {
+        if step.variant().is_multiple_of(2) {
             let global = self.surroundings.globals[index(step.ty())];
             self.code(2).global_get(global);
             self.stack.push(step.ty());
