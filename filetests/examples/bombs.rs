@@ -46,6 +46,16 @@ const CASES: &[(&str, usize, usize)] = &[
     ("wide calls", 4_000, 1),
     ("wide returns", 4_000, 1),
     ("common values", 4_000, 1),
+    ("rotations", 75_000, 1),
+    ("rotations", 37_500, 14),
+    ("sums with constants", 30_000, 1),
+    ("sums with constants", 25_000, 14),
+    ("saturating lanes", 20_000, 1),
+    ("saturating lanes", 36_000, 14),
+    ("calls by table", 20_000, 1),
+    ("calls by table", 15_000, 14),
+    ("targets", 100_000, 1),
+    ("targets", 1 << 20, 1),
 ];
 
 const MIB: f64 = (1 << 20) as f64;

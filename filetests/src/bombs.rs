@@ -8,7 +8,8 @@
 
 use slotvm_bytecode::ValType::{I32, I64};
 use slotvm_bytecode::builder::{FuncId, FunctionBuilder, LabelId, LocalId, ModuleBuilder};
-use slotvm_bytecode::{Module, Op, ValType};
+use slotvm_bytecode::module::ConstExpr;
+use slotvm_bytecode::{Imm, Module, Op, ValType};
 
 /// The name by which the function is exported.
 pub const NAME: &str = "bomb";
@@ -73,6 +74,11 @@ pub const ALL: &[Family] = &[
     Family { name: "wide calls", write: wide_calls },
     Family { name: "wide returns", write: wide_returns },
     Family { name: "common values", write: common_values },
+    Family { name: "rotations", write: rotations },
+    Family { name: "sums with constants", write: sums_with_constants },
+    Family { name: "saturating lanes", write: saturating_lanes },
+    Family { name: "calls by table", write: calls_by_table },
+    Family { name: "targets", write: targets },
 ];
 
 /// The family of a name.
@@ -432,4 +438,52 @@ fn common_values(f: &mut FunctionBuilder<'_>, n: usize) {
         }
     }
     f.local_get(sum).ret();
+}
+
+/// Rotations of rotations, each of which an optimiser makes one of, by the sum of what they rotate by.
+fn rotations(f: &mut FunctionBuilder<'_>, n: usize) {
+    f.local_get(N).op(Op::I64ExtendI32S);
+    for _ in 0..n {
+        f.op(Op::Dup).op(Op::I64Rotr);
+    }
+    f.ret();
+}
+
+/// Likewise sums of sums with constants, of which one is left of each.
+fn sums_with_constants(f: &mut FunctionBuilder<'_>, n: usize) {
+    f.local_get(N).op(Op::I64ExtendI32S);
+    for i in 0..n {
+        f.i64_const((i % 64) as i64).op(Op::I64Add);
+    }
+    f.ret();
+}
+
+/// One instruction that becomes many.
+fn saturating_lanes(f: &mut FunctionBuilder<'_>, n: usize) {
+    f.local_get(N).op(Op::I32x4Splat);
+    for _ in 0..n {
+        f.op(Op::I32x4TruncSatF32x4U);
+    }
+    f.inst(Op::I64x2ExtractLane, Imm::lane(0)).ret();
+}
+
+/// Likewise: checks of the index and of the type.
+fn calls_by_table(f: &mut FunctionBuilder<'_>, n: usize) {
+    let callee = callee(f, &[], &[]);
+    let module = f.module();
+    let ty = module.func_type(&[], &[]);
+    let table = module.table("table", ValType::FuncRef, 1, Some(1));
+    module.elem("", table, ConstExpr::i32(0), &[callee]);
+    for _ in 0..n {
+        f.i32_const(0).call_indirect(ty, table);
+    }
+    f.i64_const(7).ret();
+}
+
+/// A switch with many targets, all of them the same.
+fn targets(f: &mut FunctionBuilder<'_>, n: usize) {
+    let end = f.label();
+    f.local_get(N).br_table(&vec![end; n], end);
+    f.bind(end);
+    f.i64_const(7).ret();
 }

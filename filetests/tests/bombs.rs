@@ -1,12 +1,15 @@
 //! Compile bombs are compiled in a way that their size allows, and compute what the interpreter computes.
 //!
-//! Nothing here looks at a clock: which way it is follows from counts. What the ways take is measured by
-//! the example `bombs`.
+//! Nothing here looks at a clock: which way it is follows from counts, and memory is counted by the allocator.
+//! What the ways take is measured by the example `bombs`.
+
+#[path = "campaign/allocator.rs"]
+mod allocator;
 
 use std::sync::Arc;
 
 use slotvm::{Cause, Config, Engine, Error, Instance, Module, Rung, SlotMode, Store, Tier, Work};
-use slotvm_bytecode::{VerifiedModule, verify};
+use slotvm_bytecode::{VerifiedModule, encode, verify};
 use slotvm_filetests::bombs::{ALL, NAME, family};
 
 fn verified(name: &str, size: usize, n_funcs: usize) -> Arc<VerifiedModule> {
@@ -16,7 +19,9 @@ fn verified(name: &str, size: usize, n_funcs: usize) -> Arc<VerifiedModule> {
 
 fn compile(tier: Tier, slots: SlotMode, module: &Arc<VerifiedModule>) -> Result<Module, Error> {
     // The checks of the compiler's own work are not part of it.
-    let engine = Engine::new(Config::new().tier(tier).slots(slots).verify_passes(false));
+    let config = &mut Config::new();
+    config.tier(tier).slots(slots).verify_passes(false).parallel_compilation(false);
+    let engine = Engine::new(config);
     Module::from_verified(&engine.expect("there is native code"), module.clone())
 }
 
@@ -64,6 +69,8 @@ fn bombs_are_compiled_with_less_work() {
         ("late sum", 4_000, Ssa, Unoptimised),
         ("common values", 300, Ssa, AsAsked),
         ("common values", 8_000, Ssa, Unoptimised),
+        ("targets", 100_000, Ssa, AsAsked),
+        ("targets", 300_000, Ssa, OnePass),
     ] {
         match work(name, size, slots) {
             Ok(work) if work.rung == expected => {
@@ -138,4 +145,64 @@ fn bombs_compute_the_same_on_every_rung() {
     for rung in Rung::ALL {
         assert!(rungs.contains(&rung), "no bomb is compiled on the rung `{rung}`");
     }
+}
+
+/// Bombs of one opcode or of one rule of the optimiser.
+#[test]
+fn costly_opcodes_take_the_memory_that_is_promised() {
+    use Rung::{AsAsked, OnePass, Unoptimised};
+    check_memory(&[
+        ("rotations", 300, 1, Some((AsAsked, None))),
+        ("rotations", 75_000, 1, Some((OnePass, Some(Cause::Rewriting)))),
+        ("rotations", 7_000, 5, Some((Unoptimised, Some(Cause::Rewriting)))),
+        ("sums with constants", 300, 1, Some((AsAsked, None))),
+        ("sums with constants", 30_000, 1, Some((Unoptimised, Some(Cause::Rewriting)))),
+        ("saturating lanes", 300, 1, Some((AsAsked, None))),
+        ("saturating lanes", 20_000, 1, Some((OnePass, Some(Cause::Code)))),
+        ("calls by table", 300, 1, Some((AsAsked, None))),
+        ("calls by table", 15_000, 1, Some((OnePass, Some(Cause::Code)))),
+    ]);
+}
+
+/// The same in modules of a megabyte.
+#[test]
+fn costly_opcodes_in_large_modules_take_the_memory_that_is_promised() {
+    use Rung::{AsAsked, Unoptimised};
+    if std::env::var_os("SLOTVM_FULL").is_none() {
+        return;
+    }
+    check_memory(&[
+        ("rotations", 37_500, 14, Some((Unoptimised, Some(Cause::Rewriting)))),
+        ("sums with constants", 25_000, 14, Some((Unoptimised, Some(Cause::Rewriting)))),
+        ("saturating lanes", 500_000, 1, None),
+        ("saturating lanes", 36_000, 14, None),
+        ("calls by table", 15_000, 14, Some((AsAsked, None))),
+    ]);
+}
+
+/// How a bomb is compiled and why so, unless it is refused.
+type Outcome = Option<(Rung, Option<Cause>)>;
+
+/// Compiles modules of so many bombs of a size, and compares the bytes at the peak with what `SECURITY.md` allows.
+/// They are compiled in this way for this reason, or refused.
+fn check_memory(cases: &[(&str, usize, usize, Outcome)]) {
+    let mut differences = Vec::new();
+    for &(name, size, n_funcs, expected) in cases {
+        let module = verified(name, size, n_funcs);
+        let bytes_max = (64 << 20) + 512 * encode(module.module()).len() as u64;
+        (allocator::METER.reset)();
+        let compiled = compile(Tier::Jit, SlotMode::Ssa, &module);
+        let bytes = (allocator::METER.peak)();
+        let work = compiled.ok().map(|module| {
+            let works = module.functions().into_iter().map(|function| function.work);
+            let work = works.max_by_key(|work| work.rung).expect("there is a function");
+            (work.rung, work.cause)
+        });
+        let line = format!("{n_funcs} x {name} {size}: {bytes} of {bytes_max} bytes, {work:?}");
+        println!("{line}");
+        if bytes > bytes_max || work != expected {
+            differences.push(line);
+        }
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
 }

@@ -154,7 +154,7 @@ pub use slotvm_ssa::build::SsaOptions;
 pub use slotvm_ssa::construct::{Construction, Placement, Renaming, SlotCounts, TooLarge};
 pub use slotvm_ssa::promote::{PromoteOptions, PromotionReport};
 
-pub use budget::{Cause, Rung, Work, WorkCounts};
+pub use budget::{Cause, Excess, Rung, Work, WorkCounts};
 pub use caller::Caller;
 pub use config::{Compile, Config, ProfilingStrategy, Tier};
 pub use engine::{Engine, host_target};

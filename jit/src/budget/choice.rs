@@ -76,7 +76,7 @@ impl Candidate<'_> {
         let share = self.share;
         let optimises = self.slots != SlotMode::Memory;
         let asked = Generator::Splitting { optimises };
-        let mut counts = WorkCounts::cheap(self.function, self.loops);
+        let mut counts = WorkCounts::cheap(self.function, self.loops, self.hides_values());
         match self.slots {
             SlotMode::Ssa | SlotMode::MemoryForwarded => counts.bound_values(self.n_slots),
             SlotMode::Variables => {
@@ -100,10 +100,13 @@ impl Candidate<'_> {
                 counts.n_recurring = recurring_spans(values, self.loops) + crowding.deferred;
                 counts.n_crowded = crowding.local;
             }
-            if self.slots == SlotMode::Variables && promoted.is_some() {
-                // It does not make all phis that are not needed go.
-                counts.n_phi_operands =
-                    WorkCounts::cheap(values, self.loops).n_phi_operands * 3 / 2;
+            if let Some(promoted) = &promoted {
+                let of_promoted = WorkCounts::cheap(promoted, self.loops, false);
+                counts.rewriting = of_promoted.rewriting;
+                if self.slots == SlotMode::Variables {
+                    // It does not make all phis that are not needed go.
+                    counts.n_phi_operands = of_promoted.n_phi_operands * 3 / 2;
+                }
             }
             if counts.estimate(asked).fits(share) {
                 return work(Rung::AsAsked, None, counts);
@@ -125,7 +128,7 @@ impl Candidate<'_> {
         }
         let dominator_steps = counts.dominator_steps;
         let slots = if self.is_promoted() { &slot_form() } else { self.function };
-        let mut counts = WorkCounts::cheap(slots, self.loops);
+        let mut counts = WorkCounts::cheap(slots, self.loops, false);
         counts.dominator_steps = dominator_steps;
         counts.n_crowded = crowding(slots, false).local;
         let in_memory = counts.estimate(Generator::Splitting { optimises: false });

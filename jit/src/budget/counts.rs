@@ -1,10 +1,12 @@
 //! Counts of a function that say how much work it is to compile.
 
-use slotvm_bytecode::Effect;
+use slotvm_bytecode::{Effect, Op};
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::irop::{IrOp, Opcode};
 use slotvm_ssa::loops::LoopForest;
 use slotvm_ssa::work::crowding_max;
+
+use super::excess::{Excess, rewriting};
 
 /// The counts of a function, in the form that a [`Rung`](crate::Rung) compiles, from which its costs are estimated.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +22,8 @@ pub struct WorkCounts {
     pub n_blocks: u64,
     /// Edges.
     pub n_edges: u64,
+    /// Those of them that are targets of switches, which get blocks of their own.
+    pub n_targets: u64,
     /// Operands and results of instructions beyond four.
     pub n_wide_operands: u64,
     /// Operands of phis, or at most so many.
@@ -37,15 +41,26 @@ pub struct WorkCounts {
     pub nesting: u64,
     /// Steps up the dominator tree, or at most so many.
     pub dominator_steps: u64,
+    /// By how much instructions are dearer than others with the optimiser.
+    pub optimised: Excess,
+    /// Likewise without the optimiser.
+    pub unoptimised: Excess,
+    /// Likewise with registers in one pass.
+    pub one_pass: Excess,
+    /// By how much chains of operations that the optimiser combines are dearer than single ones; or at most so
+    /// much.
+    pub rewriting: Excess,
 }
 
 impl WorkCounts {
-    /// What can be counted by looking at each instruction once.
-    pub(super) fn cheap(func: &Function, loops: &LoopForest) -> WorkCounts {
+    /// What can be counted by looking at each instruction once. Slots may hide values from us that the optimiser
+    /// finds to be the same.
+    pub(super) fn cheap(func: &Function, loops: &LoopForest, slots_hide: bool) -> WorkCounts {
         let mut counts = WorkCounts {
             n_blocks: func.n_blocks() as u64,
             n_edges: func.n_edges() as u64,
             n_crowded: crowding_max(func),
+            rewriting: rewriting(func, slots_hide),
             ..WorkCounts::default()
         };
         let (mut depth_sum, mut depth_max) = (0_u64, 0_u64);
@@ -61,7 +76,15 @@ impl WorkCounts {
                     counts.n_insts += 1;
                 }
                 match op {
-                    Opcode::Op(op) => counts.n_accesses += u64::from(op.access_bytes().is_some()),
+                    Opcode::Op(op) => {
+                        if op == Op::BrTable {
+                            counts.n_targets += func.succ_edges(block).len() as u64;
+                        }
+                        counts.n_accesses += u64::from(op.access_bytes().is_some());
+                        counts.optimised += Excess::optimised(op);
+                        counts.unoptimised += Excess::unoptimised(op);
+                        counts.one_pass += Excess::one_pass(op);
+                    }
                     // A load, a comparison and a trap; two loads, a comparison and a call to the side.
                     Opcode::Ir(IrOp::Fuel | IrOp::FuelBulk) => counts.n_insts += 3,
                     Opcode::Ir(IrOp::Poll) => {

@@ -40,21 +40,25 @@ impl WorkCounts {
     /// Points of time and bytes, by cause. The factors are in nanoseconds and bytes.
     pub(super) fn estimate(&self, generator: Generator) -> Estimate {
         let mul = u64::saturating_mul;
-        let sum = |parts: [u64; 5]| parts.into_iter().fold(0, u64::saturating_add);
-        // For each instruction, light one, access beyond that, block, edge.
-        let code = |[inst, light, access, block, edge]: [u64; 5]| {
+        let sum = |parts: [u64; 7]| parts.into_iter().fold(0, u64::saturating_add);
+        // For each instruction, light one, access beyond that, block, edge, target of a switch beyond
+        // that; for what is dearer, the excess.
+        let code = |[inst, light, access, block, edge, target]: [u64; 6], excess| {
             sum([
                 mul(self.n_insts, inst),
                 mul(self.n_light_insts, light),
                 mul(self.n_accesses, access),
                 mul(self.n_blocks, block),
                 mul(self.n_edges, edge),
+                mul(self.n_targets, target),
+                excess,
             ])
         };
         let Generator::Splitting { optimises } = generator else {
             let time = [
-                code([900, 900, 3_000, 1_500, 300]),
+                code([900, 900, 3_000, 1_500, 300, 0], self.one_pass.time),
                 mul(self.n_wide_operands, 1_300),
+                0,
                 0,
                 0,
                 0,
@@ -64,8 +68,9 @@ impl WorkCounts {
                 0,
             ];
             let bytes = [
-                code([350, 250, 700, 650, 80]),
+                code([350, 250, 700, 650, 80, 0], self.one_pass.bytes),
                 mul(self.n_wide_operands, 150),
+                0,
                 0,
                 0,
                 0,
@@ -77,8 +82,9 @@ impl WorkCounts {
             return Estimate { time, bytes };
         };
         let if_optimised = |cost| if optimises { cost } else { 0 };
+        let excess = if optimises { self.optimised } else { self.unoptimised };
         let time = [
-            code([1_800, 900, 3_000, 2_000, 500]),
+            code([1_800, 900, 3_000, 2_000, 500, 0], excess.time),
             mul(self.n_wide_operands, 17_000),
             mul(self.n_phi_operands, 9_000),
             mul(self.n_live, 330),
@@ -87,9 +93,10 @@ impl WorkCounts {
             mul(self.phi_scans, 3),
             if_optimised(mul(self.nesting, 10)),
             mul(self.dominator_steps, 4),
+            if_optimised(self.rewriting.time),
         ];
         let bytes = [
-            code([1_700, 600, 900, 900, 120]),
+            code([1_700, 600, 900, 900, 120, 700], excess.bytes),
             mul(self.n_wide_operands, 600),
             mul(self.n_phi_operands, 900),
             mul(self.n_live, 6),
@@ -98,6 +105,7 @@ impl WorkCounts {
             0,
             0,
             0,
+            if_optimised(self.rewriting.bytes),
         ];
         Estimate { time, bytes }
     }

@@ -51,12 +51,14 @@ fn every_count_can_be_too_much() {
     assert!(WorkCounts::default().estimate(asked).fits(share));
     let much = 1 << 40;
     let of = WorkCounts::default;
+    let (slow, large) = (Excess { time: much, bytes: 0 }, Excess { time: 0, bytes: much });
     for (counts, cause) in [
         (WorkCounts { n_insts: much, ..of() }, Cause::Code),
         (WorkCounts { n_light_insts: much, ..of() }, Cause::Code),
         (WorkCounts { n_accesses: much, ..of() }, Cause::Code),
         (WorkCounts { n_blocks: much, ..of() }, Cause::Code),
         (WorkCounts { n_edges: much, ..of() }, Cause::Code),
+        (WorkCounts { n_targets: much, ..of() }, Cause::Code),
         (WorkCounts { n_wide_operands: much, ..of() }, Cause::WideOperands),
         (WorkCounts { n_phi_operands: much, ..of() }, Cause::PhiOperands),
         (WorkCounts { n_live: much, ..of() }, Cause::LiveValues),
@@ -65,12 +67,24 @@ fn every_count_can_be_too_much() {
         (WorkCounts { phi_scans: much, ..of() }, Cause::PhiScans),
         (WorkCounts { nesting: much, ..of() }, Cause::Nesting),
         (WorkCounts { dominator_steps: u64::MAX, ..of() }, Cause::Dominators),
+        (WorkCounts { optimised: slow, ..of() }, Cause::Code),
+        (WorkCounts { optimised: large, ..of() }, Cause::Code),
+        (WorkCounts { rewriting: slow, ..of() }, Cause::Rewriting),
+        (WorkCounts { rewriting: large, ..of() }, Cause::Rewriting),
     ] {
         let estimate = counts.estimate(asked);
         assert!(!estimate.fits(share), "{counts:?}");
         assert_eq!(estimate.cause(share), cause);
         // One pass over the code does not see what lives where.
         let is_linear = matches!(cause, Cause::Code | Cause::WideOperands);
+        let is_linear = is_linear && counts.optimised == Excess::default() && counts.n_targets == 0;
         assert_eq!(counts.estimate(Generator::OnePass).fits(share), !is_linear);
+    }
+    let unoptimised = Generator::Splitting { optimises: false };
+    for excess in [slow, large] {
+        assert!(!WorkCounts { unoptimised: excess, ..of() }.estimate(unoptimised).fits(share));
+        let counts = WorkCounts { one_pass: excess, ..of() };
+        assert!(!counts.estimate(Generator::OnePass).fits(share));
+        assert!(counts.estimate(asked).fits(share) && counts.estimate(unoptimised).fits(share));
     }
 }

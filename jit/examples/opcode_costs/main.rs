@@ -1,0 +1,166 @@
+//! Costs of each opcode in the code generator: makes `jit/src/budget/weights.rs`, or checks it.
+//!
+//! ```text
+//! cargo build --workspace --example opcode_costs
+//! target/debug/examples/opcode_costs write
+//! target/debug/examples/opcode_costs check
+//! target/debug/examples/opcode_costs print i64.rotr i64.add
+//! ```
+//!
+//! Each opcode is compiled alone and in chains, in which each instruction takes the result of the one before
+//! ([`Shape`]), with the optimiser, without it, and with registers in one pass ([`Effort`]). The cost is the
+//! slope between functions of different lengths: instructions executed, which valgrind's callgrind counts, and
+//! bytes at the peak, which the allocator counts. No other load of the machine changes either. Processors with
+//! other vector extensions than AVX2 do.
+//!
+//! `check` measures again and fails if an entry has moved by more than 10%. `print` prints the measurements of
+//! some opcodes. It takes some minutes, and needs valgrind and objcopy.
+
+mod measure;
+mod shapes;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use measure::{Effort, Subject};
+use shapes::Shape;
+use slotvm_bytecode::Op;
+
+/// By how much an entry may move.
+const TOLERANCE: f64 = 0.10;
+/// Differences that do not count: executed instructions and bytes for each instruction compiled.
+const NOISE: [f64; 2] = [2_000.0, 150.0];
+
+/// The columns of the table: what is measured, of the shapes in which that is most.
+const COLUMNS: &[(&str, Effort, &[Shape])] = &[
+    ("alone", Effort::Optimised, &[Shape::Alone]),
+    ("chained", Effort::Optimised, &Shape::CHAINS),
+    ("chained_with_consts", Effort::Optimised, &Shape::CONST_CHAINS),
+    ("unoptimised", Effort::Unoptimised, &[Shape::Chained, Shape::Alone]),
+];
+
+/// The costs of an opcode, by column: instructions and bytes, or nothing where it cannot stand so.
+type Row = Vec<Option<[f64; 2]>>;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (command, names) = args.split_first().expect("expected write, check or print");
+    let named = |op: &&Op| names.is_empty() || names.iter().any(|name| name == op.mnemonic());
+    let ops: Vec<Op> = Op::ALL.iter().filter(named).copied().collect();
+    match command.as_str() {
+        "write" => {
+            std::fs::write(table(), print(&rows(&ops, true))).expect("the table can be written");
+        }
+        "check" => return check(&rows(&ops, true)),
+        "print" => print!("{}", print(&rows(&ops, false))),
+        // What `write` runs in callgrind.
+        "count" => measure::compile_all(&subjects(&ops)),
+        _ => panic!("expected write, check or print"),
+    }
+    ExitCode::SUCCESS
+}
+
+fn table() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/budget/weights.rs")
+}
+
+/// What is measured of these opcodes.
+fn subjects(ops: &[Op]) -> Vec<Subject> {
+    let mut subjects = Vec::new();
+    for &op in ops {
+        for &(_, effort, shapes) in COLUMNS {
+            for &shape in fitting(op, effort, shapes) {
+                let there = Subject { op, is_there: true, shape, effort };
+                subjects.extend([there].into_iter().chain(there.around()));
+            }
+        }
+    }
+    let mut seen = std::collections::HashSet::new();
+    subjects.retain(|&subject| seen.insert(subject));
+    subjects
+}
+
+/// The shapes in which an opcode is measured; without the optimiser the first is as good as any.
+fn fitting(op: Op, effort: Effort, shapes: &'static [Shape]) -> Vec<&'static Shape> {
+    let n_max = if effort == Effort::Optimised { shapes.len() } else { 1 };
+    shapes.iter().filter(|&&shape| shapes::fits(op, shape)).take(n_max).collect()
+}
+
+/// Measures these opcodes; executed instructions only if all are measured.
+fn rows(ops: &[Op], counts: bool) -> Vec<(Op, Row)> {
+    let subjects = subjects(ops);
+    let bytes = measure::bytes(&subjects);
+    let bytes: BTreeMap<Subject, f64> = subjects.iter().copied().zip(bytes).collect();
+    let instructions = if counts { measure::instructions(&subjects, "count") } else { Vec::new() };
+    let instructions: BTreeMap<Subject, f64> = subjects.into_iter().zip(instructions).collect();
+    let column = |op, &(_, effort, shapes): &(&str, Effort, &'static [Shape])| {
+        let costs: Vec<[f64; 2]> = fitting(op, effort, shapes)
+            .into_iter()
+            .map(|&shape| {
+                let there = Subject { op, is_there: true, shape, effort };
+                let of = |costs: &BTreeMap<Subject, f64>| {
+                    let of = |subject: Subject| costs.get(&subject).copied().unwrap_or(0.0);
+                    (of(there) - there.around().map_or(0.0, of)).max(0.0)
+                };
+                [of(&instructions), of(&bytes)]
+            })
+            .collect();
+        costs.into_iter().reduce(|a, b| [a[0].max(b[0]), a[1].max(b[1])])
+    };
+    ops.iter().map(|&op| (op, COLUMNS.iter().map(|shape| column(op, shape)).collect())).collect()
+}
+
+/// Compares what is measured with the table.
+fn check(rows: &[(Op, Row)]) -> ExitCode {
+    let text = std::fs::read_to_string(table()).expect("the table is there");
+    let old: BTreeMap<&str, Vec<f64>> = text.lines().filter_map(entry).collect();
+    let mut n_moved = 0;
+    for (op, row) in rows {
+        let name = op.mnemonic();
+        let new: Vec<f64> = numbers(row).map(f64::from).collect();
+        let old = old.get(name).unwrap_or_else(|| panic!("there is no entry for {name}"));
+        let has_moved = |i: usize| {
+            let (a, b) = (old[i], new[i]);
+            (a - b).abs() > NOISE[i % 2].max(TOLERANCE * a.min(b))
+        };
+        if old.len() != new.len() || (0..new.len()).any(has_moved) {
+            println!("{name}: {old:?} in the table, {new:?} measured");
+            n_moved += 1;
+        }
+    }
+    println!("{n_moved} of {} entries have moved by more than 10%", rows.len());
+    if n_moved == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The entry of a line of the table.
+fn entry(line: &str) -> Option<(&str, Vec<f64>)> {
+    let (numbers, name) = line.trim().strip_prefix('[')?.split_once("], // ")?;
+    let numbers = numbers.split(", ").map(str::parse);
+    Some((name, numbers.collect::<Result<_, _>>().ok()?))
+}
+
+fn numbers(row: &Row) -> impl Iterator<Item = u32> {
+    row.iter().flat_map(|cost| cost.unwrap_or_default()).map(|number| number.round() as u32)
+}
+
+fn print(rows: &[(Op, Row)]) -> String {
+    let columns: Vec<&str> = COLUMNS.iter().map(|&(name, ..)| name).collect();
+    let mut out = format!(
+        "//! Costs of each opcode in the code generator, as measured: made by the example `opcode_costs`, where it\n\
+         //! says how.\n\n\
+         /// The costs of one instruction of each opcode, in the order of the table of opcodes: executed\n\
+         /// instructions and bytes {}. Zeros where it is not measured.\n\
+         #[rustfmt::skip]\n\
+         pub(super) const COSTS: [[u32; {}]; {}] = [\n",
+        columns.join(", ").replace('_', " "),
+        2 * columns.len(),
+        rows.len(),
+    );
+    for (op, row) in rows {
+        let numbers: Vec<String> = numbers(row).map(|number| number.to_string()).collect();
+        writeln!(out, "    [{}], // {}", numbers.join(", "), op.mnemonic()).expect("it is memory");
+    }
+    out + "];\n"
+}
