@@ -52,7 +52,7 @@ pub enum Compile {
     Eager,
     /// Each function when it is first called, which is slower for that call, and for those that run, since
     /// calls go by way of a table; but a large program starts at once. Memory for code is taken page by
-    /// page.
+    /// page. If calls can be interrupted, so can those that wait for code, see [`Config::timeout`].
     Lazy,
 }
 
@@ -188,6 +188,11 @@ impl Config {
     ///
     /// The engine watches the time itself, in a thread that starts with the first such call, sleeps while
     /// there is none, and ends when the engine and its stores are dropped.
+    ///
+    /// Compiling counts. With [`Compile::Lazy`], functions are compiled by threads of their own, so that a call
+    /// that waits for one traps in time, too; with [`Config::epoch_interruption`] as well. The compilation goes on
+    /// for the next call. At most four run at a time for a module, and whoever drops the module waits for them.
+    /// If the system makes no thread, the call fails with an error, and the next one tries again.
     ///
     /// ```
     /// use slotvm::{Config, Engine, Instance, Module, Store, TrapCode};

@@ -6,14 +6,17 @@
 //! record, which never changes, the record has a stub that jumps to what the cell says.
 //!
 //! Each function is compiled once, whichever threads call it; the others wait. If that fails, so does every
-//! call of the function, with the error.
+//! call of the function, with the error. In engines whose code can be interrupted, threads compile
+//! ([`crate::compilations`]), so that calls that wait can be interrupted, too; in others the caller compiles.
 
 use std::arch::naked_asm;
+use std::io;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::thread::{Builder, JoinHandle};
 
 use slotvm_bytecode::VerifiedModule;
 use slotvm_runtime::Error;
@@ -21,6 +24,7 @@ use slotvm_runtime::context::VmCtx;
 
 use crate::budget::{Budget, ModuleBudget};
 use crate::code::{CodeArena, CodeError, CodeUnit, MachineCode};
+use crate::compilations::{Compilations, Left};
 use crate::compile::{CompileOptions, Compiler};
 use crate::debugger::DebugImage;
 use crate::engine::Engine;
@@ -33,11 +37,13 @@ use crate::trampoline::HOST_ERROR_NUMBER;
 pub(crate) struct LazyCode {
     stubs: CodeUnit,
     /// Stubs have its address.
-    state: Box<State>,
+    state: Arc<State>,
 }
 
 /// What compiling a function takes and gives.
 struct State {
+    /// For threads that compile.
+    this: Weak<State>,
     engine: Engine,
     module: Arc<VerifiedModule>,
     options: CompileOptions,
@@ -50,6 +56,27 @@ struct State {
     code: CodeArena,
     /// Compilers that are not at work.
     compilers: Mutex<Vec<Compiler>>,
+    /// The functions that threads are compiling, if calls can be interrupted.
+    compilations: Compilations,
+}
+
+/// Why a call has no code.
+enum NoCode {
+    Failed(Error),
+    /// The error is pending in the store.
+    Interrupted,
+}
+
+impl From<Left> for NoCode {
+    fn from(left: Left) -> NoCode {
+        match left {
+            Left::Interrupted => NoCode::Interrupted,
+            Left::NoThread(error) => {
+                let error = format!("cannot start a thread to compile a function: {error}");
+                NoCode::Failed(Error::compile(error))
+            }
+        }
+    }
 }
 
 struct LazyFunction {
@@ -76,7 +103,8 @@ impl LazyCode {
         // Calls have the address of the table.
         let table = entries.as_ptr().expose_provenance();
         options.lower.entries = Some(table);
-        let state = Box::new(State {
+        let state = Arc::new_cyclic(|this| State {
+            this: this.clone(),
             engine: engine.clone(),
             module: module.clone(),
             options,
@@ -86,6 +114,7 @@ impl LazyCode {
             functions: std::iter::repeat_with(OnceLock::new).take(n_funcs).collect(),
             code: CodeArena::new(),
             compilers: Mutex::default(),
+            compilations: Compilations::default(),
         });
         let address = ptr::from_ref(&*state).expose_provenance();
         let stubs = MachineCode {
@@ -134,14 +163,47 @@ impl LazyCode {
     }
 }
 
+impl Drop for LazyCode {
+    /// Waits for compilations that calls have left.
+    fn drop(&mut self) {
+        self.state.compilations.join();
+    }
+}
+
 impl State {
     /// The code of a function, which is compiled if it is not yet.
-    fn code_of(&self, index: usize) -> Result<*const u8, Error> {
-        let compile = || self.compile(index).map_err(|error| error.to_string());
-        match self.functions[index].get_or_init(compile) {
-            Ok(function) => Ok(ptr::with_exposed_provenance(function.code.start)),
-            Err(error) => Err(Error::compile(error.clone())),
+    fn code_of(
+        &self,
+        index: usize,
+        is_interrupted: impl FnMut() -> bool,
+    ) -> Result<*const u8, NoCode> {
+        let function = &self.functions[index];
+        if self.engine.config().polls() {
+            let (is_done, start) = (|| function.get().is_some(), || self.start(index));
+            self.compilations.wait(index, is_done, start, is_interrupted)?;
         }
+        match function.get_or_init(|| self.compile(index).map_err(|error| error.to_string())) {
+            Ok(function) => Ok(ptr::with_exposed_provenance(function.code.start)),
+            Err(error) => Err(NoCode::Failed(Error::compile(error.clone()))),
+        }
+    }
+
+    /// Starts a thread that compiles a function.
+    fn start(&self, index: usize) -> io::Result<JoinHandle<()>> {
+        let state = self.this.upgrade().expect("whoever calls code keeps the state");
+        let span = tracing::Span::current();
+        let compile = move || {
+            let _span = span.enter();
+            let result = match catch_unwind(AssertUnwindSafe(|| state.compile(index))) {
+                Ok(result) => result.map_err(|error| error.to_string()),
+                Err(_) => Err("the code generator panicked".to_owned()),
+            };
+            // Only this thread compiles the function, unless it was inherited by the child of a fork.
+            _ = state.functions[index].set(result);
+            state.compilations.end(index);
+        };
+        let builder = Builder::new().name("slotvm-compiler".to_owned());
+        builder.stack_size(stack::THREAD_BYTES).spawn(compile)
     }
 
     fn compile(&self, index: usize) -> Result<LazyFunction, Error> {
@@ -176,9 +238,15 @@ unsafe extern "C" fn compile(ctx: *mut VmCtx, index: usize, state: *const State)
     // SAFETY: whoever calls code keeps it alive, and the state with it.
     let state = unsafe { &*state };
     // A panic of the compiler goes on in the host, behind the frames of native code.
-    let failure = match catch_unwind(AssertUnwindSafe(|| state.code_of(index))) {
+    let mut seen = None;
+    let func = state.module.n_imported_funcs() + index as u32;
+    // SAFETY: the call passes the context of the function, in whose store it runs; if it is interrupted, this
+    // returns null, with which `enter` goes back to the host.
+    let is_interrupted = || unsafe { slotvm_runtime::interrupts_wait(ctx, func, &mut seen) };
+    let failure = match catch_unwind(AssertUnwindSafe(|| state.code_of(index, is_interrupted))) {
         Ok(Ok(code)) => return code,
-        Ok(Err(error)) => Ok(error),
+        Ok(Err(NoCode::Interrupted)) => return ptr::null(),
+        Ok(Err(NoCode::Failed(error))) => Ok(error),
         Err(panic) => Err(panic),
     };
     // SAFETY: the call passes the context of the code that it runs in.

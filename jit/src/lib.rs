@@ -84,6 +84,8 @@ mod caller;
 #[cfg(feature = "jit")]
 mod code;
 #[cfg(feature = "jit")]
+mod compilations;
+#[cfg(feature = "jit")]
 mod compile;
 mod config;
 #[cfg(feature = "jit")]

@@ -3,7 +3,8 @@
 //!
 //! Code relies on the address space that the engine gives to memories, and on memory 0 having it. Where
 //! the system refuses so much, or an imported memory has less, the module is compiled once more, with
-//! a check of each access.
+//! a check of each access. This happens while an instance is made. If calls may be interrupted, so may start
+//! functions be: then each function is compiled when it is first called, whatever the engine does otherwise.
 
 use std::sync::{Arc, OnceLock};
 
@@ -81,7 +82,8 @@ impl NativeModule {
         let budget = Arc::new(ModuleBudget::new(verified));
         let trampolines = Arc::new(ModuleTrampolines::new(verified, budget.clone()));
         let account = (budget, trampolines);
-        NativeModule::with_options(engine, verified, options, account, is_parallel, timings)
+        let when = engine.config().compile;
+        NativeModule::with_options(engine, verified, options, when, account, is_parallel, timings)
             .map(Some)
     }
 
@@ -89,6 +91,7 @@ impl NativeModule {
         engine: &Engine,
         verified: &Arc<VerifiedModule>,
         options: CompileOptions,
+        when: Compile,
         (budget, trampolines): (Arc<ModuleBudget>, Arc<ModuleTrampolines>),
         is_parallel: bool,
         timings: &mut Timings,
@@ -96,7 +99,7 @@ impl NativeModule {
         let _compile = debug_span!("compile", functions = verified.module().funcs.len()).entered();
         let native = engine.native().expect("the engine makes native code");
         let memory = options.lower.memory;
-        let code = match engine.config().compile {
+        let code = match when {
             Compile::Eager => {
                 let code = EagerCode::new(native, verified, options, &budget, is_parallel, timings);
                 Code::Eager(code?)
@@ -185,6 +188,8 @@ impl NativeModule {
             let (engine, verified) = (module.engine(), module.verified());
             let native = engine.native().expect("the engine has made native code");
             let options = options(engine, native, MemoryPlan::CHECKED);
+            let polls = engine.config().polls();
+            let when = if polls { Compile::Lazy } else { engine.config().compile };
             // A thread of a pool that waited for others here could come to wait for itself.
             let is_parallel = false;
             let mut timings = Timings::default();
@@ -193,6 +198,7 @@ impl NativeModule {
                 engine,
                 verified,
                 options,
+                when,
                 account,
                 is_parallel,
                 &mut timings,

@@ -6,7 +6,7 @@ use slotvm_runtime::stack::bytes_left;
 /// Bytes of stack in which any function can be compiled.
 const COMPILE_BYTES: usize = 1 << 20;
 /// The stack of a thread that is made to have that many.
-const THREAD_BYTES: usize = 4 << 20;
+pub(crate) const THREAD_BYTES: usize = 4 << 20;
 
 /// Compiles something on this thread's stack, if there is enough left of it, or else on a new thread.
 ///

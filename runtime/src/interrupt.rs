@@ -195,6 +195,22 @@ impl Store {
         }
     }
 
+    /// Polls for a call that waits for its code, repeatedly. A callback of the host is only asked when an epoch
+    /// has begun since the last time, so that one which does not move the deadline is not asked in a loop.
+    ///
+    /// # Errors
+    /// As [`Store::poll`].
+    pub(crate) fn check_wait(&mut self, seen: &mut Option<u64>) -> Result<(), Error> {
+        let Some(interrupts) = &self.interrupts else { return Ok(()) };
+        let epoch = interrupts.epoch.load(Ordering::Relaxed);
+        let is_new = seen.replace(epoch).is_some_and(|seen| seen != epoch);
+        let asks = interrupts.callback.is_some() && !interrupts.words.has_expired();
+        if !interrupts.is_due() || asks && !is_new {
+            return Ok(());
+        }
+        self.poll()
+    }
+
     /// What a poll does that has to stop and look. It may call back into guest code.
     ///
     /// # Errors

@@ -74,7 +74,7 @@ pub use host::{HostCall, HostFn};
 pub use image::MemoryImage;
 pub use instance::{InstanceId, Natives};
 pub use interrupt::{EpochCallback, Interruption, UpdateDeadline};
-pub use libcalls::leave_pending;
+pub use libcalls::{interrupts_wait, leave_pending};
 pub use limiter::{ResourceLimiter, StoreLimits, StoreLimitsBuilder};
 pub use limits::Limits;
 pub use memory::{Memory, MemoryPlan, access_end_max};

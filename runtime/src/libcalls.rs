@@ -72,6 +72,28 @@ pub unsafe fn leave_pending(ctx: *mut VmCtx, failure: std::thread::Result<Error>
     store.set_pending(failure);
 }
 
+/// Whether a call that waits for the code of function `func` is interrupted. If so, the error is pending, as
+/// [`leave_pending`] would leave it, at the start of the function. Each wait has a `seen` of its own, `None` at
+/// first.
+///
+/// # Safety
+/// Called by native code that runs in a store, with the context of the function that it is about to enter. If
+/// the call is interrupted, native code returns to the host without doing anything else.
+pub unsafe fn interrupts_wait(ctx: *mut VmCtx, func: u32, seen: &mut Option<u64>) -> bool {
+    // SAFETY: native code is about to enter the function, with its context, as this function demands.
+    let (store, instance) = unsafe { parts(ctx) };
+    let failure = match catch_unwind(AssertUnwindSafe(|| store.check_wait(seen))) {
+        Ok(Ok(())) => return false,
+        Ok(Err(mut error)) => {
+            error.add_frames([store.frame(instance, func, 0)], 0);
+            Ok(error)
+        }
+        Err(panic) => Err(panic),
+    };
+    store.set_pending(failure);
+    true
+}
+
 unsafe extern "C" fn poll(ctx: *mut VmCtx) -> u32 {
     // SAFETY: `LIBCALLS` alone leads here, and native code calls what is there with its context.
     let (store, _) = unsafe { parts(ctx) };

@@ -1,29 +1,12 @@
 //! The thread that watches the time of calls: when it is there, in the children of forks, and with many
 //! threads that run and compile.
 
-use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use slotvm::{Config, Engine, Instance, Module, SlotMode, Store, Tier, TrapCode, TypedFunc};
 
-/// Set in the process that a test has started for itself.
-const ALONE: &str = "SLOTVM_TEST_ALONE";
-
-/// Runs a test in a process that runs nothing else.
-fn alone(test: &str, run: impl FnOnce()) {
-    if std::env::var_os(ALONE).is_some() {
-        return run();
-    }
-    let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", &format!("deadline::{test}"), "--test-threads=1"])
-        .env(ALONE, "1")
-        .output()
-        .unwrap();
-    let (out, err) =
-        (String::from_utf8_lossy(&child.stdout), String::from_utf8_lossy(&child.stderr));
-    assert!(child.status.success() && out.contains("1 passed"), "{}\n{out}\n{err}", child.status);
-}
+use crate::support::{alone, n_threads, threads_become};
 
 const SPIN: &str = "export \"spin\" func spin\nfunc spin() { again: br again }";
 
@@ -45,29 +28,17 @@ fn engine(tier: Tier) -> Engine {
 
 /// The threads of this process that watch the time.
 fn n_tickers() -> usize {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    let names = tasks.filter_map(|task| {
-        // A thread may end meanwhile.
-        std::fs::read_to_string(task.unwrap().path().join("comm")).ok()
-    });
-    names.filter(|name| name.trim() == "slotvm-ticker").count()
+    n_threads("slotvm-ticker")
 }
 
 /// Waits until so many threads watch the time: one that has been joined may still be listed.
 fn tickers_become(n: usize) -> bool {
-    let hangs_at = Instant::now() + Duration::from_secs(60);
-    while n_tickers() != n {
-        if Instant::now() > hangs_at {
-            return false;
-        }
-        std::thread::yield_now();
-    }
-    true
+    threads_become("slotvm-ticker", n)
 }
 
 #[test]
 fn the_thread_starts_with_a_call_and_ends_with_engine_and_stores() {
-    alone("the_thread_starts_with_a_call_and_ends_with_engine_and_stores", || {
+    alone("deadline::the_thread_starts_with_a_call_and_ends_with_engine_and_stores", || {
         for &tier in Tier::ALL {
             let engine = engine(tier);
             let (mut store, spin) = spinning(&engine);
@@ -88,7 +59,7 @@ fn the_thread_starts_with_a_call_and_ends_with_engine_and_stores() {
 
 #[test]
 fn the_child_of_a_fork_watches_the_time_too() {
-    alone("the_child_of_a_fork_watches_the_time_too", || {
+    alone("deadline::the_child_of_a_fork_watches_the_time_too", || {
         for &tier in Tier::ALL {
             let engine = engine(tier);
             let (mut store, spin) = spinning(&engine);

@@ -10,38 +10,14 @@ use slotvm::{
 use slotvm_bytecode::module::{Func as FuncDef, Import, ImportKind, TableType};
 use slotvm_bytecode::{FuncType, ValType, encode, limits};
 
-use crate::support::{for_all, for_all_with, module};
+use crate::support::{alone, for_all, for_all_with, module, status_bytes};
 
-/// Set in the process that a test has started for itself.
-const ALONE: &str = "SLOTVM_TEST_ALONE";
 const MIB: u64 = 1 << 20;
-
-/// Runs a test in a process that runs nothing else.
-fn alone(test: &str, run: impl FnOnce()) {
-    if std::env::var_os(ALONE).is_some() {
-        return run();
-    }
-    let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", &format!("hostile::{test}"), "--test-threads=1"])
-        .env(ALONE, "1")
-        .output()
-        .unwrap();
-    let (out, err) =
-        (String::from_utf8_lossy(&child.stdout), String::from_utf8_lossy(&child.stderr));
-    assert!(child.status.success() && out.contains("1 passed"), "{}\n{out}\n{err}", child.status);
-}
 
 /// The most memory that the process has had at a time, in bytes. Unlike that of `getrusage`, this figure
 /// knows nothing of the process that started this one.
 fn peak_bytes() -> u64 {
     status_bytes("VmHWM:")
-}
-
-/// A figure of the process.
-fn status_bytes(name: &str) -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let kib = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-    kib.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
 /// How far something raises the peak of the process.
@@ -61,7 +37,7 @@ fn limit_address_space(bytes: u64) {
 
 #[test]
 fn as_many_locals_as_a_module_may_declare_take_little_memory() {
-    alone("as_many_locals_as_a_module_may_declare_take_little_memory", || {
+    alone("hostile::as_many_locals_as_a_module_may_declare_take_little_memory", || {
         let ret = slotvm_bytecode::text::parse("func f() { return }").unwrap().funcs.remove(0).code;
         let of_funcs = |n_funcs: usize| {
             let func = FuncDef {
@@ -87,7 +63,7 @@ fn as_many_locals_as_a_module_may_declare_take_little_memory() {
 
 #[test]
 fn tables_that_nobody_writes_take_no_memory() {
-    alone("tables_that_nobody_writes_take_no_memory", || {
+    alone("hostile::tables_that_nobody_writes_take_no_memory", || {
         let source = r#"
             table t funcref 10000000
             table u externref 10000000
@@ -163,7 +139,7 @@ fn a_hundred_large_tables_are_refused() {
 #[test]
 #[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
 fn a_host_function_without_memory_for_its_trampoline_is_an_error() {
-    alone("a_host_function_without_memory_for_its_trampoline_is_an_error", || {
+    alone("hostile::a_host_function_without_memory_for_its_trampoline_is_an_error", || {
         // What the heap needs it has already, in one piece that it never gives back.
         // SAFETY: these only choose where the allocator gets memory from.
         unsafe {
@@ -186,7 +162,7 @@ fn a_host_function_without_memory_for_its_trampoline_is_an_error() {
 
 #[test]
 fn four_gibibytes_cost_what_is_written() {
-    alone("four_gibibytes_cost_what_is_written", || {
+    alone("hostile::four_gibibytes_cost_what_is_written", || {
         let source = r#"
             memory m 65536
             export "last" func last
@@ -215,7 +191,7 @@ fn four_gibibytes_cost_what_is_written() {
 
 #[test]
 fn four_billion_elements_or_locals_are_refused() {
-    alone("four_billion_elements_or_locals_are_refused", || {
+    alone("hostile::four_billion_elements_or_locals_are_refused", || {
         let engine = Engine::default();
         let (cost, ()) = cost_bytes(|| {
             let ty = TableType { elem: ValType::FuncRef, min: u32::MAX, max: None };
@@ -391,7 +367,7 @@ fn imports_of_types(n_types: u32) -> Vec<u8> {
 #[test]
 #[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
 fn types_of_imports_cost_nothing_before_there_are_instances() {
-    alone("types_of_imports_cost_nothing_before_there_are_instances", || {
+    alone("hostile::types_of_imports_cost_nothing_before_there_are_instances", || {
         for compile in [Compile::Eager, Compile::Lazy] {
             let engine = Engine::new(Config::new().compile(compile)).unwrap();
             let load = |n_types| {
@@ -472,7 +448,7 @@ fn functions_of_the_widest_types_call_and_are_called() {
 
 #[test]
 fn instances_leave_nothing_behind() {
-    alone("instances_leave_nothing_behind", || {
+    alone("hostile::instances_leave_nothing_behind", || {
         for &tier in Tier::ALL {
             let engine = Engine::new(Config::new().tier(tier)).unwrap();
             let module = module(&engine, ROUND);
@@ -483,7 +459,7 @@ fn instances_leave_nothing_behind() {
 
 #[test]
 fn modules_and_engines_leave_nothing_behind() {
-    alone("modules_and_engines_leave_nothing_behind", || {
+    alone("hostile::modules_and_engines_leave_nothing_behind", || {
         for &tier in Tier::ALL {
             let engine = Engine::new(Config::new().tier(tier)).unwrap();
             stays_flat(|round| {

@@ -23,3 +23,5 @@ mod stack;
 mod support;
 mod traps;
 mod values;
+#[cfg(feature = "jit")]
+mod waiting;

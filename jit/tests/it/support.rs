@@ -1,6 +1,8 @@
 //! Engines of all kinds, and short ways to a running instance.
 
 use std::fmt;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use slotvm::{
     Compile, Config, Engine, Error, Instance, Linker, MemoryPlan, Module, SlotMode, Store, Tier,
@@ -112,4 +114,51 @@ pub(crate) fn marked(source: &str, mark: &str) -> Vec<u32> {
     let mark = format!("; {mark}");
     let lines = source.lines().enumerate().filter(|(_, line)| line.contains(&mark));
     lines.map(|(i, _)| i as u32 + 1).collect()
+}
+
+/// Set in the process that a test has started for itself.
+const ALONE: &str = "SLOTVM_TEST_ALONE";
+
+/// Runs a test, given by its path, in a process that runs nothing else.
+pub(crate) fn alone(test: &str, run: impl FnOnce()) {
+    if std::env::var_os(ALONE).is_some() {
+        return run();
+    }
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--test-threads=1"])
+        .env(ALONE, "1")
+        .output()
+        .unwrap();
+    let (out, err) =
+        (String::from_utf8_lossy(&child.stdout), String::from_utf8_lossy(&child.stderr));
+    assert!(child.status.success() && out.contains("1 passed"), "{}\n{out}\n{err}", child.status);
+}
+
+/// A figure of the process.
+pub(crate) fn status_bytes(name: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let kib = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    kib.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+/// The threads of this process that have a name.
+pub(crate) fn n_threads(name: &str) -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let names = tasks.filter_map(|task| {
+        // A thread may end meanwhile.
+        std::fs::read_to_string(task.unwrap().path().join("comm")).ok()
+    });
+    names.filter(|found| found.trim() == name).count()
+}
+
+/// Waits until so many threads have a name: one that has been joined may still be listed.
+pub(crate) fn threads_become(name: &str, n: usize) -> bool {
+    let hangs_at = Instant::now() + Duration::from_secs(60);
+    while n_threads(name) != n {
+        if Instant::now() > hangs_at {
+            return false;
+        }
+        std::thread::yield_now();
+    }
+    true
 }
