@@ -26,6 +26,7 @@
 //! What is costly to count is first replaced by an upper bound that is at hand, with which ordinary
 //! functions stay below their share; only the others are looked at closely.
 
+mod checks;
 mod choice;
 mod counts;
 mod estimate;

@@ -230,6 +230,7 @@ impl Compiler {
             is_too_large: promotion.is_some_and(|report| report.too_large.is_some()),
             function: &function,
             loops: &loops,
+            splits: self.options.lower.trapping == Trapping::Calls,
         };
         let work = trace_span!("budget").in_scope(|| candidate.choose(&slot_form));
         let work = work.map_err(|refused| error(refused.to_string()))?;

@@ -7,8 +7,9 @@ use slotvm_ssa::ir::Function;
 use slotvm_ssa::irop::{IrOp, Opcode};
 use slotvm_ssa::loops::LoopForest;
 use slotvm_ssa::promote::{Scratch, promote};
-use slotvm_ssa::work::{crowding, dominator_steps, live_slots, recurring_spans};
+use slotvm_ssa::work::{Crowding, crowding, dominator_steps, live_slots, recurring_spans};
 
+use super::checks::{n_checks, n_checks_of};
 use super::estimate::Generator;
 use super::shares::Share;
 use super::{Cause, DOMINATOR_STEPS_MAX, Rung, WorkCounts};
@@ -61,6 +62,8 @@ pub(crate) struct Candidate<'a> {
     pub(crate) loops: &'a LoopForest,
     /// The slots whose values may reach other blocks.
     pub(crate) n_slots: u64,
+    /// Whether checks split blocks, as no instruction may fault.
+    pub(crate) splits: bool,
     /// Whether the function could not be promoted, and is in slot form in a mode that wants another.
     pub(crate) is_too_large: bool,
 }
@@ -77,6 +80,9 @@ impl Candidate<'_> {
         let optimises = self.slots != SlotMode::Memory;
         let asked = Generator::Splitting { optimises };
         let mut counts = WorkCounts::cheap(self.function, self.loops, self.hides_values());
+        if self.splits {
+            counts.count_checks(self.function, if optimises { self.n_slots } else { 0 });
+        }
         match self.slots {
             SlotMode::Ssa | SlotMode::MemoryForwarded => counts.bound_values(self.n_slots),
             SlotMode::Variables => {
@@ -96,9 +102,11 @@ impl Candidate<'_> {
             let promoted = self.promoted(&slot_form);
             let values = promoted.as_ref().unwrap_or(self.function);
             if promoted.is_some() || !self.hides_values() {
-                let crowding = crowding(values, optimises);
+                let crowding = self.crowding(values, optimises);
                 counts.n_recurring = recurring_spans(values, self.loops) + crowding.deferred;
                 counts.n_crowded = crowding.local;
+                counts.n_live_at_checks =
+                    crowding.at_checks.saturating_add(counts.n_checks.saturating_mul(self.n_slots));
             }
             if let Some(promoted) = &promoted {
                 let of_promoted = WorkCounts::cheap(promoted, self.loops, false);
@@ -120,7 +128,7 @@ impl Candidate<'_> {
             cause = estimate.cause(share);
             let unoptimised = Generator::Splitting { optimises: false };
             if optimises {
-                counts.n_crowded = crowding(values, false).local;
+                counts.n_crowded = self.crowding(values, false).local;
                 if counts.estimate(unoptimised).fits(share) {
                     return work(Rung::Unoptimised, Some(cause), counts);
                 }
@@ -130,7 +138,12 @@ impl Candidate<'_> {
         let slots = if self.is_promoted() { &slot_form() } else { self.function };
         let mut counts = WorkCounts::cheap(slots, self.loops, false);
         counts.dominator_steps = dominator_steps;
-        counts.n_crowded = crowding(slots, false).local;
+        let crowding = self.crowding(slots, false);
+        counts.n_crowded = crowding.local;
+        if self.splits {
+            counts.count_checks(slots, 0);
+            counts.n_live_at_checks = crowding.at_checks;
+        }
         let in_memory = counts.estimate(Generator::Splitting { optimises: false });
         if self.slots != SlotMode::Memory && in_memory.fits(share) {
             return work(Rung::SlotsInMemory, Some(cause), counts);
@@ -140,6 +153,12 @@ impl Candidate<'_> {
             return work(Rung::OnePass, Some(cause), counts);
         }
         Err(TooMuchWork { cause: one_pass.cause(share) })
+    }
+
+    /// How values crowd in blocks, and at the checks that split them.
+    fn crowding(&self, func: &Function, defers: bool) -> Crowding {
+        let n_checks = |inst| if self.splits { n_checks(func.opcode(inst)) } else { 0 };
+        crowding(func, defers, n_checks)
     }
 
     /// The steps of the register allocator's dominators, which are counted by making them.
@@ -174,6 +193,16 @@ impl Candidate<'_> {
         let words_max = (self.share.time / 64).min(LIVE_WORDS_MAX) as usize;
         let Some(live) = live_slots(slot_form, words_max) else { return };
         counts.n_live = live.iter().map(|&n| u64::from(n)).sum();
+        if self.splits {
+            // What is counted by block in place of the bound.
+            let bound = counts.n_checks.saturating_mul(self.n_slots);
+            let at_checks = |block: Block| {
+                let n_live = u64::from(live[block.index()].saturating_sub(LIVE_IN_REGISTERS_MAX));
+                n_checks_of(self.function, block) * n_live
+            };
+            let through: u64 = self.function.blocks().map(at_checks).sum();
+            counts.n_live_at_checks = counts.n_live_at_checks.saturating_sub(bound) + through;
+        }
         let phi_operands = |block: Block| match self.slots {
             SlotMode::MemoryForwarded => 0,
             _ if block == Function::ENTRY => 0,

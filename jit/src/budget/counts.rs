@@ -6,6 +6,7 @@ use slotvm_ssa::irop::{IrOp, Opcode};
 use slotvm_ssa::loops::LoopForest;
 use slotvm_ssa::work::crowding_max;
 
+use super::checks::n_checks_of;
 use super::excess::{Excess, rewriting};
 
 /// The counts of a function, in the form that a [`Rung`](crate::Rung) compiles, from which its costs are estimated.
@@ -24,6 +25,10 @@ pub struct WorkCounts {
     pub n_edges: u64,
     /// Those of them that are targets of switches, which get blocks of their own.
     pub n_targets: u64,
+    /// Checks that split blocks, where no instruction may fault.
+    pub n_checks: u64,
+    /// Values beyond 32 that live at such a check, summed over them; or at most so many.
+    pub n_live_at_checks: u64,
     /// Operands and results of instructions beyond four.
     pub n_wide_operands: u64,
     /// Operands of phis, or at most so many.
@@ -53,6 +58,16 @@ pub struct WorkCounts {
 }
 
 impl WorkCounts {
+    /// Counts the checks that split blocks, and bounds what lives there, where so many slots are values.
+    pub(super) fn count_checks(&mut self, func: &Function, n_slots: u64) {
+        for block in func.blocks() {
+            let n = n_checks_of(func, block);
+            let n_live = (func.insts(block).len() as u64).saturating_add(n_slots);
+            self.n_checks += n;
+            self.n_live_at_checks = self.n_live_at_checks.saturating_add(n.saturating_mul(n_live));
+        }
+    }
+
     /// What can be counted by looking at each instruction once. Slots may hide values from us that the optimiser
     /// finds to be the same.
     pub(super) fn cheap(func: &Function, loops: &LoopForest, slots_hide: bool) -> WorkCounts {

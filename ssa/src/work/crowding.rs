@@ -25,6 +25,8 @@ const REGISTERS: i64 = 32;
 pub struct Crowding {
     /// Values of a block that live at an instruction of it, beyond 32, summed over the instructions.
     pub local: u64,
+    /// Values of a block that live at a check in it, beyond 32, summed over the checks.
+    pub at_checks: u64,
     /// Blocks over which values live longer since what is computed from them is computed later. Summed
     /// over the values.
     pub deferred: u64,
@@ -40,8 +42,9 @@ pub fn crowding_max(func: &Function) -> u64 {
 }
 
 /// Counts how values crowd, in time linear in the function. If it `defers`, operations without effects are
-/// computed where they are first needed, or else where they are.
-pub fn crowding(func: &Function, defers: bool) -> Crowding {
+/// computed where they are first needed, or else where they are. `n_checks` says how many checks an
+/// instruction has that split its block.
+pub fn crowding(func: &Function, defers: bool, n_checks: impl Fn(Inst) -> u64) -> Crowding {
     let mut uses = Uses::new(func, defers);
     let mut crowding = Crowding::default();
     let (mut search, mut numbers) = (Search::default(), Vec::new());
@@ -52,7 +55,14 @@ pub fn crowding(func: &Function, defers: bool) -> Crowding {
         let block = Block(search.vertices[found as usize]);
         let start = end - func.insts(block).len() as u32;
         uses.of_block(block, func.n_blocks() as u32 - after, start..end);
-        crowding.local += uses.sum_up(block, start..end);
+        uses.find_live(block, start..end);
+        let mut n_live = 0;
+        for (change, &inst) in uses.changes.iter().zip(func.insts(block)) {
+            n_live += change;
+            let n_crowded = (n_live - REGISTERS).max(0) as u64;
+            crowding.local += n_crowded;
+            crowding.at_checks += n_checks(inst).saturating_mul(n_crowded);
+        }
         end = start;
     }
     crowding.deferred = uses.deferred;
@@ -135,8 +145,8 @@ impl<'a> Uses<'a> {
         later(&mut span.deferred, deferred);
     }
 
-    /// Sums up what lives in a block, and how much longer what is made in it lives.
-    fn sum_up(&mut self, block: Block, places: Range<u32>) -> u64 {
+    /// Finds what lives in a block, and sums up how much longer what is made in it lives.
+    fn find_live(&mut self, block: Block, places: Range<u32>) {
         let func = self.func;
         self.changes.clear();
         self.changes.resize(places.len() + 1, 0);
@@ -158,12 +168,6 @@ impl<'a> Uses<'a> {
                 }
             }
         }
-        let (mut total, mut n_live) = (0, 0);
-        for change in &self.changes {
-            n_live += change;
-            total += (n_live - REGISTERS).max(0) as u64;
-        }
-        total
     }
 
     /// The blocks over which a value lives longer.
@@ -187,7 +191,10 @@ impl<'a> Uses<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use slotvm_bytecode::Op;
+
     use crate::build::BuildOptions;
+    use crate::irop::Opcode;
     use crate::promote::{Scratch, promote};
     use crate::samples::{module, slot_form};
 
@@ -212,11 +219,26 @@ mod tests {
         ))
     }
 
+    fn counted(func: &Function, defers: bool) -> Crowding {
+        crowding(func, defers, |_| 0)
+    }
+
+    #[test]
+    fn values_that_live_at_checks_are_counted() {
+        let func = pile(100);
+        let n_checks = |inst| 2 * u64::from(func.opcode(inst) == Opcode::Op(Op::I64Load));
+        // Before a load there are the others before it.
+        let at_checks = 2 * (1..68_u64).sum::<u64>();
+        let found = crowding(&func, false, n_checks);
+        assert!((at_checks..at_checks + 200).contains(&found.at_checks), "{found:?}");
+        assert_eq!(counted(&func, false).at_checks, 0);
+    }
+
     #[test]
     fn values_that_wait_are_counted() {
-        assert_eq!(crowding(&pile(32), false), Crowding::default());
+        assert_eq!(counted(&pile(32), false), Crowding::default());
         for n in [100, 200] {
-            let Crowding { local, deferred } = crowding(&pile(n), false);
+            let Crowding { local, deferred, .. } = counted(&pile(n), false);
             // Two triangles, without what has registers; constants are instructions, too.
             let square = ((n - 32) * (n - 32)) as u64;
             assert!((square..=2 * square).contains(&local), "{n}: {local}");
@@ -228,22 +250,22 @@ mod tests {
     #[test]
     fn what_is_computed_later_makes_values_wait() {
         let func = sum(200, "return");
-        assert_eq!(crowding(&func, false), Crowding::default());
-        let deferred = crowding(&func, true);
+        assert_eq!(counted(&func, false), Crowding::default());
+        let deferred = counted(&func, true);
         assert!(deferred.local >= 168 * 168, "{deferred:?}");
         assert_eq!(deferred.deferred, 0);
         // In the second block from there.
         let store = "local.get n br_if a i32.const 0 i32.const 1 i32.store 0";
         let later = sum(10, &format!("local.set 1 {store} a: local.get 1 return"));
-        assert_eq!(crowding(&later, false), Crowding::default());
-        assert_eq!(crowding(&later, true).deferred, 20);
+        assert_eq!(counted(&later, false), Crowding::default());
+        assert_eq!(counted(&later, true).deferred, 20);
     }
 
     #[test]
     fn the_bound_is_one() {
         for func in [pile(100), sum(100, "return"), sum(3, "return")] {
             for defers in [false, true] {
-                assert!(crowding(&func, defers).local <= crowding_max(&func));
+                assert!(counted(&func, defers).local <= crowding_max(&func));
             }
         }
         assert_eq!(crowding_max(&sum(3, "return")), 0);

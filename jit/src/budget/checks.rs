@@ -1,0 +1,32 @@
+//! Checks that split blocks: where no instruction may fault, each branches to a block that calls what stops
+//! the program.
+
+use slotvm_bytecode::{Effect, Op};
+use slotvm_ssa::entity::Block;
+use slotvm_ssa::ir::Function;
+use slotvm_ssa::irop::{IrOp, Opcode};
+
+/// The checks of a block, at most.
+pub(super) fn n_checks_of(func: &Function, block: Block) -> u64 {
+    func.insts(block).iter().map(|&inst| n_checks(func.opcode(inst))).sum()
+}
+
+/// The most checks that the code of an operation has.
+pub(super) fn n_checks(op: Opcode) -> u64 {
+    let op = match op {
+        Opcode::Op(op) => op,
+        Opcode::Ir(IrOp::StackPush | IrOp::FramePush) => return 1,
+        Opcode::Ir(_) => return 0,
+    };
+    match op.effect() {
+        _ if op.access_bytes().is_some() => 1,
+        // The index, null, and the type.
+        _ if op == Op::CallIndirect || op == Op::ReturnCallIndirect => 3,
+        Effect::Call => 1,
+        // Not a number, and out of range; zero, and overflow.
+        Effect::Trap => 2,
+        // The trap, and an interruption.
+        Effect::Read | Effect::Write if op != Op::GlobalGet && op != Op::GlobalSet => 2,
+        _ => 0,
+    }
+}
