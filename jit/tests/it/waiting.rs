@@ -17,7 +17,11 @@ const RUNNING_MAX: usize = 4;
 
 /// A function that takes some tenths of a second to compile, and less than a millisecond to run.
 fn slow(name: &str) -> String {
-    let blocks: String = (0..2_500)
+    function(name, 2_500)
+}
+
+fn function(name: &str, n_blocks: usize) -> String {
+    let blocks: String = (0..n_blocks)
         .map(|i| {
             format!(
                 "local.get n i32.const {i} i32.mul local.tee n br_if a{i}
@@ -134,7 +138,7 @@ fn backtraces_of_calls_that_wait_are_those_of_other_engines() {
          func inner() -> i32 {{ i32.const 1 drop i32.const 5 call f return }}
          func tail() -> i32 {{ call tick return_call f }}
          func nested() -> i32 {{ i32.const 3 drop call back return }}",
-        slow("f")
+        function("f", 200)
     );
     let configure = |config: &mut Config| _ = config.epoch_interruption(true);
     let traces = std::cell::RefCell::new(Vec::new());
