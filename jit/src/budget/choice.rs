@@ -81,7 +81,7 @@ impl Candidate<'_> {
         let asked = Generator::Splitting { optimises };
         let mut counts = WorkCounts::cheap(self.function, self.loops, self.hides_values());
         if self.splits {
-            counts.count_checks(self.function, if optimises { self.n_slots } else { 0 });
+            counts.count_checks(self.function, self.n_slot_values());
         }
         match self.slots {
             SlotMode::Ssa | SlotMode::MemoryForwarded => counts.bound_values(self.n_slots),
@@ -105,8 +105,8 @@ impl Candidate<'_> {
                 let crowding = self.crowding(values, optimises);
                 counts.n_recurring = recurring_spans(values, self.loops) + crowding.deferred;
                 counts.n_crowded = crowding.local;
-                counts.n_live_at_checks =
-                    crowding.at_checks.saturating_add(counts.n_checks.saturating_mul(self.n_slots));
+                let through = counts.n_checks.saturating_mul(self.n_slot_values());
+                counts.n_live_at_checks = crowding.at_checks.saturating_add(through);
             }
             if let Some(promoted) = &promoted {
                 let of_promoted = WorkCounts::cheap(promoted, self.loops, false);
@@ -155,6 +155,14 @@ impl Candidate<'_> {
         Err(TooMuchWork { cause: one_pass.cause(share) })
     }
 
+    /// The slots that are values of the code generator.
+    fn n_slot_values(&self) -> u64 {
+        match self.slots {
+            SlotMode::Memory | SlotMode::MemoryOpt => 0,
+            _ => self.n_slots,
+        }
+    }
+
     /// How values crowd in blocks, and at the checks that split them.
     fn crowding(&self, func: &Function, defers: bool) -> Crowding {
         let n_checks = |inst| if self.splits { n_checks(func.opcode(inst)) } else { 0 };
@@ -195,7 +203,7 @@ impl Candidate<'_> {
         counts.n_live = live.iter().map(|&n| u64::from(n)).sum();
         if self.splits {
             // What is counted by block in place of the bound.
-            let bound = counts.n_checks.saturating_mul(self.n_slots);
+            let bound = counts.n_checks.saturating_mul(self.n_slot_values());
             let at_checks = |block: Block| {
                 let n_live = u64::from(live[block.index()].saturating_sub(LIVE_IN_REGISTERS_MAX));
                 n_checks_of(self.function, block) * n_live
