@@ -51,6 +51,7 @@ mod stacks;
 pub use error::{BuildError, BuildRule};
 pub use func::{FunctionBuilder, LabelId};
 
+#[cfg(feature = "wasm")]
 pub(crate) use stacks::StackId;
 use stacks::Stacks;
 
