@@ -1,7 +1,7 @@
 //! Compile bombs are compiled in a way that their size allows, and compute what the interpreter computes.
 //!
 //! Nothing here looks at a clock: which way it is follows from counts, and memory is counted by the allocator.
-//! What the ways take is measured by the example `bombs`.
+//! The example `bombs` measures their time and memory.
 
 #[path = "campaign/allocator.rs"]
 mod allocator;

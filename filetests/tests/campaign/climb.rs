@@ -16,7 +16,7 @@ const PATIENCE: usize = 60;
 /// Genes at first, and at most.
 const GENES: (usize, usize) = (10, 60);
 
-/// What costs.
+/// The resource that a climb makes modules take more of.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Aim {
     Time,

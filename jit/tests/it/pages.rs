@@ -1,4 +1,4 @@
-//! What may be done with the pages of compiled code.
+//! Permissions of the pages that hold compiled code.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

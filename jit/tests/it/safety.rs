@@ -1,4 +1,4 @@
-//! What comments about unsafe code have to say, and which tests hold what is promised.
+//! Checks of the text of the repository: comments about unsafe code, and the tests that hold each promise.
 
 use std::fs;
 use std::path::{Path, PathBuf};

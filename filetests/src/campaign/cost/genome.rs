@@ -38,7 +38,7 @@ const OPEN_MAX: usize = 300;
 /// Parameters and results of the functions that are called.
 const WIDTHS: [usize; 4] = [0, 6, 32, 200];
 
-/// How a genome is compiled, and how often its function is in the module.
+/// Settings under which a genome is compiled, and the number of copies of its function.
 #[derive(Copy, Clone, Debug)]
 pub struct Head {
     /// A number that chooses the slot mode.
@@ -100,7 +100,7 @@ pub fn module(genome: &[u8]) -> Module {
     module
 }
 
-/// What functions refer to.
+/// The entities that functions refer to.
 struct Surroundings {
     globals: [GlobalId; 5],
     table: TableId,
@@ -157,7 +157,7 @@ fn index(ty: ValType) -> usize {
 #[derive(Copy, Clone)]
 struct Step([u8; GENE]);
 
-/// What a step does; several numbers are the same thing, so that it happens more often.
+/// The kind of step that begins another phase.
 const BEGINS_PHASE: u8 = 31;
 
 impl Step {
@@ -179,7 +179,7 @@ impl Step {
     }
 }
 
-/// What is open: branches go to `label`, at which only the lowest operands lie.
+/// A loop or a skip that has begun. Branches go to `label`, at which only the lowest operands lie.
 struct Open {
     label: LabelId,
     depth: usize,
@@ -194,7 +194,7 @@ struct Writer<'m> {
     open: Vec<Open>,
     /// Bytes of code, at least.
     n_bytes: usize,
-    /// How often the steps of the phase were repeated.
+    /// The number of times that the steps of the phase were repeated.
     round: usize,
 }
 
@@ -245,7 +245,7 @@ impl<'m> Writer<'m> {
         }
     }
 
-    /// Where to emit an instruction of so many bytes.
+    /// The builder, for an instruction of so many bytes.
     fn code(&mut self, n_bytes: usize) -> &mut FunctionBuilder<'m> {
         self.n_bytes += n_bytes;
         &mut self.f

@@ -1,4 +1,4 @@
-//! What it costs to compile a module, beside what is promised for its size.
+//! The cost of compiling a module, compared with the promise for its size.
 //!
 //! [`genome`] makes functions of any shape from bytes. `tests/campaign` searches among them for those that
 //! cost the most for their size.
@@ -33,7 +33,7 @@ pub struct Cost {
     pub ms: f64,
     /// Bytes of memory at the peak, if they are counted.
     pub peak: u64,
-    /// How the function was compiled, if it was.
+    /// The way in which the function was compiled, or nothing if it was refused.
     pub work: Option<Work>,
     /// The mode.
     pub slots: SlotMode,

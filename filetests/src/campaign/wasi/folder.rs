@@ -50,7 +50,7 @@ impl Folder {
         self.root.path().join("inside")
     }
 
-    /// What the numbers of inodes of no answer may be.
+    /// The inode numbers of everything outside, which no answer may name.
     pub(super) fn inodes(&self) -> &[u64] {
         &self.inodes
     }

@@ -39,7 +39,7 @@ const FUNCTIONS: [(&str, &str); 16] = [
     ("fd_close", "d"),
 ];
 
-/// What paths are made of.
+/// The components of paths.
 const PARTS: [&str; 16] = [
     "a",
     "b",
@@ -65,7 +65,7 @@ const CALLS_MAX: usize = 40;
 const ERRNO_MAX: i32 = 76;
 const MODULE: &str = "wasi_snapshot_preview1";
 
-/// Where results go, the array of buffers, the buffer, and two paths.
+/// Addresses of results, of the array of buffers, of the buffer, and of two paths.
 const RESULT: u32 = 0;
 const BUFFERS: u32 = 128;
 const BUFFER: u32 = 256;
