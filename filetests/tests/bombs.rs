@@ -180,7 +180,7 @@ fn costly_opcodes_in_large_modules_take_the_memory_that_is_promised() {
     ]);
 }
 
-/// How a bomb is compiled and why so, unless it is refused.
+/// The way in which a bomb is compiled and its cause, unless it is refused.
 type Outcome = Option<(Rung, Option<Cause>)>;
 
 /// Compiles modules of so many bombs of a size, and compares the bytes at the peak with what `SECURITY.md` allows.

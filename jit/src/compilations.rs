@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// Compilations of a module that run at a time.
 pub(crate) const RUNNING_MAX: usize = 4;
-/// How often a call that waits checks whether it is interrupted. Nothing wakes it when an epoch begins.
+/// The time between two checks of a waiting call for an interruption. Nothing wakes it when an epoch begins.
 const CHECK_EVERY: Duration = Duration::from_millis(1);
 
 /// The compilations of a module.
@@ -36,7 +36,7 @@ struct State {
     process: u32,
 }
 
-/// Why a call stopped waiting without a result.
+/// The reason for which a call stopped waiting without a result.
 #[derive(Debug)]
 pub(crate) enum Left {
     /// The call is interrupted.

@@ -60,7 +60,7 @@ struct State {
     compilations: Compilations,
 }
 
-/// Why a call has no code.
+/// The reason for which a call has no code.
 enum NoCode {
     Failed(Error),
     /// The error is pending in the store.

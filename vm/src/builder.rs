@@ -360,7 +360,7 @@ impl ModuleBuilder {
         self.module.start = Some(func.0);
     }
 
-    /// How many operand stacks that differ all labels have, those below them included.
+    /// The number of different operand stacks that all labels have, those below them included.
     #[cfg(feature = "wasm")]
     pub(crate) fn n_label_stacks(&self) -> usize {
         self.stacks.len()

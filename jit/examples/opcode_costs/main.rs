@@ -66,7 +66,7 @@ fn table() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/budget/weights.rs")
 }
 
-/// What is measured of these opcodes.
+/// All subjects that are measured for these opcodes.
 fn subjects(ops: &[Op]) -> Vec<Subject> {
     let mut subjects = Vec::new();
     for &op in ops {

@@ -54,7 +54,7 @@ const COUNTED: [usize; 2] = [16, 48];
 /// others.
 const ALLOCATED: [usize; 2] = [362, 512];
 
-/// How a function is compiled.
+/// The effort with which a function is compiled.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Effort {
     Optimised,
@@ -72,7 +72,7 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    /// What surrounds the instructions, if that is to be taken off. It is the same for many opcodes, of which
+    /// The code around the instructions, if that is to be taken off. It is the same for many opcodes, of which
     /// the first stands for all.
     pub(crate) fn around(self) -> Option<Subject> {
         let is_like = |&&op: &&Op| shapes::types(op) == shapes::types(self.op);

@@ -6,7 +6,7 @@ use slotvm_bytecode::{Imm, ImmKind, Op, VerifiedModule, verify};
 
 /// The types of the parameters of each function that is measured.
 const TYPES: [ValType; 6] = [I32, I64, F32, F64, V128, FuncRef];
-/// Where the instructions of a function get their operands.
+/// The source of the operands of a function's instructions.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Shape {
     /// Each operand is loaded, and the result is stored.

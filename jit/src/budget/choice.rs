@@ -163,7 +163,7 @@ impl Candidate<'_> {
         }
     }
 
-    /// How values crowd in blocks, and at the checks that split them.
+    /// Counts of values that crowd in blocks, and at the checks that split them.
     fn crowding(&self, func: &Function, defers: bool) -> Crowding {
         let n_checks = |inst| if self.splits { n_checks(func.opcode(inst)) } else { 0 };
         crowding(func, defers, n_checks)

@@ -68,8 +68,8 @@ impl WorkCounts {
         }
     }
 
-    /// What can be counted by looking at each instruction once. Slots may hide values from us that the optimiser
-    /// finds to be the same.
+    /// The counts that need one look at each instruction. Slots may hide values from us that the optimiser finds
+    /// to be the same.
     pub(super) fn cheap(func: &Function, loops: &LoopForest, slots_hide: bool) -> WorkCounts {
         let mut counts = WorkCounts {
             n_blocks: func.n_blocks() as u64,

@@ -56,7 +56,7 @@ impl Excess {
         Excess { time: executed * POINTS_PER_100_EXECUTED / 100, bytes }
     }
 
-    /// What an opcode takes beyond what any takes. Calls and operations on whole memories take their time in any
+    /// The cost of an opcode beyond that of any. Calls and operations on whole memories take their time in any
     /// way of compiling, and small functions may consist of one: only their memory counts.
     fn of_op(op: Op, costs: [u32; 2]) -> Excess {
         let excess = Excess::beyond(costs, of_any(op));
@@ -64,7 +64,7 @@ impl Excess {
         if is_arithmetic { excess } else { Excess { time: 0, ..excess } }
     }
 
-    /// What an instruction of the opcode takes with the optimiser beyond what any takes.
+    /// The cost of an opcode with the optimiser beyond that of any.
     pub(super) fn optimised(op: Op) -> Excess {
         let [executed, bytes, ..] = COSTS[op as usize];
         Excess::of_op(op, [executed, bytes])
@@ -81,8 +81,8 @@ impl Excess {
         Excess { time, bytes: bytes / ONE_PASS_BYTES }
     }
 
-    /// What an instruction takes as one of the links of a chain beyond what it takes elsewhere, in a chain of those
-    /// that have a constant operand or of those that have none.
+    /// The cost of an instruction that is a link of a chain beyond its cost elsewhere. The instructions of the chain
+    /// all have a constant operand, or none has.
     fn chained(op: Op, has_const: bool, n_links: u8) -> Excess {
         let [alone, bytes_alone, plain, plain_bytes, with_const, with_const_bytes, ..] =
             COSTS[op as usize];
@@ -104,7 +104,7 @@ fn of_any(op: Op) -> [u32; 2] {
     if op.access_bytes().is_some() { OF_ACCESS } else { OF_ANY }
 }
 
-/// What made a value.
+/// The origin of a value.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Maker {
     /// Nothing that rules look at.
@@ -127,7 +127,7 @@ impl Maker {
     }
 }
 
-/// What the optimiser takes for chains in a function. If slots hide values from us that it finds to be the same,
+/// The cost of the chains in a function to the optimiser. If slots hide values from us that it finds to be the same,
 /// whatever is read from one may be part of a chain.
 pub(super) fn rewriting(func: &Function, slots_hide: bool) -> Excess {
     let mut makers = vec![Maker::Unknown; func.n_values()];
@@ -158,7 +158,7 @@ pub(super) fn rewriting(func: &Function, slots_hide: bool) -> Excess {
     excess
 }
 
-/// What made a block parameter: the optimiser sees through those that get the same value from everywhere.
+/// The origin of a block parameter: the optimiser sees through those that get the same value from everywhere.
 fn maker_of_param(
     func: &Function,
     block: Block,
@@ -195,7 +195,7 @@ mod tests {
 
     use super::*;
 
-    /// What chains in the only function of a text cost, in SSA form, and in slot form if slots hide values.
+    /// The cost of the chains in the only function of a text, in SSA form, and in slot form if slots hide values.
     fn costs(body: &str) -> [Excess; 2] {
         let source = format!("func f(x: i64, n: i32) -> i64 {{ local y: i64 {body} return }}");
         let module = verify(text::parse(&source).expect("it is text")).expect("it is well-typed");

@@ -17,7 +17,7 @@ const SMALL_BYTES: u64 = 64 << 10;
 const MODULE_BYTES_MIN: u64 = 4 << 10;
 /// The memory of any module; 64 MiB are promised.
 const MEMORY_BYTES: u64 = 58 << 20;
-/// What each byte adds; 512 are promised, and the module itself takes some.
+/// The memory that each byte adds; 512 are promised, and the module itself takes some.
 const MEMORY_PER_BYTE: u64 = 460;
 
 /// Parameters and results of a wide type.

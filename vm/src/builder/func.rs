@@ -486,7 +486,7 @@ impl<'m> FunctionBuilder<'m> {
         self.stack.map_or(0, |stack| self.stacks.depth(stack))
     }
 
-    /// How many operand stacks that differ the function has had.
+    /// The number of different operand stacks that the function has had.
     #[cfg(feature = "wasm")]
     pub(crate) fn n_stacks(&self) -> usize {
         self.stacks.len()

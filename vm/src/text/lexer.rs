@@ -55,7 +55,7 @@ pub(super) fn is_word_byte(byte: u8) -> bool {
     is_word_start(byte) || byte.is_ascii_digit() || matches!(byte, b'!' | b'?' | b'-')
 }
 
-/// What in the source cannot be a token: the first places, as many as are reported. The source is shorter
+/// The places of the source that cannot be a token: the first ones, as many as are reported. The source is shorter
 /// than 4 GiB.
 pub(super) fn problems(source: &str) -> Vec<Problem> {
     let mut lexer = Lexer::new(source);

@@ -9,7 +9,7 @@ use wasmparser::{BinaryReader, Parser, Payload, SubType};
 
 use super::Error;
 
-/// What a recursive group of types starts with.
+/// The first byte of a recursive group of types.
 const GROUP: u8 = 0x4e;
 
 /// At most so many types of recursive groups are validated, to find out what else the module needs: each

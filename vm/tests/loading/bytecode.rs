@@ -63,7 +63,7 @@ pub(crate) const CASES: &[(&str, Make)] = &[
     ("lines", lines),
 ];
 
-/// What a case says, as bytes.
+/// The binary form of a case.
 pub(crate) fn bytes(make: Make, n: usize) -> Vec<u8> {
     encode(&make(n))
 }

@@ -1,4 +1,4 @@
-//! How much memory loaders take for the bytes that they are given. Each case runs in a process of its own, since
+//! The memory that loaders take for the bytes that they are given. Each case runs in a process of its own, since
 //! memory belongs to a process.
 
 mod bytecode;

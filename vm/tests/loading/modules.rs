@@ -85,7 +85,7 @@ fn imports(n: usize) -> Vec<u8> {
     module.finish()
 }
 
-/// What becomes of operands.
+/// The fate of operands.
 #[derive(Copy, Clone, PartialEq)]
 enum Dropped {
     AtOnce,

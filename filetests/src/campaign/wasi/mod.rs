@@ -75,7 +75,7 @@ const PATHS: [u32; 2] = [1024, 2048];
 /// Runs a sequence of calls.
 ///
 /// # Errors
-/// How a call has led out, or ended as none may.
+/// A call that has led out, or ended as none may.
 ///
 /// # Panics
 /// If the host cannot make files.

@@ -1,6 +1,6 @@
 //! The newest files of the suite: WebAssembly 3.0, and the proposals that go beyond WebAssembly 2.0.
 //!
-//! What they need that is not supported is in the tables of `refused`, file by file. A directive that passes
+//! The tables of `refused` name the unsupported proposals that each file needs. A directive that passes
 //! today must pass tomorrow, and one that is refused or fails must be expected to.
 
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ fn files() -> impl Iterator<Item = TestFile<'static>> {
     spec(SpecVersion::Latest).chain(vectors).chain(DIRECTORIES.into_iter().flat_map(proposal))
 }
 
-/// How many directives of a file need what is not supported, by what that is.
+/// The number of a file's directives that need each unsupported proposal.
 fn refusals(refused: &[Note]) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();
     for note in refused {
@@ -45,7 +45,7 @@ fn refusals(refused: &[Note]) -> BTreeMap<&str, usize> {
     counts
 }
 
-/// What is refused or fails in a file and is not expected to, and the other way round, as rows of the tables.
+/// The differences between a file's outcome and the tables, as rows of the tables.
 fn differences(file: &str, outcome: &Outcome) -> Option<String> {
     let refused = REFUSED.iter().filter(|(name, _)| *name == file).flat_map(|&(_, row)| row);
     let expected: BTreeMap<&str, usize> = refused.copied().collect();

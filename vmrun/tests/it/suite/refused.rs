@@ -1,4 +1,4 @@
-//! What of the newest files of the suite does not pass, and why.
+//! The directives of the newest suite that do not pass, and the reasons.
 
 /// Files with directives that need what is not supported: what that is, and how many there are. Of modules of a
 /// draft that the validator does not know, what it says is the reason.
