@@ -241,9 +241,9 @@ impl Session {
         match self.quoted(module) {
             Ok(_) => Err(Reason::failed("the module is valid")),
             // A module that is valid by another version is not by that of the script.
-            Err(Rejection::Invalid(_) | Rejection::Unsupported(_) | Rejection::Unclear(_)) => {
-                Ok(())
-            }
+            Err(Rejection::Invalid(_) | Rejection::Unsupported(_)) => Ok(()),
+            // What the script asserts was not looked at.
+            Err(rejection @ Rejection::Unclear(_)) => Err(rejection.into()),
         }
     }
 
