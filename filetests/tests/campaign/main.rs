@@ -15,6 +15,7 @@ mod sections;
 mod words;
 
 use slotvm_filetests::campaign;
+use slotvm_filetests::campaign::cost::{FOUND, measure};
 use slotvm_filetests::choices::random_bytes;
 use slotvm_filetests::generate::case_of_seed;
 use slotvm_filetests::seeds;
@@ -97,6 +98,24 @@ fn api() {
 fn wasi() {
     let input = |seed| random_bytes(seed, 30 + seed as usize % 400);
     Target { name: "wasi", input: &input, check: campaign::wasi::check }.run_apart(150);
+}
+
+/// What the search has found takes no more memory than is promised any more.
+#[test]
+fn found_costs() {
+    campaign::set_meter(allocator::METER);
+    let mut broken = Vec::new();
+    for (name, digits) in FOUND {
+        let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).expect("two digits");
+        let genome: Vec<u8> = (0..digits.len()).step_by(2).map(byte).collect();
+        let cost = measure(&genome).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let found = Found { genome, cost };
+        println!("{name}: {found}");
+        if found.cost.of_memory() > 1.0 {
+            broken.push(format!("{name}: {found}"));
+        }
+    }
+    assert!(broken.is_empty(), "more memory than is promised:\n{}", broken.join("\n"));
 }
 
 /// No module takes more memory to compile than is promised; those that cost the most are shown.

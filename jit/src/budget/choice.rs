@@ -11,6 +11,7 @@ use slotvm_ssa::work::{Crowding, crowding, dominator_steps, live_slots, recurrin
 
 use super::checks::{n_checks, n_checks_of};
 use super::estimate::Generator;
+use super::excess::rewriting;
 use super::shares::Share;
 use super::{Cause, DOMINATOR_STEPS_MAX, Rung, WorkCounts};
 use crate::SlotMode;
@@ -79,7 +80,10 @@ impl Candidate<'_> {
         let share = self.share;
         let optimises = self.slots != SlotMode::Memory;
         let asked = Generator::Splitting { optimises };
-        let mut counts = WorkCounts::cheap(self.function, self.loops, self.hides_values());
+        let mut counts = WorkCounts::cheap(self.function, self.loops);
+        if optimises {
+            counts.rewriting = rewriting(self.function, self.hides_values());
+        }
         if self.splits {
             counts.count_checks(self.function, self.n_slot_values());
         }
@@ -105,15 +109,14 @@ impl Candidate<'_> {
                 let crowding = self.crowding(values, optimises);
                 counts.n_recurring = recurring_spans(values, self.loops) + crowding.deferred;
                 counts.n_crowded = crowding.local;
-                let through = counts.n_checks.saturating_mul(self.n_slot_values());
-                counts.n_live_at_checks = crowding.at_checks.saturating_add(through);
+                counts.n_live_at_checks = crowding.at_checks;
             }
             if let Some(promoted) = &promoted {
-                let of_promoted = WorkCounts::cheap(promoted, self.loops, false);
-                counts.rewriting = of_promoted.rewriting;
+                counts.rewriting = rewriting(promoted, false);
                 if self.slots == SlotMode::Variables {
                     // It does not make all phis that are not needed go.
-                    counts.n_phi_operands = of_promoted.n_phi_operands * 3 / 2;
+                    counts.n_phi_operands =
+                        WorkCounts::cheap(promoted, self.loops).n_phi_operands * 3 / 2;
                 }
             }
             if counts.estimate(asked).fits(share) {
@@ -128,7 +131,9 @@ impl Candidate<'_> {
             cause = estimate.cause(share);
             let unoptimised = Generator::Splitting { optimises: false };
             if optimises {
-                counts.n_crowded = self.crowding(values, false).local;
+                let crowding = self.crowding(values, false);
+                counts.n_crowded = crowding.local;
+                counts.n_live_at_checks = crowding.at_checks;
                 if counts.estimate(unoptimised).fits(share) {
                     return work(Rung::Unoptimised, Some(cause), counts);
                 }
@@ -136,7 +141,7 @@ impl Candidate<'_> {
         }
         let dominator_steps = counts.dominator_steps;
         let slots = if self.is_promoted() { &slot_form() } else { self.function };
-        let mut counts = WorkCounts::cheap(slots, self.loops, false);
+        let mut counts = WorkCounts::cheap(slots, self.loops);
         counts.dominator_steps = dominator_steps;
         let crowding = self.crowding(slots, false);
         counts.n_crowded = crowding.local;
@@ -202,14 +207,11 @@ impl Candidate<'_> {
         let Some(live) = live_slots(slot_form, words_max) else { return };
         counts.n_live = live.iter().map(|&n| u64::from(n)).sum();
         if self.splits {
-            // What is counted by block in place of the bound.
-            let bound = counts.n_checks.saturating_mul(self.n_slot_values());
             let at_checks = |block: Block| {
                 let n_live = u64::from(live[block.index()].saturating_sub(LIVE_IN_REGISTERS_MAX));
                 n_checks_of(self.function, block) * n_live
             };
-            let through: u64 = self.function.blocks().map(at_checks).sum();
-            counts.n_live_at_checks = counts.n_live_at_checks.saturating_sub(bound) + through;
+            counts.n_live_through_checks = self.function.blocks().map(at_checks).sum();
         }
         let phi_operands = |block: Block| match self.slots {
             SlotMode::MemoryForwarded => 0,

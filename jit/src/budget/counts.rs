@@ -7,7 +7,7 @@ use slotvm_ssa::loops::LoopForest;
 use slotvm_ssa::work::crowding_max;
 
 use super::checks::n_checks_of;
-use super::excess::{Excess, rewriting};
+use super::excess::Excess;
 
 /// The counts of a function, in the form that a [`Rung`](crate::Rung) compiles, from which its costs are estimated.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -27,8 +27,10 @@ pub struct WorkCounts {
     pub n_targets: u64,
     /// Checks that split blocks, where no instruction may fault.
     pub n_checks: u64,
-    /// Values beyond 32 that live at such a check, summed over them; or at most so many.
+    /// Values of a block, beyond 32, that live at such a check in it, summed over the checks; or at most so many.
     pub n_live_at_checks: u64,
+    /// The same for values that live on entry to the block.
+    pub n_live_through_checks: u64,
     /// Operands and results of instructions beyond four.
     pub n_wide_operands: u64,
     /// Operands of phis, or at most so many.
@@ -50,8 +52,6 @@ pub struct WorkCounts {
     pub optimised: Excess,
     /// Likewise without the optimiser.
     pub unoptimised: Excess,
-    /// Likewise with registers in one pass.
-    pub one_pass: Excess,
     /// By how much chains of operations that the optimiser combines are dearer than single ones; or at most so
     /// much.
     pub rewriting: Excess,
@@ -62,20 +62,18 @@ impl WorkCounts {
     pub(super) fn count_checks(&mut self, func: &Function, n_slots: u64) {
         for block in func.blocks() {
             let n = n_checks_of(func, block);
-            let n_live = (func.insts(block).len() as u64).saturating_add(n_slots);
             self.n_checks += n;
-            self.n_live_at_checks = self.n_live_at_checks.saturating_add(n.saturating_mul(n_live));
+            self.n_live_at_checks += n * func.insts(block).len() as u64;
         }
+        self.n_live_through_checks = self.n_checks.saturating_mul(n_slots);
     }
 
-    /// The counts that need one look at each instruction. Slots may hide values from us that the optimiser finds
-    /// to be the same.
-    pub(super) fn cheap(func: &Function, loops: &LoopForest, slots_hide: bool) -> WorkCounts {
+    /// The counts that need one look at each instruction.
+    pub(super) fn cheap(func: &Function, loops: &LoopForest) -> WorkCounts {
         let mut counts = WorkCounts {
             n_blocks: func.n_blocks() as u64,
             n_edges: func.n_edges() as u64,
             n_crowded: crowding_max(func),
-            rewriting: rewriting(func, slots_hide),
             ..WorkCounts::default()
         };
         let (mut depth_sum, mut depth_max) = (0_u64, 0_u64);
@@ -98,7 +96,6 @@ impl WorkCounts {
                         counts.n_accesses += u64::from(op.access_bytes().is_some());
                         counts.optimised += Excess::optimised(op);
                         counts.unoptimised += Excess::unoptimised(op);
-                        counts.one_pass += Excess::one_pass(op);
                     }
                     // A load, a comparison and a trap; two loads, a comparison and a call to the side.
                     Opcode::Ir(IrOp::Fuel | IrOp::FuelBulk) => counts.n_insts += 3,

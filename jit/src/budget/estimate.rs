@@ -56,8 +56,9 @@ impl WorkCounts {
             ])
         };
         let Generator::Splitting { optimises } = generator else {
+            let excess = self.unoptimised.in_one_pass();
             let time = [
-                code([900, 900, 3_000, 1_500, 300, 4_000, 0], self.one_pass.time),
+                code([900, 900, 3_000, 1_500, 300, 4_000, 0], excess.time),
                 mul(self.n_wide_operands, 1_300),
                 0,
                 0,
@@ -69,7 +70,7 @@ impl WorkCounts {
                 0,
             ];
             let bytes = [
-                code([350, 250, 700, 650, 80, 2_500, 0], self.one_pass.bytes),
+                code([350, 250, 700, 650, 80, 2_500, 0], excess.bytes),
                 mul(self.n_wide_operands, 150),
                 0,
                 0,
@@ -82,13 +83,14 @@ impl WorkCounts {
             ];
             return Estimate { time, bytes };
         };
+        let n_live_at_checks = self.n_live_at_checks.saturating_add(self.n_live_through_checks);
         let if_optimised = |cost| if optimises { cost } else { 0 };
         let excess = if optimises { self.optimised } else { self.unoptimised };
         let time = [
             code([1_800, 900, 3_000, 2_000, 500, 6_000, 0], excess.time),
             mul(self.n_wide_operands, 17_000),
             mul(self.n_phi_operands, 9_000),
-            mul(self.n_live, 330).saturating_add(mul(self.n_live_at_checks, 3_000)),
+            mul(self.n_live, 330).saturating_add(mul(n_live_at_checks, 3_000)),
             if_optimised(mul(self.n_recurring, 330)),
             mul(self.n_crowded, 100),
             mul(self.phi_scans, 3),
@@ -100,7 +102,7 @@ impl WorkCounts {
             code([1_700, 600, 900, 900, 120, 4_000, 700], excess.bytes),
             mul(self.n_wide_operands, 600),
             mul(self.n_phi_operands, 1_300),
-            mul(self.n_live, 6).saturating_add(mul(self.n_live_at_checks, 200)),
+            mul(self.n_live, 6).saturating_add(mul(n_live_at_checks, 200)),
             if_optimised(mul(self.n_recurring, 6)),
             0,
             0,

@@ -1,0 +1,44 @@
+//! The costliest genomes that the search has found, each by what made it cost more than was promised.
+
+/// Names and genomes in hexadecimal digits.
+pub const FOUND: &[(&str, &str)] = &[
+    (
+        "divisions and indirect calls below a pile of operands, without signals",
+        "289e7d4612013917fb091c1948e9064048e906409aac1a1a6e40c71a6e40c71a9aac1a1a6e40c71a48e90640\
+         48e9064048e90640fb091c196e201a1a",
+    ),
+    (
+        "remainders and conversions below a pile of operands, without signals",
+        "1848141d485b9b9c814b97b60505110d814b977d",
+    ),
+    (
+        "indirect calls and saturating lanes below a pile of operands, without signals",
+        "d508caa49914cbdafac13d2fbb90ba68a724c8730214f6a7fe97e2297ce6d4e3ba900b688b074cd6",
+    ),
+    (
+        "divisions where many locals live, without signals",
+        "f5f9b64aa122aebdc7f7af930e9e938d459a4e8075220f25c7f7af93c4d3df6860a5ec06c7f7af93302eda17\
+         81ab2023",
+    ),
+    (
+        "growing memories where many locals live, without signals",
+        "a59f21cd208e9f3a5ed8ff3fab285fd6ab285fd6057dc787fce84304fbc41ac4fd00f1a2b2baf286fbc41ac4\
+         fd00f1a2b5dbd7c2e8d390ac6b44503ab5dbd7c2b5dbd7c232b6e091ab285fd6fbc41ac4e741e5e1ab285fd6\
+         73f04b2a154fc88587da4e2b",
+    ),
+    (
+        "operands of phis that are vectors",
+        "1537a6241ad50c9e4629176756ef40b81b1bdfe7052c819ed2ccf9ea891fe22c823ae1a782b8cad9271acbc7\
+         0b46b48c88e08b4755d873ee58df8566b117048e55d873ee",
+    ),
+    (
+        "wide calls in one pass, without signals",
+        "79e94a803fe9c0ca52759e585a2b0c5a87cea358475ecc2e5a2b0c5a5a2b0c5ae3c859cc43d076ee5a2b0c5a\
+         0b9ad6335a2b0c5a81249f5af4c5698434d4ed735a2b0c5a301a5e095a2b0c5a0b9ad633",
+    ),
+    (
+        "constants and checks, without signals",
+        "479e1eaaa091c371d8e6cdfd624e96cedc92d021222e091d624e96cee557f99dfd55685b1ad409d8fca628ca\
+         9d14121567cc67861ad409d8fca628ca67cc",
+    ),
+];
