@@ -1,0 +1,177 @@
+//! Branches, calls and returns: the operands that they take along, and the shapes of labels.
+
+use super::{Check, Checker, LABEL_BIT, Operand};
+use crate::inst::{Imm, labels};
+use crate::limits;
+use crate::module::ShapeId;
+use crate::op::Op;
+use crate::types::{FuncType, ValType};
+use crate::verified::EscapeReason;
+use crate::verify::error::{Rule, VerifyError};
+
+impl<'m> Checker<'m, '_> {
+    /// Checks that the operand stack is exactly `shape` and folds it into `base`.
+    pub(super) fn flow_to(&mut self, label: u32, shape: ShapeId) -> Check {
+        let mut below = shape;
+        for i in (0..self.scratch.top.len()).rev() {
+            let entry = below.0.checked_sub(1).map(|s| self.module.shapes[s as usize]);
+            match entry {
+                Some(entry) if entry.ty == self.scratch.top[i].ty => below = entry.parent,
+                _ => return Err(self.shape_mismatch(label, shape)),
+            }
+        }
+        if below != self.base {
+            return Err(self.shape_mismatch(label, shape));
+        }
+        for i in 0..self.scratch.top.len() {
+            self.escape(self.scratch.top[i], EscapeReason::LeavesBlock);
+        }
+        self.scratch.top.clear();
+        self.base = shape;
+        Ok(())
+    }
+
+    fn shape_mismatch(&self, label: u32, shape: ShapeId) -> VerifyError {
+        let label = self.label_name(label);
+        let found = self.describe(self.base, &self.scratch.top);
+        let expected = self.describe(shape, &[]);
+        let detail = format!("label {label} has the stack ({expected}), found ({found})");
+        self.error(Rule::ShapeMismatch, detail)
+    }
+
+    /// The name of a label, or else its number.
+    fn label_name(&self, label: u32) -> String {
+        let name = self.module.names.label(self.func, label);
+        name.map_or_else(|| label.to_string(), |name| format!("`{name}`"))
+    }
+
+    /// The operand stack as text, cut where it is deep.
+    fn describe(&self, mut shape: ShapeId, top: &[Operand]) -> String {
+        const SHOWN_MAX: usize = 16;
+        let mut types: Vec<&str> = top.iter().rev().take(SHOWN_MAX).map(|o| o.ty.name()).collect();
+        while types.len() < SHOWN_MAX && shape != ShapeId::EMPTY {
+            let entry = self.module.shapes[shape.0 as usize - 1];
+            types.push(entry.ty.name());
+            shape = entry.parent;
+        }
+        if top.len() > SHOWN_MAX || shape != ShapeId::EMPTY {
+            types.push("…");
+        }
+        types.reverse();
+        types.join(" ")
+    }
+
+    pub(super) fn func_type(&self, func: u32) -> &'m FuncType {
+        &self.module.types[self.spaces.funcs[func as usize] as usize]
+    }
+
+    pub(super) fn indirect_type(&self, imm: Imm) -> Check<&'m FuncType> {
+        let elem = self.spaces.tables[imm.high() as usize].elem;
+        if elem != ValType::FuncRef {
+            let detail = format!("table {} holds {elem}", imm.high());
+            return Err(self.error(Rule::CallTable, detail));
+        }
+        Ok(&self.module.types[imm.low() as usize])
+    }
+
+    /// An instruction that ends a block.
+    pub(super) fn control(&mut self, op: Op, imm: Imm) -> Check {
+        match op {
+            Op::Unreachable => Ok(()),
+            Op::Br => self.branch(imm.low()),
+            Op::BrKeep => self.branch_keeping(imm.low(), imm.high()),
+            Op::BrIf => {
+                self.pop(ValType::I32)?;
+                self.branch(imm.low())?;
+                self.succs.push(self.blocks.len() as u32 + 1);
+                Ok(())
+            }
+            Op::BrTable => {
+                self.pop(ValType::I32)?;
+                let def = self.def;
+                labels(&def.code, imm).try_for_each(|label| self.branch(label))
+            }
+            Op::Return => self.leave(&self.ty.results, "results"),
+            Op::ReturnCall => self.tail_call(self.func_type(imm.low())),
+            Op::ReturnCallIndirect => {
+                let ty = self.indirect_type(imm)?;
+                self.pop(ValType::I32)?;
+                self.tail_call(ty)
+            }
+            _ => unreachable!("{op:?} does not end a block"),
+        }
+    }
+
+    fn branch(&mut self, label: u32) -> Check {
+        self.flow_to(label, self.def.labels[label as usize].shape)?;
+        self.succs.push(label | LABEL_BIT);
+        Ok(())
+    }
+
+    /// A branch that takes the topmost `n` operands along.
+    fn branch_keeping(&mut self, label: u32, n: u32) -> Check {
+        let max = limits::KEPT_OPERANDS_MAX;
+        if n as usize > max {
+            let detail = format!("{n} operands exceed KEPT_OPERANDS_MAX = {max}");
+            return Err(self.error(Rule::Limit, detail));
+        }
+        let shape = self.def.labels[label as usize].shape;
+        if !self.keeps(n as usize, shape) {
+            let found = self.describe(self.base, &self.scratch.top);
+            let expected = self.describe(shape, &[]);
+            let label = self.label_name(label);
+            let detail = format!(
+                "label {label} has the stack ({expected}), which the topmost {n} operands and the \
+                 lowest of ({found}) are not"
+            );
+            return Err(self.error(Rule::KeptOperands, detail));
+        }
+        self.succs.push(label | LABEL_BIT);
+        Ok(())
+    }
+
+    /// Whether the `n` topmost operands are those of a shape, and its other operands the lowest on the stack.
+    /// Takes time for the former and for what was pushed on top of `base`, which no later block sees.
+    fn keeps(&self, n: usize, shape: ShapeId) -> bool {
+        let top = &self.scratch.top;
+        let n_lowest = match (self.shapes.depths[shape.0 as usize] as usize).checked_sub(n) {
+            Some(n_lowest) if self.depth() >= n_lowest + n => n_lowest,
+            _ => return false,
+        };
+        let (mut expected, mut found) = (shape, self.base);
+        let pop = |shape: &mut ShapeId| {
+            let entry = self.module.shapes[shape.0 as usize - 1];
+            *shape = entry.parent;
+            entry.ty
+        };
+        let n_of_top = n.min(top.len());
+        let mut kept = top[top.len() - n_of_top..].iter().rev();
+        let is_kept = (0..n).all(|_| {
+            let ty = kept.next().map_or_else(|| pop(&mut found), |operand| operand.ty);
+            ty == pop(&mut expected)
+        });
+        // What is left of `expected` reaches as high as `base`, or into what is on top of that.
+        let n_in_top = n_lowest.saturating_sub(self.shapes.depths[self.base.0 as usize] as usize);
+        let mut lowest = top[..n_in_top].iter().rev();
+        is_kept
+            && lowest.all(|operand| operand.ty == pop(&mut expected))
+            && self.shapes.below(self.module, self.base, n_lowest as u32) == expected
+    }
+
+    fn tail_call(&mut self, callee: &FuncType) -> Check {
+        if callee.results != self.ty.results {
+            let detail = format!("the callee is {callee}, the caller {}", self.ty);
+            return Err(self.error(Rule::TailCallType, detail));
+        }
+        self.leave(&callee.params, "parameters")
+    }
+
+    /// Leaves the function with the topmost operands, which are of these types.
+    fn leave(&mut self, types: &[ValType], what: &str) -> Check {
+        if self.depth() < types.len() {
+            let detail = format!("{} operands instead of {} {what}", self.depth(), types.len());
+            return Err(self.error(Rule::ReturnStack, detail));
+        }
+        self.pop_all(types)
+    }
+}
