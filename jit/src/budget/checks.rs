@@ -20,13 +20,24 @@ pub(super) fn n_checks(op: Opcode) -> u64 {
     };
     match op.effect() {
         _ if op.access_bytes().is_some() => 1,
+        _ if is_division(op) => 1,
         // The index, null, and the type.
         _ if op == Op::CallIndirect || op == Op::ReturnCallIndirect => 3,
         Effect::Call => 1,
         // Not a number, and out of range; zero, and overflow.
         Effect::Trap => 2,
-        // The trap, and an interruption.
-        Effect::Read | Effect::Write if op != Op::GlobalGet && op != Op::GlobalSet => 2,
+        Effect::Read | Effect::Write => match op {
+            Op::GlobalGet | Op::GlobalSet | Op::RefFunc | Op::TableSize | Op::MemorySize => 0,
+            Op::TableGet | Op::TableSet | Op::TableGrow | Op::MemoryGrow => 1,
+            // The trap, and an interruption.
+            _ => 2,
+        },
         _ => 0,
     }
+}
+
+/// Whether an operation traps for a divisor of zero only.
+fn is_division(op: Op) -> bool {
+    use Op::{I32DivU, I32RemS, I32RemU, I64DivU, I64RemS, I64RemU};
+    matches!(op, I32DivU | I64DivU | I32RemS | I32RemU | I64RemS | I64RemU)
 }

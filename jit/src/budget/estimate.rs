@@ -70,7 +70,7 @@ impl WorkCounts {
                 0,
             ];
             let bytes = [
-                code([350, 250, 700, 650, 80, 2_500, 0], excess.bytes),
+                code([350, 250, 700, 650, 80, 3_000, 0], excess.bytes),
                 mul(self.n_wide_operands, 150),
                 0,
                 0,
@@ -87,7 +87,7 @@ impl WorkCounts {
         let if_optimised = |cost| if optimises { cost } else { 0 };
         let excess = if optimises { self.optimised } else { self.unoptimised };
         let time = [
-            code([1_800, 900, 3_000, 2_000, 500, 6_000, 0], excess.time),
+            code([1_800, 900, 3_000, 2_000, 500, 8_000, 0], excess.time),
             mul(self.n_wide_operands, 17_000),
             mul(self.n_phi_operands, 9_000),
             mul(self.n_live, 330).saturating_add(mul(n_live_at_checks, 3_000)),
@@ -99,7 +99,7 @@ impl WorkCounts {
             if_optimised(self.rewriting.time),
         ];
         let bytes = [
-            code([1_700, 600, 900, 900, 120, 4_000, 700], excess.bytes),
+            code([1_700, 1_100, 900, 900, 120, 11_000, 700], excess.bytes),
             mul(self.n_wide_operands, 600),
             mul(self.n_phi_operands, 1_300),
             mul(self.n_live, 6).saturating_add(mul(n_live_at_checks, 200)),

@@ -41,4 +41,15 @@ pub const FOUND: &[(&str, &str)] = &[
         "479e1eaaa091c371d8e6cdfd624e96cedc92d021222e091d624e96cee557f99dfd55685b1ad409d8fca628ca\
          9d14121567cc67861ad409d8fca628ca67cc",
     ),
+    (
+        "slots in memory and checks, without signals",
+        "faef6e0452b91e301b89afee1b89afeea6e3d142fcf757efa6e3d14209a377c97c5b193d3c6e42ed09a377c9\
+         7c5b193d3c6e42edb3810d1b5da7d7be5ca3253e53ff2bba364bbd7fdb8b4326506c7b897c5b193d09a377c9\
+         1391fc855da7d7be",
+    ),
+    (
+        "slots in memory and wide operands, without signals",
+        "65cb727820f2a6703a40348b3a40342370d96db5348f9e335475b1aff23544f12955086512951e7b951a16af\
+         348f9e333a4034238b2a24c8348f9e33951a16af3a403423348f9e336f2ddae93a403423",
+    ),
 ];
