@@ -2,31 +2,15 @@
 //! keeps trampolines. These look at lists that only the crate knows; what the process has is looked at by
 //! `tests/it/hostile.rs`, too.
 
-use std::process::Command;
+#[path = "../tests/it/alone.rs"]
+mod alone;
+
+use alone::alone;
 
 use crate::{
     AsContext, Compile, Config, Engine, Error, Func, Instance, Linker, Module, Store, TrapCode,
     registry,
 };
-
-/// Set in the process that a test has started for itself.
-const ALONE: &str = "SLOTVM_TEST_ALONE";
-
-/// Runs a test in a process that runs nothing else.
-fn alone(test: &str, run: impl FnOnce()) {
-    if std::env::var_os(ALONE).is_some() {
-        return run();
-    }
-    let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", &format!("soak_tests::{test}"), "--test-threads=1", "--nocapture"])
-        .env(ALONE, "1")
-        .output()
-        .unwrap();
-    let (out, err) =
-        (String::from_utf8_lossy(&child.stdout), String::from_utf8_lossy(&child.stderr));
-    assert!(child.status.success() && out.contains("1 passed"), "{}\n{out}\n{err}", child.status);
-    print!("{out}");
-}
 
 /// The figures that a leak would make grow.
 #[derive(Debug)]
@@ -153,7 +137,7 @@ fn round(engine: &Engine, number: usize) {
 /// 100,000 rounds with `SLOTVM_FULL=1`, otherwise 400.
 #[test]
 fn hostile_modules_leave_nothing_behind() {
-    alone("hostile_modules_leave_nothing_behind", || {
+    alone("soak_tests::hostile_modules_leave_nothing_behind", || {
         let is_full = std::env::var("SLOTVM_FULL").as_deref() == Ok("1");
         let (n_rounds, n_samples) = if is_full { (100_000, 20) } else { (400, 10) };
         let engines = [Compile::Eager, Compile::Lazy].map(|compile| {

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use slotvm::{Config, Engine, Instance, Module, SlotMode, Store, Tier, TrapCode, TypedFunc};
 
-use crate::support::{alone, n_threads, threads_become};
+use crate::alone::alone;
+use crate::support::{n_threads, threads_become};
 
 const SPIN: &str = "export \"spin\" func spin\nfunc spin() { again: br again }";
 

@@ -10,7 +10,8 @@ use slotvm::{
 use slotvm_bytecode::module::{Func as FuncDef, Import, ImportKind, TableType};
 use slotvm_bytecode::{FuncType, ValType, encode, limits};
 
-use crate::support::{alone, for_all, for_all_with, module, status_bytes};
+use crate::alone::alone;
+use crate::support::{for_all, for_all_with, module, status_bytes};
 
 const MIB: u64 = 1 << 20;
 

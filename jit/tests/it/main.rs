@@ -1,6 +1,7 @@
 //! Tests of the embedding API by programs in text form. What a test says holds in the interpreter and
 //! in native code in all slot modes, if the build has native code; tests of nothing else are ignored without.
 
+mod alone;
 mod api;
 mod backtraces;
 mod builds;

@@ -1,7 +1,6 @@
 //! Engines of all kinds, and short ways to a running instance.
 
 use std::fmt;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use slotvm::{
@@ -114,24 +113,6 @@ pub(crate) fn marked(source: &str, mark: &str) -> Vec<u32> {
     let mark = format!("; {mark}");
     let lines = source.lines().enumerate().filter(|(_, line)| line.contains(&mark));
     lines.map(|(i, _)| i as u32 + 1).collect()
-}
-
-/// Set in the process that a test has started for itself.
-const ALONE: &str = "SLOTVM_TEST_ALONE";
-
-/// Runs a test, given by its path, in a process that runs nothing else.
-pub(crate) fn alone(test: &str, run: impl FnOnce()) {
-    if std::env::var_os(ALONE).is_some() {
-        return run();
-    }
-    let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--test-threads=1"])
-        .env(ALONE, "1")
-        .output()
-        .unwrap();
-    let (out, err) =
-        (String::from_utf8_lossy(&child.stdout), String::from_utf8_lossy(&child.stderr));
-    assert!(child.status.success() && out.contains("1 passed"), "{}\n{out}\n{err}", child.status);
 }
 
 /// A figure of the process.

@@ -8,7 +8,8 @@ use slotvm::{
     TrapCode, TypedFunc, UpdateDeadline,
 };
 
-use crate::support::{alone, for_all_with, n_threads, threads_become};
+use crate::alone::alone;
+use crate::support::{for_all_with, n_threads, threads_become};
 
 /// The name of threads that compile.
 const COMPILER: &str = "slotvm-compiler";

@@ -320,8 +320,9 @@ impl<'m> Writer<'m> {
         let n_bytes = 1 + usize::from(op.is_vector());
         match op.imm_kind() {
             ImmKind::Lanes => {
-                let bytes =
-                    u128::from_le_bytes(std::array::from_fn(|i| (step.0[2] + i as u8 * 3) % 32));
+                let bytes = u128::from_le_bytes(std::array::from_fn(|i| {
+                    step.0[2].wrapping_add(i as u8 * 3) % 32
+                }));
                 self.code(n_bytes + 16).vector(op, bytes);
             }
             ImmKind::Lane => drop(self.code(n_bytes + 1).inst(op, Imm::lane(lane))),

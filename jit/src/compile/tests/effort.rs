@@ -1,0 +1,111 @@
+//! Functions that take too much work to be compiled as asked, and machines without the instructions asked for.
+
+use super::places::trap_offsets;
+use super::*;
+
+/// Loops inside each other, each of two blocks.
+fn nest(depth: usize) -> VerifiedModule {
+    let mut source = String::from("func f(n: i32) {\n");
+    for i in 0..depth {
+        write!(source, "h{i}: nop ").unwrap();
+    }
+    for i in (0..depth).rev() {
+        writeln!(source, "local.get n br_if h{i}").unwrap();
+    }
+    module(&(source + "return }"))
+}
+
+#[test]
+fn deep_nests_are_compiled_without_the_optimiser() {
+    for (depth, expected) in [(100, false), (3000, true)] {
+        let module = nest(depth);
+        for slots in SlotMode::ALL {
+            let mut options = options(TARGETS[0], slots);
+            options.build.fuel = true;
+            let compiled = &compile_all(&module, options)[0];
+            let expected = expected && slots != SlotMode::Memory;
+            let is_unoptimised = compiled.work.rung != Rung::AsAsked;
+            assert_eq!(is_unoptimised, expected, "{depth} {slots}");
+            // Both paths know where fuel runs out.
+            let blocks = module.body(0).unwrap().blocks.iter().map(|block| block.start);
+            let out = trap_offsets(compiled, TrapCode::OutOfFuel);
+            assert_eq!(out, blocks.collect::<Vec<_>>(), "{depth} {slots}");
+        }
+    }
+}
+
+#[test]
+fn registers_are_allocated_in_one_pass_where_edges_lead_back_too_far() {
+    // A nest, and one loop with many edges back; both take the square of their size.
+    let edges_back = |n: usize| {
+        let edges = "local.get n br_if again\n".repeat(n);
+        module(&format!("func f(n: i32) {{\nagain: {edges}return }}"))
+    };
+    for slots in [SlotMode::Memory, SlotMode::Ssa] {
+        for (module, expected) in [
+            (nest(3_000), false),
+            (nest(12_000), true),
+            (edges_back(3_000), false),
+            (edges_back(17_000), true),
+        ] {
+            let compiled = &compile_all(&module, options(TARGETS[0], slots))[0];
+            assert_eq!(compiled.work.rung == Rung::OnePass, expected, "{slots}");
+        }
+    }
+}
+
+#[test]
+fn too_many_slots_stay_in_memory() {
+    // A switch goes by many edges to a block where all locals meet other values of theirs.
+    let module_of = |n_edges: usize| {
+        let mut source = String::from("func f(n: i32) -> i64 {\n  local 1000 i64\n");
+        let mut write_all = |rest: &str| {
+            for local in 1..=1000 {
+                writeln!(source, "  i64.const {local} local.set {local}").unwrap();
+            }
+            source += rest;
+        };
+        write_all("  local.get n br_if end\n");
+        write_all("  local.get n br_table [");
+        source += &"end ".repeat(n_edges);
+        source += "] end\nend:\n  i64.const 0\n";
+        for local in 1..=1000 {
+            writeln!(source, "  local.get {local} i64.add").unwrap();
+        }
+        module(&(source + "  return\n}"))
+    };
+    for (n_edges, slots, expected) in [
+        (10, SlotMode::Ssa, false),
+        (10, SlotMode::Variables, false),
+        (5_000, SlotMode::Ssa, true),
+        (50_000, SlotMode::Variables, true),
+        (50_000, SlotMode::Memory, false),
+    ] {
+        let compiled = &compile_all(&module_of(n_edges), options(TARGETS[0], slots))[0];
+        let rung = if expected { Rung::SlotsInMemory } else { Rung::AsAsked };
+        assert_eq!(compiled.work.rung, rung, "{n_edges} {slots}");
+        let is_in_memory = compiled.sizes.slot_bytes > 0;
+        assert_eq!(is_in_memory, expected || slots.is_memory(), "{n_edges} {slots}");
+    }
+}
+
+#[test]
+fn without_its_instructions_vectors_are_an_error_that_says_so() {
+    let with_vectors = module("func f(v: v128) -> v128 { local.get v i8x16.abs return }");
+    let without = module("func f(n: i64) -> i64 { local.get n return }");
+    let mut options = options(TARGETS[0], SlotMode::Ssa);
+    let share_of = |module: &VerifiedModule| share(module, 0);
+    let mut compiler = Compiler::new(options.clone());
+    compiler.compile(&with_vectors, 0, share_of(&with_vectors)).unwrap();
+    // Any x86-64 has SSE2, and no more.
+    let flags = options.lower.isa.flags().clone();
+    let oldest = cranelift_codegen::isa::lookup(TARGETS[0].parse().unwrap()).unwrap();
+    options.lower.isa = oldest.finish(flags).unwrap();
+    let mut compiler = Compiler::new(options);
+    compiler.compile(&without, 0, share_of(&without)).unwrap();
+    let error = compiler.compile(&with_vectors, 0, share_of(&with_vectors)).err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "function f cannot be compiled: vectors need SSSE3 and SSE4.1, which this machine lacks"
+    );
+}
