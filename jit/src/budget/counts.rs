@@ -17,6 +17,8 @@ pub struct WorkCounts {
     pub n_insts: u64,
     /// Constants and accesses of slots, for which there is little to do.
     pub n_light_insts: u64,
+    /// Those of `n_light_insts` that access slots.
+    pub n_slot_accesses: u64,
     /// Those of `n_insts` that access linear memory, which may trap.
     pub n_accesses: u64,
     /// Basic blocks.
@@ -83,6 +85,7 @@ impl WorkCounts {
                 let op = func.opcode(inst);
                 let n_operands = func.operands(inst).len();
                 let is_slot_access = matches!(op, Opcode::Ir(IrOp::SlotGet | IrOp::SlotSet));
+                counts.n_slot_accesses += u64::from(is_slot_access);
                 if is_slot_access || n_operands == 0 && op.effect() == Effect::Pure {
                     counts.n_light_insts += 1;
                 } else {

@@ -40,13 +40,14 @@ impl WorkCounts {
     /// Points of time and bytes, by cause. The factors are in nanoseconds and bytes.
     pub(super) fn estimate(&self, generator: Generator) -> Estimate {
         let mul = u64::saturating_mul;
-        let sum = |parts: [u64; 8]| parts.into_iter().fold(0, u64::saturating_add);
-        // For each instruction, light one, access beyond that, block, edge, check, target of a switch beyond
-        // that; for what is dearer, the excess.
-        let code = |[inst, light, access, block, edge, check, target]: [u64; 7], excess| {
+        let sum = |parts: [u64; 9]| parts.into_iter().fold(0, u64::saturating_add);
+        // For each instruction, light one, access of a slot or memory beyond that, block, edge, check, target
+        // of a switch beyond that; for what is dearer, the excess.
+        let code = |[inst, light, slot, access, block, edge, check, target]: [u64; 8], excess| {
             sum([
                 mul(self.n_insts, inst),
                 mul(self.n_light_insts, light),
+                mul(self.n_slot_accesses, slot),
                 mul(self.n_accesses, access),
                 mul(self.n_blocks, block),
                 mul(self.n_edges, edge),
@@ -58,7 +59,7 @@ impl WorkCounts {
         let Generator::Splitting { optimises } = generator else {
             let excess = self.unoptimised.in_one_pass();
             let time = [
-                code([900, 900, 3_000, 1_500, 300, 4_000, 0], excess.time),
+                code([900, 900, 0, 3_000, 1_500, 300, 4_000, 0], excess.time),
                 mul(self.n_wide_operands, 1_300),
                 0,
                 0,
@@ -70,7 +71,7 @@ impl WorkCounts {
                 0,
             ];
             let bytes = [
-                code([350, 250, 700, 650, 80, 3_000, 0], excess.bytes),
+                code([350, 250, 0, 700, 650, 80, 3_000, 0], excess.bytes),
                 mul(self.n_wide_operands, 150),
                 0,
                 0,
@@ -87,7 +88,7 @@ impl WorkCounts {
         let if_optimised = |cost| if optimises { cost } else { 0 };
         let excess = if optimises { self.optimised } else { self.unoptimised };
         let time = [
-            code([1_800, 900, 3_000, 2_000, 500, 8_000, 0], excess.time),
+            code([1_800, 900, 0, 3_000, 2_000, 500, 8_000, 0], excess.time),
             mul(self.n_wide_operands, 17_000),
             mul(self.n_phi_operands, 9_000),
             mul(self.n_live, 330).saturating_add(mul(n_live_at_checks, 3_000)),
@@ -99,9 +100,9 @@ impl WorkCounts {
             if_optimised(self.rewriting.time),
         ];
         let bytes = [
-            code([1_700, 1_100, 900, 900, 120, 11_000, 700], excess.bytes),
+            code([1_700, 600, 500, 900, 900, 120, 11_000, 700], excess.bytes),
             mul(self.n_wide_operands, 600),
-            mul(self.n_phi_operands, 1_300),
+            mul(self.n_phi_operands, 900),
             mul(self.n_live, 6).saturating_add(mul(n_live_at_checks, 200)),
             if_optimised(mul(self.n_recurring, 6)),
             0,

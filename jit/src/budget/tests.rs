@@ -56,6 +56,7 @@ fn every_count_can_be_too_much() {
         (WorkCounts { n_insts: much, ..of() }, Cause::Code),
         (WorkCounts { n_light_insts: much, ..of() }, Cause::Code),
         (WorkCounts { n_accesses: much, ..of() }, Cause::Code),
+        (WorkCounts { n_slot_accesses: much, ..of() }, Cause::Code),
         (WorkCounts { n_blocks: much, ..of() }, Cause::Code),
         (WorkCounts { n_edges: much, ..of() }, Cause::Code),
         (WorkCounts { n_targets: much, ..of() }, Cause::Code),
@@ -80,7 +81,8 @@ fn every_count_can_be_too_much() {
         assert_eq!(estimate.cause(share), cause);
         // One pass over the code does not see what lives where.
         let is_linear = matches!(cause, Cause::Code | Cause::WideOperands);
-        let is_linear = is_linear && counts.optimised == Excess::default() && counts.n_targets == 0;
+        let is_linear = is_linear && counts.optimised == Excess::default();
+        let is_linear = is_linear && counts.n_targets == 0 && counts.n_slot_accesses == 0;
         assert_eq!(counts.estimate(Generator::OnePass).fits(share), !is_linear);
     }
     let unoptimised = Generator::Splitting { optimises: false };
