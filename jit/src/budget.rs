@@ -21,7 +21,8 @@
 //!   register it may look at each instruction where that lives (`n_crowded`);
 //! * the optimiser's alias analysis takes the square of the depth of loops, and what it finds twice, or
 //!   takes out of a loop, or computes later than it stands, makes values live longer. It takes many times as
-//!   much for chains of operations that it combines, as rotations of rotations.
+//!   much for chains of operations that it combines, as rotations of rotations. What is needed in several blocks
+//!   of which none dominates the others it computes in each, with all that it is computed from (`copied`).
 //!
 //! What is costly to count is first replaced by an upper bound that is at hand, with which ordinary
 //! functions stay below their share; only the others are looked at closely.
@@ -32,6 +33,7 @@ mod counts;
 mod estimate;
 mod excess;
 mod module;
+mod parts;
 mod shares;
 mod weights;
 
@@ -43,6 +45,7 @@ pub use excess::Excess;
 
 pub(crate) use choice::{Candidate, TooMuchWork};
 pub(crate) use module::ModuleBudget;
+pub(crate) use parts::Parts;
 pub(crate) use shares::{Budget, Share};
 
 /// Steps of a walk up the dominator tree that are counted: more are too many for any function.
@@ -107,6 +110,8 @@ pub enum Cause {
     Dominators,
     /// Chains of operations that the optimiser combines.
     Rewriting,
+    /// Operations that the optimiser computes in more than one block.
+    Copies,
 }
 
 impl Cause {
@@ -121,6 +126,7 @@ impl Cause {
         Cause::Nesting,
         Cause::Dominators,
         Cause::Rewriting,
+        Cause::Copies,
     ];
 
     /// The cause as a phrase.
@@ -136,11 +142,12 @@ impl Cause {
             Cause::Nesting => "its loops are nested deeply",
             Cause::Dominators => "its dominators are found by long walks",
             Cause::Rewriting => "the optimiser would rewrite long chains of operations",
+            Cause::Copies => "the optimiser would compute operations in many blocks",
         }
     }
 }
 
-const N_CAUSES: usize = 10;
+const N_CAUSES: usize = 11;
 
 #[cfg(test)]
 mod tests;

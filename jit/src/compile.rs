@@ -32,7 +32,7 @@ use slotvm_ssa::promote::{self, PromoteOptions, PromotionReport, promote_with};
 use tracing::trace_span;
 
 use crate::SlotMode;
-use crate::budget::{Candidate, Cause, Rung, Share, TooMuchWork, Work};
+use crate::budget::{Candidate, Cause, Parts, Rung, Share, TooMuchWork, Work};
 use crate::code::MachineCode;
 use crate::function_info::{FunctionInfo, Sizes};
 use crate::isa::{IsaError, has_vectors, in_one_pass, without_optimiser};
@@ -230,7 +230,11 @@ impl Compiler {
             is_too_large: promotion.is_some_and(|report| report.too_large.is_some()),
             function: &function,
             loops: &loops,
-            splits: self.options.lower.trapping == Trapping::Calls,
+            parts: Parts {
+                n_imported_funcs: module.n_imported_funcs(),
+                loads_entries: self.options.lower.entries.is_some(),
+                checks: self.options.lower.trapping == Trapping::Calls,
+            },
         };
         let work = trace_span!("budget").in_scope(|| candidate.choose(&slot_form));
         let work = work.map_err(|refused| error(refused.to_string()))?;

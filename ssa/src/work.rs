@@ -10,27 +10,25 @@
 //!   computed again in another block, or are the same in each round of a loop.
 //! * [`crowding()`]: how many values live at a time inside of blocks, and how much longer an optimiser makes
 //!   them live that computes something later.
+//! * [`copies()`]: how often an optimiser computes values in more than one block.
 //! * [`dominator_steps`]: how far the algorithm of Cooper, Harvey and Kennedy, "A Simple, Fast
 //!   Dominance Algorithm" (2001), walks. It is the usual one, and takes the square of the size of some
 //!   graphs and the cube of others.
 
+mod copies;
 mod crowding;
-
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, DefaultHasher};
-
-use slotvm_bytecode::{Effect, Imm};
+mod recurring;
 
 use crate::cfg::ControlFlow;
-use crate::entity::Value;
 use crate::idf::queue::Bitmap;
 use crate::ir::Function;
 use crate::irop::{IrOp, Opcode};
-use crate::loops::LoopForest;
 use crate::search::{NONE, Search};
 use crate::steps::step;
 
+pub use copies::copies;
 pub use crowding::{Crowding, crowding, crowding_max};
+pub use recurring::{Part, recurring_spans};
 
 /// Slots in a word.
 const WORD_SLOTS: usize = 64;
@@ -138,86 +136,6 @@ impl ExposedReads {
     }
 }
 
-/// In how many more blocks values could be live if an optimiser did not compute them again: operations
-/// without effects, constants apart, that an earlier block has too, or that give the same in each round
-/// of a loop around them. Summed over the operations, and about right. `loops` are the loops of the
-/// function, which is in SSA form.
-pub fn recurring_spans(func: &Function, loops: &LoopForest) -> u64 {
-    let spans = LoopSpans::new(func, loops);
-    let mut total = 0;
-    // The first value that is computed likewise, and the depth of the loops in which a value changes.
-    let mut leaders: Vec<u32> = (0..func.n_values() as u32).collect();
-    let mut depths = vec![0; func.n_values()];
-    let mut first: HashMap<_, (Value, u32), BuildHasherDefault<DefaultHasher>> = HashMap::default();
-    for block in func.blocks() {
-        let depth = loops.depth_of_block(block.0);
-        for &param in func.params(block) {
-            depths[param.index()] = depth;
-        }
-        for &inst in func.insts(block) {
-            if func.opcode(inst).effect() != Effect::Pure || func.results(inst).len() != 1 {
-                func.results(inst).for_each(|result| depths[result.index()] = depth);
-                continue;
-            }
-            let (result, operands) = (func.result(inst), func.operands(inst));
-            let changes = operands.iter().map(|value| depths[value.index()]).max().unwrap_or(0);
-            depths[result.index()] = changes;
-            let operand = |i: usize| operands.get(i).map(|value| leaders[value.index()]);
-            let key: (Opcode, Imm, [Option<u32>; 3]) =
-                (func.opcode(inst), func.imm(inst), std::array::from_fn(operand));
-            let &mut (leader, leader_block) = first.entry(key).or_insert((result, block.0));
-            leaders[result.index()] = leader.0;
-            if operands.is_empty() {
-                continue;
-            }
-            if leader_block != block.0 {
-                total += u64::from(block.0 - leader_block) + spans.of_loop_within(block.0, 0);
-            } else if changes < depth {
-                total += spans.of_loop_within(block.0, changes);
-            }
-        }
-    }
-    total
-}
-
-/// The sizes of loops.
-struct LoopSpans<'a> {
-    loops: &'a LoopForest,
-    /// The number of blocks of each loop, those of the loops inside it included.
-    sizes: Vec<u64>,
-    n_blocks: u64,
-}
-
-impl<'a> LoopSpans<'a> {
-    fn new(func: &Function, loops: &'a LoopForest) -> LoopSpans<'a> {
-        let mut sizes = vec![0; loops.n_loops()];
-        for number in func.blocks().filter_map(|block| loops.innermost(block.0)) {
-            sizes[number as usize] += 1;
-        }
-        // Loops are numbered in preorder.
-        for number in (0..loops.n_loops() as u32).rev() {
-            if let Some(around) = loops.parent(number) {
-                sizes[around as usize] += sizes[number as usize];
-            }
-        }
-        LoopSpans { loops, sizes, n_blocks: func.n_blocks() as u64 }
-    }
-
-    /// The size of the outermost loop around a block that is deeper than `depth`.
-    fn of_loop_within(&self, block: u32, depth: u32) -> u64 {
-        /// A nest this deep may be the whole function.
-        const DEPTH_MAX: usize = 16;
-        let around = |&number: &u32| self.loops.parent(number);
-        let loops = std::iter::successors(self.loops.innermost(block), around);
-        let mut within = loops.take_while(|&number| self.loops.depth(number) > depth);
-        match within.by_ref().take(DEPTH_MAX).last() {
-            None => 0,
-            Some(_) if within.next().is_some() => self.n_blocks,
-            Some(outermost) => self.sizes[outermost as usize],
-        }
-    }
-}
-
 /// The steps that the algorithm of Cooper, Harvey and Kennedy walks up the tree, in all its rounds; or
 /// `steps_max` if there are more.
 pub fn dominator_steps(cfg: &impl ControlFlow, steps_max: u64) -> u64 {
@@ -268,7 +186,6 @@ mod tests {
     use super::*;
     use crate::build::BuildOptions;
     use crate::graph::control_flow;
-    use crate::promote::{Scratch, promote};
     use crate::samples::{module, slot_form};
     use crate::slot_blocks::SlotBlocks;
     use crate::testing::{chain, families, irreducible, nest};
@@ -306,26 +223,6 @@ mod tests {
         }
         assert!(counts.contains(&101), "{counts:?}");
         assert_eq!(live_slots(&func, 1), None);
-    }
-
-    #[test]
-    fn what_recurs_is_counted() {
-        let recurring = |source: &str| {
-            let mut func = slots(source);
-            promote(&mut func, &mut Scratch::default());
-            recurring_spans(&func, &LoopForest::new(&control_flow(&func)))
-        };
-        // In one block each value is computed once anyway.
-        let once = "local.get n i32.const 3 i32.mul local.get n i32.const 3 i32.mul i32.add";
-        assert_eq!(recurring(&format!("func f(n: i32) -> i32 {{ {once} return }}")), 0);
-        // The next block has a product and what is made of it.
-        let twice = "local.get n i32.const 3 i32.mul i32.const 5 i32.xor";
-        let source = format!("func f(n: i32) -> i32 {{ {twice} br_if a a: {twice} return }}");
-        assert_eq!(recurring(&source), 2);
-        // The sum does not change in the loop, which has one block.
-        let source = "func f(n: i32, m: i32) { a: local.get m i32.const 1 i32.add
-            local.get n i32.const 1 i32.sub local.tee n i32.or br_if a return }";
-        assert_eq!(recurring(source), 1);
     }
 
     #[test]

@@ -2,9 +2,20 @@
 //! the program.
 
 use slotvm_bytecode::{Effect, Op};
-use slotvm_ssa::entity::Block;
+use slotvm_ssa::entity::{Block, Inst};
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::irop::{IrOp, Opcode};
+
+/// The blocks that the code of a block has, at most. An edge of a switch has one, too.
+pub(super) fn n_code_blocks(func: &Function, block: Block, splits: bool) -> u64 {
+    let of_inst = |&inst: &Inst| match func.opcode(inst) {
+        Opcode::Ir(IrOp::Poll) => 1,
+        Opcode::Op(Op::BrTable) => func.succ_edges(block).len() as u64,
+        op if splits => n_checks(op),
+        _ => 0,
+    };
+    1 + func.insts(block).iter().map(of_inst).sum::<u64>()
+}
 
 /// The checks of a block, at most.
 pub(super) fn n_checks_of(func: &Function, block: Block) -> u64 {

@@ -1,17 +1,20 @@
 //! The first way of compiling a function whose estimate stays below its share.
 
-use slotvm_bytecode::Effect;
+use slotvm_bytecode::{Effect, Op};
 use slotvm_ssa::entity::Block;
 use slotvm_ssa::graph::control_flow;
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::irop::{IrOp, Opcode};
 use slotvm_ssa::loops::LoopForest;
 use slotvm_ssa::promote::{Scratch, promote};
-use slotvm_ssa::work::{Crowding, crowding, dominator_steps, live_slots, recurring_spans};
+use slotvm_ssa::work::{
+    Crowding, Part, copies, crowding, dominator_steps, live_slots, recurring_spans,
+};
 
-use super::checks::{n_checks, n_checks_of};
+use super::checks::{n_checks, n_checks_of, n_code_blocks};
 use super::estimate::Generator;
-use super::excess::rewriting;
+use super::excess::{Excess, rewriting};
+use super::parts::Parts;
 use super::shares::Share;
 use super::{Cause, DOMINATOR_STEPS_MAX, Rung, WorkCounts};
 use crate::SlotMode;
@@ -63,8 +66,8 @@ pub(crate) struct Candidate<'a> {
     pub(crate) loops: &'a LoopForest,
     /// The slots whose values may reach other blocks.
     pub(crate) n_slots: u64,
-    /// Whether checks split blocks, as no instruction may fault.
-    pub(crate) splits: bool,
+    /// What instructions are made of.
+    pub(crate) parts: Parts,
     /// Whether the function could not be promoted, and is in slot form in a mode that wants another.
     pub(crate) is_too_large: bool,
 }
@@ -80,18 +83,16 @@ impl Candidate<'_> {
         let share = self.share;
         let optimises = self.slots != SlotMode::Memory;
         let asked = Generator::Splitting { optimises };
-        let mut counts = WorkCounts::cheap(self.function, self.loops);
+        let mut counts = WorkCounts::cheap(self.function, self.loops, self.parts);
         if optimises {
             counts.rewriting = rewriting(self.function, self.hides_values());
-        }
-        if self.splits {
-            counts.count_checks(self.function, self.n_slot_values());
         }
         match self.slots {
             SlotMode::Ssa | SlotMode::MemoryForwarded => counts.bound_values(self.n_slots),
             SlotMode::Variables => {
                 counts.n_phi_operands = self.n_slots.saturating_mul(counts.n_edges);
                 counts.bound_values(self.n_slots);
+                counts.n_variables = counts.n_live;
             }
             SlotMode::MemoryOpt => counts.bound_values(0),
             SlotMode::Memory => {}
@@ -100,15 +101,17 @@ impl Candidate<'_> {
         if !self.is_too_large && counts.estimate(asked).fits(share) {
             return work(Rung::AsAsked, None, counts);
         }
-        counts.dominator_steps = self.dominator_steps(share);
+        counts.dominator_steps = self.dominator_steps(&counts);
         let mut cause = Cause::PhiOperands;
         if !self.is_too_large {
             let promoted = self.promoted(&slot_form);
             let values = promoted.as_ref().unwrap_or(self.function);
             if promoted.is_some() || !self.hides_values() {
                 let crowding = self.crowding(values, optimises);
-                counts.n_recurring = recurring_spans(values, self.loops) + crowding.deferred;
-                counts.n_crowded = crowding.local;
+                counts.copied = copied(values);
+                counts.n_recurring = self.recurring(values)
+                    + crowding.deferred * counts.n_code_blocks().div_ceil(counts.n_blocks);
+                counts.crowd(crowding);
                 counts.n_live_at_checks = crowding.at_checks;
             }
             if let Some(promoted) = &promoted {
@@ -116,7 +119,7 @@ impl Candidate<'_> {
                 if self.slots == SlotMode::Variables {
                     // It does not make all phis that are not needed go.
                     counts.n_phi_operands =
-                        WorkCounts::cheap(promoted, self.loops).n_phi_operands * 3 / 2;
+                        WorkCounts::cheap(promoted, self.loops, self.parts).n_phi_operands * 3 / 2;
                 }
             }
             if counts.estimate(asked).fits(share) {
@@ -132,7 +135,7 @@ impl Candidate<'_> {
             let unoptimised = Generator::Splitting { optimises: false };
             if optimises {
                 let crowding = self.crowding(values, false);
-                counts.n_crowded = crowding.local;
+                counts.crowd(crowding);
                 counts.n_live_at_checks = crowding.at_checks;
                 if counts.estimate(unoptimised).fits(share) {
                     return work(Rung::Unoptimised, Some(cause), counts);
@@ -141,14 +144,11 @@ impl Candidate<'_> {
         }
         let dominator_steps = counts.dominator_steps;
         let slots = if self.is_promoted() { &slot_form() } else { self.function };
-        let mut counts = WorkCounts::cheap(slots, self.loops);
+        let mut counts = WorkCounts::cheap(slots, self.loops, self.parts);
         counts.dominator_steps = dominator_steps;
         let crowding = self.crowding(slots, false);
-        counts.n_crowded = crowding.local;
-        if self.splits {
-            counts.count_checks(slots, 0);
-            counts.n_live_at_checks = crowding.at_checks;
-        }
+        counts.crowd(crowding);
+        counts.n_live_at_checks = crowding.at_checks;
         let in_memory = counts.estimate(Generator::Splitting { optimises: false });
         if self.slots != SlotMode::Memory && in_memory.fits(share) {
             return work(Rung::SlotsInMemory, Some(cause), counts);
@@ -160,26 +160,29 @@ impl Candidate<'_> {
         Err(TooMuchWork { cause: one_pass.cause(share) })
     }
 
-    /// The slots that are values of the code generator.
-    fn n_slot_values(&self) -> u64 {
-        match self.slots {
-            SlotMode::Memory | SlotMode::MemoryOpt => 0,
-            _ => self.n_slots,
-        }
-    }
-
     /// Counts of values that crowd in blocks, and at the checks that split them.
     fn crowding(&self, func: &Function, defers: bool) -> Crowding {
-        let n_checks = |inst| if self.splits { n_checks(func.opcode(inst)) } else { 0 };
+        let n_checks = |inst| if self.parts.checks { n_checks(func.opcode(inst)) } else { 0 };
         crowding(func, defers, n_checks)
     }
 
+    /// The blocks of the code over which values live longer that recur.
+    fn recurring(&self, func: &Function) -> u64 {
+        let parts = |inst, part: &mut dyn FnMut(Part)| self.parts.of(func, inst, part);
+        let n_code_blocks = |block| n_code_blocks(func, block, self.parts.checks);
+        recurring_spans(func, self.loops, parts, n_code_blocks)
+    }
+
     /// The steps of the register allocator's dominators, which are counted by making them.
-    fn dominator_steps(&self, share: Share) -> u64 {
+    fn dominator_steps(&self, counts: &WorkCounts) -> u64 {
         let points_per_step = 4;
-        let steps_max = (share.time / points_per_step).min(DOMINATOR_STEPS_MAX);
+        let steps_max = (self.share.time / points_per_step).min(DOMINATOR_STEPS_MAX);
         let n_steps = dominator_steps(&control_flow(self.function), steps_max);
-        if n_steps >= steps_max { u64::MAX } else { n_steps }
+        if n_steps >= steps_max {
+            return u64::MAX;
+        }
+        // Checks make the ways longer.
+        n_steps * counts.n_code_blocks().div_ceil(counts.n_blocks)
     }
 
     /// Whether slots hide values from us that the optimiser finds to be the same.
@@ -205,8 +208,21 @@ impl Candidate<'_> {
         // Counting takes some nanoseconds for each word.
         let words_max = (self.share.time / 64).min(LIVE_WORDS_MAX) as usize;
         let Some(live) = live_slots(slot_form, words_max) else { return };
-        counts.n_live = live.iter().map(|&n| u64::from(n)).sum();
-        if self.splits {
+        let func = self.function;
+        let n_live = |block: Block| {
+            let n_live_in = |block: Block| u64::from(live[block.index()]);
+            let is_switch = func.opcode(func.terminator(block)) == Opcode::Op(Op::BrTable);
+            let n_targets = if is_switch { func.succ_edges(block).len() } else { 0 };
+            let at_targets = func.succ_edges(block).take(n_targets);
+            let at_targets: u64 = at_targets.map(|edge| n_live_in(func.edge_dst(edge))).sum();
+            let n_blocks = n_code_blocks(func, block, self.parts.checks) - n_targets as u64;
+            n_blocks * n_live_in(block) + at_targets
+        };
+        counts.n_live = self.function.blocks().map(n_live).sum();
+        if self.slots == SlotMode::Variables {
+            counts.n_variables = counts.n_live;
+        }
+        if self.parts.checks {
             let at_checks = |block: Block| {
                 let n_live = u64::from(live[block.index()].saturating_sub(LIVE_IN_REGISTERS_MAX));
                 n_checks_of(self.function, block) * n_live
@@ -246,6 +262,13 @@ impl Candidate<'_> {
         end_stretch(&mut n_live, &mut n_operands);
         total
     }
+}
+
+/// What operations take that the optimiser computes in more than one block.
+fn copied(func: &Function) -> Excess {
+    let mut copied = Excess::default();
+    copies(func, |inst, n| copied += Excess::copied(func.opcode(inst)).times(n));
+    copied
 }
 
 fn is_call(op: Opcode) -> bool {

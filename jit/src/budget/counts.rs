@@ -4,10 +4,11 @@ use slotvm_bytecode::{Effect, Op};
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::irop::{IrOp, Opcode};
 use slotvm_ssa::loops::LoopForest;
-use slotvm_ssa::work::crowding_max;
+use slotvm_ssa::work::{Crowding, crowding_max};
 
-use super::checks::n_checks_of;
+use super::checks::{n_checks_of, n_code_blocks};
 use super::excess::Excess;
+use super::parts::Parts;
 
 /// The counts of a function, in the form that a [`Rung`](crate::Rung) compiles, from which its costs are estimated.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub struct WorkCounts {
     pub n_slot_accesses: u64,
     /// Those of `n_insts` that access linear memory, which may trap.
     pub n_accesses: u64,
+    /// Values without effects, those included that instructions are made of in code.
+    pub n_parts: u64,
     /// Basic blocks.
     pub n_blocks: u64,
     /// Edges.
@@ -39,14 +42,18 @@ pub struct WorkCounts {
     pub n_phi_operands: u64,
     /// Values that are live on entry to blocks, summed over the blocks; or at most so many.
     pub n_live: u64,
-    /// By how much that may grow in the optimiser.
+    /// Those of `n_live` that the code generator's frontend finds, since slots are its variables.
+    pub n_variables: u64,
+    /// By how much `n_live` may grow in the optimiser.
     pub n_recurring: u64,
     /// Values of a block that live at an instruction of it without a register, summed over the
     /// instructions; or at most so many.
     pub n_crowded: u64,
+    /// Values of a block that are made where others have taken the registers; or at most so many.
+    pub n_spilled: u64,
     /// Operands of phis that the register allocator looks at, times how often; or at most so many.
     pub phi_scans: u64,
-    /// The depths of loops around blocks, summed over the blocks, times the greatest.
+    /// The depths of loops around blocks of the code, summed over the blocks, times the greatest.
     pub nesting: u64,
     /// Steps up the dominator tree, or at most so many.
     pub dominator_steps: u64,
@@ -54,36 +61,33 @@ pub struct WorkCounts {
     pub optimised: Excess,
     /// Likewise without the optimiser.
     pub unoptimised: Excess,
+    /// What the operations take that the optimiser computes in more than one block, beyond the first; or at most so
+    /// much.
+    pub copied: Excess,
     /// By how much chains of operations that the optimiser combines are dearer than single ones; or at most so
     /// much.
     pub rewriting: Excess,
 }
 
 impl WorkCounts {
-    /// Counts the checks that split blocks, and bounds what lives there, where so many slots are values.
-    pub(super) fn count_checks(&mut self, func: &Function, n_slots: u64) {
-        for block in func.blocks() {
-            let n = n_checks_of(func, block);
-            self.n_checks += n;
-            self.n_live_at_checks += n * func.insts(block).len() as u64;
-        }
-        self.n_live_through_checks = self.n_checks.saturating_mul(n_slots);
-    }
-
     /// The counts that need one look at each instruction.
-    pub(super) fn cheap(func: &Function, loops: &LoopForest) -> WorkCounts {
+    pub(super) fn cheap(func: &Function, loops: &LoopForest, parts: Parts) -> WorkCounts {
         let mut counts = WorkCounts {
             n_blocks: func.n_blocks() as u64,
             n_edges: func.n_edges() as u64,
-            n_crowded: crowding_max(func),
             ..WorkCounts::default()
         };
+        counts.crowd(crowding_max(func));
         let (mut depth_sum, mut depth_max) = (0_u64, 0_u64);
         for block in func.blocks() {
             let insts = func.insts(block);
             for &inst in insts {
                 let op = func.opcode(inst);
+                counts.n_parts += parts.n_max(op);
                 let n_operands = func.operands(inst).len();
+                if n_operands > 0 && op.effect() == Effect::Pure {
+                    counts.copied += Excess::copied(op);
+                }
                 let is_slot_access = matches!(op, Opcode::Ir(IrOp::SlotGet | IrOp::SlotSet));
                 counts.n_slot_accesses += u64::from(is_slot_access);
                 if is_slot_access || n_operands == 0 && op.effect() == Effect::Pure {
@@ -117,7 +121,12 @@ impl WorkCounts {
                 counts.n_phi_operands += (func.params(block).len() * n_in_edges) as u64;
             }
             let depth = u64::from(loops.depth_of_block(block.0));
-            depth_sum += depth;
+            if parts.checks {
+                let n_checks = n_checks_of(func, block);
+                counts.n_checks += n_checks;
+                counts.n_live_at_checks += n_checks * insts.len() as u64;
+            }
+            depth_sum += depth * n_code_blocks(func, block, parts.checks);
             depth_max = depth_max.max(depth);
         }
         counts.nesting = depth_sum.saturating_mul(depth_max);
@@ -128,14 +137,27 @@ impl WorkCounts {
         };
         let n_rounds = if is_irreducible(loops) { counts.n_blocks } else { 2 };
         let n_walks = counts.n_edges.saturating_mul(n_rounds);
-        counts.dominator_steps = n_walks.saturating_mul(counts.n_blocks);
+        counts.dominator_steps = n_walks.saturating_mul(counts.n_code_blocks());
         counts
     }
 
-    /// Upper bounds of the other counts of a form in which slots are values.
+    /// Takes over how values crowd in blocks.
+    pub(super) fn crowd(&mut self, crowding: Crowding) {
+        (self.n_crowded, self.n_spilled) = (crowding.local, crowding.spilled);
+    }
+
+    /// The blocks of the code, those apart that only stop the program.
+    pub(super) fn n_code_blocks(&self) -> u64 {
+        self.n_blocks + self.n_checks + self.n_targets
+    }
+
+    /// Upper bounds of the other counts of a form in which so many slots are values. At worst each operation is
+    /// computed in each block.
     pub(super) fn bound_values(&mut self, n_slots: u64) {
-        self.n_live = n_slots.saturating_mul(self.n_blocks);
-        self.n_recurring = self.n_insts.saturating_mul(self.n_blocks);
+        self.n_live = n_slots.saturating_mul(self.n_code_blocks());
+        self.n_live_through_checks = n_slots.saturating_mul(self.n_checks);
+        self.n_recurring = self.n_parts.saturating_mul(self.n_code_blocks());
+        self.copied = self.copied.times(self.n_blocks - 1);
         self.phi_scans = self.n_live.saturating_mul(self.n_phi_operands);
     }
 }

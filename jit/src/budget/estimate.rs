@@ -40,11 +40,11 @@ impl WorkCounts {
     /// Points of time and bytes, by cause. The factors are in nanoseconds and bytes.
     pub(super) fn estimate(&self, generator: Generator) -> Estimate {
         let mul = u64::saturating_mul;
-        let sum = |parts: [u64; 9]| parts.into_iter().fold(0, u64::saturating_add);
+        let sum = |parts: &[u64]| parts.iter().fold(0, |sum: u64, &part| sum.saturating_add(part));
         // For each instruction, light one, access of a slot or memory beyond that, block, edge, check, target
         // of a switch beyond that; for what is dearer, the excess.
         let code = |[inst, light, slot, access, block, edge, check, target]: [u64; 8], excess| {
-            sum([
+            sum(&[
                 mul(self.n_insts, inst),
                 mul(self.n_light_insts, light),
                 mul(self.n_slot_accesses, slot),
@@ -69,10 +69,12 @@ impl WorkCounts {
                 0,
                 0,
                 0,
+                0,
             ];
             let bytes = [
                 code([350, 250, 0, 700, 650, 80, 3_000, 0], excess.bytes),
                 mul(self.n_wide_operands, 150),
+                0,
                 0,
                 0,
                 0,
@@ -93,23 +95,25 @@ impl WorkCounts {
             mul(self.n_phi_operands, 9_000),
             mul(self.n_live, 330).saturating_add(mul(n_live_at_checks, 3_000)),
             if_optimised(mul(self.n_recurring, 330)),
-            mul(self.n_crowded, 100),
+            mul(self.n_crowded, 100).saturating_add(mul(self.n_spilled, 6_000)),
             mul(self.phi_scans, 3),
             if_optimised(mul(self.nesting, 10)),
             mul(self.dominator_steps, 4),
             if_optimised(self.rewriting.time),
+            if_optimised(self.copied.time),
         ];
         let bytes = [
             code([1_700, 600, 500, 900, 900, 120, 11_000, 700], excess.bytes),
             mul(self.n_wide_operands, 600),
             mul(self.n_phi_operands, 900),
-            mul(self.n_live, 6).saturating_add(mul(n_live_at_checks, 200)),
+            sum(&[mul(self.n_live, 6), mul(self.n_variables, 40), mul(n_live_at_checks, 200)]),
             if_optimised(mul(self.n_recurring, 6)),
             0,
             0,
             0,
             0,
             if_optimised(self.rewriting.bytes),
+            if_optimised(self.copied.bytes),
         ];
         Estimate { time, bytes }
     }

@@ -70,6 +70,20 @@ impl Excess {
         Excess::of_op(op, [executed, bytes])
     }
 
+    /// The cost of an operation that is computed once more, with the optimiser.
+    pub(super) fn copied(op: Opcode) -> Excess {
+        const OF_ANY_POINTS: Excess = Excess { time: 1_800, bytes: 1_700 };
+        let Opcode::Op(op) = op else { return OF_ANY_POINTS };
+        let mut excess = Excess::optimised(op);
+        excess += OF_ANY_POINTS;
+        excess
+    }
+
+    /// So many times the cost.
+    pub(super) fn times(self, n: u64) -> Excess {
+        Excess { time: self.time.saturating_mul(n), bytes: self.bytes.saturating_mul(n) }
+    }
+
     /// Likewise without the optimiser.
     pub(super) fn unoptimised(op: Op) -> Excess {
         let [.., executed, bytes] = COSTS[op as usize];

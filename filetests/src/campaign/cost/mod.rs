@@ -18,12 +18,12 @@ use genome::{Head, NAME};
 /// Milliseconds that compiling a module of so many bytes may take.
 pub fn promised_ms(n_bytes: usize) -> f64 {
     let kb = n_bytes as f64 / 1024.0;
-    50.0 * kb.min(64.0) + 5.0 * (kb - 64.0).max(0.0)
+    100.0 * kb.min(64.0) + 10.0 * (kb - 64.0).max(0.0)
 }
 
 /// Bytes of memory that compiling a module of so many bytes may take.
 pub fn promised_bytes(n_bytes: usize) -> u64 {
-    (64 << 20) + 512 * n_bytes as u64
+    (128 << 20) + 1024 * n_bytes as u64
 }
 
 /// The cost of a module.

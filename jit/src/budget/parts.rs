@@ -1,0 +1,116 @@
+//! Values that the code of an instruction is made of and that no form shows, but which an optimiser knows
+//! again: addresses, bounds, and what the context holds.
+
+use slotvm_bytecode::{Effect, Op};
+use slotvm_ssa::entity::{Inst, Value};
+use slotvm_ssa::ir::Function;
+use slotvm_ssa::irop::Opcode;
+use slotvm_ssa::work::Part;
+
+use super::checks::n_checks;
+
+/// How code comes to what it calls, and what it checks.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Parts {
+    /// Functions below this are imported, and called by a record.
+    pub(crate) n_imported_funcs: u32,
+    /// Whether the entries of other functions are loaded, too.
+    pub(crate) loads_entries: bool,
+    /// Whether operands are checked by comparisons that split blocks, as no instruction may fault.
+    pub(crate) checks: bool,
+}
+
+/// What parts are, as the kinds of their keys.
+#[derive(Copy, Clone)]
+enum Kind {
+    /// A memory address.
+    Address,
+    /// An element of a table, and the table.
+    Element,
+    Table,
+    /// Code and context of a function, or its handle.
+    Callee,
+    /// A type as calls compare it.
+    Type,
+    Global,
+    /// Comparisons before a division or conversion.
+    Check,
+    /// A constant of a vector, and those that vector operations have.
+    Vector,
+    Lanes,
+}
+
+impl Kind {
+    fn key(self, number: impl Into<u64>) -> u64 {
+        (self as u64) << 56 ^ number.into()
+    }
+}
+
+impl Parts {
+    /// The most values without effects that the code of an operation computes and that may recur.
+    pub(super) fn n_max(self, op: Opcode) -> u64 {
+        let of_result = u64::from(op.effect() == Effect::Pure);
+        let Opcode::Op(op) = op else { return of_result };
+        let of_parts = match op {
+            _ if op.access_bytes().is_some() => 1,
+            Op::Call | Op::ReturnCall => 2,
+            Op::CallIndirect | Op::ReturnCallIndirect => 5,
+            Op::TableGet | Op::TableSet => 4,
+            Op::TableSize => 2,
+            Op::GlobalGet | Op::GlobalSet | Op::RefFunc => 1,
+            _ if self.compares(op) => 3,
+            _ if op.is_vector() => 1,
+            _ => 0,
+        };
+        of_result + of_parts
+    }
+
+    /// Whether code compares the operands of an operation before.
+    fn compares(self, op: Op) -> bool {
+        self.checks && n_checks(Opcode::Op(op)) > 0 && op.effect() == Effect::Trap
+    }
+
+    /// The parts of an instruction.
+    pub(super) fn of(self, func: &Function, inst: Inst, part: &mut dyn FnMut(Part)) {
+        let Opcode::Op(op) = func.opcode(inst) else { return };
+        let (imm, operands) = (func.imm(inst), func.operands(inst));
+        let operand = |i: usize| operands.get(i).copied();
+        let mut add = |key, operands: [Option<Value>; 2], n_values| {
+            part(Part { key, operands, n_values });
+        };
+        const NONE: [Option<Value>; 2] = [None, None];
+        if op.access_bytes().is_some() {
+            // The end, if it is compared, is that and a constant, and made again where it is needed.
+            let is_indexed = op.access().is_some_and(|access| access.indexed);
+            let index = if is_indexed { operand(1) } else { None };
+            let scale = if is_indexed { imm.scale_log2() } else { 0 };
+            add(Kind::Address.key(scale), [operand(0), index], 1);
+        }
+        match op {
+            Op::Call | Op::ReturnCall => {
+                if imm.low() < self.n_imported_funcs || self.loads_entries {
+                    add(Kind::Callee.key(imm.low()), NONE, 2);
+                }
+            }
+            Op::CallIndirect | Op::ReturnCallIndirect => {
+                add(Kind::Element.key(imm.high()), [operands.last().copied(), None], 2);
+                add(Kind::Table.key(imm.high()), NONE, 2);
+                add(Kind::Type.key(imm.low()), NONE, 1);
+            }
+            Op::TableGet | Op::TableSet => {
+                add(Kind::Element.key(imm.low()), [operand(0), None], 2);
+                add(Kind::Table.key(imm.low()), NONE, 2);
+            }
+            Op::TableSize => add(Kind::Table.key(imm.low()), NONE, 2),
+            Op::GlobalGet | Op::GlobalSet => add(Kind::Global.key(imm.low()), NONE, 1),
+            Op::RefFunc => add(Kind::Callee.key(imm.low()), NONE, 1),
+            Op::V128Const | Op::I8x16Shuffle => {
+                let lanes = func.vector_imm(inst);
+                add(Kind::Vector.key(lanes as u64 ^ (lanes >> 64) as u64), NONE, 1);
+            }
+            _ if self.compares(op) => add(Kind::Check.key(op as u32), [operand(0), operand(1)], 3),
+            _ if op.is_vector() => add(Kind::Lanes.key(op as u32), NONE, 1),
+            _ => {}
+        }
+    }
+}
