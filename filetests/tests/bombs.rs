@@ -11,6 +11,7 @@ use std::sync::Arc;
 use slotvm::{Cause, Config, Engine, Error, Instance, Module, Rung, SlotMode, Store, Tier, Work};
 use slotvm_bytecode::{VerifiedModule, encode, verify};
 use slotvm_filetests::bombs::{ALL, NAME, family};
+use slotvm_filetests::campaign::cost::promised_bytes;
 
 fn verified(name: &str, size: usize, n_funcs: usize) -> Arc<VerifiedModule> {
     let module = family(name).modules(size, n_funcs);
@@ -189,7 +190,8 @@ fn check_memory(cases: &[(&str, usize, usize, Outcome)]) {
     let mut differences = Vec::new();
     for &(name, size, n_funcs, expected) in cases {
         let module = verified(name, size, n_funcs);
-        let bytes_max = (64 << 20) + 512 * encode(module.module()).len() as u64;
+        // Those that are known take half.
+        let bytes_max = promised_bytes(encode(module.module()).len()) / 2;
         (allocator::METER.reset)();
         let compiled = compile(Tier::Jit, SlotMode::Ssa, &module);
         let bytes = (allocator::METER.peak)();

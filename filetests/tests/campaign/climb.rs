@@ -26,6 +26,7 @@ pub(crate) enum Aim {
 impl Aim {
     pub(crate) fn of(self, cost: &Cost) -> f64 {
         match self {
+            _ if !cost.is_promised() => 0.0,
             Aim::Time => cost.of_time(),
             Aim::Memory => cost.of_memory(),
         }

@@ -109,8 +109,8 @@ impl Candidate<'_> {
             if promoted.is_some() || !self.hides_values() {
                 let crowding = self.crowding(values, optimises);
                 counts.copied = copied(values);
-                counts.n_recurring = self.recurring(values)
-                    + crowding.deferred * counts.n_code_blocks().div_ceil(counts.n_blocks);
+                counts.n_recurring =
+                    self.recurring(values) + crowding.deferred * counts.lengthening();
                 counts.crowd(crowding);
                 counts.n_live_at_checks = crowding.at_checks;
             }
@@ -181,8 +181,7 @@ impl Candidate<'_> {
         if n_steps >= steps_max {
             return u64::MAX;
         }
-        // Checks make the ways longer.
-        n_steps * counts.n_code_blocks().div_ceil(counts.n_blocks)
+        n_steps * counts.lengthening()
     }
 
     /// Whether slots hide values from us that the optimiser finds to be the same.

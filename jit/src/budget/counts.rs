@@ -137,7 +137,7 @@ impl WorkCounts {
         };
         let n_rounds = if is_irreducible(loops) { counts.n_blocks } else { 2 };
         let n_walks = counts.n_edges.saturating_mul(n_rounds);
-        counts.dominator_steps = n_walks.saturating_mul(counts.n_code_blocks());
+        counts.dominator_steps = n_walks.saturating_mul(counts.n_split_blocks());
         counts
     }
 
@@ -148,7 +148,17 @@ impl WorkCounts {
 
     /// The blocks of the code, those apart that only stop the program.
     pub(super) fn n_code_blocks(&self) -> u64 {
-        self.n_blocks + self.n_checks + self.n_targets
+        self.n_split_blocks() + self.n_targets
+    }
+
+    /// The same without those that edges have, which lengthen no way.
+    fn n_split_blocks(&self) -> u64 {
+        self.n_blocks + self.n_checks
+    }
+
+    /// By how much checks lengthen ways through blocks, about.
+    pub(super) fn lengthening(&self) -> u64 {
+        self.n_split_blocks().div_ceil(self.n_blocks)
     }
 
     /// Upper bounds of the other counts of a form in which so many slots are values. At worst each operation is

@@ -25,8 +25,7 @@ pub(crate) struct ModuleBudget {
     drawn: AtomicU64,
 }
 
-/// The part of the budget of functions that is there for other things besides: of the 50 ms for each KB that
-/// are promised, functions have 40, and this is 5.
+/// The part of the budget of functions that is there for other things besides: to their 40 ms for each KB it adds 5.
 const OTHER_PART: u64 = 8;
 /// What any module has: enough for the trampolines of one of the widest types.
 const TIME_MIN: u64 = 120_000_000;

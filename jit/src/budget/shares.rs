@@ -6,18 +6,18 @@ use slotvm_ssa::ir::Function;
 use super::estimate::Generator;
 use super::{Cause, N_CAUSES, WorkCounts};
 
-/// Points for each byte that was given for the functions of a module up to [`SMALL_BYTES`]: 40 of the 50 ms
-/// for each KB that are promised.
+/// Points for each byte that was given for the functions of a module up to [`SMALL_BYTES`]: 40 ms for each KB.
+/// More than twice as much is promised: an estimate is right within a small factor only.
 const TIME_PER_BYTE: u64 = 40_000_000 / 1024;
-/// Likewise for each byte beyond: 4 of 5 ms for each KB.
+/// Likewise for each byte beyond: 4 ms for each KB, of 10 that are promised.
 const TIME_PER_BYTE_BEYOND: u64 = 4_000_000 / 1024;
 /// Bytes of a module that count in full.
 const SMALL_BYTES: u64 = 64 << 10;
 /// No module counts as smaller than this.
 const MODULE_BYTES_MIN: u64 = 4 << 10;
-/// The memory of any module; 64 MiB are promised.
+/// The memory of any module; 128 MiB are promised.
 const MEMORY_BYTES: u64 = 58 << 20;
-/// The memory that each byte adds; 512 are promised, and the module itself takes some.
+/// The memory that each byte adds, of 1,024 that are promised.
 const MEMORY_PER_BYTE: u64 = 460;
 
 /// Parameters and results of a wide type.

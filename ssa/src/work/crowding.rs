@@ -64,12 +64,14 @@ pub fn crowding(func: &Function, defers: bool, n_checks: impl Fn(Inst) -> u64) -
         let start = end - func.insts(block).len() as u32;
         uses.of_block(block, func.n_blocks() as u32 - after, start..end);
         uses.find_live(block, start..end);
-        let mut n_live = 0;
+        // What comes into the block is no value that is made in it.
+        let (mut n_live, mut n_entering) = (0, uses.n_entering);
         for (change, &inst) in uses.changes.iter().zip(func.insts(block)) {
             n_live += change;
             let n_crowded = (n_live - REGISTERS).max(0) as u64;
             crowding.local += n_crowded;
-            crowding.spilled += n_crowded.min((*change).max(0) as u64);
+            let n_made = change - std::mem::take(&mut n_entering);
+            crowding.spilled += n_crowded.min(n_made.max(0) as u64);
             crowding.at_checks += n_checks(inst).saturating_mul(n_crowded);
         }
         end = start;
@@ -97,6 +99,8 @@ struct Uses<'a> {
     spans: Vec<Span>,
     /// How many more values live at each place of a block than before it.
     changes: Vec<i64>,
+    /// The parameters of a block that live in it.
+    n_entering: i64,
     /// By how many blocks values live longer.
     deferred: u64,
 }
@@ -109,6 +113,7 @@ impl<'a> Uses<'a> {
             places: vec![(NONE, NONE); func.n_values()],
             spans: vec![Span { direct: NONE, deferred: NONE }; func.n_values()],
             changes: Vec::new(),
+            n_entering: 0,
             deferred: 0,
         }
     }
@@ -163,6 +168,7 @@ impl<'a> Uses<'a> {
             self.live(param, places.start, &places);
             self.deferred += self.delay(param);
         }
+        self.n_entering = self.changes[0];
         for (place, &inst) in places.clone().zip(func.insts(block)) {
             // Constants are made again where they are needed.
             if func.operands(inst).is_empty() && func.opcode(inst).effect() == Effect::Pure {

@@ -52,4 +52,36 @@ pub const FOUND: &[(&str, &str)] = &[
         "65cb727820f2a6703a40348b3a40342370d96db5348f9e335475b1aff23544f12955086512951e7b951a16af\
          348f9e333a4034238b2a24c8348f9e33951a16af3a403423348f9e336f2ddae93a403423",
     ),
+    (
+        "operations needed behind each of many branches, which the optimiser computes again there",
+        "56a2ea99c0ab168211ef0bd05ecbe1b673825bd5702fbf6a08485892f6d8d2e2c92653d4c748589249ace001\
+         c7485892c7485892c7485892c7485892",
+    ),
+    (
+        "the same for vectors and integers",
+        "dd93121b1ffedc8964bb1baaa0875b52841f6203da50164376705ce4a24fc25264bb1baada501643da501643\
+         a0875b524918a96e",
+    ),
+    (
+        "locals that live at the targets of switches, as variables",
+        "bb52ad841c71794b935234ea345df6511922053015fdec8f5ed4ff5ed0062cd996cb89a20b57a39166968af3\
+         19220530157f538f5ed4ff5e157f538f96cb89a28d33999d",
+    ),
+    (
+        "variables that live in many blocks",
+        "fb20261435521b3e73251313e8718a1757aa1c9857aa1c98f6918c44eb4c78de6a10707b625459686027b0e4\
+         f6918c44eb4c78de625459686027b0e42e40779f57aa1c98f6918c44eb4c62de6a10707b7706c5c0e8a13217",
+    ),
+    (
+        "callees hoisted out of a nest, without signals",
+        "02ad4db99043cdcad530547195e0cb507dea5c324d39bfe36bb59430d5305471c3085b17b4106c48bf916a7c\
+         95e0cb50dfe31af4bf916a7c95e0cb50e9255d7f9aec8f73ef2fed7c95e0cb50dfe31af4bf916a7c95e0cb50\
+         9aec5473ff081f609aec0a736bb59430e76b3946d5305471ef2fed7c",
+    ),
+    (
+        "operands that wait in slots, without signals",
+        "511c2ab13f0f8dcb34caafb75866d79176f9afffdea5033c8d728d6da0571f6a8d728d6da0571f6a3c75e396\
+         3c75e39dec0f5edc5c4d0c582066d791ae204baf6af75b3bde4b033c43391b2734caafb7a0571f6a2066d70b\
+         0132d9caf803be12",
+    ),
 ];

@@ -42,6 +42,12 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// Whether the mode is one of those for which costs are promised, and not one that is there to compare them
+    /// with.
+    pub fn is_promised(&self) -> bool {
+        matches!(self.slots, SlotMode::Ssa | SlotMode::Memory)
+    }
+
     /// The part of the promised time that it takes.
     pub fn of_time(&self) -> f64 {
         self.ms / promised_ms(self.n_bytes)
