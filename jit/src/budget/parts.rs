@@ -87,10 +87,10 @@ impl Parts {
             add(Kind::Address.key(scale), [operand(0), index], 1);
         }
         match op {
-            Op::Call | Op::ReturnCall => {
-                if imm.low() < self.n_imported_funcs || self.loads_entries {
-                    add(Kind::Callee.key(imm.low()), NONE, 2);
-                }
+            Op::Call | Op::ReturnCall
+                if imm.low() < self.n_imported_funcs || self.loads_entries =>
+            {
+                add(Kind::Callee.key(imm.low()), NONE, 2);
             }
             Op::CallIndirect | Op::ReturnCallIndirect => {
                 add(Kind::Element.key(imm.high()), [operands.last().copied(), None], 2);
