@@ -176,6 +176,7 @@ mod tests {
     use crate::build::BuildOptions;
     use crate::promote::{Scratch, promote};
     use crate::samples::{module, slot_form};
+    use crate::steps::within;
 
     /// The copies in a function: the operations, and of all the sum.
     fn copied(source: &str) -> (usize, u64) {
@@ -203,6 +204,17 @@ mod tests {
         for n in [3, 5, 10, 40] {
             let n_copies = (1..=n as u64).sum::<u64>() * 2;
             assert_eq!(copied(&chain(n)), (2 * n, n_copies), "{n}");
+        }
+    }
+
+    #[test]
+    fn counting_takes_linear_time() {
+        for n in [1_000, 2_000] {
+            let mut func = slot_form(&module(&chain(n)), 0, &BuildOptions::default());
+            promote(&mut func, &mut Scratch::default());
+            let mut n_copies = 0;
+            within(func.n_insts() * 2 * PLACES, n, || copies(&func, |_, n| n_copies += n));
+            assert!(n_copies >= (n * n) as u64, "{n_copies}");
         }
     }
 
