@@ -10,6 +10,7 @@ use crate::build::{BuildOptions, BuildScratch, build};
 use crate::cfg::ControlFlow;
 use crate::eval::{Imports, Machine, Options, Trap};
 use crate::ir::Function;
+use crate::promote::{Scratch, promote};
 use crate::testing::{Rng, random_numbered_graph};
 use crate::verify::{Form, verify};
 
@@ -36,6 +37,13 @@ pub(crate) fn module(source: &str) -> VerifiedModule {
 pub(crate) fn slot_form(module: &VerifiedModule, func: u32, options: &BuildOptions) -> Function {
     let f = build(module, func, options, &mut BuildScratch::default());
     verify(&f, Form::Slots, module).unwrap_or_else(|violation| panic!("{violation}\n{f}"));
+    f
+}
+
+/// The SSA form of the first function of the module with this text.
+pub(crate) fn ssa(source: &str) -> Function {
+    let mut f = slot_form(&module(source), 0, &BuildOptions::default());
+    promote(&mut f, &mut Scratch::default());
     f
 }
 

@@ -66,7 +66,7 @@ pub(crate) struct Candidate<'a> {
     pub(crate) loops: &'a LoopForest,
     /// The slots whose values may reach other blocks.
     pub(crate) n_slots: u64,
-    /// What instructions are made of.
+    /// The hidden values in the code of instructions, and whether checks split blocks.
     pub(crate) parts: Parts,
     /// Whether the function could not be promoted, and is in slot form in a mode that wants another.
     pub(crate) is_too_large: bool,
@@ -263,7 +263,7 @@ impl Candidate<'_> {
     }
 }
 
-/// What operations take that the optimiser computes in more than one block.
+/// The cost of operations that the optimiser computes in more than one block.
 fn copied(func: &Function) -> Excess {
     let mut copied = Excess::default();
     copies(func, |inst, n| copied += Excess::copied(func.opcode(inst)).times(n));

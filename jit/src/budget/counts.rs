@@ -22,7 +22,7 @@ pub struct WorkCounts {
     pub n_slot_accesses: u64,
     /// Those of `n_insts` that access linear memory, which may trap.
     pub n_accesses: u64,
-    /// Values without effects, those included that instructions are made of in code.
+    /// Values without effects, including the hidden ones in the code of instructions.
     pub n_parts: u64,
     /// Basic blocks.
     pub n_blocks: u64,
@@ -61,8 +61,8 @@ pub struct WorkCounts {
     pub optimised: Excess,
     /// Likewise without the optimiser.
     pub unoptimised: Excess,
-    /// What the operations take that the optimiser computes in more than one block, beyond the first; or at most so
-    /// much.
+    /// The cost of operations that the optimiser computes in more than one block, without the first of each; or an
+    /// upper bound.
     pub copied: Excess,
     /// By how much chains of operations that the optimiser combines are dearer than single ones; or at most so
     /// much.
@@ -126,7 +126,9 @@ impl WorkCounts {
                 counts.n_checks += n_checks;
                 counts.n_live_at_checks += n_checks * insts.len() as u64;
             }
-            depth_sum += depth * n_code_blocks(func, block, parts.checks);
+            if depth > 0 {
+                depth_sum += depth * n_code_blocks(func, block, parts.checks);
+            }
             depth_max = depth_max.max(depth);
         }
         counts.nesting = depth_sum.saturating_mul(depth_max);

@@ -20,7 +20,7 @@ pub(crate) struct Parts {
     pub(crate) checks: bool,
 }
 
-/// What parts are, as the kinds of their keys.
+/// The kinds of parts, which their keys begin with.
 #[derive(Copy, Clone)]
 enum Kind {
     /// A memory address.

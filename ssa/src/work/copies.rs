@@ -173,15 +173,12 @@ impl Needs<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::build::BuildOptions;
-    use crate::promote::{Scratch, promote};
-    use crate::samples::{module, slot_form};
+    use crate::samples::ssa;
     use crate::steps::within;
 
     /// The copies in a function: the operations, and of all the sum.
     fn copied(source: &str) -> (usize, u64) {
-        let mut func = slot_form(&module(source), 0, &BuildOptions::default());
-        promote(&mut func, &mut Scratch::default());
+        let func = ssa(source);
         let (mut n_insts, mut n_copies) = (0, 0);
         copies(&func, |_, n| {
             n_insts += 1;
@@ -210,8 +207,7 @@ mod tests {
     #[test]
     fn counting_takes_linear_time() {
         for n in [1_000, 2_000] {
-            let mut func = slot_form(&module(&chain(n)), 0, &BuildOptions::default());
-            promote(&mut func, &mut Scratch::default());
+            let func = ssa(&chain(n));
             let mut n_copies = 0;
             within(func.n_insts() * 2 * PLACES, n, || copies(&func, |_, n| n_copies += n));
             assert!(n_copies >= (n * n) as u64, "{n_copies}");

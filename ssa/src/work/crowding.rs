@@ -23,7 +23,8 @@ const REGISTERS: i64 = 14;
 /// What [`crowding()`](crowding) counts.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Crowding {
-    /// Values of a block that live at an instruction of it, beyond those that find registers, summed over the instructions.
+    /// Values of a block that live at an instruction of it, beyond those that find registers, summed over the
+    /// instructions.
     pub local: u64,
     /// Values of a block that are made where others have taken the registers.
     pub spilled: u64,
@@ -208,16 +209,8 @@ mod tests {
     use super::*;
     use slotvm_bytecode::Op;
 
-    use crate::build::BuildOptions;
     use crate::irop::Opcode;
-    use crate::promote::{Scratch, promote};
-    use crate::samples::{module, slot_form};
-
-    fn ssa(source: &str) -> Function {
-        let mut func = slot_form(&module(source), 0, &BuildOptions::default());
-        promote(&mut func, &mut Scratch::default());
-        func
-    }
+    use crate::samples::ssa;
 
     /// Loads on the stack, and then their sum.
     fn pile(n: usize) -> Function {

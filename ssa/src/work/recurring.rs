@@ -15,7 +15,7 @@ use crate::steps::step;
 /// Values without effects from which the code of an instruction computes more, as addresses and bounds.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// What tells it from other parts that are computed from the same.
+    /// Distinguishes parts with the same operands.
     pub key: u64,
     /// The operands of the instruction that it is computed from.
     pub operands: [Option<Value>; 2],
@@ -54,7 +54,7 @@ pub fn recurring_spans(
     values.total
 }
 
-/// What tells computations apart: the operation and the leaders of its operands.
+/// Identifies a computation by its operation and the leaders of its operands.
 #[derive(Copy, Clone, PartialEq, Eq, Hash)]
 enum Key {
     Inst(Opcode, Imm, [Option<u32>; 3]),
@@ -211,16 +211,8 @@ mod tests {
     use slotvm_bytecode::Op;
 
     use super::*;
-    use crate::build::BuildOptions;
     use crate::graph::control_flow;
-    use crate::promote::{Scratch, promote};
-    use crate::samples::{module, slot_form};
-
-    fn ssa(source: &str) -> Function {
-        let mut func = slot_form(&module(source), 0, &BuildOptions::default());
-        promote(&mut func, &mut Scratch::default());
-        func
-    }
+    use crate::samples::ssa;
 
     fn recurring(source: &str) -> u64 {
         let func = ssa(source);
