@@ -100,7 +100,7 @@ fn wasi() {
     Target { name: "wasi", input: &input, check: campaign::wasi::check }.run_apart(150);
 }
 
-/// What the search has found takes no more memory than is promised any more.
+/// The genomes that the search has found take at most half of the memory that is promised.
 #[test]
 fn found_costs() {
     campaign::set_meter(allocator::METER);
@@ -111,11 +111,15 @@ fn found_costs() {
         let cost = measure(&genome).unwrap_or_else(|error| panic!("{name}: {error}"));
         let found = Found { genome, cost };
         println!("{name}: {found}");
-        if found.cost.of_memory() > 1.0 {
+        if found.cost.of_memory() > 0.5 {
             broken.push(format!("{name}: {found}"));
         }
     }
-    assert!(broken.is_empty(), "more memory than is promised:\n{}", broken.join("\n"));
+    assert!(
+        broken.is_empty(),
+        "more than half of the memory that is promised:\n{}",
+        broken.join("\n")
+    );
 }
 
 /// No module takes more memory to compile than is promised; those that cost the most are shown.
