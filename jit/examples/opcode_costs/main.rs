@@ -1,10 +1,10 @@
 //! Costs of each opcode in the code generator: makes `jit/src/budget/weights.rs`, or checks it.
 //!
 //! ```text
-//! cargo build --workspace --example opcode_costs
-//! target/debug/examples/opcode_costs write
-//! target/debug/examples/opcode_costs check
-//! target/debug/examples/opcode_costs print i64.rotr i64.add
+//! cargo build --release --workspace --example opcode_costs
+//! target/release/examples/opcode_costs write
+//! target/release/examples/opcode_costs check
+//! target/release/examples/opcode_costs print i64.rotr i64.add
 //! ```
 //!
 //! Each opcode is compiled alone and in chains, in which each instruction takes the result of the one before
@@ -14,10 +14,12 @@
 //! other vector extensions than AVX2 do.
 //!
 //! `check` measures again and fails if an entry has moved by more than 10%. `print` prints the measurements of
-//! some opcodes. It takes some minutes, and needs valgrind and objcopy.
+//! some opcodes, and how they divide between the stages of compiling. It takes some minutes, and needs valgrind
+//! and objcopy.
 
 mod measure;
 mod shapes;
+mod stages;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -27,11 +29,12 @@ use std::process::ExitCode;
 use measure::{Effort, Subject};
 use shapes::Shape;
 use slotvm_bytecode::Op;
+use stages::Split;
 
 /// By how much an entry may move.
 const TOLERANCE: f64 = 0.10;
 /// Differences that do not count: executed instructions and bytes for each instruction compiled.
-const NOISE: [f64; 2] = [2_000.0, 150.0];
+const NOISE: [f64; 2] = [1_500.0, 150.0];
 
 /// The columns of the table: what is measured, of the shapes in which that is most.
 const COLUMNS: &[(&str, Effort, &[Shape])] = &[
@@ -39,24 +42,36 @@ const COLUMNS: &[(&str, Effort, &[Shape])] = &[
     ("chained", Effort::Optimised, &Shape::CHAINS),
     ("chained_with_consts", Effort::Optimised, &Shape::CONST_CHAINS),
     ("unoptimised", Effort::Unoptimised, &[Shape::Chained, Shape::Alone]),
+    ("in_one_pass", Effort::OnePass, &[Shape::Chained, Shape::Alone]),
 ];
 
 /// The costs of an opcode, by column: instructions and bytes, or nothing where it cannot stand so.
-type Row = Vec<Option<[f64; 2]>>;
+type Row = Vec<Option<[Split; 2]>>;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let (command, names) = args.split_first().expect("expected write, check or print");
     let named = |op: &&Op| names.is_empty() || names.iter().any(|name| name == op.mnemonic());
     let ops: Vec<Op> = Op::ALL.iter().filter(named).copied().collect();
+    let rows = |count: &str| {
+        let names = names.iter().map(String::as_str);
+        rows(&ops, &[count].into_iter().chain(names).collect::<Vec<_>>())
+    };
     match command.as_str() {
         "write" => {
-            std::fs::write(table(), print(&rows(&ops, true))).expect("the table can be written");
+            std::fs::write(table(), print(&rows("count"))).expect("the table can be written");
         }
-        "check" => return check(&rows(&ops, true)),
-        "print" => print!("{}", print(&rows(&ops, false))),
-        // What `write` runs in callgrind.
+        "check" => return check(&rows("count")),
+        "print" => {
+            stages::watch();
+            print!("{}", print_stages(&rows("count-stages")));
+        }
+        // What the others run in callgrind.
         "count" => measure::compile_all(&subjects(&ops)),
+        "count-stages" => {
+            stages::watch();
+            measure::compile_all(&subjects(&ops));
+        }
         _ => panic!("expected write, check or print"),
     }
     ExitCode::SUCCESS
@@ -88,26 +103,21 @@ fn fitting(op: Op, effort: Effort, shapes: &'static [Shape]) -> Vec<&'static Sha
     shapes.iter().filter(|&&shape| shapes::fits(op, shape)).take(n_max).collect()
 }
 
-/// Measures these opcodes; executed instructions only if all are measured.
-fn rows(ops: &[Op], counts: bool) -> Vec<(Op, Row)> {
+/// Measures these opcodes. This program counts the same when it is called with `args`.
+fn rows(ops: &[Op], args: &[&str]) -> Vec<(Op, Row)> {
     let subjects = subjects(ops);
-    let bytes = measure::bytes(&subjects);
-    let bytes: BTreeMap<Subject, f64> = subjects.iter().copied().zip(bytes).collect();
-    let instructions = if counts { measure::instructions(&subjects, "count") } else { Vec::new() };
-    let instructions: BTreeMap<Subject, f64> = subjects.into_iter().zip(instructions).collect();
+    let of_each = |costs: Vec<Split>| subjects.iter().copied().zip(costs).collect();
+    let instructions: BTreeMap<Subject, Split> = of_each(measure::instructions(&subjects, args));
+    let bytes: BTreeMap<Subject, Split> = of_each(measure::bytes(&subjects));
     let column = |op, &(_, effort, shapes): &(&str, Effort, &'static [Shape])| {
-        let costs: Vec<[f64; 2]> = fitting(op, effort, shapes)
-            .into_iter()
-            .map(|&shape| {
-                let there = Subject { op, is_there: true, shape, effort };
-                let of = |costs: &BTreeMap<Subject, f64>| {
-                    let of = |subject: Subject| costs.get(&subject).copied().unwrap_or(0.0);
-                    (of(there) - there.around().map_or(0.0, of)).max(0.0)
-                };
-                [of(&instructions), of(&bytes)]
+        let costs = fitting(op, effort, shapes).into_iter().map(|&shape| {
+            let there = Subject { op, is_there: true, shape, effort };
+            [&instructions, &bytes].map(|costs| {
+                let around = there.around().map(|around| costs[&around]);
+                costs[&there].beyond(around.unwrap_or_default())
             })
-            .collect();
-        costs.into_iter().reduce(|a, b| [a[0].max(b[0]), a[1].max(b[1])])
+        });
+        costs.reduce(|a, b| [a[0].max(b[0]), a[1].max(b[1])])
     };
     ops.iter().map(|&op| (op, COLUMNS.iter().map(|shape| column(op, shape)).collect())).collect()
 }
@@ -142,7 +152,7 @@ fn entry(line: &str) -> Option<(&str, Vec<f64>)> {
 }
 
 fn numbers(row: &Row) -> impl Iterator<Item = u32> {
-    row.iter().flat_map(|cost| cost.unwrap_or_default()).map(|number| number.round() as u32)
+    row.iter().flat_map(|cost| cost.unwrap_or_default()).map(|cost| cost.whole.round() as u32)
 }
 
 fn print(rows: &[(Op, Row)]) -> String {
@@ -163,4 +173,26 @@ fn print(rows: &[(Op, Row)]) -> String {
         writeln!(out, "    [{}], // {}", numbers.join(", "), op.mnemonic()).expect("it is memory");
     }
     out + "];\n"
+}
+
+/// The costs of each opcode in each column: of the whole, and of each stage.
+fn print_stages(rows: &[(Op, Row)]) -> String {
+    let mut out = format!("{:40}{:>10}", "", "whole");
+    for stage in stages::STAGES.iter().chain(&["between"]) {
+        write!(out, "{stage:>10}").expect("it is memory");
+    }
+    out.push('\n');
+    let cost = |op: &Op, column: usize, cost: [Split; 2]| {
+        let line = |(unit, Split { stages, whole }): (&str, Split)| {
+            let name = format!("{}, {}", op.mnemonic(), COLUMNS[column].0.replace('_', " "));
+            let costs = [whole].into_iter().chain(stages).map(|cost| format!("{cost:10.0}"));
+            format!("{name:<28} {unit:<11}{}\n", costs.collect::<String>())
+        };
+        ["executed", "bytes"].into_iter().zip(cost).map(line).collect::<String>()
+    };
+    for (op, row) in rows {
+        let costs = row.iter().enumerate();
+        out.extend(costs.filter_map(|(i, split)| split.map(|split| cost(op, i, split))));
+    }
+    out
 }

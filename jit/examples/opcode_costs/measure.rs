@@ -1,52 +1,14 @@
 //! Compiles the functions, and counts what that takes.
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use slotvm::{Config, Engine, Module, Rung, SlotMode, Tier};
-use slotvm_bytecode::{Op, VerifiedModule};
+use slotvm_bytecode::{Op, VerifiedModule, verify};
 
 use crate::shapes::{self, Shape};
-
-/// The system's allocator, which counts what is allocated.
-struct Counting;
-
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call is handed on to the system's allocator unchanged, which keeps the contract of the trait;
-// the counters beside it allocate nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        add(layout.size());
-        // SAFETY: the caller keeps the contract of `alloc`, which is that of the system's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: `start` came from `alloc` with this layout, so from the system's allocator.
-        unsafe { System.dealloc(start, layout) }
-    }
-
-    unsafe fn realloc(&self, start: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        LIVE.fetch_sub(layout.size(), Relaxed);
-        add(bytes);
-        // SAFETY: the caller keeps the contract of `realloc`, and `start` is a block of the system's.
-        unsafe { System.realloc(start, layout, bytes) }
-    }
-}
-
-fn add(bytes: usize) {
-    let live = LIVE.fetch_add(bytes, Relaxed) + bytes;
-    PEAK.fetch_max(live, Relaxed);
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use crate::stages::{self, Split};
 
 /// Lengths between which callgrind counts instructions; it takes fifty times as long as compiling alone does.
 const COUNTED: [usize; 2] = [16, 48];
@@ -54,11 +16,26 @@ const COUNTED: [usize; 2] = [16, 48];
 /// others.
 const ALLOCATED: [usize; 2] = [362, 512];
 
+/// So that a function is compiled in one pass and no other way, more time is estimated for any other than it may
+/// take, which is so many points for each instruction.
+const POINTS_PER_INST: usize = 100_000;
+/// Another function, which does nothing, is said to be a translation of so many bytes. Each byte of the two then
+/// stands for so many points.
+const FILLER_BYTES: u32 = 1 << 20;
+const POINTS_PER_BYTE: usize = 6_100;
+
+/// The values that live at once at its start for that. If so many crowd, the allocator that splits is estimated to
+/// take 50 points times their square, and the other one little.
+fn n_crowded(n_insts: usize) -> usize {
+    (40.0 * (n_insts as f64).sqrt()) as usize
+}
+
 /// The effort with which a function is compiled.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Effort {
     Optimised,
     Unoptimised,
+    OnePass,
 }
 
 /// A way for instructions of an opcode to stand in a function.
@@ -80,8 +57,16 @@ impl Subject {
         (self.shape == Shape::Alone).then_some(Subject { op, is_there: false, ..self })
     }
 
-    fn module(self, n: usize) -> Arc<VerifiedModule> {
-        Arc::new(shapes::module(self.op, self.is_there, self.shape, n))
+    /// The module with `n` of them, of which there are so many at most between which costs are compared.
+    fn module(self, n: usize, n_max: usize) -> Arc<VerifiedModule> {
+        let in_one_pass = self.effort == Effort::OnePass;
+        let n_crowded = if in_one_pass { n_crowded(n_max) } else { 0 };
+        let mut module = shapes::module(self.op, self.is_there, self.shape, n, n_crowded);
+        if in_one_pass {
+            module.funcs[0].source_bytes = (n_max * POINTS_PER_INST / POINTS_PER_BYTE) as u32;
+            module.funcs[1].source_bytes = FILLER_BYTES;
+        }
+        Arc::new(verify(module).unwrap_or_else(|error| panic!("{self:?}: {error}")))
     }
 }
 
@@ -102,43 +87,38 @@ impl Engines {
     }
 
     fn compile(&self, subject: Subject, module: &Arc<VerifiedModule>) {
-        let engine = match subject.effort {
-            Effort::Optimised => &self.optimised,
-            Effort::Unoptimised => &self.unoptimised,
+        let (engine, rung) = match subject.effort {
+            Effort::Optimised => (&self.optimised, Rung::AsAsked),
+            Effort::Unoptimised => (&self.unoptimised, Rung::AsAsked),
+            Effort::OnePass => (&self.unoptimised, Rung::OnePass),
         };
         let module = measured(engine, module);
         let work = module.functions()[0].work;
-        assert_eq!(work.rung, Rung::AsAsked, "{subject:?}: {work:?}");
+        assert_eq!(work.rung, rung, "{subject:?}: {work:?}");
     }
 }
 
 #[inline(never)]
 fn measured(engine: &Engine, module: &Arc<VerifiedModule>) -> Module {
-    slotvm_cost_marker();
+    stages::start();
     Module::from_verified(engine, module.clone()).expect("it compiles")
 }
 
-/// A place for callgrind to note what it has counted.
-#[inline(never)]
-#[unsafe(no_mangle)]
-extern "C" fn slotvm_cost_marker() {
-    std::hint::black_box(());
-}
-
 /// The bytes at the peak for each instruction, at the length at which that is most.
-pub(crate) fn bytes(subjects: &[Subject]) -> Vec<f64> {
+pub(crate) fn bytes(subjects: &[Subject]) -> Vec<Split> {
     let engines = Engines::new();
+    let [.., n_max] = ALLOCATED;
     let peak = |subject: Subject, n| {
-        let module = subject.module(n);
-        let before = LIVE.load(Relaxed);
-        PEAK.store(before, Relaxed);
+        let module = subject.module(n, n_max);
+        stages::clear();
         engines.compile(subject, &module);
-        (PEAK.load(Relaxed) - before) as f64
+        stages::end();
+        stages::peaks()
     };
     let of = |&subject: &Subject| {
         let least = peak(subject, 1);
-        let rate = |n| (peak(subject, n) - least) / n as f64;
-        ALLOCATED.into_iter().map(rate).fold(0.0, f64::max)
+        let rate = |n| peak(subject, n).per(&least, n as f64);
+        ALLOCATED.into_iter().map(rate).reduce(Split::max).expect("there are lengths")
     };
     subjects.iter().map(of).collect()
 }
@@ -146,17 +126,18 @@ pub(crate) fn bytes(subjects: &[Subject]) -> Vec<f64> {
 /// Compiles each of the functions in which [`instructions`] are counted.
 pub(crate) fn compile_all(subjects: &[Subject]) {
     let engines = Engines::new();
+    let [.., n_max] = COUNTED;
     // Between two markers nothing else is to be done.
-    let of = |&subject: &Subject| COUNTED.map(|n| (subject, subject.module(n)));
+    let of = |&subject: &Subject| COUNTED.map(|n| (subject, subject.module(n, n_max)));
     for (subject, module) in subjects.iter().flat_map(of).collect::<Vec<_>>() {
         engines.compile(subject, &module);
     }
-    slotvm_cost_marker();
+    stages::end();
 }
 
 /// The instructions that are executed for each instruction, by this program in callgrind when it is called
-/// with `arg`, at which it calls [`compile_all`] with the same subjects.
-pub(crate) fn instructions(subjects: &[Subject], arg: &str) -> Vec<f64> {
+/// with `args`, at which it calls [`compile_all`] with the same subjects.
+pub(crate) fn instructions(subjects: &[Subject], args: &[&str]) -> Vec<Split> {
     let dir = std::env::temp_dir().join(format!("slotvm-opcode-costs-{}", std::process::id()));
     std::fs::create_dir_all(&dir).expect("there is room for temporary files");
     // Without names of functions the parts are small.
@@ -170,12 +151,17 @@ pub(crate) fn instructions(subjects: &[Subject], arg: &str) -> Vec<f64> {
     run(Command::new("valgrind")
         .args(["--tool=callgrind", "--dump-before=slotvm_cost_marker", "--dump-line=no", "-q"])
         .arg(out)
-        .args([&program, Path::new(arg)]));
-    // The first part is what was executed before the first marker.
-    let part = |i: usize| total(&dir.join(format!("out.{}", i + 2)));
-    let n = COUNTED.len();
-    let of = |i: usize| (part(n * i + 1) - part(n * i)) / (COUNTED[1] - COUNTED[0]) as f64;
-    let counts = (0..subjects.len()).map(of).collect();
+        .arg(&program)
+        .args(args));
+    // This process passes the same markers. The first part is what was executed before the first.
+    stages::clear();
+    compile_all(subjects);
+    let mut totals = vec![Split::default(); COUNTED.len() * subjects.len()];
+    for (i, (compilation, stage)) in stages::passed().into_iter().enumerate() {
+        totals[compilation].add(stage, total(&dir.join(format!("out.{}", i + 2))));
+    }
+    let slope = |of: &[Split]| of[1].per(&of[0], (COUNTED[1] - COUNTED[0]) as f64);
+    let counts = totals.chunks(COUNTED.len()).map(slope).collect();
     std::fs::remove_dir_all(dir).expect("the directory is ours");
     counts
 }

@@ -2,7 +2,8 @@
 
 use slotvm_bytecode::ValType::{self, F32, F64, FuncRef, I32, I64, V128};
 use slotvm_bytecode::builder::{FuncId, FunctionBuilder, LocalId, ModuleBuilder, TableId, TypeId};
-use slotvm_bytecode::{Imm, ImmKind, Op, VerifiedModule, verify};
+use slotvm_bytecode::module::Module;
+use slotvm_bytecode::{Imm, ImmKind, Op};
 
 /// The types of the parameters of each function that is measured.
 const TYPES: [ValType; 6] = [I32, I64, F32, F64, V128, FuncRef];
@@ -71,21 +72,30 @@ pub(crate) fn fits(op: Op, shape: Shape) -> bool {
     }
 }
 
-/// A module whose function has `n` instructions of an opcode in a shape, or with no opcode what surrounds
-/// them.
-pub(crate) fn module(op: Op, is_there: bool, shape: Shape, n: usize) -> VerifiedModule {
+/// A module whose first function has `n` instructions of an opcode in a shape, or with no opcode what surrounds
+/// them, before which so many values live at once. Its second function does nothing.
+pub(crate) fn module(op: Op, is_there: bool, shape: Shape, n: usize, n_crowded: usize) -> Module {
     let mut module = ModuleBuilder::new();
     let callee = module.import_func("host", "callee", &[I64], &[I64]);
     let ty = module.func_type(&[I64], &[I64]);
     module.memory("memory", 1, Some(1));
     let table = module.table("table", FuncRef, 1, Some(1));
-    module.global("global", I64, true, slotvm_bytecode::module::ConstExpr::i64(0));
+    let global = module.global("global", I64, true, slotvm_bytecode::module::ConstExpr::i64(0));
     module.passive_data("data", [0]);
     module.passive_elem("elem", &[callee]);
     let func = module.declare_func("measured", &TYPES, &[]);
     let mut f = module.define(func);
     let writer = Writer { op: is_there.then_some(op), callee, ty, table };
     let (params, results) = types(op).expect("it is measured");
+    if n_crowded > 0 {
+        for _ in 0..n_crowded {
+            f.local_get(param(I64));
+        }
+        for _ in 1..n_crowded {
+            f.op(Op::I64Xor);
+        }
+        f.global_set(global);
+    }
     match shape {
         Shape::Alone => {
             for i in 0..n {
@@ -96,8 +106,11 @@ pub(crate) fn module(op: Op, is_there: bool, shape: Shape, n: usize) -> Verified
     }
     f.ret();
     f.finish().unwrap_or_else(|error| panic!("{op:?} {shape:?}: {error}"));
-    let module = module.finish().unwrap_or_else(|error| panic!("{op:?} {shape:?}: {error}"));
-    verify(module).unwrap_or_else(|error| panic!("{op:?} {shape:?}: {error}"))
+    let filler = module.declare_func("filler", &[], &[]);
+    let mut f = module.define(filler);
+    f.ret();
+    f.finish().expect("it is well-typed");
+    module.finish().unwrap_or_else(|error| panic!("{op:?} {shape:?}: {error}"))
 }
 
 /// The parameter of a type.

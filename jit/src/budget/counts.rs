@@ -61,6 +61,8 @@ pub struct WorkCounts {
     pub optimised: Excess,
     /// Likewise without the optimiser.
     pub unoptimised: Excess,
+    /// Likewise with registers in one pass.
+    pub in_one_pass: Excess,
     /// The cost of operations that the optimiser computes in more than one block, without the first of each; or an
     /// upper bound.
     pub copied: Excess,
@@ -103,6 +105,7 @@ impl WorkCounts {
                         counts.n_accesses += u64::from(op.access_bytes().is_some());
                         counts.optimised += Excess::optimised(op);
                         counts.unoptimised += Excess::unoptimised(op);
+                        counts.in_one_pass += Excess::in_one_pass(op);
                     }
                     // A load, a comparison and a trap; two loads, a comparison and a call to the side.
                     Opcode::Ir(IrOp::Fuel | IrOp::FuelBulk) => counts.n_insts += 3,

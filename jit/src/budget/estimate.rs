@@ -57,7 +57,7 @@ impl WorkCounts {
             ])
         };
         let Generator::Splitting { optimises } = generator else {
-            let excess = self.unoptimised.in_one_pass();
+            let excess = self.in_one_pass;
             let time = [
                 code([900, 900, 0, 3_000, 1_500, 300, 4_000, 0], excess.time),
                 mul(self.n_wide_operands, 1_300),

@@ -89,7 +89,10 @@ fn every_count_can_be_too_much() {
     for excess in [slow, large] {
         let counts = WorkCounts { unoptimised: excess, ..of() };
         assert!(!counts.estimate(unoptimised).fits(share));
-        assert!(!counts.estimate(Generator::OnePass).fits(share));
+        assert!(counts.estimate(Generator::OnePass).fits(share));
         assert!(counts.estimate(asked).fits(share));
+        let counts = WorkCounts { in_one_pass: excess, ..of() };
+        assert!(!counts.estimate(Generator::OnePass).fits(share));
+        assert!(counts.estimate(unoptimised).fits(share));
     }
 }
