@@ -177,7 +177,7 @@ fn print(rows: &[(Op, Row)]) -> String {
 
 /// The costs of each opcode in each column: of the whole, and of each stage.
 fn print_stages(rows: &[(Op, Row)]) -> String {
-    let mut out = format!("{:40}{:>10}", "", "whole");
+    let mut out = format!("{:60}{:>10}", "", "whole");
     for stage in stages::STAGES.iter().chain(&["between"]) {
         write!(out, "{stage:>10}").expect("it is memory");
     }
@@ -186,7 +186,7 @@ fn print_stages(rows: &[(Op, Row)]) -> String {
         let line = |(unit, Split { stages, whole }): (&str, Split)| {
             let name = format!("{}, {}", op.mnemonic(), COLUMNS[column].0.replace('_', " "));
             let costs = [whole].into_iter().chain(stages).map(|cost| format!("{cost:10.0}"));
-            format!("{name:<28} {unit:<11}{}\n", costs.collect::<String>())
+            format!("{name:<50}{unit:<10}{}\n", costs.collect::<String>())
         };
         ["executed", "bytes"].into_iter().zip(cost).map(line).collect::<String>()
     };
