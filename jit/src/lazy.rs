@@ -193,8 +193,8 @@ impl State {
         let state = self.this.upgrade().expect("whoever calls code keeps the state");
         let span = tracing::Span::current();
         let compile = move || {
-            let _span = span.enter();
-            let result = match catch_unwind(AssertUnwindSafe(|| state.compile(index))) {
+            let compile = || span.in_scope(|| state.compile(index));
+            let result = match catch_unwind(AssertUnwindSafe(compile)) {
                 Ok(result) => result.map_err(|error| error.to_string()),
                 Err(_) => Err("the code generator panicked".to_owned()),
             };

@@ -1,5 +1,6 @@
 //! Calls that are interrupted while they wait for code.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -7,6 +8,9 @@ use slotvm::{
     Caller, Compile, Config, Engine, Extern, Instance, Linker, MemoryPlan, Module, Store, Tier,
     TrapCode, TypedFunc, UpdateDeadline,
 };
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::Interest;
+use tracing::{Event, Metadata, Subscriber};
 
 use crate::alone::alone;
 use crate::support::{for_all_with, n_threads, threads_become};
@@ -281,4 +285,76 @@ fn call_often(engine: &Engine, module: &Module, thread: usize) {
             assert_eq!(error.trap_code(), Some(TrapCode::Interrupted), "{error}");
         }
     }
+}
+
+#[test]
+fn the_child_of_a_fork_compiles_what_its_parent_was_compiling() {
+    alone("waiting::the_child_of_a_fork_compiles_what_its_parent_was_compiling", || {
+        let engine = with_timeout(10);
+        let module = Module::from_text(&engine, &slow("f")).unwrap();
+        let mut store = Store::new(&engine, ());
+        let f = func(&mut store, &module, "f");
+        let error = f.call(&mut store, 0).unwrap_err();
+        assert_eq!(error.trap_code(), Some(TrapCode::Interrupted));
+        assert!(module.functions().is_empty(), "it is being compiled");
+        store.set_timeout(Some(Duration::from_secs(3600))).unwrap();
+        // SAFETY: the child runs what only this thread uses, until it exits.
+        let child = unsafe { libc::fork() };
+        assert_ne!(child, -1);
+        let all = catch_unwind(AssertUnwindSafe(|| {
+            let result = f.call(&mut store, 0).unwrap();
+            // The thread that the child has not is not waited for.
+            drop((store, module, engine));
+            result
+        }));
+        if child == 0 {
+            // SAFETY: ends the child without what the parent has to do.
+            unsafe { libc::_exit(if all.is_ok() { 42 } else { 1 }) }
+        }
+        let mut status = 0;
+        // SAFETY: the status is written.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert_eq!((libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (true, 42));
+        all.unwrap();
+    });
+}
+
+/// Panics in the middle of compilations.
+struct Panicking;
+
+impl Subscriber for Panicking {
+    /// Other threads are left alone.
+    fn register_callsite(&self, _: &Metadata<'_>) -> Interest {
+        Interest::sometimes()
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.name() == "lower" && std::thread::current().name() == Some(COMPILER)
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        panic!("in the middle of it");
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, _: &Event<'_>) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+#[test]
+fn a_panic_while_a_thread_compiles_is_an_error_of_each_call() {
+    alone("waiting::a_panic_while_a_thread_compiles_is_an_error_of_each_call", || {
+        tracing::subscriber::set_global_default(Panicking).unwrap();
+        let engine = with_timeout(3_600_000);
+        let module = Module::from_text(&engine, &function("f", 3)).unwrap();
+        for _ in 0..2 {
+            let mut store = Store::new(&engine, ());
+            let f = func(&mut store, &module, "f");
+            let error = f.call(&mut store, 0).unwrap_err();
+            assert!(error.to_string().contains("the code generator panicked"), "{error}");
+        }
+        assert!(module.functions().is_empty());
+    });
 }
