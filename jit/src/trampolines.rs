@@ -9,8 +9,8 @@
 //!
 //! The engine only knows which ones there are, so that all who need one of a type at a time share it.
 //!
-//! A module pays from its budget ([`ModuleBudget`]), once for each of its types and ways, whether the
-//! trampoline had to be made or was there: so whether a module is refused does not depend on others. What
+//! A module pays from its budget ([`ModuleBudget`]), once for each of its types and ways, equal types being
+//! one, whether the trampoline had to be made or was there: so whether a module is refused does not depend on others. What
 //! the embedder makes without a module, nobody pays for.
 
 use std::collections::HashMap;
@@ -132,6 +132,8 @@ impl Drop for Trampoline {
 /// The trampolines that a module keeps, by its types.
 pub(crate) struct ModuleTrampolines {
     budget: Arc<ModuleBudget>,
+    /// The first type that is equal to each. The lists have entries for it alone.
+    first_equal: Box<[u32]>,
     to_host: Box<[Kept]>,
     from_host: Box<[Kept]>,
     /// What the budget has been asked for, in step with both: this and the budget change together.
@@ -143,10 +145,13 @@ type Kept = OnceLock<Arc<Trampoline>>;
 impl ModuleTrampolines {
     /// None yet.
     pub(crate) fn new(module: &VerifiedModule, budget: Arc<ModuleBudget>) -> ModuleTrampolines {
-        let n_types = module.module().types.len();
+        let types = &module.module().types;
+        let n_types = types.len();
+        let mut firsts = HashMap::with_capacity(n_types);
+        let first_equal = (0..).zip(types).map(|(i, ty)| *firsts.entry(ty).or_insert(i)).collect();
         let kept = || std::iter::repeat_with(Kept::new).take(n_types).collect();
         let paid = Mutex::new([vec![false; n_types], vec![false; n_types]]);
-        ModuleTrampolines { budget, to_host: kept(), from_host: kept(), paid }
+        ModuleTrampolines { budget, first_equal, to_host: kept(), from_host: kept(), paid }
     }
 
     /// Makes and keeps the trampolines to the host of types of the module, which pays for all of them before
@@ -160,6 +165,7 @@ impl ModuleTrampolines {
         module: &VerifiedModule,
         types: impl Iterator<Item = u32>,
     ) -> Result<(), Error> {
+        let types = types.map(|ty| self.first_equal[ty as usize]);
         let missing = types.filter(|&ty| self.to_host[ty as usize].get().is_none());
         let missing: Vec<u32> = missing.collect();
         if missing.is_empty() {
@@ -180,7 +186,7 @@ impl ModuleTrampolines {
         module: &VerifiedModule,
         ty: u32,
     ) -> Result<(), Error> {
-        self.keep(Way::ToHost, native, module, ty).map(|_| ())
+        self.keep(Way::ToHost, native, module, self.first_equal[ty as usize]).map(|_| ())
     }
 
     /// The trampoline from the host of a type of the module.
@@ -193,10 +199,12 @@ impl ModuleTrampolines {
         module: &VerifiedModule,
         ty: u32,
     ) -> Result<Arc<Trampoline>, Error> {
+        let ty = self.first_equal[ty as usize];
         self.pay(Way::FromHost, module, &[ty])?;
         self.keep(Way::FromHost, native, module, ty)
     }
 
+    /// Makes and keeps a trampoline of a type to which none before is equal.
     fn keep(
         &self,
         way: Way,

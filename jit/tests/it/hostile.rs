@@ -348,8 +348,14 @@ fn instantiate(engine: &Engine, module: &Module) {
 
 /// A module that imports a function of each of so many types.
 fn imports_of_types(n_types: u32) -> Vec<u8> {
+    imports(n_types, n_types)
+}
+
+/// A module that imports a function of each of its types, of which so many differ.
+fn imports(n_types: u32, n_different: u32) -> Vec<u8> {
     // The digits of the number, each as a type.
     let ty = |i: u32| {
+        let i = i % n_different;
         let digit = |k: u32| ValType::ALL[(i >> (2 * k) & 3) as usize];
         FuncType::new((0..10).map(digit).collect::<Vec<_>>(), [])
     };
@@ -392,19 +398,26 @@ fn types_of_imports_cost_nothing_before_there_are_instances() {
 fn host_functions_of_too_many_types_are_refused() {
     let n_types = 40_000;
     let engine = Engine::default();
-    let module = Module::new(&engine, imports_of_types(n_types)).unwrap();
-    let mut linker = Linker::new(&engine);
-    for import in module.imports() {
-        let ExternType::Func(ty) = import.ty() else { unreachable!("it imports functions") };
-        linker.func_new("m", import.name(), ty.clone(), |_, _, _| Ok(())).unwrap();
-    }
+    let load = |bytes: Vec<u8>| {
+        let module = Module::new(&engine, bytes).unwrap();
+        let mut linker = Linker::new(&engine);
+        for import in module.imports() {
+            let ExternType::Func(ty) = import.ty() else { unreachable!("it imports functions") };
+            linker.func_new("m", import.name(), ty.clone(), |_, _, _| Ok(())).unwrap();
+        }
+        (module, linker)
+    };
     let mut store = Store::new(&engine, ());
+    let (module, linker) = load(imports_of_types(n_types));
     let error = linker.instantiate(&mut store, &module).unwrap_err();
     assert!(matches!(error, Error::Compile(_)), "{error}");
     assert!(error.to_string().contains("(compile work)"), "{error}");
     // Nothing was made of them, and the store can be used.
     let small = Module::new(&engine, imports_of_types(100)).unwrap();
     linker.instantiate(&mut store, &small).unwrap();
+    // Types that are equal are one.
+    let (equal, linker) = load(imports(n_types, 100));
+    linker.instantiate(&mut store, &equal).unwrap();
 }
 
 /// The widest types, each cheap enough for a module that has little else.
