@@ -81,7 +81,9 @@ fn in_section(rng: &mut Rng, form: Form, bytes: &mut Vec<u8>, other: &[u8]) {
     *bytes = join(&bytes[..HEADER_BYTES], &sections);
 }
 
+/// The sections, unless there is not even a header or one is cut off.
 fn split(bytes: &[u8]) -> Option<Vec<Section>> {
+    bytes.get(..HEADER_BYTES)?;
     let mut pos = HEADER_BYTES;
     let mut sections = Vec::new();
     while pos < bytes.len() {
@@ -192,4 +194,13 @@ pub(crate) fn opcode(rng: &mut Rng, bytes: &mut Vec<u8>) {
         false => code[offset] = new as u8,
     }
     *bytes = encode(&module);
+}
+
+#[test]
+fn what_has_no_header_is_not_enlarged() {
+    for n in 0..HEADER_BYTES {
+        let mut bytes = vec![0; n];
+        enlarge(&mut bytes, 1_000);
+        assert_eq!(bytes, vec![0; n]);
+    }
 }
