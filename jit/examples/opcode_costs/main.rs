@@ -163,7 +163,7 @@ fn print(rows: &[(Op, Row)]) -> String {
          /// The costs of one instruction of each opcode, in the order of the table of opcodes: executed\n\
          /// instructions and bytes {}. Zeros where it is not measured.\n\
          #[rustfmt::skip]\n\
-         pub(super) const COSTS: [[u32; {}]; {}] = [\n",
+         pub(super) static COSTS: [[u32; {}]; {}] = [\n",
         columns.join(", ").replace('_', " "),
         2 * columns.len(),
         rows.len(),
