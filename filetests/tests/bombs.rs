@@ -190,10 +190,8 @@ fn check_memory(cases: &[(&str, usize, usize, Outcome)]) {
     let mut differences = Vec::new();
     for &(name, size, n_funcs, expected) in cases {
         let module = verified(name, size, n_funcs);
-        // Those that are known take half. The costs of opcodes were measured on x86-64; calls by table take a
-        // fifth more on aarch64.
-        let promised = promised_bytes(encode(module.module()).len());
-        let bytes_max = if cfg!(target_arch = "x86_64") { promised / 2 } else { promised * 3 / 5 };
+        // Those that are known take half.
+        let bytes_max = promised_bytes(encode(module.module()).len()) / 2;
         (allocator::METER.reset)();
         let compiled = compile(Tier::Jit, SlotMode::Ssa, &module);
         let bytes = (allocator::METER.peak)();

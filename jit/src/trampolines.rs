@@ -9,9 +9,9 @@
 //!
 //! The engine only knows which ones there are, so that all who need one of a type at a time share it.
 //!
-//! A module pays from its budget ([`ModuleBudget`]), once for each of its types and ways, equal types being
-//! one, whether the trampoline had to be made or was there: so whether a module is refused does not depend on others. What
-//! the embedder makes without a module, nobody pays for.
+//! A module pays from its budget ([`ModuleBudget`]), once for each of its types and ways, whether the
+//! trampoline had to be made or was there: so whether a module is refused does not depend on others. Equal
+//! types count once. What the embedder makes without a module, nobody pays for.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use slotvm::{Config, Engine, Module, Tier};
+use slotvm::{Config, Engine, Module, SlotMode, Tier};
 use slotvm_filetests::campaign::cost::promised_bytes;
 
 use crate::allocator::METER;
@@ -55,5 +55,21 @@ fn branches_that_keep_operands_cost_by_the_bytes_given() {
             println!("{n_kept} kept {n_branches} times: {n_bytes} bytes, {peak} of memory, {way}");
             assert!(peak <= promised_bytes(n_bytes), "{peak} bytes of memory for {n_bytes}");
         }
+    }
+}
+
+/// In a large module each byte gives little. Nine parameters were too many for a function without any code, as if it
+/// had been given by the two bytes of its body alone (Yosys has one).
+#[test]
+fn functions_without_code_are_compiled_in_large_modules() {
+    let large = format!("(func {})", "nop ".repeat(4 << 20));
+    let empty = format!("(func (export \"f\") (param {}))", "i64 ".repeat(9));
+    let bytes = wat::parse_str(format!("(module {large} {empty})")).expect("the text is a module");
+    for slots in SlotMode::ALL {
+        let mut config = Config::new();
+        config.tier(Tier::Jit).slots(slots).verify_passes(false);
+        let engine = Engine::new(&config).expect("there is native code");
+        let module = Module::new(&engine, &bytes);
+        assert!(module.is_ok(), "{slots}: {:?}", module.err());
     }
 }

@@ -129,7 +129,9 @@ pub(crate) fn compile_all(subjects: &[Subject]) {
     let [.., n_max] = COUNTED;
     // Between two markers nothing else is to be done.
     let of = |&subject: &Subject| COUNTED.map(|n| (subject, subject.module(n, n_max)));
-    for (subject, module) in subjects.iter().flat_map(of).collect::<Vec<_>>() {
+    let modules: Vec<_> = subjects.iter().flat_map(of).collect();
+    stages::clear();
+    for (subject, module) in modules {
         engines.compile(subject, &module);
     }
     stages::end();
@@ -154,7 +156,6 @@ pub(crate) fn instructions(subjects: &[Subject], args: &[&str]) -> Vec<Split> {
         .arg(&program)
         .args(args));
     // This process passes the same markers. The first part is what was executed before the first.
-    stages::clear();
     compile_all(subjects);
     let mut totals = vec![Split::default(); COUNTED.len() * subjects.len()];
     for (i, (compilation, stage)) in stages::passed().into_iter().enumerate() {

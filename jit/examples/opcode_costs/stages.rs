@@ -1,4 +1,4 @@
-//! What is executed and allocated in the stages of a compilation.
+//! Executed instructions and allocated bytes, by stage of a compilation.
 //!
 //! The library enters a span of `tracing` at each stage. Where one begins or ends, a marker is passed at which
 //! callgrind notes what it has counted, and the bytes at the peak are counted anew. Callgrind takes long for
@@ -13,7 +13,7 @@ use tracing::{Event, Metadata, Subscriber};
 
 /// The spans of the stages.
 pub(crate) const STAGES: [&str; 5] = ["build", "promote", "budget", "lower", "cranelift"];
-/// What is done between them comes last.
+/// The number of everything else, which comes after the stages.
 const REST: usize = STAGES.len();
 
 /// A quantity of a compilation.
@@ -31,7 +31,7 @@ impl Split {
         self.whole += n;
     }
 
-    /// What is more than in another compilation, for each of `n` instructions.
+    /// The difference from another compilation, divided by `n` instructions.
     pub(crate) fn per(self, less: &Split, n: f64) -> Split {
         self.zip(less, |a, b| (a - b) / n)
     }
@@ -95,7 +95,7 @@ struct Passed {
     markers: Vec<(usize, usize)>,
     n_compilations: usize,
     stage: usize,
-    /// What was allocated at the last marker, and at the start of the compilation.
+    /// Bytes allocated at the last marker, and at the start of the compilation.
     live: usize,
     live_at_start: usize,
     /// Of the last compilation.
@@ -139,11 +139,12 @@ extern "C" fn slotvm_cost_marker() {
     std::hint::black_box(());
 }
 
-/// Forgets what was passed.
+/// Forgets all markers and compilations.
 pub(crate) fn clear() {
     const MARKERS_MAX: usize = 1 << 20;
     with(|passed| {
-        passed.markers = Vec::with_capacity(MARKERS_MAX);
+        passed.markers.clear();
+        passed.markers.reserve(MARKERS_MAX);
         passed.n_compilations = 0;
     });
 }

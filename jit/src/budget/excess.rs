@@ -37,9 +37,8 @@ impl std::ops::AddAssign for Excess {
 const OF_ANY: [u32; 2] = [35_500, 2_200];
 /// The same for an access of memory.
 const OF_ACCESS: [u32; 2] = [44_500, 3_300];
-/// The same with registers in one pass.
-const OF_ANY_IN_ONE_PASS: [u32; 2] = [OF_ANY[0], 550];
-const OF_ACCESS_IN_ONE_PASS: [u32; 2] = [OF_ACCESS[0], 1_400];
+/// The same bytes with registers in one pass, of any operation and of an access.
+const BYTES_IN_ONE_PASS: [u32; 2] = [550, 1_400];
 /// Points of time for a hundred executed instructions beyond that.
 const POINTS_PER_100_EXECUTED: u64 = 32;
 /// An operation that takes so many times as much in a chain is one that is combined there.
@@ -59,9 +58,8 @@ impl Excess {
 
     /// The cost of an opcode beyond that of any. Calls and operations on whole memories take their time in any
     /// way of compiling, and small functions may consist of one: only their memory counts.
-    fn of_op(op: Op, costs: [u32; 2], [of_any, of_access]: [[u32; 2]; 2]) -> Excess {
-        let base = if op.access_bytes().is_some() { of_access } else { of_any };
-        let excess = Excess::beyond(costs, base);
+    fn of_op(op: Op, costs: [u32; 2]) -> Excess {
+        let excess = Excess::beyond(costs, of_any(op));
         let is_arithmetic = matches!(op.effect(), Effect::Pure | Effect::Trap);
         if is_arithmetic { excess } else { Excess { time: 0, ..excess } }
     }
@@ -69,7 +67,7 @@ impl Excess {
     /// The cost of an opcode with the optimiser beyond that of any.
     pub(super) fn optimised(op: Op) -> Excess {
         let [executed, bytes, ..] = COSTS[op as usize];
-        Excess::of_op(op, [executed, bytes], [OF_ANY, OF_ACCESS])
+        Excess::of_op(op, [executed, bytes])
     }
 
     /// The cost of an operation that is computed once more, with the optimiser.
@@ -89,16 +87,18 @@ impl Excess {
     /// Likewise without the optimiser.
     pub(super) fn unoptimised(op: Op) -> Excess {
         let [.., executed, bytes, _, _] = COSTS[op as usize];
-        Excess::of_op(op, [executed, bytes], [OF_ANY, OF_ACCESS])
+        Excess::of_op(op, [executed, bytes])
     }
 
-    /// Likewise with registers in one pass.
+    /// Likewise with registers in one pass. No opcode takes more time then than without the optimiser; of the bytes
+    /// there are a quarter, or those that were measured, of which three in four are touched.
     pub(super) fn in_one_pass(op: Op) -> Excess {
-        let [.., executed, bytes] = COSTS[op as usize];
-        let excess =
-            Excess::of_op(op, [executed, bytes], [OF_ANY_IN_ONE_PASS, OF_ACCESS_IN_ONE_PASS]);
-        // The constants leave the bytes out that are allocated and never touched.
-        Excess { bytes: excess.bytes * 3 / 4, ..excess }
+        let unoptimised = Excess::unoptimised(op);
+        let [.., bytes] = COSTS[op as usize];
+        let [of_any, of_access] = BYTES_IN_ONE_PASS;
+        let base = if op.access_bytes().is_some() { of_access } else { of_any };
+        let measured = u64::from(bytes.saturating_sub(base)) * 3 / 4;
+        Excess { bytes: measured.max(unoptimised.bytes / 4), ..unoptimised }
     }
 
     /// The cost of an instruction that is a link of a chain beyond its cost elsewhere. The instructions of the chain
@@ -108,7 +108,7 @@ impl Excess {
             COSTS[op as usize];
         let [executed, bytes] =
             if has_const { [with_const, with_const_bytes] } else { [plain, plain_bytes] };
-        let [executed_base, bytes_base] = OF_ANY;
+        let [executed_base, bytes_base] = of_any(op);
         let base = [alone.max(executed_base), bytes_alone.max(bytes_base)];
         if op.effect() != Effect::Pure || executed < COMBINED * base[0] {
             return Excess::default();
@@ -118,6 +118,10 @@ impl Excess {
         let part = |all: u64| all * n_links / u64::from(LINKS_MAX - LINKS_FREE);
         Excess { time: part(time), bytes: part(bytes) }
     }
+}
+
+fn of_any(op: Op) -> [u32; 2] {
+    if op.access_bytes().is_some() { OF_ACCESS } else { OF_ANY }
 }
 
 /// The origin of a value.
@@ -267,13 +271,22 @@ mod tests {
         for excess in
             [Excess::optimised(lanes), Excess::unoptimised(lanes), Excess::in_one_pass(lanes)]
         {
-            assert!(excess.time > 5_000 && excess.bytes > 1_800, "{excess:?}");
+            assert!(excess.time > 20_000 && excess.bytes > 2_000, "{excess:?}");
         }
         for op in [Op::I64Add, Op::I32Xor, Op::F64Mul, Op::I32Const, Op::LocalGet, Op::I32Load] {
             assert_eq!(Excess::optimised(op), NOTHING, "{op:?}");
-            assert_eq!(Excess::in_one_pass(op), NOTHING, "{op:?}");
+            let in_one_pass = Excess::in_one_pass(op);
+            assert!(in_one_pass.time == 0 && in_one_pass.bytes < 350, "{op:?}: {in_one_pass:?}");
         }
         let call = Excess::optimised(Op::CallIndirect);
         assert!(call.time == 0 && call.bytes > 5_000, "{call:?}");
+    }
+
+    #[test]
+    fn one_pass_takes_no_more_time_than_what_is_charged() {
+        for op in Op::ALL {
+            let [.., unoptimised, _, in_one_pass, _] = COSTS[*op as usize];
+            assert!(in_one_pass <= unoptimised.max(of_any(*op)[0]), "{op:?}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use slotvm::{Config, Engine, Instance, Module, SlotMode, Store, Tier, TrapCode, TypedFunc};
 
 use crate::alone::alone;
+use crate::fork::in_both;
 use crate::support::{n_threads, threads_become};
 
 const SPIN: &str = "export \"spin\" func spin\nfunc spin() { again: br again }";
@@ -67,24 +68,14 @@ fn the_child_of_a_fork_watches_the_time_too() {
             assert!(is_interrupted(&mut store, spin));
             // SAFETY: the child runs what only this thread uses, until it exits.
             let child = unsafe { libc::fork() };
-            assert_ne!(child, -1);
-            let all = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                let old = is_interrupted(&mut store, spin) && is_interrupted(&mut store, spin);
+            in_both(child, || {
+                assert!(is_interrupted(&mut store, spin) && is_interrupted(&mut store, spin));
                 let (mut other, spin) = spinning(&engine);
-                let fresh = is_interrupted(&mut other, spin);
-                let n = n_tickers();
+                assert!(is_interrupted(&mut other, spin));
+                assert_eq!(n_tickers(), 1);
                 drop((store, other, engine));
-                old && fresh && n == 1 && tickers_become(0)
-            }));
-            if child == 0 {
-                // SAFETY: ends the child without what the parent has to do.
-                unsafe { libc::_exit(if all.unwrap_or(false) { 42 } else { 1 }) }
-            }
-            let mut status = 0;
-            // SAFETY: the status is written.
-            assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
-            assert_eq!((libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (true, 42));
-            assert!(all.unwrap());
+                assert!(tickers_become(0));
+            });
         }
     });
 }

@@ -9,6 +9,7 @@ mod deadline;
 #[cfg(feature = "jit")]
 mod door;
 mod extremes;
+mod fork;
 mod host;
 mod hostile;
 mod interrupt;

@@ -3,6 +3,8 @@
 //! Signal handlers belong to a process, and crashes end it, so each test runs in a process of its own.
 
 mod foreign;
+#[path = "../it/fork.rs"]
+mod fork;
 mod guest;
 mod process;
 mod sent;

@@ -6,6 +6,7 @@ use std::ptr;
 use slotvm::TrapCode;
 
 use crate::check_in_child;
+use crate::fork::in_both;
 use crate::guest::Guest;
 
 #[test]
@@ -19,21 +20,11 @@ fn parent_and_child_trap_after_a_fork() {
         let mut guest = Guest::with_host(fork);
         guest.trap(8);
         let child = guest.call("through", 0).unwrap();
-        assert_ne!(child, -1);
-        let result = catch_unwind(AssertUnwindSafe(|| {
+        in_both(child, || {
             guest.trap(1000);
             guest.trap_in_other_ways();
             Guest::new().trap(8);
-        }));
-        if child == 0 {
-            // SAFETY: ends the child without what the parent has to do.
-            unsafe { libc::_exit(if result.is_ok() { 42 } else { 1 }) }
-        }
-        let mut status = 0;
-        // SAFETY: the status is written.
-        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
-        assert_eq!((libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (true, 42));
-        result.unwrap();
+        });
     });
 }
 

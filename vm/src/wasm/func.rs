@@ -98,7 +98,8 @@ impl<'t, 'm> Translator<'t, 'm> {
         validator: &mut FuncValidator<R>,
         lines: &mut LineCursor<'_>,
     ) -> Result<(), Error> {
-        self.f.set_source_bytes(body.as_bytes().len());
+        // The body has its length before it, and the function a type; each has a byte at least.
+        self.f.set_source_bytes(2 + body.as_bytes().len());
         let mut locals = body.get_locals_reader()?;
         for _ in 0..locals.get_count() {
             let offset = locals.original_position();
