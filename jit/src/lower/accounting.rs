@@ -98,8 +98,7 @@ impl Lowering<'_, '_> {
         let flags = self.context_flags();
         let (context, ty) = (self.context, types::I32);
         let sp = self.builder.ins().load(ty, flags, context, offsets::VMCTX_FRAME_SP);
-        let base_flags = self.constant_flags();
-        let base = self.builder.ins().load(ty, base_flags, context, offsets::VMCTX_FRAME_BASE);
+        let base = self.constant_field(ty, context, offsets::VMCTX_FRAME_BASE);
         let bytes = self.builder.ins().iconst(ty, i64::from(n_bytes));
         let left = self.builder.ins().isub(sp, base);
         let too_little = self.builder.ins().icmp(IntCC::UnsignedLessThan, left, bytes);

@@ -138,9 +138,8 @@ impl Lowering<'_, '_> {
         let actual =
             self.builder.ins().load(types::I32, flags, record, record_at(offsets::FUNC_TYPE_ID));
         let ids = self.constant_pointer(self.context, offsets::VMCTX_TYPE_IDS);
-        let flags = self.constant_flags();
         let id_offset = ty as i32 * types::I32.bytes() as i32;
-        let expected = self.builder.ins().load(types::I32, flags, ids, id_offset);
+        let expected = self.constant_field(types::I32, ids, id_offset);
         let same = self.builder.ins().icmp(IntCC::Equal, actual, expected);
         self.trap_unless(same, TrapCode::BadSignature);
         self.record_callee(record, ty)

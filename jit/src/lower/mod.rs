@@ -16,6 +16,7 @@
 mod accounting;
 mod calls;
 mod checks;
+mod constants;
 mod control;
 pub(crate) mod memory;
 mod numeric;
@@ -46,6 +47,7 @@ use slotvm_ssa::loops::LoopForest;
 
 use crate::abi::{self, POINTER};
 use crate::slot_mode::SlotMode;
+use constants::Constants;
 use slots::Slots;
 use traps::Trapping;
 
@@ -206,6 +208,7 @@ struct Lowering<'a, 'f> {
     slots: Slots,
     loops: &'a LoopForest,
     n_imported_globals: u32,
+    constants: Constants,
     /// Signatures imported so far, by type index.
     signatures: HashMap<u32, ir::SigRef>,
     /// Functions imported so far, by function index.
@@ -243,6 +246,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
             slots: Slots::default(),
             loops,
             n_imported_globals: n_imported_globals(module),
+            constants: Constants::default(),
             signatures: HashMap::new(),
             functions: HashMap::new(),
             raise_signature: None,
@@ -415,21 +419,9 @@ impl<'a, 'f> Lowering<'a, 'f> {
             .with_alias_region(Some(self.regions.memory))
     }
 
-    /// Loads a pointer that never changes.
-    fn constant_pointer(&mut self, base: ir::Value, offset: i32) -> ir::Value {
-        let flags = self.constant_flags();
-        self.builder.ins().load(POINTER, flags, base, offset)
-    }
-
     /// What all instances of the store share.
     fn shared(&mut self) -> ir::Value {
         self.constant_pointer(self.context, offsets::VMCTX_SHARED)
-    }
-
-    /// Entry `index` of an array of pointers in the context, by the array's field.
-    fn context_array_entry(&mut self, field: i32, index: u32) -> ir::Value {
-        let array = self.constant_pointer(self.context, field);
-        self.constant_pointer(array, index as i32 * POINTER.bytes() as i32)
     }
 }
 

@@ -141,8 +141,11 @@ impl Lowering<'_, '_> {
 
     fn table_base(&mut self, table: u32) -> ir::Value {
         let is_fixed = self.fixed_table_len(table).is_some();
-        let flags = if is_fixed { self.constant_flags() } else { self.context_flags() };
         let table = self.context_array_entry(offsets::VMCTX_TABLES, table);
+        if is_fixed {
+            return self.constant_pointer(table, offsets::TABLE_BASE);
+        }
+        let flags = self.context_flags();
         self.builder.ins().load(POINTER, flags, table, offsets::TABLE_BASE)
     }
 
