@@ -54,7 +54,7 @@ impl Subject {
     pub(crate) fn around(self) -> Option<Subject> {
         let is_like = |&&op: &&Op| shapes::types(op) == shapes::types(self.op);
         let op = *Op::ALL.iter().find(is_like)?;
-        (self.shape == Shape::Alone).then_some(Subject { op, is_there: false, ..self })
+        Shape::ALONE.contains(&self.shape).then_some(Subject { op, is_there: false, ..self })
     }
 
     /// The module with `n` of them, of which there are so many at most between which costs are compared.

@@ -3,15 +3,19 @@
 use slotvm_bytecode::ValType::{self, F32, F64, FuncRef, I32, I64, V128};
 use slotvm_bytecode::builder::{FuncId, FunctionBuilder, LocalId, ModuleBuilder, TableId, TypeId};
 use slotvm_bytecode::module::Module;
-use slotvm_bytecode::{Imm, ImmKind, Op};
+use slotvm_bytecode::{Effect, Imm, ImmKind, Op};
 
 /// The types of the parameters of each function that is measured.
 const TYPES: [ValType; 6] = [I32, I64, F32, F64, V128, FuncRef];
+
 /// The source of the operands of a function's instructions.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Shape {
     /// Each operand is loaded, and the result is stored.
     Alone,
+    /// The operands are parameters, as is the result, and each instruction has a block of its own, which shares no
+    /// loads of constant fields with others.
+    Parted,
     /// Each operand of the type of the result is the result before.
     Chained,
     /// The first is the result before, the others are parameters.
@@ -25,6 +29,8 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
+    /// Without chains.
+    pub(crate) const ALONE: [Shape; 2] = [Shape::Alone, Shape::Parted];
     /// Chains without constants.
     pub(crate) const CHAINS: [Shape; 3] = [Shape::Chained, Shape::ChainedFirst, Shape::ChainedLast];
     /// Chains with them.
@@ -57,11 +63,16 @@ pub(crate) fn types(op: Op) -> Option<(&'static [ValType], &'static [ValType])> 
 pub(crate) fn fits(op: Op, shape: Shape) -> bool {
     let Some((params, results)) = types(op) else { return false };
     let has_const = matches!(params.last(), Some(I32 | I64));
-    let [result] = results else { return shape == Shape::Alone };
+    // What uses no field of the context costs the same in any block.
+    let is_arithmetic = matches!(op.effect(), Effect::Pure | Effect::Trap);
+    let [result] = results else {
+        return shape == Shape::Alone || shape == Shape::Parted && !is_arithmetic;
+    };
     let chains = params.contains(result) && *result != FuncRef;
     let is_binary = params.len() > 1;
     match shape {
         Shape::Alone => true,
+        Shape::Parted => !is_arithmetic,
         Shape::Chained => chains,
         Shape::ChainedFirst => chains && is_binary && params.first() == Some(result),
         Shape::ChainedLast => chains && is_binary && params.last() == Some(result),
@@ -100,6 +111,11 @@ pub(crate) fn module(op: Op, is_there: bool, shape: Shape, n: usize, n_crowded: 
         Shape::Alone => {
             for i in 0..n {
                 writer.alone(&mut f, params, results, i);
+            }
+        }
+        Shape::Parted => {
+            for _ in 0..n {
+                writer.parted(&mut f, params, results);
             }
         }
         _ => writer.chain(&mut f, params, results[0], shape, n),
@@ -145,23 +161,41 @@ impl Writer {
                 None => drop(f.local_get(param(ty))),
             }
         }
-        match self.op {
-            Some(op) => self.emit(f, op),
-            None => {
-                for _ in params {
-                    f.op(Op::Drop);
-                }
-                for &ty in results {
-                    f.local_get(param(ty));
-                }
-            }
-        }
+        self.emit_or_move(f, params, results);
         for &ty in results {
             match access(ty) {
                 Some((_, store)) => f.store(store, offset(3)),
                 None => f.op(Op::Drop),
             };
         }
+    }
+
+    fn parted(&self, f: &mut FunctionBuilder<'_>, params: &[ValType], results: &[ValType]) {
+        // A jump to a block that nothing else leads to would be none.
+        let next = f.label();
+        f.local_get(param(I32)).br_if(next);
+        f.bind(next);
+        for &ty in params {
+            f.local_get(param(ty));
+        }
+        self.emit_or_move(f, params, results);
+        for &ty in results {
+            f.local_set(param(ty));
+        }
+    }
+
+    /// Writes the instruction, or in its place what has the same operands and results.
+    fn emit_or_move(&self, f: &mut FunctionBuilder<'_>, params: &[ValType], results: &[ValType]) {
+        let Some(op) = self.op else {
+            for _ in params {
+                f.op(Op::Drop);
+            }
+            for &ty in results {
+                f.local_get(param(ty));
+            }
+            return;
+        };
+        self.emit(f, op);
     }
 
     fn chain(
