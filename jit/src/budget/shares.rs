@@ -18,7 +18,7 @@ const MODULE_BYTES_MIN: u64 = 4 << 10;
 /// The memory of any module; 128 MiB are promised.
 const MEMORY_BYTES: u64 = 58 << 20;
 /// The memory that each byte adds, of 1,024 that are promised.
-const MEMORY_PER_BYTE: u64 = 460;
+const MEMORY_PER_BYTE: u64 = 520;
 
 /// Parameters and results of a wide type.
 const WIDE_MIN: usize = 64;
