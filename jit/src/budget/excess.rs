@@ -70,13 +70,15 @@ impl Excess {
         Excess::of_op(op, [executed, bytes])
     }
 
-    /// The cost of an operation that is computed once more, with the optimiser.
+    /// The cost of an operation that is computed once more, with the optimiser. No bytes bound how often that is, so
+    /// all of the time counts that the operation was measured to take.
     pub(super) fn copied(op: Opcode) -> Excess {
         const OF_ANY_POINTS: Excess = Excess { time: 1_800, bytes: 1_700 };
         let Opcode::Op(op) = op else { return OF_ANY_POINTS };
-        let mut excess = Excess::optimised(op);
-        excess += OF_ANY_POINTS;
-        excess
+        let [executed, ..] = COSTS[op as usize];
+        let time = u64::from(executed) * POINTS_PER_100_EXECUTED / 100;
+        let bytes = OF_ANY_POINTS.bytes + Excess::optimised(op).bytes;
+        Excess { time: time.max(OF_ANY_POINTS.time), bytes }
     }
 
     /// So many times the cost.
@@ -280,6 +282,16 @@ mod tests {
         }
         let call = Excess::optimised(Op::CallIndirect);
         assert!(call.time == 0 && call.bytes > 5_000, "{call:?}");
+    }
+
+    #[test]
+    fn copies_take_no_more_time_than_what_is_charged() {
+        for op in Op::ALL {
+            let [executed, ..] = COSTS[*op as usize];
+            let points = u64::from(executed) * POINTS_PER_100_EXECUTED / 100;
+            assert!(points <= Excess::copied(Opcode::Op(*op)).time, "{op:?}");
+        }
+        assert!(Excess::copied(Opcode::Op(Op::F64x2PromoteLowF32x4)).time > 7_000);
     }
 
     #[test]

@@ -84,4 +84,9 @@ pub const FOUND: &[(&str, &str)] = &[
          3c75e39dec0f5edc5c4d0c582066d791ae204baf6af75b3bde4b033c43391b2734caafb7a0571f6a2066d70b\
          0132d9caf803be12",
     ),
+    (
+        "conversions of vectors needed behind each of many branches",
+        "d7c7a60d81142b062952e59af724173a13f04f65833fc91ac58c6704833fc91a9adc18cd511f1112789ddca3\
+         91c3378bdd0d5628833fc91a91c3378bdd0d56287654198d",
+    ),
 ];
