@@ -313,8 +313,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
     fn check_stack(&mut self) {
         let shared = self.shared();
         // The host sets the limit at each entry, so it is constant meanwhile.
-        let flags = self.constant_flags();
-        let limit = self.builder.ins().load(POINTER, flags, shared, offsets::SHARED_STACK_LIMIT);
+        let limit = self.constant_pointer(shared, offsets::SHARED_STACK_LIMIT);
         let sp = self.builder.ins().get_stack_pointer(POINTER);
         let below = self.builder.ins().icmp(IntCC::UnsignedLessThan, sp, limit);
         self.trap_if(below, TrapCode::StackOverflow);
