@@ -57,33 +57,39 @@ impl Way {
     }
 }
 
-/// What the trampoline of a signature is estimated to take, in points of time: see [`crate::budget`].
+/// The time that the trampoline of a signature is estimated to take, in points: see [`crate::budget`].
 pub(crate) fn time(ty: &FuncType) -> u64 {
-    let n_params = n_cells(&ty.params) as u64;
-    TIME + TIME_PER_CELL * n_cells_of(ty) as u64 + TIME_PER_PARAM_PAIR * n_params * n_params
+    let n_cells = n_cells_of(ty);
+    TIME + if is_wide(n_cells) { TIME_PER_CELL_OF_WIDE } else { TIME_PER_CELL } * n_cells as u64
 }
 
 fn n_cells_of(ty: &FuncType) -> usize {
     n_cells(&ty.params) + n_cells(&ty.results)
 }
 
-/// Trampolines of more cells get their registers in one pass over the code: where all parameters live at a
-/// time, the other register allocator takes 0.2 s for a thousand of them.
+/// Whether a trampoline of so many cells gets its registers in one pass over the code: where all parameters live
+/// at a time, the other register allocator takes 0.2 s for a thousand of them.
+const fn is_wide(n_cells: usize) -> bool {
+    n_cells > CELLS_SPLIT_MAX
+}
+
 const CELLS_SPLIT_MAX: usize = 48;
 
-/// Of any trampoline, most of it for the system to make its page.
+// The worst of both ways, of integers, floats and vectors, from the instructions that callgrind counts, at the
+// 0.32 points that opcodes count for each (docs/decisions.md).
+/// Of any trampoline: two thirds for its instructions, the rest for the system, which makes its page.
 const TIME: u64 = 150_000;
 /// Of each cell of its parameters and results.
-const TIME_PER_CELL: u64 = 5_000;
-/// Of each two of its parameters, which live at the same time.
-const TIME_PER_PARAM_PAIR: u64 = 50;
+const TIME_PER_CELL: u64 = 15_000;
+/// The same where registers are allocated in one pass.
+const TIME_PER_CELL_OF_WIDE: u64 = 4_000;
 
 /// Compiles and places the trampoline of a signature.
 ///
 /// # Errors
 /// If Cranelift refuses the signature, or there is no memory for code.
 pub(crate) fn place(isa: &OwnedTargetIsa, way: Way, ty: &FuncType) -> Result<CodeUnit, CodeError> {
-    let one_pass = (n_cells_of(ty) > CELLS_SPLIT_MAX).then(|| in_one_pass(&**isa)).transpose();
+    let one_pass = is_wide(n_cells_of(ty)).then(|| in_one_pass(&**isa)).transpose();
     let one_pass = one_pass.map_err(|error| CodeError::Trampoline(error.to_string()))?;
     let target = one_pass.as_ref().unwrap_or(isa);
     let code = match way {

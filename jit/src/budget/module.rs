@@ -27,7 +27,7 @@ pub(crate) struct ModuleBudget {
 
 /// The part of the budget of functions that is there for other things besides: to their 40 ms for each KB it adds 5.
 const OTHER_PART: u64 = 8;
-/// What any module has: enough for the trampolines of one of the widest types.
+/// The minimum for any module: trampolines of several of the widest types, or of hundreds of small ones.
 const TIME_MIN: u64 = 120_000_000;
 
 /// A module wants more compiled than it may.
