@@ -234,6 +234,7 @@ impl Compiler {
                 n_imported_funcs: module.n_imported_funcs(),
                 loads_entries: self.options.lower.entries.is_some(),
                 checks: self.options.lower.trapping == Trapping::Calls,
+                canonical_nans: self.options.lower.isa.flags().enable_nan_canonicalization(),
             },
         };
         let work = trace_span!("budget").in_scope(|| candidate.choose(&slot_form));

@@ -12,6 +12,7 @@ use slotvm_ssa::work::{
 };
 
 use super::checks::{n_checks, n_checks_of, n_code_blocks};
+use super::counts::PLACES_OF_BLOCK;
 use super::estimate::Generator;
 use super::excess::{Excess, rewriting};
 use super::parts::Parts;
@@ -163,7 +164,7 @@ impl Candidate<'_> {
     /// Counts of values that crowd in blocks, and at the checks that split them.
     fn crowding(&self, func: &Function, defers: bool) -> Crowding {
         let n_checks = |inst| if self.parts.checks { n_checks(func.opcode(inst)) } else { 0 };
-        crowding(func, defers, n_checks)
+        crowding(func, defers, n_checks, |inst| self.parts.n_places(func.opcode(inst)))
     }
 
     /// The blocks of the code over which values live longer that recur.
@@ -218,6 +219,16 @@ impl Candidate<'_> {
             n_blocks * n_live_in(block) + at_targets
         };
         counts.n_live = self.function.blocks().map(n_live).sum();
+        let n_live_through = |block: Block| {
+            let n_without = live[block.index()].saturating_sub(LIVE_IN_REGISTERS_MAX);
+            if n_without == 0 {
+                return 0;
+            }
+            let n_places: u64 =
+                func.insts(block).iter().map(|&inst| self.parts.n_places(func.opcode(inst))).sum();
+            u64::from(n_without) * n_places.saturating_sub(PLACES_OF_BLOCK)
+        };
+        counts.n_live_through = self.function.blocks().map(n_live_through).sum();
         if self.slots == SlotMode::Variables {
             counts.n_variables = counts.n_live;
         }

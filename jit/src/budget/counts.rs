@@ -10,11 +10,14 @@ use super::checks::{n_checks_of, n_code_blocks};
 use super::excess::Excess;
 use super::parts::Parts;
 
+/// The places of a block that the cost of `n_live` covers.
+pub(super) const PLACES_OF_BLOCK: u64 = 7;
+
 /// The counts of a function, in the form that a [`Rung`](crate::Rung) compiles, from which its costs are estimated.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkCounts {
-    /// Instructions that are neither constants nor accesses of slots.
+    /// Instructions that are neither constants nor accesses of slots, and those that make NaNs canonical.
     pub n_insts: u64,
     /// Constants and accesses of slots, for which there is little to do.
     pub n_light_insts: u64,
@@ -42,6 +45,11 @@ pub struct WorkCounts {
     pub n_phi_operands: u64,
     /// Values that are live on entry to blocks, summed over the blocks; or at most so many.
     pub n_live: u64,
+    /// Places of instructions: one for each, and more where its machine code has several values.
+    pub n_places: u64,
+    /// Values that are live on entry to a block without registers, times the places of the block beyond the first
+    /// seven, summed over the blocks; or at most so many.
+    pub n_live_through: u64,
     /// Those of `n_live` that the code generator's frontend finds, since slots are its variables.
     pub n_variables: u64,
     /// By how much `n_live` may grow in the optimiser.
@@ -79,13 +87,16 @@ impl WorkCounts {
             n_edges: func.n_edges() as u64,
             ..WorkCounts::default()
         };
-        counts.crowd(crowding_max(func));
+        counts.crowd(crowding_max(func, |inst| parts.n_places(func.opcode(inst))));
         let (mut depth_sum, mut depth_max) = (0_u64, 0_u64);
         for block in func.blocks() {
             let insts = func.insts(block);
             for &inst in insts {
                 let op = func.opcode(inst);
                 counts.n_parts += parts.n_max(op);
+                let n_places = parts.n_places(op);
+                counts.n_places += n_places;
+                counts.n_insts += n_places - 1;
                 let n_operands = func.operands(inst).len();
                 if n_operands > 0 && op.effect() == Effect::Pure {
                     counts.copied += Excess::copied(op);
@@ -171,6 +182,7 @@ impl WorkCounts {
     pub(super) fn bound_values(&mut self, n_slots: u64) {
         self.n_live = n_slots.saturating_mul(self.n_code_blocks());
         self.n_live_through_checks = n_slots.saturating_mul(self.n_checks);
+        self.n_live_through = n_slots.saturating_mul(self.n_places);
         self.n_recurring = self.n_parts.saturating_mul(self.n_code_blocks());
         self.copied = self.copied.times(self.n_blocks - 1);
         self.phi_scans = self.n_live.saturating_mul(self.n_phi_operands);

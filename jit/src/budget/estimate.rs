@@ -93,7 +93,11 @@ impl WorkCounts {
             code([1_800, 900, 0, 3_000, 2_000, 500, 8_000, 0], excess.time),
             mul(self.n_wide_operands, 17_000),
             mul(self.n_phi_operands, 9_000),
-            mul(self.n_live, 330).saturating_add(mul(n_live_at_checks, 3_000)),
+            sum(&[
+                mul(self.n_live, 330),
+                mul(self.n_live_through, 50),
+                mul(n_live_at_checks, 3_000),
+            ]),
             if_optimised(mul(self.n_recurring, 330)),
             mul(self.n_crowded, 100).saturating_add(mul(self.n_spilled, 6_000)),
             mul(self.phi_scans, 3),

@@ -18,7 +18,13 @@ pub(crate) struct Parts {
     pub(crate) loads_entries: bool,
     /// Whether operands are checked by comparisons that split blocks, as no instruction may fault.
     pub(crate) checks: bool,
+    /// Whether results that are NaNs become the canonical one.
+    pub(crate) canonical_nans: bool,
 }
+
+/// The live ranges of an operation whose NaNs become canonical, for one of another operation: 9.4 were counted for
+/// chains of `f32.sub` (docs/decisions.md).
+const PLACES_OF_CANONICAL: u64 = 10;
 
 /// The kinds of parts, which their keys begin with.
 #[derive(Copy, Clone)]
@@ -63,6 +69,14 @@ impl Parts {
             _ => 0,
         };
         of_result + of_parts
+    }
+
+    /// The places that an operation counts for where a value lives through it without a register.
+    pub(super) fn n_places(self, op: Opcode) -> u64 {
+        match op {
+            Opcode::Op(op) if self.canonical_nans && op.makes_nan() => PLACES_OF_CANONICAL,
+            _ => 1,
+        }
     }
 
     /// Whether code compares the operands of an operation before.

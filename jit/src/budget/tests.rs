@@ -1,4 +1,7 @@
 use slotvm_bytecode::{VerifiedModule, text, verify};
+use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
+use slotvm_ssa::graph::control_flow;
+use slotvm_ssa::loops::LoopForest;
 
 use super::estimate::Generator;
 use super::*;
@@ -63,6 +66,7 @@ fn every_count_can_be_too_much() {
         (WorkCounts { n_checks: much, ..of() }, Cause::Code),
         (WorkCounts { n_live_at_checks: much, ..of() }, Cause::LiveValues),
         (WorkCounts { n_live_through_checks: much, ..of() }, Cause::LiveValues),
+        (WorkCounts { n_live_through: much, ..of() }, Cause::LiveValues),
         (WorkCounts { n_wide_operands: much, ..of() }, Cause::WideOperands),
         (WorkCounts { n_phi_operands: much, ..of() }, Cause::PhiOperands),
         (WorkCounts { n_live: much, ..of() }, Cause::LiveValues),
@@ -95,4 +99,24 @@ fn every_count_can_be_too_much() {
         assert!(!counts.estimate(Generator::OnePass).fits(share));
         assert!(counts.estimate(unoptimised).fits(share));
     }
+}
+
+/// The machine code of an operation whose NaNs become canonical has as many live ranges as ten others.
+#[test]
+fn operations_whose_nans_become_canonical_count_more() {
+    let source = format!(
+        "func f(x: f64) -> f64 {{ local.get x {} return }}",
+        "local.get x f64.add ".repeat(100)
+    );
+    let module = verify(text::parse(&source).expect("it is text")).expect("it is well-typed");
+    let func = build(&module, 0, &BuildOptions::default(), &mut BuildScratch::default());
+    let counts = |canonical_nans| {
+        let parts =
+            Parts { n_imported_funcs: 0, loads_entries: false, checks: false, canonical_nans };
+        WorkCounts::cheap(&func, &LoopForest::new(&control_flow(&func)), parts)
+    };
+    let (plain, canonical) = (counts(false), counts(true));
+    assert_eq!(canonical.n_places, plain.n_places + 9 * 100);
+    assert_eq!(canonical.n_insts, plain.n_insts + 9 * 100);
+    assert!(canonical.n_crowded > 4 * plain.n_crowded);
 }

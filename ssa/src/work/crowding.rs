@@ -24,7 +24,7 @@ const REGISTERS: i64 = 14;
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Crowding {
     /// Values of a block that live at an instruction of it, beyond those that find registers, summed over the
-    /// instructions.
+    /// places that instructions count for.
     pub local: u64,
     /// Values of a block that are made where others have taken the registers.
     pub spilled: u64,
@@ -35,12 +35,13 @@ pub struct Crowding {
     pub deferred: u64,
 }
 
-/// The most that [`Crowding::local`] and [`Crowding::spilled`] can be, by the sizes of blocks.
-pub fn crowding_max(func: &Function) -> Crowding {
+/// The most that [`Crowding::local`] and [`Crowding::spilled`] can be, by the sizes of blocks. `n_places` says how
+/// many places an instruction counts for.
+pub fn crowding_max(func: &Function, n_places: impl Fn(Inst) -> u64) -> Crowding {
     let of_block = |block| {
-        let n = func.insts(block).len() as u64;
-        let beyond = n.saturating_sub(REGISTERS as u64);
-        (n * beyond, beyond)
+        let insts = func.insts(block);
+        let beyond = (insts.len() as u64).saturating_sub(REGISTERS as u64);
+        (insts.iter().map(|&inst| n_places(inst)).sum::<u64>() * beyond, beyond)
     };
     let sum = |(local, spilled), block| {
         let (of_block, beyond) = of_block(block);
@@ -52,8 +53,13 @@ pub fn crowding_max(func: &Function) -> Crowding {
 
 /// Counts how values crowd, in time linear in the function. If it `defers`, operations without effects are
 /// computed where they are first needed, or else where they are. `n_checks` says how many checks an
-/// instruction has that split its block.
-pub fn crowding(func: &Function, defers: bool, n_checks: impl Fn(Inst) -> u64) -> Crowding {
+/// instruction has that split its block, and `n_places` how many places it counts for.
+pub fn crowding(
+    func: &Function,
+    defers: bool,
+    n_checks: impl Fn(Inst) -> u64,
+    n_places: impl Fn(Inst) -> u64,
+) -> Crowding {
     let mut uses = Uses::new(func, defers);
     let mut crowding = Crowding::default();
     let (mut search, mut numbers) = (Search::default(), Vec::new());
@@ -70,7 +76,7 @@ pub fn crowding(func: &Function, defers: bool, n_checks: impl Fn(Inst) -> u64) -
         for (change, &inst) in uses.changes.iter().zip(func.insts(block)) {
             n_live += change;
             let n_crowded = (n_live - REGISTERS).max(0) as u64;
-            crowding.local += n_crowded;
+            crowding.local += n_crowded * n_places(inst);
             let n_made = change - std::mem::take(&mut n_entering);
             crowding.spilled += n_crowded.min(n_made.max(0) as u64);
             crowding.at_checks += n_checks(inst).saturating_mul(n_crowded);
@@ -125,6 +131,18 @@ impl<'a> Uses<'a> {
             && self.func.results(inst).len() == 1
     }
 
+    /// Whether an instruction is a constant that does not wait: the optimiser makes constants where they are needed,
+    /// and without it those that are used at once need no register for long.
+    fn is_made_again(&self, inst: Inst, place: u32) -> bool {
+        let func = self.func;
+        let is_const = func.operands(inst).is_empty() && func.opcode(inst).effect() == Effect::Pure;
+        let waits = |result: Value| {
+            let (_, last) = self.places[result.index()];
+            last != NONE && last > place + REGISTERS as u32
+        };
+        is_const && (self.defers || !func.results(inst).any(waits))
+    }
+
     /// Notes the uses in a block, which has a number; those in later blocks are noted already.
     fn of_block(&mut self, block: Block, number: u32, places: Range<u32>) {
         let func = self.func;
@@ -171,8 +189,7 @@ impl<'a> Uses<'a> {
         }
         self.n_entering = self.changes[0];
         for (place, &inst) in places.clone().zip(func.insts(block)) {
-            // Constants are made again where they are needed.
-            if func.operands(inst).is_empty() && func.opcode(inst).effect() == Effect::Pure {
+            if self.is_made_again(inst, place) {
                 continue;
             }
             for result in func.results(inst) {
@@ -228,7 +245,7 @@ mod tests {
     }
 
     fn counted(func: &Function, defers: bool) -> Crowding {
-        crowding(func, defers, |_| 0)
+        crowding(func, defers, |_| 0, |_| 1)
     }
 
     #[test]
@@ -237,7 +254,7 @@ mod tests {
         let n_checks = |inst| 2 * u64::from(func.opcode(inst) == Opcode::Op(Op::I64Load));
         // Before a load there are the others before it.
         let at_checks = 2 * (1..86_u64).sum::<u64>();
-        let found = crowding(&func, false, n_checks);
+        let found = crowding(&func, false, n_checks, |_| 1);
         assert!((at_checks..at_checks + 200).contains(&found.at_checks), "{found:?}");
         assert_eq!(counted(&func, false).at_checks, 0);
     }
@@ -250,7 +267,7 @@ mod tests {
             // Two triangles, without what has registers; constants are instructions, too.
             let square = ((n - 14) * (n - 14)) as u64;
             assert!((square..=2 * square).contains(&local), "{n}: {local}");
-            assert!(local <= crowding_max(&pile(n)).local);
+            assert!(local <= crowding_max(&pile(n), |_| 1).local);
             // Half of the instructions are constants.
             assert_eq!(spilled, (n - 14) as u64);
             assert_eq!(deferred, 0);
@@ -272,13 +289,27 @@ mod tests {
     }
 
     #[test]
+    fn constants_wait_without_an_optimiser() {
+        let consts = "i64.const 7\n".repeat(100);
+        let stores = "i32.const 0 i64.const 5 i64.store 0\n".repeat(50);
+        let adds = "i64.add\n".repeat(99);
+        let func =
+            ssa(&format!("memory m 1\nfunc f() -> i64 {{ {consts} {stores} {adds} return }}"));
+        let Crowding { local, spilled, .. } = counted(&func, false);
+        // All but those in registers wait for the stores.
+        assert!(local >= 86 * 150 && local <= crowding_max(&func, |_| 1).local, "{local}");
+        assert!((86..=100).contains(&spilled), "{spilled}");
+        assert_eq!(counted(&func, true), Crowding::default());
+    }
+
+    #[test]
     fn the_bound_is_one() {
         for func in [pile(100), sum(100, "return"), sum(3, "return")] {
             for defers in [false, true] {
-                let (found, max) = (counted(&func, defers), crowding_max(&func));
+                let (found, max) = (counted(&func, defers), crowding_max(&func, |_| 1));
                 assert!(found.local <= max.local && found.spilled <= max.spilled);
             }
         }
-        assert_eq!(crowding_max(&sum(3, "return")), Crowding::default());
+        assert_eq!(crowding_max(&sum(3, "return"), |_| 1), Crowding::default());
     }
 }

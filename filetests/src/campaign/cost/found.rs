@@ -89,4 +89,12 @@ pub const FOUND: &[(&str, &str)] = &[
         "d7c7a60d81142b062952e59af724173a13f04f65833fc91ac58c6704833fc91a9adc18cd511f1112789ddca3\
          91c3378bdd0d5628833fc91a91c3378bdd0d56287654198d",
     ),
+    (
+        "constants that wait behind checks, without an optimiser that makes them again",
+        "c5e886bdb367d9c4f28edb338e259119a7c0f1ada7c0f1ddcc629a53d77accfb",
+    ),
+    (
+        "values that live through a large block of operations whose NaNs become canonical",
+        "cf174e053f4bc74a75892b6307735750",
+    ),
 ];
