@@ -77,7 +77,7 @@ use self::classes::Classes;
 use self::copies::{Source, Step, sequence};
 use self::live::{AT_EDGE, Liveness, Point, Uses};
 use self::share::Slots;
-use crate::draft::{Draft, DraftBlock, DraftEdge};
+use crate::edit::Editor;
 use crate::entity::{Block, Edge, Inst, Loc, Value};
 use crate::graph::dom_tree;
 use crate::ir::{Function, SlotData, SlotOrigin};
@@ -112,11 +112,12 @@ pub fn destruct(f: &mut Function) -> DestructionReport {
         return DestructionReport { is_too_large: true, ..DestructionReport::default() };
     };
     let locals = homes.locals(f);
-    let mut writer = Writer { homes, f, n_coalesced: 0, n_copies: 0, n_split_edges: 0 };
-    let draft = writer.draft();
-    let Writer { homes, f, n_coalesced, n_copies, n_split_edges } = writer;
+    let editor = Editor::new(f);
+    let mut writer = Writer { homes, editor, n_coalesced: 0, n_copies: 0, n_split_edges: 0 };
+    writer.run();
+    let Writer { homes, editor, n_coalesced, n_copies, n_split_edges } = writer;
+    editor.finish();
     f.slots = homes.slots;
-    draft.put_into(f);
     DestructionReport { is_too_large: false, locals, n_coalesced, n_copies, n_split_edges }
 }
 
@@ -240,56 +241,52 @@ fn is_constant(opcode: Opcode) -> bool {
 /// Writes the slot form.
 struct Writer<'f> {
     homes: Homes,
-    f: &'f mut Function,
+    editor: Editor<'f>,
     n_coalesced: usize,
     n_copies: usize,
     n_split_edges: usize,
 }
 
 impl Writer<'_> {
-    fn draft(&mut self) -> Draft {
-        let n_blocks = self.f.n_blocks() as u32;
-        let mut blocks = Vec::with_capacity(n_blocks as usize);
-        let mut split = Vec::new();
-        for block in self.f.blocks() {
+    /// Writes the instructions of all blocks, with copies on edges, and removes the phis.
+    fn run(&mut self) {
+        let blocks = self.editor.order().to_vec();
+        for &block in &blocks {
             let mut insts = Vec::new();
             if block == Function::ENTRY {
                 self.write_params(&mut insts);
             }
-            if let &[edge] = self.f.pred_edges(block)
-                && self.f.succ_edges(self.f.edge_src(edge)).len() > 1
+            if let &[edge] = self.editor.in_edges(block)
+                && self.editor.out_edges(self.editor.src(edge)).len() > 1
             {
-                let loc = self.f.loc(self.f.insts(block)[0]);
+                let loc = self.editor.func().loc(self.editor.insts(block)[0]);
                 self.copy(edge, loc, &mut insts);
             }
             self.insts(block, &mut insts);
-            let mut edges = Vec::new();
-            for edge in self.f.succ_edges(block) {
-                let first = n_blocks + split.len() as u32;
-                let split_block = self.split(edge);
-                let dst = split_block.as_ref().map_or(self.f.edge_dst(edge).0, |_| first);
-                edges.push(DraftEdge { dst, args: Vec::new() });
-                split.extend(split_block);
+            if block == Function::ENTRY {
+                self.forget_zeros(&mut insts);
             }
-            let params = if block == Function::ENTRY { self.f.params(block) } else { &[] };
-            blocks.push(DraftBlock {
-                params: params.to_vec(),
-                insts,
-                edges,
-                label: self.f.label(block),
-                offset: self.f.block_offset(block),
-            });
+            self.editor.set_insts(block, &insts);
         }
-        self.n_split_edges = split.len();
-        blocks.extend(split);
-        self.forget_zeros(&mut blocks[0].insts);
-        Draft { blocks }
+        let edges: Vec<Edge> =
+            blocks.iter().flat_map(|&block| self.editor.out_edges(block)).collect();
+        let critical: Vec<(Edge, Loc, Vec<Inst>)> =
+            edges.into_iter().filter_map(|edge| self.copies_of_critical(edge)).collect();
+        for &block in blocks.iter().filter(|&&block| block != Function::ENTRY) {
+            let none = vec![false; self.editor.params(block).len()];
+            self.editor.retain_params(block, &none);
+        }
+        self.n_split_edges = critical.len();
+        for (edge, loc, copies) in critical {
+            let block = self.editor.split_edge(edge, loc);
+            self.editor.insert(block, 0, &copies);
+        }
     }
 
     /// Writes the parameters of the function to their slots.
     fn write_params(&mut self, insts: &mut Vec<Inst>) {
-        let loc = self.f.loc(self.f.insts(Function::ENTRY)[0]);
-        for i in 0..self.f.ty.params.len() as u32 {
+        let loc = self.editor.func().loc(self.editor.insts(Function::ENTRY)[0]);
+        for i in 0..self.editor.func().ty.params.len() as u32 {
             if let Some(slot) = self.homes.slot(Value(i)) {
                 self.set(slot, Value(i), loc, insts);
             }
@@ -298,27 +295,27 @@ impl Writer<'_> {
 
     /// Writes the instructions of a block, and the copies at its end.
     fn insts(&mut self, block: Block, insts: &mut Vec<Inst>) {
-        let old = self.f.insts(block).to_vec();
+        let old = self.editor.insts(block).to_vec();
         for inst in old {
-            let loc = self.f.loc(inst);
-            if self.f.opcode(inst).is_terminator() && self.f.succ_edges(block).len() == 1 {
-                let edge = self.f.succ_edges(block).next().expect("there is one");
+            let (loc, opcode) = (self.editor.func().loc(inst), self.editor.func().opcode(inst));
+            if opcode.is_terminator() && self.editor.out_edges(block).len() == 1 {
+                let edge = self.editor.out_edges(block).next().expect("there is one");
                 self.copy(edge, loc, insts);
             }
-            if is_constant(self.f.opcode(inst)) {
+            if is_constant(opcode) {
                 continue;
             }
-            let (start, len) = self.f.operands[inst.index()];
-            for i in start as usize..(start + len) as usize {
-                let operand = self.f.operand_pool[i];
-                self.f.operand_pool[i] = match self.homes.of(operand) {
-                    Home::Value => operand,
+            for i in 0..self.editor.func().operands(inst).len() {
+                let operand = self.editor.func().operands(inst)[i];
+                let read = match self.homes.of(operand) {
+                    Home::Value => continue,
                     Home::Constant(constant) => self.constant(constant, loc, insts),
                     Home::Slot(slot) => self.get(slot, loc, insts),
                 };
+                self.editor.set_operand(inst, i, read);
             }
             insts.push(inst);
-            for result in self.f.results(inst) {
+            for result in self.editor.func().results(inst) {
                 if let Some(slot) = self.homes.slot(result) {
                     self.set(slot, result, loc, insts);
                 }
@@ -326,30 +323,26 @@ impl Writer<'_> {
         }
     }
 
-    /// The block of a critical edge on which there is something to copy.
-    fn split(&mut self, edge: Edge) -> Option<DraftBlock> {
-        let (src, dst) = (self.f.edge_src(edge), self.f.edge_dst(edge));
-        let is_critical = self.f.succ_edges(src).len() > 1 && self.f.pred_edges(dst).len() > 1;
-        if !is_critical || self.f.params(dst).is_empty() {
+    /// The copies of a critical edge, if there are any.
+    fn copies_of_critical(&mut self, edge: Edge) -> Option<(Edge, Loc, Vec<Inst>)> {
+        let (src, dst) = (self.editor.src(edge), self.editor.dst(edge));
+        let is_critical =
+            self.editor.out_edges(src).len() > 1 && self.editor.in_edges(dst).len() > 1;
+        if !is_critical || self.editor.params(dst).is_empty() {
             return None;
         }
-        let mut insts = Vec::new();
-        let loc = self.f.loc(self.f.terminator(src));
-        self.copy(edge, loc, &mut insts);
-        if insts.is_empty() {
-            return None;
-        }
-        insts.push(self.f.make_inst(Opcode::Op(Op::Br), Imm::NONE, &[], &[], loc));
-        let edges = vec![DraftEdge { dst: dst.0, args: Vec::new() }];
-        let offset = self.f.block_offset(src);
-        Some(DraftBlock { insts, edges, offset, ..DraftBlock::default() })
+        let terminator = *self.editor.insts(src).last().expect("a block has a terminator");
+        let loc = self.editor.func().loc(terminator);
+        let mut copies = Vec::new();
+        self.copy(edge, loc, &mut copies);
+        (!copies.is_empty()).then_some((edge, loc, copies))
     }
 
     /// Writes the copies of an edge.
     fn copy(&mut self, edge: Edge, loc: Loc, insts: &mut Vec<Inst>) {
         let mut copies = Vec::new();
-        let args = self.f.edge_args(edge).iter();
-        for (&arg, &param) in args.zip(self.f.params(self.f.edge_dst(edge))) {
+        let args = self.editor.args(edge).iter();
+        for (&arg, &param) in args.zip(self.editor.params(self.editor.dst(edge))) {
             // Parameters that nothing uses have no slot.
             let Some(to) = self.homes.slot(param) else { continue };
             match self.homes.of(arg) {
@@ -383,7 +376,7 @@ impl Writer<'_> {
     fn forget_zeros(&mut self, insts: &mut Vec<Inst>) {
         let mut is_accessed = vec![false; self.homes.slots.len()];
         let mut zero = None;
-        let f = &*self.f;
+        let f = self.editor.func();
         let mut kept = Vec::with_capacity(insts.len());
         for &inst in &*insts {
             let opcode = f.opcode(inst);
@@ -412,12 +405,12 @@ impl Writer<'_> {
 
     fn set(&mut self, slot: u32, value: Value, loc: Loc, insts: &mut Vec<Inst>) {
         let op = Opcode::Ir(IrOp::SlotSet);
-        insts.push(self.f.make_inst(op, Imm::index(slot), &[value], &[], loc));
+        insts.push(self.editor.make_inst(op, Imm::index(slot), &[value], &[], loc));
     }
 
     fn constant(&mut self, constant: Inst, loc: Loc, insts: &mut Vec<Inst>) -> Value {
-        let (op, imm) = (self.f.opcode(constant), self.f.imm(constant));
-        let ty = self.f.value_type(self.f.result(constant));
+        let (op, imm) = (self.editor.func().opcode(constant), self.editor.func().imm(constant));
+        let ty = self.editor.func().value_type(self.editor.func().result(constant));
         self.emit(op, imm, &[], &[ty], loc, insts)
     }
 
@@ -430,9 +423,9 @@ impl Writer<'_> {
         loc: Loc,
         insts: &mut Vec<Inst>,
     ) -> Value {
-        let inst = self.f.make_inst(op, imm, operands, results, loc);
+        let inst = self.editor.make_inst(op, imm, operands, results, loc);
         insts.push(inst);
-        self.f.result(inst)
+        self.editor.func().result(inst)
     }
 }
 

@@ -108,6 +108,24 @@ impl Opcode {
         }
     }
 
+    /// Whether the instruction has an effect that stays in its place among those of the program: it writes, calls,
+    /// may trap, charges fuel, polls, takes or gives back stack, or leaves the function. Branches inside of the
+    /// function order nothing by themselves, and neither do reads that cannot trap.
+    pub const fn is_ordered(self) -> bool {
+        match self {
+            Opcode::Op(
+                Op::Br
+                | Op::BrIf
+                | Op::BrTable
+                | Op::GlobalGet
+                | Op::RefFunc
+                | Op::TableSize
+                | Op::MemorySize,
+            ) => false,
+            _ => !matches!(self.effect(), Effect::Pure | Effect::Local | Effect::Stack),
+        }
+    }
+
     /// Whether the instruction ends a block.
     pub const fn is_terminator(self) -> bool {
         matches!(self.effect(), Effect::Control)

@@ -33,7 +33,7 @@ pub mod construct;
 pub mod destruct;
 pub mod dominators;
 #[cfg(feature = "ir")]
-mod draft;
+pub mod edit;
 #[cfg(feature = "ir")]
 pub mod entity;
 #[cfg(feature = "ir")]
@@ -56,6 +56,8 @@ mod on_the_fly;
 pub mod optimize;
 #[cfg(feature = "ir")]
 pub mod parse;
+#[cfg(feature = "ir")]
+pub mod passes;
 pub mod place;
 #[cfg(feature = "ir")]
 pub mod print;
@@ -65,8 +67,6 @@ mod rename;
 #[cfg(all(test, feature = "ir"))]
 mod samples;
 mod search;
-#[cfg(feature = "ir")]
-pub mod simplify;
 mod sites;
 pub mod slot_blocks;
 mod stamps;

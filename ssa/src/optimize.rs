@@ -16,8 +16,8 @@ use tracing::{debug_span, trace_span};
 
 use crate::build::{BuildOptions, BuildScratch, build, is_buildable};
 use crate::destruct::destruct;
+use crate::passes::simplify::simplify;
 use crate::promote::{Scratch, promote};
-use crate::simplify::simplify;
 use crate::verify::{Form, Violation, verify};
 use crate::write::{ExceedsLimit, write};
 

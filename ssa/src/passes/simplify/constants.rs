@@ -1,0 +1,128 @@
+//! Folding of constants, by what [`slotvm_bytecode::numeric`] says that instructions compute.
+
+use slotvm_bytecode::{Effect, Imm, Op, ValType, numeric};
+
+use super::SimplificationReport;
+use crate::edit::Editor;
+use crate::entity::{Block, Edge, Inst, Value};
+use crate::irop::Opcode;
+
+/// Folds instructions and branches, in dominance order, so that operands come before their uses.
+pub(super) fn fold(editor: &mut Editor<'_>, report: &mut SimplificationReport) {
+    // The cell of each value that is a numeric constant.
+    let mut cells = vec![None; editor.func().n_values()];
+    let mut operands = Vec::new();
+    for i in 0..editor.order().len() {
+        let block = editor.order()[i];
+        for j in 0..editor.insts(block).len() {
+            let inst = editor.insts(block)[j];
+            let Opcode::Op(op) = editor.func().opcode(inst) else { continue };
+            if let Op::I32Const | Op::I64Const | Op::F32Const | Op::F64Const = op {
+                let f = editor.func();
+                cells[f.result(inst).index()] = Some(f.imm(inst).0);
+                continue;
+            }
+            if !can_be_folded(op) {
+                continue;
+            }
+            operands.clear();
+            operands.extend_from_slice(editor.func().operands(inst));
+            operands.iter_mut().for_each(|operand| *operand = editor.resolve(*operand));
+            fold_inst(editor, block, inst, op, &operands, &mut cells, report);
+        }
+    }
+}
+
+fn can_be_folded(op: Op) -> bool {
+    matches!(op, Op::Select | Op::BrIf | Op::BrTable) || numeric::is_numeric(op)
+}
+
+fn fold_inst(
+    editor: &mut Editor<'_>,
+    block: Block,
+    inst: Inst,
+    op: Op,
+    operands: &[Value],
+    cells: &mut [Option<u64>],
+    report: &mut SimplificationReport,
+) {
+    let cell = |i: usize| operands.get(i).and_then(|operand| cells[operand.index()]);
+    match op {
+        Op::Select => {
+            if let Some(condition) = cell(2) {
+                let chosen = operands[usize::from(condition == 0)];
+                let result = editor.func().result(inst);
+                editor.replace_value(result, chosen);
+                report.n_folded += 1;
+            }
+        }
+        Op::BrIf | Op::BrTable => {
+            let chosen = cell(0).map(|cell| taken(op, cell, editor.out_edges(block).len()));
+            let chosen = chosen.and_then(|i| editor.out_edges(block).nth(i));
+            if let Some(edge) = chosen.or_else(|| only_target(editor, block)) {
+                editor.keep_edge(block, edge);
+                report.n_branches += 1;
+            }
+        }
+        _ => {
+            let second = if operands.len() == 2 { cell(1) } else { Some(0) };
+            if let (Some(a), Some(b)) = (cell(0), second)
+                && let Some(cell) = evaluate(op, a, b)
+            {
+                let result = editor.func().result(inst);
+                cells[result.index()] = Some(cell);
+                let op = constant_of(editor.func().value_type(result));
+                editor.fold(inst, op, Imm(cell));
+                report.n_folded += 1;
+            }
+        }
+    }
+}
+
+/// The result of an operation, unless it traps or the machine has a choice.
+fn evaluate(op: Op, a: u64, b: u64) -> Option<u64> {
+    let cell = numeric::eval(op, a, b).ok()?;
+    debug_assert!(matches!(op.effect(), Effect::Pure | Effect::Trap));
+    // Where a NaN would become the canonical one, the machine has a choice.
+    let may_differ = op.makes_nan() && {
+        let ty = op.signature().map(|signature| signature.results[0]);
+        match ty {
+            Some(ValType::F32) => f32::from_bits(cell as u32).is_nan(),
+            _ => f64::from_bits(cell).is_nan(),
+        }
+    };
+    (!may_differ).then_some(cell)
+}
+
+/// The opcode of constants of a numeric type.
+fn constant_of(ty: ValType) -> Op {
+    match ty {
+        ValType::I32 => Op::I32Const,
+        ValType::I64 => Op::I64Const,
+        ValType::F32 => Op::F32Const,
+        _ => Op::F64Const,
+    }
+}
+
+/// The out-edge that a branch takes.
+fn taken(op: Op, selector: u64, n_edges: usize) -> usize {
+    let selector = selector as u32 as usize;
+    match op {
+        Op::BrIf => usize::from(selector == 0),
+        _ => selector.min(n_edges - 1),
+    }
+}
+
+/// An out-edge, if all enter one block with the same operands.
+fn only_target(editor: &mut Editor<'_>, block: Block) -> Option<Edge> {
+    let mut edges = editor.out_edges(block);
+    let first = edges.next()?;
+    let is_same = |edge| {
+        editor.dst(edge) == editor.dst(first)
+            && (0..editor.args(edge).len()).all(|i| {
+                let (a, b) = (editor.args(edge)[i], editor.args(first)[i]);
+                editor.resolve(a) == editor.resolve(b)
+            })
+    };
+    edges.all(is_same).then_some(first)
+}
