@@ -122,7 +122,7 @@ impl Growth {
         let module = Module::from_verified(engine, self.verified.clone())?;
         self.is_compiled = true;
         if module.functions().iter().all(|function| function.work.rung == Rung::AsAsked) {
-            let time = module.timings().clif;
+            let time = module.timings().of("clif");
             self.clif = Some(self.clif.map_or(time, |least| least.min(time)));
         }
         Ok(())

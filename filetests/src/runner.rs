@@ -17,9 +17,10 @@ use slotvm_bytecode::{FuncType, Op, ValType, VerifiedModule, builder::ModuleBuil
 use slotvm_ssa::build::{BuildOptions, SsaOptions};
 use slotvm_ssa::destruct::destruct;
 use slotvm_ssa::entity::Block;
-use slotvm_ssa::graph::{dom_tree, print_cfg, print_dom};
+use slotvm_ssa::graph::dom_tree;
 use slotvm_ssa::ir::Function;
-use slotvm_ssa::promote::{PromoteOptions, Scratch, promote, promote_with};
+use slotvm_ssa::pipeline::{self, Style};
+use slotvm_ssa::promote::{PromoteOptions, Scratch, promote_with};
 use slotvm_ssa::verify::{Form, verify as verify_ir};
 use slotvm_ssa::{eval, parse, print};
 
@@ -130,9 +131,8 @@ fn run_module(case: &Case) -> Result<Vec<(String, String)>, String> {
     let mut sections = Vec::new();
     for stage in &case.stages {
         let printed = stages::show(&plain, stage)?;
-        if stage == "slots" || stage == "ssa" {
-            let form = if stage == "ssa" { Form::Ssa } else { Form::Slots };
-            for f in stages::functions(&plain, form, BuildOptions::default())? {
+        if let Some(row) = pipeline::row(stage).filter(|row| row.is_of_ir()) {
+            for f in stages::functions_after(&plain, row)? {
                 check_text_round_trip(&f)?;
             }
         }
@@ -222,7 +222,13 @@ fn outcomes(
 /// The functions of a module in all forms, by name.
 fn forms(module: &VerifiedModule) -> Result<Vec<(String, Vec<Function>)>, String> {
     let build = BuildOptions::default();
-    let mut forms = vec![("slot form".to_owned(), stages::functions(module, Form::Slots, build)?)];
+    let mut forms = Vec::new();
+    for row in pipeline::rows().iter().filter(|row| row.is_of_ir()) {
+        forms.push((
+            format!("the function after {}", row.name),
+            stages::functions_after(module, row)?,
+        ));
+    }
     for construction in stages::constructions() {
         let promotion = PromoteOptions { construction, ..PromoteOptions::default() };
         let functions = stages::functions_with(module, Some(promotion), build)?;
@@ -230,12 +236,13 @@ fn forms(module: &VerifiedModule) -> Result<Vec<(String, Vec<Function>)>, String
     }
     let on_the_fly = stages::functions_on_the_fly(module, &SsaOptions::default())?;
     forms.push(("SSA form straight from bytecode".to_owned(), on_the_fly));
-    let mut destroyed = stages::functions(module, Form::Ssa, build)?;
-    for f in &mut destroyed {
+    // Without the passes in between.
+    let mut taken_out = stages::functions(module, Form::Ssa, build)?;
+    for f in &mut taken_out {
         destruct(f);
         verify_ir(f, Form::Slots, module).map_err(|v| v.to_string())?;
     }
-    forms.push(("slot form made from SSA form".to_owned(), destroyed));
+    forms.push(("slot form made from SSA form".to_owned(), taken_out));
     Ok(forms)
 }
 
@@ -326,7 +333,9 @@ fn run_ir(case: &Case) -> Result<Vec<(String, String)>, String> {
             verify_ir(&ssa, Form::Ssa, &module).map_err(|v| v.to_string())?;
             forms.push(ssa);
         }
-        promote(&mut f, &mut scratch);
+    }
+    for row in pipeline::rows().iter().filter(|row| row.is_of_ir()) {
+        forms.push(pipeline::after(row, f.clone(), &module).map_err(|error| error.to_string())?);
     }
     for run in &case.runs {
         let args = values::parse_all(&run.args, &f.ty.params)?;
@@ -338,13 +347,8 @@ fn run_ir(case: &Case) -> Result<Vec<(String, String)>, String> {
     }
     let mut sections = Vec::new();
     for stage in &case.stages {
-        let shown = match stage.as_str() {
-            "cfg" => print_cfg(&forms[0], false),
-            "dom" => print_dom(&forms[0], false),
-            "slots" => print::print(&forms[0]),
-            "ssa" => print::print(&f),
-            _ => return Err(format!("IR has no stage {stage:?}")),
-        };
+        let shown = pipeline::show_from(&f, &module, stage, &mut Style::Text);
+        let shown = shown.map_err(|error| error.to_string())?;
         sections.push((stage.clone(), shown));
     }
     for form in &forms {

@@ -6,65 +6,62 @@ use slotvm_bytecode::text::{self, PrintOptions};
 use slotvm_ssa::braun::BraunOptions;
 use slotvm_ssa::build::{BuildOptions, BuildScratch, SsaOptions, build, build_ssa};
 use slotvm_ssa::construct::Construction;
-use slotvm_ssa::graph::{print_cfg, print_dom};
 use slotvm_ssa::ir::Function;
+use slotvm_ssa::pipeline::{self, Product, Row, Style};
 use slotvm_ssa::print::print;
-use slotvm_ssa::promote::{PromoteOptions, Scratch, promote, promote_with, report};
+use slotvm_ssa::promote::{PromoteOptions, Scratch, promote_with};
 use slotvm_ssa::verify::{Form, verify};
 use std::sync::Arc;
 
-/// The names of the stages. `clif` is that of mode `ssa`; `clif MODE` is that of another one.
-pub const STAGES: &[&str] = &["bytecode", "cfg", "dom", "slots", "promotion", "ssa", "clif"];
+/// The names of the stages: `bytecode`, the views of the IR, and the rows of the [pipeline] that leave a function.
+/// `clif` is that of mode `ssa`; `clif MODE` is that of another one.
+pub fn names() -> Vec<&'static str> {
+    let native = pipeline::rows().iter().filter(|row| row.makes == Product::Clif);
+    [BYTECODE].into_iter().chain(pipeline::names()).chain(native.map(|row| row.name)).collect()
+}
+
+const BYTECODE: &str = "bytecode";
 
 /// A module at a stage: all functions that it defines.
 ///
 /// # Errors
-/// If there is no such stage, or the IR verifier finds a violation.
+/// If there is no such stage, or a stage leaves an invalid function.
 pub fn show(module: &Arc<VerifiedModule>, stage: &str) -> Result<String, String> {
-    let texts: Result<Vec<String>, String> = match stage {
-        "bytecode" => {
-            let options = PrintOptions { offsets: true };
-            return text::print_with(module.module(), options).map_err(|e| e.to_string());
-        }
-        "cfg" => each(module, Form::Slots, |f| print_cfg(f, false)),
-        "dom" => each(module, Form::Slots, |f| print_dom(f, false)),
-        "slots" => each(module, Form::Slots, print),
-        "promotion" => return Ok(promotions(module).join("\n")),
-        "ssa" => each(module, Form::Ssa, print),
-        "clif" => clif(module, SlotMode::Ssa),
-        stage if stage.starts_with("clif ") => clif(
-            module,
-            stage["clif ".len()..].parse().map_err(|e: ParseSlotModeError| e.to_string())?,
-        ),
-        _ => return Err(format!("there is no stage {stage:?}, only {}", STAGES.join(", "))),
+    if stage == BYTECODE {
+        let options = PrintOptions { offsets: true };
+        return text::print_with(module.module(), options).map_err(|e| e.to_string());
+    }
+    let (name, mode) = match stage.split_once(' ') {
+        Some((name, mode)) => (name, mode.parse().map_err(|e: ParseSlotModeError| e.to_string())?),
+        None => (stage, SlotMode::Ssa),
     };
+    if !names().contains(&name) {
+        return Err(format!("unknown stage {name:?}; expected {}", names().join(", ")));
+    }
+    if pipeline::row(name).is_some_and(|row| row.makes == Product::Clif) {
+        return Ok(clif(module, mode)?.join("\n"));
+    }
+    let one =
+        |func| pipeline::show(module, func, name, &mut Style::Text).map_err(|e| e.to_string());
+    let texts: Result<Vec<String>, String> =
+        (module.n_imported_funcs()..module.n_funcs()).map(one).collect();
     Ok(texts?.join("\n"))
-}
-
-fn each(
-    module: &VerifiedModule,
-    form: Form,
-    show: impl Fn(&Function) -> String,
-) -> Result<Vec<String>, String> {
-    let functions = functions(module, form, BuildOptions::default())?;
-    Ok(functions.iter().map(show).collect())
-}
-
-/// What promotion did with each local of the functions that a module defines.
-fn promotions(module: &VerifiedModule) -> Vec<String> {
-    let (mut build_scratch, mut scratch) = (BuildScratch::default(), Scratch::default());
-    let one = |func| {
-        let mut f = build(module, func, &BuildOptions::default(), &mut build_scratch);
-        let report = promote(&mut f, &mut scratch);
-        report::print(&f, module, &report, &scratch)
-    };
-    (module.n_imported_funcs()..module.n_funcs()).map(one).collect()
 }
 
 /// All that promotion can construct: by placement, from the most phis to the least, and on the fly.
 pub fn constructions() -> impl Iterator<Item = Construction> {
     let on_the_fly = Construction::Braun(BraunOptions::default());
     Construction::ALL.iter().copied().chain([on_the_fly])
+}
+
+/// The functions that a module defines, as they are after a row that leaves our IR; all stages are checked.
+///
+/// # Errors
+/// If a stage leaves an invalid function.
+pub fn functions_after(module: &VerifiedModule, row: &Row) -> Result<Vec<Function>, String> {
+    let slots = functions(module, Form::Slots, BuildOptions::default())?;
+    let after = |f| pipeline::after(row, f, module).map_err(|error| error.to_string());
+    slots.into_iter().map(after).collect()
 }
 
 /// The functions that a module defines, in a form, verified.

@@ -1,9 +1,7 @@
-//! From the bytecode of one function to its machine code: the stages in a row, and what each cost.
+//! From the bytecode of one function to its machine code, by the rows of [`slotvm_ssa::pipeline`].
 //!
-//! 1. `build`: bytecode to the slot form of the IR;
-//! 2. `promote`: slot form to SSA form, in the mode that wants it, unless the first stage made it;
-//! 3. `lower`: IR to CLIF ([`crate::lower`]);
-//! 4. `cranelift`: CLIF to machine code.
+//! Without promotion, the slot form is lowered. Between the passes and lowering, [`crate::budget`] chooses how much
+//! effort a function is worth.
 //!
 //! What would cost too much is compiled otherwise than the slot mode says; [`crate::budget`] decides,
 //! from counts. A function that can be compiled in no way within its share of the budget is refused.
@@ -13,7 +11,8 @@
 //! The result is a [`MachineCode`], which [`crate::code`] places, with the tables that lead from a pc
 //! to a trap and to the bytecode.
 
-use std::time::{Duration, Instant};
+use std::cell::OnceCell;
+use std::time::Instant;
 
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
@@ -28,6 +27,7 @@ use slotvm_ssa::build::{
 use slotvm_ssa::entity::Loc;
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::loops::LoopForest;
+use slotvm_ssa::pipeline::{self, Checks, Stage, Times, User, run_passes};
 use slotvm_ssa::promote::{self, PromoteOptions, PromotionReport, promote_with};
 use tracing::trace_span;
 
@@ -52,6 +52,8 @@ pub(crate) struct CompileOptions {
     pub(crate) on_the_fly: Option<SsaOptions>,
     /// Machine, slot mode, memories.
     pub(crate) lower: LowerOptions,
+    /// Whether the IR is verified after each stage and pass.
+    pub(crate) verify: bool,
     /// Whether to keep the CLIF as text.
     pub(crate) keep_clif: bool,
     /// Whether to keep the machine code as text.
@@ -68,8 +70,8 @@ pub(crate) struct CompiledFunction {
     pub(crate) work: Work,
     /// Sizes.
     pub(crate) sizes: Sizes,
-    /// What each stage took.
-    pub(crate) times: StageTimes,
+    /// The time of each stage.
+    pub(crate) times: Times,
     /// The CLIF before optimisation, if asked for.
     pub(crate) clif: Option<String>,
     /// The machine code in words, before it was relocated, if asked for.
@@ -86,28 +88,6 @@ impl CompiledFunction {
             sizes: self.sizes,
             promotion: self.promotion,
         }
-    }
-}
-
-/// Time by stage.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct StageTimes {
-    /// Bytecode to slot form.
-    pub(crate) build: Duration,
-    /// Slot form to SSA form.
-    pub(crate) promote: Duration,
-    /// IR to CLIF.
-    pub(crate) lower: Duration,
-    /// CLIF to machine code.
-    pub(crate) cranelift: Duration,
-}
-
-impl std::ops::AddAssign for StageTimes {
-    fn add_assign(&mut self, other: StageTimes) {
-        self.build += other.build;
-        self.promote += other.promote;
-        self.lower += other.lower;
-        self.cranelift += other.cranelift;
     }
 }
 
@@ -136,6 +116,8 @@ pub(crate) struct Compiler {
     one_pass: Option<LowerOptions>,
     build: BuildScratch,
     promote: promote::Scratch,
+    /// Memory for the slot form of a function that is promoted.
+    slot_form: Function,
     frontend: FunctionBuilderContext,
     context: Context,
 }
@@ -149,6 +131,7 @@ impl Compiler {
             one_pass: None,
             build: BuildScratch::default(),
             promote: promote::Scratch::default(),
+            slot_form: Function::default(),
             frontend: FunctionBuilderContext::new(),
             context: Context::new(),
         }
@@ -178,11 +161,11 @@ impl Compiler {
         if may_keep_many && !share.has_room_for_operands(n_kept_operands(module, func)) {
             return Err(error(TooMuchWork { cause: Cause::PhiOperands }.to_string()));
         }
-        let mut times = StageTimes::default();
-        let form = self.form(module, func, share, &mut times);
+        let mut times = Times::default();
         let build_options = self.options.build;
-        let slot_form = || build(module, func, &build_options, &mut BuildScratch::default());
-        self.compile_within(module, form, slot_form, share, times)
+        let build = || build(module, func, &build_options, &mut BuildScratch::default());
+        let form = self.form(module, func, share, &mut times).map_err(&error)?;
+        self.compile_within(module, form, build, share, times)
     }
 
     /// Compiles a function of the module from its slot form, which has passed the verifier of the IR,
@@ -198,21 +181,23 @@ impl Compiler {
     ) -> Result<CompiledFunction, CompileError> {
         let (func, name) = (function.func, function.name.as_str());
         let _function = trace_span!("function", func, name).entered();
-        let mut times = StageTimes::default();
-        let form = self.promoted(function.clone(), share, &mut times);
+        let error = |reason| CompileError { func, name: name.to_owned(), reason };
+        let mut times = Times::default();
+        let form = self.promoted(module, function.clone(), share, &mut times).map_err(error)?;
         self.compile_within(module, form, || function.clone(), share, times)
     }
 
     /// Compiles a function in the form that the slot mode wants, or its slot form, on the first rung whose
-    /// cost is within its share.
+    /// cost is within its share. `build` makes the slot form of a function that never had one.
     fn compile_within(
         &mut self,
         module: &VerifiedModule,
-        (mut function, promotion): (Function, Option<PromotionReport>),
-        slot_form: impl Fn() -> Function,
+        form: Form,
+        build: impl Fn() -> Function,
         share: Share,
-        mut times: StageTimes,
+        mut times: Times,
     ) -> Result<CompiledFunction, CompileError> {
+        let Form { function, promotion, slot_form } = form;
         let func = function.func;
         let error = |reason| CompileError { func, name: module.func_name(func), reason };
         if module.uses_vectors() && !has_vectors(&*self.options.lower.isa) {
@@ -220,6 +205,8 @@ impl Compiler {
                 "vectors need SSSE3 and SSE4.1, which this machine lacks".to_owned(),
             ));
         }
+        let slot_form =
+            SlotForm { made: slot_form.map_or_else(OnceCell::new, OnceCell::from), build };
         let start = Instant::now();
         let loops = find_loops(&function);
         let slots = self.options.lower.slots;
@@ -237,15 +224,21 @@ impl Compiler {
                 canonical_nans: self.options.lower.isa.flags().enable_nan_canonicalization(),
             },
         };
-        let work = trace_span!("budget").in_scope(|| candidate.choose(&slot_form));
+        let slots_of = || slot_form.get();
+        let work = trace_span!("budget").in_scope(|| candidate.choose(&slots_of));
         let work = work.map_err(|refused| error(refused.to_string()))?;
         let options = self.lower_options(work.rung).map_err(|isa| error(isa.to_string()))?;
-        if candidate.is_promoted() && !options.slots.is_promoted() {
-            function = slot_form();
-        }
-        times.lower = start.elapsed();
+        *times.of_row(pipeline::stage(Stage::Clif).0) = start.elapsed();
         let report = Report { promotion, work, times };
-        self.compile_form(module, &function, &loops, &options, report)
+        let compiled = if candidate.is_promoted() && !options.slots.is_promoted() {
+            let function = slot_form.get();
+            // Passes may have changed the blocks.
+            self.compile_form(module, function, &find_loops(function), &options, report)
+        } else {
+            self.compile_form(module, &function, &loops, &options, report)
+        };
+        self.slot_form = slot_form.made.into_inner().unwrap_or_default();
+        compiled
     }
 
     /// How to lower on a rung.
@@ -265,45 +258,74 @@ impl Compiler {
     }
 
     /// The form of a function that the slot mode compiles.
+    ///
+    /// # Errors
+    /// If a stage leaves an invalid function, which is a fault of this project.
     pub(crate) fn form(
         &mut self,
         module: &VerifiedModule,
         func: u32,
         share: Share,
-        times: &mut StageTimes,
-    ) -> (Function, Option<PromotionReport>) {
-        let is_promoted = self.options.lower.slots.is_promoted();
-        let start = Instant::now();
-        if let Some(options) = self.options.on_the_fly.filter(|_| is_promoted)
-            && let Some((function, _)) = trace_span!("on_the_fly")
-                .in_scope(|| build_ssa(module, func, &options, &mut self.build))
+        times: &mut Times,
+    ) -> Result<Form, String> {
+        let mut checks = Checks::new(self.options.verify);
+        if let Some(options) =
+            self.options.on_the_fly.filter(|_| self.options.lower.slots.is_promoted())
         {
-            times.build = start.elapsed();
-            return (function, None);
+            let scratch = &mut self.build;
+            let built = times.stage(Stage::Ssa, || build_ssa(module, func, &options, scratch));
+            if let Some((function, _)) = built {
+                check(&mut checks, Stage::Ssa, &function, module)?;
+                let form = Form { function, promotion: None, slot_form: None };
+                return self.passed(module, form, times);
+            }
         }
-        let function = trace_span!("build")
-            .in_scope(|| build(module, func, &self.options.build, &mut self.build));
-        times.build = start.elapsed();
-        self.promoted(function, share, times)
+        let (options, scratch) = (&self.options.build, &mut self.build);
+        let function = times.stage(Stage::Slots, || build(module, func, options, scratch));
+        check(&mut checks, Stage::Slots, &function, module)?;
+        self.promoted(module, function, share, times)
     }
 
     /// A function in the form that the slot mode compiles, from its slot form.
     fn promoted(
         &mut self,
+        module: &VerifiedModule,
         mut function: Function,
         share: Share,
-        times: &mut StageTimes,
-    ) -> (Function, Option<PromotionReport>) {
+        times: &mut Times,
+    ) -> Result<Form, String> {
         if !self.options.lower.slots.is_promoted() {
-            return (function, None);
+            return Ok(Form { function, promotion: None, slot_form: None });
         }
-        let start = Instant::now();
+        let mut checks = Checks::new(self.options.verify);
+        checks.before(&function);
+        let mut slot_form = std::mem::take(&mut self.slot_form);
         let mut promotion = self.options.promotion;
         promotion.phi_operands_max = promotion.phi_operands_max.min(share.phi_operands_max());
-        let report = trace_span!("promote")
-            .in_scope(|| promote_with(&mut function, promotion, &mut self.promote));
-        times.promote = start.elapsed();
-        (function, Some(report))
+        let scratch = &mut self.promote;
+        let report = times.stage(Stage::Ssa, || {
+            slot_form.clone_from(&function);
+            promote_with(&mut function, promotion, scratch)
+        });
+        if report.too_large.is_some() {
+            // The function is in slot form still.
+            return Ok(Form { function, promotion: Some(report), slot_form: Some(slot_form) });
+        }
+        check(&mut checks, Stage::Ssa, &function, module)?;
+        let form = Form { function, promotion: Some(report), slot_form: Some(slot_form) };
+        self.passed(module, form, times)
+    }
+
+    /// A function after all passes.
+    fn passed(
+        &self,
+        module: &VerifiedModule,
+        mut form: Form,
+        times: &mut Times,
+    ) -> Result<Form, String> {
+        let mut checks = Checks::new(self.options.verify);
+        let passed = run_passes(User::Jit, &mut form.function, module, &mut checks, times);
+        passed.map_err(|error| error.to_string()).map(|()| form)
     }
 
     fn compile_form(
@@ -318,23 +340,20 @@ impl Compiler {
             let (func, name) = (function.func, function.name.clone());
             CompileError { func, name, reason }
         };
-        let start = Instant::now();
-        let lowered =
-            trace_span!("lower").in_scope(|| self.lower(module, function, loops, options));
-        times.lower += start.elapsed();
+        let lowered = times.stage(Stage::Clif, || self.lower(module, function, loops, options));
         let clif = self.options.keep_clif.then(|| self.context.func.display().to_string());
         let mut sizes = self.clif_sizes(function);
 
-        let start = Instant::now();
-        self.generate(options).map_err(error)?;
+        times.stage(Stage::Asm, || self.generate(options)).map_err(error)?;
         if options.trapping == Trapping::Calls && self.frame_bytes() > CHECKED_FRAME_BYTES_MAX {
             self.context.clear();
             let clif = &mut self.context.func;
             let frontend = &mut self.frontend;
-            lower::lower_overflow(function, loops, module, options, clif, frontend);
-            self.generate(options).map_err(error)?;
+            times.stage(Stage::Clif, || {
+                lower::lower_overflow(function, loops, module, options, clif, frontend);
+            });
+            times.stage(Stage::Asm, || self.generate(options)).map_err(error)?;
         }
-        times.cranelift = start.elapsed();
         sizes.frame_bytes = self.frame_bytes();
 
         let compiled = self.context.compiled_code().expect("it was compiled");
@@ -359,7 +378,6 @@ impl Compiler {
 
     /// Makes machine code of the CLIF in the context, and leaves it there.
     fn generate(&mut self, options: &LowerOptions) -> Result<(), String> {
-        let _cranelift = trace_span!("cranelift").entered();
         self.context.set_disasm(self.options.keep_asm);
         let compiled = self.context.compile(&*options.isa, &mut ControlPlane::default());
         compiled.map(|_| ()).map_err(|refusal| describe(&refusal.inner))
@@ -386,11 +404,44 @@ impl Compiler {
     }
 }
 
+/// A function before it is lowered.
+pub(crate) struct Form {
+    /// In the form that the slot mode compiles.
+    pub(crate) function: Function,
+    /// What promotion did, if there was any.
+    promotion: Option<PromotionReport>,
+    /// The slot form that it was promoted from.
+    slot_form: Option<Function>,
+}
+
+/// The slot form of a function, made at most once.
+struct SlotForm<F> {
+    made: OnceCell<Function>,
+    build: F,
+}
+
+impl<F: Fn() -> Function> SlotForm<F> {
+    fn get(&self) -> &Function {
+        self.made.get_or_init(&self.build)
+    }
+}
+
+/// Verifies what a stage has left, if checks are on.
+fn check(
+    checks: &mut Checks,
+    stage: Stage,
+    function: &Function,
+    module: &VerifiedModule,
+) -> Result<(), String> {
+    let (_, row) = pipeline::stage(stage);
+    checks.after(row, function, module).map_err(|error| error.to_string())
+}
+
 /// What is known about a function before it is lowered.
 struct Report {
     promotion: Option<PromotionReport>,
     work: Work,
-    times: StageTimes,
+    times: Times,
 }
 
 /// The slots whose values may reach other blocks, at most.

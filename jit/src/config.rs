@@ -308,8 +308,8 @@ impl Config {
         self
     }
 
-    /// Whether the compiler checks its own work between passes. It costs about as much time again; it
-    /// is on in debug builds only.
+    /// Verifies functions after each stage and pass, by the verifiers of our IR and of Cranelift's. A violation is an
+    /// error that names the stage. On in debug builds by default; costs about as much time as compiling.
     pub fn verify_passes(&mut self, verify: bool) -> &mut Config {
         self.verify_passes = verify;
         self

@@ -4,16 +4,15 @@ use std::sync::Arc;
 
 use slotvm_bytecode::VerifiedModule;
 use slotvm_runtime::Error;
-use tracing::debug_span;
+use slotvm_ssa::pipeline::Stage;
 
 use crate::budget::ModuleBudget;
 use crate::code::CodeUnit;
-use crate::compile::{CompileOptions, StageTimes};
+use crate::compile::CompileOptions;
 use crate::function_info::FunctionInfo;
 use crate::module::Timings;
 use crate::native::NativeEngine;
 use crate::parallel::compile_all;
-use crate::pipeline::timed;
 use crate::stack;
 
 /// The code of a module.
@@ -38,21 +37,16 @@ impl EagerCode {
         let n_funcs = module.module().funcs.len();
         let mut codes = Vec::with_capacity(n_funcs);
         let mut functions = Vec::with_capacity(n_funcs);
-        let mut times = StageTimes::default();
         let slots = options.lower.slots;
         let shares = budget.functions();
         let all = stack::with_room(|| compile_all(module, options, &shares, is_parallel))?;
         for (func, compiled) in (module.n_imported_funcs()..).zip(all) {
-            times += compiled.times;
+            timings.0 += compiled.times;
             budget.draw_function(compiled.work.time(slots));
             functions.push(compiled.info(module, func));
             codes.push(compiled.code);
         }
-        timings.slots += times.build;
-        timings.ssa += times.promote;
-        timings.clif += times.lower;
-        timings.cranelift += times.cranelift;
-        let unit = timed(debug_span!("place"), &mut timings.place, || {
+        let unit = timings.0.stage(Stage::Place, || {
             CodeUnit::place(native.isa(), module.n_imported_funcs(), &codes, Some(module.clone()))
         });
         let mut unit = unit.map_err(Error::compile)?;

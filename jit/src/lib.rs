@@ -49,15 +49,13 @@
 //! * Machines that own their memory take the other door, [`raw`]: C functions by their addresses, without
 //!   store, instance and linker.
 //!
-//! # What takes how long
+//! # Times and spans
 //!
-//! [`Module::timings`] has the time of each stage, [`Module::functions`] the sizes that they made. The stages
-//! are also spans of the crate `tracing`, for any subscriber; without one they cost some 80 instructions a
-//! function. At level debug are, for each module, `import` (of WebAssembly), `decode` or `parse`, `verify`,
-//! `compile`, which has all functions and `place` in it, and `instantiate`. At level trace, for each
-//! function, `function` with its number and name, in it `build` and `promote`, or `on_the_fly` in their
-//! place, `budget`, `lower` and `cranelift`. Bytecode that is made better has `optimize`, and by function
-//! `build`, `promote`, `simplify`, `destruct` and `write`.
+//! [`Module::timings`] has the time of each stage of the [pipeline](slotvm_ssa::pipeline), [`Module::functions`] the
+//! sizes that they made. The stages are also spans of the crate `tracing`, by the same names; without a subscriber
+//! they cost some 80 instructions a function. Stages of a whole module (`load`, `verify`, `place`) are at level debug,
+//! as are `compile`, which encloses the work on functions, and `instantiate`. Stages of a function are at level trace,
+//! enclosed by `function` with its number and name; so is `budget`, the choice of an effort level.
 //!
 //! # Builds without native code
 //!

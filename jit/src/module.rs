@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use slotvm_bytecode::VerifiedModule;
 use slotvm_runtime::{self as rt, Error, InstanceId};
+use slotvm_ssa::pipeline::{Times, User};
 use tracing::debug_span;
 
 use crate::engine::Engine;
@@ -26,42 +27,26 @@ struct Inner {
     native: Option<NativeModule>,
 }
 
-/// What making a module took, by stage. Stages that compile count the time of all functions.
+/// The time that each stage of making a module took. Stages that compile count the time of all functions, and with
+/// several threads the sum of theirs.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Timings {
-    /// Binary or text to a module.
-    pub load: Duration,
-    /// The verifier.
-    pub verify: Duration,
-    /// Bytecode to the slot form of the IR.
-    pub slots: Duration,
-    /// Slot form to SSA form.
-    pub ssa: Duration,
-    /// IR to CLIF.
-    pub clif: Duration,
-    /// CLIF to machine code.
-    pub cranelift: Duration,
-    /// Machine code to executable memory.
-    pub place: Duration,
-}
+pub struct Timings(pub(crate) Times);
 
 impl Timings {
-    /// All stages, in their order, by name.
-    pub fn stages(&self) -> [(&'static str, Duration); 7] {
-        [
-            ("load", self.load),
-            ("verify", self.verify),
-            ("slots", self.slots),
-            ("ssa", self.ssa),
-            ("clif", self.clif),
-            ("cranelift", self.cranelift),
-            ("place", self.place),
-        ]
+    /// The stages of the JIT in their order, by the names of the [pipeline](slotvm_ssa::pipeline).
+    pub fn stages(&self) -> impl Iterator<Item = (&'static str, Duration)> + '_ {
+        let of_jit = self.0.rows().filter(|(row, _)| row.is_used_by(User::Jit));
+        of_jit.map(|(row, time)| (row.name, time))
+    }
+
+    /// The time of the stage with a name; zero if there is no such stage.
+    pub fn of(&self, stage: &str) -> Duration {
+        self.0.of(stage)
     }
 
     /// The sum of all stages.
     pub fn total(&self) -> Duration {
-        self.stages().iter().map(|&(_, time)| time).sum()
+        self.stages().map(|(_, time)| time).sum()
     }
 }
 
@@ -72,10 +57,11 @@ impl Module {
     /// # Errors
     /// If the bytes are no module, the module breaks a rule, or native code cannot be made.
     pub fn new(engine: &Engine, bytes: impl AsRef<[u8]>) -> Result<Module, Error> {
-        pipeline::from_bytes(engine, bytes.as_ref())
+        pipeline::from_bytes(engine, bytes.as_ref(), None)
     }
 
-    /// Makes a module from a file, which holds what [`Module::new`] takes.
+    /// Makes a module from a file, which holds what [`Module::new`] takes. The ending of its name decides on the
+    /// format where the bytes leave it open: see [`slotvm_bytecode::load`].
     ///
     /// # Errors
     /// If the file cannot be read, or for the reasons of [`Module::new`].
@@ -83,7 +69,8 @@ impl Module {
         let path = path.as_ref();
         let bytes = std::fs::read(path);
         let bytes = bytes.map_err(|source| Error::File { path: path.to_owned(), source })?;
-        Module::new(engine, bytes)
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        pipeline::from_bytes(engine, &bytes, extension)
     }
 
     /// Makes a module from its text form.

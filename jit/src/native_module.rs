@@ -14,6 +14,7 @@ use slotvm_runtime::{
     self as rt, EntryPoints, Error, FuncTarget, InstanceId, MemoryImage, MemoryPlan, Natives,
 };
 use slotvm_ssa::build::{BuildOptions, SsaOptions};
+use slotvm_ssa::pipeline::Stage;
 use tracing::debug_span;
 
 use crate::budget::{Budget, ModuleBudget};
@@ -26,7 +27,6 @@ use crate::lazy::LazyCode;
 use crate::lower::LowerOptions;
 use crate::module::{Module, Timings};
 use crate::native::NativeEngine;
-use crate::pipeline::timed;
 use crate::trampolines::{ModuleTrampolines, Trampoline};
 
 /// The native code of a module.
@@ -106,7 +106,7 @@ impl NativeModule {
             }
             Compile::Lazy => {
                 let code = || LazyCode::new(engine, verified, options, budget.clone());
-                let code = timed(debug_span!("place"), &mut timings.place, code);
+                let code = timings.0.stage(Stage::Place, code);
                 Code::Lazy(code.map_err(Error::compile)?)
             }
         };
@@ -263,6 +263,7 @@ pub(crate) fn options(
             entries: None,
             imports: None,
         },
+        verify: config.verify_passes,
         keep_clif: false,
         keep_asm: false,
     }

@@ -1,63 +1,36 @@
-//! From bytes to a module that runs: the stages in their order, each with its time.
+//! From bytes to a module that runs: the stages of [`slotvm_ssa::pipeline`] that concern whole modules.
 //!
-//! 1. `load`: `.bc`, `.vasm` or WebAssembly to a module;
-//! 2. `verify`: the only way to a [`VerifiedModule`];
-//! 3. `slots`, `ssa`, `clif`, `cranelift`: each function by `compile`;
-//! 4. `place`: machine code to executable memory, `code`.
-//!
-//! An engine that interprets stops after `verify`.
-//!
-//! Each stage is a span of `tracing`, named as the crate's documentation says.
+//! Each function goes through the others by `compile`. An engine that interprets stops after `verify`.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
+use slotvm_bytecode::load::{self, LoadOptions};
 use slotvm_bytecode::{VerifiedModule, text};
 use slotvm_runtime::Error;
-use tracing::{Span, debug_span};
+use slotvm_ssa::pipeline::Stage;
 
 use crate::engine::Engine;
 use crate::module::{Module, Timings};
 use crate::native_module::NativeModule;
 
-/// Runs a stage in its span and adds its time.
-pub(crate) fn timed<R>(span: Span, time: &mut Duration, stage: impl FnOnce() -> R) -> R {
-    let _entered = span.entered();
-    let start = Instant::now();
-    let result = stage();
-    *time += start.elapsed();
-    result
-}
-
-pub(crate) fn from_bytes(engine: &Engine, bytes: &[u8]) -> Result<Module, Error> {
-    #[cfg(feature = "wasm")]
-    if bytes.starts_with(slotvm_bytecode::wasm::MAGIC) {
-        let mut timings = Timings::default();
-        let span = debug_span!("import", bytes = bytes.len());
-        let import = match engine.config().parallel_compilation {
-            true => slotvm_bytecode::wasm::import_in_parallel,
-            false => slotvm_bytecode::wasm::import,
-        };
-        let module = timed(span, &mut timings.load, || import(bytes))?;
-        return from_bytecode(engine, module, timings);
-    }
-    // Text starts neither with the magic number nor with any other byte 0.
-    match std::str::from_utf8(bytes) {
-        Ok(source) if !source.is_empty() && !source.starts_with('\0') => from_text(engine, source),
-        _ => {
-            let mut timings = Timings::default();
-            let span = debug_span!("decode", bytes = bytes.len());
-            let module = timed(span, &mut timings.load, || slotvm_bytecode::decode(bytes))?;
-            from_bytecode(engine, module, timings)
-        }
-    }
+/// Makes a module of a file's content, told apart by its first bytes and the ending of the file's name.
+pub(crate) fn from_bytes(
+    engine: &Engine,
+    bytes: &[u8],
+    extension: Option<&str>,
+) -> Result<Module, Error> {
+    let mut timings = Timings::default();
+    let is_parallel = engine.config().parallel_compilation;
+    let options = LoadOptions { extension, is_parallel, ..LoadOptions::default() };
+    let n_bytes = bytes.len();
+    let module = timings.0.stage_of(Stage::Load, "bytes", n_bytes, || load::load(bytes, options));
+    from_bytecode(engine, module?, timings)
 }
 
 pub(crate) fn from_text(engine: &Engine, source: &str) -> Result<Module, Error> {
     let mut timings = Timings::default();
-    let span = debug_span!("parse", bytes = source.len());
-    let module = timed(span, &mut timings.load, || text::parse(source))?;
-    from_bytecode(engine, module, timings)
+    let module = timings.0.stage_of(Stage::Load, "bytes", source.len(), || text::parse(source));
+    from_bytecode(engine, module?, timings)
 }
 
 pub(crate) fn from_bytecode(
@@ -65,13 +38,13 @@ pub(crate) fn from_bytecode(
     module: slotvm_bytecode::Module,
     mut timings: Timings,
 ) -> Result<Module, Error> {
-    let span = debug_span!("verify", functions = module.funcs.len());
     let verify = match engine.config().parallel_compilation {
         true => slotvm_bytecode::verify_in_parallel,
         false => slotvm_bytecode::verify,
     };
-    let verified = timed(span, &mut timings.verify, || verify(module))?;
-    from_verified(engine, Arc::new(verified), timings)
+    let n_funcs = module.funcs.len();
+    let verified = timings.0.stage_of(Stage::Verify, "functions", n_funcs, || verify(module));
+    from_verified(engine, Arc::new(verified?), timings)
 }
 
 pub(crate) fn from_verified(

@@ -4,6 +4,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use slotvm_bytecode::load::LoadError;
 use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::{DecodeError, TrapCode, VerifyError, text};
 
@@ -31,6 +32,9 @@ pub enum Error {
     #[cfg(feature = "wasm")]
     #[error(transparent)]
     Wasm(#[from] slotvm_bytecode::wasm::Error),
+    /// The bytes are neither a binary module nor text.
+    #[error("neither a binary module nor UTF-8 text")]
+    UnknownFormat,
     /// The module breaks a rule.
     #[error(transparent)]
     Verify(#[from] VerifyError),
@@ -174,6 +178,18 @@ impl Error {
     pub fn add_frames(&mut self, frames: impl IntoIterator<Item = Frame>, n_omitted: u64) {
         if let Error::Trap(trap) = self {
             trap.add_frames(frames, n_omitted);
+        }
+    }
+}
+
+impl From<LoadError> for Error {
+    fn from(error: LoadError) -> Error {
+        match error {
+            LoadError::Decode(error) => Error::Decode(error),
+            LoadError::Text(error) => Error::Parse(error),
+            #[cfg(feature = "wasm")]
+            LoadError::Wasm(error) => Error::Wasm(error),
+            _ => Error::UnknownFormat,
         }
     }
 }

@@ -22,6 +22,13 @@ use crate::entity::{Block, Edge, Inst, Loc, Value};
 use crate::ir::{BlockData, EdgeData, Function};
 use crate::irop::Opcode;
 
+/// Edits a function by one pass.
+pub fn edit(f: &mut Function, pass: impl FnOnce(&mut Editor<'_>)) {
+    let mut editor = Editor::new(f);
+    pass(&mut editor);
+    editor.finish();
+}
+
 /// A function that is being edited.
 #[derive(Debug)]
 pub struct Editor<'f> {

@@ -26,7 +26,7 @@ use crate::entity::{Block, Edge, Inst, Loc, Value};
 use crate::irop::Opcode;
 
 /// A function in slot form or SSA form.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Function {
     /// Its number in the module's function index space.
     pub func: u32,
@@ -66,6 +66,27 @@ pub struct Function {
     pub(crate) pred_starts: Vec<u32>,
     pub(crate) pred_edges: Vec<Edge>,
     pub(crate) edge_args: Vec<Value>,
+}
+
+impl Clone for Function {
+    fn clone(&self) -> Function {
+        let mut f = Function::default();
+        f.clone_from(self);
+        f
+    }
+
+    /// Reuses the memory of the function that it overwrites.
+    fn clone_from(&mut self, other: &Function) {
+        /// Names all fields, so that a new one cannot be forgotten.
+        macro_rules! clone_fields {
+            ($($field:ident)*) => {
+                let Function { $($field),* } = other;
+                $(self.$field.clone_from($field);)*
+            };
+        }
+        clone_fields!(func name label_names ty slots locs vectors ops imms operands operand_pool results inst_locs
+            value_types layout blocks block_params edges pred_starts pred_edges edge_args);
+    }
 }
 
 /// A slot.

@@ -9,10 +9,10 @@
 //!   of [`entity`] and the operations of [`irop`].
 //! * [`promote`] turns it into SSA form: slots become values, and phis (block parameters) stand where
 //!   different writes meet.
-//! * [`mod@simplify`] folds constants in SSA form and removes what nothing uses.
+//! * [`passes`] improve SSA form, by way of an [`edit::Editor`]. [`pipeline`] is the table of all stages and passes.
 //! * [`destruct`] turns SSA form back into slot form: values that phis connect share slots. [`mod@write`]
 //!   makes bytecode of it, and [`mod@optimize`] goes the whole way from bytecode to bytecode.
-//! * Around each pass, [`mod@verify`] checks a numbered list of properties, and in tests [`eval`] runs the
+//! * After each stage and pass, [`mod@verify`] can check a numbered list of properties, and in tests [`eval`] runs the
 //!   function, in either form. [`mod@print`] writes it as text and [`parse`] reads it back; [`llvm`] writes
 //!   it for LLVM's tools.
 //!
@@ -58,6 +58,8 @@ pub mod optimize;
 pub mod parse;
 #[cfg(feature = "ir")]
 pub mod passes;
+#[cfg(feature = "ir")]
+pub mod pipeline;
 pub mod place;
 #[cfg(feature = "ir")]
 pub mod print;

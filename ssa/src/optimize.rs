@@ -1,5 +1,5 @@
-//! Bytecode to better bytecode: each function is built, promoted, simplified, destroyed and written
-//! back.
+//! Bytecode to better bytecode: each function is built, promoted, simplified, taken out of SSA and encoded again,
+//! as the rows of the [pipeline](crate::pipeline) say.
 //!
 //! Relies on a [`VerifiedModule`]. Guarantees a module that does the same: results, traps and their
 //! order, memory, globals, tables and calls of the host, with the same names, exports and source lines.
@@ -16,9 +16,10 @@ use tracing::{debug_span, trace_span};
 
 use crate::build::{BuildOptions, BuildScratch, build, is_buildable};
 use crate::destruct::destruct;
-use crate::passes::simplify::simplify;
+use crate::edit::edit;
+use crate::ir::Function;
+use crate::pipeline::{self, Checks, Product, Row, Run, Stage, StageError, Times, User};
 use crate::promote::{Scratch, promote};
-use crate::verify::{Form, Violation, verify};
 use crate::write::{ExceedsLimit, write};
 
 /// What became of a module.
@@ -52,52 +53,96 @@ pub enum Reason {
 pub enum OptimizeError {
     /// A function does not pass the verifier of the IR after a stage.
     #[error("function {0}: {1}")]
-    Function(u32, Violation),
+    Function(u32, StageError),
     /// The module cannot be put together.
     #[error(transparent)]
     Module(#[from] BuildError),
 }
 
-/// Optimises all functions that a module defines.
+/// Optimises all functions that a module defines. Each is verified after each stage.
 ///
 /// # Errors
 /// If a stage fails, which is a fault of this crate.
 pub fn optimize(module: &VerifiedModule) -> Result<Optimized, OptimizeError> {
     let _optimize = debug_span!("optimize").entered();
-    let mut builder = ModuleBuilder::of(module);
-    let mut scratch = (BuildScratch::default(), Scratch::default());
+    let mut optimizer = Optimizer {
+        module,
+        builder: ModuleBuilder::of(module),
+        build: BuildScratch::default(),
+        promote: Scratch::default(),
+    };
     let mut left = Vec::new();
     for func in module.n_imported_funcs()..module.n_funcs() {
-        if let Some(reason) = function(module, func, &mut builder, &mut scratch)? {
-            left.push((func, reason));
-        }
+        let reason =
+            optimizer.function(func).map_err(|error| OptimizeError::Function(func, error))?;
+        left.extend(reason.map(|reason| (func, reason)));
     }
-    Ok(Optimized { module: builder.finish()?, left })
+    Ok(Optimized { module: optimizer.builder.finish()?, left })
 }
 
-/// Optimises a function, or gives the reason why it stays as it is.
-fn function(
-    module: &VerifiedModule,
-    func: u32,
-    builder: &mut ModuleBuilder,
-    (build_scratch, scratch): &mut (BuildScratch, Scratch),
-) -> Result<Option<Reason>, OptimizeError> {
-    let _function = trace_span!("function", func, name = module.func_name(func)).entered();
-    if !is_buildable(module, func) {
-        return Ok(Some(Reason::Operands));
+struct Optimizer<'m> {
+    module: &'m VerifiedModule,
+    builder: ModuleBuilder,
+    build: BuildScratch,
+    promote: Scratch,
+}
+
+impl Optimizer<'_> {
+    /// Optimises a function, or returns the reason why it stays as it is.
+    fn function(&mut self, func: u32) -> Result<Option<Reason>, StageError> {
+        let module = self.module;
+        let _function = trace_span!("function", func, name = module.func_name(func)).entered();
+        if !is_buildable(module, func) {
+            return Ok(Some(Reason::Operands));
+        }
+        let (mut f, mut locals) = (Function::default(), Vec::new());
+        let (mut checks, mut times) = (Checks::new(true), Times::default());
+        // The module was loaded and verified before.
+        let is_of_function = |row: &Row| !matches!(row.needs, Product::Bytes | Product::Module);
+        for (place, row) in pipeline::rows_of(User::Opt).filter(|(_, row)| is_of_function(row)) {
+            if row.needs.form().is_some() {
+                checks.before(&f);
+            }
+            let left = row.timed(times.of_row(place), || self.run(row, func, &mut f, &mut locals));
+            if left.is_some() {
+                return Ok(left);
+            }
+            checks.after(row, &f, module)?;
+        }
+        Ok(None)
     }
-    let options = BuildOptions::default();
-    let mut f = trace_span!("build").in_scope(|| build(module, func, &options, build_scratch));
-    if trace_span!("promote").in_scope(|| promote(&mut f, scratch)).too_large.is_some() {
-        return Ok(Some(Reason::Locals));
+
+    /// Runs a row. Returns a reason why the function stays as it is.
+    fn run(
+        &mut self,
+        row: &Row,
+        func: u32,
+        f: &mut Function,
+        locals: &mut Vec<Option<u32>>,
+    ) -> Option<Reason> {
+        match row.run {
+            Run::Stage(Stage::Slots) => {
+                *f = build(self.module, func, &BuildOptions::default(), &mut self.build);
+                None
+            }
+            Run::Stage(Stage::Ssa) => {
+                promote(f, &mut self.promote).too_large.map(|_| Reason::Locals)
+            }
+            Run::Pass(pass) => {
+                edit(f, pass);
+                None
+            }
+            Run::Stage(Stage::Destruct) => {
+                let report = destruct(f);
+                *locals = report.locals;
+                report.is_too_large.then_some(Reason::Values)
+            }
+            Run::Stage(Stage::Write) => {
+                write(f, locals, self.module, &mut self.builder).err().map(Reason::from)
+            }
+            Run::Stage(Stage::Load | Stage::Verify | Stage::Clif | Stage::Asm | Stage::Place) => {
+                None
+            }
+        }
     }
-    trace_span!("simplify").in_scope(|| simplify(&mut f));
-    verify(&f, Form::Ssa, module).map_err(|v| OptimizeError::Function(func, v))?;
-    let report = trace_span!("destruct").in_scope(|| destruct(&mut f));
-    if report.is_too_large {
-        return Ok(Some(Reason::Values));
-    }
-    verify(&f, Form::Slots, module).map_err(|v| OptimizeError::Function(func, v))?;
-    let written = trace_span!("write").in_scope(|| write(&f, &report.locals, module, builder));
-    Ok(written.err().map(Reason::from))
 }

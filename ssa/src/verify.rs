@@ -37,7 +37,12 @@
 //! 20. `no-slot-access`: no instruction reads or writes a slot.
 //!
 //! Slot form may have phis too: it is what a pass that promotes some of the slots leaves.
+//!
+//! Of a stage or pass, which [`effects`] checks:
+//!
+//! 21. `effects-in-order`: on each path, effects stand in the order in which they stood before.
 
+pub mod effects;
 mod graph;
 mod types;
 mod values;
@@ -147,6 +152,7 @@ define_properties! {
     Locations "locations";
     SlotsDistinct "slots-distinct";
     NoSlotAccess "no-slot-access";
+    EffectsInOrder "effects-in-order";
 }
 
 impl Property {

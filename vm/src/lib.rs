@@ -17,6 +17,7 @@ pub mod encode;
 pub mod inst;
 pub mod leb;
 pub mod limits;
+pub mod load;
 pub mod module;
 pub mod numeric;
 pub mod op;

@@ -3,8 +3,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use slotvm::SlotMode;
+use slotvm_ssa::pipeline::{self, Product, Row, View};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -203,8 +205,8 @@ pub struct DumpArgs {
     pub program: PathBuf,
 
     /// The stage to show
-    #[arg(long, value_enum)]
-    pub stage: Stage,
+    #[arg(long, value_parser = stage_parser())]
+    pub stage: String,
 
     /// Only this function, by name or number [default: all]
     #[arg(long, value_name = "F")]
@@ -218,7 +220,7 @@ pub struct DumpArgs {
     #[arg(long)]
     pub dot: bool,
 
-    /// How to write the stages slots and ssa
+    /// How to write the IR
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub format: Format,
 }
@@ -232,25 +234,19 @@ pub enum Format {
     Llvm,
 }
 
-/// A stage of the pipeline.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Stage {
-    /// The bytecode with code offsets
-    Bytecode,
-    /// The control-flow graph
-    Cfg,
-    /// The dominator tree
-    Dom,
-    /// The IR with the locals in slots
-    Slots,
-    /// What promotion does with each local: by which path, or why not
-    Promotion,
-    /// The IR in SSA form
-    Ssa,
-    /// Cranelift's IR
-    Clif,
-    /// Machine code
-    Asm,
+/// The names of all that `dump` shows: bytecode, views of the IR, and the rows of the pipeline that leave a function.
+fn stage_parser() -> PossibleValuesParser {
+    let bytecode = ("bytecode", "The bytecode with code offsets");
+    let views = View::ALL.iter().map(|view| (view.name(), view.summary()));
+    let is_function = |row: &&Row| row.is_of_ir() || is_native(row.makes);
+    let rows = pipeline::rows().iter().filter(is_function).map(|row| (row.name, row.summary));
+    let all = [bytecode].into_iter().chain(views).chain(rows);
+    PossibleValuesParser::new(all.map(|(name, summary)| PossibleValue::new(name).help(summary)))
+}
+
+/// Whether the JIT alone can show a product.
+pub fn is_native(product: Product) -> bool {
+    matches!(product, Product::Clif | Product::Asm)
 }
 
 /// Arguments of `test`.

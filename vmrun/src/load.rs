@@ -1,11 +1,11 @@
-//! Loading programs: `.bc`, `.vasm` and WebAssembly, told apart by their first bytes and endings.
+//! Loading of programs: what the library loads, and WebAssembly text.
 
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use slotvm_bytecode::text::{self, ParseOptions};
-use slotvm_bytecode::{Module, VerifiedModule, decode, verify_in_parallel, wasm};
+use slotvm_bytecode::load::{self, LoadError, LoadOptions};
+use slotvm_bytecode::{Module, VerifiedModule, verify_in_parallel};
 
 use crate::error::CliError;
 
@@ -26,30 +26,25 @@ pub struct Loaded {
 /// If the file cannot be read, or is neither a binary module nor text that assembles.
 pub fn load_module(path: &Path) -> Result<Module, CliError> {
     let bytes = fs::read(path).map_err(CliError::file(path))?;
-    let is_called = |ending: &str| path.extension().is_some_and(|e| e == ending);
-    if is_called("wat") {
-        // Traps then name the lines of the text.
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    // Traps name the lines of a text, unless it says its own.
+    let options = LoadOptions { extension, record_lines: true, is_parallel: true };
+    let loaded = if extension == Some("wat") {
         let bytes = wat::Parser::new()
             .generate_dwarf(wat::GenerateDwarf::Lines)
             .parse_bytes(Some(path), &bytes)
             .map_err(|error| CliError::module(path, error))?
             .into_owned();
-        return wasm::import_in_parallel(&bytes).map_err(|error| CliError::module(path, error));
-    }
-    if bytes.starts_with(wasm::MAGIC) || is_called("wasm") {
-        return wasm::import_in_parallel(&bytes).map_err(|error| CliError::module(path, error));
-    }
-    // A file that is called binary gets the decoder's error, whatever is left of it.
-    if bytes.first() == Some(&0) || is_called("bc") {
-        return decode(&bytes).map_err(|error| CliError::module(path, error));
-    }
-    let Ok(source) = String::from_utf8(bytes) else {
-        return Err(CliError::module(path, "neither a binary module nor UTF-8 text"));
+        load::load(&bytes, LoadOptions { extension: Some("wasm"), ..options })
+    } else {
+        load::load(&bytes, options)
     };
-    // Traps then name the lines of the text, unless it says its own.
-    let options = ParseOptions { record_lines: true };
-    text::parse_with(&source, options)
-        .map_err(|error| CliError::Text(Box::new(error.with_path(path.display().to_string()))))
+    loaded.map_err(|error| match error {
+        LoadError::Text(error) => {
+            CliError::Text(Box::new(error.with_path(path.display().to_string())))
+        }
+        error => CliError::module(path, error),
+    })
 }
 
 /// Reads and verifies a program.

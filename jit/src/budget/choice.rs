@@ -79,8 +79,11 @@ impl Candidate<'_> {
         self.slots.is_promoted() && !self.is_too_large
     }
 
-    /// Chooses the way. `slot_form` makes the slot form of the function.
-    pub(crate) fn choose(&self, slot_form: impl Fn() -> Function) -> Result<Work, TooMuchWork> {
+    /// Chooses the way. `slot_form` is the slot form of a function in SSA form.
+    pub(crate) fn choose<'f>(
+        &self,
+        slot_form: &impl Fn() -> &'f Function,
+    ) -> Result<Work, TooMuchWork> {
         let share = self.share;
         let optimises = self.slots != SlotMode::Memory;
         let asked = Generator::Splitting { optimises };
@@ -105,7 +108,7 @@ impl Candidate<'_> {
         counts.dominator_steps = self.dominator_steps(&counts);
         let mut cause = Cause::PhiOperands;
         if !self.is_too_large {
-            let promoted = self.promoted(&slot_form);
+            let promoted = self.promoted();
             let values = promoted.as_ref().unwrap_or(self.function);
             if promoted.is_some() || !self.hides_values() {
                 let crowding = self.crowding(values, optimises);
@@ -126,7 +129,7 @@ impl Candidate<'_> {
             if counts.estimate(asked).fits(share) {
                 return work(Rung::AsAsked, None, counts);
             }
-            let slots = if self.is_promoted() { &slot_form() } else { self.function };
+            let slots = if self.is_promoted() { slot_form() } else { self.function };
             self.count_live(slots, values, &mut counts);
             let estimate = counts.estimate(asked);
             if estimate.fits(share) {
@@ -144,7 +147,7 @@ impl Candidate<'_> {
             }
         }
         let dominator_steps = counts.dominator_steps;
-        let slots = if self.is_promoted() { &slot_form() } else { self.function };
+        let slots = if self.is_promoted() { slot_form() } else { self.function };
         let mut counts = WorkCounts::cheap(slots, self.loops, self.parts);
         counts.dominator_steps = dominator_steps;
         let crowding = self.crowding(slots, false);
@@ -191,11 +194,11 @@ impl Candidate<'_> {
     }
 
     /// The function in SSA form, if slots hide values and it can be promoted.
-    fn promoted(&self, slot_form: impl Fn() -> Function) -> Option<Function> {
+    fn promoted(&self) -> Option<Function> {
         if !self.hides_values() {
             return None;
         }
-        let mut promoted = slot_form();
+        let mut promoted = self.function.clone();
         let report = promote(&mut promoted, &mut Scratch::default());
         report.too_large.is_none().then_some(promoted)
     }
@@ -209,6 +212,10 @@ impl Candidate<'_> {
         let words_max = (self.share.time / 64).min(LIVE_WORDS_MAX) as usize;
         let Some(live) = live_slots(slot_form, words_max) else { return };
         let func = self.function;
+        if live.len() != func.n_blocks() {
+            // Passes have changed the blocks, so the bounds remain.
+            return;
+        }
         let n_live = |block: Block| {
             let n_live_in = |block: Block| u64::from(live[block.index()]);
             let is_switch = func.opcode(func.terminator(block)) == Opcode::Op(Op::BrTable);

@@ -55,7 +55,7 @@ fn an_engine_that_interprets_takes_all_options_and_tells_of_no_native_code() {
     assert_eq!(module.code_bytes(), 0);
     assert_eq!(module.clif(0).unwrap(), None);
     assert_eq!(module.asm(0).unwrap(), None);
-    assert!(module.timings().cranelift.is_zero());
+    assert!(module.timings().of("asm").is_zero());
     let mut store = Store::new(&engine, ());
     let instance = Instance::new(&mut store, &module, &[]).unwrap();
     let f = instance.get_typed_func::<(), i32>(&store, "f").unwrap();

@@ -318,7 +318,7 @@ impl Subscriber for Panicking {
     }
 
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.name() == "lower" && std::thread::current().name() == Some(COMPILER)
+        metadata.name() == "clif" && std::thread::current().name() == Some(COMPILER)
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {

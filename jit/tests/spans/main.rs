@@ -66,7 +66,11 @@ impl Subscriber for Recorder {
         assert_eq!(innermost, Some(span.into_u64()));
     }
 
-    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record(&self, span: &Id, values: &Record<'_>) {
+        let mut state = self.state.lock().unwrap();
+        values.record(&mut Fields(&mut state.names[span.into_u64() as usize - 1]));
+    }
+
     fn record_follows_from(&self, _: &Id, _: &Id) {}
     fn event(&self, _: &Event<'_>) {}
 }
@@ -103,11 +107,11 @@ fn modules_without_native_code_have_a_span_for_each_stage() {
     let mut config = Config::new();
     config.tier(Tier::Interpreter);
     let found = spans(Level::TRACE, || instantiate(&config, SOURCE.as_bytes()));
-    let parse = format!("parse bytes={}", SOURCE.len());
+    let parse = format!("load bytes={}", SOURCE.len());
     assert_eq!(found, [&parse, "verify functions=1", "instantiate"]);
     let bytes = encode(&text::parse(SOURCE).unwrap());
     let found = spans(Level::TRACE, || instantiate(&config, &bytes));
-    assert_eq!(found[0], format!("decode bytes={}", bytes.len()));
+    assert_eq!(found[0], format!("load bytes={}", bytes.len()));
 }
 
 #[test]
@@ -127,11 +131,11 @@ fn compiling_has_a_span_for_each_stage_of_each_function() {
         assert_eq!(found[compile + 1 + stages.len()], "instantiate", "{found:?}");
         stages.join(", ")
     };
-    let ssa = "f, f > build, f > promote, f > budget, f > lower, f > cranelift, place";
+    let ssa = "f, f > slots, f > ssa, f > budget, f > clif, f > asm, place";
     assert_eq!(functions(SlotMode::Ssa, None), ssa);
-    let memory = "f, f > build, f > budget, f > lower, f > cranelift, place";
+    let memory = "f, f > slots, f > budget, f > clif, f > asm, place";
     assert_eq!(functions(SlotMode::Memory, None), memory);
-    let on_the_fly = "f, f > on_the_fly, f > budget, f > lower, f > cranelift, place";
+    let on_the_fly = "f, f > ssa, f > budget, f > clif, f > asm, place";
     assert_eq!(functions(SlotMode::Ssa, Some(SsaOptions::default())), on_the_fly);
 }
 
@@ -148,7 +152,7 @@ fn passes_of_bytecode_have_spans() {
     let found = spans(Level::TRACE, || {
         slotvm_ssa::optimize::optimize(&module).unwrap();
     });
-    let passes = ["build", "promote", "simplify", "destruct", "write"];
+    let passes = ["slots", "ssa", "simplify", "destruct", "write"];
     let passes = passes.map(|pass| format!("optimize > function func=0 name=\"f\" > {pass}"));
     assert_eq!(found[2..], passes);
 }

@@ -44,7 +44,7 @@ pub fn simplify(f: &mut Function) -> SimplificationReport {
 }
 
 /// Simplifies a function that is being edited.
-pub(super) fn run(editor: &mut Editor<'_>) -> SimplificationReport {
+pub(crate) fn run(editor: &mut Editor<'_>) -> SimplificationReport {
     let mut report = SimplificationReport::default();
     for _ in 0..ROUNDS_MAX {
         let before = report;

@@ -8,7 +8,7 @@ use slotvm::{Engine, Rung, SlotMode};
 
 use super::clock::thread_cpu_time;
 use super::program::{self, Program};
-use super::{ModeInfo, ModeReport, N_STAGES, ProgramReport, Report, mean_ratios};
+use super::{ModeInfo, ModeReport, ProgramReport, Report, mean_ratios, stage_names};
 use crate::error::CliError;
 
 /// A short program runs again and again, each time as a new instance, until so much time has passed.
@@ -99,7 +99,7 @@ impl ModeReport {
         ModeReport {
             mode: mode.name(),
             run_ns: u64::MAX,
-            stages_ns: [u64::MAX; N_STAGES],
+            stages_ns: vec![u64::MAX; stage_names().len()],
             code_bytes: 0,
             frame_bytes: 0,
             slot_bytes: 0,

@@ -16,9 +16,6 @@ pub mod table;
 use serde::{Serialize, Serializer};
 use slotvm::{SlotMode, Timings};
 
-/// The stages that compilation is measured by, those of [`Timings::stages`].
-pub const N_STAGES: usize = 7;
-
 /// A mode counts as faster than `ssa` if it takes less than this part of its time.
 const FASTER_THAN_SSA: f64 = 1.0 / 1.03;
 
@@ -73,7 +70,7 @@ pub struct ModeReport {
     /// The least time of each stage of compilation, in nanoseconds, in the order of
     /// [`Timings::stages`].
     #[serde(serialize_with = "stages_by_name")]
-    pub stages_ns: [u64; N_STAGES],
+    pub stages_ns: Vec<u64>,
     /// Machine code, in bytes.
     pub code_bytes: u64,
     /// Native frames, in bytes: slots in memory, spilled and saved registers.
@@ -95,12 +92,12 @@ pub struct MeanRatio {
     pub ratio: f64,
 }
 
-/// The names of the stages of compilation.
-pub fn stage_names() -> [&'static str; N_STAGES] {
-    Timings::default().stages().map(|(name, _)| name)
+/// The names of the stages of compilation: those of [`Timings::stages`].
+pub fn stage_names() -> Vec<&'static str> {
+    Timings::default().stages().map(|(name, _)| name).collect()
 }
 
-fn stages_by_name<S: Serializer>(ns: &[u64; N_STAGES], to: S) -> Result<S::Ok, S::Error> {
+fn stages_by_name<S: Serializer>(ns: &[u64], to: S) -> Result<S::Ok, S::Error> {
     to.collect_map(stage_names().into_iter().zip(ns))
 }
 

@@ -101,7 +101,7 @@ fn stages(report: &Report) -> Table {
     summed(report, headers, |program| {
         let ssa = program.mode(SlotMode::Ssa);
         let all = [ssa].into_iter().chain(OTHERS.map(|mode| program.mode(mode)));
-        let ns = ssa.stages_ns.into_iter().chain(all.map(ModeReport::compile_ns));
+        let ns = ssa.stages_ns.iter().copied().chain(all.map(ModeReport::compile_ns));
         [program.ops].into_iter().chain(ns.map(|ns| ns / 1000)).collect()
     })
 }

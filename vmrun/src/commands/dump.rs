@@ -6,54 +6,80 @@ use slotvm::{Config, Engine, Module, Tier};
 use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::text::{self, PrintOptions, Printer};
-use slotvm_ssa::build::{BuildOptions, BuildScratch, build, is_buildable};
-use slotvm_ssa::graph::{print_cfg, print_dom};
-use slotvm_ssa::ir::Function;
 use slotvm_ssa::llvm;
-use slotvm_ssa::promote::{Scratch, promote, report};
+use slotvm_ssa::pipeline::{self, Product, Style, View};
 
 use super::{no_function, print};
-use crate::cli::{DumpArgs, Format, Stage};
+use crate::cli::{DumpArgs, Format, is_native};
 use crate::error::CliError;
 use crate::load::load;
 
 pub(super) fn dump(args: &DumpArgs) -> Result<(), CliError> {
     let module = Arc::new(load(&args.program)?.module);
-    if args.dot && !matches!(args.stage, Stage::Cfg | Stage::Dom) {
+    let row = pipeline::row(&args.stage);
+    if args.dot && ![View::Cfg, View::Dom].iter().any(|view| view.name() == args.stage) {
         return Err(CliError::Usage("--dot goes with the stages cfg and dom".into()));
     }
-    if args.format == Format::Llvm && !matches!(args.stage, Stage::Slots | Stage::Ssa) {
-        let message = "--format llvm goes with the stages slots and ssa";
-        return Err(CliError::Usage(message.into()));
+    if args.format == Format::Llvm && !row.is_some_and(|row| row.is_of_ir()) {
+        let names: Vec<&str> =
+            pipeline::rows().iter().filter(|row| row.is_of_ir()).map(|row| row.name).collect();
+        let message = format!("--format llvm goes with the stages {}", names.join(", "));
+        return Err(CliError::Usage(message));
     }
     let funcs: Vec<u32> = match &args.func {
         Some(name) => vec![find_func(&module, name)?],
         None => (module.n_imported_funcs()..module.n_funcs()).collect(),
     };
-    if args.stage == Stage::Bytecode && args.func.is_none() {
+    if args.stage == BYTECODE && args.func.is_none() {
         let text = text::print_with(module.module(), PrintOptions { offsets: true });
         return print(&text.map_err(|error| CliError::module(&args.program, error))?);
     }
-    let compiled = match args.stage {
-        Stage::Clif | Stage::Asm => Some(compiled(args, &module)?),
-        _ => None,
+    let native = row.map(|row| row.makes).filter(|&product| is_native(product));
+    let compiled = native.map(|_| compiled(args, &module)).transpose()?;
+    let mut llvm = llvm::Printer::new(&module);
+    let mut style = match args.format {
+        Format::Llvm => Style::Llvm(&mut llvm),
+        Format::Text if args.dot => Style::Dot,
+        Format::Text => Style::Text,
     };
-    let mut scratch = (BuildScratch::default(), Scratch::default());
-    let mut llvm = (args.format == Format::Llvm).then(|| llvm::Printer::new(&module));
     for (i, &func) in funcs.iter().enumerate() {
         if i > 0 {
             print("\n")?;
         }
-        let text = match &compiled {
-            Some(compiled) => native_stage(args, compiled, func)?,
-            None => stage(args, &module, func, &mut scratch, &mut llvm)?,
+        let text = match (&compiled, native) {
+            (Some(compiled), Some(Product::Clif)) => compiled.clif(func)?,
+            (Some(compiled), _) => compiled.asm(func)?,
+            _ if args.stage == BYTECODE => Some(bytecode(args, &module, func)?),
+            _ => Some(of_ir(args, &module, func, &mut style)?),
         };
-        print(&text)?;
+        print(&text.expect("the engine compiles what is defined"))?;
     }
-    match llvm.map(|llvm| llvm.declarations()) {
-        Some(declarations) if !declarations.is_empty() => print(&format!("\n{declarations}")),
+    match llvm.declarations() {
+        declarations if args.format == Format::Llvm && !declarations.is_empty() => {
+            print(&format!("\n{declarations}"))
+        }
         _ => Ok(()),
     }
+}
+
+/// The stage that shows a program before there is a graph.
+const BYTECODE: &str = "bytecode";
+
+fn bytecode(args: &DumpArgs, module: &VerifiedModule, func: u32) -> Result<String, CliError> {
+    let text = Printer::new(module.module()).func(func).text(PrintOptions { offsets: true });
+    text.map_err(|error| CliError::module(&args.program, error))
+}
+
+fn of_ir(
+    args: &DumpArgs,
+    module: &VerifiedModule,
+    func: u32,
+    style: &mut Style<'_, '_>,
+) -> Result<String, CliError> {
+    pipeline::show(module, func, &args.stage, style).map_err(|error| {
+        let name = module.func_name(func);
+        CliError::Failed(format!("function `{}`: {error}", Printable(&name)))
+    })
 }
 
 /// A function that the module defines, by name or number.
@@ -70,60 +96,6 @@ fn find_func(module: &VerifiedModule, name: &str) -> Result<u32, CliError> {
             Err(CliError::Usage(no_function("defines", name, names)))
         }
     }
-}
-
-/// A stage before native code.
-fn stage(
-    args: &DumpArgs,
-    module: &VerifiedModule,
-    func: u32,
-    scratch: &mut (BuildScratch, Scratch),
-    llvm: &mut Option<llvm::Printer<'_>>,
-) -> Result<String, CliError> {
-    let is_of_ir = args.stage != Stage::Bytecode;
-    if is_of_ir && !is_buildable(module, func) {
-        let message =
-            format!("function `{}` is too large for the IR", Printable(&module.func_name(func)));
-        return Err(CliError::Failed(message));
-    }
-    let mut slots = || {
-        let mut f = build(module, func, &BuildOptions::default(), &mut scratch.0);
-        f.name_labels(module);
-        f
-    };
-    let mut text = |f: &Function| match llvm {
-        Some(llvm) => llvm.define(f),
-        None => slotvm_ssa::print::print(f),
-    };
-    Ok(match args.stage {
-        Stage::Bytecode => {
-            let text =
-                Printer::new(module.module()).func(func).text(PrintOptions { offsets: true });
-            text.map_err(|error| CliError::module(&args.program, error))?
-        }
-        Stage::Cfg => print_cfg(&slots(), args.dot),
-        Stage::Dom => print_dom(&slots(), args.dot),
-        Stage::Slots => text(&slots()),
-        Stage::Promotion => {
-            let mut f = slots();
-            let report = promote(&mut f, &mut scratch.1);
-            report::print(&f, module, &report, &scratch.1)
-        }
-        Stage::Ssa => {
-            let mut f = slots();
-            promote(&mut f, &mut scratch.1);
-            text(&f)
-        }
-        Stage::Clif | Stage::Asm => unreachable!("these are stages of native code"),
-    })
-}
-
-fn native_stage(args: &DumpArgs, module: &Module, func: u32) -> Result<String, CliError> {
-    let text = match args.stage {
-        Stage::Clif => module.clif(func),
-        _ => module.asm(func),
-    };
-    Ok(text?.expect("the engine compiles what is defined"))
 }
 
 fn compiled(args: &DumpArgs, module: &Arc<VerifiedModule>) -> Result<Module, CliError> {

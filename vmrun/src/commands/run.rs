@@ -37,7 +37,8 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
     let module = Module::from_verified(&engine, loaded.module)
         .map_err(|error| CliError::module(&args.program, error))?;
     // What `load` has measured, the engine has not seen; what does not compile has no other stages.
-    let stages = module.timings().stages().into_iter().skip(times.0.len());
+    let timings = *module.timings();
+    let stages = timings.stages().skip(times.0.len());
     times.0.extend(stages.filter(|_| tier(args) == Tier::Jit));
     let mut store = Store::new(&engine, host(args, &module)?);
     if let Some(fuel) = args.fuel {

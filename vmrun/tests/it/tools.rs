@@ -44,7 +44,8 @@ fn assembling_and_disassembling_are_inverse_on_all_programs() {
     });
 }
 
-const STAGES: [&str; 8] = ["bytecode", "cfg", "dom", "slots", "promotion", "ssa", "clif", "asm"];
+const STAGES: [&str; 10] =
+    ["bytecode", "cfg", "dom", "promotion", "slots", "ssa", "simplify", "destruct", "clif", "asm"];
 
 #[test]
 fn every_stage_of_every_program_can_be_shown() {
@@ -212,7 +213,10 @@ end:
             "expected the error \"operand-type\", but the module verifies",
         ),
         (case("; stages: ssa"), "the sections are not those that `stages:` names"),
-        (case("; stages: tokens"), "there is no stage \"tokens\""),
+        (
+            case("; stages: tokens"),
+            "unknown stage \"tokens\"; expected bytecode, cfg, dom, promotion, slots, ssa",
+        ),
         (case("; stages: clif"), "a case with the stage `clif` says for which machine"),
         (case("; target: any\n; stages: clif registers"), "`registers` is no slot mode"),
         (case("; run: f(0) = 0"), "line 12: expected `run: f(arguments) == results`"),

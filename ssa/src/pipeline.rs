@@ -1,0 +1,265 @@
+//! The pipeline: all stages and passes from bytes to machine code, as one table.
+//!
+//! A [`Row`] says what a stage or pass is called, what it needs and makes, who uses it, how it runs and in which span
+//! of `tracing`. Every list of stages is this table: the JIT and [`mod@crate::optimize`] run it row by row,
+//! [`show`] prints what a row leaves (`vmrun dump`, file tests), [`Times`] has a time for each row (`vmrun --time`,
+//! `vmrun bench`). Rows stand in the order in which they run. [`ORDER`] says why some stand before others, and a test
+//! checks it, as that of Go's `passOrder` in `cmd/compile/internal/ssa/compile.go` does.
+//!
+//! A pass is added by one row: its name, its users and its function, which edits a function by an
+//! [`Editor`]. A stage needs a driver besides: a variant of [`Stage`], which the crates that run the table match.
+//!
+//! [`Checks`] run the verifier of the IR after each row that leaves a function, and compare the order of effects
+//! before and after; a violation names the row.
+
+mod rows;
+mod show;
+mod times;
+
+use tracing::Span;
+
+pub use self::rows::{ORDER, TABLE};
+pub use self::show::{ShowError, Style, View, after, names, show, show_from};
+pub use self::times::{ROWS_MAX, Times};
+use crate::edit::{Editor, edit};
+use crate::ir::Function;
+use crate::verify::effects::Effects;
+use crate::verify::{Context, Form, Violation, verify};
+
+/// What a row needs or makes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Product {
+    /// A file: `.bc`, `.vasm` or WebAssembly.
+    Bytes,
+    /// A module that need not be valid.
+    Module,
+    /// A module that the bytecode verifier has accepted.
+    Verified,
+    /// A function whose locals are slots.
+    Slots,
+    /// A function whose locals are values.
+    Ssa,
+    /// A function in Cranelift's IR.
+    Clif,
+    /// Machine code with its relocations.
+    Asm,
+    /// Machine code in executable memory.
+    Code,
+}
+
+impl Product {
+    /// The form of a function of our IR.
+    pub const fn form(self) -> Option<Form> {
+        match self {
+            Product::Slots => Some(Form::Slots),
+            Product::Ssa => Some(Form::Ssa),
+            _ => None,
+        }
+    }
+}
+
+/// A user of the table.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum User {
+    /// Bytes to machine code.
+    Jit,
+    /// Bytecode to bytecode: [`mod@crate::optimize`].
+    Opt,
+}
+
+/// A row that a driver knows how to run.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Stage {
+    /// Decodes, assembles or imports a module.
+    Load,
+    /// Verifies a module.
+    Verify,
+    /// Builds the slot form: [`mod@crate::build`].
+    Slots,
+    /// Promotes slots: [`mod@crate::promote`], or [`crate::build::build_ssa`] in one step from bytecode.
+    Ssa,
+    /// Takes a function out of SSA form: [`mod@crate::destruct`].
+    Destruct,
+    /// Writes bytecode: [`mod@crate::write`].
+    Write,
+    /// Lowers to Cranelift's IR.
+    Clif,
+    /// Generates machine code.
+    Asm,
+    /// Places machine code into executable memory.
+    Place,
+}
+
+/// How a row runs.
+#[derive(Copy, Clone, Debug)]
+pub enum Run {
+    /// By the driver of its user.
+    Stage(Stage),
+    /// By this function, which edits a function in SSA form.
+    Pass(fn(&mut Editor<'_>)),
+}
+
+/// A stage or pass.
+#[derive(Copy, Clone, Debug)]
+pub struct Row {
+    /// The name in spans, timings, reports, commands and tests.
+    pub name: &'static str,
+    /// A line for `vmrun help`.
+    pub summary: &'static str,
+    /// What the row needs.
+    pub needs: Product,
+    /// What the row makes.
+    pub makes: Product,
+    /// Who runs it.
+    pub users: &'static [User],
+    /// How it runs.
+    pub run: Run,
+    /// Makes its span: at level debug for a module, at level trace for a function.
+    pub span: fn() -> Span,
+}
+
+impl Row {
+    /// Whether the row leaves a function of our IR.
+    pub fn is_of_ir(&self) -> bool {
+        self.makes.form().is_some()
+    }
+
+    /// Whether somebody runs the row.
+    pub fn is_used_by(&self, user: User) -> bool {
+        self.users.contains(&user)
+    }
+}
+
+/// The rows in use: [`TABLE`], or what a test has planted.
+#[cfg(not(feature = "planted-faults"))]
+pub fn rows() -> &'static [Row] {
+    TABLE
+}
+
+#[cfg(feature = "planted-faults")]
+pub use self::planted::{plant_rows, rows};
+
+/// Rows that tests put in place of [`TABLE`].
+#[cfg(feature = "planted-faults")]
+mod planted {
+    use std::sync::{PoisonError, RwLock};
+
+    use super::{Row, TABLE};
+
+    static ROWS: RwLock<&'static [Row]> = RwLock::new(TABLE);
+
+    /// The rows in use: [`TABLE`], or what a test has planted.
+    pub fn rows() -> &'static [Row] {
+        *ROWS.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the whole process use other rows. They stay in memory.
+    pub fn plant_rows(rows: Vec<Row>) {
+        *ROWS.write().unwrap_or_else(PoisonError::into_inner) = rows.leak();
+    }
+}
+
+/// The rows that somebody runs, with their places in the table.
+pub fn rows_of(user: User) -> impl DoubleEndedIterator<Item = (usize, &'static Row)> {
+    rows().iter().enumerate().filter(move |(_, row)| row.is_used_by(user))
+}
+
+/// The row of a stage, with its place in the table.
+///
+/// # Panics
+/// If the table has no such stage.
+pub fn stage(stage: Stage) -> (usize, &'static Row) {
+    let is = |row: &Row| matches!(row.run, Run::Stage(other) if other == stage);
+    let found = rows().iter().enumerate().find(|(_, row)| is(row));
+    found.expect("the table has all stages")
+}
+
+/// The row with a name.
+pub fn row(name: &str) -> Option<&'static Row> {
+    rows().iter().find(|row| row.name == name)
+}
+
+/// A stage or pass that left an invalid function: a fault of this project.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("stage {stage} left an invalid function: {violation}")]
+pub struct StageError {
+    /// The name of its row.
+    pub stage: &'static str,
+    /// What does not hold.
+    pub violation: Violation,
+}
+
+/// Verification after each row.
+#[derive(Debug, Default)]
+pub struct Checks {
+    is_on: bool,
+    /// The effects before the row that runs.
+    before: Option<Effects>,
+}
+
+impl Checks {
+    /// Checks that run or do nothing.
+    pub fn new(is_on: bool) -> Checks {
+        Checks { is_on, before: None }
+    }
+
+    /// Notes the function that a row starts from.
+    pub fn before(&mut self, f: &Function) {
+        self.before = self.is_on.then(|| Effects::of(f));
+    }
+
+    /// Checks the function that a row leaves. Effects are compared if [`Checks::before`] was called since the last
+    /// check.
+    ///
+    /// # Errors
+    /// If it is invalid, with the name of the row.
+    pub fn after(
+        &mut self,
+        row: &Row,
+        f: &Function,
+        context: &impl Context,
+    ) -> Result<(), StageError> {
+        let before = self.before.take();
+        let Some(form) = row.makes.form().filter(|_| self.is_on) else { return Ok(()) };
+        let order = |()| before.map_or(Ok(()), |before| before.check(f));
+        let stage = row.name;
+        verify(f, form, context)
+            .and_then(order)
+            .map_err(|violation| StageError { stage, violation })
+    }
+}
+
+/// Runs the passes of somebody on a function in SSA form.
+///
+/// # Errors
+/// If checks are on and a pass leaves an invalid function.
+pub fn run_passes(
+    user: User,
+    f: &mut Function,
+    context: &impl Context,
+    checks: &mut Checks,
+    times: &mut Times,
+) -> Result<(), StageError> {
+    for (place, row) in rows_of(user) {
+        if let Run::Pass(pass) = row.run {
+            run_pass(row, pass, f, context, checks, times.of_row(place))?;
+        }
+    }
+    Ok(())
+}
+
+fn run_pass(
+    row: &Row,
+    pass: fn(&mut Editor<'_>),
+    f: &mut Function,
+    context: &impl Context,
+    checks: &mut Checks,
+    time: &mut std::time::Duration,
+) -> Result<(), StageError> {
+    checks.before(f);
+    row.timed(time, || edit(f, pass));
+    checks.after(row, f, context)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,166 @@
+//! Functions as text, after any row that leaves our IR, and other views of them.
+
+use slotvm_bytecode::VerifiedModule;
+
+use super::{Checks, Row, Run, Stage, StageError, Times, User, rows, run_pass};
+use crate::build::{BuildOptions, BuildScratch, build, is_buildable};
+use crate::destruct::destruct;
+use crate::graph::{print_cfg, print_dom};
+use crate::ir::Function;
+use crate::llvm;
+use crate::print::print;
+use crate::promote::{Scratch, promote, report};
+
+/// A view of a function that is no row of the table.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum View {
+    /// The control-flow graph of the slot form.
+    Cfg,
+    /// The dominator tree of the slot form.
+    Dom,
+    /// What promotion does with each local.
+    Promotion,
+}
+
+impl View {
+    /// All views.
+    pub const ALL: &'static [View] = &[View::Cfg, View::Dom, View::Promotion];
+
+    /// The name in commands and tests.
+    pub const fn name(self) -> &'static str {
+        match self {
+            View::Cfg => "cfg",
+            View::Dom => "dom",
+            View::Promotion => "promotion",
+        }
+    }
+
+    /// A line for `vmrun help`.
+    pub const fn summary(self) -> &'static str {
+        match self {
+            View::Cfg => "The control-flow graph",
+            View::Dom => "The dominator tree",
+            View::Promotion => "The way in which each local is promoted, or why it is not",
+        }
+    }
+}
+
+/// How functions are written.
+#[derive(Debug, Default)]
+pub enum Style<'a, 'm> {
+    /// Text that [`mod@crate::parse`] reads; graphs as lists.
+    #[default]
+    Text,
+    /// Graphviz DOT, for graphs; IR as text.
+    Dot,
+    /// LLVM IR; graphs as lists.
+    Llvm(&'a mut llvm::Printer<'m>),
+}
+
+/// A function that cannot be shown.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ShowError {
+    /// Neither a row that leaves our IR nor a view.
+    #[error("unknown stage {name:?}; expected {}", names().join(", "))]
+    UnknownStage {
+        /// The name that was given.
+        name: String,
+    },
+    /// See [`is_buildable`].
+    #[error("the function is too large for the IR")]
+    TooLarge,
+    /// A stage has a fault.
+    #[error(transparent)]
+    Stage(#[from] StageError),
+}
+
+/// The names that [`show`] takes.
+pub fn names() -> Vec<&'static str> {
+    let rows = rows().iter().filter(|row| row.is_of_ir()).map(|row| row.name);
+    View::ALL.iter().map(|view| view.name()).chain(rows).collect()
+}
+
+/// A function that the module defines, as text after the row or in the view with a name. All stages are checked.
+///
+/// # Errors
+/// See [`ShowError`].
+pub fn show(
+    module: &VerifiedModule,
+    func: u32,
+    name: &str,
+    style: &mut Style<'_, '_>,
+) -> Result<String, ShowError> {
+    if !names().contains(&name) {
+        return Err(ShowError::UnknownStage { name: name.to_owned() });
+    }
+    if !is_buildable(module, func) {
+        return Err(ShowError::TooLarge);
+    }
+    let mut f = build(module, func, &BuildOptions::default(), &mut BuildScratch::default());
+    f.name_labels(module);
+    show_from(&f, module, name, style)
+}
+
+/// The same, from the slot form or SSA form of the function.
+///
+/// # Errors
+/// See [`ShowError`].
+pub fn show_from(
+    f: &Function,
+    module: &VerifiedModule,
+    name: &str,
+    style: &mut Style<'_, '_>,
+) -> Result<String, ShowError> {
+    let is_dot = matches!(style, Style::Dot);
+    match View::ALL.iter().find(|view| view.name() == name) {
+        Some(View::Cfg) => return Ok(print_cfg(f, is_dot)),
+        Some(View::Dom) => return Ok(print_dom(f, is_dot)),
+        Some(View::Promotion) => {
+            let (mut f, mut scratch) = (f.clone(), Scratch::default());
+            let report = promote(&mut f, &mut scratch);
+            return Ok(report::print(&f, module, &report, &scratch));
+        }
+        None => {}
+    }
+    let unknown = || ShowError::UnknownStage { name: name.to_owned() };
+    let row = rows().iter().find(|row| row.name == name && row.is_of_ir()).ok_or_else(unknown)?;
+    let f = after(row, f.clone(), module)?;
+    Ok(match style {
+        Style::Llvm(printer) => printer.define(&f),
+        Style::Text | Style::Dot => print(&f),
+    })
+}
+
+/// A function after a row that leaves our IR, from its slot form, or from its SSA form if no row reads slots any more.
+/// The rows before are those of the JIT if it runs the row, and otherwise those of another user. All are checked.
+///
+/// # Errors
+/// If a stage leaves an invalid function.
+pub fn after(last: &Row, mut f: Function, module: &VerifiedModule) -> Result<Function, StageError> {
+    let user = if last.is_used_by(User::Jit) { User::Jit } else { User::Opt };
+    let (mut checks, mut times) = (Checks::new(true), Times::default());
+    for row in rows().iter().filter(|row| row.is_of_ir() && row.is_used_by(user)) {
+        match row.run {
+            // The function is as this row leaves it.
+            Run::Stage(Stage::Slots) => checks.after(row, &f, module)?,
+            Run::Stage(Stage::Ssa) => {
+                checks.before(&f);
+                promote(&mut f, &mut Scratch::default());
+                checks.after(row, &f, module)?;
+            }
+            Run::Pass(pass) => {
+                run_pass(row, pass, &mut f, module, &mut checks, times.of_row(0))?;
+            }
+            Run::Stage(Stage::Destruct) => {
+                checks.before(&f);
+                destruct(&mut f);
+                checks.after(row, &f, module)?;
+            }
+            Run::Stage(_) => unreachable!("{} leaves no function of our IR", row.name),
+        }
+        if row.name == last.name {
+            break;
+        }
+    }
+    Ok(f)
+}

@@ -1,0 +1,159 @@
+use slotvm_bytecode::VerifiedModule;
+
+use super::*;
+use crate::entity::{Block, Inst};
+use crate::samples::{module, slot_form};
+
+#[test]
+fn rows_stand_in_the_order_that_is_asked_for() {
+    let place = |name| TABLE.iter().position(|row| row.name == name);
+    for &(before, after, because) in ORDER {
+        let places = (place(before), place(after));
+        let (Some(first), Some(second)) = places else { panic!("{before} or {after} is no row") };
+        assert!(first < second, "{before} stands before {after}: {because}");
+    }
+    for row in TABLE {
+        let is_ordered = ORDER.iter().any(|&(a, b, _)| a == row.name || b == row.name);
+        assert!(is_ordered, "nothing says where {} stands", row.name);
+        assert_eq!(place(row.name).map(|at| TABLE[at].summary), Some(row.summary), "{}", row.name);
+        assert!(!row.users.is_empty(), "nobody runs {}", row.name);
+    }
+    assert!(TABLE.len() < ROWS_MAX);
+}
+
+/// What a row needs is what the rows before it have made, for each user. Without promotion, the JIT lowers slot form.
+#[test]
+fn rows_need_what_earlier_rows_make() {
+    for user in [User::Jit, User::Opt] {
+        let mut has = Product::Bytes;
+        for (_, row) in rows_of(user) {
+            assert_eq!(row.needs, has, "{user:?}: {}", row.name);
+            has = row.makes;
+        }
+    }
+    let passes = TABLE.iter().filter(|row| matches!(row.run, Run::Pass(_)));
+    assert!(passes.clone().all(|row| row.needs == Product::Ssa && row.makes == Product::Ssa));
+    assert!(passes.count() > 0);
+}
+
+fn sample() -> (VerifiedModule, Function) {
+    let module = module(
+        "memory m 1
+        func f(a: i32, b: i32) -> i32 {
+          local c: i32
+          local.get a  br_if other
+          i32.const 0  local.get b  i32.store 0
+          local.get a  local.get b  i32.div_s  local.set c
+          br end
+        other:
+          i32.const 4  local.get a  i32.store 0
+        end:
+          local.get c  return
+        }",
+    );
+    let f = slot_form(&module, 0, &Default::default());
+    (module, f)
+}
+
+/// Runs a faulty row with checks on, and returns the name and the property that the error says.
+fn caught(fault: fn(&mut Function)) -> (&'static str, crate::verify::Property) {
+    let (module, f) = sample();
+    let mut ssa = f.clone();
+    crate::promote::promote(&mut ssa, &mut Default::default());
+    let mut checks = Checks::new(true);
+    checks.before(&ssa);
+    fault(&mut ssa);
+    let row = row("simplify").expect("it is a row");
+    let error = checks.after(row, &ssa, &module).expect_err("it is faulty");
+    (error.stage, error.violation.property)
+}
+
+fn find(f: &Function, mnemonic: &str) -> (usize, Inst) {
+    let is = |inst: &Inst| f.opcode(*inst).mnemonic() == mnemonic;
+    let at = f.layout.iter().position(is).expect("the function has one");
+    (at, f.layout[at])
+}
+
+#[test]
+fn effects_that_pass_each_other_are_found() {
+    use crate::verify::Property::{DefsDominate, EffectsInOrder};
+    let crossed = caught(|f| {
+        let ((a, _), (b, _)) = (find(f, "i32.store"), find(f, "i32.div_s"));
+        f.layout.swap(a, b);
+    });
+    assert!(matches!(crossed, ("simplify", EffectsInOrder | DefsDominate)), "{crossed:?}");
+    let removed = caught(|f| {
+        let (at, _) = find(f, "i32.store");
+        let place = f.layout[at];
+        // A constant that stands elsewhere as well would break another property.
+        let zero = f.make_inst(
+            crate::irop::Opcode::Op(slotvm_bytecode::Op::I32Const),
+            slotvm_bytecode::Imm(0),
+            &[],
+            &[slotvm_bytecode::ValType::I32],
+            f.loc(place),
+        );
+        f.layout[at] = zero;
+    });
+    assert_eq!(removed, ("simplify", EffectsInOrder));
+    let added = caught(|f| {
+        let (at, inst) = find(f, "i32.store");
+        let operands = f.operands(inst).to_vec();
+        let again = f.make_inst(f.opcode(inst), f.imm(inst), &operands, &[], f.loc(inst));
+        f.layout.insert(at, again);
+        for block in &mut f.blocks {
+            block.insts.0 += u32::from(block.insts.0 as usize > at);
+            block.insts.1 += u32::from(block.insts.1 as usize > at);
+        }
+    });
+    assert_eq!(added, ("simplify", EffectsInOrder));
+    let exchanged = caught(|f| {
+        let ((a, _), b) = (find(f, "i32.store"), f.layout.iter().rposition(|_| true));
+        let is_store = |&inst: &Inst| f.opcode(inst).mnemonic() == "i32.store";
+        let last = f.layout.iter().rposition(is_store).or(b).expect("there are two");
+        f.operand_pool.rotate_left(0);
+        f.layout.swap(a, last);
+    });
+    assert!(matches!(exchanged, ("simplify", EffectsInOrder | DefsDominate)), "{exchanged:?}");
+}
+
+#[test]
+fn an_operation_that_cannot_trap_may_go() {
+    let (module, mut f) = sample();
+    crate::promote::promote(&mut f, &mut Default::default());
+    let mut checks = Checks::new(true);
+    checks.before(&f);
+    let (_, div) = find(&f, "i32.div_s");
+    edit(&mut f, |editor| editor.fold(div, slotvm_bytecode::Op::I32Const, slotvm_bytecode::Imm(3)));
+    let row = row("simplify").expect("it is a row");
+    checks.after(row, &f, &module).unwrap_or_else(|error| panic!("{error}\n{f}"));
+}
+
+#[test]
+fn passes_run_with_times_and_checks() {
+    let (module, mut f) = sample();
+    crate::promote::promote(&mut f, &mut Default::default());
+    let mut times = Times::default();
+    let mut checks = Checks::new(true);
+    run_passes(User::Opt, &mut f, &module, &mut checks, &mut times).expect("passes are right");
+    assert!(times.of("simplify") > Default::default());
+    assert_eq!(times.of("clif"), Default::default());
+    assert_eq!(times.rows().count(), TABLE.len());
+}
+
+#[test]
+fn every_row_of_the_ir_is_shown() {
+    let (module, f) = sample();
+    for name in names() {
+        let text = show(&module, 0, name, &mut Style::Text).unwrap_or_else(|e| panic!("{e}"));
+        assert!(text.contains("func f0") || name == "promotion", "{name}: {text}");
+        assert!(!text.is_empty());
+    }
+    let ssa = show_from(&f, &module, "ssa", &mut Style::Text).expect("it is a row");
+    assert!(ssa.contains("b3(v") && !ssa.contains("slot.get"), "{ssa}");
+    let error = show(&module, 0, "tokens", &mut Style::Text).expect_err("no such stage");
+    let expected =
+        "unknown stage \"tokens\"; expected cfg, dom, promotion, slots, ssa, simplify, destruct";
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(f.succ_edges(Block(0)).len(), 2);
+}

@@ -1,0 +1,103 @@
+//! Loading of files: `.bc`, `.vasm` and WebAssembly, told apart by their first bytes and by the ending of the file's
+//! name.
+//!
+//! The ending decides where it is one of `bc`, `vasm` and `wasm`, so that a damaged file has the error of its own
+//! format. Otherwise the bytes do: WebAssembly has a magic number, `.bc` begins with a byte 0, as no text does.
+
+use crate::decode::{DecodeError, decode};
+use crate::module::Module;
+use crate::text::{ParseError, ParseOptions, parse_with};
+
+/// Options of [`load`].
+#[derive(Copy, Clone, Debug, Default)]
+pub struct LoadOptions<'a> {
+    /// The ending of the file's name, if it has one.
+    pub extension: Option<&'a str>,
+    /// Whether functions of texts get the lines of the text as source lines, unless they have others.
+    pub record_lines: bool,
+    /// Whether several threads translate WebAssembly.
+    pub is_parallel: bool,
+}
+
+/// A file that is no module.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// A binary module is malformed.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// A text has errors.
+    #[error(transparent)]
+    Text(#[from] ParseError),
+    /// A WebAssembly module is invalid or needs what is not supported.
+    #[cfg(feature = "wasm")]
+    #[error(transparent)]
+    Wasm(#[from] crate::wasm::Error),
+    /// No format fits.
+    #[error("neither a binary module nor UTF-8 text")]
+    UnknownFormat,
+}
+
+/// Makes a module of the content of a file. It is not verified.
+///
+/// # Errors
+/// If the bytes are no module, or exceed a limit of [`crate::limits`].
+pub fn load(bytes: &[u8], options: LoadOptions<'_>) -> Result<Module, LoadError> {
+    let is_called = |extension| options.extension == Some(extension);
+    #[cfg(feature = "wasm")]
+    if bytes.starts_with(crate::wasm::MAGIC) || is_called("wasm") {
+        let import = match options.is_parallel {
+            true => crate::wasm::import_in_parallel,
+            false => crate::wasm::import,
+        };
+        return Ok(import(bytes)?);
+    }
+    let is_text = match bytes.first() {
+        Some(&first) => first != 0 && !is_called("bc"),
+        None => is_called("vasm"),
+    };
+    if !is_text {
+        return Ok(decode(bytes)?);
+    }
+    let source = std::str::from_utf8(bytes).map_err(|_| LoadError::UnknownFormat)?;
+    Ok(parse_with(source, ParseOptions { record_lines: options.record_lines })?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loaded(bytes: &[u8], extension: Option<&str>) -> Result<Module, LoadError> {
+        load(bytes, LoadOptions { extension, ..LoadOptions::default() })
+    }
+
+    const TEXT: &str = "func f() { return }";
+
+    #[test]
+    fn formats_are_told_apart_by_their_bytes() {
+        let text = loaded(TEXT.as_bytes(), None).expect("it is text");
+        let binary = loaded(&crate::encode(&text), None).expect("it is binary");
+        assert_eq!(text, binary);
+        assert!(matches!(loaded(b"\xff\xfe", None), Err(LoadError::UnknownFormat)));
+        assert!(matches!(loaded(b"", None), Err(LoadError::Decode(_))));
+        assert!(matches!(loaded(b"\0", None), Err(LoadError::Decode(_))));
+    }
+
+    #[test]
+    fn a_file_has_the_errors_of_its_format() {
+        assert!(matches!(loaded(b"func", Some("bc")), Err(LoadError::Decode(_))));
+        assert!(matches!(loaded(b"func", Some("vasm")), Err(LoadError::Text(_))));
+        assert!(loaded(b"", Some("vasm")).is_ok());
+        #[cfg(feature = "wasm")]
+        assert!(matches!(loaded(b"func", Some("wasm")), Err(LoadError::Wasm(_))));
+    }
+
+    #[test]
+    fn lines_of_texts_are_recorded_if_asked_for() {
+        let with = |record_lines| {
+            let options = LoadOptions { record_lines, ..LoadOptions::default() };
+            load(TEXT.as_bytes(), options).expect("it is text").funcs[0].lines.is_empty()
+        };
+        assert!(with(false) && !with(true));
+    }
+}
