@@ -21,6 +21,8 @@
 //! recursion; calls push on a stack of frames.
 
 mod instantiate;
+mod memory;
+mod numeric;
 mod run;
 mod state;
 
