@@ -55,29 +55,28 @@ pub(super) fn iabs(n: u32, a: u128) -> u128 {
     from_signed(n, signed(n, a).abs())
 }
 
+/// The divisor, unless it is zero.
+fn nonzero(b: u128) -> Result<u128, TrapCode> {
+    if b == 0 { Err(TrapCode::IntegerDivisionByZero) } else { Ok(b) }
+}
+
 pub(super) fn idiv_u(_: u32, a: u128, b: u128) -> Result<u128, TrapCode> {
-    if b == 0 { Err(TrapCode::IntegerDivisionByZero) } else { Ok(a / b) }
+    Ok(a / nonzero(b)?)
 }
 
 pub(super) fn idiv_s(n: u32, a: u128, b: u128) -> Result<u128, TrapCode> {
-    if b == 0 {
-        return Err(TrapCode::IntegerDivisionByZero);
-    }
-    let quotient = signed(n, a) / signed(n, b);
+    let quotient = signed(n, a) / signed(n, nonzero(b)?);
     let fits = quotient < 1 << (n - 1);
     if fits { Ok(from_signed(n, quotient)) } else { Err(TrapCode::IntegerOverflow) }
 }
 
 pub(super) fn irem_u(_: u32, a: u128, b: u128) -> Result<u128, TrapCode> {
-    if b == 0 { Err(TrapCode::IntegerDivisionByZero) } else { Ok(a % b) }
+    Ok(a % nonzero(b)?)
 }
 
-/// The remainder has the sign of the dividend. There is one where the quotient does not fit.
+/// The remainder has the sign of the dividend. It exists even if the quotient does not fit.
 pub(super) fn irem_s(n: u32, a: u128, b: u128) -> Result<u128, TrapCode> {
-    if b == 0 {
-        return Err(TrapCode::IntegerDivisionByZero);
-    }
-    Ok(from_signed(n, signed(n, a) % signed(n, b)))
+    Ok(from_signed(n, signed(n, a) % signed(n, nonzero(b)?)))
 }
 
 pub(super) fn inot(n: u32, a: u128) -> u128 {
@@ -255,7 +254,8 @@ pub(super) fn isub_sat_s(n: u32, a: u128, b: u128) -> u128 {
 
 /// The average, rounded up.
 pub(super) fn iavgr_u(_: u32, a: u128, b: u128) -> u128 {
-    (a + b + 1) / 2
+    let sum = a + b;
+    sum / 2 + sum % 2
 }
 
 /// The product of fixed-point numbers with 15 fractional bits: half a unit is added, and what lies below a unit dropped.
