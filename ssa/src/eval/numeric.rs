@@ -1,14 +1,14 @@
 //! What the numeric instructions compute, scalars and vectors: the evaluator's own definition.
 //!
-//! Written from `docs/bytecode.md`, sections 2 and 2.4, and from the numerics of the WebAssembly core specification that
-//! it refers to. The interpreter and constant folding have another definition, [`slotvm_bytecode::numeric`] and
-//! [`slotvm_bytecode::vector`], and native code has Cranelift's. This one shares no code with either, and takes other
-//! ways where there are some, so that one mistake is not made twice: `integers` computes in 128 bits or bit by bit,
-//! `floats` on integers instead of floats, `vectors` on lists of lanes. Its tests compare the two definitions.
+//! Written from `docs/bytecode.md`, sections 2 and 2.4, and from the numerics of the WebAssembly core specification, to
+//! which it refers. The interpreter and constant folding use another definition, [`slotvm_bytecode::numeric`] and
+//! [`slotvm_bytecode::vector`]; native code has Cranelift's. This one shares no code with either. It also uses other
+//! methods, so that one mistake is not made twice: `integers` computes in 128 bits or bit by bit, `floats` on integers
+//! instead of floats, `vectors` on lists of lanes. Tests compare the two definitions.
 //!
-//! [`eval`] is one match on all opcodes, so that the compiler names a new one that is missing. Values are bits, as
-//! everywhere in the evaluator: numbers are zero-extended to 128 bits. Every result is defined, with the exception of
-//! NaNs, whose sign and payload the specification leaves open; [`Nans`] chooses.
+//! [`eval`] is one match on all opcodes without a default, so that the compiler names a new opcode. Values are bits, as
+//! everywhere in the evaluator: numbers are zero-extended to 128 bits. Every result is defined except the sign and the
+//! payload of NaNs, which the specification leaves open; [`Nans`] chooses them.
 
 mod conversions;
 mod floats;
