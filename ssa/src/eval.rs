@@ -1,10 +1,18 @@
 //! The evaluator: runs functions in the IR, one instruction after the other.
 //!
-//! It is the second oracle beside the interpreter, for slot form and SSA form and after any pass, so
-//! it is simple on purpose and shares with the interpreter nothing but what numeric instructions
-//! compute ([`slotvm_bytecode::numeric`], [`slotvm_bytecode::vector`]). A [`Machine`] is self-contained: it has its own memory,
-//! globals, tables and segments, fuel, deterministic call stack and frame stack. Nobody
-//! interrupts it; a number of polls stands in for that.
+//! It is the second oracle beside the interpreter, for slot form and SSA form and after any pass, so it is simple on
+//! purpose. A [`Machine`] is self-contained: it has its own memory, globals, tables and segments, fuel, deterministic
+//! call stack and frame stack. Nobody interrupts it; a number of polls stands in for that.
+//!
+//! It shares no code with the interpreter or with native code. What instructions compute (`numeric`), and how they
+//! access memory (`memory`), is written from the specification a second time. What it shares is data, and what happens
+//! before a program runs:
+//! * the IR and its immediates, and with them all that the building of the IR, the verifier and passes have decided,
+//!   such as charges of fuel and places of polls;
+//! * of `slotvm_bytecode` the opcode table and the trap codes, the module as data, and the decoder, which reads constant
+//!   expressions.
+//!
+//! A test holds the list of what is imported.
 //!
 //! Relies on functions that the verifier of the IR accepts ([`crate::verify`]); others make it panic.
 //!
@@ -21,6 +29,8 @@
 //! recursion; calls push on a stack of frames.
 
 mod instantiate;
+mod memory;
+mod numeric;
 mod run;
 mod state;
 

@@ -268,8 +268,7 @@ impl Function {
         self.imms[inst.index()]
     }
 
-    /// The immediate of an instruction on vectors as [`slotvm_bytecode::vector::eval`] takes it: a lane, or
-    /// 16 bytes.
+    /// The immediate of an instruction on vectors: a lane, or 16 bytes.
     pub fn vector_imm(&self, inst: Inst) -> u128 {
         let imm = self.imm(inst).low();
         match self.opcode(inst) {

@@ -1,5 +1,6 @@
-//! What the numeric instructions compute, opcodes 0x70 to 0xf7: the one definition that the
-//! interpreter, the evaluator of the IR and constant folding share, and that native code must match.
+//! What the numeric instructions compute, opcodes 0x70 to 0xf7: the definition that the interpreter and
+//! constant folding share, and that native code must match. The evaluator of the IR, an oracle, has its
+//! own, which shares no code with this one; its tests compare the two.
 //!
 //! Operands and results are cells: an `i32` or `f32` is its bits, zero-extended; the upper half of
 //! such an operand is ignored. The semantics are WebAssembly's, so every result is defined, with one

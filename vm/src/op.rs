@@ -2,8 +2,8 @@
 //!
 //! [`for_each_op!`](crate::for_each_op) hands every row to a macro of the caller's choice. Encoding, decoding, the text
 //! form, the verifier's fixed signatures, the reference (`vmrun ops`) and the IR derive from it. A new
-//! opcode is one row here, one arm of the interpreter and one arm of the lowering; the compiler names
-//! the places that are missing.
+//! opcode is one row here, and one arm each of the interpreter, of the evaluator and of the lowering; the
+//! compiler names the places that are missing.
 //!
 //! A row is `code Variant "mnemonic" ImmKind {signature} Effect "doc";`. A signature lists the operand
 //! types, deepest first, and the result types; `special` marks the few whose types depend on an

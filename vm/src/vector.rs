@@ -1,5 +1,6 @@
-//! What the instructions on vectors compute: the one definition that the interpreter and the evaluator of
-//! the IR share, and that native code must match.
+//! What the instructions on vectors compute: the definition that the interpreter uses, and that native code
+//! must match. The evaluator of the IR, an oracle, has its own, which shares no code with this one; its tests
+//! compare the two.
 //!
 //! A vector is a number of 128 bits, whose lowest bits are lane 0. The semantics are WebAssembly's, lane by
 //! lane, so every result is defined, with the exception that [`crate::numeric`] makes: the payload and the

@@ -2,8 +2,9 @@
 
 use slotvm_bytecode::inst::vector;
 use slotvm_bytecode::module::{ConstExpr, Elem, ElemItems, SegmentMode};
-use slotvm_bytecode::{CodeReader, Op, TrapCode, VerifiedModule, numeric};
+use slotvm_bytecode::{CodeReader, Op, TrapCode, VerifiedModule};
 
+use super::numeric::{self, Nans};
 use super::state::{State, in_bounds};
 
 impl State<'_> {
@@ -65,8 +66,9 @@ pub(super) fn const_value(expr: &ConstExpr, globals: &[u128]) -> u128 {
             op => {
                 let b: u128 = stack.pop().expect("verified code does not underflow");
                 let a: u128 = stack.pop().expect("verified code does not underflow");
-                let result = numeric::eval(op, a as u64, b as u64);
-                result.expect("constant arithmetic does not trap").into()
+                let result = numeric::eval(op, 0, &[a, b], Nans::Propagated);
+                let result = result.expect("constant arithmetic does not trap");
+                result.expect("what is left is arithmetic")
             }
         };
         stack.push(value);

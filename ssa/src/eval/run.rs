@@ -1,8 +1,10 @@
 //! Frames and control flow.
 
-use slotvm_bytecode::{FuncType, Imm, Op, TrapCode, VerifiedModule, numeric, vector};
+use slotvm_bytecode::{FuncType, Imm, Op, TrapCode, VerifiedModule};
 
 use super::instantiate::func_ref;
+use super::memory::Access;
+use super::numeric::{self, Nans};
 use super::state::State;
 use super::{HostCall, Trap};
 use crate::entity::{Block, Edge, Inst, Value};
@@ -237,25 +239,13 @@ impl Runner<'_, '_> {
         operands: &[u128],
     ) -> Result<Option<u128>, TrapCode> {
         use Op::*;
-        if numeric::is_numeric(op) {
-            let b = operands.get(1).copied().unwrap_or(0);
-            let result = numeric::eval(op, operands[0] as u64, b as u64)?;
-            let canonical = self.state.options.canonical_nans && op.makes_nan();
-            let result = if canonical { numeric::canonical_nan(op, result) } else { result };
-            return Ok(Some(result.into()));
+        let nans =
+            if self.state.options.canonical_nans { Nans::Canonical } else { Nans::Propagated };
+        if let Some(result) = numeric::eval(op, bytes, operands, nans)? {
+            return Ok(Some(result));
         }
-        if vector::is_vector_numeric(op) {
-            let mut all = [0; 3];
-            all[..operands.len()].copy_from_slice(operands);
-            let result = vector::eval(op, bytes, all);
-            let canonical = self.state.options.canonical_nans;
-            return Ok(Some(if canonical { vector::canonical_nans(op, result) } else { result }));
-        }
-        if let Some(access) = op.access() {
+        if let Some(access) = Access::of(op) {
             return self.state.access(access, imm, operands);
-        }
-        if let Some(access) = op.vector_access() {
-            return self.state.vector_access(access, imm, operands);
         }
         Ok(match op {
             I32Const | I64Const | F32Const | F64Const => Some(imm.0.into()),

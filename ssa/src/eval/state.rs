@@ -1,9 +1,9 @@
-//! The state of an instance, and the instructions on memory and tables.
+//! The state of an instance, and the instructions on whole memories and on tables.
 
 use std::ops::Range;
 
 use slotvm_bytecode::module::{ImportKind, MemoryType, PAGE_BYTES, TableType};
-use slotvm_bytecode::{Access, Imm, Op, TrapCode, ValType, VectorAccess, VerifiedModule, vector};
+use slotvm_bytecode::{Imm, Op, TrapCode, VerifiedModule};
 
 use super::instantiate::{const_value, elem_values};
 use super::{Host, Imports, Options};
@@ -144,62 +144,6 @@ impl<'a> State<'a> {
         self.frame_sp += bytes;
     }
 
-    /// A load or store. `operands` are bits.
-    pub(super) fn access(
-        &mut self,
-        access: Access,
-        imm: Imm,
-        operands: &[u128],
-    ) -> Result<Option<u128>, TrapCode> {
-        let mut address = u64::from(operands[0] as u32) + u64::from(imm.offset());
-        if access.indexed {
-            address += u64::from(operands[1] as u32) << imm.scale_log2();
-        }
-        let bytes = self.bytes_at(address, access.bytes)?;
-        if access.store {
-            let value = operands.last().expect("a store has a value");
-            bytes.copy_from_slice(&value.to_le_bytes()[..bytes.len()]);
-            return Ok(None);
-        }
-        let value = number(bytes);
-        let extended = if access.signed {
-            let unused_bits = 128 - 8 * access.bytes;
-            ((value << unused_bits) as i128 >> unused_bits) as u128
-        } else {
-            value
-        };
-        Ok(Some(match access.ty {
-            ValType::I32 => u128::from(extended as u32),
-            ValType::I64 => u128::from(extended as u64),
-            _ => extended,
-        }))
-    }
-
-    /// A load or store of a part of a vector. `operands` are bits.
-    pub(super) fn vector_access(
-        &mut self,
-        access: VectorAccess,
-        imm: Imm,
-        operands: &[u128],
-    ) -> Result<Option<u128>, TrapCode> {
-        let address = u64::from(operands[0] as u32) + u64::from(imm.offset());
-        let (lane, value) = (imm.access_lane(), operands.get(1).copied().unwrap_or(0));
-        let bytes = self.bytes_at(address, access.bytes)?;
-        if access.store {
-            let stored = vector::stored(access, lane, value);
-            bytes.copy_from_slice(&stored.to_le_bytes()[..bytes.len()]);
-            return Ok(None);
-        }
-        Ok(Some(vector::loaded(access, number(bytes) as u64, lane, value)))
-    }
-
-    fn bytes_at(&mut self, address: u64, n_bytes: u32) -> Result<&mut [u8], TrapCode> {
-        let bytes = usize::try_from(address).ok().and_then(|address| {
-            self.memory.get_mut(address..address.checked_add(n_bytes as usize)?)
-        });
-        bytes.ok_or(TrapCode::MemoryOutOfBounds)
-    }
-
     /// An instruction on the whole memory.
     pub(super) fn memory_op(
         &mut self,
@@ -335,11 +279,6 @@ impl<'a> State<'a> {
         let elems = &self.tables[table].elems;
         elems.get(index as usize).copied().ok_or(TrapCode::TableOutOfBounds)
     }
-}
-
-/// Up to 16 bytes as a little-endian number.
-fn number(bytes: &[u8]) -> u128 {
-    bytes.iter().rev().fold(0, |number, &byte| number << 8 | u128::from(byte))
 }
 
 fn new_table(ty: &TableType, options: &Options) -> Table {

@@ -360,3 +360,61 @@ fn br_table_falls_to_the_default() {
     let results = [0, 1, 2, 1 << 31].map(|n| call(source, &[n]).unwrap()[0]);
     assert_eq!(results, [10, 11, 12, 12]);
 }
+
+/// What this module says about what it shares, by the imports in its files. Tests may compare it with others.
+#[test]
+fn only_data_and_decoding_are_shared() {
+    const SHARED: [&str; 17] = [
+        // The opcode table, immediates and traps.
+        "Op",
+        "Imm",
+        "TrapCode",
+        // Modules as data.
+        "VerifiedModule",
+        "FuncType",
+        "ValType",
+        "limits",
+        "module",
+        "ConstExpr",
+        "Elem",
+        "ElemItems",
+        "SegmentMode",
+        "ImportKind",
+        "MemoryType",
+        "TableType",
+        "PAGE_BYTES",
+        // The decoder, for constant expressions.
+        "CodeReader",
+    ];
+    let mut files = vec![std::path::PathBuf::from("src/eval.rs")];
+    let mut folders = vec![std::path::PathBuf::from("src/eval")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("the folder is there") {
+            let path = entry.expect("the entry can be read").path();
+            match path.file_stem().and_then(|stem| stem.to_str()) {
+                Some("tests") => {}
+                _ if path.is_dir() => folders.push(path),
+                _ => files.push(path),
+            }
+        }
+    }
+    assert!(files.len() >= 11, "{files:?}");
+    let mut n_imports = 0;
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("the file can be read");
+        let text = text.split("mod tests {").next().expect("there is a first part");
+        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let code = code.collect::<Vec<_>>().join("\n");
+        assert!(!code.contains("slotvm_runtime"), "{file:?}");
+        for import in code.split("slotvm_bytecode::").skip(1) {
+            let path = import.split(';').next().expect("an import ends");
+            // `inst::vector` reads the 16 bytes of a constant.
+            let path = path.replace("inst::vector", "");
+            for name in path.split(|c: char| !c.is_alphanumeric() && c != '_') {
+                assert!(name.is_empty() || SHARED.contains(&name), "{file:?} uses {name}");
+                n_imports += 1;
+            }
+        }
+    }
+    assert!(n_imports > SHARED.len());
+}
