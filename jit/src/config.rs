@@ -1,12 +1,14 @@
 //! What an engine is asked for.
 
+pub(crate) mod slot_mode;
+
 use std::time::Duration;
 
 use slotvm_runtime::{Limits, MemoryPlan};
 use slotvm_ssa::build::SsaOptions;
 use slotvm_ssa::promote::PromoteOptions;
 
-use crate::slot_mode::SlotMode;
+use crate::config::slot_mode::SlotMode;
 
 /// What runs guest code.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

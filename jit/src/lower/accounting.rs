@@ -9,7 +9,7 @@ use slotvm_ssa::faults::{Fault, planted};
 use slotvm_ssa::irop::Opcode;
 
 use super::Lowering;
-use crate::abi::{self, CELL_BYTES, POINTER};
+use crate::lower::abi::{self, CELL_BYTES, POINTER};
 
 /// Bytes of a frame in linear memory that are zeroed one cell after the other; the runtime zeroes
 /// larger ones.

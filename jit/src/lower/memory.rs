@@ -21,7 +21,7 @@ use slotvm_ssa::faults::{Fault, planted};
 use target_lexicon::Architecture;
 
 use super::Lowering;
-use crate::abi::{POINTER, clif_type};
+use crate::lower::abi::{POINTER, clif_type};
 
 /// A place in linear memory: native address and static offset.
 type Place = (ir::Value, i32);

@@ -11,13 +11,15 @@
 //! * Memory is split into a few alias regions ([`Regions`]); more would cost compile time.
 //!
 //! Relies on: the function has passed the IR's verifier and is of the module given. Guarantees: CLIF
-//! that passes Cranelift's verifier, with the signature of [`crate::abi::guest_signature`].
+//! that passes Cranelift's verifier, with the signature of [`crate::lower::abi::guest_signature`].
 
+pub(crate) mod abi;
 mod accounting;
 mod calls;
 mod checks;
 mod constants;
 mod control;
+pub(crate) mod isa;
 pub(crate) mod memory;
 mod numeric;
 pub(crate) mod order;
@@ -45,8 +47,8 @@ use slotvm_ssa::ir::Function;
 use slotvm_ssa::irop::{IrOp, Opcode};
 use slotvm_ssa::loops::LoopForest;
 
-use crate::abi::{self, POINTER};
-use crate::slot_mode::SlotMode;
+use crate::config::slot_mode::SlotMode;
+use abi::POINTER;
 use constants::Constants;
 use slots::Slots;
 use traps::Trapping;

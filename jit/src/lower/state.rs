@@ -10,7 +10,7 @@ use slotvm_ssa::entity::Inst;
 use slotvm_ssa::faults::{Fault, planted};
 
 use super::Lowering;
-use crate::abi::{CELL_BYTES, POINTER, cell_flags, clif_type};
+use crate::lower::abi::{CELL_BYTES, POINTER, cell_flags, clif_type};
 
 impl Lowering<'_, '_> {
     pub(super) fn lower_state(&mut self, inst: Inst, op: Op) {

@@ -1,10 +1,10 @@
 //! Traps: the only place that decides how native code stops.
 //!
 //! There are two ways, see [`Trapping`]. Code that may fault traps by trap instructions and by faulting
-//! accesses; both raise a signal, and the tables of [`crate::compile`] say which trap and which bytecode
+//! accesses; both raise a signal, and the tables of [`crate::compile::function`] say which trap and which bytecode
 //! offset belong to the faulting pc. Code that must not fault checks everything before, and calls the
 //! function that [`Shared::raise`](slotvm_runtime::context::Shared::raise) names, which does not return
-//! ([`crate::raise`]); the place belongs to the address that the call would return to. The methods here
+//! ([`crate::native::raise`]); the place belongs to the address that the call would return to. The methods here
 //! and in [`super::checks`] hide the difference from the rest of the lowering.
 //!
 //! # Which instruction trapped
@@ -32,10 +32,10 @@ use slotvm_ssa::entity::Loc;
 use slotvm_ssa::faults::{Fault, planted};
 
 use super::Lowering;
-use crate::abi::POINTER;
-use crate::isa::folds_loads;
-use crate::pctable::TrapReason;
-use crate::trampoline::HOST_ERROR;
+use crate::code::pctable::TrapReason;
+use crate::lower::abi::POINTER;
+use crate::lower::isa::folds_loads;
+use crate::native::trampoline::HOST_ERROR;
 
 /// How code traps.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -103,7 +103,7 @@ fn raised_number(code: ir::TrapCode) -> u32 {
     code.as_raw().get().into()
 }
 
-/// The signature of [`crate::raise::raise`].
+/// The signature of [`crate::native::raise::raise`].
 fn raise_signature(b: &mut FunctionBuilder<'_>) -> ir::SigRef {
     let mut signature = Signature::new(CallConv::SystemV);
     signature.params.push(AbiParam::new(types::I32));
@@ -253,7 +253,10 @@ mod tests {
             assert_eq!(reason_of_number(code.number().into()), TrapReason::Guest(code));
         }
         assert_eq!(reason_of_number(raised_number(HOST_ERROR)), TrapReason::HostError);
-        assert_eq!(raised_number(HOST_ERROR), u32::from(crate::trampoline::HOST_ERROR_NUMBER));
+        assert_eq!(
+            raised_number(HOST_ERROR),
+            u32::from(crate::native::trampoline::HOST_ERROR_NUMBER)
+        );
         assert_eq!(load_of(NEVER), None);
         assert_eq!(trap_code_of(HOST_ERROR), None);
         assert_eq!(load_of(HOST_ERROR), None);

@@ -11,7 +11,7 @@ use super::input::Input;
 use super::native::NativeCode;
 use super::signature::CFunction;
 use super::usage;
-use crate::engine::Engine;
+use crate::api::engine::Engine;
 
 /// The C functions of a module. The pointers that it gives are valid until it is dropped; what they point to
 /// can run on many threads at once, each with a [`Context`](super::Context) of its own.

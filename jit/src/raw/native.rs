@@ -7,16 +7,16 @@ use slotvm_runtime::{Error, MemoryPlan};
 
 use super::entry::{compile_access, compile_entry, compile_stub};
 use super::input::{Import, Input};
-use crate::budget::{Budget, Share};
-use crate::code::{CodeUnit, MachineCode};
-use crate::compile::{CompileError, CompileOptions, CompiledFunction, Compiler};
-use crate::engine::Engine;
+use crate::api::engine::Engine;
+use crate::code::unit::{CodeUnit, MachineCode};
+use crate::compile::budget::{Budget, Share};
+use crate::compile::function::{CompileError, CompileOptions, CompiledFunction, Compiler};
+use crate::compile::parallel::compile_all;
 use crate::lower::UnitImport;
 use crate::lower::traps::Trapping;
-use crate::native::NativeEngine;
-use crate::native_module::options;
-use crate::parallel::compile_all;
-use crate::stack;
+use crate::native::engine::NativeEngine;
+use crate::native::module::options;
+use crate::native::stack;
 
 /// The native code.
 pub(super) struct NativeCode {

@@ -3,8 +3,8 @@
 use slotvm_runtime::Error;
 
 use super::input::Input;
-use crate::engine::Engine;
-use crate::native::NativeEngine;
+use crate::api::engine::Engine;
+use crate::native::engine::NativeEngine;
 
 /// There is no such code.
 pub(super) enum NativeCode {}

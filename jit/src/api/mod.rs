@@ -1,0 +1,14 @@
+//! The embedding API, with wasmtime's names: engines, modules, stores, and what is in them.
+
+pub(crate) mod caller;
+pub(crate) mod engine;
+pub(crate) mod externs;
+pub(crate) mod func;
+pub(crate) mod instance;
+pub(crate) mod linker;
+pub(crate) mod module;
+pub(crate) mod pipeline;
+pub(crate) mod store;
+pub(crate) mod typed;
+pub(crate) mod types;
+pub(crate) mod val;
