@@ -95,13 +95,14 @@ pub use api::externs::{Extern, Global, Memory, MemoryAccessError, MemoryValue, T
 pub use api::func::{Func, HostFunc, IntoFunc};
 pub use api::instance::Instance;
 pub use api::linker::{InstancePre, Linker, UnknownImportError};
-pub use api::module::{Module, Timings};
+pub use api::module::Module;
 pub use api::store::{AsContext, AsContextMut, Store, StoreContext, StoreContextMut};
 pub use api::typed::{HostResults, Scalar, TypedFunc, Values};
 pub use api::types::{ExportType, ExternType, ImportType};
 pub use api::val::{ExternRef, V128, Val};
 pub use compile::budget::{Cause, Excess, Rung, Work, WorkCounts};
 pub use compile::function_info::{FunctionInfo, Sizes};
+pub use compile::timings::Timings;
 pub use config::slot_mode::{ParseSlotModeError, SlotMode};
 pub use config::{Compile, Config, ProfilingStrategy, Tier};
 pub use native::engine::CRANELIFT_VERSION;

@@ -23,7 +23,7 @@ struct Inner {
     config: Config,
     /// What interrupts the stores.
     interruption: Option<Interruption>,
-    native: Option<NativeEngine>,
+    native: Option<Arc<NativeEngine>>,
 }
 
 impl Engine {
@@ -37,7 +37,7 @@ impl Engine {
             config: config.clone(),
             interruption: config.polls().then(|| interruption(config)),
             native: match config.tier {
-                Tier::Jit => Some(NativeEngine::new(config)?),
+                Tier::Jit => Some(Arc::new(NativeEngine::new(config)?)),
                 Tier::Interpreter => None,
             },
         })))
@@ -78,7 +78,7 @@ impl Engine {
     }
 
     /// What native code needs, if the engine makes any.
-    pub(crate) fn native(&self) -> Option<&NativeEngine> {
+    pub(crate) fn native(&self) -> Option<&Arc<NativeEngine>> {
         self.0.native.as_ref()
     }
 }

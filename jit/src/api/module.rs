@@ -2,17 +2,17 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use slotvm_bytecode::VerifiedModule;
 use slotvm_runtime::{self as rt, Error, InstanceId};
 use tracing::debug_span;
 
 use crate::api::engine::Engine;
-use crate::api::pipeline;
+use crate::api::pipeline::{self, Parts};
 use crate::api::types::{self, ExportType, ExternType, ImportType};
 use crate::compile::function_info::FunctionInfo;
-use crate::native::module::{self as native_module, NativeModule};
+use crate::compile::timings::Timings;
+use crate::native::module::{NativeModule, Texts};
 
 /// A module that is ready to be instantiated. Cloning it is cheap and gives the same module; many
 /// stores and threads can run it at once.
@@ -26,45 +26,6 @@ struct Inner {
     native: Option<NativeModule>,
 }
 
-/// What making a module took, by stage. Stages that compile count the time of all functions.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Timings {
-    /// Binary or text to a module.
-    pub load: Duration,
-    /// The verifier.
-    pub verify: Duration,
-    /// Bytecode to the slot form of the IR.
-    pub slots: Duration,
-    /// Slot form to SSA form.
-    pub ssa: Duration,
-    /// IR to CLIF.
-    pub clif: Duration,
-    /// CLIF to machine code.
-    pub cranelift: Duration,
-    /// Machine code to executable memory.
-    pub place: Duration,
-}
-
-impl Timings {
-    /// All stages, in their order, by name.
-    pub fn stages(&self) -> [(&'static str, Duration); 7] {
-        [
-            ("load", self.load),
-            ("verify", self.verify),
-            ("slots", self.slots),
-            ("ssa", self.ssa),
-            ("clif", self.clif),
-            ("cranelift", self.cranelift),
-            ("place", self.place),
-        ]
-    }
-
-    /// The sum of all stages.
-    pub fn total(&self) -> Duration {
-        self.stages().iter().map(|&(_, time)| time).sum()
-    }
-}
-
 impl Module {
     /// Makes a module from its binary form (`.bc`), its text form (`.vasm`) or, with the feature `wasm`,
     /// a WebAssembly binary.
@@ -72,7 +33,7 @@ impl Module {
     /// # Errors
     /// If the bytes are no module, the module breaks a rule, or native code cannot be made.
     pub fn new(engine: &Engine, bytes: impl AsRef<[u8]>) -> Result<Module, Error> {
-        pipeline::from_bytes(engine, bytes.as_ref())
+        Ok(Module::from_parts(engine, pipeline::from_bytes(engine, bytes.as_ref())?))
     }
 
     /// Makes a module from a file, which holds what [`Module::new`] takes.
@@ -91,7 +52,7 @@ impl Module {
     /// # Errors
     /// If the text has an error, the module breaks a rule, or native code cannot be made.
     pub fn from_text(engine: &Engine, source: &str) -> Result<Module, Error> {
-        pipeline::from_text(engine, source)
+        Ok(Module::from_parts(engine, pipeline::from_text(engine, source)?))
     }
 
     /// Makes a module from what a front end has built.
@@ -102,7 +63,7 @@ impl Module {
         engine: &Engine,
         module: slotvm_bytecode::Module,
     ) -> Result<Module, Error> {
-        pipeline::from_bytecode(engine, module, Timings::default())
+        Ok(Module::from_parts(engine, pipeline::from_bytecode(engine, module, Timings::default())?))
     }
 
     /// Makes a module from one that is verified already.
@@ -113,15 +74,13 @@ impl Module {
         engine: &Engine,
         verified: impl Into<Arc<VerifiedModule>>,
     ) -> Result<Module, Error> {
-        pipeline::from_verified(engine, verified.into(), Timings::default())
+        Ok(Module::from_parts(
+            engine,
+            pipeline::from_verified(engine, verified.into(), Timings::default())?,
+        ))
     }
 
-    pub(crate) fn from_parts(
-        engine: &Engine,
-        verified: Arc<VerifiedModule>,
-        timings: Timings,
-        native: Option<NativeModule>,
-    ) -> Module {
+    fn from_parts(engine: &Engine, Parts { verified, timings, native }: Parts) -> Module {
         Module(Arc::new(Inner { engine: engine.clone(), verified, timings, native }))
     }
 
@@ -171,7 +130,7 @@ impl Module {
     /// If that exceeds the module's budget of compile work, or there is no memory for code.
     pub(crate) fn prepare_imports(&self, types: impl Iterator<Item = u32>) -> Result<(), Error> {
         match &self.0.native {
-            Some(native) => native.prepare_imports(self, types),
+            Some(native) => native.prepare_imports(types),
             None => Ok(()),
         }
     }
@@ -184,7 +143,7 @@ impl Module {
     ) -> Result<InstanceId, Error> {
         let _instantiate = debug_span!("instantiate", module = self.name()).entered();
         if let Some(native) = &self.0.native {
-            return native.instantiate(self, store, imports);
+            return native.instantiate(store, imports);
         }
         store.instantiate(self.0.verified.clone(), imports)
     }
@@ -214,7 +173,7 @@ impl Module {
     /// # Errors
     /// If the function cannot be compiled.
     pub fn clif(&self, func: u32) -> Result<Option<String>, Error> {
-        Ok(native_module::texts(self, func)?.map(|texts| texts.clif))
+        Ok(self.texts(func)?.map(|texts| texts.clif))
     }
 
     /// The machine code of a function in words, as the engine compiles it, before it is placed; `None`
@@ -223,7 +182,11 @@ impl Module {
     /// # Errors
     /// If the function cannot be compiled.
     pub fn asm(&self, func: u32) -> Result<Option<String>, Error> {
-        Ok(native_module::texts(self, func)?.map(|texts| texts.asm))
+        Ok(self.texts(func)?.map(|texts| texts.asm))
+    }
+
+    fn texts(&self, func: u32) -> Result<Option<Texts>, Error> {
+        self.native().map_or(Ok(None), |native| native.texts(func))
     }
 }
 

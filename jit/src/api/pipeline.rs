@@ -10,26 +10,24 @@
 //! Each stage is a span of `tracing`, named as the crate's documentation says.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use slotvm_bytecode::{VerifiedModule, text};
 use slotvm_runtime::Error;
-use tracing::{Span, debug_span};
+use tracing::debug_span;
 
 use crate::api::engine::Engine;
-use crate::api::module::{Module, Timings};
+use crate::compile::timings::{Timings, timed};
 use crate::native::module::NativeModule;
 
-/// Runs a stage in its span and adds its time.
-pub(crate) fn timed<R>(span: Span, time: &mut Duration, stage: impl FnOnce() -> R) -> R {
-    let _entered = span.entered();
-    let start = Instant::now();
-    let result = stage();
-    *time += start.elapsed();
-    result
+/// What a module is made of.
+pub(crate) struct Parts {
+    pub(crate) verified: Arc<VerifiedModule>,
+    pub(crate) timings: Timings,
+    /// None if the engine interprets.
+    pub(crate) native: Option<NativeModule>,
 }
 
-pub(crate) fn from_bytes(engine: &Engine, bytes: &[u8]) -> Result<Module, Error> {
+pub(crate) fn from_bytes(engine: &Engine, bytes: &[u8]) -> Result<Parts, Error> {
     #[cfg(feature = "wasm")]
     if bytes.starts_with(slotvm_bytecode::wasm::MAGIC) {
         let mut timings = Timings::default();
@@ -53,7 +51,7 @@ pub(crate) fn from_bytes(engine: &Engine, bytes: &[u8]) -> Result<Module, Error>
     }
 }
 
-pub(crate) fn from_text(engine: &Engine, source: &str) -> Result<Module, Error> {
+pub(crate) fn from_text(engine: &Engine, source: &str) -> Result<Parts, Error> {
     let mut timings = Timings::default();
     let span = debug_span!("parse", bytes = source.len());
     let module = timed(span, &mut timings.load, || text::parse(source))?;
@@ -64,7 +62,7 @@ pub(crate) fn from_bytecode(
     engine: &Engine,
     module: slotvm_bytecode::Module,
     mut timings: Timings,
-) -> Result<Module, Error> {
+) -> Result<Parts, Error> {
     let span = debug_span!("verify", functions = module.funcs.len());
     let verify = match engine.config().parallel_compilation {
         true => slotvm_bytecode::verify_in_parallel,
@@ -78,7 +76,8 @@ pub(crate) fn from_verified(
     engine: &Engine,
     verified: Arc<VerifiedModule>,
     mut timings: Timings,
-) -> Result<Module, Error> {
-    let native = NativeModule::compile(engine, &verified, &mut timings)?;
-    Ok(Module::from_parts(engine, verified, timings, native))
+) -> Result<Parts, Error> {
+    let compile = |native| NativeModule::compile(native, &verified, &mut timings);
+    let native = engine.native().map(compile).transpose()?;
+    Ok(Parts { verified, timings, native })
 }

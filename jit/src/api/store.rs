@@ -4,6 +4,8 @@
 use std::any::{Any, TypeId};
 use std::fmt;
 use std::marker::PhantomData;
+#[cfg(feature = "jit")]
+use std::sync::Arc;
 use std::time::Duration;
 
 use slotvm_runtime::interp::trace::TraceFn;
@@ -11,6 +13,8 @@ use slotvm_runtime::{self as rt, Error, InstanceId, ResourceLimiter, StoreConfig
 
 use crate::api::engine::Engine;
 use crate::api::module::Module;
+#[cfg(feature = "jit")]
+use crate::native::{executor::StoreData, trampolines::Trampoline};
 
 /// Identifies a store, so that its handles are not used with another one.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -39,7 +43,7 @@ pub(crate) struct Embedding {
     /// The type of what the box holds: asking the box is a call.
     data_type: TypeId,
     /// The module of each instance: its native code must live as long as the store.
-    pub(crate) modules: Vec<Module>,
+    modules: Vec<Module>,
 }
 
 impl Embedding {
@@ -96,6 +100,14 @@ impl Embedding {
     pub(crate) fn keep_module(&mut self, instance: InstanceId, module: &Module) {
         self.modules.truncate(instance.number() as usize);
         self.modules.push(module.clone());
+    }
+}
+
+#[cfg(feature = "jit")]
+impl StoreData for Embedding {
+    fn entry(&self, instance: InstanceId, func: u32) -> Result<Arc<Trampoline>, Error> {
+        let module = &self.modules[instance.number() as usize];
+        module.native().expect("the engine makes native code").entry(func)
     }
 }
 

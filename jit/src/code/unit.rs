@@ -29,7 +29,9 @@ use crate::code::pctable::{
 };
 use crate::code::registry::{self, Registration};
 use crate::code::unwind::Unwinding;
-use crate::lower::abi::FUNC_NAMESPACE;
+
+/// The namespace of the names by which code calls functions of its unit.
+pub(crate) const FUNC_NAMESPACE: u32 = 0;
 
 /// The machine code of one function, not yet placed.
 #[derive(Default)]

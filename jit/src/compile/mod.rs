@@ -15,3 +15,4 @@ pub(crate) mod function;
 pub(crate) mod function_info;
 #[cfg(feature = "jit")]
 pub(crate) mod parallel;
+pub(crate) mod timings;

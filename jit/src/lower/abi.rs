@@ -17,6 +17,8 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::CallConv;
 use slotvm_bytecode::{FuncType, ValType, n_cells};
 
+use crate::code::unit::FUNC_NAMESPACE;
+
 /// Results of integer class that fit registers on all targets.
 pub(crate) const INT_RESULTS_MAX: usize = 6;
 /// Floating-point results and vectors that fit registers on all targets.
@@ -25,8 +27,6 @@ pub(crate) const FLOAT_RESULTS_MAX: usize = 8;
 pub(crate) const CELL_BYTES: u32 = 8;
 /// The type of addresses; all targets have 64 bits.
 pub(crate) const POINTER: Type = types::I64;
-/// The namespace of the names of the module's own functions.
-pub(crate) const FUNC_NAMESPACE: u32 = 0;
 
 /// The type that holds a value in native code.
 pub(crate) const fn clif_type(ty: ValType) -> Type {

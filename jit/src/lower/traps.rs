@@ -35,7 +35,6 @@ use super::Lowering;
 use crate::code::pctable::TrapReason;
 use crate::lower::abi::POINTER;
 use crate::lower::isa::folds_loads;
-use crate::native::trampoline::HOST_ERROR;
 
 /// How code traps.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -45,6 +44,12 @@ pub(crate) enum Trapping {
     /// By calls of the runtime, without executing an instruction that faults.
     Calls,
 }
+
+/// The code by which host trampolines trap.
+pub(crate) const HOST_ERROR: ir::TrapCode = ir::TrapCode::unwrap_user(HOST_ERROR_NUMBER);
+
+/// Its number, which [`crate::native::raise::raise`] takes.
+pub(crate) const HOST_ERROR_NUMBER: u8 = 31;
 
 /// Stands behind calls that do not return: Cranelift wants each block to end.
 pub(crate) const NEVER: ir::TrapCode = ir::TrapCode::unwrap_user(30);
@@ -253,10 +258,7 @@ mod tests {
             assert_eq!(reason_of_number(code.number().into()), TrapReason::Guest(code));
         }
         assert_eq!(reason_of_number(raised_number(HOST_ERROR)), TrapReason::HostError);
-        assert_eq!(
-            raised_number(HOST_ERROR),
-            u32::from(crate::native::trampoline::HOST_ERROR_NUMBER)
-        );
+        assert_eq!(raised_number(HOST_ERROR), u32::from(HOST_ERROR_NUMBER));
         assert_eq!(load_of(NEVER), None);
         assert_eq!(trap_code_of(HOST_ERROR), None);
         assert_eq!(load_of(HOST_ERROR), None);

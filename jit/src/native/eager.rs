@@ -6,13 +6,12 @@ use slotvm_bytecode::VerifiedModule;
 use slotvm_runtime::Error;
 use tracing::debug_span;
 
-use crate::api::module::Timings;
-use crate::api::pipeline::timed;
 use crate::code::unit::CodeUnit;
 use crate::compile::budget::ModuleBudget;
 use crate::compile::function::{CompileOptions, StageTimes};
 use crate::compile::function_info::FunctionInfo;
 use crate::compile::parallel::compile_all;
+use crate::compile::timings::{Timings, timed};
 use crate::native::engine::NativeEngine;
 use crate::native::stack;
 

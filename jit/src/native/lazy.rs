@@ -22,16 +22,16 @@ use slotvm_bytecode::VerifiedModule;
 use slotvm_runtime::Error;
 use slotvm_runtime::context::VmCtx;
 
-use crate::api::engine::Engine;
 use crate::code::debugger::DebugImage;
 use crate::code::unit::{CodeArena, CodeError, CodeUnit, MachineCode};
 use crate::compile::budget::{Budget, ModuleBudget};
 use crate::compile::function::{CompileOptions, Compiler};
 use crate::compile::function_info::FunctionInfo;
+use crate::lower::traps::HOST_ERROR_NUMBER;
 use crate::native::compilations::{Compilations, Left};
+use crate::native::engine::NativeEngine;
 use crate::native::raise::raise;
 use crate::native::stack;
-use crate::native::trampoline::HOST_ERROR_NUMBER;
 
 /// The code of a module, as far as it is compiled.
 pub(crate) struct LazyCode {
@@ -44,7 +44,7 @@ pub(crate) struct LazyCode {
 struct State {
     /// For threads that compile.
     this: Weak<State>,
-    engine: Engine,
+    native: Arc<NativeEngine>,
     module: Arc<VerifiedModule>,
     options: CompileOptions,
     shares: Budget,
@@ -91,12 +91,11 @@ impl LazyCode {
     /// # Errors
     /// If there is no memory for it.
     pub(crate) fn new(
-        engine: &Engine,
+        native: &Arc<NativeEngine>,
         module: &Arc<VerifiedModule>,
         mut options: CompileOptions,
         budget: Arc<ModuleBudget>,
     ) -> Result<LazyCode, CodeError> {
-        let native = engine.native().expect("the engine makes native code");
         let n_funcs = module.module().funcs.len();
         let entry = || AtomicPtr::new(ptr::null_mut());
         let entries: Box<[_]> = std::iter::repeat_with(entry).take(n_funcs).collect();
@@ -105,7 +104,7 @@ impl LazyCode {
         options.lower.entries = Some(table);
         let state = Arc::new_cyclic(|this| State {
             this: this.clone(),
-            engine: engine.clone(),
+            native: native.clone(),
             module: module.clone(),
             options,
             shares: budget.functions(),
@@ -178,7 +177,7 @@ impl State {
         is_interrupted: impl FnMut() -> bool,
     ) -> Result<*const u8, NoCode> {
         let function = &self.functions[index];
-        if self.engine.config().polls() {
+        if self.native.config().polls() {
             let (is_done, start) = (|| function.get().is_some(), || self.start(index));
             self.compilations.wait(index, is_done, start, is_interrupted)?;
         }
@@ -207,7 +206,7 @@ impl State {
     }
 
     fn compile(&self, index: usize) -> Result<LazyFunction, Error> {
-        let native = self.engine.native().expect("the engine makes native code");
+        let native = &self.native;
         let module = &self.module;
         let func = module.n_imported_funcs() + index as u32;
         let share = self.shares.share(module, func);

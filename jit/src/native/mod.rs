@@ -11,9 +11,13 @@ mod eager;
 #[cfg(feature = "jit")]
 pub(crate) mod engine;
 #[cfg(feature = "jit")]
+pub(crate) mod executor;
+#[cfg(feature = "jit")]
 mod lazy;
 #[cfg(feature = "jit")]
 pub(crate) mod module;
+#[cfg(feature = "jit")]
+mod module_trampolines;
 #[cfg(not(feature = "jit"))]
 pub(crate) mod no_native;
 #[cfg(feature = "jit")]
@@ -27,7 +31,7 @@ mod tests;
 #[cfg(feature = "jit")]
 pub(crate) mod trampoline;
 #[cfg(feature = "jit")]
-mod trampolines;
+pub(crate) mod trampolines;
 
 #[cfg(not(feature = "jit"))]
 pub(crate) use no_native::{self as engine, self as module};

@@ -13,24 +13,23 @@ use slotvm_bytecode::module::ImportKind;
 use slotvm_runtime::{
     self as rt, EntryPoints, Error, FuncTarget, InstanceId, MemoryImage, MemoryPlan, Natives,
 };
-use slotvm_ssa::build::{BuildOptions, SsaOptions};
 use tracing::debug_span;
 
-use crate::api::engine::Engine;
-use crate::api::module::{Module, Timings};
-use crate::api::pipeline::timed;
 use crate::compile::budget::{Budget, ModuleBudget};
 use crate::compile::function::{CompileError, CompileOptions, Compiler};
 use crate::compile::function_info::FunctionInfo;
-use crate::config::Compile;
-use crate::lower::LowerOptions;
+use crate::compile::timings::{Timings, timed};
+use crate::config::{Compile, Config};
 use crate::native::eager::EagerCode;
 use crate::native::engine::NativeEngine;
 use crate::native::lazy::LazyCode;
-use crate::native::trampolines::{ModuleTrampolines, Trampoline};
+use crate::native::module_trampolines::ModuleTrampolines;
+use crate::native::trampolines::Trampoline;
 
 /// The native code of a module.
 pub(crate) struct NativeModule {
+    native: Arc<NativeEngine>,
+    verified: Arc<VerifiedModule>,
     code: Arc<Code>,
     /// Where each function of `code` starts.
     entry_points: EntryPoints,
@@ -67,28 +66,27 @@ pub(crate) struct Texts {
 }
 
 impl NativeModule {
-    /// Compiles a module if its engine makes native code.
+    /// Compiles a module as the configuration of its engine says.
     ///
     /// # Errors
     /// If the code generator refuses a function, or there is no memory for code.
     pub(crate) fn compile(
-        engine: &Engine,
+        native: &Arc<NativeEngine>,
         verified: &Arc<VerifiedModule>,
         timings: &mut Timings,
-    ) -> Result<Option<NativeModule>, Error> {
-        let Some(native) = engine.native() else { return Ok(None) };
-        let options = options(engine, native, memory_plan(engine, verified));
-        let is_parallel = engine.config().parallel_compilation;
+    ) -> Result<NativeModule, Error> {
+        let config = native.config();
+        let options = native.compile_options(memory_plan(config, verified));
+        let is_parallel = config.parallel_compilation;
         let budget = Arc::new(ModuleBudget::new(verified));
         let trampolines = Arc::new(ModuleTrampolines::new(verified, budget.clone()));
         let account = (budget, trampolines);
-        let when = engine.config().compile;
-        NativeModule::with_options(engine, verified, options, when, account, is_parallel, timings)
-            .map(Some)
+        let when = config.compile;
+        NativeModule::with_options(native, verified, options, when, account, is_parallel, timings)
     }
 
     fn with_options(
-        engine: &Engine,
+        native: &Arc<NativeEngine>,
         verified: &Arc<VerifiedModule>,
         options: CompileOptions,
         when: Compile,
@@ -97,7 +95,6 @@ impl NativeModule {
         timings: &mut Timings,
     ) -> Result<NativeModule, Error> {
         let _compile = debug_span!("compile", functions = verified.module().funcs.len()).entered();
-        let native = engine.native().expect("the engine makes native code");
         let memory = options.lower.memory;
         let code = match when {
             Compile::Eager => {
@@ -105,7 +102,7 @@ impl NativeModule {
                 Code::Eager(code?)
             }
             Compile::Lazy => {
-                let code = || LazyCode::new(engine, verified, options, budget.clone());
+                let code = || LazyCode::new(native, verified, options, budget.clone());
                 let code = timed(debug_span!("place"), &mut timings.place, code);
                 Code::Lazy(code.map_err(Error::compile)?)
             }
@@ -116,87 +113,82 @@ impl NativeModule {
             Arc::new(move |func| code.func((func - first_func) as usize))
         };
         let (image, checked) = (OnceLock::new(), OnceLock::new());
-        Ok(NativeModule { code, entry_points, memory, image, budget, trampolines, checked })
+        Ok(NativeModule {
+            native: native.clone(),
+            verified: verified.clone(),
+            code,
+            entry_points,
+            memory,
+            image,
+            budget,
+            trampolines,
+            checked,
+        })
     }
 
-    /// Makes and keeps the trampolines for imports of these types of the module, whose code this is.
+    /// Makes and keeps the trampolines for imports of these types of the module.
     ///
     /// # Errors
     /// If they exceed the budget of the module, or there is no memory for code.
-    pub(crate) fn prepare_imports(
-        &self,
-        module: &Module,
-        types: impl Iterator<Item = u32>,
-    ) -> Result<(), Error> {
-        let native = module.engine().native().expect("the engine has made native code");
-        self.trampolines.prepare_imports(native, module.verified(), types)
+    pub(crate) fn prepare_imports(&self, types: impl Iterator<Item = u32>) -> Result<(), Error> {
+        self.trampolines.prepare_imports(&self.native, &self.verified, types)
     }
 
-    /// The trampoline by which the host calls a function of the module, whose code this is.
+    /// The trampoline by which the host calls a function of the module.
     ///
     /// # Errors
     /// If it exceeds the budget of the module, or there is no memory for code.
-    pub(crate) fn entry(&self, module: &Module, func: u32) -> Result<Arc<Trampoline>, Error> {
-        let native = module.engine().native().expect("the engine has made native code");
-        let ty = module.verified().func_type_index(func);
-        self.trampolines.entry(native, module.verified(), ty)
+    pub(crate) fn entry(&self, func: u32) -> Result<Arc<Trampoline>, Error> {
+        let ty = self.verified.func_type_index(func);
+        self.trampolines.entry(&self.native, &self.verified, ty)
     }
 
     /// Keeps the trampolines to host functions that an instance imports, so that other stores find them.
-    fn keep_imports(
-        &self,
-        module: &Module,
-        store: &rt::Store,
-        imports: &[rt::Extern],
-    ) -> Result<(), Error> {
-        let native = module.engine().native().expect("the engine has made native code");
-        for (import, found) in module.verified().module().imports.iter().zip(imports) {
+    fn keep_imports(&self, store: &rt::Store, imports: &[rt::Extern]) -> Result<(), Error> {
+        for (import, found) in self.verified.module().imports.iter().zip(imports) {
             if let (&ImportKind::Func(ty), &rt::Extern::Func(func)) = (&import.kind, found)
                 && matches!(store.func_target(func), FuncTarget::Host { .. })
             {
-                self.trampolines.keep_import(native, module.verified(), ty)?;
+                self.trampolines.keep_import(&self.native, &self.verified, ty)?;
             }
         }
         Ok(())
     }
 
-    /// Makes an instance of the module, whose code this is.
+    /// Makes an instance of the module in a store of the engine, which keeps the module.
     pub(crate) fn instantiate(
         &self,
-        module: &Module,
         store: &mut rt::Store,
         imports: &[rt::Extern],
     ) -> Result<InstanceId, Error> {
-        self.keep_imports(module, store, imports)?;
-        let checked = || Ok(self.checked(module)?.natives(module));
-        let verified = module.verified().clone();
+        self.keep_imports(store, imports)?;
+        let checked = || Ok(self.checked()?.natives());
+        let verified = self.verified.clone();
         // SAFETY: this is the code of the module, and that of `checked` is, too; both were compiled for the
         // address space that they say, by the engine of the store, as `Instance::from_entities` has checked. The
         // module owns the code, and the store keeps the module, as `Instance::from_entities` has told it to.
-        unsafe { store.instantiate_native(verified, imports, self.natives(module), checked) }
+        unsafe { store.instantiate_native(verified, imports, self.natives(), checked) }
     }
 
-    fn natives(&self, module: &Module) -> Natives<'_> {
-        let image = self.image.get_or_init(|| MemoryImage::new(module.verified()));
+    fn natives(&self) -> Natives<'_> {
+        let image = self.image.get_or_init(|| MemoryImage::new(&self.verified));
         let memory_span_bytes = self.memory.span_bytes();
         Natives { code: &self.entry_points, memory_span_bytes, image: image.as_ref() }
     }
 
     /// The same code, with a check of each access.
-    fn checked(&self, module: &Module) -> Result<&NativeModule, Error> {
+    fn checked(&self) -> Result<&NativeModule, Error> {
         let compile = || {
-            let (engine, verified) = (module.engine(), module.verified());
-            let native = engine.native().expect("the engine has made native code");
-            let options = options(engine, native, MemoryPlan::CHECKED);
-            let polls = engine.config().polls();
-            let when = if polls { Compile::Lazy } else { engine.config().compile };
+            let config = self.native.config();
+            let options = self.native.compile_options(MemoryPlan::CHECKED);
+            let when = if config.polls() { Compile::Lazy } else { config.compile };
             // A thread of a pool that waited for others here could come to wait for itself.
             let is_parallel = false;
             let mut timings = Timings::default();
             let account = (self.budget.clone(), self.trampolines.clone());
             let checked = NativeModule::with_options(
-                engine,
-                verified,
+                &self.native,
+                &self.verified,
                 options,
                 when,
                 account,
@@ -209,6 +201,20 @@ impl NativeModule {
             Ok(checked) => Ok(checked),
             Err(error) => Err(Error::compile(error.clone())),
         }
+    }
+
+    /// Compiles a function once more, for its texts. There are none if the function is imported.
+    pub(crate) fn texts(&self, func: u32) -> Result<Option<Texts>, Error> {
+        let verified = &self.verified;
+        if verified.func(func).is_none() {
+            return Ok(None);
+        }
+        let options = self.native.compile_options(memory_plan(self.native.config(), verified));
+        let options = CompileOptions { keep_clif: true, keep_asm: true, ..options };
+        let share = Budget::new(verified).share(verified, func);
+        let compiled = Compiler::new(options).compile(verified, func, share)?;
+        let (clif, asm) = (compiled.clif.unwrap_or_default(), compiled.asm.unwrap_or_default());
+        Ok(Some(Texts { clif, asm }))
     }
 
     /// Where the code of each function lies that is compiled.
@@ -237,68 +243,29 @@ impl NativeModule {
 
 /// How an engine compiles a module.
 #[cfg(all(test, feature = "parallel-compilation"))]
-pub(crate) fn options_for_tests(engine: &Engine, verified: &VerifiedModule) -> CompileOptions {
-    let native = engine.native().expect("the engine makes native code");
-    options(engine, native, memory_plan(engine, verified))
-}
-
-pub(crate) fn options(
-    engine: &Engine,
-    native: &NativeEngine,
-    memory: MemoryPlan,
+pub(crate) fn options_for_tests(
+    engine: &crate::Engine,
+    verified: &VerifiedModule,
 ) -> CompileOptions {
-    let config = engine.config();
-    let stack_cells = config.stack_cells_max.is_some();
-    let build = BuildOptions { fuel: config.consume_fuel, stack_cells, polls: config.polls() };
-    CompileOptions {
-        build,
-        promotion: config.promotion,
-        on_the_fly: config.on_the_fly.map(|ssa| SsaOptions { build, ..ssa }),
-        lower: LowerOptions {
-            isa: native.isa().clone(),
-            slots: config.slots,
-            memory,
-            polls: config.polls(),
-            trapping: native.trapping(),
-            entries: None,
-            imports: None,
-        },
-        keep_clif: false,
-        keep_asm: false,
-    }
+    let native = engine.native().expect("the engine makes native code");
+    native.compile_options(memory_plan(native.config(), verified))
 }
 
 /// The address space that memory 0 will have as a rule. A memory that comes from elsewhere is made
 /// without knowledge of this module's accesses.
-fn memory_plan(engine: &Engine, verified: &VerifiedModule) -> MemoryPlan {
+fn memory_plan(config: &Config, verified: &VerifiedModule) -> MemoryPlan {
     let mut imports = verified.module().imports.iter();
     let imported = imports.any(|import| matches!(import.kind, ImportKind::Memory(_)));
     let usual = || match imported {
         true => MemoryPlan::PLAIN,
         false => MemoryPlan::for_module(verified),
     };
-    let config = engine.config();
     // Without signals nothing may fault, whatever address space there is.
     if config.signals_based_traps {
         config.memory.unwrap_or_else(usual)
     } else {
         MemoryPlan::CHECKED
     }
-}
-
-/// Compiles a function once more, for its texts. There are none if the function is imported or the
-/// engine interprets.
-pub(crate) fn texts(module: &Module, func: u32) -> Result<Option<Texts>, Error> {
-    let (engine, verified) = (module.engine(), module.verified());
-    let Some(native) = engine.native().filter(|_| verified.func(func).is_some()) else {
-        return Ok(None);
-    };
-    let options = options(engine, native, memory_plan(engine, verified));
-    let options = CompileOptions { keep_clif: true, keep_asm: true, ..options };
-    let share = Budget::new(verified).share(verified, func);
-    let compiled = Compiler::new(options).compile(verified, func, share)?;
-    let (clif, asm) = (compiled.clif.unwrap_or_default(), compiled.asm.unwrap_or_default());
-    Ok(Some(Texts { clif, asm }))
 }
 
 impl From<CompileError> for Error {

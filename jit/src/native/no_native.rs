@@ -1,4 +1,4 @@
-//! What stands for `native` and `native_module` in a build without the feature `jit`: the same names, of
+//! What stands for `engine` and `module` in a build without the feature `jit`: the same names, of
 //! which no value can exist. So everything else is written once, and the public API is the same.
 
 use std::sync::Arc;
@@ -6,10 +6,8 @@ use std::sync::Arc;
 use slotvm_bytecode::VerifiedModule;
 use slotvm_runtime::{self as rt, Error, InstanceId, StoreConfig};
 
-use crate::api::engine::Engine;
-use crate::api::module::{Module, Timings};
-use crate::api::store::Embedding;
 use crate::compile::function_info::FunctionInfo;
+use crate::compile::timings::Timings;
 use crate::config::Config;
 
 /// The version of Cranelift that makes native code; empty in a build without the feature `jit`, which makes
@@ -24,8 +22,8 @@ impl NativeEngine {
         Err(Error::compile("this build of slotvm lacks the feature `jit`, which makes native code"))
     }
 
-    pub(crate) fn store(&self, _: StoreConfig, _: Embedding) -> rt::Store {
-        match *self {}
+    pub(crate) fn store<D>(self: &Arc<NativeEngine>, _: StoreConfig, _: D) -> rt::Store {
+        match **self {}
     }
 }
 
@@ -34,31 +32,30 @@ pub(crate) enum NativeModule {}
 
 impl NativeModule {
     pub(crate) fn compile(
-        _: &Engine,
+        native: &Arc<NativeEngine>,
         _: &Arc<VerifiedModule>,
         _: &mut Timings,
-    ) -> Result<Option<NativeModule>, Error> {
-        Ok(None)
+    ) -> Result<NativeModule, Error> {
+        match **native {}
     }
 
     pub(crate) fn instantiate(
         &self,
-        _: &Module,
         _: &mut rt::Store,
         _: &[rt::Extern],
     ) -> Result<InstanceId, Error> {
         match *self {}
     }
 
-    pub(crate) fn prepare_imports(
-        &self,
-        _: &Module,
-        _: impl Iterator<Item = u32>,
-    ) -> Result<(), Error> {
+    pub(crate) fn prepare_imports(&self, _: impl Iterator<Item = u32>) -> Result<(), Error> {
         match *self {}
     }
 
     pub(crate) fn code_bytes(&self) -> usize {
+        match *self {}
+    }
+
+    pub(crate) fn texts(&self, _: u32) -> Result<Option<Texts>, Error> {
         match *self {}
     }
 
@@ -71,8 +68,4 @@ impl NativeModule {
 pub(crate) struct Texts {
     pub(crate) clif: String,
     pub(crate) asm: String,
-}
-
-pub(crate) fn texts(_: &Module, _: u32) -> Result<Option<Texts>, Error> {
-    Ok(None)
 }

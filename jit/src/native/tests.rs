@@ -24,10 +24,11 @@ use slotvm_runtime::{Memory, MemoryPlan};
 use crate::code::pctable::{Place, PlaceId, TrapReason};
 use crate::code::unit::{CodeUnit, MachineCode};
 use crate::lower::abi;
+use crate::lower::traps::HOST_ERROR;
 use crate::native::activation::{self, NativeTrap};
 use crate::native::raise::raise;
 use crate::native::signals;
-use crate::native::trampoline::{self, HOST_ERROR, Way};
+use crate::native::trampoline::{self, Way};
 
 fn isa() -> OwnedTargetIsa {
     let mut flags = settings::builder();

@@ -10,13 +10,13 @@
 //!   callee-saved registers: so nothing is lost when the guest's frames are abandoned.
 //! * The *host trampoline* has the convention of guest functions; its context is a
 //!   [`slotvm_runtime::context::HostCtx`]. It calls the runtime by `HostCtx::call`, and traps
-//!   with [`HOST_ERROR`], by a call, if that reports an error.
+//!   with [`HOST_ERROR`](crate::lower::traps::HOST_ERROR), by a call, if that reports an error.
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{
     AbiParam, Block, BlockArg, BlockCall, ExceptionTable, ExceptionTableData, ExceptionTableItem,
-    Function, InstBuilder, MemFlagsData, SigRef, Signature, StackSlotData, StackSlotKind, TrapCode,
+    Function, InstBuilder, MemFlagsData, SigRef, Signature, StackSlotData, StackSlotKind,
     UserFuncName, Value, types,
 };
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa, TargetIsa};
@@ -30,12 +30,6 @@ use crate::lower::abi::{self, CELL_BYTES, POINTER};
 use crate::lower::isa::in_one_pass;
 use crate::lower::traps::trap_trampoline;
 use crate::native::activation::{EntryTrampoline, offsets};
-
-/// The code by which host trampolines trap.
-pub(crate) const HOST_ERROR: TrapCode = TrapCode::unwrap_user(HOST_ERROR_NUMBER);
-
-/// Its number, which [`crate::native::raise::raise`] takes.
-pub(crate) const HOST_ERROR_NUMBER: u8 = 31;
 
 /// Which way calls go through a trampoline.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -25,7 +25,7 @@ use crate::lower::abi::{self, CELL_BYTES, POINTER};
 use crate::lower::memory::{load, store};
 use crate::lower::traps::trap_trampoline;
 use crate::native::activation::Activation;
-use crate::native::engine::error_of_trap;
+use crate::native::executor::error_of_trap;
 use crate::native::raise;
 use crate::native::trampoline::{
     TRUSTED, compile, entry_block, exits, load_cell, store_cell, store_handler,

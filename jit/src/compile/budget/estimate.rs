@@ -122,3 +122,19 @@ impl WorkCounts {
         Estimate { time, bytes }
     }
 }
+
+impl Share {
+    /// The operands that all phis may have for the function to be promoted.
+    pub(crate) fn phi_operands_max(self) -> usize {
+        let parts = WorkCounts { n_phi_operands: 1, ..WorkCounts::default() }
+            .estimate(Generator::Splitting { optimises: true });
+        let of = |parts: [u64; N_CAUSES], max| max / parts[Cause::PhiOperands as usize];
+        of(parts.time, self.time).min(of(parts.bytes, self.bytes)) as usize
+    }
+
+    /// Whether calls and returns with so many operands and results can be compiled at all.
+    pub(crate) fn has_room_for_operands(self, n_wide_operands: u64) -> bool {
+        let counts = WorkCounts { n_wide_operands, ..WorkCounts::default() };
+        counts.estimate(Generator::OnePass).fits(self)
+    }
+}

@@ -3,9 +3,6 @@
 use slotvm_bytecode::{FuncType, VerifiedModule};
 use slotvm_ssa::ir::Function;
 
-use super::estimate::Generator;
-use super::{Cause, N_CAUSES, WorkCounts};
-
 /// Points for each byte that was given for the functions of a module up to [`SMALL_BYTES`]: 40 ms for each KB.
 /// More than twice as much is promised: an estimate is right within a small factor only.
 const TIME_PER_BYTE: u64 = 40_000_000 / 1024;
@@ -84,20 +81,6 @@ impl Share {
         const BYTES_PER_INST: u64 = 3;
         let budget = Budget::of_bytes(function.n_insts() as u64 * BYTES_PER_INST, false);
         Share { time: budget.time, bytes: budget.memory, has_wide_types: false }
-    }
-
-    /// The operands that all phis may have for the function to be promoted.
-    pub(crate) fn phi_operands_max(self) -> usize {
-        let parts = WorkCounts { n_phi_operands: 1, ..WorkCounts::default() }
-            .estimate(Generator::Splitting { optimises: true });
-        let of = |parts: [u64; N_CAUSES], max| max / parts[Cause::PhiOperands as usize];
-        of(parts.time, self.time).min(of(parts.bytes, self.bytes)) as usize
-    }
-
-    /// Whether calls and returns with so many operands and results can be compiled at all.
-    pub(crate) fn has_room_for_operands(self, n_wide_operands: u64) -> bool {
-        let counts = WorkCounts { n_wide_operands, ..WorkCounts::default() };
-        counts.estimate(Generator::OnePass).fits(self)
     }
 }
 
