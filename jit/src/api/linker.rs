@@ -13,7 +13,7 @@ use slotvm_runtime::{self as rt, Error, LinkError};
 use crate::api::caller::Caller;
 use crate::api::engine::Engine;
 use crate::api::externs::Extern;
-use crate::api::func::{HostFunc, IntoFunc};
+use crate::api::host_func::{HostFunc, IntoFunc};
 use crate::api::instance::Instance;
 use crate::api::module::Module;
 use crate::api::store::{AsContext, AsContextMut};

@@ -1,9 +1,11 @@
 //! The embedding API, with wasmtime's names: engines, modules, stores, and what is in them.
 
+mod call;
 pub(crate) mod caller;
 pub(crate) mod engine;
 pub(crate) mod externs;
 pub(crate) mod func;
+pub(crate) mod host_func;
 pub(crate) mod instance;
 pub(crate) mod linker;
 pub(crate) mod module;

@@ -31,15 +31,15 @@ use slotvm_ssa::loops::LoopForest;
 use slotvm_ssa::promote::{self, PromoteOptions, PromotionReport, promote_with};
 use tracing::trace_span;
 
-use crate::SlotMode;
 use crate::code::pctable::{Place, PlaceId, TrapReason};
 use crate::code::unit::MachineCode;
 use crate::compile::budget::{Candidate, Cause, Parts, Rung, Share, TooMuchWork, Work};
 use crate::compile::function_info::{FunctionInfo, Sizes};
+use crate::config::slot_mode::SlotMode;
 use crate::lower::isa::{IsaError, has_vectors, in_one_pass, without_optimiser};
 use crate::lower::order::find_loops;
-use crate::lower::traps::{self, Trapping};
-use crate::lower::{self, CHECKED_FRAME_BYTES_MAX, LowerOptions, Lowered};
+use crate::lower::traps;
+use crate::lower::{self, CHECKED_FRAME_BYTES_MAX, LowerOptions, Lowered, Trapping};
 
 /// How functions are compiled.
 #[derive(Clone)]

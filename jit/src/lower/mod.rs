@@ -51,7 +51,15 @@ use crate::config::slot_mode::SlotMode;
 use abi::POINTER;
 use constants::Constants;
 use slots::Slots;
-use traps::Trapping;
+
+/// How code traps.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Trapping {
+    /// By instructions that fault, for which the process has signal handlers.
+    Signals,
+    /// By calls of the runtime, without executing an instruction that faults.
+    Calls,
+}
 
 /// What the lowering depends on beside the function.
 #[derive(Clone)]

@@ -31,19 +31,10 @@ use slotvm_runtime::context::offsets;
 use slotvm_ssa::entity::Loc;
 use slotvm_ssa::faults::{Fault, planted};
 
-use super::Lowering;
+use super::{Lowering, Trapping};
 use crate::code::pctable::TrapReason;
 use crate::lower::abi::POINTER;
 use crate::lower::isa::folds_loads;
-
-/// How code traps.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Trapping {
-    /// By instructions that fault, for which the process has signal handlers.
-    Signals,
-    /// By calls of the runtime, without executing an instruction that faults.
-    Calls,
-}
 
 /// The code by which host trampolines trap.
 pub(crate) const HOST_ERROR: ir::TrapCode = ir::TrapCode::unwrap_user(HOST_ERROR_NUMBER);

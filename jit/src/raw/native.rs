@@ -11,8 +11,8 @@ use crate::code::unit::{CodeUnit, MachineCode};
 use crate::compile::budget::{Budget, Share};
 use crate::compile::function::{CompileError, CompileOptions, CompiledFunction, Compiler};
 use crate::compile::parallel::compile_all;
+use crate::lower::Trapping;
 use crate::lower::UnitImport;
-use crate::lower::traps::Trapping;
 use crate::native::engine::NativeEngine;
 use crate::native::stack;
 

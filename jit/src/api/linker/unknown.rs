@@ -5,7 +5,7 @@ use slotvm_bytecode::printable::Printable;
 use slotvm_runtime::Error;
 
 use super::{Definition, Linker};
-use crate::api::func::HostFunc;
+use crate::api::host_func::HostFunc;
 use crate::api::module::Module;
 use crate::api::types::ExternType;
 

@@ -18,7 +18,7 @@ use super::excess::{Excess, rewriting};
 use super::parts::Parts;
 use super::shares::Share;
 use super::{Cause, DOMINATOR_STEPS_MAX, Rung, WorkCounts};
-use crate::SlotMode;
+use crate::config::slot_mode::SlotMode;
 
 /// Words of 64 slots in which liveness is counted.
 const LIVE_WORDS_MAX: u64 = 1 << 24;
