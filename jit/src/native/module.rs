@@ -241,19 +241,9 @@ impl NativeModule {
     }
 }
 
-/// How an engine compiles a module.
-#[cfg(all(test, feature = "parallel-compilation"))]
-pub(crate) fn options_for_tests(
-    engine: &crate::Engine,
-    verified: &VerifiedModule,
-) -> CompileOptions {
-    let native = engine.native().expect("the engine makes native code");
-    native.compile_options(memory_plan(native.config(), verified))
-}
-
 /// The address space that memory 0 will have as a rule. A memory that comes from elsewhere is made
 /// without knowledge of this module's accesses.
-fn memory_plan(config: &Config, verified: &VerifiedModule) -> MemoryPlan {
+pub(crate) fn memory_plan(config: &Config, verified: &VerifiedModule) -> MemoryPlan {
     let mut imports = verified.module().imports.iter();
     let imported = imports.any(|import| matches!(import.kind, ImportKind::Memory(_)));
     let usual = || match imported {

@@ -6,8 +6,14 @@ use std::path::Path;
 use slotvm_bytecode::{decode, text, verify};
 
 use super::*;
-use crate::native::module::options_for_tests as options;
+use crate::native::module::memory_plan;
 use crate::{Config, Engine, Module, SlotMode};
+
+/// How an engine compiles a module.
+fn options(engine: &Engine, module: &VerifiedModule) -> CompileOptions {
+    let native = engine.native().expect("the engine makes native code");
+    native.compile_options(memory_plan(native.config(), module))
+}
 
 /// All that matters about compiled functions, as text.
 fn describe(compiled: &[CompiledFunction]) -> String {
