@@ -11,10 +11,10 @@ use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
 
 use crate::context::{FuncRecord, MemoryDef, MemorySpan, TableDef};
 use crate::error::{Error, check_limit};
-use crate::memory::{Memory, MemoryPlan};
+use crate::memory::linear::{Memory, MemoryPlan};
+use crate::memory::table::Table;
 use crate::pinned::Pinned;
 use crate::store::Store;
-use crate::table::Table;
 
 /// A function of a store. As a cell it is what a `funcref` holds; the null reference is 0.
 ///

@@ -8,7 +8,7 @@ use slotvm::{
 };
 use slotvm_bytecode::module::{EntityKind, ImportKind};
 use slotvm_bytecode::{FuncType, ValType, VerifiedModule};
-use slotvm_runtime::interp::trace::TraceFn;
+use slotvm_runtime::TraceFn;
 
 use super::host::{self, Host, Stop};
 use super::{Budget, Call, End, Outcome, expose};

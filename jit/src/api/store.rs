@@ -8,8 +8,9 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use slotvm_runtime::interp::trace::TraceFn;
-use slotvm_runtime::{self as rt, Error, InstanceId, ResourceLimiter, StoreConfig, UpdateDeadline};
+use slotvm_runtime::{
+    self as rt, Error, InstanceId, ResourceLimiter, StoreConfig, TraceFn, UpdateDeadline,
+};
 
 use crate::api::engine::Engine;
 use crate::api::module::Module;

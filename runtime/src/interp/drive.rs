@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use slotvm_bytecode::{Imm, Op, TrapCode, n_cells};
 
-use super::prepare::{FuncCode, ModuleCode, StepOp};
 use super::run::{self, Position, Tracer};
-use super::stack::{Frame, Stack};
-use super::trace::TraceFn;
 use crate::entities::FuncHandle;
 use crate::error::{Error, Stop};
-use crate::instance::InstanceId;
 use crate::limits::TRACE_FRAMES_MAX;
+use crate::steps::prepare::{FuncCode, ModuleCode, StepOp};
+use crate::steps::stack::{Frame, Stack};
+use crate::steps::trace::TraceFn;
+use crate::store::instance::InstanceId;
 use crate::store::{FuncTarget, Store};
 use crate::trap::Trap;
 

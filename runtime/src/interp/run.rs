@@ -8,10 +8,10 @@ use std::sync::Arc;
 use slotvm_bytecode::module::PAGE_BYTES;
 use slotvm_bytecode::{CodeReader, Imm, Op, TrapCode, VerifiedModule, numeric};
 
-use super::prepare::{FuncCode, Keep, Step, StepOp};
-use super::trace::{TraceEvent, TraceFn};
-use crate::instance::{GuestParts, InstanceId};
-use crate::interrupt::Interrupts;
+use crate::steps::prepare::{FuncCode, Keep, Step, StepOp};
+use crate::steps::trace::{TraceEvent, TraceFn};
+use crate::store::instance::{GuestParts, InstanceId};
+use crate::store::interrupt::Interrupts;
 
 /// Where a function is.
 #[derive(Copy, Clone, Debug, Default)]

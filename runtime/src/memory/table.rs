@@ -11,7 +11,7 @@ use slotvm_bytecode::module::TableType;
 
 use crate::context::TableDef;
 use crate::error::{Error, check_limit};
-use crate::memory::leaves_address_space;
+use crate::memory::linear::leaves_address_space;
 use crate::pinned::Pinned;
 
 /// A table: a growable array of references, each a cell.

@@ -16,14 +16,14 @@ use crate::entities::{
     Extern, FuncHandle, GlobalData, GlobalHandle, MemoryHandle, TableHandle, cells_of, value_of,
 };
 use crate::error::{Error, check_limit};
-use crate::funcs::{EntryPoints, InstanceFuncs};
-use crate::image::MemoryImage;
-use crate::interp::{ExtraSteps, ModuleCode};
-use crate::interrupt::Interrupts;
-use crate::link::Imports;
-use crate::memory::{Memory, MemoryPlan};
+use crate::memory::image::MemoryImage;
+use crate::memory::linear::{Memory, MemoryPlan};
 use crate::pinned::Pinned;
+use crate::steps::prepare::{ExtraSteps, ModuleCode};
 use crate::store::Store;
+use crate::store::funcs::{EntryPoints, InstanceFuncs};
+use crate::store::interrupt::Interrupts;
+use crate::store::link::Imports;
 
 /// An instance of a store.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -13,7 +13,7 @@ use slotvm_bytecode::{
 
 /// What a step does.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum StepOp {
+pub(crate) enum StepOp {
     /// What the opcode table says. The immediates are packed as [`Imm`] says, but those of branches
     /// are steps: of `br` and `br_if` one, of `br_table` the number of its labels without the default
     /// and where they start in [`FuncCode::targets`]; that of `br_keep` is its number in
@@ -43,7 +43,7 @@ pub(super) enum StepOp {
 
 /// A step that concerns operands of two cells.
 #[derive(Copy, Clone, Debug)]
-pub(super) enum VectorStep {
+pub(crate) enum VectorStep {
     /// Pushes the constant.
     Const(u128),
     /// An instruction on vectors alone, with its immediate as [`slotvm_bytecode::vector::eval`] takes it.
@@ -71,46 +71,46 @@ pub(super) enum VectorStep {
 
 /// A `br_keep`.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Keep {
+pub(crate) struct Keep {
     /// The step that it goes to.
-    pub(super) target: u32,
+    pub(crate) target: u32,
     /// The number of cells that it takes along, and the first of the frame's cells that they get into.
-    pub(super) n_cells: u32,
-    pub(super) to: u32,
+    pub(crate) n_cells: u32,
+    pub(crate) to: u32,
 }
 
 /// A step.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Step {
+pub(crate) struct Step {
     /// What it does.
-    pub(super) op: StepOp,
+    pub(crate) op: StepOp,
     /// The code offset of its instruction; of a [`StepOp::Poll`] or
     /// [`StepOp::Fuel`], that of its block.
-    pub(super) offset: u32,
+    pub(crate) offset: u32,
     /// Its immediates.
-    pub(super) imm: Imm,
+    pub(crate) imm: Imm,
 }
 
 /// A function of a module as the interpreter runs it.
 #[derive(Debug)]
-pub(super) struct FuncCode {
-    pub(super) steps: Vec<Step>,
+pub(crate) struct FuncCode {
+    pub(crate) steps: Vec<Step>,
     /// The steps that `br_table`s go to.
-    pub(super) targets: Vec<u32>,
+    pub(crate) targets: Vec<u32>,
     /// What the `br_keep`s do.
-    pub(super) keeps: Vec<Keep>,
+    pub(crate) keeps: Vec<Keep>,
     /// What the [`StepOp::Vector`]s do.
-    pub(super) vectors: Vec<VectorStep>,
+    pub(crate) vectors: Vec<VectorStep>,
     /// Cells of the parameters, of the results, and of all locals.
-    pub(super) n_params: usize,
-    pub(super) n_results: usize,
-    pub(super) n_locals: usize,
+    pub(crate) n_params: usize,
+    pub(crate) n_results: usize,
+    pub(crate) n_locals: usize,
     /// Cells of its frame: locals and operand stack.
-    pub(super) n_cells: usize,
+    pub(crate) n_cells: usize,
     /// Bytes of its frame in the frame stack.
-    pub(super) frame_bytes: u32,
+    pub(crate) frame_bytes: u32,
     /// The parameters that live there: cell, and immediate as of [`StepOp::FrameSet`].
-    pub(super) frame_params: Vec<(usize, Imm)>,
+    pub(crate) frame_params: Vec<(usize, Imm)>,
 }
 
 /// Cells that a call takes from the deterministic stack beside those of the frame.
@@ -118,7 +118,7 @@ const CALL_CELLS: usize = 4;
 
 impl FuncCode {
     /// What a call of the function takes from the deterministic stack.
-    pub(super) fn stack_cost(&self) -> i64 {
+    pub(crate) fn stack_cost(&self) -> i64 {
         (self.n_cells + CALL_CELLS) as i64
     }
 }
@@ -155,12 +155,12 @@ impl ModuleCode {
         ModuleCode { module, extra, funcs: OnceLock::new(), exports: OnceLock::new() }
     }
 
-    pub(super) fn module(&self) -> &Arc<VerifiedModule> {
+    pub(crate) fn module(&self) -> &Arc<VerifiedModule> {
         &self.module
     }
 
     /// A function that the module defines.
-    pub(super) fn func(&self, func: u32) -> &FuncCode {
+    pub(crate) fn func(&self, func: u32) -> &FuncCode {
         let n_imported = self.module.n_imported_funcs();
         let funcs = self
             .funcs

@@ -7,6 +7,18 @@
 //! A handle is an index into the store that made it. Used with another store it names something else
 //! or nothing (a panic), but never anything outside.
 
+pub(crate) mod bulk;
+pub(crate) mod config;
+pub(crate) mod funcs;
+pub(crate) mod growth;
+pub(crate) mod host;
+pub(crate) mod instance;
+pub(crate) mod interrupt;
+pub(crate) mod libcalls;
+pub(crate) mod link;
+pub(crate) mod pieces;
+pub(crate) mod ticker;
+
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
@@ -15,21 +27,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use slotvm_bytecode::{FuncType, ValType, VerifiedModule, n_cells};
 
-use crate::config::{NativeHooks, StoreConfig};
+use crate::calls::entry::Entry;
 use crate::context::{Entry as EntryPoint, FuncRecord, MemorySpan, Shared, VmCtx};
 use crate::entities::{FuncHandle, GlobalData};
-use crate::entry::Entry;
 use crate::error::{Error, check_limit};
-use crate::funcs::{FuncKind, Funcs};
-use crate::host::HostCallee;
-use crate::instance::{Instance, InstanceId};
 use crate::interp;
-use crate::interrupt::Interrupts;
-use crate::libcalls::LIBCALLS;
-use crate::limiter::FindLimiter;
-use crate::memory::Memory;
+use crate::memory::limiter::FindLimiter;
+use crate::memory::linear::Memory;
+use crate::memory::table::Table;
 use crate::pinned::Pinned;
-use crate::table::Table;
+use crate::steps::prepare::ModuleCode;
+use crate::steps::stack::Stack;
+use crate::steps::trace::TraceFn;
+use crate::store::config::{NativeHooks, StoreConfig};
+use crate::store::funcs::{FuncKind, Funcs};
+use crate::store::host::HostCallee;
+use crate::store::instance::{Instance, InstanceId};
+use crate::store::interrupt::Interrupts;
+use crate::store::libcalls::LIBCALLS;
 use crate::trap::{Frame, Trap};
 
 /// Whose function it is.
@@ -100,7 +115,7 @@ pub struct Store {
     pub(crate) externs: Vec<Box<dyn Any + Send>>,
     pub(crate) instances: Vec<Instance>,
     /// Prepared code, by the address of its module, which it keeps alive.
-    pub(crate) codes: HashMap<*const VerifiedModule, Arc<interp::ModuleCode>>,
+    pub(crate) codes: HashMap<*const VerifiedModule, Arc<ModuleCode>>,
 
     /// Calls from the host that are active.
     pub(crate) n_host_calls: u32,
@@ -110,8 +125,8 @@ pub struct Store {
     /// outermost.
     pub(crate) saved_frame_sps: Vec<u32>,
     pending: Option<Pending>,
-    pub(crate) interp: interp::Stack,
-    pub(crate) trace: Option<interp::trace::TraceFn>,
+    pub(crate) interp: Stack,
+    pub(crate) trace: Option<TraceFn>,
 }
 
 // SAFETY: the raw pointers in a store point to heap memory and mappings that the store itself owns, and
@@ -217,7 +232,7 @@ impl Store {
             framed: Vec::new(),
             saved_frame_sps: Vec::new(),
             pending: None,
-            interp: interp::Stack::default(),
+            interp: Stack::default(),
             trace: None,
         }
     }

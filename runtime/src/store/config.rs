@@ -9,10 +9,10 @@ use slotvm_bytecode::FuncType;
 use crate::context::{Poll, Raise};
 use crate::entities::FuncHandle;
 use crate::error::Error;
-use crate::interrupt::Interruption;
 use crate::limits::Limits;
-use crate::memory::MemoryPlan;
+use crate::memory::linear::MemoryPlan;
 use crate::store::Store;
+use crate::store::interrupt::Interruption;
 
 /// Runs a guest function. The cells hold the parameters and receive the results; there are as many as
 /// the larger of the two numbers. [`Store::call`] undoes the effects on the guest's stacks if the executor

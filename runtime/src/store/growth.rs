@@ -9,10 +9,10 @@ use slotvm_bytecode::module::{MemoryType, PAGE_BYTES, TableType};
 
 use crate::entities::{MemoryHandle, TableHandle};
 use crate::error::{Error, check_limit};
-use crate::limiter::ResourceLimiter;
-use crate::memory::Memory;
+use crate::memory::limiter::ResourceLimiter;
+use crate::memory::linear::Memory;
+use crate::memory::table::Table;
 use crate::store::Store;
-use crate::table::Table;
 
 /// A memory or a table that is made or grows, in bytes or elements.
 #[derive(Copy, Clone)]

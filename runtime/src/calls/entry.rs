@@ -1,7 +1,7 @@
 //! What surrounds a call from the host.
 
 use crate::error::{Error, check_limit};
-use crate::interp;
+use crate::steps::stack::Mark;
 use crate::store::Store;
 
 /// A call from the host into the store. When it ends, by return, error or panic, the stacks of the
@@ -16,7 +16,7 @@ pub(crate) struct Entry<'a> {
     stack_limit: usize,
     stack_thread: usize,
     stack_cells: i64,
-    interp: interp::Mark,
+    interp: Mark,
     /// How many frame pointers were saved when the call began.
     n_saved: usize,
 }

@@ -8,11 +8,11 @@ use slotvm_bytecode::{FuncType, n_cells};
 use crate::context::{FuncRecord, HostCtx};
 use crate::entities::FuncHandle;
 use crate::error::Error;
-use crate::funcs::FuncKind;
-use crate::instance::InstanceId;
-use crate::libcalls::host_call;
 use crate::pinned::Pinned;
 use crate::store::Store;
+use crate::store::funcs::FuncKind;
+use crate::store::instance::InstanceId;
+use crate::store::libcalls::host_call;
 
 type Closure = dyn Fn(&mut HostCall<'_>) -> Result<(), Error> + Send + Sync;
 

@@ -4,27 +4,27 @@
 //! them, and the results replace them there, so nothing is copied.
 
 use crate::error::Error;
-use crate::instance::InstanceId;
+use crate::store::instance::InstanceId;
 
 /// A guest frame that waits for one that it called, or for a host function.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Frame {
-    pub(super) instance: InstanceId,
-    pub(super) func: u32,
+pub(crate) struct Frame {
+    pub(crate) instance: InstanceId,
+    pub(crate) func: u32,
     /// The step of the call.
-    pub(super) pc: usize,
+    pub(crate) pc: usize,
     /// Where its cells start.
-    pub(super) base: usize,
+    pub(crate) base: usize,
 }
 
 /// The stacks of a store. All calls from the host share them: a call that is made by a host function
 /// goes on above the cells of the calls below.
 #[derive(Debug, Default)]
 pub(crate) struct Stack {
-    pub(super) cells: Vec<u64>,
-    pub(super) frames: Vec<Frame>,
+    pub(crate) cells: Vec<u64>,
+    pub(crate) frames: Vec<Frame>,
     /// The first cell that is not in use, whenever the interpreter is not running.
-    pub(super) top: usize,
+    pub(crate) top: usize,
 }
 
 /// How much of the stacks is in use.
@@ -36,7 +36,7 @@ pub(crate) struct Mark {
 
 impl Stack {
     /// Whether there is nothing of it; functions without cells have frames nevertheless.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.cells.is_empty() && self.frames.is_empty()
     }
 
@@ -52,7 +52,7 @@ impl Stack {
     }
 
     /// Makes sure that the first `len` cells exist and that a frame more can be pushed.
-    pub(super) fn reserve(&mut self, len: usize) -> Result<(), Error> {
+    pub(crate) fn reserve(&mut self, len: usize) -> Result<(), Error> {
         let out_of_memory = |n: usize, bytes: usize| {
             move |_| Error::OutOfMemory { what: "the stack", bytes: (n * bytes) as u64 }
         };

@@ -1,13 +1,13 @@
 //! The functions of the runtime that native code calls. They do what the interpreter does, by the same
-//! code, see [`crate::bulk`].
+//! code, see [`crate::store::bulk`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::context::{HostCtx, Libcalls, Shared, VmCtx};
 use crate::error::{Error, Stop};
-use crate::host::{HostCall, HostCallee};
-use crate::instance::InstanceId;
 use crate::store::Store;
+use crate::store::host::{HostCall, HostCallee};
+use crate::store::instance::InstanceId;
 
 /// The table that [`crate::context::Shared::libcalls`] points to.
 pub(crate) static LIBCALLS: Libcalls = Libcalls {
@@ -239,11 +239,11 @@ mod tests {
     use slotvm_bytecode::{FuncType, ValType, text, verify};
 
     use super::*;
-    use crate::config::{NativeCode, NativeHooks, StoreConfig};
     use crate::entities::{Extern, FuncHandle};
-    use crate::funcs::EntryPoints;
-    use crate::host::HostFn;
-    use crate::instance::Natives;
+    use crate::store::config::{NativeCode, NativeHooks, StoreConfig};
+    use crate::store::funcs::EntryPoints;
+    use crate::store::host::HostFn;
+    use crate::store::instance::Natives;
 
     const SOURCE: &str = "
         import \"env\" \"host\" func host(i64) -> i64

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use slotvm_bytecode::{Inst, VerifiedModule};
 
-use crate::instance::InstanceId;
 use crate::store::Store;
+use crate::store::instance::InstanceId;
 
 /// An instruction that is about to be executed.
 #[derive(Copy, Clone, Debug)]

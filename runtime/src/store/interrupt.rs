@@ -2,7 +2,7 @@
 //!
 //! Code that can be interrupted polls: it compares the engine's epoch with a word of the store, and calls
 //! [`Store::poll`] if the epoch has come to it. The word is the store's epoch deadline, or 0 if the time of
-//! the call is up ([`crate::ticker`]); so one comparison serves both.
+//! the call is up ([`crate::store::ticker`]); so one comparison serves both.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -14,7 +14,7 @@ use slotvm_bytecode::TrapCode;
 
 use crate::error::Error;
 use crate::store::Store;
-use crate::ticker::{NEVER, Ticker, Watch, Words, now};
+use crate::store::ticker::{NEVER, Ticker, Watch, Words, now};
 use crate::trap::Trap;
 
 /// What can interrupt the guest code of a store.

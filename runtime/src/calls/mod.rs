@@ -1,0 +1,3 @@
+//! Calls from the host, and what makes them.
+
+pub(crate) mod entry;
