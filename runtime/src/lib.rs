@@ -41,7 +41,9 @@
 //! ```
 
 mod calls;
+mod const_expr;
 pub mod context;
+mod data;
 pub mod entities;
 pub mod error;
 mod interp;
@@ -53,7 +55,11 @@ mod steps;
 mod store;
 pub mod trap;
 
-pub use entities::{Extern, FuncHandle, GlobalHandle, MemoryHandle, TableHandle};
+pub use calls::instantiate::Natives;
+pub use data::Data;
+pub use entities::{
+    Extern, FuncHandle, FuncTarget, GlobalHandle, InstanceId, MemoryHandle, TableHandle,
+};
 pub use error::{Error, LinkError};
 pub use limits::Limits;
 pub use memory::image::MemoryImage;
@@ -61,12 +67,11 @@ pub use memory::limiter::{ResourceLimiter, StoreLimits, StoreLimitsBuilder};
 pub use memory::linear::{Memory, MemoryPlan, access_end_max};
 pub use memory::table::Table;
 pub use steps::trace::{TraceEvent, TraceFn};
-pub use store::config::{Executor, HostTrampoline, NativeCode, NativeHooks, StoreConfig};
+pub use store::config::StoreConfig;
 pub use store::funcs::EntryPoints;
 pub use store::host::{HostCall, HostFn};
-pub use store::instance::{InstanceId, Natives};
-pub use store::interrupt::{EpochCallback, Interruption, UpdateDeadline};
+pub use store::interrupt::{Interruption, UpdateDeadline};
 pub use store::libcalls::{interrupts_wait, leave_pending};
 pub use store::ticker::Ticker;
-pub use store::{FuncTarget, Store};
+pub use store::{EpochCallback, Executor, HostTrampoline, NativeCode, NativeHooks, Store};
 pub use trap::{Frame, Trap};

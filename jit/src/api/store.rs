@@ -1,7 +1,7 @@
 //! A [`Store`] of the embedding API: a [`slotvm_runtime::Store`] with the embedder's data, and the
 //! traits by which functions take one.
 
-use std::any::{Any, TypeId};
+use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
 #[cfg(feature = "jit")]
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use slotvm_runtime::{
-    self as rt, Error, InstanceId, ResourceLimiter, StoreConfig, TraceFn, UpdateDeadline,
+    self as rt, Data, Error, InstanceId, ResourceLimiter, StoreConfig, TraceFn, UpdateDeadline,
 };
 
 use crate::api::engine::Engine;
@@ -40,9 +40,7 @@ impl StoreId {
 /// What the embedding API keeps in a store of the runtime.
 pub(crate) struct Embedding {
     engine: Engine,
-    data: Box<dyn Any + Send>,
-    /// The type of what the box holds: asking the box is a call.
-    data_type: TypeId,
+    data: Data,
     /// The module of each instance: its native code must live as long as the store.
     modules: Vec<Module>,
 }
@@ -74,10 +72,7 @@ impl Embedding {
     /// If they are of another type.
     #[inline]
     fn user_data<T: 'static>(&self) -> &T {
-        assert!(self.data_type == TypeId::of::<T>(), "contexts bear the type of the data");
-        let data = &raw const *self.data;
-        // SAFETY: the box holds a `T`, and is borrowed as long as the result.
-        unsafe { &*data.cast::<T>() }
+        self.data.get().expect("contexts bear the type of the data")
     }
 
     /// The embedder's data.
@@ -86,10 +81,7 @@ impl Embedding {
     /// If they are of another type.
     #[inline]
     fn user_data_mut<T: 'static>(&mut self) -> &mut T {
-        assert!(self.data_type == TypeId::of::<T>(), "contexts bear the type of the data");
-        let data = &raw mut *self.data;
-        // SAFETY: the box holds a `T`, and is borrowed exclusively as long as the result.
-        unsafe { &mut *data.cast::<T>() }
+        self.data.get_mut().expect("contexts bear the type of the data")
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -124,8 +116,7 @@ impl<T: Send + 'static> Store<T> {
     pub fn new(engine: &Engine, data: T) -> Store<T> {
         let embedding = Embedding {
             engine: engine.clone(),
-            data: Box::new(data),
-            data_type: TypeId::of::<T>(),
+            data: Data::new(Box::new(data)),
             modules: Vec::new(),
         };
         let config = store_config(engine);
@@ -156,9 +147,8 @@ impl<T: 'static> Store<T> {
     /// Frees all that the store owns but the embedder's data.
     pub fn into_data(mut self) -> T {
         let embedding = Embedding::of_mut(&mut self.inner);
-        embedding.data_type = TypeId::of::<()>();
-        let data = std::mem::replace(&mut embedding.data, Box::new(()));
-        *data.downcast().expect("contexts bear the type of the data")
+        let data = std::mem::replace(&mut embedding.data, Data::new(Box::new(())));
+        *data.into_box().downcast().expect("contexts bear the type of the data")
     }
 
     /// Sets the fuel that is left. Each basic block of the bytecode costs its number of instructions

@@ -1,8 +1,70 @@
-//! What surrounds a call from the host.
+//! Calls from the host, and what surrounds them.
 
+use slotvm_bytecode::n_cells;
+
+use crate::entities::FuncHandle;
 use crate::error::{Error, check_limit};
+use crate::interp;
 use crate::steps::stack::Mark;
 use crate::store::Store;
+use crate::store::funcs::FuncKind;
+use crate::trap::Trap;
+
+impl Store {
+    /// Calls a function. The cells hold the parameters and receive the results; there are as many as
+    /// those or these take. A vector takes two, the lower half first. `i32` and `f32` cells are zero-extended.
+    ///
+    /// Whatever happens, the stacks of the guest are afterwards as they were before.
+    ///
+    /// # Errors
+    /// If the function fails, too many calls from the host are active, or the cells do not fit.
+    pub fn call(&mut self, func: FuncHandle, cells: &mut [u64]) -> Result<(), Error> {
+        self.check_func(func)?;
+        let ty = self.func_type(func);
+        let n_params = n_cells(&ty.params);
+        let n_cells = n_params.max(n_cells(&ty.results));
+        if cells.len() != n_cells {
+            let n = cells.len();
+            return Err(Error::Usage(format!("a function {ty} takes {n_cells} cells, not {n}")));
+        }
+        self.check_cells(&ty.params, &mut cells[..n_params])?;
+        // SAFETY: all of it was just checked.
+        unsafe { self.call_unchecked(func, cells) }
+    }
+
+    /// Calls a function as [`Store::call`] does, for those who know that the cells fit.
+    ///
+    /// # Safety
+    /// The function is of this store, and the cells are what [`Store::call`] would make of them: as many
+    /// as the parameters or results take, cells of 32 bits zero-extended, and references to
+    /// functions of this store.
+    ///
+    /// # Errors
+    /// If the function fails, or too many calls from the host are active.
+    pub unsafe fn call_unchecked(
+        &mut self,
+        func: FuncHandle,
+        cells: &mut [u64],
+    ) -> Result<(), Error> {
+        Entry::check(self)?;
+        let mut entry = Entry::begin(self);
+        let result = match entry.store.funcs.kind_mut(func) {
+            FuncKind::Host(_) => match entry.store.check_host_stack() {
+                Ok(()) => entry.store.call_host(func, cells),
+                Err(code) => Err(Trap::new(code, []).into()),
+            },
+            FuncKind::Guest { .. } => match entry.store.native.as_ref().map(|hooks| hooks.executor)
+            {
+                None => interp::execute(entry.store, func, cells),
+                // SAFETY: this is the caller it is for. That the function is of the store and the cells fit is
+                // what the caller of this function promises.
+                Some(executor) => unsafe { executor(entry.store, func, cells) },
+            },
+        };
+        entry.failed = result.is_err();
+        result
+    }
+}
 
 /// A call from the host into the store. When it ends, by return, error or panic, the stacks of the
 /// guest get back what the call has taken from them.

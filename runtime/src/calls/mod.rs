@@ -1,3 +1,4 @@
 //! Calls from the host, and what makes them.
 
-pub(crate) mod entry;
+mod entry;
+pub(crate) mod instantiate;

@@ -7,13 +7,14 @@ use slotvm_bytecode::{Imm, Op, TrapCode, n_cells};
 
 use super::run::{self, Position, Tracer};
 use crate::entities::FuncHandle;
+use crate::entities::FuncTarget;
+use crate::entities::InstanceId;
 use crate::error::{Error, Stop};
 use crate::limits::TRACE_FRAMES_MAX;
 use crate::steps::prepare::{FuncCode, ModuleCode, StepOp};
 use crate::steps::stack::{Frame, Stack};
 use crate::steps::trace::TraceFn;
-use crate::store::instance::InstanceId;
-use crate::store::{FuncTarget, Store};
+use crate::store::Store;
 use crate::trap::Trap;
 
 /// Runs a guest function by interpretation.

@@ -14,6 +14,7 @@
 //! before it enters. Traps in (1) and (2) are at offset 0 of the function that was to be entered.
 
 mod drive;
+mod frame;
 mod run;
 mod services;
 mod vector;

@@ -2,7 +2,7 @@
 
 use slotvm_bytecode::{Op, TrapCode, ValType, VectorPart, vector};
 
-use super::run::{Frame, load, store};
+use super::frame::{Frame, load, store};
 use crate::entities::{cells_of, value_of};
 use crate::steps::prepare::VectorStep;
 use crate::store::instance::GuestParts;

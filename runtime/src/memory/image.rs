@@ -11,9 +11,9 @@ use std::os::unix::fs::FileExt;
 use slotvm_bytecode::module::{PAGE_BYTES, SegmentMode};
 use slotvm_bytecode::{CodeReader, Op, VerifiedModule};
 
+use crate::const_expr::evaluate;
 use crate::limits::{IMAGE_DATA_BYTES_MIN, IMAGE_SPARSE_BYTES_MAX};
 use crate::memory::linear::Memory;
-use crate::store::instance::evaluate;
 
 /// See the module documentation.
 #[derive(Debug)]

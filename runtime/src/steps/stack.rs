@@ -3,8 +3,8 @@
 //! The arguments of a call are the first locals of the callee in the place where the caller pushed
 //! them, and the results replace them there, so nothing is copied.
 
+use crate::entities::InstanceId;
 use crate::error::Error;
-use crate::store::instance::InstanceId;
 
 /// A guest frame that waits for one that it called, or for a host function.
 #[derive(Copy, Clone, Debug)]

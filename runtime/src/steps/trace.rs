@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use slotvm_bytecode::{Inst, VerifiedModule};
 
-use crate::store::Store;
-use crate::store::instance::InstanceId;
+use crate::entities::InstanceId;
 
 /// An instruction that is about to be executed.
 #[derive(Copy, Clone, Debug)]
@@ -28,11 +27,3 @@ pub struct TraceEvent<'a> {
 
 /// What is called for each instruction.
 pub type TraceFn = Arc<dyn Fn(&TraceEvent<'_>) + Send + Sync>;
-
-impl Store {
-    /// Lets the interpreter call a function for each instruction, or no longer. Calls that are already
-    /// active are not concerned.
-    pub fn set_trace(&mut self, trace: Option<TraceFn>) {
-        self.trace = trace;
-    }
-}

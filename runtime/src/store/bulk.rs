@@ -4,11 +4,11 @@
 
 use slotvm_bytecode::TrapCode;
 
+use crate::entities::InstanceId;
 use crate::entities::TableHandle;
 use crate::error::Error;
 use crate::memory::linear::Memory;
 use crate::store::Store;
-use crate::store::instance::InstanceId;
 
 impl Store {
     /// Memory 0 of an instance that has one, as code that accesses it shows.

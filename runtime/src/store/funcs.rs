@@ -12,9 +12,9 @@ use slotvm_bytecode::VerifiedModule;
 
 use crate::context::{FuncRecord, Shared, VmCtx};
 use crate::entities::FuncHandle;
+use crate::entities::InstanceId;
 use crate::pinned::Pinned;
 use crate::store::host::HostCallee;
-use crate::store::instance::InstanceId;
 
 /// Where the native code of functions starts, by their index in the function index space of the module;
 /// only those that the module defines are asked for. Null where there is no native code. The code lives

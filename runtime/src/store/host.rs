@@ -1,28 +1,23 @@
 //! Host functions: closures of the embedder that guest code calls.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use slotvm_bytecode::{FuncType, n_cells};
-
-use crate::context::{FuncRecord, HostCtx};
-use crate::entities::FuncHandle;
+use super::Store;
+use crate::context::HostCtx;
+use crate::entities::InstanceId;
 use crate::error::Error;
-use crate::pinned::Pinned;
-use crate::store::Store;
-use crate::store::funcs::FuncKind;
-use crate::store::instance::InstanceId;
-use crate::store::libcalls::host_call;
 
 type Closure = dyn Fn(&mut HostCall<'_>) -> Result<(), Error> + Send + Sync;
 
 /// What a host function does. It may call back into guest code by [`Store::call`].
 #[derive(Clone)]
 pub struct HostFn {
-    f: Arc<Closure>,
+    pub(super) f: Arc<Closure>,
     /// Calls the closure from native code. It is made for the closure's type, which may therefore become a
     /// part of it: a second call would be half of what a short host function costs.
-    native: unsafe extern "C" fn(*mut HostCtx, *mut u64) -> u32,
+    pub(super) native: unsafe extern "C" fn(*mut HostCtx, *mut u64) -> u32,
 }
 
 impl HostFn {
@@ -54,116 +49,56 @@ pub struct HostCall<'a> {
     pub cells: &'a mut [u64],
 }
 
-impl Store {
-    /// Makes a function of the host.
-    ///
-    /// # Errors
-    /// If the store has too many functions, or there is no memory for native code.
-    pub fn new_host_func(&mut self, ty: FuncType, f: HostFn) -> Result<FuncHandle, Error> {
-        let id = self.intern_type(&ty);
-        let checked = HostFn::new(move |call| {
-            // The function may change what it is given, but not which cells and which store are checked.
-            let HostCall { store, instance, cells } = call;
-            (f.f)(&mut HostCall { store, instance: *instance, cells })?;
-            let n_results = n_cells(&ty.results);
-            store.check_cells(&ty.results, &mut cells[..n_results])
-        });
-        self.new_host_record(id, checked, None)
-    }
-
-    /// Makes a function of the host whose results need no check, for all callers or for the instance that
-    /// imports it, which may be the [next](Store::next_instance) one.
-    ///
-    /// # Safety
-    /// When the function returns without an error, the cells hold results of its type: cells of 32 bits
-    /// are zero-extended, and references to functions are to functions of the store.
-    ///
-    /// # Errors
-    /// If the store has too many functions, or there is no memory for native code.
-    pub unsafe fn new_trusted_host_func(
-        &mut self,
-        ty: &FuncType,
-        f: HostFn,
-        instance: Option<InstanceId>,
-    ) -> Result<FuncHandle, Error> {
-        let ty = self.intern_type(ty);
-        self.new_host_record(ty, f, instance)
-    }
-
-    /// Makes a record for a host function that is bound to the instance that imports it.
-    pub(crate) fn bind_host_func(
-        &mut self,
-        func: FuncHandle,
-        instance: InstanceId,
-    ) -> Result<FuncHandle, Error> {
-        match self.funcs.kind(func) {
-            FuncKind::Guest { .. } => Ok(func),
-            FuncKind::Host(callee) => {
-                // SAFETY: it lives as long as the store, and is never written.
-                let HostCallee { f, ty, instance: bound, .. } = unsafe { &*callee };
-                if *bound == Some(instance) {
-                    return Ok(func);
-                }
-                let (f, ty) = (f.clone(), *ty);
-                self.new_host_record(ty, f, Some(instance))
-            }
-        }
-    }
-
-    fn new_host_record(
-        &mut self,
-        ty: u32,
-        f: HostFn,
-        instance: Option<InstanceId>,
-    ) -> Result<FuncHandle, Error> {
-        let code = self.host_code(ty)?;
-        let FuncType { params, results } = self.type_of(ty);
-        let n_cells = n_cells(params).max(n_cells(results));
-        let ctx = HostCtx { shared: self.shared_ptr(), call: f.native };
-        self.count_funcs(1)?;
-        let owner = Pinned::new(HostCallee {
-            ctx,
-            closure: Arc::as_ptr(&f.f).cast(),
-            f,
-            ty,
-            instance,
-            n_cells,
-        });
-        let callee = owner.as_ptr();
-        self.host_callees.push(owner);
-        let record = FuncRecord { code, ctx: callee.cast(), type_id: ty };
-        // SAFETY: it is our own.
-        Ok(unsafe { self.funcs.push(self.shared_ptr(), record, FuncKind::Host(callee)) })
-    }
-
-    /// Calls a host function. The cells hold the parameters and receive the results.
-    pub(crate) fn call_host(&mut self, func: FuncHandle, cells: &mut [u64]) -> Result<(), Error> {
-        let FuncKind::Host(callee) = self.funcs.kind_mut(func) else {
-            unreachable!("the caller knows that it is a host function");
-        };
-        // SAFETY: a store keeps its functions until it is dropped, which it is not while a call from the
-        // host is active, as one is here: it would rather abort, see `Store::drop`. Nobody writes to the
-        // callee.
-        let HostCallee { f, instance, .. } = unsafe { &*callee };
-        let id = self.id();
-        let result = (f.f)(&mut HostCall { store: self, instance: *instance, cells });
-        self.check_identity(id);
-        result
-    }
-}
-
 /// A host function that was given to a store. Native code sees only the context, which therefore comes
 /// first.
 #[repr(C)]
 pub(crate) struct HostCallee {
-    ctx: HostCtx,
+    pub(super) ctx: HostCtx,
     /// The closure in `f`.
-    pub(crate) closure: *const (),
-    f: HostFn,
+    pub(super) closure: *const (),
+    pub(super) f: HostFn,
     /// The store's number of its type.
-    ty: u32,
+    pub(super) ty: u32,
     /// The instance that imports it, if it was made for an import.
     pub(crate) instance: Option<InstanceId>,
     /// The cells that its parameters or its results take.
     pub(crate) n_cells: usize,
+}
+
+/// What [`HostCtx::call`] is for closures of a type.
+///
+/// # Safety
+/// Called by the trampoline of a host function that was made of such a closure, with its context and
+/// cells.
+unsafe extern "C" fn host_call<F>(ctx: *mut HostCtx, cells: *mut u64) -> u32
+where
+    F: Fn(&mut HostCall<'_>) -> Result<(), Error>,
+{
+    // SAFETY: native code passes the context of the host function's record, the first field of a callee.
+    // A store keeps its functions until it is dropped, which it is not while native code runs: it would
+    // rather abort, see `Store::drop`. Nobody writes to the callee.
+    let (store, callee) = unsafe { (Store::running((*ctx).shared), &*ctx.cast::<HostCallee>()) };
+    // SAFETY: `HostFn::new` has put this function beside the closure, with its type for `F`, and
+    // `new_host_record` both into the callee, which keeps the closure.
+    let f = unsafe { &*callee.closure.cast::<F>() };
+    let cells = match callee.n_cells {
+        // The pointer may be anything.
+        0 => &mut [],
+        // SAFETY: the trampoline of the function's type passes as many cells as it needs.
+        n => unsafe { std::slice::from_raw_parts_mut(cells, n) },
+    };
+    // A panic must not unwind through native frames; it goes on behind them. The store stays usable
+    // after a panic of the host, as all that a host function can do to it is complete in itself.
+    let id = store.id();
+    let instance = callee.instance;
+    let call = || f(&mut HostCall { store: &mut *store, instance, cells });
+    let result = catch_unwind(AssertUnwindSafe(call));
+    store.check_identity(id);
+    // Only an error is moved: it is large, and so short a call would notice.
+    match result {
+        Ok(Ok(())) => return 0,
+        Ok(Err(error)) => store.set_pending(Ok(error)),
+        Err(panic) => store.set_pending(Err(panic)),
+    }
+    1
 }

@@ -3,11 +3,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::context::{HostCtx, Libcalls, Shared, VmCtx};
+use super::Store;
+use crate::context::{Libcalls, VmCtx};
+use crate::entities::InstanceId;
 use crate::error::{Error, Stop};
-use crate::store::Store;
-use crate::store::host::{HostCall, HostCallee};
-use crate::store::instance::InstanceId;
 
 /// The table that [`crate::context::Shared::libcalls`] points to.
 pub(crate) static LIBCALLS: Libcalls = Libcalls {
@@ -24,27 +23,14 @@ pub(crate) static LIBCALLS: Libcalls = Libcalls {
     elem_drop,
 };
 
-/// The store that native code runs in.
-///
-/// # Safety
-/// Native code that [`Store::enter_native`] has announced is running, and no other reference to the
-/// store is in use: those of its callers rest until it has returned.
-#[inline]
-unsafe fn store<'a>(shared: *mut Shared) -> &'a mut Store {
-    // SAFETY: the executor has called `enter_native`, which stored the address, before it entered the native
-    // code that runs. The store stays there until that returns, as the executor borrows it; the functions of
-    // this file, which alone come here, use it while that borrow rests.
-    unsafe { &mut *(*shared).store.cast::<Store>() }
-}
-
 /// The store and the instance that a context belongs to.
 ///
 /// # Safety
-/// As for [`store`]; the context is that of an instance.
+/// As for [`Store::running`]; the context is that of an instance.
 unsafe fn parts<'a>(ctx: *mut VmCtx) -> (&'a mut Store, InstanceId) {
     // SAFETY: the context is one of `Store::instantiate`, which native code passes on as it got it, so it lives
     // as long as the store and leads to what that shares.
-    unsafe { (store((*ctx).shared), InstanceId::from_number((*ctx).instance)) }
+    unsafe { (Store::running((*ctx).shared), InstanceId::from_number((*ctx).instance)) }
 }
 
 /// What a bulk operation returns. The host's callback, which decides at polls, may fail or panic, as a host
@@ -98,44 +84,6 @@ unsafe extern "C" fn poll(ctx: *mut VmCtx) -> u32 {
     // SAFETY: `LIBCALLS` alone leads here, and native code calls what is there with its context.
     let (store, _) = unsafe { parts(ctx) };
     u32::from(status(store, |store| Ok(store.poll()?)) != 0)
-}
-
-/// What [`HostCtx::call`] is for closures of a type.
-///
-/// # Safety
-/// Called by the trampoline of a host function that was made of such a closure, with its context and
-/// cells.
-pub(crate) unsafe extern "C" fn host_call<F>(ctx: *mut HostCtx, cells: *mut u64) -> u32
-where
-    F: Fn(&mut HostCall<'_>) -> Result<(), Error>,
-{
-    // SAFETY: native code passes the context of the host function's record, the first field of a callee.
-    // A store keeps its functions until it is dropped, which it is not while native code runs: it would
-    // rather abort, see `Store::drop`. Nobody writes to the callee.
-    let (store, callee) = unsafe { (store((*ctx).shared), &*ctx.cast::<HostCallee>()) };
-    // SAFETY: `HostFn::new` has put this function beside the closure, with its type for `F`, and
-    // `new_host_record` both into the callee, which keeps the closure.
-    let f = unsafe { &*callee.closure.cast::<F>() };
-    let cells = match callee.n_cells {
-        // The pointer may be anything.
-        0 => &mut [],
-        // SAFETY: the trampoline of the function's type passes as many cells as it needs.
-        n => unsafe { std::slice::from_raw_parts_mut(cells, n) },
-    };
-    // A panic must not unwind through native frames; it goes on behind them. The store stays usable
-    // after a panic of the host, as all that a host function can do to it is complete in itself.
-    let id = store.id();
-    let instance = callee.instance;
-    let call = || f(&mut HostCall { store: &mut *store, instance, cells });
-    let result = catch_unwind(AssertUnwindSafe(call));
-    store.check_identity(id);
-    // Only an error is moved: it is large, and so short a call would notice.
-    match result {
-        Ok(Ok(())) => return 0,
-        Ok(Err(error)) => store.set_pending(Ok(error)),
-        Err(panic) => store.set_pending(Err(panic)),
-    }
-    1
 }
 
 /// What growing returns if the limiter has left an error.
@@ -239,11 +187,10 @@ mod tests {
     use slotvm_bytecode::{FuncType, ValType, text, verify};
 
     use super::*;
-    use crate::entities::{Extern, FuncHandle};
-    use crate::store::config::{NativeCode, NativeHooks, StoreConfig};
-    use crate::store::funcs::EntryPoints;
-    use crate::store::host::HostFn;
-    use crate::store::instance::Natives;
+    use crate::context::HostCtx;
+    use crate::{
+        EntryPoints, Extern, FuncHandle, HostFn, NativeCode, NativeHooks, Natives, StoreConfig,
+    };
 
     const SOURCE: &str = "
         import \"env\" \"host\" func host(i64) -> i64

@@ -7,31 +7,36 @@
 //! A handle is an index into the store that made it. Used with another store it names something else
 //! or nothing (a panic), but never anything outside.
 
-pub(crate) mod bulk;
+mod bulk;
 pub(crate) mod config;
 pub(crate) mod funcs;
-pub(crate) mod growth;
+mod growth;
 pub(crate) mod host;
+mod host_funcs;
 pub(crate) mod instance;
+mod instances;
 pub(crate) mod interrupt;
 pub(crate) mod libcalls;
 pub(crate) mod link;
-pub(crate) mod pieces;
+pub(crate) mod native;
+mod objects;
+mod pieces;
+mod poll;
 pub(crate) mod ticker;
 
-use std::any::{Any, TypeId};
+use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use slotvm_bytecode::{FuncType, ValType, VerifiedModule, n_cells};
+use slotvm_bytecode::{FuncType, ValType, VerifiedModule};
 
-use crate::calls::entry::Entry;
-use crate::context::{Entry as EntryPoint, FuncRecord, MemorySpan, Shared, VmCtx};
-use crate::entities::{FuncHandle, GlobalData};
+use crate::context::{Entry as EntryPoint, FuncRecord, Libcalls, MemorySpan, Poll, Raise, Shared};
+use crate::data::Data;
+use crate::entities::{FuncHandle, FuncTarget, GlobalData, InstanceId};
 use crate::error::{Error, check_limit};
-use crate::interp;
 use crate::memory::limiter::FindLimiter;
 use crate::memory::linear::Memory;
 use crate::memory::table::Table;
@@ -39,30 +44,61 @@ use crate::pinned::Pinned;
 use crate::steps::prepare::ModuleCode;
 use crate::steps::stack::Stack;
 use crate::steps::trace::TraceFn;
-use crate::store::config::{NativeHooks, StoreConfig};
-use crate::store::funcs::{FuncKind, Funcs};
-use crate::store::host::HostCallee;
-use crate::store::instance::{Instance, InstanceId};
-use crate::store::interrupt::Interrupts;
-use crate::store::libcalls::LIBCALLS;
-use crate::trap::{Frame, Trap};
+use crate::trap::Frame;
+use config::StoreConfig;
+use funcs::{FuncKind, Funcs};
+use host::HostCallee;
+use instance::Instance;
+use interrupt::{Interrupts, UpdateDeadline};
 
-/// Whose function it is.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum FuncTarget {
-    /// A function of an instance, in the index space of its module.
-    Guest {
-        /// The instance.
-        instance: InstanceId,
-        /// The function.
-        func: u32,
-    },
-    /// A function of the host.
-    Host {
-        /// The instance that imports it, if it was made for an import.
-        instance: Option<InstanceId>,
-    },
+/// Runs a guest function. The cells hold the parameters and receive the results; there are as many as
+/// the larger of the two numbers. [`Store::call`] undoes the effects on the guest's stacks if the executor
+/// fails or panics.
+///
+/// # Safety
+/// Only [`Store::call_unchecked`] calls it, with a guest function of the store and cells that fit its type.
+pub type Executor = unsafe fn(&mut Store, FuncHandle, &mut [u64]) -> Result<(), Error>;
+
+/// Returns the native code through which native code calls a host function of a type.
+pub type HostTrampoline = Arc<dyn Fn(&FuncType) -> Result<NativeCode, Error> + Send + Sync>;
+
+/// The address of native code, and what keeps the code where it is. A store that uses the address keeps the
+/// owner as long as it lives.
+#[derive(Clone)]
+pub struct NativeCode {
+    /// Where the code starts.
+    pub address: *const u8,
+    /// Frees the code when it is dropped.
+    pub owner: Arc<dyn Any + Send + Sync>,
 }
+
+impl fmt::Debug for NativeCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NativeCode").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// How a store runs native code. [`Store::new_native`] takes it, and says what it has to be.
+#[derive(Clone)]
+pub struct NativeHooks {
+    /// Runs guest functions.
+    pub executor: Executor,
+    /// Native code for calls of host functions.
+    pub host_trampoline: HostTrampoline,
+    /// How native code traps where it raises no signal to do so.
+    pub raise: Raise,
+    /// What native code calls when a poll is due, if it polls.
+    pub poll: Option<Poll>,
+}
+
+impl fmt::Debug for NativeHooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NativeHooks").finish_non_exhaustive()
+    }
+}
+
+/// Decides what to do when the epoch deadline is reached.
+pub type EpochCallback = Box<dyn FnMut(&mut Store) -> Result<UpdateDeadline, Error> + Send + Sync>;
 
 /// The first so many function types of a store are compared: hashing one takes longer.
 const TYPES_COMPARED: usize = 8;
@@ -79,12 +115,12 @@ pub struct Store {
     pub(crate) config: StoreConfig,
     /// How native code runs; without, the store interprets.
     pub(crate) native: Option<NativeHooks>,
-    pub(crate) data: Box<dyn Any + Send>,
-    /// The type of what the box holds: asking the box is a call.
-    data_type: TypeId,
+    data: Data,
     pub(crate) limiter: Option<FindLimiter>,
     shared: Pinned<Shared>,
     pub(crate) interrupts: Option<Interrupts>,
+    /// Asked at epoch deadlines, if there is anything that interrupts.
+    epoch_callback: Option<EpochCallback>,
 
     types: Vec<FuncType>,
     /// The numbers of those behind the first [`TYPES_COMPARED`].
@@ -159,44 +195,25 @@ impl Drop for Store {
 impl Store {
     /// Makes an empty store, which interprets. The data belong to the embedder.
     pub fn new(config: StoreConfig, data: Box<dyn Any + Send>) -> Store {
-        Store::with_hooks(config, data, None)
-    }
-
-    /// Makes an empty store that runs native code.
-    ///
-    /// # Safety
-    /// As long as the store lives,
-    /// * the executor runs what it is given, a guest function of the store: it enters the code of the function's
-    ///   record with its context by an entry for the function's type, and returns when that has been left, with
-    ///   the cells as the function leaves them. It may rely on [`Store::instantiate_native`] and
-    ///   [`Store::set_entry_point`] having been called as they say;
-    /// * what the host trampoline returns is native code, of the convention that [`FuncRecord::code`] has, which
-    ///   passes its context and the cells of its parameters to [`HostCtx::call`](crate::context::HostCtx::call);
-    /// * `raise` and `poll` do what their types say.
-    pub unsafe fn new_native(
-        config: StoreConfig,
-        data: Box<dyn Any + Send>,
-        hooks: NativeHooks,
-    ) -> Store {
-        Store::with_hooks(config, data, Some(hooks))
+        Store::with_hooks(config, data, None, ptr::null())
     }
 
     fn with_hooks(
         config: StoreConfig,
         data: Box<dyn Any + Send>,
         native: Option<NativeHooks>,
+        libcalls: *const Libcalls,
     ) -> Store {
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         let interrupts = config.interruption.as_ref().map(Interrupts::new);
-        let (epoch, poll_at) = interrupts
-            .as_ref()
-            .map_or((std::ptr::null(), std::ptr::null()), Interrupts::native_words);
+        let (epoch, poll_at) =
+            interrupts.as_ref().map_or((ptr::null(), ptr::null()), Interrupts::native_words);
         let shared = Pinned::new(Shared {
             fuel: config.fuel.map_or(i64::MAX, clamp),
             stack_cells: config.stack_cells.map_or(i64::MAX, clamp),
             epoch,
             poll_at,
-            libcalls: &raw const LIBCALLS,
+            libcalls,
             raise: native.as_ref().map(|hooks| hooks.raise),
             poll: native.as_ref().and_then(|hooks| hooks.poll),
             ..Shared::EMPTY
@@ -205,11 +222,11 @@ impl Store {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             config,
             native,
-            data_type: (*data).type_id(),
-            data,
+            data: Data::new(data),
             limiter: None,
             shared,
             interrupts,
+            epoch_callback: None,
             types: Vec::new(),
             type_ids: HashMap::new(),
             funcs: Funcs::default(),
@@ -251,34 +268,30 @@ impl Store {
     /// The embedder's data.
     #[inline]
     pub fn data(&self) -> &(dyn Any + Send) {
-        &*self.data
+        self.data.any()
     }
 
     /// The embedder's data, if they are of this type.
     #[inline]
     pub fn data_as<D: Any>(&self) -> Option<&D> {
-        let data = &raw const *self.data;
-        // SAFETY: the box holds a `D`, and is borrowed as long as the result.
-        (self.data_type == TypeId::of::<D>()).then(|| unsafe { &*data.cast::<D>() })
+        self.data.get()
     }
 
     /// The embedder's data, if they are of this type.
     #[inline]
     pub fn data_as_mut<D: Any>(&mut self) -> Option<&mut D> {
-        let data = &raw mut *self.data;
-        // SAFETY: the box holds a `D`, and is borrowed exclusively as long as the result.
-        (self.data_type == TypeId::of::<D>()).then(|| unsafe { &mut *data.cast::<D>() })
+        self.data.get_mut()
     }
 
     /// The embedder's data.
     #[inline]
     pub fn data_mut(&mut self) -> &mut (dyn Any + Send) {
-        &mut *self.data
+        self.data.any_mut()
     }
 
     /// What finds the limiter, and where.
     pub(crate) fn limiter_and_data(&mut self) -> (&mut Option<FindLimiter>, &mut (dyn Any + Send)) {
-        (&mut self.limiter, &mut *self.data)
+        (&mut self.limiter, self.data.any_mut())
     }
 
     /// The fuel that is left, if fuel is configured.
@@ -299,60 +312,6 @@ impl Store {
         // SAFETY: the store owns the structure; native code does not run while the store is borrowed.
         unsafe { (*self.shared.as_ptr()).fuel = clamp(fuel) };
         Ok(())
-    }
-
-    /// Calls a function. The cells hold the parameters and receive the results; there are as many as
-    /// those or these take. A vector takes two, the lower half first. `i32` and `f32` cells are zero-extended.
-    ///
-    /// Whatever happens, the stacks of the guest are afterwards as they were before.
-    ///
-    /// # Errors
-    /// If the function fails, too many calls from the host are active, or the cells do not fit.
-    pub fn call(&mut self, func: FuncHandle, cells: &mut [u64]) -> Result<(), Error> {
-        self.check_func(func)?;
-        let ty = self.func_type(func);
-        let n_params = n_cells(&ty.params);
-        let n_cells = n_params.max(n_cells(&ty.results));
-        if cells.len() != n_cells {
-            let n = cells.len();
-            return Err(Error::Usage(format!("a function {ty} takes {n_cells} cells, not {n}")));
-        }
-        self.check_cells(&ty.params, &mut cells[..n_params])?;
-        // SAFETY: all of it was just checked.
-        unsafe { self.call_unchecked(func, cells) }
-    }
-
-    /// Calls a function as [`Store::call`] does, for those who know that the cells fit.
-    ///
-    /// # Safety
-    /// The function is of this store, and the cells are what [`Store::call`] would make of them: as many
-    /// as the parameters or results take, cells of 32 bits zero-extended, and references to
-    /// functions of this store.
-    ///
-    /// # Errors
-    /// If the function fails, or too many calls from the host are active.
-    pub unsafe fn call_unchecked(
-        &mut self,
-        func: FuncHandle,
-        cells: &mut [u64],
-    ) -> Result<(), Error> {
-        Entry::check(self)?;
-        let mut entry = Entry::begin(self);
-        let result = match entry.store.funcs.kind_mut(func) {
-            FuncKind::Host(_) => match entry.store.check_host_stack() {
-                Ok(()) => entry.store.call_host(func, cells),
-                Err(code) => Err(Trap::new(code, []).into()),
-            },
-            FuncKind::Guest { .. } => match entry.store.native.as_ref().map(|hooks| hooks.executor)
-            {
-                None => interp::execute(entry.store, func, cells),
-                // SAFETY: this is the caller it is for. That the function is of the store and the cells fit is
-                // what the caller of this function promises.
-                Some(executor) => unsafe { executor(entry.store, func, cells) },
-            },
-        };
-        entry.failed = result.is_err();
-        result
     }
 
     /// Fails if a handle is not that of a function of the store.
@@ -444,53 +403,23 @@ impl Store {
         self.funcs.record(func)
     }
 
-    // For executors that run native code.
-
-    /// How the executor enters functions of a type, by the store's number of it, if
-    /// [`Store::set_entry_point`] has said so.
-    #[inline]
-    pub fn entry_point(&self, type_id: u32) -> Option<EntryPoint> {
-        self.entry_points.get(type_id as usize).copied().flatten()
-    }
-
-    /// Lets [`Store::entry_point`] return this from now on. The store keeps the owner.
-    ///
-    /// # Safety
-    /// It is an entry for functions of the type that has this number in this store, and lives as long as its
-    /// owner.
-    pub unsafe fn set_entry_point(
-        &mut self,
-        type_id: u32,
-        entry_point: EntryPoint,
-        owner: Arc<dyn Any + Send + Sync>,
-    ) {
-        set_at(&mut self.entry_points, type_id, Some(entry_point), None);
-        self.code_owners.push(owner);
-    }
-
-    /// Native code through which native code calls host functions of a type; null without any.
-    pub(crate) fn host_code(&mut self, type_id: u32) -> Result<*const u8, Error> {
-        let Some(hooks) = &self.native else { return Ok(std::ptr::null()) };
-        match self.host_codes.get(type_id as usize) {
-            Some(code) if !code.is_null() => Ok(*code),
-            _ => {
-                let code = (hooks.host_trampoline)(&self.types[type_id as usize])?;
-                set_at(&mut self.host_codes, type_id, code.address, std::ptr::null());
-                self.code_owners.push(code.owner);
-                Ok(code.address)
-            }
-        }
-    }
-
     /// What all instances share. Valid while the store lives.
     #[inline]
     pub fn shared_ptr(&self) -> *mut Shared {
         self.shared.as_ptr()
     }
 
-    /// The context of an instance. Valid while the store lives.
-    pub fn instance_ctx(&self, instance: InstanceId) -> *mut VmCtx {
-        self.instance(instance).ctx()
+    /// The store that native code runs in.
+    ///
+    /// # Safety
+    /// Native code that [`Store::enter_native`] has announced is running, and no other reference to the
+    /// store is in use: those of its callers rest until it has returned.
+    #[inline]
+    unsafe fn running<'a>(shared: *mut Shared) -> &'a mut Store {
+        // SAFETY: the executor has called `enter_native`, which stored the address, before it entered the native
+        // code that runs. The store stays there until that returns, as the executor borrows it; `libcalls` and
+        // `host_call`, which alone come here, use it while that borrow rests.
+        unsafe { &mut *(*shared).store.cast::<Store>() }
     }
 
     /// To be called by an executor right before it enters native code: lets the runtime's functions find
@@ -502,28 +431,16 @@ impl Store {
         unsafe { (*self.shared.as_ptr()).store = store };
     }
 
-    /// Leaves word of why native code is about to trap.
-    #[cold]
-    pub(crate) fn set_pending(&mut self, result: std::thread::Result<Error>) {
-        self.pending = Some(match result {
-            Ok(error) => Pending::Error(error),
-            Err(panic) => Pending::Panic(panic),
-        });
-    }
-
-    /// The error of the host function because of which native code came back, if that is the reason. If
-    /// the host function has panicked, the panic goes on.
-    pub fn take_pending(&mut self) -> Option<Error> {
-        match self.pending.take()? {
-            Pending::Error(error) => Some(error),
-            Pending::Panic(panic) => std::panic::resume_unwind(panic),
-        }
-    }
-
     /// A frame of a backtrace.
     pub fn frame(&self, instance: InstanceId, func: u32, offset: u32) -> Frame {
         let module = self.instance(instance).module().clone();
         Frame { module, func, offset }
+    }
+
+    /// Lets the interpreter call a function for each instruction, or no longer. Calls that are already
+    /// active are not concerned.
+    pub fn set_trace(&mut self, trace: Option<TraceFn>) {
+        self.trace = trace;
     }
 
     // The counters that native code changes, too.
@@ -560,15 +477,6 @@ impl Store {
 fn exchanged() -> ! {
     eprintln!("slotvm: a host function has exchanged the store that it was called in");
     std::process::abort();
-}
-
-/// Sets an element of a list that has `none` where nothing was set.
-fn set_at<T: Copy>(list: &mut Vec<T>, index: u32, value: T, none: T) {
-    let index = index as usize;
-    if list.len() <= index {
-        list.resize(index + 1, none);
-    }
-    list[index] = value;
 }
 
 /// An `i64` that is not negative.

@@ -7,10 +7,10 @@
 
 use slotvm_bytecode::TrapCode;
 
+use crate::entities::InstanceId;
 use crate::error::{Error, Stop};
 use crate::limits::{PIECE_BYTES_MAX, PIECE_ELEMS_MAX};
 use crate::store::Store;
-use crate::store::instance::InstanceId;
 
 impl Store {
     /// Calls `each` with the offset and the length of each piece, and polls between two of them.
