@@ -2,15 +2,19 @@
 //!
 //! The story of the crate, in the order in which a program meets it:
 //!
-//! * A [`Store`] owns everything: [`memory`], [`table`], globals, [`host`] functions and [`instance`]s.
-//!   [`Store::instantiate`] links a module ([`LinkError`] says why it cannot) and runs its start
+//! * A [`Store`] owns everything: [`Memory`], [`Table`], globals, host functions ([`HostFn`]) and instances
+//!   ([`InstanceId`]). [`Store::instantiate`] links a module ([`LinkError`] says why it cannot) and runs its start
 //!   function.
-//! * [`Store::call`] is the only way into guest code, and respects the limits of the host's [`stack`]. The
-//!   [`interp`]reter, the semantic reference, runs it, or native code by an [`Executor`]; that shares the data
-//!   through the structures of [`context`] and calls the runtime through [`context::Libcalls`].
+//! * [`Store::call`] is the only way into guest code, and respects the limits of the host's stack. The
+//!   interpreter, the semantic reference, runs it, or native code of somebody else, which is told how in the
+//!   module `native`.
 //! * A program that stops before it returns gives a [`Trap`], everything else that fails an [`Error`].
 //! * A program whose code polls can be stopped, by the epochs of the host or by time: [`Interruption`].
-//! * [`limits`] has the names of all limits; a [`limiter`] of the embedder decides beside them.
+//! * [`limits`] has the names of all limits; a [`ResourceLimiter`] of the embedder decides beside them.
+//!
+//! Its folders import each other one way only, from `calls` down: `calls` from the host and the making of
+//! instances, the `interp`reter, the `store`, `steps` (what the interpreter keeps in one), `memory`, and the files
+//! beside them.
 //!
 //! # What is unsafe
 //! Whoever makes native code tells a store of it by addresses: [`Store::new_native`],
@@ -19,13 +23,13 @@
 //! astray:
 //!
 //! ```compile_fail,E0133
-//! # use slotvm_runtime::{FuncHandle, Store, context::Entry};
+//! # use slotvm_runtime::{FuncHandle, Store, native::Entry};
 //! fn lead_astray(store: &mut Store, entry: Entry) {
-//!     store.set_entry_point(0, entry);
+//!     store.set_entry_point(0, entry, std::sync::Arc::new(()));
 //! }
 //! ```
 //! ```compile_fail,E0133
-//! # use slotvm_runtime::{EntryPoints, Natives, Store};
+//! # use slotvm_runtime::{Store, native::{EntryPoints, Natives}};
 //! # use std::sync::Arc;
 //! fn forge(store: &mut Store, module: Arc<slotvm_bytecode::VerifiedModule>) {
 //!     let code: EntryPoints = Arc::new(|_| 0x1234 as *const u8);
@@ -34,7 +38,7 @@
 //! }
 //! ```
 //! ```compile_fail,E0133
-//! # use slotvm_runtime::{NativeHooks, Store, StoreConfig};
+//! # use slotvm_runtime::{Store, StoreConfig, native::NativeHooks};
 //! fn hook(hooks: NativeHooks) -> Store {
 //!     Store::new_native(StoreConfig::default(), Box::new(()), hooks)
 //! }
@@ -42,36 +46,46 @@
 
 mod calls;
 mod const_expr;
-pub mod context;
+mod context;
 mod data;
-pub mod entities;
-pub mod error;
+mod entities;
+mod error;
 mod interp;
 pub mod limits;
 mod memory;
 mod pinned;
-pub mod stack;
+mod stack;
 mod steps;
 mod store;
-pub mod trap;
+mod trap;
 
-pub use calls::instantiate::Natives;
-pub use data::Data;
 pub use entities::{
     Extern, FuncHandle, FuncTarget, GlobalHandle, InstanceId, MemoryHandle, TableHandle,
 };
 pub use error::{Error, LinkError};
 pub use limits::Limits;
-pub use memory::image::MemoryImage;
 pub use memory::limiter::{ResourceLimiter, StoreLimits, StoreLimitsBuilder};
-pub use memory::linear::{Memory, MemoryPlan, access_end_max};
+pub use memory::linear::{Memory, MemoryPlan};
 pub use memory::table::Table;
 pub use steps::trace::{TraceEvent, TraceFn};
 pub use store::config::StoreConfig;
-pub use store::funcs::EntryPoints;
 pub use store::host::{HostCall, HostFn};
 pub use store::interrupt::{Interruption, UpdateDeadline};
-pub use store::libcalls::{interrupts_wait, leave_pending};
 pub use store::ticker::Ticker;
-pub use store::{EpochCallback, Executor, HostTrampoline, NativeCode, NativeHooks, Store};
+pub use store::{EpochCallback, Store};
 pub use trap::{Frame, Trap};
+
+/// What those need who make native code, as the crate `slotvm` does: the structures that it shares with the
+/// runtime, and what a store is told of it. No part of the interface for others; it changes as that crate does.
+#[doc(hidden)]
+pub mod native {
+    pub use crate::calls::instantiate::Natives;
+    pub use crate::context::*;
+    pub use crate::data::Data;
+    pub use crate::memory::image::MemoryImage;
+    pub use crate::memory::linear::access_end_max;
+    pub use crate::stack::{bytes_left, limit_below};
+    pub use crate::store::funcs::EntryPoints;
+    pub use crate::store::libcalls::{interrupts_wait, leave_pending};
+    pub use crate::store::{Executor, HostTrampoline, NativeCode, NativeHooks};
+}

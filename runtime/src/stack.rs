@@ -26,7 +26,7 @@ thread_local! {
 
 /// A number of the thread, which no other thread has while it lives. Never 0.
 #[inline]
-pub fn thread() -> usize {
+pub(crate) fn thread() -> usize {
     BOUNDS.with(|bounds| ptr::from_ref(bounds).addr())
 }
 

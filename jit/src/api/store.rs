@@ -8,8 +8,9 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use slotvm_runtime::native::Data;
 use slotvm_runtime::{
-    self as rt, Data, Error, InstanceId, ResourceLimiter, StoreConfig, TraceFn, UpdateDeadline,
+    self as rt, Error, InstanceId, ResourceLimiter, StoreConfig, TraceFn, UpdateDeadline,
 };
 
 use crate::api::engine::Engine;

@@ -3,7 +3,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use slotvm_bytecode::{Op, TrapCode};
-use slotvm_runtime::context::offsets;
+use slotvm_runtime::native::offsets;
 use slotvm_ssa::entity::Inst;
 use slotvm_ssa::faults::{Fault, planted};
 use slotvm_ssa::irop::Opcode;

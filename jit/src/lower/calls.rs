@@ -7,7 +7,7 @@ use cranelift_codegen::ir::{
 };
 use slotvm_bytecode::limits::IMPORTS_MAX;
 use slotvm_bytecode::{Access, FuncType, Op, TrapCode};
-use slotvm_runtime::context::{FuncRecord, offsets};
+use slotvm_runtime::native::{FuncRecord, offsets};
 use slotvm_ssa::entity::Inst;
 
 use super::{Lowering, UnitImport};

@@ -41,7 +41,7 @@ use cranelift_codegen::settings::OptLevel;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use slotvm_bytecode::{Access, Effect, FuncType, Op, TrapCode, VerifiedModule};
 use slotvm_runtime::MemoryPlan;
-use slotvm_runtime::context::offsets;
+use slotvm_runtime::native::offsets;
 use slotvm_ssa::entity::{Block, Inst, Loc, Value};
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::irop::{IrOp, Opcode};
@@ -141,7 +141,7 @@ fn check_stack_in_prologue(clif: &mut ir::Function) {
 }
 
 /// Bytes of the frame of a function that traps by calls, at most: what a function that finds itself
-/// below the limit of the stack takes of the room that [`slotvm_runtime::stack`] leaves there. Cranelift writes
+/// below the limit of the stack takes of the room that [`slotvm_runtime::native::limit_below`] leaves there. Cranelift writes
 /// to the frame before the function can look at the limit.
 pub(crate) const CHECKED_FRAME_BYTES_MAX: u32 = 96 << 10;
 

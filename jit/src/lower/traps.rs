@@ -3,7 +3,7 @@
 //! There are two ways, see [`Trapping`]. Code that may fault traps by trap instructions and by faulting
 //! accesses; both raise a signal, and the tables of [`crate::compile::function`] say which trap and which bytecode
 //! offset belong to the faulting pc. Code that must not fault checks everything before, and calls the
-//! function that [`Shared::raise`](slotvm_runtime::context::Shared::raise) names, which does not return
+//! function that [`Shared::raise`](slotvm_runtime::native::Shared::raise) names, which does not return
 //! ([`crate::native::raise`]); the place belongs to the address that the call would return to. The methods here
 //! and in [`super::checks`] hide the difference from the rest of the lowering.
 //!
@@ -27,7 +27,7 @@ use cranelift_codegen::ir::{self, AbiParam, InstBuilder, MemFlagsData, Signature
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::FunctionBuilder;
 use slotvm_bytecode::{TrapCode, ValType};
-use slotvm_runtime::context::offsets;
+use slotvm_runtime::native::offsets;
 use slotvm_ssa::entity::Loc;
 use slotvm_ssa::faults::{Fault, planted};
 

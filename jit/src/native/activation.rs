@@ -12,8 +12,8 @@ use std::ptr;
 use std::sync::Arc;
 
 use slotvm_bytecode::VerifiedModule;
-use slotvm_runtime::context::{Entry, Shared, VmCtx};
 use slotvm_runtime::limits::TRACE_FRAMES_MAX;
+use slotvm_runtime::native::{Entry, Shared, VmCtx};
 
 use crate::code::pctable::{PcTable, Place, PlaceId, TrapReason};
 use crate::code::registry;

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use slotvm_bytecode::FuncType;
-use slotvm_runtime::context::Poll;
-use slotvm_runtime::{Error, HostTrampoline, MemoryPlan, NativeHooks, Store, StoreConfig};
+use slotvm_runtime::native::{HostTrampoline, NativeHooks, Poll};
+use slotvm_runtime::{Error, MemoryPlan, Store, StoreConfig};
 use slotvm_ssa::build::{BuildOptions, SsaOptions};
 
 use crate::code::debugger::DebugImage;

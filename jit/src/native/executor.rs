@@ -22,7 +22,7 @@ pub(crate) trait StoreData: Any + Send {
 /// The executor of stores whose engine makes native code, and whose data are a `D`.
 ///
 /// # Safety
-/// As [`Executor`](slotvm_runtime::Executor) says, with a store of [`NativeEngine::store`] of a `D`.
+/// As [`Executor`](slotvm_runtime::native::Executor) says, with a store of [`NativeEngine::store`] of a `D`.
 ///
 /// [`NativeEngine::store`]: crate::native::engine::NativeEngine::store
 pub(crate) unsafe fn execute<D: StoreData>(

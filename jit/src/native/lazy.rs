@@ -20,7 +20,7 @@ use std::thread::{Builder, JoinHandle};
 
 use slotvm_bytecode::VerifiedModule;
 use slotvm_runtime::Error;
-use slotvm_runtime::context::VmCtx;
+use slotvm_runtime::native::VmCtx;
 
 use crate::code::debugger::DebugImage;
 use crate::code::unit::{CodeArena, CodeError, CodeUnit, MachineCode};
@@ -241,7 +241,8 @@ unsafe extern "C" fn compile(ctx: *mut VmCtx, index: usize, state: *const State)
     let func = state.module.n_imported_funcs() + index as u32;
     // SAFETY: the call passes the context of the function, in whose store it runs; if it is interrupted, this
     // returns null, with which `enter` goes back to the host.
-    let is_interrupted = || unsafe { slotvm_runtime::interrupts_wait(ctx, func, &mut seen) };
+    let is_interrupted =
+        || unsafe { slotvm_runtime::native::interrupts_wait(ctx, func, &mut seen) };
     let failure = match catch_unwind(AssertUnwindSafe(|| state.code_of(index, is_interrupted))) {
         Ok(Ok(code)) => return code,
         Ok(Err(NoCode::Interrupted)) => return ptr::null(),
@@ -249,7 +250,7 @@ unsafe extern "C" fn compile(ctx: *mut VmCtx, index: usize, state: *const State)
         Err(panic) => Err(panic),
     };
     // SAFETY: the call passes the context of the code that it runs in.
-    unsafe { slotvm_runtime::leave_pending(ctx, failure) };
+    unsafe { slotvm_runtime::native::leave_pending(ctx, failure) };
     ptr::null()
 }
 

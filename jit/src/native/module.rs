@@ -10,9 +10,8 @@ use std::sync::{Arc, OnceLock};
 
 use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::module::ImportKind;
-use slotvm_runtime::{
-    self as rt, EntryPoints, Error, FuncTarget, InstanceId, MemoryImage, MemoryPlan, Natives,
-};
+use slotvm_runtime::native::{EntryPoints, MemoryImage, Natives};
+use slotvm_runtime::{self as rt, Error, FuncTarget, InstanceId, MemoryPlan};
 use tracing::debug_span;
 
 use crate::compile::budget::{Budget, ModuleBudget};

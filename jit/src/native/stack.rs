@@ -1,7 +1,7 @@
 //! Room on the stack for the code generator, which recurses and may be called deep in the stack of a guest.
-//! What guest code may use is up to [`slotvm_runtime::stack`].
+//! What guest code may use is up to [`slotvm_runtime::native::limit_below`].
 
-use slotvm_runtime::stack::bytes_left;
+use slotvm_runtime::native::bytes_left;
 
 /// Bytes of stack in which any function can be compiled.
 const COMPILE_BYTES: usize = 1 << 20;

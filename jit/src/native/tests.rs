@@ -17,8 +17,8 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use slotvm_bytecode::ValType::{self, F32, F64, I32, I64};
 use slotvm_bytecode::module::{Func, MemoryType, Module};
 use slotvm_bytecode::{FuncType, Op, TrapCode, VerifiedModule};
-use slotvm_runtime::context::{HostCtx, Libcalls, MemorySpan, Shared, VmCtx, offsets as rt};
-use slotvm_runtime::stack;
+use slotvm_runtime::native::limit_below;
+use slotvm_runtime::native::{HostCtx, Libcalls, MemorySpan, Shared, VmCtx, offsets as rt};
 use slotvm_runtime::{Memory, MemoryPlan};
 
 use crate::code::pctable::{Place, PlaceId, TrapReason};
@@ -191,7 +191,7 @@ impl<'a> Fixture<'a> {
             if outer_limit == 0 {
                 let marker = 0u8;
                 let sp = (&raw const marker).addr();
-                (*shared).stack_limit = stack::limit_below(sp, STACK_BYTES_MAX);
+                (*shared).stack_limit = limit_below(sp, STACK_BYTES_MAX);
             }
             let entry = trampoline::entry(&self.entry);
             let result = activation::enter(entry, ctx.cast_mut(), code, cells.as_mut_ptr());

@@ -9,7 +9,7 @@
 //!   exceptional edge is where a trap continues. The callee has the `tail` convention, which has no
 //!   callee-saved registers: so nothing is lost when the guest's frames are abandoned.
 //! * The *host trampoline* has the convention of guest functions; its context is a
-//!   [`slotvm_runtime::context::HostCtx`]. It calls the runtime by `HostCtx::call`, and traps
+//!   [`slotvm_runtime::native::HostCtx`]. It calls the runtime by `HostCtx::call`, and traps
 //!   with [`HOST_ERROR`](crate::lower::traps::HOST_ERROR), by a call, if that reports an error.
 
 use cranelift_codegen::Context;
@@ -22,7 +22,7 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa, TargetIsa};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use slotvm_bytecode::{FuncType, ValType, n_cells};
-use slotvm_runtime::context::offsets as rt;
+use slotvm_runtime::native::offsets as rt;
 
 use crate::code::pctable::PlaceId;
 use crate::code::unit::{CodeError, CodeUnit, MachineCode};

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use slotvm_bytecode::FuncType;
-use slotvm_runtime::NativeCode;
+use slotvm_runtime::native::NativeCode;
 
 use crate::code::unit::{CodeError, CodeUnit};
 use crate::native::activation::EntryTrampoline;

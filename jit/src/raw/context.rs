@@ -5,7 +5,7 @@ use std::fmt;
 use std::ptr;
 
 use slotvm_runtime::Error;
-use slotvm_runtime::context::{MemoryDef, Shared, VmCtx};
+use slotvm_runtime::native::{MemoryDef, Shared, VmCtx};
 
 use crate::api::engine::Engine;
 

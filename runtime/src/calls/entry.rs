@@ -41,6 +41,7 @@ impl Store {
     ///
     /// # Errors
     /// If the function fails, or too many calls from the host are active.
+    #[doc(hidden)]
     pub unsafe fn call_unchecked(
         &mut self,
         func: FuncHandle,

@@ -76,6 +76,7 @@ impl Store {
     ///
     /// # Errors
     /// As for [`Store::instantiate`]; if `checked` fails, or its code relies on too much, too.
+    #[doc(hidden)]
     pub unsafe fn instantiate_native<'a>(
         &mut self,
         module: Arc<VerifiedModule>,

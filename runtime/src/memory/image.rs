@@ -96,7 +96,8 @@ mod tests {
     use slotvm_bytecode::{text, verify};
 
     use super::*;
-    use crate::{EntryPoints, Natives, Store, StoreConfig};
+    use crate::native::{EntryPoints, Natives};
+    use crate::{Store, StoreConfig};
 
     fn module(source: &str) -> Arc<VerifiedModule> {
         Arc::new(verify(text::parse(source).unwrap()).unwrap())

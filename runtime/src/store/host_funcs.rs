@@ -39,6 +39,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store has too many functions, or there is no memory for native code.
+    #[doc(hidden)]
     pub unsafe fn new_trusted_host_func(
         &mut self,
         ty: &FuncType,

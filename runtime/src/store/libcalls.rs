@@ -188,9 +188,8 @@ mod tests {
 
     use super::*;
     use crate::context::HostCtx;
-    use crate::{
-        EntryPoints, Extern, FuncHandle, HostFn, NativeCode, NativeHooks, Natives, StoreConfig,
-    };
+    use crate::native::{EntryPoints, NativeCode, NativeHooks, Natives};
+    use crate::{Extern, FuncHandle, HostFn, StoreConfig};
 
     const SOURCE: &str = "
         import \"env\" \"host\" func host(i64) -> i64

@@ -398,12 +398,14 @@ impl Store {
     }
 
     /// What native code sees of a function.
+    #[doc(hidden)]
     #[inline]
     pub fn func_record(&self, func: FuncHandle) -> FuncRecord {
         self.funcs.record(func)
     }
 
     /// What all instances share. Valid while the store lives.
+    #[doc(hidden)]
     #[inline]
     pub fn shared_ptr(&self) -> *mut Shared {
         self.shared.as_ptr()
@@ -424,6 +426,7 @@ impl Store {
 
     /// To be called by an executor right before it enters native code: lets the runtime's functions find
     /// the store. [`Store::call`] undoes it.
+    #[doc(hidden)]
     #[inline]
     pub fn enter_native(&mut self) {
         let store = (&raw mut *self).cast();

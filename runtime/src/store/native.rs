@@ -10,6 +10,7 @@ use crate::entities::InstanceId;
 use crate::error::Error;
 use crate::store::config::StoreConfig;
 
+#[doc(hidden)]
 impl Store {
     /// Makes an empty store that runs native code.
     ///
