@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use similar::TextDiff;
+use slotvm::compiler::OnTheFly;
 use slotvm::{Compile, Config, Engine, Error, Linker, Module, SlotMode, Store, Tier, Val};
 use slotvm_bytecode::text::{self, ParseOptions};
 use slotvm_bytecode::verify::Place;
@@ -259,7 +260,7 @@ fn configs() -> Vec<(String, Config)> {
         add(name, &|config| config.promotion(promotion));
     }
     let name = "native code, SSA form straight from bytecode".to_owned();
-    add(name, &|config| config.on_the_fly(SsaOptions::default()));
+    add(name, &|config| config.on_the_fly(OnTheFly::default()));
     configs
 }
 

@@ -79,16 +79,6 @@ pub mod raw;
 #[cfg(all(test, feature = "jit"))]
 mod soak_tests;
 
-pub use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
-pub use slotvm_bytecode::{FuncType, Module as Bytecode, Op, TrapCode, ValType, builder};
-pub use slotvm_runtime::{
-    Error, Frame, Limits, LinkError, MemoryPlan, ResourceLimiter, StoreLimits, StoreLimitsBuilder,
-    Trap, UpdateDeadline,
-};
-pub use slotvm_ssa::build::SsaOptions;
-pub use slotvm_ssa::construct::{Construction, Placement, Renaming, SlotCounts, TooLarge};
-pub use slotvm_ssa::promote::{PromoteOptions, PromotionReport};
-
 pub use api::caller::Caller;
 pub use api::engine::{Engine, host_target};
 pub use api::externs::{Extern, Global, Memory, MemoryAccessError, MemoryValue, Table};
@@ -101,12 +91,30 @@ pub use api::store::{AsContext, AsContextMut, Store, StoreContext, StoreContextM
 pub use api::typed::{HostResults, Scalar, TypedFunc, Values};
 pub use api::types::{ExportType, ExternType, ImportType};
 pub use api::val::{ExternRef, V128, Val};
-pub use compile::budget::{Cause, Excess, Rung, Work, WorkCounts};
-pub use compile::function_info::{FunctionInfo, Sizes};
 pub use compile::timings::Timings;
 pub use config::slot_mode::{ParseSlotModeError, SlotMode};
 pub use config::{Compile, Config, ProfilingStrategy, Tier};
 pub use native::engine::CRANELIFT_VERSION;
+pub use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
+pub use slotvm_bytecode::{FuncType, Module as Bytecode, Op, TrapCode, ValType, builder};
+pub use slotvm_runtime::{
+    Error, Frame, Limits, LinkError, MemoryPlan, ResourceLimiter, StoreLimits, StoreLimitsBuilder,
+    Trap, UpdateDeadline,
+};
+
+/// For those who study the compiler: the ways to SSA form, what became of each function, and what it cost.
+///
+/// Embedders need none of it. [`Config::promotion`] and [`Config::on_the_fly`] choose a way to SSA form;
+/// [`Module::functions`] tells how each function was compiled.
+pub mod compiler {
+    pub use slotvm_ssa::braun::BraunOptions;
+    pub use slotvm_ssa::construct::{Construction, Placement, Renaming, SlotCounts, TooLarge};
+    pub use slotvm_ssa::promote::{PromoteOptions, PromotionReport};
+
+    pub use crate::compile::budget::{Cause, Excess, Rung, Work, WorkCounts};
+    pub use crate::compile::function_info::{FunctionInfo, Sizes};
+    pub use crate::config::OnTheFly;
+}
 
 /// Compiles and runs the example of the README.
 #[cfg(doctest)]

@@ -24,7 +24,8 @@ mod survey;
 use std::fmt;
 use std::sync::Arc;
 
-use slotvm::{Compile, Config, Engine, Limits, MemoryPlan, Placement, Renaming, SlotMode, Tier};
+use slotvm::compiler::{OnTheFly, Placement, Renaming};
+use slotvm::{Compile, Config, Engine, Limits, MemoryPlan, SlotMode, Tier};
 use slotvm_bytecode::{TrapCode, VerifiedModule, VerifyError, verify};
 use slotvm_ssa::braun::BraunOptions;
 use slotvm_ssa::build::{BuildOptions, SsaOptions};
@@ -266,6 +267,8 @@ impl Plan {
 
     fn on_the_fly(self, options: SsaOptions) -> Engine {
         let mut config = self.config();
+        let SsaOptions { braun, fold, copies, .. } = options;
+        let options = OnTheFly { braun, fold, copies };
         config.tier(Tier::Jit).slots(SlotMode::Ssa).on_the_fly(options);
         Engine::new(&config).expect("there is native code for this machine")
     }

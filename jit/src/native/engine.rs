@@ -12,7 +12,7 @@ use crate::code::debugger::DebugImage;
 use crate::code::profiling::Profiler;
 use crate::code::unit::{CodeError, CodeUnit};
 use crate::compile::function::CompileOptions;
-use crate::config::Config;
+use crate::config::{Config, OnTheFly};
 use crate::lower::LowerOptions;
 use crate::lower::Trapping;
 use crate::lower::isa::{IsaOptions, host_isa};
@@ -106,7 +106,10 @@ impl NativeEngine {
         CompileOptions {
             build,
             promotion: config.promotion,
-            on_the_fly: config.on_the_fly.map(|ssa| SsaOptions { build, ..ssa }),
+            on_the_fly: config.on_the_fly.map(|options| {
+                let OnTheFly { braun, fold, copies } = options;
+                SsaOptions { build, braun, fold, copies }
+            }),
             lower: LowerOptions {
                 isa: self.isa.clone(),
                 slots: config.slots,

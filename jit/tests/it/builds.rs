@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use slotvm::compiler::{FunctionInfo, OnTheFly, PromoteOptions};
 use slotvm::{
-    CRANELIFT_VERSION, Compile, Config, Engine, Error, FunctionInfo, Instance, Module,
-    ProfilingStrategy, PromoteOptions, SlotMode, SsaOptions, Store, Tier, host_target,
+    CRANELIFT_VERSION, Compile, Config, Engine, Error, Instance, Module, ProfilingStrategy,
+    SlotMode, Store, Tier, host_target,
 };
 
 const HAS_JIT: bool = cfg!(feature = "jit");
@@ -40,7 +41,7 @@ fn an_engine_that_interprets_takes_all_options_and_tells_of_no_native_code() {
         .tier(Tier::Interpreter)
         .slots(SlotMode::Memory)
         .promotion(PromoteOptions::default())
-        .on_the_fly(SsaOptions::default())
+        .on_the_fly(OnTheFly::default())
         .profiler(ProfilingStrategy::None)
         .signals_based_traps(false)
         .compile(Compile::Lazy)
