@@ -13,7 +13,7 @@ use slotvm_runtime::TraceFn;
 use super::host::{self, Host, Stop};
 use super::{Budget, Call, End, Outcome, expose};
 use crate::generate::Case;
-use crate::values;
+use slotvm_cases::values;
 
 const WORKS: &str = "the engine takes what verifies";
 

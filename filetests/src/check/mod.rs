@@ -34,8 +34,8 @@ use slotvm_ssa::promote::PromoteOptions;
 use slotvm_ssa::verify::Form;
 
 use crate::generate::Case;
-use crate::stages;
 pub use optimized::check_optimized;
+use slotvm_cases::stages;
 use survey::Watch;
 pub use survey::{Facts, Survey};
 
