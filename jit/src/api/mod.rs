@@ -3,6 +3,8 @@
 mod call;
 pub(crate) mod caller;
 pub(crate) mod engine;
+#[cfg(feature = "jit")]
+mod entries;
 pub(crate) mod externs;
 pub(crate) mod func;
 pub(crate) mod host_func;

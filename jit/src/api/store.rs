@@ -4,8 +4,6 @@
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
-#[cfg(feature = "jit")]
-use std::sync::Arc;
 use std::time::Duration;
 
 use slotvm_runtime::native::Data;
@@ -15,8 +13,6 @@ use slotvm_runtime::{
 
 use crate::api::engine::Engine;
 use crate::api::module::Module;
-#[cfg(feature = "jit")]
-use crate::native::{executor::StoreData, trampolines::Trampoline};
 
 /// Identifies a store, so that its handles are not used with another one.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -43,7 +39,7 @@ pub(crate) struct Embedding {
     engine: Engine,
     data: Data,
     /// The module of each instance: its native code must live as long as the store.
-    modules: Vec<Module>,
+    pub(super) modules: Vec<Module>,
 }
 
 impl Embedding {
@@ -94,14 +90,6 @@ impl Embedding {
     pub(crate) fn keep_module(&mut self, instance: InstanceId, module: &Module) {
         self.modules.truncate(instance.number() as usize);
         self.modules.push(module.clone());
-    }
-}
-
-#[cfg(feature = "jit")]
-impl StoreData for Embedding {
-    fn entry(&self, instance: InstanceId, func: u32) -> Result<Arc<Trampoline>, Error> {
-        let module = &self.modules[instance.number() as usize];
-        module.native().expect("the engine makes native code").entry(func)
     }
 }
 
