@@ -15,7 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use comfy_table::Table;
-use slotvm::{Engine, Module, Rung, SlotMode};
+use slotvm::compiler::Rung;
+use slotvm::{Engine, Module, SlotMode};
 use slotvm_benches::Args;
 use slotvm_bytecode::{VerifiedModule, decode, encode, verify};
 use slotvm_filetests::large::{self, Control, Plan};

@@ -13,7 +13,8 @@ use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use slotvm::{Config, Engine, Module, Rung, SlotMode};
+use slotvm::compiler::Rung;
+use slotvm::{Config, Engine, Module, SlotMode};
 use slotvm_bytecode::encode;
 use slotvm_filetests::bombs::family;
 use slotvm_filetests::campaign::cost::{promised_bytes, promised_ms};

@@ -15,7 +15,7 @@ use slotvm_ssa::ir::Function;
 use slotvm_ssa::irop::{IrOp, Opcode};
 use slotvm_ssa::verify::Form;
 
-use crate::stages;
+use slotvm_cases::stages;
 
 /// The alias region in which results are read that calls have left in an area.
 const RESULTS: &str = "\"results\"";

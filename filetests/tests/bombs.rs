@@ -8,7 +8,8 @@ mod allocator;
 
 use std::sync::Arc;
 
-use slotvm::{Cause, Config, Engine, Error, Instance, Module, Rung, SlotMode, Store, Tier, Work};
+use slotvm::compiler::{Cause, Rung, Work};
+use slotvm::{Config, Engine, Error, Instance, Module, SlotMode, Store, Tier};
 use slotvm_bytecode::{VerifiedModule, encode, verify};
 use slotvm_filetests::bombs::{ALL, NAME, family};
 use slotvm_filetests::campaign::cost::promised_bytes;

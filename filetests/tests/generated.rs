@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use slotvm_bytecode::{VerifiedModule, decode, encode, text, verify};
+use slotvm_cases::stages;
 use slotvm_filetests::check::{check_constructions, check_optimized};
 use slotvm_filetests::generate::case_of_seed;
 use slotvm_filetests::seeds;
 use slotvm_filetests::slot_accesses::check_module;
-use slotvm_filetests::stages;
 use slotvm_ssa::braun::BraunOptions;
 use slotvm_ssa::build::{BuildOptions, BuildScratch, SsaOptions, build};
 use slotvm_ssa::verify::Form;

@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use slotvm::{Config, Engine, Instance, Module, Rung, SlotMode, Store, Tier};
+use slotvm::compiler::Rung;
+use slotvm::{Config, Engine, Instance, Module, SlotMode, Store, Tier};
 use slotvm_bytecode::{VerifiedModule, verify};
 use slotvm_filetests::check::check;
 use slotvm_filetests::generate::Case;

@@ -1,12 +1,14 @@
 //! What an engine is asked for.
 
+pub(crate) mod slot_mode;
+
 use std::time::Duration;
 
 use slotvm_runtime::{Limits, MemoryPlan};
-use slotvm_ssa::build::SsaOptions;
+use slotvm_ssa::braun::BraunOptions;
 use slotvm_ssa::promote::PromoteOptions;
 
-use crate::slot_mode::SlotMode;
+use crate::config::slot_mode::SlotMode;
 
 /// What runs guest code.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,6 +58,19 @@ pub enum Compile {
     Lazy,
 }
 
+/// How SSA form is made straight from bytecode, see [`Config::on_the_fly`].
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct OnTheFly {
+    /// How phis are found.
+    pub braun: BraunOptions,
+    /// Whether numeric operations on constants become constants, unless they trap, and phis of equal
+    /// constants as well.
+    pub fold: bool,
+    /// Whether an operation that gives one of its operands as it is, like the addition of zero or a
+    /// `select` of two equal values, becomes this operand.
+    pub copies: bool,
+}
+
 /// How profilers learn the names of native functions.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -78,7 +93,7 @@ pub struct Config {
     pub(crate) tier: Tier,
     pub(crate) slots: SlotMode,
     pub(crate) promotion: PromoteOptions,
-    pub(crate) on_the_fly: Option<SsaOptions>,
+    pub(crate) on_the_fly: Option<OnTheFly>,
     pub(crate) compile: Compile,
     pub(crate) consume_fuel: bool,
     pub(crate) epoch_interruption: bool,
@@ -147,9 +162,8 @@ impl Config {
 
     /// Lets mode [`Ssa`](SlotMode::Ssa) make SSA form straight from bytecode, in one pass, in place of
     /// promotion, which is left to functions that are too large for it. It is there to compare with, and
-    /// computes the same. What the code charges for is up to this configuration, whatever
-    /// [`SsaOptions::build`] says.
-    pub fn on_the_fly(&mut self, options: SsaOptions) -> &mut Config {
+    /// computes the same.
+    pub fn on_the_fly(&mut self, options: OnTheFly) -> &mut Config {
         self.on_the_fly = Some(options);
         self
     }

@@ -65,111 +65,54 @@
 //! none, as for any engine that interprets: [`Module::functions`] is empty, [`Module::clif`] and
 //! [`Module::asm`] give `None`.
 
-#[cfg(feature = "jit")]
-mod abi;
-#[cfg(feature = "jit")]
-mod activation;
-#[cfg_attr(
-    not(feature = "jit"),
-    expect(
-        dead_code,
-        unused_imports,
-        reason = "builds without native code only have what it would tell"
-    )
-)]
-mod budget;
-mod caller;
+mod api;
 #[cfg(feature = "jit")]
 mod code;
-#[cfg(feature = "jit")]
-mod compilations;
-#[cfg(feature = "jit")]
 mod compile;
 mod config;
 #[cfg(feature = "jit")]
-mod debugger;
-#[cfg(feature = "jit")]
-mod eager;
-mod engine;
-mod externs;
-mod func;
-mod function_info;
-mod instance;
-#[cfg(feature = "jit")]
-mod isa;
-#[cfg(feature = "jit")]
-mod lazy;
-mod linker;
-#[cfg(feature = "jit")]
 mod lower;
-mod module;
-#[cfg(feature = "jit")]
 mod native;
-#[cfg(feature = "jit")]
-mod native_module;
-#[cfg(all(test, feature = "jit"))]
-mod native_tests;
-#[cfg(not(feature = "jit"))]
-mod no_native;
-#[cfg(feature = "jit")]
-mod parallel;
-#[cfg(feature = "jit")]
-mod pctable;
-mod pipeline;
-#[cfg(feature = "jit")]
-mod profiling;
-#[cfg(feature = "jit")]
-mod raise;
 pub mod raw;
-#[cfg(feature = "jit")]
-mod registry;
-#[cfg(feature = "jit")]
-mod signals;
-mod slot_mode;
 #[cfg(all(test, feature = "jit"))]
 mod soak_tests;
-#[cfg(feature = "jit")]
-mod stack;
-mod store;
-#[cfg(feature = "jit")]
-mod trampoline;
-#[cfg(feature = "jit")]
-mod trampolines;
-mod typed;
-mod types;
-#[cfg(feature = "jit")]
-mod unwind;
-mod val;
 
-#[cfg(not(feature = "jit"))]
-use no_native::{self as native, self as native_module};
-
+pub use api::caller::Caller;
+pub use api::engine::{Engine, host_target};
+pub use api::externs::{Extern, Global, Memory, MemoryAccessError, MemoryValue, Table};
+pub use api::func::Func;
+pub use api::host_func::{HostFunc, IntoFunc};
+pub use api::instance::Instance;
+pub use api::linker::{InstancePre, Linker, UnknownImportError};
+pub use api::module::Module;
+pub use api::store::{AsContext, AsContextMut, Store, StoreContext, StoreContextMut};
+pub use api::typed::{HostResults, Scalar, TypedFunc, Values};
+pub use api::types::{ExportType, ExternType, ImportType};
+pub use api::val::{ExternRef, V128, Val};
+pub use compile::timings::Timings;
+pub use config::slot_mode::{ParseSlotModeError, SlotMode};
+pub use config::{Compile, Config, ProfilingStrategy, Tier};
+pub use native::engine::CRANELIFT_VERSION;
 pub use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
 pub use slotvm_bytecode::{FuncType, Module as Bytecode, Op, TrapCode, ValType, builder};
 pub use slotvm_runtime::{
     Error, Frame, Limits, LinkError, MemoryPlan, ResourceLimiter, StoreLimits, StoreLimitsBuilder,
     Trap, UpdateDeadline,
 };
-pub use slotvm_ssa::build::SsaOptions;
-pub use slotvm_ssa::construct::{Construction, Placement, Renaming, SlotCounts, TooLarge};
-pub use slotvm_ssa::promote::{PromoteOptions, PromotionReport};
 
-pub use budget::{Cause, Excess, Rung, Work, WorkCounts};
-pub use caller::Caller;
-pub use config::{Compile, Config, ProfilingStrategy, Tier};
-pub use engine::{Engine, host_target};
-pub use externs::{Extern, Global, Memory, MemoryAccessError, MemoryValue, Table};
-pub use func::{Func, HostFunc, IntoFunc};
-pub use function_info::{FunctionInfo, Sizes};
-pub use instance::Instance;
-pub use linker::{InstancePre, Linker, UnknownImportError};
-pub use module::{Module, Timings};
-pub use native::CRANELIFT_VERSION;
-pub use slot_mode::{ParseSlotModeError, SlotMode};
-pub use store::{AsContext, AsContextMut, Store, StoreContext, StoreContextMut};
-pub use typed::{HostResults, Scalar, TypedFunc, Values};
-pub use types::{ExportType, ExternType, ImportType};
-pub use val::{ExternRef, V128, Val};
+/// For those who study the compiler: the ways to SSA form, what became of each function, and what it cost.
+///
+/// Embedders need none of it. [`Config::promotion`] and [`Config::on_the_fly`] choose a way to SSA form;
+/// [`Module::functions`] tells how each function was compiled.
+pub mod compiler {
+    pub use slotvm_ssa::braun::BraunOptions;
+    pub use slotvm_ssa::construct::{Construction, Placement, Renaming, SlotCounts, TooLarge};
+    pub use slotvm_ssa::promote::{PromoteOptions, PromotionReport};
+
+    pub use crate::compile::budget::{Cause, Excess, Rung, Work, WorkCounts};
+    pub use crate::compile::function_info::{FunctionInfo, Sizes};
+    pub use crate::config::OnTheFly;
+}
 
 /// Compiles and runs the example of the README.
 #[cfg(doctest)]

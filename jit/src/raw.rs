@@ -110,7 +110,7 @@ pub use context::Context;
 pub use signature::{CFunction, CResult, CValue};
 pub use slotvm_ssa::ir::Function;
 
-use crate::engine::Engine;
+use crate::api::engine::Engine;
 
 /// The module from which loads and stores at host addresses are imported.
 const HOST_MODULE: &str = "host";

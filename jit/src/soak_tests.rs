@@ -7,9 +7,9 @@ mod alone;
 
 use alone::alone;
 
+use crate::code::registry;
 use crate::{
     AsContext, Compile, Config, Engine, Error, Func, Instance, Linker, Module, Store, TrapCode,
-    registry,
 };
 
 /// The figures that a leak would make grow.

@@ -69,7 +69,7 @@ pub struct Shared {
     /// Frames of guest code must stay above this address of the host's stack. 0 while no call from the host is
     /// active.
     pub stack_limit: usize,
-    /// The thread on whose stack the limit lies, by [`crate::stack::thread`]; 0 while there is no limit.
+    /// The thread on whose stack the limit lies, by its number; 0 while there is no limit.
     pub stack_thread: usize,
     /// The epoch that the host counts; null if the code of the store does not poll. Other threads write
     /// this and the following while native code runs.

@@ -2,15 +2,19 @@
 //!
 //! The story of the crate, in the order in which a program meets it:
 //!
-//! * A [`Store`] owns everything: [`memory`], [`table`], globals, [`host`] functions and [`instance`]s.
-//!   [`Store::instantiate`] links a module ([`LinkError`] says why it cannot) and runs its start
+//! * A [`Store`] owns everything: [`Memory`], [`Table`], globals, host functions ([`HostFn`]) and instances
+//!   ([`InstanceId`]). [`Store::instantiate`] links a module ([`LinkError`] says why it cannot) and runs its start
 //!   function.
-//! * [`Store::call`] is the only way into guest code, and respects the limits of the host's [`stack`]. The
-//!   [`interp`]reter, the semantic reference, runs it, or native code by an [`Executor`]; that shares the data
-//!   through the structures of [`context`] and calls the runtime through [`context::Libcalls`].
+//! * [`Store::call`] is the only way into guest code, and respects the limits of the host's stack. The
+//!   interpreter, the semantic reference, runs it, or native code of somebody else, which is told how in the
+//!   module `native`.
 //! * A program that stops before it returns gives a [`Trap`], everything else that fails an [`Error`].
 //! * A program whose code polls can be stopped, by the epochs of the host or by time: [`Interruption`].
-//! * [`limits`] has the names of all limits; a [`limiter`] of the embedder decides beside them.
+//! * [`limits`] has the names of all limits; a [`ResourceLimiter`] of the embedder decides beside them.
+//!
+//! Its folders import each other one way only, from `calls` down: `calls` from the host and the making of
+//! instances, the `interp`reter, the `store`, `steps` (what the interpreter keeps in one), `memory`, and the files
+//! beside them.
 //!
 //! # What is unsafe
 //! Whoever makes native code tells a store of it by addresses: [`Store::new_native`],
@@ -19,13 +23,13 @@
 //! astray:
 //!
 //! ```compile_fail,E0133
-//! # use slotvm_runtime::{FuncHandle, Store, context::Entry};
+//! # use slotvm_runtime::{FuncHandle, Store, native::Entry};
 //! fn lead_astray(store: &mut Store, entry: Entry) {
-//!     store.set_entry_point(0, entry);
+//!     store.set_entry_point(0, entry, std::sync::Arc::new(()));
 //! }
 //! ```
 //! ```compile_fail,E0133
-//! # use slotvm_runtime::{EntryPoints, Natives, Store};
+//! # use slotvm_runtime::{Store, native::{EntryPoints, Natives}};
 //! # use std::sync::Arc;
 //! fn forge(store: &mut Store, module: Arc<slotvm_bytecode::VerifiedModule>) {
 //!     let code: EntryPoints = Arc::new(|_| 0x1234 as *const u8);
@@ -34,51 +38,54 @@
 //! }
 //! ```
 //! ```compile_fail,E0133
-//! # use slotvm_runtime::{NativeHooks, Store, StoreConfig};
+//! # use slotvm_runtime::{Store, StoreConfig, native::NativeHooks};
 //! fn hook(hooks: NativeHooks) -> Store {
 //!     Store::new_native(StoreConfig::default(), Box::new(()), hooks)
 //! }
 //! ```
 
-mod bulk;
-pub mod config;
-pub mod context;
-pub mod entities;
-mod entry;
-pub mod error;
-mod funcs;
-mod growth;
-pub mod host;
-mod image;
-pub mod instance;
-pub mod interp;
-mod interrupt;
-mod libcalls;
-pub mod limiter;
+mod calls;
+mod const_expr;
+mod context;
+mod data;
+mod entities;
+mod error;
+mod interp;
 pub mod limits;
-mod link;
-pub mod memory;
-mod pieces;
+mod memory;
 mod pinned;
-pub mod stack;
-pub mod store;
-pub mod table;
-mod ticker;
-pub mod trap;
+mod stack;
+mod steps;
+mod store;
+mod trap;
 
-pub use config::{Executor, HostTrampoline, NativeCode, NativeHooks, StoreConfig};
-pub use entities::{Extern, FuncHandle, GlobalHandle, MemoryHandle, TableHandle};
+pub use entities::{
+    Extern, FuncHandle, FuncTarget, GlobalHandle, InstanceId, MemoryHandle, TableHandle,
+};
 pub use error::{Error, LinkError};
-pub use funcs::EntryPoints;
-pub use host::{HostCall, HostFn};
-pub use image::MemoryImage;
-pub use instance::{InstanceId, Natives};
-pub use interrupt::{EpochCallback, Interruption, UpdateDeadline};
-pub use libcalls::{interrupts_wait, leave_pending};
-pub use limiter::{ResourceLimiter, StoreLimits, StoreLimitsBuilder};
 pub use limits::Limits;
-pub use memory::{Memory, MemoryPlan, access_end_max};
-pub use store::{FuncTarget, Store};
-pub use table::Table;
-pub use ticker::Ticker;
+pub use memory::limiter::{ResourceLimiter, StoreLimits, StoreLimitsBuilder};
+pub use memory::linear::{Memory, MemoryPlan};
+pub use memory::table::Table;
+pub use steps::trace::{TraceEvent, TraceFn};
+pub use store::config::StoreConfig;
+pub use store::host::{HostCall, HostFn};
+pub use store::interrupt::{Interruption, UpdateDeadline};
+pub use store::ticker::Ticker;
+pub use store::{EpochCallback, Store};
 pub use trap::{Frame, Trap};
+
+/// What those need who make native code, as the crate `slotvm` does: the structures that it shares with the
+/// runtime, and what a store is told of it. No part of the interface for others; it changes as that crate does.
+#[doc(hidden)]
+pub mod native {
+    pub use crate::calls::instantiate::Natives;
+    pub use crate::context::*;
+    pub use crate::data::Data;
+    pub use crate::memory::image::MemoryImage;
+    pub use crate::memory::linear::access_end_max;
+    pub use crate::stack::{bytes_left, limit_below};
+    pub use crate::store::funcs::EntryPoints;
+    pub use crate::store::libcalls::{interrupts_wait, leave_pending};
+    pub use crate::store::{Executor, HostTrampoline, NativeCode, NativeHooks};
+}

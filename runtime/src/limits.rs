@@ -46,7 +46,7 @@ pub struct Limits {
     /// Host objects that guest code holds references to.
     pub externs_max: u32,
     /// Calls from the host into guest code that are active at a time, that is, host functions that call
-    /// back. Each has frames on the host's stack, which may end before, see [`crate::stack`].
+    /// back. Each has frames on the host's stack, which may end before.
     pub host_calls_max: u32,
     /// Guest frames of the interpreter. Does not apply where the stack is deterministic.
     pub interp_frames_max: u32,

@@ -14,10 +14,7 @@
 use std::cell::Cell;
 use std::ptr;
 
-use slotvm_bytecode::TrapCode;
-
 use crate::context::Shared;
-use crate::store::Store;
 
 /// Bytes below the limit that guest code leaves to host functions and signal handlers.
 const HOST_BYTES_MIN: usize = 192 * 1024;
@@ -29,7 +26,7 @@ thread_local! {
 
 /// A number of the thread, which no other thread has while it lives. Never 0.
 #[inline]
-pub fn thread() -> usize {
+pub(crate) fn thread() -> usize {
     BOUNDS.with(|bounds| ptr::from_ref(bounds).addr())
 }
 
@@ -57,7 +54,7 @@ pub fn bytes_left() -> usize {
 
 /// An address in the frame of its caller, or near it.
 #[inline(always)]
-fn here() -> usize {
+pub(crate) fn here() -> usize {
     let marker = 0u8;
     (&raw const marker).addr()
 }
@@ -71,16 +68,6 @@ impl Shared {
             self.stack_limit = limit_below(here(), bytes_max);
             self.stack_thread = thread;
         }
-    }
-}
-
-impl Store {
-    /// Traps if the call from the host that is active has used up its part of the host's stack.
-    #[inline]
-    pub(crate) fn check_host_stack(&self) -> Result<(), TrapCode> {
-        // SAFETY: the store owns the structure, and native code does not run at the moment.
-        let limit = unsafe { (*self.shared_ptr()).stack_limit };
-        if here() < limit { Err(TrapCode::StackOverflow) } else { Ok(()) }
     }
 }
 

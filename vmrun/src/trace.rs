@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::text::Printer;
-use slotvm_runtime::interp::trace::{TraceEvent, TraceFn};
+use slotvm_runtime::{TraceEvent, TraceFn};
 
 /// A trace function that prints.
 pub fn to_stderr() -> TraceFn {

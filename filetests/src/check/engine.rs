@@ -8,12 +8,12 @@ use slotvm::{
 };
 use slotvm_bytecode::module::{EntityKind, ImportKind};
 use slotvm_bytecode::{FuncType, ValType, VerifiedModule};
-use slotvm_runtime::interp::trace::TraceFn;
+use slotvm_runtime::TraceFn;
 
 use super::host::{self, Host, Stop};
 use super::{Budget, Call, End, Outcome, expose};
 use crate::generate::Case;
-use crate::values;
+use slotvm_cases::values;
 
 const WORKS: &str = "the engine takes what verifies";
 

@@ -5,7 +5,7 @@
 use slotvm::{UpdateDeadline, Val};
 use slotvm_bytecode::{FuncType, TrapCode, ValType};
 
-use crate::values;
+use slotvm_cases::values;
 
 /// First arguments that are this number make functions of the host fail.
 const FAILS_AT: u128 = 13;

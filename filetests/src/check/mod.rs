@@ -24,7 +24,8 @@ mod survey;
 use std::fmt;
 use std::sync::Arc;
 
-use slotvm::{Compile, Config, Engine, Limits, MemoryPlan, Placement, Renaming, SlotMode, Tier};
+use slotvm::compiler::{OnTheFly, Placement, Renaming};
+use slotvm::{Compile, Config, Engine, Limits, MemoryPlan, SlotMode, Tier};
 use slotvm_bytecode::{TrapCode, VerifiedModule, VerifyError, verify};
 use slotvm_ssa::braun::BraunOptions;
 use slotvm_ssa::build::{BuildOptions, SsaOptions};
@@ -33,8 +34,8 @@ use slotvm_ssa::promote::PromoteOptions;
 use slotvm_ssa::verify::Form;
 
 use crate::generate::Case;
-use crate::stages;
 pub use optimized::check_optimized;
+use slotvm_cases::stages;
 use survey::Watch;
 pub use survey::{Facts, Survey};
 
@@ -266,6 +267,8 @@ impl Plan {
 
     fn on_the_fly(self, options: SsaOptions) -> Engine {
         let mut config = self.config();
+        let SsaOptions { braun, fold, copies, .. } = options;
+        let options = OnTheFly { braun, fold, copies };
         config.tier(Tier::Jit).slots(SlotMode::Ssa).on_the_fly(options);
         Engine::new(&config).expect("there is native code for this machine")
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use slotvm_bytecode::{Op, TrapCode, VerifiedModule};
-use slotvm_runtime::interp::trace::{TraceEvent, TraceFn};
+use slotvm_runtime::{TraceEvent, TraceFn};
 use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
 use slotvm_ssa::cfg::Cfg;
 use slotvm_ssa::ir::Function;

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use slotvm::Work;
+use slotvm::compiler::Work;
 use slotvm_filetests::campaign::cost::genome::{GENE, HEAD};
 use slotvm_filetests::campaign::cost::{Cost, measure};
 

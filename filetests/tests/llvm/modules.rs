@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use slotvm_bytecode::{VerifiedModule, decode, verify, wasm};
+use slotvm_cases::stages;
 use slotvm_filetests::generate::case_of_seed;
 use slotvm_filetests::opt::{Opt, functions};
 use slotvm_filetests::seeds;
-use slotvm_filetests::stages;
 use slotvm_ssa::build::BuildOptions;
 use slotvm_ssa::llvm::Printer;
 use slotvm_ssa::verify::Form;

@@ -1,4 +1,4 @@
-//! Costs of each opcode in the code generator: makes `jit/src/budget/weights.rs`, or checks it.
+//! Costs of each opcode in the code generator: makes `jit/src/compile/budget/weights.rs`, or checks it.
 //!
 //! ```text
 //! cargo build --release --workspace --example opcode_costs
@@ -78,7 +78,7 @@ fn main() -> ExitCode {
 }
 
 fn table() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/budget/weights.rs")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/compile/budget/weights.rs")
 }
 
 /// All subjects that are measured for these opcodes.

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use slotvm::{Config, Engine, Module, Rung, SlotMode, Tier};
+use slotvm::compiler::Rung;
+use slotvm::{Config, Engine, Module, SlotMode, Tier};
 use slotvm_bytecode::{Op, VerifiedModule, verify};
 
 use crate::shapes::{self, Shape};

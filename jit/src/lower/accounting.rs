@@ -3,13 +3,13 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use slotvm_bytecode::{Op, TrapCode};
-use slotvm_runtime::context::offsets;
+use slotvm_runtime::native::offsets;
 use slotvm_ssa::entity::Inst;
 use slotvm_ssa::faults::{Fault, planted};
 use slotvm_ssa::irop::Opcode;
 
 use super::Lowering;
-use crate::abi::{self, CELL_BYTES, POINTER};
+use crate::lower::abi::{self, CELL_BYTES, POINTER};
 
 /// Bytes of a frame in linear memory that are zeroed one cell after the other; the runtime zeroes
 /// larger ones.

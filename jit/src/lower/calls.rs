@@ -7,11 +7,11 @@ use cranelift_codegen::ir::{
 };
 use slotvm_bytecode::limits::IMPORTS_MAX;
 use slotvm_bytecode::{Access, FuncType, Op, TrapCode};
-use slotvm_runtime::context::{FuncRecord, offsets};
+use slotvm_runtime::native::{FuncRecord, offsets};
 use slotvm_ssa::entity::Inst;
 
 use super::{Lowering, UnitImport};
-use crate::abi::{self, POINTER};
+use crate::lower::abi::{self, POINTER};
 
 /// Offsets of records of imported functions are not too large for loads.
 const _: () = assert!(IMPORTS_MAX * size_of::<FuncRecord>() <= i32::MAX as usize);

@@ -1,7 +1,7 @@
 //! What code that must not fault does in place of instructions that can: it checks their operands.
 //!
 //! Cranelift's integer divisions and trapping conversions fault for some operands. Code that traps by
-//! calls ([`Trapping::Calls`](super::traps::Trapping)) traps for those before, so that a division never
+//! calls ([`Trapping::Calls`](super::Trapping)) traps for those before, so that a division never
 //! faults, and converts by instructions that saturate, which have nothing left to saturate.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};

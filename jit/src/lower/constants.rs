@@ -6,7 +6,7 @@
 use cranelift_codegen::ir::{self, InstBuilder};
 
 use super::Lowering;
-use crate::abi::POINTER;
+use crate::lower::abi::POINTER;
 
 /// Loads that a block remembers: a search looks at them all.
 const N_LOADS_MAX: usize = 8;

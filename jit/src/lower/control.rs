@@ -12,7 +12,7 @@ use slotvm_ssa::faults::{Fault, planted};
 
 use super::Lowering;
 use super::order::leaves_more_loops;
-use crate::abi::{cell_flags, clif_type, in_cells};
+use crate::lower::abi::{cell_flags, clif_type, in_cells};
 
 impl Lowering<'_, '_> {
     pub(super) fn lower_control(&mut self, block: Block, inst: Inst, op: Op) {

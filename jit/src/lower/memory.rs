@@ -14,14 +14,14 @@ use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 use slotvm_bytecode::op::Access;
 use slotvm_bytecode::{Imm, Op, TrapCode, ValType};
-use slotvm_runtime::access_end_max;
-use slotvm_runtime::context::offsets;
+use slotvm_runtime::native::access_end_max;
+use slotvm_runtime::native::offsets;
 use slotvm_ssa::entity::Inst;
 use slotvm_ssa::faults::{Fault, planted};
 use target_lexicon::Architecture;
 
 use super::Lowering;
-use crate::abi::{POINTER, clif_type};
+use crate::lower::abi::{POINTER, clif_type};
 
 /// A place in linear memory: native address and static offset.
 type Place = (ir::Value, i32);

@@ -11,13 +11,15 @@
 //! * Memory is split into a few alias regions ([`Regions`]); more would cost compile time.
 //!
 //! Relies on: the function has passed the IR's verifier and is of the module given. Guarantees: CLIF
-//! that passes Cranelift's verifier, with the signature of [`crate::abi::guest_signature`].
+//! that passes Cranelift's verifier, with the signature of [`crate::lower::abi::guest_signature`].
 
+pub(crate) mod abi;
 mod accounting;
 mod calls;
 mod checks;
 mod constants;
 mod control;
+pub(crate) mod isa;
 pub(crate) mod memory;
 mod numeric;
 pub(crate) mod order;
@@ -39,17 +41,25 @@ use cranelift_codegen::settings::OptLevel;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use slotvm_bytecode::{Access, Effect, FuncType, Op, TrapCode, VerifiedModule};
 use slotvm_runtime::MemoryPlan;
-use slotvm_runtime::context::offsets;
+use slotvm_runtime::native::offsets;
 use slotvm_ssa::entity::{Block, Inst, Loc, Value};
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::irop::{IrOp, Opcode};
 use slotvm_ssa::loops::LoopForest;
 
-use crate::abi::{self, POINTER};
-use crate::slot_mode::SlotMode;
+use crate::config::slot_mode::SlotMode;
+use abi::POINTER;
 use constants::Constants;
 use slots::Slots;
-use traps::Trapping;
+
+/// How code traps.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Trapping {
+    /// By instructions that fault, for which the process has signal handlers.
+    Signals,
+    /// By calls of the runtime, without executing an instruction that faults.
+    Calls,
+}
 
 /// What the lowering depends on beside the function.
 #[derive(Clone)]
@@ -131,7 +141,7 @@ fn check_stack_in_prologue(clif: &mut ir::Function) {
 }
 
 /// Bytes of the frame of a function that traps by calls, at most: what a function that finds itself
-/// below the limit of the stack takes of the room that [`slotvm_runtime::stack`] leaves there. Cranelift writes
+/// below the limit of the stack takes of the room that [`slotvm_runtime::native::limit_below`] leaves there. Cranelift writes
 /// to the frame before the function can look at the limit.
 pub(crate) const CHECKED_FRAME_BYTES_MAX: u32 = 96 << 10;
 

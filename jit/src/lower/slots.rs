@@ -15,8 +15,8 @@ use slotvm_ssa::ir::{SlotData, SlotOrigin};
 use slotvm_ssa::irop::{IrOp, Opcode};
 
 use super::Lowering;
-use crate::abi::{CELL_BYTES, POINTER, cell_flags, clif_type};
-use crate::slot_mode::SlotMode;
+use crate::config::slot_mode::SlotMode;
+use crate::lower::abi::{CELL_BYTES, POINTER, cell_flags, clif_type};
 
 /// Cells of the frame that are zeroed one by one; more are zeroed by a loop.
 const UNROLLED_CELLS_MAX: u32 = 32;

@@ -5,12 +5,12 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use slotvm_bytecode::module::PAGE_BYTES;
 use slotvm_bytecode::{Op, TrapCode};
-use slotvm_runtime::context::offsets;
+use slotvm_runtime::native::offsets;
 use slotvm_ssa::entity::Inst;
 use slotvm_ssa::faults::{Fault, planted};
 
 use super::Lowering;
-use crate::abi::{CELL_BYTES, POINTER, cell_flags, clif_type};
+use crate::lower::abi::{CELL_BYTES, POINTER, cell_flags, clif_type};
 
 impl Lowering<'_, '_> {
     pub(super) fn lower_state(&mut self, inst: Inst, op: Op) {

@@ -1,10 +1,10 @@
 //! Traps: the only place that decides how native code stops.
 //!
 //! There are two ways, see [`Trapping`]. Code that may fault traps by trap instructions and by faulting
-//! accesses; both raise a signal, and the tables of [`crate::compile`] say which trap and which bytecode
+//! accesses; both raise a signal, and the tables of [`crate::compile::function`] say which trap and which bytecode
 //! offset belong to the faulting pc. Code that must not fault checks everything before, and calls the
-//! function that [`Shared::raise`](slotvm_runtime::context::Shared::raise) names, which does not return
-//! ([`crate::raise`]); the place belongs to the address that the call would return to. The methods here
+//! function that [`Shared::raise`](slotvm_runtime::native::Shared::raise) names, which does not return
+//! ([`crate::native::raise`]); the place belongs to the address that the call would return to. The methods here
 //! and in [`super::checks`] hide the difference from the rest of the lowering.
 //!
 //! # Which instruction trapped
@@ -27,24 +27,20 @@ use cranelift_codegen::ir::{self, AbiParam, InstBuilder, MemFlagsData, Signature
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::FunctionBuilder;
 use slotvm_bytecode::{TrapCode, ValType};
-use slotvm_runtime::context::offsets;
+use slotvm_runtime::native::offsets;
 use slotvm_ssa::entity::Loc;
 use slotvm_ssa::faults::{Fault, planted};
 
-use super::Lowering;
-use crate::abi::POINTER;
-use crate::isa::folds_loads;
-use crate::pctable::TrapReason;
-use crate::trampoline::HOST_ERROR;
+use super::{Lowering, Trapping};
+use crate::code::pctable::TrapReason;
+use crate::lower::abi::POINTER;
+use crate::lower::isa::folds_loads;
 
-/// How code traps.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Trapping {
-    /// By instructions that fault, for which the process has signal handlers.
-    Signals,
-    /// By calls of the runtime, without executing an instruction that faults.
-    Calls,
-}
+/// The code by which host trampolines trap.
+pub(crate) const HOST_ERROR: ir::TrapCode = ir::TrapCode::unwrap_user(HOST_ERROR_NUMBER);
+
+/// Its number, which [`crate::native::raise::raise`] takes.
+pub(crate) const HOST_ERROR_NUMBER: u8 = 31;
 
 /// Stands behind calls that do not return: Cranelift wants each block to end.
 pub(crate) const NEVER: ir::TrapCode = ir::TrapCode::unwrap_user(30);
@@ -103,7 +99,7 @@ fn raised_number(code: ir::TrapCode) -> u32 {
     code.as_raw().get().into()
 }
 
-/// The signature of [`crate::raise::raise`].
+/// The signature of [`crate::native::raise::raise`].
 fn raise_signature(b: &mut FunctionBuilder<'_>) -> ir::SigRef {
     let mut signature = Signature::new(CallConv::SystemV);
     signature.params.push(AbiParam::new(types::I32));
@@ -253,7 +249,7 @@ mod tests {
             assert_eq!(reason_of_number(code.number().into()), TrapReason::Guest(code));
         }
         assert_eq!(reason_of_number(raised_number(HOST_ERROR)), TrapReason::HostError);
-        assert_eq!(raised_number(HOST_ERROR), u32::from(crate::trampoline::HOST_ERROR_NUMBER));
+        assert_eq!(raised_number(HOST_ERROR), u32::from(HOST_ERROR_NUMBER));
         assert_eq!(load_of(NEVER), None);
         assert_eq!(trap_code_of(HOST_ERROR), None);
         assert_eq!(load_of(HOST_ERROR), None);

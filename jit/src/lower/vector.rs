@@ -9,7 +9,7 @@ use cranelift_codegen::ir::types::{F32X4, F64X2, I8X16, I16X8, I32, I32X4, I64X2
 use cranelift_codegen::ir::{self, ConstantData, InstBuilder, MemFlagsData, Type};
 use slotvm_bytecode::op::{Access, VectorAccess, VectorPart};
 use slotvm_bytecode::{Op, ValType};
-use slotvm_runtime::access_end_max;
+use slotvm_runtime::native::access_end_max;
 use slotvm_ssa::entity::Inst;
 
 use super::Lowering;

@@ -11,7 +11,7 @@ use super::input::Input;
 use super::native::NativeCode;
 use super::signature::CFunction;
 use super::usage;
-use crate::engine::Engine;
+use crate::api::engine::Engine;
 
 /// The C functions of a module. The pointers that it gives are valid until it is dropped; what they point to
 /// can run on many threads at once, each with a [`Context`](super::Context) of its own.
@@ -24,7 +24,7 @@ impl Code {
     pub(super) fn new(engine: &Engine, input: Input) -> Result<Code, Error> {
         let native = engine.native().expect("a compiler has an engine that makes native code");
         let module = input.module.clone();
-        Ok(Code { native: NativeCode::compile(engine, native, input)?, module })
+        Ok(Code { native: NativeCode::compile(native, input)?, module })
     }
 
     /// An exported function. To call it is sound while this exists, with a context that nothing else uses

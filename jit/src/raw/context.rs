@@ -5,9 +5,9 @@ use std::fmt;
 use std::ptr;
 
 use slotvm_runtime::Error;
-use slotvm_runtime::context::{MemoryDef, Shared, VmCtx};
+use slotvm_runtime::native::{MemoryDef, Shared, VmCtx};
 
-use crate::engine::Engine;
+use crate::api::engine::Engine;
 
 /// The status after an error of the host.
 pub(crate) const HOST_STATUS: u32 = 31;

@@ -1,7 +1,7 @@
 //! The functions of the runtime that C functions call. Those that need an instance are never called: code
 //! that does verifies in no module that [`Compiler`](super::Compiler) takes.
 
-use slotvm_runtime::context::{Libcalls, VmCtx};
+use slotvm_runtime::native::{Libcalls, VmCtx};
 
 use super::context::Context;
 

@@ -7,16 +7,14 @@ use slotvm_runtime::{Error, MemoryPlan};
 
 use super::entry::{compile_access, compile_entry, compile_stub};
 use super::input::{Import, Input};
-use crate::budget::{Budget, Share};
-use crate::code::{CodeUnit, MachineCode};
-use crate::compile::{CompileError, CompileOptions, CompiledFunction, Compiler};
-use crate::engine::Engine;
+use crate::code::unit::{CodeUnit, MachineCode};
+use crate::compile::budget::{Budget, Share};
+use crate::compile::function::{CompileError, CompileOptions, CompiledFunction, Compiler};
+use crate::compile::parallel::compile_all;
+use crate::lower::Trapping;
 use crate::lower::UnitImport;
-use crate::lower::traps::Trapping;
-use crate::native::NativeEngine;
-use crate::native_module::options;
-use crate::parallel::compile_all;
-use crate::stack;
+use crate::native::engine::NativeEngine;
+use crate::native::stack;
 
 /// The native code.
 pub(super) struct NativeCode {
@@ -28,11 +26,7 @@ pub(super) struct NativeCode {
 impl NativeCode {
     /// # Errors
     /// If the code generator refuses a function, or there is no memory for code.
-    pub(super) fn compile(
-        engine: &Engine,
-        native: &NativeEngine,
-        input: Input,
-    ) -> Result<NativeCode, Error> {
+    pub(super) fn compile(native: &NativeEngine, input: Input) -> Result<NativeCode, Error> {
         let isa = &**native.isa();
         let module = &input.module;
         let mut codes: Vec<MachineCode> = Vec::new();
@@ -44,7 +38,7 @@ impl NativeCode {
             };
             codes.push(code.map_err(Error::compile)?);
         }
-        let functions = stack::with_room(|| compile_functions(engine, native, &input))?;
+        let functions = stack::with_room(|| compile_functions(native, &input))?;
         codes.extend(functions.into_iter().map(|function| function.code));
         let first_entry = codes.len();
         let defined = module.n_imported_funcs()..module.n_funcs();
@@ -73,15 +67,14 @@ impl NativeCode {
 
 /// Compiles the functions that the module defines.
 fn compile_functions(
-    engine: &Engine,
     native: &NativeEngine,
     input: &Input,
 ) -> Result<Vec<CompiledFunction>, CompileError> {
-    let options = compile_options(engine, native, &input.imports);
+    let options = compile_options(native, &input.imports);
     let Input { module, functions, .. } = input;
     let budget = Budget::new(module);
     if functions.is_empty() {
-        return compile_all(module, options, &budget, engine.config().parallel_compilation);
+        return compile_all(module, options, &budget, native.config().parallel_compilation);
     }
     let mut compiler = Compiler::new(options);
     let compile = |func| match functions.get(&func) {
@@ -95,13 +88,13 @@ fn compile_functions(
 
 /// Memories of the embedder have no guard pages, and signals are the embedder's: all is checked, and traps
 /// are calls.
-fn compile_options(engine: &Engine, native: &NativeEngine, imports: &[Import]) -> CompileOptions {
+fn compile_options(native: &NativeEngine, imports: &[Import]) -> CompileOptions {
     let unit_import = |import: &Import| match *import {
         Import::Function(_) => UnitImport::Stub,
         Import::Access(access) => UnitImport::Access(access),
     };
     let imports: Arc<[UnitImport]> = imports.iter().map(unit_import).collect();
-    let mut options = options(engine, native, MemoryPlan::CHECKED);
+    let mut options = native.compile_options(MemoryPlan::CHECKED);
     options.lower.trapping = Trapping::Calls;
     options.lower.imports = Some(imports);
     options

@@ -3,18 +3,13 @@
 use slotvm_runtime::Error;
 
 use super::input::Input;
-use crate::engine::Engine;
-use crate::native::NativeEngine;
+use crate::native::engine::NativeEngine;
 
 /// There is no such code.
 pub(super) enum NativeCode {}
 
 impl NativeCode {
-    pub(super) fn compile(
-        _: &Engine,
-        native: &NativeEngine,
-        _: Input,
-    ) -> Result<NativeCode, Error> {
+    pub(super) fn compile(native: &NativeEngine, _: Input) -> Result<NativeCode, Error> {
         match *native {}
     }
 

@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
+use slotvm::compiler::{FunctionInfo, OnTheFly, PromoteOptions};
 use slotvm::{
-    CRANELIFT_VERSION, Compile, Config, Engine, Error, FunctionInfo, Instance, Module,
-    ProfilingStrategy, PromoteOptions, SlotMode, SsaOptions, Store, Tier, host_target,
+    CRANELIFT_VERSION, Compile, Config, Engine, Error, Instance, Module, ProfilingStrategy,
+    SlotMode, Store, Tier, host_target,
 };
+
+use crate::safety::sources;
 
 const HAS_JIT: bool = cfg!(feature = "jit");
 
@@ -40,7 +43,7 @@ fn an_engine_that_interprets_takes_all_options_and_tells_of_no_native_code() {
         .tier(Tier::Interpreter)
         .slots(SlotMode::Memory)
         .promotion(PromoteOptions::default())
-        .on_the_fly(SsaOptions::default())
+        .on_the_fly(OnTheFly::default())
         .profiler(ProfilingStrategy::None)
         .signals_based_traps(false)
         .compile(Compile::Lazy)
@@ -66,17 +69,13 @@ fn an_engine_that_interprets_takes_all_options_and_tells_of_no_native_code() {
 /// to public items in modules that both builds have. None of these may depend on the feature.
 #[test]
 fn the_feature_decides_over_private_modules_and_the_list_of_tiers_only() {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut n_found = 0;
-    for entry in std::fs::read_dir(sources).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_none_or(|extension| extension != "rs") {
-            continue;
-        }
+    for path in sources(Path::new(env!("CARGO_MANIFEST_DIR")).join("src")) {
         let text = std::fs::read_to_string(&path).unwrap();
         let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
         for pair in lines.windows(2).filter(|pair| is_conditional(pair[0])) {
-            let is_private = ["mod ", "use "].iter().any(|start| pair[1].starts_with(start));
+            let item = pair[1].strip_prefix("pub(crate) ").unwrap_or(pair[1]);
+            let is_private = ["mod ", "use "].iter().any(|start| item.starts_with(start));
             assert!(is_private || pair[1] == "Tier::Jit,", "{}: {pair:?}", path.display());
             n_found += 1;
         }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use slotvm::compiler::PromoteOptions;
 use slotvm::{
-    Compile, Config, Engine, Error, Limits, Linker, MemoryPlan, PromoteOptions, Store,
-    StoreLimitsBuilder, Tier, TrapCode,
+    Compile, Config, Engine, Error, Limits, Linker, MemoryPlan, Store, StoreLimitsBuilder, Tier,
+    TrapCode,
 };
 
 use crate::support::module;

@@ -1,7 +1,8 @@
 //! Fuel, stacks and other limits.
 
+use slotvm::compiler::Rung;
 use slotvm::{
-    Config, Engine, Error, Instance, Limits, Linker, Module, Rung, SlotMode, Store, Tier, TrapCode,
+    Config, Engine, Error, Instance, Limits, Linker, Module, SlotMode, Store, Tier, TrapCode,
 };
 
 use crate::support::{

@@ -13,6 +13,7 @@ mod fork;
 mod host;
 mod hostile;
 mod interrupt;
+mod layers;
 #[cfg(feature = "jit")]
 mod lazy;
 mod limiter;

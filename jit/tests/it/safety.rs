@@ -14,7 +14,7 @@ const EMPTY: [&str; 6] = [
 ];
 
 /// Files below a folder.
-fn sources(folder: PathBuf) -> Vec<PathBuf> {
+pub(crate) fn sources(folder: PathBuf) -> Vec<PathBuf> {
     let (mut found, mut folders) = (Vec::new(), vec![folder]);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).unwrap() {

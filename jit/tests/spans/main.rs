@@ -8,7 +8,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use slotvm::{Config, Engine, Instance, Module, SlotMode, SsaOptions, Store, Tier};
+use slotvm::compiler::OnTheFly;
+use slotvm::{Config, Engine, Instance, Module, SlotMode, Store, Tier};
 use slotvm_bytecode::{encode, text, verify};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -117,7 +118,7 @@ fn modules_without_native_code_have_a_span_for_each_stage() {
 #[test]
 #[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
 fn compiling_has_a_span_for_each_stage_of_each_function() {
-    let functions = |slots, on_the_fly: Option<SsaOptions>| {
+    let functions = |slots, on_the_fly: Option<OnTheFly>| {
         let mut config = Config::new();
         config.slots(slots);
         if let Some(options) = on_the_fly {
@@ -136,7 +137,7 @@ fn compiling_has_a_span_for_each_stage_of_each_function() {
     let memory = "f, f > slots, f > budget, f > clif, f > asm, place";
     assert_eq!(functions(SlotMode::Memory, None), memory);
     let on_the_fly = "f, f > ssa, f > budget, f > clif, f > asm, place";
-    assert_eq!(functions(SlotMode::Ssa, Some(SsaOptions::default())), on_the_fly);
+    assert_eq!(functions(SlotMode::Ssa, Some(OnTheFly::default())), on_the_fly);
 }
 
 #[test]

@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use slotvm_bytecode::{Imm, Op, TrapCode, n_cells};
 
-use super::prepare::{FuncCode, ModuleCode, StepOp};
 use super::run::{self, Position, Tracer};
-use super::stack::{Frame, Stack};
-use super::trace::TraceFn;
 use crate::entities::FuncHandle;
+use crate::entities::FuncTarget;
+use crate::entities::InstanceId;
 use crate::error::{Error, Stop};
-use crate::instance::InstanceId;
 use crate::limits::TRACE_FRAMES_MAX;
-use crate::store::{FuncTarget, Store};
+use crate::steps::prepare::{FuncCode, ModuleCode, StepOp};
+use crate::steps::stack::{Frame, Stack};
+use crate::steps::trace::TraceFn;
+use crate::store::Store;
 use crate::trap::Trap;
 
 /// Runs a guest function by interpretation.

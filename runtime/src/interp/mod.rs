@@ -14,13 +14,9 @@
 //! before it enters. Traps in (1) and (2) are at offset 0 of the function that was to be entered.
 
 mod drive;
-mod prepare;
+mod frame;
 mod run;
 mod services;
-mod stack;
-pub mod trace;
 mod vector;
 
 pub(crate) use drive::execute;
-pub(crate) use prepare::{ExtraSteps, ModuleCode};
-pub(crate) use stack::{Mark, Stack};

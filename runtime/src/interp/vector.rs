@@ -2,10 +2,10 @@
 
 use slotvm_bytecode::{Op, TrapCode, ValType, VectorPart, vector};
 
-use super::prepare::VectorStep;
-use super::run::{Frame, load, store};
+use super::frame::{Frame, load, store};
 use crate::entities::{cells_of, value_of};
-use crate::instance::GuestParts;
+use crate::steps::prepare::VectorStep;
+use crate::store::instance::GuestParts;
 
 impl Frame<'_> {
     fn push_wide(&mut self, value: u128) {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use slotvm_bytecode::ValType::{self, FuncRef, I32, I64};
 use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
 use slotvm_bytecode::{FuncType, TrapCode};
+use slotvm_runtime::native::{EntryPoints, Natives};
 use slotvm_runtime::{
-    EntryPoints, Error, Extern, FuncHandle, FuncTarget, InstanceId, Limits, MemoryPlan, Natives,
-    Store, StoreConfig,
+    Error, Extern, FuncHandle, FuncTarget, InstanceId, Limits, MemoryPlan, Store, StoreConfig,
 };
 
 use crate::support::{Program, call, func, host_func, module, stack_cells};

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use slotvm::{Engine, Rung, SlotMode};
+use slotvm::compiler::Rung;
+use slotvm::{Engine, SlotMode};
 
 use super::clock::thread_cpu_time;
 use super::program::{self, Program};

@@ -21,7 +21,7 @@ use crate::error::{CliError, note};
 use crate::host::{self, Host};
 use crate::load::load;
 use crate::{trace, wasi};
-use slotvm_filetests::values;
+use slotvm_cases::values;
 
 /// From this many bytes of code on threads are worth their start.
 const PARALLEL_CODE_BYTES_MIN: usize = 64 << 10;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use slotvm_filetests::runner;
+use slotvm_cases::runner;
 
 use super::print;
 use crate::cli::TestArgs;

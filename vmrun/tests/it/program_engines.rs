@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use slotvm::{Engine, FunctionInfo, Module, Rung, SlotMode, SsaOptions, Tier};
+use slotvm::compiler::{FunctionInfo, OnTheFly, Rung};
+use slotvm::{Engine, Module, SlotMode, Tier};
 use slotvm_bytecode::{TrapCode, VerifiedModule};
 use slotvm_filetests::slot_accesses;
 use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
@@ -53,7 +54,7 @@ fn native_engines(consume_fuel: bool) -> Vec<(String, Engine)> {
         |slots: SlotMode| (slots.to_string(), programs::engine(Tier::Jit, slots, consume_fuel));
     let on_the_fly = |is_simplified| {
         let options =
-            SsaOptions { fold: is_simplified, copies: is_simplified, ..SsaOptions::default() };
+            OnTheFly { fold: is_simplified, copies: is_simplified, ..OnTheFly::default() };
         (format!("{options:?}"), programs::engine_on_the_fly(options, consume_fuel))
     };
     let without_signals = |slots: SlotMode| {

@@ -7,9 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use slotvm::{
-    Config, Engine, Error, Instance, Linker, Module, SlotMode, SsaOptions, Store, Tier, Val,
-};
+use slotvm::compiler::OnTheFly;
+use slotvm::{Config, Engine, Error, Instance, Linker, Module, SlotMode, Store, Tier, Val};
 use slotvm_bytecode::{self as bytecode, VerifiedModule, text, verify};
 use slotvm_ssa::eval::{self, HostCall, Imports, Machine, Options};
 use slotvm_ssa::ir::Function;
@@ -150,7 +149,7 @@ pub(crate) fn engine_without_signals(slots: SlotMode, consume_fuel: bool) -> Eng
 ///
 /// # Panics
 /// If native code cannot be made on this machine.
-pub(crate) fn engine_on_the_fly(options: SsaOptions, consume_fuel: bool) -> Engine {
+pub(crate) fn engine_on_the_fly(options: OnTheFly, consume_fuel: bool) -> Engine {
     let mut config = Config::new();
     config.tier(Tier::Jit).on_the_fly(options).consume_fuel(consume_fuel).verify_passes(true);
     Engine::new(&config).expect("the tests run where native code does")

@@ -8,7 +8,8 @@ pub mod genome;
 
 use std::sync::Arc;
 
-use slotvm::{Compile, Config, Engine, Instance, MemoryPlan, Module, SlotMode, Store, Tier, Work};
+use slotvm::compiler::Work;
+use slotvm::{Compile, Config, Engine, Instance, MemoryPlan, Module, SlotMode, Store, Tier};
 use slotvm_bytecode::{VerifiedModule, encode, verify};
 
 use super::metered;

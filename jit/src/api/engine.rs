@@ -1,0 +1,110 @@
+//! The engine: a configuration and what is compiled once for all modules.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use slotvm_runtime::{Error, Interruption};
+
+use crate::config::slot_mode::SlotMode;
+use crate::config::{Config, Tier};
+use crate::native::engine::NativeEngine;
+
+/// The target triple of the machine that native code is made for.
+pub fn host_target() -> String {
+    target_lexicon::Triple::host().to_string()
+}
+
+/// Compiles modules by one configuration. Cloning it is cheap and gives the same engine.
+#[derive(Clone)]
+pub struct Engine(Arc<Inner>);
+
+struct Inner {
+    config: Config,
+    /// What interrupts the stores.
+    interruption: Option<Interruption>,
+    native: Option<Arc<NativeEngine>>,
+}
+
+impl Engine {
+    /// An engine with a configuration.
+    ///
+    /// # Errors
+    /// If the configuration wants native code and the build lacks the feature `jit`, or the machine is not
+    /// one that native code can be made for; if the files of a profiler cannot be made.
+    pub fn new(config: &Config) -> Result<Engine, Error> {
+        Ok(Engine(Arc::new(Inner {
+            config: config.clone(),
+            interruption: config.polls().then(|| interruption(config)),
+            native: match config.tier {
+                Tier::Jit => Some(Arc::new(NativeEngine::new(config)?)),
+                Tier::Interpreter => None,
+            },
+        })))
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.0.config
+    }
+
+    /// What runs guest code.
+    pub fn tier(&self) -> Tier {
+        self.config().tier
+    }
+
+    /// Where native code keeps the slots of functions.
+    pub fn slots(&self) -> SlotMode {
+        self.config().slots
+    }
+
+    /// Whether this is the same engine.
+    pub fn same(&self, other: &Engine) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Lets a tick of the epoch pass, in which stores count their
+    /// [deadlines](crate::Store::set_epoch_deadline). This may be called on any thread and in a signal
+    /// handler. Has no effect without [`Config::epoch_interruption`] or [`Config::timeout`].
+    pub fn increment_epoch(&self) {
+        if let Some(interruption) = &self.0.interruption {
+            interruption.epoch.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// What interrupts a new store, if anything can.
+    pub(crate) fn interruption(&self) -> Option<&Interruption> {
+        self.0.interruption.as_ref()
+    }
+
+    /// What native code needs, if the engine makes any.
+    pub(crate) fn native(&self) -> Option<&Arc<NativeEngine>> {
+        self.0.native.as_ref()
+    }
+}
+
+fn interruption(config: &Config) -> Interruption {
+    Interruption {
+        epoch: Arc::default(),
+        // Without epochs the deadline never comes.
+        epoch_deadline: if config.epoch_interruption { 0 } else { u64::MAX },
+        ticker: Arc::default(),
+        timeout: config.timeout,
+    }
+}
+
+impl Default for Engine {
+    /// An engine with the default configuration.
+    ///
+    /// # Panics
+    /// If the machine is not one that native code can be made for.
+    fn default() -> Engine {
+        Engine::new(&Config::default()).expect("the machine is supported")
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("config", &self.0.config).finish_non_exhaustive()
+    }
+}

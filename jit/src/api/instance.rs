@@ -1,0 +1,128 @@
+//! Instances: modules that are linked and ready to run.
+
+use slotvm_runtime::{self as rt, Error, InstanceId};
+
+use crate::api::externs::{Extern, Global, Memory, Table};
+use crate::api::func::Func;
+use crate::api::module::Module;
+use crate::api::store::{AsContext, AsContextMut, Embedding, StoreId};
+use crate::api::typed::{TypedFunc, Values};
+
+/// An instance of a store.
+///
+/// All methods panic if the store is another one.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Instance {
+    store: StoreId,
+    id: InstanceId,
+}
+
+impl Instance {
+    /// Makes an instance from the module's imports, in their order, and runs its start function.
+    /// [`Linker::instantiate`](crate::Linker::instantiate) finds the imports by name.
+    ///
+    /// # Errors
+    /// If an import does not fit, a limit would be exceeded, a segment does not fit, or the start
+    /// function fails.
+    ///
+    /// # Panics
+    /// If an import belongs to another store.
+    pub fn new(
+        mut store: impl AsContextMut,
+        module: &Module,
+        imports: &[Extern],
+    ) -> Result<Instance, Error> {
+        let store = store.as_context_mut().inner;
+        let imports: Vec<_> = imports.iter().map(|import| import.entity(store)).collect();
+        Instance::from_entities(store, module, &imports)
+    }
+
+    pub(crate) fn from_entities(
+        store: &mut rt::Store,
+        module: &Module,
+        imports: &[rt::Extern],
+    ) -> Result<Instance, Error> {
+        let next = store.next_instance();
+        let embedding = Embedding::of_mut(store);
+        if !embedding.engine().same(module.engine()) {
+            let message = "the module and the store belong to different engines";
+            return Err(Error::Usage(message.to_owned()));
+        }
+        embedding.keep_module(next, module);
+        let id = module.instantiate(store, imports)?;
+        Ok(Instance { store: StoreId::of(store), id })
+    }
+
+    #[track_caller]
+    fn id(&self, store: &rt::Store) -> InstanceId {
+        self.store.check(store);
+        self.id
+    }
+
+    /// What it exports under a name.
+    pub fn get_export(&self, store: impl AsContext, name: &str) -> Option<Extern> {
+        let store = store.as_context().inner;
+        let export = store.export(self.id(store), name)?;
+        Some(Extern::new(store, export))
+    }
+
+    /// All that it exports, in the order of the module.
+    pub fn exports(&self, store: impl AsContext) -> Vec<(String, Extern)> {
+        let store = store.as_context().inner;
+        let id = self.id(store);
+        let names = store.module(id).module().exports.iter().map(|export| export.name.clone());
+        let named = |name: String| {
+            let export = store.export(id, &name).expect("the module exports it");
+            (name, Extern::new(store, export))
+        };
+        names.map(named).collect()
+    }
+
+    /// The function that it exports under a name.
+    pub fn get_func(&self, store: impl AsContext, name: &str) -> Option<Func> {
+        self.get_export(store, name)?.into_func()
+    }
+
+    /// The function that it exports under a name, with its type made known to Rust.
+    ///
+    /// # Errors
+    /// If there is none, or it is of another type.
+    pub fn get_typed_func<P: Values, R: Values>(
+        &self,
+        store: impl AsContext,
+        name: &str,
+    ) -> Result<TypedFunc<P, R>, Error> {
+        let func = self.get_func(&store, name);
+        let none = || Error::Usage(format!("the instance exports no function `{name}`"));
+        func.ok_or_else(none)?.typed(store)
+    }
+
+    /// The memory that it exports under a name.
+    pub fn get_memory(&self, store: impl AsContext, name: &str) -> Option<Memory> {
+        self.get_export(store, name)?.into_memory()
+    }
+
+    /// The table that it exports under a name.
+    pub fn get_table(&self, store: impl AsContext, name: &str) -> Option<Table> {
+        self.get_export(store, name)?.into_table()
+    }
+
+    /// The global that it exports under a name.
+    pub fn get_global(&self, store: impl AsContext, name: &str) -> Option<Global> {
+        self.get_export(store, name)?.into_global()
+    }
+
+    /// A function by its index in the module, exported or not, for tools.
+    ///
+    /// # Panics
+    /// If the module has no such function.
+    pub fn func_at(&self, store: impl AsContext, index: u32) -> Func {
+        let store = store.as_context().inner;
+        Func::from_handle(store, store.instance_func(self.id(store), index))
+    }
+
+    /// The instance in the store of the runtime, for tools that look deeper than this API does.
+    pub fn runtime_id(&self) -> InstanceId {
+        self.id
+    }
+}

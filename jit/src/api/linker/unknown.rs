@@ -1,0 +1,63 @@
+//! Imports that nobody provides: functions that stand in for them.
+
+use slotvm_bytecode::FuncType;
+use slotvm_bytecode::printable::Printable;
+use slotvm_runtime::Error;
+
+use super::{Definition, Linker};
+use crate::api::host_func::HostFunc;
+use crate::api::module::Module;
+use crate::api::types::ExternType;
+
+/// A program has called a function that nobody provides. The call that was made into it fails with this
+/// error, as an [`Error::Host`], if the linker has
+/// [put it there](Linker::define_unknown_imports_as_traps).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the program has called its import `{}` `{}`, which nothing provides",
+    Printable(module),
+    Printable(name)
+)]
+pub struct UnknownImportError {
+    /// The module that the import names.
+    pub module: String,
+    /// The name of the import there.
+    pub name: String,
+}
+
+impl UnknownImportError {
+    /// The call that an error is, if it is one.
+    pub fn of(error: &Error) -> Option<&UnknownImportError> {
+        match error {
+            Error::Host(error) => error.downcast_ref(),
+            _ => None,
+        }
+    }
+}
+
+impl<T: 'static> Linker<T> {
+    /// Provides the functions that a module imports and that this linker lacks. Whoever calls one fails with an
+    /// [`UnknownImportError`]. Memories, tables and globals are not made up.
+    pub fn define_unknown_imports_as_traps(&mut self, module: &Module) {
+        self.define_unknown(module, |module, name, ty| {
+            let error = UnknownImportError { module: module.to_owned(), name: name.to_owned() };
+            HostFunc::dynamic::<T>(ty, move |_, _, _| Err(Error::host(error.clone())))
+        });
+    }
+
+    /// Provides the functions that a module imports and that this linker lacks. They do nothing, and return zeros
+    /// and null. Memories, tables and globals are not made up.
+    pub fn define_unknown_imports_as_default_values(&mut self, module: &Module) {
+        self.define_unknown(module, |_, _, ty| HostFunc::dynamic::<T>(ty, |_, _, _| Ok(())));
+    }
+
+    fn define_unknown(&mut self, module: &Module, make: impl Fn(&str, &str, FuncType) -> HostFunc) {
+        for import in module.imports() {
+            let ExternType::Func(ty) = import.ty() else { continue };
+            let names = self.definitions.entry(import.module().to_owned()).or_default();
+            names.entry(import.name().to_owned()).or_insert_with(|| {
+                Definition::Host(make(import.module(), import.name(), ty.clone()))
+            });
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The embedding API, with wasmtime's names: engines, modules, stores, and what is in them.
+
+mod call;
+pub(crate) mod caller;
+pub(crate) mod engine;
+#[cfg(feature = "jit")]
+mod entries;
+pub(crate) mod externs;
+pub(crate) mod func;
+pub(crate) mod host_func;
+pub(crate) mod instance;
+pub(crate) mod linker;
+pub(crate) mod module;
+pub(crate) mod pipeline;
+pub(crate) mod store;
+pub(crate) mod typed;
+pub(crate) mod types;
+pub(crate) mod val;

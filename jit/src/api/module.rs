@@ -1,0 +1,207 @@
+//! Modules: loaded, verified, and compiled if the engine makes native code.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use slotvm_bytecode::VerifiedModule;
+use slotvm_runtime::{self as rt, Error, InstanceId};
+use tracing::debug_span;
+
+use crate::api::engine::Engine;
+use crate::api::pipeline::{self, Parts};
+use crate::api::types::{self, ExportType, ExternType, ImportType};
+use crate::compile::function_info::FunctionInfo;
+use crate::compile::timings::Timings;
+use crate::native::module::{NativeModule, Texts};
+
+/// A module that is ready to be instantiated. Cloning it is cheap and gives the same module; many
+/// stores and threads can run it at once.
+#[derive(Clone)]
+pub struct Module(Arc<Inner>);
+
+struct Inner {
+    engine: Engine,
+    verified: Arc<VerifiedModule>,
+    timings: Timings,
+    native: Option<NativeModule>,
+}
+
+impl Module {
+    /// Makes a module from its binary form (`.bc`), its text form (`.vasm`) or, with the feature `wasm`,
+    /// a WebAssembly binary.
+    ///
+    /// # Errors
+    /// If the bytes are no module, the module breaks a rule, or native code cannot be made.
+    pub fn new(engine: &Engine, bytes: impl AsRef<[u8]>) -> Result<Module, Error> {
+        Ok(Module::from_parts(engine, pipeline::from_bytes(engine, bytes.as_ref(), None)?))
+    }
+
+    /// Makes a module from a file, which holds what [`Module::new`] takes. The ending of its name decides on the
+    /// format where the bytes leave it open: see [`slotvm_bytecode::load`].
+    ///
+    /// # Errors
+    /// If the file cannot be read, or for the reasons of [`Module::new`].
+    pub fn from_file(engine: &Engine, path: impl AsRef<Path>) -> Result<Module, Error> {
+        let path = path.as_ref();
+        let bytes = std::fs::read(path);
+        let bytes = bytes.map_err(|source| Error::File { path: path.to_owned(), source })?;
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        Ok(Module::from_parts(engine, pipeline::from_bytes(engine, &bytes, extension)?))
+    }
+
+    /// Makes a module from its text form.
+    ///
+    /// # Errors
+    /// If the text has an error, the module breaks a rule, or native code cannot be made.
+    pub fn from_text(engine: &Engine, source: &str) -> Result<Module, Error> {
+        Ok(Module::from_parts(engine, pipeline::from_text(engine, source)?))
+    }
+
+    /// Makes a module from what a front end has built.
+    ///
+    /// # Errors
+    /// If the module breaks a rule, or native code cannot be made.
+    pub fn from_bytecode(
+        engine: &Engine,
+        module: slotvm_bytecode::Module,
+    ) -> Result<Module, Error> {
+        Ok(Module::from_parts(engine, pipeline::from_bytecode(engine, module, Timings::default())?))
+    }
+
+    /// Makes a module from one that is verified already.
+    ///
+    /// # Errors
+    /// If native code cannot be made.
+    pub fn from_verified(
+        engine: &Engine,
+        verified: impl Into<Arc<VerifiedModule>>,
+    ) -> Result<Module, Error> {
+        Ok(Module::from_parts(
+            engine,
+            pipeline::from_verified(engine, verified.into(), Timings::default())?,
+        ))
+    }
+
+    fn from_parts(engine: &Engine, Parts { verified, timings, native }: Parts) -> Module {
+        Module(Arc::new(Inner { engine: engine.clone(), verified, timings, native }))
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.0.engine
+    }
+
+    /// The bytecode, with what the verifier found out about it.
+    pub fn verified(&self) -> &Arc<VerifiedModule> {
+        &self.0.verified
+    }
+
+    /// The name of the module, if it has one.
+    pub fn name(&self) -> Option<&str> {
+        self.0.verified.module().names.module.as_deref()
+    }
+
+    /// What the module imports, in its order.
+    pub fn imports(&self) -> impl ExactSizeIterator<Item = ImportType<'_>> + Clone {
+        types::imports(&self.0.verified)
+    }
+
+    /// What the module exports, in its order.
+    pub fn exports(&self) -> impl ExactSizeIterator<Item = ExportType<'_>> + Clone {
+        types::exports(&self.0.verified)
+    }
+
+    /// What the module exports under a name.
+    pub fn get_export(&self, name: &str) -> Option<ExternType> {
+        self.exports().find(|export| export.name() == name).map(|export| export.ty().clone())
+    }
+
+    /// What making the module took.
+    pub fn timings(&self) -> &Timings {
+        &self.0.timings
+    }
+
+    /// Whether this is the same module, not only an equal one.
+    pub fn same(&self, other: &Module) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Prepares for host functions of these types, by the module's numbers, to be made for its imports.
+    ///
+    /// # Errors
+    /// If that exceeds the module's budget of compile work, or there is no memory for code.
+    pub(crate) fn prepare_imports(&self, types: impl Iterator<Item = u32>) -> Result<(), Error> {
+        match &self.0.native {
+            Some(native) => native.prepare_imports(types),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes an instance in a store of the engine, which keeps the module alive.
+    pub(crate) fn instantiate(
+        &self,
+        store: &mut rt::Store,
+        imports: &[rt::Extern],
+    ) -> Result<InstanceId, Error> {
+        let _instantiate = debug_span!("instantiate", module = self.name()).entered();
+        if let Some(native) = &self.0.native {
+            return native.instantiate(store, imports);
+        }
+        store.instantiate(self.0.verified.clone(), imports)
+    }
+}
+
+/// What only native code has.
+impl Module {
+    pub(crate) fn native(&self) -> Option<&NativeModule> {
+        self.0.native.as_ref()
+    }
+
+    /// The bytes of native code, none if the engine interprets.
+    pub fn code_bytes(&self) -> usize {
+        self.native().map_or(0, NativeModule::code_bytes)
+    }
+
+    /// What compiling has told about each function that the module defines, in their order. With
+    /// [`Compile::Lazy`](crate::Compile::Lazy), about those that were compiled; nothing if the engine
+    /// interprets.
+    pub fn functions(&self) -> Vec<&FunctionInfo> {
+        self.native().map_or(Vec::new(), NativeModule::functions)
+    }
+
+    /// The Cranelift IR of a function, as the engine compiles it; `None` if the function is imported or
+    /// the engine interprets. It is made anew.
+    ///
+    /// # Errors
+    /// If the function cannot be compiled.
+    pub fn clif(&self, func: u32) -> Result<Option<String>, Error> {
+        Ok(self.texts(func)?.map(|texts| texts.clif))
+    }
+
+    /// The machine code of a function in words, as the engine compiles it, before it is placed; `None`
+    /// if the function is imported or the engine interprets. It is made anew.
+    ///
+    /// # Errors
+    /// If the function cannot be compiled.
+    pub fn asm(&self, func: u32) -> Result<Option<String>, Error> {
+        Ok(self.texts(func)?.map(|texts| texts.asm))
+    }
+
+    fn texts(&self, func: u32) -> Result<Option<Texts>, Error> {
+        self.native().map_or(Ok(None), |native| native.texts(func))
+    }
+}
+
+impl std::fmt::Debug for Module {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Module")
+            .field("name", &self.name())
+            .field("n_funcs", &self.0.verified.n_funcs())
+            .field("timings", &self.0.timings)
+            .finish_non_exhaustive()
+    }
+}
+
+const fn assert_send_sync<T: Send + Sync>() {}
+const _: () = assert_send_sync::<Module>();
+const _: () = assert_send_sync::<Engine>();

@@ -1,0 +1,469 @@
+//! Code memory: the one module that knows cranelift-jit.
+//!
+//! Takes the machine code of functions that call each other ([`MachineCode`]), places it into one
+//! block of executable memory, resolves its relocations, and registers where it lies with the tables
+//! that lead from a program counter back to the bytecode. All functions of a unit lie within the reach
+//! of direct calls, since the block is reserved in one piece.
+//!
+//! The memory is freed when its [`CodeUnit`] is dropped: whoever may still execute or call the code
+//! keeps the unit alive.
+
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cranelift_codegen::ir::{self, ExternalName, Function};
+use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::{CompiledCode, FinalizedMachReloc, FinalizedRelocTarget};
+use cranelift_jit::{
+    ArenaMemoryProvider, BranchProtection, JITBuilder, JITMemoryKind, JITMemoryProvider, JITModule,
+};
+use cranelift_module::{
+    FuncId, Module as _, ModuleReloc, ModuleRelocTarget, ModuleResult, default_libcall_names,
+};
+use slotvm_bytecode::VerifiedModule;
+
+use crate::code::debugger::DebugImage;
+use crate::code::pctable::{
+    CallSite, PageTables, PcTable, Place, PlaceId, Tables, TrapReason, TrapSite,
+};
+use crate::code::registry::{self, Registration};
+use crate::code::unwind::Unwinding;
+
+/// The namespace of the names by which code calls functions of its unit.
+pub(crate) const FUNC_NAMESPACE: u32 = 0;
+
+/// The machine code of one function, not yet placed.
+#[derive(Default)]
+pub(crate) struct MachineCode {
+    /// The instructions.
+    pub(crate) bytes: Vec<u8>,
+    /// A power of two.
+    pub(crate) alignment: u64,
+    /// Where addresses of other functions are wanted; names of [`FUNC_NAMESPACE`] are functions of
+    /// the unit.
+    pub(crate) relocs: Vec<FinalizedReloc>,
+    /// Offsets count from the start of the function.
+    pub(crate) traps: Vec<TrapSite>,
+    /// Offsets count from the start of the function.
+    pub(crate) calls: Vec<CallSite>,
+    /// What the place ids of `traps` and `calls` mean.
+    pub(crate) places: Vec<Place>,
+}
+
+/// A relocation whose target does not need the function that it comes from.
+pub(crate) struct FinalizedReloc(ModuleReloc);
+
+impl FinalizedReloc {
+    fn new(reloc: &FinalizedMachReloc, func: &Function) -> FinalizedReloc {
+        let name = match &reloc.target {
+            FinalizedRelocTarget::ExternalName(ExternalName::User(name)) => {
+                let name = &func.params.user_named_funcs()[*name];
+                assert_eq!(name.namespace, FUNC_NAMESPACE, "native code names functions only");
+                ModuleRelocTarget::user(name.namespace, name.index)
+            }
+            FinalizedRelocTarget::ExternalName(ExternalName::LibCall(libcall)) => {
+                ModuleRelocTarget::LibCall(*libcall)
+            }
+            target => unreachable!("the lowering makes no relocation to {target:?}"),
+        };
+        let (offset, kind, addend) = (reloc.offset, reloc.kind, reloc.addend);
+        FinalizedReloc(ModuleReloc { offset, kind, name, addend })
+    }
+
+    /// All of it as text.
+    #[cfg(all(test, feature = "parallel-compilation"))]
+    pub(crate) fn describe(&self) -> String {
+        let ModuleReloc { offset, kind, name, addend } = &self.0;
+        format!("{offset} {kind:?} {name:?} {addend}")
+    }
+
+    /// The relocation for a unit whose first function has this number.
+    fn in_unit(&self, first_func: u32) -> ModuleReloc {
+        let mut reloc = self.0.clone();
+        if let ModuleRelocTarget::User { index, .. } = &mut reloc.name {
+            *index -= first_func;
+        }
+        reloc
+    }
+}
+
+impl MachineCode {
+    /// Takes over what Cranelift has made of a function. `reason` says what a trap code means, or that the
+    /// instruction never traps, `place` gives the place in the bytecode of the instruction at a code
+    /// offset, which has the trap code given if it can trap.
+    pub(crate) fn new(
+        compiled: &CompiledCode,
+        func: &Function,
+        mut reason: impl FnMut(ir::TrapCode) -> Option<TrapReason>,
+        mut place: impl FnMut(u32, Option<ir::TrapCode>) -> PlaceId,
+        places: Vec<Place>,
+    ) -> MachineCode {
+        let buffer = &compiled.buffer;
+        let mut traps: Vec<TrapSite> = buffer
+            .traps()
+            .iter()
+            .filter_map(|trap| {
+                let reason = reason(trap.code)?;
+                let place = place(trap.offset, Some(trap.code));
+                Some(TrapSite { offset: trap.offset, reason, place })
+            })
+            .collect();
+        // Traps out of line come behind those that were met before.
+        traps.sort_by_key(|site| site.offset);
+        let mut calls: Vec<CallSite> = buffer
+            .call_sites()
+            .map(|call| CallSite { offset: call.ret_addr, place: place(call.ret_addr - 1, None) })
+            .collect();
+        calls.sort_by_key(|site| site.offset);
+        MachineCode {
+            bytes: compiled.code_buffer().to_vec(),
+            alignment: u64::from(buffer.alignment),
+            relocs: buffer.relocs().iter().map(|reloc| FinalizedReloc::new(reloc, func)).collect(),
+            traps,
+            calls,
+            places,
+        }
+    }
+}
+
+/// Code that lies in executable memory.
+pub(crate) struct CodeUnit {
+    // Fields are dropped in this order: first nobody finds the code any more, then it is freed.
+    debug_image: Option<DebugImage>,
+    _unwinding: Unwinding,
+    _registration: Registration,
+    _tables: Box<Tables>,
+    /// The address of each function, in the order of placing.
+    funcs: Vec<usize>,
+    /// The bytes of each.
+    lens: Vec<usize>,
+    bytes: usize,
+    memory: Arc<CodeMemory>,
+}
+
+impl std::fmt::Debug for CodeUnit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CodeUnit")
+            .field("bytes", &self.bytes)
+            .field("n_funcs", &self.funcs.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl CodeUnit {
+    /// Places functions, the first of which is named by `first_func`, the others by the numbers that
+    /// follow.
+    ///
+    /// # Errors
+    /// If there is no memory for code.
+    pub(crate) fn place(
+        isa: &OwnedTargetIsa,
+        first_func: u32,
+        codes: &[MachineCode],
+        module: Option<Arc<VerifiedModule>>,
+    ) -> Result<CodeUnit, CodeError> {
+        let memory = Arc::new(CodeMemory::reserve(block_bytes(isa, codes)?)?);
+        let funcs = write(isa, &memory, first_func, codes)?;
+        let (base, bytes) = memory.used();
+        let _tables = Box::new(Tables::Unit(unit_table(base, &funcs, codes, module)));
+        let range = base..base + bytes;
+        let _unwinding = Unwinding::register(&range);
+        let _registration = registry::register(range, &*_tables);
+        let lens = codes.iter().map(|code| code.bytes.len()).collect();
+        Ok(CodeUnit {
+            debug_image: None,
+            _unwinding,
+            _registration,
+            _tables,
+            funcs,
+            lens,
+            bytes,
+            memory,
+        })
+    }
+
+    /// Shows the code to debuggers until it is freed; the names are those of its functions, in the order of
+    /// placing.
+    pub(crate) fn show_to_debuggers(&mut self, names: impl Iterator<Item = String>) {
+        let (base, bytes) = self.memory.used();
+        let image = DebugImage::register(&(base..base + bytes), self.codes().zip(names));
+        self.debug_image = Some(image);
+    }
+
+    /// The address of a function, by its position in the list that was placed.
+    pub(crate) fn func(&self, index: usize) -> *const u8 {
+        std::ptr::with_exposed_provenance(self.funcs[index])
+    }
+
+    /// Where the code of each function lies, in the order of placing.
+    pub(crate) fn codes(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        self.funcs.iter().zip(&self.lens).map(|(&start, len)| start..start + len)
+    }
+
+    /// The bytes of memory that the code takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// Writes functions to memory, resolves their relocations, and makes them executable. Gives their
+/// addresses.
+fn write(
+    isa: &OwnedTargetIsa,
+    memory: &Arc<CodeMemory>,
+    first_func: u32,
+    codes: &[MachineCode],
+) -> Result<Vec<usize>, CodeError> {
+    let mut builder = JITBuilder::with_isa(isa.clone(), default_libcall_names());
+    builder.memory_provider(Box::new(Provider(memory.clone())));
+    let mut jit = JITModule::new(builder);
+    let signature = jit.make_signature();
+    let mut ids: Vec<FuncId> = Vec::with_capacity(codes.len());
+    for _ in codes {
+        ids.push(jit.declare_anonymous_function(&signature)?);
+    }
+    debug_assert!(ids.iter().enumerate().all(|(i, id)| id.as_u32() == i as u32));
+    for (&id, code) in ids.iter().zip(codes) {
+        let relocs: Vec<_> = code.relocs.iter().map(|r| r.in_unit(first_func)).collect();
+        jit.define_function_bytes(id, code.alignment, &code.bytes, &relocs)?;
+    }
+    jit.finalize_definitions()?;
+    // The module is of no use any more; the memory stays, since the caller shares it.
+    Ok(ids.iter().map(|&id| jit.get_finalized_function(id).addr()).collect())
+}
+
+/// An upper bound of the memory that functions take.
+fn block_bytes(isa: &OwnedTargetIsa, codes: &[MachineCode]) -> Result<usize, CodeError> {
+    /// Of a jump to a far function, which cranelift-jit provides for every call on aarch64.
+    const VENEER_BYTES: usize = 24;
+    let alignment_max = u64::from(isa.function_alignment().preferred).max(isa.symbol_alignment());
+    let of_func = |code: &MachineCode| {
+        let alignment = code.alignment.max(alignment_max) as usize;
+        code.bytes.len() + code.relocs.len() * VENEER_BYTES + alignment
+    };
+    let bytes: usize = codes.iter().map(of_func).sum();
+    // Offsets in tables have 32 bits, relocations have a sign besides.
+    if bytes > i32::MAX as usize { Err(CodeError::TooLarge) } else { Ok(bytes.max(1)) }
+}
+
+/// Joins the tables of functions; `funcs` are their addresses.
+fn unit_table(
+    base: usize,
+    funcs: &[usize],
+    codes: &[MachineCode],
+    module: Option<Arc<VerifiedModule>>,
+) -> PcTable {
+    let mut table = PcTable { base, module, ..PcTable::default() };
+    for (&func, code) in funcs.iter().zip(codes) {
+        let start = (func - base) as u32;
+        let first_place = table.places.len() as u32;
+        let shift = |id: PlaceId| match id {
+            PlaceId::NONE => PlaceId::NONE,
+            PlaceId(id) => PlaceId(id + first_place),
+        };
+        let place = |place: &Place| Place { inlined_at: shift(place.inlined_at), ..*place };
+        let trap = |site: &TrapSite| TrapSite {
+            offset: site.offset + start,
+            place: shift(site.place),
+            ..*site
+        };
+        let call =
+            |site: &CallSite| CallSite { offset: site.offset + start, place: shift(site.place) };
+        table.places.extend(code.places.iter().map(place));
+        table.traps.extend(code.traps.iter().map(trap));
+        table.calls.extend(code.calls.iter().map(call));
+    }
+    debug_assert!(table.traps.is_sorted_by_key(|site| site.offset));
+    debug_assert!(table.calls.is_sorted_by_key(|site| site.offset));
+    table
+}
+
+/// Why code could not be placed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CodeError {
+    /// The code exceeds what tables and direct calls can address.
+    #[error("the native code of the module exceeds 2 GiB")]
+    TooLarge,
+    /// Cranelift refuses a trampoline.
+    #[error("cannot compile a trampoline: {0}")]
+    Trampoline(String),
+    /// The system gives no memory.
+    #[error("no memory for native code: {0}")]
+    Memory(String),
+}
+
+impl From<cranelift_module::ModuleError> for CodeError {
+    fn from(error: cranelift_module::ModuleError) -> CodeError {
+        CodeError::Memory(error.to_string())
+    }
+}
+
+/// Memory for code to which functions are added one after the other, while others run: address space, of
+/// which each function takes whole pages. Those are made writable for it, and executable when it is
+/// complete.
+pub(crate) struct CodeArena(Mutex<Vec<Chunk>>);
+
+/// A part of an arena.
+struct Chunk {
+    // Fields are dropped in this order, as those of a unit.
+    _unwinding: Unwinding,
+    _registration: Registration,
+    tables: Box<Tables>,
+    memory: Arc<CodeMemory>,
+}
+
+/// The bytes of an arena's first chunk. Each of the others is twice as large as the one before.
+const FIRST_CHUNK_BYTES: usize = 1 << 20;
+/// But not larger than this, if it need not be.
+const CHUNK_BYTES_MAX: usize = 64 << 20;
+
+impl CodeArena {
+    pub(crate) fn new() -> CodeArena {
+        CodeArena(Mutex::new(Vec::new()))
+    }
+
+    /// Places a function, whose relocations name no function. Gives where its code lies, for as long as the
+    /// arena exists.
+    ///
+    /// # Errors
+    /// If there is no memory for code.
+    pub(crate) fn place(
+        &self,
+        isa: &OwnedTargetIsa,
+        code: &MachineCode,
+        module: &Arc<VerifiedModule>,
+    ) -> Result<Range<usize>, CodeError> {
+        let codes = std::slice::from_ref(code);
+        let bytes = block_bytes(isa, codes)?.next_multiple_of(page_bytes());
+        let mut chunks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if chunks.last().is_none_or(|chunk| chunk.memory.room() < bytes) {
+            let doubled = FIRST_CHUNK_BYTES << chunks.len().min(16);
+            let bytes = doubled.min(CHUNK_BYTES_MAX).max(bytes + page_bytes());
+            chunks.push(Chunk::reserve(bytes)?);
+        }
+        let Chunk { memory, tables, .. } = chunks.last().expect("there is one with room");
+        let (base, used) = memory.used();
+        let funcs = write(isa, memory, 0, codes)?;
+        let start = funcs[0];
+        debug_assert_eq!(start, base + used);
+        let table = unit_table(start, &funcs, codes, Some(module.clone()));
+        let Tables::Pages(pages) = &**tables else { unreachable!("chunks have tables by page") };
+        pages.insert(table, memory.used().1 - used);
+        Ok(start..start + code.bytes.len())
+    }
+}
+
+impl Chunk {
+    fn reserve(bytes: usize) -> Result<Chunk, CodeError> {
+        let memory = Arc::new(CodeMemory::reserve_pages(bytes)?);
+        let (base, _) = memory.used();
+        let range = base..base + bytes;
+        let tables = Box::new(Tables::Pages(PageTables::new(base, bytes, page_bytes())));
+        let _unwinding = Unwinding::register(&range);
+        let _registration = registry::register(range, &*tables);
+        Ok(Chunk { _unwinding, _registration, tables, memory })
+    }
+}
+
+/// Memory for code. cranelift-jit's arena does the work; it leaks its memory when it is dropped, so it is
+/// freed by hand here.
+struct CodeMemory(Mutex<Block>);
+
+struct Block {
+    arena: ArenaMemoryProvider,
+    base: *mut u8,
+    bytes: usize,
+    used: usize,
+    /// Whether each function takes whole pages, of which the arena knows only when it does.
+    by_page: bool,
+}
+
+// SAFETY: the block's pointer is to memory that the block owns; the arena is `Send` itself.
+unsafe impl Send for Block {}
+
+impl CodeMemory {
+    fn reserve(bytes: usize) -> Result<CodeMemory, CodeError> {
+        let memory = |error: &dyn std::fmt::Display| CodeError::Memory(error.to_string());
+        let bytes = bytes.next_multiple_of(page_bytes());
+        let mut arena = ArenaMemoryProvider::new_with_size(bytes).map_err(|e| memory(&e))?;
+        let base = arena.allocate(bytes, 1, JITMemoryKind::Executable).map_err(|e| memory(&e))?;
+        base.expose_provenance();
+        Ok(CodeMemory(Mutex::new(Block { arena, base, bytes, used: 0, by_page: false })))
+    }
+
+    /// Memory in which each function takes whole pages.
+    fn reserve_pages(bytes: usize) -> Result<CodeMemory, CodeError> {
+        let memory = |error: &dyn std::fmt::Display| CodeError::Memory(error.to_string());
+        let bytes = bytes.next_multiple_of(page_bytes());
+        let mut arena = ArenaMemoryProvider::new_with_size(bytes).map_err(|e| memory(&e))?;
+        // The first page stays empty: its address is that of the arena, which tells it in no other way.
+        let first = arena.allocate(1, 1, JITMemoryKind::Executable).map_err(|e| memory(&e))?;
+        first.expose_provenance();
+        let block = Block { arena, base: first, bytes, used: page_bytes(), by_page: true };
+        Ok(CodeMemory(Mutex::new(block)))
+    }
+
+    /// The bytes that are not used yet.
+    fn room(&self) -> usize {
+        let block = self.lock();
+        block.bytes - block.used
+    }
+
+    /// The address and the length of what has been allocated.
+    fn used(&self) -> (usize, usize) {
+        let block = self.lock();
+        (block.base.addr(), block.used)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Block> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: the last owner of the unit is gone, so nothing executes or calls the code.
+        unsafe { self.arena.free_memory() }
+    }
+}
+
+fn page_bytes() -> usize {
+    // SAFETY: the call has no preconditions.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+}
+
+/// What cranelift-jit allocates from.
+struct Provider(Arc<CodeMemory>);
+
+impl JITMemoryProvider for Provider {
+    fn allocate(&mut self, size: usize, align: u64, _kind: JITMemoryKind) -> io::Result<*mut u8> {
+        let mut block = self.0.lock();
+        if block.by_page {
+            let bytes = size.next_multiple_of(page_bytes());
+            let (align, kind) = (page_bytes() as u64, JITMemoryKind::Executable);
+            let start = block.arena.allocate(bytes, align, kind)?;
+            start.expose_provenance();
+            block.used = start.addr() - block.base.addr() + bytes;
+            return Ok(start);
+        }
+        let start = block.used.next_multiple_of(align as usize);
+        if start + size > block.bytes {
+            return Err(io::Error::other("the code is larger than was counted"));
+        }
+        block.used = start + size;
+        // SAFETY: the offset lies inside the block, as was just checked.
+        Ok(unsafe { block.base.add(start) })
+    }
+
+    unsafe fn free_memory(&mut self) {
+        // The owner of the block frees it.
+    }
+
+    fn finalize(&mut self, branch_protection: BranchProtection) -> ModuleResult<()> {
+        JITMemoryProvider::finalize(&mut self.0.lock().arena, branch_protection)
+    }
+}
+
+const fn assert_send_sync<T: Send + Sync>() {}
+const _: () = assert_send_sync::<CodeUnit>();

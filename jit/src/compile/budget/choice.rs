@@ -1,0 +1,293 @@
+//! The first way of compiling a function whose estimate stays below its share.
+
+use slotvm_bytecode::{Effect, Op};
+use slotvm_ssa::entity::Block;
+use slotvm_ssa::graph::control_flow;
+use slotvm_ssa::ir::Function;
+use slotvm_ssa::irop::{IrOp, Opcode};
+use slotvm_ssa::loops::LoopForest;
+use slotvm_ssa::promote::{Scratch, promote};
+use slotvm_ssa::work::{
+    Crowding, Part, copies, crowding, dominator_steps, live_slots, recurring_spans,
+};
+
+use super::checks::{n_checks, n_checks_of, n_code_blocks};
+use super::counts::PLACES_OF_BLOCK;
+use super::estimate::Generator;
+use super::excess::{Excess, rewriting};
+use super::parts::Parts;
+use super::shares::Share;
+use super::{Cause, DOMINATOR_STEPS_MAX, Rung, WorkCounts};
+use crate::config::slot_mode::SlotMode;
+
+/// Words of 64 slots in which liveness is counted.
+const LIVE_WORDS_MAX: u64 = 1 << 24;
+/// A block with more live values than this has some of them in memory, which ends a scan of phi operands.
+const LIVE_IN_REGISTERS_MAX: u32 = 32;
+/// How a function is compiled, and why not otherwise.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Work {
+    /// The way.
+    pub rung: Rung,
+    /// What would take too much as the slot mode says, if that is not the way.
+    pub cause: Option<Cause>,
+    /// The counts that decided.
+    pub counts: WorkCounts,
+}
+
+impl Work {
+    /// Points of time that compiling was estimated to take, in a slot mode.
+    pub(crate) fn time(&self, slots: SlotMode) -> u64 {
+        let optimises = self.rung == Rung::AsAsked && slots != SlotMode::Memory;
+        let estimate = self.counts.estimate(match self.rung {
+            Rung::OnePass => Generator::OnePass,
+            _ => Generator::Splitting { optimises },
+        });
+        estimate.time.iter().fold(0, |sum, &part| sum.saturating_add(part))
+    }
+}
+
+/// No way to compile a function stays below its share.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "it would take more work than a function of its size may (compile work): {}",
+    cause.message()
+)]
+pub(crate) struct TooMuchWork {
+    pub(crate) cause: Cause,
+}
+
+/// A function whose way to compile is to be chosen.
+pub(crate) struct Candidate<'a> {
+    pub(crate) slots: SlotMode,
+    pub(crate) share: Share,
+    /// What the slot mode compiles.
+    pub(crate) function: &'a Function,
+    pub(crate) loops: &'a LoopForest,
+    /// The slots whose values may reach other blocks.
+    pub(crate) n_slots: u64,
+    /// The hidden values in the code of instructions, and whether checks split blocks.
+    pub(crate) parts: Parts,
+    /// Whether the function could not be promoted, and is in slot form in a mode that wants another.
+    pub(crate) is_too_large: bool,
+}
+
+impl Candidate<'_> {
+    /// Whether the function is in SSA form.
+    pub(crate) fn is_promoted(&self) -> bool {
+        self.slots.is_promoted() && !self.is_too_large
+    }
+
+    /// Chooses the way. `slot_form` is the slot form of a function in SSA form.
+    pub(crate) fn choose<'f>(
+        &self,
+        slot_form: &impl Fn() -> &'f Function,
+    ) -> Result<Work, TooMuchWork> {
+        let share = self.share;
+        let optimises = self.slots != SlotMode::Memory;
+        let asked = Generator::Splitting { optimises };
+        let mut counts = WorkCounts::cheap(self.function, self.loops, self.parts);
+        if optimises {
+            counts.rewriting = rewriting(self.function, self.hides_values());
+        }
+        match self.slots {
+            SlotMode::Ssa | SlotMode::MemoryForwarded => counts.bound_values(self.n_slots),
+            SlotMode::Variables => {
+                counts.n_phi_operands = self.n_slots.saturating_mul(counts.n_edges);
+                counts.bound_values(self.n_slots);
+                counts.n_variables = counts.n_live;
+            }
+            SlotMode::MemoryOpt => counts.bound_values(0),
+            SlotMode::Memory => {}
+        }
+        let work = |rung, cause, counts| Ok(Work { rung, cause, counts });
+        if !self.is_too_large && counts.estimate(asked).fits(share) {
+            return work(Rung::AsAsked, None, counts);
+        }
+        counts.dominator_steps = self.dominator_steps(&counts);
+        let mut cause = Cause::PhiOperands;
+        if !self.is_too_large {
+            let promoted = self.promoted();
+            let values = promoted.as_ref().unwrap_or(self.function);
+            if promoted.is_some() || !self.hides_values() {
+                let crowding = self.crowding(values, optimises);
+                counts.copied = copied(values);
+                counts.n_recurring =
+                    self.recurring(values) + crowding.deferred * counts.lengthening();
+                counts.crowd(crowding);
+                counts.n_live_at_checks = crowding.at_checks;
+            }
+            if let Some(promoted) = &promoted {
+                counts.rewriting = rewriting(promoted, false);
+                if self.slots == SlotMode::Variables {
+                    // It does not make all phis that are not needed go.
+                    counts.n_phi_operands =
+                        WorkCounts::cheap(promoted, self.loops, self.parts).n_phi_operands * 3 / 2;
+                }
+            }
+            if counts.estimate(asked).fits(share) {
+                return work(Rung::AsAsked, None, counts);
+            }
+            let slots = if self.is_promoted() { slot_form() } else { self.function };
+            self.count_live(slots, values, &mut counts);
+            let estimate = counts.estimate(asked);
+            if estimate.fits(share) {
+                return work(Rung::AsAsked, None, counts);
+            }
+            cause = estimate.cause(share);
+            let unoptimised = Generator::Splitting { optimises: false };
+            if optimises {
+                let crowding = self.crowding(values, false);
+                counts.crowd(crowding);
+                counts.n_live_at_checks = crowding.at_checks;
+                if counts.estimate(unoptimised).fits(share) {
+                    return work(Rung::Unoptimised, Some(cause), counts);
+                }
+            }
+        }
+        let dominator_steps = counts.dominator_steps;
+        let slots = if self.is_promoted() { slot_form() } else { self.function };
+        let mut counts = WorkCounts::cheap(slots, self.loops, self.parts);
+        counts.dominator_steps = dominator_steps;
+        let crowding = self.crowding(slots, false);
+        counts.crowd(crowding);
+        counts.n_live_at_checks = crowding.at_checks;
+        let in_memory = counts.estimate(Generator::Splitting { optimises: false });
+        if self.slots != SlotMode::Memory && in_memory.fits(share) {
+            return work(Rung::SlotsInMemory, Some(cause), counts);
+        }
+        let one_pass = counts.estimate(Generator::OnePass);
+        if one_pass.fits(share) {
+            return work(Rung::OnePass, Some(cause), counts);
+        }
+        Err(TooMuchWork { cause: one_pass.cause(share) })
+    }
+
+    /// Counts of values that crowd in blocks, and at the checks that split them.
+    fn crowding(&self, func: &Function, defers: bool) -> Crowding {
+        let n_checks = |inst| if self.parts.checks { n_checks(func.opcode(inst)) } else { 0 };
+        crowding(func, defers, n_checks, |inst| self.parts.n_places(func.opcode(inst)))
+    }
+
+    /// The blocks of the code over which values live longer that recur.
+    fn recurring(&self, func: &Function) -> u64 {
+        let parts = |inst, part: &mut dyn FnMut(Part)| self.parts.of(func, inst, part);
+        let n_code_blocks = |block| n_code_blocks(func, block, self.parts.checks);
+        recurring_spans(func, self.loops, parts, n_code_blocks)
+    }
+
+    /// The steps of the register allocator's dominators, which are counted by making them.
+    fn dominator_steps(&self, counts: &WorkCounts) -> u64 {
+        let points_per_step = 4;
+        let steps_max = (self.share.time / points_per_step).min(DOMINATOR_STEPS_MAX);
+        let n_steps = dominator_steps(&control_flow(self.function), steps_max);
+        if n_steps >= steps_max {
+            return u64::MAX;
+        }
+        n_steps * counts.lengthening()
+    }
+
+    /// Whether slots hide values from us that the optimiser finds to be the same.
+    fn hides_values(&self) -> bool {
+        matches!(self.slots, SlotMode::Variables | SlotMode::MemoryForwarded)
+    }
+
+    /// The function in SSA form, if slots hide values and it can be promoted.
+    fn promoted(&self) -> Option<Function> {
+        if !self.hides_values() {
+            return None;
+        }
+        let mut promoted = self.function.clone();
+        let report = promote(&mut promoted, &mut Scratch::default());
+        report.too_large.is_none().then_some(promoted)
+    }
+
+    /// Replaces upper bounds by what the slots that are live say.
+    fn count_live(&self, slot_form: &Function, values: &Function, counts: &mut WorkCounts) {
+        if matches!(self.slots, SlotMode::Memory | SlotMode::MemoryOpt) {
+            return;
+        }
+        // Counting takes some nanoseconds for each word.
+        let words_max = (self.share.time / 64).min(LIVE_WORDS_MAX) as usize;
+        let Some(live) = live_slots(slot_form, words_max) else { return };
+        let func = self.function;
+        if live.len() != func.n_blocks() {
+            // Passes have changed the blocks, so the bounds remain.
+            return;
+        }
+        let n_live = |block: Block| {
+            let n_live_in = |block: Block| u64::from(live[block.index()]);
+            let is_switch = func.opcode(func.terminator(block)) == Opcode::Op(Op::BrTable);
+            let n_targets = if is_switch { func.succ_edges(block).len() } else { 0 };
+            let at_targets = func.succ_edges(block).take(n_targets);
+            let at_targets: u64 = at_targets.map(|edge| n_live_in(func.edge_dst(edge))).sum();
+            let n_blocks = n_code_blocks(func, block, self.parts.checks) - n_targets as u64;
+            n_blocks * n_live_in(block) + at_targets
+        };
+        counts.n_live = self.function.blocks().map(n_live).sum();
+        let n_live_through = |block: Block| {
+            let n_without = live[block.index()].saturating_sub(LIVE_IN_REGISTERS_MAX);
+            if n_without == 0 {
+                return 0;
+            }
+            let n_places: u64 =
+                func.insts(block).iter().map(|&inst| self.parts.n_places(func.opcode(inst))).sum();
+            u64::from(n_without) * n_places.saturating_sub(PLACES_OF_BLOCK)
+        };
+        counts.n_live_through = self.function.blocks().map(n_live_through).sum();
+        if self.slots == SlotMode::Variables {
+            counts.n_variables = counts.n_live;
+        }
+        if self.parts.checks {
+            let at_checks = |block: Block| {
+                let n_live = u64::from(live[block.index()].saturating_sub(LIVE_IN_REGISTERS_MAX));
+                n_checks_of(self.function, block) * n_live
+            };
+            counts.n_live_through_checks = self.function.blocks().map(at_checks).sum();
+        }
+        let phi_operands = |block: Block| match self.slots {
+            SlotMode::MemoryForwarded => 0,
+            _ if block == Function::ENTRY => 0,
+            _ => (values.params(block).len() * values.pred_edges(block).len()) as u64,
+        };
+        counts.phi_scans = self.phi_scans(&live, phi_operands);
+    }
+
+    /// The operands of phis that the register allocator looks at in stretches of the code in which all
+    /// values can have registers, times the values that are live in their blocks. A value that lives
+    /// across a call, or finds no register, lives in several stretches.
+    fn phi_scans(&self, live: &[u32], phi_operands: impl Fn(Block) -> u64) -> u64 {
+        let func = self.function;
+        let calls = |block: Block| {
+            let is_call = |op| op == Opcode::Ir(IrOp::FuelBulk) || is_call(op);
+            func.insts(block).iter().any(|&inst| is_call(func.opcode(inst)))
+        };
+        let (mut total, mut n_live, mut n_operands) = (0_u64, 0_u64, 0_u64);
+        let mut end_stretch = |n_live: &mut u64, n_operands: &mut u64| {
+            let product = std::mem::take(n_live).saturating_mul(std::mem::take(n_operands));
+            total = total.saturating_add(product);
+        };
+        for block in func.blocks() {
+            let n_live_here = live[block.index()];
+            n_live += u64::from(n_live_here);
+            n_operands += phi_operands(block);
+            if n_live_here > LIVE_IN_REGISTERS_MAX || n_live_here > 0 && calls(block) {
+                end_stretch(&mut n_live, &mut n_operands);
+            }
+        }
+        end_stretch(&mut n_live, &mut n_operands);
+        total
+    }
+}
+
+/// The cost of operations that the optimiser computes in more than one block.
+fn copied(func: &Function) -> Excess {
+    let mut copied = Excess::default();
+    copies(func, |inst, n| copied += Excess::copied(func.opcode(inst)).times(n));
+    copied
+}
+
+fn is_call(op: Opcode) -> bool {
+    op.effect() == Effect::Call
+}

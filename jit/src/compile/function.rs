@@ -1,0 +1,569 @@
+//! From the bytecode of one function to its machine code, by the rows of [`slotvm_ssa::pipeline`].
+//!
+//! Without promotion, the slot form is lowered. Between the passes and lowering, [`crate::compile::budget`] chooses how much
+//! effort a function is worth.
+//!
+//! What would cost too much is compiled otherwise than the slot mode says; [`crate::compile::budget`] decides,
+//! from counts. A function that can be compiled in no way within its share of the budget is refused.
+//!
+//! A function that [`is_buildable`] refuses has no native code.
+//!
+//! The result is a [`MachineCode`], which [`crate::code::unit`] places, with the tables that lead from a pc
+//! to a trap and to the bytecode.
+
+use std::cell::OnceCell;
+use std::time::Instant;
+
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
+use cranelift_codegen::{CodegenError, CompiledCode, Context, MachSrcLoc};
+use cranelift_frontend::FunctionBuilderContext;
+use slotvm_bytecode::printable::Printable;
+use slotvm_bytecode::{ValType, VerifiedModule};
+use slotvm_ssa::build::{
+    BuildOptions, BuildScratch, OPERANDS_MAX, SsaOptions, build, build_ssa, is_buildable,
+    n_kept_operands, n_wide_operands,
+};
+use slotvm_ssa::entity::Loc;
+use slotvm_ssa::ir::Function;
+use slotvm_ssa::loops::LoopForest;
+use slotvm_ssa::pipeline::{self, Checks, Stage, Times, User, run_passes};
+use slotvm_ssa::promote::{self, PromoteOptions, PromotionReport, promote_with};
+use tracing::trace_span;
+
+use crate::code::pctable::{Place, PlaceId, TrapReason};
+use crate::code::unit::MachineCode;
+use crate::compile::budget::{Candidate, Cause, Parts, Rung, Share, TooMuchWork, Work};
+use crate::compile::function_info::{FunctionInfo, Sizes};
+use crate::config::slot_mode::SlotMode;
+use crate::lower::isa::{IsaError, has_vectors, in_one_pass, without_optimiser};
+use crate::lower::order::find_loops;
+use crate::lower::traps;
+use crate::lower::{self, CHECKED_FRAME_BYTES_MAX, LowerOptions, Lowered, Trapping};
+
+/// How functions are compiled.
+#[derive(Clone)]
+pub(crate) struct CompileOptions {
+    /// What the code charges for.
+    pub(crate) build: BuildOptions,
+    /// How slots are promoted in the mode that does.
+    pub(crate) promotion: PromoteOptions,
+    /// How that mode makes SSA form without promotion, if it does. It charges for the same.
+    pub(crate) on_the_fly: Option<SsaOptions>,
+    /// Machine, slot mode, memories.
+    pub(crate) lower: LowerOptions,
+    /// Whether the IR is verified after each stage and pass.
+    pub(crate) verify: bool,
+    /// Whether to keep the CLIF as text.
+    pub(crate) keep_clif: bool,
+    /// Whether to keep the machine code as text.
+    pub(crate) keep_asm: bool,
+}
+
+/// Machine code of a function, and what there is to say about it.
+pub(crate) struct CompiledFunction {
+    /// The code, to be placed.
+    pub(crate) code: MachineCode,
+    /// What promotion did, if there was any.
+    pub(crate) promotion: Option<PromotionReport>,
+    /// How it was compiled, and why.
+    pub(crate) work: Work,
+    /// Sizes.
+    pub(crate) sizes: Sizes,
+    /// The time of each stage.
+    pub(crate) times: Times,
+    /// The CLIF before optimisation, if asked for.
+    pub(crate) clif: Option<String>,
+    /// The machine code in words, before it was relocated, if asked for.
+    pub(crate) asm: Option<String>,
+}
+
+impl CompiledFunction {
+    /// What it tells about the function.
+    pub(crate) fn info(&self, module: &VerifiedModule, func: u32) -> FunctionInfo {
+        FunctionInfo {
+            func,
+            name: module.func_name(func),
+            work: self.work,
+            sizes: self.sizes,
+            promotion: self.promotion,
+        }
+    }
+}
+
+/// Why a function has no machine code.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("function {} cannot be compiled: {reason}", Printable(name))]
+pub(crate) struct CompileError {
+    /// The function, in the module's index space.
+    pub(crate) func: u32,
+    /// Its name.
+    pub(crate) name: String,
+    /// What Cranelift says.
+    pub(crate) reason: String,
+}
+
+/// As many operands as a branch has to keep for those of all branches to be counted before anything is made of
+/// them.
+const KEPT_OPERANDS_MIN: usize = 64;
+
+/// Compiles one function after the other, in memory that it reuses.
+pub(crate) struct Compiler {
+    options: CompileOptions,
+    /// The options without the optimiser; made for the first function that needs them.
+    unoptimised: Option<LowerOptions>,
+    /// The same with registers in one pass.
+    one_pass: Option<LowerOptions>,
+    build: BuildScratch,
+    promote: promote::Scratch,
+    /// Memory for the slot form of a function that is promoted.
+    slot_form: Function,
+    frontend: FunctionBuilderContext,
+    context: Context,
+}
+
+impl Compiler {
+    /// A compiler with empty memory.
+    pub(crate) fn new(options: CompileOptions) -> Compiler {
+        Compiler {
+            options,
+            unoptimised: None,
+            one_pass: None,
+            build: BuildScratch::default(),
+            promote: promote::Scratch::default(),
+            slot_form: Function::default(),
+            frontend: FunctionBuilderContext::new(),
+            context: Context::new(),
+        }
+    }
+
+    /// Compiles a function that the module defines and that has this share of its budget.
+    ///
+    /// # Errors
+    /// If it is too large, or takes too much work.
+    pub(crate) fn compile(
+        &mut self,
+        module: &VerifiedModule,
+        func: u32,
+        share: Share,
+    ) -> Result<CompiledFunction, CompileError> {
+        let _function = trace_span!("function", func, name = module.func_name(func)).entered();
+        let error = |reason| CompileError { func, name: module.func_name(func), reason };
+        if !is_buildable(module, func) {
+            let reason = format!("its instructions have more than {OPERANDS_MAX} operands");
+            return Err(error(reason));
+        }
+        if share.has_wide_types && !share.has_room_for_operands(n_wide_operands(module, func)) {
+            return Err(error(TooMuchWork { cause: Cause::WideOperands }.to_string()));
+        }
+        // A branch that keeps many operands goes to a label with as many shapes.
+        let may_keep_many = module.module().shapes.len() >= KEPT_OPERANDS_MIN;
+        if may_keep_many && !share.has_room_for_operands(n_kept_operands(module, func)) {
+            return Err(error(TooMuchWork { cause: Cause::PhiOperands }.to_string()));
+        }
+        let mut times = Times::default();
+        let build_options = self.options.build;
+        let build = || build(module, func, &build_options, &mut BuildScratch::default());
+        let form = self.form(module, func, share, &mut times).map_err(&error)?;
+        self.compile_within(module, form, build, share, times)
+    }
+
+    /// Compiles a function of the module from its slot form, which has passed the verifier of the IR,
+    /// whatever its bytecode is.
+    ///
+    /// # Errors
+    /// If it takes too much work.
+    pub(crate) fn compile_slot_form(
+        &mut self,
+        module: &VerifiedModule,
+        function: &Function,
+        share: Share,
+    ) -> Result<CompiledFunction, CompileError> {
+        let (func, name) = (function.func, function.name.as_str());
+        let _function = trace_span!("function", func, name).entered();
+        let error = |reason| CompileError { func, name: name.to_owned(), reason };
+        let mut times = Times::default();
+        let form = self.promoted(module, function.clone(), share, &mut times).map_err(error)?;
+        self.compile_within(module, form, || function.clone(), share, times)
+    }
+
+    /// Compiles a function in the form that the slot mode wants, or its slot form, on the first rung whose
+    /// cost is within its share. `build` makes the slot form of a function that never had one.
+    fn compile_within(
+        &mut self,
+        module: &VerifiedModule,
+        form: Form,
+        build: impl Fn() -> Function,
+        share: Share,
+        mut times: Times,
+    ) -> Result<CompiledFunction, CompileError> {
+        let Form { function, promotion, slot_form } = form;
+        let func = function.func;
+        let error = |reason| CompileError { func, name: module.func_name(func), reason };
+        if module.uses_vectors() && !has_vectors(&*self.options.lower.isa) {
+            return Err(error(
+                "vectors need SSSE3 and SSE4.1, which this machine lacks".to_owned(),
+            ));
+        }
+        let slot_form =
+            SlotForm { made: slot_form.map_or_else(OnceCell::new, OnceCell::from), build };
+        let start = Instant::now();
+        let loops = find_loops(&function);
+        let slots = self.options.lower.slots;
+        let candidate = Candidate {
+            slots,
+            share,
+            n_slots: n_reaching(&function, promotion.as_ref()),
+            is_too_large: promotion.is_some_and(|report| report.too_large.is_some()),
+            function: &function,
+            loops: &loops,
+            parts: Parts {
+                n_imported_funcs: module.n_imported_funcs(),
+                loads_entries: self.options.lower.entries.is_some(),
+                checks: self.options.lower.trapping == Trapping::Calls,
+                canonical_nans: self.options.lower.isa.flags().enable_nan_canonicalization(),
+            },
+        };
+        let slots_of = || slot_form.get();
+        let work = trace_span!("budget").in_scope(|| candidate.choose(&slots_of));
+        let work = work.map_err(|refused| error(refused.to_string()))?;
+        let options = self.lower_options(work.rung).map_err(|isa| error(isa.to_string()))?;
+        *times.of_row(pipeline::stage(Stage::Clif).0) = start.elapsed();
+        let report = Report { promotion, work, times };
+        let compiled = if candidate.is_promoted() && !options.slots.is_promoted() {
+            let function = slot_form.get();
+            // Passes may have changed the blocks.
+            self.compile_form(module, function, &find_loops(function), &options, report)
+        } else {
+            self.compile_form(module, &function, &loops, &options, report)
+        };
+        self.slot_form = slot_form.made.into_inner().unwrap_or_default();
+        compiled
+    }
+
+    /// How to lower on a rung.
+    fn lower_options(&mut self, rung: Rung) -> Result<LowerOptions, IsaError> {
+        let asked = &self.options.lower;
+        let mut options = match rung {
+            Rung::AsAsked => asked.clone(),
+            Rung::Unoptimised | Rung::SlotsInMemory => {
+                cheaper(&mut self.unoptimised, asked, without_optimiser)?
+            }
+            Rung::OnePass => cheaper(&mut self.one_pass, asked, in_one_pass)?,
+        };
+        if rung >= Rung::SlotsInMemory {
+            options.slots = SlotMode::Memory;
+        }
+        Ok(options)
+    }
+
+    /// The form of a function that the slot mode compiles.
+    ///
+    /// # Errors
+    /// If a stage leaves an invalid function, which is a fault of this project.
+    pub(crate) fn form(
+        &mut self,
+        module: &VerifiedModule,
+        func: u32,
+        share: Share,
+        times: &mut Times,
+    ) -> Result<Form, String> {
+        let mut checks = Checks::new(self.options.verify);
+        if let Some(options) =
+            self.options.on_the_fly.filter(|_| self.options.lower.slots.is_promoted())
+        {
+            let scratch = &mut self.build;
+            let built = times.stage(Stage::Ssa, || build_ssa(module, func, &options, scratch));
+            if let Some((function, _)) = built {
+                check(&mut checks, Stage::Ssa, &function, module)?;
+                let form = Form { function, promotion: None, slot_form: None };
+                return self.passed(module, form, times);
+            }
+        }
+        let (options, scratch) = (&self.options.build, &mut self.build);
+        let function = times.stage(Stage::Slots, || build(module, func, options, scratch));
+        check(&mut checks, Stage::Slots, &function, module)?;
+        self.promoted(module, function, share, times)
+    }
+
+    /// A function in the form that the slot mode compiles, from its slot form.
+    fn promoted(
+        &mut self,
+        module: &VerifiedModule,
+        mut function: Function,
+        share: Share,
+        times: &mut Times,
+    ) -> Result<Form, String> {
+        if !self.options.lower.slots.is_promoted() {
+            return Ok(Form { function, promotion: None, slot_form: None });
+        }
+        let mut checks = Checks::new(self.options.verify);
+        checks.before(&function);
+        let mut slot_form = std::mem::take(&mut self.slot_form);
+        let mut promotion = self.options.promotion;
+        promotion.phi_operands_max = promotion.phi_operands_max.min(share.phi_operands_max());
+        let scratch = &mut self.promote;
+        let report = times.stage(Stage::Ssa, || {
+            slot_form.clone_from(&function);
+            promote_with(&mut function, promotion, scratch)
+        });
+        if report.too_large.is_some() {
+            // The function is in slot form still.
+            return Ok(Form { function, promotion: Some(report), slot_form: Some(slot_form) });
+        }
+        check(&mut checks, Stage::Ssa, &function, module)?;
+        let form = Form { function, promotion: Some(report), slot_form: Some(slot_form) };
+        self.passed(module, form, times)
+    }
+
+    /// A function after all passes.
+    fn passed(
+        &self,
+        module: &VerifiedModule,
+        mut form: Form,
+        times: &mut Times,
+    ) -> Result<Form, String> {
+        let mut checks = Checks::new(self.options.verify);
+        let passed = run_passes(User::Jit, &mut form.function, module, &mut checks, times);
+        passed.map_err(|error| error.to_string()).map(|()| form)
+    }
+
+    fn compile_form(
+        &mut self,
+        module: &VerifiedModule,
+        function: &Function,
+        loops: &LoopForest,
+        options: &LowerOptions,
+        Report { promotion, work, mut times }: Report,
+    ) -> Result<CompiledFunction, CompileError> {
+        let error = |reason| {
+            let (func, name) = (function.func, function.name.clone());
+            CompileError { func, name, reason }
+        };
+        let lowered = times.stage(Stage::Clif, || self.lower(module, function, loops, options));
+        let clif = self.options.keep_clif.then(|| self.context.func.display().to_string());
+        let mut sizes = self.clif_sizes(function);
+
+        times.stage(Stage::Asm, || self.generate(options)).map_err(error)?;
+        if options.trapping == Trapping::Calls && self.frame_bytes() > CHECKED_FRAME_BYTES_MAX {
+            self.context.clear();
+            let clif = &mut self.context.func;
+            let frontend = &mut self.frontend;
+            times.stage(Stage::Clif, || {
+                lower::lower_overflow(function, loops, module, options, clif, frontend);
+            });
+            times.stage(Stage::Asm, || self.generate(options)).map_err(error)?;
+        }
+        sizes.frame_bytes = self.frame_bytes();
+
+        let compiled = self.context.compiled_code().expect("it was compiled");
+        sizes.code_bytes = compiled.code_buffer().len();
+        let code = machine_code(compiled, &self.context.func, function, &lowered, options.trapping);
+        let asm = compiled.vcode.clone();
+        Ok(CompiledFunction { code, promotion, work, sizes, times, clif, asm })
+    }
+
+    /// Leaves the function's CLIF in the context.
+    fn lower(
+        &mut self,
+        module: &VerifiedModule,
+        function: &Function,
+        loops: &LoopForest,
+        options: &LowerOptions,
+    ) -> Lowered {
+        self.context.clear();
+        let clif = &mut self.context.func;
+        lower::lower_function(function, loops, module, options, clif, &mut self.frontend)
+    }
+
+    /// Makes machine code of the CLIF in the context, and leaves it there.
+    fn generate(&mut self, options: &LowerOptions) -> Result<(), String> {
+        self.context.set_disasm(self.options.keep_asm);
+        let compiled = self.context.compile(&*options.isa, &mut ControlPlane::default());
+        compiled.map(|_| ()).map_err(|refusal| describe(&refusal.inner))
+    }
+
+    /// The frame of the machine code in the context.
+    fn frame_bytes(&self) -> u32 {
+        let compiled = self.context.compiled_code().expect("it was compiled");
+        compiled.buffer.frame_layout().map_or(0, |layout| layout.frame_to_fp_offset)
+    }
+
+    fn clif_sizes(&self, function: &Function) -> Sizes {
+        let clif = &self.context.func;
+        let blocks = clif.layout.blocks().skip(1);
+        Sizes {
+            n_blocks: function.n_blocks(),
+            n_insts: function.blocks().map(|block| function.insts(block).len()).sum(),
+            n_phis: function.n_phis(),
+            n_clif_insts: clif.dfg.num_insts(),
+            n_clif_params: blocks.map(|block| clif.dfg.num_block_params(block)).sum(),
+            slot_bytes: clif.fixed_stack_size(),
+            ..Sizes::default()
+        }
+    }
+}
+
+/// A function before it is lowered.
+pub(crate) struct Form {
+    /// In the form that the slot mode compiles.
+    pub(crate) function: Function,
+    /// What promotion did, if there was any.
+    promotion: Option<PromotionReport>,
+    /// The slot form that it was promoted from.
+    slot_form: Option<Function>,
+}
+
+/// The slot form of a function, made at most once.
+struct SlotForm<F> {
+    made: OnceCell<Function>,
+    build: F,
+}
+
+impl<F: Fn() -> Function> SlotForm<F> {
+    fn get(&self) -> &Function {
+        self.made.get_or_init(&self.build)
+    }
+}
+
+/// Verifies what a stage has left, if checks are on.
+fn check(
+    checks: &mut Checks,
+    stage: Stage,
+    function: &Function,
+    module: &VerifiedModule,
+) -> Result<(), String> {
+    let (_, row) = pipeline::stage(stage);
+    checks.after(row, function, module).map_err(|error| error.to_string())
+}
+
+/// What is known about a function before it is lowered.
+struct Report {
+    promotion: Option<PromotionReport>,
+    work: Work,
+    times: Times,
+}
+
+/// The slots whose values may reach other blocks, at most.
+fn n_reaching(function: &Function, promotion: Option<&PromotionReport>) -> u64 {
+    let n_slots = match promotion {
+        Some(PromotionReport { too_large: None, counts, .. }) => {
+            // Those that are never written have one value for each type.
+            counts.n_placed + counts.n_one_writer + counts.n_unwritten.min(ValType::ALL.len())
+        }
+        _ => function.slots.len(),
+    };
+    n_slots as u64
+}
+
+/// The options with a machine that takes less time to compile for, from `made` if they were made before.
+fn cheaper(
+    made: &mut Option<LowerOptions>,
+    options: &LowerOptions,
+    machine: fn(&dyn TargetIsa) -> Result<OwnedTargetIsa, IsaError>,
+) -> Result<LowerOptions, IsaError> {
+    if let Some(made) = made {
+        return Ok(made.clone());
+    }
+    let isa = machine(&*options.isa)?;
+    Ok(made.insert(LowerOptions { isa, ..options.clone() }).clone())
+}
+
+fn describe(error: &CodegenError) -> String {
+    match error {
+        // Says which rule, and the instruction: not for users, but it is no user's fault either.
+        CodegenError::Verifier(errors) => format!("invalid CLIF: {errors}"),
+        CodegenError::ImplLimitExceeded | CodegenError::CodeTooLarge => {
+            "it is too large for the code generator".to_owned()
+        }
+        error => error.to_string(),
+    }
+}
+
+/// Takes over the code with its tables of traps and calls.
+fn machine_code(
+    compiled: &CompiledCode,
+    clif: &cranelift_codegen::ir::Function,
+    function: &Function,
+    lowered: &Lowered,
+    trapping: Trapping,
+) -> MachineCode {
+    let srclocs = compiled.buffer.get_srclocs_sorted();
+    let mut places = Places::new(function);
+    let place = |offset: u32, trap: Option<cranelift_codegen::ir::TrapCode>| {
+        let load = trap.and_then(traps::load_of);
+        let loc = load.map(|load| lowered.load_locs[load]).or_else(|| loc_at(srclocs, offset));
+        places.place(loc)
+    };
+    let reason = |code| match trapping {
+        Trapping::Signals => {
+            Some(traps::trap_code_of(code).map_or(TrapReason::HostError, TrapReason::Guest))
+        }
+        // What could fault is never executed, or never with operands for which it does.
+        Trapping::Calls => None,
+    };
+    let mut code = MachineCode::new(compiled, clif, reason, place, Vec::new());
+    debug_assert!(code.traps.is_sorted_by(|a, b| a.offset < b.offset), "one trap for each pc");
+    code.places = places.places;
+    code
+}
+
+/// The location of the instruction at a code offset. The prologue has none.
+fn loc_at(srclocs: &[MachSrcLoc<cranelift_codegen::Final>], offset: u32) -> Option<Loc> {
+    let after = srclocs.partition_point(|range| range.start <= offset);
+    let range = &srclocs[after.checked_sub(1)?];
+    (offset < range.end && !range.loc.is_default()).then(|| Loc(range.loc.bits()))
+}
+
+/// Collects the locations that tables mention.
+struct Places<'a> {
+    function: &'a Function,
+    /// Number in `places`, by location.
+    numbers: Vec<PlaceId>,
+    /// Number of the function's start.
+    start: PlaceId,
+    places: Vec<Place>,
+}
+
+impl<'a> Places<'a> {
+    fn new(function: &'a Function) -> Places<'a> {
+        let numbers = vec![PlaceId::NONE; function.locs.len()];
+        Places { function, numbers, start: PlaceId::NONE, places: Vec::new() }
+    }
+
+    fn push(&mut self, place: Place) -> PlaceId {
+        self.places.push(place);
+        PlaceId(self.places.len() as u32 - 1)
+    }
+
+    /// The number of a location; without one, of the function's start.
+    fn place(&mut self, loc: Option<Loc>) -> PlaceId {
+        let Some(loc) = loc else {
+            if self.start == PlaceId::NONE {
+                let inlined_at = PlaceId::NONE;
+                self.start = self.push(Place { func: self.function.func, offset: 0, inlined_at });
+            }
+            return self.start;
+        };
+        // The calls around come first, outermost first.
+        let mut chain = vec![loc];
+        while let Some(&loc) = chain.last()
+            && self.numbers[loc.index()] == PlaceId::NONE
+            && let Some(outer) = self.function.locs[loc.index()].inlined_at
+        {
+            chain.push(outer);
+        }
+        for loc in chain.into_iter().rev() {
+            if self.numbers[loc.index()] == PlaceId::NONE {
+                let data = self.function.locs[loc.index()];
+                let outer = data.inlined_at.map_or(PlaceId::NONE, |at| self.numbers[at.index()]);
+                let place = Place { func: data.func, offset: data.offset, inlined_at: outer };
+                self.numbers[loc.index()] = self.push(place);
+            }
+        }
+        self.numbers[loc.index()]
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,285 @@
+//! Every opcode in every mode through Cranelift's verifier and both back ends, and the tables of traps
+//! and calls. What the code computes is compared elsewhere, by running it.
+
+use std::fmt::Write;
+
+use cranelift_codegen::ir;
+use slotvm_bytecode::op::ImmKind;
+use slotvm_bytecode::{Effect, Op, TrapCode, ValType, text, verify};
+use slotvm_runtime::MemoryPlan;
+use slotvm_ssa::irop::{IrOp, Opcode, is_in_ir};
+use target_lexicon::Triple;
+
+use super::*;
+use crate::compile::budget::Budget;
+use crate::lower::isa::{IsaOptions, foreign_isa};
+
+mod effort;
+mod opcodes;
+mod places;
+
+use opcodes::all_opcodes;
+
+const TARGETS: [&str; 2] = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
+
+fn module(source: &str) -> VerifiedModule {
+    let module = text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
+    verify(module).unwrap_or_else(|error| panic!("{error}\n{source}"))
+}
+
+fn share(module: &VerifiedModule, func: u32) -> Share {
+    Budget::new(module).share(module, func)
+}
+
+/// Options for a target, with Cranelift's verifier on.
+fn options(target: &str, slots: SlotMode) -> CompileOptions {
+    let triple: Triple = target.parse().unwrap();
+    let isa = IsaOptions { verify_clif: true, ..IsaOptions::new(slots) };
+    let isa = foreign_isa(triple, isa).unwrap();
+    CompileOptions {
+        build: BuildOptions::default(),
+        promotion: PromoteOptions::default(),
+        on_the_fly: None,
+        lower: LowerOptions {
+            isa,
+            slots,
+            memory: MemoryPlan::INDEXED,
+            polls: false,
+            trapping: Trapping::Signals,
+            entries: None,
+            imports: None,
+        },
+        verify: true,
+        keep_clif: false,
+        keep_asm: false,
+    }
+}
+
+/// All targets and modes, and SSA form straight from bytecode; each with guard pages and without
+/// accounting, and the other way round.
+fn all_options() -> Vec<CompileOptions> {
+    let mut all = Vec::new();
+    for target in TARGETS {
+        for slots in SlotMode::ALL {
+            let plain = options(target, slots);
+            let mut checked = plain.clone();
+            checked.build = BuildOptions { fuel: true, stack_cells: true, polls: true };
+            checked.lower.memory = MemoryPlan::CHECKED;
+            checked.lower.polls = true;
+            if slots.is_promoted() {
+                all.extend([&plain, &checked].map(|options| on_the_fly(options.clone())));
+            }
+            all.extend([plain, checked]);
+        }
+    }
+    all
+}
+
+/// The same without signals.
+fn all_options_without_signals() -> Vec<CompileOptions> {
+    let mut all = all_options();
+    for options in &mut all {
+        options.lower.memory = MemoryPlan::CHECKED;
+        options.lower.trapping = Trapping::Calls;
+    }
+    all
+}
+
+/// The options with SSA form made straight from bytecode, and simplified on the way.
+fn on_the_fly(options: CompileOptions) -> CompileOptions {
+    let build = options.build;
+    let ssa = SsaOptions { build, fold: true, copies: true, ..SsaOptions::default() };
+    CompileOptions { on_the_fly: Some(ssa), ..options }
+}
+
+fn describe(options: &CompileOptions) -> String {
+    let CompileOptions { build, on_the_fly, lower, .. } = options;
+    let LowerOptions { isa, slots, memory, trapping, .. } = lower;
+    format!("{} {slots} {build:?} {on_the_fly:?} {memory:?} {trapping:?}", isa.triple())
+}
+
+fn compile_all(module: &VerifiedModule, options: CompileOptions) -> Vec<CompiledFunction> {
+    let about = describe(&options);
+    let mut compiler = Compiler::new(options);
+    (module.n_imported_funcs()..module.n_funcs())
+        .map(|func| match compiler.compile(module, func, share(module, func)) {
+            Ok(compiled) => compiled,
+            Err(error) => panic!("{error}\n{about}"),
+        })
+        .collect()
+}
+
+#[test]
+fn the_test_module_has_every_opcode() {
+    let module = all_opcodes();
+    let mut seen = vec![false; Op::ALL.len()];
+    let mut compiler = Compiler::new(options(TARGETS[0], SlotMode::Memory));
+    compiler.options.build = BuildOptions { fuel: true, stack_cells: true, polls: true };
+    let mut ir_ops = Vec::new();
+    for func in module.n_imported_funcs()..module.n_funcs() {
+        let form = compiler.form(&module, func, share(&module, func), &mut Times::default());
+        let function = form.expect("all stages are right").function;
+        for block in function.blocks() {
+            for &inst in function.insts(block) {
+                match function.opcode(inst) {
+                    Opcode::Op(op) => seen[op as usize] = true,
+                    Opcode::Ir(op) => ir_ops.push(op),
+                }
+            }
+        }
+    }
+    for &op in Op::ALL {
+        assert_eq!(seen[op as usize], is_in_ir(op), "{}", op.mnemonic());
+    }
+    for op in IrOp::ALL {
+        assert!(ir_ops.contains(op), "{}", op.mnemonic());
+    }
+}
+
+#[test]
+fn every_opcode_compiles_in_every_mode_for_every_target() {
+    let module = all_opcodes();
+    for options in all_options().into_iter().chain(all_options_without_signals()) {
+        let n_funcs = (module.n_funcs() - module.n_imported_funcs()) as usize;
+        let compiled = compile_all(&module, options);
+        assert_eq!(compiled.len(), n_funcs);
+        assert!(compiled.iter().all(|function| !function.code.bytes.is_empty()));
+    }
+}
+
+#[test]
+fn the_verifier_of_clif_is_on_in_tests() {
+    assert!(IsaOptions::new(SlotMode::Ssa).verify_clif);
+    assert!(options(TARGETS[0], SlotMode::Ssa).lower.isa.flags().enable_verifier());
+}
+
+/// The CLIF of each function of a module.
+fn for_each_clif(
+    module: &VerifiedModule,
+    slots: SlotMode,
+    mut check: impl FnMut(&Function, &ir::Function),
+) {
+    let mut compiler = Compiler::new(options(TARGETS[0], slots));
+    for func in module.n_imported_funcs()..module.n_funcs() {
+        let form = compiler.form(module, func, share(module, func), &mut Times::default());
+        let function = form.expect("all stages are right").function;
+        let options = compiler.options.lower.clone();
+        compiler.lower(module, &function, &find_loops(&function), &options);
+        check(&function, &compiler.context.func);
+    }
+}
+
+fn clif_insts(clif: &ir::Function) -> impl Iterator<Item = &ir::InstructionData> {
+    let insts = clif.layout.blocks().flat_map(|block| clif.layout.block_insts(block));
+    insts.map(|inst| &clif.dfg.insts[inst])
+}
+
+fn count(clif: &ir::Function, opcode: ir::Opcode) -> usize {
+    clif_insts(clif).filter(|data| data.opcode() == opcode).count()
+}
+
+/// Loads and stores in the alias region of the slots.
+fn frame_accesses(clif: &ir::Function) -> usize {
+    let region = |data: &&ir::InstructionData| {
+        let region = data.alias_region(&clif.dfg)?;
+        Some(clif.dfg.alias_regions[region].description == "frame")
+    };
+    clif_insts(clif).filter(|data| region(data) == Some(true)).count()
+}
+
+fn slot_reads(function: &Function) -> usize {
+    let insts = function.blocks().flat_map(|block| function.insts(block));
+    insts.filter(|&&inst| function.opcode(inst) == Opcode::Ir(IrOp::SlotGet)).count()
+}
+
+#[test]
+fn promoted_code_has_no_slot_access() {
+    let module = all_opcodes();
+    for slots in [SlotMode::Ssa, SlotMode::Variables] {
+        for_each_clif(&module, slots, |function, clif| {
+            assert_eq!(frame_accesses(clif), 0, "{}\n{clif}", function.name);
+            // What is left is the area for the results of calls.
+            let areas = usize::from(function.name == "calls_many");
+            assert_eq!(clif.sized_stack_slots.len(), areas, "{}\n{clif}", function.name);
+        });
+    }
+}
+
+#[test]
+fn memory_modes_access_memory_for_each_slot_access() {
+    let module = all_opcodes();
+    for slots in [SlotMode::Memory, SlotMode::MemoryOpt, SlotMode::MemoryForwarded] {
+        let mut n_reads = 0;
+        for_each_clif(&module, slots, |function, clif| {
+            let reads = slot_reads(function);
+            assert!(frame_accesses(clif) >= reads, "{}\n{clif}", function.name);
+            n_reads += reads;
+        });
+        assert!(n_reads > 100);
+    }
+}
+
+#[test]
+fn only_memory_opt_fences_reads() {
+    let module = module("func f(a: i64) -> i64 { local.get a local.get a i64.add return }");
+    for (slots, fences) in [
+        (SlotMode::Memory, 0),
+        (SlotMode::MemoryOpt, 2),
+        (SlotMode::MemoryForwarded, 0),
+        (SlotMode::Variables, 0),
+        (SlotMode::Ssa, 0),
+    ] {
+        for_each_clif(&module, slots, |_, clif| {
+            assert_eq!(count(clif, ir::Opcode::SequencePoint), fences, "{slots}\n{clif}");
+        });
+    }
+}
+
+#[test]
+fn the_loop_exit_is_the_first_target() {
+    let module = module(
+        "func stay_if(n: i64) -> i64 {
+         head:
+           local.get n i64.const 1 i64.sub local.tee n
+           i64.const 0 i64.gt_s
+           br_if head
+           local.get n
+           return
+         }
+         func leave_if(n: i64) -> i64 {
+         head:
+           local.get n i64.eqz
+           br_if out
+           local.get n i64.const 1 i64.sub local.set n
+           br head
+         out:
+           local.get n
+           return
+         }",
+    );
+    for slots in SlotMode::ALL {
+        for_each_clif(&module, slots, |function, clif| {
+            let brif = clif_insts(clif).find_map(|data| match data {
+                ir::InstructionData::Brif { blocks, .. } => Some(blocks[0]),
+                _ => None,
+            });
+            let first = brif.expect("a branch").block(&clif.dfg.value_lists);
+            let last = clif.layout.last_inst(first).unwrap();
+            let leaves = clif.dfg.insts[last].opcode() == ir::Opcode::Return;
+            assert!(leaves, "{} in {slots}\n{clif}", function.name);
+        });
+    }
+}
+
+#[test]
+fn text_of_clif_and_machine_code_is_kept_when_asked_for() {
+    let module = module("func f(a: i64) -> i64 { local.get a i64.const 3 i64.add return }");
+    let mut options = options(TARGETS[0], SlotMode::Ssa);
+    options.keep_clif = true;
+    options.keep_asm = true;
+    let compiled = &compile_all(&module, options)[0];
+    assert!(compiled.clif.as_ref().unwrap().contains("iadd"));
+    assert!(compiled.asm.as_ref().unwrap().contains("ret"));
+    assert_eq!(compiled.sizes.n_blocks, 1);
+    assert!(compiled.sizes.code_bytes > 0);
+}

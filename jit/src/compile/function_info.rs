@@ -1,0 +1,43 @@
+//! What compiling tells about each function, whether or not the build can compile.
+
+use slotvm_ssa::promote::PromotionReport;
+
+use crate::compile::budget::Work;
+
+/// What compiling has told about a function.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FunctionInfo {
+    /// Its number in the module's function index space.
+    pub func: u32,
+    /// Its name, or what stands in for one.
+    pub name: String,
+    /// How it was compiled, and why not otherwise.
+    pub work: Work,
+    /// Sizes of its forms and of its code.
+    pub sizes: Sizes,
+    /// What promotion did, if the slot mode promotes and SSA form was not made without it.
+    pub promotion: Option<PromotionReport>,
+}
+
+/// Sizes of a compiled function.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Basic blocks of the IR.
+    pub n_blocks: usize,
+    /// Instructions of the IR.
+    pub n_insts: usize,
+    /// Block parameters of the IR, the function's own left out.
+    pub n_phis: usize,
+    /// Instructions of the CLIF, before optimisation.
+    pub n_clif_insts: usize,
+    /// Parameters of CLIF blocks, before optimisation, the function's own left out.
+    pub n_clif_params: usize,
+    /// Machine code, constants included.
+    pub code_bytes: usize,
+    /// The native frame below the frame pointer.
+    pub frame_bytes: u32,
+    /// Of these, slots and return areas; what is left is spilled values, saved registers and
+    /// arguments.
+    pub slot_bytes: u32,
+}

@@ -1,0 +1,18 @@
+//! From verified bytecode to machine code: one function by all stages, all functions of a module, and what
+//! that may cost.
+
+#[cfg_attr(
+    not(feature = "jit"),
+    expect(
+        dead_code,
+        unused_imports,
+        reason = "builds without native code only have what it would tell"
+    )
+)]
+pub(crate) mod budget;
+#[cfg(feature = "jit")]
+pub(crate) mod function;
+pub(crate) mod function_info;
+#[cfg(feature = "jit")]
+pub(crate) mod parallel;
+pub(crate) mod timings;

@@ -1,0 +1,125 @@
+//! The code is the same, whichever threads make it.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use slotvm_bytecode::{decode, text, verify};
+
+use super::*;
+use crate::native::module::memory_plan;
+use crate::{Config, Engine, Module, SlotMode};
+
+/// How an engine compiles a module.
+fn options(engine: &Engine, module: &VerifiedModule) -> CompileOptions {
+    let native = engine.native().expect("the engine makes native code");
+    native.compile_options(memory_plan(native.config(), module))
+}
+
+/// All that matters about compiled functions, as text.
+fn describe(compiled: &[CompiledFunction]) -> String {
+    let mut text = String::new();
+    for function in compiled {
+        let code = &function.code;
+        let (work, sizes, promotion) = (function.work, function.sizes, function.promotion);
+        let relocs: Vec<String> = code.relocs.iter().map(|reloc| reloc.describe()).collect();
+        writeln!(text, "{:x?} {} {relocs:?}", code.bytes, code.alignment).unwrap();
+        writeln!(text, "{:?} {:?} {:?}", code.traps, code.calls, code.places).unwrap();
+        writeln!(text, "{work:?} {sizes:?} {promotion:?}").unwrap();
+    }
+    text
+}
+
+/// In pools of several sizes.
+fn in_pools(check: impl Fn() + Sync) {
+    for n_threads in [1, 2, 4] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
+        pool.install(&check);
+    }
+}
+
+fn check_same(module: &VerifiedModule, slots: SlotMode) {
+    let engine = Engine::new(Config::new().slots(slots)).unwrap();
+    let options = options(&engine, module);
+    let budget = Budget::new(module);
+    let expected = describe(&compile_all(module, options.clone(), &budget, false).unwrap());
+    in_pools(|| {
+        let found = compile_all(module, options.clone(), &budget, true).unwrap();
+        assert!(describe(&found) == expected, "{slots}: {:?}", module.module().names.module);
+    });
+}
+
+#[test]
+fn programs_are_the_same_to_the_byte() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../programs");
+    let mut n_functions = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "bc") {
+            let module = verify(decode(&std::fs::read(path).unwrap()).unwrap()).unwrap();
+            n_functions += module.module().funcs.len();
+            check_same(&module, SlotMode::Ssa);
+        }
+    }
+    assert!(n_functions > 100, "{n_functions}");
+}
+
+/// Functions of many sizes, which call each other.
+fn many_functions() -> VerifiedModule {
+    let mut source = String::new();
+    for i in 0..300 {
+        let adds = "local.get n i64.const 3 i64.mul local.get m i64.add local.set n ";
+        let adds = adds.repeat(i * 7 % 60);
+        let other = (i * 31 + 7) % 300;
+        writeln!(
+            source,
+            "func f{i}(n: i64, m: i64) -> i64 {{
+               again: {adds} local.get n local.get m call f{other} local.set m
+               local.get n i64.const 1 i64.sub local.tee n i64.eqz i32.eqz br_if again
+               local.get m return }}"
+        )
+        .unwrap();
+    }
+    verify(text::parse(&source).unwrap()).unwrap()
+}
+
+#[test]
+fn many_functions_are_the_same_to_the_byte() {
+    let module = many_functions();
+    for slots in SlotMode::ALL {
+        check_same(&module, slots);
+    }
+}
+
+#[test]
+fn the_error_is_that_of_the_first_function_that_has_one() {
+    // Each call gives a thousand results, which the end of its block forgets.
+    let calls = "call g ".repeat(900);
+    let blocks: String = (0..20).map(|i| format!("l{i}: {calls} unreachable\n")).collect();
+    let results = vec!["i64"; 1_000].join(", ");
+    let mut source = format!("func g() -> ({results}) {{ unreachable }}\n");
+    for i in 0..40 {
+        let body = if matches!(i, 11 | 12 | 30) { &blocks } else { "return" };
+        writeln!(source, "func f{i}() {{ {body} }}").unwrap();
+    }
+    let module = verify(text::parse(&source).unwrap()).unwrap();
+    let engine = Engine::default();
+    let budget = Budget::new(&module);
+    in_pools(|| {
+        let error = compile_all(&module, options(&engine, &module), &budget, true).err().unwrap();
+        assert_eq!((error.func, error.name.as_str()), (12, "f11"));
+    });
+}
+
+#[test]
+fn engines_compile_in_parallel_if_they_are_asked_to() {
+    let module = std::sync::Arc::new(many_functions());
+    let functions = |parallel| {
+        let engine = Engine::new(Config::new().parallel_compilation(parallel)).unwrap();
+        let module = Module::from_verified(&engine, module.clone()).unwrap();
+        format!("{:?} {}", module.functions(), module.code_bytes())
+    };
+    let expected = functions(false);
+    in_pools(|| assert!(functions(true) == expected));
+    // On the global pool, too.
+    assert!(functions(true) == expected);
+}

@@ -1,0 +1,77 @@
+//! Native code of all functions of a module, made at once and placed together.
+
+use std::sync::Arc;
+
+use slotvm_bytecode::VerifiedModule;
+use slotvm_runtime::Error;
+use slotvm_ssa::pipeline::Stage;
+
+use crate::code::unit::CodeUnit;
+use crate::compile::budget::ModuleBudget;
+use crate::compile::function::CompileOptions;
+use crate::compile::function_info::FunctionInfo;
+use crate::compile::parallel::compile_all;
+use crate::compile::timings::Timings;
+use crate::native::engine::NativeEngine;
+use crate::native::stack;
+
+/// The code of a module.
+pub(crate) struct EagerCode {
+    unit: CodeUnit,
+    functions: Vec<FunctionInfo>,
+}
+
+impl EagerCode {
+    /// Compiles all functions, on several threads if it `is_parallel`.
+    ///
+    /// # Errors
+    /// If the code generator refuses one, or there is no memory for code.
+    pub(crate) fn new(
+        native: &NativeEngine,
+        module: &Arc<VerifiedModule>,
+        options: CompileOptions,
+        budget: &ModuleBudget,
+        is_parallel: bool,
+        timings: &mut Timings,
+    ) -> Result<EagerCode, Error> {
+        let n_funcs = module.module().funcs.len();
+        let mut codes = Vec::with_capacity(n_funcs);
+        let mut functions = Vec::with_capacity(n_funcs);
+        let slots = options.lower.slots;
+        let shares = budget.functions();
+        let all = stack::with_room(|| compile_all(module, options, &shares, is_parallel))?;
+        for (func, compiled) in (module.n_imported_funcs()..).zip(all) {
+            timings.0 += compiled.times;
+            budget.draw_function(compiled.work.time(slots));
+            functions.push(compiled.info(module, func));
+            codes.push(compiled.code);
+        }
+        let unit = timings.0.stage(Stage::Place, || {
+            CodeUnit::place(native.isa(), module.n_imported_funcs(), &codes, Some(module.clone()))
+        });
+        let mut unit = unit.map_err(Error::compile)?;
+        let names = functions.iter().map(|function: &FunctionInfo| function.name.clone());
+        native.announce(&mut unit, names);
+        Ok(EagerCode { unit, functions })
+    }
+
+    /// Where a function starts, by its number among those that the module defines.
+    pub(crate) fn func(&self, index: usize) -> *const u8 {
+        self.unit.func(index)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn codes(&self) -> impl Iterator<Item = std::ops::Range<usize>> {
+        self.unit.codes()
+    }
+
+    /// What compiling has told about each function.
+    pub(crate) fn functions(&self) -> &[FunctionInfo] {
+        &self.functions
+    }
+
+    /// The bytes of memory that the code takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.unit.bytes()
+    }
+}

@@ -1,0 +1,190 @@
+//! What native code of all modules of an engine shares: the target, trampolines, and who is told of code.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use slotvm_bytecode::FuncType;
+use slotvm_runtime::native::{HostTrampoline, NativeHooks, Poll};
+use slotvm_runtime::{Error, MemoryPlan, Store, StoreConfig};
+use slotvm_ssa::build::{BuildOptions, SsaOptions};
+
+use crate::code::debugger::DebugImage;
+use crate::code::profiling::Profiler;
+use crate::code::unit::{CodeError, CodeUnit};
+use crate::compile::function::CompileOptions;
+use crate::config::{Config, OnTheFly};
+use crate::lower::LowerOptions;
+use crate::lower::Trapping;
+use crate::lower::isa::{IsaOptions, host_isa};
+use crate::native::executor::{self, StoreData};
+use crate::native::raise;
+use crate::native::signals;
+use crate::native::trampoline::{self, Way};
+use crate::native::trampolines::{Trampoline, Trampolines};
+
+/// The version of Cranelift that makes native code; empty in a build without the feature `jit`, which makes
+/// none.
+pub const CRANELIFT_VERSION: &str = cranelift_codegen::VERSION;
+
+/// What native code of all modules of an engine shares.
+pub(crate) struct NativeEngine {
+    config: Config,
+    isa: cranelift_codegen::isa::OwnedTargetIsa,
+    trapping: Trapping,
+    trampolines: Trampolines,
+    /// What guest code calls when a poll is due, if it polls.
+    poll: Option<CodeUnit>,
+    profiler: Profiler,
+}
+
+impl NativeEngine {
+    /// # Errors
+    /// If the machine is not one that native code can be made for, or the profiler's file cannot be made.
+    pub(crate) fn new(config: &Config) -> Result<NativeEngine, Error> {
+        let trapping = trapping(config);
+        if trapping == Trapping::Signals {
+            signals::install();
+        }
+        let isa = host_isa(isa_options(config)).map_err(Error::compile)?;
+        let profiler = Profiler::new(config.profiler).map_err(Error::host)?;
+        let poll = config.polls().then(|| trampoline::poll_trampoline(&isa));
+        let poll = poll.transpose().map_err(Error::compile)?;
+        let mut engine = NativeEngine {
+            config: config.clone(),
+            isa,
+            trapping,
+            trampolines: Trampolines::default(),
+            poll: None,
+            profiler,
+        };
+        if let Some(mut poll) = poll {
+            engine.announce(&mut poll, std::iter::once("trampoline of polls".to_owned()));
+            engine.poll = Some(poll);
+        }
+        Ok(engine)
+    }
+
+    /// A store of the engine, with the embedder's data.
+    pub(crate) fn store<D: StoreData>(
+        self: &Arc<NativeEngine>,
+        config: StoreConfig,
+        data: D,
+    ) -> Store {
+        let hooks = NativeHooks {
+            executor: executor::execute::<D>,
+            host_trampoline: self.host_trampoline(),
+            raise: raise::raise,
+            poll: self.poll(),
+        };
+        // SAFETY: `execute` enters code by the entry that `find_entry` has given the store for the function's
+        // type, and the data are a `D`. The trampolines are those of `Trampoline::host_code` and
+        // `poll_trampoline`, which do what the hooks say; the former come with their owner, the latter lives as
+        // long as the engine, which the hooks own, and a store keeps its hooks. `raise` traps in the innermost
+        // activation, which is that of the code that calls it.
+        unsafe { Store::new_native(config, Box::new(data), hooks) }
+    }
+
+    /// Gives stores of the engine the native code of their host functions. What a module imports has been made
+    /// before, at its expense.
+    fn host_trampoline(self: &Arc<NativeEngine>) -> HostTrampoline {
+        let native = self.clone();
+        Arc::new(move |ty| {
+            Ok(native.trampoline(Way::ToHost, ty).map_err(Error::compile)?.host_code())
+        })
+    }
+
+    /// The configuration of the engine.
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// How functions are compiled whose memories have this address space.
+    pub(crate) fn compile_options(&self, memory: MemoryPlan) -> CompileOptions {
+        let config = &self.config;
+        let stack_cells = config.stack_cells_max.is_some();
+        let build = BuildOptions { fuel: config.consume_fuel, stack_cells, polls: config.polls() };
+        CompileOptions {
+            build,
+            promotion: config.promotion,
+            on_the_fly: config.on_the_fly.map(|options| {
+                let OnTheFly { braun, fold, copies } = options;
+                SsaOptions { build, braun, fold, copies }
+            }),
+            lower: LowerOptions {
+                isa: self.isa.clone(),
+                slots: config.slots,
+                memory,
+                polls: config.polls(),
+                trapping: self.trapping,
+                entries: None,
+                imports: None,
+            },
+            verify: config.verify_passes,
+            keep_clif: false,
+            keep_asm: false,
+        }
+    }
+
+    /// The machine that code is compiled for.
+    pub(crate) fn isa(&self) -> &cranelift_codegen::isa::OwnedTargetIsa {
+        &self.isa
+    }
+
+    /// For stores of the engine: what their code calls when a poll is due.
+    fn poll(&self) -> Option<Poll> {
+        let code = self.poll.as_ref()?.func(0);
+        // SAFETY: `poll_trampoline` has compiled the code with this signature. It lives as long as the engine, which
+        // the hooks of a store own.
+        Some(unsafe { std::mem::transmute::<*const u8, Poll>(code) })
+    }
+
+    /// Tells profilers and debuggers the names of the functions of a unit, if they are to know.
+    pub(crate) fn announce(
+        &self,
+        unit: &mut CodeUnit,
+        names: impl Iterator<Item = String> + Clone,
+    ) {
+        self.profiler.report(unit.codes().zip(names.clone()));
+        if self.config.debug_info {
+            unit.show_to_debuggers(names);
+        }
+    }
+
+    /// The same of a function that was placed alone. Debuggers know it as long as the result is kept.
+    pub(crate) fn announce_function(&self, code: &Range<usize>, name: &str) -> Option<DebugImage> {
+        let function = std::iter::once((code.clone(), name.to_owned()));
+        self.profiler.report(function.clone());
+        self.config.debug_info.then(|| DebugImage::register(code, function))
+    }
+
+    /// The trampoline of a function type, which is freed with the last of those who keep it.
+    ///
+    /// # Errors
+    /// If it cannot be compiled, or there is no memory for code.
+    pub(crate) fn trampoline(&self, way: Way, ty: &FuncType) -> Result<Arc<Trampoline>, CodeError> {
+        self.trampolines.get_or_make(way, ty, || {
+            let mut code = trampoline::place(&self.isa, way, ty)?;
+            self.announce(&mut code, std::iter::once(way.name(ty)));
+            Ok(code)
+        })
+    }
+
+    /// How many trampolines of function types there are.
+    #[cfg(test)]
+    pub(crate) fn n_trampolines(&self) -> usize {
+        self.trampolines.len()
+    }
+}
+
+fn trapping(config: &Config) -> Trapping {
+    if config.signals_based_traps { Trapping::Signals } else { Trapping::Calls }
+}
+
+/// What of the configuration reaches Cranelift.
+pub(crate) fn isa_options(config: &Config) -> IsaOptions {
+    IsaOptions {
+        canonical_nans: config.canonical_nans,
+        verify_clif: config.verify_passes,
+        ..IsaOptions::new(config.slots)
+    }
+}

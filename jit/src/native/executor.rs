@@ -1,0 +1,84 @@
+//! Native code as the executor of a store: how a call from the host becomes an entry into native code, and a
+//! trap an error.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use slotvm_runtime::{Error, Frame, FuncHandle, FuncTarget, InstanceId, Store, Trap};
+
+use crate::code::pctable::TrapReason;
+use crate::native::activation::{self, EntryTrampoline, NativeTrap};
+use crate::native::trampolines::Trampoline;
+
+/// The data of a store that runs native code.
+pub(crate) trait StoreData: Any + Send {
+    /// The trampoline by which the host calls a function of the module of an instance. The module pays for it.
+    ///
+    /// # Errors
+    /// If it exceeds the budget of the module, or there is no memory for code.
+    fn entry(&self, instance: InstanceId, func: u32) -> Result<Arc<Trampoline>, Error>;
+}
+
+/// The executor of stores whose engine makes native code, and whose data are a `D`.
+///
+/// # Safety
+/// As [`Executor`](slotvm_runtime::native::Executor) says, with a store of [`NativeEngine::store`] of a `D`.
+///
+/// [`NativeEngine::store`]: crate::native::engine::NativeEngine::store
+pub(crate) unsafe fn execute<D: StoreData>(
+    store: &mut Store,
+    func: FuncHandle,
+    cells: &mut [u64],
+) -> Result<(), Error> {
+    let record = store.func_record(func);
+    let entry = match store.entry_point(record.type_id) {
+        Some(entry) => entry,
+        None => find_entry::<D>(store, func)?,
+    };
+    store.enter_native();
+    // SAFETY: the entry is that of the function's type, since only `find_entry` sets entries. The record is
+    // that of a guest function of the store, as the store has promised, whose code and context live as
+    // long as the store; the cells fit, as it has promised, too, and it has set the limit of the stack. The
+    // engine has installed the signal handlers, or else given the store what its code traps by.
+    let result = unsafe { activation::enter(entry, record.ctx, record.code, cells.as_mut_ptr()) };
+    result.map_err(|trap| error(store, trap))
+}
+
+/// The entry trampoline of a function's type, which the store then remembers. The module of the function
+/// pays for it.
+#[cold]
+fn find_entry<D: StoreData>(store: &mut Store, func: FuncHandle) -> Result<EntryTrampoline, Error> {
+    let FuncTarget::Guest { instance, func: index } = store.func_target(func) else {
+        unreachable!("executors run guest functions");
+    };
+    let type_id = store.func_record(func).type_id;
+    let data: &D = store.data_as().expect("the engine has made the store with these data");
+    let trampoline = data.entry(instance, index)?;
+    let entry = trampoline.entry();
+    // SAFETY: the trampoline is that of the function's type, which has this number in the store. It lives as long
+    // as its owner, which the store keeps.
+    unsafe { store.set_entry_point(type_id, entry, trampoline) };
+    Ok(entry)
+}
+
+/// What a trap of native code means for the host. If a host function has panicked, the panic goes on.
+#[cold]
+fn error(store: &mut Store, trap: NativeTrap) -> Error {
+    error_of_trap(trap, || store.take_pending().expect("a host function left its error"))
+}
+
+/// The error that a trap of native code is, which is the pending one if the host failed.
+#[cold]
+pub(crate) fn error_of_trap(trap: NativeTrap, pending: impl FnOnce() -> Error) -> Error {
+    let frames = trap.frames.into_iter().map(|frame| Frame {
+        module: frame.module,
+        func: frame.place.func,
+        offset: frame.place.offset,
+    });
+    let mut error = match trap.reason {
+        TrapReason::Guest(code) => Error::Trap(Trap::new(code, [])),
+        TrapReason::HostError => pending(),
+    };
+    error.add_frames(frames, trap.n_frames_omitted);
+    error
+}

@@ -1,0 +1,37 @@
+//! Native code at run time: what engines and modules have of it, how the host enters it, and how it traps.
+//!
+//! In a build without the feature `jit`, `no_native` stands for `engine` and `module`.
+
+#[cfg(feature = "jit")]
+pub(crate) mod activation;
+#[cfg(feature = "jit")]
+mod compilations;
+#[cfg(feature = "jit")]
+mod eager;
+#[cfg(feature = "jit")]
+pub(crate) mod engine;
+#[cfg(feature = "jit")]
+pub(crate) mod executor;
+#[cfg(feature = "jit")]
+mod lazy;
+#[cfg(feature = "jit")]
+pub(crate) mod module;
+#[cfg(feature = "jit")]
+mod module_trampolines;
+#[cfg(not(feature = "jit"))]
+pub(crate) mod no_native;
+#[cfg(feature = "jit")]
+pub(crate) mod raise;
+#[cfg(feature = "jit")]
+pub(crate) mod signals;
+#[cfg(feature = "jit")]
+pub(crate) mod stack;
+#[cfg(all(test, feature = "jit"))]
+mod tests;
+#[cfg(feature = "jit")]
+pub(crate) mod trampoline;
+#[cfg(feature = "jit")]
+pub(crate) mod trampolines;
+
+#[cfg(not(feature = "jit"))]
+pub(crate) use no_native::{self as engine, self as module};

@@ -1,0 +1,265 @@
+//! The native code of a module: compiling all its functions and placing them, or each when it is first
+//! called ([`crate::native::lazy`]).
+//!
+//! Code relies on the address space that the engine gives to memories, and on memory 0 having it. Where
+//! the system refuses so much, or an imported memory has less, the module is compiled once more, with
+//! a check of each access. This happens while an instance is made. If calls may be interrupted, so may start
+//! functions be: then each function is compiled when it is first called, whatever the engine does otherwise.
+
+use std::sync::{Arc, OnceLock};
+
+use slotvm_bytecode::VerifiedModule;
+use slotvm_bytecode::module::ImportKind;
+use slotvm_runtime::native::{EntryPoints, MemoryImage, Natives};
+use slotvm_runtime::{self as rt, Error, FuncTarget, InstanceId, MemoryPlan};
+use slotvm_ssa::pipeline::Stage;
+use tracing::debug_span;
+
+use crate::compile::budget::{Budget, ModuleBudget};
+use crate::compile::function::{CompileError, CompileOptions, Compiler};
+use crate::compile::function_info::FunctionInfo;
+use crate::compile::timings::Timings;
+use crate::config::{Compile, Config};
+use crate::native::eager::EagerCode;
+use crate::native::engine::NativeEngine;
+use crate::native::lazy::LazyCode;
+use crate::native::module_trampolines::ModuleTrampolines;
+use crate::native::trampolines::Trampoline;
+
+/// The native code of a module.
+pub(crate) struct NativeModule {
+    native: Arc<NativeEngine>,
+    verified: Arc<VerifiedModule>,
+    code: Arc<Code>,
+    /// Where each function of `code` starts.
+    entry_points: EntryPoints,
+    /// The address space that the code relies on.
+    memory: MemoryPlan,
+    /// What data segments make of the memory, made for the first instance.
+    image: OnceLock<Option<MemoryImage>>,
+    /// What all code of the module draws on.
+    budget: Arc<ModuleBudget>,
+    trampolines: Arc<ModuleTrampolines>,
+    /// Code that checks each access, if it was needed.
+    checked: OnceLock<Result<Box<NativeModule>, String>>,
+}
+
+enum Code {
+    Eager(EagerCode),
+    Lazy(LazyCode),
+}
+
+impl Code {
+    /// Where a function starts, by its number among those that the module defines.
+    fn func(&self, index: usize) -> *const u8 {
+        match self {
+            Code::Eager(code) => code.func(index),
+            Code::Lazy(code) => code.func(index),
+        }
+    }
+}
+
+/// Text of a function's code.
+pub(crate) struct Texts {
+    pub(crate) clif: String,
+    pub(crate) asm: String,
+}
+
+impl NativeModule {
+    /// Compiles a module as the configuration of its engine says.
+    ///
+    /// # Errors
+    /// If the code generator refuses a function, or there is no memory for code.
+    pub(crate) fn compile(
+        native: &Arc<NativeEngine>,
+        verified: &Arc<VerifiedModule>,
+        timings: &mut Timings,
+    ) -> Result<NativeModule, Error> {
+        let config = native.config();
+        let options = native.compile_options(memory_plan(config, verified));
+        let is_parallel = config.parallel_compilation;
+        let budget = Arc::new(ModuleBudget::new(verified));
+        let trampolines = Arc::new(ModuleTrampolines::new(verified, budget.clone()));
+        let account = (budget, trampolines);
+        let when = config.compile;
+        NativeModule::with_options(native, verified, options, when, account, is_parallel, timings)
+    }
+
+    fn with_options(
+        native: &Arc<NativeEngine>,
+        verified: &Arc<VerifiedModule>,
+        options: CompileOptions,
+        when: Compile,
+        (budget, trampolines): (Arc<ModuleBudget>, Arc<ModuleTrampolines>),
+        is_parallel: bool,
+        timings: &mut Timings,
+    ) -> Result<NativeModule, Error> {
+        let _compile = debug_span!("compile", functions = verified.module().funcs.len()).entered();
+        let memory = options.lower.memory;
+        let code = match when {
+            Compile::Eager => {
+                let code = EagerCode::new(native, verified, options, &budget, is_parallel, timings);
+                Code::Eager(code?)
+            }
+            Compile::Lazy => {
+                let code = || LazyCode::new(native, verified, options, budget.clone());
+                let code = timings.0.stage(Stage::Place, code);
+                Code::Lazy(code.map_err(Error::compile)?)
+            }
+        };
+        let code = Arc::new(code);
+        let entry_points: EntryPoints = {
+            let (code, first_func) = (code.clone(), verified.n_imported_funcs());
+            Arc::new(move |func| code.func((func - first_func) as usize))
+        };
+        let (image, checked) = (OnceLock::new(), OnceLock::new());
+        Ok(NativeModule {
+            native: native.clone(),
+            verified: verified.clone(),
+            code,
+            entry_points,
+            memory,
+            image,
+            budget,
+            trampolines,
+            checked,
+        })
+    }
+
+    /// Makes and keeps the trampolines for imports of these types of the module.
+    ///
+    /// # Errors
+    /// If they exceed the budget of the module, or there is no memory for code.
+    pub(crate) fn prepare_imports(&self, types: impl Iterator<Item = u32>) -> Result<(), Error> {
+        self.trampolines.prepare_imports(&self.native, &self.verified, types)
+    }
+
+    /// The trampoline by which the host calls a function of the module.
+    ///
+    /// # Errors
+    /// If it exceeds the budget of the module, or there is no memory for code.
+    pub(crate) fn entry(&self, func: u32) -> Result<Arc<Trampoline>, Error> {
+        let ty = self.verified.func_type_index(func);
+        self.trampolines.entry(&self.native, &self.verified, ty)
+    }
+
+    /// Keeps the trampolines to host functions that an instance imports, so that other stores find them.
+    fn keep_imports(&self, store: &rt::Store, imports: &[rt::Extern]) -> Result<(), Error> {
+        for (import, found) in self.verified.module().imports.iter().zip(imports) {
+            if let (&ImportKind::Func(ty), &rt::Extern::Func(func)) = (&import.kind, found)
+                && matches!(store.func_target(func), FuncTarget::Host { .. })
+            {
+                self.trampolines.keep_import(&self.native, &self.verified, ty)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes an instance of the module in a store of the engine, which keeps the module.
+    pub(crate) fn instantiate(
+        &self,
+        store: &mut rt::Store,
+        imports: &[rt::Extern],
+    ) -> Result<InstanceId, Error> {
+        self.keep_imports(store, imports)?;
+        let checked = || Ok(self.checked()?.natives());
+        let verified = self.verified.clone();
+        // SAFETY: this is the code of the module, and that of `checked` is, too; both were compiled for the
+        // address space that they say, by the engine of the store, as `Instance::from_entities` has checked. The
+        // module owns the code, and the store keeps the module, as `Instance::from_entities` has told it to.
+        unsafe { store.instantiate_native(verified, imports, self.natives(), checked) }
+    }
+
+    fn natives(&self) -> Natives<'_> {
+        let image = self.image.get_or_init(|| MemoryImage::new(&self.verified));
+        let memory_span_bytes = self.memory.span_bytes();
+        Natives { code: &self.entry_points, memory_span_bytes, image: image.as_ref() }
+    }
+
+    /// The same code, with a check of each access.
+    fn checked(&self) -> Result<&NativeModule, Error> {
+        let compile = || {
+            let config = self.native.config();
+            let options = self.native.compile_options(MemoryPlan::CHECKED);
+            let when = if config.polls() { Compile::Lazy } else { config.compile };
+            // A thread of a pool that waited for others here could come to wait for itself.
+            let is_parallel = false;
+            let mut timings = Timings::default();
+            let account = (self.budget.clone(), self.trampolines.clone());
+            let checked = NativeModule::with_options(
+                &self.native,
+                &self.verified,
+                options,
+                when,
+                account,
+                is_parallel,
+                &mut timings,
+            );
+            checked.map(Box::new).map_err(|error| error.to_string())
+        };
+        match self.checked.get_or_init(compile) {
+            Ok(checked) => Ok(checked),
+            Err(error) => Err(Error::compile(error.clone())),
+        }
+    }
+
+    /// Compiles a function once more, for its texts. There are none if the function is imported.
+    pub(crate) fn texts(&self, func: u32) -> Result<Option<Texts>, Error> {
+        let verified = &self.verified;
+        if verified.func(func).is_none() {
+            return Ok(None);
+        }
+        let options = self.native.compile_options(memory_plan(self.native.config(), verified));
+        let options = CompileOptions { keep_clif: true, keep_asm: true, ..options };
+        let share = Budget::new(verified).share(verified, func);
+        let compiled = Compiler::new(options).compile(verified, func, share)?;
+        let (clif, asm) = (compiled.clif.unwrap_or_default(), compiled.asm.unwrap_or_default());
+        Ok(Some(Texts { clif, asm }))
+    }
+
+    /// Where the code of each function lies that is compiled.
+    #[cfg(test)]
+    pub(crate) fn codes(&self) -> Vec<std::ops::Range<usize>> {
+        match &*self.code {
+            Code::Eager(code) => code.codes().collect(),
+            Code::Lazy(code) => code.codes().collect(),
+        }
+    }
+
+    pub(crate) fn code_bytes(&self) -> usize {
+        match &*self.code {
+            Code::Eager(code) => code.bytes(),
+            Code::Lazy(code) => code.bytes(),
+        }
+    }
+
+    pub(crate) fn functions(&self) -> Vec<&FunctionInfo> {
+        match &*self.code {
+            Code::Eager(code) => code.functions().iter().collect(),
+            Code::Lazy(code) => code.functions().collect(),
+        }
+    }
+}
+
+/// The address space that memory 0 will have as a rule. A memory that comes from elsewhere is made
+/// without knowledge of this module's accesses.
+pub(crate) fn memory_plan(config: &Config, verified: &VerifiedModule) -> MemoryPlan {
+    let mut imports = verified.module().imports.iter();
+    let imported = imports.any(|import| matches!(import.kind, ImportKind::Memory(_)));
+    let usual = || match imported {
+        true => MemoryPlan::PLAIN,
+        false => MemoryPlan::for_module(verified),
+    };
+    // Without signals nothing may fault, whatever address space there is.
+    if config.signals_based_traps {
+        config.memory.unwrap_or_else(usual)
+    } else {
+        MemoryPlan::CHECKED
+    }
+}
+
+impl From<CompileError> for Error {
+    fn from(error: CompileError) -> Error {
+        Error::compile(error)
+    }
+}

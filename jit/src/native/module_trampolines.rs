@@ -1,0 +1,127 @@
+//! The trampolines that a module keeps, and the budget that pays for them.
+//!
+//! A module pays from its budget ([`ModuleBudget`]), once for each of its types and ways, whether the
+//! trampoline had to be made or was there: so whether a module is refused does not depend on others. Equal
+//! types count once. What the embedder makes without a module, nobody pays for.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use slotvm_bytecode::VerifiedModule;
+use slotvm_runtime::Error;
+
+use crate::compile::budget::ModuleBudget;
+use crate::native::engine::NativeEngine;
+use crate::native::trampoline::{self, Way};
+use crate::native::trampolines::Trampoline;
+
+/// The trampolines that a module keeps, by its types.
+pub(crate) struct ModuleTrampolines {
+    budget: Arc<ModuleBudget>,
+    /// The first type that is equal to each. The lists have entries for it alone.
+    first_equal: Box<[u32]>,
+    to_host: Box<[Kept]>,
+    from_host: Box<[Kept]>,
+    /// What the budget has been asked for, in step with both: this and the budget change together.
+    paid: Mutex<[Vec<bool>; 2]>,
+}
+
+type Kept = OnceLock<Arc<Trampoline>>;
+
+impl ModuleTrampolines {
+    /// None yet.
+    pub(crate) fn new(module: &VerifiedModule, budget: Arc<ModuleBudget>) -> ModuleTrampolines {
+        let types = &module.module().types;
+        let n_types = types.len();
+        let mut firsts = HashMap::with_capacity(n_types);
+        let first_equal = (0..).zip(types).map(|(i, ty)| *firsts.entry(ty).or_insert(i)).collect();
+        let kept = || std::iter::repeat_with(Kept::new).take(n_types).collect();
+        let paid = Mutex::new([vec![false; n_types], vec![false; n_types]]);
+        ModuleTrampolines { budget, first_equal, to_host: kept(), from_host: kept(), paid }
+    }
+
+    /// Makes and keeps the trampolines to the host of types of the module, which pays for all of them before
+    /// the first one is made.
+    ///
+    /// # Errors
+    /// If they exceed the budget, or there is no memory for code.
+    pub(crate) fn prepare_imports(
+        &self,
+        native: &NativeEngine,
+        module: &VerifiedModule,
+        types: impl Iterator<Item = u32>,
+    ) -> Result<(), Error> {
+        let types = types.map(|ty| self.first_equal[ty as usize]);
+        let missing = types.filter(|&ty| self.to_host[ty as usize].get().is_none());
+        let missing: Vec<u32> = missing.collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        self.pay(Way::ToHost, module, &missing)?;
+        missing.iter().try_for_each(|&ty| self.keep(Way::ToHost, native, module, ty).map(|_| ()))
+    }
+
+    /// Keeps the trampoline to the host of a type of the module, for a function of the embedder, who has
+    /// had it made.
+    ///
+    /// # Errors
+    /// If there is no memory for code.
+    pub(crate) fn keep_import(
+        &self,
+        native: &NativeEngine,
+        module: &VerifiedModule,
+        ty: u32,
+    ) -> Result<(), Error> {
+        self.keep(Way::ToHost, native, module, self.first_equal[ty as usize]).map(|_| ())
+    }
+
+    /// The trampoline from the host of a type of the module.
+    ///
+    /// # Errors
+    /// If it exceeds the budget, or there is no memory for code.
+    pub(crate) fn entry(
+        &self,
+        native: &NativeEngine,
+        module: &VerifiedModule,
+        ty: u32,
+    ) -> Result<Arc<Trampoline>, Error> {
+        let ty = self.first_equal[ty as usize];
+        self.pay(Way::FromHost, module, &[ty])?;
+        self.keep(Way::FromHost, native, module, ty)
+    }
+
+    /// Makes and keeps a trampoline of a type to which none before is equal.
+    fn keep(
+        &self,
+        way: Way,
+        native: &NativeEngine,
+        module: &VerifiedModule,
+        ty: u32,
+    ) -> Result<Arc<Trampoline>, Error> {
+        let kept = match way {
+            Way::ToHost => &self.to_host[ty as usize],
+            Way::FromHost => &self.from_host[ty as usize],
+        };
+        if let Some(trampoline) = kept.get() {
+            return Ok(trampoline.clone());
+        }
+        let made = native.trampoline(way, &module.module().types[ty as usize]);
+        let made = made.map_err(Error::compile)?;
+        Ok(kept.get_or_init(|| made).clone())
+    }
+
+    /// Takes from the budget what the trampolines of these types cost, as far as it was not taken before: all
+    /// of it or nothing.
+    fn pay(&self, way: Way, module: &VerifiedModule, types: &[u32]) -> Result<(), Error> {
+        let mut paid = self.paid.lock().unwrap_or_else(PoisonError::into_inner);
+        let paid = &mut paid[way as usize];
+        let is_due = |ty: &&u32| !std::mem::replace(&mut paid[**ty as usize], true);
+        let due: Vec<u32> = types.iter().filter(is_due).copied().collect();
+        let cost = |&ty: &u32| trampoline::time(&module.module().types[ty as usize]);
+        let result = self.budget.draw(due.iter().map(cost).sum());
+        if result.is_err() {
+            due.iter().for_each(|&ty| paid[ty as usize] = false);
+        }
+        result.map_err(Error::compile)
+    }
+}

@@ -1,0 +1,53 @@
+//! Folders of a crate import each other one way only, as `ARCHITECTURE.md` lists them.
+
+use std::fs;
+use std::path::Path;
+
+use crate::safety::sources;
+
+/// From the top down.
+const JIT: [&str; 7] = ["raw", "api", "native", "compile", "lower", "code", "config"];
+const RUNTIME: [&str; 5] = ["calls", "interp", "store", "steps", "memory"];
+
+/// The folders that code names by paths of its crate. Comments and tests may name any.
+fn imports(text: &str) -> impl Iterator<Item = &str> {
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let paths = lines.flat_map(|line| line.split("crate::").skip(1));
+    paths.filter_map(|path| path.split(|c: char| !c.is_alphanumeric() && c != '_').next())
+}
+
+fn check(source: &Path, order: &[&str]) -> usize {
+    let place = |name: &str| order.iter().position(|&folder| folder == name);
+    let mut n_imports = 0;
+    for path in sources(source.to_owned()) {
+        let inside = path.strip_prefix(source).unwrap().with_extension("");
+        let mut parts = inside.iter().map(|part| part.to_str().unwrap());
+        let first = parts.next().unwrap();
+        if first == "lib" || first.ends_with("tests") || parts.any(|part| part == "tests") {
+            continue;
+        }
+        // The other files stand below all folders.
+        let folder = place(first).unwrap_or(order.len());
+        let text = fs::read_to_string(&path).unwrap();
+        for name in imports(&text) {
+            let Some(imported) = place(name) else { continue };
+            assert!(imported >= folder, "{} imports from {name}, above it", path.display());
+            n_imports += 1;
+        }
+    }
+    n_imports
+}
+
+#[test]
+fn no_folder_imports_from_one_above_it() {
+    let jit = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let n_imports = check(&jit.join("src"), &JIT) + check(&jit.join("../runtime/src"), &RUNTIME);
+    assert!(n_imports > 150, "only {n_imports} imports are found");
+}
+
+#[test]
+fn imports_are_found_in_code_only() {
+    let text = "//! [`crate::raw`]\nuse crate::api::{a, b};\nfn f(x: crate::lower::X) {}\n#[cfg(test)]\nuse crate::code;";
+    assert_eq!(imports(text).collect::<Vec<_>>(), ["api", "lower"]);
+}

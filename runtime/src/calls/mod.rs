@@ -1,0 +1,4 @@
+//! Calls from the host, and what makes them.
+
+mod entry;
+pub(crate) mod instantiate;

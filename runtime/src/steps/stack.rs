@@ -1,0 +1,72 @@
+//! The interpreter's stacks: the cells of all frames, and where each frame's function is.
+//!
+//! The arguments of a call are the first locals of the callee in the place where the caller pushed
+//! them, and the results replace them there, so nothing is copied.
+
+use crate::entities::InstanceId;
+use crate::error::Error;
+
+/// A guest frame that waits for one that it called, or for a host function.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Frame {
+    pub(crate) instance: InstanceId,
+    pub(crate) func: u32,
+    /// The step of the call.
+    pub(crate) pc: usize,
+    /// Where its cells start.
+    pub(crate) base: usize,
+}
+
+/// The stacks of a store. All calls from the host share them: a call that is made by a host function
+/// goes on above the cells of the calls below.
+#[derive(Debug, Default)]
+pub(crate) struct Stack {
+    pub(crate) cells: Vec<u64>,
+    pub(crate) frames: Vec<Frame>,
+    /// The first cell that is not in use, whenever the interpreter is not running.
+    pub(crate) top: usize,
+}
+
+/// How much of the stacks is in use.
+#[derive(Debug)]
+pub(crate) struct Mark {
+    top: usize,
+    n_frames: usize,
+}
+
+impl Stack {
+    /// Whether there is nothing of it; functions without cells have frames nevertheless.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.cells.is_empty() && self.frames.is_empty()
+    }
+
+    /// How much is in use.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { top: self.top, n_frames: self.frames.len() }
+    }
+
+    /// Gives back what came to be in use since.
+    pub(crate) fn reset(&mut self, mark: &Mark) {
+        self.top = mark.top;
+        self.frames.truncate(mark.n_frames);
+    }
+
+    /// Makes sure that the first `len` cells exist and that a frame more can be pushed.
+    pub(crate) fn reserve(&mut self, len: usize) -> Result<(), Error> {
+        let out_of_memory = |n: usize, bytes: usize| {
+            move |_| Error::OutOfMemory { what: "the stack", bytes: (n * bytes) as u64 }
+        };
+        if len > self.cells.len() {
+            let n = len.max(2 * self.cells.len()).max(1024);
+            let more = n - self.cells.len();
+            self.cells.try_reserve(more).map_err(out_of_memory(n, size_of::<u64>()))?;
+            self.cells.resize(n, 0);
+        }
+        if self.frames.len() == self.frames.capacity() {
+            let n = 2 * self.frames.len() + 16;
+            let more = n - self.frames.len();
+            self.frames.try_reserve(more).map_err(out_of_memory(n, size_of::<Frame>()))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,172 @@
+//! The functions of a store that have a handle.
+//!
+//! A module has many functions, and hardly any of them is ever called through a handle: calls inside a
+//! module need none. So an instance gives a function of its module a handle when somebody first asks for
+//! it: an import, a table, `ref.func`, or the host, which may do so while it only reads the store. For
+//! that, lists may grow behind a shared reference here; no reference into them is given out.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use slotvm_bytecode::VerifiedModule;
+
+use crate::context::{FuncRecord, Shared, VmCtx};
+use crate::entities::FuncHandle;
+use crate::entities::InstanceId;
+use crate::pinned::Pinned;
+use crate::store::host::HostCallee;
+
+/// Where the native code of functions starts, by their index in the function index space of the module;
+/// only those that the module defines are asked for. Null where there is no native code. The code lives
+/// as long as this.
+pub type EntryPoints = Arc<dyn Fn(u32) -> *const u8 + Send + Sync>;
+
+/// What runs when a function is called.
+#[derive(Copy, Clone)]
+pub(crate) enum FuncKind {
+    Guest {
+        instance: InstanceId,
+        func: u32,
+    },
+    /// The callee lives as long as the store, and is never written.
+    Host(*const HostCallee),
+}
+
+/// The functions of a store that have a handle, by handle.
+#[derive(Default)]
+pub(crate) struct Funcs {
+    /// What native code sees of them.
+    records: RefCell<Vec<FuncRecord>>,
+    /// In step with the records.
+    kinds: RefCell<Vec<FuncKind>>,
+}
+
+impl Funcs {
+    pub(crate) fn len(&self) -> usize {
+        self.kinds.borrow().len()
+    }
+
+    /// Whether a handle is that of a function.
+    pub(crate) fn contains(&self, func: FuncHandle) -> bool {
+        func.index() < self.len() && func == FuncHandle::from_index(func.index())
+    }
+
+    /// Adds a function, to be found by native code through `shared`.
+    ///
+    /// # Safety
+    /// `shared` is that of the store that these are the functions of.
+    pub(crate) unsafe fn push(
+        &self,
+        shared: *mut Shared,
+        record: FuncRecord,
+        kind: FuncKind,
+    ) -> FuncHandle {
+        let mut records = self.records.borrow_mut();
+        let handle = FuncHandle::from_index(records.len());
+        records.push(record);
+        self.kinds.borrow_mut().push(kind);
+        // SAFETY: the store owns the structure; native code reads the pointer anew at each use.
+        unsafe { (*shared).funcs = records.as_ptr() };
+        handle
+    }
+
+    #[inline]
+    pub(crate) fn record(&self, func: FuncHandle) -> FuncRecord {
+        // SAFETY: the list is only borrowed mutably in `push`, which calls nobody that comes here. Each call
+        // from the host comes here, and would notice that a borrow is counted.
+        let records = unsafe { &*self.records.as_ptr() };
+        records[func.index()]
+    }
+
+    pub(crate) fn kind(&self, func: FuncHandle) -> FuncKind {
+        self.kinds.borrow()[func.index()]
+    }
+
+    /// The kind, for those who have the store for themselves.
+    #[inline]
+    pub(crate) fn kind_mut(&mut self, func: FuncHandle) -> FuncKind {
+        self.kinds.get_mut()[func.index()]
+    }
+}
+
+/// The functions of an instance, in the index space of its module.
+pub(crate) struct InstanceFuncs {
+    instance: InstanceId,
+    ctx: *mut VmCtx,
+    code: Option<EntryPoints>,
+    /// Cells of the handles, null where nobody has asked for one. Imported functions and those that the
+    /// code refers to have theirs before the code runs.
+    handles: Pinned<[u64]>,
+    /// The records of the imported functions.
+    imports: Pinned<[FuncRecord]>,
+}
+
+impl InstanceFuncs {
+    /// Functions without handles, but for those imported. `ctx` is the context of the instance.
+    pub(crate) fn new(
+        instance: InstanceId,
+        ctx: *mut VmCtx,
+        code: Option<EntryPoints>,
+        n_funcs: u32,
+        (funcs, imported): (&Funcs, &[FuncHandle]),
+    ) -> InstanceFuncs {
+        let mut handles = vec![0; n_funcs as usize].into_boxed_slice();
+        for (cell, func) in handles.iter_mut().zip(imported) {
+            *cell = func.cell();
+        }
+        let handles = Pinned::from_box(handles);
+        let imports: Box<[_]> = imported.iter().map(|&func| funcs.record(func)).collect();
+        InstanceFuncs { instance, ctx, code, handles, imports: Pinned::from_box(imports) }
+    }
+
+    /// For [`VmCtx::func_handles`].
+    pub(crate) fn first_handle(&self) -> *const u64 {
+        self.handles.first()
+    }
+
+    /// For [`VmCtx::imports`].
+    pub(crate) fn first_import(&self) -> *const FuncRecord {
+        self.imports.first()
+    }
+
+    /// The address of the handle of a function.
+    fn at(&self, func: u32) -> *mut u64 {
+        assert!((func as usize) < self.handles.len(), "the module has no function {func}");
+        // SAFETY: the index is in bounds.
+        unsafe { self.handles.first().add(func as usize) }
+    }
+
+    /// The handle of a function, if it has one.
+    pub(crate) fn get(&self, func: u32) -> Option<FuncHandle> {
+        // SAFETY: the address is that of a cell of ours, which native code only reads.
+        FuncHandle::from_cell(unsafe { *self.at(func) })
+    }
+
+    /// The handle of a function, which is made if there is none. `type_ids` are the store's numbers of
+    /// the module's types.
+    ///
+    /// # Panics
+    /// If the module has no such function.
+    pub(crate) fn handle(
+        &self,
+        funcs: &Funcs,
+        module: &VerifiedModule,
+        type_ids: &[u32],
+        func: u32,
+    ) -> FuncHandle {
+        if let Some(handle) = self.get(func) {
+            return handle;
+        }
+        let code = self.code.as_ref().map_or(std::ptr::null(), |code| code(func));
+        let type_id = type_ids[module.func_type_index(func) as usize];
+        let record = FuncRecord { code, ctx: self.ctx, type_id };
+        let kind = FuncKind::Guest { instance: self.instance, func };
+        // SAFETY: the context lives as long as the instance, and that of an instance leads to what its
+        // store shares.
+        let handle = unsafe { funcs.push((*self.ctx).shared, record, kind) };
+        // SAFETY: the address is that of a cell of ours. Native code reads it only where it refers to the
+        // function, and such functions got their handles before it ran.
+        unsafe { *self.at(func) = handle.cell() };
+        handle
+    }
+}

@@ -1,0 +1,238 @@
+//! Making and growing memories and tables: the only way in which a store gets more of them.
+//!
+//! Whatever asks, a module, guest code or the host, comes through here, so that the totals of
+//! [`crate::Limits`] hold and the [`ResourceLimiter`] of the store, if it has one, is asked.
+
+use std::any::Any;
+
+use slotvm_bytecode::module::{MemoryType, PAGE_BYTES, TableType};
+
+use crate::entities::{MemoryHandle, TableHandle};
+use crate::error::{Error, check_limit};
+use crate::memory::limiter::ResourceLimiter;
+use crate::memory::linear::Memory;
+use crate::memory::table::Table;
+use crate::store::Store;
+
+/// A memory or a table that is made or grows, in bytes or elements.
+#[derive(Copy, Clone)]
+struct Request {
+    current: u64,
+    desired: u64,
+    maximum: Option<u64>,
+}
+
+impl Request {
+    fn memory(current: u32, more: u32, ty: MemoryType) -> Request {
+        let current = u64::from(current) * PAGE_BYTES;
+        let desired = current + u64::from(more) * PAGE_BYTES;
+        Request { current, desired, maximum: ty.max.map(|max| u64::from(max) * PAGE_BYTES) }
+    }
+
+    fn table(current: u32, more: u32, ty: TableType) -> Request {
+        let desired = u64::from(current) + u64::from(more);
+        Request { current: current.into(), desired, maximum: ty.max.map(u64::from) }
+    }
+
+    /// The request as the limiter takes it.
+    fn parts(self) -> (usize, usize, Option<usize>) {
+        (self.current as usize, self.desired as usize, self.maximum.map(|max| max as usize))
+    }
+
+    /// Fails if it is too much for the type, or for what the store gives to one of them.
+    fn check(self, name: &'static str, max: u64) -> Result<(), Error> {
+        check_limit("of the type", self.maximum.unwrap_or(u64::MAX), self.desired)?;
+        check_limit(name, max, self.desired)
+    }
+}
+
+impl Store {
+    /// Lets a part of the embedder's data decide about what the store takes from now on. What exists
+    /// stays.
+    pub fn set_limiter(
+        &mut self,
+        find: impl (FnMut(&mut (dyn Any + Send)) -> &mut dyn ResourceLimiter) + Send + Sync + 'static,
+    ) {
+        self.limiter = Some(Box::new(find));
+    }
+
+    fn find_limiter(&mut self) -> Option<&mut dyn ResourceLimiter> {
+        let (find, data) = self.limiter_and_data();
+        Some(find.as_mut()?(data))
+    }
+
+    /// Checks that there may be one more instance.
+    pub(crate) fn check_instances(&mut self) -> Result<(), Error> {
+        let wanted = self.instances.len() as u64 + 1;
+        check_limit("instances_max", self.config.limits.instances_max.into(), wanted)?;
+        let Some(limiter) = self.find_limiter() else { return Ok(()) };
+        check_limit("ResourceLimiter::instances", limiter.instances() as u64, wanted)
+    }
+
+    /// Checks that there may be memories and tables of these types besides those that there are. The
+    /// limiter is not asked yet for their sizes.
+    pub(crate) fn check_room(
+        &mut self,
+        memories: &[MemoryType],
+        tables: &[TableType],
+    ) -> Result<(), Error> {
+        let n_memories = (self.memories.len() + memories.len()) as u64;
+        let n_tables = (self.tables.len() + tables.len()) as u64;
+        let limits = &self.config.limits;
+        check_limit("memories_max", limits.memories_max.into(), n_memories)?;
+        check_limit("tables_max", limits.tables_max.into(), n_tables)?;
+        for ty in memories {
+            check_limit("memory_pages_max", limits.memory_pages_max.into(), ty.min.into())?;
+        }
+        for ty in tables {
+            check_limit("table_elems_max", limits.table_elems_max.into(), ty.min.into())?;
+        }
+        self.check_memory_bytes(memories.iter().map(|ty| u64::from(ty.min) * PAGE_BYTES).sum())?;
+        self.check_table_elems(tables.iter().map(|ty| u64::from(ty.min)).sum())?;
+        let Some(limiter) = self.find_limiter() else { return Ok(()) };
+        if !memories.is_empty() {
+            check_limit("ResourceLimiter::memories", limiter.memories() as u64, n_memories)?;
+        }
+        if !tables.is_empty() {
+            check_limit("ResourceLimiter::tables", limiter.tables() as u64, n_tables)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that all memories may have so many bytes more.
+    fn check_memory_bytes(&self, more: u64) -> Result<(), Error> {
+        let max = self.config.limits.memory_bytes_total_max;
+        check_limit("memory_bytes_total_max", max, self.memory_bytes_total + more)
+    }
+
+    /// Checks that all tables may have so many elements more.
+    fn check_table_elems(&self, more: u64) -> Result<(), Error> {
+        let max = self.config.limits.table_elems_total_max;
+        check_limit("table_elems_total_max", max, self.table_elems_total + more)
+    }
+
+    /// Takes in a memory for which there is room.
+    ///
+    /// # Errors
+    /// If the limiter refuses.
+    pub(crate) fn add_memory(&mut self, memory: Memory) -> Result<MemoryHandle, Error> {
+        // The limiter is asked about a memory that is there: it hears of it once, even if there was a second
+        // try to make it. Until somebody writes to it, the memory costs nothing.
+        let ty = memory.ty();
+        if !self.memory_may_grow(Request::memory(0, ty.min, ty))? {
+            return Err(Error::Refused { what: "a memory", wanted: memory.bytes(), unit: "bytes" });
+        }
+        self.memory_bytes_total += memory.bytes();
+        Ok(self.push_memory(memory))
+    }
+
+    /// Makes a table for which there is room.
+    ///
+    /// # Errors
+    /// If there is not enough memory, or the limiter refuses.
+    pub(crate) fn add_table(&mut self, ty: TableType, init: u64) -> Result<TableHandle, Error> {
+        if !self.table_may_grow(Request::table(0, ty.min, ty))? {
+            let wanted = ty.min.into();
+            return Err(Error::Refused { what: "a table", wanted, unit: "elements" });
+        }
+        let table = Table::new(ty, init, self.config.limits.table_elems_max)?;
+        let handle = TableHandle(self.tables.len() as u32);
+        self.table_elems_total += u64::from(table.len());
+        self.tables.push(table);
+        Ok(handle)
+    }
+
+    /// Adds pages to a memory. Gives the old size in pages, or `None` if there is no room or the limiter
+    /// refuses.
+    ///
+    /// # Errors
+    /// If the limiter fails.
+    pub fn memory_grow(&mut self, memory: MemoryHandle, pages: u32) -> Result<Option<u32>, Error> {
+        let (old, ty) = (self.memory(memory).pages(), self.memory(memory).ty());
+        if pages == 0 {
+            return Ok(Some(old));
+        }
+        let request = Request::memory(old, pages, ty);
+        if !self.memory_may_grow(request)? {
+            return Ok(None);
+        }
+        match self.try_memory_grow(memory, pages, request) {
+            Ok(()) => Ok(Some(old)),
+            Err(error) => {
+                let heard = self.find_limiter().map(|limiter| limiter.memory_grow_failed(error));
+                heard.transpose().map(|_| None)
+            }
+        }
+    }
+
+    fn memory_may_grow(&mut self, request: Request) -> Result<bool, Error> {
+        let (current, desired, maximum) = request.parts();
+        let limiter = self.find_limiter();
+        limiter.map_or(Ok(true), |limiter| limiter.memory_growing(current, desired, maximum))
+    }
+
+    fn try_memory_grow(
+        &mut self,
+        memory: MemoryHandle,
+        pages: u32,
+        request: Request,
+    ) -> Result<(), Error> {
+        let bytes = u64::from(pages) * PAGE_BYTES;
+        let max = u64::from(self.config.limits.memory_pages_max) * PAGE_BYTES;
+        request.check("memory_pages_max in bytes", max)?;
+        self.check_memory_bytes(bytes)?;
+        let none = Error::OutOfMemory { what: "a linear memory that grows", bytes };
+        self.memories[memory.0 as usize].grow(pages).ok_or(none)?;
+        self.memory_bytes_total += bytes;
+        Ok(())
+    }
+
+    /// Adds copies of a reference to a table, which is of the table's type. Gives the old size, or
+    /// `None` if there is no room or the limiter refuses.
+    ///
+    /// # Errors
+    /// If the limiter fails.
+    pub(crate) fn table_grow_by(
+        &mut self,
+        table: TableHandle,
+        value: u64,
+        n: u32,
+    ) -> Result<Option<u32>, Error> {
+        let (old, ty) = (self.table(table).len(), self.table(table).ty());
+        if n == 0 {
+            return Ok(Some(old));
+        }
+        let request = Request::table(old, n, ty);
+        if !self.table_may_grow(request)? {
+            return Ok(None);
+        }
+        match self.try_table_grow(table, value, n, request) {
+            Ok(()) => Ok(Some(old)),
+            Err(error) => {
+                let heard = self.find_limiter().map(|limiter| limiter.table_grow_failed(error));
+                heard.transpose().map(|_| None)
+            }
+        }
+    }
+
+    fn table_may_grow(&mut self, request: Request) -> Result<bool, Error> {
+        let (current, desired, maximum) = request.parts();
+        let limiter = self.find_limiter();
+        limiter.map_or(Ok(true), |limiter| limiter.table_growing(current, desired, maximum))
+    }
+
+    fn try_table_grow(
+        &mut self,
+        table: TableHandle,
+        value: u64,
+        n: u32,
+        request: Request,
+    ) -> Result<(), Error> {
+        request.check("table_elems_max", self.config.limits.table_elems_max.into())?;
+        self.check_table_elems(n.into())?;
+        let none = Error::OutOfMemory { what: "a table that grows", bytes: u64::from(n) * 8 };
+        self.tables[table.0 as usize].grow(value, n).ok_or(none)?;
+        self.table_elems_total += u64::from(n);
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! Instances: a module with its imports, its own memory, tables and globals, ready to run.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use slotvm_bytecode::VerifiedModule;
+
+use crate::context::{TableDef, VmCtx};
+use crate::entities::{FuncHandle, GlobalHandle, MemoryHandle, TableHandle, cells_of, value_of};
+use crate::pinned::Pinned;
+use crate::steps::prepare::ModuleCode;
+use crate::store::funcs::InstanceFuncs;
+use crate::store::interrupt::Interrupts;
+
+/// A module that is ready to run.
+pub(crate) struct Instance {
+    pub(crate) module: Arc<VerifiedModule>,
+    pub(crate) code: Arc<ModuleCode>,
+    pub(crate) ctx: Pinned<VmCtx>,
+    /// What `ctx` points to; see there.
+    pub(crate) globals: Pinned<[u64]>,
+    pub(crate) table_defs: Pinned<[*mut TableDef]>,
+    pub(crate) type_ids: Pinned<[u32]>,
+    pub(crate) funcs: InstanceFuncs,
+
+    pub(crate) memory: Option<MemoryHandle>,
+    pub(crate) tables: Vec<TableHandle>,
+    pub(crate) global_handles: Vec<GlobalHandle>,
+    pub(crate) n_imported_globals: u32,
+    /// The element segments; those dropped are empty.
+    pub(crate) elems: Vec<Box<[u64]>>,
+    /// Which data segments are dropped.
+    pub(crate) datas_dropped: Vec<bool>,
+}
+
+impl Instance {
+    pub(crate) fn module(&self) -> &Arc<VerifiedModule> {
+        &self.module
+    }
+
+    pub(crate) fn code(&self) -> &Arc<ModuleCode> {
+        &self.code
+    }
+
+    pub(crate) fn ctx(&self) -> *mut VmCtx {
+        self.ctx.as_ptr()
+    }
+
+    /// The store's number of a type of the module.
+    pub(crate) fn type_id(&self, ty: u32) -> u32 {
+        self.type_ids()[ty as usize]
+    }
+
+    pub(super) fn type_ids(&self) -> &[u32] {
+        // SAFETY: the slice is written before the instance exists and never again.
+        unsafe { &*self.type_ids.as_ptr() }
+    }
+
+    /// The handle of a function of the module's index space that is imported, or that the code refers to.
+    pub(crate) fn func_handle(&self, func: u32) -> FuncHandle {
+        self.funcs.get(func).expect("what the code needs handles of has them")
+    }
+
+    /// The address of the lowest byte of the frame stack in use.
+    pub(crate) fn frame_sp(&self) -> u32 {
+        // SAFETY: we own the context; native code does not run while the instance is borrowed.
+        unsafe { (*self.ctx.as_ptr()).frame_sp }
+    }
+
+    pub(crate) fn set_frame_sp(&mut self, frame_sp: u32) {
+        // SAFETY: we own the context; native code does not run while the instance is borrowed.
+        unsafe { (*self.ctx.as_ptr()).frame_sp = frame_sp };
+    }
+
+    /// What the frame pointer is while no function of the instance is active.
+    pub(crate) fn frame_sp_initial(&self) -> u32 {
+        self.module.module().frame_stack.map_or(0, |stack| stack.base + stack.bytes)
+    }
+}
+
+/// The globals of an instance, to be read and written while the rest of the store is, too.
+pub(crate) struct Globals<'a> {
+    pub(super) cells: *mut u64,
+    pub(super) len: u32,
+    pub(super) n_imported: u32,
+    /// The store stays borrowed exclusively.
+    pub(super) store: PhantomData<&'a mut u64>,
+}
+
+impl Globals<'_> {
+    /// Where a value is, by the number of its global's first cell.
+    fn cell(&self, cell: u32) -> *mut u64 {
+        assert!(cell < self.len, "verified code names globals that exist");
+        // SAFETY: the index is in bounds. The cell of an imported global holds the address of a cell of
+        // the same store.
+        unsafe {
+            let place = self.cells.add(cell as usize);
+            if cell < self.n_imported { *place as *mut u64 } else { place }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, cell: u32) -> u64 {
+        // SAFETY: `cell` gives the address of a cell that lives as long as the store, which is borrowed
+        // exclusively.
+        unsafe { *self.cell(cell) }
+    }
+
+    #[inline]
+    pub(crate) fn set(&mut self, cell: u32, value: u64) {
+        // SAFETY: `cell` gives the address of a cell that lives as long as the store, which is borrowed
+        // exclusively.
+        unsafe { *self.cell(cell) = value }
+    }
+
+    /// Both cells of a global that is a vector.
+    pub(crate) fn get_wide(&self, cell: u32) -> u128 {
+        // SAFETY: `cell` gives the address of a cell that lives as long as the store, which is borrowed
+        // exclusively. The code is verified, so the global is a vector, which has two cells.
+        unsafe { value_of(*self.cell(cell).cast()) }
+    }
+
+    pub(crate) fn set_wide(&mut self, cell: u32, value: u128) {
+        // SAFETY: `cell` gives the address of a cell that lives as long as the store, which is borrowed
+        // exclusively. The code is verified, so the global is a vector, which has two cells.
+        unsafe { *self.cell(cell).cast() = cells_of(value) }
+    }
+}
+
+/// What the interpreter accesses without asking the store each time.
+pub(crate) struct GuestParts<'a> {
+    /// The contents of memory 0, empty if there is none.
+    pub(crate) memory: &'a mut [u8],
+    pub(crate) globals: Globals<'a>,
+    pub(crate) fuel: &'a mut i64,
+    pub(crate) interrupts: Option<&'a Interrupts>,
+    /// The frame of the active function.
+    pub(crate) frame_sp: u32,
+}
+
+impl Instance {
+    /// Lets the context point to what native code needs.
+    pub(crate) fn fill_ctx(&mut self) {
+        let frame_sp = self.frame_sp_initial();
+        // SAFETY: we own the context, and native code has not run yet.
+        let ctx = unsafe { &mut *self.ctx.as_ptr() };
+        ctx.globals = self.globals.first();
+        ctx.tables = self.table_defs.first();
+        ctx.type_ids = self.type_ids.first();
+        ctx.func_handles = self.funcs.first_handle();
+        ctx.imports = self.funcs.first_import();
+        ctx.frame_sp = frame_sp;
+    }
+}

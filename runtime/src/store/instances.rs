@@ -1,0 +1,105 @@
+//! The instances of a store, what they export, and what their code needs of them.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use slotvm_bytecode::module::EntityKind;
+use slotvm_bytecode::{TrapCode, VerifiedModule};
+
+use super::Store;
+use super::instance::{Globals, GuestParts, Instance};
+use crate::entities::{Extern, FuncHandle, GlobalHandle, InstanceId, MemoryHandle, TableHandle};
+
+impl Store {
+    pub(crate) fn instance(&self, instance: InstanceId) -> &Instance {
+        &self.instances[instance.index()]
+    }
+
+    /// What the next instance will be.
+    pub fn next_instance(&self) -> InstanceId {
+        InstanceId(self.instances.len() as u32)
+    }
+
+    /// The module of an instance.
+    pub fn module(&self, instance: InstanceId) -> &Arc<VerifiedModule> {
+        self.instance(instance).module()
+    }
+
+    /// Takes bytes from the frame stack of an instance; gives the new frame pointer.
+    pub(crate) fn push_frame(&mut self, instance: InstanceId, bytes: u32) -> Result<u32, TrapCode> {
+        let instance = &mut self.instances[instance.index()];
+        let base = instance.module.module().frame_stack.map_or(0, |stack| stack.base);
+        let frame_sp = instance.frame_sp();
+        if frame_sp - base < bytes {
+            return Err(TrapCode::FrameStackOverflow);
+        }
+        instance.set_frame_sp(frame_sp - bytes);
+        Ok(frame_sp - bytes)
+    }
+
+    /// Gives bytes back to the frame stack of an instance.
+    pub(crate) fn pop_frame(&mut self, instance: InstanceId, bytes: u32) {
+        let instance = &mut self.instances[instance.index()];
+        instance.set_frame_sp(instance.frame_sp() + bytes);
+    }
+
+    /// What the interpreter accesses of an instance.
+    pub(crate) fn guest_parts(&mut self, instance: InstanceId) -> GuestParts<'_> {
+        let shared = self.shared_ptr();
+        let instance = &self.instances[instance.index()];
+        let globals = Globals {
+            cells: instance.globals.first(),
+            len: instance.globals.len() as u32,
+            n_imported: instance.n_imported_globals,
+            store: PhantomData,
+        };
+        let frame_sp = instance.frame_sp();
+        let memory = match instance.memory {
+            Some(memory) => self.memories[memory.0 as usize].data_mut(),
+            None => &mut [],
+        };
+        // SAFETY: the store owns the structure and is borrowed for as long as the reference lives. The
+        // field lies neither in a memory nor in a global.
+        let fuel = unsafe { &mut (*shared).fuel };
+        GuestParts { memory, globals, fuel, interrupts: self.interrupts.as_ref(), frame_sp }
+    }
+
+    /// What an instance exports under a name.
+    pub fn export(&self, instance: InstanceId, name: &str) -> Option<Extern> {
+        let id = instance;
+        let instance = self.instance(id);
+        let index = instance.code.export(name)?;
+        let export = &instance.module.module().exports[index];
+        let i = export.index as usize;
+        Some(match export.kind {
+            EntityKind::Func => Extern::Func(self.instance_func(id, export.index)),
+            EntityKind::Table => Extern::Table(instance.tables[i]),
+            EntityKind::Memory => Extern::Memory(instance.memory?),
+            EntityKind::Global => Extern::Global(instance.global_handles[i]),
+        })
+    }
+
+    /// The handle of a function of an instance, in the index space of its module.
+    ///
+    /// # Panics
+    /// If the module has no such function.
+    pub fn instance_func(&self, instance: InstanceId, func: u32) -> FuncHandle {
+        let Instance { module, funcs, .. } = self.instance(instance);
+        funcs.handle(&self.funcs, module, self.instance(instance).type_ids(), func)
+    }
+
+    /// Memory 0 of an instance.
+    pub fn instance_memory(&self, instance: InstanceId) -> Option<MemoryHandle> {
+        self.instance(instance).memory
+    }
+
+    /// The tables of an instance, in the index space of its module.
+    pub fn instance_tables(&self, instance: InstanceId) -> &[TableHandle] {
+        &self.instance(instance).tables
+    }
+
+    /// The globals of an instance, in the index space of its module.
+    pub fn instance_globals(&self, instance: InstanceId) -> &[GlobalHandle] {
+        &self.instance(instance).global_handles
+    }
+}

@@ -1,0 +1,514 @@
+//! The store: owns everything that a program runs in, and is the way in for calls from the host.
+//!
+//! All instances of a store see each other's memories, tables, globals and functions if they import
+//! them; nothing is freed before the store is. Native code reaches the same data by raw pointers (see
+//! [`crate::context`]); it runs only below [`Store::call`], which borrows the store exclusively.
+//!
+//! A handle is an index into the store that made it. Used with another store it names something else
+//! or nothing (a panic), but never anything outside.
+
+mod bulk;
+pub(crate) mod config;
+pub(crate) mod funcs;
+mod growth;
+pub(crate) mod host;
+mod host_funcs;
+pub(crate) mod instance;
+mod instances;
+pub(crate) mod interrupt;
+pub(crate) mod libcalls;
+pub(crate) mod link;
+pub(crate) mod native;
+mod objects;
+mod pieces;
+mod poll;
+pub(crate) mod ticker;
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::fmt;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use slotvm_bytecode::{FuncType, ValType, VerifiedModule};
+
+use crate::context::{Entry as EntryPoint, FuncRecord, Libcalls, MemorySpan, Poll, Raise, Shared};
+use crate::data::Data;
+use crate::entities::{FuncHandle, FuncTarget, GlobalData, InstanceId};
+use crate::error::{Error, check_limit};
+use crate::memory::limiter::FindLimiter;
+use crate::memory::linear::Memory;
+use crate::memory::table::Table;
+use crate::pinned::Pinned;
+use crate::steps::prepare::ModuleCode;
+use crate::steps::stack::Stack;
+use crate::steps::trace::TraceFn;
+use crate::trap::Frame;
+use config::StoreConfig;
+use funcs::{FuncKind, Funcs};
+use host::HostCallee;
+use instance::Instance;
+use interrupt::{Interrupts, UpdateDeadline};
+
+/// Runs a guest function. The cells hold the parameters and receive the results; there are as many as
+/// the larger of the two numbers. [`Store::call`] undoes the effects on the guest's stacks if the executor
+/// fails or panics.
+///
+/// # Safety
+/// Only [`Store::call_unchecked`] calls it, with a guest function of the store and cells that fit its type.
+pub type Executor = unsafe fn(&mut Store, FuncHandle, &mut [u64]) -> Result<(), Error>;
+
+/// Returns the native code through which native code calls a host function of a type.
+pub type HostTrampoline = Arc<dyn Fn(&FuncType) -> Result<NativeCode, Error> + Send + Sync>;
+
+/// The address of native code, and what keeps the code where it is. A store that uses the address keeps the
+/// owner as long as it lives.
+#[derive(Clone)]
+pub struct NativeCode {
+    /// Where the code starts.
+    pub address: *const u8,
+    /// Frees the code when it is dropped.
+    pub owner: Arc<dyn Any + Send + Sync>,
+}
+
+impl fmt::Debug for NativeCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NativeCode").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// How a store runs native code. [`Store::new_native`] takes it, and says what it has to be.
+#[derive(Clone)]
+pub struct NativeHooks {
+    /// Runs guest functions.
+    pub executor: Executor,
+    /// Native code for calls of host functions.
+    pub host_trampoline: HostTrampoline,
+    /// How native code traps where it raises no signal to do so.
+    pub raise: Raise,
+    /// What native code calls when a poll is due, if it polls.
+    pub poll: Option<Poll>,
+}
+
+impl fmt::Debug for NativeHooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NativeHooks").finish_non_exhaustive()
+    }
+}
+
+/// Decides what to do when the epoch deadline is reached.
+pub type EpochCallback = Box<dyn FnMut(&mut Store) -> Result<UpdateDeadline, Error> + Send + Sync>;
+
+/// The first so many function types of a store are compared: hashing one takes longer.
+const TYPES_COMPARED: usize = 8;
+
+/// Why native code came back although it has not returned.
+enum Pending {
+    Error(Error),
+    Panic(Box<dyn Any + Send>),
+}
+
+/// See the module documentation.
+pub struct Store {
+    id: u64,
+    pub(crate) config: StoreConfig,
+    /// How native code runs; without, the store interprets.
+    pub(crate) native: Option<NativeHooks>,
+    data: Data,
+    pub(crate) limiter: Option<FindLimiter>,
+    shared: Pinned<Shared>,
+    pub(crate) interrupts: Option<Interrupts>,
+    /// Asked at epoch deadlines, if there is anything that interrupts.
+    epoch_callback: Option<EpochCallback>,
+
+    types: Vec<FuncType>,
+    /// The numbers of those behind the first [`TYPES_COMPARED`].
+    type_ids: HashMap<FuncType, u32>,
+    pub(crate) funcs: Funcs,
+    /// How many there are, with a handle or without.
+    n_funcs: u32,
+    /// The host functions among them.
+    pub(crate) host_callees: Vec<Pinned<HostCallee>>,
+    /// How the executor enters functions, by the store's number of their type, where it has said.
+    entry_points: Vec<Option<EntryPoint>>,
+    /// Native code for calls of host functions, by the store's number of their type; null where it was
+    /// not needed yet.
+    host_codes: Vec<*const u8>,
+    /// What keeps the code of `entry_points` and `host_codes` alive.
+    code_owners: Vec<Arc<dyn Any + Send + Sync>>,
+    pub(crate) memories: Vec<Memory>,
+    /// What the signal handler sees of them, in step with `memories`.
+    pub(crate) memory_spans: Vec<MemorySpan>,
+    pub(crate) tables: Vec<Table>,
+    /// Bytes of all memories.
+    pub(crate) memory_bytes_total: u64,
+    /// Elements of all tables.
+    pub(crate) table_elems_total: u64,
+    pub(crate) globals: Vec<GlobalData>,
+    /// The cells of globals that no instance defines.
+    pub(crate) host_globals: Vec<Pinned<[u64; 2]>>,
+    pub(crate) externs: Vec<Box<dyn Any + Send>>,
+    pub(crate) instances: Vec<Instance>,
+    /// Prepared code, by the address of its module, which it keeps alive.
+    pub(crate) codes: HashMap<*const VerifiedModule, Arc<ModuleCode>>,
+
+    /// Calls from the host that are active.
+    pub(crate) n_host_calls: u32,
+    /// Instances that have a frame stack.
+    pub(crate) framed: Vec<InstanceId>,
+    /// Frame pointers of the instances of `framed`, once for each active call from the host but the
+    /// outermost.
+    pub(crate) saved_frame_sps: Vec<u32>,
+    pending: Option<Pending>,
+    pub(crate) interp: Stack,
+    pub(crate) trace: Option<TraceFn>,
+}
+
+// SAFETY: the raw pointers in a store point to heap memory and mappings that the store itself owns, and
+// to native code, which can run in any thread. `Shared::store` is only dereferenced by native code, before
+// which `enter_native` sets it. Host functions are `Send + Sync`, everything else that the embedder puts in is
+// `Send`.
+unsafe impl Send for Store {}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store")
+            .field("config", &self.config)
+            .field("n_funcs", &self.n_funcs)
+            .field("n_instances", &self.instances.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Store {
+    /// Aborts if a host function, which has only borrowed the store, has got hold of it by putting
+    /// another one in its place: the functions and the memory that are active would be freed.
+    fn drop(&mut self) {
+        if self.n_host_calls > 0 {
+            eprintln!("slotvm: a host function drops the store that it was called in");
+            std::process::abort();
+        }
+    }
+}
+
+impl Store {
+    /// Makes an empty store, which interprets. The data belong to the embedder.
+    pub fn new(config: StoreConfig, data: Box<dyn Any + Send>) -> Store {
+        Store::with_hooks(config, data, None, ptr::null())
+    }
+
+    fn with_hooks(
+        config: StoreConfig,
+        data: Box<dyn Any + Send>,
+        native: Option<NativeHooks>,
+        libcalls: *const Libcalls,
+    ) -> Store {
+        static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+        let interrupts = config.interruption.as_ref().map(Interrupts::new);
+        let (epoch, poll_at) =
+            interrupts.as_ref().map_or((ptr::null(), ptr::null()), Interrupts::native_words);
+        let shared = Pinned::new(Shared {
+            fuel: config.fuel.map_or(i64::MAX, clamp),
+            stack_cells: config.stack_cells.map_or(i64::MAX, clamp),
+            epoch,
+            poll_at,
+            libcalls,
+            raise: native.as_ref().map(|hooks| hooks.raise),
+            poll: native.as_ref().and_then(|hooks| hooks.poll),
+            ..Shared::EMPTY
+        });
+        Store {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            config,
+            native,
+            data: Data::new(data),
+            limiter: None,
+            shared,
+            interrupts,
+            epoch_callback: None,
+            types: Vec::new(),
+            type_ids: HashMap::new(),
+            funcs: Funcs::default(),
+            n_funcs: 0,
+            host_callees: Vec::new(),
+            entry_points: Vec::new(),
+            host_codes: Vec::new(),
+            code_owners: Vec::new(),
+            memories: Vec::new(),
+            memory_spans: Vec::new(),
+            tables: Vec::new(),
+            memory_bytes_total: 0,
+            table_elems_total: 0,
+            globals: Vec::new(),
+            host_globals: Vec::new(),
+            externs: Vec::new(),
+            instances: Vec::new(),
+            codes: HashMap::new(),
+            n_host_calls: 0,
+            framed: Vec::new(),
+            saved_frame_sps: Vec::new(),
+            pending: None,
+            interp: Stack::default(),
+            trace: None,
+        }
+    }
+
+    /// What tells the store from all others of the process.
+    #[inline]
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// How the store works.
+    pub fn config(&self) -> &StoreConfig {
+        &self.config
+    }
+
+    /// The embedder's data.
+    #[inline]
+    pub fn data(&self) -> &(dyn Any + Send) {
+        self.data.any()
+    }
+
+    /// The embedder's data, if they are of this type.
+    #[inline]
+    pub fn data_as<D: Any>(&self) -> Option<&D> {
+        self.data.get()
+    }
+
+    /// The embedder's data, if they are of this type.
+    #[inline]
+    pub fn data_as_mut<D: Any>(&mut self) -> Option<&mut D> {
+        self.data.get_mut()
+    }
+
+    /// The embedder's data.
+    #[inline]
+    pub fn data_mut(&mut self) -> &mut (dyn Any + Send) {
+        self.data.any_mut()
+    }
+
+    /// What finds the limiter, and where.
+    pub(crate) fn limiter_and_data(&mut self) -> (&mut Option<FindLimiter>, &mut (dyn Any + Send)) {
+        (&mut self.limiter, self.data.any_mut())
+    }
+
+    /// The fuel that is left, if fuel is configured.
+    pub fn fuel(&self) -> Option<u64> {
+        self.config.fuel?;
+        // SAFETY: the store owns the structure; native code does not run while the store is borrowed.
+        Some(unsafe { (*self.shared.as_ptr()).fuel } as u64)
+    }
+
+    /// Sets the fuel that is left, at most `i64::MAX`.
+    ///
+    /// # Errors
+    /// If fuel is not configured.
+    pub fn set_fuel(&mut self, fuel: u64) -> Result<(), Error> {
+        if self.config.fuel.is_none() {
+            return Err(Error::Usage("fuel is not configured for this store".to_owned()));
+        }
+        // SAFETY: the store owns the structure; native code does not run while the store is borrowed.
+        unsafe { (*self.shared.as_ptr()).fuel = clamp(fuel) };
+        Ok(())
+    }
+
+    /// Fails if a handle is not that of a function of the store.
+    pub(crate) fn check_func(&self, func: FuncHandle) -> Result<(), Error> {
+        match self.funcs.contains(func) {
+            true => Ok(()),
+            false => Err(Error::Usage(format!("the store has no function {}", func.cell()))),
+        }
+    }
+
+    /// Makes cells from the host fit for guest code: numbers of 32 bits are zero-extended.
+    ///
+    /// # Errors
+    /// If one of them is no reference to a function of the store, where it should be.
+    pub(crate) fn check_cells(&self, types: &[ValType], cells: &mut [u64]) -> Result<(), Error> {
+        let mut cells = cells.iter_mut();
+        for &ty in types {
+            let Some(cell) = cells.next() else { break };
+            match ty {
+                ValType::V128 => drop(cells.next()),
+                ValType::I32 | ValType::F32 => *cell = u64::from(*cell as u32),
+                ValType::FuncRef => {
+                    FuncHandle::from_cell(*cell).map_or(Ok(()), |func| self.check_func(func))?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    // Types and functions.
+
+    /// The store's number of a function type: equal types have equal numbers.
+    pub(crate) fn intern_type(&mut self, ty: &FuncType) -> u32 {
+        let first = &self.types[..self.types.len().min(TYPES_COMPARED)];
+        if let Some(id) = first.iter().position(|known| known == ty) {
+            return id as u32;
+        }
+        if let Some(&id) = self.type_ids.get(ty) {
+            return id;
+        }
+        let id = self.types.len();
+        self.types.push(ty.clone());
+        if id >= TYPES_COMPARED {
+            self.type_ids.insert(ty.clone(), id as u32);
+        }
+        id as u32
+    }
+
+    pub(crate) fn type_of(&self, id: u32) -> &FuncType {
+        &self.types[id as usize]
+    }
+
+    /// Counts functions that are to be made.
+    ///
+    /// # Errors
+    /// If they are too many.
+    pub(crate) fn count_funcs(&mut self, n: u32) -> Result<(), Error> {
+        let wanted = u64::from(self.n_funcs) + u64::from(n);
+        check_limit("funcs_max", self.config.limits.funcs_max.into(), wanted)?;
+        self.n_funcs += n;
+        Ok(())
+    }
+
+    /// The number of functions, of all instances and of the host.
+    pub fn n_funcs(&self) -> usize {
+        self.n_funcs as usize
+    }
+
+    /// The type of a function.
+    pub fn func_type(&self, func: FuncHandle) -> &FuncType {
+        self.type_of(self.func_record(func).type_id)
+    }
+
+    /// Whose function it is.
+    pub fn func_target(&self, func: FuncHandle) -> FuncTarget {
+        match self.funcs.kind(func) {
+            FuncKind::Guest { instance, func } => FuncTarget::Guest { instance, func },
+            FuncKind::Host(callee) => {
+                // SAFETY: it lives as long as the store, and is never written.
+                FuncTarget::Host { instance: unsafe { (*callee).instance } }
+            }
+        }
+    }
+
+    /// What native code sees of a function.
+    #[doc(hidden)]
+    #[inline]
+    pub fn func_record(&self, func: FuncHandle) -> FuncRecord {
+        self.funcs.record(func)
+    }
+
+    /// What all instances share. Valid while the store lives.
+    #[doc(hidden)]
+    #[inline]
+    pub fn shared_ptr(&self) -> *mut Shared {
+        self.shared.as_ptr()
+    }
+
+    /// The store that native code runs in.
+    ///
+    /// # Safety
+    /// Native code that [`Store::enter_native`] has announced is running, and no other reference to the
+    /// store is in use: those of its callers rest until it has returned.
+    #[inline]
+    unsafe fn running<'a>(shared: *mut Shared) -> &'a mut Store {
+        // SAFETY: the executor has called `enter_native`, which stored the address, before it entered the native
+        // code that runs. The store stays there until that returns, as the executor borrows it; `libcalls` and
+        // `host_call`, which alone come here, use it while that borrow rests.
+        unsafe { &mut *(*shared).store.cast::<Store>() }
+    }
+
+    /// To be called by an executor right before it enters native code: lets the runtime's functions find
+    /// the store. [`Store::call`] undoes it.
+    #[doc(hidden)]
+    #[inline]
+    pub fn enter_native(&mut self) {
+        let store = (&raw mut *self).cast();
+        // SAFETY: the store owns the structure, and native code does not run at the moment.
+        unsafe { (*self.shared.as_ptr()).store = store };
+    }
+
+    /// A frame of a backtrace.
+    pub fn frame(&self, instance: InstanceId, func: u32, offset: u32) -> Frame {
+        let module = self.instance(instance).module().clone();
+        Frame { module, func, offset }
+    }
+
+    /// Lets the interpreter call a function for each instruction, or no longer. Calls that are already
+    /// active are not concerned.
+    pub fn set_trace(&mut self, trace: Option<TraceFn>) {
+        self.trace = trace;
+    }
+
+    // The counters that native code changes, too.
+
+    /// Takes fuel, if there is enough.
+    pub(crate) fn take_fuel(&mut self, fuel: i64) -> bool {
+        // SAFETY: the store owns the structure; native code does not run while the store is borrowed.
+        take(unsafe { &mut (*self.shared.as_ptr()).fuel }, fuel)
+    }
+
+    /// Takes cells from the deterministic stack, if there are enough.
+    pub(crate) fn take_stack_cells(&mut self, cells: i64) -> bool {
+        // SAFETY: the store owns the structure; native code does not run while the store is borrowed.
+        take(unsafe { &mut (*self.shared.as_ptr()).stack_cells }, cells)
+    }
+
+    /// Gives cells back to the deterministic stack.
+    pub(crate) fn give_stack_cells(&mut self, cells: i64) {
+        // SAFETY: the store owns the structure; native code does not run while the store is borrowed.
+        unsafe { (*self.shared.as_ptr()).stack_cells += cells };
+    }
+
+    /// Aborts if a host function has put another store in the place of this one: frames of guest code
+    /// still hold addresses of the one that was here.
+    #[inline]
+    pub(crate) fn check_identity(&self, id: u64) {
+        if self.id != id {
+            exchanged();
+        }
+    }
+}
+
+#[cold]
+fn exchanged() -> ! {
+    eprintln!("slotvm: a host function has exchanged the store that it was called in");
+    std::process::abort();
+}
+
+/// An `i64` that is not negative.
+fn clamp(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+fn take(counter: &mut i64, n: i64) -> bool {
+    let enough = *counter >= n;
+    if enough {
+        *counter -= n;
+    }
+    enough
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_types_have_equal_numbers() {
+        let mut store = Store::new(StoreConfig::default(), Box::new(()));
+        let types = (0..3 * TYPES_COMPARED).map(|n| FuncType::new(vec![ValType::I32; n], []));
+        let types: Vec<_> = types.collect();
+        let numbers: Vec<_> = types.iter().map(|ty| store.intern_type(ty)).collect();
+        assert!(numbers.iter().copied().eq(0..types.len() as u32));
+        for (ty, number) in types.iter().zip(numbers).rev() {
+            assert_eq!(store.intern_type(ty), number);
+            assert_eq!(store.type_of(number), ty);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! A store that runs native code: for executors, and for what native code leaves when it fails.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use super::libcalls::LIBCALLS;
+use super::{NativeHooks, Pending, Store};
+use crate::context::{Entry, VmCtx};
+use crate::entities::InstanceId;
+use crate::error::Error;
+use crate::store::config::StoreConfig;
+
+#[doc(hidden)]
+impl Store {
+    /// Makes an empty store that runs native code.
+    ///
+    /// # Safety
+    /// As long as the store lives,
+    /// * the executor runs what it is given, a guest function of the store: it enters the code of the function's
+    ///   record with its context by an entry for the function's type, and returns when that has been left, with
+    ///   the cells as the function leaves them. It may rely on [`Store::instantiate_native`] and
+    ///   [`Store::set_entry_point`] having been called as they say;
+    /// * what the host trampoline returns is native code, of the convention that [`FuncRecord::code`] has, which
+    ///   passes its context and the cells of its parameters to [`HostCtx::call`](crate::context::HostCtx::call);
+    /// * `raise` and `poll` do what their types say.
+    pub unsafe fn new_native(
+        config: StoreConfig,
+        data: Box<dyn Any + Send>,
+        hooks: NativeHooks,
+    ) -> Store {
+        Store::with_hooks(config, data, Some(hooks), &raw const LIBCALLS)
+    }
+
+    /// How the executor enters functions of a type, by the store's number of it, if
+    /// [`Store::set_entry_point`] has said so.
+    #[inline]
+    pub fn entry_point(&self, type_id: u32) -> Option<Entry> {
+        self.entry_points.get(type_id as usize).copied().flatten()
+    }
+
+    /// Lets [`Store::entry_point`] return this from now on. The store keeps the owner.
+    ///
+    /// # Safety
+    /// It is an entry for functions of the type that has this number in this store, and lives as long as its
+    /// owner.
+    pub unsafe fn set_entry_point(
+        &mut self,
+        type_id: u32,
+        entry_point: Entry,
+        owner: Arc<dyn Any + Send + Sync>,
+    ) {
+        set_at(&mut self.entry_points, type_id, Some(entry_point), None);
+        self.code_owners.push(owner);
+    }
+
+    /// Native code through which native code calls host functions of a type; null without any.
+    pub(crate) fn host_code(&mut self, type_id: u32) -> Result<*const u8, Error> {
+        let Some(hooks) = &self.native else { return Ok(std::ptr::null()) };
+        match self.host_codes.get(type_id as usize) {
+            Some(code) if !code.is_null() => Ok(*code),
+            _ => {
+                let code = (hooks.host_trampoline)(&self.types[type_id as usize])?;
+                set_at(&mut self.host_codes, type_id, code.address, std::ptr::null());
+                self.code_owners.push(code.owner);
+                Ok(code.address)
+            }
+        }
+    }
+
+    /// The context of an instance. Valid while the store lives.
+    pub fn instance_ctx(&self, instance: InstanceId) -> *mut VmCtx {
+        self.instance(instance).ctx()
+    }
+
+    /// Leaves word of why native code is about to trap.
+    #[cold]
+    pub(crate) fn set_pending(&mut self, result: std::thread::Result<Error>) {
+        self.pending = Some(match result {
+            Ok(error) => Pending::Error(error),
+            Err(panic) => Pending::Panic(panic),
+        });
+    }
+
+    /// The error of the host function because of which native code came back, if that is the reason. If
+    /// the host function has panicked, the panic goes on.
+    pub fn take_pending(&mut self) -> Option<Error> {
+        match self.pending.take()? {
+            Pending::Error(error) => Some(error),
+            Pending::Panic(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+/// Sets an element of a list that has `none` where nothing was set.
+fn set_at<T: Copy>(list: &mut Vec<T>, index: u32, value: T, none: T) {
+    let index = index as usize;
+    if list.len() <= index {
+        list.resize(index + 1, none);
+    }
+    list[index] = value;
+}
