@@ -8,10 +8,12 @@
 //! * A [`Module`] is plain data. It comes from the binary form ([`decode()`]; [`encode()`] makes it), from
 //!   text ([`text`]), or from a front end ([`builder`]).
 //! * [`verify()`] makes a [`VerifiedModule`] of it, the only thing that runs, and hands over what it
-//!   found on the way: basic blocks, frame layout, which locals can be promoted.
+//!   found on the way: basic blocks, frame layout, which locals can be promoted. [`cost`] says what
+//!   running it costs.
 #![forbid(unsafe_code)]
 
 pub mod builder;
+pub mod cost;
 pub mod decode;
 pub mod encode;
 pub mod inst;

@@ -1,5 +1,6 @@
 //! One instruction of the bytecode after the other.
 
+use slotvm_bytecode::cost::bulk_fuel_shift;
 use slotvm_bytecode::inst::vector;
 use slotvm_bytecode::op::Signature;
 use slotvm_bytecode::verified::{Block, Storage};
@@ -9,11 +10,6 @@ use super::slots::Slots;
 use super::{Builder, NO_SLOT};
 use crate::entity::Value;
 use crate::irop::{IrOp, Opcode};
-
-/// Fuel of bulk operations: a byte count is shifted right by the first, a count of table elements by
-/// the second.
-const FUEL_SHIFT_MEMORY: u32 = 6;
-const FUEL_SHIFT_TABLE: u32 = 3;
 
 impl<S: Slots> Builder<'_, S> {
     /// Translates a basic block of the bytecode, its terminator included.
@@ -63,12 +59,8 @@ impl<S: Slots> Builder<'_, S> {
             }
             Call | CallIndirect | Select | GlobalGet | GlobalSet | RefNull | RefIsNull
             | TableGet | TableSet | TableGrow | TableFill => self.special(op, imm),
-            MemoryFill | MemoryCopy | MemoryInit => {
-                self.bulk_fuel(FUEL_SHIFT_MEMORY);
-                self.fixed(op, imm);
-            }
-            TableCopy | TableInit => {
-                self.bulk_fuel(FUEL_SHIFT_TABLE);
+            MemoryFill | MemoryCopy | MemoryInit | TableCopy | TableInit => {
+                self.bulk_fuel(op);
                 self.fixed(op, imm);
             }
             V128Const | I8x16Shuffle => {
@@ -171,11 +163,11 @@ impl<S: Slots> Builder<'_, S> {
             }
             Op::TableSet => self.operation(op, imm, 2, &[]),
             Op::TableGrow => {
-                self.bulk_fuel(FUEL_SHIFT_TABLE);
+                self.bulk_fuel(op);
                 self.operation(op, imm, 2, &[ValType::I32]);
             }
             Op::TableFill => {
-                self.bulk_fuel(FUEL_SHIFT_TABLE);
+                self.bulk_fuel(op);
                 self.operation(op, imm, 3, &[]);
             }
             _ => unreachable!("{} has a fixed signature", op.mnemonic()),
@@ -183,8 +175,9 @@ impl<S: Slots> Builder<'_, S> {
     }
 
     /// Charges for a bulk operation, whose topmost operand is the length.
-    fn bulk_fuel(&mut self, shift: u32) {
+    fn bulk_fuel(&mut self, op: Op) {
         if self.options.fuel {
+            let shift = bulk_fuel_shift(op).expect("it is a bulk operation");
             self.touch(1);
             let length = self.stack.operands().last().expect("an operand was touched").value;
             self.emit_ir(IrOp::FuelBulk, shift, &[length], &[]);
