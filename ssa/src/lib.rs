@@ -39,6 +39,8 @@ pub mod entity;
 #[cfg(feature = "ir")]
 pub mod eval;
 pub mod faults;
+#[cfg(feature = "ir")]
+mod fold;
 pub mod frontier;
 #[cfg(feature = "ir")]
 pub mod graph;

@@ -1,10 +1,11 @@
-//! Folding of constants, by what [`slotvm_bytecode::numeric`] says that instructions compute.
+//! Folding of constants and of branches by constants.
 
-use slotvm_bytecode::{Effect, Imm, Op, ValType, numeric};
+use slotvm_bytecode::{Op, ValType};
 
 use super::{Replacements, SimplificationReport};
 use crate::draft::{Draft, DraftBlock};
 use crate::entity::{Inst, Value};
+use crate::fold;
 use crate::ir::Function;
 use crate::irop::Opcode;
 
@@ -29,17 +30,8 @@ pub(super) fn fold(
                 }
                 Op::Select => {
                     if let Some(condition) = cell(2) {
-                        let chosen = operands[usize::from(condition == 0)];
+                        let chosen = operands[fold::chosen(condition)];
                         replacements.replace(f.result(inst), chosen);
-                        report.n_folded += 1;
-                    }
-                }
-                _ if numeric::is_numeric(op) => {
-                    let second = if operands.len() == 2 { cell(1) } else { Some(0) };
-                    let (Some(a), Some(b)) = (cell(0), second) else { continue };
-                    if let Some(cell) = evaluate(op, a, b) {
-                        cells[f.result(inst).index()] = Some(cell);
-                        make_constant(f, inst, cell);
                         report.n_folded += 1;
                     }
                 }
@@ -53,36 +45,22 @@ pub(super) fn fold(
                         report.n_branches += 1;
                     }
                 }
-                _ => {}
+                _ => {
+                    if let Some((ty, bits)) = fold::fold(op, cell) {
+                        cells[f.result(inst).index()] = Some(bits);
+                        make_constant(f, inst, ty, bits);
+                        report.n_folded += 1;
+                    }
+                }
             }
         }
     }
 }
 
-/// What an operation gives, unless it traps or the machine has a choice.
-fn evaluate(op: Op, a: u64, b: u64) -> Option<u64> {
-    let cell = numeric::eval(op, a, b).ok()?;
-    debug_assert!(matches!(op.effect(), Effect::Pure | Effect::Trap));
-    // Where a NaN would become the canonical one, the machine has a choice.
-    let may_differ = op.makes_nan() && {
-        let ty = op.signature().map(|signature| signature.results[0]);
-        match ty {
-            Some(ValType::F32) => f32::from_bits(cell as u32).is_nan(),
-            _ => f64::from_bits(cell).is_nan(),
-        }
-    };
-    (!may_differ).then_some(cell)
-}
-
-fn make_constant(f: &mut Function, inst: Inst, cell: u64) {
-    let op = match f.value_type(f.result(inst)) {
-        ValType::I32 => Op::I32Const,
-        ValType::I64 => Op::I64Const,
-        ValType::F32 => Op::F32Const,
-        _ => Op::F64Const,
-    };
+fn make_constant(f: &mut Function, inst: Inst, ty: ValType, bits: u64) {
+    let (op, imm) = fold::constant(f, ty, bits);
     f.ops[inst.index()] = Opcode::Op(op);
-    f.imms[inst.index()] = Imm(cell);
+    f.imms[inst.index()] = imm;
     f.operands[inst.index()].1 = 0;
 }
 
