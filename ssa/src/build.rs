@@ -25,6 +25,7 @@ mod on_the_fly;
 mod simplify;
 mod slots;
 mod stack;
+mod typing;
 
 use slotvm_bytecode::module::Label;
 use slotvm_bytecode::verified::{Body, Storage};
@@ -235,6 +236,8 @@ struct Builder<'a, S> {
     offset: u32,
     /// The next entry of the body's direct accesses.
     next_direct: usize,
+    /// Room for types of results.
+    result_types: Vec<ValType>,
 }
 
 impl<'a, S: Slots> Builder<'a, S> {
@@ -277,6 +280,7 @@ impl<'a, S: Slots> Builder<'a, S> {
             frame: Value::default(),
             offset: 0,
             next_direct: 0,
+            result_types: Vec::new(),
         }
     }
 

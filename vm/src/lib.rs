@@ -4,7 +4,8 @@
 //!
 //! * [`op`] is the opcode table, the single source of the instruction set; [`inst`] packs, reads and
 //!   writes instructions; [`numeric`] says what the numeric ones compute, [`vector`]
-//!   those on vectors; [`reference()`] describes them.
+//!   those on vectors; [`typing`] what types operands of the few have that the table does not type;
+//!   [`reference()`] describes them.
 //! * A [`Module`] is plain data. It comes from the binary form ([`decode()`]; [`encode()`] makes it), from
 //!   text ([`text`]), or from a front end ([`builder`]).
 //! * [`verify()`] makes a [`VerifiedModule`] of it, the only thing that runs, and hands over what it
@@ -29,6 +30,7 @@ pub mod section;
 pub mod text;
 pub mod trap;
 pub mod types;
+pub mod typing;
 pub mod vector;
 pub mod verified;
 pub mod verify;
