@@ -64,6 +64,7 @@ pub mod print;
 #[cfg(feature = "ir")]
 pub mod promote;
 mod rename;
+mod rows;
 #[cfg(all(test, feature = "ir"))]
 mod samples;
 mod search;
