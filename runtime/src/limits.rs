@@ -7,12 +7,7 @@ pub const TRACE_FRAMES_MAX: usize = 100;
 /// ends the process when it gets no more.
 pub const SPARE_ADDRESS_SPACE_BYTES: u64 = 16 << 20;
 
-/// Bytes of memory that a bulk operation writes between two polls of a program that can be interrupted.
-pub const PIECE_BYTES_MAX: u32 = 1 << 20;
-
-/// Elements of a table that a bulk operation writes between two polls of a program that can be
-/// interrupted.
-pub const PIECE_ELEMS_MAX: u32 = PIECE_BYTES_MAX / 8;
+pub use slotvm_bytecode::cost::{PIECE_BYTES_MAX, PIECE_ELEMS_MAX};
 
 /// Bytes of data segments from which on it pays to map them instead of copying them.
 pub const IMAGE_DATA_BYTES_MIN: u64 = 4096;

@@ -25,6 +25,7 @@ mod on_the_fly;
 mod simplify;
 mod slots;
 mod stack;
+mod typing;
 
 use slotvm_bytecode::module::Label;
 use slotvm_bytecode::verified::{Body, Storage};
@@ -52,10 +53,6 @@ pub struct BuildOptions {
     /// says so.
     pub polls: bool,
 }
-
-/// The cells that a frame costs on the deterministic call stack beyond those of its locals and
-/// operands.
-pub const FRAME_OVERHEAD_CELLS: u32 = 4;
 
 /// The operands and results that the slot form of a function may have, all instructions together. It
 /// keeps memory in proportion: a call of two bytes may have a thousand of each, a return of one byte a
@@ -239,6 +236,8 @@ struct Builder<'a, S> {
     offset: u32,
     /// The next entry of the body's direct accesses.
     next_direct: usize,
+    /// Room for types of results.
+    result_types: Vec<ValType>,
 }
 
 impl<'a, S: Slots> Builder<'a, S> {
@@ -281,6 +280,7 @@ impl<'a, S: Slots> Builder<'a, S> {
             frame: Value::default(),
             offset: 0,
             next_direct: 0,
+            result_types: Vec::new(),
         }
     }
 
@@ -318,7 +318,7 @@ impl<'a, S: Slots> Builder<'a, S> {
             self.f.append_param(ty);
         }
         if self.options.stack_cells {
-            self.emit_ir(IrOp::StackPush, self.frame_cells(), &[], &[]);
+            self.emit_ir(IrOp::StackPush, self.body.call_cells(), &[], &[]);
         }
         if self.body.frame_bytes > 0 {
             self.emit_ir(IrOp::FramePush, self.body.frame_bytes, &[], &[ValType::I32]);
@@ -336,12 +336,8 @@ impl<'a, S: Slots> Builder<'a, S> {
             self.emit_ir(IrOp::FramePop, self.body.frame_bytes, &[], &[]);
         }
         if self.options.stack_cells {
-            self.emit_ir(IrOp::StackPop, self.frame_cells(), &[], &[]);
+            self.emit_ir(IrOp::StackPop, self.body.call_cells(), &[], &[]);
         }
-    }
-
-    fn frame_cells(&self) -> u32 {
-        self.body.n_cells() + FRAME_OVERHEAD_CELLS
     }
 
     /// The unconditional branch of a block that runs into the next one.

@@ -4,6 +4,8 @@
 //! Blocks are `u32` numbers. A graph may have unreachable blocks, edges into its entry, self loops and
 //! duplicate edges (a switch with equal targets); each algorithm says what it makes of them.
 
+use crate::rows::Rows;
+
 /// A control-flow graph, as the algorithms of this crate see it.
 ///
 /// A compiler with its own IR implements this for its functions, and then can use all algorithms that
@@ -41,9 +43,7 @@ pub struct Cfg {
     /// Start of a block's list in `succs`; one more entry than blocks.
     succ_starts: Vec<u32>,
     succs: Vec<u32>,
-    /// Likewise for `preds`.
-    pred_starts: Vec<u32>,
-    preds: Vec<u32>,
+    preds: Rows,
 }
 
 impl Cfg {
@@ -97,38 +97,22 @@ impl Cfg {
         self.succ_starts.clear();
         self.succ_starts.extend(succ_starts);
         self.succ_starts.push(self.succs.len() as u32);
-        self.pred_starts.clear();
-        self.pred_starts.extend_from_slice(pred_starts);
-        self.preds.clear();
-        self.preds.extend(preds);
+        self.preds.copy_from(pred_starts, preds);
     }
 
     /// Makes the predecessor lists by a counting sort of the edges by target.
     fn collect_preds(&mut self) {
         let n = self.n_blocks();
-        self.pred_starts.clear();
-        self.pred_starts.resize(n, 0);
-        for &target in &self.succs {
-            self.pred_starts[target as usize] += 1;
-        }
-        self.pred_starts.push(0);
-        // After the running sum an entry is the end of its list; filling in from the back moves it
-        // to the start.
-        let mut end = 0;
-        for start in &mut self.pred_starts {
-            end += *start;
-            *start = end;
-        }
-        self.preds.clear();
-        self.preds.resize(self.succs.len(), 0);
-        for block in (0..n).rev() {
+        self.preds.start(n);
+        self.succs.iter().for_each(|&target| self.preds.count(target));
+        self.preds.start_filling();
+        for block in 0..n {
             let edges = self.succ_starts[block] as usize..self.succ_starts[block + 1] as usize;
-            for edge in edges.rev() {
-                let start = &mut self.pred_starts[self.succs[edge] as usize];
-                *start -= 1;
-                self.preds[*start as usize] = block as u32;
+            for &target in &self.succs[edges] {
+                self.preds.put(target, block as u32);
             }
         }
+        self.preds.finish();
     }
 
     /// The number of edges.
@@ -156,8 +140,7 @@ impl ControlFlow for Cfg {
 
     #[inline]
     fn preds(&self, block: u32) -> &[u32] {
-        let block = block as usize;
-        &self.preds[self.pred_starts[block] as usize..self.pred_starts[block + 1] as usize]
+        self.preds.row(block)
     }
 }
 

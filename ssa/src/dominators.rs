@@ -204,7 +204,7 @@ impl DomTree {
         let mut tree = DomTree::default();
         let mut scratch = DomScratch::default();
         scratch.search.run(cfg, &mut tree.numbers);
-        scratch.iterate_idoms(cfg, &tree.numbers);
+        scratch.iterate_idoms(cfg);
         tree.number_in_preorder(&mut scratch);
         tree
     }
@@ -413,47 +413,67 @@ impl DomScratch {
     }
 
     /// The iteration of Cooper, Harvey and Kennedy, in reverse postorder until nothing changes.
-    fn iterate_idoms(&mut self, cfg: &impl ControlFlow, numbers: &[u32]) {
-        let n = self.search.vertices.len();
-        let places = &mut self.labels;
-        places.clear();
-        places.resize(n, 0);
-        for (place, &v) in self.search.postorder.iter().enumerate() {
-            places[v as usize] = place as u32;
-        }
-        self.idoms.clear();
-        self.idoms.resize(n, NONE);
-        self.idoms[0] = 0;
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for &w in self.search.postorder.iter().rev().skip(1) {
-                let mut idom = NONE;
-                for &pred in cfg.preds(self.search.vertices[w as usize]) {
-                    let v = numbers[pred as usize];
-                    if v == NONE || self.idoms[v as usize] == NONE {
-                        continue;
-                    }
-                    idom = if idom == NONE { v } else { intersect(&self.idoms, places, idom, v) };
-                }
-                changed |= self.idoms[w as usize] != idom;
-                self.idoms[w as usize] = idom;
-            }
+    fn iterate_idoms(&mut self, cfg: &impl ControlFlow) {
+        let DomScratch { search, idoms, labels: numbers, semis: found, .. } = self;
+        iterate(cfg, search, numbers, found, u64::MAX);
+        // From reverse postorder to the order in which the search finds blocks.
+        let in_order = |number: u32| search.postorder[found.len() - 1 - number as usize];
+        idoms.clear();
+        idoms.resize(found.len(), 0);
+        for (number, &idom) in (0..).zip(&*found) {
+            idoms[in_order(number) as usize] = in_order(idom);
         }
     }
 }
 
-/// The nearest common ancestor of two blocks in the tree that `idoms` holds so far.
-fn intersect(idoms: &[u32], places: &[u32], mut a: u32, mut b: u32) -> u32 {
-    while a != b {
-        while places[a as usize] < places[b as usize] {
-            a = idoms[a as usize];
-        }
-        while places[b as usize] < places[a as usize] {
-            b = idoms[b as usize];
+/// The iteration of Cooper, Harvey and Kennedy in a graph that was searched: `idoms` receives the immediate
+/// dominators by number in reverse postorder, the entry being its own, and `numbers` these numbers by block.
+/// Stops after `steps_max` steps up the tree; returns how many it took.
+pub(crate) fn iterate(
+    cfg: &impl ControlFlow,
+    search: &Search,
+    numbers: &mut Vec<u32>,
+    idoms: &mut Vec<u32>,
+    steps_max: u64,
+) -> u64 {
+    let order = || search.postorder.iter().rev().map(|&found| search.vertices[found as usize]);
+    numbers.clear();
+    numbers.resize(cfg.n_blocks(), NONE);
+    for (number, block) in (0..).zip(order()) {
+        numbers[block as usize] = number;
+    }
+    idoms.clear();
+    idoms.resize(search.vertices.len(), NONE);
+    idoms[0] = 0;
+    let mut n_steps = 0;
+    let mut has_changed = true;
+    while std::mem::take(&mut has_changed) {
+        for (number, block) in (0_usize..).zip(order()).skip(1) {
+            let mut idom = NONE;
+            for &pred in cfg.preds(block) {
+                let mut other = numbers[pred as usize];
+                if other == NONE || idoms[other as usize] == NONE {
+                    continue;
+                }
+                if idom == NONE {
+                    idom = other;
+                }
+                // To the nearest common ancestor in the tree found so far.
+                while idom != other {
+                    step();
+                    n_steps += 1;
+                    let deeper = if idom > other { &mut idom } else { &mut other };
+                    *deeper = idoms[*deeper as usize];
+                }
+                if n_steps >= steps_max {
+                    return steps_max;
+                }
+            }
+            has_changed |= idoms[number] != idom;
+            idoms[number] = idom;
         }
     }
-    a
+    n_steps
 }
 
 #[cfg(test)]

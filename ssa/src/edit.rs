@@ -19,6 +19,7 @@ use slotvm_bytecode::{Effect, Imm, Op, ValType};
 use crate::cfg::Cfg;
 use crate::dominators::DomTree;
 use crate::entity::{Block, Edge, Inst, Loc, Value};
+use crate::fold;
 use crate::ir::{BlockData, EdgeData, Function};
 use crate::irop::Opcode;
 
@@ -226,13 +227,15 @@ impl<'f> Editor<'f> {
         *operand = by;
     }
 
-    /// Turns an instruction into a constant that it is known to compute.
+    /// Turns an instruction into the constant that it is known to compute, given by its cell.
     ///
     /// # Panics
-    /// If it does more than compute its result.
-    pub fn fold(&mut self, inst: Inst, op: Op, imm: Imm) {
+    /// If it does more than compute its only result.
+    pub fn fold(&mut self, inst: Inst, bits: u64) {
         let effect = self.f.opcode(inst).effect();
         assert!(matches!(effect, Effect::Pure | Effect::Trap), "{inst} has ordered effects");
+        let ty = self.f.value_type(self.f.result(inst));
+        let (op, imm) = fold::constant(self.f, ty, bits);
         self.f.ops[inst.index()] = Opcode::Op(op);
         self.f.imms[inst.index()] = imm;
         self.f.operands[inst.index()].1 = 0;

@@ -29,6 +29,7 @@ use std::fmt;
 
 use crate::cfg::ControlFlow;
 use crate::dominators::DomTree;
+use crate::rows::Rows;
 use crate::stamps::StampSet;
 
 /// The entries that the frontiers of a graph may have in [`Frontiers::compute`]: 256 MiB of them.
@@ -37,9 +38,7 @@ pub const FRONTIER_ENTRIES_MAX: usize = 1 << 26;
 /// The dominance frontiers of all blocks of a graph.
 #[derive(Clone, Debug, Default)]
 pub struct Frontiers {
-    /// Where the frontier of each block starts; one more entry than blocks.
-    starts: Vec<u32>,
-    blocks: Vec<u32>,
+    rows: Rows,
     /// The blocks whose frontier the block at hand has been put into.
     passed: StampSet,
 }
@@ -83,14 +82,12 @@ impl Frontiers {
     ) -> Result<(), FrontiersTooLarge> {
         let n = cfg.n_blocks();
         let entries_max = entries_max.min(u32::MAX as usize);
-        self.starts.clear();
-        self.starts.resize(n + 2, 0);
-        self.blocks.clear();
+        let Frontiers { rows, passed } = self;
+        rows.start(n);
         let mut n_entries = 0;
         for block in 0..n as u32 {
-            let starts = &mut self.starts;
-            walk_up(cfg, tree, &mut self.passed, block, |passed| {
-                starts[passed as usize + 2] += 1;
+            walk_up(cfg, tree, passed, block, |above| {
+                rows.count(above);
                 n_entries += 1;
             });
             // One block is in no more frontiers than there are blocks.
@@ -98,33 +95,23 @@ impl Frontiers {
                 return Err(FrontiersTooLarge { entries_max });
             }
         }
-        // While entries are filled in, `starts[block + 1]` is where the next one of the block goes.
-        for block in 2..n + 2 {
-            self.starts[block] += self.starts[block - 1];
-        }
-        self.blocks.resize(n_entries, 0);
+        rows.start_filling();
         for block in 0..n as u32 {
-            let Frontiers { starts, blocks, passed } = self;
-            walk_up(cfg, tree, passed, block, |passed| {
-                let place = &mut starts[passed as usize + 1];
-                blocks[*place as usize] = block;
-                *place += 1;
-            });
+            walk_up(cfg, tree, passed, block, |above| rows.put(above, block));
         }
-        self.starts.pop();
+        rows.finish();
         Ok(())
     }
 
     /// The dominance frontier of a block, in ascending order.
     #[inline]
     pub fn of(&self, block: u32) -> &[u32] {
-        let block = block as usize;
-        &self.blocks[self.starts[block] as usize..self.starts[block + 1] as usize]
+        self.rows.row(block)
     }
 
     /// The number of entries of all sets.
     pub fn n_entries(&self) -> usize {
-        self.blocks.len()
+        self.rows.n_items()
     }
 }
 

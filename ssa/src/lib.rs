@@ -39,6 +39,8 @@ pub mod entity;
 #[cfg(feature = "ir")]
 pub mod eval;
 pub mod faults;
+#[cfg(feature = "ir")]
+mod fold;
 pub mod frontier;
 #[cfg(feature = "ir")]
 pub mod graph;
@@ -66,6 +68,7 @@ pub mod print;
 #[cfg(feature = "ir")]
 pub mod promote;
 mod rename;
+mod rows;
 #[cfg(all(test, feature = "ir"))]
 mod samples;
 mod search;

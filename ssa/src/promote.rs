@@ -29,7 +29,7 @@
 //! block; so do the results of the removed `slot.get`s, which then occur nowhere.
 
 use bumpalo::Bump;
-use slotvm_bytecode::{Imm, Op, ValType};
+use slotvm_bytecode::ValType;
 
 use crate::accesses::AccessLog;
 use crate::cfg::Cfg;
@@ -37,6 +37,7 @@ use crate::construct::{Construction, Placement, Renaming, SlotCounts, TooLarge};
 use crate::dominators::{DomScratch, DomTree};
 use crate::entity::{Edge, Loc, Value};
 use crate::faults::{Fault, planted};
+use crate::fold;
 use crate::ir::Function;
 use crate::irop::{IrOp, Opcode};
 use crate::on_the_fly::OnTheFly;
@@ -361,14 +362,7 @@ impl Zeros {
     fn of_slot(&mut self, func: &mut Function, slot: u32) -> u32 {
         let ty = func.slots[slot as usize].ty;
         let value = *self.values[ty.index()].get_or_insert_with(|| {
-            let (op, imm) = match ty {
-                ValType::I32 => (Op::I32Const, Imm::NONE),
-                ValType::I64 => (Op::I64Const, Imm::NONE),
-                ValType::F32 => (Op::F32Const, Imm::NONE),
-                ValType::F64 => (Op::F64Const, Imm::NONE),
-                ValType::FuncRef | ValType::ExternRef => (Op::RefNull, Imm::ref_type(ty)),
-                ValType::V128 => (Op::V128Const, func.add_vector(0)),
-            };
+            let (op, imm) = fold::constant(func, ty, 0);
             let inst = func.make_inst(Opcode::Op(op), imm, &[], &[ty], self.loc);
             func.layout.push(inst);
             func.result(inst)

@@ -1,5 +1,7 @@
 //! Where slots are written and read: what placement and liveness ask about the slots of a function.
 
+use crate::rows::Rows;
+
 /// For each slot, the blocks that write it and the blocks that read it before they write it.
 ///
 /// A block that only reads a slot after writing it does not count as reading: what is read there is
@@ -39,8 +41,8 @@ impl SlotBlocks {
         J: IntoIterator<Item = (u32, u32)>,
         J::IntoIter: Clone,
     {
-        self.writes.sort(n_slots, writes.into_iter());
-        self.reads.sort(n_slots, reads.into_iter());
+        sort(&mut self.writes, n_slots, writes.into_iter());
+        sort(&mut self.reads, n_slots, reads.into_iter());
     }
 
     /// The number of slots; their numbers are below it.
@@ -61,45 +63,13 @@ impl SlotBlocks {
     }
 }
 
-/// Lists of numbers, one after the other in one vector.
-#[derive(Clone, Debug, Default)]
-struct Rows {
-    /// Where each row starts; one more entry than rows.
-    starts: Vec<u32>,
-    items: Vec<u32>,
-}
-
-impl Rows {
-    /// Makes the rows by a counting sort of pairs of item and row.
-    fn sort(&mut self, n_rows: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) {
-        self.starts.clear();
-        // While items are filled in, entry `row + 1` is where the next item of the row goes.
-        self.starts.resize(n_rows + 2, 0);
-        for (_, row) in pairs.clone() {
-            self.starts[row as usize + 2] += 1;
-        }
-        for row in 2..n_rows + 2 {
-            self.starts[row] += self.starts[row - 1];
-        }
-        self.items.clear();
-        self.items.resize(self.starts[n_rows + 1] as usize, 0);
-        for (item, row) in pairs {
-            let place = &mut self.starts[row as usize + 1];
-            self.items[*place as usize] = item;
-            *place += 1;
-        }
-        self.starts.pop();
-    }
-
-    fn n_rows(&self) -> usize {
-        self.starts.len().saturating_sub(1)
-    }
-
-    #[inline]
-    fn row(&self, row: u32) -> &[u32] {
-        let row = row as usize;
-        &self.items[self.starts[row] as usize..self.starts[row + 1] as usize]
-    }
+/// Makes the rows of pairs of item and row.
+fn sort(rows: &mut Rows, n_rows: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) {
+    rows.start(n_rows);
+    pairs.clone().for_each(|(_, row)| rows.count(row));
+    rows.start_filling();
+    pairs.for_each(|(item, row)| rows.put(row, item));
+    rows.finish();
 }
 
 #[cfg(test)]

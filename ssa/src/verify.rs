@@ -205,4 +205,6 @@ pub fn verify(f: &Function, form: Form, context: &impl Context) -> Result<(), Vi
 }
 
 #[cfg(test)]
+mod special_types;
+#[cfg(test)]
 mod tests;

@@ -20,6 +20,7 @@ mod crowding;
 mod recurring;
 
 use crate::cfg::ControlFlow;
+use crate::dominators::iterate;
 use crate::idf::queue::Bitmap;
 use crate::ir::Function;
 use crate::irop::{IrOp, Opcode};
@@ -141,44 +142,7 @@ impl ExposedReads {
 pub fn dominator_steps(cfg: &impl ControlFlow, steps_max: u64) -> u64 {
     let (mut search, mut numbers) = (Search::default(), Vec::new());
     search.run(cfg, &mut numbers);
-    let order = search.postorder.iter().rev().map(|&found| search.vertices[found as usize]);
-    let order: Vec<u32> = order.collect();
-    for (number, &block) in (0..).zip(&order) {
-        numbers[block as usize] = number;
-    }
-    // By number; the entry is its own parent.
-    let mut idoms = vec![NONE; order.len()];
-    idoms[0] = 0;
-    let mut n_steps = 0;
-    let mut has_changed = true;
-    while std::mem::take(&mut has_changed) {
-        for (number, &block) in (0_u32..).zip(&order).skip(1) {
-            let mut idom = NONE;
-            for &pred in cfg.preds(block) {
-                let mut other = numbers[pred as usize];
-                if other == NONE || idoms[other as usize] == NONE {
-                    continue;
-                }
-                if idom == NONE {
-                    idom = other;
-                }
-                while idom != other {
-                    step();
-                    n_steps += 1;
-                    let deeper = if idom > other { &mut idom } else { &mut other };
-                    *deeper = idoms[*deeper as usize];
-                }
-                if n_steps >= steps_max {
-                    return steps_max;
-                }
-            }
-            if idoms[number as usize] != idom {
-                idoms[number as usize] = idom;
-                has_changed = true;
-            }
-        }
-    }
-    n_steps
+    iterate(cfg, &search, &mut numbers, &mut Vec::new(), steps_max)
 }
 
 #[cfg(test)]

@@ -4,14 +4,17 @@
 //!
 //! * [`op`] is the opcode table, the single source of the instruction set; [`inst`] packs, reads and
 //!   writes instructions; [`numeric`] says what the numeric ones compute, [`vector`]
-//!   those on vectors; [`reference()`] describes them.
+//!   those on vectors; [`typing`] what types operands of the few have that the table does not type;
+//!   [`reference()`] describes them.
 //! * A [`Module`] is plain data. It comes from the binary form ([`decode()`]; [`encode()`] makes it), from
 //!   text ([`text`]), or from a front end ([`builder`]).
 //! * [`verify()`] makes a [`VerifiedModule`] of it, the only thing that runs, and hands over what it
-//!   found on the way: basic blocks, frame layout, which locals can be promoted.
+//!   found on the way: basic blocks, frame layout, which locals can be promoted. [`cost`] says what
+//!   running it costs.
 #![forbid(unsafe_code)]
 
 pub mod builder;
+pub mod cost;
 pub mod decode;
 pub mod encode;
 pub mod inst;
@@ -28,6 +31,7 @@ pub mod section;
 pub mod text;
 pub mod trap;
 pub mod types;
+pub mod typing;
 pub mod vector;
 pub mod verified;
 pub mod verify;

@@ -30,6 +30,7 @@
 //! What is costly to count is first replaced by an upper bound that is at hand, with which ordinary
 //! functions stay below their share; only the others are looked at closely.
 
+mod cause;
 mod checks;
 mod choice;
 mod counts;
@@ -42,6 +43,7 @@ mod weights;
 
 use std::fmt;
 
+pub use cause::Cause;
 pub use choice::Work;
 pub use counts::WorkCounts;
 pub use excess::Excess;
@@ -88,69 +90,6 @@ impl fmt::Display for Rung {
         f.pad(self.name())
     }
 }
-
-/// What compiling takes work for.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Cause {
-    /// Instructions, blocks and edges.
-    Code,
-    /// Operands and results of calls and returns.
-    WideOperands,
-    /// Operands of phis.
-    PhiOperands,
-    /// Values that live in many blocks.
-    LiveValues,
-    /// Values that the optimiser would make live longer.
-    RecurringValues,
-    /// Values that live at a time in one block.
-    CrowdedBlocks,
-    /// Scans of phi operands in the register allocator.
-    PhiScans,
-    /// Nested loops.
-    Nesting,
-    /// Dominators.
-    Dominators,
-    /// Chains of operations that the optimiser combines.
-    Rewriting,
-    /// Operations that the optimiser computes in more than one block.
-    Copies,
-}
-
-impl Cause {
-    const ALL: [Cause; N_CAUSES] = [
-        Cause::Code,
-        Cause::WideOperands,
-        Cause::PhiOperands,
-        Cause::LiveValues,
-        Cause::RecurringValues,
-        Cause::CrowdedBlocks,
-        Cause::PhiScans,
-        Cause::Nesting,
-        Cause::Dominators,
-        Cause::Rewriting,
-        Cause::Copies,
-    ];
-
-    /// The cause as a phrase.
-    pub const fn message(self) -> &'static str {
-        match self {
-            Cause::Code => "it has much code",
-            Cause::WideOperands => "its calls and returns have many operands",
-            Cause::PhiOperands => "its phis have many operands",
-            Cause::LiveValues => "many values live in many blocks",
-            Cause::RecurringValues => "many values would live longer when it is optimised",
-            Cause::CrowdedBlocks => "many values live at a time in one block",
-            Cause::PhiScans => "there are many phis where few values live",
-            Cause::Nesting => "its loops are nested deeply",
-            Cause::Dominators => "its dominators are found by long walks",
-            Cause::Rewriting => "the optimiser would rewrite long chains of operations",
-            Cause::Copies => "the optimiser would compute operations in many blocks",
-        }
-    }
-}
-
-const N_CAUSES: usize = 11;
 
 #[cfg(test)]
 mod tests;

@@ -1,37 +1,33 @@
 //! Vectors: the instructions on them, and loads and stores of their parts.
 //!
 //! Every vector is an [`I8X16`] between instructions, as a parameter and in memory; each instruction casts
-//! its operands to the lanes that it works on. No code comes of such a cast. The names of the instructions
-//! say the lanes: those of the result first, then, where they differ, those of the operands.
+//! its operands to the lanes that it works on, which the opcode table has. No code comes of such a cast.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F32X4, F64X2, I8X16, I16X8, I32, I32X4, I64X2};
 use cranelift_codegen::ir::{self, ConstantData, InstBuilder, MemFlagsData, Type};
-use slotvm_bytecode::op::{Access, VectorAccess, VectorPart};
+use slotvm_bytecode::op::{Access, Lanes, VectorAccess, VectorPart};
 use slotvm_bytecode::{Op, ValType};
 use slotvm_runtime::native::access_end_max;
 use slotvm_ssa::entity::Inst;
 
 use super::Lowering;
 
-/// The lanes that a part of a name says.
-fn shape(name: &str) -> Option<Type> {
-    Some(match name {
-        "i8x16" | "v128" => I8X16,
-        "i16x8" => I16X8,
-        "i32x4" => I32X4,
-        "i64x2" => I64X2,
-        "f32x4" => F32X4,
-        "f64x2" => F64X2,
-        _ => return None,
-    })
+/// Cranelift's type of a vector with these lanes; without any, of one that is divided into bytes.
+fn vector_type(lanes: Option<Lanes>) -> Type {
+    match lanes {
+        Some(Lanes::I8x16) | None => I8X16,
+        Some(Lanes::I16x8) => I16X8,
+        Some(Lanes::I32x4) => I32X4,
+        Some(Lanes::I64x2) => I64X2,
+        Some(Lanes::F32x4) => F32X4,
+        Some(Lanes::F64x2) => F64X2,
+    }
 }
 
-/// The lanes of the result of an instruction, and those of its operands.
-fn shapes(op: Op) -> (Type, Type) {
-    let mut shapes = op.mnemonic().split(['.', '_']).filter_map(shape);
-    let result = shapes.next().expect("an instruction on vectors says its lanes");
-    (result, shapes.next().unwrap_or(result))
+/// The types of the result of an instruction and of its operands.
+fn types(op: Op) -> (Type, Type) {
+    (vector_type(op.result_lanes()), vector_type(op.operand_lanes()))
 }
 
 impl Lowering<'_, '_> {
@@ -85,7 +81,7 @@ impl Lowering<'_, '_> {
 
     fn vector_unary(&mut self, inst: Inst, op: Op) -> ir::Value {
         use Op::*;
-        let (result, operand) = shapes(op);
+        let (result, operand) = types(op);
         match op {
             I8x16Splat | I16x8Splat | I32x4Splat | I64x2Splat | F32x4Splat | F64x2Splat => {
                 let value = self.narrowed(inst, 0, result.lane_type());
@@ -186,7 +182,7 @@ impl Lowering<'_, '_> {
 
     fn vector_binary(&mut self, inst: Inst, op: Op) -> ir::Value {
         use Op::*;
-        let (result, operand) = shapes(op);
+        let (result, operand) = types(op);
         match op {
             I8x16ReplaceLane | I16x8ReplaceLane | I32x4ReplaceLane | I64x2ReplaceLane
             | F32x4ReplaceLane | F64x2ReplaceLane => {
@@ -393,22 +389,4 @@ fn float_condition(op: Op) -> Option<FloatCC> {
         F32x4Ge | F64x2Ge => FloatCC::GreaterThanOrEqual,
         _ => return None,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_say_the_lanes() {
-        let vectors = Op::ALL.iter().copied().filter(|op| op.is_vector());
-        for op in vectors {
-            let (result, operand) = shapes(op);
-            assert_eq!((result.bits(), operand.bits()), (128, 128), "{op:?}");
-        }
-        assert_eq!(shapes(Op::I8x16Add), (I8X16, I8X16));
-        assert_eq!(shapes(Op::I64x2ExtMulLowI32x4S), (I64X2, I32X4));
-        assert_eq!(shapes(Op::I32x4TruncSatF64x2SZero), (I32X4, F64X2));
-        assert_eq!(shapes(Op::V128Bitselect), (I8X16, I8X16));
-    }
 }

@@ -199,7 +199,7 @@ impl Activation<'_> {
         let code = self.code.func(self.func);
         let end = self.base + code.n_cells;
         if self.store.config.stack_cells.is_some() {
-            if !self.store.take_stack_cells(code.stack_cost()) {
+            if !self.store.take_stack_cells(code.call_cells.into()) {
                 return Err(TrapCode::StackOverflow.into());
             }
         } else {
@@ -230,7 +230,7 @@ impl Activation<'_> {
     fn release(&mut self) {
         let code = self.code.func(self.func);
         if self.store.config.stack_cells.is_some() {
-            self.store.give_stack_cells(code.stack_cost());
+            self.store.give_stack_cells(code.call_cells.into());
         }
         if code.frame_bytes > 0 {
             self.store.pop_frame(self.instance, code.frame_bytes);

@@ -1,14 +1,9 @@
 //! The instructions that concern the whole store and call nobody.
 
-use slotvm_bytecode::{Imm, Op, TrapCode};
+use slotvm_bytecode::{Imm, Op, TrapCode, cost};
 
 use super::drive::Activation;
 use crate::error::Stop;
-
-/// Bytes of a bulk memory operation that cost one unit of fuel, as a logarithm.
-const MEMORY_BYTES_PER_FUEL_LOG2: u32 = 6;
-/// Elements of a bulk table operation that cost one unit of fuel, as a logarithm.
-const TABLE_ELEMS_PER_FUEL_LOG2: u32 = 3;
 
 impl Activation<'_> {
     /// Executes an instruction. Bulk operations charge for their length before they start.
@@ -37,23 +32,23 @@ impl Activation<'_> {
             }
             Op::TableGrow => {
                 let (n, value) = (self.pop_u32(), self.pop());
-                self.charge(n >> TABLE_ELEMS_PER_FUEL_LOG2)?;
+                self.charge(op, n)?;
                 let old = self.with_store(|s| s.guest_table_grow(instance, low, value, n))?;
                 self.push(old.into());
             }
             Op::TableFill => {
                 let (len, value, dst) = (self.pop_u32(), self.pop(), self.pop_u32());
-                self.charge(len >> TABLE_ELEMS_PER_FUEL_LOG2)?;
+                self.charge(op, len)?;
                 self.with_store(|s| s.guest_table_fill(instance, low, value, [dst, len]))?;
             }
             Op::TableCopy => {
                 let range = self.pop_3();
-                self.charge(range[2] >> TABLE_ELEMS_PER_FUEL_LOG2)?;
+                self.charge(op, range[2])?;
                 self.with_store(|s| s.guest_table_copy(instance, [low, high], range))?;
             }
             Op::TableInit => {
                 let range = self.pop_3();
-                self.charge(range[2] >> TABLE_ELEMS_PER_FUEL_LOG2)?;
+                self.charge(op, range[2])?;
                 self.with_store(|s| s.guest_table_init(instance, low, high, range))?;
             }
             Op::ElemDrop => self.store.elem_drop(instance, low),
@@ -64,17 +59,17 @@ impl Activation<'_> {
             }
             Op::MemoryFill => {
                 let range = self.pop_3();
-                self.charge(range[2] >> MEMORY_BYTES_PER_FUEL_LOG2)?;
+                self.charge(op, range[2])?;
                 self.with_store(|s| s.guest_memory_fill(instance, range))?;
             }
             Op::MemoryCopy => {
                 let range = self.pop_3();
-                self.charge(range[2] >> MEMORY_BYTES_PER_FUEL_LOG2)?;
+                self.charge(op, range[2])?;
                 self.with_store(|s| s.guest_memory_copy(instance, range))?;
             }
             Op::MemoryInit => {
                 let range = self.pop_3();
-                self.charge(range[2] >> MEMORY_BYTES_PER_FUEL_LOG2)?;
+                self.charge(op, range[2])?;
                 self.with_store(|s| s.guest_memory_init(instance, low, range))?;
             }
             Op::DataDrop => self.store.data_drop(instance, low),
@@ -83,7 +78,9 @@ impl Activation<'_> {
         Ok(())
     }
 
-    fn charge(&mut self, fuel: u32) -> Result<(), TrapCode> {
+    /// Charges for the length of a bulk operation.
+    fn charge(&mut self, op: Op, length: u32) -> Result<(), TrapCode> {
+        let fuel = cost::bulk_fuel(op, length);
         if self.store.config.fuel.is_some() && !self.store.take_fuel(fuel.into()) {
             return Err(TrapCode::OutOfFuel);
         }

@@ -107,20 +107,12 @@ pub(crate) struct FuncCode {
     pub(crate) n_locals: usize,
     /// Cells of its frame: locals and operand stack.
     pub(crate) n_cells: usize,
+    /// Cells that a call takes from the deterministic call stack.
+    pub(crate) call_cells: u32,
     /// Bytes of its frame in the frame stack.
     pub(crate) frame_bytes: u32,
     /// The parameters that live there: cell, and immediate as of [`StepOp::FrameSet`].
     pub(crate) frame_params: Vec<(usize, Imm)>,
-}
-
-/// Cells that a call takes from the deterministic stack beside those of the frame.
-const CALL_CELLS: usize = 4;
-
-impl FuncCode {
-    /// What a call of the function takes from the deterministic stack.
-    pub(crate) fn stack_cost(&self) -> i64 {
-        (self.n_cells + CALL_CELLS) as i64
-    }
 }
 
 /// The steps that are no instructions.
@@ -216,6 +208,7 @@ fn prepare(module: &VerifiedModule, func: u32, extra: ExtraSteps) -> FuncCode {
         n_results: n_cells(&ty.results),
         n_locals: body.n_local_cells() as usize,
         n_cells: body.n_cells() as usize,
+        call_cells: body.call_cells(),
         frame_bytes: body.frame_bytes,
         frame_params: (0..ty.params.len()).filter_map(frame_param).collect(),
     }

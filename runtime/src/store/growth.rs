@@ -14,9 +14,17 @@ use crate::memory::linear::Memory;
 use crate::memory::table::Table;
 use crate::store::Store;
 
+/// What grows.
+#[derive(Copy, Clone)]
+enum Kind {
+    Memory,
+    Table,
+}
+
 /// A memory or a table that is made or grows, in bytes or elements.
 #[derive(Copy, Clone)]
 struct Request {
+    kind: Kind,
     current: u64,
     desired: u64,
     maximum: Option<u64>,
@@ -26,12 +34,13 @@ impl Request {
     fn memory(current: u32, more: u32, ty: MemoryType) -> Request {
         let current = u64::from(current) * PAGE_BYTES;
         let desired = current + u64::from(more) * PAGE_BYTES;
-        Request { current, desired, maximum: ty.max.map(|max| u64::from(max) * PAGE_BYTES) }
+        let maximum = ty.max.map(|max| u64::from(max) * PAGE_BYTES);
+        Request { kind: Kind::Memory, current, desired, maximum }
     }
 
     fn table(current: u32, more: u32, ty: TableType) -> Request {
-        let desired = u64::from(current) + u64::from(more);
-        Request { current: current.into(), desired, maximum: ty.max.map(u64::from) }
+        let (current, maximum) = (u64::from(current), ty.max.map(u64::from));
+        Request { kind: Kind::Table, current, desired: current + u64::from(more), maximum }
     }
 
     /// The request as the limiter takes it.
@@ -119,7 +128,7 @@ impl Store {
         // The limiter is asked about a memory that is there: it hears of it once, even if there was a second
         // try to make it. Until somebody writes to it, the memory costs nothing.
         let ty = memory.ty();
-        if !self.memory_may_grow(Request::memory(0, ty.min, ty))? {
+        if !self.may_grow(Request::memory(0, ty.min, ty))? {
             return Err(Error::Refused { what: "a memory", wanted: memory.bytes(), unit: "bytes" });
         }
         self.memory_bytes_total += memory.bytes();
@@ -131,7 +140,7 @@ impl Store {
     /// # Errors
     /// If there is not enough memory, or the limiter refuses.
     pub(crate) fn add_table(&mut self, ty: TableType, init: u64) -> Result<TableHandle, Error> {
-        if !self.table_may_grow(Request::table(0, ty.min, ty))? {
+        if !self.may_grow(Request::table(0, ty.min, ty))? {
             let wanted = ty.min.into();
             return Err(Error::Refused { what: "a table", wanted, unit: "elements" });
         }
@@ -140,6 +149,40 @@ impl Store {
         self.table_elems_total += u64::from(table.len());
         self.tables.push(table);
         Ok(handle)
+    }
+
+    /// Whether the limiter allows something.
+    ///
+    /// # Errors
+    /// If it fails.
+    fn may_grow(&mut self, request: Request) -> Result<bool, Error> {
+        let (current, desired, maximum) = request.parts();
+        let Some(limiter) = self.find_limiter() else { return Ok(true) };
+        match request.kind {
+            Kind::Memory => limiter.memory_growing(current, desired, maximum),
+            Kind::Table => limiter.table_growing(current, desired, maximum),
+        }
+    }
+
+    /// Lets something grow if the limiter allows it, which hears of a failure. Returns whether it has grown.
+    ///
+    /// # Errors
+    /// If the limiter fails.
+    fn grow(
+        &mut self,
+        request: Request,
+        try_grow: impl FnOnce(&mut Store) -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        if !self.may_grow(request)? {
+            return Ok(false);
+        }
+        let Err(error) = try_grow(self) else { return Ok(true) };
+        let Some(limiter) = self.find_limiter() else { return Ok(false) };
+        match request.kind {
+            Kind::Memory => limiter.memory_grow_failed(error)?,
+            Kind::Table => limiter.table_grow_failed(error)?,
+        }
+        Ok(false)
     }
 
     /// Adds pages to a memory. Gives the old size in pages, or `None` if there is no room or the limiter
@@ -153,22 +196,8 @@ impl Store {
             return Ok(Some(old));
         }
         let request = Request::memory(old, pages, ty);
-        if !self.memory_may_grow(request)? {
-            return Ok(None);
-        }
-        match self.try_memory_grow(memory, pages, request) {
-            Ok(()) => Ok(Some(old)),
-            Err(error) => {
-                let heard = self.find_limiter().map(|limiter| limiter.memory_grow_failed(error));
-                heard.transpose().map(|_| None)
-            }
-        }
-    }
-
-    fn memory_may_grow(&mut self, request: Request) -> Result<bool, Error> {
-        let (current, desired, maximum) = request.parts();
-        let limiter = self.find_limiter();
-        limiter.map_or(Ok(true), |limiter| limiter.memory_growing(current, desired, maximum))
+        let grows = self.grow(request, |store| store.try_memory_grow(memory, pages, request))?;
+        Ok(grows.then_some(old))
     }
 
     fn try_memory_grow(
@@ -203,22 +232,8 @@ impl Store {
             return Ok(Some(old));
         }
         let request = Request::table(old, n, ty);
-        if !self.table_may_grow(request)? {
-            return Ok(None);
-        }
-        match self.try_table_grow(table, value, n, request) {
-            Ok(()) => Ok(Some(old)),
-            Err(error) => {
-                let heard = self.find_limiter().map(|limiter| limiter.table_grow_failed(error));
-                heard.transpose().map(|_| None)
-            }
-        }
-    }
-
-    fn table_may_grow(&mut self, request: Request) -> Result<bool, Error> {
-        let (current, desired, maximum) = request.parts();
-        let limiter = self.find_limiter();
-        limiter.map_or(Ok(true), |limiter| limiter.table_growing(current, desired, maximum))
+        let grows = self.grow(request, |store| store.try_table_grow(table, value, n, request))?;
+        Ok(grows.then_some(old))
     }
 
     fn try_table_grow(

@@ -1,5 +1,6 @@
 //! One instruction of the bytecode after the other.
 
+use slotvm_bytecode::cost::bulk_fuel_shift;
 use slotvm_bytecode::inst::vector;
 use slotvm_bytecode::op::Signature;
 use slotvm_bytecode::verified::{Block, Storage};
@@ -9,11 +10,6 @@ use super::slots::Slots;
 use super::{Builder, NO_SLOT};
 use crate::entity::Value;
 use crate::irop::{IrOp, Opcode};
-
-/// Fuel of bulk operations: a byte count is shifted right by the first, a count of table elements by
-/// the second.
-const FUEL_SHIFT_MEMORY: u32 = 6;
-const FUEL_SHIFT_TABLE: u32 = 3;
 
 impl<S: Slots> Builder<'_, S> {
     /// Translates a basic block of the bytecode, its terminator included.
@@ -63,12 +59,8 @@ impl<S: Slots> Builder<'_, S> {
             }
             Call | CallIndirect | Select | GlobalGet | GlobalSet | RefNull | RefIsNull
             | TableGet | TableSet | TableGrow | TableFill => self.special(op, imm),
-            MemoryFill | MemoryCopy | MemoryInit => {
-                self.bulk_fuel(FUEL_SHIFT_MEMORY);
-                self.fixed(op, imm);
-            }
-            TableCopy | TableInit => {
-                self.bulk_fuel(FUEL_SHIFT_TABLE);
+            MemoryFill | MemoryCopy | MemoryInit | TableCopy | TableInit => {
+                self.bulk_fuel(op);
                 self.fixed(op, imm);
             }
             V128Const | I8x16Shuffle => {
@@ -83,7 +75,7 @@ impl<S: Slots> Builder<'_, S> {
         }
     }
 
-    fn touch(&mut self, n: usize) {
+    pub(super) fn touch(&mut self, n: usize) {
         self.stack.touch(n, self.module, &mut self.f, &mut self.slots, self.offset);
     }
 
@@ -143,48 +135,18 @@ impl<S: Slots> Builder<'_, S> {
 
     /// An operation whose types depend on an immediate or on operands.
     fn special(&mut self, op: Op, imm: Imm) {
-        let module = self.module;
-        match op {
-            Op::Call => {
-                let ty = module.func_type(imm.low());
-                self.operation(op, imm, ty.params.len(), &ty.results);
-            }
-            Op::CallIndirect => {
-                let ty = &module.module().types[imm.low() as usize];
-                self.operation(op, imm, ty.params.len() + 1, &ty.results);
-            }
-            Op::Select => {
-                self.touch(3);
-                let operands = self.stack.operands();
-                let value = operands[operands.len() - 2].value;
-                let ty = self.slots.value_type(&self.f, value);
-                self.operation(op, imm, 3, &[ty]);
-            }
-            Op::GlobalGet => {
-                self.operation(op, imm, 0, &[module.globals()[imm.low() as usize].ty]);
-            }
-            Op::GlobalSet => self.operation(op, imm, 1, &[]),
-            Op::RefNull => self.operation(op, imm, 0, &[imm.as_ref_type()]),
-            Op::RefIsNull => self.operation(op, imm, 1, &[ValType::I32]),
-            Op::TableGet => {
-                self.operation(op, imm, 1, &[module.tables()[imm.low() as usize].elem]);
-            }
-            Op::TableSet => self.operation(op, imm, 2, &[]),
-            Op::TableGrow => {
-                self.bulk_fuel(FUEL_SHIFT_TABLE);
-                self.operation(op, imm, 2, &[ValType::I32]);
-            }
-            Op::TableFill => {
-                self.bulk_fuel(FUEL_SHIFT_TABLE);
-                self.operation(op, imm, 3, &[]);
-            }
-            _ => unreachable!("{} has a fixed signature", op.mnemonic()),
+        if bulk_fuel_shift(op).is_some() {
+            self.bulk_fuel(op);
         }
+        let (n_operands, results) = self.types(op, imm);
+        self.operation(op, imm, n_operands, &results);
+        self.result_types = results;
     }
 
     /// Charges for a bulk operation, whose topmost operand is the length.
-    fn bulk_fuel(&mut self, shift: u32) {
+    fn bulk_fuel(&mut self, op: Op) {
         if self.options.fuel {
+            let shift = bulk_fuel_shift(op).expect("it is a bulk operation");
             self.touch(1);
             let length = self.stack.operands().last().expect("an operand was touched").value;
             self.emit_ir(IrOp::FuelBulk, shift, &[length], &[]);
@@ -212,11 +174,9 @@ impl<S: Slots> Builder<'_, S> {
                 self.stack.write_surviving(&mut self.f, &mut self.slots);
                 self.emit(Opcode::Op(op), Imm::NONE, &[selector], &[]);
             }
-            Op::Return => self.leave(op, imm, module.func_type(self.f.func).results.len()),
-            Op::ReturnCall => self.leave(op, imm, module.func_type(imm.low()).params.len()),
-            Op::ReturnCallIndirect => {
-                let ty = &module.module().types[imm.low() as usize];
-                self.leave(op, imm, ty.params.len() + 1);
+            Op::Return | Op::ReturnCall | Op::ReturnCallIndirect => {
+                let (n_operands, _) = self.types(op, imm);
+                self.leave(op, imm, n_operands);
             }
             _ => unreachable!("{} does not end a block", op.mnemonic()),
         }

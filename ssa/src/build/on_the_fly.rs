@@ -17,6 +17,7 @@ use crate::braun::{Braun, BraunPhi, BraunReport, PHI, Values};
 use crate::cfg::{Cfg, ControlFlow};
 use crate::dominators::DomTree;
 use crate::entity::{Inst, Loc, Value};
+use crate::fold;
 use crate::ir::{Function, LocData};
 use crate::irop::Opcode;
 
@@ -190,7 +191,7 @@ impl ValuesOf<'_> {
             if f.locs.is_empty() {
                 f.locs.push(LocData { func: f.func, offset: 0, inlined_at: None });
             }
-            let (op, imm) = constant(f, ty, bits);
+            let (op, imm) = fold::constant(f, ty, bits);
             // The first location is that of the entry.
             let inst = f.make_inst(Opcode::Op(op), imm, &[], &[ty], Loc(0));
             insts.push(inst);
@@ -214,18 +215,6 @@ impl Values for ValuesOf<'_> {
         let bits = *known.get(&Value(a))?;
         (known.get(&Value(b)) == Some(&bits))
             .then(|| self.in_entry(self.f.value_type(Value(a)), bits).0)
-    }
-}
-
-/// The instruction of a constant. The only one of a reference type is null, and of a vector zero.
-fn constant(f: &mut Function, ty: ValType, bits: u64) -> (Op, Imm) {
-    match ty {
-        ValType::I32 => (Op::I32Const, Imm(bits)),
-        ValType::I64 => (Op::I64Const, Imm(bits)),
-        ValType::F32 => (Op::F32Const, Imm(bits)),
-        ValType::F64 => (Op::F64Const, Imm(bits)),
-        ValType::FuncRef | ValType::ExternRef => (Op::RefNull, Imm::ref_type(ty)),
-        ValType::V128 => (Op::V128Const, f.add_vector(bits.into())),
     }
 }
 
@@ -286,8 +275,8 @@ impl Slots for OnTheFly<'_> {
         operands: impl ExactSizeIterator<Item = Value> + Clone,
         offset: u32,
     ) -> Option<Value> {
-        let SsaOptions { fold, copies, .. } = self.options;
-        if !(fold || copies) {
+        let SsaOptions { fold: folds, copies, .. } = self.options;
+        if !(folds || copies) {
             return None;
         }
         let Scratch { braun, constants, .. } = &mut *self.scratch;
@@ -310,8 +299,8 @@ impl Slots for OnTheFly<'_> {
         if copies && let Some(value) = simplify::copy(op, args) {
             return Some(value);
         }
-        let (ty, bits) = fold.then(|| simplify::fold(op, args)).flatten()?;
-        let (op, imm) = constant(f, ty, bits);
+        let (ty, bits) = folds.then(|| fold::fold(op, |i| args[i].bits)).flatten()?;
+        let (op, imm) = fold::constant(f, ty, bits);
         let loc = super::loc_at(f, offset);
         let inst = f.make_inst(Opcode::Op(op), imm, &[], &[ty], loc);
         f.layout.push(inst);

@@ -1,33 +1,15 @@
 //! Operations that need not be executed: Braun et al. (2013), section 3.1.
 
-use slotvm_bytecode::numeric::{eval, is_numeric};
 use slotvm_bytecode::{Op, ValType};
 
 use crate::entity::Value;
+use crate::fold::chosen;
 
 /// An operand, and its bits if it is a constant.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Operand {
     pub(super) value: Value,
     pub(super) bits: Option<u64>,
-}
-
-/// The type and bits of a numeric operation on constants. One that traps is left to trap, and one whose
-/// result is a NaN is left to the machine, which chooses its bits.
-pub(super) fn fold(op: Op, operands: &[Operand]) -> Option<(ValType, u64)> {
-    if !is_numeric(op) {
-        return None;
-    }
-    let a = operands[0].bits?;
-    let b = operands.get(1).map_or(Some(0), |b| b.bits)?;
-    let ty = op.signature().expect("numeric opcodes have a fixed signature").results[0];
-    let bits = eval(op, a, b).ok()?;
-    let is_nan = match ty {
-        ValType::F32 => f32::from_bits(bits as u32).is_nan(),
-        ValType::F64 => f64::from_bits(bits).is_nan(),
-        _ => false,
-    };
-    (!(is_nan && op.makes_nan())).then_some((ty, bits))
 }
 
 /// The operand that an operation gives as it is. Only integers: even adding zero to a float changes some
@@ -37,7 +19,7 @@ pub(super) fn copy(op: Op, operands: &[Operand]) -> Option<Value> {
     if op == Select {
         let [a, b, condition] = operands else { return None };
         return match condition.bits {
-            Some(bits) => Some(if bits as u32 != 0 { a.value } else { b.value }),
+            Some(bits) => Some([a, b][chosen(bits)].value),
             None => (a.value == b.value).then_some(a.value),
         };
     }
@@ -65,6 +47,8 @@ pub(super) fn copy(op: Op, operands: &[Operand]) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
+    use slotvm_bytecode::numeric::{eval, is_numeric};
+
     use super::*;
 
     /// Cells that operations treat in special ways.
@@ -107,23 +91,6 @@ mod tests {
             }
         }
         assert!(n_copies > 1_000, "{n_copies}");
-    }
-
-    #[test]
-    fn constants_fold_unless_they_trap_or_make_a_nan() {
-        let constant = |bits: u64| Operand { value: Value(0), bits: Some(bits) };
-        let unknown = Operand { value: Value(1), bits: None };
-        assert_eq!(fold(Op::I32Add, &[constant(3), constant(4)]), Some((ValType::I32, 7)));
-        assert_eq!(fold(Op::I64Eqz, &[constant(0)]), Some((ValType::I32, 1)));
-        assert_eq!(fold(Op::I32Add, &[constant(3), unknown]), None);
-        assert_eq!(fold(Op::I32DivU, &[constant(3), constant(0)]), None);
-        assert_eq!(fold(Op::I32TruncF64S, &[constant(1e300_f64.to_bits())]), None);
-        let zero = constant(0.0_f64.to_bits());
-        assert_eq!(fold(Op::F64Div, &[zero, zero]), None);
-        let negative_nan = f64::NAN.to_bits() | 1 << 63;
-        let negated = fold(Op::F64Neg, &[constant(negative_nan)]);
-        assert_eq!(negated, Some((ValType::F64, f64::NAN.to_bits())));
-        assert_eq!(fold(Op::Select, &[zero, zero, constant(1)]), None);
     }
 
     #[test]

@@ -134,7 +134,7 @@ fn effects_stay_in_their_order() {
     });
     refused("effects of b1 would change", |editor| editor.set_insts(Block(1), &[ret, div]));
     refused("effects of b0 would change", |editor| editor.insert(Block(0), 0, &[div]));
-    refused("has ordered effects", |editor| editor.fold(ret, Op::I32Const, Imm(0)));
+    refused("has ordered effects", |editor| editor.fold(ret, 0));
     refused("has ordered effects", |editor| {
         let loc = editor.func().loc(ret);
         editor.make_inst(Opcode::Op(Op::Unreachable), Imm::NONE, &[], &[], loc);

@@ -2,16 +2,12 @@
 
 use std::ops::Range;
 
+use slotvm_bytecode::cost::{PIECE_BYTES_MAX, PIECE_ELEMS_MAX};
 use slotvm_bytecode::module::{ImportKind, MemoryType, PAGE_BYTES, TableType};
 use slotvm_bytecode::{Imm, Op, TrapCode, VerifiedModule};
 
 use super::instantiate::{const_value, elem_values};
 use super::{Host, Imports, Options};
-
-/// Bytes of a bulk operation between two polls.
-const PIECE_BYTES_MAX: u32 = 1 << 20;
-/// Elements of a table between two polls.
-const PIECE_ELEMS_MAX: u32 = PIECE_BYTES_MAX / 8;
 
 /// A table.
 #[derive(Clone, Debug, PartialEq, Eq)]

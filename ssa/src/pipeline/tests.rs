@@ -124,7 +124,7 @@ fn an_operation_that_cannot_trap_may_go() {
     let mut checks = Checks::new(true);
     checks.before(&f);
     let (_, div) = find(&f, "i32.div_s");
-    edit(&mut f, |editor| editor.fold(div, slotvm_bytecode::Op::I32Const, slotvm_bytecode::Imm(3)));
+    edit(&mut f, |editor| editor.fold(div, 3));
     let row = row("simplify").expect("it is a row");
     checks.after(row, &f, &module).unwrap_or_else(|error| panic!("{error}\n{f}"));
 }

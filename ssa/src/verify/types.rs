@@ -1,7 +1,8 @@
 //! Properties 9 to 14 and 18 to 20: instructions one by one.
 
 use slotvm_bytecode::inst::check_lane;
-use slotvm_bytecode::{Imm, ImmKind, Op, ValType};
+use slotvm_bytecode::typing::{self, OperandStack};
+use slotvm_bytecode::{FuncType, Imm, ImmKind, Op, ValType};
 
 use super::{Context, Form, Violation, require};
 use crate::entity::{Inst, Value};
@@ -64,10 +65,14 @@ struct Types {
 }
 
 impl Types {
-    fn set(&mut self, operands: &[ValType], results: &[ValType]) {
+    fn clear(&mut self) {
         self.operands.clear();
-        self.operands.extend_from_slice(operands);
         self.results.clear();
+    }
+
+    fn set(&mut self, operands: &[ValType], results: &[ValType]) {
+        self.clear();
+        self.operands.extend_from_slice(operands);
         self.results.extend_from_slice(results);
     }
 }
@@ -114,7 +119,7 @@ fn check_inst(
     check_return(f, inst, context)
 }
 
-fn types_of(f: &Function, values: &[Value]) -> impl Iterator<Item = ValType> + Clone {
+fn types_of(f: &Function, values: &[Value]) -> impl DoubleEndedIterator<Item = ValType> + Clone {
     values.iter().map(|&value| f.value_type(value))
 }
 
@@ -150,44 +155,10 @@ fn types_of_op(
         types.set(signature.params, signature.results);
         return Some(());
     }
-    use ValType::I32;
-    let operand_type = |i: usize| operands.get(i).map_or(I32, |&value| f.value_type(value));
-    match op {
-        Op::Br | Op::Unreachable => types.set(&[], &[]),
-        Op::BrIf | Op::BrTable => types.set(&[I32], &[]),
-        // Property 14 says what the operands are.
-        Op::Return => types.operands.splice(.., types_of(f, operands)).for_each(drop),
-        Op::Call => {
-            let ty = context.func_type(imm.low())?;
-            types.set(&ty.params, &ty.results);
-        }
-        Op::ReturnCall => types.set(&context.func_type(imm.low())?.params, &[]),
-        Op::CallIndirect | Op::ReturnCallIndirect => {
-            let ty = context.type_at(imm.low())?;
-            let results: &[_] = if op == Op::CallIndirect { &ty.results } else { &[] };
-            types.set(&ty.params, results);
-            types.operands.push(I32);
-        }
-        Op::Select => types.set(&[operand_type(0), operand_type(0), I32], &[operand_type(0)]),
-        Op::GlobalGet => types.set(&[], &[context.global(imm.low())?.ty]),
-        Op::GlobalSet => {
-            let global = context.global(imm.low()).filter(|global| global.mutable)?;
-            types.set(&[global.ty], &[]);
-        }
-        Op::RefNull => types.set(&[], &[imm.as_ref_type()]),
-        Op::RefIsNull => {
-            let ty = operand_type(0);
-            types.set(&[if ty.is_ref() { ty } else { ValType::FuncRef }], &[I32]);
-        }
-        Op::TableGet => types.set(&[I32], &[context.table(imm.low())?]),
-        Op::TableSet => types.set(&[I32, context.table(imm.low())?], &[]),
-        Op::TableGrow => types.set(&[context.table(imm.low())?, I32], &[I32]),
-        Op::TableFill => types.set(&[I32, context.table(imm.low())?, I32], &[]),
-        _ => unreachable!("{} is not in the IR", op.mnemonic()),
-    }
-    if op == Op::Return {
-        types.results.clear();
-    }
+    types.clear();
+    let mut stack = Expected { f, operands, context, types };
+    typing::apply(&mut stack, op, imm).ok()?;
+    types.operands.reverse();
     Some(())
 }
 
@@ -251,4 +222,114 @@ fn types_of_ir_op(f: &Function, op: IrOp, imm: Imm, types: &mut Types) -> Option
         IrOp::Fuel | IrOp::StackPush | IrOp::StackPop | IrOp::FramePop => types.set(&[], &[]),
     }
     (imm.high() == 0).then_some(())
+}
+
+/// The types that an operation without a fixed signature takes, topmost first, and gives. Where it takes
+/// any type, that is the type of the operand that it has.
+struct Expected<'a, C> {
+    f: &'a Function,
+    operands: &'a [Value],
+    context: &'a C,
+    types: &'a mut Types,
+}
+
+/// An immediate names nothing.
+struct Missing;
+
+impl<C> Expected<'_, C> {
+    /// The type of the operand that is next to be popped.
+    fn next(&self) -> ValType {
+        let below = self.operands.len().checked_sub(1 + self.types.operands.len());
+        below.map_or(ValType::I32, |i| self.f.value_type(self.operands[i]))
+    }
+}
+
+impl<'a, C: Context> OperandStack for Expected<'a, C> {
+    type Operand = ValType;
+    type Type = &'a FuncType;
+    type Error = Missing;
+
+    fn pop(&mut self, ty: ValType) -> Result<(), Missing> {
+        self.types.operands.push(ty);
+        Ok(())
+    }
+
+    fn pop_any(&mut self) -> Result<ValType, Missing> {
+        let ty = self.next();
+        self.types.operands.push(ty);
+        Ok(ty)
+    }
+
+    fn pop_ref(&mut self) -> Result<(), Missing> {
+        let ty = self.next();
+        self.pop(if ty.is_ref() { ty } else { ValType::FuncRef })
+    }
+
+    fn type_of(&self, operand: ValType) -> ValType {
+        operand
+    }
+
+    fn push(&mut self, ty: ValType) -> Result<(), Missing> {
+        self.types.results.push(ty);
+        Ok(())
+    }
+
+    /// The IR has no such instruction.
+    fn local(&mut self, _: u32) -> Result<ValType, Missing> {
+        Err(Missing)
+    }
+
+    fn global(&mut self, global: u32) -> Result<ValType, Missing> {
+        self.context.global(global).map(|global| global.ty).ok_or(Missing)
+    }
+
+    fn mutable_global(&mut self, global: u32) -> Result<ValType, Missing> {
+        let global = self.context.global(global).filter(|global| global.mutable);
+        global.map(|global| global.ty).ok_or(Missing)
+    }
+
+    fn elements(&mut self, table: u32) -> Result<ValType, Missing> {
+        self.context.table(table).ok_or(Missing)
+    }
+
+    fn callable(&mut self, table: u32) -> Result<(), Missing> {
+        (self.context.table(table) == Some(ValType::FuncRef)).then_some(()).ok_or(Missing)
+    }
+
+    fn ref_type(&mut self, imm: Imm) -> Result<ValType, Missing> {
+        Ok(imm.as_ref_type())
+    }
+
+    fn func_type(&mut self, func: u32) -> Result<&'a FuncType, Missing> {
+        self.context.func_type(func).ok_or(Missing)
+    }
+
+    fn type_at(&mut self, index: u32) -> Result<&'a FuncType, Missing> {
+        self.context.type_at(index).ok_or(Missing)
+    }
+
+    // In the IR labels are edges, and what goes along them no operand of the branch.
+
+    fn branch(&mut self, _: u32) -> Result<(), Missing> {
+        Ok(())
+    }
+
+    fn branch_keeping(&mut self, _: u32, _: u32) -> Result<(), Missing> {
+        Err(Missing)
+    }
+
+    fn branch_table(&mut self, _: Imm) -> Result<(), Missing> {
+        Ok(())
+    }
+
+    /// Property 14 says what the operands are.
+    fn leave(&mut self) -> Result<(), Missing> {
+        self.types.operands.extend(types_of(self.f, self.operands).rev());
+        Ok(())
+    }
+
+    /// Property 14 says what the results are.
+    fn tail_call(&mut self, callee: &FuncType) -> Result<(), Missing> {
+        self.pop_all(&callee.params)
+    }
 }

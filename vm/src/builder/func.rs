@@ -429,10 +429,8 @@ impl<'m> FunctionBuilder<'m> {
     /// Emits `br`.
     pub fn br(&mut self, label: LabelId) -> &mut Self {
         self.emit(Some(Op::Br), |f| {
-            f.live(Op::Br)?;
-            f.flow_to(Some(Op::Br), label)?;
+            f.apply_branch(Op::Br, label, 0)?;
             f.branch_to(Op::Br, &[label]);
-            f.stack = None;
             Ok(())
         })
     }
@@ -442,10 +440,9 @@ impl<'m> FunctionBuilder<'m> {
     /// branch before, or [`FunctionBuilder::label_with_stack`].
     pub fn br_keep(&mut self, label: LabelId, n: u32) -> &mut Self {
         self.emit(Some(Op::BrKeep), |f| {
-            f.flow_keeping(label, n)?;
+            f.apply_branch(Op::BrKeep, label, n)?;
             f.branch_to(Op::BrKeep, &[label]);
             leb::write_u32(&mut f.code, n);
-            f.stack = None;
             Ok(())
         })
     }
@@ -453,8 +450,7 @@ impl<'m> FunctionBuilder<'m> {
     /// Emits `br_if`.
     pub fn br_if(&mut self, label: LabelId) -> &mut Self {
         self.emit(Some(Op::BrIf), |f| {
-            f.pop(Op::BrIf, ValType::I32)?;
-            f.flow_to(Some(Op::BrIf), label)?;
+            f.apply_branch(Op::BrIf, label, 0)?;
             f.branch_to(Op::BrIf, &[label]);
             Ok(())
         })
@@ -463,15 +459,11 @@ impl<'m> FunctionBuilder<'m> {
     /// Emits `br_table`; the default is where other indices go.
     pub fn br_table(&mut self, labels: &[LabelId], default: LabelId) -> &mut Self {
         self.emit(Some(Op::BrTable), |f| {
-            f.pop(Op::BrTable, ValType::I32)?;
-            for &label in labels.iter().chain([&default]) {
-                f.flow_to(Some(Op::BrTable), label)?;
-            }
+            f.apply_table(labels, default)?;
             write_op(&mut f.code, Op::BrTable);
             leb::write_u32(&mut f.code, labels.len() as u32);
             let place = f.code.len() as u32;
             f.label_uses.extend(labels.iter().chain([&default]).map(|&label| (place, label)));
-            f.stack = None;
             Ok(())
         })
     }

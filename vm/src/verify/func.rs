@@ -20,6 +20,7 @@ use crate::verified::{Block, Body, DirectAccess, EscapeReason, Local, Storage, W
 mod control;
 mod insts;
 mod stack;
+mod typing;
 
 /// Marks a successor that is still a label and not yet a block.
 const LABEL_BIT: u32 = 1 << 31;

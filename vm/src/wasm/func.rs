@@ -15,8 +15,7 @@ use wasmparser::{BlockType, BrTable, FuncValidator, Operator, WasmModuleResource
 
 use super::lines::LineCursor;
 use super::{Error, Types, ops};
-use crate::builder::{FunctionBuilder, LabelId, StackId, TableId, TypeId};
-use crate::inst::Imm;
+use crate::builder::{FunctionBuilder, LabelId, StackId, TableId};
 use crate::limits;
 use crate::op::Op;
 use crate::types::ValType;
@@ -139,6 +138,9 @@ impl<'t, 'm> Translator<'t, 'm> {
                 Op::CallIndirect => {
                     self.f.call_indirect(self.types.id(imm.low()), TableId(imm.high()))
                 }
+                Op::ReturnCallIndirect => {
+                    self.f.return_call_indirect(self.types.id(imm.low()), TableId(imm.high()))
+                }
                 _ => self.f.inst(op, imm),
             };
             return Ok(());
@@ -173,13 +175,6 @@ impl<'t, 'm> Translator<'t, 'm> {
             Operator::BrTable { ref targets } => self.br_table(targets)?,
             Operator::Return => {
                 self.f.ret();
-            }
-            Operator::ReturnCall { function_index } => {
-                self.f.inst(Op::ReturnCall, Imm::index(function_index));
-            }
-            Operator::ReturnCallIndirect { type_index, table_index } => {
-                let ty: TypeId = self.types.id(type_index);
-                self.f.return_call_indirect(ty, TableId(table_index));
             }
             ref other => unreachable!("the validator takes no {other:?}"),
         }

@@ -96,7 +96,7 @@ fn sizes(report: &Report) -> Table {
 fn stages(report: &Report) -> Table {
     const OTHERS: [SlotMode; 2] = [SlotMode::Memory, SlotMode::MemoryOpt];
     let mut headers = headers(&["program", "ops"]);
-    headers.extend(stage_names().map(str::to_owned));
+    headers.extend(stage_names().into_iter().map(str::to_owned));
     headers.extend([SlotMode::Ssa].into_iter().chain(OTHERS).map(|mode| format!("all, {mode}")));
     summed(report, headers, |program| {
         let ssa = program.mode(SlotMode::Ssa);

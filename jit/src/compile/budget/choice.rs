@@ -13,7 +13,7 @@ use slotvm_ssa::work::{
 
 use super::checks::{n_checks, n_checks_of, n_code_blocks};
 use super::counts::PLACES_OF_BLOCK;
-use super::estimate::Generator;
+use super::estimate::{DOMINATOR_STEP, Generator};
 use super::excess::{Excess, rewriting};
 use super::parts::Parts;
 use super::shares::Share;
@@ -22,6 +22,8 @@ use crate::config::slot_mode::SlotMode;
 
 /// Words of 64 slots in which liveness is counted.
 const LIVE_WORDS_MAX: u64 = 1 << 24;
+/// The points of time that counting may take for each such word, more than it does.
+const LIVE_WORD_NS: u64 = 64;
 /// A block with more live values than this has some of them in memory, which ends a scan of phi operands.
 const LIVE_IN_REGISTERS_MAX: u32 = 32;
 /// How a function is compiled, and why not otherwise.
@@ -44,7 +46,7 @@ impl Work {
             Rung::OnePass => Generator::OnePass,
             _ => Generator::Splitting { optimises },
         });
-        estimate.time.iter().fold(0, |sum, &part| sum.saturating_add(part))
+        estimate.total().ns
     }
 }
 
@@ -179,8 +181,7 @@ impl Candidate<'_> {
 
     /// The steps of the register allocator's dominators, which are counted by making them.
     fn dominator_steps(&self, counts: &WorkCounts) -> u64 {
-        let points_per_step = 4;
-        let steps_max = (self.share.time / points_per_step).min(DOMINATOR_STEPS_MAX);
+        let steps_max = (self.share.time / DOMINATOR_STEP.ns).min(DOMINATOR_STEPS_MAX);
         let n_steps = dominator_steps(&control_flow(self.function), steps_max);
         if n_steps >= steps_max {
             return u64::MAX;
@@ -208,8 +209,7 @@ impl Candidate<'_> {
         if matches!(self.slots, SlotMode::Memory | SlotMode::MemoryOpt) {
             return;
         }
-        // Counting takes some nanoseconds for each word.
-        let words_max = (self.share.time / 64).min(LIVE_WORDS_MAX) as usize;
+        let words_max = (self.share.time / LIVE_WORD_NS).min(LIVE_WORDS_MAX) as usize;
         let Some(live) = live_slots(slot_form, words_max) else { return };
         let func = self.function;
         if live.len() != func.n_blocks() {

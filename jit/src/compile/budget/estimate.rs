@@ -1,29 +1,70 @@
 //! Estimates of what compiling a function takes, from its counts.
 
-use super::shares::Share;
-use super::{Cause, N_CAUSES, WorkCounts};
+use std::ops::Add;
 
-/// The estimated cost of a way to compile.
+use super::cause::N_CAUSES;
+use super::shares::Share;
+use super::{Cause, Excess, WorkCounts};
+
+/// Points of time, each about a nanosecond, and bytes.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Estimate {
-    pub(super) time: [u64; N_CAUSES],
-    pub(super) bytes: [u64; N_CAUSES],
+pub(super) struct Cost {
+    pub(super) ns: u64,
+    pub(super) bytes: u64,
 }
 
+impl Cost {
+    const NONE: Cost = Cost { ns: 0, bytes: 0 };
+
+    /// So many times the cost.
+    fn times(self, n: u64) -> Cost {
+        Cost { ns: self.ns.saturating_mul(n), bytes: self.bytes.saturating_mul(n) }
+    }
+}
+
+impl Add for Cost {
+    type Output = Cost;
+
+    fn add(self, other: Cost) -> Cost {
+        Cost { ns: self.ns.saturating_add(other.ns), bytes: self.bytes.saturating_add(other.bytes) }
+    }
+}
+
+impl From<Excess> for Cost {
+    fn from(excess: Excess) -> Cost {
+        Cost { ns: excess.time, bytes: excess.bytes }
+    }
+}
+
+/// The estimated cost of a way to compile, by cause.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Estimate([Cost; N_CAUSES]);
+
 impl Estimate {
+    /// The cost of all causes.
+    pub(super) fn total(&self) -> Cost {
+        self.0.iter().fold(Cost::NONE, |sum, &cost| sum + cost)
+    }
+
+    /// The cost of a cause.
+    pub(super) fn of(&self, cause: Cause) -> Cost {
+        self.0[cause as usize]
+    }
+
     pub(super) fn fits(&self, share: Share) -> bool {
-        let sum = |parts: &[u64]| parts.iter().fold(0_u64, |sum, &part| sum.saturating_add(part));
-        sum(&self.time) <= share.time && sum(&self.bytes) <= share.bytes
+        let Cost { ns, bytes } = self.total();
+        ns <= share.time && bytes <= share.bytes
     }
 
     /// The cause that takes the greatest part of a share.
     pub(super) fn cause(&self, share: Share) -> Cause {
-        let part = |i: usize| {
+        let part = |cause: Cause| {
+            let Cost { ns, bytes } = self.of(cause);
             let of = |cost: u64, max: u64| cost as f64 / max.max(1) as f64;
-            of(self.time[i], share.time).max(of(self.bytes[i], share.bytes))
+            of(ns, share.time).max(of(bytes, share.bytes))
         };
-        let worst = (0..N_CAUSES).max_by(|&a, &b| part(a).total_cmp(&part(b)));
-        Cause::ALL[worst.expect("there are causes")]
+        let worst = Cause::ALL.into_iter().max_by(|&a, &b| part(a).total_cmp(&part(b)));
+        worst.expect("there are causes")
     }
 }
 
@@ -36,100 +77,131 @@ pub(super) enum Generator {
     OnePass,
 }
 
+/// The costs of code.
+struct CodeCosts {
+    inst: Cost,
+    light_inst: Cost,
+    /// Of an access of a slot, or of memory, beyond that of the instruction.
+    slot_access: Cost,
+    access: Cost,
+    block: Cost,
+    edge: Cost,
+    check: Cost,
+    /// Of a target of a switch beyond that of the edge.
+    target: Cost,
+    /// Of an operand or result of a call beyond four.
+    wide_operand: Cost,
+}
+
+const SPLITTING: CodeCosts = CodeCosts {
+    inst: Cost { ns: 1_800, bytes: 1_700 },
+    light_inst: Cost { ns: 900, bytes: 600 },
+    slot_access: Cost { ns: 0, bytes: 500 },
+    access: Cost { ns: 3_000, bytes: 900 },
+    block: Cost { ns: 2_000, bytes: 900 },
+    edge: Cost { ns: 500, bytes: 120 },
+    check: Cost { ns: 8_000, bytes: 11_000 },
+    target: Cost { ns: 0, bytes: 700 },
+    wide_operand: Cost { ns: 17_000, bytes: 600 },
+};
+
+const ONE_PASS: CodeCosts = CodeCosts {
+    inst: Cost { ns: 900, bytes: 350 },
+    light_inst: Cost { ns: 900, bytes: 250 },
+    slot_access: Cost::NONE,
+    access: Cost { ns: 3_000, bytes: 700 },
+    block: Cost { ns: 1_500, bytes: 650 },
+    edge: Cost { ns: 300, bytes: 80 },
+    check: Cost { ns: 4_000, bytes: 3_000 },
+    target: Cost::NONE,
+    wide_operand: Cost { ns: 1_300, bytes: 150 },
+};
+
+// What only the register allocator that splits and the optimiser take, for each of a count.
+const PHI_OPERAND: Cost = Cost { ns: 9_000, bytes: 900 };
+const LIVE: Cost = Cost { ns: 330, bytes: 6 };
+const LIVE_THROUGH: Cost = Cost { ns: 50, bytes: 0 };
+const LIVE_AT_CHECK: Cost = Cost { ns: 3_000, bytes: 200 };
+const VARIABLE: Cost = Cost { ns: 0, bytes: 40 };
+const RECURRING: Cost = Cost { ns: 330, bytes: 6 };
+const CROWDED: Cost = Cost { ns: 100, bytes: 0 };
+const SPILLED: Cost = Cost { ns: 6_000, bytes: 0 };
+const PHI_SCAN: Cost = Cost { ns: 3, bytes: 0 };
+const NESTING: Cost = Cost { ns: 10, bytes: 0 };
+pub(super) const DOMINATOR_STEP: Cost = Cost { ns: 4, bytes: 0 };
+
 impl WorkCounts {
-    /// Points of time and bytes, by cause. The factors are in nanoseconds and bytes.
+    /// The cost of a way to compile.
     pub(super) fn estimate(&self, generator: Generator) -> Estimate {
-        let mul = u64::saturating_mul;
-        let sum = |parts: &[u64]| parts.iter().fold(0, |sum: u64, &part| sum.saturating_add(part));
-        // For each instruction, light one, access of a slot or memory beyond that, block, edge, check, target
-        // of a switch beyond that; for what is dearer, the excess.
-        let code = |[inst, light, slot, access, block, edge, check, target]: [u64; 8], excess| {
-            sum(&[
-                mul(self.n_insts, inst),
-                mul(self.n_light_insts, light),
-                mul(self.n_slot_accesses, slot),
-                mul(self.n_accesses, access),
-                mul(self.n_blocks, block),
-                mul(self.n_edges, edge),
-                mul(self.n_checks, check),
-                mul(self.n_targets, target),
-                excess,
-            ])
-        };
-        let Generator::Splitting { optimises } = generator else {
-            let excess = self.in_one_pass;
-            let time = [
-                code([900, 900, 0, 3_000, 1_500, 300, 4_000, 0], excess.time),
-                mul(self.n_wide_operands, 1_300),
-                0,
-                0,
-                0,
-                0,
-                0,
-                0,
-                0,
-                0,
-                0,
-            ];
-            let bytes = [
-                code([350, 250, 0, 700, 650, 80, 3_000, 0], excess.bytes),
-                mul(self.n_wide_operands, 150),
-                0,
-                0,
-                0,
-                0,
-                0,
-                0,
-                0,
-                0,
-                0,
-            ];
-            return Estimate { time, bytes };
-        };
-        let n_live_at_checks = self.n_live_at_checks.saturating_add(self.n_live_through_checks);
-        let if_optimised = |cost| if optimises { cost } else { 0 };
-        let excess = if optimises { self.optimised } else { self.unoptimised };
-        let time = [
-            code([1_800, 900, 0, 3_000, 2_000, 500, 8_000, 0], excess.time),
-            mul(self.n_wide_operands, 17_000),
-            mul(self.n_phi_operands, 9_000),
-            sum(&[
-                mul(self.n_live, 330),
-                mul(self.n_live_through, 50),
-                mul(n_live_at_checks, 3_000),
-            ]),
-            if_optimised(mul(self.n_recurring, 330)),
-            mul(self.n_crowded, 100).saturating_add(mul(self.n_spilled, 6_000)),
-            mul(self.phi_scans, 3),
-            if_optimised(mul(self.nesting, 10)),
-            mul(self.dominator_steps, 4),
-            if_optimised(self.rewriting.time),
-            if_optimised(self.copied.time),
-        ];
-        let bytes = [
-            code([1_700, 600, 500, 900, 900, 120, 11_000, 700], excess.bytes),
-            mul(self.n_wide_operands, 600),
-            mul(self.n_phi_operands, 900),
-            sum(&[mul(self.n_live, 6), mul(self.n_variables, 40), mul(n_live_at_checks, 200)]),
-            if_optimised(mul(self.n_recurring, 6)),
-            0,
-            0,
-            0,
-            0,
-            if_optimised(self.rewriting.bytes),
-            if_optimised(self.copied.bytes),
-        ];
-        Estimate { time, bytes }
+        Estimate(Cause::ALL.map(|cause| match generator {
+            Generator::Splitting { optimises } => self.splitting(cause, optimises),
+            Generator::OnePass => self.in_one_pass(cause),
+        }))
+    }
+
+    fn splitting(&self, cause: Cause, optimises: bool) -> Cost {
+        let if_optimised = |cost| if optimises { cost } else { Cost::NONE };
+        match cause {
+            Cause::Code => {
+                self.code(&SPLITTING, if optimises { self.optimised } else { self.unoptimised })
+            }
+            Cause::WideOperands => SPLITTING.wide_operand.times(self.n_wide_operands),
+            Cause::PhiOperands => PHI_OPERAND.times(self.n_phi_operands),
+            Cause::LiveValues => {
+                let n_at_checks = self.n_live_at_checks.saturating_add(self.n_live_through_checks);
+                LIVE.times(self.n_live)
+                    + LIVE_THROUGH.times(self.n_live_through)
+                    + LIVE_AT_CHECK.times(n_at_checks)
+                    + VARIABLE.times(self.n_variables)
+            }
+            Cause::RecurringValues => if_optimised(RECURRING.times(self.n_recurring)),
+            Cause::CrowdedBlocks => CROWDED.times(self.n_crowded) + SPILLED.times(self.n_spilled),
+            Cause::PhiScans => PHI_SCAN.times(self.phi_scans),
+            Cause::Nesting => if_optimised(NESTING.times(self.nesting)),
+            Cause::Dominators => DOMINATOR_STEP.times(self.dominator_steps),
+            Cause::Rewriting => if_optimised(self.rewriting.into()),
+            Cause::Copies => if_optimised(self.copied.into()),
+        }
+    }
+
+    /// One pass over the code does not see what lives where.
+    fn in_one_pass(&self, cause: Cause) -> Cost {
+        match cause {
+            Cause::Code => self.code(&ONE_PASS, self.in_one_pass),
+            Cause::WideOperands => ONE_PASS.wide_operand.times(self.n_wide_operands),
+            Cause::PhiOperands
+            | Cause::LiveValues
+            | Cause::RecurringValues
+            | Cause::CrowdedBlocks
+            | Cause::PhiScans
+            | Cause::Nesting
+            | Cause::Dominators
+            | Cause::Rewriting
+            | Cause::Copies => Cost::NONE,
+        }
+    }
+
+    /// The cost of instructions, blocks and edges; for what is dearer, the excess.
+    fn code(&self, costs: &CodeCosts, excess: Excess) -> Cost {
+        costs.inst.times(self.n_insts)
+            + costs.light_inst.times(self.n_light_insts)
+            + costs.slot_access.times(self.n_slot_accesses)
+            + costs.access.times(self.n_accesses)
+            + costs.block.times(self.n_blocks)
+            + costs.edge.times(self.n_edges)
+            + costs.check.times(self.n_checks)
+            + costs.target.times(self.n_targets)
+            + excess.into()
     }
 }
 
 impl Share {
     /// The operands that all phis may have for the function to be promoted.
     pub(crate) fn phi_operands_max(self) -> usize {
-        let parts = WorkCounts { n_phi_operands: 1, ..WorkCounts::default() }
-            .estimate(Generator::Splitting { optimises: true });
-        let of = |parts: [u64; N_CAUSES], max| max / parts[Cause::PhiOperands as usize];
-        of(parts.time, self.time).min(of(parts.bytes, self.bytes)) as usize
+        let Cost { ns, bytes } = WorkCounts { n_phi_operands: 1, ..WorkCounts::default() }
+            .estimate(Generator::Splitting { optimises: true })
+            .of(Cause::PhiOperands);
+        (self.time / ns).min(self.bytes / bytes) as usize
     }
 
     /// Whether calls and returns with so many operands and results can be compiled at all.

@@ -28,7 +28,7 @@ pub(crate) struct ModuleBudget {
 /// The part of the budget of functions that is there for other things besides: to their 40 ms for each KB it adds 5.
 const OTHER_PART: u64 = 8;
 /// The minimum for any module: trampolines of several of the widest types, or of hundreds of small ones.
-const TIME_MIN: u64 = 120_000_000;
+const NS_MIN: u64 = 120_000_000;
 
 /// A module wants more compiled than it may.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,7 +47,7 @@ impl ModuleBudget {
     pub(crate) fn new(module: &VerifiedModule) -> ModuleBudget {
         let functions = Budget::new(module);
         let of_all = time(functions.module_bytes + import_bytes(module));
-        let time = of_all - functions.time + (functions.time / OTHER_PART).max(TIME_MIN);
+        let time = of_all - functions.time + (functions.time / OTHER_PART).max(NS_MIN);
         let (functions_drawn, drawn) = (AtomicU64::new(0), AtomicU64::new(0));
         ModuleBudget { functions, functions_drawn, time, drawn }
     }

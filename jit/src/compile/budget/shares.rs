@@ -5,9 +5,9 @@ use slotvm_ssa::ir::Function;
 
 /// Points for each byte that was given for the functions of a module up to [`SMALL_BYTES`]: 40 ms for each KB.
 /// More than twice as much is promised: an estimate is right within a small factor only.
-const TIME_PER_BYTE: u64 = 40_000_000 / 1024;
+const NS_PER_BYTE: u64 = 40_000_000 / 1024;
 /// Likewise for each byte beyond: 4 ms for each KB, of 10 that are promised.
-const TIME_PER_BYTE_BEYOND: u64 = 4_000_000 / 1024;
+const NS_PER_BYTE_BEYOND: u64 = 4_000_000 / 1024;
 /// Bytes of a module that count in full.
 const SMALL_BYTES: u64 = 64 << 10;
 /// No module counts as smaller than this.
@@ -15,7 +15,7 @@ const MODULE_BYTES_MIN: u64 = 4 << 10;
 /// The memory of any module; 128 MiB are promised.
 const MEMORY_BYTES: u64 = 58 << 20;
 /// The memory that each byte adds, of 1,024 that are promised.
-const MEMORY_PER_BYTE: u64 = 520;
+const MEMORY_BYTES_PER_BYTE: u64 = 520;
 
 /// Parameters and results of a wide type.
 const WIDE_MIN: usize = 64;
@@ -54,7 +54,7 @@ impl Budget {
         Budget {
             module_bytes,
             time: time(module_bytes),
-            memory: MEMORY_BYTES + module_bytes * MEMORY_PER_BYTE,
+            memory: MEMORY_BYTES + module_bytes * MEMORY_BYTES_PER_BYTE,
             has_wide_types,
         }
     }
@@ -88,7 +88,7 @@ impl Share {
 pub(super) fn time(module_bytes: u64) -> u64 {
     let counted = module_bytes.max(MODULE_BYTES_MIN);
     let beyond = counted.saturating_sub(SMALL_BYTES);
-    (counted - beyond) * TIME_PER_BYTE + beyond * TIME_PER_BYTE_BEYOND
+    (counted - beyond) * NS_PER_BYTE + beyond * NS_PER_BYTE_BEYOND
 }
 
 /// The bytes that were given for a function: those it is a translation of, or what it takes in a binary

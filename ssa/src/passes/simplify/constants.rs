@@ -1,10 +1,11 @@
-//! Folding of constants, by what [`slotvm_bytecode::numeric`] says that instructions compute.
+//! Folding of constants and of branches by constants.
 
-use slotvm_bytecode::{Effect, Imm, Op, ValType, numeric};
+use slotvm_bytecode::{Op, numeric};
 
 use super::SimplificationReport;
 use crate::edit::Editor;
 use crate::entity::{Block, Edge, Inst, Value};
+use crate::fold;
 use crate::irop::Opcode;
 
 /// Folds instructions and branches, in dominance order, so that operands come before their uses.
@@ -50,7 +51,7 @@ fn fold_inst(
     match op {
         Op::Select => {
             if let Some(condition) = cell(2) {
-                let chosen = operands[usize::from(condition == 0)];
+                let chosen = operands[fold::chosen(condition)];
                 let result = editor.func().result(inst);
                 editor.replace_value(result, chosen);
                 report.n_folded += 1;
@@ -65,42 +66,12 @@ fn fold_inst(
             }
         }
         _ => {
-            let second = if operands.len() == 2 { cell(1) } else { Some(0) };
-            if let (Some(a), Some(b)) = (cell(0), second)
-                && let Some(cell) = evaluate(op, a, b)
-            {
-                let result = editor.func().result(inst);
-                cells[result.index()] = Some(cell);
-                let op = constant_of(editor.func().value_type(result));
-                editor.fold(inst, op, Imm(cell));
+            if let Some((_, bits)) = fold::fold(op, cell) {
+                cells[editor.func().result(inst).index()] = Some(bits);
+                editor.fold(inst, bits);
                 report.n_folded += 1;
             }
         }
-    }
-}
-
-/// The result of an operation, unless it traps or the machine has a choice.
-fn evaluate(op: Op, a: u64, b: u64) -> Option<u64> {
-    let cell = numeric::eval(op, a, b).ok()?;
-    debug_assert!(matches!(op.effect(), Effect::Pure | Effect::Trap));
-    // Where a NaN would become the canonical one, the machine has a choice.
-    let may_differ = op.makes_nan() && {
-        let ty = op.signature().map(|signature| signature.results[0]);
-        match ty {
-            Some(ValType::F32) => f32::from_bits(cell as u32).is_nan(),
-            _ => f64::from_bits(cell).is_nan(),
-        }
-    };
-    (!may_differ).then_some(cell)
-}
-
-/// The opcode of constants of a numeric type.
-fn constant_of(ty: ValType) -> Op {
-    match ty {
-        ValType::I32 => Op::I32Const,
-        ValType::I64 => Op::I64Const,
-        ValType::F32 => Op::F32Const,
-        _ => Op::F64Const,
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{Emit, FunctionBuilder, LabelId, LabelInfo};
+use super::{Emit, Failed, FunctionBuilder, LabelId, LabelInfo};
 use crate::builder::stacks::StackId;
 use crate::builder::{BuildRule, FuncId, LocalId};
 use crate::inst::Imm;
 use crate::limits;
 use crate::op::Op;
 use crate::types::{FuncType, ValType};
+use crate::typing::{self, OperandStack};
 
 impl FunctionBuilder<'_> {
     /// The operand stack, which there must be.
@@ -61,62 +62,29 @@ impl FunctionBuilder<'_> {
         types.iter().rev().try_for_each(|&ty| self.pop(op, ty))
     }
 
-    fn pop_any(&mut self, op: Op) -> Emit<ValType> {
-        self.pop_where(op, "an operand", |_| true)
-    }
-
-    /// The effect of an instruction that has no labels on the operand stack.
+    /// The effect on the operand stack of an instruction that has no labels.
     pub(super) fn apply(&mut self, op: Op, imm: Imm) -> Emit {
         if let Some(signature) = op.signature() {
             self.pop_all(op, signature.params)?;
             self.push_all(signature.results);
             return self.check_fixed(op, imm);
         }
-        match op {
-            Op::Unreachable => self.stack = None,
-            Op::Return => {
-                let ty = Arc::clone(&self.ty);
-                self.leave(op, &ty.results)?;
-            }
-            Op::Call => {
-                let ty = self.callee(op, FuncId(imm.low()))?;
-                self.pop_all(op, &ty.params)?;
-                self.push_all(&ty.results);
-            }
-            Op::CallIndirect => {
-                let ty = self.indirect_callee(op, imm)?;
-                self.pop_all(op, &ty.params)?;
-                self.push_all(&ty.results);
-            }
-            Op::ReturnCall => {
-                let ty = self.callee(op, FuncId(imm.low()))?;
-                self.tail_call(op, &ty)?;
-            }
-            Op::ReturnCallIndirect => {
-                let ty = self.indirect_callee(op, imm)?;
-                self.tail_call(op, &ty)?;
-            }
-            Op::Drop | Op::Dup | Op::Swap | Op::Over | Op::Rot | Op::Select => self.shuffle(op)?,
-            Op::LocalGet | Op::LocalSet | Op::LocalTee | Op::LocalAddr => {
-                let ty = self.local_ty(Some(op), LocalId(imm.low()))?;
-                self.access_local(op, ty)?;
-            }
-            Op::GlobalGet | Op::GlobalSet => self.access_global(op, imm.low())?,
-            Op::RefNull => match ValType::from_code(imm.low() as u8) {
-                Some(ty) if ty.is_ref() => self.push(ty),
-                _ => return self.fail(Some(op), BuildRule::Immediates),
-            },
-            Op::RefIsNull => {
-                self.pop_where(op, "a reference", ValType::is_ref)?;
-                self.push(ValType::I32);
-            }
-            Op::TableGet | Op::TableSet | Op::TableGrow | Op::TableFill => {
-                let elem = self.table_elem(op, imm.low())?;
-                self.access_table(op, elem)?;
-            }
-            _ => unreachable!("{op:?} is a branch or has a fixed signature"),
-        }
-        Ok(())
+        typing::apply(&mut Typed { f: self, op, labels: &[], default: None }, op, imm)
+    }
+
+    /// The effect of a branch to a label, of a `br_keep` with so many operands.
+    pub(super) fn apply_branch(&mut self, op: Op, label: LabelId, n: u32) -> Emit {
+        typing::apply(
+            &mut Typed { f: self, op, labels: &[], default: None },
+            op,
+            Imm::pair(label.0, n),
+        )
+    }
+
+    /// The effect of a `br_table` to these labels and the default.
+    pub(super) fn apply_table(&mut self, labels: &[LabelId], default: LabelId) -> Emit {
+        let op = Op::BrTable;
+        typing::apply(&mut Typed { f: self, op, labels, default: Some(default) }, op, Imm::NONE)
     }
 
     /// Indices of instructions with a fixed signature whose types matter.
@@ -153,106 +121,16 @@ impl FunctionBuilder<'_> {
         if a == b { Ok(()) } else { self.fail(Some(op), BuildRule::ElementTypes(a, b)) }
     }
 
-    fn shuffle(&mut self, op: Op) -> Emit {
-        match op {
-            Op::Drop => drop(self.pop_any(op)?),
-            Op::Dup => {
-                let a = self.pop_any(op)?;
-                self.push_all(&[a, a]);
-            }
-            Op::Swap => {
-                let (b, a) = (self.pop_any(op)?, self.pop_any(op)?);
-                self.push_all(&[b, a]);
-            }
-            Op::Over => {
-                let (b, a) = (self.pop_any(op)?, self.pop_any(op)?);
-                self.push_all(&[a, b, a]);
-            }
-            Op::Rot => {
-                let (c, b, a) = (self.pop_any(op)?, self.pop_any(op)?, self.pop_any(op)?);
-                self.push_all(&[b, c, a]);
-            }
-            _ => {
-                self.pop(op, ValType::I32)?;
-                let b = self.pop_any(op)?;
-                self.pop(op, b)?;
-                self.push(b);
-            }
-        }
-        Ok(())
-    }
-
-    fn access_local(&mut self, op: Op, ty: ValType) -> Emit {
-        match op {
-            Op::LocalGet => self.push(ty),
-            Op::LocalSet => self.pop(op, ty)?,
-            Op::LocalTee => {
-                self.pop(op, ty)?;
-                self.push(ty);
-            }
-            _ => self.push(ValType::I32),
-        }
-        Ok(())
-    }
-
-    fn access_global(&mut self, op: Op, index: u32) -> Emit {
-        let Some(&global) = self.module.globals.get(index as usize) else {
-            return self.no_such(Some(op), "global", index);
-        };
-        if op == Op::GlobalGet {
-            self.push(global.ty);
-            return Ok(());
-        }
-        if !global.mutable {
-            return self.fail(Some(op), BuildRule::Immutable(index));
-        }
-        self.pop(op, global.ty)
-    }
-
-    fn access_table(&mut self, op: Op, elem: ValType) -> Emit {
-        let (params, results): (&[ValType], &[ValType]) = match op {
-            Op::TableGet => (&[ValType::I32], &[elem]),
-            Op::TableSet => (&[ValType::I32, elem], &[]),
-            Op::TableGrow => (&[elem, ValType::I32], &[ValType::I32]),
-            _ => (&[ValType::I32, elem, ValType::I32], &[]),
-        };
-        self.pop_all(op, params)?;
-        self.push_all(results);
-        Ok(())
-    }
-
     /// Leaves the function with the topmost operands, which are of these types.
     fn leave(&mut self, op: Op, types: &[ValType]) -> Emit {
         self.live(op)?;
-        self.pop_all(op, types)?;
-        self.stack = None;
-        Ok(())
-    }
-
-    fn tail_call(&mut self, op: Op, callee: &FuncType) -> Emit {
-        if callee.results != self.ty.results {
-            let list =
-                |types: &[ValType]| types.iter().map(|ty| ty.name()).collect::<Vec<_>>().join(", ");
-            let (expected, found) = (list(&self.ty.results), list(&callee.results));
-            return self.fail(Some(op), BuildRule::TailResults { expected, found });
-        }
-        self.leave(op, &callee.params)
+        self.pop_all(op, types)
     }
 
     fn callee(&mut self, op: Op, func: FuncId) -> Emit<Arc<FuncType>> {
         match self.module.func_types.get(func.0 as usize) {
             Some(ty) => Ok(Arc::clone(&self.module.types[ty.0 as usize])),
             None => self.no_such(Some(op), "function", func.0),
-        }
-    }
-
-    fn indirect_callee(&mut self, op: Op, imm: Imm) -> Emit<Arc<FuncType>> {
-        let elem = self.table_elem(op, imm.high())?;
-        self.same_elem(op, elem, ValType::FuncRef)?;
-        self.pop(op, ValType::I32)?;
-        match self.module.types.get(imm.low() as usize) {
-            Some(ty) => Ok(Arc::clone(ty)),
-            None => self.no_such(Some(op), "type", imm.low()),
         }
     }
 
@@ -289,7 +167,7 @@ impl FunctionBuilder<'_> {
     }
 
     /// Control goes to a label with the topmost `n` operands, and drops some below them.
-    pub(super) fn flow_keeping(&mut self, label: LabelId, n: u32) -> Emit {
+    fn flow_keeping(&mut self, label: LabelId, n: u32) -> Emit {
         let op = Some(Op::BrKeep);
         let stack = self.live(Op::BrKeep)?;
         if n as usize > limits::KEPT_OPERANDS_MAX {
@@ -315,5 +193,125 @@ impl FunctionBuilder<'_> {
         let expected = self.stacks.describe(expected);
         let stack = self.stacks.describe(stack);
         self.fail(op, BuildRule::LabelStack { label: label.0, expected, stack })
+    }
+}
+
+/// The operand stack for one instruction without a fixed signature.
+struct Typed<'f, 'm, 't> {
+    f: &'f mut FunctionBuilder<'m>,
+    op: Op,
+    /// The labels of a `br_table`.
+    labels: &'t [LabelId],
+    default: Option<LabelId>,
+}
+
+impl OperandStack for Typed<'_, '_, '_> {
+    type Operand = ValType;
+    type Type = Arc<FuncType>;
+    type Error = Failed;
+
+    #[inline]
+    fn pop(&mut self, ty: ValType) -> Emit {
+        self.f.pop(self.op, ty)
+    }
+
+    #[inline]
+    fn pop_any(&mut self) -> Emit<ValType> {
+        self.f.pop_where(self.op, "an operand", |_| true)
+    }
+
+    fn pop_ref(&mut self) -> Emit {
+        self.f.pop_where(self.op, "a reference", ValType::is_ref).map(drop)
+    }
+
+    #[inline]
+    fn type_of(&self, operand: ValType) -> ValType {
+        operand
+    }
+
+    #[inline]
+    fn push(&mut self, ty: ValType) -> Emit {
+        self.f.push(ty);
+        Ok(())
+    }
+
+    #[inline]
+    fn local(&mut self, local: u32) -> Emit<ValType> {
+        self.f.local_ty(Some(self.op), LocalId(local))
+    }
+
+    fn global(&mut self, global: u32) -> Emit<ValType> {
+        match self.f.module.globals.get(global as usize) {
+            Some(global) => Ok(global.ty),
+            None => self.f.no_such(Some(self.op), "global", global),
+        }
+    }
+
+    fn mutable_global(&mut self, global: u32) -> Emit<ValType> {
+        match self.f.module.globals.get(global as usize) {
+            Some(global) if global.mutable => Ok(global.ty),
+            Some(_) => self.f.fail(Some(self.op), BuildRule::Immutable(global)),
+            None => self.f.no_such(Some(self.op), "global", global),
+        }
+    }
+
+    fn elements(&mut self, table: u32) -> Emit<ValType> {
+        self.f.table_elem(self.op, table)
+    }
+
+    fn callable(&mut self, table: u32) -> Emit {
+        let elem = self.f.table_elem(self.op, table)?;
+        self.f.same_elem(self.op, elem, ValType::FuncRef)
+    }
+
+    fn ref_type(&mut self, imm: Imm) -> Emit<ValType> {
+        match ValType::from_code(imm.low() as u8) {
+            Some(ty) if ty.is_ref() => Ok(ty),
+            _ => self.f.fail(Some(self.op), BuildRule::Immediates),
+        }
+    }
+
+    fn func_type(&mut self, func: u32) -> Emit<Arc<FuncType>> {
+        self.f.callee(self.op, FuncId(func))
+    }
+
+    fn type_at(&mut self, index: u32) -> Emit<Arc<FuncType>> {
+        match self.f.module.types.get(index as usize) {
+            Some(ty) => Ok(Arc::clone(ty)),
+            None => self.f.no_such(Some(self.op), "type", index),
+        }
+    }
+
+    fn branch(&mut self, label: u32) -> Emit {
+        self.f.live(self.op)?;
+        self.f.flow_to(Some(self.op), LabelId(label)).map(drop)
+    }
+
+    fn branch_keeping(&mut self, label: u32, n: u32) -> Emit {
+        self.f.flow_keeping(LabelId(label), n)
+    }
+
+    fn branch_table(&mut self, _: Imm) -> Emit {
+        let (labels, default) = (self.labels, self.default);
+        labels.iter().chain(&default).try_for_each(|label| self.branch(label.0))
+    }
+
+    fn leave(&mut self) -> Emit {
+        let ty = Arc::clone(&self.f.ty);
+        self.f.leave(self.op, &ty.results)
+    }
+
+    fn tail_call(&mut self, callee: &FuncType) -> Emit {
+        if callee.results != self.f.ty.results {
+            let list =
+                |types: &[ValType]| types.iter().map(|ty| ty.name()).collect::<Vec<_>>().join(", ");
+            let (expected, found) = (list(&self.f.ty.results), list(&callee.results));
+            return self.f.fail(Some(self.op), BuildRule::TailResults { expected, found });
+        }
+        self.f.leave(self.op, &callee.params)
+    }
+
+    fn stop(&mut self) {
+        self.f.stack = None;
     }
 }

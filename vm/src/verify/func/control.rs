@@ -1,15 +1,13 @@
-//! Branches, calls and returns: the operands that they take along, and the shapes of labels.
+//! Branches and returns: the operands that they take along, and the shapes of labels.
 
 use super::{Check, Checker, LABEL_BIT, Operand};
-use crate::inst::{Imm, labels};
 use crate::limits;
 use crate::module::ShapeId;
-use crate::op::Op;
-use crate::types::{FuncType, ValType};
+use crate::types::ValType;
 use crate::verified::EscapeReason;
 use crate::verify::error::{Rule, VerifyError};
 
-impl<'m> Checker<'m, '_> {
+impl Checker<'_, '_> {
     /// Checks that the operand stack is exactly `shape` and folds it into `base`.
     pub(super) fn flow_to(&mut self, label: u32, shape: ShapeId) -> Check {
         let mut below = shape;
@@ -61,55 +59,8 @@ impl<'m> Checker<'m, '_> {
         types.join(" ")
     }
 
-    pub(super) fn func_type(&self, func: u32) -> &'m FuncType {
-        &self.module.types[self.spaces.funcs[func as usize] as usize]
-    }
-
-    pub(super) fn indirect_type(&self, imm: Imm) -> Check<&'m FuncType> {
-        let elem = self.spaces.tables[imm.high() as usize].elem;
-        if elem != ValType::FuncRef {
-            let detail = format!("table {} holds {elem}", imm.high());
-            return Err(self.error(Rule::CallTable, detail));
-        }
-        Ok(&self.module.types[imm.low() as usize])
-    }
-
-    /// An instruction that ends a block.
-    pub(super) fn control(&mut self, op: Op, imm: Imm) -> Check {
-        match op {
-            Op::Unreachable => Ok(()),
-            Op::Br => self.branch(imm.low()),
-            Op::BrKeep => self.branch_keeping(imm.low(), imm.high()),
-            Op::BrIf => {
-                self.pop(ValType::I32)?;
-                self.branch(imm.low())?;
-                self.succs.push(self.blocks.len() as u32 + 1);
-                Ok(())
-            }
-            Op::BrTable => {
-                self.pop(ValType::I32)?;
-                let def = self.def;
-                labels(&def.code, imm).try_for_each(|label| self.branch(label))
-            }
-            Op::Return => self.leave(&self.ty.results, "results"),
-            Op::ReturnCall => self.tail_call(self.func_type(imm.low())),
-            Op::ReturnCallIndirect => {
-                let ty = self.indirect_type(imm)?;
-                self.pop(ValType::I32)?;
-                self.tail_call(ty)
-            }
-            _ => unreachable!("{op:?} does not end a block"),
-        }
-    }
-
-    fn branch(&mut self, label: u32) -> Check {
-        self.flow_to(label, self.def.labels[label as usize].shape)?;
-        self.succs.push(label | LABEL_BIT);
-        Ok(())
-    }
-
     /// A branch that takes the topmost `n` operands along.
-    fn branch_keeping(&mut self, label: u32, n: u32) -> Check {
+    pub(super) fn branch_keeping(&mut self, label: u32, n: u32) -> Check {
         let max = limits::KEPT_OPERANDS_MAX;
         if n as usize > max {
             let detail = format!("{n} operands exceed KEPT_OPERANDS_MAX = {max}");
@@ -158,16 +109,8 @@ impl<'m> Checker<'m, '_> {
             && self.shapes.below(self.module, self.base, n_lowest as u32) == expected
     }
 
-    fn tail_call(&mut self, callee: &FuncType) -> Check {
-        if callee.results != self.ty.results {
-            let detail = format!("the callee is {callee}, the caller {}", self.ty);
-            return Err(self.error(Rule::TailCallType, detail));
-        }
-        self.leave(&callee.params, "parameters")
-    }
-
     /// Leaves the function with the topmost operands, which are of these types.
-    fn leave(&mut self, types: &[ValType], what: &str) -> Check {
+    pub(super) fn leave_with(&mut self, types: &[ValType], what: &str) -> Check {
         if self.depth() < types.len() {
             let detail = format!("{} operands instead of {} {what}", self.depth(), types.len());
             return Err(self.error(Rule::ReturnStack, detail));

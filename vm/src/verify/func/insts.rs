@@ -1,9 +1,10 @@
 //! Instructions that go on behind themselves: their operands and results, and the entities that they name.
 
-use super::{Check, Checker, Operand};
+use super::{Check, Checker};
 use crate::inst::{Imm, Inst, labels};
-use crate::op::{Access, Effect, ImmKind, Op};
+use crate::op::{Access, ImmKind, Op, Signature};
 use crate::types::ValType;
+use crate::typing;
 use crate::verified::{DirectAccess, EscapeReason};
 use crate::verify::error::Rule;
 
@@ -15,62 +16,37 @@ impl Checker<'_, '_> {
         self.scratch.found.uses_vectors |= op.is_vector();
         match op {
             _ if op.access().is_some() => self.access(op.access().expect("just tested"), imm),
-            Op::Drop | Op::Dup | Op::Swap | Op::Over | Op::Rot => self.shuffle(op),
-            Op::LocalGet | Op::LocalSet | Op::LocalTee | Op::LocalAddr => self.local(op, imm.low()),
-            Op::Select => {
-                self.pop(ValType::I32)?;
-                let b = self.pop_any()?;
-                self.escape(b, EscapeReason::Consumed);
-                self.pop(b.ty)?;
-                self.note_wide(&[b]);
-                self.push(b.ty)
-            }
-            Op::GlobalGet => self.push(self.spaces.globals[imm.low() as usize].ty),
-            Op::GlobalSet => {
-                let global = self.spaces.globals[imm.low() as usize];
-                if !global.mutable {
-                    let detail = format!("global {} is immutable", imm.low());
-                    return Err(self.error(Rule::GlobalMutable, detail));
-                }
-                self.pop(global.ty)
-            }
-            Op::RefNull => self.push(imm.as_ref_type()),
             Op::RefFunc => {
                 self.scratch.found.referenced_funcs.push(imm.low());
                 self.push(ValType::FuncRef)
             }
-            Op::RefIsNull => {
-                let operand = self.pop_any()?;
-                if !operand.ty.is_ref() {
-                    let detail = format!("the operand is {}, not a reference", operand.ty);
-                    return Err(self.error(Rule::OperandType, detail));
-                }
-                self.push(ValType::I32)
+            Op::TableCopy => {
+                let elem_of = |table: u32| self.spaces.tables[table as usize].elem;
+                self.copies_elements(op, elem_of(imm.high()), elem_of(imm.low()))
             }
-            Op::TableGet
-            | Op::TableSet
-            | Op::TableGrow
-            | Op::TableFill
-            | Op::TableCopy
-            | Op::TableInit => self.table(op, imm),
-            Op::Call => {
-                let ty = self.func_type(imm.low());
-                self.pop_all(&ty.params)?;
-                self.push_all(&ty.results)
+            Op::TableInit => {
+                let source = self.module.elems[imm.low() as usize].ty;
+                self.copies_elements(op, source, self.spaces.tables[imm.high() as usize].elem)
             }
-            Op::CallIndirect => {
-                let ty = self.indirect_type(imm)?;
-                self.pop(ValType::I32)?;
-                self.pop_all(&ty.params)?;
-                self.push_all(&ty.results)
-            }
-            _ if op.effect() == Effect::Control => self.control(op, imm),
-            _ => {
-                let sig = op.signature().expect("all others have fixed signatures");
-                self.pop_all(sig.params)?;
-                self.push_all(sig.results)
-            }
+            _ => match op.signature() {
+                Some(signature) => self.fixed(signature),
+                None => typing::apply(self, op, imm),
+            },
         }
+    }
+
+    fn fixed(&mut self, signature: Signature) -> Check {
+        self.pop_all(signature.params)?;
+        self.push_all(signature.results)
+    }
+
+    /// An instruction that copies elements of one type to a table of another one.
+    fn copies_elements(&mut self, op: Op, source: ValType, elem: ValType) -> Check {
+        if source != elem {
+            let detail = format!("elements of {source} go to a table of {elem}");
+            return Err(self.error(Rule::OperandType, detail));
+        }
+        self.fixed(op.signature().expect("it is fixed"))
     }
 
     fn check_indices(&mut self, kind: ImmKind, imm: Imm) -> Check {
@@ -162,55 +138,5 @@ impl Checker<'_, '_> {
             }
         }
         if access.store { Ok(()) } else { self.push(access.ty) }
-    }
-
-    fn local(&mut self, op: Op, local: u32) -> Check {
-        let ty = self.locals[local as usize];
-        match op {
-            Op::LocalGet => self.push(ty),
-            Op::LocalSet => self.pop(ty),
-            Op::LocalTee => {
-                self.pop(ty)?;
-                self.push(ty)
-            }
-            Op::LocalAddr => {
-                if self.module.frame_stack.is_none() {
-                    let detail = "the module has no frame stack".into();
-                    return Err(self.error(Rule::LocalAddr, detail));
-                }
-                // Each local has 8 bytes of the frame stack.
-                if !ty.is_num() || ty.bytes() > 8 {
-                    let detail = format!("local {local} is {ty}");
-                    return Err(self.error(Rule::LocalAddr, detail));
-                }
-                self.push_operand(Operand { ty: ValType::I32, token: local + 1 })
-            }
-            _ => unreachable!("{op:?} is no local access"),
-        }
-    }
-
-    fn table(&mut self, op: Op, imm: Imm) -> Check {
-        let elem_of = |table: u32| self.spaces.tables[table as usize].elem;
-        let elem = elem_of(if op == Op::TableInit { imm.high() } else { imm.low() });
-        let (params, results): (&[ValType], &[ValType]) = match op {
-            Op::TableGet => (&[ValType::I32], &[elem]),
-            Op::TableSet => (&[ValType::I32, elem], &[]),
-            Op::TableGrow => (&[elem, ValType::I32], &[ValType::I32]),
-            Op::TableFill => (&[ValType::I32, elem, ValType::I32], &[]),
-            Op::TableCopy | Op::TableInit => {
-                let source = match op {
-                    Op::TableCopy => elem_of(imm.high()),
-                    _ => self.module.elems[imm.low() as usize].ty,
-                };
-                if source != elem {
-                    let detail = format!("elements of {source} go to a table of {elem}");
-                    return Err(self.error(Rule::OperandType, detail));
-                }
-                (&[ValType::I32; 3], &[])
-            }
-            _ => unreachable!("{op:?} is no table access"),
-        };
-        self.pop_all(params)?;
-        self.push_all(results)
     }
 }

@@ -2,7 +2,6 @@
 
 use super::{Check, Checker, Operand};
 use crate::limits;
-use crate::op::Op;
 use crate::types::ValType;
 use crate::verified::{EscapeReason, WideOperands};
 use crate::verify::error::Rule;
@@ -97,45 +96,6 @@ impl Checker<'_, '_> {
         let wide = operands.iter().enumerate().map(bit).fold(0, |all, bit| all | bit);
         if wide != 0 {
             self.wide.push(WideOperands { offset: self.offset, operands: wide });
-        }
-    }
-
-    /// Stack shuffles move and copy tokens.
-    pub(super) fn shuffle(&mut self, op: Op) -> Check {
-        match op {
-            Op::Drop => {
-                let a = self.pop_any()?;
-                self.note_wide(&[a]);
-                self.escape(a, EscapeReason::Consumed);
-                Ok(())
-            }
-            Op::Dup => {
-                let a = self.pop_any()?;
-                self.note_wide(&[a]);
-                self.push_operand(a)?;
-                self.push_operand(a)
-            }
-            Op::Swap => {
-                let (b, a) = (self.pop_any()?, self.pop_any()?);
-                self.note_wide(&[b, a]);
-                self.push_operand(b)?;
-                self.push_operand(a)
-            }
-            Op::Over => {
-                let (b, a) = (self.pop_any()?, self.pop_any()?);
-                self.note_wide(&[b, a]);
-                self.push_operand(a)?;
-                self.push_operand(b)?;
-                self.push_operand(a)
-            }
-            Op::Rot => {
-                let (c, b, a) = (self.pop_any()?, self.pop_any()?, self.pop_any()?);
-                self.note_wide(&[c, b, a]);
-                self.push_operand(b)?;
-                self.push_operand(c)?;
-                self.push_operand(a)
-            }
-            _ => unreachable!("{op:?} is no stack shuffle"),
         }
     }
 }

@@ -1,0 +1,66 @@
+//! Constants: what an operation on them gives, and the instruction that one is.
+//!
+//! Both simplification of SSA form and construction on the fly fold by this. What operations compute,
+//! [`slotvm_bytecode::numeric`] says.
+
+use slotvm_bytecode::numeric::{eval, is_numeric};
+use slotvm_bytecode::op::Signature;
+use slotvm_bytecode::{Imm, Op, ValType};
+
+use crate::ir::Function;
+
+/// The type and the cell of a numeric operation, if `cell` has those of its operands. An operation that
+/// traps is left to trap, and one whose result is a NaN is left to the machine, which chooses its bits.
+pub(crate) fn fold(op: Op, cell: impl Fn(usize) -> Option<u64>) -> Option<(ValType, u64)> {
+    if !is_numeric(op) {
+        return None;
+    }
+    let Signature { params, results } = op.signature().expect("numeric opcodes have one");
+    let a = cell(0)?;
+    let b = if params.len() == 2 { cell(1)? } else { 0 };
+    let bits = eval(op, a, b).ok()?;
+    let may_differ = match op.nan_type() {
+        Some(ValType::F32) => f32::from_bits(bits as u32).is_nan(),
+        Some(_) => f64::from_bits(bits).is_nan(),
+        None => false,
+    };
+    (!may_differ).then_some((results[0], bits))
+}
+
+/// The operand that a `select` gives, by the cell of its condition.
+pub(crate) fn chosen(condition: u64) -> usize {
+    usize::from(condition as u32 == 0)
+}
+
+/// The instruction of a constant. The only one of a reference type is null, and of a vector zero.
+pub(crate) fn constant(f: &mut Function, ty: ValType, bits: u64) -> (Op, Imm) {
+    match ty {
+        ValType::I32 => (Op::I32Const, Imm(bits)),
+        ValType::I64 => (Op::I64Const, Imm(bits)),
+        ValType::F32 => (Op::F32Const, Imm(bits)),
+        ValType::F64 => (Op::F64Const, Imm(bits)),
+        ValType::FuncRef | ValType::ExternRef => (Op::RefNull, Imm::ref_type(ty)),
+        ValType::V128 => (Op::V128Const, f.add_vector(bits.into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_fold_unless_they_trap_or_make_a_nan() {
+        let fold = |op, cells: &[Option<u64>]| fold(op, |i| cells[i]);
+        assert_eq!(fold(Op::I32Add, &[Some(3), Some(4)]), Some((ValType::I32, 7)));
+        assert_eq!(fold(Op::I64Eqz, &[Some(0)]), Some((ValType::I32, 1)));
+        assert_eq!(fold(Op::I32Add, &[Some(3), None]), None);
+        assert_eq!(fold(Op::I32DivU, &[Some(3), Some(0)]), None);
+        assert_eq!(fold(Op::I32TruncF64S, &[Some(1e300_f64.to_bits())]), None);
+        let zero = Some(0.0_f64.to_bits());
+        assert_eq!(fold(Op::F64Div, &[zero, zero]), None);
+        let negative_nan = f64::NAN.to_bits() | 1 << 63;
+        let negated = fold(Op::F64Neg, &[Some(negative_nan)]);
+        assert_eq!(negated, Some((ValType::F64, f64::NAN.to_bits())));
+        assert_eq!(fold(Op::Select, &[zero, zero, Some(1)]), None);
+    }
+}

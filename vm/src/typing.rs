@@ -1,0 +1,252 @@
+//! The types of the opcodes that the opcode table has no signature for: they depend on what an immediate
+//! names, on the operand stack or on the function.
+//!
+//! [`apply`] is the one place that says what such an instruction takes from the operand stack and what it
+//! pushes. The verifier, the builder, and the construction of the IR and its verifier run it, each on an
+//! [`OperandStack`] of its own. It runs in their inner loops, so all of it is generic and inlined.
+//!
+//! The order is that of a stack machine: what the immediate names is looked up, operands are popped, the
+//! topmost first, then results are pushed. Whoever implements the stack decides what an error is.
+
+use std::ops::Deref;
+
+use crate::inst::Imm;
+use crate::op::Op;
+use crate::types::{FuncType, ValType};
+
+/// An operand stack that instructions are typed on, and the entities that their immediates name.
+pub trait OperandStack {
+    /// An operand whose type the instruction does not say.
+    type Operand: Copy;
+    /// A function type.
+    type Type: Deref<Target = FuncType>;
+    /// Why an instruction has no type here.
+    type Error;
+
+    /// Pops an operand of this type.
+    fn pop(&mut self, ty: ValType) -> Result<(), Self::Error>;
+    /// Pops an operand of any type.
+    fn pop_any(&mut self) -> Result<Self::Operand, Self::Error>;
+    /// Pops a reference of any type.
+    fn pop_ref(&mut self) -> Result<(), Self::Error>;
+    /// The type of an operand.
+    fn type_of(&self, operand: Self::Operand) -> ValType;
+    /// Pushes an operand of this type.
+    fn push(&mut self, ty: ValType) -> Result<(), Self::Error>;
+    /// Pushes an operand that was popped, which stays the same value.
+    fn push_again(&mut self, operand: Self::Operand) -> Result<(), Self::Error> {
+        self.push(self.type_of(operand))
+    }
+    /// Pushes the address of a local, whose type this is.
+    fn push_address(&mut self, local: u32, ty: ValType) -> Result<(), Self::Error> {
+        let _ = (local, ty);
+        self.push(ValType::I32)
+    }
+    /// Pops operands of these types, the deepest first.
+    fn pop_all(&mut self, types: &[ValType]) -> Result<(), Self::Error> {
+        types.iter().rev().try_for_each(|&ty| self.pop(ty))
+    }
+    /// Pushes operands of these types, the deepest first.
+    fn push_all(&mut self, types: &[ValType]) -> Result<(), Self::Error> {
+        types.iter().try_for_each(|&ty| self.push(ty))
+    }
+
+    /// The instruction uses up an operand of any type.
+    fn consume(&mut self, operand: Self::Operand) {
+        let _ = operand;
+    }
+    /// These operands of any type, the topmost first, are all that the instruction moves.
+    fn moves(&mut self, operands: &[Self::Operand]) {
+        let _ = operands;
+    }
+
+    /// The type of a local.
+    fn local(&mut self, local: u32) -> Result<ValType, Self::Error>;
+    /// The type of a global.
+    fn global(&mut self, global: u32) -> Result<ValType, Self::Error>;
+    /// The type of a global that can be set.
+    fn mutable_global(&mut self, global: u32) -> Result<ValType, Self::Error>;
+    /// The type of the elements of a table.
+    fn elements(&mut self, table: u32) -> Result<ValType, Self::Error>;
+    /// Whether calls can go by a table, which holds references to functions.
+    fn callable(&mut self, table: u32) -> Result<(), Self::Error>;
+    /// The reference type that an immediate is.
+    fn ref_type(&mut self, imm: Imm) -> Result<ValType, Self::Error>;
+    /// The type of a function.
+    fn func_type(&mut self, func: u32) -> Result<Self::Type, Self::Error>;
+    /// A function type by its index.
+    fn type_at(&mut self, index: u32) -> Result<Self::Type, Self::Error>;
+
+    /// Goes to a label, whose operand stack this is.
+    fn branch(&mut self, label: u32) -> Result<(), Self::Error>;
+    /// Goes to a label with the topmost `n` operands, and drops some below them.
+    fn branch_keeping(&mut self, label: u32, n: u32) -> Result<(), Self::Error>;
+    /// Goes to one of the labels of a `br_table`, the immediate of which this is.
+    fn branch_table(&mut self, imm: Imm) -> Result<(), Self::Error>;
+    /// Goes on behind a branch that may not be taken.
+    fn falls_through(&mut self) {}
+    /// Leaves the function with its results on top.
+    fn leave(&mut self) -> Result<(), Self::Error>;
+    /// Leaves the function by a call, which has the same results, with the parameters on top.
+    fn tail_call(&mut self, callee: &FuncType) -> Result<(), Self::Error>;
+    /// Does not go on.
+    fn stop(&mut self) {}
+}
+
+/// The effect on the operand stack of an instruction that has no fixed signature.
+///
+/// # Errors
+/// Whatever the stack finds wrong first.
+///
+/// # Panics
+/// If the opcode has a fixed signature, see [`Op::signature`].
+#[inline(always)]
+pub fn apply<S: OperandStack>(stack: &mut S, op: Op, imm: Imm) -> Result<(), S::Error> {
+    use ValType::I32;
+    match op {
+        Op::Drop => {
+            let a = stack.pop_any()?;
+            stack.moves(&[a]);
+            stack.consume(a);
+        }
+        Op::Dup => {
+            let a = stack.pop_any()?;
+            stack.moves(&[a]);
+            stack.push_again(a)?;
+            stack.push_again(a)?;
+        }
+        Op::Swap => {
+            let (b, a) = (stack.pop_any()?, stack.pop_any()?);
+            stack.moves(&[b, a]);
+            stack.push_again(b)?;
+            stack.push_again(a)?;
+        }
+        Op::Over => {
+            let (b, a) = (stack.pop_any()?, stack.pop_any()?);
+            stack.moves(&[b, a]);
+            stack.push_again(a)?;
+            stack.push_again(b)?;
+            stack.push_again(a)?;
+        }
+        Op::Rot => {
+            let (c, b, a) = (stack.pop_any()?, stack.pop_any()?, stack.pop_any()?);
+            stack.moves(&[c, b, a]);
+            stack.push_again(b)?;
+            stack.push_again(c)?;
+            stack.push_again(a)?;
+        }
+        Op::Select => {
+            stack.pop(I32)?;
+            let b = stack.pop_any()?;
+            stack.consume(b);
+            let ty = stack.type_of(b);
+            stack.pop(ty)?;
+            stack.moves(&[b]);
+            stack.push(ty)?;
+        }
+        Op::LocalGet => {
+            let ty = stack.local(imm.low())?;
+            stack.push(ty)?;
+        }
+        Op::LocalSet => {
+            let ty = stack.local(imm.low())?;
+            stack.pop(ty)?;
+        }
+        Op::LocalTee => {
+            let ty = stack.local(imm.low())?;
+            stack.pop(ty)?;
+            stack.push(ty)?;
+        }
+        Op::LocalAddr => {
+            let ty = stack.local(imm.low())?;
+            stack.push_address(imm.low(), ty)?;
+        }
+        Op::GlobalGet => {
+            let ty = stack.global(imm.low())?;
+            stack.push(ty)?;
+        }
+        Op::GlobalSet => {
+            let ty = stack.mutable_global(imm.low())?;
+            stack.pop(ty)?;
+        }
+        Op::RefNull => {
+            let ty = stack.ref_type(imm)?;
+            stack.push(ty)?;
+        }
+        Op::RefIsNull => {
+            stack.pop_ref()?;
+            stack.push(I32)?;
+        }
+        Op::TableGet => {
+            let elem = stack.elements(imm.low())?;
+            stack.pop(I32)?;
+            stack.push(elem)?;
+        }
+        Op::TableSet => {
+            let elem = stack.elements(imm.low())?;
+            stack.pop_all(&[I32, elem])?;
+        }
+        Op::TableGrow => {
+            let elem = stack.elements(imm.low())?;
+            stack.pop_all(&[elem, I32])?;
+            stack.push(I32)?;
+        }
+        Op::TableFill => {
+            let elem = stack.elements(imm.low())?;
+            stack.pop_all(&[I32, elem, I32])?;
+        }
+        Op::Call => {
+            let ty = stack.func_type(imm.low())?;
+            stack.pop_all(&ty.params)?;
+            stack.push_all(&ty.results)?;
+        }
+        Op::CallIndirect => {
+            let ty = indirect_callee(stack, imm)?;
+            stack.pop_all(&ty.params)?;
+            stack.push_all(&ty.results)?;
+        }
+        Op::Unreachable => stack.stop(),
+        Op::Br => {
+            stack.branch(imm.low())?;
+            stack.stop();
+        }
+        Op::BrKeep => {
+            stack.branch_keeping(imm.low(), imm.high())?;
+            stack.stop();
+        }
+        Op::BrIf => {
+            stack.pop(I32)?;
+            stack.branch(imm.low())?;
+            stack.falls_through();
+        }
+        Op::BrTable => {
+            stack.pop(I32)?;
+            stack.branch_table(imm)?;
+            stack.stop();
+        }
+        Op::Return => {
+            stack.leave()?;
+            stack.stop();
+        }
+        Op::ReturnCall => {
+            let ty = stack.func_type(imm.low())?;
+            stack.tail_call(&ty)?;
+            stack.stop();
+        }
+        Op::ReturnCallIndirect => {
+            let ty = indirect_callee(stack, imm)?;
+            stack.tail_call(&ty)?;
+            stack.stop();
+        }
+        _ => unreachable!("{op:?} has a fixed signature"),
+    }
+    Ok(())
+}
+
+/// Pops the index of an indirect call, and gives the type of the callee.
+#[inline(always)]
+fn indirect_callee<S: OperandStack>(stack: &mut S, imm: Imm) -> Result<S::Type, S::Error> {
+    stack.callable(imm.high())?;
+    stack.pop(ValType::I32)?;
+    stack.type_at(imm.low())
+}
