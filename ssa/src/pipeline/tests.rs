@@ -157,3 +157,21 @@ fn every_row_of_the_ir_is_shown() {
     assert_eq!(error.to_string(), expected);
     assert_eq!(f.succ_edges(Block(0)).len(), 2);
 }
+
+/// A fault after any row is named by that row.
+#[test]
+fn a_fault_is_named_by_its_stage() {
+    let (module, f) = sample();
+    for row in TABLE.iter().filter(|row| row.is_of_ir()) {
+        let mut after = after(row, f.clone(), &module).unwrap_or_else(|error| panic!("{error}"));
+        let mut checks = Checks::new(true);
+        checks.before(&after);
+        checks.after(row, &after, &module).unwrap_or_else(|error| panic!("{error}"));
+        let mut ends = after.blocks.iter().map(|block| block.insts);
+        let (_, end) = ends.find(|(start, end)| end - start > 1).expect("a block has two");
+        after.layout.swap(end as usize - 2, end as usize - 1);
+        let error = checks.after(row, &after, &module).expect_err("the terminator is not last");
+        assert_eq!(error.stage, row.name);
+        assert!(error.to_string().starts_with(&format!("stage {} left", row.name)), "{error}");
+    }
+}

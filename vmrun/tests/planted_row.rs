@@ -1,0 +1,144 @@
+//! A row that is added to the table of stages and passes is seen by everything that reads the table, without another
+//! edit: the JIT, timings, spans, `opt`, `dump`, file tests and `bench`. Needs the feature `planted-faults`.
+//!
+//! One test, since the table is the whole process's.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use slotvm::{Config, Engine, Instance, Module, Store, Tier};
+use slotvm_bytecode::{text, verify};
+use slotvm_cases::{runner, stages};
+use slotvm_ssa::edit::Editor;
+use slotvm_ssa::entity::{Block, Value};
+use slotvm_ssa::optimize::optimize;
+use slotvm_ssa::pipeline::{Product, Row, Run, TABLE, User, plant_rows};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+use vmrun::bench::stage_names;
+use vmrun::cli::Cli;
+use vmrun::commands;
+
+const SOURCE: &str = r#"
+export "f" func f
+func f(n: i64) -> i64 {
+  local sum: i64
+next:
+  local.get sum local.get n i64.add local.set sum
+  local.get n i64.const 1 i64.sub local.tee n i64.eqz i32.eqz br_if next
+  local.get sum return
+}"#;
+
+static RUNS: AtomicUsize = AtomicUsize::new(0);
+
+/// Changes nothing.
+fn counts(_: &mut Editor<'_>) {
+    RUNS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Uses a phi of the loop in the entry, where it has no value yet.
+fn is_wrong(editor: &mut Editor<'_>) {
+    let phi = editor.params(Block(1))[0];
+    editor.replace_value(Value(0), phi);
+}
+
+fn table(pass: fn(&mut Editor<'_>)) -> Vec<Row> {
+    let planted = Row {
+        name: "planted",
+        summary: "A pass for this test",
+        needs: Product::Ssa,
+        makes: Product::Ssa,
+        users: &[User::Jit, User::Opt],
+        run: Run::Pass(pass),
+        span: || tracing::trace_span!("planted"),
+    };
+    let place = TABLE.iter().position(|row| row.name == "simplify").expect("it is a row");
+    let mut rows = TABLE.to_vec();
+    rows.insert(place + 1, planted);
+    rows
+}
+
+/// The number of times that the pass ran since the last question.
+fn runs() -> usize {
+    RUNS.swap(0, Ordering::Relaxed)
+}
+
+fn module(config: &Config) -> Result<Module, slotvm::Error> {
+    Module::new(&Engine::new(config).unwrap(), SOURCE)
+}
+
+/// Keeps the names of spans.
+#[derive(Default)]
+struct Names {
+    n_spans: AtomicU64,
+    names: Arc<Mutex<BTreeSet<&'static str>>>,
+}
+
+impl Subscriber for Names {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_span()
+    }
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        self.names.lock().unwrap().insert(span.metadata().name());
+        Id::from_u64(self.n_spans.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, _: &Event<'_>) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+#[test]
+fn a_new_row_is_seen_by_everything() {
+    plant_rows(table(counts));
+    let mut config = Config::new();
+    config.tier(Tier::Jit);
+
+    let names = Names::default();
+    let spans = names.names.clone();
+    let compiled = tracing::subscriber::with_default(names, || module(&config).unwrap());
+    assert_eq!(runs(), 1, "the JIT runs the pass");
+    assert!(spans.lock().unwrap().contains("planted"), "it has a span");
+    let times: Vec<(&str, Duration)> = compiled.timings().stages().collect();
+    let time = times.iter().find(|(name, _)| *name == "planted").expect("it has a time");
+    assert!(time.1 > Duration::ZERO);
+    let mut store = Store::new(compiled.engine(), ());
+    let instance = Instance::new(&mut store, &compiled, &[]).unwrap();
+    let func = instance.get_typed_func::<i64, i64>(&store, "f").unwrap();
+    assert_eq!(func.call(&mut store, 4).unwrap(), 10);
+
+    let verified = verify(text::parse(SOURCE).unwrap()).unwrap();
+    optimize(&verified).unwrap();
+    assert_eq!(runs(), 1, "`opt` runs it");
+
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("f.vasm");
+    fs::write(&program, SOURCE).unwrap();
+    let args = ["vmrun", "dump", program.to_str().unwrap(), "--stage", "planted"];
+    assert_eq!(commands::execute(Cli::from_args(args.map(Into::into))).unwrap(), 0);
+    assert_eq!(runs(), 1, "`dump` shows what it leaves");
+
+    let case = folder.path().join("case.vasm");
+    let text = format!("; stages: planted\n; why: a row is a stage\n{SOURCE}\n; run: f(4) == 10\n");
+    fs::write(&case, text).unwrap();
+    runner::run(&case, true).unwrap();
+    let blessed = fs::read_to_string(&case).unwrap();
+    assert!(blessed.contains("=== planted\nfunc f0 f"), "{blessed}");
+    assert!(runs() > 1, "file tests show it, and evaluate functions after it");
+    fs::write(&case, blessed.replace("i64.add", "i64.sub")).unwrap();
+    assert!(runner::run(&case, false).is_err());
+    assert!(stages::names().contains(&"planted"));
+
+    assert!(stage_names().contains(&"planted"), "`bench` reports its time");
+
+    plant_rows(table(is_wrong));
+    let error = module(config.verify_passes(true)).err().expect("the function is invalid");
+    let expected = "stage planted left an invalid function: property 17 (defs-dominate)";
+    assert!(error.to_string().contains(expected), "{error}");
+    let error = optimize(&verified).expect_err("the function is invalid").to_string();
+    assert!(error.contains(expected), "{error}");
+}
