@@ -15,8 +15,7 @@ use wasmparser::{BlockType, BrTable, FuncValidator, Operator, WasmModuleResource
 
 use super::lines::LineCursor;
 use super::{Error, Types, ops};
-use crate::builder::{FunctionBuilder, LabelId, StackId, TableId, TypeId};
-use crate::inst::Imm;
+use crate::builder::{FunctionBuilder, LabelId, StackId, TableId};
 use crate::limits;
 use crate::op::Op;
 use crate::types::ValType;
