@@ -14,23 +14,24 @@ impl Checker<'_, '_> {
         let Inst { op, imm } = inst;
         self.check_indices(op.imm_kind(), imm)?;
         self.scratch.found.uses_vectors |= op.is_vector();
+        let Some(signature) = op.signature() else { return typing::apply(self, op, imm) };
         match op {
-            _ if op.access().is_some() => self.access(op.access().expect("just tested"), imm),
             Op::RefFunc => {
                 self.scratch.found.referenced_funcs.push(imm.low());
                 self.push(ValType::FuncRef)
             }
             Op::TableCopy => {
                 let elem_of = |table: u32| self.spaces.tables[table as usize].elem;
-                self.copies_elements(op, elem_of(imm.high()), elem_of(imm.low()))
+                self.copies_elements(signature, elem_of(imm.high()), elem_of(imm.low()))
             }
             Op::TableInit => {
                 let source = self.module.elems[imm.low() as usize].ty;
-                self.copies_elements(op, source, self.spaces.tables[imm.high() as usize].elem)
+                let elem = self.spaces.tables[imm.high() as usize].elem;
+                self.copies_elements(signature, source, elem)
             }
-            _ => match op.signature() {
-                Some(signature) => self.fixed(signature),
-                None => typing::apply(self, op, imm),
+            _ => match op.access() {
+                Some(access) => self.access(access, imm),
+                None => self.fixed(signature),
             },
         }
     }
@@ -41,12 +42,12 @@ impl Checker<'_, '_> {
     }
 
     /// An instruction that copies elements of one type to a table of another one.
-    fn copies_elements(&mut self, op: Op, source: ValType, elem: ValType) -> Check {
+    fn copies_elements(&mut self, signature: Signature, source: ValType, elem: ValType) -> Check {
         if source != elem {
             let detail = format!("elements of {source} go to a table of {elem}");
             return Err(self.error(Rule::OperandType, detail));
         }
-        self.fixed(op.signature().expect("it is fixed"))
+        self.fixed(signature)
     }
 
     fn check_indices(&mut self, kind: ImmKind, imm: Imm) -> Check {
