@@ -133,12 +133,12 @@ fn wrong_usage_exits_with_two() {
         ("dump programs/fib_rec.bc", "--stage <STAGE>"),
         (
             "dump programs/fib_rec.bc --stage tokens",
-            "[possible values: bytecode, cfg, dom, slots, promotion, ssa, clif, asm]",
+            "[possible values: bytecode, cfg, dom, promotion, slots, ssa, simplify, destruct, clif, asm]",
         ),
         ("dump programs/fib_rec.bc --stage ssa --dot", "--dot goes with the stages cfg and dom"),
         (
             "dump programs/fib_rec.bc --stage cfg --format llvm",
-            "--format llvm goes with the stages slots and ssa",
+            "--format llvm goes with the stages slots, ssa, simplify, destruct",
         ),
         (
             "dump programs/fib_rec.bc --stage ssa --func nope",

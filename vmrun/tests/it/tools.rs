@@ -198,10 +198,13 @@ end:
     let case = |directives: &str| format!("; why: it fails\n{BRANCH}{directives}\n");
     let folder = Folder::new("file_tests_that_fail");
     for (i, (text, message)) in [
-        (case("; run: f(200) == 3"), "line 12: evaluator on slot form: f(…) gives 2, not 3"),
+        (
+            case("; run: f(200) == 3"),
+            "line 12: evaluator on the function after slots: f(…) gives 2, not 3",
+        ),
         (
             case("; run: f(200) traps integer overflow @0008"),
-            "line 12: evaluator on slot form: returned 2",
+            "line 12: evaluator on the function after slots: returned 2",
         ),
         (case("; run: g(1) == 0"), "line 12: the module defines no function \"g\""),
         (case("; run: f() == 0"), "line 12: 0 values instead of 1"),
