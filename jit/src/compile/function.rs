@@ -1,10 +1,8 @@
 //! From the bytecode of one function to its machine code, by the rows of [`slotvm_ssa::pipeline`].
 //!
-//! Without promotion, the slot form is lowered. Between the passes and lowering, [`crate::compile::budget`] chooses how much
-//! effort a function is worth.
-//!
-//! What would cost too much is compiled otherwise than the slot mode says; [`crate::compile::budget`] decides,
-//! from counts. A function that can be compiled in no way within its share of the budget is refused.
+//! Without promotion, the slot form is lowered. Between the passes and lowering, [`crate::compile::budget`] chooses
+//! from counts how much effort a function is worth. A function that fits its share of the budget at no effort level is
+//! refused.
 //!
 //! A function that [`is_buildable`] refuses has no native code.
 //!
@@ -16,7 +14,7 @@ use std::time::Instant;
 
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
-use cranelift_codegen::{CodegenError, CompiledCode, Context, MachSrcLoc};
+use cranelift_codegen::{CodegenError, Context};
 use cranelift_frontend::FunctionBuilderContext;
 use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::{ValType, VerifiedModule};
@@ -24,21 +22,19 @@ use slotvm_ssa::build::{
     BuildOptions, BuildScratch, OPERANDS_MAX, SsaOptions, build, build_ssa, is_buildable,
     n_kept_operands, n_wide_operands,
 };
-use slotvm_ssa::entity::Loc;
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::loops::LoopForest;
 use slotvm_ssa::pipeline::{self, Checks, Stage, Times, User, run_passes};
 use slotvm_ssa::promote::{self, PromoteOptions, PromotionReport, promote_with};
 use tracing::trace_span;
 
-use crate::code::pctable::{Place, PlaceId, TrapReason};
 use crate::code::unit::MachineCode;
 use crate::compile::budget::{Candidate, Cause, Parts, Rung, Share, TooMuchWork, Work};
 use crate::compile::function_info::{FunctionInfo, Sizes};
+use crate::compile::places::machine_code;
 use crate::config::slot_mode::SlotMode;
 use crate::lower::isa::{IsaError, has_vectors, in_one_pass, without_optimiser};
 use crate::lower::order::find_loops;
-use crate::lower::traps;
 use crate::lower::{self, CHECKED_FRAME_BYTES_MAX, LowerOptions, Lowered, Trapping};
 
 /// How functions are compiled.
@@ -477,91 +473,6 @@ fn describe(error: &CodegenError) -> String {
             "it is too large for the code generator".to_owned()
         }
         error => error.to_string(),
-    }
-}
-
-/// Takes over the code with its tables of traps and calls.
-fn machine_code(
-    compiled: &CompiledCode,
-    clif: &cranelift_codegen::ir::Function,
-    function: &Function,
-    lowered: &Lowered,
-    trapping: Trapping,
-) -> MachineCode {
-    let srclocs = compiled.buffer.get_srclocs_sorted();
-    let mut places = Places::new(function);
-    let place = |offset: u32, trap: Option<cranelift_codegen::ir::TrapCode>| {
-        let load = trap.and_then(traps::load_of);
-        let loc = load.map(|load| lowered.load_locs[load]).or_else(|| loc_at(srclocs, offset));
-        places.place(loc)
-    };
-    let reason = |code| match trapping {
-        Trapping::Signals => {
-            Some(traps::trap_code_of(code).map_or(TrapReason::HostError, TrapReason::Guest))
-        }
-        // What could fault is never executed, or never with operands for which it does.
-        Trapping::Calls => None,
-    };
-    let mut code = MachineCode::new(compiled, clif, reason, place, Vec::new());
-    debug_assert!(code.traps.is_sorted_by(|a, b| a.offset < b.offset), "one trap for each pc");
-    code.places = places.places;
-    code
-}
-
-/// The location of the instruction at a code offset. The prologue has none.
-fn loc_at(srclocs: &[MachSrcLoc<cranelift_codegen::Final>], offset: u32) -> Option<Loc> {
-    let after = srclocs.partition_point(|range| range.start <= offset);
-    let range = &srclocs[after.checked_sub(1)?];
-    (offset < range.end && !range.loc.is_default()).then(|| Loc(range.loc.bits()))
-}
-
-/// Collects the locations that tables mention.
-struct Places<'a> {
-    function: &'a Function,
-    /// Number in `places`, by location.
-    numbers: Vec<PlaceId>,
-    /// Number of the function's start.
-    start: PlaceId,
-    places: Vec<Place>,
-}
-
-impl<'a> Places<'a> {
-    fn new(function: &'a Function) -> Places<'a> {
-        let numbers = vec![PlaceId::NONE; function.locs.len()];
-        Places { function, numbers, start: PlaceId::NONE, places: Vec::new() }
-    }
-
-    fn push(&mut self, place: Place) -> PlaceId {
-        self.places.push(place);
-        PlaceId(self.places.len() as u32 - 1)
-    }
-
-    /// The number of a location; without one, of the function's start.
-    fn place(&mut self, loc: Option<Loc>) -> PlaceId {
-        let Some(loc) = loc else {
-            if self.start == PlaceId::NONE {
-                let inlined_at = PlaceId::NONE;
-                self.start = self.push(Place { func: self.function.func, offset: 0, inlined_at });
-            }
-            return self.start;
-        };
-        // The calls around come first, outermost first.
-        let mut chain = vec![loc];
-        while let Some(&loc) = chain.last()
-            && self.numbers[loc.index()] == PlaceId::NONE
-            && let Some(outer) = self.function.locs[loc.index()].inlined_at
-        {
-            chain.push(outer);
-        }
-        for loc in chain.into_iter().rev() {
-            if self.numbers[loc.index()] == PlaceId::NONE {
-                let data = self.function.locs[loc.index()];
-                let outer = data.inlined_at.map_or(PlaceId::NONE, |at| self.numbers[at.index()]);
-                let place = Place { func: data.func, offset: data.offset, inlined_at: outer };
-                self.numbers[loc.index()] = self.push(place);
-            }
-        }
-        self.numbers[loc.index()]
     }
 }
 

@@ -15,4 +15,6 @@ pub(crate) mod function;
 pub(crate) mod function_info;
 #[cfg(feature = "jit")]
 pub(crate) mod parallel;
+#[cfg(feature = "jit")]
+mod places;
 pub(crate) mod timings;

@@ -2,6 +2,8 @@
 
 use super::opcodes::{PRELUDE, SPECIAL, fixed_opcodes, many_escaping};
 use super::*;
+use crate::code::pctable::TrapReason;
+use crate::lower::traps;
 
 /// The places of traps of one code.
 pub(super) fn trap_offsets(compiled: &CompiledFunction, code: TrapCode) -> Vec<u32> {

@@ -1,0 +1,96 @@
+//! The tables that lead from a pc of machine code to its trap and to the bytecode that it was made from.
+//!
+//! Relies on source locations of CLIF that are [`Loc`]s of the function, and on trap codes of [`crate::lower::traps`].
+
+use cranelift_codegen::{CompiledCode, MachSrcLoc};
+use slotvm_ssa::entity::Loc;
+use slotvm_ssa::ir::Function;
+
+use crate::code::pctable::{Place, PlaceId, TrapReason};
+use crate::code::unit::MachineCode;
+use crate::lower::{Lowered, Trapping, traps};
+
+/// Takes over the code with its tables of traps and calls.
+pub(super) fn machine_code(
+    compiled: &CompiledCode,
+    clif: &cranelift_codegen::ir::Function,
+    function: &Function,
+    lowered: &Lowered,
+    trapping: Trapping,
+) -> MachineCode {
+    let srclocs = compiled.buffer.get_srclocs_sorted();
+    let mut places = Places::new(function);
+    let place = |offset: u32, trap: Option<cranelift_codegen::ir::TrapCode>| {
+        let load = trap.and_then(traps::load_of);
+        let loc = load.map(|load| lowered.load_locs[load]).or_else(|| loc_at(srclocs, offset));
+        places.place(loc)
+    };
+    let reason = |code| match trapping {
+        Trapping::Signals => {
+            Some(traps::trap_code_of(code).map_or(TrapReason::HostError, TrapReason::Guest))
+        }
+        // What could fault is never executed, or never with operands for which it does.
+        Trapping::Calls => None,
+    };
+    let mut code = MachineCode::new(compiled, clif, reason, place, Vec::new());
+    debug_assert!(code.traps.is_sorted_by(|a, b| a.offset < b.offset), "one trap for each pc");
+    code.places = places.places;
+    code
+}
+
+/// The location of the instruction at a code offset. The prologue has none.
+fn loc_at(srclocs: &[MachSrcLoc<cranelift_codegen::Final>], offset: u32) -> Option<Loc> {
+    let after = srclocs.partition_point(|range| range.start <= offset);
+    let range = &srclocs[after.checked_sub(1)?];
+    (offset < range.end && !range.loc.is_default()).then(|| Loc(range.loc.bits()))
+}
+
+/// Collects the locations that tables mention.
+struct Places<'a> {
+    function: &'a Function,
+    /// Number in `places`, by location.
+    numbers: Vec<PlaceId>,
+    /// Number of the function's start.
+    start: PlaceId,
+    places: Vec<Place>,
+}
+
+impl<'a> Places<'a> {
+    fn new(function: &'a Function) -> Places<'a> {
+        let numbers = vec![PlaceId::NONE; function.locs.len()];
+        Places { function, numbers, start: PlaceId::NONE, places: Vec::new() }
+    }
+
+    fn push(&mut self, place: Place) -> PlaceId {
+        self.places.push(place);
+        PlaceId(self.places.len() as u32 - 1)
+    }
+
+    /// The number of a location; without one, of the function's start.
+    fn place(&mut self, loc: Option<Loc>) -> PlaceId {
+        let Some(loc) = loc else {
+            if self.start == PlaceId::NONE {
+                let inlined_at = PlaceId::NONE;
+                self.start = self.push(Place { func: self.function.func, offset: 0, inlined_at });
+            }
+            return self.start;
+        };
+        // The calls around come first, outermost first.
+        let mut chain = vec![loc];
+        while let Some(&loc) = chain.last()
+            && self.numbers[loc.index()] == PlaceId::NONE
+            && let Some(outer) = self.function.locs[loc.index()].inlined_at
+        {
+            chain.push(outer);
+        }
+        for loc in chain.into_iter().rev() {
+            if self.numbers[loc.index()] == PlaceId::NONE {
+                let data = self.function.locs[loc.index()];
+                let outer = data.inlined_at.map_or(PlaceId::NONE, |at| self.numbers[at.index()]);
+                let place = Place { func: data.func, offset: data.offset, inlined_at: outer };
+                self.numbers[loc.index()] = self.push(place);
+            }
+        }
+        self.numbers[loc.index()]
+    }
+}
