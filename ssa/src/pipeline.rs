@@ -2,7 +2,7 @@
 //!
 //! A [`Row`] says what a stage or pass is called, what it needs and makes, who uses it, how it runs and in which span
 //! of `tracing`. Every list of stages is this table: the JIT and [`mod@crate::optimize`] run it row by row,
-//! [`show`] prints what a row leaves (`vmrun dump`, file tests), [`Times`] has a time for each row (`vmrun --time`,
+//! [`show()`] prints what a row leaves (`vmrun dump`, file tests), [`Times`] has a time for each row (`vmrun --time`,
 //! `vmrun bench`). Rows stand in the order in which they run. [`ORDER`] says why some stand before others, and a test
 //! checks it, as that of Go's `passOrder` in `cmd/compile/internal/ssa/compile.go` does.
 //!

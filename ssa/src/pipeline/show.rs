@@ -74,7 +74,7 @@ pub enum ShowError {
     Stage(#[from] StageError),
 }
 
-/// The names that [`show`] takes.
+/// The names that [`show()`] takes.
 pub fn names() -> Vec<&'static str> {
     let rows = rows().iter().filter(|row| row.is_of_ir()).map(|row| row.name);
     View::ALL.iter().map(|view| view.name()).chain(rows).collect()
