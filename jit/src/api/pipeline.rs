@@ -13,7 +13,7 @@ use crate::api::engine::Engine;
 use crate::compile::timings::Timings;
 use crate::native::module::NativeModule;
 
-/// What a module is made of.
+/// The parts of a module.
 pub(crate) struct Parts {
     pub(crate) verified: Arc<VerifiedModule>,
     pub(crate) timings: Timings,

@@ -404,7 +404,7 @@ impl Compiler {
 pub(crate) struct Form {
     /// In the form that the slot mode compiles.
     pub(crate) function: Function,
-    /// What promotion did, if there was any.
+    /// The report of promotion, if there was any.
     promotion: Option<PromotionReport>,
     /// The slot form that it was promoted from.
     slot_form: Option<Function>,
