@@ -1,4 +1,4 @@
-//! What tests of several crates share. The file tests are in `cases/`, run by the crate `slotvm-cases`.
+//! Code that tests of several crates share. The file tests are in `cases/`, run by the crate `slotvm-cases`.
 //!
 //! * [`mod@generate`] makes random modules that verify, from [`choices`]; [`mod@check`] compares all
 //!   engines on one; [`mod@slot_accesses`] finds what promotion has left in native code.

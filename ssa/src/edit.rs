@@ -362,7 +362,7 @@ impl<'f> Editor<'f> {
     }
 
     /// Forgets the blocks that no path from the entry reaches any more, and finds dominance order anew. Takes time
-    /// linear in blocks and edges if these have changed, and none else.
+    /// linear in blocks and edges if these have changed, and constant time otherwise.
     pub fn remove_unreachable(&mut self) {
         if !self.changed_graph {
             return;

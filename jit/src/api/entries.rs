@@ -1,4 +1,4 @@
-//! What a store tells native code of its modules.
+//! Entry trampolines of a store's modules, as native code asks for them.
 
 use std::sync::Arc;
 

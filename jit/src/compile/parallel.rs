@@ -1,6 +1,6 @@
 //! Compiles all functions of a module, on several threads if that is asked for.
 //!
-//! What becomes of a function depends on nothing that happens to others ([`crate::compile::budget`]), so the results
+//! The code of a function does not depend on the other functions ([`crate::compile::budget`]), so the results
 //! are the same, to the bit, whichever thread compiles a function and in whatever order; they are given in
 //! the order of functions, and so is the error of the first function that has one.
 //!

@@ -1,4 +1,4 @@
-//! What native code of all modules of an engine shares: the target, trampolines, and who is told of code.
+//! The state that native code of all modules of an engine shares: target, trampolines, listeners for new code.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,13 +26,13 @@ use crate::native::trampolines::{Trampoline, Trampolines};
 /// none.
 pub const CRANELIFT_VERSION: &str = cranelift_codegen::VERSION;
 
-/// What native code of all modules of an engine shares.
+/// State shared by native code of all modules of an engine.
 pub(crate) struct NativeEngine {
     config: Config,
     isa: cranelift_codegen::isa::OwnedTargetIsa,
     trapping: Trapping,
     trampolines: Trampolines,
-    /// What guest code calls when a poll is due, if it polls.
+    /// The code that guest code calls when a poll is due, if it polls.
     poll: Option<CodeUnit>,
     profiler: Profiler,
 }

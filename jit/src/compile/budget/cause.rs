@@ -1,8 +1,8 @@
-//! What compiling takes work for: a row for each cause. What each costs, [`estimate`](super::estimate) says.
+//! Causes of compile cost, one row each. [`estimate`](super::estimate) has the cost of each.
 
 macro_rules! causes {
     ($($name:ident $message:literal $doc:literal;)*) => {
-        /// What compiling takes work for.
+        /// A cause of compile cost.
         #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Cause {
