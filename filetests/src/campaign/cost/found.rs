@@ -97,4 +97,9 @@ pub const FOUND: &[(&str, &str)] = &[
         "values that live through a large block of operations whose NaNs become canonical",
         "cf174e053f4bc74a75892b6307735750",
     ),
+    (
+        "values that live in many blocks, in one pass",
+        "ad1c4219974eebc4d8d80ffa9adc14cd3c1441433c144143b3919019b3919090493dee8cb7f4c5243c144143\
+         b7f4c52417adc1ac3af01a1cb3919090b7f4c52417adc1ac3af01a1cb3919090493dee8c3c144143",
+    ),
 ];
