@@ -224,7 +224,7 @@ fn outcomes(
 fn forms(module: &VerifiedModule) -> Result<Vec<(String, Vec<Function>)>, String> {
     let build = BuildOptions::default();
     let mut forms = Vec::new();
-    for row in pipeline::rows().iter().filter(|row| row.is_of_ir()) {
+    for row in pipeline::TABLE.iter().filter(|row| row.is_of_ir()) {
         forms.push((
             format!("the function after {}", row.name),
             stages::functions_after(module, row)?,
@@ -335,7 +335,7 @@ fn run_ir(case: &Case) -> Result<Vec<(String, String)>, String> {
             forms.push(ssa);
         }
     }
-    for row in pipeline::rows().iter().filter(|row| row.is_of_ir()) {
+    for row in pipeline::TABLE.iter().filter(|row| row.is_of_ir()) {
         forms.push(pipeline::after(row, f.clone(), &module).map_err(|error| error.to_string())?);
     }
     for run in &case.runs {

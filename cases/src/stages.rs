@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// The names of the stages: `bytecode`, the views of the IR, and the rows of the [pipeline] that leave a function.
 /// `clif` is that of mode `ssa`; `clif MODE` is that of another one.
 pub fn names() -> Vec<&'static str> {
-    let native = pipeline::rows().iter().filter(|row| row.makes == Product::Clif);
+    let native = pipeline::TABLE.iter().filter(|row| row.makes == Product::Clif);
     [BYTECODE].into_iter().chain(pipeline::names()).chain(native.map(|row| row.name)).collect()
 }
 

@@ -4,6 +4,7 @@
 //!   engines on one; [`mod@slot_accesses`] finds what promotion has left in native code.
 //! * [`large`] makes functions of any size; [`packages`] fetches real modules; [`opt`] runs LLVM's
 //!   optimiser.
+//! * [`planted`] makes a copy of the sources with faults, which tests must find.
 
 pub mod bombs;
 pub mod campaign;
@@ -13,5 +14,6 @@ pub mod generate;
 pub mod large;
 pub mod opt;
 pub mod packages;
+pub mod planted;
 pub mod seeds;
 pub mod slot_accesses;

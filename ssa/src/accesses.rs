@@ -13,8 +13,6 @@
 //! Values are numbers that mean something to the caller. Blocks must be numbered in preorder of the
 //! dominator tree ([`crate::dominators`]) for what comes after; the scan only needs each number once.
 
-use crate::faults::{Fault, planted};
-
 /// No block, no access, no value.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -142,9 +140,6 @@ impl AccessLog {
         state.block = self.block;
         state.value = value;
         if state.written_in == self.block {
-            if planted(Fault::FirstWriteOfBlock) {
-                return;
-            }
             self.writes[state.write as usize].value = value;
             return;
         }

@@ -38,7 +38,6 @@ pub mod edit;
 pub mod entity;
 #[cfg(feature = "ir")]
 pub mod eval;
-pub mod faults;
 #[cfg(feature = "ir")]
 mod fold;
 pub mod frontier;

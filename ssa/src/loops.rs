@@ -27,6 +27,8 @@ pub struct LoopForest {
     /// The innermost loop of a block, or [`NONE`].
     innermost: Vec<u32>,
     loops: Vec<LoopData>,
+    /// The reachable blocks in postorder of the search that finds the loops.
+    postorder: Vec<u32>,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -85,6 +87,9 @@ impl LoopForest {
     /// Makes this the loops of a graph, in memory that is already there.
     pub fn compute(&mut self, cfg: &impl ControlFlow, scratch: &mut LoopScratch) {
         scratch.start(cfg);
+        let Search { vertices, postorder, .. } = &scratch.search;
+        self.postorder.clear();
+        self.postorder.extend(postorder.iter().map(|&v| vertices[v as usize]));
         scratch.sort_edges(cfg);
         scratch.find_loops();
         self.number_loops(scratch);
@@ -164,6 +169,12 @@ impl LoopForest {
                 }
             }
         }
+    }
+
+    /// The reachable blocks in reverse postorder of a depth-first search that looks at successors in their order: a
+    /// block comes after its dominators and, except for back edges of reducible loops, after its predecessors.
+    pub fn reverse_postorder(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
+        self.postorder.iter().rev().copied()
     }
 
     /// The number of loops; their numbers are below it.
@@ -398,6 +409,14 @@ mod tests {
             let depth = expected.iter().filter(|(blocks, ..)| blocks >> b & 1 == 1).count();
             assert_eq!(forest.depth_of_block(b) as usize, depth);
             assert_eq!(forest.is_header(b), expected.iter().any(|&(_, header, _)| header == b));
+        }
+        // What cannot be reached once a block is left out is dominated by it.
+        let order: Vec<u32> = forest.reverse_postorder().collect();
+        assert_eq!(order.iter().fold(0, |set: Bits, &b| set | 1 << b), live);
+        for (place, &b) in order.iter().enumerate() {
+            let after = order[place..].iter().fold(0, |set: Bits, &b| set | 1 << b);
+            let dominated = live & !reachable(cfg, cfg.entry(), 1 << b);
+            assert_eq!(dominated & !after, 0, "{b} in {cfg:?}");
         }
         expected.sort_unstable();
         found.sort_unstable();

@@ -20,7 +20,7 @@ use crate::edit::edit;
 use crate::ir::Function;
 use crate::pipeline::{self, Checks, Product, Row, Run, Stage, StageError, Times, User};
 use crate::promote::{Scratch, promote};
-use crate::write::{ExceedsLimit, write};
+use crate::write::{ExceedsLimit, WriteError, write};
 
 /// What became of a module.
 #[derive(Clone, Debug)]
@@ -103,7 +103,8 @@ impl Optimizer<'_> {
             if row.needs.form().is_some() {
                 checks.before(&f);
             }
-            let left = row.timed(times.of_row(place), || self.run(row, func, &mut f, &mut locals));
+            let left =
+                row.timed(times.of_row(place), || self.run(row, func, &mut f, &mut locals))?;
             if left.is_some() {
                 return Ok(left);
             }
@@ -119,8 +120,8 @@ impl Optimizer<'_> {
         func: u32,
         f: &mut Function,
         locals: &mut Vec<Option<u32>>,
-    ) -> Option<Reason> {
-        match row.run {
+    ) -> Result<Option<Reason>, StageError> {
+        Ok(match row.run {
             Run::Stage(Stage::Slots) => {
                 *f = build(self.module, func, &BuildOptions::default(), &mut self.build);
                 None
@@ -137,12 +138,16 @@ impl Optimizer<'_> {
                 *locals = report.locals;
                 report.is_too_large.then_some(Reason::Values)
             }
-            Run::Stage(Stage::Write) => {
-                write(f, locals, self.module, &mut self.builder).err().map(Reason::from)
-            }
+            Run::Stage(Stage::Write) => match write(f, locals, self.module, &mut self.builder) {
+                Ok(()) => None,
+                Err(WriteError::Limit(limit)) => Some(Reason::Limit(limit)),
+                Err(WriteError::Invalid(error)) => {
+                    return Err(StageError::of(Stage::Write, error));
+                }
+            },
             Run::Stage(Stage::Load | Stage::Verify | Stage::Clif | Stage::Asm | Stage::Place) => {
                 None
             }
-        }
+        })
     }
 }

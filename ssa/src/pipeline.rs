@@ -24,7 +24,7 @@ pub use self::times::{ROWS_MAX, Times};
 use crate::edit::{Editor, edit};
 use crate::ir::Function;
 use crate::verify::effects::Effects;
-use crate::verify::{Context, Form, Violation, verify};
+use crate::verify::{Context, Form, verify};
 
 /// What a row needs or makes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -130,38 +130,9 @@ impl Row {
     }
 }
 
-/// The rows in use: [`TABLE`], or what a test has planted.
-#[cfg(not(feature = "planted-faults"))]
-pub fn rows() -> &'static [Row] {
-    TABLE
-}
-
-#[cfg(feature = "planted-faults")]
-pub use self::planted::{plant_rows, rows};
-
-/// Rows that tests put in place of [`TABLE`].
-#[cfg(feature = "planted-faults")]
-mod planted {
-    use std::sync::{PoisonError, RwLock};
-
-    use super::{Row, TABLE};
-
-    static ROWS: RwLock<&'static [Row]> = RwLock::new(TABLE);
-
-    /// The rows in use: [`TABLE`], or what a test has planted.
-    pub fn rows() -> &'static [Row] {
-        *ROWS.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Lets the whole process use other rows. They stay in memory.
-    pub fn plant_rows(rows: Vec<Row>) {
-        *ROWS.write().unwrap_or_else(PoisonError::into_inner) = rows.leak();
-    }
-}
-
 /// The rows that somebody runs, with their places in the table.
 pub fn rows_of(user: User) -> impl DoubleEndedIterator<Item = (usize, &'static Row)> {
-    rows().iter().enumerate().filter(move |(_, row)| row.is_used_by(user))
+    TABLE.iter().enumerate().filter(move |(_, row)| row.is_used_by(user))
 }
 
 /// The row of a stage, with its place in the table.
@@ -170,23 +141,30 @@ pub fn rows_of(user: User) -> impl DoubleEndedIterator<Item = (usize, &'static R
 /// If the table has no such stage.
 pub fn stage(stage: Stage) -> (usize, &'static Row) {
     let is = |row: &Row| matches!(row.run, Run::Stage(other) if other == stage);
-    let found = rows().iter().enumerate().find(|(_, row)| is(row));
+    let found = TABLE.iter().enumerate().find(|(_, row)| is(row));
     found.expect("the table has all stages")
 }
 
 /// The row with a name.
 pub fn row(name: &str) -> Option<&'static Row> {
-    rows().iter().find(|row| row.name == name)
+    TABLE.iter().find(|row| row.name == name)
 }
 
 /// A stage or pass that left an invalid function: a fault of this project.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("stage {stage} left an invalid function: {violation}")]
+#[error("stage {stage} left an invalid function: {reason}")]
 pub struct StageError {
     /// The name of its row.
     pub stage: &'static str,
-    /// What does not hold.
-    pub violation: Violation,
+    /// The rule that does not hold, and where.
+    pub reason: String,
+}
+
+impl StageError {
+    /// The error of a stage whose output another verifier than that of the IR refuses.
+    pub fn of(which: Stage, reason: impl ToString) -> StageError {
+        StageError { stage: stage(which).1.name, reason: reason.to_string() }
+    }
 }
 
 /// Verification after each row.
@@ -225,7 +203,7 @@ impl Checks {
         let stage = row.name;
         verify(f, form, context)
             .and_then(order)
-            .map_err(|violation| StageError { stage, violation })
+            .map_err(|violation| StageError { stage, reason: violation.to_string() })
     }
 }
 

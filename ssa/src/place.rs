@@ -35,7 +35,6 @@
 
 use crate::cfg::ControlFlow;
 use crate::dominators::DomTree;
-use crate::faults::{Fault, planted};
 use crate::idf::levels::find_leads_to;
 use crate::idf::queue::{Bitmap, LevelQueue};
 use crate::search::NONE;
@@ -213,10 +212,7 @@ impl PhiPlacer {
             }
             for &pred in cfg.preds(block) {
                 step();
-                let BlockState { written, level, .. } = *self.state(pred);
-                if planted(Fault::LivenessStopsEarly) && level > 3 {
-                    continue;
-                }
+                let written = self.state(pred).written;
                 self.add_live(pred, new & !written);
             }
         }
@@ -235,9 +231,6 @@ impl PhiPlacer {
                 let state = self.blocks[succ as usize];
                 // A deeper successor is strictly dominated by the root.
                 if state.level > root_level || state.stamp != self.stamp {
-                    continue;
-                }
-                if planted(Fault::FrontierMissesOwnLevel) && state.level == root_level {
                     continue;
                 }
                 let new = slots & state.live & !state.phis;

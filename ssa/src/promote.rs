@@ -35,8 +35,7 @@ use crate::accesses::AccessLog;
 use crate::cfg::Cfg;
 use crate::construct::{Construction, Placement, Renaming, SlotCounts, TooLarge};
 use crate::dominators::{DomScratch, DomTree};
-use crate::entity::{Edge, Loc, Value};
-use crate::faults::{Fault, planted};
+use crate::entity::{Loc, Value};
 use crate::fold;
 use crate::ir::Function;
 use crate::irop::{IrOp, Opcode};
@@ -197,9 +196,6 @@ fn promote_in(
         let ends = if needs_graph { tree.ends_by_number() } else { &[] };
         renamer.run(options.renaming, ends, log, &phis, &mut edge_args);
     }
-    if planted(Fault::PhiOperandOfOtherEdge) {
-        exchange_phi_operands(func, &phis);
-    }
     rewrite_operands(func, &mut log.replacements, &phis);
     zeros.insert(func);
     Ok(())
@@ -297,18 +293,6 @@ impl PhiOperands for EdgeArgs<'_> {
             {
                 *arg = Value(value(slot));
             }
-        }
-    }
-}
-
-/// The fault of this name: exchanges operands of the last phi of the first block that has two.
-fn exchange_phi_operands(func: &mut Function, phis: &Phis<'_>) {
-    for block in func.blocks().filter(|block| !phis.slots(block.0).is_empty()) {
-        let n_params = func.params(block).len() as u32;
-        let operand = |edge: &Edge| (func.edges[edge.index()].args + n_params - 1) as usize;
-        let operands: Vec<usize> = func.pred_edges(block).iter().map(operand).collect();
-        if let [first, second, ..] = operands[..] {
-            return func.edge_args.swap(first, second);
         }
     }
 }

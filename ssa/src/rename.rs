@@ -20,7 +20,6 @@
 use bumpalo::Bump;
 
 use crate::accesses::{AccessLog, NONE};
-use crate::faults::{Fault, planted};
 use crate::steps::step;
 
 /// How renaming keeps the values that reach a block. Both schemes give the same result.
@@ -214,10 +213,6 @@ fn walk(
         for read in reads {
             replacements[read.value as usize] = scheme.value(read.slot, block);
         }
-        let forgets = planted(Fault::WriteForgotten)
-            && writes.len() > 1
-            && scheme.value(writes[writes.len() - 1].slot, block) != NONE;
-        let writes = &writes[..writes.len() - usize::from(forgets)];
         // A written value may be what a logged read of this very block makes.
         for write in writes {
             scheme.change(write.slot, replacements[write.value as usize], block);
@@ -249,9 +244,6 @@ impl Scheme for Undo<'_> {
             // The changes of one block, each of another slot.
             for change in self.changes.drain(n_changes as usize..) {
                 step();
-                if planted(Fault::UndoForgotten) && self.open.len() == 3 {
-                    continue;
-                }
                 self.slots[change.slot as usize] = change.old;
             }
             self.open.pop();

@@ -16,7 +16,6 @@ use crate::cfg::{Cfg, ControlFlow};
 use crate::construct::SlotPath;
 use crate::construct::{Construction, SlotCounts, TooLarge};
 use crate::dominators::DomTree;
-use crate::faults::{Fault, planted};
 use crate::idf::{Placement, Pruning, SitePlacer};
 use crate::place::{PhiPlacer, bits};
 use crate::rename::Renamer;
@@ -155,9 +154,6 @@ impl SiteFinder {
             }
             _ => self.place_one_by_one(graph, log, renamer, initial, limits)?,
         }
-        if planted(Fault::PhiMissing) {
-            self.sites.pop();
-        }
         Ok(())
     }
 
@@ -167,7 +163,7 @@ impl SiteFinder {
         let ends = tree.ends_by_number();
         self.open.retain(|&slot| match log.reach(slot) {
             Reach::OneWriter { block, reads: (from, to) } => {
-                let reads_itself = from == block && !planted(Fault::OnlyWriterReadsFirst);
+                let reads_itself = from == block;
                 from < block || reads_itself || to >= ends[block as usize]
             }
             _ => true,

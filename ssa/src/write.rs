@@ -19,7 +19,9 @@
 mod layout;
 mod schedule;
 
-use slotvm_bytecode::builder::{FuncId, FunctionBuilder, LabelId, LocalId, ModuleBuilder};
+use slotvm_bytecode::builder::{
+    BuildError, FuncId, FunctionBuilder, LabelId, LocalId, ModuleBuilder,
+};
 use slotvm_bytecode::verified::Storage;
 use slotvm_bytecode::{ImmKind, Op, ValType, VerifiedModule, limits};
 
@@ -34,11 +36,22 @@ use crate::irop::Opcode;
 #[error("its code would exceed the limit {0}")]
 pub struct ExceedsLimit(pub &'static str);
 
+/// No code was written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WriteError {
+    /// The function keeps the code that it has.
+    #[error(transparent)]
+    Limit(#[from] ExceedsLimit),
+    /// The code would be invalid, which is a fault of this module.
+    #[error(transparent)]
+    Invalid(#[from] BuildError),
+}
+
 /// Gives a function of `module`, which `builder` started with, the code of its slot form. `locals` has for
 /// each slot the local that it is named after.
 ///
 /// # Errors
-/// If the code would exceed a limit; the function then keeps the code that it has.
+/// If the code would exceed a limit, or if it is invalid.
 ///
 /// # Panics
 /// If the function is not as the [module's documentation](self) says.
@@ -47,7 +60,7 @@ pub fn write(
     locals: &[Option<u32>],
     module: &VerifiedModule,
     builder: &mut ModuleBuilder,
-) -> Result<(), ExceedsLimit> {
+) -> Result<(), WriteError> {
     let body = module.body(f.func).expect("the function is defined in the module");
     let layout = Layout::of(f);
     let mut scheduler = Scheduler::new(f, body, f.ty.params.len());
@@ -271,14 +284,14 @@ impl<'f> Writer<'f, '_> {
         self.code.unreachable();
     }
 
-    fn finish(self) -> Result<(), ExceedsLimit> {
+    fn finish(self) -> Result<(), WriteError> {
         if self.code.locals().len() > limits::LOCALS_MAX {
-            return Err(ExceedsLimit("LOCALS_MAX"));
+            return Err(ExceedsLimit("LOCALS_MAX").into());
         }
         if self.depth_max as usize > limits::STACK_OPERANDS_MAX {
-            return Err(ExceedsLimit("STACK_OPERANDS_MAX"));
+            return Err(ExceedsLimit("STACK_OPERANDS_MAX").into());
         }
-        self.code.finish().unwrap_or_else(|error| panic!("the IR is well-typed: {error}"));
+        self.code.finish()?;
         Ok(())
     }
 }

@@ -239,7 +239,7 @@ fn stage_parser() -> PossibleValuesParser {
     let bytecode = ("bytecode", "The bytecode with code offsets");
     let views = View::ALL.iter().map(|view| (view.name(), view.summary()));
     let is_function = |row: &&Row| row.is_of_ir() || is_native(row.makes);
-    let rows = pipeline::rows().iter().filter(is_function).map(|row| (row.name, row.summary));
+    let rows = pipeline::TABLE.iter().filter(is_function).map(|row| (row.name, row.summary));
     let all = [bytecode].into_iter().chain(views).chain(rows);
     PossibleValuesParser::new(all.map(|(name, summary)| PossibleValue::new(name).help(summary)))
 }

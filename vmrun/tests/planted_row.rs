@@ -1,7 +1,8 @@
 //! A row that is added to the table of stages and passes is seen by everything that reads the table, without another
-//! edit: the JIT, timings, spans, `opt`, `dump`, file tests and `bench`. Needs the feature `planted-faults`.
+//! edit: the JIT, timings, spans, `opt`, `dump`, file tests and `bench`.
 //!
-//! One test, since the table is the whole process's.
+//! Needs the copy of the sources that `filetests/examples/plant.rs` makes, whose table has one more row, and there the
+//! feature `planted`. One test, since the pass of that row is the whole process's.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +16,7 @@ use slotvm_cases::{runner, stages};
 use slotvm_ssa::edit::Editor;
 use slotvm_ssa::entity::{Block, Value};
 use slotvm_ssa::optimize::optimize;
-use slotvm_ssa::pipeline::{Product, Row, Run, TABLE, User, plant_rows};
+use slotvm_ssa::switches::choose_pass;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 use vmrun::bench::stage_names;
@@ -43,22 +44,6 @@ fn counts(_: &mut Editor<'_>) {
 fn is_wrong(editor: &mut Editor<'_>) {
     let phi = editor.params(Block(1))[0];
     editor.replace_value(Value(0), phi);
-}
-
-fn table(pass: fn(&mut Editor<'_>)) -> Vec<Row> {
-    let planted = Row {
-        name: "planted",
-        summary: "A pass for this test",
-        needs: Product::Ssa,
-        makes: Product::Ssa,
-        users: &[User::Jit, User::Opt],
-        run: Run::Pass(pass),
-        span: || tracing::trace_span!("planted"),
-    };
-    let place = TABLE.iter().position(|row| row.name == "simplify").expect("it is a row");
-    let mut rows = TABLE.to_vec();
-    rows.insert(place + 1, planted);
-    rows
 }
 
 /// The number of times that the pass ran since the last question.
@@ -94,7 +79,7 @@ impl Subscriber for Names {
 
 #[test]
 fn a_new_row_is_seen_by_everything() {
-    plant_rows(table(counts));
+    choose_pass(counts);
     let mut config = Config::new();
     config.tier(Tier::Jit);
 
@@ -135,7 +120,7 @@ fn a_new_row_is_seen_by_everything() {
 
     assert!(stage_names().contains(&"planted"), "`bench` reports its time");
 
-    plant_rows(table(is_wrong));
+    choose_pass(is_wrong);
     let error = module(config.verify_passes(true)).err().expect("the function is invalid");
     let expected = "stage planted left an invalid function: property 17 (defs-dominate)";
     assert!(error.to_string().contains(expected), "{error}");

@@ -24,7 +24,7 @@ use slotvm_ssa::build::{
 };
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::loops::LoopForest;
-use slotvm_ssa::pipeline::{self, Checks, Stage, Times, User, run_passes};
+use slotvm_ssa::pipeline::{self, Checks, Stage, StageError, Times, User, run_passes};
 use slotvm_ssa::promote::{self, PromoteOptions, PromotionReport, promote_with};
 use tracing::trace_span;
 
@@ -332,15 +332,13 @@ impl Compiler {
         options: &LowerOptions,
         Report { promotion, work, mut times }: Report,
     ) -> Result<CompiledFunction, CompileError> {
-        let error = |reason| {
-            let (func, name) = (function.func, function.name.clone());
-            CompileError { func, name, reason }
-        };
         let lowered = times.stage(Stage::Clif, || self.lower(module, function, loops, options));
         let clif = self.options.keep_clif.then(|| self.context.func.display().to_string());
         let mut sizes = self.clif_sizes(function);
 
-        times.stage(Stage::Asm, || self.generate(options)).map_err(error)?;
+        times
+            .stage(Stage::Asm, || self.generate(options))
+            .map_err(|refusal| self.refused(refusal, module, function, loops, options))?;
         if options.trapping == Trapping::Calls && self.frame_bytes() > CHECKED_FRAME_BYTES_MAX {
             self.context.clear();
             let clif = &mut self.context.func;
@@ -348,7 +346,9 @@ impl Compiler {
             times.stage(Stage::Clif, || {
                 lower::lower_overflow(function, loops, module, options, clif, frontend);
             });
-            times.stage(Stage::Asm, || self.generate(options)).map_err(error)?;
+            times
+                .stage(Stage::Asm, || self.generate(options))
+                .map_err(|refusal| self.refused(refusal, module, function, loops, options))?;
         }
         sizes.frame_bytes = self.frame_bytes();
 
@@ -373,10 +373,36 @@ impl Compiler {
     }
 
     /// Makes machine code of the CLIF in the context, and leaves it there.
-    fn generate(&mut self, options: &LowerOptions) -> Result<(), String> {
+    fn generate(&mut self, options: &LowerOptions) -> Result<(), CodegenError> {
         self.context.set_disasm(self.options.keep_asm);
         let compiled = self.context.compile(&*options.isa, &mut ControlPlane::default());
-        compiled.map(|_| ()).map_err(|refusal| describe(&refusal.inner))
+        compiled.map(|_| ()).map_err(|refusal| refusal.inner)
+    }
+
+    /// The error of a function that Cranelift refuses.
+    fn refused(
+        &mut self,
+        refusal: CodegenError,
+        module: &VerifiedModule,
+        function: &Function,
+        loops: &LoopForest,
+        options: &LowerOptions,
+    ) -> CompileError {
+        let reason = match refusal {
+            CodegenError::Verifier(errors) => {
+                // Cranelift verifies the CLIF that it is given and what each of its passes leaves. Verifying the
+                // lowered function once more tells which of them failed.
+                self.lower(module, function, loops, options);
+                let input = cranelift_codegen::verify_function(&self.context.func, &*options.isa);
+                let stage = if input.is_err() { Stage::Clif } else { Stage::Asm };
+                StageError::of(stage, errors).to_string()
+            }
+            CodegenError::ImplLimitExceeded | CodegenError::CodeTooLarge => {
+                "the function is too large for the code generator".to_owned()
+            }
+            other => other.to_string(),
+        };
+        CompileError { func: function.func, name: function.name.clone(), reason }
     }
 
     /// The frame of the machine code in the context.
@@ -463,17 +489,6 @@ fn cheaper(
     }
     let isa = machine(&*options.isa)?;
     Ok(made.insert(LowerOptions { isa, ..options.clone() }).clone())
-}
-
-fn describe(error: &CodegenError) -> String {
-    match error {
-        // Says which rule, and the instruction: not for users, but it is no user's fault either.
-        CodegenError::Verifier(errors) => format!("invalid CLIF: {errors}"),
-        CodegenError::ImplLimitExceeded | CodegenError::CodeTooLarge => {
-            "it is too large for the code generator".to_owned()
-        }
-        error => error.to_string(),
-    }
 }
 
 #[cfg(test)]

@@ -2,11 +2,9 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};
-use slotvm_bytecode::{Op, TrapCode};
+use slotvm_bytecode::TrapCode;
 use slotvm_runtime::native::offsets;
 use slotvm_ssa::entity::Inst;
-use slotvm_ssa::faults::{Fault, planted};
-use slotvm_ssa::irop::Opcode;
 
 use super::Lowering;
 use crate::lower::abi::{self, CELL_BYTES, POINTER};
@@ -17,7 +15,7 @@ const UNROLLED_BYTES_MAX: u32 = 128;
 
 impl Lowering<'_, '_> {
     pub(super) fn lower_fuel(&mut self, inst: Inst) {
-        let amount = self.func.imm(inst).0 as i64 - i64::from(planted(Fault::FuelOneTooLittle));
+        let amount = self.func.imm(inst).0 as i64;
         let amount = self.builder.ins().iconst(types::I64, amount);
         self.take(offsets::SHARED_FUEL, amount, TrapCode::OutOfFuel);
     }
@@ -128,23 +126,11 @@ impl Lowering<'_, '_> {
     }
 
     pub(super) fn lower_frame_pop(&mut self, inst: Inst) {
-        if planted(Fault::FrameKeptByTailCall) && self.is_before_tail_call(inst) {
-            return;
-        }
         let flags = self.context_flags();
         let context = self.context;
         let sp = self.builder.ins().load(types::I32, flags, context, offsets::VMCTX_FRAME_SP);
         let bytes = self.builder.ins().iconst(types::I32, i64::from(self.func.imm(inst).low()));
         let sp = self.builder.ins().iadd(sp, bytes);
         self.builder.ins().store(flags, sp, context, offsets::VMCTX_FRAME_SP);
-    }
-
-    /// Whether the function ends with a tail call after an instruction.
-    fn is_before_tail_call(&self, inst: Inst) -> bool {
-        let mut blocks = self.func.blocks().map(|block| self.func.insts(block));
-        let insts =
-            blocks.find(|insts| insts.contains(&inst)).expect("the instruction is in a block");
-        let last = self.func.opcode(*insts.last().expect("blocks are not empty"));
-        matches!(last, Opcode::Op(Op::ReturnCall | Op::ReturnCallIndirect))
     }
 }

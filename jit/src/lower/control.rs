@@ -4,11 +4,10 @@
 //! elaboration walks the first one first and forgets a loop once it has left it, so that with the
 //! other order nothing is hoisted out of the loop and the code layout is worse.
 
-use cranelift_codegen::ir::condcodes::{CondCode, FloatCC, IntCC};
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{self, BlockArg, BlockCall, InstBuilder, JumpTableData, types};
 use slotvm_bytecode::{Op, TrapCode};
 use slotvm_ssa::entity::{Block, Edge, Inst};
-use slotvm_ssa::faults::{Fault, planted};
 
 use super::Lowering;
 use super::order::leaves_more_loops;
@@ -50,24 +49,9 @@ impl Lowering<'_, '_> {
         } else {
             (self.condition(operand), taken, other)
         };
-        let exchanged = if planted(Fault::BranchArgumentsSwapped) {
-            self.exchangeable_operands(first, second)
-        } else {
-            None
-        };
-        let (first, mut first_args) = self.edge_target(first);
-        let (second, mut second_args) = self.edge_target(second);
-        if let Some(i) = exchanged {
-            std::mem::swap(&mut first_args[i], &mut second_args[i]);
-        }
+        let (first, first_args) = self.edge_target(first);
+        let (second, second_args) = self.edge_target(second);
         self.builder.ins().brif(condition, first, &first_args, second, &second_args);
-    }
-
-    /// The first position at which two edges have different operands of one type.
-    fn exchangeable_operands(&self, a: Edge, b: Edge) -> Option<usize> {
-        let operands = self.func.edge_args(a).iter().zip(self.func.edge_args(b));
-        let ty = |value| self.func.value_type(value);
-        operands.into_iter().position(|(&a, &b)| a != b && ty(a) == ty(b))
     }
 
     fn lower_br_table(&mut self, block: Block, inst: Inst) {
@@ -124,13 +108,7 @@ impl Lowering<'_, '_> {
                 self.builder.ins().icmp(cond.complement(), a, b)
             }
             Some(ir::InstructionData::FloatCompare { cond, args: [a, b], .. }) => {
-                let complement = match cond {
-                    FloatCC::LessThan if planted(Fault::FloatConditionInverted) => {
-                        FloatCC::GreaterThanOrEqual
-                    }
-                    _ => cond.complement(),
-                };
-                self.builder.ins().fcmp(complement, a, b)
+                self.builder.ins().fcmp(cond.complement(), a, b)
             }
             _ => {
                 let ty = self.builder.func.dfg.value_type(operand);

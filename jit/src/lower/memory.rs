@@ -17,7 +17,6 @@ use slotvm_bytecode::{Imm, Op, TrapCode, ValType};
 use slotvm_runtime::native::access_end_max;
 use slotvm_runtime::native::offsets;
 use slotvm_ssa::entity::Inst;
-use slotvm_ssa::faults::{Fault, planted};
 use target_lexicon::Architecture;
 
 use super::Lowering;
@@ -75,11 +74,7 @@ impl Lowering<'_, '_> {
         let rest = self.builder.ins().iconst(types::I64, rest);
         let end = self.builder.ins().iadd(end, rest);
         let memory = self.memory();
-        let flags = if planted(Fault::LengthTakenForConstant) {
-            self.constant_flags()
-        } else {
-            self.context_flags()
-        };
+        let flags = self.context_flags();
         let bytes = self.builder.ins().load(types::I64, flags, memory, offsets::MEMORY_BYTES);
         let beyond = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, end, bytes);
         self.trap_if(beyond, TrapCode::MemoryOutOfBounds);
@@ -138,7 +133,7 @@ impl Lowering<'_, '_> {
 
     fn scaled_index(&mut self, inst: Inst, imm: Imm) -> ir::Value {
         let index = self.extended_operand(inst, 1);
-        if imm.scale_log2() == 0 || planted(Fault::ScaleIgnored) {
+        if imm.scale_log2() == 0 {
             return index;
         }
         let scale = self.builder.ins().iconst(types::I32, i64::from(imm.scale_log2()));
@@ -194,7 +189,6 @@ pub(crate) fn load(
         _ if access.is_full() => ins.load(ty, flags, address, offset),
         (1, false) => ins.uload8(ty, flags, address, offset),
         (1, true) => ins.sload8(ty, flags, address, offset),
-        (2, true) if planted(Fault::LoadZeroExtended) => ins.uload16(ty, flags, address, offset),
         (2, false) => ins.uload16(ty, flags, address, offset),
         (2, true) => ins.sload16(ty, flags, address, offset),
         (_, false) => ins.uload32(flags, address, offset),

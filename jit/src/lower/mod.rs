@@ -267,9 +267,9 @@ impl<'a, 'f> Lowering<'a, 'f> {
     }
 
     fn lower_blocks(&mut self) {
-        let order = order::reverse_postorder(self.func);
+        let loops = self.loops;
         let mut sealing = order::Sealing::new(self.func);
-        for &block in &order {
+        for block in loops.reverse_postorder().map(Block) {
             self.start_block(block);
             for &inst in self.func.insts(block) {
                 self.lower_inst(block, inst);

@@ -6,7 +6,6 @@ use cranelift_codegen::ir::types::{F32, F64, I8, I16, I32, I64};
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, Type};
 use slotvm_bytecode::Op;
 use slotvm_ssa::entity::Inst;
-use slotvm_ssa::faults::{Fault, planted};
 
 use super::Lowering;
 
@@ -27,7 +26,6 @@ impl Lowering<'_, '_> {
                 debug_assert_eq!(op, Op::Select);
                 let [a, b, condition] = self.operands(inst);
                 let condition = self.condition(condition);
-                let (a, b) = if planted(Fault::SelectSwapped) { (b, a) } else { (a, b) };
                 self.builder.ins().select(condition, a, b)
             }
         };
@@ -139,7 +137,6 @@ impl Lowering<'_, '_> {
             Op::I32Or | Op::I64Or => ins.bor(a, b),
             Op::I32Xor | Op::I64Xor => ins.bxor(a, b),
             Op::I32Shl | Op::I64Shl => ins.ishl(a, b),
-            Op::I32ShrS if planted(Fault::ShiftUnsigned) => ins.ushr(a, b),
             Op::I32ShrS | Op::I64ShrS => ins.sshr(a, b),
             Op::I32ShrU | Op::I64ShrU => ins.ushr(a, b),
             Op::I32Rotl | Op::I64Rotl => ins.rotl(a, b),

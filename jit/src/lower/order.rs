@@ -1,32 +1,9 @@
-//! In which order blocks are filled and sealed, and which edges leave loops.
+//! The moment at which blocks are sealed, and which edges leave loops.
 
 use slotvm_ssa::entity::{Block, Edge};
 use slotvm_ssa::graph::control_flow;
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::loops::LoopForest;
-
-/// The blocks in reverse postorder: a block stands behind its dominators, and in reducible graphs
-/// behind all its predecessors but those of back edges.
-pub(super) fn reverse_postorder(func: &Function) -> Vec<Block> {
-    let mut visited = vec![false; func.n_blocks()];
-    let mut postorder = Vec::with_capacity(func.n_blocks());
-    visited[Function::ENTRY.index()] = true;
-    let mut stack = vec![(Function::ENTRY, func.succ_edges(Function::ENTRY))];
-    while let Some((block, edges)) = stack.last_mut() {
-        let Some(edge) = edges.next() else {
-            postorder.push(*block);
-            stack.pop();
-            continue;
-        };
-        let succ = func.edge_dst(edge);
-        if !visited[succ.index()] {
-            visited[succ.index()] = true;
-            stack.push((succ, func.succ_edges(succ)));
-        }
-    }
-    postorder.reverse();
-    postorder
-}
 
 /// Finds the moment at which all predecessors of a block are filled.
 pub(super) struct Sealing {
@@ -102,7 +79,7 @@ mod tests {
     #[test]
     fn dominators_come_first_and_blocks_are_sealed_when_their_predecessors_are_filled() {
         let func = function(NEST);
-        let order = reverse_postorder(&func);
+        let order: Vec<Block> = find_loops(&func).reverse_postorder().map(Block).collect();
         assert_eq!(order.len(), func.n_blocks());
         assert_eq!(order[0], Function::ENTRY);
         let mut filled = vec![false; func.n_blocks()];

@@ -7,7 +7,6 @@ use slotvm_bytecode::module::PAGE_BYTES;
 use slotvm_bytecode::{Op, TrapCode};
 use slotvm_runtime::native::offsets;
 use slotvm_ssa::entity::Inst;
-use slotvm_ssa::faults::{Fault, planted};
 
 use super::Lowering;
 use crate::lower::abi::{CELL_BYTES, POINTER, cell_flags, clif_type};
@@ -123,8 +122,7 @@ impl Lowering<'_, '_> {
     fn lower_global_get(&mut self, inst: Inst, global: u32) {
         let ty = self.module.globals()[global as usize];
         let (cell, offset) = self.global_cell(global);
-        let is_variable = ty.mutable && !planted(Fault::GlobalTakenForConstant);
-        let flags = if is_variable { self.context_flags() } else { self.constant_flags() };
+        let flags = if ty.mutable { self.context_flags() } else { self.constant_flags() };
         let flags = cell_flags(ty.ty, flags);
         let value = self.builder.ins().load(clif_type(ty.ty), flags, cell, offset);
         self.define_result(inst, value);
@@ -169,12 +167,6 @@ impl Lowering<'_, '_> {
     pub(super) fn table_entry(&mut self, table: u32, index: ir::Value) -> ir::Value {
         let len = self.table_len(table);
         let index = self.builder.ins().uextend(POINTER, index);
-        let len = if planted(Fault::LastTableEntryRefused) {
-            let one = self.builder.ins().iconst(POINTER, 1);
-            self.builder.ins().isub(len, one)
-        } else {
-            len
-        };
         let beyond = self.builder.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, index, len);
         self.trap_if(beyond, TrapCode::TableOutOfBounds);
         let base = self.table_base(table);

@@ -29,7 +29,6 @@ use cranelift_frontend::FunctionBuilder;
 use slotvm_bytecode::{TrapCode, ValType};
 use slotvm_runtime::native::offsets;
 use slotvm_ssa::entity::Loc;
-use slotvm_ssa::faults::{Fault, planted};
 
 use super::{Lowering, Trapping};
 use crate::code::pctable::TrapReason;
@@ -203,7 +202,7 @@ impl Lowering<'_, '_> {
     /// The flags of a load of a type that the back end may fold into the use of its value, and that faults
     /// with the given location. Says whether [`Lowering::keep_load`] must follow.
     pub(super) fn loaded_flags(&mut self, ty: ValType, loc: Loc) -> (MemFlagsData, bool) {
-        if !folds_loads(self.isa(), ty) || planted(Fault::LoadFolded) {
+        if !folds_loads(self.isa(), ty) {
             return (self.faulting_flags(), false);
         }
         self.single_load_flags(loc)
@@ -228,7 +227,7 @@ impl Lowering<'_, '_> {
 
     /// Keeps the store before, which can fault, from being removed in favour of a later one.
     pub(super) fn keep_store(&mut self) {
-        if self.optimises && !planted(Fault::StoreNotKept) {
+        if self.optimises {
             let never = self.builder.ins().iconst(types::I8, 0);
             self.builder.ins().trapnz(never, clif_trap_code(TrapCode::Unreachable));
         }

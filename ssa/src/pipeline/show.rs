@@ -2,7 +2,7 @@
 
 use slotvm_bytecode::VerifiedModule;
 
-use super::{Checks, Row, Run, Stage, StageError, Times, User, rows, run_pass};
+use super::{Checks, Row, Run, Stage, StageError, TABLE, Times, User, run_pass};
 use crate::build::{BuildOptions, BuildScratch, build, is_buildable};
 use crate::destruct::destruct;
 use crate::graph::{print_cfg, print_dom};
@@ -76,7 +76,7 @@ pub enum ShowError {
 
 /// The names that [`show()`] takes.
 pub fn names() -> Vec<&'static str> {
-    let rows = rows().iter().filter(|row| row.is_of_ir()).map(|row| row.name);
+    let rows = TABLE.iter().filter(|row| row.is_of_ir()).map(|row| row.name);
     View::ALL.iter().map(|view| view.name()).chain(rows).collect()
 }
 
@@ -123,7 +123,7 @@ pub fn show_from(
         None => {}
     }
     let unknown = || ShowError::UnknownStage { name: name.to_owned() };
-    let row = rows().iter().find(|row| row.name == name && row.is_of_ir()).ok_or_else(unknown)?;
+    let row = TABLE.iter().find(|row| row.name == name && row.is_of_ir()).ok_or_else(unknown)?;
     let f = after(row, f.clone(), module)?;
     Ok(match style {
         Style::Llvm(printer) => printer.define(&f),
@@ -139,7 +139,7 @@ pub fn show_from(
 pub fn after(last: &Row, mut f: Function, module: &VerifiedModule) -> Result<Function, StageError> {
     let user = if last.is_used_by(User::Jit) { User::Jit } else { User::Opt };
     let (mut checks, mut times) = (Checks::new(true), Times::default());
-    for row in rows().iter().filter(|row| row.is_of_ir() && row.is_used_by(user)) {
+    for row in TABLE.iter().filter(|row| row.is_of_ir() && row.is_used_by(user)) {
         match row.run {
             // The function is as this row leaves it.
             Run::Stage(Stage::Slots) => checks.after(row, &f, module)?,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tracing::Span;
 
-use super::{Row, Stage, rows, stage};
+use super::{Row, Stage, TABLE, stage};
 
 /// The maximum number of rows.
 pub const ROWS_MAX: usize = 32;
@@ -28,7 +28,7 @@ impl Times {
 
     /// All rows with their times.
     pub fn rows(&self) -> impl Iterator<Item = (&'static Row, Duration)> + '_ {
-        rows().iter().zip(self.of_row)
+        TABLE.iter().zip(self.of_row)
     }
 
     /// Runs a stage in its span and adds its time.

@@ -22,7 +22,7 @@ pub(super) fn dump(args: &DumpArgs) -> Result<(), CliError> {
     }
     if args.format == Format::Llvm && !row.is_some_and(|row| row.is_of_ir()) {
         let names: Vec<&str> =
-            pipeline::rows().iter().filter(|row| row.is_of_ir()).map(|row| row.name).collect();
+            pipeline::TABLE.iter().filter(|row| row.is_of_ir()).map(|row| row.name).collect();
         let message = format!("--format llvm goes with the stages {}", names.join(", "));
         return Err(CliError::Usage(message));
     }

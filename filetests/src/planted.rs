@@ -1,0 +1,147 @@
+//! Faults planted in a copy of the sources, to prove that tests find such faults.
+//!
+//! The sources themselves know nothing of faults. [`FAULTS`] lists places in them with a faulty text each, in which
+//! `PLANTED` stands for the question whether this fault is switched on. [`plant`] copies the workspace and applies the
+//! list, so one build has all faults, and a test switches them on one at a time. The copy also has a pass between
+//! `simplify` and `destruct` that a test chooses.
+//!
+//! `examples/plant.rs` makes the copy; there, `tests/planted_faults.rs` and vmrun's `tests/planted_row.rs` can be built
+//! with the feature `planted`.
+
+mod faults;
+
+use std::fs;
+use std::io::{self, Error};
+use std::path::Path;
+
+pub use faults::FAULTS;
+
+/// A fault that can be switched on in the copy.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// The fault, in a sentence.
+    pub description: &'static str,
+    /// Who finds it.
+    pub found_by: FoundBy,
+    /// The place of the fault.
+    edit: Edit,
+}
+
+/// A check that finds a fault.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum FoundBy {
+    /// The comparison of engines.
+    Engines,
+    /// Verification after this row of the pipeline.
+    Row(&'static str),
+}
+
+/// A text in place of another.
+#[derive(Clone, Debug)]
+struct Edit {
+    /// The file, from the root of the workspace.
+    file: &'static str,
+    /// A text that stands in the file once.
+    sound: &'static str,
+    /// The text in its place.
+    faulty: &'static str,
+}
+
+/// The switches of faults, a module of the crate `slotvm-ssa` in the copy.
+const SWITCHES: &str = include_str!("planted/switches.rs");
+
+/// What the copy has besides faults: the switches, and a pass that a test chooses.
+const SEAMS: [Edit; 2] = [
+    Edit {
+        file: "ssa/src/lib.rs",
+        sound: "pub mod cfg;\n",
+        faulty: "pub mod cfg;\nextern crate self as slotvm_ssa;\npub mod switches;\n",
+    },
+    Edit {
+        file: "ssa/src/pipeline/rows.rs",
+        sound: "    row!(\"destruct\"",
+        faulty: "    row!(\"planted\": Ssa -> Ssa, [Jit, Opt], Run::Pass(crate::switches::pass), trace_span, \
+                 \"A pass that a test chooses\"),\n    row!(\"destruct\"",
+    },
+];
+
+/// Copies a workspace, without what was built in it, and plants all faults in the copy, which replaces an earlier one.
+///
+/// # Errors
+/// If a file cannot be read or written, or if a place is not found exactly once.
+pub fn plant(workspace: &Path, copy: &Path) -> io::Result<()> {
+    if copy.exists() {
+        fs::remove_dir_all(copy)?;
+    }
+    copy_folder(workspace, copy)?;
+    fs::write(copy.join("ssa/src/switches.rs"), SWITCHES)?;
+    for (file, text) in edited(workspace)? {
+        fs::write(copy.join(file), text)?;
+    }
+    Ok(())
+}
+
+fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (name, kind) = (entry.file_name(), entry.file_type()?);
+        if kind.is_dir() && name != "target" && name != ".git" {
+            copy_folder(&entry.path(), &to.join(name))?;
+        } else if kind.is_file() {
+            fs::copy(entry.path(), to.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+/// The files with faults, and their texts.
+fn edited(workspace: &Path) -> io::Result<Vec<(&'static str, String)>> {
+    let switch = |i: usize| format!("::slotvm_ssa::switches::is_on({i})");
+    let faults = FAULTS.iter().enumerate();
+    let faults =
+        faults.map(|(i, fault)| (&fault.edit, fault.edit.faulty.replace("PLANTED", &switch(i))));
+    let edits = SEAMS.iter().map(|edit| (edit, edit.faulty.to_owned())).chain(faults);
+    let mut files: Vec<(&'static str, String)> = Vec::new();
+    for (edit, faulty) in edits {
+        let known = files.iter().position(|(file, _)| *file == edit.file);
+        let place = match known {
+            Some(place) => place,
+            None => {
+                files.push((edit.file, fs::read_to_string(workspace.join(edit.file))?));
+                files.len() - 1
+            }
+        };
+        let text = &mut files[place].1;
+        let n = text.matches(edit.sound).count();
+        if n != 1 {
+            let error =
+                format!("{}: expected one place of a fault, found {n}: {}", edit.file, edit.sound);
+            return Err(Error::other(error));
+        }
+        *text = text.replace(edit.sound, &faulty);
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fault_has_its_place() {
+        let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let files = edited(&workspace).unwrap();
+        let switches = files.iter().map(|(_, text)| text.matches("switches::is_on(").count());
+        assert!(switches.sum::<usize>() >= FAULTS.len());
+    }
+
+    #[test]
+    fn every_row_of_the_ir_has_a_fault() {
+        let rows = slotvm_ssa::pipeline::TABLE.iter();
+        for row in rows.filter(|row| row.makes.form().is_some() && row.name != "planted") {
+            let is_of = |fault: &Fault| fault.found_by == FoundBy::Row(row.name);
+            assert!(FAULTS.iter().any(is_of), "no fault is planted in {}", row.name);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The list of faults.
+
+use super::{Edit, Fault, FoundBy};
+
+/// One fault: who finds it, in which file, what is wrong, and the texts without and with it.
+macro_rules! fault {
+    ($found_by:expr, $file:literal, $description:literal, $sound:literal => $faulty:literal) => {
+        Fault {
+            description: $description,
+            found_by: $found_by,
+            edit: Edit { file: $file, sound: $sound, faulty: $faulty },
+        }
+    };
+}
+
+use FoundBy::{Engines, Row};
+
+/// All faults, with those of one file together.
+#[rustfmt::skip]
+pub const FAULTS: &[Fault] = &[
+    fault!(Row("slots"), "ssa/src/build/insts.rs",
+        "Reads of locals make values of type i64, whatever the local.",
+        "            let value = self.slots.read(&mut self.f, slot, ty, self.offset);" =>
+        "            let ty = if PLANTED { ValType::I64 } else { ty };
+            let value = self.slots.read(&mut self.f, slot, ty, self.offset);"),
+    fault!(Engines, "ssa/src/sites.rs",
+        "The last phi is not placed.",
+        "            _ => self.place_one_by_one(graph, log, renamer, initial, limits)?,
+        }" =>
+        "            _ => self.place_one_by_one(graph, log, renamer, initial, limits)?,
+        }
+        if PLANTED {
+            self.sites.pop();
+        }"),
+    fault!(Engines, "ssa/src/sites.rs",
+        "A block that reads a slot before it alone writes it counts as written before.",
+        "let reads_itself = from == block;" =>
+        "let reads_itself = from == block && !PLANTED;"),
+    fault!(Row("ssa"), "ssa/src/rename.rs",
+        "Renaming does not undo the changes of blocks at one level of the dominator tree.",
+        "                self.slots[change.slot as usize] = change.old;" =>
+        "                if PLANTED && self.open.len() == 3 {
+                    continue;
+                }
+                self.slots[change.slot as usize] = change.old;"),
+    fault!(Engines, "ssa/src/rename.rs",
+        "Renaming forgets the last write of blocks with several.",
+        "        for write in writes {" =>
+        "        let forgets = PLANTED
+            && writes.len() > 1
+            && scheme.value(writes[writes.len() - 1].slot, block) != NONE;
+        let writes = &writes[..writes.len() - usize::from(forgets)];
+        for write in writes {"),
+    fault!(Engines, "ssa/src/place.rs",
+        "Liveness does not go on to blocks deep in the dominator tree.",
+        "                let written = self.state(pred).written;" =>
+        "                let BlockState { written, level, .. } = *self.state(pred);
+                if PLANTED && level > 3 {
+                    continue;
+                }"),
+    fault!(Engines, "ssa/src/place.rs",
+        "The frontier of a block misses blocks of its own level.",
+        "                let new = slots & state.live & !state.phis;" =>
+        "                if PLANTED && state.level == root_level {
+                    continue;
+                }
+                let new = slots & state.live & !state.phis;"),
+    fault!(Engines, "ssa/src/promote.rs",
+        "Two predecessors of a block have each other's operand of a phi.",
+        "    rewrite_operands(func, &mut log.replacements, &phis);" =>
+        "    if PLANTED {
+        for block in func.blocks().filter(|block| !phis.slots(block.0).is_empty()) {
+            let n_params = func.params(block).len() as u32;
+            let operand = |edge: &crate::entity::Edge| {
+                (func.edges[edge.index()].args + n_params - 1) as usize
+            };
+            let operands: Vec<usize> = func.pred_edges(block).iter().map(operand).collect();
+            if let [first, second, ..] = operands[..] {
+                func.edge_args.swap(first, second);
+                break;
+            }
+        }
+    }
+    rewrite_operands(func, &mut log.replacements, &phis);"),
+    fault!(Engines, "ssa/src/accesses.rs",
+        "A block with several writes of a slot hands over the first.",
+        "            self.writes[state.write as usize].value = value;" =>
+        "            if PLANTED {
+                return;
+            }
+            self.writes[state.write as usize].value = value;"),
+    fault!(Row("simplify"), "ssa/src/passes/simplify/unused.rs",
+        "The first operand of a phi does not count as used.",
+        "                for j in 0..editor.in_edges(block).len() {" =>
+        "                for j in usize::from(PLANTED)..editor.in_edges(block).len() {"),
+    fault!(Row("destruct"), "ssa/src/destruct/share.rs",
+        "Values of different types share a slot.",
+        "if range.param.is_none() { free[range.ty.index()].pop() } else { None };" =>
+        "if range.param.is_none() {
+                let others = (0..ValType::ALL.len()).rev().find(|&ty| PLANTED && !free[ty].is_empty());
+                free[others.unwrap_or(range.ty.index())].pop()
+            } else {
+                None
+            };"),
+    fault!(Row("write"), "ssa/src/write.rs",
+        "A write that keeps its operand on the stack does not keep it.",
+        "            Item::Tee(v) => drop(self.code.local_tee(variable(v)))," =>
+        "            Item::Tee(v) if PLANTED => drop(self.code.local_set(variable(v))),
+            Item::Tee(v) => drop(self.code.local_tee(variable(v))),"),
+    fault!(Row("clif"), "jit/src/lower/numeric.rs",
+        "Constants of type i32 have 64 bits.",
+        "            Op::I32Const => ins.iconst(I32, bits as i64)," =>
+        "            Op::I32Const if PLANTED => ins.iconst(I64, bits as i64),
+            Op::I32Const => ins.iconst(I32, bits as i64),"),
+    fault!(Engines, "jit/src/lower/numeric.rs",
+        "`i32.shr_s` shifts zeros in.",
+        "            Op::I32ShrS | Op::I64ShrS => ins.sshr(a, b)," =>
+        "            Op::I32ShrS if PLANTED => ins.ushr(a, b),
+            Op::I32ShrS | Op::I64ShrS => ins.sshr(a, b),"),
+    fault!(Engines, "jit/src/lower/numeric.rs",
+        "`select` takes the other operand.",
+        "                self.builder.ins().select(condition, a, b)" =>
+        "                let (a, b) = if PLANTED { (b, a) } else { (a, b) };
+                self.builder.ins().select(condition, a, b)"),
+    fault!(Engines, "jit/src/lower/memory.rs",
+        "Indexed accesses ignore the scale.",
+        "        if imm.scale_log2() == 0 {" =>
+        "        if imm.scale_log2() == 0 || PLANTED {"),
+    fault!(Engines, "jit/src/lower/memory.rs",
+        "Signed 16-bit loads extend with zeros.",
+        "        (2, true) => ins.sload16(ty, flags, address, offset)," =>
+        "        (2, true) if PLANTED => ins.uload16(ty, flags, address, offset),
+        (2, true) => ins.sload16(ty, flags, address, offset),"),
+    fault!(Engines, "jit/src/lower/memory.rs",
+        "The length of memory is read as if it never grew.",
+        "        let flags = self.context_flags();
+        let bytes = self.builder" =>
+        "        let flags = if PLANTED { self.constant_flags() } else { self.context_flags() };
+        let bytes = self.builder"),
+    fault!(Engines, "jit/src/lower/state.rs",
+        "The last entry of a table is out of bounds.",
+        "        let beyond = self.builder.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, index, len);" =>
+        "        let len = if PLANTED {
+            let one = self.builder.ins().iconst(POINTER, 1);
+            self.builder.ins().isub(len, one)
+        } else {
+            len
+        };
+        let beyond = self.builder.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, index, len);"),
+    fault!(Engines, "jit/src/lower/state.rs",
+        "A mutable global is read as if nobody wrote it.",
+        "        let flags = if ty.mutable {" =>
+        "        let flags = if ty.mutable && !PLANTED {"),
+    fault!(Engines, "jit/src/lower/control.rs",
+        "The targets of a conditional branch get each other's operand of a phi.",
+        "        let (first, first_args) = self.edge_target(first);
+        let (second, second_args) = self.edge_target(second);" =>
+        "        let operands = self.func.edge_args(first).iter().zip(self.func.edge_args(second));
+        let ty = |value| self.func.value_type(value);
+        let exchanged = operands.into_iter().position(|(&a, &b)| PLANTED && a != b && ty(a) == ty(b));
+        let (first, mut first_args) = self.edge_target(first);
+        let (second, mut second_args) = self.edge_target(second);
+        if let Some(i) = exchanged {
+            std::mem::swap(&mut first_args[i], &mut second_args[i]);
+        }"),
+    fault!(Engines, "jit/src/lower/control.rs",
+        "Inverted comparisons of floats forget NaN.",
+        "                self.builder.ins().fcmp(cond.complement(), a, b)" =>
+        "                use cranelift_codegen::ir::condcodes::FloatCC;
+                let complement = match cond {
+                    FloatCC::LessThan if PLANTED => FloatCC::GreaterThanOrEqual,
+                    _ => cond.complement(),
+                };
+                self.builder.ins().fcmp(complement, a, b)"),
+    fault!(Engines, "jit/src/lower/accounting.rs",
+        "Blocks cost one less than they should.",
+        "        let amount = self.func.imm(inst).0 as i64;" =>
+        "        let amount = self.func.imm(inst).0 as i64 - i64::from(PLANTED);"),
+    fault!(Engines, "jit/src/lower/accounting.rs",
+        "A tail call does not give back the frame in linear memory.",
+        "    pub(super) fn lower_frame_pop(&mut self, inst: Inst) {" =>
+        "    pub(super) fn lower_frame_pop(&mut self, inst: Inst) {
+        let mut blocks = self.func.blocks().map(|block| self.func.insts(block));
+        let insts = blocks.find(|insts| insts.contains(&inst)).expect(\"it is in a block\");
+        let last = self.func.opcode(*insts.last().expect(\"blocks are not empty\"));
+        if PLANTED && last.mnemonic().starts_with(\"return_call\") {
+            return;
+        }"),
+    fault!(Engines, "jit/src/lower/traps.rs",
+        "A store that another one overwrites is removed although it traps elsewhere.",
+        "        if self.optimises {
+            let never" =>
+        "        if self.optimises && !PLANTED {
+            let never"),
+    fault!(Engines, "jit/src/lower/traps.rs",
+        "A load that traps is folded into an instruction elsewhere.",
+        "        if !folds_loads(self.isa(), ty) {" =>
+        "        if !folds_loads(self.isa(), ty) || PLANTED {"),
+];
