@@ -12,9 +12,9 @@ use slotvm::{Module, SlotMode};
 use slotvm_benches::program_files;
 use slotvm_bytecode::{VerifiedModule, decode, encode, verify};
 use slotvm_filetests::large::{self, Control, Plan};
-use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
+use slotvm_ssa::construction::build::{BuildOptions, BuildScratch, build};
+use slotvm_ssa::construction::promote::{Scratch, promote};
 use slotvm_ssa::ir::Function;
-use slotvm_ssa::promote::{Scratch, promote};
 use vmrun::bench::program::{self, engine};
 
 /// The programs, from small ones to those with much code.

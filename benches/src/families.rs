@@ -7,9 +7,9 @@
 //! live at a block at most. All values written are new, and a slot that would be read before it is
 //! written is written at the entry, so that no construction can fold a phi that another has.
 
-use slotvm_ssa::cfg::{Cfg, ControlFlow};
-use slotvm_ssa::dominators::DomTree;
-use slotvm_ssa::place::PhiPlacer;
+use slotvm_ssa::graphs::cfg::{Cfg, ControlFlow};
+use slotvm_ssa::graphs::dominators::DomTree;
+use slotvm_ssa::graphs::place::PhiPlacer;
 
 use crate::slot_graph::{Access, SlotGraph, Written};
 

@@ -15,7 +15,7 @@
 //! is the entry, and no edge goes to it. A block may go to another one more than once. The reads of a
 //! function are numbered from 0 in the order of the text. `#` starts a comment.
 
-use slotvm_ssa::cfg::Cfg;
+use slotvm_ssa::graphs::cfg::Cfg;
 use std::fmt::Write;
 
 use crate::slot_graph::{Access, SlotGraph, Written};
@@ -217,7 +217,7 @@ fn written(words: &mut Words<'_>) -> Result<Written, GraphTextError> {
 
 /// Writes a function.
 pub fn write(graph: &SlotGraph) -> String {
-    use slotvm_ssa::cfg::ControlFlow;
+    use slotvm_ssa::graphs::cfg::ControlFlow;
     let mut text = format!("function {}\nslots {}\n", graph.name, graph.n_slots);
     let mut line = |args: std::fmt::Arguments<'_>| {
         text.write_fmt(args).expect("a string takes any text");

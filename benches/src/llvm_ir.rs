@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use std::iter::Enumerate;
 use std::str::Lines;
 
-use slotvm_ssa::cfg::Cfg;
+use slotvm_ssa::graphs::cfg::Cfg;
 
 use self::syntax::{Name, names, operand, quoted_name, skip_type};
 use crate::slot_graph::{Access, SlotGraph, Written};

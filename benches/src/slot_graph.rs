@@ -1,8 +1,8 @@
 //! Functions reduced to what SSA construction sees: a control-flow graph whose blocks read and write
 //! slots.
 
-use slotvm_ssa::cfg::{Cfg, ControlFlow};
-use slotvm_ssa::dominators::DomTree;
+use slotvm_ssa::graphs::cfg::{Cfg, ControlFlow};
+use slotvm_ssa::graphs::dominators::DomTree;
 
 /// A control-flow graph whose blocks read and write slots. Block 0 is the entry; no edge goes to it.
 ///

@@ -19,7 +19,7 @@ use slotvm_benches::llvm_ir::{self, Imported};
 use slotvm_benches::slot_graph::{Access, Written};
 use slotvm_filetests::opt::{LlvmFunction, Opt, functions};
 use slotvm_filetests::packages::{LUA_MAIN_LOOP, PackageFile, SQLITE_SOURCE};
-use slotvm_ssa::construct::{
+use slotvm_ssa::construction::construct::{
     self, ConstructOptions, Scratch, SlotProgram, SsaForm, UNDEF, construct,
 };
 

@@ -15,15 +15,15 @@ use slotvm::{Compile, Config, Engine, Error, Linker, Module, SlotMode, Store, Ti
 use slotvm_bytecode::text::{self, ParseOptions};
 use slotvm_bytecode::verify::Place;
 use slotvm_bytecode::{FuncType, Op, ValType, VerifiedModule, builder::ModuleBuilder, verify};
-use slotvm_ssa::build::{BuildOptions, SsaOptions};
-use slotvm_ssa::destruct::destruct;
-use slotvm_ssa::entity::Block;
-use slotvm_ssa::graph::dom_tree;
+use slotvm_ssa::construction::build::{BuildOptions, SsaOptions};
+use slotvm_ssa::construction::promote::{PromoteOptions, Scratch, promote_with};
 use slotvm_ssa::ir::Function;
+use slotvm_ssa::ir::entity::Block;
+use slotvm_ssa::ir::graph::dom_tree;
+use slotvm_ssa::ir::verify::{Form, verify as verify_ir};
+use slotvm_ssa::ir::{eval, parse, print};
+use slotvm_ssa::passes::destruct::destruct;
 use slotvm_ssa::pipeline::{self, Style};
-use slotvm_ssa::promote::{PromoteOptions, Scratch, promote_with};
-use slotvm_ssa::verify::{Form, verify as verify_ir};
-use slotvm_ssa::{eval, parse, print};
 
 use crate::case::{Case, Expected, ExpectedError, Run};
 use crate::stages;

@@ -3,14 +3,14 @@
 use slotvm::{Config, Engine, Module, ParseSlotModeError, SlotMode, Tier};
 use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::text::{self, PrintOptions};
-use slotvm_ssa::braun::BraunOptions;
-use slotvm_ssa::build::{BuildOptions, BuildScratch, SsaOptions, build, build_ssa};
-use slotvm_ssa::construct::Construction;
+use slotvm_ssa::construction::braun::BraunOptions;
+use slotvm_ssa::construction::build::{BuildOptions, BuildScratch, SsaOptions, build, build_ssa};
+use slotvm_ssa::construction::construct::Construction;
+use slotvm_ssa::construction::promote::{PromoteOptions, Scratch, promote_with};
 use slotvm_ssa::ir::Function;
+use slotvm_ssa::ir::print::print;
+use slotvm_ssa::ir::verify::{Form, verify};
 use slotvm_ssa::pipeline::{self, Product, Row, Style};
-use slotvm_ssa::print::print;
-use slotvm_ssa::promote::{PromoteOptions, Scratch, promote_with};
-use slotvm_ssa::verify::{Form, verify};
 use std::sync::Arc;
 
 /// The names of the stages: `bytecode`, the views of the IR, and the rows of the [pipeline] that leave a function.

@@ -54,8 +54,8 @@ const SWITCHES: &str = include_str!("planted/switches.rs");
 const SEAMS: [Edit; 2] = [
     Edit {
         file: "ssa/src/lib.rs",
-        sound: "pub mod cfg;\n",
-        faulty: "pub mod cfg;\nextern crate self as slotvm_ssa;\npub mod switches;\n",
+        sound: "pub mod tools;\n",
+        faulty: "pub mod tools;\nextern crate self as slotvm_ssa;\npub mod switches;\n",
     },
     Edit {
         file: "ssa/src/pipeline/rows.rs",

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use slotvm::SlotMode;
 use slotvm_bytecode::VerifiedModule;
-use slotvm_ssa::build::BuildOptions;
+use slotvm_ssa::construction::build::BuildOptions;
 use slotvm_ssa::ir::Function;
-use slotvm_ssa::irop::{IrOp, Opcode};
-use slotvm_ssa::verify::Form;
+use slotvm_ssa::ir::irop::{IrOp, Opcode};
+use slotvm_ssa::ir::verify::Form;
 
 use slotvm_cases::stages;
 

@@ -8,9 +8,9 @@ use slotvm_filetests::check::{check_constructions, check_optimized};
 use slotvm_filetests::generate::case_of_seed;
 use slotvm_filetests::seeds;
 use slotvm_filetests::slot_accesses::check_module;
-use slotvm_ssa::braun::BraunOptions;
-use slotvm_ssa::build::{BuildOptions, BuildScratch, SsaOptions, build};
-use slotvm_ssa::verify::Form;
+use slotvm_ssa::construction::braun::BraunOptions;
+use slotvm_ssa::construction::build::{BuildOptions, BuildScratch, SsaOptions, build};
+use slotvm_ssa::ir::verify::Form;
 
 fn modules(n: u64) -> impl Iterator<Item = (u64, VerifiedModule)> {
     (0..n).map(|seed| (seed, verify(case_of_seed(seed).module).expect("generated modules verify")))
@@ -25,7 +25,7 @@ fn slot_form_verifies() {
         {
             for func in module.n_imported_funcs()..module.n_funcs() {
                 let f = build(&module, func, &options, &mut scratch);
-                if let Err(violation) = slotvm_ssa::verify::verify(&f, Form::Slots, &module) {
+                if let Err(violation) = slotvm_ssa::ir::verify::verify(&f, Form::Slots, &module) {
                     panic!("seed {seed}, function {func}: {violation}");
                 }
             }

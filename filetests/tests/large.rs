@@ -10,8 +10,8 @@ use slotvm_bytecode::{VerifiedModule, verify};
 use slotvm_filetests::check::check;
 use slotvm_filetests::generate::Case;
 use slotvm_filetests::large::{self, Control, NAME, Plan};
-use slotvm_ssa::cfg::Cfg;
-use slotvm_ssa::loops::LoopForest;
+use slotvm_ssa::graphs::cfg::Cfg;
+use slotvm_ssa::graphs::loops::LoopForest;
 
 const N_LOCALS: usize = 200;
 const ARGS: (i64, i64) = (0x0123_4567_89ab_cdef, -77);

@@ -5,8 +5,8 @@ pub(crate) mod slot_mode;
 use std::time::Duration;
 
 use slotvm_runtime::{Limits, MemoryPlan};
-use slotvm_ssa::braun::BraunOptions;
-use slotvm_ssa::promote::PromoteOptions;
+use slotvm_ssa::construction::braun::BraunOptions;
+use slotvm_ssa::construction::promote::PromoteOptions;
 
 use crate::config::slot_mode::SlotMode;
 

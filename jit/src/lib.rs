@@ -105,9 +105,11 @@ pub use slotvm_runtime::{
 /// Embedders need none of it. [`Config::promotion`] and [`Config::on_the_fly`] choose a way to SSA form;
 /// [`Module::functions`] tells how each function was compiled.
 pub mod compiler {
-    pub use slotvm_ssa::braun::BraunOptions;
-    pub use slotvm_ssa::construct::{Construction, Placement, Renaming, SlotCounts, TooLarge};
-    pub use slotvm_ssa::promote::{PromoteOptions, PromotionReport};
+    pub use slotvm_ssa::construction::braun::BraunOptions;
+    pub use slotvm_ssa::construction::construct::{
+        Construction, Placement, Renaming, SlotCounts, TooLarge,
+    };
+    pub use slotvm_ssa::construction::promote::{PromoteOptions, PromotionReport};
 
     pub use crate::compile::budget::{Cause, Excess, Rung, Work, WorkCounts};
     pub use crate::compile::function_info::{FunctionInfo, Sizes};

@@ -99,7 +99,7 @@ use std::sync::Arc;
 use slotvm_bytecode::module::ImportKind;
 use slotvm_bytecode::{FuncType, Module as Bytecode, Op, ValType, VerifiedModule, text};
 use slotvm_runtime::Error;
-use slotvm_ssa::verify::{Form, verify};
+use slotvm_ssa::ir::verify::{Form, verify};
 
 use input::{Import, Input};
 #[cfg(not(feature = "jit"))]
@@ -208,7 +208,7 @@ impl Compiler {
     ///
     /// # Errors
     /// If a function has not the number and the type of one that the module defines, or breaks a rule of the
-    /// [verifier of the IR](slotvm_ssa::verify); or as for [`Compiler::compile`].
+    /// [verifier of the IR](slotvm_ssa::ir::verify); or as for [`Compiler::compile`].
     pub fn compile_slot_form(
         &self,
         module: Bytecode,

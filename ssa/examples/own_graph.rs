@@ -12,12 +12,12 @@
 //!                       └─ bb6 ─┘
 //! ```
 
-use slotvm_ssa::cfg::ControlFlow;
-use slotvm_ssa::dominators::DomTree;
-use slotvm_ssa::frontier::Frontiers;
-use slotvm_ssa::idf::{Placement, Pruning, SitePlacer};
-use slotvm_ssa::loops::LoopForest;
-use slotvm_ssa::slot_blocks::SlotBlocks;
+use slotvm_ssa::graphs::cfg::ControlFlow;
+use slotvm_ssa::graphs::dominators::DomTree;
+use slotvm_ssa::graphs::frontier::Frontiers;
+use slotvm_ssa::graphs::idf::{Placement, Pruning, SitePlacer};
+use slotvm_ssa::graphs::loops::LoopForest;
+use slotvm_ssa::graphs::slot_blocks::SlotBlocks;
 
 /// What the code of a block does with variables; the rest of it does not matter here.
 enum Op {

@@ -8,13 +8,13 @@
 //! six variables, an early return, and a loop.
 
 use petgraph::csr::Csr;
-use slotvm_ssa::certificate::certify;
-use slotvm_ssa::cfg::ControlFlow;
-use slotvm_ssa::dominators::DomTree;
-use slotvm_ssa::frontier::Frontiers;
-use slotvm_ssa::idf::{Placement, Pruning, SitePlacer};
-use slotvm_ssa::loops::LoopForest;
-use slotvm_ssa::slot_blocks::SlotBlocks;
+use slotvm_ssa::graphs::certificate::certify;
+use slotvm_ssa::graphs::cfg::ControlFlow;
+use slotvm_ssa::graphs::dominators::DomTree;
+use slotvm_ssa::graphs::frontier::Frontiers;
+use slotvm_ssa::graphs::idf::{Placement, Pruning, SitePlacer};
+use slotvm_ssa::graphs::loops::LoopForest;
+use slotvm_ssa::graphs::slot_blocks::SlotBlocks;
 
 /// A graph and its reverse.
 struct Graph {

@@ -17,13 +17,24 @@
 //! a block are a range; predecessor lists are CSR. Phi operands are addressed by edge, so duplicate
 //! edges need no care.
 
+pub mod edit;
+pub mod entity;
+pub mod eval;
+pub(crate) mod fold;
+pub mod graph;
+pub mod irop;
+pub mod parse;
+pub mod print;
+pub mod verify;
+pub mod work;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use slotvm_bytecode::{FuncType, Imm, ImmKind, ValType, VerifiedModule};
 
-use crate::entity::{Block, Edge, Inst, Loc, Value};
-use crate::irop::Opcode;
+use crate::ir::entity::{Block, Edge, Inst, Loc, Value};
+use crate::ir::irop::Opcode;
 
 /// A function in slot form or SSA form.
 #[derive(Debug, Default)]
@@ -318,7 +329,7 @@ impl Function {
 
     /// Whether any instruction reads or writes a slot.
     pub fn has_slot_accesses(&self) -> bool {
-        use crate::irop::IrOp;
+        use crate::ir::irop::IrOp;
         self.layout
             .iter()
             .any(|&inst| matches!(self.opcode(inst), Opcode::Ir(IrOp::SlotGet | IrOp::SlotSet)))

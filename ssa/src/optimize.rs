@@ -14,13 +14,13 @@ use slotvm_bytecode::{Module, VerifiedModule};
 
 use tracing::{debug_span, trace_span};
 
-use crate::build::{BuildOptions, BuildScratch, build, is_buildable};
-use crate::destruct::destruct;
-use crate::edit::edit;
+use crate::construction::build::{BuildOptions, BuildScratch, build, is_buildable};
+use crate::construction::promote::{Scratch, promote};
 use crate::ir::Function;
+use crate::ir::edit::edit;
+use crate::passes::destruct::destruct;
+use crate::passes::write::{ExceedsLimit, WriteError, write};
 use crate::pipeline::{self, Checks, Product, Row, Run, Stage, StageError, Times, User};
-use crate::promote::{Scratch, promote};
-use crate::write::{ExceedsLimit, WriteError, write};
 
 /// What became of a module.
 #[derive(Clone, Debug)]
@@ -37,10 +37,10 @@ pub enum Reason {
     /// See [`is_buildable`].
     #[error("its instructions have too many operands")]
     Operands,
-    /// See [`crate::promote::PromotionReport::too_large`].
+    /// See [`crate::construction::promote::PromotionReport::too_large`].
     #[error("its locals are live in too many blocks")]
     Locals,
-    /// See [`crate::destruct::DestructionReport::is_too_large`].
+    /// See [`crate::passes::destruct::DestructionReport::is_too_large`].
     #[error("its values are live in too many blocks")]
     Values,
     /// Its code would exceed a limit of modules.

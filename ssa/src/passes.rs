@@ -1,5 +1,9 @@
-//! Passes: what changes a function in SSA form and leaves it in SSA form, one file each.
+//! What comes after construction: passes, and the way back to bytecode.
 //!
-//! Each is a row of the [pipeline](crate::pipeline) and edits the function by an [`Editor`](crate::edit::Editor).
+//! A pass changes a function in SSA form and leaves it in SSA form. It is a file here and a row of the
+//! [pipeline](crate::pipeline), and edits the function by an [`Editor`](crate::ir::edit::Editor). [`mod@destruct`] turns
+//! SSA form into slot form, of which [`mod@write`] makes bytecode.
 
+pub mod destruct;
 pub mod simplify;
+pub mod write;

@@ -21,10 +21,10 @@ use tracing::Span;
 pub use self::rows::{ORDER, TABLE};
 pub use self::show::{ShowError, Style, View, after, names, show, show_from};
 pub use self::times::{ROWS_MAX, Times};
-use crate::edit::{Editor, edit};
 use crate::ir::Function;
-use crate::verify::effects::Effects;
-use crate::verify::{Context, Form, verify};
+use crate::ir::edit::{Editor, edit};
+use crate::ir::verify::effects::Effects;
+use crate::ir::verify::{Context, Form, verify};
 
 /// What a row needs or makes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -74,13 +74,13 @@ pub enum Stage {
     Load,
     /// Verifies a module.
     Verify,
-    /// Builds the slot form: [`mod@crate::build`].
+    /// Builds the slot form: [`mod@crate::construction::build`].
     Slots,
-    /// Promotes slots: [`mod@crate::promote`], or [`crate::build::build_ssa`] in one step from bytecode.
+    /// Promotes slots: [`mod@crate::construction::promote`], or [`crate::construction::build::build_ssa`] in one step from bytecode.
     Ssa,
-    /// Takes a function out of SSA form: [`mod@crate::destruct`].
+    /// Takes a function out of SSA form: [`mod@crate::passes::destruct`].
     Destruct,
-    /// Writes bytecode: [`mod@crate::write`].
+    /// Writes bytecode: [`mod@crate::passes::write`].
     Write,
     /// Lowers to Cranelift's IR.
     Clif,

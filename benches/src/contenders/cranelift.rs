@@ -10,7 +10,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
-use slotvm_ssa::cfg::ControlFlow;
+use slotvm_ssa::graphs::cfg::ControlFlow;
 use target_lexicon::PointerWidth;
 
 use super::order::Order;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use slotvm_filetests::opt::Opt;
-use slotvm_ssa::cfg::ControlFlow;
+use slotvm_ssa::graphs::cfg::ControlFlow;
 
 use crate::slot_graph::{Access, SlotGraph, Written};
 

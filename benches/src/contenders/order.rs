@@ -1,7 +1,7 @@
 //! The order in which constructions on the fly get to know a function: reverse postorder, each block
 //! sealed as soon as all its predecessors are filled.
 
-use slotvm_ssa::cfg::ControlFlow;
+use slotvm_ssa::graphs::cfg::ControlFlow;
 
 use crate::slot_graph::{Access, SlotGraph};
 

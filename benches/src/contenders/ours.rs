@@ -4,15 +4,15 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use slotvm_ssa::braun::{Braun, BraunOptions};
-use slotvm_ssa::cfg::{Cfg, ControlFlow};
-use slotvm_ssa::construct::{
+use slotvm_ssa::construction::braun::{Braun, BraunOptions};
+use slotvm_ssa::construction::construct::{
     self, ConstructOptions, Construction, Renaming, SlotProgram, Undef, construct,
 };
-use slotvm_ssa::idf::Placement;
+use slotvm_ssa::construction::promote::{PromoteOptions, Scratch, promote_with};
+use slotvm_ssa::graphs::cfg::{Cfg, ControlFlow};
+use slotvm_ssa::graphs::idf::Placement;
 use slotvm_ssa::ir::Function;
-use slotvm_ssa::parse;
-use slotvm_ssa::promote::{PromoteOptions, Scratch, promote_with};
+use slotvm_ssa::ir::parse;
 
 use super::order::Order;
 use super::{Contender, Input, Outcome, timed};

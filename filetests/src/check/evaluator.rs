@@ -1,8 +1,8 @@
 //! A case in the evaluator of the IR.
 
 use slotvm_bytecode::{TrapCode, ValType, VerifiedModule};
-use slotvm_ssa::eval;
 use slotvm_ssa::ir::Function;
+use slotvm_ssa::ir::eval;
 
 use super::host::{Host, Stop};
 use super::{

@@ -27,11 +27,11 @@ use std::sync::Arc;
 use slotvm::compiler::{OnTheFly, Placement, Renaming};
 use slotvm::{Compile, Config, Engine, Limits, MemoryPlan, SlotMode, Tier};
 use slotvm_bytecode::{TrapCode, VerifiedModule, VerifyError, verify};
-use slotvm_ssa::braun::BraunOptions;
-use slotvm_ssa::build::{BuildOptions, SsaOptions};
+use slotvm_ssa::construction::braun::BraunOptions;
+use slotvm_ssa::construction::build::{BuildOptions, SsaOptions};
+use slotvm_ssa::construction::promote::PromoteOptions;
 use slotvm_ssa::ir::Function;
-use slotvm_ssa::promote::PromoteOptions;
-use slotvm_ssa::verify::Form;
+use slotvm_ssa::ir::verify::Form;
 
 use crate::generate::Case;
 pub use optimized::check_optimized;

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use slotvm_bytecode::{Op, TrapCode, VerifiedModule};
 use slotvm_runtime::{TraceEvent, TraceFn};
-use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
-use slotvm_ssa::cfg::Cfg;
+use slotvm_ssa::construction::build::{BuildOptions, BuildScratch, build};
+use slotvm_ssa::graphs::cfg::Cfg;
+use slotvm_ssa::graphs::loops::LoopForest;
 use slotvm_ssa::ir::Function;
-use slotvm_ssa::loops::LoopForest;
 
 use super::{End, Outcome};
 

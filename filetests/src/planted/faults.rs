@@ -18,12 +18,12 @@ use FoundBy::{Engines, Row};
 /// All faults, with those of one file together.
 #[rustfmt::skip]
 pub const FAULTS: &[Fault] = &[
-    fault!(Row("slots"), "ssa/src/build/insts.rs",
+    fault!(Row("slots"), "ssa/src/construction/build/insts.rs",
         "Reads of locals make values of type i64, whatever the local.",
         "            let value = self.slots.read(&mut self.f, slot, ty, self.offset);" =>
         "            let ty = if PLANTED { ValType::I64 } else { ty };
             let value = self.slots.read(&mut self.f, slot, ty, self.offset);"),
-    fault!(Engines, "ssa/src/sites.rs",
+    fault!(Engines, "ssa/src/construction/sites.rs",
         "The last phi is not placed.",
         "            _ => self.place_one_by_one(graph, log, renamer, initial, limits)?,
         }" =>
@@ -32,18 +32,18 @@ pub const FAULTS: &[Fault] = &[
         if PLANTED {
             self.sites.pop();
         }"),
-    fault!(Engines, "ssa/src/sites.rs",
+    fault!(Engines, "ssa/src/construction/sites.rs",
         "A block that reads a slot before it alone writes it counts as written before.",
         "let reads_itself = from == block;" =>
         "let reads_itself = from == block && !PLANTED;"),
-    fault!(Row("ssa"), "ssa/src/rename.rs",
+    fault!(Row("ssa"), "ssa/src/construction/rename.rs",
         "Renaming does not undo the changes of blocks at one level of the dominator tree.",
         "                self.slots[change.slot as usize] = change.old;" =>
         "                if PLANTED && self.open.len() == 3 {
                     continue;
                 }
                 self.slots[change.slot as usize] = change.old;"),
-    fault!(Engines, "ssa/src/rename.rs",
+    fault!(Engines, "ssa/src/construction/rename.rs",
         "Renaming forgets the last write of blocks with several.",
         "        for write in writes {" =>
         "        let forgets = PLANTED
@@ -51,21 +51,21 @@ pub const FAULTS: &[Fault] = &[
             && scheme.value(writes[writes.len() - 1].slot, block) != NONE;
         let writes = &writes[..writes.len() - usize::from(forgets)];
         for write in writes {"),
-    fault!(Engines, "ssa/src/place.rs",
+    fault!(Engines, "ssa/src/graphs/place.rs",
         "Liveness does not go on to blocks deep in the dominator tree.",
         "                let written = self.state(pred).written;" =>
         "                let BlockState { written, level, .. } = *self.state(pred);
                 if PLANTED && level > 3 {
                     continue;
                 }"),
-    fault!(Engines, "ssa/src/place.rs",
+    fault!(Engines, "ssa/src/graphs/place.rs",
         "The frontier of a block misses blocks of its own level.",
         "                let new = slots & state.live & !state.phis;" =>
         "                if PLANTED && state.level == root_level {
                     continue;
                 }
                 let new = slots & state.live & !state.phis;"),
-    fault!(Engines, "ssa/src/promote.rs",
+    fault!(Engines, "ssa/src/construction/promote.rs",
         "Two predecessors of a block have each other's operand of a phi.",
         "    rewrite_operands(func, &mut log.replacements, &phis);" =>
         "    if PLANTED {
@@ -82,7 +82,7 @@ pub const FAULTS: &[Fault] = &[
         }
     }
     rewrite_operands(func, &mut log.replacements, &phis);"),
-    fault!(Engines, "ssa/src/accesses.rs",
+    fault!(Engines, "ssa/src/construction/accesses.rs",
         "A block with several writes of a slot hands over the first.",
         "            self.writes[state.write as usize].value = value;" =>
         "            if PLANTED {
@@ -93,7 +93,7 @@ pub const FAULTS: &[Fault] = &[
         "The first operand of a phi does not count as used.",
         "                for j in 0..editor.in_edges(block).len() {" =>
         "                for j in usize::from(PLANTED)..editor.in_edges(block).len() {"),
-    fault!(Row("destruct"), "ssa/src/destruct/share.rs",
+    fault!(Row("destruct"), "ssa/src/passes/destruct/share.rs",
         "Values of different types share a slot.",
         "if range.param.is_none() { free[range.ty.index()].pop() } else { None };" =>
         "if range.param.is_none() {
@@ -102,7 +102,7 @@ pub const FAULTS: &[Fault] = &[
             } else {
                 None
             };"),
-    fault!(Row("write"), "ssa/src/write.rs",
+    fault!(Row("write"), "ssa/src/passes/write.rs",
         "A write that keeps its operand on the stack does not keep it.",
         "            Item::Tee(v) => drop(self.code.local_tee(variable(v)))," =>
         "            Item::Tee(v) if PLANTED => drop(self.code.local_set(variable(v))),

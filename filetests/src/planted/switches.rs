@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::{PoisonError, RwLock};
 
-use crate::edit::Editor;
+use crate::ir::edit::Editor;
 
 thread_local! {
     static ON: Cell<Option<usize>> = const { Cell::new(None) };

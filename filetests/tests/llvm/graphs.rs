@@ -10,9 +10,11 @@ use std::fmt::Write;
 use slotvm_filetests::choices::{Choices, random_bytes};
 use slotvm_filetests::opt::{LlvmFunction, Opt, functions};
 use slotvm_filetests::seeds;
-use slotvm_ssa::cfg::{Cfg, ControlFlow};
-use slotvm_ssa::construct::{Access, ConstructOptions, Scratch, SlotProgram, SsaForm, construct};
-use slotvm_ssa::loops::LoopForest;
+use slotvm_ssa::construction::construct::{
+    Access, ConstructOptions, Scratch, SlotProgram, SsaForm, construct,
+};
+use slotvm_ssa::graphs::cfg::{Cfg, ControlFlow};
+use slotvm_ssa::graphs::loops::LoopForest;
 
 /// Functions in an ordinary run of the tests.
 const FUNCTIONS_USUAL: u64 = 500;

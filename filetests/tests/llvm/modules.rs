@@ -9,9 +9,9 @@ use slotvm_cases::stages;
 use slotvm_filetests::generate::case_of_seed;
 use slotvm_filetests::opt::{Opt, functions};
 use slotvm_filetests::seeds;
-use slotvm_ssa::build::BuildOptions;
-use slotvm_ssa::llvm::Printer;
-use slotvm_ssa::verify::Form;
+use slotvm_ssa::construction::build::BuildOptions;
+use slotvm_ssa::ir::verify::Form;
+use slotvm_ssa::tools::llvm::Printer;
 
 use crate::folding::{Counts, compare};
 

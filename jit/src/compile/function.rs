@@ -18,14 +18,14 @@ use cranelift_codegen::{CodegenError, Context};
 use cranelift_frontend::FunctionBuilderContext;
 use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::{ValType, VerifiedModule};
-use slotvm_ssa::build::{
+use slotvm_ssa::construction::build::{
     BuildOptions, BuildScratch, OPERANDS_MAX, SsaOptions, build, build_ssa, is_buildable,
     n_kept_operands, n_wide_operands,
 };
+use slotvm_ssa::construction::promote::{self, PromoteOptions, PromotionReport, promote_with};
+use slotvm_ssa::graphs::loops::LoopForest;
 use slotvm_ssa::ir::Function;
-use slotvm_ssa::loops::LoopForest;
 use slotvm_ssa::pipeline::{self, Checks, Stage, StageError, Times, User, run_passes};
-use slotvm_ssa::promote::{self, PromoteOptions, PromotionReport, promote_with};
 use tracing::trace_span;
 
 use crate::code::unit::MachineCode;

@@ -1,6 +1,6 @@
 //! What compiling tells about each function, whether or not the build can compile.
 
-use slotvm_ssa::promote::PromotionReport;
+use slotvm_ssa::construction::promote::PromotionReport;
 
 use crate::compile::budget::Work;
 

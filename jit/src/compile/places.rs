@@ -3,8 +3,8 @@
 //! Relies on source locations of CLIF that are [`Loc`]s of the function, and on trap codes of [`crate::lower::traps`].
 
 use cranelift_codegen::{CompiledCode, MachSrcLoc};
-use slotvm_ssa::entity::Loc;
 use slotvm_ssa::ir::Function;
+use slotvm_ssa::ir::entity::Loc;
 
 use crate::code::pctable::{Place, PlaceId, TrapReason};
 use crate::code::unit::MachineCode;

@@ -4,7 +4,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use slotvm_bytecode::TrapCode;
 use slotvm_runtime::native::offsets;
-use slotvm_ssa::entity::Inst;
+use slotvm_ssa::ir::entity::Inst;
 
 use super::Lowering;
 use crate::lower::abi::{self, CELL_BYTES, POINTER};

@@ -8,7 +8,7 @@ use cranelift_codegen::ir::{
 use slotvm_bytecode::limits::IMPORTS_MAX;
 use slotvm_bytecode::{Access, FuncType, Op, TrapCode};
 use slotvm_runtime::native::{FuncRecord, offsets};
-use slotvm_ssa::entity::Inst;
+use slotvm_ssa::ir::entity::Inst;
 
 use super::{Lowering, UnitImport};
 use crate::lower::abi::{self, POINTER};

@@ -7,7 +7,7 @@
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{self, BlockArg, BlockCall, InstBuilder, JumpTableData, types};
 use slotvm_bytecode::{Op, TrapCode};
-use slotvm_ssa::entity::{Block, Edge, Inst};
+use slotvm_ssa::ir::entity::{Block, Edge, Inst};
 
 use super::Lowering;
 use super::order::leaves_more_loops;

@@ -16,7 +16,7 @@ use slotvm_bytecode::op::Access;
 use slotvm_bytecode::{Imm, Op, TrapCode, ValType};
 use slotvm_runtime::native::access_end_max;
 use slotvm_runtime::native::offsets;
-use slotvm_ssa::entity::Inst;
+use slotvm_ssa::ir::entity::Inst;
 use target_lexicon::Architecture;
 
 use super::Lowering;

@@ -42,10 +42,10 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use slotvm_bytecode::{Access, Effect, FuncType, Op, TrapCode, VerifiedModule};
 use slotvm_runtime::MemoryPlan;
 use slotvm_runtime::native::offsets;
-use slotvm_ssa::entity::{Block, Inst, Loc, Value};
+use slotvm_ssa::graphs::loops::LoopForest;
 use slotvm_ssa::ir::Function;
-use slotvm_ssa::irop::{IrOp, Opcode};
-use slotvm_ssa::loops::LoopForest;
+use slotvm_ssa::ir::entity::{Block, Inst, Loc, Value};
+use slotvm_ssa::ir::irop::{IrOp, Opcode};
 
 use crate::config::slot_mode::SlotMode;
 use abi::POINTER;

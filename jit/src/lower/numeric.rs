@@ -5,7 +5,7 @@ use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
 use cranelift_codegen::ir::types::{F32, F64, I8, I16, I32, I64};
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, Type};
 use slotvm_bytecode::Op;
-use slotvm_ssa::entity::Inst;
+use slotvm_ssa::ir::entity::Inst;
 
 use super::Lowering;
 

@@ -1,9 +1,9 @@
 //! The moment at which blocks are sealed, and which edges leave loops.
 
-use slotvm_ssa::entity::{Block, Edge};
-use slotvm_ssa::graph::control_flow;
+use slotvm_ssa::graphs::loops::LoopForest;
 use slotvm_ssa::ir::Function;
-use slotvm_ssa::loops::LoopForest;
+use slotvm_ssa::ir::entity::{Block, Edge};
+use slotvm_ssa::ir::graph::control_flow;
 
 /// Finds the moment at which all predecessors of a block are filled.
 pub(super) struct Sealing {
@@ -54,7 +54,7 @@ pub(super) fn leaves_more_loops(func: &Function, loops: &LoopForest, a: Edge, b:
 #[cfg(test)]
 mod tests {
     use slotvm_bytecode::{text, verify};
-    use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
+    use slotvm_ssa::construction::build::{BuildOptions, BuildScratch, build};
 
     use super::*;
 

@@ -10,9 +10,9 @@
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, types};
 use cranelift_frontend::Variable;
 use slotvm_bytecode::ValType;
-use slotvm_ssa::entity::{Inst, Slot};
+use slotvm_ssa::ir::entity::{Inst, Slot};
+use slotvm_ssa::ir::irop::{IrOp, Opcode};
 use slotvm_ssa::ir::{SlotData, SlotOrigin};
-use slotvm_ssa::irop::{IrOp, Opcode};
 
 use super::Lowering;
 use crate::config::slot_mode::SlotMode;

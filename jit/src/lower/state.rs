@@ -6,7 +6,7 @@ use cranelift_codegen::ir::{self, InstBuilder, types};
 use slotvm_bytecode::module::PAGE_BYTES;
 use slotvm_bytecode::{Op, TrapCode};
 use slotvm_runtime::native::offsets;
-use slotvm_ssa::entity::Inst;
+use slotvm_ssa::ir::entity::Inst;
 
 use super::Lowering;
 use crate::lower::abi::{CELL_BYTES, POINTER, cell_flags, clif_type};

@@ -28,7 +28,7 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::FunctionBuilder;
 use slotvm_bytecode::{TrapCode, ValType};
 use slotvm_runtime::native::offsets;
-use slotvm_ssa::entity::Loc;
+use slotvm_ssa::ir::entity::Loc;
 
 use super::{Lowering, Trapping};
 use crate::code::pctable::TrapReason;

@@ -9,7 +9,7 @@ use cranelift_codegen::ir::{self, ConstantData, InstBuilder, MemFlagsData, Type}
 use slotvm_bytecode::op::{Access, Lanes, VectorAccess, VectorPart};
 use slotvm_bytecode::{Op, ValType};
 use slotvm_runtime::native::access_end_max;
-use slotvm_ssa::entity::Inst;
+use slotvm_ssa::ir::entity::Inst;
 
 use super::Lowering;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use slotvm_bytecode::FuncType;
 use slotvm_runtime::native::{HostTrampoline, NativeHooks, Poll};
 use slotvm_runtime::{Error, MemoryPlan, Store, StoreConfig};
-use slotvm_ssa::build::{BuildOptions, SsaOptions};
+use slotvm_ssa::construction::build::{BuildOptions, SsaOptions};
 
 use crate::code::debugger::DebugImage;
 use crate::code::profiling::Profiler;

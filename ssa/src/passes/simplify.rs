@@ -1,6 +1,6 @@
 //! Simplification of SSA form: computes what constants decide, and removes what nothing uses.
 //!
-//! Relies on SSA form as [`crate::ir`] and [`mod@crate::verify`] describe it, and guarantees it. One round
+//! Relies on SSA form as [`crate::ir`] and [`mod@crate::ir::verify`] describe it, and guarantees it. One round
 //! does, in this order:
 //! 1. `constants`: pure operations on constants become constants, and branches on constants go one way.
 //! 2. `phis`: phis all of whose operands are one value become that value.
@@ -16,8 +16,8 @@ mod constants;
 mod phis;
 mod unused;
 
-use crate::edit::Editor;
 use crate::ir::Function;
+use crate::ir::edit::Editor;
 
 /// The maximum number of rounds of a simplification.
 pub const ROUNDS_MAX: usize = 4;

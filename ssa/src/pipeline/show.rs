@@ -3,13 +3,13 @@
 use slotvm_bytecode::VerifiedModule;
 
 use super::{Checks, Row, Run, Stage, StageError, TABLE, Times, User, run_pass};
-use crate::build::{BuildOptions, BuildScratch, build, is_buildable};
-use crate::destruct::destruct;
-use crate::graph::{print_cfg, print_dom};
+use crate::construction::build::{BuildOptions, BuildScratch, build, is_buildable};
+use crate::construction::promote::{Scratch, promote, report};
 use crate::ir::Function;
-use crate::llvm;
-use crate::print::print;
-use crate::promote::{Scratch, promote, report};
+use crate::ir::graph::{print_cfg, print_dom};
+use crate::ir::print::print;
+use crate::passes::destruct::destruct;
+use crate::tools::llvm;
 
 /// A view of a function that is no row of the table.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl View {
 /// How functions are written.
 #[derive(Debug, Default)]
 pub enum Style<'a, 'm> {
-    /// Text that [`mod@crate::parse`] reads; graphs as lists.
+    /// Text that [`mod@crate::ir::parse`] reads; graphs as lists.
     #[default]
     Text,
     /// Graphviz DOT, for graphs; IR as text.

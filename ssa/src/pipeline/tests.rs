@@ -1,8 +1,8 @@
 use slotvm_bytecode::VerifiedModule;
 
 use super::*;
-use crate::entity::{Block, Inst};
-use crate::samples::{module, slot_form};
+use crate::ir::entity::{Block, Inst};
+use crate::tools::samples::{module, slot_form};
 
 #[test]
 fn rows_stand_in_the_order_that_is_asked_for() {
@@ -59,7 +59,7 @@ fn sample() -> (VerifiedModule, Function) {
 fn caught(fault: fn(&mut Function)) -> (&'static str, String) {
     let (module, f) = sample();
     let mut ssa = f.clone();
-    crate::promote::promote(&mut ssa, &mut Default::default());
+    crate::construction::promote::promote(&mut ssa, &mut Default::default());
     let mut checks = Checks::new(true);
     checks.before(&ssa);
     fault(&mut ssa);
@@ -90,7 +90,7 @@ fn effects_that_pass_each_other_are_found() {
         let place = f.layout[at];
         // A constant that stands elsewhere as well would break another property.
         let zero = f.make_inst(
-            crate::irop::Opcode::Op(slotvm_bytecode::Op::I32Const),
+            crate::ir::irop::Opcode::Op(slotvm_bytecode::Op::I32Const),
             slotvm_bytecode::Imm(0),
             &[],
             &[slotvm_bytecode::ValType::I32],
@@ -115,7 +115,7 @@ fn effects_that_pass_each_other_are_found() {
 #[test]
 fn an_operation_that_cannot_trap_may_go() {
     let (module, mut f) = sample();
-    crate::promote::promote(&mut f, &mut Default::default());
+    crate::construction::promote::promote(&mut f, &mut Default::default());
     let mut checks = Checks::new(true);
     checks.before(&f);
     let (_, div) = find(&f, "i32.div_s");
@@ -127,7 +127,7 @@ fn an_operation_that_cannot_trap_may_go() {
 #[test]
 fn passes_run_with_times_and_checks() {
     let (module, mut f) = sample();
-    crate::promote::promote(&mut f, &mut Default::default());
+    crate::construction::promote::promote(&mut f, &mut Default::default());
     let mut times = Times::default();
     let mut checks = Checks::new(true);
     run_passes(User::Opt, &mut f, &module, &mut checks, &mut times).expect("passes are right");

@@ -6,8 +6,8 @@ use slotvm::{Config, Engine, Module, Tier};
 use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::text::{self, PrintOptions, Printer};
-use slotvm_ssa::llvm;
 use slotvm_ssa::pipeline::{self, Product, Style, View};
+use slotvm_ssa::tools::llvm;
 
 use super::{no_function, print};
 use crate::cli::{DumpArgs, Format, is_native};

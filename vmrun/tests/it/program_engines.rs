@@ -7,12 +7,12 @@ use slotvm::compiler::{FunctionInfo, OnTheFly, Rung};
 use slotvm::{Engine, Module, SlotMode, Tier};
 use slotvm_bytecode::{TrapCode, VerifiedModule};
 use slotvm_filetests::slot_accesses;
-use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
-use slotvm_ssa::cfg::Cfg;
+use slotvm_ssa::construction::build::{BuildOptions, BuildScratch, build};
+use slotvm_ssa::construction::promote::{self, promote};
+use slotvm_ssa::graphs::cfg::Cfg;
+use slotvm_ssa::graphs::loops::LoopForest;
 use slotvm_ssa::ir::Function;
-use slotvm_ssa::loops::LoopForest;
-use slotvm_ssa::promote::{self, promote};
-use slotvm_ssa::verify::{Form, verify};
+use slotvm_ssa::ir::verify::{Form, verify};
 
 use crate::kernels;
 use crate::programs::{self, Outcome, check_all};

@@ -10,8 +10,8 @@ use std::thread;
 use slotvm::compiler::OnTheFly;
 use slotvm::{Config, Engine, Error, Instance, Linker, Module, SlotMode, Store, Tier, Val};
 use slotvm_bytecode::{self as bytecode, VerifiedModule, text, verify};
-use slotvm_ssa::eval::{self, HostCall, Imports, Machine, Options};
 use slotvm_ssa::ir::Function;
+use slotvm_ssa::ir::eval::{self, HostCall, Imports, Machine, Options};
 use vmrun::host::{self, Host};
 
 /// A program.

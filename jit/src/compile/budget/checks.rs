@@ -2,9 +2,9 @@
 //! the program.
 
 use slotvm_bytecode::{Effect, Op};
-use slotvm_ssa::entity::{Block, Inst};
 use slotvm_ssa::ir::Function;
-use slotvm_ssa::irop::{IrOp, Opcode};
+use slotvm_ssa::ir::entity::{Block, Inst};
+use slotvm_ssa::ir::irop::{IrOp, Opcode};
 
 /// The blocks that the code of a block has, at most. An edge of a switch has one, too.
 pub(super) fn n_code_blocks(func: &Function, block: Block, splits: bool) -> u64 {

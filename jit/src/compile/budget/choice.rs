@@ -1,13 +1,13 @@
 //! The first way of compiling a function whose estimate stays below its share.
 
 use slotvm_bytecode::{Effect, Op};
-use slotvm_ssa::entity::Block;
-use slotvm_ssa::graph::control_flow;
+use slotvm_ssa::construction::promote::{Scratch, promote};
+use slotvm_ssa::graphs::loops::LoopForest;
 use slotvm_ssa::ir::Function;
-use slotvm_ssa::irop::{IrOp, Opcode};
-use slotvm_ssa::loops::LoopForest;
-use slotvm_ssa::promote::{Scratch, promote};
-use slotvm_ssa::work::{
+use slotvm_ssa::ir::entity::Block;
+use slotvm_ssa::ir::graph::control_flow;
+use slotvm_ssa::ir::irop::{IrOp, Opcode};
+use slotvm_ssa::ir::work::{
     Crowding, Part, copies, crowding, dominator_steps, live_slots, recurring_spans,
 };
 

@@ -1,10 +1,10 @@
 //! Counts of a function that say how much work it is to compile.
 
 use slotvm_bytecode::{Effect, Op};
+use slotvm_ssa::graphs::loops::LoopForest;
 use slotvm_ssa::ir::Function;
-use slotvm_ssa::irop::{IrOp, Opcode};
-use slotvm_ssa::loops::LoopForest;
-use slotvm_ssa::work::{Crowding, crowding_max};
+use slotvm_ssa::ir::irop::{IrOp, Opcode};
+use slotvm_ssa::ir::work::{Crowding, crowding_max};
 
 use super::checks::{n_checks_of, n_code_blocks};
 use super::excess::Excess;

@@ -7,9 +7,9 @@
 //! code that rotates sums costs what it always did. The table in [`weights`](super::weights) is measured.
 
 use slotvm_bytecode::{Effect, Op};
-use slotvm_ssa::entity::{Block, Value};
 use slotvm_ssa::ir::Function;
-use slotvm_ssa::irop::{IrOp, Opcode};
+use slotvm_ssa::ir::entity::{Block, Value};
+use slotvm_ssa::ir::irop::{IrOp, Opcode};
 
 use super::weights::COSTS;
 
@@ -212,8 +212,8 @@ fn family(op: Op) -> Op {
 #[cfg(test)]
 mod tests {
     use slotvm_bytecode::{text, verify};
-    use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
-    use slotvm_ssa::promote::{Scratch, promote};
+    use slotvm_ssa::construction::build::{BuildOptions, BuildScratch, build};
+    use slotvm_ssa::construction::promote::{Scratch, promote};
 
     use super::*;
 

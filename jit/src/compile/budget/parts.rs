@@ -2,10 +2,10 @@
 //! again: addresses, bounds, and what the context holds.
 
 use slotvm_bytecode::{Effect, Op};
-use slotvm_ssa::entity::{Inst, Value};
 use slotvm_ssa::ir::Function;
-use slotvm_ssa::irop::Opcode;
-use slotvm_ssa::work::Part;
+use slotvm_ssa::ir::entity::{Inst, Value};
+use slotvm_ssa::ir::irop::Opcode;
+use slotvm_ssa::ir::work::Part;
 
 use super::checks::n_checks;
 

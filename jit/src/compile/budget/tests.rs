@@ -1,7 +1,7 @@
 use slotvm_bytecode::{VerifiedModule, text, verify};
-use slotvm_ssa::build::{BuildOptions, BuildScratch, build};
-use slotvm_ssa::graph::control_flow;
-use slotvm_ssa::loops::LoopForest;
+use slotvm_ssa::construction::build::{BuildOptions, BuildScratch, build};
+use slotvm_ssa::graphs::loops::LoopForest;
+use slotvm_ssa::ir::graph::control_flow;
 
 use super::estimate::Generator;
 use super::*;

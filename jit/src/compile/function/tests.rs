@@ -7,7 +7,7 @@ use cranelift_codegen::ir;
 use slotvm_bytecode::op::ImmKind;
 use slotvm_bytecode::{Effect, Op, TrapCode, ValType, text, verify};
 use slotvm_runtime::MemoryPlan;
-use slotvm_ssa::irop::{IrOp, Opcode, is_in_ir};
+use slotvm_ssa::ir::irop::{IrOp, Opcode, is_in_ir};
 use target_lexicon::Triple;
 
 use super::*;

@@ -3,7 +3,7 @@
 use super::*;
 use slotvm::Bytecode;
 use slotvm_bytecode::text;
-use slotvm_ssa::parse::parse;
+use slotvm_ssa::ir::parse::parse;
 
 /// Declares what the functions in slot form are and call.
 fn declarations() -> Bytecode {

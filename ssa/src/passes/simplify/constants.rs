@@ -3,10 +3,10 @@
 use slotvm_bytecode::{Op, numeric};
 
 use super::SimplificationReport;
-use crate::edit::Editor;
-use crate::entity::{Block, Edge, Inst, Value};
-use crate::fold;
-use crate::irop::Opcode;
+use crate::ir::edit::Editor;
+use crate::ir::entity::{Block, Edge, Inst, Value};
+use crate::ir::fold;
+use crate::ir::irop::Opcode;
 
 /// Folds instructions and branches, in dominance order, so that operands come before their uses.
 pub(super) fn fold(editor: &mut Editor<'_>, report: &mut SimplificationReport) {

@@ -4,9 +4,9 @@
 //! folding is looked at once, in dominance order, which finds phis of phis; only those that a later block
 //! makes trivial wait for the next round.
 
-use crate::edit::Editor;
-use crate::entity::{Block, Value};
 use crate::ir::Function;
+use crate::ir::edit::Editor;
+use crate::ir::entity::{Block, Value};
 
 /// Replaces trivial phis by their operand, and removes them. Returns their number.
 pub(super) fn remove(editor: &mut Editor<'_>) -> usize {

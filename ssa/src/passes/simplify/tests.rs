@@ -1,12 +1,12 @@
 use slotvm_bytecode::VerifiedModule;
 
 use super::*;
-use crate::build::BuildOptions;
-use crate::parse::parse;
-use crate::promote::{Scratch, promote};
-use crate::samples::{module, random_walk, slot_form, walk};
-use crate::testing::Rng;
-use crate::verify::{Form, verify};
+use crate::construction::build::BuildOptions;
+use crate::construction::promote::{Scratch, promote};
+use crate::ir::parse::parse;
+use crate::ir::verify::{Form, verify};
+use crate::tools::samples::{module, random_walk, slot_form, walk};
+use crate::tools::testing::Rng;
 
 fn assert_valid(f: &Function, module: &VerifiedModule) {
     verify(f, Form::Ssa, module).unwrap_or_else(|violation| panic!("{violation}\n{f}"));
@@ -22,7 +22,7 @@ fn simplified(text: &str) -> (String, SimplificationReport) {
     assert_valid(&f, &module);
     let report = simplify(&mut f);
     assert_valid(&f, &module);
-    let text = crate::print::print(&f);
+    let text = crate::ir::print::print(&f);
     let lines = text.lines().skip(1).map(|line| line.split(';').next().unwrap_or("").trim());
     (lines.filter(|line| *line != "}").collect::<Vec<_>>().join("; "), report)
 }

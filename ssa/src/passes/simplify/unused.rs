@@ -3,9 +3,9 @@
 
 use slotvm_bytecode::Effect;
 
-use crate::edit::Editor;
-use crate::entity::{Block, Inst, Value};
 use crate::ir::Function;
+use crate::ir::edit::Editor;
+use crate::ir::entity::{Block, Inst, Value};
 
 /// The definition of a value.
 #[derive(Copy, Clone)]

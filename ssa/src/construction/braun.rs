@@ -1,0 +1,530 @@
+//! SSA construction on the fly, while a function is translated: Braun, Buchwald, Hack, Leißa, Mallon and
+//! Zwinkau, "Simple and Efficient Construction of Static Single Assignment Form" (CC 2013).
+//!
+//! A front end calls [`Braun::write_variable`] where its language assigns and gets from
+//! [`Braun::read_variable`] the value that it should use where its language reads. There is no slot form
+//! to be made first and no dominator tree, dominance frontier or liveness to be computed: a phi is made
+//! when a read asks for one.
+//!
+//! # Filled and sealed
+//!
+//! Two things happen to a block, and neither is the other:
+//! * It is *filled* when all its reads and writes have been told. Only what is filled may be a
+//!   predecessor, since reads ask what the variable is at its end.
+//! * It is *sealed* when all its predecessors are known, by [`Braun::seal_block`]. The entry is sealed at
+//!   once, before anything is filled into it; the header of a loop is filled long before it is sealed,
+//!   which has to wait until the end of the body is filled.
+//!
+//! A read in a block that is not sealed gives a phi without operands, an *incomplete* one. Sealing the
+//! block gives it operands. That all predecessors are filled permits sealing; it is not what sealing
+//! means, and one may be later than the other.
+//!
+//! # Reading
+//!
+//! What a block has written is its own (section 2.1, local value numbering). Otherwise a read asks the
+//! predecessors (2.2): a single one for its value, several ones all for theirs, which a phi joins. So
+//! that a read in a loop ends, the phi is there before the predecessors are asked; if it turns out
+//! *trivial*, all operands being one value or the phi itself, that value replaces it, and the phis that
+//! used it are looked at again. What is found out is noted in all blocks on the way, so that no block is
+//! asked about a variable twice.
+//!
+//! With [`BraunOptions::marker`] no phi is made in advance (section 3.3). A block that waits for its
+//! predecessors is only marked. A phi is made if the read comes back to the block, or if the predecessors
+//! differ. Without loops no phi is then made that does not stay.
+//!
+//! # What comes out
+//!
+//! *Pruned* SSA form, since only reads make phis. It is *minimal* if the graph is reducible. Loops with
+//! several entries may leave sets of phis that are all the same value, which
+//! [`BraunOptions::scc_removal`] removes at the end (section 3.2). The phis are then those that
+//! [`crate::graphs::place`] finds, if each write writes a value of its own. If not, some are saved: a variable that
+//! is a copy of another one shares its values, since a copy is nothing but a write of what a read gave
+//! (section 3.1: copy propagation). Constants may join as well, see [`Values::fold`].
+//!
+//! # When to choose it
+//!
+//! For a front end that makes SSA form directly and wants nothing to do with dominators, or that
+//! simplifies instructions while it makes them: it always sees values, never variables.
+//! [`crate::construction::build::build_ssa`] is such a front end. Where slot form exists, placing phis with it takes less time
+//! and memory: this construction notes the variable's value in each block through which it is live, one
+//! entry of a hash table each. [`BraunOptions::entries_max`] bounds these.
+//!
+//! # Numbers
+//!
+//! Variables, blocks and values are numbers. Those of the caller's values are below [`PHI`]; this bit
+//! marks phis. A phi that was handed out may be replaced later, so the caller asks [`Braun::resolve`] for
+//! each value that it noted once all is done.
+//!
+//! Nothing recurses, and the time is linear in blocks, accesses, entries and phi operands but for
+//! logarithms.
+//!
+//! ```
+//! use slotvm_ssa::construction::braun::{Braun, BraunOptions, PHI};
+//!
+//! // i = 0; while … { i = i + 1 } … i …, with blocks 0 (entry), 1 (header), 2 (body), 3 (end).
+//! let (i, zero, sum) = (0, 100, 101);
+//! let mut undefined = |_| unreachable!("nothing is read before it is written");
+//! let mut ssa = Braun::default();
+//! ssa.start(BraunOptions::default());
+//! ssa.seal_block(0, [], &mut undefined);
+//! ssa.write_variable(i, 0, zero);
+//! // The header has another predecessor that is not filled: it is not sealed.
+//! ssa.seal_block(2, [1], &mut undefined);
+//! let old = ssa.read_variable(i, 2, &mut undefined);
+//! assert!(old & PHI != 0, "an operand of the sum");
+//! ssa.write_variable(i, 2, sum);
+//! ssa.seal_block(1, [0, 2], &mut undefined);
+//! ssa.seal_block(3, [1], &mut undefined);
+//! let last = ssa.read_variable(i, 3, &mut undefined);
+//! let report = ssa.finish(&mut undefined);
+//! assert_eq!((report.n_made, report.n_left), (1, 1));
+//! assert_eq!(ssa.resolve(last), old);
+//! let phis: Vec<_> = ssa.phis().collect();
+//! assert_eq!((phis[0].value, phis[0].block, phis[0].variable), (old, 1, i));
+//! assert_eq!(phis[0].operands, [zero, sum]);
+//! ```
+
+mod definitions;
+mod phis;
+mod redundant;
+
+use definitions::Definitions;
+use phis::Phis;
+
+/// The bit that marks the number of a phi among values.
+pub const PHI: u32 = 1 << 31;
+
+/// No block, no phi, no value.
+const NONE: u32 = u32::MAX;
+
+/// How to construct.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct BraunOptions {
+    /// Whether blocks are marked, instead of phis made in advance, while a read waits for their
+    /// predecessors.
+    pub marker: bool,
+    /// Whether redundant sets of phis are removed at the end. Without it the form may have more phis
+    /// than needed if loops have several entries.
+    pub scc_removal: bool,
+    /// The entries for variables in blocks, and the operands of phis, that a function may need, about;
+    /// each takes some 20 bytes. Past it reads give nonsense and [`Braun::is_exhausted`] says so.
+    pub entries_max: usize,
+}
+
+impl BraunOptions {
+    /// What [`BraunOptions::entries_max`] is if nobody asks for something else: memory is below a
+    /// gigabyte, and time a few seconds.
+    pub const ENTRIES_MAX_USUAL: usize = 1 << 25;
+}
+
+impl Default for BraunOptions {
+    fn default() -> BraunOptions {
+        let entries_max = BraunOptions::ENTRIES_MAX_USUAL;
+        BraunOptions { marker: true, scc_removal: true, entries_max }
+    }
+}
+
+/// What became of the phis of a function.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct BraunReport {
+    /// The phis made: the sum of the next three.
+    pub n_made: usize,
+    /// Those that were trivial, or became so.
+    pub n_trivial: usize,
+    /// Those in redundant sets that were not trivial.
+    pub n_redundant: usize,
+    /// Those that stay.
+    pub n_left: usize,
+}
+
+/// What the construction asks of the caller's IR. A closure from variables to values is one that folds
+/// nothing.
+pub trait Values {
+    /// The value of a variable that is read where nothing was written on some way from the entry: an
+    /// initial value, an `undef`, whatever the language says. It must be usable in all blocks.
+    fn undefined(&mut self, variable: u32) -> u32;
+
+    /// The value to use for both of two different ones, neither a phi, if the IR knows them to be equal:
+    /// constants, that is. It must be usable in all blocks, too. A phi whose operands are all folded to
+    /// one value is trivial (section 3.1).
+    fn fold(&mut self, _a: u32, _b: u32) -> Option<u32> {
+        None
+    }
+}
+
+impl<F: FnMut(u32) -> u32> Values for F {
+    fn undefined(&mut self, variable: u32) -> u32 {
+        self(variable)
+    }
+}
+
+/// A phi that stays.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct BraunPhi<'a> {
+    /// Its value.
+    pub value: u32,
+    /// The block that it is at the start of.
+    pub block: u32,
+    /// The variable that it is of.
+    pub variable: u32,
+    /// An operand for each predecessor, in the order in which [`Braun::seal_block`] was told them.
+    pub operands: &'a [u32],
+}
+
+/// The construction, for one function after the other, in memory that is reused.
+#[derive(Clone, Debug, Default)]
+pub struct Braun {
+    options: BraunOptions,
+    blocks: Vec<BlockState>,
+    preds: Vec<u32>,
+    /// The block whose accesses are being told.
+    current: u32,
+    /// What is known of variables in the current block, by variable.
+    variables: Vec<Local>,
+    /// The variables that the current block wrote, which `definitions` does not know yet.
+    written: Vec<u32>,
+    definitions: Definitions,
+    phis: Phis,
+    n_incomplete: usize,
+    reader: Reader,
+    redundant: redundant::Scratch,
+    live: Vec<u32>,
+    report: BraunReport,
+    is_exhausted: bool,
+}
+
+#[derive(Copy, Clone, Debug)]
+struct BlockState {
+    /// Where the predecessors are; [`NONE`] before the block is sealed.
+    first_pred: u32,
+    n_preds: u32,
+    /// The list of phis that wait for operands.
+    first_incomplete: u32,
+    /// The place in [`Reader::waiting`], if the block waits there.
+    waits_at: u32,
+}
+
+const NEW_BLOCK: BlockState =
+    BlockState { first_pred: NONE, n_preds: 0, first_incomplete: NONE, waits_at: NONE };
+
+/// A variable's value in a block.
+#[derive(Copy, Clone, Debug)]
+struct Local {
+    block: u32,
+    value: u32,
+    is_written: bool,
+}
+
+const NO_LOCAL: Local = Local { block: NONE, value: NONE, is_written: false };
+
+/// The state of a read that has left its block.
+#[derive(Clone, Debug, Default)]
+struct Reader {
+    /// The blocks with several predecessors, that wait for the values of these.
+    waiting: Vec<Waiting>,
+    /// The blocks with one predecessor, which are waiting for the same value.
+    path: Vec<u32>,
+    /// The values of the predecessors that have answered.
+    found: Vec<u32>,
+}
+
+#[derive(Copy, Clone, Debug)]
+struct Waiting {
+    block: u32,
+    /// Its phi, if there is one already.
+    phi: u32,
+    /// Where the blocks on the path start that wait for this one.
+    path_start: u32,
+    /// Where the values of its predecessors start.
+    found_start: u32,
+}
+
+impl Braun {
+    /// Starts a function, and forgets the one before. Variables and blocks need not be announced.
+    pub fn start(&mut self, options: BraunOptions) {
+        self.options = options;
+        self.blocks.clear();
+        self.preds.clear();
+        self.current = NONE;
+        self.variables.clear();
+        self.written.clear();
+        self.definitions.clear();
+        self.phis.clear();
+        self.n_incomplete = 0;
+        self.live.clear();
+        self.report = BraunReport::default();
+        self.is_exhausted = false;
+    }
+
+    /// The variable is assigned a value of the caller's or one that a read gave.
+    ///
+    /// # Panics
+    /// If the value is neither.
+    #[inline]
+    pub fn write_variable(&mut self, variable: u32, block: u32, value: u32) {
+        assert!(value < PHI + self.phis.len() as u32, "{value} is no value");
+        self.turn_to(block);
+        let local = self.local(variable);
+        if !(local.block == block && local.is_written) {
+            self.written.push(variable);
+        }
+        self.variables[variable as usize] = Local { block, value, is_written: true };
+    }
+
+    /// The value of a variable at this place of a block. It may be a phi, also one that
+    /// [`Braun::finish`] replaces.
+    #[inline]
+    pub fn read_variable(&mut self, variable: u32, block: u32, values: &mut impl Values) -> u32 {
+        self.turn_to(block);
+        let local = self.local(variable);
+        if local.block == block {
+            return self.phis.resolve(local.value);
+        }
+        let value = self.read_at_end(variable, block, values);
+        self.variables[variable as usize] = Local { block, value, is_written: false };
+        value
+    }
+
+    /// All predecessors of the block are known: these. One that has several edges to the block is named
+    /// several times. Sealing an unreachable block is no harm, but an unreachable predecessor has a say in
+    /// the phis of the block; better leave it out.
+    ///
+    /// # Panics
+    /// If the block is already sealed.
+    pub fn seal_block(
+        &mut self,
+        block: u32,
+        preds: impl IntoIterator<Item = u32>,
+        values: &mut impl Values,
+    ) {
+        self.note_written();
+        let first_pred = self.preds.len() as u32;
+        self.preds.extend(preds);
+        let n_preds = self.preds.len() as u32 - first_pred;
+        let state = self.block(block);
+        assert_eq!(state.first_pred, NONE, "block {block} is sealed once");
+        (state.first_pred, state.n_preds) = (first_pred, n_preds);
+        let mut phi = std::mem::replace(&mut state.first_incomplete, NONE);
+        let mut operands = Vec::new();
+        while phi != NONE {
+            let variable = self.phis.variable(phi);
+            operands.clear();
+            for pred in first_pred..first_pred + n_preds {
+                let pred = self.preds[pred as usize];
+                operands.push(self.read_at_end(variable, pred, values));
+            }
+            self.phis.set_operands(phi, &operands);
+            self.report.n_trivial += self.phis.settle(phi, values);
+            self.n_incomplete -= 1;
+            phi = self.phis.next_incomplete(phi);
+        }
+    }
+
+    /// All is told: removes redundant phis if the options say so, and makes the values of all others
+    /// final.
+    ///
+    /// # Panics
+    /// If a variable was read in a block that is not sealed.
+    pub fn finish(&mut self, values: &mut impl Values) -> BraunReport {
+        assert_eq!(self.n_incomplete, 0, "all blocks are sealed");
+        let Braun { phis, live, report, .. } = self;
+        phis.resolve_operands(live);
+        if self.options.scc_removal && !live.is_empty() {
+            report.n_redundant = self.redundant.remove(live, phis, values);
+            if report.n_redundant > 0 {
+                phis.resolve_operands(live);
+            }
+        }
+        report.n_made = phis.len();
+        report.n_left = live.len();
+        *report
+    }
+
+    /// The value that now stands for a value: itself, unless it is a phi that was removed.
+    #[inline]
+    pub fn resolve(&mut self, value: u32) -> u32 {
+        self.phis.resolve(value)
+    }
+
+    /// The phis that stay, once [`Braun::finish`] was called, in the order in which they were made.
+    pub fn phis(&self) -> impl ExactSizeIterator<Item = BraunPhi<'_>> {
+        self.live.iter().map(|&phi| BraunPhi {
+            value: PHI | phi,
+            block: self.phis.block(phi),
+            variable: self.phis.variable(phi),
+            operands: self.phis.operands(phi),
+        })
+    }
+
+    /// The variable that a phi is of.
+    ///
+    /// # Panics
+    /// If the value is no phi.
+    pub fn variable_of(&self, value: u32) -> u32 {
+        assert!(value & PHI != 0, "{value} is no phi");
+        self.phis.variable(value & !PHI)
+    }
+
+    /// Whether the function needs more than [`BraunOptions::entries_max`]. What reads gave is then
+    /// nonsense, and the form of no use.
+    pub fn is_exhausted(&self) -> bool {
+        self.is_exhausted
+    }
+
+    #[inline]
+    fn local(&mut self, variable: u32) -> Local {
+        if variable as usize >= self.variables.len() {
+            self.variables.resize(variable as usize + 1, NO_LOCAL);
+        }
+        self.variables[variable as usize]
+    }
+
+    fn block(&mut self, block: u32) -> &mut BlockState {
+        if block as usize >= self.blocks.len() {
+            self.blocks.resize(block as usize + 1, NEW_BLOCK);
+        }
+        &mut self.blocks[block as usize]
+    }
+
+    /// Makes a block the current one.
+    #[inline]
+    fn turn_to(&mut self, block: u32) {
+        if block != self.current {
+            self.note_written();
+            self.current = block;
+        }
+    }
+
+    /// Notes what the current block wrote, for other blocks to ask.
+    fn note_written(&mut self) {
+        for &variable in &self.written {
+            let local = &mut self.variables[variable as usize];
+            self.definitions.insert(variable, local.block, local.value);
+            local.is_written = false;
+        }
+        self.written.clear();
+    }
+
+    /// The value of a variable at the end of a block, as far as it is filled (`readVariableRecursive`).
+    fn read_at_end(&mut self, variable: u32, block: u32, values: &mut impl Values) -> u32 {
+        let n_entries = self.definitions.len() + self.phis.n_operands();
+        if n_entries > self.options.entries_max {
+            self.is_exhausted = true;
+            return values.undefined(variable);
+        }
+        let mut block = block;
+        loop {
+            let mut answer = self.ask(variable, block, values);
+            loop {
+                let Some(waiting) = self.reader.waiting.last() else {
+                    return answer.expect("nobody waits for more");
+                };
+                let state = self.blocks[waiting.block as usize];
+                if let Some(value) = answer {
+                    self.reader.found.push(value);
+                }
+                let n_found = self.reader.found.len() as u32 - waiting.found_start;
+                if n_found < state.n_preds {
+                    block = self.preds[(state.first_pred + n_found) as usize];
+                    break;
+                }
+                answer = Some(self.join(variable, values));
+            }
+        }
+    }
+
+    /// Asks a block for the value of a variable at its end. If it has to wait for several predecessors,
+    /// there is no answer, and it was added to those that wait.
+    fn ask(&mut self, variable: u32, block: u32, values: &mut impl Values) -> Option<u32> {
+        let path_start = self.reader.path.len() as u32;
+        let mut block = block;
+        // A circle of blocks that have one predecessor each is unreachable. After Brent (1980), a
+        // landmark set at each power of two of steps is met again in a circle.
+        let (mut landmark, mut n_steps) = (NONE, 0_u32);
+        let value = loop {
+            if let Some(value) = self.definitions.get(variable, block) {
+                break self.phis.resolve(value);
+            }
+            let state = *self.block(block);
+            if state.waits_at != NONE {
+                break PHI | self.phi_of_waiting(variable, state.waits_at);
+            }
+            if state.first_pred == NONE {
+                let phi = self.phis.make(block, variable, state.first_incomplete);
+                self.block(block).first_incomplete = phi;
+                self.n_incomplete += 1;
+                self.definitions.insert(variable, block, PHI | phi);
+                break PHI | phi;
+            }
+            if state.n_preds > 1 {
+                self.wait(variable, block, path_start);
+                return None;
+            }
+            self.reader.path.push(block);
+            if state.n_preds == 0 || block == landmark {
+                break values.undefined(variable);
+            }
+            if n_steps.is_power_of_two() {
+                landmark = block;
+            }
+            n_steps += 1;
+            block = self.preds[state.first_pred as usize];
+        };
+        self.tell_path(variable, path_start, value);
+        Some(value)
+    }
+
+    /// A block waits for the values of its predecessors.
+    fn wait(&mut self, variable: u32, block: u32, path_start: u32) {
+        let waits_at = self.reader.waiting.len() as u32;
+        let found_start = self.reader.found.len() as u32;
+        self.reader.waiting.push(Waiting { block, phi: NONE, path_start, found_start });
+        if self.options.marker {
+            self.block(block).waits_at = waits_at;
+        } else {
+            self.phi_of_waiting(variable, waits_at);
+        }
+    }
+
+    /// The phi of a block that waits for its predecessors.
+    fn phi_of_waiting(&mut self, variable: u32, waits_at: u32) -> u32 {
+        let waiting = &mut self.reader.waiting[waits_at as usize];
+        if waiting.phi == NONE {
+            waiting.phi = self.phis.make(waiting.block, variable, NONE);
+            self.definitions.insert(variable, waiting.block, PHI | waiting.phi);
+        }
+        waiting.phi
+    }
+
+    /// The block that waits and was added last has the values of all its predecessors: gives its own.
+    fn join(&mut self, variable: u32, values: &mut impl Values) -> u32 {
+        let waiting = self.reader.waiting.pop().expect("a block waits");
+        let Waiting { block, mut phi, path_start, found_start } = waiting;
+        self.blocks[block as usize].waits_at = NONE;
+        let found = &mut self.reader.found[found_start as usize..];
+        found.iter_mut().for_each(|value| *value = self.phis.resolve(*value));
+        let mut value = found[0];
+        if phi != NONE || found.iter().any(|&other| other != value) {
+            if phi == NONE {
+                phi = self.phis.make(block, variable, NONE);
+            }
+            self.phis.set_operands(phi, found);
+            self.report.n_trivial += self.phis.settle(phi, values);
+            value = self.phis.resolve(PHI | phi);
+        }
+        self.reader.found.truncate(found_start as usize);
+        self.definitions.insert(variable, block, value);
+        self.tell_path(variable, path_start, value);
+        value
+    }
+
+    /// Notes the value in the blocks that waited for it.
+    fn tell_path(&mut self, variable: u32, path_start: u32, value: u32) {
+        for block in self.reader.path.drain(path_start as usize..) {
+            self.definitions.insert(variable, block, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

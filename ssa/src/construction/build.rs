@@ -1,0 +1,396 @@
+//! Bytecode to slot form, or in one step to SSA form.
+//!
+//! Relies on a [`VerifiedModule`]: code is well-typed, and basic blocks, operand-stack shapes at their
+//! starts, storage of locals and direct accesses through local addresses are known.
+//!
+//! Guarantees what [`crate::ir`] promises of slot form: unreachable blocks are dropped, the entry has
+//! no predecessors (it is split if bytecode branches to offset 0), and blocks are numbered in preorder
+//! of the dominator tree. Each `local.get` of a promotable local is a `slot.get`, each `local.set` and
+//! `local.tee` a `slot.set`, as a straightforward compiler emits them; escaping locals are linear
+//! memory behind the address that `frame.push` gives. Operations of fuel, deterministic stack and frame
+//! stack stand where the interpreter performs them: on entry `stack.push`, `frame.push` with the stores
+//! of escaping parameters, then the poll and the fuel of the first block; before returns and tail calls `frame.pop`
+//! and `stack.pop`; fuel of bulk operations right before them.
+//!
+//! Inside a block the operand stack is abstract: a stack of values on top of the operands that the
+//! block inherits and has not touched yet. Inherited operands are read from their slots on first use,
+//! found by walking the shape from its top, so that a block costs what it touches and not the depth of
+//! the stack. An operand that survives its block is written to its slot once, where it was pushed. This
+//! is sound since a position must be popped, hence read if its value is needed, before another value
+//! can be pushed there: in a block no read of a stack slot comes after a write to it. A position that
+//! holds at the end what it held at the start is not written.
+
+mod insts;
+mod on_the_fly;
+mod simplify;
+mod slots;
+mod stack;
+mod typing;
+
+use slotvm_bytecode::module::Label;
+use slotvm_bytecode::verified::{Body, Storage};
+use slotvm_bytecode::{Imm, Inst, Op, ValType, VerifiedModule, limits};
+
+use self::on_the_fly::OnTheFly;
+use self::slots::{AsInsts, Slots};
+use self::stack::{AbstractStack, StackScratch};
+use crate::construction::braun::{BraunOptions, BraunReport};
+use crate::construction::promote::PHI_OPERANDS_MAX;
+use crate::graphs::cfg::{Cfg, ControlFlow};
+use crate::graphs::dominators::{DomScratch, DomTree};
+use crate::ir::entity::{self, Block, Loc, Value};
+use crate::ir::irop::{IrOp, Opcode};
+use crate::ir::{Function, LocData, SlotData, SlotOrigin};
+
+/// What the slot form charges for, and whether it can be interrupted.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub struct BuildOptions {
+    /// Whether blocks and bulk operations charge fuel.
+    pub fuel: bool,
+    /// Whether frames are taken from the deterministic call stack.
+    pub stack_cells: bool,
+    /// Whether the host can interrupt the function, where [`slotvm_bytecode::verified::Block::polls`]
+    /// says so.
+    pub polls: bool,
+}
+
+/// The operands and results that the slot form of a function may have, all instructions together. It
+/// keeps memory in proportion: a call of two bytes may have a thousand of each, a return of one byte a
+/// thousand operands, and each of those that comes from another block takes a code generator 300 bytes.
+/// Two million ordinary instructions are below it.
+pub const OPERANDS_MAX: u64 = 1 << 24;
+
+/// Whether [`build`] may be called: the function has at most [`OPERANDS_MAX`] operands and results.
+/// Others are for the interpreter.
+///
+/// # Panics
+/// If the function is imported.
+pub fn is_buildable(module: &VerifiedModule, func: u32) -> bool {
+    /// Operands and results of an instruction that is no call and does not leave the function, with
+    /// the instructions that charge for it or stand in for it.
+    const PER_INST: u64 = 8;
+    /// Of an operand that a branch keeps, which is read from a slot and written to one.
+    const PER_KEPT: u64 = 2 * PER_INST;
+    const PER_CALL: u64 = PER_INST + (limits::PARAMS_MAX + limits::RESULTS_MAX) as u64;
+    const MOST: u64 = PER_INST + PER_KEPT * limits::KEPT_OPERANDS_MAX as u64;
+    const _: () = assert!(PER_CALL <= MOST);
+    let body = module.body(func).expect("the function is defined in the module");
+    let n_insts: u64 = body.blocks.iter().map(|block| u64::from(block.cost)).sum();
+    if n_insts.saturating_mul(MOST) <= OPERANDS_MAX {
+        return true;
+    }
+    let n_kept = PER_KEPT * n_kept_operands(module, func);
+    PER_INST * n_insts + n_kept + n_wide_operands(module, func) <= OPERANDS_MAX
+}
+
+/// The operands that all branches of a function keep over dropped ones.
+///
+/// # Panics
+/// If the function is imported.
+pub fn n_kept_operands(module: &VerifiedModule, func: u32) -> u64 {
+    insts(module, func)
+        .filter(|inst| inst.op == Op::BrKeep)
+        .map(|inst| u64::from(inst.imm.high()))
+        .sum()
+}
+
+/// The parameters and results of all that a function calls, and its own at each `return`.
+///
+/// # Panics
+/// If the function is imported.
+pub fn n_wide_operands(module: &VerifiedModule, func: u32) -> u64 {
+    let types = &module.module().types;
+    let of_inst = |inst: Inst| -> u64 {
+        let ty = match inst.op {
+            Op::Call | Op::ReturnCall => module.func_type(inst.imm.low()),
+            Op::CallIndirect | Op::ReturnCallIndirect => &types[inst.imm.low() as usize],
+            Op::Return => module.func_type(func),
+            _ => return 0,
+        };
+        (ty.params.len() + ty.results.len()) as u64
+    };
+    insts(module, func).map(of_inst).sum()
+}
+
+fn insts(module: &VerifiedModule, func: u32) -> impl Iterator<Item = Inst> + '_ {
+    let body = module.body(func).expect("the function is defined in the module");
+    let insts = body.blocks.iter().flat_map(move |block| module.insts(func, block));
+    insts.map(|(_, inst)| inst)
+}
+
+/// Memory that building one function after the other reuses.
+#[derive(Debug, Default)]
+pub struct BuildScratch {
+    graph: Cfg,
+    dom: DomTree,
+    dom_scratch: DomScratch,
+    /// The slot of each promotable local.
+    local_slots: Vec<u32>,
+    stack: StackScratch,
+    /// For slot form: the writes that are to be put into a block, and where.
+    surviving: Vec<(u32, entity::Inst)>,
+    on_the_fly: on_the_fly::Scratch,
+}
+
+/// Stands for "no slot" in tables of slots.
+const NO_SLOT: u32 = u32::MAX;
+
+/// Makes the slot form of a function.
+///
+/// # Panics
+/// If the function is imported, or so large that ids run out; see [`is_buildable`].
+pub fn build(
+    module: &VerifiedModule,
+    func: u32,
+    options: &BuildOptions,
+    scratch: &mut BuildScratch,
+) -> Function {
+    let BuildScratch { graph, dom, dom_scratch, local_slots, stack, surviving, .. } = scratch;
+    let is_split = analyse(module, func, graph, dom, dom_scratch);
+    let slots = AsInsts { surviving };
+    let mut builder = Builder::new(module, func, *options, local_slots, stack, slots);
+    builder.all_blocks(graph, dom, is_split);
+    builder.finish().0
+}
+
+/// What the SSA form of a function is made like.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub struct SsaOptions {
+    /// What it charges for.
+    pub build: BuildOptions,
+    /// How phis are found.
+    pub braun: BraunOptions,
+    /// Whether numeric operations on constants become constants, unless they trap, and phis of equal
+    /// constants as well. The semantics are those of [`slotvm_bytecode::numeric`].
+    pub fold: bool,
+    /// Whether an operation that gives one of its operands as it is, like the addition of zero or a
+    /// `select` of two equal values, becomes this operand.
+    pub copies: bool,
+}
+
+/// Makes the SSA form of a function in one pass, by [`crate::construction::braun`]. Slots are its variables and stay in
+/// the function's list, but no instruction reads or writes them. Blocks, and all instructions that are not
+/// folded, are those of [`build`] followed by [`crate::construction::promote`]; fuel is charged for what was folded, too.
+///
+/// Gives nothing if the function needs more than [`BraunOptions::entries_max`], or its phis have more than
+/// [`PHI_OPERANDS_MAX`] operands; then it can still be had in slot form.
+///
+/// # Panics
+/// If the function is imported, or so large that ids run out; see [`is_buildable`].
+pub fn build_ssa(
+    module: &VerifiedModule,
+    func: u32,
+    options: &SsaOptions,
+    scratch: &mut BuildScratch,
+) -> Option<(Function, BraunReport)> {
+    let BuildScratch { graph, dom, dom_scratch, local_slots, stack, on_the_fly, .. } = scratch;
+    let is_split = analyse(module, func, graph, dom, dom_scratch);
+    let slots = OnTheFly::new(graph, dom, *options, on_the_fly);
+    let mut builder = Builder::new(module, func, options.build, local_slots, stack, slots);
+    builder.all_blocks(graph, dom, is_split);
+    let (mut f, slots) = builder.finish();
+    let report = slots.finish(&mut f, PHI_OPERANDS_MAX)?;
+    Some((f, report))
+}
+
+/// Makes the graph of a function and its dominator tree. Returns whether the entry is split: if a block
+/// goes to block 0, an empty one is put before it, and all blocks move by one.
+fn analyse(
+    module: &VerifiedModule,
+    func: u32,
+    graph: &mut Cfg,
+    dom: &mut DomTree,
+    dom_scratch: &mut DomScratch,
+) -> bool {
+    let body = module.body(func).expect("the function is defined in the module");
+    let is_split = body.succs.contains(&0);
+    rebuild_graph(graph, body, is_split);
+    dom.compute(graph, dom_scratch);
+    is_split
+}
+
+/// Makes the graph of a verified function's basic blocks.
+fn rebuild_graph(graph: &mut Cfg, body: &Body, is_split: bool) {
+    let shift = u32::from(is_split);
+    let entry: &[u32] = if is_split { &[0] } else { &[] };
+    let lists = is_split.then_some(entry).into_iter();
+    let lists = lists.chain((0..body.blocks.len()).map(|block| body.succs(block)));
+    graph.rebuild(0, lists.map(|list| list.iter().map(move |&succ| succ + shift)));
+}
+
+/// What building a function keeps track of.
+struct Builder<'a, S> {
+    module: &'a VerifiedModule,
+    body: &'a Body,
+    code: &'a [u8],
+    labels: &'a [Label],
+    options: BuildOptions,
+    f: Function,
+    /// The slot of each local, [`NO_SLOT`] for escaping ones.
+    local_slots: &'a [u32],
+    stack: AbstractStack<'a>,
+    slots: S,
+    /// The address that `frame.push` gave, if the function has a frame in linear memory.
+    frame: Value,
+    /// The code offset of the instruction being translated.
+    offset: u32,
+    /// The next entry of the body's direct accesses.
+    next_direct: usize,
+    /// Room for types of results.
+    result_types: Vec<ValType>,
+}
+
+impl<'a, S: Slots> Builder<'a, S> {
+    fn new(
+        module: &'a VerifiedModule,
+        func: u32,
+        options: BuildOptions,
+        local_slots: &'a mut Vec<u32>,
+        stack: &'a mut StackScratch,
+        slots: S,
+    ) -> Builder<'a, S> {
+        let body = module.body(func).expect("the function is defined in the module");
+        let def = module.func(func).expect("the function is defined in the module");
+        let mut f = Function {
+            func,
+            name: module.module().names.func(func).unwrap_or_default().to_owned(),
+            ty: module.func_type(func).clone(),
+            ..Function::default()
+        };
+        local_slots.clear();
+        for (i, local) in body.locals.iter().enumerate() {
+            let promotable = local.storage == Storage::Promotable;
+            local_slots.push(if promotable { f.slots.len() as u32 } else { NO_SLOT });
+            if promotable {
+                f.slots.push(SlotData { ty: local.ty, origin: SlotOrigin::Local(i as u32) });
+            }
+        }
+        let n_insts = body.blocks.iter().map(|block| block.cost as usize).sum::<usize>();
+        f.reserve(n_insts, body.blocks.len(), body.succs.len());
+        Builder {
+            module,
+            body,
+            code: &def.code,
+            labels: &def.labels,
+            options,
+            f,
+            local_slots,
+            stack: AbstractStack::new(stack),
+            slots,
+            frame: Value::default(),
+            offset: 0,
+            next_direct: 0,
+            result_types: Vec::new(),
+        }
+    }
+
+    /// Translates the blocks in preorder of the dominator tree.
+    fn all_blocks(&mut self, graph: &Cfg, dom: &DomTree, is_split: bool) {
+        let body = self.body;
+        for &node in dom.preorder() {
+            let index = (node as usize).checked_sub(usize::from(is_split));
+            let bytecode_block = index.map(|index| &body.blocks[index]);
+            let label = bytecode_block.and_then(|block| block.label);
+            let offset = bytecode_block.map_or(0, |block| block.start);
+            let block = self.f.start_block(label, offset);
+            self.slots.start_block(&mut self.f, block.0);
+            if block == Function::ENTRY {
+                self.prologue();
+            }
+            match bytecode_block {
+                Some(block) => self.block(block),
+                None => self.jump(),
+            }
+            for &succ in graph.succs(node) {
+                let number = dom.number(succ).expect("what follows a reachable block is reachable");
+                self.f.append_edge(Block(number));
+            }
+            self.f.end_block();
+            self.slots.end_block(&mut self.f);
+        }
+    }
+
+    /// What happens before the first instruction, in the entry block.
+    fn prologue(&mut self) {
+        let module = self.module;
+        let params = &module.func_type(self.f.func).params;
+        for &ty in params {
+            self.f.append_param(ty);
+        }
+        if self.options.stack_cells {
+            self.emit_ir(IrOp::StackPush, self.body.call_cells(), &[], &[]);
+        }
+        if self.body.frame_bytes > 0 {
+            self.emit_ir(IrOp::FramePush, self.body.frame_bytes, &[], &[ValType::I32]);
+            self.frame = self.last_value();
+        }
+        for i in 0..params.len() as u32 {
+            // The parameters are the first values.
+            self.write_local(i, Value(i));
+        }
+    }
+
+    /// Gives back what the function holds before it is left.
+    fn epilogue(&mut self) {
+        if self.body.frame_bytes > 0 {
+            self.emit_ir(IrOp::FramePop, self.body.frame_bytes, &[], &[]);
+        }
+        if self.options.stack_cells {
+            self.emit_ir(IrOp::StackPop, self.body.call_cells(), &[], &[]);
+        }
+    }
+
+    /// The unconditional branch of a block that runs into the next one.
+    fn jump(&mut self) {
+        self.emit(Opcode::Op(Op::Br), Imm::NONE, &[], &[]);
+    }
+
+    /// The location of the instruction being translated.
+    fn loc(&mut self) -> Loc {
+        loc_at(&mut self.f, self.offset)
+    }
+
+    /// Appends an instruction.
+    fn emit(&mut self, op: Opcode, imm: Imm, operands: &[Value], results: &[ValType]) {
+        self.f.operand_pool.extend_from_slice(operands);
+        self.emit_of_pool(op, imm, operands.len() as u32, results);
+    }
+
+    /// Appends an instruction whose operands are the last of the operand pool.
+    #[inline]
+    fn emit_of_pool(&mut self, op: Opcode, imm: Imm, n_operands: u32, results: &[ValType]) {
+        let loc = self.loc();
+        let inst = self.f.make_inst_of_pool(op, imm, n_operands, results, loc);
+        self.f.layout.push(inst);
+    }
+
+    fn emit_ir(&mut self, op: IrOp, imm: u32, operands: &[Value], results: &[ValType]) {
+        self.emit(Opcode::Ir(op), Imm::index(imm), operands, results);
+    }
+
+    /// The value made last.
+    fn last_value(&self) -> Value {
+        Value::new(self.f.n_values() - 1)
+    }
+
+    fn finish(mut self) -> (Function, S) {
+        self.stack.forget_slots(&self.f.slots);
+        self.f.compute_preds();
+        (self.f, self.slots)
+    }
+}
+
+/// The location of a code offset of the function itself. Instructions are made in runs of one
+/// offset, so looking at the last location avoids almost all duplicates.
+#[inline]
+fn loc_at(f: &mut Function, offset: u32) -> Loc {
+    if f.locs.last().is_none_or(|last| last.offset != offset) {
+        f.locs.push(LocData { func: f.func, offset, inlined_at: None });
+    }
+    Loc::new(f.locs.len() - 1)
+}
+
+#[cfg(test)]
+mod ssa_tests;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! What became of each local and operand of a function: promoted by which path, or why not.
+//!
+//! Promotion itself only counts ([`PromotionReport`]). Who wants to know more asks afterwards
+//! ([`locals`]), while the scratch memory of the promotion still knows.
+//!
+//! As in LLVM's `isAllocaPromotable`, a local can be promoted if all that happens to its address is plain
+//! reads and writes of its whole value. The verifier of bytecode decides that, since the layout of frames
+//! follows from it: [`Storage`] holds the first use that is anything else.
+
+use std::fmt::{self, Write};
+
+use slotvm_bytecode::inst::CodeReader;
+use slotvm_bytecode::printable::Printable;
+use slotvm_bytecode::verified::{EscapeReason, Storage};
+use slotvm_bytecode::{Op, ValType, VerifiedModule};
+
+use super::{PromotionReport, Scratch};
+use crate::construction::construct::{SlotPath, TooLarge};
+use crate::ir::{Function, SlotOrigin};
+
+/// What became of a local, or of an operand that survives its block.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct LocalReport {
+    /// Which one.
+    pub origin: SlotOrigin,
+    /// The type of its value.
+    pub ty: ValType,
+    /// Where it is now.
+    pub fate: Fate,
+    /// Its phis.
+    pub n_phis: usize,
+    /// Its `slot.get`s that are gone.
+    pub n_gets: usize,
+    /// Its `slot.set`s that are gone.
+    pub n_sets: usize,
+}
+
+/// Where a local is after promotion.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// In values.
+    Promoted(SlotPath),
+    /// Still in its slot, with all others of the function, since promotion would exceed a limit.
+    Left(TooLarge),
+    /// In linear memory, as the bytecode has it, since its address escapes.
+    Escapes {
+        /// The code offset of the first use of the address that is no plain access.
+        at: u32,
+        /// The instruction there.
+        by: Op,
+        /// What is wrong with it.
+        reason: EscapeReason,
+    },
+}
+
+impl fmt::Display for Fate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fate::Promoted(path) => write!(f, "promoted: {}", path.message()),
+            Fate::Left(too_large) => write!(f, "left in its slot: {too_large}"),
+            Fate::Escapes { at, by, reason } => {
+                let (reason, by) = (reason.message(), by.mnemonic());
+                write!(f, "in memory: {reason}, `{by}` at @{at:04x}")
+            }
+        }
+    }
+}
+
+/// What became of each local of a function, and then of each operand that survives its block.
+///
+/// `func` is a function of `module` after the promotion that gave `report`, which was the last one with
+/// `scratch`.
+///
+/// # Panics
+/// If the module does not define the function, or the scratch memory is of another one.
+pub fn locals(
+    func: &Function,
+    module: &VerifiedModule,
+    report: &PromotionReport,
+    scratch: &Scratch,
+) -> Vec<LocalReport> {
+    let mut n_phis = vec![0; func.slots.len()];
+    if report.n_phis > 0 {
+        scratch.finder.sites.iter().for_each(|&(_, slot)| n_phis[slot as usize] += 1);
+    }
+    let mut slots = (0..).zip(&func.slots).map(|(i, slot)| {
+        let mut local = LocalReport {
+            origin: slot.origin,
+            ty: slot.ty,
+            fate: Fate::Promoted(SlotPath::Dead),
+            n_phis: n_phis[i as usize],
+            n_gets: 0,
+            n_sets: 0,
+        };
+        if let Some(too_large) = report.too_large {
+            local.fate = Fate::Left(too_large);
+        } else {
+            local.fate = Fate::Promoted(scratch.finder.path(&scratch.log, i));
+            (local.n_gets, local.n_sets) = scratch.log.n_accesses(i);
+        }
+        local
+    });
+    let body = module.body(func.func).expect("the module defines the function");
+    let mut locals = Vec::with_capacity(body.locals.len());
+    for (i, local) in (0..).zip(&body.locals) {
+        locals.push(match local.storage {
+            Storage::Promotable => slots.next().expect("a promotable local has a slot"),
+            Storage::Escapes { at, reason, .. } => LocalReport {
+                origin: SlotOrigin::Local(i),
+                ty: local.ty,
+                fate: Fate::Escapes { at, by: op_at(module, func.func, at), reason },
+                n_phis: 0,
+                n_gets: 0,
+                n_sets: 0,
+            },
+        });
+    }
+    locals.extend(slots);
+    locals
+}
+
+/// The operation at an offset of verified code.
+fn op_at(module: &VerifiedModule, func: u32, offset: u32) -> Op {
+    let code = &module.func(func).expect("the module defines the function").code;
+    CodeReader::new(code, offset).read().expect("verified code decodes").op
+}
+
+/// The promotion of a function as text: a line for it all, then one for each local and operand. The
+/// arguments are those of [`locals`].
+pub fn print(
+    func: &Function,
+    module: &VerifiedModule,
+    report: &PromotionReport,
+    scratch: &Scratch,
+) -> String {
+    let mut out = format!("func f{} {}", func.func, Printable(&func.name)).trim_end().to_owned();
+    let PromotionReport { n_slots, n_phis, n_gets, n_sets, .. } = report;
+    let written = writeln!(
+        out,
+        "  ; {n_slots} slots, {n_phis} phis placed, {n_gets} reads and {n_sets} writes removed"
+    );
+    written.expect(INFALLIBLE);
+    for local in locals(func, module, report, scratch) {
+        let LocalReport { origin, ty, fate, n_phis, n_gets, n_sets } = local;
+        let name = match origin {
+            SlotOrigin::Local(i) => format!("local {i}: {ty}"),
+            SlotOrigin::Stack(i) => format!("stack {i}: {ty}"),
+        };
+        write!(out, "  {name:<18} {fate}").expect(INFALLIBLE);
+        if let Fate::Promoted(_) = fate {
+            let written = write!(out, "; {n_phis} phis, {n_gets} reads, {n_sets} writes");
+            written.expect(INFALLIBLE);
+        }
+        out.push('\n');
+    }
+    out
+}
+
+const INFALLIBLE: &str = "writing to a string succeeds";
+
+#[cfg(test)]
+mod tests;

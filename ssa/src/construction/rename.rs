@@ -1,0 +1,315 @@
+//! Renaming: which value each read of a slot gives and each edge brings to the phis.
+//!
+//! A walk over the dominator tree in preorder, as in Cytron et al. (1991), is one loop over the blocks
+//! here, since they are numbered in that order. What a slot's value is in a block follows from what it
+//! is at the end of the block's immediate dominator, changed by the block's phis and writes. There are
+//! two schemes to have it at hand, which give the same ([`Renaming`]):
+//! * *Undo*: changes are logged, and undone when the loop leaves the subtree of the block that made
+//!   them. This is the stack of Cytron et al., with one log for all slots.
+//! * *Chains*: each definition links to the one that it replaced, and whoever asks goes back to one
+//!   that dominates the place (Rastello and Bouchez Tichadou (eds.), "SSA-based Compiler Design" (2022),
+//!   section 3.1.3, `updateReachingDef`). What does not dominate a place will not dominate any later
+//!   one, so it leaves the chain for good and the whole is linear. An operand of a phi is used at the
+//!   end of the predecessor that brings it, so it is asked for there; drafts of the book, and texts that
+//!   follow them, ask in the block of the phi, where the definition need not dominate.
+//!
+//! Only the first change of a slot in a block is logged or linked, and none of a slot whose state is
+//! not read after it could have become wrong: one that is local to its blocks, or is written in one
+//! block that dominates all reads.
+
+use bumpalo::Bump;
+
+use crate::construction::accesses::{AccessLog, NONE};
+use crate::graphs::steps::step;
+
+/// How renaming keeps the values that reach a block. Both schemes give the same result.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Renaming {
+    /// A log of changes, undone on leaving a subtree of the dominator tree.
+    #[default]
+    Undo,
+    /// Chains of reaching definitions, shortened when they are asked for.
+    Chains,
+}
+
+impl Renaming {
+    /// Both schemes.
+    pub const ALL: [Renaming; 2] = [Renaming::Undo, Renaming::Chains];
+}
+
+/// The phis of all blocks, and the values they make.
+#[derive(Debug)]
+pub(crate) struct Phis<'a> {
+    /// Where the phis of a block start; one more entry than blocks.
+    starts: &'a [u32],
+    slots: &'a [u32],
+    /// The phis are numbered one after the other from here.
+    first_value: u32,
+}
+
+impl<'a> Phis<'a> {
+    /// Sorts phi sites by block; within a block they keep their order. The values of the phis are
+    /// numbered from `first_value` in the order of blocks.
+    pub(crate) fn sort(
+        arena: &'a Bump,
+        n_blocks: usize,
+        sites: &[(u32, u32)],
+        first_value: u32,
+    ) -> Phis<'a> {
+        let starts = arena.alloc_slice_fill_copy(n_blocks + 1, 0);
+        for &(block, _) in sites {
+            starts[block as usize] += 1;
+        }
+        let mut end = 0;
+        for start in &mut *starts {
+            end += *start;
+            *start = end;
+        }
+        let slots = arena.alloc_slice_fill_copy(sites.len(), 0);
+        for &(block, slot) in sites.iter().rev() {
+            let start = &mut starts[block as usize];
+            *start -= 1;
+            slots[*start as usize] = slot;
+        }
+        Phis { starts, slots, first_value }
+    }
+
+    /// The slots of a block's phis.
+    #[inline]
+    pub(crate) fn slots(&self, block: u32) -> &[u32] {
+        &self.slots[self.range(block)]
+    }
+
+    /// The number of a block's first phi, counted over all blocks, and that of the next block's.
+    #[inline]
+    pub(crate) fn range(&self, block: u32) -> std::ops::Range<usize> {
+        self.starts[block as usize] as usize..self.starts[block as usize + 1] as usize
+    }
+
+    /// The value of the first phi.
+    pub(crate) fn first_value(&self) -> u32 {
+        self.first_value
+    }
+
+    /// The slots of all phis, in the order of their values.
+    #[cfg(feature = "ir")]
+    pub(crate) fn all(&self) -> &[u32] {
+        self.slots
+    }
+}
+
+/// Where renaming puts the operands of phis.
+pub(crate) trait PhiOperands {
+    /// Takes what the out-edges of a block bring to the phis of their targets. `value` gives the value
+    /// of a slot at the end of the block.
+    fn fill(&mut self, block: u32, value: impl FnMut(u32) -> u32);
+}
+
+/// A slot during renaming.
+#[derive(Copy, Clone, Debug)]
+struct Current {
+    value: u32,
+    /// The block that changed it last; [`NONE`] if nobody needs what it was before.
+    block: u32,
+}
+
+/// A change to take back.
+#[derive(Copy, Clone, Debug)]
+struct Change {
+    slot: u32,
+    old: Current,
+}
+
+/// A link of a chain: a definition that another one replaced, and the one that it had replaced itself.
+#[derive(Copy, Clone, Debug)]
+struct Link {
+    old: Current,
+    next: u32,
+}
+
+/// Memory of the renaming, to be reused from function to function.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Renamer {
+    slots: Vec<Current>,
+    changes: Vec<Change>,
+    /// The blocks on the way to the current one: end of the subtree, and changes before the block.
+    open: Vec<(u32, u32)>,
+    /// The first link of each slot's chain.
+    heads: Vec<u32>,
+    links: Vec<Link>,
+}
+
+impl Renamer {
+    /// Starts with slots whose value is never asked for before it is written.
+    pub(crate) fn start(&mut self, n_slots: usize) {
+        self.slots.clear();
+        self.slots.resize(n_slots, Current { value: NONE, block: NONE });
+    }
+
+    /// Gives a slot an initial value.
+    pub(crate) fn set_initial(&mut self, slot: u32, value: u32) {
+        self.slots[slot as usize].value = value;
+    }
+
+    /// Says that what a slot was before a change will be asked for.
+    pub(crate) fn track(&mut self, slot: u32) {
+        self.slots[slot as usize].block = 0;
+    }
+
+    /// Gives each logged read its value, and each edge the operands of the phis that it leads to.
+    ///
+    /// `ends` holds the end of each block's subtree. It may be empty if no slot is tracked.
+    pub(crate) fn run(
+        &mut self,
+        renaming: Renaming,
+        ends: &[u32],
+        log: &mut AccessLog,
+        phis: &Phis<'_>,
+        operands: &mut impl PhiOperands,
+    ) {
+        let Renamer { slots, changes, open, heads, links } = self;
+        match renaming {
+            Renaming::Undo => {
+                changes.clear();
+                open.clear();
+                walk(Undo { ends, slots, changes, open }, log, phis, operands);
+            }
+            Renaming::Chains => {
+                heads.clear();
+                heads.resize(slots.len(), NONE);
+                links.clear();
+                walk(Chains { ends, slots, heads, links }, log, phis, operands);
+            }
+        }
+    }
+}
+
+/// How the values of slots are kept during the walk.
+trait Scheme {
+    /// The walk comes to a block.
+    fn enter(&mut self, block: u32);
+
+    /// The value of a slot in the block.
+    fn value(&mut self, slot: u32, block: u32) -> u32;
+
+    /// The block changes a slot.
+    fn change(&mut self, slot: u32, value: u32, block: u32);
+}
+
+/// Goes through the blocks in preorder of the dominator tree.
+fn walk(
+    mut scheme: impl Scheme,
+    log: &mut AccessLog,
+    phis: &Phis<'_>,
+    operands: &mut impl PhiOperands,
+) {
+    for block in 0..log.n_blocks() as u32 {
+        scheme.enter(block);
+        let first = phis.first_value;
+        for (i, &slot) in phis.range(block).zip(phis.slots(block)) {
+            scheme.change(slot, first + i as u32, block);
+        }
+        let (reads, writes, replacements) = log.of_block(block);
+        for read in reads {
+            replacements[read.value as usize] = scheme.value(read.slot, block);
+        }
+        // A written value may be what a logged read of this very block makes.
+        for write in writes {
+            scheme.change(write.slot, replacements[write.value as usize], block);
+        }
+        operands.fill(block, |slot| {
+            step();
+            scheme.value(slot, block)
+        });
+    }
+}
+
+/// The values as they are in the current block, and how to go back to its dominators.
+struct Undo<'r> {
+    ends: &'r [u32],
+    slots: &'r mut [Current],
+    changes: &'r mut Vec<Change>,
+    open: &'r mut Vec<(u32, u32)>,
+}
+
+impl Scheme for Undo<'_> {
+    #[inline]
+    fn enter(&mut self, block: u32) {
+        if self.ends.is_empty() {
+            return;
+        }
+        while let Some(&(open_end, n_changes)) = self.open.last()
+            && open_end <= block
+        {
+            // The changes of one block, each of another slot.
+            for change in self.changes.drain(n_changes as usize..) {
+                step();
+                self.slots[change.slot as usize] = change.old;
+            }
+            self.open.pop();
+        }
+        self.open.push((self.ends[block as usize], self.changes.len() as u32));
+    }
+
+    #[inline]
+    fn value(&mut self, slot: u32, _: u32) -> u32 {
+        self.slots[slot as usize].value
+    }
+
+    #[inline]
+    fn change(&mut self, slot: u32, value: u32, block: u32) {
+        let current = &mut self.slots[slot as usize];
+        if current.block < block {
+            self.changes.push(Change { slot, old: *current });
+            current.block = block;
+        }
+        current.value = value;
+    }
+}
+
+/// The values as they were when somebody asked last, and what they replaced. The initial value of a
+/// slot, which counts as a definition in the entry, ends its chain.
+struct Chains<'r> {
+    ends: &'r [u32],
+    slots: &'r mut [Current],
+    heads: &'r mut [u32],
+    links: &'r mut Vec<Link>,
+}
+
+impl Chains<'_> {
+    /// Goes back to the definition that reaches a block: the last one in a dominator. Blocks are asked
+    /// about in preorder, so a definition dominates one if the block's number is before the end of the
+    /// subtree.
+    #[inline]
+    fn reach(&mut self, slot: u32, block: u32) -> &mut Current {
+        let current = &mut self.slots[slot as usize];
+        while current.block != NONE && self.ends[current.block as usize] <= block {
+            step();
+            let link = self.links[self.heads[slot as usize] as usize];
+            *current = link.old;
+            self.heads[slot as usize] = link.next;
+        }
+        current
+    }
+}
+
+impl Scheme for Chains<'_> {
+    fn enter(&mut self, _: u32) {}
+
+    #[inline]
+    fn value(&mut self, slot: u32, block: u32) -> u32 {
+        self.reach(slot, block).value
+    }
+
+    #[inline]
+    fn change(&mut self, slot: u32, value: u32, block: u32) {
+        let current = self.reach(slot, block);
+        let old = *current;
+        current.value = value;
+        if old.block < block {
+            current.block = block;
+            let next = std::mem::replace(&mut self.heads[slot as usize], self.links.len() as u32);
+            self.links.push(Link { old, next });
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The evaluator: runs functions in the IR, one instruction after the other.
+//!
+//! It is the second oracle beside the interpreter, for slot form and SSA form and after any pass, so it is simple on
+//! purpose. A [`Machine`] is self-contained: it has its own memory, globals, tables and segments, fuel, deterministic
+//! call stack and frame stack. Nobody interrupts it; a number of polls stands in for that.
+//!
+//! It shares no code with the interpreter or with native code. What instructions compute (`numeric`), and how they
+//! access memory (`memory`), is written from the specification a second time. What it shares is data, and what happens
+//! before a program runs:
+//! * the IR and its immediates, and with them all that the building of the IR, the verifier and passes have decided,
+//!   such as charges of fuel and places of polls;
+//! * of `slotvm_bytecode` the opcode table and the trap codes, the module as data, and the decoder, which reads constant
+//!   expressions.
+//!
+//! A test holds the list of what is imported.
+//!
+//! Relies on functions that the verifier of the IR accepts ([`crate::ir::verify`]); others make it panic.
+//!
+//! What it does as the other engines: results, traps and their places, memory, globals, tables, fuel,
+//! and the deterministic call stack are equal to the bit, but for NaNs without
+//! [`Options::canonical_nans`]. What is its own:
+//! * A `funcref` is the index of the function plus one. Other engines have handles of records.
+//! * Imported memories, tables and globals are made by the machine: memories and tables with their
+//!   minimum size, globals from [`Imports::globals`].
+//! * Host functions cannot call back.
+//! * A value is its bits, of which there are up to 128. Other engines have cells.
+//!
+//! Phis are parallel: all operands of an edge are read before a parameter is written. There is no
+//! recursion; calls push on a stack of frames.
+
+mod instantiate;
+mod memory;
+mod numeric;
+mod run;
+mod state;
+
+use std::fmt;
+
+use slotvm_bytecode::{TrapCode, VerifiedModule, limits};
+
+use crate::ir::Function;
+use state::State;
+pub use state::Table;
+
+/// How a machine runs.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Fuel to begin with. Without it nothing is charged.
+    pub fuel: Option<u64>,
+    /// Cells of the deterministic call stack. Without it `stack.push` takes nothing, and
+    /// [`Options::frames_max`] and [`Options::values_max`] limit calls.
+    pub stack_cells: Option<u64>,
+    /// The polls that let the program go on before one interrupts it. Without it all do, and bulk
+    /// operations do not poll.
+    pub polls: Option<u64>,
+    /// Guest frames that may be active, if the call stack is not deterministic.
+    pub frames_max: usize,
+    /// Values of all active frames, if the call stack is not deterministic.
+    pub values_max: usize,
+    /// Pages of the memory.
+    pub memory_pages_max: u32,
+    /// Elements of a table.
+    pub table_elems_max: u32,
+    /// Whether results of floating-point arithmetic that are NaN become the canonical NaN.
+    pub canonical_nans: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            fuel: None,
+            stack_cells: None,
+            polls: None,
+            frames_max: 400_000,
+            values_max: 16 << 20,
+            memory_pages_max: limits::MEMORY_PAGES_MAX,
+            table_elems_max: 10_000_000,
+            canonical_nans: false,
+        }
+    }
+}
+
+/// A call of an imported function.
+#[derive(Debug)]
+pub struct HostCall<'a> {
+    /// The function, in the module's index space.
+    pub func: u32,
+    /// The arguments, as bits.
+    pub args: &'a [u128],
+    /// The memory of the module; empty if it has none.
+    pub memory: &'a mut [u8],
+}
+
+/// Runs imported functions. It gives the results as bits, or a trap, which then has the place of the
+/// call.
+pub type Host<'a> = Box<dyn FnMut(HostCall<'_>) -> Result<Vec<u128>, TrapCode> + 'a>;
+
+/// What a machine gets from outside.
+pub struct Imports<'a> {
+    /// The imported functions.
+    pub host: Host<'a>,
+    /// The imported globals, as bits, in the order of their indices. Those that are missing are 0.
+    pub globals: Vec<u128>,
+}
+
+impl Default for Imports<'_> {
+    /// No globals, and functions that trap as `unreachable`.
+    fn default() -> Self {
+        Imports { host: Box::new(|_| Err(TrapCode::Unreachable)), globals: Vec::new() }
+    }
+}
+
+impl fmt::Debug for Imports<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Imports").field("globals", &self.globals).finish_non_exhaustive()
+    }
+}
+
+/// A program stopped before it returned.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Trap {
+    /// Why.
+    pub code: TrapCode,
+    /// The function, in the module's index space. With `offset`, 0 where there is no place: an
+    /// active segment that does not fit, or an imported function that traps while no other is active.
+    pub func: u32,
+    /// The code offset of the instruction.
+    pub offset: u32,
+}
+
+impl fmt::Display for Trap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} in f{} at offset {:#06x}", self.code, self.func, self.offset)
+    }
+}
+
+impl std::error::Error for Trap {}
+
+/// A module being run by evaluating the IR of its functions.
+pub struct Machine<'a> {
+    module: &'a VerifiedModule,
+    /// The functions defined in the module.
+    functions: Vec<Function>,
+    state: State<'a>,
+}
+
+impl<'a> Machine<'a> {
+    /// Makes a machine whose memory, tables and globals have their first values. Then
+    /// [`Machine::instantiate`] applies segments and runs the start function.
+    ///
+    /// # Panics
+    /// If `functions` are not those that the module defines, in their order.
+    pub fn new(
+        module: &'a VerifiedModule,
+        functions: Vec<Function>,
+        imports: Imports<'a>,
+        options: Options,
+    ) -> Machine<'a> {
+        let expected = module.n_imported_funcs()..module.n_funcs();
+        assert!(functions.iter().map(|f| f.func).eq(expected), "one function for each defined one");
+        Machine { module, functions, state: State::new(module, imports, options) }
+    }
+
+    /// Applies the active segments in their order, elements first, and runs the start function.
+    ///
+    /// # Errors
+    /// If a segment does not fit or the start function traps. What was written before stays.
+    pub fn instantiate(&mut self) -> Result<(), Trap> {
+        let no_place = |code| Trap { code, func: 0, offset: 0 };
+        self.state.apply_segments(self.module).map_err(no_place)?;
+        match self.module.module().start {
+            Some(start) => self.call(start, &[]).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Calls a function of the module's index space. Arguments and results are bits.
+    ///
+    /// # Errors
+    /// The trap. Call stack and frame stack are then as before the call.
+    ///
+    /// # Panics
+    /// If there is no such function, or it takes another number of arguments.
+    pub fn call(&mut self, func: u32, args: &[u128]) -> Result<Vec<u128>, Trap> {
+        assert_eq!(args.len(), self.module.func_type(func).params.len(), "arguments fit the type");
+        run::run(self.module, &self.functions, &mut self.state, func, args)
+    }
+
+    /// The functions, as they were given.
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// The memory; empty if the module has none.
+    pub fn memory(&self) -> &[u8] {
+        &self.state.memory
+    }
+
+    /// All globals, as bits.
+    pub fn globals(&self) -> &[u128] {
+        &self.state.globals
+    }
+
+    /// All tables.
+    pub fn tables(&self) -> &[Table] {
+        &self.state.tables
+    }
+
+    /// The fuel left, if there is a limit.
+    pub fn fuel(&self) -> Option<u64> {
+        self.state.fuel
+    }
+
+    /// Sets the fuel.
+    pub fn set_fuel(&mut self, fuel: Option<u64>) {
+        self.state.fuel = fuel;
+    }
+
+    /// The polls left that let the program go on, if there is a limit.
+    pub fn polls(&self) -> Option<u64> {
+        self.state.polls
+    }
+
+    /// Sets the polls that let the program go on.
+    pub fn set_polls(&mut self, polls: Option<u64>) {
+        self.state.polls = polls;
+    }
+
+    /// The cells left of the deterministic call stack, if there is one.
+    pub fn stack_cells(&self) -> Option<u64> {
+        self.state.stack_cells
+    }
+
+    /// The address of the lowest byte in use of the frame stack.
+    pub fn frame_sp(&self) -> u32 {
+        self.state.frame_sp
+    }
+}
+
+impl fmt::Debug for Machine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Machine").field("fuel", &self.state.fuel).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,208 @@
+//! The verifier of the IR: what must hold of a function around every pass.
+//!
+//! Relies on nothing but that the tables of the [`Function`] were made by this crate, so that ranges in
+//! them do not point outside; it is meant for faults of passes and for text IR that people wrote, and
+//! is no boundary of security. Linear in the size of the function, but for the dominator tree.
+//!
+//! In both forms, each block written `b`, each value `v`:
+//!
+//!  1. `one-block`: there is an entry block, and no block is empty.
+//!  2. `layout-once`: an instruction stands at most once in all blocks.
+//!  3. `terminator-last`: the last instruction of a block, and no other, is a terminator.
+//!  4. `edges-of-terminator`: a block has as many out-edges as its terminator has targets, and their
+//!     source is the block; they enter blocks that exist.
+//!  5. `preds-agree`: the predecessor list of a block holds the edges that enter it, in ascending order.
+//!  6. `entry-first`: no edge enters the entry.
+//!  7. `all-reachable`: a path from the entry leads to every block.
+//!  8. `dominator-preorder`: blocks are numbered in preorder of the dominator tree, the children of a
+//!     block in reverse postorder of the graph.
+//!  9. `entry-params`: the parameters of the entry have the types of the function's parameters.
+//! 10. `opcode-of-ir`: an operation is one that the IR has: it neither shuffles operands nor accesses a
+//!     local by its bytecode number.
+//! 11. `immediates`: what immediates name exists: functions, types, globals (mutable where written),
+//!     tables, segments, memory 0, slots.
+//! 12. `operand-types`: an instruction has the operands that its operation takes, of their types.
+//! 13. `result-types`: an instruction has the results that its operation gives, of their types.
+//! 14. `return-types`: `return` and the tail calls give the results of the function's type.
+//! 15. `edge-arguments`: an edge has an operand of the right type for each parameter of its block.
+//! 16. `defined-once`: a value is defined by one instruction or as one parameter.
+//! 17. `defs-dominate`: a definition dominates the uses of its value. The operands of an edge are used
+//!     at the end of the edge's source.
+//! 18. `locations`: the location of an instruction exists, its function exists, and it is inlined at an
+//!     earlier location.
+//! 19. `slots-distinct`: no two slots stand for the same local, or for the same operand of one type.
+//!
+//! In SSA form:
+//!
+//! 20. `no-slot-access`: no instruction reads or writes a slot.
+//!
+//! Slot form may have phis too: it is what a pass that promotes some of the slots leaves.
+//!
+//! Of a stage or pass, which [`effects`] checks:
+//!
+//! 21. `effects-in-order`: on each path, effects stand in the order in which they stood before.
+
+pub mod effects;
+mod graph;
+mod types;
+mod values;
+
+use std::fmt;
+
+use slotvm_bytecode::module::GlobalType;
+use slotvm_bytecode::{FuncType, ValType, VerifiedModule};
+
+use crate::ir::Function;
+
+/// Which form a function is in.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// Slots are read and written.
+    Slots,
+    /// No slot is accessed.
+    Ssa,
+}
+
+/// What the verifier knows of the module that a function belongs to.
+pub trait Context {
+    /// The type of a function of the index space.
+    fn func_type(&self, func: u32) -> Option<&FuncType>;
+    /// A function type by its index.
+    fn type_at(&self, index: u32) -> Option<&FuncType>;
+    /// The type of a global.
+    fn global(&self, global: u32) -> Option<GlobalType>;
+    /// The type of the elements of a table.
+    fn table(&self, table: u32) -> Option<ValType>;
+    /// The type of the elements of an element segment.
+    fn elem(&self, elem: u32) -> Option<ValType>;
+    /// The number of memories.
+    fn n_memories(&self) -> usize;
+    /// The number of data segments.
+    fn n_datas(&self) -> usize;
+}
+
+impl Context for VerifiedModule {
+    fn func_type(&self, func: u32) -> Option<&FuncType> {
+        (func < self.n_funcs()).then(|| self.func_type(func))
+    }
+
+    fn type_at(&self, index: u32) -> Option<&FuncType> {
+        self.module().types.get(index as usize)
+    }
+
+    fn global(&self, global: u32) -> Option<GlobalType> {
+        self.globals().get(global as usize).copied()
+    }
+
+    fn table(&self, table: u32) -> Option<ValType> {
+        self.tables().get(table as usize).map(|table| table.elem)
+    }
+
+    fn elem(&self, elem: u32) -> Option<ValType> {
+        self.module().elems.get(elem as usize).map(|elem| elem.ty)
+    }
+
+    fn n_memories(&self) -> usize {
+        self.memories().len()
+    }
+
+    fn n_datas(&self) -> usize {
+        self.module().datas.len()
+    }
+}
+
+macro_rules! define_properties {
+    ($($variant:ident $name:literal;)*) => {
+        /// A property of the list in the [module's documentation](self).
+        #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Property {
+            $(#[doc = concat!("`", $name, "`.")] $variant,)*
+        }
+
+        impl Property {
+            /// All properties, in the order of their numbers.
+            pub const ALL: &'static [Property] = &[$(Property::$variant),*];
+
+            /// The name in the list.
+            pub const fn name(self) -> &'static str {
+                match self { $(Property::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+define_properties! {
+    OneBlock "one-block";
+    LayoutOnce "layout-once";
+    TerminatorLast "terminator-last";
+    EdgesOfTerminator "edges-of-terminator";
+    PredsAgree "preds-agree";
+    EntryFirst "entry-first";
+    AllReachable "all-reachable";
+    DominatorPreorder "dominator-preorder";
+    EntryParams "entry-params";
+    OpcodeOfIr "opcode-of-ir";
+    Immediates "immediates";
+    OperandTypes "operand-types";
+    ResultTypes "result-types";
+    ReturnTypes "return-types";
+    EdgeArguments "edge-arguments";
+    DefinedOnce "defined-once";
+    DefsDominate "defs-dominate";
+    Locations "locations";
+    SlotsDistinct "slots-distinct";
+    NoSlotAccess "no-slot-access";
+    EffectsInOrder "effects-in-order";
+}
+
+impl Property {
+    /// The number in the list, from 1.
+    pub const fn number(self) -> usize {
+        self as usize + 1
+    }
+}
+
+/// A property that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which one.
+    pub property: Property,
+    /// Where and how it fails, with the ids of the [`Function`]'s tables.
+    pub detail: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Violation { property, detail } = self;
+        write!(f, "property {} ({}) does not hold: {detail}", property.number(), property.name())
+    }
+}
+
+impl std::error::Error for Violation {}
+
+/// Returns the violation of a property unless a condition holds.
+macro_rules! require {
+    ($condition:expr, $property:ident, $($detail:tt)*) => {
+        if !$condition {
+            return Err($crate::ir::verify::Violation {
+                property: $crate::ir::verify::Property::$property,
+                detail: format!($($detail)*),
+            });
+        }
+    };
+}
+use require;
+
+/// Checks that the properties in the [module's documentation](self) hold.
+///
+/// # Errors
+/// The first property that does not hold.
+pub fn verify(f: &Function, form: Form, context: &impl Context) -> Result<(), Violation> {
+    graph::check_blocks(f)?;
+    let dom = graph::check_graph(f)?;
+    types::check_types(f, form, context)?;
+    values::check_values(f, &dom)
+}
+
+#[cfg(test)]
+mod tests;
