@@ -17,6 +17,7 @@ pub(crate) mod abi;
 mod accounting;
 mod calls;
 mod checks;
+mod conditions;
 mod constants;
 mod control;
 pub(crate) mod isa;

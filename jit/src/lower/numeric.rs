@@ -8,6 +8,7 @@ use slotvm_bytecode::Op;
 use slotvm_ssa::ir::entity::Inst;
 
 use super::Lowering;
+use super::conditions::{float_condition, int_condition};
 
 impl Lowering<'_, '_> {
     /// Lowers an instruction that depends on its operands and immediates only.
@@ -151,32 +152,4 @@ impl Lowering<'_, '_> {
             _ => unreachable!("`{}` is no binary operation", op.mnemonic()),
         }
     }
-}
-
-fn int_condition(op: Op) -> Option<IntCC> {
-    Some(match op {
-        Op::I32Eq | Op::I64Eq => IntCC::Equal,
-        Op::I32Ne | Op::I64Ne => IntCC::NotEqual,
-        Op::I32LtS | Op::I64LtS => IntCC::SignedLessThan,
-        Op::I32LtU | Op::I64LtU => IntCC::UnsignedLessThan,
-        Op::I32GtS | Op::I64GtS => IntCC::SignedGreaterThan,
-        Op::I32GtU | Op::I64GtU => IntCC::UnsignedGreaterThan,
-        Op::I32LeS | Op::I64LeS => IntCC::SignedLessThanOrEqual,
-        Op::I32LeU | Op::I64LeU => IntCC::UnsignedLessThanOrEqual,
-        Op::I32GeS | Op::I64GeS => IntCC::SignedGreaterThanOrEqual,
-        Op::I32GeU | Op::I64GeU => IntCC::UnsignedGreaterThanOrEqual,
-        _ => return None,
-    })
-}
-
-fn float_condition(op: Op) -> Option<FloatCC> {
-    Some(match op {
-        Op::F32Eq | Op::F64Eq => FloatCC::Equal,
-        Op::F32Ne | Op::F64Ne => FloatCC::NotEqual,
-        Op::F32Lt | Op::F64Lt => FloatCC::LessThan,
-        Op::F32Gt | Op::F64Gt => FloatCC::GreaterThan,
-        Op::F32Le | Op::F64Le => FloatCC::LessThanOrEqual,
-        Op::F32Ge | Op::F64Ge => FloatCC::GreaterThanOrEqual,
-        _ => return None,
-    })
 }

@@ -3,7 +3,7 @@
 //! Every vector is an [`I8X16`] between instructions, as a parameter and in memory; each instruction casts
 //! its operands to the lanes that it works on, which the opcode table has. No code comes of such a cast.
 
-use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::types::{F32X4, F64X2, I8X16, I16X8, I32, I32X4, I64X2};
 use cranelift_codegen::ir::{self, ConstantData, InstBuilder, MemFlagsData, Type};
 use slotvm_bytecode::op::{Access, Lanes, VectorAccess, VectorPart};
@@ -12,6 +12,7 @@ use slotvm_runtime::native::access_end_max;
 use slotvm_ssa::ir::entity::Inst;
 
 use super::Lowering;
+use super::conditions::{float_condition, int_condition};
 
 /// Cranelift's type of a vector with these lanes; without any, of one that is divided into bytes.
 fn vector_type(lanes: Option<Lanes>) -> Type {
@@ -359,34 +360,4 @@ impl Lowering<'_, '_> {
         let vector = self.cast(vector, I8X16);
         self.define_result(inst, vector);
     }
-}
-
-fn int_condition(op: Op) -> Option<IntCC> {
-    use Op::*;
-    Some(match op {
-        I8x16Eq | I16x8Eq | I32x4Eq | I64x2Eq => IntCC::Equal,
-        I8x16Ne | I16x8Ne | I32x4Ne | I64x2Ne => IntCC::NotEqual,
-        I8x16LtS | I16x8LtS | I32x4LtS | I64x2LtS => IntCC::SignedLessThan,
-        I8x16LtU | I16x8LtU | I32x4LtU => IntCC::UnsignedLessThan,
-        I8x16GtS | I16x8GtS | I32x4GtS | I64x2GtS => IntCC::SignedGreaterThan,
-        I8x16GtU | I16x8GtU | I32x4GtU => IntCC::UnsignedGreaterThan,
-        I8x16LeS | I16x8LeS | I32x4LeS | I64x2LeS => IntCC::SignedLessThanOrEqual,
-        I8x16LeU | I16x8LeU | I32x4LeU => IntCC::UnsignedLessThanOrEqual,
-        I8x16GeS | I16x8GeS | I32x4GeS | I64x2GeS => IntCC::SignedGreaterThanOrEqual,
-        I8x16GeU | I16x8GeU | I32x4GeU => IntCC::UnsignedGreaterThanOrEqual,
-        _ => return None,
-    })
-}
-
-fn float_condition(op: Op) -> Option<FloatCC> {
-    use Op::*;
-    Some(match op {
-        F32x4Eq | F64x2Eq => FloatCC::Equal,
-        F32x4Ne | F64x2Ne => FloatCC::NotEqual,
-        F32x4Lt | F64x2Lt => FloatCC::LessThan,
-        F32x4Gt | F64x2Gt => FloatCC::GreaterThan,
-        F32x4Le | F64x2Le => FloatCC::LessThanOrEqual,
-        F32x4Ge | F64x2Ge => FloatCC::GreaterThanOrEqual,
-        _ => return None,
-    })
 }
