@@ -13,7 +13,7 @@ Examples:
   vmrun programs/mandelbrot.bc --jit              run native code
   vmrun programs/n_queens.bc --jit --time -- 9    with a size, and the time of each stage
   vmrun programs/divmod.bc --invoke gcd 240 46    call one function
-  vmrun prog.wasm --lazy --dir data::/ -- -v /f   run a program of WASI with the files in data
+  vmrun prog.wasm --lazy --dir data::/ -- -v /f   run a WASI program with the files in data
   vmrun dump programs/collatz.bc --stage ssa      see what promotion does
 
 Exit codes:
@@ -24,14 +24,14 @@ A program exports `main`. If it takes an i32, that is the first of ARGS, or else
 `default_size`; if it returns an i32, that is the exit code. It can import from `env`:
   print_i32(i32)  print_i64(i64)  print_f64(f64)  print_char(i32)  print_str(ptr: i32, len: i32)
   read_line(ptr: i32, cap: i32) -> i32  args(ptr: i32, cap: i32) -> i32  clock_ns() -> i64
-A program of WASI exports `_start`, which comes before `main`, and can import all of
-`wasi_snapshot_preview1`. It is given its file's name and ARGS, the standard streams, and what
---dir and --env say.";
+A WASI program exports `_start`, which is called instead of `main`. It can import all of
+`wasi_snapshot_preview1`. It gets its file name and ARGS, the standard streams, and the directories
+and variables of --dir and --env.";
 
 /// Runs, assembles, inspects and measures slotvm programs.
 ///
-/// Wherever a program is expected it may be a binary module (`.bc`), assembler text (`.vasm`), or a
-/// WebAssembly module (`.wasm` or `.wat`).
+/// Programs are binary modules (`.bc`), assembler text (`.vasm`), or WebAssembly modules (`.wasm` or
+/// `.wat`).
 #[derive(Debug, Parser)]
 #[command(
     name = "vmrun",
@@ -44,7 +44,7 @@ A program of WASI exports `_start`, which comes before `main`, and can import al
     after_long_help = format!("{HOST_FUNCTIONS}\n\n{EXAMPLES}")
 )]
 pub struct Cli {
-    /// What to do; without it the program is run.
+    /// The command; without one, the program is run.
     #[command(subcommand)]
     pub command: Option<Command>,
 
@@ -53,7 +53,7 @@ pub struct Cli {
     pub run: Option<RunArgs>,
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a program (the default)
@@ -65,9 +65,9 @@ pub enum Command {
     Dis(DisArgs),
     /// Convert a WebAssembly module into a binary module
     Convert(ConvertArgs),
-    /// Optimise a program, and write it as a binary module
+    /// Optimise a program and write it as a binary module
     Opt(OptArgs),
-    /// Load and verify modules, print nothing but errors
+    /// Load and verify modules; print only errors
     Verify(VerifyArgs),
     /// Show a program at a stage of the pipeline
     Dump(DumpArgs),
@@ -75,7 +75,7 @@ pub enum Command {
     Ops,
     /// Run file tests
     Test(TestArgs),
-    /// Run test scripts of WebAssembly
+    /// Run WebAssembly test scripts
     Wast(WastArgs),
     /// Measure programs in every slot mode: memory code against register code
     Bench(BenchArgs),
@@ -92,27 +92,27 @@ pub struct RunArgs {
     #[arg(long)]
     pub jit: bool,
 
-    /// Run native code with the slots kept this way [default with --jit: ssa]
+    /// Run native code in this slot mode [default with --jit: ssa]
     #[arg(long, value_name = "MODE", value_parser = slot_mode_parser())]
     pub slots: Option<SlotMode>,
 
-    /// Run native code, and make that of each function when it is first called
+    /// Run native code, compiling each function when it is first called
     #[arg(long)]
     pub lazy: bool,
 
-    /// Call this exported function, not `_start` or `main`, and print its results, one on each line
+    /// Call this exported function instead of `_start` or `main`, and print its results, one per line
     #[arg(long, value_names = ["NAME", "VALUES"], num_args = 1..)]
     pub invoke: Vec<String>,
 
-    /// Let a program of WASI do everything in a directory, which it knows by this name or another one
+    /// Give a WASI program full access to this directory, under the same name or GUEST
     #[arg(long, value_name = "HOST[::GUEST]")]
     pub dir: Vec<String>,
 
-    /// Give a program of WASI an environment variable; without a value, that of this process
+    /// Set an environment variable of a WASI program; without a value, copy that of this process
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub env: Vec<String>,
 
-    /// What functions do that the program imports and nobody knows [default: it is not run]
+    /// Define unknown imported functions this way [default: refuse to run the program]
     #[arg(long, value_enum, value_name = "HOW")]
     pub unknown_imports: Option<UnknownImports>,
 
@@ -124,21 +124,21 @@ pub struct RunArgs {
     #[arg(long, conflicts_with_all = ["jit", "slots", "lazy"])]
     pub trace: bool,
 
-    /// Print how long each stage took in all threads, the whole run, and the fuel used, to standard error
+    /// Print the time of each stage in all threads, of the whole run, and the fuel used, to standard error
     #[arg(long)]
     pub time: bool,
 
-    /// Arguments for the program, behind `--`
+    /// Arguments for the program, after `--`
     #[arg(last = true, value_name = "ARGS", allow_hyphen_values = true)]
     pub args: Vec<String>,
 }
 
-/// What functions do that the program imports and nobody knows.
+/// Definitions of unknown imported functions.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub enum UnknownImports {
-    /// They end the program when they are called
+    /// End the program when one is called
     Trap,
-    /// They do nothing and return zeros
+    /// Do nothing and return zeros
     Zero,
 }
 
@@ -234,7 +234,7 @@ pub enum Format {
     Llvm,
 }
 
-/// The names of all that `dump` shows: bytecode, views of the IR, and the rows of the pipeline that leave a function.
+/// The stages of `dump`: bytecode, views of the IR, and the rows of the pipeline that leave a function.
 fn stage_parser() -> PossibleValuesParser {
     let bytecode = ("bytecode", "The bytecode with code offsets");
     let views = View::ALL.iter().map(|view| (view.name(), view.summary()));
@@ -244,7 +244,7 @@ fn stage_parser() -> PossibleValuesParser {
     PossibleValuesParser::new(all.map(|(name, summary)| PossibleValue::new(name).help(summary)))
 }
 
-/// Whether the JIT alone can show a product.
+/// Whether only the JIT can show a product.
 pub fn is_native(product: Product) -> bool {
     matches!(product, Product::Clif | Product::Asm)
 }
@@ -272,7 +272,7 @@ pub struct WastArgs {
     #[arg(long)]
     pub jit: bool,
 
-    /// Run native code with the slots kept this way [default with --jit: ssa]
+    /// Run native code in this slot mode [default with --jit: ssa]
     #[arg(long, value_name = "MODE", value_parser = slot_mode_parser())]
     pub slots: Option<SlotMode>,
 }
@@ -284,11 +284,11 @@ pub struct BenchArgs {
     #[arg(required = true)]
     pub programs: Vec<PathBuf>,
 
-    /// How often to run each program in each mode; the least time counts
+    /// Rounds of each program in each mode; the shortest time counts
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub rounds: u32,
 
-    /// The size to run programs with, those of WASI aside [default: the `bench-size:` of the source]
+    /// The size to run programs with, except WASI programs [default: the `bench-size:` of the source]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub size: Option<i32>,
 
@@ -302,14 +302,14 @@ pub struct BenchArgs {
 }
 
 impl Cli {
-    /// Parses the command line, or prints what is wrong with it or the help that it asks for, and exits.
+    /// Parses the command line. Exits after printing an error, or the help that was asked for.
     pub fn from_args(args: impl IntoIterator<Item = OsString>) -> Cli {
         Cli::parse_from(attach_invoked_values(args))
     }
 }
 
-/// Writes `--invoke f -inf` as `--invoke=f --invoke=-inf`. Clap would take a value such as `-inf` for an
-/// option, or else, if it were told not to, every option behind `--invoke` for a value.
+/// Writes `--invoke f -inf` as `--invoke=f --invoke=-inf`. By default, clap takes a value such as `-inf` for an
+/// option. If it allowed such values, it would also take every option after `--invoke` for one.
 fn attach_invoked_values(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     const OPTION: &str = "--invoke";
     // The short options are those for help and version; all others are long.

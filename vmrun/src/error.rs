@@ -1,4 +1,4 @@
-//! What can go wrong on the command line, and the exit code of each.
+//! Errors of the command line, and their exit codes.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ pub const EXIT_TRAP: u8 = 134;
 pub const EXIT_USAGE: u8 = 2;
 /// The exit code of any other failure.
 pub const EXIT_FAILURE: u8 = 1;
-/// The exit code of a program whose output no one reads any more, as if `SIGPIPE` had ended it.
+/// The exit code after the reader of the output has gone away, as if `SIGPIPE` had ended the process.
 pub const EXIT_CLOSED: u8 = 141;
 
 /// A failure of a command.
@@ -28,10 +28,10 @@ pub enum CliError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// Text that is no module; the message shows the place.
+    /// Text that does not assemble; the message shows the place.
     #[error("{0}")]
     Text(Box<ParseError>),
     /// A module that does not decode or verify.
@@ -51,10 +51,10 @@ pub enum CliError {
     /// The reader of the output has gone away.
     #[error("the output is closed")]
     Closed,
-    /// A command failed after it has said why; this sums it up.
+    /// A command failed and has reported the reasons; this is the summary.
     #[error("{0}")]
     Failed(String),
-    /// A command failed after it has said all there is to say.
+    /// A command failed and has reported everything.
     #[error("failed")]
     Reported,
 }
@@ -70,7 +70,7 @@ impl CliError {
         CliError::Module { path: path.to_owned(), message: error.to_string() }
     }
 
-    /// The exit code that tells of it.
+    /// The exit code for this error.
     pub fn exit_code(&self) -> u8 {
         match self {
             CliError::Usage(_) => EXIT_USAGE,
@@ -81,19 +81,19 @@ impl CliError {
         }
     }
 
-    /// Says on standard error what has failed, unless no one has to be told.
+    /// Reports the error on standard error, unless it has been reported or the output is closed.
     pub fn report(&self) {
         match self {
             CliError::Closed | CliError::Reported => {}
-            // It comes as a report of several lines, with its own heading.
+            // A parse error is a report of several lines with its own heading.
             CliError::Text(error) => note(error),
             error => note(format_args!("error: {error}")),
         }
     }
 }
 
-/// Writes a line to standard error, without what would control a terminal: it may hold text of a module. If no
-/// one reads it there is no one to tell, so this cannot fail.
+/// Writes a line to standard error, without characters that control a terminal, since it may contain text of
+/// a module. Failures are ignored: there is nowhere to report them.
 pub fn note(line: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{}", Lines(&line.to_string()));
 }

@@ -1,18 +1,18 @@
-//! The functions that `vmrun` gives to programs, as imports of module `env`.
+//! Host functions of `vmrun`, which programs import from module `env`.
 //!
-//! | function | what it does |
+//! | function | effect |
 //! |---|---|
 //! | `print_i32(i32)`, `print_i64(i64)` | prints the number, signed, in decimal |
 //! | `print_f64(f64)` | prints the shortest decimal that reads back as the same number |
 //! | `print_char(i32)` | prints the character with this code point |
 //! | `print_str(ptr: i32, len: i32)` | prints bytes of memory 0 |
-//! | `read_line(ptr: i32, cap: i32) -> i32` | reads a line, its end included, as `fgets` does: at most `cap` bytes, the rest comes with the next call; gives the number of bytes, 0 at the end of the input |
-//! | `clock_ns() -> i64` | nanoseconds since the program started, never going back |
-//! | `args(ptr: i32, cap: i32) -> i32` | writes the program's arguments, each with a zero byte behind it, cut at `cap` bytes; gives the number of bytes needed |
+//! | `read_line(ptr: i32, cap: i32) -> i32` | reads a line including its end, like `fgets`: at most `cap` bytes, the rest with the next call; returns the number of bytes, 0 at the end of the input |
+//! | `clock_ns() -> i64` | nanoseconds since the program started, monotonic |
+//! | `args(ptr: i32, cap: i32) -> i32` | writes the program's arguments, each followed by a zero byte, cut at `cap` bytes; returns the number of bytes needed |
 //!
-//! Output is buffered and written before the program's exit, trap or not.
+//! Output is buffered, and written before `vmrun` exits, even after a trap.
 //!
-//! Beside them, programs can import WASI preview 1 from `wasi_snapshot_preview1`.
+//! Programs can also import WASI preview 1 from `wasi_snapshot_preview1`.
 
 use std::io::{self, BufRead, Write};
 use std::time::Instant;
@@ -20,7 +20,7 @@ use std::time::Instant;
 use slotvm::{Caller, Error, Linker, Memory, Trap, TrapCode};
 use slotvm_wasi::WasiCtx;
 
-/// What the host functions work on.
+/// The state of the host functions.
 pub struct Host {
     out: Box<dyn Write + Send>,
     input: Box<dyn BufRead + Send>,
@@ -32,7 +32,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Host functions that print to `out`, read from `input` and hand on these arguments.
+    /// The state of host functions that print to `out`, read from `input` and pass on these arguments.
     pub fn new(
         out: impl Write + Send + 'static,
         input: impl BufRead + Send + 'static,
@@ -49,15 +49,15 @@ impl Host {
         }
     }
 
-    /// The same, with what programs of WASI are given in place of nothing.
+    /// Replaces the empty WASI context.
     pub fn with_wasi(self, wasi: WasiCtx) -> Host {
         Host { wasi, ..self }
     }
 
-    /// Writes out what is buffered.
+    /// Flushes buffered output.
     ///
     /// # Errors
-    /// If the output cannot be written.
+    /// Fails if the output cannot be written.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
@@ -65,15 +65,15 @@ impl Host {
     /// Prints a value.
     ///
     /// # Errors
-    /// If the output cannot be written.
+    /// Fails if the output cannot be written.
     pub fn print(&mut self, value: impl std::fmt::Display) -> Result<(), Error> {
         write!(self.out, "{value}").map_err(Error::host)
     }
 
-    /// Prints the character with a code point, or the replacement character where there is none.
+    /// Prints the character with a code point, or the replacement character if there is no such character.
     ///
     /// # Errors
-    /// If the output cannot be written.
+    /// Fails if the output cannot be written.
     pub fn print_char(&mut self, code: u32) -> Result<(), Error> {
         self.print(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER))
     }
@@ -81,15 +81,15 @@ impl Host {
     /// Prints bytes.
     ///
     /// # Errors
-    /// If the output cannot be written.
+    /// Fails if the output cannot be written.
     pub fn print_bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.out.write_all(bytes).map_err(Error::host)
     }
 
-    /// Up to `cap` bytes of the current line, reading the next one if it is used up.
+    /// Returns up to `cap` bytes of the current line, reading the next line if it is used up.
     fn read_line(&mut self, cap: usize) -> Result<Vec<u8>, Error> {
         if self.line.is_empty() {
-            // What is prompted for should be seen before the answer is waited for.
+            // A prompt should be visible before the program waits for the answer.
             self.out.flush().map_err(Error::host)?;
             self.input.read_until(b'\n', &mut self.line).map_err(Error::host)?;
         }
@@ -101,7 +101,7 @@ impl Host {
 /// Defines the functions in a linker.
 ///
 /// # Errors
-/// If the linker has one of them already.
+/// Fails if the linker already defines one of them.
 pub fn define(linker: &mut Linker<Host>) -> Result<(), Error> {
     type C<'a> = Caller<'a, Host>;
     slotvm_wasi::add_to_linker(linker, |host: &mut Host| &mut host.wasi)?;
@@ -140,7 +140,7 @@ fn memory(caller: &Caller<'_, Host>) -> Result<Memory, Error> {
 /// Bytes of a memory.
 ///
 /// # Errors
-/// A trap if they are not all in the memory.
+/// Returns a trap if they are not all in the memory.
 pub fn bytes_at(memory: &[u8], ptr: u32, len: u32) -> Result<&[u8], Error> {
     let (start, len) = (ptr as usize, len as usize);
     memory.get(start..start + len).ok_or_else(out_of_bounds)

@@ -1,7 +1,7 @@
 //! The command line of slotvm, as a library for its tests and benchmarks.
 //!
-//! [`cli`] parses the arguments, [`commands`] does what they say; [`load`] reads programs, [`host`] is
-//! what programs can call, [`wast`] runs test scripts, [`table`] makes the tables of reports, [`error`]
+//! [`cli`] parses the arguments, [`commands`] executes them; [`load`] reads programs, [`host`] has
+//! the functions that programs can call, [`wast`] runs test scripts, [`table`] makes the tables of reports, [`error`]
 //! maps failures to exit codes.
 
 pub mod bench;

@@ -1,4 +1,4 @@
-//! Loading of programs: what the library loads, and WebAssembly text.
+//! Loads programs: all formats of the library, and WebAssembly text.
 
 use std::fs;
 use std::path::Path;
@@ -14,20 +14,20 @@ use crate::error::CliError;
 pub struct Loaded {
     /// The program.
     pub module: VerifiedModule,
-    /// Decoding or assembling.
+    /// Time of decoding or assembling.
     pub load: Duration,
-    /// Verifying.
+    /// Time of verification.
     pub verify: Duration,
 }
 
-/// Reads a module that need not verify.
+/// Reads a module without verifying it.
 ///
 /// # Errors
-/// If the file cannot be read, or is neither a binary module nor text that assembles.
+/// Fails if the file cannot be read, or is neither a binary module nor text that assembles.
 pub fn load_module(path: &Path) -> Result<Module, CliError> {
     let bytes = fs::read(path).map_err(CliError::file(path))?;
     let extension = path.extension().and_then(|extension| extension.to_str());
-    // Traps name the lines of a text, unless it says its own.
+    // Traps name the lines of the text, unless it has line directives of its own.
     let options = LoadOptions { extension, record_lines: true, is_parallel: true };
     let loaded = if extension == Some("wat") {
         let bytes = wat::Parser::new()
@@ -50,7 +50,7 @@ pub fn load_module(path: &Path) -> Result<Module, CliError> {
 /// Reads and verifies a program.
 ///
 /// # Errors
-/// As [`load_module`], and if the module does not verify.
+/// Fails like [`load_module`], and if the module does not verify.
 pub fn load(path: &Path) -> Result<Loaded, CliError> {
     let start = Instant::now();
     let module = load_module(path)?;

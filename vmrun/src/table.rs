@@ -1,8 +1,8 @@
-//! Tables of reports: Markdown, so that they can be copied into a text.
+//! Tables of reports, in Markdown, so that they can be copied into documents.
 
 use comfy_table::{Cell, CellAlignment, Table, presets};
 
-/// A table without rows: so many columns of names, and figures at the right of the others.
+/// A table without rows: `n_names` left-aligned columns of names, and right-aligned columns of figures.
 pub fn table<T: Into<Cell>>(n_names: usize, headers: impl IntoIterator<Item = T>) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);

@@ -10,7 +10,7 @@ use slotvm_runtime::{TraceEvent, TraceFn};
 /// A trace function that prints.
 pub fn to_stderr() -> TraceFn {
     std::sync::Arc::new(|event| {
-        // A trace that no one reads is no reason to stop the program.
+        // The program continues even if nobody reads the trace.
         let _ = writeln!(std::io::stderr().lock(), "{}", Printable(&line(event)));
     })
 }

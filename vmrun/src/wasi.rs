@@ -1,4 +1,4 @@
-//! What programs of WASI are given: arguments, the standard streams, and what the command line says.
+//! The WASI context of `vmrun`: arguments, standard streams, and what `--dir` and `--env` name.
 
 use std::path::Path;
 
@@ -8,15 +8,15 @@ use slotvm_wasi::{MODULE, WasiCtx};
 use crate::cli::RunArgs;
 use crate::error::CliError;
 
-/// Whether a module imports anything of WASI.
+/// Whether a module imports anything from WASI.
 pub fn is_imported_by(module: &Module) -> bool {
     module.imports().any(|import| import.module() == MODULE)
 }
 
-/// What a program is given. Its first argument is the name of its file.
+/// The WASI context of a program. Its first argument is the name of its file.
 ///
 /// # Errors
-/// If a directory cannot be opened, or an environment variable is not there.
+/// Fails if a directory cannot be opened, or an environment variable is not set.
 pub fn context(args: &RunArgs) -> Result<WasiCtx, CliError> {
     let mut builder = WasiCtx::builder();
     let name = args.program.file_name().unwrap_or_default();

@@ -16,7 +16,7 @@ const COLOURS: [RGBColor; 4] = [
 /// Draws the chart.
 ///
 /// # Errors
-/// If drawing fails.
+/// Fails if drawing fails.
 pub fn render(report: &Report) -> Result<String, Box<dyn Error>> {
     let mut svg = String::new();
     let groups: Vec<(&str, Vec<f64>)> = report

@@ -1,10 +1,10 @@
-//! The clock of the figures.
+//! The clock that run times are measured with.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The CPU time that the calling thread has used. Unlike the time of day it stands still while other
+/// The CPU time that the calling thread has used. Unlike wall-clock time, it does not advance while other
 /// processes have the core.
 pub fn thread_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);

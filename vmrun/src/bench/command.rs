@@ -1,4 +1,4 @@
-//! What a program of WASI is given when it is measured.
+//! Arguments, input and directories of a WASI program that is measured.
 
 use std::fs;
 use std::io::{self, Cursor};
@@ -10,22 +10,22 @@ use tempfile::TempDir;
 use super::description::Description;
 use crate::error::CliError;
 
-/// What the comment at the top of a program's source says, with the input that it names; without a source
-/// there are no arguments, no input and no directories.
+/// The comment at the top of a program's source, with the input that it names. A program without a source
+/// has no arguments, no input and no directories.
 #[derive(Clone, Debug)]
 pub(super) struct Command {
-    /// The arguments, its name first.
+    /// The arguments, beginning with the program's name.
     args: Vec<String>,
     env: Vec<String>,
     input: Vec<u8>,
-    /// The directories of the host that it gets copies of, and their names.
+    /// Host directories that the program gets copies of, and their names in the program.
     dirs: Vec<(PathBuf, String)>,
-    /// The exit code that it ends with.
+    /// The expected exit code.
     pub(super) exit: i32,
 }
 
 impl Command {
-    /// What the source of the program in a file says, NAME.c for NAME.wasm or NAME.O2.wasm.
+    /// Reads the source of the program in a file: NAME.c for NAME.wasm or NAME.O2.wasm.
     pub(super) fn of(path: &Path) -> Result<Command, CliError> {
         let file_name = path.file_name().unwrap_or_default().to_string_lossy();
         let name = file_name.split('.').next().unwrap_or_default();
@@ -46,8 +46,8 @@ impl Command {
         })
     }
 
-    /// What one run of it is given. Its output is thrown away. The copies of its directories go away with what
-    /// comes with it.
+    /// The context of one run, which discards the program's output. The copies of the directories are removed
+    /// when the returned `TempDir` is dropped.
     pub(super) fn context(&self) -> Result<(WasiCtx, Option<TempDir>), CliError> {
         let mut builder = WasiCtx::builder();
         builder.args(&self.args).stdin(Cursor::new(self.input.clone()));

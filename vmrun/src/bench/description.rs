@@ -1,20 +1,20 @@
-//! How a program in C is run: what the comment at the top of its source says.
+//! The comment at the top of a C program's source, which says how the program is run.
 //!
-//! | line | what it says |
+//! | line | meaning |
 //! |---|---|
 //! | `// arg: A` | an argument |
 //! | `// env: NAME=VALUE` | a variable of the environment |
-//! | `// stdin: FILE` | the input is this file beside the source; without it there is none |
+//! | `// stdin: FILE` | the input is this file beside the source; without this line it is empty |
 //! | `// dir: D` | the program may use a copy of this directory beside the source, under the same name |
-//! | `// exit: CODE` | the program ends with this code and not with 0 |
-//! | `// default-size: N` | what `main` takes, for the expected output |
-//! | `// bench-size: N` | what `main` takes, to be measured |
+//! | `// exit: CODE` | the program ends with this code instead of 0 |
+//! | `// default-size: N` | the argument of `main` for the expected output |
+//! | `// bench-size: N` | the argument of `main` in measurements |
 
 use std::io;
 use std::path::Path;
 
-/// What a comment says. All but [`default_size`](Description::default_size) and
-/// [`bench_size`](Description::bench_size) is for programs of WASI.
+/// A parsed comment. All fields except [`default_size`](Description::default_size) and
+/// [`bench_size`](Description::bench_size) are for WASI programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Description {
     /// The arguments, without the name of the program.
@@ -27,34 +27,34 @@ pub struct Description {
     pub dirs: Vec<String>,
     /// The exit code.
     pub exit: i32,
-    /// The size that the expected output is of.
+    /// The size that the expected output was made with.
     pub default_size: Option<i32>,
     /// The size to measure with.
     pub bench_size: Option<i32>,
 }
 
 impl Description {
-    /// What the source in a file says.
+    /// Reads the comment of a source file.
     ///
     /// # Errors
-    /// If the file cannot be read, or says something else than a number where one belongs.
+    /// Fails if the file cannot be read, or a number is malformed.
     pub fn read(source: &Path) -> io::Result<Description> {
         let text = std::fs::read_to_string(source)?;
         Description::of(&text)
             .map_err(|message| io::Error::new(io::ErrorKind::InvalidData, message))
     }
 
-    /// What a source says.
+    /// Parses the comment of a source.
     ///
     /// # Errors
-    /// If it says something else than a number where one belongs.
+    /// Fails if a number is malformed.
     pub fn of(source: &str) -> Result<Description, String> {
         let mut description = Description::default();
         for line in source.lines() {
             let said = line.strip_prefix("// ").and_then(|line| line.split_once(':'));
             let Some((what, text)) = said else { continue };
             let text = text.strip_prefix(' ').unwrap_or(text);
-            let number = || text.parse().map_err(|_| format!("`{line}`: this is no number"));
+            let number = || text.parse().map_err(|_| format!("`{line}`: expected a number"));
             match what {
                 "arg" => description.args.push(text.to_owned()),
                 "env" => description.env.push(text.to_owned()),
@@ -93,6 +93,6 @@ mod tests {
     #[test]
     fn what_should_be_a_number_is_one() {
         let error = Description::of("// exit: seven\n").unwrap_err();
-        assert_eq!(error, "`// exit: seven`: this is no number");
+        assert_eq!(error, "`// exit: seven`: expected a number");
     }
 }

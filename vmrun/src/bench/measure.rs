@@ -1,4 +1,4 @@
-//! Running programs in every slot mode and taking times.
+//! Runs programs in every slot mode and measures times.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -12,13 +12,13 @@ use super::program::{self, Program};
 use super::{ModeInfo, ModeReport, ProgramReport, Report, mean_ratios, stage_names};
 use crate::error::CliError;
 
-/// A short program runs again and again, each time as a new instance, until so much time has passed.
+/// A short program is run repeatedly, each time as a new instance, until this much time has passed.
 const RUNS_TIME_MIN: Duration = Duration::from_millis(10);
 
-/// Runs all programs in all modes. Their output is thrown away.
+/// Runs all programs in all modes, discarding their output.
 ///
 /// # Errors
-/// If a program cannot be loaded or fails.
+/// Fails if a program cannot be loaded or fails.
 pub fn measure(paths: &[PathBuf], rounds: u32, size: Option<i32>) -> Result<Report, CliError> {
     let rounds = rounds.max(1);
     let style = ProgressStyle::with_template("{pos}/{len} {msg}").expect("the template is valid");
@@ -55,14 +55,14 @@ fn measure_program(program: &Program, rounds: u32) -> Result<ProgramReport, CliE
     Ok(ProgramReport::new(program.name.clone(), program.size, program.n_ops, modes))
 }
 
-/// A mode, which stays the same from round to round.
+/// An engine in one slot mode, and its figures so far.
 struct Contender {
     engine: Engine,
     report: ModeReport,
 }
 
 impl Contender {
-    /// Compiles once and runs at least once; keeps the least times.
+    /// Compiles once, runs at least once, and keeps the shortest times.
     fn round(&mut self, program: &Program) -> Result<(), CliError> {
         let module = program.compile(&self.engine)?;
         let report = &mut self.report;
@@ -95,7 +95,7 @@ fn keep_least(least: &mut u64, time: Duration) {
 }
 
 impl ModeReport {
-    /// A report into which every time fits.
+    /// A report whose times are the maximum, so that any measured time is less.
     fn unmeasured(mode: SlotMode) -> ModeReport {
         ModeReport {
             mode: mode.name(),

@@ -1,9 +1,9 @@
 //! The memory-against-register report: real programs in every slot mode, side by side in one run.
 //!
 //! [`mod@measure`] runs the programs, [`table`] prints the figures, [`chart`] draws them; [`Report`] is
-//! also what `--json` writes. Run times are CPU time ([`clock`]), the least of several rounds; a round
-//! runs all modes of a program one after the other, so that a change of the machine's speed meets all
-//! of them.
+//! also what `--json` writes. Run times are CPU time ([`clock`]), the shortest of several rounds. A
+//! round runs all modes of a program one after the other, so that a change of the machine's speed affects
+//! all of them.
 
 pub mod chart;
 pub mod clock;
@@ -16,7 +16,7 @@ pub mod table;
 use serde::{Serialize, Serializer};
 use slotvm::{SlotMode, Timings};
 
-/// A mode counts as faster than `ssa` if it takes less than this part of its time.
+/// A mode counts as faster than `ssa` if it takes less than this fraction of its time.
 const FASTER_THAN_SSA: f64 = 1.0 / 1.03;
 
 /// All figures of one run.
@@ -28,7 +28,7 @@ pub struct Report {
     pub target: String,
     /// The number of rounds.
     pub rounds: u32,
-    /// What the modes are.
+    /// The slot modes.
     pub modes: Vec<ModeInfo>,
     /// The programs.
     pub programs: Vec<ProgramReport>,
@@ -36,12 +36,12 @@ pub struct Report {
     pub mean_ratios: Vec<MeanRatio>,
 }
 
-/// What a slot mode means.
+/// Name and description of a slot mode.
 #[derive(Clone, Debug, Serialize)]
 pub struct ModeInfo {
     /// Its name.
     pub name: &'static str,
-    /// How it keeps slots, and Cranelift's optimisation level.
+    /// Where the mode keeps slots, and Cranelift's optimisation level.
     pub meaning: &'static str,
 }
 
@@ -50,40 +50,40 @@ pub struct ModeInfo {
 pub struct ProgramReport {
     /// Its name.
     pub name: String,
-    /// The size it ran with. A program of WASI has none.
+    /// The size it ran with; `None` for WASI programs.
     pub size: Option<i32>,
-    /// The bytecode instructions of all functions.
+    /// The number of bytecode instructions of all functions.
     pub ops: u64,
     /// Its figures in each mode, in the order of [`Report::modes`].
     pub modes: Vec<ModeReport>,
-    /// The modes than which `ssa` is more than 3% slower.
+    /// The modes that are faster than `ssa`: `ssa` is more than 3% slower.
     pub faster_than_ssa: Vec<&'static str>,
 }
 
-/// The figures of one program in one mode. What there is of each function is the sum of all.
+/// The figures of one program in one mode. Figures of functions are summed over all functions.
 #[derive(Clone, Debug, Serialize)]
 pub struct ModeReport {
     /// The mode.
     pub mode: &'static str,
-    /// The least CPU time of a run, in nanoseconds, compilation and start-up left out.
+    /// The shortest CPU time of a run, in nanoseconds, without compilation and start-up.
     pub run_ns: u64,
-    /// The least time of each stage of compilation, in nanoseconds, in the order of
+    /// The shortest time of each stage of compilation, in nanoseconds, in the order of
     /// [`Timings::stages`].
     #[serde(serialize_with = "stages_by_name")]
     pub stages_ns: Vec<u64>,
-    /// Machine code, in bytes.
+    /// Size of the machine code, in bytes.
     pub code_bytes: u64,
-    /// Native frames, in bytes: slots in memory, spilled and saved registers.
+    /// Size of the native frames, in bytes: slots in memory, spilled and saved registers.
     pub frame_bytes: u64,
     /// The part of the frames for slots in memory and results of calls, in bytes.
     pub slot_bytes: u64,
-    /// Phis.
+    /// Number of phis.
     pub phis: u64,
-    /// The functions that were compiled with less work, since they would have exceeded the budget.
+    /// The functions that were compiled at a lower effort level, to stay within the budget.
     pub with_less_work: Vec<String>,
 }
 
-/// How much slower a mode is than `ssa`.
+/// The ratio of a mode's time to that of `ssa`.
 #[derive(Clone, Debug, Serialize)]
 pub struct MeanRatio {
     /// The mode.
@@ -102,7 +102,7 @@ fn stages_by_name<S: Serializer>(ns: &[u64], to: S) -> Result<S::Ok, S::Error> {
 }
 
 impl ModeInfo {
-    /// What all modes are.
+    /// Names and descriptions of all modes.
     pub fn all() -> Vec<ModeInfo> {
         let info = |&mode: &SlotMode| ModeInfo { name: mode.name(), meaning: mode.description() };
         SlotMode::ALL.iter().map(info).collect()
@@ -126,7 +126,7 @@ impl ProgramReport {
 
     /// The time in a mode divided by the time in mode `ssa`.
     pub fn ratio(&self, mode: SlotMode) -> f64 {
-        // The clock of a thread may stand still while a program runs that does little.
+        // The clock of a thread may not advance during a very short run.
         let ns = |mode| self.mode(mode).run_ns.max(1) as f64;
         ns(mode) / ns(SlotMode::Ssa)
     }

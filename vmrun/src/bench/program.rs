@@ -1,7 +1,7 @@
 //! Programs to measure: finding, loading, compiling and running them.
 //!
-//! A program of WASI exports `_start`; what it is given, the comment at the top of its source says. Any other
-//! exports `main`, which takes a size.
+//! A WASI program exports `_start`; the comment at the top of its source names its arguments and files. Any
+//! other program exports `main`, which takes a size.
 
 use std::fs;
 use std::io;
@@ -17,13 +17,13 @@ use crate::error::CliError;
 use crate::host::{self, Host};
 use crate::load::load;
 
-/// The size of a program whose source does not say `bench-size: N`.
+/// The size of a program whose source has no `bench-size: N`.
 const DEFAULT_SIZE: i32 = 10;
 
-/// The files named, and the `.bc` and `.wasm` files of folders named, which are sorted.
+/// Returns the given files, and the `.bc` and `.wasm` files of given folders, sorted by name in each folder.
 ///
 /// # Errors
-/// If a folder cannot be read, or there are no programs.
+/// Fails if a folder cannot be read, or no program is found.
 pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
     let mut programs = Vec::new();
     for path in paths {
@@ -42,7 +42,7 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
         programs.extend(found);
     }
     match programs.is_empty() {
-        true => Err(CliError::Usage("there are no programs".into())),
+        true => Err(CliError::Usage("no programs found".into())),
         false => Ok(programs),
     }
 }
@@ -52,10 +52,10 @@ pub fn name(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// An engine that makes native code with slots kept in this way.
+/// A native engine in a slot mode.
 ///
 /// # Errors
-/// If there is no native code for this machine.
+/// Fails if native code is not supported on this machine.
 pub fn engine(slots: SlotMode) -> Result<Engine, CliError> {
     Ok(Engine::new(Config::new().tier(Tier::Jit).slots(slots))?)
 }
@@ -65,21 +65,22 @@ pub fn engine(slots: SlotMode) -> Result<Engine, CliError> {
 pub struct Program {
     /// Its name.
     pub name: String,
-    /// The size that it runs with. A program of WASI has none.
+    /// The size that it runs with; `None` for WASI programs.
     pub size: Option<i32>,
-    /// The bytecode instructions of all its functions.
+    /// The number of bytecode instructions of all its functions.
     pub n_ops: u64,
     path: PathBuf,
     binary: Vec<u8>,
-    /// What it is given, if it is a program of WASI.
+    /// Its arguments, input and directories, if it is a WASI program.
     command: Option<Command>,
 }
 
 impl Program {
-    /// Loads a program. Its size is this one, or that which its source, beside its binary, says.
+    /// Loads a program. Without a `size`, its size is that in its source, which is beside the binary.
     ///
     /// # Errors
-    /// If the file cannot be read or is no program, or what its source names cannot be read.
+    /// Fails if the file cannot be read or is not a program, or a file that its source names cannot be
+    /// read.
     pub fn load(path: &Path, size: Option<i32>) -> Result<Program, CliError> {
         let verified = load(path)?.module;
         let is_command = verified.module().exports.iter().any(|export| export.name == "_start");
@@ -95,19 +96,19 @@ impl Program {
         })
     }
 
-    /// Makes a module of the binary form, so that its timings have every stage.
+    /// Compiles the binary form, so that the module's timings include every stage.
     ///
     /// # Errors
-    /// If a function cannot be compiled.
+    /// Fails if a function cannot be compiled.
     pub fn compile(&self, engine: &Engine) -> Result<Module, CliError> {
         Module::new(engine, &self.binary).map_err(|error| CliError::module(&self.path, error))
     }
 
-    /// Makes an instance, whose output is thrown away, in a store of its own.
+    /// Makes an instance in a store of its own, and discards its output.
     ///
     /// # Errors
-    /// If the instance cannot be made, or has neither `_start` nor `main`, or what a program of WASI is given
-    /// cannot be had.
+    /// Fails if the instance cannot be made, has neither `_start` nor `main`, or a directory of a WASI
+    /// program cannot be copied.
     pub fn start(&self, module: &Module) -> Result<Run, CliError> {
         let mut linker = Linker::new(module.engine());
         host::define(&mut linker)?;
@@ -122,7 +123,7 @@ impl Program {
         let instance = linker.instantiate(&mut store, module)?;
         let name = if self.command.is_some() { "_start" } else { "main" };
         let Some(func) = instance.get_func(&store, name) else {
-            let message = "a program to measure exports `main`, or `_start` as those of WASI do";
+            let message = "no function to measure; expected an export `main`, or `_start` (WASI)";
             return Err(CliError::Usage(message.into()));
         };
         let ty = func.ty(&store);
@@ -133,8 +134,8 @@ impl Program {
     }
 }
 
-/// The size that the program's source, beside its binary, says to measure it with, in a comment on a line
-/// of its own: NAME.vasm, or NAME.c for what compilers have made of it, NAME.wasm or NAME.O2.wasm.
+/// The `bench-size:` in the program's source, which is beside its binary: NAME.vasm, or NAME.c for NAME.wasm
+/// or NAME.O2.wasm, which a compiler made of it. It is in a comment on a line of its own.
 fn bench_size(path: &Path) -> i32 {
     let file_name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = file_name.split('.').next().unwrap_or_default();
@@ -153,17 +154,17 @@ pub struct Run {
     func: Func,
     params: Vec<Val>,
     results: Vec<Val>,
-    /// The code that it ends with, if it ends by one.
+    /// The expected exit code; returning counts as 0.
     exit: i32,
-    /// The directories that it may use.
+    /// The directories that it may use, which are removed on drop.
     _place: Option<TempDir>,
 }
 
 impl Run {
-    /// Runs the program. It may leave its memory so that it does something else the next time.
+    /// Runs the program. It may change its memory so that the next call behaves differently.
     ///
     /// # Errors
-    /// If the program fails, or ends with another exit code than it should.
+    /// Fails if the program fails, or ends with an unexpected exit code.
     pub fn call(&mut self) -> Result<(), CliError> {
         let result = self.func.call(&mut self.store, &self.params, &mut self.results);
         let code = match result {
@@ -177,7 +178,7 @@ impl Run {
             true => Ok(()),
             false => {
                 let (name, exit) = (&self.name, self.exit);
-                Err(CliError::Failed(format!("{name}: exit code {code}, not {exit}")))
+                Err(CliError::Failed(format!("{name}: expected exit code {exit}, found {code}")))
             }
         }
     }

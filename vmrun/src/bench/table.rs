@@ -7,7 +7,7 @@ use slotvm_bytecode::printable::Printable;
 use super::{ModeReport, ProgramReport, Report, other_modes, stage_names};
 use crate::table::table;
 
-/// The modes that sizes are shown of.
+/// The modes whose sizes are shown.
 const SIZED: [SlotMode; 3] = [SlotMode::Memory, SlotMode::MemoryOpt, SlotMode::Ssa];
 
 /// The whole report as text.
@@ -22,7 +22,7 @@ pub fn render(report: &Report) -> String {
          {meanings}\n\
          Run time of `main`: CPU time in milliseconds in mode ssa, and the time in each other mode \
          divided by it.\n\
-         2.00x is twice as long as ssa; ! marks modes than which ssa is more than 3% slower.\n\
+         2.00x: twice the time of ssa. !: ssa is more than 3% slower than this mode.\n\
          {times}\n\n\
          Native code of all functions of a program: its bytes, the bytes of its frames (slots in \
          memory, spilled\nand saved registers), and its phis in mode ssa.\n\
@@ -106,14 +106,14 @@ fn stages(report: &Report) -> Table {
     })
 }
 
-/// The functions that were compiled otherwise than the mode says.
+/// Lists the functions that were compiled at a lower effort level than the mode asks for.
 fn with_less_work(report: &Report) -> String {
     let mut lines = String::new();
     for program in &report.programs {
         for mode in program.modes.iter().filter(|mode| !mode.with_less_work.is_empty()) {
             lines += &format!(
-                "{} in mode {}: compiled with less work than the mode asks for, to stay within the \
-                 budget: {}\n",
+                "{} in mode {}: compiled at a lower effort level than the mode asks for, to stay within \
+                 the budget: {}\n",
                 program.name,
                 mode.mode,
                 mode.with_less_work

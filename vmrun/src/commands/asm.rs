@@ -1,4 +1,4 @@
-//! `vmrun asm`: text to binary.
+//! `vmrun asm`: assembles text into a binary module.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use crate::load::load_module;
 pub(super) fn asm(args: &AsmArgs) -> Result<(), CliError> {
     let module = load_module(&args.source)?;
     let bytes = encode(&module);
-    // A binary that no one can run is of no use, and here the error can still be mended.
+    // A binary that does not verify is useless, and the source is at hand to fix the error.
     verify(module).map_err(|error| CliError::module(&args.source, error))?;
     let output = args.output.clone().unwrap_or_else(|| args.source.with_extension("bc"));
     if output == args.source {

@@ -1,4 +1,4 @@
-//! `vmrun convert`: WebAssembly to our binary form.
+//! `vmrun convert`: converts WebAssembly into a binary module.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use crate::load::load_module;
 pub(super) fn convert(args: &ConvertArgs) -> Result<(), CliError> {
     let module = load_module(&args.source)?;
     let bytes = encode(&module);
-    // The limits of a module are the verifier's.
+    // The verifier enforces the limits of modules.
     verify(module).map_err(|error| CliError::module(&args.source, error))?;
     let output = args.output.clone().unwrap_or_else(|| args.source.with_extension("bc"));
     if output == args.source {

@@ -1,4 +1,4 @@
-//! `vmrun dis`: binary to text.
+//! `vmrun dis`: disassembles a module into text.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! `vmrun dump`: a program at a stage of the pipeline.
+//! `vmrun dump`: shows a program at a stage of the pipeline.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ pub(super) fn dump(args: &DumpArgs) -> Result<(), CliError> {
     let module = Arc::new(load(&args.program)?.module);
     let row = pipeline::row(&args.stage);
     if args.dot && ![View::Cfg, View::Dom].iter().any(|view| view.name() == args.stage) {
-        return Err(CliError::Usage("--dot goes with the stages cfg and dom".into()));
+        return Err(CliError::Usage("--dot requires stage cfg or dom".into()));
     }
     if args.format == Format::Llvm && !row.is_some_and(|row| row.is_of_ir()) {
         let names: Vec<&str> =
             pipeline::TABLE.iter().filter(|row| row.is_of_ir()).map(|row| row.name).collect();
-        let message = format!("--format llvm goes with the stages {}", names.join(", "));
+        let message = format!("--format llvm requires one of the stages {}", names.join(", "));
         return Err(CliError::Usage(message));
     }
     let funcs: Vec<u32> = match &args.func {
@@ -52,7 +52,7 @@ pub(super) fn dump(args: &DumpArgs) -> Result<(), CliError> {
             _ if args.stage == BYTECODE => Some(bytecode(args, &module, func)?),
             _ => Some(of_ir(args, &module, func, &mut style)?),
         };
-        print(&text.expect("the engine compiles what is defined"))?;
+        print(&text.expect("the engine compiles all defined functions"))?;
     }
     match llvm.declarations() {
         declarations if args.format == Format::Llvm && !declarations.is_empty() => {
@@ -62,7 +62,7 @@ pub(super) fn dump(args: &DumpArgs) -> Result<(), CliError> {
     }
 }
 
-/// The stage that shows a program before there is a graph.
+/// The stage that shows a program before its graph is built.
 const BYTECODE: &str = "bytecode";
 
 fn bytecode(args: &DumpArgs, module: &VerifiedModule, func: u32) -> Result<String, CliError> {
@@ -90,7 +90,7 @@ fn find_func(module: &VerifiedModule, name: &str) -> Result<u32, CliError> {
     let defined = module.n_imported_funcs()..module.n_funcs();
     match by_name.or_else(by_number) {
         Some(func) if defined.contains(&func) => Ok(func),
-        Some(_) => Err(CliError::Usage(format!("function `{name}` is imported: there is no code"))),
+        Some(_) => Err(CliError::Usage(format!("function `{name}` is imported; it has no code"))),
         None => {
             let names = defined.map(|func| module.func_name(func));
             Err(CliError::Usage(no_function("defines", name, names)))

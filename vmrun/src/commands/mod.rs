@@ -17,10 +17,10 @@ use slotvm_bytecode::printable::{Lines, Printable};
 use crate::cli::{Cli, Command};
 use crate::error::CliError;
 
-/// Does what the command line says; gives the exit code.
+/// Executes the command line, and returns the exit code.
 ///
 /// # Errors
-/// If the command fails.
+/// Fails if the command fails.
 pub fn execute(cli: Cli) -> Result<u8, CliError> {
     match (cli.command, cli.run) {
         (Some(Command::Run(args)), _) | (None, Some(args)) => run::run(&args),
@@ -34,15 +34,15 @@ pub fn execute(cli: Cli) -> Result<u8, CliError> {
         (Some(Command::Test(args)), _) => test::test(&args).map(|()| 0),
         (Some(Command::Wast(args)), _) => wast::wast(&args).map(|()| 0),
         (Some(Command::Bench(args)), _) => bench::bench(&args).map(|()| 0),
-        (None, None) => unreachable!("clap asks for a command or a program"),
+        (None, None) => unreachable!("clap requires a command or a program"),
     }
 }
 
-/// Writes a command's output, without what would control a terminal: it may hold text of a module. A reader that has
-/// gone away (`vmrun ops | head`) is no failure.
+/// Writes a command's output, without characters that control a terminal, since it may contain text of a
+/// module. It is not a failure if the reader has gone away (`vmrun ops | head`).
 ///
-/// Names are escaped where they are printed, by the rules of what is printed, so that a text which is disassembled can
-/// be assembled again. What is left here has none.
+/// Names are escaped where they are printed, by the rules of that format, so that disassembled text can be
+/// assembled again. So names in `text` contain no control characters.
 fn print(text: &str) -> Result<(), CliError> {
     use std::io::{Write, stdout};
     let text = Lines(text).to_string();
@@ -52,7 +52,7 @@ fn print(text: &str) -> Result<(), CliError> {
     }
 }
 
-/// Says that there is no function with a name, and which there are instead.
+/// The message for an unknown function name, with the known names.
 fn no_function(how: &str, name: &str, funcs: impl Iterator<Item = String>) -> String {
     const SHOWN_MAX: usize = 20;
     let mut names: Vec<String> = funcs.map(|name| format!("`{}`", Printable(&name))).collect();
@@ -62,5 +62,5 @@ fn no_function(how: &str, name: &str, funcs: impl Iterator<Item = String>) -> St
         names.push(format!("{n_more} more"));
     }
     let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    format!("the program {how} no function `{name}`, but {names}")
+    format!("the program {how} no function `{name}`; it {how} {names}")
 }

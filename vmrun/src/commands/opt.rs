@@ -1,4 +1,4 @@
-//! `vmrun opt`: bytecode to better bytecode, by way of SSA form.
+//! `vmrun opt`: optimises bytecode by way of SSA form.
 
 use std::fs;
 
@@ -13,10 +13,10 @@ pub(super) fn opt(args: &OptArgs) -> Result<(), CliError> {
     let module = load(&args.program)?.module;
     let optimized = optimize(&module).map_err(|error| CliError::module(&args.program, error))?;
     for (func, reason) in &optimized.left {
-        note(format_args!("function `{}` stays as it is: {reason}", module.func_name(*func)));
+        note(format_args!("function `{}` is unchanged: {reason}", module.func_name(*func)));
     }
     let bytes = encode(&optimized.module);
-    // The limits of a module are the verifier's.
+    // The verifier enforces the limits of modules.
     verify(optimized.module).map_err(|error| CliError::module(&args.program, error))?;
     fs::write(&args.output, bytes).map_err(CliError::file(&args.output))
 }

@@ -1,9 +1,9 @@
 //! `vmrun PROGRAM`: runs a program, interpreted or as native code.
 //!
-//! A program of WASI exports `_start`, and ends by an exit code. Any other exports `main`. Its `i32`
-//! parameter, if it has one, is the first program argument, or the exported global `default_size` where none
-//! is given; its `i32` result, if it has one, is the exit code. `--invoke` calls any exported function and
-//! prints its results. Before either of these, a program that exports `_initialize` is initialised.
+//! A WASI program exports `_start`, and ends with an exit code. Any other program exports `main`. The `i32`
+//! parameter of `main`, if it has one, is the first program argument, or the exported global `default_size`
+//! without arguments. Its `i32` result, if it has one, is the exit code. `--invoke` calls any exported function and
+//! prints its results. Before `main` or an invoked function, an exported `_initialize` is called.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -23,7 +23,7 @@ use crate::load::load;
 use crate::{trace, wasi};
 use slotvm_cases::values;
 
-/// From this many bytes of code on threads are worth their start.
+/// From this many bytes of code on, compiling in several threads is worth starting them.
 const PARALLEL_CODE_BYTES_MIN: usize = 64 << 10;
 
 pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
@@ -36,7 +36,7 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
     let mut times = Times(vec![("load", loaded.load), ("verify", loaded.verify)]);
     let module = Module::from_verified(&engine, loaded.module)
         .map_err(|error| CliError::module(&args.program, error))?;
-    // What `load` has measured, the engine has not seen; what does not compile has no other stages.
+    // `load` has measured the first stages, not the engine. The interpreter has no further stages.
     let timings = *module.timings();
     let stages = timings.stages().skip(times.0.len());
     times.0.extend(stages.filter(|_| tier(args) == Tier::Jit));
@@ -56,13 +56,13 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
             note(format_args!("{:>12} {:>12} used, {left} left", "fuel", fuel - left));
         }
     }
-    // If the program has failed that is the news, and may be why its output cannot be written.
+    // A failure of the program comes first: it may be the reason why its output cannot be written.
     let code = exit_code(result)?;
     flushed?;
     Ok(code)
 }
 
-/// The exit code of a program that has returned, or has ended itself. As for any process it has 8 bits.
+/// The exit code of a program that has returned or called exit. As for any process, it has 8 bits.
 fn exit_code(result: Result<u8, CliError>) -> Result<u8, CliError> {
     match result {
         Err(CliError::Program(error)) => match I32Exit::of(&error) {
@@ -76,10 +76,10 @@ fn exit_code(result: Result<u8, CliError>) -> Result<u8, CliError> {
 fn host(args: &RunArgs, module: &Module) -> Result<Host, CliError> {
     let input = io::BufReader::new(io::stdin());
     let out: Box<dyn Write + Send> = if wasi::is_imported_by(module) {
-        // What the program prints by WASI is not buffered, and should come in order with the rest.
+        // WASI output is not buffered, so other output must not be either, to keep their order.
         Box::new(File::from(io::stdout().as_fd().try_clone_to_owned()?))
     } else {
-        // Beside a trace the program's output should appear where it is printed.
+        // With a trace, output should appear between the instructions that print it.
         let buffer_bytes = if args.trace { 0 } else { 64 << 10 };
         Box::new(BufWriter::with_capacity(buffer_bytes, io::stdout()))
     };
@@ -136,7 +136,11 @@ fn call(args: &RunArgs, store: &mut Store<Host>, instance: Instance) -> Result<u
     let params = match ty.params.as_slice() {
         [] => vec![],
         [ValType::I32] => vec![Val::I32(size(args, store, &instance)?)],
-        _ => return Err(CliError::Usage(format!("`main` has the type {ty}, not (i32) -> (i32)"))),
+        _ => {
+            return Err(CliError::Usage(format!(
+                "`main` has type {ty}; expected no parameters or one i32"
+            )));
+        }
     };
     match results(store, main, &params)?.as_slice() {
         [Val::I32(code)] => Ok(*code as u8),
@@ -144,7 +148,7 @@ fn call(args: &RunArgs, store: &mut Store<Host>, instance: Instance) -> Result<u
     }
 }
 
-/// Calls a function without parameters and results, if it is exported; tells whether it is.
+/// Calls a function without parameters and results, if it is exported. Returns whether it is.
 fn call_if_exported(
     store: &mut Store<Host>,
     instance: &Instance,
@@ -153,7 +157,7 @@ fn call_if_exported(
     let Some(func) = instance.get_func(&*store, name) else { return Ok(false) };
     let ty = func.ty(&*store);
     if !ty.params.is_empty() || !ty.results.is_empty() {
-        return Err(CliError::Usage(format!("`{name}` has the type {ty}, not () -> ()")));
+        return Err(CliError::Usage(format!("`{name}` has type {ty}; expected () -> ()")));
     }
     results(store, func, &[])?;
     Ok(true)
@@ -163,12 +167,14 @@ fn call_if_exported(
 fn size(args: &RunArgs, store: &mut Store<Host>, instance: &Instance) -> Result<i32, CliError> {
     if let Some(arg) = args.args.first() {
         return arg.parse().map_err(|_| {
-            CliError::Usage(format!("the first program argument is the size, not {arg:?}"))
+            CliError::Usage(format!(
+                "the first program argument {arg:?} is not a size; expected an i32"
+            ))
         });
     }
     match instance.get_global(&*store, "default_size").map(|global| global.get(&*store)) {
         Some(Val::I32(size)) => Ok(size),
-        _ => Err(CliError::Usage("`main` takes an i32: give it behind `--`".into())),
+        _ => Err(CliError::Usage("`main` takes an i32; pass it after `--`".into())),
     }
 }
 
@@ -187,7 +193,7 @@ fn invoke(
     let ty = func.ty(&*store);
     if args.len() != ty.params.len() {
         let (wanted, given) = (ty.params.len(), args.len());
-        let message = format!("`{name}` has the type {ty}: it takes {wanted} values, not {given}");
+        let message = format!("`{name}` has type {ty}: expected {wanted} values, found {given}");
         return Err(CliError::Usage(message));
     }
     let mut params = Vec::with_capacity(args.len());
@@ -196,7 +202,7 @@ fn invoke(
         params.push(values::parse_val(arg, ty).map_err(bad)?);
     }
     let results = results(store, func, &params)?;
-    // What the program itself has printed comes first.
+    // The program's own output comes first.
     store.data_mut().flush()?;
     let mut out = io::stdout().lock();
     for value in results {
@@ -212,7 +218,7 @@ fn results(store: &mut Store<Host>, func: Func, params: &[Val]) -> Result<Vec<Va
     Ok(results)
 }
 
-/// What each stage took, in their order. Stages that compile have the sum of the times of all threads.
+/// The time of each stage, in order. Times of compilation stages are summed over all threads.
 struct Times(Vec<(&'static str, Duration)>);
 
 impl Times {

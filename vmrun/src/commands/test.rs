@@ -23,7 +23,7 @@ pub(super) fn test(args: &TestArgs) -> Result<(), CliError> {
     }
     print(&format!("{} passed, {n_failed} failed\n", cases.len() - n_failed))?;
     match n_failed {
-        0 if cases.is_empty() => Err(CliError::Failed("there are no file tests".into())),
+        0 if cases.is_empty() => Err(CliError::Failed("no file tests found".into())),
         0 => Ok(()),
         _ => Err(CliError::Reported),
     }

@@ -1,4 +1,4 @@
-//! `vmrun verify`: loads and verifies.
+//! `vmrun verify`: loads and verifies modules.
 
 use crate::cli::VerifyArgs;
 use crate::error::CliError;

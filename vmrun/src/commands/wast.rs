@@ -1,4 +1,4 @@
-//! `vmrun wast`: runs test scripts of WebAssembly.
+//! `vmrun wast`: runs WebAssembly test scripts.
 
 use std::fs;
 

@@ -1,9 +1,9 @@
-//! Running WebAssembly's test scripts (`.wast`), such as the official suite.
+//! Runs WebAssembly test scripts (`.wast`), such as the official suite.
 //!
 //! [`run`] executes the directives of a script in order in one store (`session`), with the module
-//! `spectest` that the suite imports from (`spectest`). A directive passes, fails, or is refused, since
-//! it needs a proposal that is not supported; refusals never count as passed, nor does anything that
-//! works on a module which was refused.
+//! `spectest` that the suite imports from (`spectest`). A directive passes, fails, or is refused because
+//! it needs an unsupported proposal. Refusals never count as passed, nor does any directive that uses a
+//! module that was refused.
 
 mod session;
 mod spectest;
@@ -16,31 +16,31 @@ use wast::parser::{self, ParseBuffer};
 
 use session::Session;
 
-/// What became of the directives of a script.
+/// The outcome of the directives of a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// How many passed.
+    /// Number of directives that passed.
     pub n_passed: usize,
-    /// Those that failed.
+    /// Directives that failed.
     pub failed: Vec<Note>,
-    /// Those that need what is not supported.
+    /// Directives that need something unsupported.
     pub refused: Vec<Note>,
 }
 
-/// What there is to say about a directive.
+/// A message about a directive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// Its line, counted from 1.
     pub line: usize,
-    /// Why it failed, or what it needs.
+    /// The reason of the failure, or the unsupported feature.
     pub message: String,
 }
 
-/// Why a directive does not pass.
+/// The reason why a directive does not pass.
 #[derive(Debug)]
 enum Reason {
     Failed(String),
-    /// It needs proposals that are not supported.
+    /// It needs unsupported proposals.
     Refused(String),
 }
 
@@ -53,7 +53,7 @@ impl Reason {
 /// Runs a script on an engine.
 ///
 /// # Errors
-/// If the text is no script, with the place.
+/// Fails if the text is not a script. The error names the place.
 pub fn run(source: &str, config: &Config) -> Result<Outcome, wast::Error> {
     let mut lexer = Lexer::new(source);
     // The suite has comments in right-to-left scripts.

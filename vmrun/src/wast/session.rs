@@ -1,4 +1,4 @@
-//! A script as it runs: its modules and instances, and what each directive does.
+//! The state of a running script, its modules and instances, and the execution of directives.
 
 use std::collections::HashMap;
 
@@ -11,11 +11,10 @@ use super::{Reason, spectest, values};
 
 type Outcome<T = ()> = Result<T, Reason>;
 
-/// A module or instance by name, or why there is none: what a directive made of it that was refused or
-/// failed.
+/// Modules or instances by name, or the reason why the directive that defines one was refused or failed.
 type Named<T> = HashMap<Option<String>, Result<T, Absent>>;
 
-/// Why something that later directives work on is not there.
+/// The reason why a module or instance that later directives need is missing.
 #[derive(Clone, Debug)]
 enum Absent {
     Failed,
@@ -25,7 +24,9 @@ enum Absent {
 impl Absent {
     fn reason(&self) -> Reason {
         match self {
-            Absent::Failed => Reason::failed("what it works on is not there, see above"),
+            Absent::Failed => {
+                Reason::failed("the module or instance that it needs has failed above")
+            }
             Absent::Refused(what) => Reason::Refused(what.clone()),
         }
     }
@@ -40,14 +41,15 @@ impl From<&Reason> for Absent {
     }
 }
 
-/// Why a module is not there.
+/// The reason why a module was not made.
 enum Rejection {
-    /// It is not valid, whatever is supported.
+    /// The module is invalid, regardless of proposals.
     Invalid(String),
-    /// It is valid, but not supported.
+    /// The module is valid, but unsupported.
     Unsupported(String),
-    /// It is not valid by any proposals that the validator knows, and the first that is wrong is that one of them
-    /// is not supported. Drafts differ: a script may be newer than the validator.
+    /// The module is invalid under all proposals that the validator knows, but its first error is that one of
+    /// them is not supported. Whether it is valid is unknown: a script may follow a newer draft than the
+    /// validator.
     Unclear(String),
 }
 
@@ -64,17 +66,17 @@ pub(super) struct Session {
     engine: Engine,
     store: Store<()>,
     linker: Linker<()>,
-    /// Definitions of modules. The one without a name is the last.
+    /// Definitions of modules. The key `None` is the last one.
     modules: Named<Module>,
-    /// Instances. The one without a name is the last.
+    /// Instances. The key `None` is the last one.
     instances: Named<Instance>,
-    /// Instances that have been registered under names but are not there.
+    /// Names under which missing instances were registered.
     unregistered: HashMap<String, Absent>,
 }
 
 impl Session {
     /// # Panics
-    /// If the engine cannot be made.
+    /// Panics if the engine cannot be made.
     pub(super) fn new(config: &Config) -> Session {
         let engine = Engine::new(config).expect("the configuration is valid");
         let mut store = Store::new(&engine, ());
@@ -134,13 +136,13 @@ impl Session {
         }
     }
 
-    /// Makes a module of a binary.
+    /// Makes a module from a binary.
     fn module(&self, bytes: &[u8]) -> Result<Module, Rejection> {
         Module::new(&self.engine, bytes).map_err(|error| match error {
             Error::Wasm(wasm::Error::Unsupported { proposals, .. }) => {
                 Rejection::Unsupported(proposals.join(", "))
             }
-            // What the validator says of proposals that are switched off.
+            // The validator's message about disabled proposals.
             Error::Wasm(wasm::Error::Invalid { message, .. })
                 if ["not enabled", "must be enabled"].iter().any(|says| message.contains(says)) =>
             {
@@ -160,12 +162,12 @@ impl Session {
         self.module(&bytes)
     }
 
-    /// Makes an instance; failures are failures of the directive.
+    /// Makes an instance. The directive fails if that fails.
     fn instantiate(&mut self, module: &Module) -> Outcome<Instance> {
         self.try_instantiate(module)?.map_err(Reason::failed)
     }
 
-    /// Makes an instance. What comes from an instance that was refused is refused, too.
+    /// Makes an instance. Importing from an instance that was refused is refused, too.
     fn try_instantiate(&mut self, module: &Module) -> Outcome<Result<Instance, Error>> {
         let mut imports = module.imports();
         if let Some(absent) = imports.find_map(|import| self.unregistered.get(import.module())) {
@@ -198,7 +200,7 @@ impl Session {
             WastExecute::Get { module, global, .. } => {
                 let instance = find(&self.instances, module)?;
                 let found = instance.get_global(&self.store, global);
-                let global = found.ok_or_else(|| Reason::failed("there is no such global"))?;
+                let global = found.ok_or_else(|| Reason::failed("unknown global"))?;
                 Ok(vec![global.get(&self.store)])
             }
             WastExecute::Invoke(invoke) => self.invoke(&invoke),
@@ -209,7 +211,7 @@ impl Session {
         }
     }
 
-    /// Does what should trap.
+    /// Executes a directive that should trap.
     fn try_execute(&mut self, exec: WastExecute<'_>) -> Outcome<Result<(), Error>> {
         match exec {
             WastExecute::Invoke(invoke) => Ok(self.try_invoke(&invoke)?.map(drop)),
@@ -228,7 +230,7 @@ impl Session {
     fn try_invoke(&mut self, invoke: &WastInvoke<'_>) -> Outcome<Result<Vec<Val>, Error>> {
         let instance = find(&self.instances, invoke.module)?;
         let func = instance.get_func(&self.store, invoke.name);
-        let func = func.ok_or_else(|| Reason::failed("there is no such function"))?;
+        let func = func.ok_or_else(|| Reason::failed("unknown function"))?;
         let args = invoke.args.iter().map(|arg| values::argument(arg, &mut self.store));
         let args: Vec<Val> = args.collect::<Result<_, _>>()?;
         let ty = func.ty(&self.store);
@@ -236,13 +238,13 @@ impl Session {
         Ok(func.call(&mut self.store, &args, &mut results).map(|()| results))
     }
 
-    /// A module that must not be there: neither its text nor its binary.
+    /// Expects a malformed or invalid module, as text or binary.
     fn expect_bad(&self, module: &mut QuoteWat<'_>) -> Outcome {
         match self.quoted(module) {
-            Ok(_) => Err(Reason::failed("the module is valid")),
-            // A module that is valid by another version is not by that of the script.
+            Ok(_) => Err(Reason::failed("expected an invalid module, but it is valid")),
+            // A module that only newer versions accept is invalid in the version of the script.
             Err(Rejection::Invalid(_) | Rejection::Unsupported(_)) => Ok(()),
-            // What the script asserts was not looked at.
+            // The validator stopped before it checked what the script asserts.
             Err(rejection @ Rejection::Unclear(_)) => Err(rejection.into()),
         }
     }
@@ -251,8 +253,8 @@ impl Session {
         let module = self.text(&mut module)?;
         match self.try_instantiate(&module)? {
             Err(Error::Link(_)) => Ok(()),
-            Err(error) => Err(Reason::failed(format!("no error of linking: {error}"))),
-            Ok(_) => Err(Reason::failed("the module can be linked")),
+            Err(error) => Err(Reason::failed(format!("expected a link error, found: {error}"))),
+            Ok(_) => Err(Reason::failed("expected a link error, but the module links")),
         }
     }
 }
@@ -261,7 +263,7 @@ fn name_of(id: Option<Id<'_>>) -> Option<String> {
     id.map(|id| id.name().to_owned())
 }
 
-/// Keeps what a directive has made under its name, and as the last one.
+/// Stores the result of a directive under its name, and as the last one.
 fn keep<T: Clone>(named: &mut Named<T>, name: Option<String>, made: Outcome<T>) -> Outcome {
     let kept = made.as_ref().map(T::clone).map_err(Absent::from);
     if name.is_some() {
@@ -275,21 +277,21 @@ fn find<'n, T>(named: &'n Named<T>, id: Option<Id<'_>>) -> Outcome<&'n T> {
     match named.get(&name_of(id)) {
         Some(Ok(found)) => Ok(found),
         Some(Err(absent)) => Err(absent.reason()),
-        None => Err(Reason::failed("there is no such module")),
+        None => Err(Reason::failed("unknown module")),
     }
 }
 
 fn expect_trap(result: Result<(), Error>, message: &str) -> Outcome {
     match result {
-        Ok(()) => Err(Reason::failed(format!("no trap, expected: {message}"))),
+        Ok(()) => Err(Reason::failed(format!("expected trap: {message}; found none"))),
         Err(error) => match error.trap_code() {
             Some(code) if messages(code).iter().any(|m| message.starts_with(m)) => Ok(()),
-            _ => Err(Reason::failed(format!("{error}, expected: {message}"))),
+            _ => Err(Reason::failed(format!("expected trap: {message}; found: {error}"))),
         },
     }
 }
 
-/// What the scripts call a trap.
+/// The names of a trap in scripts.
 fn messages(code: TrapCode) -> &'static [&'static str] {
     match code {
         TrapCode::Unreachable => &["unreachable"],

@@ -4,7 +4,7 @@ use slotvm::{
     Error, Global, GlobalType, Linker, Memory, MemoryType, Store, Table, TableType, Val, ValType,
 };
 
-/// Defines what `spectest` exports. What is printed goes nowhere.
+/// Defines the exports of `spectest`. Its print functions do nothing.
 pub(super) fn define(linker: &mut Linker<()>, store: &mut Store<()>) -> Result<(), Error> {
     const MODULE: &str = "spectest";
     linker.func_wrap(MODULE, "print", || {})?;

@@ -1,4 +1,4 @@
-//! Values in scripts: arguments, and patterns of results.
+//! Values in scripts: arguments and result patterns.
 
 use slotvm::{ExternRef, Store, Val};
 use wast::core::{AbstractHeapType, HeapType, NanPattern, V128Pattern, WastArgCore, WastRetCore};
@@ -7,7 +7,7 @@ use wast::{WastArg, WastRet};
 
 use super::Reason;
 
-/// An argument. Objects of the host are numbers.
+/// Converts an argument. Host objects are numbers.
 pub(super) fn argument(arg: &WastArg<'_>, store: &mut Store<()>) -> Result<Val, Reason> {
     let WastArg::Core(arg) = arg else {
         return Err(Reason::Refused("components".into()));
@@ -31,7 +31,7 @@ pub(super) fn argument(arg: &WastArg<'_>, store: &mut Store<()>) -> Result<Val, 
     })
 }
 
-/// Compares results with what is expected.
+/// Compares results with the expected patterns.
 pub(super) fn compare(
     found: &[Val],
     expected: &[WastRet<'_>],
@@ -39,9 +39,9 @@ pub(super) fn compare(
 ) -> Result<(), Reason> {
     if found.len() != expected.len() {
         return Err(Reason::Failed(format!(
-            "{} results, {} expected",
-            found.len(),
-            expected.len()
+            "expected {} results, found {}",
+            expected.len(),
+            found.len()
         )));
     }
     for (val, pattern) in found.iter().zip(expected) {
@@ -49,7 +49,7 @@ pub(super) fn compare(
             return Err(Reason::Refused("components".into()));
         };
         if !matches(val, pattern, store)? {
-            return Err(Reason::Failed(format!("the result is {val:?}, expected {pattern:?}")));
+            return Err(Reason::Failed(format!("expected {pattern:?}, found {val:?}")));
         }
     }
     Ok(())
@@ -114,7 +114,7 @@ fn matches_f64(bits: u64, pattern: &NanPattern<F64>) -> bool {
 }
 
 fn matches_vector(bits: u128, pattern: &V128Pattern) -> bool {
-    // Lane `i` of those with this many bits.
+    // Lane `i` of lanes of `width` bits.
     let lane = |i: usize, width: usize| (bits >> (i * width)) as u64;
     match pattern {
         V128Pattern::I8x16(lanes) => (0..).zip(lanes).all(|(i, &x)| lane(i, 8) as i8 == x),

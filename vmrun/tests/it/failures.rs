@@ -135,18 +135,18 @@ fn wrong_usage_exits_with_two() {
             "dump programs/fib_rec.bc --stage tokens",
             "[possible values: bytecode, cfg, dom, promotion, slots, ssa, simplify, destruct, clif, asm]",
         ),
-        ("dump programs/fib_rec.bc --stage ssa --dot", "--dot goes with the stages cfg and dom"),
+        ("dump programs/fib_rec.bc --stage ssa --dot", "--dot requires stage cfg or dom"),
         (
             "dump programs/fib_rec.bc --stage cfg --format llvm",
-            "--format llvm goes with the stages slots, ssa, simplify, destruct",
+            "--format llvm requires one of the stages slots, ssa, simplify, destruct",
         ),
         (
             "dump programs/fib_rec.bc --stage ssa --func nope",
-            "defines no function `nope`, but `fib`, `main`",
+            "defines no function `nope`; it defines `fib`, `main`",
         ),
         (
             "dump programs/fib_rec.bc --stage ssa --func 99",
-            "defines no function `99`, but `fib`, `main`",
+            "defines no function `99`; it defines `fib`, `main`",
         ),
         ("dump programs/fib_rec.bc --stage ssa --func 0", "function `0` is imported"),
         (

@@ -59,8 +59,8 @@ fn bad_values_are_usage_errors_that_say_which() {
     let program = program("invoke_bad_values");
     let types = "(i32, i64, f32, f64) -> (i32, i64, f32, f64)";
     for (values, message) in [
-        ("1 2 3", format!("`same` has the type {types}: it takes 4 values, not 3")),
-        ("1 2 3 4 5", format!("`same` has the type {types}: it takes 4 values, not 5")),
+        ("1 2 3", format!("`same` has type {types}: expected 4 values, found 3")),
+        ("1 2 3 4 5", format!("`same` has type {types}: expected 4 values, found 5")),
         ("x 2 3 4", "value 1 of `same`: `x` is no i32: malformed integer".into()),
         (
             "4294967296 2 3 4",
@@ -88,14 +88,14 @@ fn unknown_functions_are_usage_errors_that_name_the_known_ones() {
         let error = vmrun_line(&program, &format!("--invoke {name}")).error(2);
         assert_eq!(
             error,
-            format!("error: the program exports no function `{name}`, but {known}\n")
+            format!("error: the program exports no function `{name}`; it exports {known}\n")
         );
     }
     let error = vmrun_line(&program, "--invoke").error(2);
     assert!(error.contains("a value is required for '--invoke"), "{error}");
     let program = Folder::new("invoke_none").write("p.vasm", "func f() { return }");
     let error = vmrun_line(&program, "--invoke f").error(2);
-    assert_eq!(error, "error: the program exports no function `f`, but none\n");
+    assert_eq!(error, "error: the program exports no function `f`; it exports none\n");
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn main_may_have_other_types() {
     assert_eq!(vmrun(&[&program]).output(), "");
     let program = folder.write("f64.vasm", "export \"main\" func f  func f(x: f64) { return }");
     let error = vmrun(&[&program]).error(2);
-    assert_eq!(error, "error: `main` has the type (f64) -> (), not (i32) -> (i32)\n");
+    assert_eq!(error, "error: `main` has type (f64) -> (); expected no parameters or one i32\n");
     let program = folder.write("lib.vasm", "export \"f\" func f  func f() { return }");
     let error = vmrun(&[&program]).error(2);
     let message = "the program exports no function `main`; call another one with --invoke";
@@ -37,11 +37,11 @@ fn the_size_is_the_first_argument_or_the_default() {
     let with_size = vmrun(&["programs/fib_rec.bc", "--jit", "--", "10", "ignored"]);
     assert_eq!(with_size.output(), "fib(10) = 55\n");
     let error = vmrun(&["programs/fib_rec.bc", "--", "ten"]).error(2);
-    assert_eq!(error, "error: the first program argument is the size, not \"ten\"\n");
+    assert_eq!(error, "error: the first program argument \"ten\" is not a size; expected an i32\n");
     let source = "export \"main\" func main  func main(n: i32) { return }";
     let program = Folder::new("no_default_size").write("p.vasm", source);
     let error = vmrun(&[&program]).error(2);
-    assert_eq!(error, "error: `main` takes an i32: give it behind `--`\n");
+    assert_eq!(error, "error: `main` takes an i32; pass it after `--`\n");
 }
 
 /// Prints the arguments, then each line of the input behind its length.

@@ -179,7 +179,7 @@ fn file_tests_run_and_can_be_rewritten() {
     let empty = Folder::new("file_tests_none");
     let ran = vmrun(&["test", text_of(&empty.path(""))]);
     assert_eq!(ran.code, 1);
-    assert_eq!(ran.stderr, "error: there are no file tests\n");
+    assert_eq!(ran.stderr, "error: no file tests found\n");
 }
 
 #[test]
@@ -273,8 +273,8 @@ fn the_benchmark_says_what_goes_wrong_with_programs() {
         (memory (export "memory") 1)
         (func (export "_start") (call $exit (i32.const 3))))"#;
     let cases = [
-        ("exits", exits, 1, "error: exits: exit code 3, not 0"),
-        ("nothing", "(module)", 2, "error: a program to measure exports `main`, or `_start`"),
+        ("exits", exits, 1, "error: exits: expected exit code 0, found 3"),
+        ("nothing", "(module)", 2, "error: no function to measure; expected an export `main`"),
     ];
     for (name, text, code, message) in cases {
         let module = wat::parse_str(text).expect("the text is right");

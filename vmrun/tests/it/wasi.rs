@@ -239,7 +239,7 @@ fn start_comes_before_main_and_initialize_before_others() {
     }
     let program = program(&folder, "(module (func (export \"_start\") (param i32)))");
     let error = run(&program, "").error(2);
-    assert_eq!(error, "error: `_start` has the type (i32) -> (), not () -> ()\n");
+    assert_eq!(error, "error: `_start` has type (i32) -> (); expected () -> ()\n");
 }
 
 #[test]
