@@ -16,14 +16,14 @@
 //! …
 //! ```
 //!
-//! * `stages` names the sections, in their order; there may be none.
-//! * `why` says what property the case shows; every case has one.
-//! * `target: x86_64` says on which machine the sections are as they are; elsewhere only the calls are
-//!   made. Cases whose stages depend on the machine have one.
+//! * `stages` names the sections, in order; it may be missing.
+//! * `why` states the property that the case shows; every case has one.
+//! * `target: x86_64` names the architecture of the sections; on others only the calls are made. Cases
+//!   whose stages depend on the machine have one.
 //! * `run: f(arguments) == results` calls a function by name, in every engine. Instead of results
 //!   there may be `traps MESSAGE @OFFSET`, with the code offset of the trap in hexadecimal.
-//! * `idom: b1 <- b0, b2 <- b0` gives the immediate dominator of each block but the entry, of the only
-//!   function, in as many lines as one likes.
+//! * `idom: b1 <- b0, b2 <- b0` states the immediate dominator of each block except the entry. The case
+//!   has one function. There may be several such lines.
 //! * `error: TEXT` stands at the end of an offending line: assembling or verifying fails there, with a
 //!   message that contains the text. Such a case has no stages and no runs.
 //!
@@ -34,24 +34,24 @@ use std::fmt;
 /// A parsed case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// Which sections are expected.
+    /// The names of the expected sections.
     pub stages: Vec<String>,
-    /// The architecture whose sections these are, if they depend on it, as in
+    /// The architecture that the sections are for, if they depend on it, as in
     /// [`std::env::consts::ARCH`].
     pub target: Option<String>,
     /// Everything before the first section, which is the program: directives are comments in it.
     pub input: String,
     /// The calls to make.
     pub runs: Vec<Run>,
-    /// Blocks and their immediate dominators, if they are given.
+    /// Blocks and their immediate dominators, if the case states them.
     pub idoms: Vec<(String, String)>,
     /// The error to expect.
     pub error: Option<ExpectedError>,
-    /// Stage and expected text of each section.
+    /// The stage and the expected text of each section.
     pub sections: Vec<(String, String)>,
 }
 
-/// A call and what it gives.
+/// A call and its expected outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// The line of the directive, from 1.
@@ -60,11 +60,11 @@ pub struct Run {
     pub func: String,
     /// The arguments as they are written.
     pub args: Vec<String>,
-    /// What to expect.
+    /// The expected outcome.
     pub expected: Expected,
 }
 
-/// What a call gives.
+/// The expected outcome of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expected {
     /// Results, as they are written.
@@ -83,16 +83,16 @@ pub enum Expected {
 pub struct ExpectedError {
     /// The offending line, from 1.
     pub line: usize,
-    /// What the message contains.
+    /// A substring of the message.
     pub text: String,
 }
 
-/// A file that is no case.
+/// The error for a malformed case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaseError {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The error message.
     pub message: String,
 }
 
@@ -110,7 +110,7 @@ impl Case {
     /// Parses a case.
     ///
     /// # Errors
-    /// If a directive is malformed, `why` is missing, or the sections are not those of `stages`.
+    /// Fails if a directive is malformed, `why` is missing, or the sections are not those of `stages`.
     pub fn parse(text: &str) -> Result<Case, CaseError> {
         let fail = |line, message: &str| Err(CaseError { line, message: message.into() });
         let (input, sections) = split(text);
@@ -140,23 +140,23 @@ impl Case {
                     Some(idoms) => case.idoms.extend(idoms),
                     None => return fail(line, "expected `idom: b1 <- b0, b2 <- b1`"),
                 },
-                "error" if case.error.is_some() => return fail(line, "a second `error:`"),
+                "error" if case.error.is_some() => return fail(line, "duplicate `error:`"),
                 "error" => case.error = Some(ExpectedError { line, text: value.to_owned() }),
                 _ => {}
             }
         }
         if !why {
-            return fail(1, "a case says why it is there: `; why: …`");
+            return fail(1, "missing `; why: …`");
         }
         let has_checks = !(case.stages.is_empty() && case.runs.is_empty() && case.idoms.is_empty());
         if case.error.is_some() && has_checks {
-            return fail(1, "a case with an error has no stages, no runs and no `idom:`");
+            return fail(1, "a case with `error:` cannot have stages, runs or `idom:`");
         }
         if case.target.is_none() && case.stages.iter().any(|stage| stage.starts_with("clif")) {
-            return fail(1, "a case with the stage `clif` says for which machine: `; target: …`");
+            return fail(1, "the stage `clif` depends on the machine; expected `; target: …`");
         }
         if case.error.is_none() && !has_checks {
-            return fail(1, "a case has stages, runs, `idom:` or an error");
+            return fail(1, "the case checks nothing; expected stages, runs, `idom:` or an error");
         }
         Ok(case)
     }
@@ -166,12 +166,12 @@ impl Case {
         self.sections.iter().map(|(stage, _)| stage).eq(&self.stages)
     }
 
-    /// Whether the sections are those of the machine that this runs on.
+    /// Whether the sections are for the architecture of this machine.
     pub fn is_for_this_machine(&self) -> bool {
         self.target.as_ref().is_none_or(|target| target == std::env::consts::ARCH)
     }
 
-    /// The file with these sections instead of those it has.
+    /// The text of the file with its sections replaced by these.
     pub fn with_sections(&self, sections: &[(String, String)]) -> String {
         let mut text = self.input.trim_end().to_owned();
         text.push('\n');
@@ -182,7 +182,7 @@ impl Case {
     }
 }
 
-/// The input, and stage and text of each section.
+/// Splits a file into its input, and the stage and text of each section.
 fn split(text: &str) -> (&str, Vec<(String, String)>) {
     let mut input = text;
     let mut sections: Vec<(String, String)> = Vec::new();

@@ -1,5 +1,5 @@
-//! File tests: a [`case`] is a text that starts from bytecode or from the IR, and says what becomes of it at each
-//! stage and what calls of it return.
+//! File tests. A [`case`] is a text that starts from bytecode or from the IR, with the expected output of
+//! stages and the expected results of calls.
 //!
 //! [`runner`] finds and runs cases, [`stages`] shows a module at a stage, [`values`] reads and writes values.
 

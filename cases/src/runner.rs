@@ -1,4 +1,4 @@
-//! Runs file tests: each section as printed, each call in every engine.
+//! Runs file tests: compares each section with what is printed, and makes each call in every engine.
 //!
 //! A printed section of IR is also parsed and printed again, and verified. A call must agree with what
 //! the case expects in the interpreter, in the evaluator on slot form, on SSA form by every construction
@@ -29,10 +29,10 @@ use crate::case::{Case, Expected, ExpectedError, Run};
 use crate::stages;
 use crate::values::{self, Cells};
 
-/// All cases under a file or folder, sorted.
+/// Returns all cases under a file or folder, sorted.
 ///
 /// # Errors
-/// If a folder cannot be read.
+/// Fails if a folder cannot be read.
 pub fn find(path: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut pending = vec![path.to_owned()];
     let mut cases = Vec::new();
@@ -49,11 +49,11 @@ pub fn find(path: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(cases)
 }
 
-/// Runs a case. With `bless` its sections are rewritten as they are printed, unless a call disagrees or
-/// they are those of another machine.
+/// Runs a case. With `bless`, its sections are replaced by what is printed, unless a call disagrees or
+/// they are for another architecture.
 ///
 /// # Errors
-/// What is wrong, with the command that runs the case again.
+/// Returns what is wrong, with the command that runs the case again.
 pub fn run(path: &Path, bless: bool) -> Result<(), String> {
     let again = |message: String| {
         format!("{message}\nrun again: cargo run --bin vmrun -- test {}", path.display())
@@ -75,7 +75,9 @@ pub fn run(path: &Path, bless: bool) -> Result<(), String> {
 
 fn compare(case: &Case, sections: &[(String, String)]) -> Result<(), String> {
     if !case.has_all_sections() {
-        return Err("the sections are not those that `stages:` names, in that order".into());
+        return Err(
+            "the sections differ from those that `stages:` lists, or are in another order".into()
+        );
     }
     if !case.is_for_this_machine() {
         return Ok(());
@@ -108,7 +110,7 @@ fn run_module(case: &Case) -> Result<Vec<(String, String)>, String> {
                 Place::Code { line, .. } => line,
                 _ => None,
             };
-            // What is not about an instruction has no line of its own.
+            // An error outside of code has no line, so any line is accepted.
             let expected = case.error.as_ref().map_or(0, |e| e.line);
             return expect_error(case, line.map_or(expected, |l| l as usize), &error.to_string());
         }
@@ -122,11 +124,11 @@ fn run_module(case: &Case) -> Result<Vec<(String, String)>, String> {
     if !case.idoms.is_empty() {
         let functions = stages::functions(&module, Form::Slots, BuildOptions::default())?;
         let [f] = &functions[..] else {
-            return Err("`idom:` goes with a single function".into());
+            return Err("`idom:` requires a case with one function".into());
         };
         check_idoms(case, f)?;
     }
-    // Source lines are the file's, which the sections are not to depend on.
+    // Sections must not depend on the lines of the file, so these are not recorded.
     let plain = text::parse(&case.input).map_err(|e| e.to_string())?;
     let plain = Arc::new(verify(plain).map_err(|e| e.to_string())?);
     let mut sections = Vec::new();
@@ -154,7 +156,8 @@ fn expect_error(case: &Case, line: usize, message: &str) -> Result<Vec<(String, 
     }
 }
 
-/// The annotations must give the immediate dominator of every block but the entry, and no other.
+/// Checks that the annotations state the immediate dominator of every block except the entry, and nothing
+/// else.
 fn check_idoms(case: &Case, f: &Function) -> Result<(), String> {
     let tree = dom_tree(f);
     let idom = |b: Block| Some((b.to_string(), Block(tree.idom(b.0)?).to_string()));
@@ -164,7 +167,10 @@ fn check_idoms(case: &Case, f: &Function) -> Result<(), String> {
         return Ok(());
     }
     let pairs = expected.iter().map(|(block, idom)| format!("{block} <- {idom}"));
-    Err(format!("the immediate dominators are\n; idom: {}", pairs.collect::<Vec<_>>().join(", ")))
+    Err(format!(
+        "wrong immediate dominators; expected\n; idom: {}",
+        pairs.collect::<Vec<_>>().join(", ")
+    ))
 }
 
 fn check_text_round_trip(f: &Function) -> Result<(), String> {
@@ -187,7 +193,7 @@ fn check_run(module: &Arc<VerifiedModule>, run: &Run) -> Result<(), String> {
     Ok(())
 }
 
-/// Results as cells, or trap message and code offset.
+/// Results as cells, or the message and code offset of a trap.
 type Outcome = Result<Cells, (String, u32)>;
 
 fn check_outcome(run: &Run, types: &[ValType], outcome: &Outcome) -> Result<(), String> {
@@ -197,7 +203,7 @@ fn check_outcome(run: &Run, types: &[ValType], outcome: &Outcome) -> Result<(), 
                 return Ok(());
             }
             let found = values::print_all(cells, types);
-            Err(format!("{}(…) gives {found}, not {}", run.func, expected.join(", ")))
+            Err(format!("{}(…) returned {found}, expected {}", run.func, expected.join(", ")))
         }
         (Expected::Trap { message, offset }, Err((m, o))) if message == m && offset == o => Ok(()),
         (_, Ok(cells)) => Err(format!("returned {}", values::print_all(cells, types))),
@@ -237,7 +243,7 @@ fn forms(module: &VerifiedModule) -> Result<Vec<(String, Vec<Function>)>, String
     }
     let on_the_fly = stages::functions_on_the_fly(module, &SsaOptions::default())?;
     forms.push(("SSA form straight from bytecode".to_owned(), on_the_fly));
-    // Without the passes in between.
+    // SSA form that no pass has changed.
     let mut taken_out = stages::functions(module, Form::Ssa, build)?;
     for f in &mut taken_out {
         destruct(f);
@@ -247,7 +253,7 @@ fn forms(module: &VerifiedModule) -> Result<Vec<(String, Vec<Function>)>, String
     Ok(forms)
 }
 
-/// The interpreter and all ways to make native code, by name.
+/// The interpreter and all configurations of native code, by name.
 fn configs() -> Vec<(String, Config)> {
     let mut configs = Vec::new();
     let mut add = |name: String, set: &dyn Fn(&mut Config) -> &mut Config| {
@@ -259,7 +265,7 @@ fn configs() -> Vec<(String, Config)> {
         let name = format!("native code without signals, {mode}");
         add(name, &|config| config.slots(mode).signals_based_traps(false));
     }
-    // What follows is about mode `ssa`, which is the default.
+    // The following configurations use mode `ssa`, which is the default.
     add("native code, lazily".to_owned(), &|config| config.compile(Compile::Lazy));
     for construction in stages::constructions() {
         let promotion = PromoteOptions { construction, ..PromoteOptions::default() };
@@ -303,9 +309,9 @@ fn execute(
 
 // --- Cases of IR ------------------------------------------------------------------------------------
 
-/// A function of text IR, in either form: `ssa` is what promotion makes of it. It may call itself and use
-/// a memory of one page; there is nothing else in the module around it. What the IR verifier complains
-/// about has no line, so an `error:` may stand on any, best on the offending one.
+/// Runs a case of text IR, a function in slot form or SSA form. Slot form is also promoted. The function may
+/// call itself and use a memory of one page; its module has nothing else. Errors of the IR verifier have no
+/// line, so `error:` may be on any line, preferably the offending one.
 fn run_ir(case: &Case) -> Result<Vec<(String, String)>, String> {
     let mut f = match parse::parse(&case.input) {
         Ok(f) => f,
@@ -358,7 +364,7 @@ fn run_ir(case: &Case) -> Result<Vec<(String, String)>, String> {
     Ok(sections)
 }
 
-/// A module whose only function has the type, for the evaluator.
+/// A module whose only function has this type, for the evaluator.
 fn module_around(ty: &FuncType) -> Result<VerifiedModule, String> {
     let mut builder = ModuleBuilder::new();
     builder.memory("memory", 1, Some(1));

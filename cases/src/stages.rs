@@ -1,4 +1,4 @@
-//! The stages of the pipeline as text, one function after the other.
+//! Prints modules at the stages of the pipeline, one function after the other.
 
 use slotvm::{Config, Engine, Module, ParseSlotModeError, SlotMode, Tier};
 use slotvm_bytecode::VerifiedModule;
@@ -13,8 +13,9 @@ use slotvm_ssa::ir::verify::{Form, verify};
 use slotvm_ssa::pipeline::{self, Product, Row, Style};
 use std::sync::Arc;
 
-/// The names of the stages: `bytecode`, the views of the IR, and the rows of the [pipeline] that leave a function.
-/// `clif` is that of mode `ssa`; `clif MODE` is that of another one.
+/// The names of the stages: `bytecode`, the views of the IR, and the rows of the [pipeline] that leave a
+/// function.
+/// `clif` shows mode `ssa`; `clif MODE` shows another mode.
 pub fn names() -> Vec<&'static str> {
     let native = pipeline::TABLE.iter().filter(|row| row.makes == Product::Clif);
     [BYTECODE].into_iter().chain(pipeline::names()).chain(native.map(|row| row.name)).collect()
@@ -22,10 +23,10 @@ pub fn names() -> Vec<&'static str> {
 
 const BYTECODE: &str = "bytecode";
 
-/// A module at a stage: all functions that it defines.
+/// Prints all functions that a module defines, at a stage.
 ///
 /// # Errors
-/// If there is no such stage, or a stage leaves an invalid function.
+/// Fails if the stage is unknown, or a stage leaves an invalid function.
 pub fn show(module: &Arc<VerifiedModule>, stage: &str) -> Result<String, String> {
     if stage == BYTECODE {
         let options = PrintOptions { offsets: true };
@@ -48,26 +49,26 @@ pub fn show(module: &Arc<VerifiedModule>, stage: &str) -> Result<String, String>
     Ok(texts?.join("\n"))
 }
 
-/// All that promotion can construct: by placement, from the most phis to the least, and on the fly.
+/// All constructions of promotion: by placement, from the most phis to the fewest, and on the fly.
 pub fn constructions() -> impl Iterator<Item = Construction> {
     let on_the_fly = Construction::Braun(BraunOptions::default());
     Construction::ALL.iter().copied().chain([on_the_fly])
 }
 
-/// The functions that a module defines, as they are after a row that leaves our IR; all stages are checked.
+/// The functions that a module defines, after a row that leaves our IR. Every stage is verified.
 ///
 /// # Errors
-/// If a stage leaves an invalid function.
+/// Fails if a stage leaves an invalid function.
 pub fn functions_after(module: &VerifiedModule, row: &Row) -> Result<Vec<Function>, String> {
     let slots = functions(module, Form::Slots, BuildOptions::default())?;
     let after = |f| pipeline::after(row, f, module).map_err(|error| error.to_string());
     slots.into_iter().map(after).collect()
 }
 
-/// The functions that a module defines, in a form, verified.
+/// The functions that a module defines, in this form, verified.
 ///
 /// # Errors
-/// If the IR verifier finds a violation.
+/// Fails if the IR verifier finds a violation.
 pub fn functions(
     module: &VerifiedModule,
     form: Form,
@@ -77,10 +78,10 @@ pub fn functions(
     functions_with(module, promotion, options)
 }
 
-/// The functions that a module defines, verified: promoted in this way, or in slot form.
+/// The functions that a module defines, promoted with these options or in slot form, verified.
 ///
 /// # Errors
-/// If the IR verifier finds a violation.
+/// Fails if the IR verifier finds a violation.
 pub fn functions_with(
     module: &VerifiedModule,
     promotion: Option<PromoteOptions>,
@@ -102,10 +103,10 @@ pub fn functions_with(
     (module.n_imported_funcs()..module.n_funcs()).map(one).collect()
 }
 
-/// The functions that a module defines, in the SSA form that is made of bytecode in one step, verified.
+/// The functions that a module defines, in SSA form constructed directly from bytecode, verified.
 ///
 /// # Errors
-/// If the IR verifier finds a violation, or a function is too large.
+/// Fails if the IR verifier finds a violation, or a function is too large.
 pub fn functions_on_the_fly(
     module: &VerifiedModule,
     options: &SsaOptions,
@@ -124,10 +125,10 @@ pub fn functions_on_the_fly(
     (module.n_imported_funcs()..module.n_funcs()).map(one).collect()
 }
 
-/// The CLIF of the functions that a module defines, with their slots kept in this way.
+/// The CLIF of the functions that a module defines, in a slot mode.
 ///
 /// # Errors
-/// If the module cannot be compiled.
+/// Fails if the module cannot be compiled.
 pub fn clif(module: &Arc<VerifiedModule>, slots: SlotMode) -> Result<Vec<String>, String> {
     let mut config = Config::new();
     config.tier(Tier::Jit).slots(slots);

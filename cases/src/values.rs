@@ -1,4 +1,4 @@
-//! Values as they are written in file tests, as bits, and as the engine's values.
+//! Conversions of values between the text of file tests, bits and the engine's values.
 
 use slotvm::{Val, ValType};
 use slotvm_bytecode::text::literal;
@@ -6,18 +6,18 @@ use slotvm_bytecode::text::literal;
 /// Values as bits.
 pub type Cells = Vec<u128>;
 
-/// Reads values of these types.
+/// Parses values of these types.
 ///
 /// # Errors
-/// If there are more or fewer, or one is no value of its type.
+/// Fails if the number of values differs, or one does not parse as its type.
 pub fn parse_all(texts: &[String], types: &[ValType]) -> Result<Cells, String> {
     if texts.len() != types.len() {
-        return Err(format!("{} values instead of {}", texts.len(), types.len()));
+        return Err(format!("expected {} values, found {}", types.len(), texts.len()));
     }
     texts.iter().zip(types).map(|(text, &ty)| parse(text, ty)).collect()
 }
 
-/// Reads a value: a literal of the text form, or `null`.
+/// Parses a value: a literal of the text form, or `null`.
 fn parse(text: &str, ty: ValType) -> Result<u128, String> {
     let cell = match ty {
         ValType::I32 => literal::parse_i32(text).map(|v| (v as u32).into()).map_err(String::from),
@@ -26,12 +26,12 @@ fn parse(text: &str, ty: ValType) -> Result<u128, String> {
         ValType::F64 => literal::parse_f64(text).map(u128::from),
         ValType::V128 => literal::parse_u128(text).map_err(String::from),
         ValType::FuncRef | ValType::ExternRef if text == "null" => Ok(0),
-        ValType::FuncRef | ValType::ExternRef => Err("only `null` can be written".to_owned()),
+        ValType::FuncRef | ValType::ExternRef => Err("expected `null`".to_owned()),
     };
-    cell.map_err(|message| format!("`{text}` is no {ty}: {message}"))
+    cell.map_err(|message| format!("invalid {ty} `{text}`: {message}"))
 }
 
-/// Writes values, separated by commas.
+/// Formats values, separated by commas.
 pub fn print_all(cells: &[u128], types: &[ValType]) -> String {
     let mut out = String::new();
     for (i, (&cell, &ty)) in cells.iter().zip(types).enumerate() {
@@ -55,20 +55,20 @@ fn write(out: &mut String, cell: u128, ty: ValType) {
     }
 }
 
-/// Reads a value of the engine.
+/// Parses a value of the engine.
 ///
 /// # Errors
-/// If the text is no value of the type.
+/// Fails if the text does not parse as the type.
 pub fn parse_val(text: &str, ty: ValType) -> Result<Val, String> {
     Ok(val(ty, parse(text, ty)?))
 }
 
-/// Writes a value of the engine.
+/// Formats a value of the engine.
 pub fn print(value: &Val) -> String {
     print_all(&[cell(value)], &[value.ty()])
 }
 
-/// Bits as a value of the engine; references are null.
+/// Converts bits to a value of the engine; references are null.
 pub fn val(ty: ValType, cell: u128) -> Val {
     match ty {
         ValType::I32 => Val::I32(cell as i32),
@@ -80,8 +80,8 @@ pub fn val(ty: ValType, cell: u128) -> Val {
     }
 }
 
-/// A value of the engine as bits; references, whose handles are an engine's own affair, as null or
-/// not.
+/// Converts a value of the engine to bits. A reference is 0 if null, else 1, since engines have different
+/// handles.
 pub fn cell(value: &Val) -> u128 {
     match *value {
         Val::I32(value) => (value as u32).into(),

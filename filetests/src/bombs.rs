@@ -34,7 +34,7 @@ impl Family {
     /// A module with so many of them.
     ///
     /// # Panics
-    /// If the size is too large for a function.
+    /// Panics if the size is too large for a function.
     pub fn modules(&self, size: usize, n_funcs: usize) -> Module {
         let mut module = ModuleBuilder::new();
         for i in 0..n_funcs {
@@ -84,7 +84,7 @@ pub const ALL: &[Family] = &[
 /// The family of a name.
 ///
 /// # Panics
-/// If there is none.
+/// Panics if there is none.
 pub fn family(name: &str) -> Family {
     let found = ALL.iter().find(|family| family.name == name);
     *found.unwrap_or_else(|| panic!("there is no family `{name}`"))

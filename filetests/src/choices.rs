@@ -48,7 +48,7 @@ impl<'a> Choices<'a> {
     /// A number below `n`.
     ///
     /// # Panics
-    /// If `n` is 0.
+    /// Panics if `n` is 0.
     pub fn below(&mut self, n: usize) -> usize {
         assert!(n > 0, "there is no number below 0");
         let mut value = usize::from(self.byte());
@@ -67,7 +67,7 @@ impl<'a> Choices<'a> {
     /// One of these.
     ///
     /// # Panics
-    /// If there are none.
+    /// Panics if there are none.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }

@@ -67,7 +67,7 @@ impl Control {
 /// A module with one such function and a memory, both exported.
 ///
 /// # Panics
-/// If there are too few locals.
+/// Panics if there are too few locals.
 pub fn module(plan: Plan) -> Module {
     assert!(plan.n_locals >= LOCALS_MIN, "a large function has at least {LOCALS_MIN} locals");
     let mut module = ModuleBuilder::new();

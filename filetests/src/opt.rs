@@ -23,7 +23,7 @@ impl Opt {
     /// Looks for one.
     ///
     /// # Errors
-    /// If there is none, with what there is instead.
+    /// Fails if there is none, with what there is instead.
     pub fn find() -> Result<Opt, String> {
         let mut older = Vec::new();
         for program in PROGRAMS {
@@ -40,7 +40,7 @@ impl Opt {
     /// Runs passes, such as `mem2reg`, on the text of a module, and gives the text of the result.
     ///
     /// # Errors
-    /// If LLVM refuses the module, with its message.
+    /// Fails if LLVM refuses the module, with its message.
     pub fn run(&self, passes: &str, module: &str) -> Result<String, String> {
         self.run_with(&[&format!("-passes={passes}")], Input::Text(module))
     }
@@ -48,7 +48,7 @@ impl Opt {
     /// Runs passes on a file.
     ///
     /// # Errors
-    /// If LLVM refuses the module, with its message.
+    /// Fails if LLVM refuses the module, with its message.
     pub fn run_on_file(&self, passes: &str, file: &Path) -> Result<String, String> {
         self.run_with(&[&format!("-passes={passes}")], Input::File(file))
     }
@@ -56,7 +56,7 @@ impl Opt {
     /// Runs passes on the text of a module, and gives the report on the time that they took.
     ///
     /// # Errors
-    /// If LLVM refuses the module, with its message.
+    /// Fails if LLVM refuses the module, with its message.
     pub fn time_report(&self, passes: &str, module: &str) -> Result<String, String> {
         let args = [&format!("-passes={passes}"), "-time-passes", "-info-output-file=-"];
         self.run_with(&[&args[..], &["-disable-output"]].concat(), Input::Text(module))
@@ -132,7 +132,7 @@ pub struct LlvmPhi<'t> {
 /// The functions that a module as `opt` writes it defines.
 ///
 /// # Errors
-/// If a line is not as expected, with the line.
+/// Fails if a line is not as expected, with the line.
 pub fn functions(text: &str) -> Result<Vec<LlvmFunction<'_>>, String> {
     let mut functions = Vec::new();
     let mut open: Option<LlvmFunction<'_>> = None;

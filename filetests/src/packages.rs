@@ -110,7 +110,7 @@ impl PackageFile {
     /// The contents of the file, fetched if it is not there yet.
     ///
     /// # Errors
-    /// If that is not possible, with the reason.
+    /// Fails if that is not possible, with the reason.
     pub fn read(&self) -> Result<Vec<u8>, String> {
         let file = self.fetch()?;
         fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))
@@ -119,7 +119,7 @@ impl PackageFile {
     /// Where the file is, among the others of its package, fetched if it is not there yet.
     ///
     /// # Errors
-    /// If that is not possible, with the reason.
+    /// Fails if that is not possible, with the reason.
     pub fn fetch(&self) -> Result<PathBuf, String> {
         let (package, version) = (self.package, self.version);
         let (name, root) = match self.client {

@@ -21,7 +21,7 @@ const SHRINK_CHECKS_MAX: usize = 3_000;
 /// The number of cases to run: that of the environment, or else this one.
 ///
 /// # Panics
-/// If the environment says something that is no number.
+/// Panics if the environment says something that is no number.
 pub fn count_or(usual: u64) -> u64 {
     match std::env::var(COUNT_VARIABLE) {
         Ok(n) => n.parse().unwrap_or_else(|_| panic!("{COUNT_VARIABLE}={n} is no number")),

@@ -1,4 +1,4 @@
-//! Any bytes as calls of the embedding API, in every order, on several stores.
+//! Interprets bytes as calls of the embedding API, in any order, on several stores.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any bytes as a binary module: decoded, encoded, verified.
+//! Decodes bytes as a binary module, encodes it again and verifies it.
 
 #![no_main]
 

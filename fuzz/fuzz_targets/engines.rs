@@ -1,4 +1,4 @@
-//! Any binary module that verifies, in several engines.
+//! Runs binary modules that verify in several engines.
 
 #![no_main]
 

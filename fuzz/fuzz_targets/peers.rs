@@ -1,4 +1,4 @@
-//! slotvm agrees with wasmtime and wasmi on the modules of any bytes.
+//! Compares slotvm with wasmtime and wasmi on modules generated from bytes.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any text as a module: assembled, printed, verified.
+//! Assembles text as a module, prints it and verifies it.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any bytes as calls of WASI's functions of paths, while somebody changes the directory.
+//! Interprets bytes as calls of the path functions of WASI, while the host changes the directory.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any bytes as a WebAssembly module, with names and DWARF.
+//! Imports bytes as a WebAssembly module, with names and DWARF.
 
 #![no_main]
 

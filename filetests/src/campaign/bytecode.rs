@@ -15,7 +15,7 @@ const PARALLEL_BYTES_MIN: usize = 128 << 10;
 /// Checks the decoder, the encoder and the verifier.
 ///
 /// # Errors
-/// The promise that the input broke.
+/// Returns the promise that the input broke.
 pub fn check(bytes: &[u8]) -> Result<Verdict, String> {
     let decoded = measured("decoding", bytes.len(), DECODE_BYTES_PER_BYTE, || decode(bytes))?;
     match decoded {
@@ -31,7 +31,7 @@ pub fn check(bytes: &[u8]) -> Result<Verdict, String> {
 /// Checks what becomes of a module that was loaded from so many bytes: its text, and the verifier.
 ///
 /// # Errors
-/// The promise that the input broke.
+/// Returns the promise that the input broke.
 pub fn check_module(module: Module, n_bytes: usize) -> Result<Verdict, String> {
     let as_text = check_text(&module);
     let in_parallel = (n_bytes >= PARALLEL_BYTES_MIN).then(|| verify_in_parallel(module.clone()));
@@ -81,7 +81,7 @@ fn check_verify_error(error: &VerifyError) -> Result<(), String> {
 /// Checks a module of a loader that promises that what it makes verifies, as far as it keeps the limits.
 ///
 /// # Errors
-/// The promise that the input broke.
+/// Returns the promise that the input broke.
 pub fn check_valid_module(module: Module, n_bytes: usize) -> Result<Verdict, String> {
     let encoded = encode(&module);
     match decode(&encoded) {

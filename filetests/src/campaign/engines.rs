@@ -11,7 +11,7 @@ use crate::generate::Case;
 /// Calls a function of the module in several engines, with arguments and limits that depend on the bytes.
 ///
 /// # Errors
-/// The first difference.
+/// Returns the first difference.
 pub fn check(bytes: &[u8]) -> Result<Verdict, String> {
     let Ok(module) = decode(bytes) else { return Ok(Verdict::Refused) };
     let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {

@@ -48,7 +48,7 @@ pub fn set_meter(meter: Meter) {
 /// Runs a loader, and checks that it takes 1 MiB and so many bytes for each byte of its input at most.
 ///
 /// # Errors
-/// If it takes more.
+/// Fails if it takes more.
 fn measured<R>(
     what: &str,
     n_bytes: usize,

@@ -11,7 +11,7 @@ pub const PARSE_BYTES_PER_BYTE: u64 = 512;
 /// Checks the assembler and the disassembler. Bytes that are no UTF-8 are replaced.
 ///
 /// # Errors
-/// The promise that the input broke.
+/// Returns the promise that the input broke.
 pub fn check(bytes: &[u8]) -> Result<Verdict, String> {
     let source = String::from_utf8_lossy(bytes);
     let parsed = measured("assembling", source.len(), PARSE_BYTES_PER_BYTE, || parse(&source))?;

@@ -13,7 +13,7 @@ pub const PARALLEL_BYTES_MIN: usize = 128 << 10;
 /// Checks the import.
 ///
 /// # Errors
-/// The promise that the input broke.
+/// Returns the promise that the input broke.
 pub fn check(bytes: &[u8]) -> Result<Verdict, String> {
     let imported = measured("importing", bytes.len(), IMPORT_BYTES_PER_BYTE, || import(bytes))?;
     if bytes.len() >= PARALLEL_BYTES_MIN {

@@ -288,7 +288,7 @@ impl Plan {
 /// The module of a case as it is run: all that can be seen from outside is exported.
 ///
 /// # Errors
-/// If the module does not verify.
+/// Fails if the module does not verify.
 pub fn verified(case: &Case) -> Result<Arc<VerifiedModule>, Box<VerifyError>> {
     let mut module = case.module.clone();
     expose::expose(&mut module);
@@ -298,10 +298,10 @@ pub fn verified(case: &Case) -> Result<Arc<VerifiedModule>, Box<VerifyError>> {
 /// Runs a case in every engine; says what the program is like.
 ///
 /// # Errors
-/// The first engine that differs from the interpreter.
+/// Returns the first engine that differs from the interpreter.
 ///
 /// # Panics
-/// If the case does not verify, an engine refuses it, or the IR verifier finds a violation.
+/// Panics if the case does not verify, an engine refuses it, or the IR verifier finds a violation.
 pub fn check(case: &Case) -> Result<Facts, Difference> {
     let module = verified(case).unwrap_or_else(|error| panic!("cases verify: {error}"));
     let plan = Plan { limited: true, memory: case.memory };
@@ -350,10 +350,10 @@ pub fn check(case: &Case) -> Result<Facts, Difference> {
 /// registers, and in any mode. `module` is what [`verified`] made of the case.
 ///
 /// # Errors
-/// The first engine that differs from the interpreter.
+/// Returns the first engine that differs from the interpreter.
 ///
 /// # Panics
-/// If an engine refuses the module.
+/// Panics if an engine refuses the module.
 pub fn check_some(case: &Case, module: &Arc<VerifiedModule>, which: u64) -> Result<(), Difference> {
     let plan = Plan { limited: true, memory: case.memory };
     let interpreter = plan.interpreter();
@@ -384,10 +384,10 @@ pub fn check_some(case: &Case, module: &Arc<VerifiedModule>, which: u64) -> Resu
 /// native code in the form that is made straight from bytecode, which [`check`] evaluates.
 ///
 /// # Errors
-/// The first form that differs from the interpreter.
+/// Returns the first form that differs from the interpreter.
 ///
 /// # Panics
-/// If the case does not verify, an engine refuses it, or the IR verifier finds a violation.
+/// Panics if the case does not verify, an engine refuses it, or the IR verifier finds a violation.
 pub fn check_constructions(case: &Case) -> Result<(), Difference> {
     let module = verified(case).unwrap_or_else(|error| panic!("cases verify: {error}"));
     let plan = Plan { limited: true, memory: case.memory };

@@ -16,10 +16,10 @@ use crate::generate::Case;
 /// Traps have other code offsets afterwards, so their lines are compared instead.
 ///
 /// # Errors
-/// The first difference.
+/// Returns the first difference.
 ///
 /// # Panics
-/// If the case or what is made of it does not verify, or an engine refuses it.
+/// Panics if the case or what is made of it does not verify, or an engine refuses it.
 pub fn check_optimized(case: &Case) -> Result<bool, Difference> {
     let original = verified(case).unwrap_or_else(|error| panic!("cases verify: {error}"));
     let limited = Plan { limited: true, memory: case.memory };

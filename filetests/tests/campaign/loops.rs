@@ -62,7 +62,7 @@ impl Target<'_> {
     /// Runs so many inputs, or as many as the environment says.
     ///
     /// # Panics
-    /// If one breaks a promise.
+    /// Panics if one breaks a promise.
     pub(crate) fn run(&self, usual: u64) {
         campaign::set_meter(METER);
         let n = seeds::count_or(usual);
@@ -83,7 +83,7 @@ impl Target<'_> {
     /// Does what [`Target::run`] does in a process of its own, so that the seed is known if it dies.
     ///
     /// # Panics
-    /// If an input breaks a promise, or the process dies.
+    /// Panics if an input breaks a promise, or the process dies.
     pub(crate) fn run_apart(&self, usual: u64) {
         if PROGRESS.is_some() {
             return self.run(usual);

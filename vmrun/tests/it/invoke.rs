@@ -61,23 +61,23 @@ fn bad_values_are_usage_errors_that_say_which() {
     for (values, message) in [
         ("1 2 3", format!("`same` has type {types}: expected 4 values, found 3")),
         ("1 2 3 4 5", format!("`same` has type {types}: expected 4 values, found 5")),
-        ("x 2 3 4", "value 1 of `same`: `x` is no i32: malformed integer".into()),
+        ("x 2 3 4", "value 1 of `same`: invalid i32 `x`: malformed integer".into()),
         (
             "4294967296 2 3 4",
-            "value 1 of `same`: `4294967296` is no i32: integer does not fit `i32`".into(),
+            "value 1 of `same`: invalid i32 `4294967296`: integer does not fit `i32`".into(),
         ),
-        ("1 1.5 3 4", "value 2 of `same`: `1.5` is no i64: malformed integer".into()),
+        ("1 1.5 3 4", "value 2 of `same`: invalid i64 `1.5`: malformed integer".into()),
         (
             "1 2 1e99 4",
-            "value 3 of `same`: `1e99` is no f32: the number is too large for `f32`".into(),
+            "value 3 of `same`: invalid f32 `1e99`: the number is too large for `f32`".into(),
         ),
-        ("1 2 3 four", "value 4 of `same`: `four` is no f64: malformed float".into()),
+        ("1 2 3 four", "value 4 of `same`: invalid f64 `four`: malformed float".into()),
     ] {
         let error = vmrun_line(&program, &format!("--invoke same {values}")).error(2);
         assert_eq!(error, format!("error: {message}\n"));
     }
     let error = vmrun_line(&program, "--invoke refs 1 null").error(2);
-    assert_eq!(error, "error: value 1 of `refs`: `1` is no funcref: only `null` can be written\n");
+    assert_eq!(error, "error: value 1 of `refs`: invalid funcref `1`: expected `null`\n");
 }
 
 #[test]

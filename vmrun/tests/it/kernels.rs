@@ -33,7 +33,7 @@ fn folder() -> PathBuf {
 /// All kernels, by name, each at every level.
 ///
 /// # Panics
-/// If their folder cannot be read.
+/// Panics if their folder cannot be read.
 pub(crate) fn all() -> Vec<Kernel> {
     let mut kernels: Vec<Kernel> = file_names()
         .iter()
@@ -71,7 +71,7 @@ impl Kernel {
     /// The module.
     ///
     /// # Panics
-    /// If it cannot be loaded.
+    /// Panics if it cannot be loaded.
     pub(crate) fn verified(&self) -> Arc<VerifiedModule> {
         let loaded = load(&self.path).unwrap_or_else(|error| panic!("{error}"));
         Arc::new(loaded.module)

@@ -28,7 +28,7 @@ pub(crate) struct Program {
 /// All programs, by name.
 ///
 /// # Panics
-/// If a file cannot be read.
+/// Panics if a file cannot be read.
 pub(crate) fn all() -> Vec<Program> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../programs");
     let entries = folder.read_dir().expect("the folder of programs is there");
@@ -87,7 +87,7 @@ impl Program {
     /// The program, assembled as `vmrun asm` does it: the lines of the source go into the module.
     ///
     /// # Panics
-    /// If its text is malformed.
+    /// Panics if its text is malformed.
     pub(crate) fn module(&self) -> bytecode::Module {
         match text::parse_with(&self.source, text::ParseOptions { record_lines: true }) {
             Ok(module) => module,
@@ -98,7 +98,7 @@ impl Program {
     /// The program, assembled and verified.
     ///
     /// # Panics
-    /// If it is malformed.
+    /// Panics if it is malformed.
     pub(crate) fn verified(&self) -> Arc<VerifiedModule> {
         match verify::verify(self.module()) {
             Ok(module) => Arc::new(module),
@@ -127,7 +127,7 @@ pub(crate) struct Outcome {
 /// An engine for a tier and a slot mode, with fuel or without. Each pass of its compiler is checked.
 ///
 /// # Panics
-/// If native code cannot be made on this machine.
+/// Panics if native code cannot be made on this machine.
 pub(crate) fn engine(tier: Tier, slots: SlotMode, consume_fuel: bool) -> Engine {
     let mut config = Config::new();
     config.tier(tier).slots(slots).consume_fuel(consume_fuel).verify_passes(true);
@@ -137,7 +137,7 @@ pub(crate) fn engine(tier: Tier, slots: SlotMode, consume_fuel: bool) -> Engine 
 /// The same, native, without signals.
 ///
 /// # Panics
-/// If native code cannot be made on this machine.
+/// Panics if native code cannot be made on this machine.
 pub(crate) fn engine_without_signals(slots: SlotMode, consume_fuel: bool) -> Engine {
     let mut config = Config::new();
     config.tier(Tier::Jit).slots(slots).consume_fuel(consume_fuel).verify_passes(true);
@@ -148,7 +148,7 @@ pub(crate) fn engine_without_signals(slots: SlotMode, consume_fuel: bool) -> Eng
 /// The same with SSA form made straight from bytecode.
 ///
 /// # Panics
-/// If native code cannot be made on this machine.
+/// Panics if native code cannot be made on this machine.
 pub(crate) fn engine_on_the_fly(options: OnTheFly, consume_fuel: bool) -> Engine {
     let mut config = Config::new();
     config.tier(Tier::Jit).on_the_fly(options).consume_fuel(consume_fuel).verify_passes(true);
@@ -191,7 +191,7 @@ pub(crate) struct Running {
 /// Instantiates a program, with this much fuel if the engine consumes it.
 ///
 /// # Errors
-/// If it cannot be linked, or its start function fails.
+/// Fails if it cannot be linked, or its start function fails.
 pub(crate) fn instantiate(
     engine: &Engine,
     module: &Arc<VerifiedModule>,
@@ -223,7 +223,7 @@ pub(crate) fn default_size(module: &Arc<VerifiedModule>) -> Result<i32, String> 
 /// Runs a program's `main`, with this much fuel if the engine consumes it.
 ///
 /// # Errors
-/// If it cannot be linked or traps.
+/// Fails if it cannot be linked or traps.
 pub(crate) fn run(
     engine: &Engine,
     module: &Arc<VerifiedModule>,
@@ -240,7 +240,7 @@ pub(crate) fn run(
 /// Runs a program's `main` by evaluating the IR of its functions.
 ///
 /// # Errors
-/// If it traps.
+/// Fails if it traps.
 pub(crate) fn evaluate(
     module: &VerifiedModule,
     functions: Vec<Function>,

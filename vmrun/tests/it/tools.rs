@@ -200,14 +200,14 @@ end:
     for (i, (text, message)) in [
         (
             case("; run: f(200) == 3"),
-            "line 12: evaluator on the function after slots: f(…) gives 2, not 3",
+            "line 12: evaluator on the function after slots: f(…) returned 2, expected 3",
         ),
         (
             case("; run: f(200) traps integer overflow @0008"),
             "line 12: evaluator on the function after slots: returned 2",
         ),
         (case("; run: g(1) == 0"), "line 12: the module defines no function \"g\""),
-        (case("; run: f() == 0"), "line 12: 0 values instead of 1"),
+        (case("; run: f() == 0"), "line 12: expected 1 values, found 0"),
         (case("; idom: b1 <- b0"), "; idom: b1 <- b0, b2 <- b0"),
         (case("; idom: b1 <- b0, b2 <- b1"), "; idom: b1 <- b0, b2 <- b0"),
         (case("; idom: b1 <- b0, b2 <- b0, b3 <- b0"), "; idom: b1 <- b0, b2 <- b0"),
@@ -215,16 +215,16 @@ end:
             case("; error: operand-type"),
             "expected the error \"operand-type\", but the module verifies",
         ),
-        (case("; stages: ssa"), "the sections are not those that `stages:` names"),
+        (case("; stages: ssa"), "the sections differ from those that `stages:` lists"),
         (
             case("; stages: tokens"),
             "unknown stage \"tokens\"; expected bytecode, cfg, dom, promotion, slots, ssa",
         ),
-        (case("; stages: clif"), "a case with the stage `clif` says for which machine"),
+        (case("; stages: clif"), "the stage `clif` depends on the machine; expected `; target: …`"),
         (case("; target: any\n; stages: clif registers"), "`registers` is no slot mode"),
         (case("; run: f(0) = 0"), "line 12: expected `run: f(arguments) == results`"),
-        (case(""), "a case has stages, runs, `idom:` or an error"),
-        (BRANCH.to_owned(), "a case says why it is there"),
+        (case(""), "expected stages, runs, `idom:` or an error"),
+        (BRANCH.to_owned(), "missing `; why: …`"),
         ("; why: x\nfunc f() { drp }\nnop ; error: drop\n".into(), "more than one error"),
         ("; why: x\nfunc f() {\n  drp\n  ; error: drop\n}\n".into(), "on line 4, found on line 3"),
     ]

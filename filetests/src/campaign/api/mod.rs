@@ -31,7 +31,7 @@ const WRONG_STORE: &str = "object used with the wrong store";
 /// Runs a sequence of calls.
 ///
 /// # Errors
-/// The call that ends otherwise than the model says.
+/// Returns the call that ends otherwise than the model says.
 pub fn check(bytes: &[u8]) -> Result<Verdict, String> {
     let mut choices = Choices::new(bytes);
     let shared = &WORLDS[choices.below(WORLDS.len())];

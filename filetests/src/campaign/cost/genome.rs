@@ -71,7 +71,7 @@ impl Head {
 /// says.
 ///
 /// # Panics
-/// If the module is not well-typed, which would be a mistake of this file.
+/// Panics if the module is not well-typed, which would be a mistake of this file.
 pub fn module(genome: &[u8]) -> Module {
     let head = Head::of(genome);
     let mut module = ModuleBuilder::new();

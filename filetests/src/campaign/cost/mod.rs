@@ -63,7 +63,7 @@ impl Cost {
 /// Compiles the function of a genome once, and says what the whole module costs.
 ///
 /// # Errors
-/// If anything but compiling fails.
+/// Fails if anything but compiling fails.
 pub fn measure(genome: &[u8]) -> Result<Cost, String> {
     let head = Head::of(genome);
     let module = genome::module(genome);

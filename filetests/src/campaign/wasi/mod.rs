@@ -78,7 +78,7 @@ const PATHS: [u32; 2] = [1024, 2048];
 /// A call that has led out, or ended as none may.
 ///
 /// # Panics
-/// If the host cannot make files.
+/// Panics if the host cannot make files.
 pub fn check(bytes: &[u8]) -> Result<Verdict, String> {
     let mut choices = Choices::new(bytes);
     let folder = Folder::new();
