@@ -23,6 +23,14 @@ pub enum CliError {
     /// The arguments do not fit the program.
     #[error("{0}")]
     Usage(String),
+    /// The command needs a feature that this build does not have.
+    #[error("this vmrun was built without {what}; build it with `--features {feature}`")]
+    NotBuilt {
+        /// What is missing.
+        what: &'static str,
+        /// The feature of the package `vmrun`.
+        feature: &'static str,
+    },
     /// A file cannot be read or written.
     #[error("{}: {source}", path.display())]
     File {

@@ -1,7 +1,7 @@
 //! The command line of slotvm, as a library for its tests and benchmarks.
 //!
 //! [`cli`] parses the arguments, [`commands`] executes them; [`load`] reads programs, [`host`] has
-//! the functions that programs can call, [`wast`] runs test scripts, [`table`] makes the tables of reports, [`error`]
+//! the functions that programs can call, `wast` (feature `wat`) runs test scripts, [`table`] makes the tables of reports, [`error`]
 //! maps failures to exit codes.
 
 pub mod bench;
@@ -13,4 +13,5 @@ pub mod load;
 pub mod table;
 pub mod trace;
 pub mod wasi;
+#[cfg(feature = "wat")]
 pub mod wast;

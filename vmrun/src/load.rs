@@ -1,5 +1,7 @@
 //! Loads programs: all formats of the library, and WebAssembly text.
 
+#[cfg(feature = "wat")]
+use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -30,11 +32,7 @@ pub fn load_module(path: &Path) -> Result<Module, CliError> {
     // Traps name the lines of the text, unless it has line directives of its own.
     let options = LoadOptions { extension, record_lines: true, is_parallel: true };
     let loaded = if extension == Some("wat") {
-        let bytes = wat::Parser::new()
-            .generate_dwarf(wat::GenerateDwarf::Lines)
-            .parse_bytes(Some(path), &bytes)
-            .map_err(|error| CliError::module(path, error))?
-            .into_owned();
+        let bytes = assemble_wat(path, &bytes)?;
         load::load(&bytes, LoadOptions { extension: Some("wasm"), ..options })
     } else {
         load::load(&bytes, options)
@@ -45,6 +43,19 @@ pub fn load_module(path: &Path) -> Result<Module, CliError> {
         }
         error => CliError::module(path, error),
     })
+}
+
+/// Assembles WebAssembly text, with its lines as DWARF.
+#[cfg(feature = "wat")]
+fn assemble_wat(path: &Path, text: &[u8]) -> Result<Vec<u8>, CliError> {
+    let mut parser = wat::Parser::new();
+    let bytes = parser.generate_dwarf(wat::GenerateDwarf::Lines).parse_bytes(Some(path), text);
+    bytes.map(Cow::into_owned).map_err(|error| CliError::module(path, error))
+}
+
+#[cfg(not(feature = "wat"))]
+fn assemble_wat(_: &Path, _: &[u8]) -> Result<Vec<u8>, CliError> {
+    Err(CliError::NotBuilt { what: "WebAssembly text", feature: "wat" })
 }
 
 /// Reads and verifies a program.

@@ -10,6 +10,7 @@ mod opt;
 mod run;
 mod test;
 mod verify;
+#[cfg(feature = "wat")]
 mod wast;
 
 use slotvm_bytecode::printable::{Lines, Printable};
@@ -32,7 +33,12 @@ pub fn execute(cli: Cli) -> Result<u8, CliError> {
         (Some(Command::Opt(args)), _) => opt::opt(&args).map(|()| 0),
         (Some(Command::Ops), _) => ops::ops().map(|()| 0),
         (Some(Command::Test(args)), _) => test::test(&args).map(|()| 0),
+        #[cfg(feature = "wat")]
         (Some(Command::Wast(args)), _) => wast::wast(&args).map(|()| 0),
+        #[cfg(not(feature = "wat"))]
+        (Some(Command::Wast(_)), _) => {
+            Err(CliError::NotBuilt { what: "WebAssembly text", feature: "wat" })
+        }
         (Some(Command::Bench(args)), _) => bench::bench(&args).map(|()| 0),
         (None, None) => unreachable!("clap requires a command or a program"),
     }
