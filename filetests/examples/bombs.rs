@@ -1,13 +1,13 @@
-//! What compile bombs cost: a report.
+//! Reports time and memory of compiling compile bombs.
 //!
 //! ```text
 //! cargo run --release -p slotvm-filetests --example bombs -- [MODE…]
 //! ```
 //!
-//! Loads and compiles each bomb in a process of its own, and prints what that took beside what is promised:
+//! Loads and compiles each bomb in a process of its own, and prints its time and memory beside the promise:
 //! 100 ms for each KB of bytecode up to 64 KB and 10 ms for each KB beyond, and 128 MiB and 1,024 bytes for each byte.
-//! Times are CPU time of the thread, memory is the peak of the process less what it had before. `!` marks
-//! what exceeds that. It reads `/proc`, so it needs Linux.
+//! Times are CPU time of the thread; memory is the peak of the process minus its memory before. `!` marks
+//! figures that exceed the promise. It reads `/proc`, so it needs Linux.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -19,7 +19,7 @@ use slotvm_bytecode::encode;
 use slotvm_filetests::bombs::family;
 use slotvm_filetests::campaign::cost::{promised_bytes, promised_ms};
 
-/// Families, their sizes, and how many functions of the kind.
+/// Families, their sizes, and the number of functions.
 const CASES: &[(&str, usize, usize)] = &[
     ("nested loops x locals", 180, 1),
     ("nested loops x locals", 4_000, 1),
@@ -61,7 +61,7 @@ const CASES: &[(&str, usize, usize)] = &[
 ];
 
 const MIB: f64 = (1 << 20) as f64;
-/// Says to be the process that compiles what comes on its standard input.
+/// The option of the process that compiles the module on its standard input.
 const CHILD: &str = "--child";
 
 fn main() {
@@ -105,7 +105,7 @@ fn row(name: &str, bytes: &[u8], mode: SlotMode) -> String {
     let kb = bytes.len() as f64 / 1024.0;
     let ms_max = promised_ms(bytes.len());
     let mib_max = promised_bytes(bytes.len()) as f64 / MIB;
-    // A number that is missing exceeds, too.
+    // A missing number counts as exceeding, too.
     let mark = |value: f64, max: f64| if value <= max { "" } else { "! " };
     format!(
         "| {name} | {kb:.1} | {mode} | {rung} | {}{ms:.0} | {:.1} | {ms_max:.0} | {}{mib:.0} | \
@@ -116,7 +116,7 @@ fn row(name: &str, bytes: &[u8], mode: SlotMode) -> String {
     )
 }
 
-/// Compiles what is read, and prints time, memory, and how.
+/// Compiles the module that it reads, and prints time, memory and effort level.
 fn compile(mode: SlotMode) {
     let mut bytes = Vec::new();
     std::io::stdin().read_to_end(&mut bytes).expect("the parent writes");

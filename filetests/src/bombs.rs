@@ -1,8 +1,8 @@
 //! Compile bombs: small functions that would take a compiler much time or memory.
 //!
-//! Each [`Family`] has one parameter, its size, and one thing that grows faster than its bytecode: live
-//! values, operands of phis, depths of loops, steps of a walk up the dominator tree, operands of calls. A
-//! test of the budget of compile work takes all of them, and so does the report on it, the example `bombs`.
+//! Each [`Family`] has one parameter, its size, and one quantity that grows faster than its bytecode: live
+//! values, operands of phis, depths of loops, steps of a walk up the dominator tree, operands of calls. The
+//! test of the compile budget uses all of them, and so does its report, the example `bombs`.
 //!
 //! The first function is exported as [`NAME`], takes an `i32` and returns an `i64`; it ends soon.
 
@@ -14,7 +14,7 @@ use slotvm_bytecode::{Imm, Module, Op, ValType};
 /// The name by which the function is exported.
 pub const NAME: &str = "bomb";
 
-/// Operands and results of the widest functions.
+/// Number of operands and results of the widest functions.
 const WIDE: usize = 1_000;
 
 /// Bombs of one kind.
@@ -31,7 +31,7 @@ impl Family {
         self.modules(size, 1)
     }
 
-    /// A module with so many of them.
+    /// A module with this many bombs.
     ///
     /// # Panics
     /// Panics if the size is too large for a function.
@@ -81,13 +81,13 @@ pub const ALL: &[Family] = &[
     Family { name: "targets", write: targets },
 ];
 
-/// The family of a name.
+/// The family with a name.
 ///
 /// # Panics
-/// Panics if there is none.
+/// Panics if the name is unknown.
 pub fn family(name: &str) -> Family {
     let found = ALL.iter().find(|family| family.name == name);
-    *found.unwrap_or_else(|| panic!("there is no family `{name}`"))
+    *found.unwrap_or_else(|| panic!("unknown family `{name}`"))
 }
 
 const N: LocalId = LocalId(0);
@@ -96,7 +96,7 @@ fn locals(f: &mut FunctionBuilder<'_>, n: usize) -> Vec<LocalId> {
     (0..n).map(|_| f.local(I64)).collect()
 }
 
-/// Counts the parameter down and gives whether something is left of it.
+/// Decrements the parameter, and pushes whether it is not 0.
 fn count_down(f: &mut FunctionBuilder<'_>) {
     f.local_get(N).i32_const(1).op(Op::I32Sub).local_tee(N).i32_const(0).op(Op::I32GtS);
 }
@@ -176,7 +176,7 @@ fn ifs(f: &mut FunctionBuilder<'_>, n: usize) {
     f.local_get(local).ret();
 }
 
-/// Blocks as small as they can be.
+/// Blocks of minimal size.
 fn blocks(f: &mut FunctionBuilder<'_>, n: usize) {
     let end = f.label();
     for _ in 1..n {
@@ -186,7 +186,7 @@ fn blocks(f: &mut FunctionBuilder<'_>, n: usize) {
     f.i64_const(7).ret();
 }
 
-/// Each target its own block.
+/// Each target has its own block.
 fn switch(f: &mut FunctionBuilder<'_>, n: usize) {
     let local = f.local(I64);
     let end = f.label();
@@ -200,7 +200,7 @@ fn switch(f: &mut FunctionBuilder<'_>, n: usize) {
     f.local_get(local).ret();
 }
 
-/// Many edges to one block, where locals meet other values of theirs.
+/// Many edges to one block, each with other values of the locals.
 fn switch_with_locals(f: &mut FunctionBuilder<'_>, n: usize) {
     let locals = locals(f, n.min(1_000));
     let end = f.label();
@@ -212,7 +212,7 @@ fn switch_with_locals(f: &mut FunctionBuilder<'_>, n: usize) {
     return_sum(f, &locals);
 }
 
-/// Many switches, among blocks at which many operands lie on the stack.
+/// Many switches, among blocks with many operands on the stack.
 fn switches_with_shapes(f: &mut FunctionBuilder<'_>, n: usize) {
     let n_switches = n.isqrt();
     f.i64_const(1);
@@ -249,7 +249,7 @@ fn calls_with_locals(f: &mut FunctionBuilder<'_>, n: usize) {
     return_sum(f, &locals);
 }
 
-/// A function that returns at once, made after the one at hand.
+/// A function that returns at once, defined after the current one.
 fn callee(f: &mut FunctionBuilder<'_>, params: &[ValType], results: &[ValType]) -> FuncId {
     let module = f.module();
     let func = module.declare_func("", params, results);
@@ -339,7 +339,7 @@ fn loads(f: &mut FunctionBuilder<'_>, n: usize) {
     f.op(Op::I64ExtendI32S).ret();
 }
 
-/// Loads that all wait on the stack for the first sum.
+/// Loads whose results all stay on the stack until the first sum.
 fn pile_of_loads(f: &mut FunctionBuilder<'_>, n: usize) {
     f.module().memory("memory", 1, Some(1));
     for i in 0..n {
@@ -351,7 +351,7 @@ fn pile_of_loads(f: &mut FunctionBuilder<'_>, n: usize) {
     f.ret();
 }
 
-/// Loads that only an optimiser that computes sums where they are needed makes wait.
+/// Loads that wait only if an optimiser moves each sum to its use.
 fn sum_of_loads(f: &mut FunctionBuilder<'_>, n: usize) {
     add_loads(f, n);
     f.ret();
@@ -365,7 +365,7 @@ fn add_loads(f: &mut FunctionBuilder<'_>, n: usize) {
     }
 }
 
-/// Likewise, and over many blocks.
+/// The same over many blocks.
 fn late_sum(f: &mut FunctionBuilder<'_>, n: usize) {
     let sum = f.local(I64);
     add_loads(f, n);
@@ -379,7 +379,7 @@ fn late_sum(f: &mut FunctionBuilder<'_>, n: usize) {
     f.local_get(sum).ret();
 }
 
-/// Each call takes and gives many operands.
+/// Each call has many operands and results.
 fn wide_calls(f: &mut FunctionBuilder<'_>, n: usize) {
     let types = [I64; WIDE];
     let wide = callee(f, &types, &types);
@@ -421,7 +421,7 @@ fn wide_returns(f: &mut FunctionBuilder<'_>, n: usize) {
     f.ret();
 }
 
-/// Values that an optimiser finds to be the same far away, and keeps over all blocks between.
+/// Values that an optimiser finds to be equal far away, and keeps live over all blocks between.
 fn common_values(f: &mut FunctionBuilder<'_>, n: usize) {
     let sum = f.local(I64);
     let m = f.local(I64);
@@ -440,7 +440,7 @@ fn common_values(f: &mut FunctionBuilder<'_>, n: usize) {
     f.local_get(sum).ret();
 }
 
-/// Rotations of rotations, each of which an optimiser makes one of, by the sum of what they rotate by.
+/// Nested rotations, which an optimiser combines into one, by the sum of their counts.
 fn rotations(f: &mut FunctionBuilder<'_>, n: usize) {
     f.local_get(N).op(Op::I64ExtendI32S);
     for _ in 0..n {
@@ -449,7 +449,7 @@ fn rotations(f: &mut FunctionBuilder<'_>, n: usize) {
     f.ret();
 }
 
-/// Likewise sums of sums with constants, of which one is left of each.
+/// Nested sums with constants, which an optimiser combines likewise.
 fn sums_with_constants(f: &mut FunctionBuilder<'_>, n: usize) {
     f.local_get(N).op(Op::I64ExtendI32S);
     for i in 0..n {
@@ -458,7 +458,7 @@ fn sums_with_constants(f: &mut FunctionBuilder<'_>, n: usize) {
     f.ret();
 }
 
-/// One instruction that becomes many.
+/// An instruction that is lowered to many.
 fn saturating_lanes(f: &mut FunctionBuilder<'_>, n: usize) {
     f.local_get(N).op(Op::I32x4Splat);
     for _ in 0..n {
@@ -467,7 +467,7 @@ fn saturating_lanes(f: &mut FunctionBuilder<'_>, n: usize) {
     f.inst(Op::I64x2ExtractLane, Imm::lane(0)).ret();
 }
 
-/// Likewise: checks of the index and of the type.
+/// Indirect calls, which are lowered to checks of the index and the type.
 fn calls_by_table(f: &mut FunctionBuilder<'_>, n: usize) {
     let callee = callee(f, &[], &[]);
     let module = f.module();
@@ -480,7 +480,7 @@ fn calls_by_table(f: &mut FunctionBuilder<'_>, n: usize) {
     f.i64_const(7).ret();
 }
 
-/// A switch with many targets, all of them the same.
+/// A switch with many equal targets.
 fn targets(f: &mut FunctionBuilder<'_>, n: usize) {
     let end = f.label();
     f.local_get(N).br_table(&vec![end; n], end);

@@ -1,8 +1,8 @@
 //! A stream of choices made from bytes.
 //!
-//! Property tests and fuzzers hand over bytes and shrink them; generators ask for choices. When the
-//! bytes have run out every choice is the first one, which generators make the simplest, so that a
-//! shorter input always gives a smaller case.
+//! Property tests and fuzzers provide bytes and shrink them; generators ask for choices. After the bytes have
+//! run out, every choice is the first one, which generators make the simplest. So shorter inputs make
+//! smaller cases.
 
 /// Makes choices from bytes.
 #[derive(Clone, Debug)]
@@ -21,8 +21,8 @@ impl<'a> Choices<'a> {
         self.bytes.is_empty()
     }
 
-    /// Takes the next bytes off for choices of their own, so that the others do not depend on how many
-    /// of these are used.
+    /// Splits off the next bytes as a stream of their own, so that later choices do not depend on how many
+    /// of them are used.
     pub fn split(&mut self, n_bytes: usize) -> Choices<'a> {
         let (taken, rest) = self.bytes.split_at(n_bytes.min(self.bytes.len()));
         self.bytes = rest;
@@ -50,7 +50,7 @@ impl<'a> Choices<'a> {
     /// # Panics
     /// Panics if `n` is 0.
     pub fn below(&mut self, n: usize) -> usize {
-        assert!(n > 0, "there is no number below 0");
+        assert!(n > 0, "n must not be 0");
         let mut value = usize::from(self.byte());
         if n > 256 {
             value = value << 8 | usize::from(self.byte());
@@ -58,16 +58,16 @@ impl<'a> Choices<'a> {
         value % n
     }
 
-    /// Whether to do something that is to happen with this chance; never once exhausted.
+    /// Returns true with this probability, and never after the bytes have run out.
     pub fn percent(&mut self, chance: usize) -> bool {
         // Counted from the top, so that byte 0 means no.
         99 - self.below(100) < chance
     }
 
-    /// One of these.
+    /// One of the options.
     ///
     /// # Panics
-    /// Panics if there are none.
+    /// Panics if there are no options.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }

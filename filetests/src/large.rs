@@ -1,13 +1,13 @@
-//! Large functions, of any number of operations and locals: the input of tests and benchmarks of size.
+//! Generates large functions, with any number of operations and locals, for tests and benchmarks of size.
 //!
-//! A function is a row of statements on its locals and the memory, in nested ifs and loops, as a simple
-//! compiler would emit it. An irreducible one also has loops into whose middle branches go, from before
-//! the loop and from far above. Every local is written here and there and read at the end, so that all
-//! slots are live almost everywhere: this is the hard case for promotion and for the code generator.
+//! A function is a sequence of statements on its locals and the memory, in nested ifs and loops, as a simple
+//! compiler would emit it. An irreducible one also has branches into the middle of loops, from just before
+//! the loop and from far above. Every local is written in several places and read at the end. So all slots
+//! are live almost everywhere, the hard case for promotion and for the code generator.
 //!
 //! No operation traps, and every function ends soon: a loop counts down from a small number, in a local
-//! that loops at the same depth share. A branch into a loop, which skips the start of the count, finds
-//! what is left of an earlier one there.
+//! that loops at the same depth share. A branch into a loop skips the
+//! start of the count, and continues with what an earlier loop has left in the local.
 
 use slotvm_bytecode::ValType::{F64, I32, I64};
 use slotvm_bytecode::builder::{FunctionBuilder, LabelId, LocalId, ModuleBuilder};
@@ -17,28 +17,28 @@ use crate::choices::{Choices, random_bytes};
 
 /// The name by which the function is exported; it takes two `i64` and returns one.
 pub const NAME: &str = "large";
-/// A function has at least so many locals.
+/// The minimum number of locals of a function.
 pub const LOCALS_MIN: usize = 16;
 
-/// Ifs and loops that are nested in each other.
+/// Limit of the nesting of ifs and loops.
 const NESTING_MAX: usize = 8;
-/// Loops that are nested in each other.
+/// Limit of the nesting of loops.
 const LOOPS_MAX: usize = 4;
-/// How often loops run.
+/// Number of iterations of loops.
 const ROUNDS_MAX: usize = 3;
 /// The addresses of 8 bytes inside of the memory's page.
 const ADDRESS_MASK: i32 = 0xfff8;
 
-/// What a function is to be like.
+/// The parameters of a generated function.
 #[derive(Copy, Clone, Debug)]
 pub struct Plan {
     /// Its control flow.
     pub control: Control,
-    /// It has so many instructions, and the few more that it takes to end.
+    /// The number of its instructions, without the few that end it.
     pub n_ops: usize,
     /// The number of its locals, parameters included; at least [`LOCALS_MIN`].
     pub n_locals: usize,
-    /// What decides all else.
+    /// The seed of all other choices.
     pub seed: u64,
 }
 
@@ -52,10 +52,10 @@ pub enum Control {
 }
 
 impl Control {
-    /// Both.
+    /// Both kinds.
     pub const ALL: [Control; 2] = [Control::Structured, Control::Irreducible];
 
-    /// As a word.
+    /// The name of the kind.
     pub const fn name(self) -> &'static str {
         match self {
             Control::Structured => "structured",
@@ -82,7 +82,7 @@ pub fn module(plan: Plan) -> Module {
     module.finish().expect("large functions are well-typed")
 }
 
-/// An if or a loop whose end is yet to come.
+/// An open if or loop.
 enum Open {
     If {
         end: LabelId,
@@ -107,12 +107,12 @@ struct Writer<'m, 'c> {
     f: FunctionBuilder<'m>,
     choices: Choices<'c>,
     control: Control,
-    /// Instructions so far.
+    /// Number of instructions so far.
     n_ops: usize,
     open: Vec<Open>,
-    /// Loops that are open.
+    /// Number of open loops.
     n_loops: usize,
-    /// A label that a branch goes to, and that is to stand in the middle of the next loop that has one.
+    /// The target of an earlier branch, to be placed in the middle of the next loop that can have one.
     far: Option<LabelId>,
     counters: Vec<LocalId>,
     i64s: Vec<LocalId>,
@@ -157,7 +157,7 @@ impl<'m, 'c> Writer<'m, 'c> {
         }
     }
 
-    /// Ends all that is open, and returns a number that depends on every local.
+    /// Ends all open ifs and loops, and returns a number that depends on every local.
     fn finish(mut self) {
         while !self.open.is_empty() {
             self.end();
@@ -252,7 +252,7 @@ impl<'m, 'c> Writer<'m, 'c> {
             }
             5 => {
                 let (f, g, h) = (self.any(F64), self.any(F64), self.any(F64));
-                // Numbers get no larger, so that there are no NaNs.
+                // Absolute values do not grow, so that there are no NaNs.
                 self.get(f).f64_const(0.5).op(Op::F64Mul);
                 self.get(g).f64_const(0.25).op(Op::F64Mul).op(Op::F64Sub).set(h);
             }
@@ -339,7 +339,7 @@ impl<'m, 'c> Writer<'m, 'c> {
         self.n_loops += 1;
     }
 
-    /// Branches into the middle of a loop that is yet to begin, whatever lies between.
+    /// Branches into the middle of a later loop, across any code between.
     fn branch_far(&mut self) {
         if self.control == Control::Structured || self.far.is_some() {
             return self.statement();
@@ -350,7 +350,7 @@ impl<'m, 'c> Writer<'m, 'c> {
         self.far = Some(far);
     }
 
-    /// Ends what was opened last, or its first part.
+    /// Ends the innermost open if or loop, or its first part.
     fn end(&mut self) {
         match self.open.pop() {
             None => self.statement(),
@@ -380,7 +380,7 @@ impl<'m, 'c> Writer<'m, 'c> {
         }
     }
 
-    /// Leaves the innermost loop, whose counter it takes one from.
+    /// Closes the innermost loop, and decrements its counter. Returns the counter.
     fn count_down(&mut self) -> LocalId {
         self.n_loops -= 1;
         let counter = self.counters[self.n_loops];

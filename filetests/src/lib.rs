@@ -1,7 +1,7 @@
 //! Code that tests of several crates share. The file tests are in `cases/`, run by the crate `slotvm-cases`.
 //!
 //! * [`mod@generate`] makes random modules that verify, from [`choices`]; [`mod@check`] compares all
-//!   engines on one; [`mod@slot_accesses`] finds what promotion has left in native code.
+//!   engines on one; [`mod@slot_accesses`] finds slot accesses that promotion has left.
 //! * [`large`] makes functions of any size; [`packages`] fetches real modules; [`opt`] runs LLVM's
 //!   optimiser.
 //! * [`planted`] makes a copy of the sources with faults, which tests must find.

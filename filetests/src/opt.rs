@@ -1,13 +1,13 @@
-//! LLVM's `opt`, where it is installed, and what tests read of the text that it writes.
+//! Runs LLVM's `opt`, if it is installed, and parses the parts of its output that tests compare.
 
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The oldest version that is used.
+/// The oldest supported version.
 const VERSION_MIN: u32 = 19;
 
-/// Where it may be: under the names of Debian's packages, then where those are, then under its own name.
+/// Candidates, in order: the names in Debian's packages, their paths, and the plain name.
 const PROGRAMS: &[&str] =
     &["opt-19", "opt-20", "opt-21", "opt-22", "/usr/lib/llvm-19/bin/opt", "opt"];
 
@@ -20,24 +20,24 @@ pub struct Opt {
 }
 
 impl Opt {
-    /// Looks for one.
+    /// Finds an `opt`.
     ///
     /// # Errors
-    /// Fails if there is none, with what there is instead.
+    /// Fails if none is found. The error lists older versions.
     pub fn find() -> Result<Opt, String> {
         let mut older = Vec::new();
         for program in PROGRAMS {
             match version(program) {
                 Some(version) if version >= VERSION_MIN => return Ok(Opt { program, version }),
-                Some(version) => older.push(format!("; `{program}` is of LLVM {version}")),
+                Some(version) => older.push(format!("; `{program}` is LLVM {version}")),
                 None => {}
             }
         }
         let older = older.concat();
-        Err(format!("there is no `opt` of LLVM {VERSION_MIN} or later (Debian: llvm-19){older}"))
+        Err(format!("found no `opt` of LLVM {VERSION_MIN} or later (Debian: llvm-19){older}"))
     }
 
-    /// Runs passes, such as `mem2reg`, on the text of a module, and gives the text of the result.
+    /// Runs passes, such as `mem2reg`, on the text of a module, and returns the text of the result.
     ///
     /// # Errors
     /// Fails if LLVM refuses the module, with its message.
@@ -53,7 +53,7 @@ impl Opt {
         self.run_with(&[&format!("-passes={passes}")], Input::File(file))
     }
 
-    /// Runs passes on the text of a module, and gives the report on the time that they took.
+    /// Runs passes on the text of a module, and returns the report of their times.
     ///
     /// # Errors
     /// Fails if LLVM refuses the module, with its message.
@@ -73,7 +73,7 @@ impl Opt {
         let mut child = opt.spawn().map_err(failed)?;
         let stdin = child.stdin.take();
         let output = std::thread::scope(|scope| {
-            // If opt stops reading, it says why.
+            // If opt stops reading, it reports the reason itself.
             if let (Some(mut stdin), Input::Text(text)) = (stdin, input) {
                 scope.spawn(move || stdin.write_all(text.as_bytes()));
             }
@@ -129,7 +129,7 @@ pub struct LlvmPhi<'t> {
     pub operands: Vec<(&'t str, &'t str)>,
 }
 
-/// The functions that a module as `opt` writes it defines.
+/// Parses the functions that a module defines, in the text that `opt` writes.
 ///
 /// # Errors
 /// Fails if a line is not as expected, with the line.
@@ -155,7 +155,7 @@ pub fn functions(text: &str) -> Result<Vec<LlvmFunction<'_>>, String> {
     Ok(functions)
 }
 
-/// Reads a line of a function; `None` if it is none.
+/// Parses a line of a function; `None` if it is malformed.
 fn read_line<'t>(function: &mut LlvmFunction<'t>, line: &'t str) -> Option<()> {
     if line.is_empty() {
         return Some(());
@@ -191,7 +191,7 @@ fn operands(phi: &str) -> Option<Vec<(&str, &str)>> {
     Some(operands)
 }
 
-/// Where a part first occurs outside of quoted names. A quote in a name is escaped by its number.
+/// The first position of a part outside quoted names. A quote in a name is escaped as its number.
 fn find_outside_quotes(text: &str, part: &str) -> Option<usize> {
     let mut is_quoted = false;
     text.bytes().enumerate().find_map(|(i, byte)| {

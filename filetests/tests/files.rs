@@ -9,7 +9,7 @@ use slotvm_cases::runner;
 fn main() -> ExitCode {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
     let paths = runner::find(&folder).expect("the folder of cases is there");
-    assert!(!paths.is_empty(), "there are no cases");
+    assert!(!paths.is_empty(), "no cases found");
     let trial = |path: std::path::PathBuf| {
         let name = path.strip_prefix(&folder).unwrap_or(&path).display().to_string();
         Trial::test(name, move || runner::run(&path, false).map_err(Failed::from))

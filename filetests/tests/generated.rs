@@ -1,4 +1,4 @@
-//! Properties of every stage on generated modules; `SLOTVM_GENERATED` says how many.
+//! Properties of every stage on generated modules; `SLOTVM_GENERATED` sets their number.
 
 use std::sync::Arc;
 
@@ -103,5 +103,8 @@ fn optimised_modules_do_the_same() {
     });
     let compared = compared.unwrap_or_else(|error| panic!("{error}"));
     let n_compared = compared.iter().filter(|&&is_compared| is_compared).count();
-    assert!(n_compared * 2 > compared.len(), "most cases end by themselves, not {n_compared}");
+    assert!(
+        n_compared * 2 > compared.len(),
+        "expected that most cases end by themselves, found {n_compared}"
+    );
 }

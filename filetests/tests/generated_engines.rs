@@ -9,9 +9,9 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRu
 use slotvm_filetests::generate::generate;
 use slotvm_filetests::seeds;
 
-/// Seeds that every run of the tests checks.
+/// Number of seeds that every run of the tests checks.
 const SEEDS_USUAL: u64 = 2_500;
-/// Inputs that every run of the tests makes up with proptest.
+/// Number of inputs that proptest generates in every run of the tests.
 const INPUTS_USUAL: u32 = 100;
 
 #[test]
@@ -20,7 +20,7 @@ fn engines_agree_on_the_modules_of_seeds() {
     let survey = seeds::check_seeds(0..n).unwrap_or_else(|report| panic!("{report}"));
     println!("{survey}");
     assert_eq!(survey.n as u64, n);
-    // The modules are what they are for.
+    // The modules have the intended properties.
     if n >= SEEDS_USUAL {
         for (what, count) in [
             ("irreducible", survey.n_irreducible),
@@ -32,7 +32,7 @@ fn engines_agree_on_the_modules_of_seeds() {
     }
 }
 
-/// Shrinks by itself what fails.
+/// Proptest shrinks failing inputs.
 #[test]
 fn engines_agree_on_the_modules_of_any_bytes() {
     let config = Config { cases: INPUTS_USUAL, failure_persistence: None, ..Config::default() };

@@ -1,4 +1,4 @@
-//! Large functions compile in every slot mode, and compute what the interpreter computes.
+//! Large functions compile in every slot mode, and compute the same results as in the interpreter.
 //!
 //! With `SLOTVM_FULL=1` they have 200,000 operations, otherwise a tenth of that.
 
@@ -33,7 +33,7 @@ fn compile(tier: Tier, slots: SlotMode, verified: &Arc<VerifiedModule>) -> Modul
         .unwrap_or_else(|error| panic!("{slots}: {error}"))
 }
 
-/// What the function returns, and the memory that it leaves behind.
+/// The result of the function, and the memory that it leaves behind.
 fn run(module: &Module) -> (i64, Vec<u8>) {
     let mut store = Store::new(module.engine(), ());
     let instance = Instance::new(&mut store, module, &[]).expect("it imports nothing");
@@ -43,7 +43,7 @@ fn run(module: &Module) -> (i64, Vec<u8>) {
     (result, memory.data(&store).to_vec())
 }
 
-/// The loops of the function, and how many of them have several entries.
+/// Number of loops of the function, and number of those with several entries.
 fn n_loops(verified: &VerifiedModule) -> (usize, usize) {
     let body = verified.body(0).expect("the function is defined");
     let succs = (0..body.blocks.len()).map(|block| body.succs(block).iter().copied());
@@ -52,10 +52,10 @@ fn n_loops(verified: &VerifiedModule) -> (usize, usize) {
     (loops.n_loops(), numbers.filter(|&number| loops.is_irreducible(number)).count())
 }
 
-/// Whether the operands of phis would take more than the budget of compile work. With 20,000 operations only
-/// the phis of cranelift-frontend for irreducible control flow do, 1.7 times as many as are needed: compiling
-/// takes 89 MiB, and the budget is 82 of the 175 that are promised. With 200,000 it takes 277 to 923 MiB to
-/// keep slots in registers, and the budget is 295 of 596.
+/// Whether the operands of phis exceed the compile budget. With 20,000 operations, only the phis of
+/// cranelift-frontend for irreducible control flow do, 1.7 times as many as needed. Compiling takes 89 MiB,
+/// and the budget is 82 MiB of the promised 175 MiB. With 200,000 operations, keeping slots in registers
+/// takes 277 to 923 MiB, and the budget is 295 MiB of 596 MiB.
 fn has_too_many_phis(slots: SlotMode, control: Control) -> bool {
     let in_registers = matches!(slots, SlotMode::Variables | SlotMode::Ssa);
     match n_ops() {
@@ -64,8 +64,8 @@ fn has_too_many_phis(slots: SlotMode, control: Control) -> bool {
     }
 }
 
-/// Whether the optimiser may copy more of what it forwards than the budget has room for. With 200,000 operations that
-/// is estimated at more than 314 MiB in all.
+/// Whether the optimiser's copies of forwarded values may exceed the budget. With 200,000 operations, they
+/// are estimated at more than 314 MiB in all.
 fn may_forward_too_much(slots: SlotMode) -> bool {
     slots == SlotMode::MemoryForwarded && n_ops() > 20_000
 }
@@ -105,7 +105,7 @@ fn a_large_irreducible_function_computes_the_same_in_every_mode() {
     check_every_mode(Control::Irreducible);
 }
 
-/// With fuel and in the evaluators, too.
+/// Compares the engines with fuel, including the evaluators.
 #[test]
 fn smaller_functions_of_the_kind_do_the_same_in_every_engine() {
     for control in Control::ALL {

@@ -1,15 +1,15 @@
-//! Any bytes as a binary module: decoded, encoded again, printed and parsed, verified.
+//! Fuzz target: bytes as a binary module, decoded, encoded again, printed and parsed, and verified.
 
 use slotvm_bytecode::{DecodeError, Module, VerifyError, decode, encode, text, verify};
 use slotvm_bytecode::{decode::DecodeRule, verify::Rule, verify_in_parallel};
 
 use super::{Verdict, ensure, measured};
 
-/// Bytes of memory that decoding may take for each byte of the input.
+/// Limit of the memory for decoding, in bytes for each byte of the input.
 pub const DECODE_BYTES_PER_BYTE: u64 = 128;
-/// Bytes of memory that verifying may take for each byte of a binary module.
+/// Limit of the memory for verification, in bytes for each byte of a binary module.
 pub const VERIFY_BYTES_PER_BYTE: u64 = 512;
-/// Inputs from this length on are verified in parallel, too; shorter ones have no work for threads.
+/// Inputs from this length on are also verified in parallel; shorter ones would not start threads.
 const PARALLEL_BYTES_MIN: usize = 128 << 10;
 
 /// Checks the decoder, the encoder and the verifier.
@@ -21,14 +21,14 @@ pub fn check(bytes: &[u8]) -> Result<Verdict, String> {
     match decoded {
         Ok(module) => {
             let encoded = encode(&module);
-            ensure(encoded == bytes, || "the module has another encoding".to_owned())?;
+            ensure(encoded == bytes, || "the module encodes to different bytes".to_owned())?;
             check_module(module, bytes.len())
         }
         Err(error) => check_decode_error(&error, bytes.len()).map(|()| Verdict::Refused),
     }
 }
 
-/// Checks what becomes of a module that was loaded from so many bytes: its text, and the verifier.
+/// Checks the text and the verification of a module that was loaded from `n_bytes` bytes.
 ///
 /// # Errors
 /// Returns the promise that the input broke.
@@ -42,9 +42,9 @@ pub fn check_module(module: Module, n_bytes: usize) -> Result<Verdict, String> {
             (Ok(found), Ok(expected)) => format!("{found:?}") == format!("{expected:?}"),
             _ => false,
         };
-        ensure(same, || "several threads verify it with another result".to_owned())?;
+        ensure(same, || "verification in several threads has another result".to_owned())?;
     }
-    // The assembler keeps the limits, too, and refuses what exceeds them.
+    // The assembler enforces the limits, too.
     if !verified.as_ref().is_err_and(|error| error.rule() == Rule::Limit) {
         as_text?;
     }
@@ -54,11 +54,11 @@ pub fn check_module(module: Module, n_bytes: usize) -> Result<Verdict, String> {
     }
 }
 
-/// Checks that the text of a module is that module's, if its code is code.
+/// Checks that the printed text of a module parses as the same module, if its code decodes.
 fn check_text(module: &Module) -> Result<(), String> {
     let Ok(source) = text::print(module) else { return Ok(()) };
     let parsed = text::parse(&source).map_err(|error| format!("its text: {error}"))?;
-    ensure(parsed == *module, || format!("its text is another module:\n{source}"))
+    ensure(parsed == *module, || format!("its text parses as another module:\n{source}"))
 }
 
 fn check_decode_error(error: &DecodeError, n_bytes: usize) -> Result<(), String> {
@@ -67,7 +67,7 @@ fn check_decode_error(error: &DecodeError, n_bytes: usize) -> Result<(), String>
         && !error.detail().is_empty()
         && message.starts_with(&format!("byte {:#x}", error.offset()))
         && message.contains(error.rule().name());
-    ensure(names_all, || format!("the error names no place or no rule: {message}"))
+    ensure(names_all, || format!("the error lacks a place or a rule: {message}"))
 }
 
 fn check_verify_error(error: &VerifyError) -> Result<(), String> {
@@ -75,10 +75,10 @@ fn check_verify_error(error: &VerifyError) -> Result<(), String> {
     let names_all = message.starts_with(&error.place().to_string())
         && !error.detail().is_empty()
         && message.contains(error.rule().name());
-    ensure(names_all, || format!("the error names no place or no rule: {message}"))
+    ensure(names_all, || format!("the error lacks a place or a rule: {message}"))
 }
 
-/// Checks a module of a loader that promises that what it makes verifies, as far as it keeps the limits.
+/// Checks a module of a loader whose modules always verify if they are within the limits.
 ///
 /// # Errors
 /// Returns the promise that the input broke.
@@ -86,7 +86,7 @@ pub fn check_valid_module(module: Module, n_bytes: usize) -> Result<Verdict, Str
     let encoded = encode(&module);
     match decode(&encoded) {
         Ok(decoded) => {
-            ensure(decoded == module, || "its binary form is another module".to_owned())?;
+            ensure(decoded == module, || "its binary form decodes to another module".to_owned())?;
         }
         // The verifier refuses it by the same rule.
         Err(error) if error.rule() == DecodeRule::Limit => {}
@@ -97,7 +97,7 @@ pub fn check_valid_module(module: Module, n_bytes: usize) -> Result<Verdict, Str
         verdict => match verify(module) {
             Err(error) if error.rule() == Rule::Limit => Ok(verdict),
             Err(error) => Err(format!("it does not verify: {error}")),
-            Ok(_) => Err("it verifies now".to_owned()),
+            Ok(_) => Err("expected the verifier to refuse the module; it verifies".to_owned()),
         },
     }
 }

@@ -1,4 +1,4 @@
-//! Any binary module that verifies, in the interpreter and in two kinds of native code.
+//! Fuzz target: binary modules that verify, in the interpreter and in two kinds of native code.
 
 use slotvm::SlotMode;
 use slotvm_bytecode::{ValType, decode};

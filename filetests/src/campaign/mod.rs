@@ -1,8 +1,8 @@
-//! The checks of the fuzzing campaign: what must hold for any input of a target.
+//! The checks of the fuzzing campaign: properties that hold for all inputs of a target.
 //!
-//! Each file is a target with one `check(bytes)`, which says what kind of input it was, or what is wrong.
-//! The targets of libFuzzer in `fuzz/` call these functions, and so does `tests/campaign`, which makes the
-//! inputs itself: a second of them in every run of the tests, millions in `.ci/full`.
+//! Each file is a target with one `check(bytes)`, which returns the kind of input, or the error found.
+//! The libFuzzer targets in `fuzz/` call these functions. So does `tests/campaign`, which generates inputs
+//! itself: for a second in every run of the tests, millions in `.ci/full`.
 
 pub mod api;
 pub mod bytecode;
@@ -19,33 +19,33 @@ use std::sync::OnceLock;
 pub enum Verdict {
     /// It was refused by an error that names place and rule.
     Refused,
-    /// It was loaded, but is not what the next stage takes.
+    /// It was loaded, but the next stage refused it.
     Loaded,
-    /// It went through all stages.
+    /// It passed all stages.
     Accepted,
 }
 
-/// How much memory a thread uses, as its allocator counts.
+/// A meter of a thread's memory, which the allocator counts.
 #[derive(Copy, Clone, Debug)]
 pub struct Meter {
-    /// Starts to count.
+    /// Starts counting.
     pub reset: fn(),
-    /// The greatest number of bytes that the thread has had since then, beyond those that it had.
+    /// The peak of the thread's memory since then, in bytes beyond those that it had before.
     pub peak: fn() -> u64,
 }
 
 static METER: OnceLock<Meter> = OnceLock::new();
 
-/// Bytes that a loader may take for any input.
+/// Limit of the memory of a loader for any input, in bytes.
 const LOADER_BYTES: u64 = 1 << 20;
 
-/// Says how memory is counted. Without it, checks do not look at memory.
+/// Sets the meter of memory. Without it, checks ignore memory.
 pub fn set_meter(meter: Meter) {
-    // A second meter would be the same one.
+    // A process has only one meter, so a second call changes nothing.
     let _ = METER.set(meter);
 }
 
-/// Runs a loader, and checks that it takes 1 MiB and so many bytes for each byte of its input at most.
+/// Runs a loader, and checks that it takes at most 1 MiB plus a number of bytes for each byte of its input.
 ///
 /// # Errors
 /// Fails if it takes more.
@@ -57,11 +57,13 @@ fn measured<R>(
 ) -> Result<R, String> {
     let (result, peak) = metered(load);
     let max = LOADER_BYTES + bytes_per_byte * n_bytes as u64;
-    let says = || format!("{what} takes {peak} bytes for {n_bytes}; at most {max} are allowed");
+    let says = || {
+        format!("{what} takes {peak} bytes of memory for {n_bytes} bytes; expected at most {max}")
+    };
     ensure(peak <= max, says).map(|()| result)
 }
 
-/// Runs something, and counts the memory that it takes.
+/// Runs a closure, and counts the memory that it takes.
 fn metered<R>(run: impl FnOnce() -> R) -> (R, u64) {
     let Some(meter) = METER.get() else { return (run(), 0) };
     (meter.reset)();
@@ -69,7 +71,7 @@ fn metered<R>(run: impl FnOnce() -> R) -> (R, u64) {
     (result, (meter.peak)())
 }
 
-/// Fails with a message unless something holds.
+/// Fails with a message unless a condition holds.
 fn ensure(holds: bool, message: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(message()) }
 }

@@ -1,14 +1,14 @@
-//! Any text as a module: assembled, printed and assembled again, encoded, verified.
+//! Fuzz target: text as a module, assembled, printed and assembled again, encoded and verified.
 
 use slotvm_bytecode::text::{ParseError, parse, print};
 use slotvm_bytecode::{decode, encode};
 
 use super::{Verdict, bytecode, ensure, measured};
 
-/// Bytes of memory that assembling may take for each byte of the text.
+/// Limit of the memory for assembling, in bytes for each byte of the text.
 pub const PARSE_BYTES_PER_BYTE: u64 = 512;
 
-/// Checks the assembler and the disassembler. Bytes that are no UTF-8 are replaced.
+/// Checks the assembler and the disassembler. Invalid UTF-8 is replaced.
 ///
 /// # Errors
 /// Returns the promise that the input broke.
@@ -20,10 +20,11 @@ pub fn check(bytes: &[u8]) -> Result<Verdict, String> {
         Err(error) => return check_error(&error, &source).map(|()| Verdict::Refused),
     };
     let printed = print(&module).map_err(|error| format!("it cannot be printed: {error}"))?;
-    let again = parse(&printed).map_err(|error| format!("what is printed: {error}"))?;
-    ensure(again == module, || format!("what is printed is another module:\n{printed}"))?;
+    let again =
+        parse(&printed).map_err(|error| format!("the printed text does not assemble: {error}"))?;
+    ensure(again == module, || format!("the printed text is another module:\n{printed}"))?;
     let encoded = encode(&module);
-    // Of a module that the text declares beyond the limits of the binary form there is none.
+    // A module that exceeds the limits of the binary form has no binary form.
     if let Ok(decoded) = decode(&encoded) {
         ensure(decoded == module, || "the binary form is another module".to_owned())?;
     }
@@ -36,9 +37,9 @@ fn check_error(error: &ParseError, source: &str) -> Result<(), String> {
         let names_all = (1..=n_lines).contains(&diagnostic.line())
             && diagnostic.column() >= 1
             && !diagnostic.message().is_empty();
-        ensure(names_all, || format!("the error names no place: {diagnostic:?}"))?;
+        ensure(names_all, || format!("the error lacks a place: {diagnostic:?}"))?;
     }
-    ensure(!error.diagnostics().is_empty(), || "the error says nothing".to_owned())?;
+    ensure(!error.diagnostics().is_empty(), || "the error has no diagnostics".to_owned())?;
     let report = error.to_string();
     let place = format!("<text>:{}:{}", error.line(), error.column());
     ensure(report.contains(&place), || format!("the report does not name {place}:\n{report}"))

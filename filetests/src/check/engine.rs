@@ -17,9 +17,8 @@ use slotvm_cases::values;
 
 const WORKS: &str = "the engine takes what verifies";
 
-/// Makes an instance, with the fuel of the first call, and calls the case's function once for each
-/// budget.
-/// `trace` sees the instructions that the interpreter executes.
+/// Makes an instance with the fuel of the first call, and calls the case's function once for each
+/// budget. `trace` sees the instructions that the interpreter executes.
 pub(super) fn run(
     engine: &Engine,
     module: &Arc<VerifiedModule>,
@@ -93,7 +92,7 @@ fn end_of(error: &Error) -> End {
     }
 }
 
-/// What can be seen after a call.
+/// The observable state after a call.
 fn state(store: &Store<Host>, instance: Instance, module: &VerifiedModule, end: End) -> Call {
     let export = |kind, index| {
         instance.get_export(store, &expose::name(kind, index)).expect("everything is exported")
@@ -118,7 +117,7 @@ fn state(store: &Store<Host>, instance: Instance, module: &VerifiedModule, end: 
 
 // --- Imports ---------------------------------------------------------------------------------------
 
-/// Makes an instance with whatever it imports.
+/// Makes an instance, and defines everything that it imports.
 fn instantiate(store: &mut Store<Host>, module: &Module) -> Result<Instance, Error> {
     let verified = module.verified().clone();
     let mut imports = Vec::new();
@@ -140,7 +139,7 @@ fn instantiate(store: &mut Store<Host>, module: &Module) -> Result<Instance, Err
     Instance::new(store, module, &imports)
 }
 
-/// A function of the host. One type goes through the typed interface.
+/// A host function. One function type uses the typed interface.
 fn import_func(store: &mut Store<Host>, ty: FuncType) -> Result<slotvm::Func, Error> {
     use ValType::{I32, I64};
     if ty == FuncType::new([I32, I64], [I64]) {

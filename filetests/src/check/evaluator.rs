@@ -1,4 +1,4 @@
-//! A case in the evaluator of the IR.
+//! Runs a case in the evaluator of the IR.
 
 use slotvm_bytecode::{TrapCode, ValType, VerifiedModule};
 use slotvm_ssa::ir::Function;
@@ -10,8 +10,8 @@ use super::{
 };
 use crate::generate::Case;
 
-/// Makes a machine with these functions, those that the module defines, and with the fuel of the first
-/// call, and calls the case's function once for each budget.
+/// Makes a machine with these functions, which the module defines, and with the fuel of the first call.
+/// Calls the case's function once for each budget.
 pub(super) fn run(
     module: &VerifiedModule,
     functions: Vec<Function>,
@@ -69,7 +69,7 @@ pub(super) fn run(
     Outcome { start, calls, log: host.log }
 }
 
-/// What can be seen after a call.
+/// The observable state after a call.
 fn state(machine: &eval::Machine<'_>, module: &VerifiedModule, end: End) -> Call {
     let types: Vec<ValType> = module.globals().iter().map(|global| global.ty).collect();
     let tables = machine.tables().iter();
@@ -83,12 +83,12 @@ fn state(machine: &eval::Machine<'_>, module: &VerifiedModule, end: End) -> Call
     }
 }
 
-/// Cells as outcomes have them.
+/// Cells in the form of outcomes.
 fn all_seen(cells: &[u128], types: &[ValType]) -> Vec<u128> {
     cells.iter().zip(types).map(|(&cell, &ty)| seen(cell, ty)).collect()
 }
 
-/// References are null or not.
+/// References become null or not null.
 fn seen(cell: u128, ty: ValType) -> u128 {
     if ty.is_ref() { u128::from(cell != 0) } else { cell }
 }

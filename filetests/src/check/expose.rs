@@ -1,11 +1,11 @@
-//! Exports for all that a module defines.
+//! Exports of everything that a module defines.
 
 use slotvm_bytecode::module::{EntityKind, Export, ImportKind, Module};
 
-/// What the names of the new exports start with.
+/// The prefix of the names of the new exports.
 const PREFIX: &str = "exposed ";
 
-/// The name under which an entity is exported.
+/// The export name of an entity.
 pub(super) fn name(kind: EntityKind, index: usize) -> String {
     let kind = match kind {
         EntityKind::Func => "func",
@@ -16,7 +16,7 @@ pub(super) fn name(kind: EntityKind, index: usize) -> String {
     format!("{PREFIX}{kind} {index}")
 }
 
-/// Exports every entity of a module under its [`name`]; those that have such names lose them.
+/// Exports every entity of a module under its [`name`]. Existing exports with such names are removed.
 pub(super) fn expose(module: &mut Module) {
     module.exports.retain(|export| !export.name.starts_with(PREFIX));
     let imported = |wanted: fn(&ImportKind) -> bool| {

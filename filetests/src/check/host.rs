@@ -1,20 +1,20 @@
-//! What the host does when a program calls it: the same for all engines.
+//! Host functions, which behave the same in all engines.
 //!
-//! A function of any type can be imported. What it does depends on its arguments alone.
+//! Functions of any type can be imported. Their behaviour depends only on their arguments.
 
 use slotvm::{UpdateDeadline, Val};
 use slotvm_bytecode::{FuncType, TrapCode, ValType};
 
 use slotvm_cases::values;
 
-/// First arguments that are this number make functions of the host fail.
+/// Host functions fail if their first argument is this number.
 const FAILS_AT: u128 = 13;
-/// First arguments that are this number make functions of the host trap.
+/// Host functions trap if their first argument is this number.
 const TRAPS_AT: u128 = 12;
-/// The trap.
+/// The trap of host functions.
 const TRAP: TrapCode = TrapCode::IntegerOverflow;
 
-/// How a function of the host stops a program.
+/// The way in which a host function stops a program.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     /// With an error.
@@ -23,17 +23,17 @@ pub(super) enum Stop {
     Trap(TrapCode),
 }
 
-/// What functions of the host work on.
+/// The state of host functions.
 #[derive(Debug, Default)]
 pub(super) struct Host {
     /// The arguments of all calls.
     pub(super) log: Vec<u128>,
-    /// The polls that let the program go on.
+    /// The number of polls that let the program continue.
     pub(super) polls: u64,
 }
 
 impl Host {
-    /// Decides whether a program goes on, which is always asked.
+    /// Whether a program continues after a poll. Every poll asks.
     pub(super) fn poll(&mut self) -> UpdateDeadline {
         match self.polls.checked_sub(1) {
             Some(polls) => {

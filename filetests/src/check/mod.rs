@@ -1,18 +1,18 @@
 //! The comparison of engines: one case in the interpreter, in the SSA evaluator on slot form, on SSA form
 //! by promotion and by construction on the fly, and as native code in every slot mode.
 //!
-//! Everything that a program can do must be equal: results, or trap code, place and backtrace; the
-//! fuel left and the polls made; the memory, globals and tables that each call leaves behind; the calls of host functions
-//! and their arguments. NaNs are canonical and call stacks deterministic, so that no difference is to
-//! be expected. Programs that end without running out of anything also run without fuel and without a
-//! deterministic call stack, and must do the same.
+//! All observable behaviour must be equal: results, or trap code, place and backtrace; the fuel left and the
+//! polls made; memory, globals and tables after each call; the calls of host functions and their arguments.
+//! NaNs are canonical and call stacks deterministic, so no difference is legitimate. Programs that end
+//! without running out of anything also run without fuel and without a deterministic call stack, and must
+//! behave the same.
 //!
-//! In each slot mode native code runs twice: it relies on guard pages, and it checks each access of
-//! memory. In the second run it traps by signals in some slot modes and by calls in the others, and the
-//! case decides in which: so each case sees both, and each mode in half of the cases.
+//! In each slot mode native code runs twice: relying on guard pages, and checking each memory access. In the
+//! second run it traps by signals in some slot modes and by calls in the others, chosen by the case. So each
+//! case covers both, and each mode covers both in half of the cases.
 //!
-//! This works for any module, not only for generated ones: whatever is imported is provided
-//! (`host`), and whatever is defined is exported, to be looked at.
+//! This works for any module, not only for generated ones: all imports are provided (`host`), and all
+//! definitions are exported for inspection.
 
 mod engine;
 mod evaluator;
@@ -39,32 +39,32 @@ use slotvm_cases::stages;
 use survey::Watch;
 pub use survey::{Facts, Survey};
 
-/// What a call may use up.
+/// The fuel and the polls that a call may use.
 #[derive(Copy, Clone, Debug)]
 struct Budget {
     fuel: u64,
-    /// The polls that let it go on.
+    /// The number of polls that let it continue.
     polls: u64,
 }
 
 impl Budget {
-    /// All that a case has.
+    /// Everything that a case has.
     fn whole(case: &Case) -> Budget {
         Budget { fuel: case.fuel, polls: u64::MAX }
     }
 }
 
-/// The cells of the deterministic call stack.
+/// Size of the deterministic call stack, in cells.
 const STACK_CELLS_MAX: u64 = 2_000;
-/// Pages that a memory may have: they are all compared.
+/// Limit of the pages of a memory, since all of them are compared.
 const MEMORY_PAGES_MAX: u32 = 20;
-/// Elements that a table may have.
+/// Limit of the elements of a table.
 const TABLE_ELEMS_MAX: u32 = 10_000;
 
-/// What an engine made of a case.
+/// The outcome of a case in an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// How making the instance ended, if it failed.
+    /// The end of instantiation, if it failed.
     pub start: Option<End>,
     /// The calls, the last one with all the fuel.
     pub calls: Vec<Call>,
@@ -72,24 +72,24 @@ pub struct Outcome {
     pub log: Vec<u128>,
 }
 
-/// What a call made, and left behind.
+/// The outcome of a call, and the state that it leaves behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// How it ended.
+    /// The end of the call.
     pub end: End,
     /// The fuel left, if it was limited.
     pub fuel: Option<u64>,
-    /// The polls left that would have let it go on, if they were counted.
+    /// The number of polls left that would have let it continue, if they were counted.
     pub polls: Option<u64>,
     /// The memory.
     pub memory: Vec<u8>,
     /// The globals, references as null or not.
     pub globals: Vec<u128>,
-    /// The tables: null or not.
+    /// The tables, elements as null or not.
     pub tables: Vec<Vec<bool>>,
 }
 
-/// How a program ended.
+/// The end of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     /// With results, references as null or not.
@@ -105,24 +105,24 @@ pub enum End {
 /// A trap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trap {
-    /// Why.
+    /// The trap code.
     pub code: TrapCode,
     /// The function that trapped.
     pub func: u32,
     /// The code offset there.
     pub offset: u32,
     /// Function and code offset of each frame, and the number of frames that are not listed. The
-    /// evaluator knows none.
+    /// evaluator has none.
     pub backtrace: Option<(Vec<(u32, u32)>, u64)>,
 }
 
 impl Outcome {
-    /// How the last call ended, or making the instance.
+    /// The end of the last call, or of instantiation.
     pub fn end(&self) -> &End {
         self.start.as_ref().unwrap_or_else(|| &self.calls.last().expect("there are calls").end)
     }
 
-    /// The last call ended, and did so neither for lack of fuel nor of stack.
+    /// Whether the last call ended for another reason than lack of fuel or stack.
     fn runs_without_limits(&self) -> bool {
         use TrapCode::{OutOfFuel, StackOverflow};
         let ends_itself = |end: &End| match end {
@@ -205,14 +205,14 @@ struct Plan {
     memory: Option<MemoryPlan>,
 }
 
-/// What native code does about accesses out of bounds.
+/// The way in which native code detects accesses out of bounds.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Bounds {
     /// It relies on guard pages where it can.
     Guarded,
     /// It checks each access.
     Checked,
-    /// It checks everything, and raises no signals.
+    /// It checks everything, and does not use signals.
     WithoutSignals,
 }
 
@@ -243,7 +243,7 @@ impl Plan {
         config
     }
 
-    /// What functions charge for.
+    /// The accounting of functions.
     fn accounts(self) -> BuildOptions {
         BuildOptions { fuel: self.limited, stack_cells: self.limited, polls: self.limited }
     }
@@ -285,7 +285,7 @@ impl Plan {
     }
 }
 
-/// The module of a case as it is run: all that can be seen from outside is exported.
+/// The module of a case, verified, with all its entities exported.
 ///
 /// # Errors
 /// Fails if the module does not verify.
@@ -295,7 +295,7 @@ pub fn verified(case: &Case) -> Result<Arc<VerifiedModule>, Box<VerifyError>> {
     verify(module).map(Arc::new).map_err(Box::new)
 }
 
-/// Runs a case in every engine; says what the program is like.
+/// Runs a case in every engine. Returns properties of the program.
 ///
 /// # Errors
 /// Returns the first engine that differs from the interpreter.
@@ -313,7 +313,7 @@ pub fn check(case: &Case) -> Result<Facts, Difference> {
         1 => whole.clone(),
         _ => engine::run(&interpreter, &module, case, &budgets, None),
     };
-    // An instance that the store refuses to make is nothing for the evaluator, which has no limits.
+    // The evaluator has no limits, so it is left out if a store's limits refuse the instance.
     let is_refused = matches!(whole.start, Some(End::Refused(_)));
     if !is_refused {
         let on_the_fly = ssa_options(plan, case);
@@ -330,7 +330,7 @@ pub fn check(case: &Case) -> Result<Facts, Difference> {
     }
     for mode in SlotMode::ALL {
         for (i, bounds) in Bounds::both(case, mode).into_iter().enumerate() {
-            // One of the two, by turns.
+            // One of the two, alternating.
             let is_lazy = (usize::from(case.cut) / 2 + i).is_multiple_of(2);
             let compile = if is_lazy { Compile::Lazy } else { Compile::Eager };
             let engine = plan.native(mode, bounds, compile);
@@ -346,8 +346,8 @@ pub fn check(case: &Case) -> Result<Facts, Difference> {
     Ok(Facts::new(&module, case.func, &watch, &whole))
 }
 
-/// Runs a case in the interpreter and in two kinds of native code, which a number chooses: with slots in
-/// registers, and in any mode. `module` is what [`verified`] made of the case.
+/// Runs a case in the interpreter and in two kinds of native code, chosen by a number: one with slots in
+/// registers, and one in any mode. `module` is what [`verified`] made of the case.
 ///
 /// # Errors
 /// Returns the first engine that differs from the interpreter.
@@ -380,8 +380,8 @@ pub fn check_some(case: &Case, module: &Arc<VerifiedModule>, which: u64) -> Resu
     Ok(())
 }
 
-/// Runs a case in every form that promotion can make of it, in the evaluator and as native code; and as
-/// native code in the form that is made straight from bytecode, which [`check`] evaluates.
+/// Runs a case in every form that promotion can construct, in the evaluator and as native code. Also runs
+/// native code of the form made directly from bytecode, which [`check`] evaluates.
 ///
 /// # Errors
 /// Returns the first form that differs from the interpreter.
@@ -396,7 +396,7 @@ pub fn check_constructions(case: &Case) -> Result<(), Difference> {
     if matches!(expected.start, Some(End::Refused(_))) {
         return Ok(());
     }
-    // Each form once by the usual means, in native code, and once by other ones.
+    // Each form runs in native code with the usual options, and in the evaluator with others.
     for (construction, placement) in stages::constructions().zip(Placement::ALL) {
         let usual = PromoteOptions { construction, ..PromoteOptions::default() };
         let found = engine::run(&plan.promoted(usual), &module, case, &budgets, None);
@@ -413,7 +413,7 @@ pub fn check_constructions(case: &Case) -> Result<(), Difference> {
     compare(|| format!("native code, {on_the_fly:?}"), expected, found)
 }
 
-/// A case that ends by itself, in engines without fuel and without deterministic call stack.
+/// Runs a case that ends by itself in engines without fuel and without a deterministic call stack.
 fn check_without_limits(
     case: &Case,
     module: &Arc<VerifiedModule>,
@@ -440,7 +440,7 @@ fn check_without_limits(
     compare(engine, expected.without_backtraces(), found)
 }
 
-/// How to construct SSA form on the fly, of all ways the one that a case asks for.
+/// The options for SSA construction on the fly that a case selects.
 fn ssa_options(plan: Plan, case: &Case) -> SsaOptions {
     let is_on = |bit: u32| case.cut >> bit & 1 == 0;
     let braun = BraunOptions { marker: is_on(0), scc_removal: is_on(1), ..BraunOptions::default() };
@@ -463,7 +463,7 @@ fn compare(
     Err(Difference { engine: engine(), expected, found })
 }
 
-/// What each call may use: if the case says so, two of them too little, once fuel and once polls.
+/// The budget of each call. If the case says so, one call gets too little fuel and one too few polls.
 fn budgets(case: &Case, whole: &Outcome) -> Vec<Budget> {
     let all = Budget::whole(case);
     let part = |used: u64| (used * u64::from(case.cut)) >> 16;

@@ -1,4 +1,4 @@
-//! A case before and after the optimisation of bytecode.
+//! Compares a case before and after the optimisation of bytecode.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use slotvm_ssa::optimize::optimize;
 use super::{Bounds, Budget, Difference, End, Outcome, Plan, compare, engine, verified};
 use crate::generate::Case;
 
-/// Optimises the module of a case, and the result again, and compares what they do in the interpreter
-/// and as native code. Returns whether the case ends without running out of fuel or stack; others are not
-/// compared, since optimised code takes less of them.
+/// Optimises the module of a case, and the result again, and compares their behaviour in the interpreter
+/// and as native code. Returns whether the case ends without running out of fuel or stack. Others are not
+/// compared, since optimised code uses less of both.
 ///
 /// Traps have other code offsets afterwards, so their lines are compared instead.
 ///
@@ -19,7 +19,7 @@ use crate::generate::Case;
 /// Returns the first difference.
 ///
 /// # Panics
-/// Panics if the case or what is made of it does not verify, or an engine refuses it.
+/// Panics if the case or the optimised module does not verify, or an engine refuses it.
 pub fn check_optimized(case: &Case) -> Result<bool, Difference> {
     let original = verified(case).unwrap_or_else(|error| panic!("cases verify: {error}"));
     let limited = Plan { limited: true, memory: case.memory };
@@ -50,7 +50,7 @@ fn optimized(module: &VerifiedModule) -> Arc<VerifiedModule> {
     Arc::new(verify(optimized.module).unwrap_or_else(|error| panic!("{error}")))
 }
 
-/// The outcome with source lines in place of code offsets.
+/// The outcome, with source lines instead of code offsets.
 fn at_lines(mut outcome: Outcome, module: &VerifiedModule) -> Outcome {
     let line = |func: u32, offset: &mut u32| {
         *offset = module.func(func).and_then(|func| func.line_at(*offset)).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What a program is like, seen while the interpreter runs it; and statistics of many.
+//! Properties of a program, observed while the interpreter runs it, and statistics of many programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,16 +17,16 @@ use super::{End, Outcome};
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     n_insts: usize,
-    /// The functions of which an instruction was executed.
+    /// The functions that executed at least one instruction.
     funcs: BTreeSet<u32>,
-    /// Calls that happened, tail calls included: from which function to which.
+    /// Pairs of caller and callee, tail calls included.
     calls: BTreeSet<(u32, u32)>,
     /// Depth, function and opcode of the last instruction.
     last: Option<(usize, u32, Op)>,
 }
 
 impl Watch {
-    /// Something to watch a run with, and what the interpreter calls.
+    /// A watch, and the trace function for the interpreter that updates it.
     pub(super) fn start() -> (Arc<Mutex<Watch>>, TraceFn) {
         let watch = Arc::new(Mutex::new(Watch::default()));
         let shared = watch.clone();
@@ -49,7 +49,7 @@ impl Watch {
         self.last = Some((depth, func, inst.op));
     }
 
-    /// Whether a function that was called leads back to itself by calls that happened.
+    /// Whether an executed function called itself, directly or through other functions.
     fn is_recursive(&self, entry: u32, n_funcs: u32) -> bool {
         let callees =
             |func: u32| self.calls.range((func, 0)..=(func, u32::MAX)).map(|&(_, callee)| callee);
@@ -68,17 +68,17 @@ impl Watch {
     }
 }
 
-/// What a program is like.
+/// Properties of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// Instructions that the interpreter executed.
+    /// Number of instructions that the interpreter executed.
     pub n_insts: usize,
-    /// A function that was executed has an irreducible loop.
+    /// Whether an executed function has an irreducible loop.
     pub irreducible: bool,
-    /// A function was called, directly or through a table, perhaps by a tail call, by functions that it
-    /// had called.
+    /// Whether a function was called by functions that it had called. Calls through tables and tail calls
+    /// count.
     pub recursive: bool,
-    /// How it ended with all its fuel.
+    /// The end of the call with all its fuel.
     pub end: End,
 }
 
@@ -97,7 +97,7 @@ impl Facts {
         }
     }
 
-    /// Whether it ended with a trap. Too little fuel is not one of the program's.
+    /// Whether it ended with a trap of its own. Lack of fuel does not count.
     pub fn traps(&self) -> bool {
         matches!(&self.end, End::Trapped(trap) if trap.code != TrapCode::OutOfFuel)
     }
@@ -106,13 +106,13 @@ impl Facts {
 /// Statistics of programs.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
-    /// Programs.
+    /// Number of programs.
     pub n: usize,
-    /// Those that executed a function with an irreducible loop.
+    /// Number that executed a function with an irreducible loop.
     pub n_irreducible: usize,
-    /// Those that recursed.
+    /// Number that recursed.
     pub n_recursive: usize,
-    /// Those that trapped, other than for lack of fuel.
+    /// Number that trapped, except for lack of fuel.
     pub n_trapping: usize,
     ends: BTreeMap<String, usize>,
     n_insts: Vec<usize>,

@@ -35,7 +35,7 @@ impl Generator<'_> {
         let shows_locals = self.choices.percent(70);
         self.initialize_locals();
         let mut labels = Vec::new();
-        // Whoever jumps to the start either starts counting again or not.
+        // A jump to the start may or may not restart the count.
         let may_spin = self.may_spin();
         if !may_spin {
             self.start_counting();
@@ -66,7 +66,7 @@ impl Generator<'_> {
         def.code = std::mem::take(&mut self.code);
     }
 
-    /// The parameters, the counter, and locals for anything.
+    /// The parameters, the counter, and general locals.
     fn make_locals(&mut self, params: Vec<ValType>) {
         self.locals = params;
         self.counter = self.locals.len() as u32;
@@ -89,7 +89,7 @@ impl Generator<'_> {
         self.raw(Op::LocalSet, Imm::index(self.counter));
     }
 
-    /// A block to jump to: back as often as on, and then mostly not far.
+    /// A block to jump to: backwards as often as forwards, and mostly not far.
     fn target(&mut self, block: usize, n_blocks: usize) -> usize {
         match self.choices.below(8) {
             0..=2 => self.choices.below(block + 1),
@@ -102,7 +102,7 @@ impl Generator<'_> {
     /// Ends a block that is not the last one.
     fn end_block(&mut self, block: usize, shapes: &[Vec<ValType>], results: &[ValType]) {
         let n_blocks = shapes.len();
-        // Conditional branches may follow each other; what is between them is a block without label.
+        // Conditional branches may follow each other, with blocks without labels between them.
         while self.choices.percent(60) {
             self.conditional(block, shapes);
             for _ in 0..self.choices.below(4) {
@@ -133,7 +133,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A branch, which perhaps drops operands below those that it takes along.
+    /// A branch, which may drop operands below those that it keeps.
     fn branch(&mut self, target: usize, shape: &[ValType]) {
         if !self.choices.percent(50) {
             self.morph(shape);
@@ -148,8 +148,8 @@ impl Generator<'_> {
         self.raw(Op::BrKeep, Imm::pair(target as u32, n_kept as u32));
     }
 
-    /// Makes these the topmost operands, above the lowest ones, as many as `n_lowest`. Between them is what
-    /// there was, and perhaps more.
+    /// Makes these the topmost operands, above the `n_lowest` lowest ones. The operands between stay, and may
+    /// become more.
     fn on_top_of(&mut self, n_lowest: usize, operands: &[ValType]) {
         for _ in 0..self.choices.below(3) {
             let ty = self.any_type();
@@ -166,12 +166,12 @@ impl Generator<'_> {
         let is_empty = self.code.len() as u32 == self.block_start;
         self.morph(&shapes[block + 1]);
         if is_empty {
-            // No two labels stand at one place.
+            // Labels must be at different offsets.
             self.raw(Op::Nop, Imm::NONE);
         }
     }
 
-    /// A conditional branch of which both targets have labels.
+    /// A conditional branch with two labelled targets.
     fn branch_or_fall(&mut self, block: usize, shapes: &[Vec<ValType>]) {
         let fits = |&target: &usize| shapes[target] == shapes[block + 1];
         let targets: Vec<usize> = (0..shapes.len()).filter(fits).collect();
@@ -180,7 +180,7 @@ impl Generator<'_> {
         self.branch_if(block, target);
     }
 
-    /// A branch that is perhaps taken.
+    /// A conditional branch.
     fn conditional(&mut self, block: usize, shapes: &[Vec<ValType>]) {
         let target = self.target(block, shapes.len());
         if self.choices.percent(45) {
@@ -198,7 +198,7 @@ impl Generator<'_> {
             self.raw(Op::I32Const, Imm::i32(0));
             self.raw(Op::I32GtS, Imm::NONE);
             if self.choices.percent(60) {
-                // Not each time, so that later jumps have their turn.
+                // Not each time, so that later jumps are reached.
                 self.raw(Op::LocalGet, Imm::index(self.counter));
                 let bit = self.choices.below(3) as i32;
                 self.raw(Op::I32Const, Imm::i32(bit));
@@ -219,7 +219,7 @@ impl Generator<'_> {
         self.raw(Op::LocalTee, Imm::index(self.counter));
     }
 
-    /// Branches to the next block if there were too many jumps back.
+    /// Branches to the next block after too many backward jumps.
     fn skip_if_counted_down(&mut self, block: usize, shapes: &[Vec<ValType>]) {
         let next = block + 1;
         self.morph(&shapes[next]);
@@ -229,7 +229,7 @@ impl Generator<'_> {
         self.raw(Op::BrIf, Imm::index(next as u32));
     }
 
-    /// Branches to the next block if there were too many calls that may recurse.
+    /// Branches to the next block after too many calls that may recurse.
     fn skip_if_spent(&mut self, block: usize, shapes: &[Vec<ValType>]) {
         let next = block + 1;
         self.morph(&shapes[next]);
@@ -247,7 +247,7 @@ impl Generator<'_> {
         match self.choices.below(4) {
             0 => self.value(ValType::I32),
             1 => {
-                // Holds now and then.
+                // True now and then.
                 let mask = self.choices.pick(&[1, 2, 3, 4]);
                 self.apply(Op::LocalGet, Imm::index(self.counter), &[], &[ValType::I32]);
                 self.raw(Op::I32Const, Imm::i32(mask));
@@ -271,7 +271,7 @@ impl Generator<'_> {
             (0..1 + self.choices.below(6)).map(|_| self.choices.pick(&same)).collect();
         self.morph(&shapes[default]);
         if self.choices.percent(70) {
-            // Goes another way each time.
+            // Takes another target each time.
             self.raw(Op::LocalGet, Imm::index(self.counter));
             self.raw(Op::I32Const, Imm::i32(7));
             self.raw(Op::I32And, Imm::NONE);
@@ -310,12 +310,12 @@ impl Generator<'_> {
         }
     }
 
-    /// Functions may call those behind them as they like.
+    /// Functions may call later ones without limit.
     pub(super) fn may_recurse(&self, callee: u32) -> bool {
         callee >= MAIN && callee <= MAIN + self.func as u32
     }
 
-    /// A call of a function, perhaps indirect.
+    /// A direct or indirect call.
     pub(super) fn call(&mut self, callee: u32) {
         let FuncType { params, results } = self.callee_type(callee).clone();
         if self.choices.percent(25) {
@@ -345,7 +345,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Makes the operand stack exactly this. What is too much mostly goes to locals.
+    /// Makes the operand stack exactly this. Surplus operands mostly go to locals.
     pub(super) fn morph(&mut self, shape: &[ValType]) {
         let common = self.stack.iter().zip(shape).take_while(|(a, b)| a == b).count();
         while self.stack.len() > common {

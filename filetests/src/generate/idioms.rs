@@ -1,12 +1,12 @@
-//! Short sequences that front ends emit, around corners that random instructions seldom meet.
+//! Short sequences that front ends emit, for corner cases that random instructions seldom reach.
 
 use slotvm_bytecode::{Imm, Op, ValType};
 
 use super::{Generator, const_op};
 
-/// Where functions leave their locals at the end.
+/// The address where functions store their locals at the end.
 const SINK: i32 = 0x2000;
-/// Bytes there for each function.
+/// Number of bytes there for each function.
 const SINK_BYTES: i32 = 0x400;
 
 impl Generator<'_> {
@@ -114,7 +114,7 @@ impl Generator<'_> {
         self.stack.push(ValType::I32);
     }
 
-    /// Gives each of some locals the value of the next: a swap if there are two.
+    /// Assigns to each of some locals the value of the next: a swap for two.
     fn rotate_locals(&mut self) {
         const ROTATED_MAX: usize = 24;
         let ty = self.any_type();
@@ -134,7 +134,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Gives some locals a first value.
+    /// Initialises some locals.
     pub(super) fn initialize_locals(&mut self) {
         for local in self.counter + 1..self.locals.len() as u32 {
             let ty = self.locals[local as usize];
@@ -145,7 +145,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Writes the numeric locals to memory, so that wrong values are seen.
+    /// Writes the numeric locals to memory, so that wrong values are detected.
     pub(super) fn show_locals(&mut self) {
         let start = SINK + self.func as i32 * SINK_BYTES;
         let mut end = 0;

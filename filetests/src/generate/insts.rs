@@ -8,13 +8,12 @@ use super::{
 };
 
 impl Generator<'_> {
-    /// Appends an instruction; the caller keeps the stack.
+    /// Appends an instruction. The caller tracks the stack.
     pub(super) fn raw(&mut self, op: Op, imm: Imm) {
         write_inst(&mut self.code, op, imm);
     }
 
-    /// Appends a constant of a numeric type, at an edge or any if it is to be rich; the caller keeps the
-    /// stack.
+    /// Appends a constant of a numeric type, an edge case or any if `is_rich`. The caller tracks the stack.
     pub(super) fn constant(&mut self, ty: ValType, is_rich: bool) {
         if ty == ValType::V128 {
             let vector = vector_constant(&mut self.choices);
@@ -62,7 +61,7 @@ impl Generator<'_> {
         self.choices.pick(&globals)
     }
 
-    /// The locals of a type that may be written: the counter seldom.
+    /// The locals of a type that may be written, seldom including the counter.
     pub(super) fn writable_locals(&mut self, ty: ValType) -> Vec<u32> {
         let may_spin = ty == ValType::I32 && self.may_spin();
         let fits =
@@ -70,7 +69,7 @@ impl Generator<'_> {
         (0..self.locals.len() as u32).filter(fits).collect()
     }
 
-    /// Puts these operands on the stack, those that are there already if they fit.
+    /// Puts these operands on the stack, reusing existing operands if they fit.
     pub(super) fn operands(&mut self, types: &[ValType]) {
         if self.stack.ends_with(types) && self.choices.percent(70) {
             return;
@@ -108,7 +107,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A few numeric operations, each on the result of the one before if it can be.
+    /// A few numeric operations, each on the previous result if possible.
     fn numeric(&mut self) {
         let mut op = match self.vectors && self.choices.percent(60) {
             true => self.choices.pick(&self.on_vectors),
@@ -200,7 +199,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Takes the top of the stack off: mostly to a local.
+    /// Pops the top of the stack, mostly to a local.
     pub(super) fn pop_to_local(&mut self) {
         let ty = self.stack.pop().expect("the stack is not empty");
         let locals = self.writable_locals(ty);
@@ -277,7 +276,7 @@ impl Generator<'_> {
     pub(super) fn address(&mut self) {
         self.value(ValType::I32);
         if !self.is_wild() || self.choices.percent(50) {
-            // The data segment; or all that the program likes to write to.
+            // The data segment, or the area that programs mostly write to.
             let mask = self.choices.pick(&[0x3fff, 0x3ff, 0x27ff]);
             self.raw(Op::I32Const, Imm::i32(mask));
             self.raw(Op::I32And, Imm::NONE);
@@ -392,7 +391,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A length or a place in memory: small, or wild.
+    /// A length or an address: small, or arbitrary.
     fn const_below(&mut self, max: usize) {
         let value = if self.is_wild() {
             self.choices.pick(&[-1, 0x1_0000, 0x7fff_ffff])
@@ -446,7 +445,7 @@ impl Generator<'_> {
                 self.stack.push(FuncRef);
             }
             2 => {
-                // The first entries mostly stay what they are, so that they can be called.
+                // The first entries are mostly kept, so that they can be called.
                 let entry = if self.is_wild() { 0 } else { 6 + self.choices.below(2) as i32 };
                 self.raw(Op::I32Const, Imm::i32(entry));
                 self.value(FuncRef);

@@ -1,4 +1,4 @@
-//! Random modules that verify: the input of the comparison of engines.
+//! Generates random modules that verify, the input of the comparison of engines.
 //!
 //! A module has a few functions that call each other and functions of the host, a memory (mostly with
 //! a frame stack), tables, globals of every type, and segments; some of it may be imported. A function
@@ -6,9 +6,9 @@
 //! irreducible (`control`), with random instructions inside (`insts`) and short sequences that front
 //! ends emit (`idioms`).
 //!
-//! Programs should do much and then end: jumps back and calls that may recurse are mostly counted down
-//! by a local or a global. How often they do what may trap (or what may never end) is drawn once for
-//! each module: never, seldom, or often.
+//! Programs should do much and then end, so backward jumps and recursive calls are mostly counted down by a
+//! local or a global. How often instructions may trap, or loops may never end, is drawn once for each module:
+//! never, seldom or often.
 
 mod control;
 mod idioms;
@@ -29,10 +29,10 @@ pub const MAIN: u32 = N_HOST_FUNCS;
 
 const FUNCS_MAX: usize = 4;
 const TABLE_LEN: u32 = 8;
-/// Bytes of a data segment: those below the frame stack.
+/// Number of bytes of a data segment, all below the frame stack.
 const DATA_BYTES: usize = 1024;
 
-/// A module, and how to run it.
+/// A module, and the settings to run it with.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The module; it verifies.
@@ -53,7 +53,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// A case that calls a function of a module, with nothing special about it.
+    /// A case that calls a function of a module, with default settings.
     pub fn new(module: Module, func: u32, args: Vec<u128>) -> Case {
         Case { module, func, args, fuel: 4_000, cut: 0, memory: None, bare: SlotMode::Ssa }
     }
@@ -101,7 +101,7 @@ fn argument(choices: &mut Choices<'_>, ty: ValType) -> u128 {
     }
 }
 
-/// A constant of a numeric type: small, at an edge, or any.
+/// A constant of a numeric type: small, an edge case, or any.
 fn constant(choices: &mut Choices<'_>, ty: ValType) -> Imm {
     if choices.percent(50) {
         return rich_constant(choices, ty);
@@ -114,7 +114,7 @@ fn constant(choices: &mut Choices<'_>, ty: ValType) -> Imm {
     })
 }
 
-/// A constant of a numeric type: at an edge, or any.
+/// A constant of a numeric type: an edge case, or any.
 fn rich_constant(choices: &mut Choices<'_>, ty: ValType) -> Imm {
     const EDGES_32: [u32; 9] = [
         0x8000_0000,
@@ -165,7 +165,7 @@ fn vector_constant(choices: &mut Choices<'_>) -> u128 {
 }
 
 const ALL_TYPES: &[ValType] = &ValType::ALL;
-/// All but vectors, which come last.
+/// All types except vectors, which come last.
 const SCALAR_TYPES: &[ValType] = ValType::ALL.split_at(6).0;
 const NUM_TYPES: &[ValType] = &[ValType::I32, ValType::I64, ValType::F64, ValType::F32];
 const NUM_TYPES_AND_VECTORS: &[ValType] =
@@ -176,11 +176,11 @@ struct Generator<'a> {
     module: Module,
     shapes: HashMap<Shape, ShapeId>,
     n_funcs: usize,
-    /// How often, of 100 times, the program does what may trap or never end.
+    /// Percentage of choices that may trap or never end.
     wildness: usize,
     /// Whether there are vectors.
     vectors: bool,
-    /// All globals but `budget`.
+    /// All globals except `budget`.
     globals: Vec<GlobalType>,
     /// The global that counts down calls which may recurse.
     budget: u32,
@@ -195,7 +195,7 @@ struct Generator<'a> {
     /// The local that counts down jumps back.
     counter: u32,
     stack: Vec<ValType>,
-    /// Where the last label stands.
+    /// The offset of the last label.
     block_start: u32,
     code: Vec<u8>,
 }
@@ -236,7 +236,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Everything but the functions' code.
+    /// Generates everything except the functions' code.
     fn items(&mut self) {
         use ValType::{F64, I32, I64};
         self.wildness = self.choices.pick(&[0, 5, 10, 20]);
@@ -288,7 +288,7 @@ impl<'a> Generator<'a> {
     }
 
     fn tables(&mut self) {
-        // Code takes the length of a table that cannot grow for a constant.
+        // Code treats the length of a table that cannot grow as a constant.
         let is_fixed = self.choices.percent(30);
         let (min, max) = (TABLE_LEN, Some(if is_fixed { TABLE_LEN } else { TABLE_LEN + 8 }));
         let ty = TableType { elem: ValType::FuncRef, min, max };
@@ -338,7 +338,7 @@ impl<'a> Generator<'a> {
         self.module.datas.push(Data { mode: SegmentMode::Passive, bytes });
     }
 
-    /// The function that an entry of table 0 starts with: all those defined here, and `mix`.
+    /// The initial function of an entry of table 0: any function defined here, or `mix`.
     fn in_table(&self, entry: u32) -> u32 {
         match entry % (self.n_funcs as u32 + 1) {
             i if i < self.n_funcs as u32 => MAIN + i,

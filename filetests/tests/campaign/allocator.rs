@@ -1,4 +1,4 @@
-//! The allocator of the campaign: the system's, counting what each thread has.
+//! The allocator of the campaign: the system allocator, with a count of each thread's memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -11,12 +11,12 @@ static ALLOCATOR: Counting = Counting;
 struct Counting;
 
 thread_local! {
-    // Without destructors, so an allocator may use them at any time.
+    // They have no destructors, so an allocator may use them at any time.
     static LIVE: Cell<i64> = const { Cell::new(0) };
     static PEAK: Cell<i64> = const { Cell::new(0) };
 }
 
-/// How much memory a thread uses. What it gives to others to free counts until the meter is reset.
+/// The memory that a thread uses. Memory that other threads free counts until the meter is reset.
 pub(crate) const METER: Meter = Meter {
     reset: || {
         LIVE.set(0);
@@ -31,30 +31,30 @@ fn add(bytes: i64) {
     PEAK.set(PEAK.get().max(live));
 }
 
-// SAFETY: all memory comes from the system's allocator, which keeps the contract; counting neither
+// SAFETY: all memory comes from the system allocator, which upholds the contract; counting neither
 // allocates nor unwinds.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size() as i64);
-        // SAFETY: the caller keeps the contract of `alloc`, which is the same one.
+        // SAFETY: the caller upholds the contract of `alloc`, which is the same.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         add(layout.size() as i64);
-        // SAFETY: the caller keeps the contract of `alloc_zeroed`, which is the same one.
+        // SAFETY: the caller upholds the contract of `alloc_zeroed`, which is the same.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         add(-(layout.size() as i64));
-        // SAFETY: the caller keeps the contract of `dealloc`, and the block is one of the system's.
+        // SAFETY: the caller upholds the contract of `dealloc`, and the system allocator made the block.
         unsafe { System.dealloc(at, layout) }
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         add(bytes as i64 - layout.size() as i64);
-        // SAFETY: the caller keeps the contract of `realloc`, and the block is one of the system's.
+        // SAFETY: the caller upholds the contract of `realloc`, and the system allocator made the block.
         unsafe { System.realloc(at, layout, bytes) }
     }
 }

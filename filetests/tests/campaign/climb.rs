@@ -1,5 +1,5 @@
-//! A search for modules that cost the compiler the most for their size, by climbing hills: a genome that
-//! was changed in a few genes takes the place of one of a few if it costs more.
+//! Searches for the modules that cost the compiler the most for their size, by hill climbing: a genome with a
+//! few changed genes replaces one of a small population if it costs more.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use slotvm_filetests::campaign::cost::{Cost, measure};
 
 use crate::rng::Rng;
 
-/// Genomes of a climb.
+/// Number of genomes in the population of a climb.
 const POPULATION: usize = 6;
-/// A climb begins anew after so many genomes in which none was better.
+/// A climb restarts after this many genomes without an improvement.
 const PATIENCE: usize = 60;
-/// Genes at first, and at most.
+/// Number of genes initially, and at most.
 const GENES: (usize, usize) = (10, 60);
 
-/// The resource that a climb makes modules take more of.
+/// The resource that a climb maximises.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Aim {
     Time,
@@ -64,10 +64,10 @@ impl fmt::Display for Found {
     }
 }
 
-/// Measures so many genomes, and gives the best of each climb, the costliest first.
+/// Measures `n` genomes, and returns the best of each climb, the costliest first.
 ///
 /// # Errors
-/// A genome that breaks a promise, or cannot be measured.
+/// Returns a genome that breaks a promise, or cannot be measured.
 pub(crate) fn climb(aim: Aim, seed: u64, n: usize) -> Result<Vec<Found>, String> {
     let mut rng = Rng::new(seed);
     let (mut tops, mut population, mut n_idle) = (Vec::new(), Vec::<Found>::new(), 0);
@@ -86,7 +86,7 @@ pub(crate) fn climb(aim: Aim, seed: u64, n: usize) -> Result<Vec<Found>, String>
             n_idle += 1;
             continue;
         }
-        // What other programs do at the same time costs some, too.
+        // Other processes disturb the measurement, too.
         if aim == Aim::Time {
             let again = run(&genome)?;
             cost = if again.ms < cost.ms { again } else { cost };

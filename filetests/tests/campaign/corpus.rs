@@ -1,5 +1,5 @@
-//! What inputs are made from: the programs, the file tests, generated modules, and small modules that have
-//! one of everything.
+//! The corpus that inputs are made from: the programs, the file tests, generated modules, and small modules
+//! with one of everything.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::rng::Rng;
 
 /// Most inputs are made of files up to this size, to be quick.
 const SMALL_BYTES_MAX: usize = 2_500;
-/// One of so many inputs is made of any file.
+/// One in this many inputs is made of any file.
 const ANY_ONE_IN: usize = 200;
 /// Larger files are left out.
 const BYTES_MAX: usize = 60_000;
@@ -19,7 +19,7 @@ const BYTES_MAX: usize = 60_000;
 const EVERYTHING: &str = include_str!("../../../vm/tests/wasm/everything.wat");
 const EVERY_OPCODE: &str = include_str!("../../../vm/tests/text/every_opcode.vasm");
 
-/// Modules of WebAssembly to which names and DWARF are added.
+/// WebAssembly modules, to which names and DWARF are added.
 const WATS: &[&str] = &[
     EVERYTHING,
     "(module)",
@@ -57,7 +57,7 @@ const WATS: &[&str] = &[
 ];
 
 pub(crate) struct Corpus {
-    /// In the order of their sizes.
+    /// The files, sorted by size.
     files: Vec<Vec<u8>>,
     n_small: usize,
 }
@@ -68,7 +68,7 @@ impl Corpus {
         files.sort_by(|a, b| (a.len(), a).cmp(&(b.len(), b)));
         files.dedup();
         let n_small = files.partition_point(|file| file.len() <= SMALL_BYTES_MAX);
-        assert!(n_small > 0, "there are no small files");
+        assert!(n_small > 0, "no small files found");
         Corpus { files, n_small }
     }
 
@@ -88,7 +88,7 @@ impl Corpus {
         Corpus::new(files)
     }
 
-    /// Texts: the same.
+    /// The same modules as text.
     pub(crate) fn text() -> Corpus {
         let mut files = found("programs", "vasm");
         files.extend(found("filetests/cases", "vasm"));
@@ -98,7 +98,7 @@ impl Corpus {
         Corpus::new(files)
     }
 
-    /// Modules of WebAssembly, most of them with names and DWARF.
+    /// WebAssembly modules, most of them with names and DWARF.
     pub(crate) fn wasm() -> Corpus {
         let mut files = found("programs/wasm", "wasm");
         for wat in WATS {

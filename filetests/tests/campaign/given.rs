@@ -1,5 +1,5 @@
-//! Costs are counted by the bytes that were given: WebAssembly that its translation makes longer has the
-//! budget of its own size.
+//! Budgets are based on the bytes of the input: WebAssembly that grows in translation has the budget of its
+//! original size.
 
 use std::fmt::Write;
 
@@ -8,8 +8,8 @@ use slotvm_filetests::campaign::cost::promised_bytes;
 
 use crate::allocator::METER;
 
-/// A function in which so many branches keep so many operands over one that they drop: branches to the end
-/// of a block, or of the function.
+/// A function in which `n_branches` branches keep `n_kept` operands above one that they drop. The branches go
+/// to the end of a block, or of the function.
 fn keeping(n_kept: usize, n_branches: usize, in_block: bool) -> Vec<u8> {
     let results = " i32".repeat(n_kept);
     let mut text = format!("(module (func (export \"f\") (param i32) (result{results})\n");
@@ -31,7 +31,7 @@ fn keeping(n_kept: usize, n_branches: usize, in_block: bool) -> Vec<u8> {
     wat::parse_str(&text).expect("the text is a module")
 }
 
-/// Compiles it, or not, and gives the peak of memory.
+/// Compiles a module. Returns it, or the error if it is refused, and the peak of memory in bytes.
 fn compile(bytes: &[u8]) -> (Result<Module, slotvm::Error>, u64) {
     let mut config = Config::new();
     config.tier(Tier::Jit).parallel_compilation(false).verify_passes(false);
@@ -58,8 +58,8 @@ fn branches_that_keep_operands_cost_by_the_bytes_given() {
     }
 }
 
-/// In a large module each byte gives little. Nine parameters were too many for a function without any code, as if it
-/// had been given by the two bytes of its body alone (Yosys has one).
+/// In a large module, each byte adds little to the budget. Nine parameters were too many for a function
+/// without code, when only the two bytes of its body counted (Yosys has such a function).
 #[test]
 fn functions_without_code_are_compiled_in_large_modules() {
     let large = format!("(func {})", "nop ".repeat(4 << 20));

@@ -15,24 +15,24 @@ use slotvm_filetests::seeds;
 
 use crate::allocator::METER;
 
-/// The environment variable that says with which seed to begin.
+/// The environment variable with the first seed.
 const SEED_VARIABLE: &str = "SLOTVM_SEED";
-/// The environment variable that names the file in which a process apart says what it is about to run.
+/// The environment variable with the file where a separate process records the seeds that it is about to run.
 const PROGRESS_VARIABLE: &str = "SLOTVM_PROGRESS";
-/// Inputs that a thread takes at once.
+/// Number of inputs that a thread takes at once.
 const BATCH: u64 = 64;
-/// Checks that shrinking an input may take.
+/// Limit of the checks for shrinking an input.
 const SHRINK_CHECKS_MAX: usize = 5_000;
 
-/// What is run: a check, and what makes its inputs.
+/// A check, and the generator of its inputs.
 pub(crate) struct Target<'t> {
-    /// That of the test.
+    /// The name of the test.
     pub(crate) name: &'t str,
     pub(crate) input: &'t (dyn Fn(u64) -> Vec<u8> + Sync),
     pub(crate) check: fn(&[u8]) -> Result<Verdict, String>,
 }
 
-/// How many inputs there were of which kind.
+/// Numbers of inputs of each kind.
 #[derive(Copy, Clone, Debug, Default)]
 struct Counts {
     refused: u64,
@@ -59,10 +59,10 @@ impl fmt::Display for Counts {
 }
 
 impl Target<'_> {
-    /// Runs so many inputs, or as many as the environment says.
+    /// Runs `usual` inputs, or as many as the environment variable says.
     ///
     /// # Panics
-    /// Panics if one breaks a promise.
+    /// Panics if an input breaks a promise.
     pub(crate) fn run(&self, usual: u64) {
         campaign::set_meter(METER);
         let n = seeds::count_or(usual);
@@ -76,11 +76,11 @@ impl Target<'_> {
         let mut all = Counts::default();
         counts.unwrap_or_else(|report| panic!("{report}")).into_iter().for_each(|c| all.add(c));
         println!("{}: {all}, {:.1} s", self.name, begin.elapsed().as_secs_f64());
-        // Inputs that nobody takes, or everybody, would test little.
+        // A test whose inputs are all refused would test little.
         assert!(n < usual || all.accepted > 0, "{}: {all}", self.name);
     }
 
-    /// Does what [`Target::run`] does in a process of its own, so that the seed is known if it dies.
+    /// Does the same as [`Target::run`] in a process of its own, so that the seed is known if it dies.
     ///
     /// # Panics
     /// Panics if an input breaks a promise, or the process dies.
@@ -129,7 +129,7 @@ impl Target<'_> {
             .unwrap_or_else(|panic| Err(format!("panic: {panic}")))
     }
 
-    /// What is wrong with the input of a seed, as small as can be, and how to see it again.
+    /// Describes the error of the input of a seed, shrunk, and how to reproduce it.
     fn report(&self, seed: u64) -> String {
         let input = (self.input)(seed);
         let is_wrong = |bytes: &[u8]| self.try_check(bytes).is_err();
@@ -153,7 +153,7 @@ static PROGRESS: LazyLock<Option<File>> = LazyLock::new(|| {
     Some(File::create(path).expect("the file of the progress can be made"))
 });
 
-/// Leaves word of the seed that the thread is about to run, in a process apart.
+/// Records the seed that the thread is about to run, in a separate process.
 fn note(seed: u64) {
     static N_THREADS: AtomicU64 = AtomicU64::new(0);
     thread_local! {
@@ -166,7 +166,9 @@ fn note(seed: u64) {
 
 pub(crate) fn first_seed() -> u64 {
     match std::env::var(SEED_VARIABLE) {
-        Ok(seed) => seed.parse().unwrap_or_else(|_| panic!("{SEED_VARIABLE}={seed} is no number")),
+        Ok(seed) => {
+            seed.parse().unwrap_or_else(|_| panic!("{SEED_VARIABLE}={seed}: expected a number"))
+        }
         Err(_) => 0,
     }
 }

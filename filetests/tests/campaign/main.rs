@@ -1,8 +1,8 @@
-//! The fuzzing campaign: what the targets in `fuzz/` check, with inputs that are made here, from seeds.
+//! The fuzzing campaign: the checks of the targets in `fuzz/`, with inputs made here from seeds.
 //!
 //! In every run of the tests each target takes about a second. `SLOTVM_GENERATED=1000000` runs that many
-//! inputs, `SLOTVM_SEED` says with which seed to begin, and `-- --nocapture` shows the figures. An input that
-//! fails is reported with its bytes, made as few as can be, and the command that runs it again.
+//! inputs, `SLOTVM_SEED` sets the first seed, and `-- --nocapture` shows the figures. A failing input is
+//! reported with its bytes, shrunk, and the command that runs it again.
 
 mod allocator;
 mod climb;
@@ -26,7 +26,7 @@ use loops::Target;
 use rng::Rng;
 use sections::Form;
 
-/// One of so many modules of WebAssembly is so large that several threads import it.
+/// One in this many WebAssembly modules is so large that several threads import it.
 const LARGE_ONE_IN: usize = 2_000;
 
 #[test]
@@ -66,7 +66,7 @@ fn wasm() {
     Target { name: "wasm", input: &input, check: campaign::wasm::check }.run(20_000);
 }
 
-/// Modules that verify, with other opcodes that fit in the place of some.
+/// Modules that verify, with some opcodes replaced by others that fit.
 #[test]
 fn engines() {
     let corpus = Corpus::bytecode();
@@ -100,7 +100,7 @@ fn wasi() {
     Target { name: "wasi", input: &input, check: campaign::wasi::check }.run_apart(150);
 }
 
-/// The genomes that the search has found take at most half of the memory that is promised.
+/// The genomes that the search has found take at most half of the promised memory.
 #[test]
 fn found_costs() {
     campaign::set_meter(allocator::METER);
@@ -122,7 +122,7 @@ fn found_costs() {
     );
 }
 
-/// No module takes more memory to compile than is promised; those that cost the most are shown.
+/// No module takes more memory to compile than promised. The costliest ones are shown.
 #[test]
 fn cost() {
     const MEASURED_PER_CLIMBER: u64 = 400;
@@ -147,5 +147,5 @@ fn cost() {
         worst(Aim::Memory)
     );
     let worst = worst(Aim::Memory);
-    assert!(worst.cost.of_memory() <= 1.0, "it takes more memory than is promised: {worst}");
+    assert!(worst.cost.of_memory() <= 1.0, "more memory than promised: {worst}");
 }

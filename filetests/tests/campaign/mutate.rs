@@ -1,13 +1,13 @@
-//! Edits of bytes that know nothing of what they are.
+//! Edits of bytes without knowledge of their meaning.
 
 use slotvm_bytecode::leb;
 
 use crate::rng::Rng;
 
-/// Inputs grow no longer than this by edits.
+/// Edits make inputs no longer than this.
 const BYTES_MAX: usize = 1 << 20;
 
-/// Numbers at which something may change.
+/// Numbers at which behaviour may change.
 const EDGES: [u32; 20] = [
     0,
     1,

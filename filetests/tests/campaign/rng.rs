@@ -22,7 +22,7 @@ impl Rng {
         (self.bits() % n.max(1) as u64) as usize
     }
 
-    /// Whether to do what happens once in `n` times.
+    /// Returns true once in `n` times.
     pub(crate) fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
@@ -37,7 +37,7 @@ impl Rng {
         &from[self.below(from.len())]
     }
 
-    /// A part of what has this length, mostly a short one.
+    /// A range within this length, mostly a short one.
     pub(crate) fn range(&mut self, len: usize) -> Range<usize> {
         let start = self.below(len + 1);
         let max = if self.one_in(8) { len } else { 16 };

@@ -1,5 +1,5 @@
-//! Edits of binary modules that keep the lengths of sections and functions right, so that what was
-//! changed is reached. Both binary forms have the same frame: eight bytes, and sections of an id and a length.
+//! Edits of binary modules that keep the lengths of sections and functions right, so that the loader reaches
+//! the change. Both binary forms have the same frame: eight bytes, and sections of an id and a length.
 
 use slotvm_bytecode::inst::CodeReader;
 use slotvm_bytecode::{Op, decode, encode, leb};
@@ -27,7 +27,7 @@ impl Form {
 
 type Section = (u8, Vec<u8>);
 
-/// Makes an input from one of the corpus, and perhaps of parts of another one.
+/// Makes an input from one of the corpus, and perhaps from parts of another one.
 pub(crate) fn mutant(rng: &mut Rng, form: Form, input: &[u8], other: &[u8]) -> Vec<u8> {
     let mut bytes = input.to_vec();
     for _ in 0..rng.few() {
@@ -40,7 +40,7 @@ pub(crate) fn mutant(rng: &mut Rng, form: Form, input: &[u8], other: &[u8]) -> V
     bytes
 }
 
-/// Changes a section, or which there are.
+/// Changes a section, or the list of sections.
 fn in_section(rng: &mut Rng, form: Form, bytes: &mut Vec<u8>, other: &[u8]) {
     let Some(mut sections) = split(bytes) else { return mutate::bytes(rng, bytes, other) };
     if sections.is_empty() {
@@ -81,7 +81,7 @@ fn in_section(rng: &mut Rng, form: Form, bytes: &mut Vec<u8>, other: &[u8]) {
     *bytes = join(&bytes[..HEADER_BYTES], &sections);
 }
 
-/// The sections, unless there is not even a header or one is cut off.
+/// The sections, or `None` if the header is missing or a section is truncated.
 fn split(bytes: &[u8]) -> Option<Vec<Section>> {
     bytes.get(..HEADER_BYTES)?;
     let mut pos = HEADER_BYTES;
@@ -94,8 +94,8 @@ fn split(bytes: &[u8]) -> Option<Vec<Section>> {
     Some(sections)
 }
 
-/// Makes a module of WebAssembly so large that several threads import it: its functions stand there again and
-/// again, behind the others, so that numbers mean what they did.
+/// Makes a WebAssembly module so large that several threads import it. Copies of its functions are added
+/// after the others, so that numbers keep their meaning.
 pub(crate) fn enlarge(bytes: &mut Vec<u8>, n_bytes: usize) {
     const FUNCTIONS: u8 = 3;
     let Some(mut sections) = split(bytes) else { return };
@@ -105,7 +105,7 @@ pub(crate) fn enlarge(bytes: &mut Vec<u8>, n_bytes: usize) {
         let mut pos = 0;
         let Ok(n) = leb::read_u32(contents, &mut pos) else { return };
         let items = contents.split_off(pos);
-        // As many times for both sections.
+        // The same number of copies in both sections.
         let n_times = (n_bytes / bytes.len().max(1)).min(10_000);
         contents.clear();
         leb::write_u32(contents, n.saturating_mul(n_times as u32));
@@ -114,7 +114,7 @@ pub(crate) fn enlarge(bytes: &mut Vec<u8>, n_bytes: usize) {
     *bytes = join(&bytes[..HEADER_BYTES], &sections);
 }
 
-/// Contents behind their length.
+/// Contents with their length before them.
 fn sized<'b>(bytes: &'b [u8], pos: &mut usize) -> Option<&'b [u8]> {
     let len = leb::read_u32(bytes, pos).ok()? as usize;
     let contents = bytes.get(*pos..pos.checked_add(len)?)?;
@@ -151,7 +151,7 @@ fn in_function(rng: &mut Rng, contents: &mut Vec<u8>, other: &[u8]) {
     }
 }
 
-/// Changes what is behind the name of a custom section.
+/// Changes the contents of a custom section after its name.
 fn behind_name(rng: &mut Rng, contents: &mut Vec<u8>, other: &[u8]) {
     let mut pos = 0;
     let Some(_) = sized(contents, &mut pos) else { return };
@@ -160,8 +160,8 @@ fn behind_name(rng: &mut Rng, contents: &mut Vec<u8>, other: &[u8]) {
     contents.extend(rest);
 }
 
-/// Puts an opcode of the same signature and the same kind of immediates in the place of another one, so
-/// that the module still verifies.
+/// Replaces an opcode by another one with the same signature and kind of immediates, so that the module still
+/// verifies.
 pub(crate) fn opcode(rng: &mut Rng, bytes: &mut Vec<u8>) {
     let Ok(mut module) = decode(bytes) else { return };
     if module.funcs.is_empty() {

@@ -7,7 +7,7 @@ use slotvm_bytecode::Op;
 use crate::mutate;
 use crate::rng::Rng;
 
-/// Words that mean something to the assembler, and numbers and strings that are hard on it.
+/// Words that the assembler knows, and difficult numbers and strings.
 const WORDS: &[&str] = &[
     "func",
     "import",
@@ -76,7 +76,7 @@ const WORDS: &[&str] = &[
     "\n",
 ];
 
-/// Makes an input from a text, and perhaps of words of another one.
+/// Makes an input from a text, and perhaps from words of another one.
 pub(crate) fn mutant(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     let mut bytes = input.to_vec();
     for _ in 0..rng.few() {
@@ -128,7 +128,7 @@ fn replace(bytes: &mut Vec<u8>, place: Range<usize>, word: &[u8]) {
     bytes.splice(place, word.iter().copied());
 }
 
-/// A word somewhere: letters, digits and what mnemonics have between them; or one other character.
+/// The range of a random word: letters, digits and separators of mnemonics, or one other character.
 fn word(rng: &mut Rng, bytes: &[u8]) -> Range<usize> {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-+\"$\\".contains(byte);
     around(rng.below(bytes.len()), bytes, is_part)

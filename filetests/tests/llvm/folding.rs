@@ -1,23 +1,23 @@
-//! Functions as LLVM writes them, compared up to the names of phis and the phis that LLVM folds.
+//! Compares functions in LLVM's text, up to the names of phis and the phis that LLVM folds.
 //!
-//! `mem2reg` places the phis of pruned SSA form, as we do, and then removes those whose operands, the phi
-//! itself apart, are all one value, until there are none. Ours go the same way here, and are counted:
-//! those that always have the same constant (often a zero of the start, or stored in several branches),
-//! and those that bring the same computed value on all ways (which was stored twice, or stored to
-//! where it came from). What is left must be the same.
+//! `mem2reg` places the phis of pruned SSA form, as we do. It then removes phis whose operands, except the
+//! phi itself, are all one value, until none is left. Here ours are removed likewise, and counted: those that
+//! always have the same constant (often the initial zero, or one stored in several branches), and those with
+//! the same computed value on all paths (stored twice, or stored to where it came from). The rest must be
+//! equal.
 
 use std::collections::HashMap;
 use std::fmt;
 
 use slotvm_filetests::opt::LlvmFunction;
 
-/// What was compared.
+/// Counts of compared functions and phis.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) n_functions: usize,
-    /// The phis that we place.
+    /// Number of phis that we place.
     pub(crate) n_phis: usize,
-    /// Those of them that LLVM folds to a constant, and to another value.
+    /// Number of those that LLVM folds to a constant, and to another value.
     pub(crate) n_constant: usize,
     pub(crate) n_value: usize,
 }
@@ -34,7 +34,7 @@ impl fmt::Display for Counts {
     }
 }
 
-/// Compares a function that we have promoted with the one that LLVM has.
+/// Compares a function that we have promoted with LLVM's.
 pub(crate) fn compare(
     ours: &LlvmFunction<'_>,
     llvms: &LlvmFunction<'_>,
@@ -63,10 +63,10 @@ pub(crate) fn compare(
 /// The phis of a function, by number.
 struct Phis<'t> {
     function: &'t LlvmFunction<'t>,
-    /// For each its block, and its operands by the name of the block that they come from.
+    /// The block of each phi, and its operands by the name of the block that they come from.
     phis: Vec<(usize, Vec<(&'t str, Operand<'t>)>)>,
     numbers: HashMap<&'t str, usize>,
-    /// What a phi was folded to.
+    /// The value that a phi was folded to.
     folded: Vec<Option<Operand<'t>>>,
 }
 
@@ -93,7 +93,7 @@ impl<'t> Phis<'t> {
         Phis { function, phis, numbers, folded }
     }
 
-    /// What stands for an operand when all folding so far is done.
+    /// The replacement of an operand after all folding so far.
     fn resolve(&self, mut operand: Operand<'t>) -> Operand<'t> {
         while let Operand::Phi(phi) = operand
             && let Some(value) = self.folded[phi]
@@ -103,7 +103,7 @@ impl<'t> Phis<'t> {
         operand
     }
 
-    /// Folds the phis of one value until there are none.
+    /// Folds phis with one value until none is left.
     fn fold(mut self, counts: &mut Counts) -> Phis<'t> {
         loop {
             let mut has_changed = false;
@@ -128,7 +128,7 @@ impl<'t> Phis<'t> {
         self
     }
 
-    /// The one value that a phi has besides itself.
+    /// The single operand of a phi besides itself, if there is only one.
     fn only_value(&self, phi: usize) -> Option<Operand<'t>> {
         let operands = self.phis[phi].1.iter().map(|&(_, operand)| self.resolve(operand));
         let mut others = operands.filter(|&operand| operand != Operand::Phi(phi));
@@ -136,7 +136,7 @@ impl<'t> Phis<'t> {
         others.all(|other| other == value).then_some(value)
     }
 
-    /// The phis and instructions of a block, with classes in place of the names of phis.
+    /// The phis and instructions of a block, with classes instead of the names of phis.
     fn block_with_classes(&self, block: usize, classes: &[usize]) -> (Vec<usize>, Vec<String>) {
         let of_block = |&phi: &usize| self.phis[phi].0 == block && self.folded[phi].is_none();
         let mut phis: Vec<usize> =
@@ -173,8 +173,8 @@ fn name_length(text: &str) -> usize {
 }
 
 /// The classes of the phis of two functions: the coarsest in which phis of a class have the same block,
-/// and operands of the same class from each block before it. Two phis of one block and one class give
-/// the same value, so either may stand for the other.
+/// and operands of the same class from each block before it. Two phis of one block and one class have
+/// the same value, so either may replace the other.
 fn classes(functions: [&Phis<'_>; 2]) -> [Vec<usize>; 2] {
     let mut classes = functions.map(|f| f.phis.iter().map(|&(block, _)| block).collect::<Vec<_>>());
     let mut n_classes = 0;

@@ -1,7 +1,7 @@
-//! Random graphs whose blocks read and write slots: [`construct`] beside `opt -passes=mem2reg`.
+//! Compares [`construct`] with `opt -passes=mem2reg` on random graphs whose blocks read and write slots.
 //!
-//! The entry writes all slots, and no two writes write the same value, so that LLVM has nothing to fold:
-//! phis, their operands, and what reads give must be equal one by one. LLVM names a phi after its
+//! The entry writes all slots, and no two writes write the same value, so that LLVM has nothing to fold.
+//! Phis, their operands and the values of reads must be equal one by one. LLVM names a phi after its
 //! `alloca`.
 
 use std::collections::BTreeMap;
@@ -16,11 +16,11 @@ use slotvm_ssa::construction::construct::{
 use slotvm_ssa::graphs::cfg::{Cfg, ControlFlow};
 use slotvm_ssa::graphs::loops::LoopForest;
 
-/// Functions in an ordinary run of the tests.
+/// Number of functions in an ordinary run of the tests.
 const FUNCTIONS_USUAL: u64 = 500;
-/// The functions that one run of `opt` sees.
+/// Number of functions for one run of `opt`.
 const BATCH_FUNCTIONS: u64 = 500;
-/// The bytes that decide on a function.
+/// Number of bytes that determine a function.
 const FUNCTION_BYTES: usize = 3_000;
 
 #[derive(Default)]
@@ -65,7 +65,7 @@ pub(crate) fn check(opt: Opt) -> Result<String, String> {
     let Counts { n_blocks, n_accesses, n_phis, n_operands, n_reads, .. } = counts;
     let is_varied = n_irreducible * 8 >= n_functions && n_with_duplicate_edges * 8 >= n_functions;
     if n >= FUNCTIONS_USUAL && !(is_varied && n_phis > 2 * n_functions) {
-        return Err("the functions are not what they are for".to_owned());
+        return Err("the functions lack the intended properties".to_owned());
     }
     Ok(format!(
         "{n_functions} functions, {n_irreducible} of them irreducible and {n_with_duplicate_edges} with \
@@ -137,7 +137,7 @@ fn program(choices: &mut Choices<'_>) -> SlotProgram {
     SlotProgram::new(Cfg::new(0, lists), n_slots, n_values, accesses)
 }
 
-/// A graph all of whose blocks are reachable, and whose entry no edge goes to.
+/// A graph with only reachable blocks, and without edges to the entry.
 fn any_graph(choices: &mut Choices<'_>, n_blocks: usize) -> Vec<Vec<u32>> {
     let mut succs = vec![Vec::new(); n_blocks];
     for block in 1..n_blocks {
@@ -151,7 +151,7 @@ fn any_graph(choices: &mut Choices<'_>, n_blocks: usize) -> Vec<Vec<u32>> {
     succs
 }
 
-/// A graph of sequences, branches, loops and switches: a block becomes one of them again and again.
+/// A graph of sequences, branches, loops and switches, made by repeatedly replacing a block by one of them.
 fn structured_graph(choices: &mut Choices<'_>, n_blocks: usize) -> Vec<Vec<u32>> {
     let mut succs: Vec<Vec<u32>> = vec![Vec::new()];
     while succs.len() < n_blocks {
@@ -159,7 +159,7 @@ fn structured_graph(choices: &mut Choices<'_>, n_blocks: usize) -> Vec<Vec<u32>>
         let after = std::mem::take(&mut succs[block]);
         let new = succs.len() as u32;
         match choices.below(5) {
-            // Another block behind it.
+            // Another block after it.
             0 => {
                 succs[block] = vec![new];
                 succs.push(after);
@@ -207,7 +207,7 @@ fn duplicate_edges(choices: &mut Choices<'_>, succs: &mut [Vec<u32>]) {
     }
 }
 
-/// New numbers for blocks, but for the entry.
+/// New numbers for blocks except the entry.
 fn shuffled(choices: &mut Choices<'_>, n_blocks: usize) -> Vec<u32> {
     let mut numbers: Vec<u32> = (0..n_blocks as u32).collect();
     for i in (2..n_blocks).rev() {
@@ -216,7 +216,7 @@ fn shuffled(choices: &mut Choices<'_>, n_blocks: usize) -> Vec<u32> {
     numbers
 }
 
-/// What blocks call: for a branch, for a switch, and with the value that a read gives.
+/// The functions that blocks call: for a branch, for a switch, and with the value of a read.
 const DECLARATIONS: &str = "\
 declare i1 @branch()
 declare i32 @switch()
@@ -264,7 +264,7 @@ fn write_function(out: &mut String, seed: u64, program: &SlotProgram) -> std::fm
     writeln!(out, "}}")
 }
 
-/// A value that both sides have.
+/// A value that both sides use.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Value {
     Written(u32),
@@ -275,12 +275,12 @@ enum Value {
     },
 }
 
-/// What a construction gives.
+/// The result of a construction.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
-    /// For each phi its operands, with the blocks that they come from, in order.
+    /// The operands of each phi, with the blocks that they come from, in order.
     phis: BTreeMap<(u32, u32), Vec<(u32, Value)>>,
-    /// What each read gives.
+    /// The value of each read.
     reads: BTreeMap<u32, Value>,
 }
 
@@ -324,7 +324,7 @@ fn our_outcome(program: &SlotProgram, form: &SsaForm) -> Outcome {
     outcome
 }
 
-/// Reads what LLVM has; `None` if it is not as expected.
+/// Parses LLVM's result; `None` if its form is unexpected.
 fn outcome_of_llvm(f: &LlvmFunction<'_>) -> Option<Outcome> {
     let number = |name: &str| name.strip_prefix('b')?.parse::<u32>().ok();
     let mut phis = BTreeMap::new();
@@ -347,7 +347,7 @@ fn outcome_of_llvm(f: &LlvmFunction<'_>) -> Option<Outcome> {
             let operand = |&(text, from): &(&str, &str)| Some((number(from)?, value(text)?));
             let mut operands = phi.operands.iter().map(operand).collect::<Option<Vec<_>>>()?;
             operands.sort_unstable();
-            // Two phis of a slot in a block would be one too many.
+            // A block has at most one phi for a slot.
             if outcome.phis.insert((block, slot), operands).is_some() {
                 return None;
             }

@@ -1,7 +1,7 @@
-//! Our promotion beside LLVM's: what `opt -passes=mem2reg` makes of a slot form, phi by phi.
+//! Compares our promotion with LLVM's: the result of `opt -passes=mem2reg` on a slot form, phi by phi.
 //!
 //! Needs the `opt` of LLVM 19 or later; without one the tests are reported as ignored, with the reason.
-//! `SLOTVM_GENERATED` says how many functions and modules are generated. `cargo test --test llvm --
+//! `SLOTVM_GENERATED` sets the number of generated functions and modules. `cargo test --test llvm --
 //! --nocapture` shows the counts.
 
 mod folding;
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use slotvm_filetests::opt::Opt;
 
-/// Compares with what LLVM does, and says how much.
+/// Runs comparisons with LLVM, and prints the counts.
 type Check = fn(Opt) -> Result<String, String>;
 
 const CHECKS: &[(&str, Check)] = &[

@@ -1,5 +1,5 @@
-//! Modules: the slot form that the printer writes, promoted by `opt -passes=mem2reg`, and the SSA form
-//! that it writes, instruction by instruction.
+//! Compares modules instruction by instruction: the printed slot form, promoted by `opt -passes=mem2reg`,
+//! with the printed SSA form.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,9 +15,9 @@ use slotvm_ssa::tools::llvm::Printer;
 
 use crate::folding::{Counts, compare};
 
-/// The modules that one run of `opt` sees.
+/// Number of modules for one run of `opt`.
 const BATCH_MODULES: usize = 200;
-/// Generated modules in an ordinary run of the tests.
+/// Number of generated modules in an ordinary run of the tests.
 const SEEDS_USUAL: u64 = 300;
 
 /// All programs and kernels of the repository.
@@ -68,12 +68,11 @@ fn check_modules(
     Ok(counts.to_string())
 }
 
-/// Modules as one module, in both forms. Functions have names that begin with that of the module's
-/// number.
+/// Several modules as one, in both forms. Names of functions begin with the number of their module.
 #[derive(Default)]
 struct Batch {
     names: Vec<String>,
-    /// How many functions each module has.
+    /// Number of functions of each module.
     n_functions: Vec<usize>,
     slots: String,
     ssa: String,
@@ -95,7 +94,7 @@ impl Batch {
         self.slots.extend(slots.iter().map(|f| rename(printer.define(f))));
         let ssa = stages::functions(module, Form::Ssa, options)?;
         self.ssa.extend(ssa.iter().map(|f| rename(printer.define(f))));
-        // Both forms call the same, and intrinsics belong to no module.
+        // Both forms call the same functions, and intrinsics belong to no module.
         let declarations = printer.declarations();
         self.declarations.extend(declarations.lines().map(|line| rename(line.to_owned())));
         self.names.push(name);

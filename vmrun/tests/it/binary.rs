@@ -1,4 +1,4 @@
-//! Running the real binary, and folders for its files.
+//! Runs the real binary, and makes folders for its files.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What a run of the binary has left.
+/// Exit code and output of a run of the binary.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -38,7 +38,7 @@ pub(crate) fn root() -> &'static Path {
 /// The binary, to be run in the root of the repository, without input.
 pub(crate) fn command(args: &[impl AsRef<OsStr>]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_vmrun"));
-    // Nothing of the terminal may change the help.
+    // The help must not depend on the terminal.
     command.args(args).current_dir(root()).env_remove("COLUMNS").stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
@@ -53,7 +53,7 @@ pub(crate) fn vmrun(args: &[impl AsRef<OsStr>]) -> Ran {
 pub(crate) fn vmrun_with_input(args: &[impl AsRef<OsStr>], input: &str) -> Ran {
     let mut child = command(args).stdin(Stdio::piped()).spawn().expect("the binary starts");
     let mut stdin = child.stdin.take().expect("it is piped");
-    // It need not read what it is given.
+    // The binary may exit without reading its input.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     let output = child.wait_with_output().expect("it ends");
@@ -81,7 +81,7 @@ pub(crate) const ENGINES: [&str; 6] = [
     "--jit",
 ];
 
-/// An empty folder for a test, which is left behind for whoever looks into a failure.
+/// An empty folder for a test, which is kept for debugging failures.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {

@@ -1,4 +1,4 @@
-//! What users do wrong: bad files, bad options, and outputs that no one reads.
+//! Mistakes of users: bad files, bad options, and closed outputs.
 
 use std::fs;
 use std::io::Read;
@@ -7,7 +7,7 @@ use std::process::Stdio;
 use crate::binary::{Folder, command, root, vmrun};
 use crate::programs;
 
-/// Commands that read a program, which stands for `PROGRAM`.
+/// Commands that read a program; `PROGRAM` is replaced by its path.
 const READERS: &[&str] = &[
     "PROGRAM",
     "run PROGRAM",
@@ -97,7 +97,7 @@ fn broken_rules_name_function_offset_line_and_rule() {
     let path =
         folder.write("p.vasm", "func f(x: i64) -> i32 {\n  local.get x\n  i32.eqz\n  return }\n");
     let path = path.to_str().expect("the path is UTF-8");
-    // `dis` shows what does not verify, too.
+    // `dis` also shows modules that do not verify.
     for reader in READERS.iter().filter(|reader| !reader.starts_with("dis ")) {
         let line = reader.replace("PROGRAM", path).replace("OUTPUT", "unused.bc");
         let error = vmrun(&line.split(' ').collect::<Vec<_>>()).error(1);
@@ -167,7 +167,7 @@ fn wrong_usage_exits_with_two() {
     assert!(help.contains("Usage: vmrun"), "{help}");
 }
 
-/// Prints lines for ever.
+/// A program that prints lines forever.
 const ENDLESS: &str = r#"
 import "env" "print_i32" func print_i32(i32)
 import "env" "print_char" func print_char(i32)
@@ -182,7 +182,7 @@ again:
 fn output_to_a_closed_pipe_ends_quietly() {
     let program = Folder::new("closed_pipe").write("endless.vasm", ENDLESS);
     let program = program.to_str().expect("the path is UTF-8");
-    // An endless program ends as if by a signal; a text that no one wants to read to its end is well.
+    // An endless program ends as if by a signal. Commands whose text is not read to its end succeed.
     for (line, code) in [
         (program.to_owned(), 141),
         (format!("{program} --jit"), 141),
@@ -209,7 +209,7 @@ fn output_to_a_closed_pipe_ends_quietly() {
         assert_eq!(status.code(), Some(code), "{line}: {said}");
         assert!(code != 141 || said.is_empty(), "{line}: {said}");
     }
-    // The same with nobody to complain to.
+    // The same with standard error closed.
     for line in ["verify a.bc", "programs/fib_rec.bc --time", "programs/fib_rec.bc --fuel 3"] {
         let args: Vec<&str> = line.split(' ').collect();
         let mut child = command(&args).spawn().expect("the binary starts");
@@ -235,8 +235,7 @@ fn output_to_a_full_device_is_an_error() {
 
 #[test]
 fn truncated_programs_are_never_run() {
-    // Every program is cut at some places only: that no prefix makes the loader panic, another test
-    // knows.
+    // Every program is truncated at some places only: another test covers all prefixes.
     programs::check_all(|program| {
         let bytes = fs::read(program.path.with_extension("bc")).map_err(|e| e.to_string())?;
         let folder = Folder::new(&format!("truncated_{}", program.name));

@@ -10,7 +10,7 @@ use crate::binary::vmrun;
 const COMMANDS: [&str; 11] =
     ["run", "asm", "dis", "convert", "opt", "verify", "dump", "ops", "test", "wast", "bench"];
 
-/// Compares `vmrun --help` with the file that shows it as it should be.
+/// Compares `vmrun --help` with the expected text.
 #[test]
 fn the_help_is_as_it_should_be() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/help.txt");

@@ -1,4 +1,4 @@
-//! The kernels: C programs, with the WebAssembly that a compiler made of them, and the files in their folder.
+//! The kernels, which are C programs compiled to WebAssembly, and the files in their folder.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,9 +12,9 @@ use vmrun::load::load;
 use crate::binary::root;
 use crate::programs::check_each;
 
-/// The levels of optimisation that there are modules of.
+/// The optimisation levels of the modules.
 const LEVELS: [&str; 2] = ["O0", "O2"];
-/// What belongs to no kernel.
+/// Files that belong to no kernel.
 const SHARED_FILES: [&str; 5] = ["README.md", "build", "env.h", "native.c", "wasi"];
 
 /// A kernel as a compiler made it at one level of optimisation.
@@ -22,7 +22,7 @@ const SHARED_FILES: [&str; 5] = ["README.md", "build", "env.h", "native.c", "was
 pub(crate) struct Kernel {
     /// The name of the kernel and the level, with a dot between them.
     pub(crate) name: String,
-    /// Where the module is.
+    /// The path of the module.
     pub(crate) path: PathBuf,
 }
 
@@ -63,7 +63,7 @@ impl Kernel {
         self.path.with_extension("").with_extension(ending)
     }
 
-    /// The size that the source says behind `// default-size: ` or `// bench-size: `.
+    /// The size in the source after `// default-size: ` or `// bench-size: `.
     pub(crate) fn size(&self, which: &str) -> Result<i32, String> {
         size_said_by(&self.beside("c"), which)
     }
@@ -82,7 +82,7 @@ fn size_said_by(source: &Path, which: &str) -> Result<i32, String> {
     let text = fs::read_to_string(source).map_err(|error| error.to_string())?;
     let prefix = format!("// {which}: ");
     let size = text.lines().find_map(|line| line.strip_prefix(&prefix)?.parse().ok());
-    size.ok_or_else(|| format!("{} says no {which}", source.display()))
+    size.ok_or_else(|| format!("{} has no `// {which}:`", source.display()))
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `vmrun opt`: programs do the same before and after.
+//! `vmrun opt`: programs behave the same before and after.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::{kernels, programs};
 
 const ENGINES: [&str; 2] = ["", "--jit"];
 
-/// Optimises a program twice, and runs what comes out each time.
+/// Optimises a program twice, and runs each result.
 fn check_optimized(name: &str, program: &Path, args: &str, expected: &Path) -> Result<(), String> {
     let folder = Folder::new(&format!("opt_{name}"));
     let (once, twice) = (folder.path("once.bc"), folder.path("twice.bc"));

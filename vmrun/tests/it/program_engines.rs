@@ -1,5 +1,5 @@
-//! What can only be seen from inside: all engines agree on the programs and kernels with fuel, the IR
-//! evaluates as the interpreter runs, and the programs have the shapes that they are there for.
+//! Properties that only internal interfaces show: all engines agree on the programs and kernels with fuel,
+//! the evaluator agrees with the interpreter, and the programs have their intended shapes.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use slotvm_ssa::ir::verify::{Form, verify};
 use crate::kernels;
 use crate::programs::{self, Outcome, check_all};
 
-/// The evaluator is simple and slow, so it runs a program with a size for which this is enough fuel,
-/// if there is one, and is compared with the interpreter.
+/// The fuel of programs in the evaluator, which is slow. It runs each program with a size for which this fuel
+/// suffices, if there is one.
 const EVALUATOR_FUEL: u64 = 2_000_000;
 
 /// Checks all programs and kernels, with their default sizes.
@@ -30,7 +30,7 @@ fn check_all_with_sizes(check: impl Fn(&Arc<VerifiedModule>, i32) -> Result<(), 
     kernels::check_all(|kernel| check(&kernel.verified(), kernel.size("default-size")?));
 }
 
-/// Halves a size until the program needs no more than some fuel.
+/// Halves a size until the program needs at most this much fuel.
 fn size_for_fuel(
     module: &Arc<VerifiedModule>,
     mut size: i32,
@@ -123,9 +123,9 @@ fn ssa_form_evaluated() {
     });
 }
 
-/// A slot mode says how code is compiled, and what is too large for it is compiled otherwise. A
-/// comparison of modes means something only if no program is. Likewise, nothing is too large to be made
-/// straight from bytecode, and promoted instead.
+/// Checks that no program is too large for its slot mode. Functions that are too large are compiled in
+/// another way, which would make comparisons of modes meaningless. Likewise, no function may be too large for
+/// SSA construction straight from bytecode, since it would be promoted instead.
 #[test]
 fn every_program_stays_in_its_mode() {
     let engines = native_engines(false);

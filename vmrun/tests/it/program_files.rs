@@ -1,5 +1,5 @@
-//! The files of the programs: the binary beside each source is current, text and binary form say the
-//! same, and damaged binaries are refused or are other modules that are safe to run.
+//! The files of the programs: the binary beside each source is current, text and binary form are the same
+//! module, and damaged binaries are refused or are other modules that are safe to run.
 
 use std::sync::Arc;
 
@@ -40,7 +40,8 @@ fn binary_to_text_to_binary_is_the_identity() {
     }
 }
 
-/// Bytes give an error, or a module with no other encoding, which may or may not verify.
+/// Checks that bytes fail to decode, or decode to a module with no other encoding, which may or may not
+/// verify.
 fn load(bytes: &[u8]) -> Option<Arc<VerifiedModule>> {
     let module = decode(bytes).ok()?;
     assert_eq!(encode(&module), bytes, "a module has one encoding only");
@@ -58,7 +59,7 @@ fn truncated_binaries_are_errors_or_modules() {
     }
 }
 
-/// Runs `main` for a while, if there is one. Whatever happens is fine, unless it is a panic.
+/// Runs `main` for a while, if there is one. Any outcome except a panic is fine.
 fn run_briefly(engine: &Engine, module: Arc<VerifiedModule>) {
     let Ok(running) = programs::instantiate(engine, &module, Some(20_000)) else { return };
     let Running { mut store, instance, .. } = running;

@@ -1,7 +1,7 @@
-//! Every program prints what is expected, in every engine.
+//! Every program prints the expected output in every engine.
 //!
 //! The expected outputs were made by programs in other languages, from published algorithms, test
-//! vectors and library functions, not by an engine of ours.
+//! vectors and library functions, not by a slotvm engine.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +27,7 @@ fn every_kernel_in_every_engine() {
     });
 }
 
-/// Checks what a program prints in these engines.
+/// Checks the output of a program in these engines.
 pub(crate) fn check(
     program: &Path,
     args: &str,

@@ -19,7 +19,7 @@ use vmrun::host::{self, Host};
 pub(crate) struct Program {
     /// Its name, without an extension.
     pub(crate) name: String,
-    /// Where its source is.
+    /// The path of its source.
     pub(crate) path: PathBuf,
     /// Its text.
     pub(crate) source: String,
@@ -84,7 +84,7 @@ pub(crate) fn check_each<T: Sync>(
 }
 
 impl Program {
-    /// The program, assembled as `vmrun asm` does it: the lines of the source go into the module.
+    /// The program, assembled as by `vmrun asm`, with the lines of the source.
     ///
     /// # Panics
     /// Panics if its text is malformed.
@@ -106,38 +106,38 @@ impl Program {
         }
     }
 
-    /// The size for which the benchmarks run it: the number behind `; bench-size:`.
+    /// The size for which the benchmarks run it: the number after `; bench-size:`.
     pub(crate) fn bench_size(&self) -> Option<i32> {
         let line = self.source.lines().find_map(|line| line.strip_prefix("; bench-size:"))?;
         line.trim().parse().ok()
     }
 }
 
-/// What a run of a program shows.
+/// The outcome of a run of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// What it prints.
+    /// Its output.
     pub(crate) output: Vec<u8>,
-    /// What `main` returns.
+    /// The result of `main`.
     pub(crate) exit_code: i32,
     /// The fuel left, if it was limited.
     pub(crate) fuel: Option<u64>,
 }
 
-/// An engine for a tier and a slot mode, with fuel or without. Each pass of its compiler is checked.
+/// An engine for a tier and a slot mode, with or without fuel, which verifies each pass.
 ///
 /// # Panics
-/// Panics if native code cannot be made on this machine.
+/// Panics if native code is not supported on this machine.
 pub(crate) fn engine(tier: Tier, slots: SlotMode, consume_fuel: bool) -> Engine {
     let mut config = Config::new();
     config.tier(tier).slots(slots).consume_fuel(consume_fuel).verify_passes(true);
     Engine::new(&config).expect("the tests run where native code does")
 }
 
-/// The same, native, without signals.
+/// A native engine without signals.
 ///
 /// # Panics
-/// Panics if native code cannot be made on this machine.
+/// Panics if native code is not supported on this machine.
 pub(crate) fn engine_without_signals(slots: SlotMode, consume_fuel: bool) -> Engine {
     let mut config = Config::new();
     config.tier(Tier::Jit).slots(slots).consume_fuel(consume_fuel).verify_passes(true);
@@ -145,17 +145,17 @@ pub(crate) fn engine_without_signals(slots: SlotMode, consume_fuel: bool) -> Eng
     Engine::new(&config).expect("the tests run where native code does")
 }
 
-/// The same with SSA form made straight from bytecode.
+/// A native engine with SSA form made straight from bytecode.
 ///
 /// # Panics
-/// Panics if native code cannot be made on this machine.
+/// Panics if native code is not supported on this machine.
 pub(crate) fn engine_on_the_fly(options: OnTheFly, consume_fuel: bool) -> Engine {
     let mut config = Config::new();
     config.tier(Tier::Jit).on_the_fly(options).consume_fuel(consume_fuel).verify_passes(true);
     Engine::new(&config).expect("the tests run where native code does")
 }
 
-/// Output that is kept.
+/// A buffer that keeps output.
 #[derive(Clone, Default)]
 struct Output(Arc<Mutex<Vec<u8>>>);
 
@@ -209,7 +209,7 @@ pub(crate) fn instantiate(
     Ok(Running { store, instance, output })
 }
 
-/// The size with which a program runs if none is given: its exported global `default_size`.
+/// The default size of a program: its exported global `default_size`.
 pub(crate) fn default_size(module: &Arc<VerifiedModule>) -> Result<i32, String> {
     let engine = engine(Tier::Interpreter, SlotMode::default(), false);
     let Running { store, instance, .. } =
@@ -265,7 +265,7 @@ pub(crate) fn evaluate(
     Ok(Outcome { output: output.take(), exit_code: results[0] as i32, fuel })
 }
 
-/// The evaluator's way to the host functions that programs use.
+/// The host functions that programs use, for the evaluator.
 fn call_host(host: &mut Host, name: &str, call: HostCall<'_>) -> Result<(), Error> {
     match (name, call.args) {
         ("print_i32", &[v]) => host.print(v as i32),

@@ -1,7 +1,7 @@
-//! A real module of megabytes, a formatter of TypeScript, formats in every engine.
+//! A real module of 4.2 MB, a TypeScript formatter, formats in every engine.
 //!
-//! `npm` fetches it; where that is not possible the test says so and does nothing. The interpreter always
-//! runs, the slot modes with `SLOTVM_FULL=1`, since unoptimised builds compile for a while.
+//! `npm` fetches it. If that fails, the test reports it and does nothing. The interpreter always runs; the
+//! slot modes need `SLOTVM_FULL=1`, since unoptimised builds take long to compile.
 
 mod programs;
 mod script;
@@ -22,7 +22,7 @@ switch(a){case 1:f();break
 default:throw new Error('no')}
 ";
 
-/// What V8 makes of it with the same module.
+/// The result of the same module in V8.
 const FORMATTED: &str = include_str!("real.formatted.ts");
 
 /// The formatter, instantiated.
@@ -45,14 +45,14 @@ impl Formatter {
         func.expect("it is exported").call(&mut self.store, args).expect("no trap")
     }
 
-    /// Puts a text where the next call looks for one.
+    /// Writes a text to the place where the next call expects it.
     fn send(&mut self, text: &str) {
         let at = self.call::<u32, u32>("clear_shared_bytes", text.len() as u32);
         let memory = self.instance.get_memory(&self.store, "memory").expect("it is exported");
         memory.write(&mut self.store, at as usize, text.as_bytes()).expect("there is room");
     }
 
-    /// A text that a call has left behind.
+    /// Reads a text that a call has left behind.
     fn receive(&mut self, len: u32) -> String {
         let at = self.call::<(), u32>("get_shared_bytes_ptr", ()) as usize;
         let bytes = self.memory()[at..at + len as usize].to_vec();
@@ -82,7 +82,7 @@ impl Formatter {
     }
 }
 
-/// All that is compared: texts, and the memory in the end.
+/// The compared outcome: texts, and the memory at the end.
 fn run(config: &Config, bytes: &[u8]) -> (Vec<Result<String, String>>, Vec<u8>) {
     let mut formatter = Formatter::new(config, bytes);
     assert_eq!(formatter.call::<(), u32>("dprint_plugin_version_4", ()), 4);
@@ -101,7 +101,7 @@ fn a_formatter_of_megabytes_formats_in_every_engine() {
     let bytes = match TYPESCRIPT_FORMATTER.read() {
         Ok(bytes) => bytes,
         Err(reason) => {
-            // Not captured, so that everybody sees it.
+            // Not captured, so that it is always visible.
             let _ = writeln!(stderr(), "the formatter is left out: {reason}");
             return;
         }

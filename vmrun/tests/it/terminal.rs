@@ -1,4 +1,4 @@
-//! Names of a hostile module in what the commands write: nothing of it controls a terminal.
+//! Names of a hostile module in the output of commands: none of them can control a terminal.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use slotvm_bytecode::{encode, text};
 
 use crate::binary::{Folder, vmrun};
 
-/// Clears the screen, by two ways; turns the direction of text; rings; goes back to the start of the line.
+/// Clears the screen in two ways, reverses the text direction, rings, and returns to the start of the line.
 const HOSTILE: [&str; 6] = ["\u{1b}[2J", "\u{9b}2J", "\u{202e}", "\u{7}", "\u{7f}", "a\rb\nc"];
 
 /// A program whose every name is hostile, and which traps in a function that `main` calls.
@@ -35,7 +35,7 @@ fn program(hostile: &str) -> String {
     )
 }
 
-/// Runs a command, and checks both of its streams.
+/// Runs a command, and checks both output streams.
 #[track_caller]
 fn check(args: &[&str], program: &Path) -> String {
     let args: Vec<_> = args
@@ -45,7 +45,7 @@ fn check(args: &[&str], program: &Path) -> String {
     let ran = vmrun(&args);
     for out in [&ran.stdout, &ran.stderr] {
         assert_eq!(*out, Lines(out).to_string(), "{args:?}");
-        // Nor does it forge lines.
+        // Names cannot forge lines.
         assert!(!out.lines().any(|line| line == "c" || line.starts_with("c`")), "{args:?}: {out}");
     }
     ran.stdout + &ran.stderr
@@ -57,7 +57,7 @@ fn no_command_writes_what_controls_a_terminal() {
     for (i, hostile) in HOSTILE.into_iter().enumerate() {
         let module = text::parse(&program(hostile)).expect("the program is well-formed");
         let path = folder.write(&format!("{i}.bc"), encode(&module));
-        // What is disassembled is the same program.
+        // The disassembled text is the same program.
         let source = check(&["dis", "-"], &path);
         assert_eq!(text::parse(&source).expect("it is a text"), module);
         check(&["dis", "--offsets", "-"], &path);
@@ -72,7 +72,7 @@ fn no_command_writes_what_controls_a_terminal() {
         check(&["dump", "-", "--stage", "ssa", "--format", "llvm"], &path);
         check(&["dump", "-", "--func", "none"], &path);
         check(&["bench", "-", "--rounds", "1"], &path);
-        // An import is missing; then it is not, and there is a trap with a backtrace.
+        // First an import is missing; then it is defined, and the program traps with a backtrace.
         let missing = check(&["-"], &path);
         assert!(missing.contains("missing"), "{missing}");
         check(&["-", "--invoke", "none"], &path);
@@ -80,7 +80,7 @@ fn no_command_writes_what_controls_a_terminal() {
             let trapped = check(&["-", "--unknown-imports", "trap", engine], &path);
             assert!(trapped.contains("division by zero"), "{trapped}");
         }
-        // Text that is no module, binary forms that are cut, scripts.
+        // Malformed text, truncated binaries, scripts.
         let broken =
             folder.write(&format!("{i}.vasm"), format!("export \"{hostile}\" func {hostile}"));
         check(&["verify", "-"], &broken);
@@ -100,7 +100,7 @@ fn no_command_writes_what_controls_a_terminal() {
     }
 }
 
-/// Text as it stands between quotes in WebAssembly's text form.
+/// Escapes text for a quoted string in WebAssembly's text form.
 fn wat_string(text: &str) -> String {
     text.bytes().map(|byte| format!("\\{byte:02x}")).collect()
 }

@@ -24,12 +24,12 @@ fn assembling_and_disassembling_are_inverse_on_all_programs() {
         let (printed, assembled) = (folder.path("printed.vasm"), folder.path("printed.bc"));
         let original = program.path.with_extension("bc");
         vmrun(&["dis", text_of(&original), "-o", text_of(&printed)]).output();
-        // Without `--output` the binary comes beside the text.
+        // Without `--output`, the binary is written beside the text.
         vmrun(&["asm", text_of(&printed)]).output();
         if fs::read(&assembled).map_err(|e| e.to_string())? != binary {
             return Err("is another module after `dis` and `asm`".into());
         }
-        // With code offsets in comments it is the same, and so it is from the source.
+        // Text with code offsets in comments assembles to the same binary, and so does the source.
         let commented = vmrun(&["dis", "--offsets", text_of(&original)]).output();
         let commented = folder.write("commented.vasm", commented);
         vmrun(&["asm", text_of(&commented)]).output();
@@ -126,7 +126,7 @@ fn graphs_are_shown_in_dot() {
         for line in lines {
             let statement = line.trim_end_matches(';');
             if let Some((from, to)) = statement.split_once(" -> ") {
-                // A tree's node may stand before the edge to it, a graph's need not.
+                // In a tree, each node comes before the edge to it; in a graph, it need not.
                 assert!(stage == "cfg" || nodes.contains(to.trim()), "{stage}: {dot}");
                 assert!(nodes.contains(from.trim()), "{stage}: {dot}");
             } else if let Some((node, label)) = statement.trim().split_once(" [label=\"") {
@@ -154,7 +154,7 @@ fn file_tests_run_and_can_be_rewritten() {
     let path = folder.write("good.vasm", &good);
     assert_eq!(vmrun(&["test", text_of(&path)]).output(), "1 passed, 0 failed\n");
 
-    // A section that is not as printed: a diff, and the way to see it again.
+    // For a stale section, the report has a diff and the command that runs the case again.
     let stale = folder.write("stale.vasm", good.replace("b0 -> -", "b0 -> b1"));
     let ran = vmrun(&["test", text_of(&folder.path(""))]);
     assert_eq!((ran.code, ran.stdout.as_str()), (1, "1 passed, 1 failed\n"), "{ran:?}");
@@ -168,7 +168,7 @@ fn file_tests_run_and_can_be_rewritten() {
     assert_eq!(vmrun(&["test", "--bless", text_of(&stale)]).output(), "1 passed, 0 failed\n");
     assert_eq!(fs::read_to_string(&stale).expect("it is there"), good);
 
-    // What runs otherwise than it says is not rewritten.
+    // A case whose runs disagree is not rewritten.
     let wrong = good.replace("== 7", "== 8").replace("b0 -> -", "b0 -> b1");
     let path = folder.write("wrong.vasm", &wrong);
     let ran = vmrun(&["test", "--bless", text_of(&path)]);
@@ -250,7 +250,7 @@ fn the_benchmark_takes_webassembly() {
 
 #[test]
 fn the_benchmark_gives_programs_of_wasi_what_their_sources_say() {
-    // They end with their codes only if they get their input, directories, arguments and variables.
+    // Their exit codes are right only if they get their input, directories, arguments and variables.
     let names = ["json", "diff", "host"];
     let path = |name: &str| format!("programs/wasm/wasi/{name}.O2.wasm");
     let mut args = vec!["bench".to_owned(), "--rounds".to_owned(), "1".to_owned()];
@@ -283,7 +283,7 @@ fn the_benchmark_says_what_goes_wrong_with_programs() {
         assert_eq!(ran.code, code, "{ran:?}");
         assert!(ran.stderr.starts_with(message), "{ran:?}");
     }
-    // With a source that says so, it is right.
+    // With a source that states the exit code, the program succeeds.
     folder.write("exits.c", "// Ends.\n// exit: 3\n");
     let ran = vmrun(&["bench", text_of(&folder.path("exits.wasm")), "--rounds", "1"]);
     assert_eq!(ran.code, 0, "{ran:?}");

@@ -1,5 +1,5 @@
-//! Traps of verified modules: in every engine the program ends with the code 134 and a message that
-//! names the place, and nothing else goes wrong.
+//! Traps of verified modules: in every engine, the program ends with exit code 134 and a message that names
+//! the place, and nothing else goes wrong.
 
 use crate::binary::{ENGINES, Folder, vmrun_line};
 

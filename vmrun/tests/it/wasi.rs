@@ -1,4 +1,4 @@
-//! Programs of WASI, and programs that import what nobody knows.
+//! WASI programs, and programs with unknown imports.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -7,7 +7,8 @@ use std::process::Stdio;
 
 use crate::binary::{ENGINES, Folder, Ran, command, vmrun, vmrun_line, vmrun_with_input};
 
-/// Prints its arguments and its environment, each with a newline, and exits with the number of arguments.
+/// A program that prints its arguments and its environment, each with a newline, and exits with the number of
+/// arguments.
 const PRINT: &str = r#"(module
   (import "wasi_snapshot_preview1" "args_sizes_get" (func $args_sizes (param i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "args_get" (func $args (param i32 i32) (result i32)))
@@ -36,7 +37,7 @@ const PRINT: &str = r#"(module
     (call $exit (i32.load (i32.const 16)))
     unreachable))"#;
 
-/// Copies its input to its output, after it has waited for it.
+/// A program that waits for its input, and copies it to its output.
 const CAT: &str = r#"(module
   (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
@@ -61,7 +62,7 @@ const CAT: &str = r#"(module
         (br_if $more (local.tee $n (i32.sub (local.get $n) (i32.load (i32.const 8))))))
       (br $next))))"#;
 
-/// Makes the file `out` in the first directory, as its arguments are there: exits with the error number.
+/// A program that creates the file `out` in the first directory, and exits with the error number.
 const TOUCH: &str = r#"(module
   (import "wasi_snapshot_preview1" "path_open"
     (func $open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
@@ -138,7 +139,7 @@ fn pipes_are_copied_from_end_to_end() {
         let mut args = vec![program.to_str().unwrap()];
         args.extend(engine.split_whitespace());
         assert_eq!(vmrun_with_input(&args, "").output(), "");
-        // More than a pipe holds, so that somebody has to read meanwhile.
+        // More than a pipe holds, so the output must be read while the program runs.
         let mut child = command(&args).stdin(Stdio::piped()).spawn().unwrap();
         let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let copied = std::thread::scope(|scope| {
@@ -197,7 +198,7 @@ fn files_are_below_the_directories_that_are_given() {
     let missing = folder.path("missing");
     let error = run(&program, &format!("--dir {}", missing.display())).error(1);
     assert!(error.starts_with(&format!("error: {}: No such file", missing.display())), "{error}");
-    // Without another name, a directory has that of the host.
+    // Without a guest name, a directory has its host name.
     let line = format!("--dir {}", data.display());
     assert_eq!(run(&program, &line).code, 99, "the name is longer than one byte");
 }
@@ -289,7 +290,7 @@ fn unknown_imports_do_what_is_asked_for() {
         let line = format!("{engine} --unknown-imports trap --invoke unused");
         assert_eq!(run(&program, &line).output(), "");
     }
-    // Memories, tables and globals nobody makes up.
+    // Unknown memories, tables and globals are never defined.
     let source = r#"(module (import "env" "m" (memory 1)) (func (export "_start")))"#;
     let program = folder.write("memory.wat", source);
     let error = vmrun(&[program.to_str().unwrap(), "--unknown-imports", "zero"]).error(1);

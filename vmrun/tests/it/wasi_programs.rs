@@ -1,4 +1,4 @@
-//! The programs of WASI: C with a C library, with the WebAssembly that clang made of them.
+//! WASI programs in C with a C library, compiled to WebAssembly by clang.
 //!
 //! The expected outputs are those of the same sources as native programs, checked for undefined behaviour.
 
@@ -13,7 +13,7 @@ use vmrun::bench::description::Description;
 use crate::binary::{ENGINES, Folder, command, root};
 use crate::programs::check_each;
 
-/// The levels of optimisation that there are modules of.
+/// The optimisation levels of the modules.
 const LEVELS: [&str; 2] = ["O0", "O2"];
 /// The entries of the folder that belong to no program.
 const SHARED: [&str; 3] = ["README.md", "build", "work"];
@@ -22,7 +22,7 @@ fn folder() -> PathBuf {
     root().join("programs/wasm/wasi")
 }
 
-/// A program, and how it is run, as the comment at the top of its source says.
+/// A program, and its settings in the comment at the top of its source.
 struct Program {
     name: String,
     runs: Description,
@@ -34,7 +34,7 @@ impl Program {
         Program { name: name.to_owned(), runs: runs.expect("the program has a source") }
     }
 
-    /// Checks what the module of a level of optimisation prints in an engine.
+    /// Checks the output of the module of an optimisation level in an engine.
     fn check(&self, level: &str, engine: &str) -> Result<(), String> {
         let at = format!("{level} {engine}");
         let place =
@@ -53,7 +53,7 @@ impl Program {
         if let Some(input) = &self.runs.stdin {
             child.stdin(fs::File::open(folder().join(input)).expect("the input is there"));
         }
-        // Files, since a pipe that nobody reads would be full at some time.
+        // Files, since a pipe that nobody reads would fill up.
         let mut stdout = file(&place.path("stdout"));
         child.stdout(stdout.try_clone().expect("there are descriptors"));
         child.stderr(file(&place.path("stderr")));
@@ -88,7 +88,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The names of all programs, as the table of the folder's description has them.
+/// The names of all programs, from the table in the folder's README.
 fn names() -> Vec<String> {
     let readme = fs::read_to_string(folder().join("README.md")).expect("it is there");
     let rows = readme.lines().filter(|line| line.starts_with('|')).skip(2);

@@ -112,7 +112,7 @@ fn scripts_count_what_passes_fails_and_is_refused() {
         let ran =
             vmrun_line(std::path::Path::new("wast"), &format!("{engine} {}", script.display()));
         assert_eq!(ran.code, 1, "{ran:?}");
-        // Whatever works on the refused module is refused.
+        // Directives that use the refused module are refused.
         let counts: Vec<&str> = ran.stdout.lines().last().unwrap_or_default().split('|').collect();
         let counts: Vec<&str> = counts.iter().skip(2).map(|cell| cell.trim()).collect();
         assert_eq!(counts, ["4", "3", "4", ""], "{ran:?}");

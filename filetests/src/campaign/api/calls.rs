@@ -140,7 +140,7 @@ impl Run<'_> {
         let left = store.get_fuel().ok();
         refuel(store, FUEL);
         if code == TrapCode::OutOfFuel && is_here {
-            // A round of the loop costs one.
+            // An iteration of the loop costs one unit of fuel.
             equal("fuel left", &left, &Some(0))?;
         }
         end("an endless loop", found, &expected)

@@ -1,4 +1,4 @@
-//! Comparisons of how a call has ended with how the model says.
+//! Comparisons of the end of a call with the end that the model expects.
 
 use slotvm::Error;
 
@@ -14,7 +14,7 @@ pub(super) fn equal<T: PartialEq + std::fmt::Debug>(
     found: &T,
     expected: &T,
 ) -> Result<(), String> {
-    ensure(found == expected, || format!("{what}: {found:?} instead of {expected:?}"))
+    ensure(found == expected, || format!("{what}: expected {expected:?}, found {found:?}"))
 }
 
 /// The result of an operation that is expected to return one. Values are not compared.
@@ -31,7 +31,7 @@ pub(super) fn ended<T>(
         },
         Err(message) => match expected {
             End::Panic(part) if message.contains(part) => (expected.clone(), None),
-            _ => return Err(format!("{what}: panic `{message}` instead of {expected:?}")),
+            _ => return Err(format!("{what}: expected {expected:?}, found panic `{message}`")),
         },
     };
     equal(what, &end, expected)?;
@@ -46,7 +46,7 @@ pub(super) fn end<T>(
     ended(what, found, expected).map(drop)
 }
 
-/// As [`end`], with values.
+/// Like [`end`], with values.
 pub(super) fn values(
     what: &str,
     found: Result<Result<Vec<Value>, Error>, String>,

@@ -5,7 +5,7 @@ use slotvm::{ExternRef, Func, Global, Memory, Table};
 use super::model::Kind;
 use crate::choices::Choices;
 
-/// A handle, whose it is, and what it stands for in the model.
+/// A handle, its store, and its counterpart in the model.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Held<T, K> {
     pub(super) room: usize,
@@ -28,15 +28,15 @@ impl<T: Copy + PartialEq, K: Copy> Pool<T, K> {
         self.0.push(Held { room, kind, it });
     }
 
-    /// One of them, if there is one.
+    /// Any handle, or `None` if there are none.
     pub(super) fn any(&self, choices: &mut Choices<'_>) -> Option<Held<T, K>> {
-        // The latest ones are the likeliest to be of stores that are there.
+        // The latest handles are the likeliest to belong to stores that still exist.
         let n = self.0.len().min(60);
         let from = &self.0[self.0.len() - n..];
         (n > 0).then(|| from[choices.below(n)])
     }
 
-    /// One of a store, if there is one.
+    /// Any handle of a store, or `None` if it has none.
     pub(super) fn any_of(&self, room: usize, choices: &mut Choices<'_>) -> Option<Held<T, K>> {
         let n = self.all_of(room).count();
         if n == 0 {

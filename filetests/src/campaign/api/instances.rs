@@ -24,7 +24,7 @@ impl Run<'_> {
         let mut expected = if fits { NONE } else { End::Error };
         let found = quietly(|| match foreign {
             None => world.linker.instantiate(&mut *store, &world.main),
-            // As an import of the type of the first one, which it may not have.
+            // Imported with the type of the first one, which may be wrong.
             Some(add) => {
                 let act = Func::wrap(&mut *store, act)?;
                 Instance::new(&mut *store, &world.main, &[add.it.into(), act.into()])
@@ -35,7 +35,7 @@ impl Run<'_> {
                 expected = End::Panic(WRONG_STORE);
             } else if add.kind != Kind::Add {
                 let is_like = add.kind.ty() == Kind::Add.ty();
-                // The model knows no other function in this place.
+                // The model has no other function in this place.
                 return if is_like { Ok(()) } else { end("Instance::new", found, &End::Error) };
             }
         }
@@ -47,7 +47,7 @@ impl Run<'_> {
         self.add_main(at, instance)
     }
 
-    /// Makes handles of all that an instance of the first module exports.
+    /// Makes handles of all exports of an instance of the first module.
     pub(super) fn add_main(&mut self, at: usize, instance: Instance) -> Result<(), String> {
         let Room { id, store, model } = &mut self.rooms[at];
         let inst = model.insts.len();
@@ -92,7 +92,7 @@ impl Run<'_> {
         };
         let imports = [mem.it.into(), tab.it.into(), glob.it.into(), func.it.into()];
         let world = self.world;
-        // A linker that has them may be made in another store, and one of its modules in this one.
+        // The definitions may come from a linker in another store; the instance is made in this one.
         let by = choices.percent(40).then(|| &self.rooms[choices.below(STORES)]);
         let pre = match by {
             None => None,

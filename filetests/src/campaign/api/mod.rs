@@ -1,9 +1,8 @@
-//! Any bytes as a sequence of calls of the embedding API, on several stores of one engine.
+//! Fuzz target: bytes as a sequence of calls of the embedding API, on several stores of one engine.
 //!
-//! A model (`model`) of each store says how every call has to end: with which values, with which trap, with an
-//! error, or, where the documentation says so, with a panic. At last everything in the stores is compared with
-//! the models. Handles of all stores, of those too that are gone, are in one pool, and any of them may be
-//! given to any store.
+//! A model (`model`) of each store predicts the end of every call: values, a trap, an error or, where it is
+//! documented, a panic. At the end, the contents of the stores are compared with the models. Handles of all
+//! stores, including dropped ones, are in one pool, and any of them may be passed to any store.
 
 mod calls;
 mod ends;
@@ -24,18 +23,18 @@ use model::{End, Kind, Mem, Model, Value};
 use world::{Data, EPOCHS, FUEL, WORLDS, World, acts};
 
 const STORES: usize = 3;
-/// Calls in a sequence.
+/// Number of calls in a sequence.
 const OPS_MAX: usize = 60;
 const WRONG_STORE: &str = "object used with the wrong store";
 
 /// Runs a sequence of calls.
 ///
 /// # Errors
-/// Returns the call that ends otherwise than the model says.
+/// Returns the call that does not end as the model predicts.
 pub fn check(bytes: &[u8]) -> Result<Verdict, String> {
     let mut choices = Choices::new(bytes);
     let shared = &WORLDS[choices.below(WORLDS.len())];
-    // Few sequences have an engine of their own, which their stores outlive.
+    // A few sequences have an engine of their own, which their stores outlive.
     let own = choices.percent(1).then(|| world::world(choices.below(WORLDS.len())));
     let mut run = Run::new(own.as_ref().unwrap_or(shared));
     let mut n = 0;
@@ -49,7 +48,7 @@ pub fn check(bytes: &[u8]) -> Result<Verdict, String> {
 
 /// A store and its model.
 struct Room {
-    /// Which of all stores of the sequence it is.
+    /// The number of the store in the sequence.
     id: usize,
     store: Store<Data>,
     model: Model,
@@ -84,7 +83,7 @@ impl<'w> Run<'w> {
         room
     }
 
-    /// One call.
+    /// Makes one call.
     fn step(&mut self, choices: &mut Choices<'_>) -> Result<(), String> {
         let at = choices.below(STORES);
         match choices.below(24) {
@@ -107,7 +106,7 @@ impl<'w> Run<'w> {
         }
     }
 
-    /// Any value; of a reference, one of any store.
+    /// Any value; references may belong to any store.
     fn value(&self, like: Option<Value>, choices: &mut Choices<'_>) -> Value {
         match like {
             Some(Value::I32(_)) => Value::I32(choices.pick(&[
@@ -160,7 +159,7 @@ impl<'w> Run<'w> {
         args
     }
 
-    /// Whether a value can be given to a store.
+    /// Whether a value can be passed to a store.
     fn is_of(&self, value: Value, room: usize) -> bool {
         match value {
             Value::Func(Some(func)) => self.handles.funcs.is_of(func, room),
@@ -199,7 +198,7 @@ impl<'w> Run<'w> {
         Ok(())
     }
 
-    /// Loads a module, which nobody keeps or all stores are asked to take.
+    /// Loads a module, which is dropped or instantiated in all stores.
     fn module(&mut self, choices: &mut Choices<'_>) -> Result<(), String> {
         if choices.percent(80) {
             return Ok(());

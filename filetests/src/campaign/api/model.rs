@@ -1,5 +1,5 @@
-//! The expected contents of a store, and how calls should end: a second, simple implementation of what the
-//! sequences do.
+//! The model of a store: its expected contents and the expected ends of calls, as a second, simple
+//! implementation.
 
 use std::collections::BTreeMap;
 
@@ -42,14 +42,14 @@ impl Value {
     }
 }
 
-/// How something should end.
+/// The expected end of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum End {
     Values(Vec<Value>),
     Trap(TrapCode),
     /// With any other error.
     Error,
-    /// With a panic whose message has this in it.
+    /// With a panic whose message contains this.
     Panic(&'static str),
 }
 
@@ -160,7 +160,7 @@ pub(super) struct Model {
     pub(super) tabs: Vec<Tab>,
     pub(super) globs: Vec<Glob>,
     pub(super) insts: Vec<Inst>,
-    /// Instances, those included whose start function has failed.
+    /// Instances, including those whose start function has failed.
     pub(super) n_instances: u32,
     /// The limits that the limiter sets.
     pub(super) pages_max: Option<u32>,
@@ -176,7 +176,7 @@ impl Model {
         self.kinds.iter().find(|(known, _)| *known == func).map(|&(_, kind)| kind)
     }
 
-    /// Whether there may be a memory of so many pages, and one that has so many already.
+    /// Whether a memory of `current` pages may get `more` pages; a new one has 0.
     pub(super) fn allows_pages(&self, current: u64, more: u64, max: Option<u32>) -> bool {
         let wanted = current + more;
         let limit = u64::from(max.unwrap_or(PAGES_MAX).min(PAGES_MAX));
@@ -191,7 +191,7 @@ impl Model {
         more == 0 || wanted <= limit && limiter
     }
 
-    /// Adds pages; gives the old number.
+    /// Adds pages. Returns the old number.
     pub(super) fn grow_memory(&mut self, mem: usize, more: u64) -> Option<u32> {
         let Mem { pages, max, .. } = self.mems[mem];
         self.allows_pages(pages.into(), more, max).then(|| {
@@ -200,7 +200,7 @@ impl Model {
         })
     }
 
-    /// Adds elements; gives the old number.
+    /// Adds elements. Returns the old number.
     pub(super) fn grow_table(&mut self, tab: usize, more: u64, value: Value) -> Option<u32> {
         let (len, max) = (self.tabs[tab].elems.len(), self.tabs[tab].max);
         self.allows_elems(len as u64, more, max).then(|| {
@@ -209,7 +209,7 @@ impl Model {
         })
     }
 
-    /// How a call ends, and what it does. The arguments are of the function's types.
+    /// Performs a call on the model, and returns its expected end. The arguments have the function's types.
     pub(super) fn call(&mut self, kind: Kind, args: &[Value]) -> End {
         let int = |i: usize| match args[i] {
             Value::I32(value) => value,
@@ -274,7 +274,7 @@ impl Model {
             }
             "host" => self.act(int(0), Some(inst)),
             "trap" => End::Trap(TrapCode::Unreachable),
-            _ => unreachable!("{name} is no function"),
+            _ => unreachable!("unknown function {name}"),
         }
     }
 

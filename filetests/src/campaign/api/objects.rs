@@ -1,4 +1,4 @@
-//! Accesses of memories, tables, globals and references, and what the host makes of them.
+//! Operations on memories, tables, globals and references, and their creation by the host.
 
 use slotvm::{
     Error, ExternRef, Func, Global, GlobalType, Memory, MemoryType, Table, TableType, ValType,

@@ -1,4 +1,4 @@
-//! The things that sequences work with: engines of all kinds, the modules, and the functions of the host.
+//! Engines, modules and host functions that the sequences use.
 
 use std::sync::LazyLock;
 
@@ -11,12 +11,12 @@ use slotvm::{
 pub(super) const PAGES_MAX: u32 = 8;
 pub(super) const ELEMS_MAX: u32 = 40;
 pub(super) const INSTANCES_MAX: u32 = 12;
-/// Fuel that every call of a sequence but those that are to run out ends with.
+/// Fuel that suffices for every call except those that are to run out.
 pub(super) const FUEL: u64 = 1 << 40;
-/// More ticks than there will be.
+/// An epoch deadline that is never reached.
 pub(super) const EPOCHS: u64 = 1 << 60;
 
-/// Exports of the first module, by which everything can be reached.
+/// The first module, which exports everything that it defines.
 pub(super) const MAIN: &str = r#"
 import "env" "add" func add_host(i64) -> i64
 import "env" "act" func act(i32) -> i32
@@ -70,7 +70,7 @@ func add(x: i64) -> i64 { local.get x call add_host return }
 func trap() { unreachable }
 "#;
 
-/// A module that imports what the first one exports. Its start function counts.
+/// A module that imports exports of the first one. Its start function counts.
 pub(super) const USER: &str = r#"
 import "main" "m" memory m 1
 import "main" "t" table t funcref 1
@@ -153,7 +153,7 @@ pub(super) fn world(n: usize) -> World {
 /// The embedder's data.
 pub(super) struct Data {
     pub(super) limits: StoreLimits,
-    /// How often `act` was called.
+    /// Number of calls of `act`.
     pub(super) n_acts: u32,
     /// A function of another store.
     pub(super) foreign: Option<Func>,
@@ -175,9 +175,9 @@ pub(super) mod acts {
     pub(crate) const N: usize = 12;
 }
 
-/// The message of the panic that `act` makes on purpose.
+/// The message of the deliberate panic of `act`.
 pub(super) const PLANNED: &str = "planned panic";
-/// Where `act` writes, and what.
+/// The address and the byte that `act` writes.
 pub(super) const WRITTEN: (usize, u8) = (33, 99);
 
 pub(super) fn act(mut caller: Caller<'_, Data>, what: i32) -> Result<i32, Error> {

@@ -1,4 +1,4 @@
-//! The costliest genomes that the search has found, each by what made it cost more than was promised.
+//! The costliest genomes that the search has found, named by the reason why each exceeded the promised cost.
 
 /// Names and genomes in hexadecimal digits.
 pub const FOUND: &[(&str, &str)] = &[

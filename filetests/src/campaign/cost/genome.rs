@@ -1,13 +1,13 @@
-//! Functions of any shape, made from bytes: what the search for costs varies.
+//! Genomes: bytes that encode functions of any shape, which the cost search varies.
 //!
 //! A genome is a list of genes of four bytes. The first two are the head: how large the function is to be,
 //! its locals, and how the module is compiled. The others are steps, in phases; each phase repeats its steps
 //! until the function has the phase's share of its bytes. A step is an instruction with operands, a branch,
-//! or the begin or end of a loop or of what a branch skips. What it lacks it is given: operands of the
-//! right type, and ends at the end. So any bytes are a function that verifies, and two genomes that differ in
-//! one gene are functions that differ in one kind of place.
+//! or the start or end of a loop or of code that a branch skips. Missing operands of the right type, and
+//! missing ends, are added. So all bytes encode functions that verify, and genomes that differ in one gene
+//! encode functions that differ in one kind of place.
 //!
-//! Nothing is computed in vain, as the optimiser would leave it out: all that is left goes to globals. The
+//! All remaining values are stored to globals, since the optimiser would remove unused computations. The
 //! function returns at once if its parameter is not 0.
 
 use slotvm_bytecode::ValType::{F32, F64, I32, I64, V128};
@@ -17,25 +17,25 @@ use slotvm_bytecode::builder::{
 use slotvm_bytecode::module::ConstExpr;
 use slotvm_bytecode::{Imm, ImmKind, Module, Op, ValType};
 
-/// The bytes of a gene.
+/// Number of bytes of a gene.
 pub const GENE: usize = 4;
-/// The genes of the head.
+/// Number of genes of the head.
 pub const HEAD: usize = 2;
 /// The name by which the function is exported.
 pub const NAME: &str = "cost";
 
 const TYPES: [ValType; 5] = [I32, I64, F32, F64, V128];
-/// Bytes of code that functions may have.
+/// Sizes of functions, in bytes of code.
 const SIZES: [usize; 4] = [2 << 10, 8 << 10, 16 << 10, 1 << 10];
-/// Copies of the function in a module.
+/// Numbers of copies of the function in a module.
 const COPIES: [usize; 4] = [1, 64, 1, 16];
-/// Locals of each type.
+/// Numbers of locals of each type.
 const LOCALS: [usize; 8] = [1, 4, 16, 64, 200, 600, 2, 8];
-/// Operands that may lie on the stack.
+/// Limit of the operand stack.
 const STACK_MAX: usize = 600;
-/// Loops and skips that may be open at a time.
+/// Limit of nested loops and skips.
 const OPEN_MAX: usize = 300;
-/// Parameters and results of the functions that are called.
+/// Number of parameters and results of the called functions.
 const WIDTHS: [usize; 4] = [0, 6, 32, 200];
 
 /// Settings under which a genome is compiled, and the number of copies of its function.
@@ -45,7 +45,7 @@ pub struct Head {
     pub mode: u8,
     /// Bits that choose other settings.
     pub settings: u8,
-    /// Copies of the function.
+    /// Number of copies of the function.
     pub n_copies: usize,
     func_bytes: usize,
     n_locals: usize,
@@ -67,11 +67,10 @@ impl Head {
     }
 }
 
-/// The module of a genome. Its first function is the one that counts, and stands there as often as the head
-/// says.
+/// The module of a genome. It begins with the function of the genome, in as many copies as the head states.
 ///
 /// # Panics
-/// Panics if the module is not well-typed, which would be a mistake of this file.
+/// Panics if the module is not well-typed, which would be a bug in this file.
 pub fn module(genome: &[u8]) -> Module {
     let head = Head::of(genome);
     let mut module = ModuleBuilder::new();
@@ -104,7 +103,7 @@ pub fn module(genome: &[u8]) -> Module {
 struct Surroundings {
     globals: [GlobalId; 5],
     table: TableId,
-    /// Each takes and gives as many operands of a type.
+    /// Functions that have equally many parameters and results of a type.
     callees: Vec<(ValType, usize, FuncId, TypeId)>,
 }
 
@@ -153,7 +152,7 @@ fn index(ty: ValType) -> usize {
     TYPES.iter().position(|&t| t == ty).expect("operands have no references")
 }
 
-/// A gene behind the head.
+/// A gene after the head.
 #[derive(Copy, Clone)]
 struct Step([u8; GENE]);
 
@@ -173,13 +172,13 @@ impl Step {
         TYPES[self.0[3] as usize % TYPES.len()]
     }
 
-    /// Another choice.
+    /// A second choice from the same gene.
     fn variant(self) -> usize {
         self.0[3] as usize / TYPES.len()
     }
 }
 
-/// A loop or a skip that has begun. Branches go to `label`, at which only the lowest operands lie.
+/// An open loop or skip. Branches go to `label`, where only the lowest operands are on the stack.
 struct Open {
     label: LabelId,
     depth: usize,
@@ -192,7 +191,7 @@ struct Writer<'m> {
     locals: [Vec<LocalId>; 5],
     stack: Vec<ValType>,
     open: Vec<Open>,
-    /// Bytes of code, at least.
+    /// A lower bound of the bytes of code.
     n_bytes: usize,
     /// The number of times that the steps of the phase were repeated.
     round: usize,
@@ -245,18 +244,18 @@ impl<'m> Writer<'m> {
         }
     }
 
-    /// The builder, for an instruction of so many bytes.
+    /// The builder, for an instruction of this many bytes.
     fn code(&mut self, n_bytes: usize) -> &mut FunctionBuilder<'m> {
         self.n_bytes += n_bytes;
         &mut self.f
     }
 
-    /// Operands below belong to what is open.
+    /// The stack height below which operands belong to open loops and skips.
     fn floor(&self) -> usize {
         self.open.last().map_or(0, |open| open.depth)
     }
 
-    /// The operands that steps may take.
+    /// The operands that steps may consume.
     fn free(&self) -> &[ValType] {
         &self.stack[self.floor()..]
     }
@@ -277,16 +276,16 @@ impl<'m> Writer<'m> {
         self.stack.pop();
     }
 
-    /// Any instruction of fixed operands and results.
+    /// An instruction with fixed operands and results.
     fn operation(&mut self, step: Step) {
         let ops = operations();
         let op = ops[step.number() % ops.len()];
         let signature = op.signature().expect("operations have one");
         let way = step.variant();
         match way % 4 {
-            // Those that lie there, if they fit.
+            // The operands on the stack, if they fit.
             0 | 1 if self.free().ends_with(signature.params) => {}
-            // The topmost for all of its type, of which it may stay.
+            // Copies of the topmost operand for all of its type; it may stay on the stack.
             0..=2 => {
                 for (i, &ty) in signature.params.iter().enumerate() {
                     match self.free().last() == Some(&ty) {
@@ -368,7 +367,7 @@ impl<'m> Writer<'m> {
         self.stack.push(ty);
     }
 
-    /// Copies, exchanges, drops and chooses.
+    /// Stack shuffles, drops and selects.
     fn shuffle(&mut self, step: Step) {
         let n = self.stack.len();
         let n_free = self.free().len();
@@ -432,7 +431,7 @@ impl<'m> Writer<'m> {
         Some((open.label, open.depth))
     }
 
-    /// A conditional branch to what is open, if there are no operands between.
+    /// A conditional branch to an open loop or skip, if the stack holds no other operands.
     fn branch(&mut self, step: Step) {
         let Some((label, depth)) = self.target(step) else { return };
         if depth == self.stack.len() {
@@ -443,7 +442,7 @@ impl<'m> Writer<'m> {
         }
     }
 
-    /// A branch that takes the topmost operands along, if they fit, and is taken or not.
+    /// A branch, conditional or not, that keeps the topmost operands if they fit.
     fn branch_keeping(&mut self, step: Step) {
         let Some((label, depth)) = self.target(step) else { return };
         let n = depth.min(step.variant() % 8 * 8);
@@ -490,7 +489,7 @@ impl<'m> Writer<'m> {
         }
     }
 
-    /// Gives a local a value of its own.
+    /// Assigns a distinct value to a local.
     fn define(&mut self, step: Step) {
         let ty = step.ty();
         let local = self.local(ty, step);
@@ -523,7 +522,7 @@ impl<'m> Writer<'m> {
     }
 }
 
-/// Instructions with operands and results that their opcode fixes.
+/// Instructions whose opcode determines operands and results.
 fn operations() -> &'static [Op] {
     static OPERATIONS: std::sync::LazyLock<Vec<Op>> = std::sync::LazyLock::new(|| {
         let is_one = |op: &&Op| {

@@ -1,7 +1,7 @@
 //! The cost of compiling a module, compared with the promise for its size.
 //!
-//! [`genome`] makes functions of any shape from bytes. `tests/campaign` searches among them for those that
-//! cost the most for their size; [`FOUND`] has those that it found.
+//! [`genome`] makes functions of any shape from bytes. `tests/campaign` searches for those that cost the most
+//! for their size; [`FOUND`] has the results.
 
 mod found;
 pub mod genome;
@@ -16,13 +16,13 @@ use super::metered;
 pub use found::FOUND;
 use genome::{Head, NAME};
 
-/// Milliseconds that compiling a module of so many bytes may take.
+/// The promised time for compiling a module of this many bytes, in milliseconds.
 pub fn promised_ms(n_bytes: usize) -> f64 {
     let kb = n_bytes as f64 / 1024.0;
     100.0 * kb.min(64.0) + 10.0 * (kb - 64.0).max(0.0)
 }
 
-/// Bytes of memory that compiling a module of so many bytes may take.
+/// The promised memory for compiling a module of this many bytes, in bytes.
 pub fn promised_bytes(n_bytes: usize) -> u64 {
     (128 << 20) + 1024 * n_bytes as u64
 }
@@ -30,40 +30,39 @@ pub fn promised_bytes(n_bytes: usize) -> u64 {
 /// The cost of a module.
 #[derive(Clone, Debug)]
 pub struct Cost {
-    /// Bytes of the module.
+    /// Size of the module in bytes.
     pub n_bytes: usize,
-    /// Milliseconds of the thread for all functions, each of which takes as long as the first.
+    /// CPU time of all functions in milliseconds, each of which takes as long as the first.
     pub ms: f64,
-    /// Bytes of memory at the peak, if they are counted.
+    /// Peak memory in bytes, if it is counted.
     pub peak: u64,
-    /// The way in which the function was compiled, or nothing if it was refused.
+    /// The compile work of the function, or `None` if it was refused.
     pub work: Option<Work>,
     /// The mode.
     pub slots: SlotMode,
 }
 
 impl Cost {
-    /// Whether the mode is one of those for which costs are promised, and not one that is there to compare them
-    /// with.
+    /// Whether costs are promised for the mode. They are not for modes that exist for comparisons.
     pub fn is_promised(&self) -> bool {
         matches!(self.slots, SlotMode::Ssa | SlotMode::Memory)
     }
 
-    /// The part of the promised time that it takes.
+    /// Its time as a fraction of the promised time.
     pub fn of_time(&self) -> f64 {
         self.ms / promised_ms(self.n_bytes)
     }
 
-    /// The part of the promised memory that it takes.
+    /// Its memory as a fraction of the promised memory.
     pub fn of_memory(&self) -> f64 {
         self.peak as f64 / promised_bytes(self.n_bytes) as f64
     }
 }
 
-/// Compiles the function of a genome once, and says what the whole module costs.
+/// Compiles the function of a genome once, and returns the cost of the whole module.
 ///
 /// # Errors
-/// Fails if anything but compiling fails.
+/// Fails if anything except compilation fails.
 pub fn measure(genome: &[u8]) -> Result<Cost, String> {
     let head = Head::of(genome);
     let module = genome::module(genome);
@@ -77,7 +76,7 @@ pub fn measure(genome: &[u8]) -> Result<Cost, String> {
     Ok(Cost { n_bytes, ms, peak, work: work?, slots })
 }
 
-/// Settings that make other code.
+/// Settings that change the generated code.
 fn config(head: Head) -> (SlotMode, Config) {
     let slots = match head.mode % 8 {
         mode @ 0..=4 => SlotMode::ALL[mode as usize % SlotMode::ALL.len()],
@@ -100,17 +99,17 @@ fn config(head: Head) -> (SlotMode, Config) {
     (slots, config)
 }
 
-/// Compiles the function, alone or by the first call of it, which ends at once. Gives no work if it is
+/// Compiles the function, alone or by its first call, which returns at once. Returns no work if it is
 /// refused.
 fn compile(engine: &Engine, module: &Arc<VerifiedModule>) -> Result<Option<Work>, String> {
     let compiled = Module::from_verified(engine, module.clone()).and_then(|module| {
         if module.functions().is_empty() {
             let mut store = Store::new(engine, ());
-            // An engine without fuel refuses it.
+            // An engine without fuel refuses to set it.
             let _ = store.set_fuel(1_000);
             let instance = Instance::new(&mut store, &module, &[])?;
             let func = instance.get_typed_func::<i32, i64>(&store, NAME)?;
-            // Its frame may be larger than the stack, once it is compiled.
+            // The compiled function's frame may be larger than the stack.
             func.call(&mut store, 1)
                 .or_else(|error| if module.functions().is_empty() { Err(error) } else { Ok(0) })?;
         }
@@ -122,7 +121,7 @@ fn compile(engine: &Engine, module: &Arc<VerifiedModule>) -> Result<Option<Work>
     })
 }
 
-/// Milliseconds for which the thread has run.
+/// CPU time of the thread, in milliseconds.
 fn cpu_ms() -> f64 {
     let times = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds: Option<f64> =

@@ -1,4 +1,4 @@
-//! A folder of the host, a part of which is open for a program.
+//! A host folder, one part of which is open to a program.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tempfile::TempDir;
 
-/// The contents of the files outside, and the name of one of them, which is no part of paths.
+/// The contents of the files outside, and the name of one of them, which paths do not contain.
 pub(super) const SECRET: &str = "SeCrEt";
 /// The name of other files outside.
 pub(super) const SECRET_NAME: &str = "hidden";
 /// A directory of the host.
 pub(super) const ROOT: &str = "/tmp";
 
-/// `inside` is open for the program; `outside` and a file beside it are not.
+/// `inside` is open to the program; `outside` and a file beside it are not.
 pub(super) struct Folder {
     root: TempDir,
     inodes: Vec<u64>,
@@ -50,7 +50,7 @@ impl Folder {
         self.root.path().join("inside")
     }
 
-    /// The inode numbers of everything outside, which no answer may name.
+    /// The inode numbers of everything outside, which no result may contain.
     pub(super) fn inodes(&self) -> &[u64] {
         &self.inodes
     }
@@ -62,7 +62,7 @@ impl Folder {
         files.chain(folders.iter().cloned()).collect()
     }
 
-    /// All that can be changed of what is outside. The time of access is not among it, since this reads.
+    /// The state of everything outside that can change. Access times are left out, since this function reads.
     pub(super) fn outside(&self) -> Vec<String> {
         let names = |folder: &Path| -> Vec<_> {
             let entries = fs::read_dir(folder).expect("the folder is there");
@@ -83,8 +83,8 @@ impl Folder {
         self.paths_outside().iter().map(describe).collect()
     }
 
-    /// Has a directory inside take turns with links that lead out. The program may have put something else
-    /// in its place, so each step may fail.
+    /// Alternates a directory inside with links that lead outside. The program may have replaced the
+    /// directory, so each step may fail.
     pub(super) fn swap_until(&self, is_done: &AtomicBool) {
         let inside = self.inside();
         let (directory, aside) = (inside.join("d"), inside.join("aside"));

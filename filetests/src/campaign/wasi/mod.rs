@@ -1,9 +1,9 @@
-//! Any bytes as calls of WASI's functions of paths, while somebody else changes the directory.
+//! Fuzz target: bytes as calls of the path functions of WASI, while the host changes the directory.
 //!
-//! The program has one directory open, `inside`. Beside it are a file and a directory that no path may lead
-//! to, and to which links inside lead. In half of the sequences a thread of the host exchanges a directory
-//! inside for such a link all the time. What leads out shows: by the contents of a file, by names, by an inode
-//! number, or by what has changed outside in the end.
+//! The program has one directory open, `inside`. Beside it are a file and a directory that no path may reach,
+//! though links inside point to them. In half of the sequences, a host thread repeatedly replaces a directory
+//! inside by such a link. An escape shows in the contents of a file, in names, in an inode number, or in a
+//! change outside at the end.
 
 mod folder;
 
@@ -59,7 +59,7 @@ const PARTS: [&str; 16] = [
     SECRET_NAME,
 ];
 
-/// Calls in a sequence.
+/// Number of calls in a sequence.
 const CALLS_MAX: usize = 40;
 /// The number of the last error, `notcapable`.
 const ERRNO_MAX: i32 = 76;
@@ -75,7 +75,7 @@ const PATHS: [u32; 2] = [1024, 2048];
 /// Runs a sequence of calls.
 ///
 /// # Errors
-/// A call that has led out, or ended as none may.
+/// Returns a call that has reached outside, or ended in a way that is not allowed.
 ///
 /// # Panics
 /// Panics if the host cannot make files.
@@ -94,11 +94,11 @@ pub fn check(bytes: &[u8]) -> Result<Verdict, String> {
         is_done.store(true, Ordering::Relaxed);
         result
     })?;
-    ensure(folder.outside() == before, || "what is outside has changed".to_owned())?;
+    ensure(folder.outside() == before, || "something outside has changed".to_owned())?;
     Ok(if n_succeeded == 0 { Verdict::Loaded } else { Verdict::Accepted })
 }
 
-/// A module that exports what it imports, in the interpreter and in native code.
+/// A module that reexports its imports, in the interpreter and in native code.
 fn programs() -> &'static [Module; 2] {
     static PROGRAMS: OnceLock<[Module; 2]> = OnceLock::new();
     PROGRAMS.get_or_init(|| {
@@ -145,7 +145,7 @@ fn types(letter: char) -> &'static [ValType] {
     }
 }
 
-/// Makes calls until the choices are exhausted; gives how many have succeeded.
+/// Makes calls until the choices are exhausted. Returns how many have succeeded.
 fn run(program: &Module, folder: &Folder, choices: &mut Choices<'_>) -> Result<usize, String> {
     let mut linker = Linker::new(program.engine());
     add_to_linker(&mut linker, |ctx: &mut WasiCtx| ctx).expect("the names are free");
@@ -170,7 +170,7 @@ struct Guest {
 }
 
 impl Guest {
-    /// Makes a call; gives whether it has succeeded.
+    /// Makes a call. Returns whether it has succeeded.
     fn call(&mut self, folder: &Folder, choices: &mut Choices<'_>) -> Result<bool, String> {
         let (name, params) = choices.pick(&FUNCTIONS);
         let mut shown = Vec::new();
@@ -187,12 +187,12 @@ impl Guest {
         if errno == 0 && matches!(name, "fd_read" | "fd_readdir") {
             let buffer = &memory[BUFFER as usize..][..BUFFER_BYTES as usize];
             let shows = buffer.windows(SECRET.len()).any(|bytes| bytes == SECRET.as_bytes());
-            ensure(!shows, || format!("{} shows what is outside", what()))?;
+            ensure(!shows, || format!("{} shows something outside", what()))?;
         }
         if errno == 0 && name == "path_filestat_get" {
             let inode = memory[RESULT as usize + 8..][..8].try_into().expect("eight bytes");
             let is_outside = folder.inodes().contains(&u64::from_le_bytes(inode));
-            ensure(!is_outside, || format!("{} tells of what is outside", what()))?;
+            ensure(!is_outside, || format!("{} returns the inode of something outside", what()))?;
         }
         Ok(errno == 0)
     }
@@ -212,7 +212,7 @@ impl Guest {
         for param in params.chars() {
             let number = |n: u32| Val::I32(n as i32);
             match param {
-                // The open directory, or what was opened.
+                // The preopened directory, or a descriptor that was opened.
                 'd' => args.push(number(choices.pick(&[3, 3, 3, 3, 4, 4, 5, 6, 7, 2]))),
                 'p' => {
                     let path = path(choices, folder::ROOT);
@@ -222,7 +222,7 @@ impl Guest {
                     n_paths += 1;
                 }
                 'f' => args.push(number(choices.below(2) as u32)),
-                // To make, a directory, only if new, to empty.
+                // Create, directory, exclusive, truncate.
                 'o' => args.push(number(choices.pick(&[0, 0, 1, 2, 3, 8, 9, 5, 15]))),
                 // The flags of a descriptor.
                 'e' => args.push(number(choices.pick(&[0, 0, 0, 1, 4]))),
@@ -243,7 +243,7 @@ impl Guest {
     }
 }
 
-/// A path, of a few parts mostly.
+/// A path, mostly of a few components.
 fn path(choices: &mut Choices<'_>, root: &str) -> String {
     let n = choices.pick(&[1, 1, 2, 2, 2, 3, 4, 12]);
     let parts: Vec<&str> = (0..n).map(|_| choices.pick(&PARTS)).collect();

@@ -1,12 +1,12 @@
-//! Programs of WASI that others have made and published in packages, as they are, run by the command line.
+//! WASI programs by other authors, published in packages, run unmodified by the command line.
 //!
-//! The folder of a run holds what it is given: the files `in`, which it knows as `/`, and `stdin`. It also
-//! holds what comes of that, as V8 and wasmtime have it: the files `made`, `stdout` and `stderr`. What is not
-//! there is empty.
+//! The folder of a run holds its inputs: the files `in`, which it knows as `/`, and `stdin`. It also holds
+//! the expected outputs, made by V8 and wasmtime: the files `made`, `stdout` and `stderr`. Missing ones are
+//! empty.
 //!
 //! The interpreter and native code always run every program, all slot modes with `SLOTVM_FULL=1`. Programs of
-//! 20 MB are compiled lazily, and whole with `SLOTVM_FULL=1`. A program whose package cannot be fetched is
-//! visibly left out.
+//! 20 MB are compiled lazily, and completely with `SLOTVM_FULL=1`. If a package cannot be fetched, its
+//! program is skipped with a message.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -22,9 +22,9 @@ use crate::programs::check_each;
 struct Program {
     name: &'static str,
     file: PackageFile,
-    /// The size of its module, which is what was meant to be fetched.
+    /// The size of its module, which checks that the right one was fetched.
     len: u64,
-    /// A folder beside it that it reads, which it knows under the same name in `/`.
+    /// A folder beside it that it reads, under the same name in `/`.
     reads: Option<&'static str>,
     runs: &'static [Run],
 }
@@ -38,20 +38,20 @@ struct Run {
     engines: &'static Engines,
 }
 
-/// Which engines run a program.
+/// The engines that run a program.
 struct Engines {
     always: &'static [&'static str],
-    /// Those with `SLOTVM_FULL=1`.
+    /// The engines with `SLOTVM_FULL=1`.
     full: &'static [&'static str],
 }
 
 const EVERY: [&str; 7] =
     [ENGINES[0], ENGINES[1], ENGINES[2], ENGINES[3], ENGINES[4], ENGINES[5], "--lazy"];
-/// For what is compiled in seconds.
+/// For programs that compile in seconds.
 const SMALL: Engines = Engines { always: &["", "--jit"], full: &EVERY };
-/// For what takes a minute to compile, unless only what is called is compiled.
+/// For programs that take a minute to compile, unless they are compiled lazily.
 const LARGE: Engines = Engines { always: &["", "--lazy"], full: &EVERY };
-/// For one more run of such a program.
+/// For further runs of such a program.
 const AGAIN: Engines = Engines { always: &[""], full: &["", "--lazy"] };
 
 const PROGRAMS: [Program; 4] = [
@@ -61,9 +61,9 @@ const PROGRAMS: [Program; 4] = [
         len: 1_260_293,
         reads: None,
         runs: &[
-            // A product is taken apart; the exit code says that there is an answer.
+            // A product is factored; the exit code means that there is a solution.
             Run { name: "solver", args: &["--smt2", "-m", "-d"], code: 10, engines: &SMALL },
-            // That there is none.
+            // The exit code means that there is no solution.
             Run { name: "arrays", args: &["--smt2", "/adders.smt2"], code: 20, engines: &SMALL },
         ],
     },
@@ -113,7 +113,7 @@ const PROGRAMS: [Program; 4] = [
         file: YOSYS,
         len: 21_712_677,
         reads: Some("share"),
-        // Two parts of the circuit compute the same, which it finds.
+        // It finds that two parts of the circuit compute the same.
         runs: &[Run {
             name: "synthesis",
             args: &[
@@ -129,12 +129,12 @@ const PROGRAMS: [Program; 4] = [
 ];
 
 impl Run {
-    /// Something in the folder of the run.
+    /// A path in the folder of the run.
     fn at(&self, name: &str) -> PathBuf {
         root().join("vmrun/tests/it/real").join(self.name).join(name)
     }
 
-    /// What the run must leave: its streams and all files.
+    /// The expected outputs of the run: its streams and all files.
     fn expected(&self) -> BTreeMap<String, Vec<u8>> {
         let mut expected = files(&self.at("in"), "/");
         expected.extend(files(&self.at("made"), "/"));
@@ -145,7 +145,7 @@ impl Run {
         expected
     }
 
-    /// Checks what a run in an engine leaves.
+    /// Checks the outputs of a run in an engine.
     fn check(&self, module: &Path, reads: Option<&str>, engine: &str) -> Result<(), String> {
         let place = Folder::new(&format!("real_{}_{}", self.name, engine.replace(' ', "_")));
         let work = place.path("work");
@@ -153,7 +153,7 @@ impl Run {
         for (name, contents) in files(&self.at("in"), "") {
             fs::write(work.join(name), contents).expect("it can be written");
         }
-        // Some programs keep files there while they run.
+        // Some programs keep temporary files there while they run.
         fs::create_dir(work.join("tmp")).expect("it can be made");
         let mut child = command(&[module]);
         child.args(engine.split_whitespace());
@@ -186,8 +186,8 @@ impl Run {
     }
 }
 
-/// The files in a folder and those in it, by their paths with something before them. None if it is not
-/// there.
+/// The files in a folder and its subfolders, by their paths with a prefix. Returns none if the folder does
+/// not exist.
 fn files(folder: &Path, before: &str) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![(folder.to_owned(), before.to_owned())];
@@ -215,7 +215,7 @@ fn programs_of_others_do_in_every_engine_what_they_do_elsewhere() {
         let module = match program.file.fetch() {
             Ok(module) => module,
             Err(reason) => {
-                // Not captured, so that everybody sees it.
+                // Not captured, so that it is always visible.
                 let _ = writeln!(stderr(), "{} is left out: {reason}", program.name);
                 continue;
             }

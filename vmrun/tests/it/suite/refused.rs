@@ -1,7 +1,7 @@
 //! The directives of the newest suite that do not pass, and the reasons.
 
-/// Files with directives that need what is not supported: what that is, and how many there are. Of modules of a
-/// draft that the validator does not know, what it says is the reason.
+/// Files with directives that need unsupported features, the features, and the numbers of directives. For
+/// modules of a draft that the validator does not know, the reason is the validator's message.
 pub(super) const REFUSED: &[(&str, &[(&str, usize)])] = &[
     ("wasm-latest/br_on_non_null.wast", &[("typed function references", 11)]),
     ("wasm-latest/br_on_null.wast", &[("typed function references", 9)]),
@@ -257,7 +257,7 @@ pub(super) const REFUSED: &[(&str, &[(&str, usize)])] = &[
     ),
 ];
 
-/// Files with directives that fail: their lines, and why they have to.
+/// Files with directives that fail, their lines, and the reasons.
 pub(super) const FAILED: &[(&str, &[usize], &str)] = &[
     ("multi-memory/linking0.wast", &[42], "a module that is refused would have written the table"),
     (
