@@ -73,7 +73,9 @@ fn main() {
     }
     let modes: Vec<SlotMode> = args.iter().map(|mode| parse(mode)).collect();
     let modes = if modes.is_empty() { vec![SlotMode::Ssa] } else { modes };
-    println!("| bomb | KB | mode | rung | ms | ms/KB | promised ms | peak MiB | promised MiB |");
+    println!(
+        "| bomb | KB | mode | effort level | ms | ms/KB | promised ms | peak MiB | promised MiB |"
+    );
     println!("|---|--:|---|---|--:|--:|--:|--:|--:|");
     for &(name, size, n_funcs) in CASES {
         let bytes = encode(&family(name).modules(size, n_funcs));

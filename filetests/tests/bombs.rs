@@ -146,7 +146,7 @@ fn bombs_compute_the_same_on_every_rung() {
         }
     }
     for rung in Rung::ALL {
-        assert!(rungs.contains(&rung), "no bomb is compiled on the rung `{rung}`");
+        assert!(rungs.contains(&rung), "no bomb is compiled at the effort level `{rung}`");
     }
 }
 

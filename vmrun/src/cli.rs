@@ -148,7 +148,7 @@ pub struct AsmArgs {
     /// The text
     pub source: PathBuf,
 
-    /// Where to write the binary module [default: the source with the ending .bc]
+    /// Path of the binary module [default: the source with the extension .bc]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -159,7 +159,7 @@ pub struct DisArgs {
     /// The module
     pub program: PathBuf,
 
-    /// Where to write the text [default: standard output]
+    /// Path of the text [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
@@ -174,7 +174,7 @@ pub struct ConvertArgs {
     /// The WebAssembly module, binary or text
     pub source: PathBuf,
 
-    /// Where to write the binary module [default: the source with the ending .bc]
+    /// Path of the binary module [default: the source with the extension .bc]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -185,7 +185,7 @@ pub struct OptArgs {
     /// The program
     pub program: PathBuf,
 
-    /// Where to write the binary module
+    /// Path of the binary module
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
 }
@@ -220,12 +220,12 @@ pub struct DumpArgs {
     #[arg(long)]
     pub dot: bool,
 
-    /// How to write the IR
+    /// Format of the IR
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub format: Format,
 }
 
-/// How the IR is written.
+/// Formats of the IR.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// The text IR

@@ -47,7 +47,7 @@ pub enum CliError {
     Module {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error message.
         message: String,
     },
     /// The program stopped with a trap or an error of a host function.

@@ -144,8 +144,8 @@ impl fmt::Display for Survey {
         };
         line("programs", self.n)?;
         line("with an irreducible loop in a function that ran", self.n_irreducible)?;
-        line("recursive in what they did", self.n_recursive)?;
-        line("ended by a trap other than for lack of fuel", self.n_trapping)?;
+        line("recursive when executed", self.n_recursive)?;
+        line("trapped, except for lack of fuel", self.n_trapping)?;
         for (end, &n) in &self.ends {
             line(end, n)?;
         }

@@ -67,7 +67,7 @@ fn native_engines(consume_fuel: bool) -> Vec<(String, Engine)> {
     engines
 }
 
-/// With fuel, native code gives the output of the interpreter and leaves the same fuel.
+/// Checks that native code with fuel has the interpreter's output and leaves the same fuel.
 #[test]
 fn native_with_fuel() {
     let engines = native_engines(true);
@@ -142,7 +142,7 @@ fn every_program_stays_in_its_mode() {
                 f.work.rung != Rung::AsAsked || is_promoted != name.starts_with(&promotes)
             };
             if let Some(function) = compiled.functions().into_iter().find(falls_back) {
-                return Err(format!("{name}: `{}` is compiled otherwise", function.name));
+                return Err(format!("{name}: `{}` is too large for the mode", function.name));
             }
         }
         Ok(())

@@ -27,7 +27,7 @@ pub const FOUND: &[(&str, &str)] = &[
          73f04b2a154fc88587da4e2b",
     ),
     (
-        "operands of phis that are vectors",
+        "vector operands of phis",
         "1537a6241ad50c9e4629176756ef40b81b1bdfe7052c819ed2ccf9ea891fe22c823ae1a782b8cad9271acbc7\
          0b46b48c88e08b4755d873ee58df8566b117048e55d873ee",
     ),
@@ -53,7 +53,7 @@ pub const FOUND: &[(&str, &str)] = &[
          348f9e333a4034238b2a24c8348f9e33951a16af3a403423348f9e336f2ddae93a403423",
     ),
     (
-        "operations needed behind each of many branches, which the optimiser computes again there",
+        "operations needed after each of many branches, which the optimiser computes again there",
         "56a2ea99c0ab168211ef0bd05ecbe1b673825bd5702fbf6a08485892f6d8d2e2c92653d4c748589249ace001\
          c7485892c7485892c7485892c7485892",
     ),
@@ -79,18 +79,18 @@ pub const FOUND: &[(&str, &str)] = &[
          9aec5473ff081f609aec0a736bb59430e76b3946d5305471ef2fed7c",
     ),
     (
-        "operands that wait in slots, without signals",
+        "operands kept in slots, without signals",
         "511c2ab13f0f8dcb34caafb75866d79176f9afffdea5033c8d728d6da0571f6a8d728d6da0571f6a3c75e396\
          3c75e39dec0f5edc5c4d0c582066d791ae204baf6af75b3bde4b033c43391b2734caafb7a0571f6a2066d70b\
          0132d9caf803be12",
     ),
     (
-        "conversions of vectors needed behind each of many branches",
+        "vector conversions needed after each of many branches",
         "d7c7a60d81142b062952e59af724173a13f04f65833fc91ac58c6704833fc91a9adc18cd511f1112789ddca3\
          91c3378bdd0d5628833fc91a91c3378bdd0d56287654198d",
     ),
     (
-        "constants that wait behind checks, without an optimiser that makes them again",
+        "constants live across checks, without an optimiser that makes them again",
         "c5e886bdb367d9c4f28edb338e259119a7c0f1ada7c0f1ddcc629a53d77accfb",
     ),
     (
