@@ -1,7 +1,7 @@
 //! The algorithms on the control-flow graph of a compiler that has its own IR.
 //!
-//! All that is asked of a graph is [`ControlFlow`]. This one keeps named blocks in a vector, each with
-//! its code. Block numbers are whatever the compiler made them; here the entry is not even block 0.
+//! A graph only has to implement [`ControlFlow`]. This one keeps named blocks in a vector, each with its
+//! code. Blocks may have arbitrary numbers; here the entry is not even block 0.
 //!
 //! The function is one of the worked examples of texts on SSA construction: a variable `a`, two ways to
 //! go, a loop in the one and a diamond in the other, all of which meet in `bb8`.
@@ -19,7 +19,7 @@ use slotvm_ssa::graphs::idf::{Placement, Pruning, SitePlacer};
 use slotvm_ssa::graphs::loops::LoopForest;
 use slotvm_ssa::graphs::slot_blocks::SlotBlocks;
 
-/// What the code of a block does with variables; the rest of it does not matter here.
+/// An access of a variable in the code of a block; other code does not matter here.
 enum Op {
     Load(u32),
     Store(u32),
@@ -81,7 +81,7 @@ impl Function {
         Function { blocks: blocks.collect(), entry, n_variables: 1 }
     }
 
-    /// Which blocks store to which variables, and which load them before they store.
+    /// The blocks that store to each variable, and those that load it before they store.
     fn slot_blocks(&self) -> SlotBlocks {
         let (mut stores, mut loads) = (vec![], vec![]);
         for (number, block) in (0..).zip(&self.blocks) {

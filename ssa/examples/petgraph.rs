@@ -2,7 +2,7 @@
 //!
 //! A [`Csr`] of petgraph hands out the successors of a node as a slice, which is what [`ControlFlow`]
 //! asks for; a second one with all edges reversed does so for predecessors. (It holds no duplicate
-//! edges; those would need the node's list in one's own hands.)
+//! edges; a graph with duplicate edges needs lists of its own.)
 //!
 //! The function is a worked example of texts on SSA construction, which computes Fibonacci numbers:
 //! six variables, an early return, and a loop.
@@ -125,7 +125,7 @@ fn main() {
     assert_eq!((loops.n_loops(), names(body)), (1, "while.body while.cond".into()));
     assert_eq!(loops.header(0), block("while.cond"));
 
-    // Minimal form has nine phis, four of which are of use.
+    // Minimal form has nine phis, four of which are needed.
     let mut placer = SitePlacer::default();
     for (pruning, expected) in [
         (

@@ -15,7 +15,7 @@
 //!
 //! Storage is struct-of-arrays with dense ids. Edges are numbered by source block, so the out-edges of
 //! a block are a range; predecessor lists are CSR. Phi operands are addressed by edge, so duplicate
-//! edges need no care.
+//! edges need no special case.
 
 pub mod edit;
 pub mod entity;
@@ -39,7 +39,7 @@ use crate::ir::irop::Opcode;
 /// A function in slot form or SSA form.
 #[derive(Debug, Default)]
 pub struct Function {
-    /// Its number in the module's function index space.
+    /// The function's index in the module.
     pub func: u32,
     /// A name for people.
     pub name: String,
@@ -105,11 +105,11 @@ impl Clone for Function {
 pub struct SlotData {
     /// The type of its value.
     pub ty: ValType,
-    /// What it stands for.
+    /// The local or operand that it stands for.
     pub origin: SlotOrigin,
 }
 
-/// What a slot stands for in the bytecode. Its cell in the frame follows from it.
+/// The origin of a slot in the bytecode. Its cell in the frame follows from it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SlotOrigin {
     /// A local.
@@ -119,7 +119,7 @@ pub enum SlotOrigin {
 }
 
 impl SlotOrigin {
-    /// A key that tells origins apart and sorts locals before operands.
+    /// A key that distinguishes origins and sorts locals before operands.
     pub(crate) const fn key(self) -> (bool, u32) {
         match self {
             SlotOrigin::Local(local) => (false, local),
@@ -128,7 +128,7 @@ impl SlotOrigin {
     }
 }
 
-/// Where an instruction comes from.
+/// The origin of an instruction.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub struct LocData {
     /// The function, in the module's index space.
@@ -273,8 +273,8 @@ impl Function {
         self.ops[inst.index()]
     }
 
-    /// The immediates of an instruction, packed as [`Imm`] says. Control instructions have none, but
-    /// for the type and table of `return_call_indirect` and the function of `return_call`.
+    /// The immediates of an instruction, packed as [`Imm`] says. Control instructions have none, except
+    /// the type and table of `return_call_indirect` and the function of `return_call`.
     pub fn imm(&self, inst: Inst) -> Imm {
         self.imms[inst.index()]
     }
@@ -290,7 +290,7 @@ impl Function {
         }
     }
 
-    /// Gives 16 bytes a number, for the immediate of an instruction.
+    /// Adds 16 bytes, and returns their index as an immediate.
     pub(crate) fn add_vector(&mut self, bytes: u128) -> Imm {
         // Code often has one constant several times in a row, zero above all.
         if self.vectors.last() != Some(&bytes) {
@@ -430,7 +430,7 @@ impl Function {
     }
 
     /// Appends an out-edge to the block that was started last. Its operands are appended to
-    /// `edge_args` behind it.
+    /// `edge_args` afterwards.
     pub(crate) fn append_edge(&mut self, dst: Block) {
         let src = Block::new(self.blocks.len() - 1);
         self.edges.push(EdgeData { src, dst, args: self.edge_args.len() as u32 });

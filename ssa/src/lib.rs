@@ -1,4 +1,4 @@
-//! What a function is as a graph.
+//! Functions as graphs: SSA construction, the IR, its passes and the graph algorithms behind them.
 //!
 //! New to SSA form? The [tutorial](tools::tutorial) carries one function through all stages.
 //!

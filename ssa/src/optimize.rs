@@ -5,8 +5,8 @@
 //! order, memory, globals, tables and calls of the host, with the same names, exports and source lines.
 //! Code offsets, the fuel that is charged and the depth of calls that a stack has room for may differ.
 //!
-//! What a function gains is what SSA form sees: locals that only pass values on go, constants are
-//! folded, what nothing uses is removed, and the locals that remain are shared. A function that is too
+//! A function gains from SSA form: locals that only pass values on are removed, constants are folded,
+//! unused code is removed, and the remaining locals are shared. A function that is too
 //! large for one of the stages stays as it is, and the report says so.
 
 use slotvm_bytecode::builder::{BuildError, ModuleBuilder};
@@ -22,7 +22,7 @@ use crate::passes::destruct::destruct;
 use crate::passes::write::{ExceedsLimit, WriteError, write};
 use crate::pipeline::{self, Checks, Product, Row, Run, Stage, StageError, Times, User};
 
-/// What became of a module.
+/// The result of optimising a module.
 #[derive(Clone, Debug)]
 pub struct Optimized {
     /// The module.
@@ -31,7 +31,7 @@ pub struct Optimized {
     pub left: Vec<(u32, Reason)>,
 }
 
-/// Why a function stayed as it was.
+/// The reason why a function stayed as it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
     /// See [`is_buildable`].
@@ -62,7 +62,7 @@ pub enum OptimizeError {
 /// Optimises all functions that a module defines. Each is verified after each stage.
 ///
 /// # Errors
-/// If a stage fails, which is a fault of this crate.
+/// Fails if a stage fails, which is a fault of this crate.
 pub fn optimize(module: &VerifiedModule) -> Result<Optimized, OptimizeError> {
     let _optimize = debug_span!("optimize").entered();
     let mut optimizer = Optimizer {

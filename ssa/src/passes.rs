@@ -1,4 +1,4 @@
-//! What comes after construction: passes, and the way back to bytecode.
+//! Passes on SSA form, and the way back to bytecode.
 //!
 //! A pass changes a function in SSA form and leaves it in SSA form. It is a file here and a row of the
 //! [pipeline](crate::pipeline), and edits the function by an [`Editor`](crate::ir::edit::Editor). [`mod@destruct`] turns

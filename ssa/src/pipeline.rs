@@ -1,7 +1,7 @@
 //! The pipeline: all stages and passes from bytes to machine code, as one table.
 //!
-//! A [`Row`] says what a stage or pass is called, what it needs and makes, who uses it, how it runs and in which span
-//! of `tracing`. Every list of stages is this table: the JIT and [`mod@crate::optimize`] run it row by row,
+//! A [`Row`] has the name of a stage or pass, its input and output, its users, the way it runs and its
+//! `tracing` span. Every list of stages is this table: the JIT and [`mod@crate::optimize`] run it row by row,
 //! [`show()`] prints what a row leaves (`vmrun dump`, file tests), [`Times`] has a time for each row (`vmrun --time`,
 //! `vmrun bench`). Rows stand in the order in which they run. [`ORDER`] says why some stand before others, and a test
 //! checks it, as that of Go's `passOrder` in `cmd/compile/internal/ssa/compile.go` does.
@@ -26,7 +26,7 @@ use crate::ir::edit::{Editor, edit};
 use crate::ir::verify::effects::Effects;
 use crate::ir::verify::{Context, Form, verify};
 
-/// What a row needs or makes.
+/// The input or output of a row.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Product {
     /// A file: `.bc`, `.vasm` or WebAssembly.
@@ -90,7 +90,7 @@ pub enum Stage {
     Place,
 }
 
-/// How a row runs.
+/// The way in which a row runs.
 #[derive(Copy, Clone, Debug)]
 pub enum Run {
     /// By the driver of its user.
@@ -106,13 +106,13 @@ pub struct Row {
     pub name: &'static str,
     /// A line for `vmrun help`.
     pub summary: &'static str,
-    /// What the row needs.
+    /// The input of the row.
     pub needs: Product,
-    /// What the row makes.
+    /// The output of the row.
     pub makes: Product,
-    /// Who runs it.
+    /// The users that run it.
     pub users: &'static [User],
-    /// How it runs.
+    /// The way in which it runs.
     pub run: Run,
     /// Makes its span: at level debug for a module, at level trace for a function.
     pub span: fn() -> Span,
@@ -124,13 +124,13 @@ impl Row {
         self.makes.form().is_some()
     }
 
-    /// Whether somebody runs the row.
+    /// Whether a user runs the row.
     pub fn is_used_by(&self, user: User) -> bool {
         self.users.contains(&user)
     }
 }
 
-/// The rows that somebody runs, with their places in the table.
+/// The rows that a user runs, with their places in the table.
 pub fn rows_of(user: User) -> impl DoubleEndedIterator<Item = (usize, &'static Row)> {
     TABLE.iter().enumerate().filter(move |(_, row)| row.is_used_by(user))
 }
@@ -161,7 +161,7 @@ pub struct StageError {
 }
 
 impl StageError {
-    /// The error of a stage whose output another verifier than that of the IR refuses.
+    /// The error of a stage whose output is refused by a verifier other than that of the IR.
     pub fn of(which: Stage, reason: impl ToString) -> StageError {
         StageError { stage: stage(which).1.name, reason: reason.to_string() }
     }
@@ -190,7 +190,7 @@ impl Checks {
     /// check.
     ///
     /// # Errors
-    /// If it is invalid, with the name of the row.
+    /// Fails if it is invalid, with the name of the row.
     pub fn after(
         &mut self,
         row: &Row,
@@ -207,10 +207,10 @@ impl Checks {
     }
 }
 
-/// Runs the passes of somebody on a function in SSA form.
+/// Runs the passes of a user on a function in SSA form.
 ///
 /// # Errors
-/// If checks are on and a pass leaves an invalid function.
+/// Fails if checks are on and a pass leaves an invalid function.
 pub fn run_passes(
     user: User,
     f: &mut Function,

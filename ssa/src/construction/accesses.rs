@@ -1,16 +1,16 @@
-//! What a function does with its slots: one scan over all reads and writes.
+//! The accesses of a function's slots: one scan over all reads and writes.
 //!
 //! The scan goes through the blocks in order and, inside each, through the accesses in order. It
 //! settles what a block settles by itself: a read after another access of the same slot in the same
-//! block gives the value of that access. What remains, at most one read and one write for each slot
-//! and block, is logged:
+//! block returns the value of that access. The rest is logged, at most one read and one write for each
+//! slot and block:
 //! * the read that comes before any write in its block (the slot is *upward exposed* there),
 //! * the last write of the block.
 //!
 //! So the log is also the list of upward-exposed and of writing blocks of all slots, made without sets:
 //! the state of a slot carries the number of the block that touched it last as a stamp.
 //!
-//! Values are numbers that mean something to the caller. Blocks must be numbered in preorder of the
+//! Values are numbers of the caller's choice. Blocks must be numbered in preorder of the
 //! dominator tree ([`crate::graphs::dominators`]) for what comes after; the scan only needs each number once.
 
 /// No block, no access, no value.
@@ -20,12 +20,12 @@ pub(crate) const NONE: u32 = u32::MAX;
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Access {
     pub(crate) slot: u32,
-    /// The value that the read makes or that is written. A written value is settled as far as its
-    /// block settles it: it may be what a logged read of the same block makes.
+    /// The value that the read defines or that is written. A written value is settled as far as its
+    /// block settles it: it may be the value of a logged read of the same block.
     pub(crate) value: u32,
 }
 
-/// What the scan knows about a slot.
+/// The state of a slot during the scan.
 #[derive(Copy, Clone, Debug)]
 struct SlotState {
     /// The block of the last access, and the slot's value after it.
@@ -58,7 +58,7 @@ impl SlotState {
     };
 }
 
-/// What the scan alone says about a slot.
+/// The classification of a slot by the scan alone.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// It is never read.
@@ -84,14 +84,14 @@ pub(crate) struct AccessLog {
     /// Where the reads and writes of a block start; one more entry than blocks once the scan has
     /// ended.
     starts: Vec<(u32, u32)>,
-    /// The value to use in place of a value: of a settled read, the value that it gives; of any
-    /// other value, itself.
+    /// The value to use in place of a value: for a settled read, the value that it returns; for
+    /// any other value, itself.
     pub(crate) replacements: Vec<u32>,
     block: u32,
 }
 
 impl AccessLog {
-    /// Starts the scan of a function with so many slots and values.
+    /// Starts the scan of a function with `n_slots` slots and `n_values` values.
     pub(crate) fn start(&mut self, n_slots: usize, n_values: usize) {
         self.slots.clear();
         self.slots.resize(n_slots, SlotState::NEW);
@@ -102,19 +102,19 @@ impl AccessLog {
         self.replacements.extend(0..n_values as u32);
     }
 
-    /// The accesses that follow are in the next block.
+    /// Starts the next block, to which the following accesses belong.
     #[inline]
     pub(crate) fn start_block(&mut self) {
         self.block = self.starts.len() as u32;
         self.starts.push((self.reads.len() as u32, self.writes.len() as u32));
     }
 
-    /// The scan has ended.
+    /// Ends the scan.
     pub(crate) fn finish(&mut self) {
         self.starts.push((self.reads.len() as u32, self.writes.len() as u32));
     }
 
-    /// A read of a slot makes a value.
+    /// Records a read of a slot, which defines a value.
     #[inline]
     pub(crate) fn read(&mut self, slot: u32, value: u32) {
         let state = &mut self.slots[slot as usize];
@@ -131,7 +131,7 @@ impl AccessLog {
         self.reads.push(Access { slot, value });
     }
 
-    /// A value is written to a slot.
+    /// Records a write of a value to a slot.
     #[inline]
     pub(crate) fn write(&mut self, slot: u32, value: u32) {
         let value = self.replacements[value as usize];
@@ -172,7 +172,7 @@ impl AccessLog {
         (n_reads as usize, n_writes as usize)
     }
 
-    /// What the scan says about a slot.
+    /// The classification of a slot, after the scan.
     pub(crate) fn reach(&self, slot: u32) -> Reach {
         let state = &self.slots[slot as usize];
         if state.n_reads == 0 {

@@ -2,61 +2,58 @@
 //! Zwinkau, "Simple and Efficient Construction of Static Single Assignment Form" (CC 2013).
 //!
 //! A front end calls [`Braun::write_variable`] where its language assigns and gets from
-//! [`Braun::read_variable`] the value that it should use where its language reads. There is no slot form
-//! to be made first and no dominator tree, dominance frontier or liveness to be computed: a phi is made
-//! when a read asks for one.
+//! [`Braun::read_variable`] the value to use where its language reads. It needs no slot form, dominator
+//! tree, dominance frontier or liveness: a phi is made when a read needs one.
 //!
 //! # Filled and sealed
 //!
-//! Two things happen to a block, and neither is the other:
-//! * It is *filled* when all its reads and writes have been told. Only what is filled may be a
-//!   predecessor, since reads ask what the variable is at its end.
+//! A block goes through two independent events:
+//! * It is *filled* when all its reads and writes have been recorded. Only a filled block may be
+//!   a predecessor, since reads need the variable's value at its end.
 //! * It is *sealed* when all its predecessors are known, by [`Braun::seal_block`]. The entry is sealed at
-//!   once, before anything is filled into it; the header of a loop is filled long before it is sealed,
-//!   which has to wait until the end of the body is filled.
+//!   once, before it is filled. The header of a loop is filled long before it is sealed, because sealing
+//!   has to wait until the end of the body is filled.
 //!
-//! A read in a block that is not sealed gives a phi without operands, an *incomplete* one. Sealing the
-//! block gives it operands. That all predecessors are filled permits sealing; it is not what sealing
-//! means, and one may be later than the other.
+//! A read in a block that is not sealed returns a phi without operands, an *incomplete* phi. Sealing the
+//! block adds its operands. A block may be sealed once all predecessors are filled, or later.
 //!
 //! # Reading
 //!
-//! What a block has written is its own (section 2.1, local value numbering). Otherwise a read asks the
-//! predecessors (2.2): a single one for its value, several ones all for theirs, which a phi joins. So
-//! that a read in a loop ends, the phi is there before the predecessors are asked; if it turns out
-//! *trivial*, all operands being one value or the phi itself, that value replaces it, and the phis that
-//! used it are looked at again. What is found out is noted in all blocks on the way, so that no block is
-//! asked about a variable twice.
+//! A read after a write in the same block returns the written value (section 2.1, local value numbering).
+//! Otherwise it looks in the predecessors (2.2). The value of a single predecessor is used as it is; a
+//! phi joins those of several. The phi is made before the predecessors are searched, so that a read in a
+//! loop terminates. A phi is *trivial* if all operands are one value or the phi itself. That value
+//! replaces it, and the phis that used it are examined again. The result is recorded in all blocks on
+//! the way, so that no block is searched for a variable twice.
 //!
 //! With [`BraunOptions::marker`] no phi is made in advance (section 3.3). A block that waits for its
 //! predecessors is only marked. A phi is made if the read comes back to the block, or if the predecessors
-//! differ. Without loops no phi is then made that does not stay.
+//! differ. Then, in code without loops, every phi that is made stays.
 //!
 //! # What comes out
 //!
 //! *Pruned* SSA form, since only reads make phis. It is *minimal* if the graph is reducible. Loops with
 //! several entries may leave sets of phis that are all the same value, which
 //! [`BraunOptions::scc_removal`] removes at the end (section 3.2). The phis are then those that
-//! [`crate::graphs::place`] finds, if each write writes a value of its own. If not, some are saved: a variable that
-//! is a copy of another one shares its values, since a copy is nothing but a write of what a read gave
-//! (section 3.1: copy propagation). Constants may join as well, see [`Values::fold`].
+//! [`crate::graphs::place`] finds, if each write writes a distinct value. If not, there may be fewer: a variable
+//! that is a copy of another one shares its values, since a copy is a write of the value that a read
+//! returned (section 3.1: copy propagation). Constants may be merged as well, see [`Values::fold`].
 //!
 //! # When to choose it
 //!
-//! For a front end that makes SSA form directly and wants nothing to do with dominators, or that
+//! For a front end that makes SSA form directly, without dominators, or that
 //! simplifies instructions while it makes them: it always sees values, never variables.
 //! [`crate::construction::build::build_ssa`] is such a front end. Where slot form exists, placing phis with it takes less time
-//! and memory: this construction notes the variable's value in each block through which it is live, one
-//! entry of a hash table each. [`BraunOptions::entries_max`] bounds these.
+//! and memory: this construction stores the variable's value for each block through which it is live, in
+//! one entry of a hash table each. [`BraunOptions::entries_max`] bounds these.
 //!
 //! # Numbers
 //!
 //! Variables, blocks and values are numbers. Those of the caller's values are below [`PHI`]; this bit
 //! marks phis. A phi that was handed out may be replaced later, so the caller asks [`Braun::resolve`] for
-//! each value that it noted once all is done.
+//! each value that it kept once construction is finished.
 //!
-//! Nothing recurses, and the time is linear in blocks, accesses, entries and phi operands but for
-//! logarithms.
+//! Nothing recurses. The time is linear in blocks, accesses, entries and phi operands, up to logarithms.
 //!
 //! ```
 //! use slotvm_ssa::construction::braun::{Braun, BraunOptions, PHI};
@@ -97,7 +94,7 @@ pub const PHI: u32 = 1 << 31;
 /// No block, no phi, no value.
 const NONE: u32 = u32::MAX;
 
-/// How to construct.
+/// Options of the construction.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BraunOptions {
     /// Whether blocks are marked, instead of phis made in advance, while a read waits for their
@@ -106,14 +103,14 @@ pub struct BraunOptions {
     /// Whether redundant sets of phis are removed at the end. Without it the form may have more phis
     /// than needed if loops have several entries.
     pub scc_removal: bool,
-    /// The entries for variables in blocks, and the operands of phis, that a function may need, about;
-    /// each takes some 20 bytes. Past it reads give nonsense and [`Braun::is_exhausted`] says so.
+    /// The approximate maximum number of entries for variables in blocks and of phi operands. Each takes
+    /// some 20 bytes. Beyond it reads return meaningless values and [`Braun::is_exhausted`] is true.
     pub entries_max: usize,
 }
 
 impl BraunOptions {
-    /// What [`BraunOptions::entries_max`] is if nobody asks for something else: memory is below a
-    /// gigabyte, and time a few seconds.
+    /// The default of [`BraunOptions::entries_max`]: memory stays below a gigabyte, and time is a few
+    /// seconds.
     pub const ENTRIES_MAX_USUAL: usize = 1 << 25;
 }
 
@@ -124,28 +121,27 @@ impl Default for BraunOptions {
     }
 }
 
-/// What became of the phis of a function.
+/// Counts of the phis of a function.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct BraunReport {
     /// The phis made: the sum of the next three.
     pub n_made: usize,
-    /// Those that were trivial, or became so.
+    /// The number of phis that were trivial, or became so.
     pub n_trivial: usize,
-    /// Those in redundant sets that were not trivial.
+    /// The number of phis in redundant sets that were not trivial.
     pub n_redundant: usize,
-    /// Those that stay.
+    /// The number of phis that stay.
     pub n_left: usize,
 }
 
-/// What the construction asks of the caller's IR. A closure from variables to values is one that folds
-/// nothing.
+/// Callbacks into the caller's IR. A closure from variables to values implements it without folding.
 pub trait Values {
-    /// The value of a variable that is read where nothing was written on some way from the entry: an
-    /// initial value, an `undef`, whatever the language says. It must be usable in all blocks.
+    /// The value of a variable that is read although some path from the entry does not write it: an
+    /// initial value, an `undef`, or what the language defines. It must be usable in all blocks.
     fn undefined(&mut self, variable: u32) -> u32;
 
-    /// The value to use for both of two different ones, neither a phi, if the IR knows them to be equal:
-    /// constants, that is. It must be usable in all blocks, too. A phi whose operands are all folded to
+    /// The value to use for both of two different values, neither a phi, if the IR knows them to be equal,
+    /// as constants may be. It must be usable in all blocks, too. A phi whose operands are all folded to
     /// one value is trivial (section 3.1).
     fn fold(&mut self, _a: u32, _b: u32) -> Option<u32> {
         None
@@ -163,25 +159,25 @@ impl<F: FnMut(u32) -> u32> Values for F {
 pub struct BraunPhi<'a> {
     /// Its value.
     pub value: u32,
-    /// The block that it is at the start of.
+    /// The block at whose start it stands.
     pub block: u32,
-    /// The variable that it is of.
+    /// The variable whose values it joins.
     pub variable: u32,
-    /// An operand for each predecessor, in the order in which [`Braun::seal_block`] was told them.
+    /// An operand for each predecessor, in the order that [`Braun::seal_block`] was called with.
     pub operands: &'a [u32],
 }
 
-/// The construction, for one function after the other, in memory that is reused.
+/// The construction. It handles one function after another and reuses memory.
 #[derive(Clone, Debug, Default)]
 pub struct Braun {
     options: BraunOptions,
     blocks: Vec<BlockState>,
     preds: Vec<u32>,
-    /// The block whose accesses are being told.
+    /// The block whose accesses are being recorded.
     current: u32,
-    /// What is known of variables in the current block, by variable.
+    /// The state of each variable in the current block, by variable.
     variables: Vec<Local>,
-    /// The variables that the current block wrote, which `definitions` does not know yet.
+    /// The variables that the current block wrote, which are not in `definitions` yet.
     written: Vec<u32>,
     definitions: Definitions,
     phis: Phis,
@@ -195,7 +191,7 @@ pub struct Braun {
 
 #[derive(Copy, Clone, Debug)]
 struct BlockState {
-    /// Where the predecessors are; [`NONE`] before the block is sealed.
+    /// The index of the first predecessor; [`NONE`] before the block is sealed.
     first_pred: u32,
     n_preds: u32,
     /// The list of phis that wait for operands.
@@ -220,7 +216,7 @@ const NO_LOCAL: Local = Local { block: NONE, value: NONE, is_written: false };
 /// The state of a read that has left its block.
 #[derive(Clone, Debug, Default)]
 struct Reader {
-    /// The blocks with several predecessors, that wait for the values of these.
+    /// The blocks with several predecessors that wait for the values of their predecessors.
     waiting: Vec<Waiting>,
     /// The blocks with one predecessor, which are waiting for the same value.
     path: Vec<u32>,
@@ -231,16 +227,16 @@ struct Reader {
 #[derive(Copy, Clone, Debug)]
 struct Waiting {
     block: u32,
-    /// Its phi, if there is one already.
+    /// The block's phi, if it was made.
     phi: u32,
-    /// Where the blocks on the path start that wait for this one.
+    /// The start, in `path`, of the blocks that wait for this one.
     path_start: u32,
-    /// Where the values of its predecessors start.
+    /// The start, in `found`, of the values of its predecessors.
     found_start: u32,
 }
 
 impl Braun {
-    /// Starts a function, and forgets the one before. Variables and blocks need not be announced.
+    /// Starts a function and discards the previous one. Variables and blocks need not be declared.
     pub fn start(&mut self, options: BraunOptions) {
         self.options = options;
         self.blocks.clear();
@@ -256,13 +252,13 @@ impl Braun {
         self.is_exhausted = false;
     }
 
-    /// The variable is assigned a value of the caller's or one that a read gave.
+    /// Records that a variable is assigned a value of the caller or one that a read returned.
     ///
     /// # Panics
-    /// If the value is neither.
+    /// If the value is neither of these.
     #[inline]
     pub fn write_variable(&mut self, variable: u32, block: u32, value: u32) {
-        assert!(value < PHI + self.phis.len() as u32, "{value} is no value");
+        assert!(value < PHI + self.phis.len() as u32, "unknown value {value}");
         self.turn_to(block);
         let local = self.local(variable);
         if !(local.block == block && local.is_written) {
@@ -271,7 +267,7 @@ impl Braun {
         self.variables[variable as usize] = Local { block, value, is_written: true };
     }
 
-    /// The value of a variable at this place of a block. It may be a phi, also one that
+    /// Returns the value of a variable at the current place of a block. It may be a phi, even one that
     /// [`Braun::finish`] replaces.
     #[inline]
     pub fn read_variable(&mut self, variable: u32, block: u32, values: &mut impl Values) -> u32 {
@@ -285,9 +281,9 @@ impl Braun {
         value
     }
 
-    /// All predecessors of the block are known: these. One that has several edges to the block is named
-    /// several times. Sealing an unreachable block is no harm, but an unreachable predecessor has a say in
-    /// the phis of the block; better leave it out.
+    /// Seals a block with the complete list of its predecessors. A predecessor with several edges to the
+    /// block is listed several times. Unreachable blocks may be sealed. An unreachable predecessor affects
+    /// the phis of the block and is better left out.
     ///
     /// # Panics
     /// If the block is already sealed.
@@ -320,8 +316,8 @@ impl Braun {
         }
     }
 
-    /// All is told: removes redundant phis if the options say so, and makes the values of all others
-    /// final.
+    /// Ends the construction: removes redundant phis if the options say so, and makes the values of all
+    /// others final.
     ///
     /// # Panics
     /// If a variable was read in a block that is not sealed.
@@ -340,13 +336,13 @@ impl Braun {
         *report
     }
 
-    /// The value that now stands for a value: itself, unless it is a phi that was removed.
+    /// Returns the value that now stands for a value: itself, unless it is a phi that was removed.
     #[inline]
     pub fn resolve(&mut self, value: u32) -> u32 {
         self.phis.resolve(value)
     }
 
-    /// The phis that stay, once [`Braun::finish`] was called, in the order in which they were made.
+    /// The phis that stay, in the order in which they were made. Valid after [`Braun::finish`].
     pub fn phis(&self) -> impl ExactSizeIterator<Item = BraunPhi<'_>> {
         self.live.iter().map(|&phi| BraunPhi {
             value: PHI | phi,
@@ -356,17 +352,17 @@ impl Braun {
         })
     }
 
-    /// The variable that a phi is of.
+    /// Returns the variable whose values a phi joins.
     ///
     /// # Panics
-    /// If the value is no phi.
+    /// If the value is not a phi.
     pub fn variable_of(&self, value: u32) -> u32 {
-        assert!(value & PHI != 0, "{value} is no phi");
+        assert!(value & PHI != 0, "value {value} is not a phi");
         self.phis.variable(value & !PHI)
     }
 
-    /// Whether the function needs more than [`BraunOptions::entries_max`]. What reads gave is then
-    /// nonsense, and the form of no use.
+    /// Whether the function needs more than [`BraunOptions::entries_max`]. The values that reads returned
+    /// are then meaningless, and the form must not be used.
     pub fn is_exhausted(&self) -> bool {
         self.is_exhausted
     }
@@ -395,7 +391,7 @@ impl Braun {
         }
     }
 
-    /// Notes what the current block wrote, for other blocks to ask.
+    /// Records the writes of the current block, for reads in other blocks.
     fn note_written(&mut self) {
         for &variable in &self.written {
             let local = &mut self.variables[variable as usize];
@@ -433,13 +429,13 @@ impl Braun {
         }
     }
 
-    /// Asks a block for the value of a variable at its end. If it has to wait for several predecessors,
-    /// there is no answer, and it was added to those that wait.
+    /// Looks up the value of a variable at the end of a block. If the block has to wait for several
+    /// predecessors, returns `None` and adds it to the waiting blocks.
     fn ask(&mut self, variable: u32, block: u32, values: &mut impl Values) -> Option<u32> {
         let path_start = self.reader.path.len() as u32;
         let mut block = block;
-        // A circle of blocks that have one predecessor each is unreachable. After Brent (1980), a
-        // landmark set at each power of two of steps is met again in a circle.
+        // A cycle of blocks that have one predecessor each is unreachable. After Brent (1980), a
+        // landmark set at each power of two of steps is met again in a cycle.
         let (mut landmark, mut n_steps) = (NONE, 0_u32);
         let value = loop {
             if let Some(value) = self.definitions.get(variable, block) {
@@ -474,7 +470,7 @@ impl Braun {
         Some(value)
     }
 
-    /// A block waits for the values of its predecessors.
+    /// Makes a block wait for the values of its predecessors.
     fn wait(&mut self, variable: u32, block: u32, path_start: u32) {
         let waits_at = self.reader.waiting.len() as u32;
         let found_start = self.reader.found.len() as u32;
@@ -486,7 +482,7 @@ impl Braun {
         }
     }
 
-    /// The phi of a block that waits for its predecessors.
+    /// Returns the phi of a block that waits for its predecessors, and makes it if needed.
     fn phi_of_waiting(&mut self, variable: u32, waits_at: u32) -> u32 {
         let waiting = &mut self.reader.waiting[waits_at as usize];
         if waiting.phi == NONE {
@@ -496,7 +492,7 @@ impl Braun {
         waiting.phi
     }
 
-    /// The block that waits and was added last has the values of all its predecessors: gives its own.
+    /// Computes the value of the waiting block added last, once all its predecessors have values.
     fn join(&mut self, variable: u32, values: &mut impl Values) -> u32 {
         let waiting = self.reader.waiting.pop().expect("a block waits");
         let Waiting { block, mut phi, path_start, found_start } = waiting;
@@ -518,7 +514,7 @@ impl Braun {
         value
     }
 
-    /// Notes the value in the blocks that waited for it.
+    /// Records the value in the blocks that waited for it.
     fn tell_path(&mut self, variable: u32, path_start: u32, value: u32) {
         for block in self.reader.path.drain(path_start as usize..) {
             self.definitions.insert(variable, block, value);

@@ -7,10 +7,10 @@
 //! no predecessors (it is split if bytecode branches to offset 0), and blocks are numbered in preorder
 //! of the dominator tree. Each `local.get` of a promotable local is a `slot.get`, each `local.set` and
 //! `local.tee` a `slot.set`, as a straightforward compiler emits them; escaping locals are linear
-//! memory behind the address that `frame.push` gives. Operations of fuel, deterministic stack and frame
+//! memory at the address that `frame.push` returns. Operations of fuel, deterministic stack and frame
 //! stack stand where the interpreter performs them: on entry `stack.push`, `frame.push` with the stores
-//! of escaping parameters, then the poll and the fuel of the first block; before returns and tail calls `frame.pop`
-//! and `stack.pop`; fuel of bulk operations right before them.
+//! of escaping parameters, then the poll and the fuel of the first block; before returns and tail calls
+//! `frame.pop` and `stack.pop`; fuel of bulk operations right before them.
 //!
 //! Inside a block the operand stack is abstract: a stack of values on top of the operands that the
 //! block inherits and has not touched yet. Inherited operands are read from their slots on first use,
@@ -42,7 +42,7 @@ use crate::ir::entity::{self, Block, Loc, Value};
 use crate::ir::irop::{IrOp, Opcode};
 use crate::ir::{Function, LocData, SlotData, SlotOrigin};
 
-/// What the slot form charges for, and whether it can be interrupted.
+/// The charges of the slot form, and whether it can be interrupted.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub struct BuildOptions {
     /// Whether blocks and bulk operations charge fuel.
@@ -54,22 +54,22 @@ pub struct BuildOptions {
     pub polls: bool,
 }
 
-/// The operands and results that the slot form of a function may have, all instructions together. It
-/// keeps memory in proportion: a call of two bytes may have a thousand of each, a return of one byte a
-/// thousand operands, and each of those that comes from another block takes a code generator 300 bytes.
-/// Two million ordinary instructions are below it.
+/// The maximum number of operands and results in the slot form of a function, over all instructions. It
+/// keeps memory in proportion: a call of two bytes may have a thousand of each, and a return of one byte
+/// a thousand operands. Each operand from another block takes a code generator 300 bytes. Two million
+/// ordinary instructions are below the limit.
 pub const OPERANDS_MAX: u64 = 1 << 24;
 
 /// Whether [`build`] may be called: the function has at most [`OPERANDS_MAX`] operands and results.
-/// Others are for the interpreter.
+/// Other functions can only be interpreted.
 ///
 /// # Panics
 /// If the function is imported.
 pub fn is_buildable(module: &VerifiedModule, func: u32) -> bool {
-    /// Operands and results of an instruction that is no call and does not leave the function, with
+    /// Operands and results of an instruction that neither calls nor leaves the function, with
     /// the instructions that charge for it or stand in for it.
     const PER_INST: u64 = 8;
-    /// Of an operand that a branch keeps, which is read from a slot and written to one.
+    /// The same for an operand that a branch keeps, which is read from a slot and written to one.
     const PER_KEPT: u64 = 2 * PER_INST;
     const PER_CALL: u64 = PER_INST + (limits::PARAMS_MAX + limits::RESULTS_MAX) as u64;
     const MOST: u64 = PER_INST + PER_KEPT * limits::KEPT_OPERANDS_MAX as u64;
@@ -83,7 +83,7 @@ pub fn is_buildable(module: &VerifiedModule, func: u32) -> bool {
     PER_INST * n_insts + n_kept + n_wide_operands(module, func) <= OPERANDS_MAX
 }
 
-/// The operands that all branches of a function keep over dropped ones.
+/// The number of operands that the branches of a function keep above dropped ones, in total.
 ///
 /// # Panics
 /// If the function is imported.
@@ -94,7 +94,7 @@ pub fn n_kept_operands(module: &VerifiedModule, func: u32) -> u64 {
         .sum()
 }
 
-/// The parameters and results of all that a function calls, and its own at each `return`.
+/// The number of parameters and results of all calls of a function, and of its own at each `return`.
 ///
 /// # Panics
 /// If the function is imported.
@@ -118,7 +118,7 @@ fn insts(module: &VerifiedModule, func: u32) -> impl Iterator<Item = Inst> + '_ 
     insts.map(|(_, inst)| inst)
 }
 
-/// Memory that building one function after the other reuses.
+/// Memory of the build, to be reused from function to function.
 #[derive(Debug, Default)]
 pub struct BuildScratch {
     graph: Cfg,
@@ -127,7 +127,7 @@ pub struct BuildScratch {
     /// The slot of each promotable local.
     local_slots: Vec<u32>,
     stack: StackScratch,
-    /// For slot form: the writes that are to be put into a block, and where.
+    /// For slot form: the writes to insert into a block, and their positions.
     surviving: Vec<(u32, entity::Inst)>,
     on_the_fly: on_the_fly::Scratch,
 }
@@ -153,17 +153,17 @@ pub fn build(
     builder.finish().0
 }
 
-/// What the SSA form of a function is made like.
+/// Options for building SSA form directly.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub struct SsaOptions {
-    /// What it charges for.
+    /// Charges and polls.
     pub build: BuildOptions,
-    /// How phis are found.
+    /// Options of the construction of phis.
     pub braun: BraunOptions,
     /// Whether numeric operations on constants become constants, unless they trap, and phis of equal
     /// constants as well. The semantics are those of [`slotvm_bytecode::numeric`].
     pub fold: bool,
-    /// Whether an operation that gives one of its operands as it is, like the addition of zero or a
+    /// Whether an operation that returns one of its operands unchanged, like the addition of zero or a
     /// `select` of two equal values, becomes this operand.
     pub copies: bool,
 }
@@ -172,8 +172,8 @@ pub struct SsaOptions {
 /// the function's list, but no instruction reads or writes them. Blocks, and all instructions that are not
 /// folded, are those of [`build`] followed by [`crate::construction::promote`]; fuel is charged for what was folded, too.
 ///
-/// Gives nothing if the function needs more than [`BraunOptions::entries_max`], or its phis have more than
-/// [`PHI_OPERANDS_MAX`] operands; then it can still be had in slot form.
+/// Returns `None` if the function needs more than [`BraunOptions::entries_max`], or its phis have more
+/// than [`PHI_OPERANDS_MAX`] operands. Its slot form can still be built.
 ///
 /// # Panics
 /// If the function is imported, or so large that ids run out; see [`is_buildable`].
@@ -194,7 +194,7 @@ pub fn build_ssa(
 }
 
 /// Makes the graph of a function and its dominator tree. Returns whether the entry is split: if a block
-/// goes to block 0, an empty one is put before it, and all blocks move by one.
+/// branches to block 0, an empty one is put before it, and all blocks move by one.
 fn analyse(
     module: &VerifiedModule,
     func: u32,
@@ -218,7 +218,7 @@ fn rebuild_graph(graph: &mut Cfg, body: &Body, is_split: bool) {
     graph.rebuild(0, lists.map(|list| list.iter().map(move |&succ| succ + shift)));
 }
 
-/// What building a function keeps track of.
+/// The state of building a function.
 struct Builder<'a, S> {
     module: &'a VerifiedModule,
     body: &'a Body,
@@ -230,13 +230,13 @@ struct Builder<'a, S> {
     local_slots: &'a [u32],
     stack: AbstractStack<'a>,
     slots: S,
-    /// The address that `frame.push` gave, if the function has a frame in linear memory.
+    /// The address that `frame.push` returned, if the function has a frame in linear memory.
     frame: Value,
     /// The code offset of the instruction being translated.
     offset: u32,
     /// The next entry of the body's direct accesses.
     next_direct: usize,
-    /// Room for types of results.
+    /// Scratch space for result types.
     result_types: Vec<ValType>,
 }
 
@@ -310,7 +310,7 @@ impl<'a, S: Slots> Builder<'a, S> {
         }
     }
 
-    /// What happens before the first instruction, in the entry block.
+    /// Emits the operations before the first instruction, in the entry block.
     fn prologue(&mut self) {
         let module = self.module;
         let params = &module.func_type(self.f.func).params;
@@ -330,7 +330,7 @@ impl<'a, S: Slots> Builder<'a, S> {
         }
     }
 
-    /// Gives back what the function holds before it is left.
+    /// Releases the frame and the stack cells of the function before it is left.
     fn epilogue(&mut self) {
         if self.body.frame_bytes > 0 {
             self.emit_ir(IrOp::FramePop, self.body.frame_bytes, &[], &[]);
@@ -340,7 +340,7 @@ impl<'a, S: Slots> Builder<'a, S> {
         }
     }
 
-    /// The unconditional branch of a block that runs into the next one.
+    /// Emits the unconditional branch of a block that falls through to the next one.
     fn jump(&mut self) {
         self.emit(Opcode::Op(Op::Br), Imm::NONE, &[], &[]);
     }
@@ -368,7 +368,7 @@ impl<'a, S: Slots> Builder<'a, S> {
         self.emit(Opcode::Ir(op), Imm::index(imm), operands, results);
     }
 
-    /// The value made last.
+    /// The most recent value.
     fn last_value(&self) -> Value {
         Value::new(self.f.n_values() - 1)
     }

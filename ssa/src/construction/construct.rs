@@ -1,26 +1,26 @@
 //! SSA construction for any representation: reads and writes of slots in, phis and values out.
 //!
 //! A compiler with an IR of its own describes a function as a [`SlotProgram`]: its control-flow graph,
-//! with blocks numbered anyhow, and for each block the reads and writes of slots in order. Values are
-//! numbers of the compiler's. [`construct`] answers with an [`SsaForm`]: which phis to insert, with an
-//! operand for each in-edge, and which value to use in place of each read. Then the reads and writes can
-//! go. This is what [`crate::construction::promote`] does to the IR of this crate, with the same code inside.
+//! with arbitrary block numbers, and for each block the reads and writes of slots in order. Values are
+//! the compiler's numbers. [`construct`] returns an [`SsaForm`]: the phis to insert, with an operand for
+//! each in-edge, and the value to use in place of each read. Then the reads and writes can be removed.
+//! This is what [`crate::construction::promote`] does to the IR of this crate, with the same code inside.
 //!
-//! What a [`Construction`] is about is where phis stand. All give the same value to each read along each
-//! path; they differ in the number of phis that bring it there.
+//! A [`Construction`] determines where phis stand. All give each read the same value along each path;
+//! they differ in the number of phis.
 //!
-//! What is special about a graph, and what becomes of it:
-//! * Unreachable blocks are dropped: their writes do not count, their reads give [`UNDEF`], and so
-//!   do the operands that edges from them bring to phis.
-//! * The entry may have predecessors. It is split for the construction: a block with nothing in it goes
-//!   before it, as LLVM asks of all functions. So the entry may have phis; what the caller of the
-//!   function brings to them is one more operand, after those of the in-edges.
-//! * Edges that occur several times bring an operand each.
+//! Special cases of graphs:
+//! * Unreachable blocks are dropped: their writes do not count. Their reads return [`UNDEF`], which
+//!   is also the phi operand on edges from them.
+//! * The entry may have predecessors. It is split for the construction: an empty block goes before it,
+//!   as LLVM requires of all functions. So the entry may have phis; the value on function entry is one
+//!   more operand, after those of the in-edges.
+//! * Each of several equal edges has an operand.
 //!
 //! # Example
 //!
-//! `x = 0; while … { x = x + 1 } return x`, where the constant, the sum and what the two reads give are
-//! values of the compiler's:
+//! `x = 0; while … { x = x + 1 } return x`, where the constant, the sum and the results of the two reads
+//! are the compiler's values:
 //!
 //! ```
 //! use slotvm_ssa::graphs::cfg::Cfg;
@@ -57,13 +57,13 @@ use crate::graphs::dominators::{DomScratch, DomTree};
 use crate::graphs::frontier::FrontiersTooLarge;
 pub use crate::graphs::idf::Placement;
 
-/// Where phis stand.
+/// The placement of phis.
 ///
-/// The phis of each form include those of the next one, but for what [`BraunOptions`] say.
+/// The phis of each form include those of the next one, except as [`BraunOptions`] say.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Construction {
     /// A phi of every slot in every block with two or more in-edges. It needs no analysis at all, and
-    /// has blocks times slots phis; useful to compare with and nothing else. (Appel, "SSA is functional
+    /// has blocks times slots phis; useful only for comparison. (Appel, "SSA is functional
     /// programming" (1998), starts from it.)
     Maximal,
     /// A phi where two paths from different writes converge, function entry counting as a write: in the
@@ -81,7 +81,7 @@ pub enum Construction {
     #[default]
     Pruned,
     /// On the fly (Braun et al. (2013), see [`crate::construction::braun`]): the same phis, or fewer where the same
-    /// value is written twice. For compilers that have no slots to begin with; here it is to compare with.
+    /// value is written twice. For compilers that have no slots to begin with; here it is for comparison.
     Braun(BraunOptions),
 }
 
@@ -94,7 +94,7 @@ impl Construction {
         Construction::Pruned,
     ];
 
-    /// The name in the field.
+    /// The name in the literature.
     pub const fn name(self) -> &'static str {
         match self {
             Construction::Maximal => "maximal",
@@ -109,18 +109,18 @@ impl Construction {
 /// A read or write of a slot. Values are the caller's.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// A read of a slot makes a value.
+    /// A read of a slot, which defines a value.
     Read {
         /// The slot.
         slot: u32,
-        /// The value that it makes; no other read makes it.
+        /// The value that it defines; no other read defines it.
         value: u32,
     },
-    /// A value is written to a slot.
+    /// A write of a value to a slot.
     Write {
         /// The slot.
         slot: u32,
-        /// The value. If a read makes it, that read must be earlier in the block or in a block that
+        /// The value. If a read defines it, that read must be earlier in the block or in a block that
         /// dominates it.
         value: u32,
     },
@@ -132,13 +132,13 @@ pub struct SlotProgram<G = Cfg> {
     cfg: G,
     n_slots: u32,
     n_values: u32,
-    /// Where the accesses of a block start; one more entry than blocks.
+    /// The start of the accesses of each block; one more entry than blocks.
     starts: Vec<u32>,
     accesses: Vec<Access>,
 }
 
 impl<G: ControlFlow> SlotProgram<G> {
-    /// A function with this graph and these accesses, a list for each block in the order of block
+    /// Makes a function with this graph and these accesses, a list for each block in the order of block
     /// numbers. Slots and values are numbered below `n_slots` and `n_values`.
     ///
     /// # Panics
@@ -192,33 +192,33 @@ impl<G: ControlFlow> SlotProgram<G> {
     }
 }
 
-/// The value of what is read before any write, where the caller has no other.
+/// The value of a read before any write, if the caller specifies no other.
 pub const UNDEF: u32 = u32::MAX;
 
-/// What a read gives that no write reaches.
+/// The value of a read that no write reaches.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Undef<'a> {
     /// [`UNDEF`], as in C or LLVM IR.
     #[default]
     Undefined,
-    /// The initial value of the slot, in this list by slot; the values are among the caller's. So the
-    /// locals of WebAssembly are zero, and parameters what the caller passes.
+    /// The initial value of the slot, from this list by slot; the values are among the caller's. For
+    /// example, the locals of WebAssembly start as zero, and parameters as the arguments.
     Initial(&'a [u32]),
 }
 
-/// How to construct.
+/// Options of the construction.
 #[derive(Copy, Clone, Debug)]
 pub struct ConstructOptions<'a> {
-    /// Where phis stand.
+    /// The placement of phis.
     pub construction: Construction,
-    /// How their places are found. The result does not depend on it. [`Placement::Auto`] is
+    /// The way to find their places. The result does not depend on it. [`Placement::Auto`] is
     /// [`Placement::Words`] here, since the scan has the accesses in groups of 64 slots anyway.
     pub placement: Placement,
-    /// How the values that reach a block are kept. The result does not depend on it.
+    /// The way to keep the values that reach a block. The result does not depend on it.
     pub renaming: Renaming,
-    /// What reads before any write give.
+    /// The value of reads before any write.
     pub undef: Undef<'a>,
-    /// The operands that all phis may have, four bytes each.
+    /// The maximum number of operands of all phis, four bytes each.
     pub phi_operands_max: usize,
 }
 
@@ -234,10 +234,10 @@ impl Default for ConstructOptions<'_> {
     }
 }
 
-/// The operands that all phis of a function may have unless the caller says otherwise: 1 GiB of them.
+/// The default maximum number of operands of all phis of a function: 1 GiB of them.
 pub const PHI_OPERANDS_MAX: usize = 1 << 28;
 
-/// A construction would exceed a limit; the number is the limit.
+/// A limit that a construction would exceed; the number is the limit.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum TooLarge {
     /// Liveness would look at too many words: blocks times groups of 64 slots.
@@ -260,9 +260,9 @@ impl std::fmt::Display for TooLarge {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             TooLarge::LiveWords(max) => write!(f, "more than {max} words of liveness"),
-            TooLarge::PhiOperands(max) => write!(f, "more than {max} operands of phis"),
+            TooLarge::PhiOperands(max) => write!(f, "more than {max} phi operands"),
             TooLarge::FrontierEntries(max) => {
-                write!(f, "more than {max} entries of dominance frontiers")
+                write!(f, "more than {max} entries in dominance frontiers")
             }
             TooLarge::Entries(max) => write!(f, "more than {max} entries for variables in blocks"),
         }
@@ -271,7 +271,7 @@ impl std::fmt::Display for TooLarge {
 
 impl std::error::Error for TooLarge {}
 
-/// How the values of a slot's reads are found: the fast paths of LLVM, or phi placement.
+/// The way in which the values of a slot's reads are found: the fast paths of LLVM, or phi placement.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SlotPath {
     /// It is never read.
@@ -302,7 +302,7 @@ impl SlotPath {
     }
 }
 
-/// How many slots took which path of [`SlotPath`].
+/// The number of slots on each path of [`SlotPath`].
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct SlotCounts {
     /// Slots of [`SlotPath::Dead`].
@@ -335,24 +335,24 @@ pub struct Phi {
     pub block: u32,
     /// The slot whose values meet.
     pub slot: u32,
-    /// The value that the phi makes.
+    /// The value that the phi defines.
     pub value: u32,
 }
 
-/// What construction found.
+/// The result of a construction.
 #[derive(Clone, Debug, Default)]
 pub struct SsaForm {
     phis: Vec<Phi>,
-    /// Where the operands of each phi are.
+    /// The place of the operands of each phi.
     rows: Vec<Row>,
     operands: Vec<u32>,
-    /// The value to use in place of a value of the caller's.
+    /// The value to use in place of each value of the caller.
     replacements: Vec<u32>,
     counts: SlotCounts,
     braun: Option<BraunReport>,
 }
 
-/// The operands of a phi: so many of them, each so far behind the one before it.
+/// The operands of a phi: their number, and the distance from each to the next.
 #[derive(Copy, Clone, Debug)]
 struct Row {
     first: usize,
@@ -368,7 +368,7 @@ impl SsaForm {
     }
 
     /// The operands of a phi, by its place in [`phis`](SsaForm::phis): one for each predecessor in the
-    /// order of the graph's list; for a phi of the entry one more, which is what function entry brings.
+    /// order of the graph's list; for a phi of the entry one more, the value on function entry.
     pub fn operands(&self, phi: usize) -> impl ExactSizeIterator<Item = u32> {
         let Row { first, stride, n } = self.rows[phi];
         (0..n as usize).map(move |i| self.operands[first + i * stride as usize])
@@ -379,18 +379,18 @@ impl SsaForm {
         self.operands.len()
     }
 
-    /// The value to use in place of a value of the program's: for one that a read makes what the read
-    /// gives, and for any other itself.
+    /// The value to use in place of a value of the program: for the value of a read, the value that the
+    /// slot holds there; for any other, itself.
     pub fn value(&self, value: u32) -> u32 {
         self.replacements[value as usize]
     }
 
-    /// How many slots took which path.
+    /// The number of slots on each path.
     pub fn counts(&self) -> SlotCounts {
         self.counts
     }
 
-    /// What became of the phis that were made, if they were made on the fly.
+    /// Counts of the phis, if they were made on the fly.
     pub fn braun(&self) -> Option<BraunReport> {
         self.braun
     }
@@ -416,11 +416,11 @@ pub struct Scratch {
 
 /// Finds phis and values.
 ///
-/// Linear in the size of the program and of the result but for phi placement, which [`crate::graphs::place`]
+/// Linear in the size of the program and of the result except for phi placement, which [`crate::graphs::place`]
 /// describes.
 ///
 /// # Errors
-/// If phis would have too many operands, or there would be 2³² values.
+/// Fails if a limit of [`TooLarge`] would be exceeded, or there would be 2³² values.
 ///
 /// # Panics
 /// If the list of initial values is not as long as the program has slots, or holds others than the
@@ -481,11 +481,11 @@ fn construct_in<G: ControlFlow>(
     Ok(form)
 }
 
-/// How the blocks are numbered inside: in preorder of the dominator tree, reachable ones only, behind
-/// an empty block if the entry has predecessors.
+/// The internal numbering of blocks: in preorder of the dominator tree, reachable ones only, after an
+/// empty block if the entry has predecessors.
 struct Renumbering<'a> {
     tree: &'a DomTree,
-    /// 1 if there is the empty block.
+    /// 1 if the empty block exists, otherwise 0.
     n_before: u32,
 }
 
@@ -500,18 +500,18 @@ impl<'a> Renumbering<'a> {
         self.tree.n_reachable() as u32 + self.n_before
     }
 
-    /// The number inside of a block of the caller's; `None` if it is unreachable.
+    /// The internal number of a block of the caller; `None` if it is unreachable.
     fn inside(&self, block: u32) -> Option<u32> {
         Some(self.tree.number(block)? + self.n_before)
     }
 
-    /// The block of the caller's with this number inside; `None` for the empty one.
+    /// The caller's block with this internal number; `None` for the empty one.
     fn outside(&self, block: u32) -> Option<u32> {
         let number = block.checked_sub(self.n_before)?;
         Some(self.tree.preorder()[number as usize])
     }
 
-    /// Makes the graph inside.
+    /// Makes the internal graph.
     fn rebuild(&self, cfg: &impl ControlFlow, inside: &mut Cfg) {
         let succs = |block| {
             let outside = self.outside(block);
@@ -539,12 +539,12 @@ fn scan<G: ControlFlow>(program: &SlotProgram<G>, blocks: &Renumbering<'_>, log:
     log.finish();
 }
 
-/// The edges that lead to phis, by the block that they leave, and the operands that they bring.
+/// The edges that lead to phis, by the block that they leave, and the operands on them.
 struct OutEdges<'a> {
     phis: &'a Phis<'a>,
-    /// Where the edges of a block start; one more entry than blocks.
+    /// The start of the edges of each block; one more entry than blocks.
     starts: &'a [u32],
-    /// The target of each edge, and where its operands for the target's phis start.
+    /// The target of each edge, and the start of its operands for the target's phis.
     edges: &'a [(u32, usize)],
     operands: &'a mut [u32],
 }
@@ -559,7 +559,7 @@ impl<'a> OutEdges<'a> {
         form: &'a mut SsaForm,
     ) -> OutEdges<'a> {
         let joins = || (1..blocks.n_blocks()).filter(|&block| !phis.slots(block).is_empty());
-        // The blocks inside that the in-edges come from, in the order of the operands.
+        // The internal sources of the in-edges, in the order of the operands.
         let sources = |block| {
             let block = blocks.outside(block).expect("the empty block has no phis");
             let enters = (block == outer.entry()).then_some(Some(0));
@@ -621,7 +621,7 @@ impl PhiOperands for OutEdges<'_> {
 }
 
 impl SsaForm {
-    /// Takes over what renaming found for the reads.
+    /// Takes over the values that renaming found for the reads.
     fn settle_reads<G: ControlFlow>(
         &mut self,
         program: &SlotProgram<G>,

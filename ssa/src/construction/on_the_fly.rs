@@ -1,6 +1,6 @@
 //! The construction of [`crate::construction::braun`] for a function whose accesses are logged and whose blocks are
-//! numbered in preorder of the dominator tree. It does what otherwise phi placement ([`crate::construction::sites`])
-//! and renaming ([`crate::construction::rename`]) do, and says it in the same way.
+//! numbered in preorder of the dominator tree. It replaces phi placement ([`crate::construction::sites`]) and
+//! renaming ([`crate::construction::rename`]), and returns its results in the same form.
 
 use crate::construction::accesses::AccessLog;
 use crate::construction::braun::{Braun, BraunOptions, BraunReport, PHI};
@@ -8,7 +8,7 @@ use crate::construction::construct::{TooLarge, UNDEF};
 use crate::construction::rename::{PhiOperands, Phis};
 use crate::graphs::cfg::{Cfg, ControlFlow};
 
-/// What [`UNDEF`] is called among values that have to be below [`PHI`].
+/// The number of [`UNDEF`] among values that have to be below [`PHI`].
 const UNDEF_BELOW_PHI: u32 = PHI - 1;
 
 /// Memory of the construction, to be reused from function to function.

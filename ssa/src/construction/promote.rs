@@ -1,28 +1,28 @@
 //! Promotion: from slot form to SSA form.
 //!
 //! Every slot becomes values: phis are placed where different writes meet (as block parameters), each
-//! `slot.get` is replaced by the value that reaches it, and all `slot.get` and `slot.set` go. Which phis
-//! there are is a choice of [`PromoteOptions`]; without one the result is *pruned* and *minimal* SSA, as
+//! `slot.get` is replaced by the value that reaches it, and all `slot.get` and `slot.set` are removed.
+//! [`PromoteOptions`] choose the set of phis. By default the result is *pruned* and *minimal* SSA, as
 //! LLVM's `mem2reg` makes it: a block has a phi of a slot exactly if it lies in the iterated dominance
 //! frontier of the slot's writing blocks and the slot is live there. A slot that is read before it is
 //! written reads as zero or null; there is one constant for each type that needs one, at the start of
 //! the entry block.
 //!
 //! Which locals have slots is decided before: one whose address is used for more than plain accesses
-//! lives in linear memory. [`report`] says so, for who asks what became of each local.
+//! lives in linear memory. [`report`] explains why a local was not promoted.
 //!
 //! Steps:
-//! 1. One scan takes the slot instructions out of the layout and logs what they do
-//!    (`accesses`). It settles all that a block settles by itself.
-//! 2. Most slots need no phi, and the scan alone says so (`Reach`). Only if some may need one is the
-//!    dominator tree made (`sites`).
+//! 1. One scan takes the slot instructions out of the layout and logs their accesses
+//!    (`accesses`). It settles all accesses that depend on their block alone.
+//! 2. Most slots need no phi, and the scan alone shows that (`Reach`). The dominator tree is made only
+//!    if some may need one (`sites`).
 //! 3. Phis of the others are placed, 64 slots at a time ([`crate::graphs::place`]).
 //! 4. Renaming finds the value of each logged read and of each phi operand (`rename`).
 //! 5. Operands are rewritten in one pass over their pool.
 //!
 //! A function of n blocks with n slots that are live in all of them costs n² / 64 words of liveness, and
-//! may need n² phis. [`LIVE_WORDS_MAX`] and [`PromoteOptions::phi_operands_max`] end that; such a
-//! function stays in slot form.
+//! may need n² phis. [`LIVE_WORDS_MAX`] and [`PromoteOptions::phi_operands_max`] limit both; a
+//! function beyond them stays in slot form.
 //!
 //! It relies on the numbering of blocks that [`crate::ir`] promises. Block parameters that are there
 //! already stay, before the new ones. The removed instructions keep their ids, which then occur in no
@@ -44,25 +44,25 @@ use crate::ir::entity::{Loc, Value};
 use crate::ir::fold;
 use crate::ir::irop::{IrOp, Opcode};
 
-/// The words of liveness that a promotion may look at: blocks, times the slots that may need phis in
+/// The maximum number of words of liveness in a promotion: blocks, times the slots that may need phis in
 /// groups of 64. Looking at so many takes less than a second.
 pub const LIVE_WORDS_MAX: usize = 1 << 24;
-/// The operands that all phis of a function may have, unless [`PromoteOptions`] say otherwise. Large
+/// The default maximum number of operands of all phis of a function. Large
 /// functions of real programs have less than a hundredth; each operand takes a register allocator about
 /// a microsecond and 100 bytes.
 pub const PHI_OPERANDS_MAX: usize = 1 << 22;
 
-/// How to promote.
+/// Options of a promotion.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PromoteOptions {
-    /// Where phis stand.
+    /// The placement of phis.
     pub construction: Construction,
-    /// How their places are found. The result does not depend on it. [`Placement::Auto`] is
+    /// The way to find their places. The result does not depend on it. [`Placement::Auto`] is
     /// [`Placement::Words`] here, since the scan has the accesses in groups of 64 slots anyway.
     pub placement: Placement,
-    /// How the values that reach a block are kept. The result does not depend on it.
+    /// The way to keep the values that reach a block. The result does not depend on it.
     pub renaming: Renaming,
-    /// The operands that all phis may have. A function that needs more stays in slot form.
+    /// The maximum number of operands of all phis. A function that needs more stays in slot form.
     pub phi_operands_max: usize,
 }
 
@@ -77,15 +77,15 @@ impl Default for PromoteOptions {
     }
 }
 
-/// What a promotion did.
+/// Counts and decisions of a promotion.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct PromotionReport {
     /// The limit that promotion would exceed, so that the function was left in slot form. All numbers
-    /// but that of the slots are then zero.
+    /// except that of the slots are then zero.
     pub too_large: Option<TooLarge>,
     /// The function's slots.
     pub n_slots: usize,
-    /// How many of them took which path.
+    /// The number of slots on each path.
     pub counts: SlotCounts,
     /// The phis placed.
     pub n_phis: usize,
@@ -297,7 +297,7 @@ impl PhiOperands for EdgeArgs<'_> {
     }
 }
 
-/// Puts the values that reads gave in place of the reads' results.
+/// Replaces the results of reads by the values that the slots hold there.
 fn rewrite_operands(func: &mut Function, replacements: &mut Vec<u32>, phis: &Phis<'_>) {
     // The new values stand for themselves.
     replacements.extend(replacements.len() as u32..func.n_values() as u32);
@@ -307,7 +307,7 @@ fn rewrite_operands(func: &mut Function, replacements: &mut Vec<u32>, phis: &Phi
         *value = Value(replacements[settled as usize]);
     };
     func.operand_pool.iter_mut().for_each(replace);
-    // The operands of the new phis are as they should be.
+    // The operands of the new phis are already right.
     let n_others = func.block_params.len() - phis.all().len();
     if n_others > func.params(Function::ENTRY).len() {
         for edge in &func.edges {

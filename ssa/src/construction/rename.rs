@@ -1,15 +1,15 @@
-//! Renaming: which value each read of a slot gives and each edge brings to the phis.
+//! Renaming: the value of each read of a slot, and the phi operands on each edge.
 //!
 //! A walk over the dominator tree in preorder, as in Cytron et al. (1991), is one loop over the blocks
-//! here, since they are numbered in that order. What a slot's value is in a block follows from what it
-//! is at the end of the block's immediate dominator, changed by the block's phis and writes. There are
-//! two schemes to have it at hand, which give the same ([`Renaming`]):
+//! here, since they are numbered in that order. A slot's value in a block follows from its value at the
+//! end of the block's immediate dominator, changed by the block's phis and writes. Two schemes keep
+//! these values, with the same result ([`Renaming`]):
 //! * *Undo*: changes are logged, and undone when the loop leaves the subtree of the block that made
 //!   them. This is the stack of Cytron et al., with one log for all slots.
-//! * *Chains*: each definition links to the one that it replaced, and whoever asks goes back to one
-//!   that dominates the place (Rastello and Bouchez Tichadou (eds.), "SSA-based Compiler Design" (2022),
+//! * *Chains*: each definition links to the one that it replaced, and a lookup goes back to one that
+//!   dominates the place (Rastello and Bouchez Tichadou (eds.), "SSA-based Compiler Design" (2022),
 //!   section 3.1.3, `updateReachingDef`). What does not dominate a place will not dominate any later
-//!   one, so it leaves the chain for good and the whole is linear. An operand of a phi is used at the
+//!   one, so it is removed from the chain, and the whole is linear. An operand of a phi is used at the
 //!   end of the predecessor that brings it, so it is asked for there; drafts of the book, and texts that
 //!   follow them, ask in the block of the phi, where the definition need not dominate.
 //!
@@ -22,7 +22,7 @@ use bumpalo::Bump;
 use crate::construction::accesses::{AccessLog, NONE};
 use crate::graphs::steps::step;
 
-/// How renaming keeps the values that reach a block. Both schemes give the same result.
+/// The way in which renaming keeps the values that reach a block. Both schemes give the same result.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Renaming {
     /// A log of changes, undone on leaving a subtree of the dominator tree.
@@ -98,10 +98,10 @@ impl<'a> Phis<'a> {
     }
 }
 
-/// Where renaming puts the operands of phis.
+/// The destination of phi operands during renaming.
 pub(crate) trait PhiOperands {
-    /// Takes what the out-edges of a block bring to the phis of their targets. `value` gives the value
-    /// of a slot at the end of the block.
+    /// Fills in the phi operands on the out-edges of a block. `value` returns the value of a slot at the
+    /// end of the block.
     fn fill(&mut self, block: u32, value: impl FnMut(u32) -> u32);
 }
 
@@ -146,12 +146,12 @@ impl Renamer {
         self.slots.resize(n_slots, Current { value: NONE, block: NONE });
     }
 
-    /// Gives a slot an initial value.
+    /// Sets the initial value of a slot.
     pub(crate) fn set_initial(&mut self, slot: u32, value: u32) {
         self.slots[slot as usize].value = value;
     }
 
-    /// Says that what a slot was before a change will be asked for.
+    /// Keeps the values of a slot from before changes, which will be needed.
     pub(crate) fn track(&mut self, slot: u32) {
         self.slots[slot as usize].block = 0;
     }
@@ -184,15 +184,15 @@ impl Renamer {
     }
 }
 
-/// How the values of slots are kept during the walk.
+/// A way to keep the values of slots during the walk.
 trait Scheme {
-    /// The walk comes to a block.
+    /// Enters a block.
     fn enter(&mut self, block: u32);
 
     /// The value of a slot in the block.
     fn value(&mut self, slot: u32, block: u32) -> u32;
 
-    /// The block changes a slot.
+    /// Changes the value of a slot in the block.
     fn change(&mut self, slot: u32, value: u32, block: u32);
 }
 
@@ -267,7 +267,7 @@ impl Scheme for Undo<'_> {
     }
 }
 
-/// The values as they were when somebody asked last, and what they replaced. The initial value of a
+/// The values as of their last lookup, and those that they replaced. The initial value of a
 /// slot, which counts as a definition in the entry, ends its chain.
 struct Chains<'r> {
     ends: &'r [u32],

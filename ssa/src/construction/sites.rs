@@ -1,12 +1,12 @@
-//! Which slots need phis, and in which blocks: what the constructions differ in.
+//! Phi sites: the slots that need phis, and the blocks, in which the constructions differ.
 //!
-//! Most slots need no phi, and the scan alone says so ([`Reach`]). These are the fast paths of LLVM's
+//! Most slots need no phi, and the scan alone shows that ([`Reach`]). These are the fast paths of LLVM's
 //! `PromoteMemToReg`. The pruned form may take all of them. The others may only where their own
 //! definition has no phi either: minimal form has phis of a slot that is never read, and semi-pruned
 //! form has dead ones below a single write that dominates all reads.
 //!
 //! The other slots are *open*. They go through phi placement: [`crate::graphs::place`], 64 at a time, or one of
-//! the other ways of [`crate::graphs::idf`]. Forms without liveness take them for live everywhere.
+//! the other ways of [`crate::graphs::idf`]. Forms without liveness treat them as live everywhere.
 
 use bumpalo::Bump;
 
@@ -21,7 +21,7 @@ use crate::graphs::idf::{Placement, Pruning, SitePlacer};
 use crate::graphs::place::{PhiPlacer, bits};
 use crate::graphs::slot_blocks::SlotBlocks;
 
-/// What finding sites may cost.
+/// Limits on the cost of finding sites.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Limits {
     /// Blocks times groups of 64 open slots.
@@ -42,9 +42,9 @@ pub(crate) struct Graph<'a> {
 pub(crate) struct SiteFinder {
     construction: Construction,
     placement: Placement,
-    /// Slots about which the scan alone says too little.
+    /// Slots that the scan alone does not settle.
     open: Vec<u32>,
-    /// The slots whose initial value phis may bring on, by slot; for forms without liveness.
+    /// Whether phis may use the initial value of a slot, by slot; for forms without liveness.
     needs_initial: Vec<bool>,
     words: PhiPlacer,
     placer: SitePlacer,
@@ -55,7 +55,7 @@ pub(crate) struct SiteFinder {
 
 impl SiteFinder {
     /// Settles the slots that need no phi by what the scan says; the others become open. `initial`
-    /// gives the initial value of a slot, and is asked for those that need it. Returns whether slots
+    /// returns the initial value of a slot, and is called for those that need it. Returns whether slots
     /// are open.
     pub(crate) fn sort_out(
         &mut self,
@@ -119,8 +119,8 @@ impl SiteFinder {
         self.counts.n_placed = self.open.len();
     }
 
-    /// Finds the sites of the open slots, says to `renamer` which slots to track, and gives it the
-    /// initial values that are needed.
+    /// Finds the sites of the open slots. Passes the slots to track and the initial values needed to
+    /// `renamer`.
     pub(crate) fn place(
         &mut self,
         graph: Graph<'_>,
@@ -241,7 +241,7 @@ impl SiteFinder {
         Ok(())
     }
 
-    /// The same by other ways to place, one slot after the other.
+    /// The same by other placements, one slot at a time.
     fn place_one_by_one(
         &mut self,
         Graph { cfg, tree }: Graph<'_>,
@@ -282,7 +282,7 @@ impl SiteFinder {
 
 /// The logged accesses of the open slots, by group of slots, and within a group in the order of blocks.
 struct Groups<'a> {
-    /// Where the accesses of each group start, and one more.
+    /// The start of the accesses of each group; one more entry than groups.
     starts: &'a mut [u32],
     accesses: &'a mut [(u32, GroupAccess)],
 }

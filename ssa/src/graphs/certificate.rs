@@ -1,5 +1,4 @@
-//! Whether a tree is the dominator tree of a graph: a check in near-linear time that computes no
-//! dominators.
+//! Certification of dominator trees: a check in near-linear time that computes no dominators.
 //!
 //! A tree of the reachable blocks with the entry as root is the dominator tree exactly if it has two
 //! properties (Georgiadis and Tarjan, "Dominator Tree Certification and Divergent Spanning Trees", 2015,
@@ -8,10 +7,10 @@
 //!   itself included. Then all ancestors of a block dominate it.
 //! * *Sibling property:* no block dominates a sibling. Then no other block does.
 //!
-//! The first is one look at each edge. So is the second where the graph has no cycle: a block is
+//! The first is checked once for each edge. So is the second if the graph has no cycle: a block is
 //! dominated by its parent alone if an edge comes from the parent, or if edges come from below two
 //! different siblings. With cycles that is not enough: two blocks that only lead to each other would
-//! vouch for each other. So each loop is cut open as in Ramalingam, "On Loops, Dominators, and Dominance
+//! justify each other. So each loop is cut open as in Ramalingam, "On Loops, Dominators, and Dominance
 //! Frontiers" (2002), section 4: edges inside a loop that lead to its header are left out, and whatever
 //! edge enters the loop from outside, at any block of it, counts as one into the header. This changes
 //! no dominators: the loop is strongly connected, so from wherever it is entered it leads to the header;
@@ -33,7 +32,7 @@ use crate::graphs::loops::LoopForest;
 use crate::graphs::search::NONE;
 use crate::graphs::steps::step;
 
-/// Why a tree is not the dominator tree of a graph.
+/// The reason why a tree is not the dominator tree of a graph.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Refutation {
     /// A reachable block other than the entry has no immediate dominator, or the entry or an
@@ -47,11 +46,11 @@ pub enum Refutation {
         /// The block.
         block: u32,
     },
-    /// An edge leads around the target's immediate dominator: parent property.
+    /// An edge bypasses the target's immediate dominator: parent property.
     NotADominator {
-        /// Where the edge starts.
+        /// The source of the edge.
         src: u32,
-        /// Where it ends.
+        /// The target of the edge.
         dst: u32,
     },
     /// Another block is a closer dominator than the one given: sibling property.
@@ -69,15 +68,17 @@ impl fmt::Display for Refutation {
             Refutation::Reachability { block } => {
                 write!(
                     f,
-                    "block {block} has no parent though it is reachable, or has one though not"
+                    "expected an immediate dominator of block {block} if and only if it is reachable and not the entry"
                 )
             }
-            Refutation::NotInTree { block } => write!(f, "the entry is not above block {block}"),
+            Refutation::NotInTree { block } => {
+                write!(f, "block {block} is not in the tree below the entry")
+            }
             Refutation::NotADominator { src, dst } => {
-                write!(f, "the edge from {src} to {dst} leads around the parent of {dst}")
+                write!(f, "the edge from {src} to {dst} bypasses the immediate dominator of {dst}")
             }
             Refutation::NotTheClosest { block, dominator } => {
-                write!(f, "block {dominator} dominates {block} and is closer than its parent")
+                write!(f, "block {dominator} is a closer dominator of {block} than the one given")
             }
         }
     }
@@ -88,7 +89,7 @@ impl std::error::Error for Refutation {}
 /// Checks that blocks have these immediate dominators: none for the entry and for unreachable blocks.
 ///
 /// # Errors
-/// What is wrong, if they have others.
+/// Returns the first violation found if they have others.
 ///
 /// # Panics
 /// If an immediate dominator is not the number of a block.
@@ -120,7 +121,7 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    /// Checks that it is a tree of the reachable blocks.
+    /// Makes the tree, and checks that it consists of the reachable blocks.
     fn new<'a>(cfg: &impl ControlFlow, idoms: &'a [u32]) -> Result<Tree<'a>, Refutation> {
         let n = cfg.n_blocks();
         let is_reachable = flood(cfg);
@@ -220,7 +221,7 @@ impl Tree<'_> {
 /// graph without cycles.
 struct Sources {
     loops: LoopForest,
-    /// Of each loop.
+    /// The least source of each loop.
     least: Vec<u32>,
     greatest: Vec<u32>,
 }
@@ -287,7 +288,7 @@ fn find(links: &mut [u32], mut element: u32) -> u32 {
     element
 }
 
-/// Which blocks can be reached.
+/// Marks the blocks that can be reached.
 fn flood(cfg: &impl ControlFlow) -> Vec<bool> {
     let mut is_reachable = vec![false; cfg.n_blocks()];
     is_reachable[cfg.entry() as usize] = true;
@@ -375,19 +376,19 @@ mod tests {
         };
         assert_eq!(
             refute([None, Some(0), Some(0), Some(2), None]),
-            "block 1 dominates 2 and is closer than its parent"
+            "block 1 is a closer dominator of 2 than the one given"
         );
         assert_eq!(
             refute([None, Some(2), Some(1), Some(2), None]),
-            "the entry is not above block 1"
+            "block 1 is not in the tree below the entry"
         );
         assert_eq!(
             refute([None, Some(0), Some(1), Some(2), Some(1)]),
-            "block 4 has no parent though it is reachable, or has one though not"
+            "expected an immediate dominator of block 4 if and only if it is reachable and not the entry"
         );
         assert_eq!(
             refute([None, Some(3), Some(0), Some(0), None]),
-            "the edge from 0 to 1 leads around the parent of 1"
+            "the edge from 0 to 1 bypasses the immediate dominator of 1"
         );
     }
 

@@ -1,8 +1,8 @@
-//! Control-flow graphs: the trait that the algorithms of this crate ask for, and a compact graph that
+//! Control-flow graphs: the trait that the algorithms of this crate require, and a compact graph that
 //! implements it.
 //!
 //! Blocks are `u32` numbers. A graph may have unreachable blocks, edges into its entry, self loops and
-//! duplicate edges (a switch with equal targets); each algorithm says what it makes of them.
+//! duplicate edges (a switch with equal targets); each algorithm states how it treats them.
 
 use crate::graphs::rows::Rows;
 
@@ -10,9 +10,9 @@ use crate::graphs::rows::Rows;
 ///
 /// A compiler with its own IR implements this for its functions, and then can use all algorithms that
 /// do not know the IR of this crate: dominators, loops, frontiers, liveness, phi sites. They look at
-/// lists often, so a list should be at hand and not made at each call; where predecessors are not, a
-/// [`Cfg`] made from the successors has them. Numbers may have any order, the entry any number. The
-/// examples `own_graph` and `petgraph` of the crate show an implementation each.
+/// lists often, so a list should be stored and not made at each call. If predecessors are not stored, make
+/// a [`Cfg`] from the successors. Blocks may have any numbers, and so may the entry. The examples
+/// `own_graph` and `petgraph` of the crate each show an implementation.
 ///
 /// Successor and predecessor lists must agree: an edge that occurs `k` times in the one occurs `k`
 /// times in the other. The order of a successor list decides the order of the depth-first search, and
@@ -80,9 +80,9 @@ impl Cfg {
         self.collect_preds();
     }
 
-    /// Replaces the graph by one that comes as compressed sparse rows: where the successors of each
-    /// block start, the successors, where the predecessors start (one more entry than blocks), the
-    /// predecessors. The entry is block 0.
+    /// Replaces the graph by one given as compressed sparse rows: the starts of the successor lists, the
+    /// successors, the starts of the predecessor lists (one more entry than blocks), the predecessors.
+    /// The entry is block 0.
     #[cfg(feature = "ir")]
     pub(crate) fn rebuild_from_rows(
         &mut self,

@@ -9,19 +9,19 @@
 //! by path compression over the depth-first tree; then the immediate dominator of a block is the
 //! nearest common ancestor of its semidominator and its parent in the tree built so far. Finding that
 //! ancestor by walking upwards is quadratic on some graphs (a long chain that ends in a wide switch
-//! whose targets are also entered from above). So the walk has a budget, and past it uses jump
+//! whose targets are also entered from above). So the walk has a budget, and beyond it uses jump
 //! pointers (Myers 1983), which make it logarithmic. The whole is O(m log n) on any graph, without
 //! recursion.
 //!
 //! [`DomTree::cooper_harvey_kennedy`] is the iteration of Cooper, Harvey and Kennedy, "A Simple, Fast
 //! Dominance Algorithm" (2001): a page of code, and quadratic on ladders and else-if chains. It is here
-//! to compare and to cross-check.
+//! for comparison and cross-checks.
 //!
-//! The tree is numbered in preorder, the children of a block in reverse postorder of the graph. This
-//! numbering is worth renumbering a graph by:
+//! The tree is numbered in preorder, the children of a block in reverse postorder of the graph. Two
+//! properties make it worthwhile to renumber a graph this way:
 //! * The blocks that a block dominates are a range, so dominance is two comparisons.
 //! * It is a topological order of the edges that do not go back in the depth-first search (the child of
-//!   the idom that dominates the source of such an edge comes before the target), so every block but
+//!   the idom that dominates the source of such an edge comes before the target), so every block except
 //!   the entry has a predecessor with a smaller number.
 //!
 //! Unreachable blocks have no number and are in no relation; edges from them are ignored.
@@ -68,7 +68,7 @@ impl DomTree {
         tree
     }
 
-    /// Makes this the dominator tree of a graph, by Semi-NCA, in memory that is already there.
+    /// Makes this the dominator tree of a graph, by Semi-NCA, in existing memory.
     pub fn compute(&mut self, cfg: &impl ControlFlow, scratch: &mut DomScratch) {
         scratch.search.run(cfg, &mut self.numbers);
         scratch.find_semidominators(cfg, &self.numbers);
@@ -101,7 +101,7 @@ impl DomTree {
         debug_assert!(self.is_numbering_of(cfg), "blocks are numbered in preorder");
     }
 
-    /// The one pass. Returns whether the tree is right.
+    /// Makes the one pass. Returns whether the tree is right.
     fn find_numbered(&mut self, cfg: &impl ControlFlow) -> bool {
         let n = cfg.n_blocks() as u32;
         debug_assert_eq!(cfg.entry(), 0, "the entry is block 0");
@@ -142,7 +142,7 @@ impl DomTree {
         !goes_back || (1..n).all(|block| cfg.preds(block).iter().all(|pred| is_above(block, pred)))
     }
 
-    /// Replaces the preorder by the one that the graph's own numbers are.
+    /// Replaces the preorder by the order of the graph's own numbers.
     fn adopt_numbering(&mut self, scratch: &mut DomScratch) {
         if self.preorder.iter().zip(0..).all(|(&block, number)| block == number) {
             return;
@@ -187,7 +187,7 @@ impl DomTree {
         (renumbered, tree)
     }
 
-    /// Makes `renumbered` that graph, in memory that is already there.
+    /// Makes `renumbered` that graph, in existing memory.
     pub(crate) fn renumber_into(&self, cfg: &impl ControlFlow, renumbered: &mut Cfg) {
         let succs = |&block: &u32| cfg.succs(block).iter().map(|&succ| self.numbers[succ as usize]);
         renumbered.rebuild(0, self.preorder.iter().map(succs));
@@ -384,7 +384,7 @@ impl DomScratch {
         }
     }
 
-    /// The same from block `rest` on, in O(log n) for each block: every block also knows one far
+    /// Does the same from block `rest` on, in O(log n) for each block: every block also knows one far
     /// ancestor, chosen so that the distances on the way up are those of a skew binary number.
     fn find_idoms_by_jumps(&mut self, rest: usize) {
         let n = self.search.vertices.len();

@@ -9,8 +9,8 @@
 //! [`Frontiers::compute`] goes through the joins as in Cooper, Harvey and Kennedy, "A Simple, Fast
 //! Dominance Algorithm" (2001), figure 5: from each predecessor of a block up the dominator tree to the
 //! block's immediate dominator, which is the first that strictly dominates the block. The walk from
-//! one predecessor ends where the walk from another one passed, so all takes as many steps as there
-//! are edges and entries.
+//! one predecessor ends where the walk from another one passed, so the number of steps is that of edges
+//! and entries.
 //!
 //! Deviations from the paper:
 //! * The entry has no immediate dominator, so the walk from a predecessor of the entry ends after the
@@ -21,8 +21,8 @@
 //!
 //! Unreachable blocks have empty frontiers and are in none; edges from them are ignored.
 //!
-//! When to choose it: to look at frontiers, and for many questions about one small graph. The sets of n
-//! nested loops have n² entries, so their number has a limit. Placement of phis does without the sets:
+//! Choose it to inspect frontiers, and for many queries on one small graph. The sets of n
+//! nested loops have n² entries, so their number has a limit. Placement of phis does not need the sets:
 //! see [`crate::graphs::idf`].
 
 use std::fmt;
@@ -32,18 +32,18 @@ use crate::graphs::dominators::DomTree;
 use crate::graphs::rows::Rows;
 use crate::graphs::stamps::StampSet;
 
-/// The entries that the frontiers of a graph may have in [`Frontiers::compute`]: 256 MiB of them.
+/// The maximum number of entries in the frontiers of a graph in [`Frontiers::new`]: 256 MiB of them.
 pub const FRONTIER_ENTRIES_MAX: usize = 1 << 26;
 
 /// The dominance frontiers of all blocks of a graph.
 #[derive(Clone, Debug, Default)]
 pub struct Frontiers {
     rows: Rows,
-    /// The blocks whose frontier the block at hand has been put into.
+    /// The blocks whose frontiers already contain the current block.
     passed: StampSet,
 }
 
-/// The dominance frontiers of a graph have more entries than the limit.
+/// Dominance frontiers with more entries than the limit.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct FrontiersTooLarge {
     /// The limit.
@@ -63,17 +63,17 @@ impl Frontiers {
     /// The frontiers of a graph with this dominator tree.
     ///
     /// # Errors
-    /// If they have more than [`FRONTIER_ENTRIES_MAX`] entries.
+    /// Fails if they have more than [`FRONTIER_ENTRIES_MAX`] entries.
     pub fn new(cfg: &impl ControlFlow, tree: &DomTree) -> Result<Frontiers, FrontiersTooLarge> {
         let mut frontiers = Frontiers::default();
         frontiers.compute(cfg, tree, FRONTIER_ENTRIES_MAX)?;
         Ok(frontiers)
     }
 
-    /// Makes these the frontiers of a graph with this dominator tree, in memory that is already there.
+    /// Makes these the frontiers of a graph with this dominator tree, in existing memory.
     ///
     /// # Errors
-    /// If they have more than `entries_max` entries. What remains is of no use then, and small.
+    /// Fails if they have more than `entries_max` entries. The content is then meaningless, and small.
     pub fn compute(
         &mut self,
         cfg: &impl ControlFlow,
@@ -192,7 +192,7 @@ mod tests {
         }
     }
 
-    /// A text lets the walk go on at the immediate dominator of the root, which there is none of.
+    /// A text continues the walk at the immediate dominator of the root, but the root has none.
     #[test]
     fn an_edge_into_the_entry_does_not_lead_beyond_the_root() {
         let found = frontiers(&Cfg::new(2, [vec![1], vec![2], vec![0, 1]]));

@@ -1,27 +1,27 @@
-//! Phi sites: the iterated dominance frontier of the blocks that write a slot, of any graph, numbered
-//! anyhow.
+//! Phi sites: the iterated dominance frontier of the blocks that write a slot, for any graph with
+//! arbitrary block numbers.
 //!
-//! Where two writes of a slot meet, at a block that paths from both reach without having met before, the
-//! slot needs a phi. The phi is a write itself and meets others further on. Cytron et al. (1991) show
+//! A slot needs a phi where two of its writes meet: at a block that paths from both reach without having
+//! met before. The phi is a write itself and meets others later. Cytron et al. (1991) show
 //! that the blocks where phis are needed are the *iterated dominance frontier* of the writing blocks:
 //! the frontier of the writing blocks, of those and the blocks found so far, and so on. The initial
 //! value of a slot counts as written before the entry, where no phi can be; an entry that a back edge
 //! leads to gets a phi if a write comes back to it.
 //!
-//! [`Pruning`] says which of these sites are wanted, [`Placement`] how they are found. All ways give the
-//! same sites:
+//! [`Pruning`] determines the wanted sites, [`Placement`] the way to find them. All ways find the same
+//! sites:
 //!
-//! | placement | how | steps for a slot | choose it |
+//! | placement | method | steps for a slot | use |
 //! |---|---|---|---|
-//! | [`Frontiers`](Placement::Frontiers) | worklist over the sets of [`crate::graphs::frontier`] (Cytron et al. 1991) | entries of the sets that it meets | to compare |
+//! | [`Frontiers`](Placement::Frontiers) | worklist over the sets of [`crate::graphs::frontier`] (Cytron et al. 1991) | entries of the sets that it meets | comparison |
 //! | [`PriorityQueue`](Placement::PriorityQueue) | walks down the tree, deepest root first (LLVM's `IDFCalculator`) | blocks and edges below the roots, a logarithm for each root | one or two slots |
-//! | [`LevelBuckets`](Placement::LevelBuckets) | the same with a list for each level in place of the heap | the same without the logarithm | to compare |
+//! | [`LevelBuckets`](Placement::LevelBuckets) | the same with a list for each level in place of the heap | the same without the logarithm | comparison |
 //! | [`Words`](Placement::Words) | the same for 64 slots at a time, [`crate::graphs::place`] | never more than those of its slots one by one | three slots or more |
 //! | [`Auto`](Placement::Auto) | by the number of slots | | always |
 //!
-//! What [`Auto`](Placement::Auto) decides by was measured on structured, nested, else-if and irreducible
+//! The threshold of [`Auto`](Placement::Auto) was measured on structured, nested, else-if and irreducible
 //! graphs of 10 to 10,000 blocks, slots being touched in one place or all over the graph. Neither the
-//! graph nor how far slots live shifts the number of slots from which on words are faster: for one slot
+//! graph nor the live ranges change the number of slots from which words are faster: for one slot
 //! the heap takes 0.76 of their time, for two 0.89, for three as long, for four 1.3 times, for eight 1.8
 //! times and for 64 4.8 times as long (geometric means). Few roots wait at a time, so lists by level
 //! gain something on the heap only where slots need many phis, and then a tenth.
@@ -45,7 +45,7 @@ use crate::graphs::liveness::LiveBlocks;
 use crate::graphs::place::{PhiPlacer, bits};
 use crate::graphs::slot_blocks::SlotBlocks;
 
-/// How phi sites are found.
+/// The way in which phi sites are found.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Placement {
     /// The worklist of Cytron et al. over the sets of dominance frontiers. The sets may be too large.
@@ -62,7 +62,7 @@ pub enum Placement {
 }
 
 impl Placement {
-    /// All of them.
+    /// All placements.
     pub const ALL: [Placement; 5] = [
         Placement::Frontiers,
         Placement::PriorityQueue,
@@ -72,10 +72,10 @@ impl Placement {
     ];
 }
 
-/// The slots from which on words are faster than one slot after the other.
+/// The number of slots from which words are faster than one slot at a time.
 const WORDS_SLOTS_MIN: usize = 3;
 
-/// Which phi sites are wanted.
+/// The choice of phi sites.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Pruning {
     /// All: the *minimal* form of Cytron et al. (1991).
@@ -93,7 +93,7 @@ pub enum Pruning {
 /// Finds the phi sites of all slots of a graph, in memory that is reused from graph to graph.
 #[derive(Clone, Debug, Default)]
 pub struct SitePlacer {
-    /// The graph in preorder of its dominator tree, if it is numbered otherwise.
+    /// The graph in preorder of its dominator tree, if its own numbers differ.
     numbered: Cfg,
     leads_to: Vec<u32>,
     frontiers: Frontiers,
@@ -115,7 +115,7 @@ impl SitePlacer {
     /// Finds the sites of all slots in a graph with this dominator tree.
     ///
     /// # Errors
-    /// Only with [`Placement::Frontiers`]: if the sets have more than [`FRONTIER_ENTRIES_MAX`] entries.
+    /// Fails only with [`Placement::Frontiers`], if the sets have more than [`FRONTIER_ENTRIES_MAX`] entries.
     pub fn place(
         &mut self,
         cfg: &impl ControlFlow,

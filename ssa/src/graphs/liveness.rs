@@ -1,18 +1,18 @@
 //! Liveness: where the value that a slot has on entry to a block may still be read.
 //!
 //! A slot is *live* on entry to a block if a path leads from there to a read of it and meets no write
-//! before. Two ways to find out, which agree:
+//! before. There are two ways to compute it, which agree:
 //!
 //! * [`LiveBlocks`], one slot at a time: backwards from the blocks where the slot is upward exposed,
 //!   stopping at blocks that write it. This is `ComputeLiveInBlocks` of LLVM's
 //!   `PromoteMemoryToRegister`. It takes as many steps as the live range has blocks and edges into
-//!   them, and nothing for the rest of the function; choose it for slots of which most live briefly.
+//!   them, and nothing for the rest of the function. Choose it if most slots live briefly.
 //! * [`Liveness`], all slots at once as bit vectors: the dataflow of every textbook (Aho, Sethi and
 //!   Ullman 1986, section 10.6). It needs a bit for each slot in each block. Choose it to look up any
 //!   slot in any block, or if most slots live long.
 //!
-//! [`crate::graphs::place`] has a third way, 64 slots at a time over their live ranges, since that is what the
-//! placement of phis goes on with.
+//! [`crate::graphs::place`] has a third way, 64 slots at a time over their live ranges, which the placement of
+//! phis builds on.
 //!
 //! Liveness looks forwards from a block and does not ask whether the block can be reached, so
 //! unreachable blocks may have live slots too. They change nothing about the others.
@@ -26,7 +26,7 @@ use crate::graphs::slot_blocks::SlotBlocks;
 use crate::graphs::stamps::StampSet;
 use crate::graphs::steps::step;
 
-/// The words of 64 slots that a [`Liveness`] may have: 256 MiB of them in each of its two tables.
+/// The maximum number of words of 64 slots in a [`Liveness`]: 256 MiB of them in each of its two tables.
 pub const LIVENESS_WORDS_MAX: usize = 1 << 25;
 
 /// The blocks where one slot is live on entry, in memory that is reused from slot to slot.
@@ -84,7 +84,7 @@ pub struct Liveness {
     written: Vec<u64>,
 }
 
-/// A dataflow would need more memory than the limit.
+/// A dataflow that would need more memory than the limit.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct LivenessTooLarge {
     /// The words that it would need.
@@ -106,11 +106,11 @@ impl std::error::Error for LivenessTooLarge {}
 impl Liveness {
     /// The liveness of all slots.
     ///
-    /// The blocks are looked at in postorder of the graph, and again when a successor has changed. A
+    /// The blocks are visited in postorder of the graph, and again when a successor has changed. A
     /// block changes at most once for each slot, and in most functions twice.
     ///
     /// # Errors
-    /// If blocks and slots are so many that the bits take more than [`LIVENESS_WORDS_MAX`] words.
+    /// Fails if the bits for all blocks and slots take more than [`LIVENESS_WORDS_MAX`] words.
     pub fn new(cfg: &impl ControlFlow, slots: &SlotBlocks) -> Result<Liveness, LivenessTooLarge> {
         let n = cfg.n_blocks();
         let words_per_block = slots.n_slots().div_ceil(64);
@@ -134,7 +134,7 @@ impl Liveness {
         Ok(liveness)
     }
 
-    /// Goes through the blocks that are due, until none is.
+    /// Processes the blocks in the queue until it is empty.
     fn iterate(&mut self, cfg: &impl ControlFlow) {
         let mut due: VecDeque<u32> = backward_order(cfg).into();
         let mut is_due = vec![true; cfg.n_blocks()];
@@ -151,7 +151,7 @@ impl Liveness {
     }
 
     /// Adds what is live on entry to a block's successors and not written in the block. Returns
-    /// whether that was news.
+    /// whether anything was new.
     fn update(&mut self, cfg: &impl ControlFlow, block: u32) -> bool {
         let mut changed = false;
         let row = block as usize * self.words_per_block;

@@ -1,4 +1,4 @@
-//! The loop nesting forest, of irreducible graphs too.
+//! The loop nesting forest, also of irreducible graphs.
 //!
 //! A *loop* is a strongly connected set of blocks with at least one edge inside, found like this: each
 //! strongly connected component of the reachable graph (not counting single blocks without an edge to
@@ -6,7 +6,7 @@
 //! entry enters it; inside a reducible loop this is the block that dominates it. The loops inside a
 //! loop are the components of what remains of it without its header.
 //!
-//! A loop that is entered at other blocks than its header is *irreducible*. Which block is the header,
+//! A loop that is entered at blocks other than its header is *irreducible*. Which block is the header,
 //! and what the loops inside are, depends there on the order of successors.
 //!
 //! The algorithm is Tarjan's of "Testing Flow Graph Reducibility" (1974), as completed by Havlak,
@@ -36,15 +36,15 @@ struct LoopData {
     header: u32,
     /// The loop around it, or [`NONE`].
     parent: u32,
-    /// The number of loops around it, and itself.
+    /// The number of loops around it, itself included.
     depth: u32,
     /// One past the last loop inside it.
     end: u32,
     is_irreducible: bool,
 }
 
-/// Memory of the computation, to be reused from graph to graph. But for `numbers` everything is by
-/// search number.
+/// Memory of the computation, to be reused from graph to graph. Except `numbers`, everything is indexed
+/// by search number.
 #[derive(Clone, Debug, Default)]
 pub struct LoopScratch {
     search: Search,
@@ -84,7 +84,7 @@ impl LoopForest {
         forest
     }
 
-    /// Makes this the loops of a graph, in memory that is already there.
+    /// Makes this the loops of a graph, in existing memory.
     pub fn compute(&mut self, cfg: &impl ControlFlow, scratch: &mut LoopScratch) {
         scratch.start(cfg);
         let Search { vertices, postorder, .. } = &scratch.search;
@@ -219,7 +219,7 @@ impl LoopForest {
         (parent != NONE).then_some(parent)
     }
 
-    /// The number of loops around a loop, and itself.
+    /// The number of loops around a loop, itself included.
     #[inline]
     pub fn depth(&self, number: u32) -> u32 {
         self.loops[number as usize].depth

@@ -15,7 +15,7 @@
 //!    walked from a deeper root. An edge out of the subtree to a block that is no deeper than the root
 //!    leads to a block of the root's frontier, which becomes a root if the slot is live there.
 //!
-//! Only bits that are new at a block go on from it. So a group never takes more steps than its slots
+//! Only bits that are new at a block continue from it. So a group never takes more steps than its slots
 //! would take one by one, and as many as a single slot if they behave alike.
 //!
 //! Deviations from `IDFCalculator`, none of which changes the result:
@@ -40,7 +40,7 @@ use crate::graphs::idf::queue::{Bitmap, LevelQueue};
 use crate::graphs::search::NONE;
 use crate::graphs::steps::step;
 
-/// What the placement knows about a block, in one cache line. Words have a bit for each slot.
+/// The state of a block during placement, in one cache line. Words have a bit for each slot.
 #[derive(Copy, Clone, Debug, Default)]
 #[repr(align(64))]
 struct BlockState {
@@ -52,7 +52,7 @@ struct BlockState {
     phis: u64,
     /// The slots for which the block was walked from a root.
     walked: u64,
-    /// First the slots that are live on entry, which the predecessors have not been told yet; then
+    /// First the slots that are live on entry, which the predecessors have not received yet; then
     /// the slots for which the block is a root in the queue.
     pending: u64,
     /// The group that the words and `first_child` are about.
@@ -78,7 +78,7 @@ pub struct PhiPlacer {
     /// The blocks with pending live slots.
     live_work: Bitmap,
     roots: LevelQueue,
-    /// Blocks to walk, for which slots.
+    /// Blocks to walk, each with the slots.
     walk_work: Vec<(u32, u64)>,
     /// The blocks that need phis.
     sites: Vec<u32>,
@@ -90,7 +90,7 @@ impl PhiPlacer {
     /// The number of slots that a group may have.
     pub const GROUP_SLOTS_MAX: usize = 64;
 
-    /// Gets ready for a graph.
+    /// Prepares for a graph.
     ///
     /// All its blocks must be reachable, its entry must be block 0, and the blocks must be numbered in
     /// preorder of its dominator tree ([`DomTree::renumber`] makes it so). The tree is that of this
@@ -128,7 +128,7 @@ impl PhiPlacer {
         }
     }
 
-    /// A block writes the slot with this number in the group.
+    /// Records that a block writes the slot with this number in the group.
     #[inline]
     pub fn add_write(&mut self, block: u32, slot: u32) {
         let state = self.state(block);
@@ -139,14 +139,14 @@ impl PhiPlacer {
         }
     }
 
-    /// A block reads the slot with this number in the group before it writes it.
+    /// Records that a block reads the slot with this number in the group before it writes it.
     #[inline]
     pub fn add_read(&mut self, block: u32, slot: u32) {
         self.add_live(block, 1 << slot);
     }
 
-    /// Places the phis of the group: where different writes meet and the slot is live. Returns which
-    /// slots are live on entry to the function, so that their initial value is used.
+    /// Places the phis of the group: where different writes meet and the slot is live. Returns the
+    /// slots that are live on entry to the function, so that their initial value is used.
     pub fn place(&mut self, cfg: &impl ControlFlow, tree: &DomTree) -> u64 {
         self.find_live_in(cfg, tree.idoms_by_number());
         self.find_frontiers(cfg);
@@ -164,7 +164,7 @@ impl PhiPlacer {
         }
     }
 
-    /// The blocks that need phis, in no particular order, and of which slots of the group.
+    /// The blocks that need phis, in no particular order, each with the slots of the group.
     pub fn sites(&self) -> impl Iterator<Item = (u32, u64)> {
         self.sites.iter().map(|&block| (block, self.blocks[block as usize].phis))
     }
@@ -182,7 +182,7 @@ impl PhiPlacer {
         state
     }
 
-    /// Slots are live on entry to a block, perhaps for the first time.
+    /// Marks slots as live on entry to a block, perhaps for the first time.
     #[inline]
     pub(crate) fn add_live(&mut self, block: u32, slots: u64) {
         let state = self.state(block);

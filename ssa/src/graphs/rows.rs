@@ -1,36 +1,36 @@
 //! Compressed sparse rows: lists of numbers, one after the other in one vector, made by a counting sort.
 //!
-//! Whoever makes them goes through the pairs of row and item twice, in the same order: first to
+//! The caller goes through the pairs of row and item twice, in the same order: first to
 //! [`count`](Rows::count) them, then to [`put`](Rows::put) them where they belong. The items of a row
 //! keep that order.
 
 /// Lists of numbers by row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rows {
-    /// Where each row starts; one more entry than rows. While rows are filled there is another one in front,
+    /// The start of each row; one more entry than rows. While rows are filled there is another one in front,
     /// so that entry `row + 1` is where the next item of the row goes.
     starts: Vec<u32>,
     items: Vec<u32>,
 }
 
 impl Rows {
-    /// Forgets all rows, and gets ready to count the items of others.
+    /// Removes all rows, and prepares to count the items of new ones.
     pub(crate) fn start(&mut self, n_rows: usize) {
         self.starts.clear();
         self.starts.resize(n_rows + 2, 0);
         self.items.clear();
     }
 
-    /// A row will have one item more.
+    /// Counts one more item for a row.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// If the row does not exist.
     #[inline]
     pub(crate) fn count(&mut self, row: u32) {
         self.starts[row as usize + 2] += 1;
     }
 
-    /// All items are counted.
+    /// Ends counting and starts filling.
     pub(crate) fn start_filling(&mut self) {
         let mut n_items = 0;
         for start in &mut self.starts {
@@ -40,7 +40,7 @@ impl Rows {
         self.items.resize(n_items as usize, 0);
     }
 
-    /// Puts an item behind those that a row has.
+    /// Appends an item to a row.
     #[inline]
     pub(crate) fn put(&mut self, row: u32, item: u32) {
         let place = &mut self.starts[row as usize + 1];
@@ -48,12 +48,12 @@ impl Rows {
         *place += 1;
     }
 
-    /// All items that were counted are there.
+    /// Ends filling, once all counted items were put.
     pub(crate) fn finish(&mut self) {
         self.starts.pop();
     }
 
-    /// Replaces the rows by a copy of others, that come as their starts and items.
+    /// Replaces the rows by a copy of others, given as their starts and items.
     #[cfg(feature = "ir")]
     pub(crate) fn copy_from(&mut self, starts: &[u32], items: impl Iterator<Item = u32>) {
         self.starts.clear();

@@ -1,10 +1,10 @@
-//! Where slots are written and read: what placement and liveness ask about the slots of a function.
+//! The blocks that write and read slots, as input of placement and liveness.
 
 use crate::graphs::rows::Rows;
 
 /// For each slot, the blocks that write it and the blocks that read it before they write it.
 ///
-/// A block that only reads a slot after writing it does not count as reading: what is read there is
+/// A block that only reads a slot after writing it does not count as reading: such a read is
 /// settled inside the block. Lists keep the order in which they were given; a block that occurs twice
 /// in one does no harm.
 #[derive(Clone, Debug, Default)]

@@ -1,4 +1,4 @@
-//! Sets that are emptied without touching their memory.
+//! Sets that are cleared without touching their memory.
 
 /// A set of numbers. Each number carries the stamp of the last set it was put into, so a new set takes
 /// a new stamp and clears nothing.

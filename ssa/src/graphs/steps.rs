@@ -1,8 +1,7 @@
-//! Steps of the algorithms, for tests to count: whether work is quadratic shows in counts and not on
-//! clocks.
+//! Step counts of the algorithms, for tests: quadratic work shows in counts more reliably than in times.
 //!
 //! The algorithms call [`step`] in the loops whose number of rounds is an argument and not the length of
-//! a list: searches, walks up a tree, queues. Outside of this crate's tests nothing of it is left.
+//! a list: searches, walks up a tree, queues. Outside of this crate's tests it compiles to nothing.
 
 /// One more round of a loop.
 #[cfg(not(test))]
@@ -22,15 +21,15 @@ mod counting {
         static STEPS: Cell<(usize, usize)> = const { Cell::new((0, usize::MAX)) };
     }
 
-    /// One more round of a loop, in this thread.
+    /// Counts one more round of a loop, in this thread.
     pub(crate) fn step() {
         let (n_steps, steps_max) = STEPS.get();
         assert!(n_steps < steps_max, "it takes more than {steps_max} steps");
         STEPS.set((n_steps + 1, steps_max));
     }
 
-    /// The result of some work, which must take steps, but no more than so many. What is quadratic
-    /// fails where it goes too far, and not when it ends.
+    /// Returns the result of some work, which must take steps, but no more than `steps_max`. Quadratic
+    /// work fails when it exceeds the limit, not when it ends.
     pub(crate) fn within<T>(steps_max: usize, name: impl Display, work: impl FnOnce() -> T) -> T {
         // Shown if the test fails.
         println!("{name}");

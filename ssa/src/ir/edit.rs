@@ -10,8 +10,9 @@
 //! numbering (1 to 8) after [`Editor::finish`]; those about values are the pass's.
 //!
 //! Instructions with [ordered effects](Opcode::is_ordered) are fuel, polls, pushes and pops of stacks, and all
-//! writes, calls and traps. An editor keeps them: it neither removes, inserts nor exchanges them, and panics if it
-//! is asked to. The one exception is an operation that may trap: it can be folded once it is known that it does not.
+//! writes, calls and traps. An editor keeps them: it neither removes, inserts nor exchanges them, and panics
+//! on such an edit. The one exception is an operation that may trap: it can be folded once it is known that
+//! it does not.
 //! [`crate::ir::verify::effects`] checks the order of effects over a whole pass, without relying on the editor.
 
 use slotvm_bytecode::{Effect, Imm, Op, ValType};
@@ -41,7 +42,7 @@ pub struct Editor<'f> {
     order: Vec<Block>,
     /// The in-edges of each block, unless edges have changed since they were sorted.
     in_edges: Option<InEdges>,
-    /// What each value was replaced by; empty if none was. Values beyond the end stand for themselves.
+    /// The replacement of each value; empty if none was replaced. Values beyond the end stand for themselves.
     stands_for: Vec<Value>,
     /// Whether blocks or edges have come or gone.
     changed_graph: bool,
@@ -193,7 +194,7 @@ impl<'f> Editor<'f> {
         &self.f.edge_args[self.edges[edge.index()].args.range()]
     }
 
-    /// The value that stands for a value: the one that it was replaced by, in the end, or itself. Operands may still
+    /// Returns the value that stands for a value: its final replacement, or itself. Operands may still
     /// name values that were replaced.
     pub fn resolve(&mut self, mut value: Value) -> Value {
         // Path halving.
@@ -230,7 +231,7 @@ impl<'f> Editor<'f> {
     /// Turns an instruction into the constant that it is known to compute, given by its cell.
     ///
     /// # Panics
-    /// If it does more than compute its only result.
+    /// If it does anything other than compute its only result.
     pub fn fold(&mut self, inst: Inst, bits: u64) {
         let effect = self.f.opcode(inst).effect();
         assert!(matches!(effect, Effect::Pure | Effect::Trap), "{inst} has ordered effects");
@@ -241,7 +242,7 @@ impl<'f> Editor<'f> {
         self.f.operands[inst.index()].1 = 0;
     }
 
-    /// Lets the branch at the end of a block take one of its out-edges always.
+    /// Makes the branch at the end of a block always take one of its out-edges.
     ///
     /// # Panics
     /// If the edge leaves another block.
@@ -300,7 +301,7 @@ impl<'f> Editor<'f> {
     /// Replaces the list of instructions of a block.
     ///
     /// # Panics
-    /// If that would remove, insert or exchange instructions with ordered effects.
+    /// If this would remove, insert or exchange instructions with ordered effects.
     pub fn set_insts(&mut self, block: Block, insts: &[Inst]) {
         let f = &*self.f;
         let is_ordered = |inst: &&Inst| f.opcode(**inst).is_ordered();
@@ -321,7 +322,7 @@ impl<'f> Editor<'f> {
     /// Removes the instructions of a block that are not to be kept. Returns their number.
     ///
     /// # Panics
-    /// If one that goes has ordered effects.
+    /// If a removed instruction has ordered effects.
     pub fn retain_insts(
         &mut self,
         block: Block,
@@ -361,7 +362,7 @@ impl<'f> Editor<'f> {
         self.changed_lists = true;
     }
 
-    /// Forgets the blocks that no path from the entry reaches any more, and finds dominance order anew. Takes time
+    /// Removes the blocks that are no longer reachable, and computes dominance order again. Takes time
     /// linear in blocks and edges if these have changed, and constant time otherwise.
     pub fn remove_unreachable(&mut self) {
         if !self.changed_graph {

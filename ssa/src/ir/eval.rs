@@ -1,8 +1,8 @@
-//! The evaluator: runs functions in the IR, one instruction after the other.
+//! The evaluator, which runs functions in the IR, one instruction at a time.
 //!
 //! It is the second oracle beside the interpreter, for slot form and SSA form and after any pass, so it is simple on
 //! purpose. A [`Machine`] is self-contained: it has its own memory, globals, tables and segments, fuel, deterministic
-//! call stack and frame stack. Nobody interrupts it; a number of polls stands in for that.
+//! call stack and frame stack. Instead of interruption by a host, it stops after a number of polls.
 //!
 //! It shares no code with the interpreter or with native code. What instructions compute (`numeric`), and how they
 //! access memory (`memory`), is written from the specification a second time. What it shares is data, and what happens
@@ -16,9 +16,9 @@
 //!
 //! Relies on functions that the verifier of the IR accepts ([`crate::ir::verify`]); others make it panic.
 //!
-//! What it does as the other engines: results, traps and their places, memory, globals, tables, fuel,
-//! and the deterministic call stack are equal to the bit, but for NaNs without
-//! [`Options::canonical_nans`]. What is its own:
+//! It agrees with the other engines in these: results, traps and their places, memory, globals, tables, fuel,
+//! and the deterministic call stack are equal to the bit, except NaNs without
+//! [`Options::canonical_nans`]. It differs in these:
 //! * A `funcref` is the index of the function plus one. Other engines have handles of records.
 //! * Imported memories, tables and globals are made by the machine: memories and tables with their
 //!   minimum size, globals from [`Imports::globals`].
@@ -42,24 +42,24 @@ use crate::ir::Function;
 use state::State;
 pub use state::Table;
 
-/// How a machine runs.
+/// Options of a machine.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Fuel to begin with. Without it nothing is charged.
+    /// The initial fuel. Without it nothing is charged.
     pub fuel: Option<u64>,
     /// Cells of the deterministic call stack. Without it `stack.push` takes nothing, and
     /// [`Options::frames_max`] and [`Options::values_max`] limit calls.
     pub stack_cells: Option<u64>,
-    /// The polls that let the program go on before one interrupts it. Without it all do, and bulk
-    /// operations do not poll.
+    /// The number of polls after which the next one interrupts the program. Without it no poll does, and
+    /// bulk operations do not poll.
     pub polls: Option<u64>,
-    /// Guest frames that may be active, if the call stack is not deterministic.
+    /// The maximum number of active guest frames, if the call stack is not deterministic.
     pub frames_max: usize,
-    /// Values of all active frames, if the call stack is not deterministic.
+    /// The maximum number of values in all active frames, if the call stack is not deterministic.
     pub values_max: usize,
-    /// Pages of the memory.
+    /// The maximum number of pages of the memory.
     pub memory_pages_max: u32,
-    /// Elements of a table.
+    /// The maximum number of elements of a table.
     pub table_elems_max: u32,
     /// Whether results of floating-point arithmetic that are NaN become the canonical NaN.
     pub canonical_nans: bool,
@@ -91,15 +91,15 @@ pub struct HostCall<'a> {
     pub memory: &'a mut [u8],
 }
 
-/// Runs imported functions. It gives the results as bits, or a trap, which then has the place of the
+/// Runs imported functions. It returns the results as bits, or a trap, which then has the place of the
 /// call.
 pub type Host<'a> = Box<dyn FnMut(HostCall<'_>) -> Result<Vec<u128>, TrapCode> + 'a>;
 
-/// What a machine gets from outside.
+/// The imports of a machine.
 pub struct Imports<'a> {
     /// The imported functions.
     pub host: Host<'a>,
-    /// The imported globals, as bits, in the order of their indices. Those that are missing are 0.
+    /// The imported globals, as bits, in the order of their indices. Missing ones are 0.
     pub globals: Vec<u128>,
 }
 
@@ -116,10 +116,10 @@ impl fmt::Debug for Imports<'_> {
     }
 }
 
-/// A program stopped before it returned.
+/// A trap: the program stopped before it returned.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Trap {
-    /// Why.
+    /// The reason.
     pub code: TrapCode,
     /// The function, in the module's index space. With `offset`, 0 where there is no place: an
     /// active segment that does not fit, or an imported function that traps while no other is active.
@@ -157,14 +157,17 @@ impl<'a> Machine<'a> {
         options: Options,
     ) -> Machine<'a> {
         let expected = module.n_imported_funcs()..module.n_funcs();
-        assert!(functions.iter().map(|f| f.func).eq(expected), "one function for each defined one");
+        assert!(
+            functions.iter().map(|f| f.func).eq(expected),
+            "expected one function for each that the module defines"
+        );
         Machine { module, functions, state: State::new(module, imports, options) }
     }
 
     /// Applies the active segments in their order, elements first, and runs the start function.
     ///
     /// # Errors
-    /// If a segment does not fit or the start function traps. What was written before stays.
+    /// Fails if a segment does not fit or the start function traps. Earlier writes stay.
     pub fn instantiate(&mut self) -> Result<(), Trap> {
         let no_place = |code| Trap { code, func: 0, offset: 0 };
         self.state.apply_segments(self.module).map_err(no_place)?;
@@ -177,10 +180,10 @@ impl<'a> Machine<'a> {
     /// Calls a function of the module's index space. Arguments and results are bits.
     ///
     /// # Errors
-    /// The trap. Call stack and frame stack are then as before the call.
+    /// Returns the trap. Call stack and frame stack are then as before the call.
     ///
     /// # Panics
-    /// If there is no such function, or it takes another number of arguments.
+    /// If no such function exists, or it takes another number of arguments.
     pub fn call(&mut self, func: u32, args: &[u128]) -> Result<Vec<u128>, Trap> {
         assert_eq!(args.len(), self.module.func_type(func).params.len(), "arguments fit the type");
         run::run(self.module, &self.functions, &mut self.state, func, args)
@@ -216,12 +219,12 @@ impl<'a> Machine<'a> {
         self.state.fuel = fuel;
     }
 
-    /// The polls left that let the program go on, if there is a limit.
+    /// The number of polls left before one interrupts the program, if there is a limit.
     pub fn polls(&self) -> Option<u64> {
         self.state.polls
     }
 
-    /// Sets the polls that let the program go on.
+    /// Sets the number of polls before one interrupts the program.
     pub fn set_polls(&mut self, polls: Option<u64>) {
         self.state.polls = polls;
     }

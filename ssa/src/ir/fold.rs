@@ -1,7 +1,7 @@
-//! Constants: what an operation on them gives, and the instruction that one is.
+//! Constant folding: the result of an operation on constants, and the instruction of a constant.
 //!
-//! Both simplification of SSA form and construction on the fly fold by this. What operations compute,
-//! [`slotvm_bytecode::numeric`] says.
+//! Both simplification of SSA form and construction on the fly use it. [`slotvm_bytecode::numeric`] defines
+//! the operations.
 
 use slotvm_bytecode::numeric::{eval, is_numeric};
 use slotvm_bytecode::op::Signature;
@@ -9,8 +9,9 @@ use slotvm_bytecode::{Imm, Op, ValType};
 
 use crate::ir::Function;
 
-/// The type and the cell of a numeric operation, if `cell` has those of its operands. An operation that
-/// traps is left to trap, and one whose result is a NaN is left to the machine, which chooses its bits.
+/// Returns the type and the cell of a numeric operation's result, if `cell` has those of its operands. An
+/// operation that traps is left to trap, and one whose result is a NaN is left to the machine, which chooses
+/// its bits.
 pub(crate) fn fold(op: Op, cell: impl Fn(usize) -> Option<u64>) -> Option<(ValType, u64)> {
     if !is_numeric(op) {
         return None;
@@ -27,12 +28,12 @@ pub(crate) fn fold(op: Op, cell: impl Fn(usize) -> Option<u64>) -> Option<(ValTy
     (!may_differ).then_some((results[0], bits))
 }
 
-/// The operand that a `select` gives, by the cell of its condition.
+/// The index of the operand that a `select` returns, by the cell of its condition.
 pub(crate) fn chosen(condition: u64) -> usize {
     usize::from(condition as u32 == 0)
 }
 
-/// The instruction of a constant. The only one of a reference type is null, and of a vector zero.
+/// The instruction of a constant. The only reference constant is null, and the only vector constant zero.
 pub(crate) fn constant(f: &mut Function, ty: ValType, bits: u64) -> (Op, Imm) {
     match ty {
         ValType::I32 => (Op::I32Const, Imm(bits)),

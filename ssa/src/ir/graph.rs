@@ -48,7 +48,7 @@ pub fn dom_tree(f: &Function) -> DomTree {
     DomTree::semi_nca(&control_flow(f))
 }
 
-/// A line for each block: what there is to say about it, then where it comes from.
+/// Prints a line for each block: its description, then its origin.
 fn print_lines(f: &Function, what: impl Fn(Block) -> String) -> String {
     let mut out = format!("{}\n", format!("func f{} {}", f.func, Printable(&f.name)).trim_end());
     for b in f.blocks() {

@@ -1,5 +1,4 @@
-//! The operations of the IR: those of the bytecode's opcode table, and a few that bytecode does not
-//! say.
+//! The operations of the IR: those of the bytecode's opcode table, and a few that bytecode does not have.
 
 use slotvm_bytecode::{Effect, Op};
 
@@ -15,7 +14,7 @@ macro_rules! for_each_ir_op {
         Poll "poll" Call 0 0 "Lets the host interrupt the program; may do whatever a call may.";
         StackPush "stack.push" Write 0 0 "Takes the immediate's number of cells from the deterministic call stack; traps if there are fewer.";
         StackPop "stack.pop" Write 0 0 "Gives the immediate's number of cells back to the deterministic call stack.";
-        FramePush "frame.push" Write 0 1 "Takes the immediate's number of bytes from the frame stack in linear memory, zeroes them, gives their address; traps if there are fewer.";
+        FramePush "frame.push" Write 0 1 "Takes the immediate's number of bytes from the frame stack in linear memory, zeroes them, returns their address; traps if there are fewer.";
         FramePop "frame.pop" Write 0 0 "Gives the immediate's number of bytes back to the frame stack.";
     } };
 }
@@ -69,7 +68,7 @@ impl IrOp {
         matches!(self, IrOp::SlotGet | IrOp::SlotSet)
     }
 
-    /// Whether the immediate says something.
+    /// Whether the operation has an immediate.
     pub const fn has_imm(self) -> bool {
         !matches!(self, IrOp::Poll)
     }
@@ -82,11 +81,11 @@ impl IrOp {
 pub enum Opcode {
     /// An opcode of the table in `slotvm_bytecode::op`, with its immediates and semantics.
     Op(Op),
-    /// An operation that bytecode does not say.
+    /// An operation that bytecode does not have.
     Ir(IrOp),
 }
 
-/// Whether the IR has an opcode of the bytecode: all but those that are about the operand stack or locals.
+/// Whether the IR has an opcode of the bytecode: all except operations on the operand stack and locals.
 pub fn is_in_ir(op: Op) -> bool {
     !matches!(op.effect(), Effect::Stack | Effect::Local) && op != Op::BrKeep
 }
@@ -109,7 +108,7 @@ impl Opcode {
     }
 
     /// Whether the instruction has an effect that stays in its place among those of the program: it writes, calls,
-    /// may trap, charges fuel, polls, takes or gives back stack, or leaves the function. Branches inside of the
+    /// may trap, charges fuel, polls, takes or returns stack, or leaves the function. Branches inside of the
     /// function order nothing by themselves, and neither do reads that cannot trap.
     pub const fn is_ordered(self) -> bool {
         match self {

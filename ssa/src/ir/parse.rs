@@ -1,12 +1,12 @@
-//! The text IR read back.
+//! The parser of the text IR.
 //!
 //! The form is that of [`crate::ir::print`]; printing what was parsed gives the same text if the text was
 //! printed before. People may write it more loosely: values may have any numbers, locations may be
-//! left out, and what stands behind `;` and is no location is a comment.
+//! left out, and text after `;` that is not a location is a comment.
 //!
 //! Guarantees that the tables of the [`Function`] are consistent, so that all of it can be accessed:
-//! names are defined, edges have as many operands as their block has parameters. The rest is for the
-//! verifier to complain about ([`crate::ir::verify`]). No input makes the parser panic, and it needs time
+//! names are defined, edges have as many operands as their block has parameters. The verifier checks the
+//! rest ([`crate::ir::verify`]). No input makes the parser panic, and it needs time
 //! linear in the length of the text.
 
 mod cursor;
@@ -23,14 +23,14 @@ use self::location::Label;
 use crate::ir::entity::{Block, Loc, Value};
 use crate::ir::{Function, LocData, SlotData, SlotOrigin};
 
-/// Why a text is not a function in the text IR.
+/// An error in a text of the IR.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     /// The line, from 1.
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
-    /// What is wrong there.
+    /// The error message.
     pub message: String,
 }
 
@@ -45,13 +45,13 @@ impl std::error::Error for ParseError {}
 /// Parses one function.
 ///
 /// # Errors
-/// If the text is anything else.
+/// Fails if the text is anything else.
 pub fn parse(text: &str) -> Result<Function, ParseError> {
     let mut lines = Lines::new(text);
     let Some(header) = lines.next() else { return lines.error_at_end("expected a function") };
     let function = parse_function(header, &mut lines)?;
     match lines.next() {
-        Some(line) => line.code.error("expected nothing behind the function"),
+        Some(line) => line.code.error("expected nothing after the function"),
         None => Ok(function),
     }
 }
@@ -59,7 +59,7 @@ pub fn parse(text: &str) -> Result<Function, ParseError> {
 /// Parses any number of functions, one after the other.
 ///
 /// # Errors
-/// If the text is anything else.
+/// Fails if the text is anything else.
 pub fn parse_all(text: &str) -> Result<Vec<Function>, ParseError> {
     let mut lines = Lines::new(text);
     let mut functions = Vec::new();
@@ -75,7 +75,7 @@ struct Lines<'t> {
     n_lines: usize,
 }
 
-/// A line: its code, and what stands behind `;`.
+/// A line: its code, and the text after `;`.
 struct Line<'t> {
     code: Cursor<'t>,
     comment: &'t str,
@@ -167,7 +167,7 @@ fn parse_function<'t>(header: Line<'t>, lines: &mut Lines<'t>) -> Result<Functio
 type Param<'t> = (Use<'t>, ValType);
 
 impl<'t> Parser<'t> {
-    /// `func f3 sum(v0: i64) -> i64 {`; gives the parameters.
+    /// `func f3 sum(v0: i64) -> i64 {`; returns the parameters.
     fn header(&mut self, mut code: Cursor<'t>) -> Result<Vec<Param<'t>>, ParseError> {
         code.expect("func")?;
         self.f.func = code.entity("f", "a function such as `f3`")?;
@@ -203,7 +203,7 @@ impl<'t> Parser<'t> {
         Ok(params)
     }
 
-    /// A line inside a function; whether the function goes on behind it.
+    /// Parses a line inside a function; returns whether the function continues after it.
     fn line(&mut self, line: Line<'t>, params: &[Param<'t>]) -> Result<bool, ParseError> {
         let mut code = line.code;
         let is_in_block = self.f.n_blocks() > 0;
@@ -236,7 +236,8 @@ impl<'t> Parser<'t> {
         let start = code;
         let number = code.entity("s", "a slot such as `s0`")?;
         if number as usize != self.f.slots.len() {
-            return start.error(format!("expected s{}: slots are in order", self.f.slots.len()));
+            return start
+                .error(format!("expected s{}: slots are numbered in order", self.f.slots.len()));
         }
         code.expect(":")?;
         let ty = value_type(&mut code)?;
@@ -251,20 +252,22 @@ impl<'t> Parser<'t> {
         code.end()
     }
 
-    /// `b1(v3: i64, v4: i64):` and the label and code offset behind it; gives the parameters.
+    /// `b1(v3: i64, v4: i64):` and the label and code offset after it; returns the parameters.
     fn block(&mut self, mut code: Cursor<'t>, comment: &str) -> Result<Vec<Param<'t>>, ParseError> {
         let start = code;
         let number = code.entity("b", "a block such as `b1`")?;
         let next = self.f.n_blocks();
         if number as usize != next {
-            return start.error(format!("expected b{next}: blocks are in order"));
+            return start.error(format!("expected b{next}: blocks are numbered in order"));
         }
         if next > 0 {
             self.f.end_block();
         }
         let params = self.params(&mut code)?;
         if next == 0 && !params.is_empty() {
-            return start.error("the parameters of the entry stand behind the function's name");
+            return start.error(
+                "unexpected parameters of the entry; expected them after the function's name",
+            );
         }
         code.expect(":")?;
         code.end()?;
@@ -274,8 +277,8 @@ impl<'t> Parser<'t> {
         Ok(params)
     }
 
-    /// A number for a label. The text does not say those of labels with names; they get the highest
-    /// ones, which no label that is written as a number has.
+    /// A number for a label. The text omits the numbers of labels with names. They get the highest
+    /// numbers, which no label that is written as a number has.
     fn label_number(&mut self, label: Label) -> u32 {
         match label {
             Label::Number(number) => number,

@@ -1,4 +1,4 @@
-//! The text IR: how a [`Function`] is written.
+//! The text IR: the printer of a [`Function`].
 //!
 //! ```text
 //! func f3 sum(v0: i64) -> i64 {
@@ -19,8 +19,8 @@
 //! for `table.get` and calls. Memory accesses read as addresses: `i32.load v1+8`,
 //! `f64.store_indexed v1+v2*8+16, v3`.
 //!
-//! Behind `;` stands where an instruction comes from: the code offset, with the function before it if
-//! it is another one (`f4@0010`), and the call that it was inlined at behind ` < `; for a block, the
+//! The origin of an instruction follows `;`: the code offset, with the function before it if it is
+//! another one (`f4@0010`), and the call that it was inlined at after ` < `; for a block, the
 //! label, by its name if the function knows it, and the code offset that it was made from. This is part
 //! of the text, not a comment: [`crate::ir::parse`] reads it back.
 //!
@@ -248,7 +248,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Operands behind the immediates.
+    /// Writes operands after the immediates.
     fn plain_operands(&mut self, has_imm: bool, operands: &[Value]) -> fmt::Result {
         if !operands.is_empty() {
             self.out.push_str(if has_imm { ", " } else { " " });

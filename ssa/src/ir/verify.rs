@@ -1,8 +1,8 @@
-//! The verifier of the IR: what must hold of a function around every pass.
+//! The verifier of the IR: the properties that a function must have around every pass.
 //!
-//! Relies on nothing but that the tables of the [`Function`] were made by this crate, so that ranges in
-//! them do not point outside; it is meant for faults of passes and for text IR that people wrote, and
-//! is no boundary of security. Linear in the size of the function, but for the dominator tree.
+//! Relies only on tables of the [`Function`] that this crate made, so that ranges in them are in bounds.
+//! It finds faults of passes and of text IR written by people, and is not a security boundary. Linear in
+//! the size of the function, except for the dominator tree.
 //!
 //! In both forms, each block written `b`, each value `v`:
 //!
@@ -22,8 +22,8 @@
 //! 11. `immediates`: what immediates name exists: functions, types, globals (mutable where written),
 //!     tables, segments, memory 0, slots.
 //! 12. `operand-types`: an instruction has the operands that its operation takes, of their types.
-//! 13. `result-types`: an instruction has the results that its operation gives, of their types.
-//! 14. `return-types`: `return` and the tail calls give the results of the function's type.
+//! 13. `result-types`: an instruction has the results of its operation, of their types.
+//! 14. `return-types`: `return` and the tail calls return the results of the function's type.
 //! 15. `edge-arguments`: an edge has an operand of the right type for each parameter of its block.
 //! 16. `defined-once`: a value is defined by one instruction or as one parameter.
 //! 17. `defs-dominate`: a definition dominates the uses of its value. The operands of an edge are used
@@ -54,7 +54,7 @@ use slotvm_bytecode::{FuncType, ValType, VerifiedModule};
 
 use crate::ir::Function;
 
-/// Which form a function is in.
+/// The form of a function.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     /// Slots are read and written.
@@ -63,7 +63,7 @@ pub enum Form {
     Ssa,
 }
 
-/// What the verifier knows of the module that a function belongs to.
+/// The verifier's view of the module that a function belongs to.
 pub trait Context {
     /// The type of a function of the index space.
     fn func_type(&self, func: u32) -> Option<&FuncType>;
@@ -162,12 +162,12 @@ impl Property {
     }
 }
 
-/// A property that does not hold.
+/// A violated property.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which one.
+    /// The property.
     pub property: Property,
-    /// Where and how it fails, with the ids of the [`Function`]'s tables.
+    /// The place and reason, with the ids of the [`Function`]'s tables.
     pub detail: String,
 }
 
@@ -196,7 +196,7 @@ use require;
 /// Checks that the properties in the [module's documentation](self) hold.
 ///
 /// # Errors
-/// The first property that does not hold.
+/// Returns the first property that does not hold.
 pub fn verify(f: &Function, form: Form, context: &impl Context) -> Result<(), Violation> {
     graph::check_blocks(f)?;
     let dom = graph::check_graph(f)?;

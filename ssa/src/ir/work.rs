@@ -1,18 +1,18 @@
-//! How much work a function will be for a code generator: counts that bound it.
+//! Counts that bound the work of a code generator on a function.
 //!
-//! Register allocators and optimisers take time for what lives in many blocks, and for dominators that
-//! they find by walking. These counts say how much of that there is, at a cost that is linear in the
-//! function, or in a limit that the caller gives.
+//! Register allocators and optimisers take time for values that live in many blocks, and for dominators
+//! that they find by walking. These counts measure both, at a cost linear in the function or in a limit
+//! of the caller.
 //!
-//! * [`live_slots`]: how many slots are live on entry to each block, of the slot form. No value of
+//! * [`live_slots`]: the number of slots live on entry to each block of the slot form. No value of
 //!   the SSA form is live where none of its slots is.
-//! * [`recurring_spans`]: how much longer an optimiser could make values of the SSA form live that are
-//!   computed again in another block, or are the same in each round of a loop.
+//! * [`recurring_spans`]: the extra blocks in which an optimiser could keep values of the SSA form live
+//!   that are computed again in another block, or are loop-invariant.
 //! * [`crowding()`]: how many values live at a time inside of blocks, and how much longer an optimiser makes
 //!   them live that computes something later.
-//! * [`copies()`]: how often an optimiser computes values in more than one block.
-//! * [`dominator_steps`]: how far the algorithm of Cooper, Harvey and Kennedy, "A Simple, Fast
-//!   Dominance Algorithm" (2001), walks. It is the usual one, and takes the square of the size of some
+//! * [`copies()`]: the extra times that an optimiser computes values in more than one block.
+//! * [`dominator_steps`]: the steps walked by the algorithm of Cooper, Harvey and Kennedy, "A Simple, Fast
+//!   Dominance Algorithm" (2001). It is the usual one, and takes the square of the size of some
 //!   graphs and the cube of others.
 
 mod copies;
@@ -34,7 +34,7 @@ pub use recurring::{Part, recurring_spans};
 /// Slots in a word.
 const WORD_SLOTS: usize = 64;
 
-/// The number of slots that are live on entry to each block of a function in slot form. Nothing if that
+/// The number of slots that are live on entry to each block of a function in slot form. `None` if that
 /// takes more than `words_max` words of 64 slots.
 pub fn live_slots(func: &Function, words_max: usize) -> Option<Vec<u32>> {
     let n_blocks = func.n_blocks();

@@ -1,8 +1,8 @@
 //! Destruction: from SSA form back to slot form.
 //!
 //! Relies on SSA form as [`crate::ir`] and [`mod@crate::ir::verify`] describe it. Guarantees slot form without
-//! phis in which every value is used in the block that defines it, but for the address that
-//! `frame.push` gives, which is the same wherever it is used. The slots are new ones. Each parameter of
+//! phis in which every value is used in the block that defines it, except the address that
+//! `frame.push` returns, which is the same wherever it is used. The slots are new ones. Each parameter of
 //! the function that leaves the entry block has a slot that stands for it; the others stand for further locals.
 //!
 //! After Boissinot, Darte, Rastello, Dupont de Dinechin and Guillon, "Revisiting Out-of-SSA Translation
@@ -10,8 +10,8 @@
 //! 1. The live ranges of the values that cross blocks or that phis connect are found (`live`).
 //! 2. These values are sorted into congruence classes, so that few phis need copies (`classes`).
 //! 3. Classes get slots; some share one (`share`).
-//! 4. On each edge, the operands for phis of other classes are copied, all at once in effect, one after
-//!    the other in the code (`copies`). The copies stand at the end of the edge's source if that has no
+//! 4. On each edge, the operands for phis of other classes are copied, as parallel copies that the code
+//!    does in sequence (`copies`). The copies stand at the end of the edge's source if that has no
 //!    other out-edge; at the start of its target if that has no other in-edge; otherwise the edge is
 //!    *critical* and gets a block of its own.
 //!
@@ -63,8 +63,8 @@
 //! assert_eq!(promote(&mut f, &mut scratch).n_phis, 4);
 //! ```
 //!
-//! All steps are linear in the lists of `live`, but for sorting. [`DestructionReport::is_too_large`] says
-//! that these would be too long.
+//! All steps are linear in the lists of `live`, except for sorting. [`DestructionReport::is_too_large`]
+//! reports that these would be too long.
 
 mod classes;
 mod copies;
@@ -83,19 +83,19 @@ use crate::ir::graph::dom_tree;
 use crate::ir::irop::{IrOp, Opcode};
 use crate::ir::{Function, SlotData, SlotOrigin};
 
-/// What a destruction did.
+/// Counts and decisions of a destruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DestructionReport {
-    /// Whether values are live in so many blocks that the function was left in SSA form. All else is
-    /// then empty.
+    /// Whether values are live in so many blocks that the function was left in SSA form. All other
+    /// fields are then empty.
     pub is_too_large: bool,
     /// For each slot the local of the bytecode whose value it holds, if promotion knew one.
     pub locals: Vec<Option<u32>>,
-    /// The phi operands that are in the class of their phi, so that nothing is to be done.
+    /// The number of phi operands in the class of their phi, which need no copy.
     pub n_coalesced: usize,
-    /// The copies on edges, constants included.
+    /// The number of copies on edges, constants included.
     pub n_copies: usize,
-    /// The edges that were split.
+    /// The number of split edges.
     pub n_split_edges: usize,
 }
 
@@ -121,7 +121,7 @@ pub fn destruct(f: &mut Function) -> DestructionReport {
     DestructionReport { is_too_large: false, locals, n_coalesced, n_copies, n_split_edges }
 }
 
-/// Where values are kept.
+/// The place where a value is kept.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Home {
     /// In no slot: it is used in its block only, or nowhere, or is the address of the frame.
@@ -189,7 +189,7 @@ impl Homes {
         }
     }
 
-    /// The local that each slot has the values of. Promotion leaves the writes that it removes in the
+    /// The local whose values each slot holds. Promotion leaves the writes that it removes in the
     /// table of instructions, with the values that they wrote.
     fn locals(&self, f: &Function) -> Vec<Option<u32>> {
         let mut locals = vec![None; self.slots.len()];
@@ -232,7 +232,7 @@ fn find_defs(f: &Function, homes: &mut [Home]) -> Vec<Option<Point>> {
     defs
 }
 
-/// Whether an operation gives a constant.
+/// Whether an operation is a constant.
 fn is_constant(opcode: Opcode) -> bool {
     use Op::{F32Const, F64Const, I32Const, I64Const, RefNull};
     matches!(opcode, Opcode::Op(I32Const | I64Const | F32Const | F64Const | RefNull))

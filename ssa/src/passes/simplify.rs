@@ -1,16 +1,16 @@
-//! Simplification of SSA form: computes what constants decide, and removes what nothing uses.
+//! Simplification of SSA form: folds constants and branches on them, and removes unused code.
 //!
 //! Relies on SSA form as [`crate::ir`] and [`mod@crate::ir::verify`] describe it, and guarantees it. One round
 //! does, in this order:
 //! 1. `constants`: pure operations on constants become constants, and branches on constants go one way.
 //! 2. `phis`: phis all of whose operands are one value become that value.
-//! 3. `unused`: pure instructions and phis go that no effect depends on.
+//! 3. `unused`: pure instructions and phis that no effect depends on are removed.
 //!
 //! Effects stay in their order: traps, charges of fuel, calls, writes and reads of state. An operation that
 //! would trap is not computed, and neither is one whose result is a NaN with bits that the machine chooses.
-//! A branch that goes one way may free phis, and these constants, so there is another round as long as an
-//! edge or a phi went, but no more than [`ROUNDS_MAX`]: each is linear, and what a later one would find is
-//! left.
+//! A branch that goes one way may free phis, and these constants, so there is another round if an edge or
+//! a phi was removed, but no more than [`ROUNDS_MAX`]. Each round is linear, and what a later one would
+//! find is left.
 
 mod constants;
 mod phis;

@@ -1,4 +1,4 @@
-//! Slot form back to bytecode.
+//! Encoding of slot form as bytecode.
 //!
 //! Relies on slot form as [`crate::passes::destruct`] leaves it, built without charges
 //! ([`crate::construction::build::BuildOptions`]), of a function of the module that the code is written into. Guarantees
@@ -31,7 +31,7 @@ use crate::ir::entity::{Block, Inst};
 use crate::ir::irop::Opcode;
 use crate::ir::{Function, SlotOrigin};
 
-/// The code of a function exceeds a limit of modules.
+/// A limit of modules that the code of a function exceeds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("its code would exceed the limit {0}")]
 pub struct ExceedsLimit(pub &'static str);
@@ -47,11 +47,11 @@ pub enum WriteError {
     Invalid(#[from] BuildError),
 }
 
-/// Gives a function of `module`, which `builder` started with, the code of its slot form. `locals` has for
-/// each slot the local that it is named after.
+/// Replaces the code of a function of `module`, which `builder` started with, by that of its slot form.
+/// `locals` has for each slot the local that it is named after.
 ///
 /// # Errors
-/// If the code would exceed a limit, or if it is invalid.
+/// Fails if the code would exceed a limit, or if it would be invalid.
 ///
 /// # Panics
 /// If the function is not as the [module's documentation](self) says.
@@ -193,7 +193,7 @@ impl<'f> Writer<'f, '_> {
         }
     }
 
-    /// The condition that an item gives, the other way round.
+    /// Inverts the condition that an item returns.
     fn inverted(&mut self, item: Item) {
         let op = match item {
             Item::Inst(inst) => match self.f.opcode(inst) {
@@ -236,7 +236,7 @@ impl<'f> Writer<'f, '_> {
         self.depth_max = self.depth_max.max(self.code.depth());
     }
 
-    /// Writes an instruction that is no branch.
+    /// Writes an instruction other than a branch.
     fn plain(&mut self, inst: Inst) {
         let Opcode::Op(op) = self.f.opcode(inst) else {
             unreachable!("operations that only the IR has are no code")
@@ -296,8 +296,8 @@ impl<'f> Writer<'f, '_> {
     }
 }
 
-/// The comparison that is true where another one is false. Those of floats have none, but for equality:
-/// both are false of NaN.
+/// The comparison that is true where another one is false. Those of floats have none, except equality:
+/// an ordering and its opposite are both false for NaN.
 fn inverse(op: Op) -> Option<Op> {
     use Op::*;
     const PAIRS: [(Op, Op); 12] = [

@@ -1,4 +1,4 @@
-//! The table itself, and what orders it.
+//! The table itself, and the constraints on its order.
 
 use tracing::{debug_span, trace_span};
 
@@ -43,7 +43,7 @@ pub const ORDER: &[(&str, &str, &str)] = &[
     ("ssa", "simplify", "constants are seen through values, not through slots"),
     ("simplify", "destruct", "values that nothing uses need no slot"),
     ("destruct", "write", "bytecode has locals, not phis"),
-    ("simplify", "clif", "passes know no Cranelift"),
+    ("simplify", "clif", "passes edit this IR, not Cranelift's"),
     ("clif", "asm", "Cranelift generates code from its IR"),
     ("asm", "place", "relocations are known once code is generated"),
 ];

@@ -11,14 +11,14 @@ use crate::ir::print::print;
 use crate::passes::destruct::destruct;
 use crate::tools::llvm;
 
-/// A view of a function that is no row of the table.
+/// A view of a function that is not a row of the table.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum View {
     /// The control-flow graph of the slot form.
     Cfg,
     /// The dominator tree of the slot form.
     Dom,
-    /// What promotion does with each local.
+    /// The outcome of promotion for each local.
     Promotion,
 }
 
@@ -45,7 +45,7 @@ impl View {
     }
 }
 
-/// How functions are written.
+/// The format in which functions are written.
 #[derive(Debug, Default)]
 pub enum Style<'a, 'm> {
     /// Text that [`mod@crate::ir::parse`] reads; graphs as lists.
@@ -101,7 +101,7 @@ pub fn show(
     show_from(&f, module, name, style)
 }
 
-/// The same, from the slot form or SSA form of the function.
+/// Does the same as [`show()`], from the slot form or SSA form of the function.
 ///
 /// # Errors
 /// See [`ShowError`].
@@ -135,7 +135,7 @@ pub fn show_from(
 /// The rows before are those of the JIT if it runs the row, and otherwise those of another user. All are checked.
 ///
 /// # Errors
-/// If a stage leaves an invalid function.
+/// Fails if a stage leaves an invalid function.
 pub fn after(last: &Row, mut f: Function, module: &VerifiedModule) -> Result<Function, StageError> {
     let user = if last.is_used_by(User::Jit) { User::Jit } else { User::Opt };
     let (mut checks, mut times) = (Checks::new(true), Times::default());

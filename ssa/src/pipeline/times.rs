@@ -21,7 +21,7 @@ impl Times {
         &mut self.of_row[place]
     }
 
-    /// The time of the row with a name, or nothing if there is none.
+    /// The time of the row with a name, or zero if no row has it.
     pub fn of(&self, name: &str) -> Duration {
         self.rows().find(|(row, _)| row.name == name).map_or(Duration::ZERO, |(_, time)| time)
     }
@@ -37,7 +37,7 @@ impl Times {
         row.timed(self.of_row(place), run)
     }
 
-    /// The same for a stage of a whole module, whose span has a size: its `bytes` or `functions`.
+    /// Does the same for a stage of a whole module, whose span has a size: its `bytes` or `functions`.
     pub fn stage_of<R>(
         &mut self,
         which: Stage,

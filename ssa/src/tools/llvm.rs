@@ -1,4 +1,4 @@
-//! LLVM IR: how a [`Function`] of either form is written for LLVM's tools.
+//! LLVM IR: the text of a [`Function`] of either form for LLVM's tools.
 //!
 //! ```text
 //! define tailcc i32 @f2.sum(i32 %v0) {
@@ -11,15 +11,15 @@
 //! }
 //! ```
 //!
-//! The purpose is that anybody can hold promotion against LLVM's: `opt -passes=mem2reg` turns the text
-//! of a slot form into what the text of the SSA form says, but for the names of phis, and for those
+//! The purpose is that anybody can compare promotion with LLVM's: `opt -passes=mem2reg` turns the text
+//! of a slot form into the text of the SSA form, except the names of phis and those
 //! phis that LLVM folds because all of their operands are one value. So a slot is an `alloca` of the
 //! entry block that is only loaded and stored, starts with a store of zero, and no other access of
 //! memory is in the text. LLVM 19 and later accept it (`opt -passes=verify`).
 //!
 //! *Names.* A value has the number of its id, which promotion keeps, so it has one name in both forms;
 //! [`mod@crate::ir::print`] counts anew in each. Blocks and slots have their numbers as in the text IR, with the
-//! name of the label or local behind a dot if the module gives one: `%b1.loop`, `%s0.n`. So have
+//! name of the label or local after a dot if the module has one: `%b1.loop`, `%s0.n`. So have
 //! functions: `@f2.sum`. Constants are operands, not instructions.
 //!
 //! *Types.* Numbers are `i32`, `i64`, `float` and `double`, both kinds of references are `ptr`, and
@@ -91,7 +91,7 @@ impl<'m> Printer<'m> {
         body.out
     }
 
-    /// The declarations of what the definitions call and no definition defines.
+    /// The declarations of the functions that definitions call and that are not defined.
     pub fn declarations(&self) -> String {
         let mut out = String::new();
         for &func in self.called.difference(&self.defined) {
@@ -157,7 +157,7 @@ use line;
 struct Body<'p, 'm, 'f> {
     printer: &'p mut Printer<'m>,
     f: &'f Function,
-    /// The names of slots and blocks, ready to use behind a `%`.
+    /// The names of slots and blocks, ready to use after a `%`.
     slots: Vec<String>,
     blocks: Vec<String>,
     /// What is written for the values that are constants.

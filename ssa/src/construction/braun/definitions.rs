@@ -1,10 +1,10 @@
-//! What a variable is at the end of a block, for the pairs of which it is known.
+//! Known values of variables at the ends of blocks.
 
 use std::hash::{BuildHasher, RandomState};
 
 /// The block of an entry that is free.
 const FREE: u32 = u32::MAX;
-/// Entries that a table starts with, as a power of two.
+/// The initial number of entries of a table, as a power of two.
 const ENTRIES_MIN_LOG2: u32 = 6;
 
 #[derive(Copy, Clone, Debug)]
@@ -19,14 +19,13 @@ const NO_ENTRY: Entry = Entry { block: FREE, variable: 0, value: 0 };
 /// A hash table from variables and blocks to values, with linear probing.
 ///
 /// The hash function is drawn at random from a universal family (multiply and shift, Dietzfelbinger et
-/// al. 1997), so that no input can be made that is bad for it. Nothing ever depends on the order of
-/// entries.
+/// al. 1997), so that no input can be constructed to be slow. Nothing depends on the order of entries.
 #[derive(Clone, Debug)]
 pub(super) struct Definitions {
     /// The entries in use are a prefix, whose length is a power of two: a small function after a large
     /// one uses little memory.
     entries: Vec<Entry>,
-    /// What shifting right by makes an index of a hash.
+    /// The right shift that turns a hash into an index.
     shift: u32,
     len: usize,
     /// Odd factors.
@@ -42,7 +41,7 @@ impl Default for Definitions {
 }
 
 impl Definitions {
-    /// Forgets all.
+    /// Removes all entries.
     pub(super) fn clear(&mut self) {
         self.len = 0;
         self.set_size_log2(ENTRIES_MIN_LOG2);
@@ -53,7 +52,7 @@ impl Definitions {
         self.len
     }
 
-    /// The value of a variable at the end of a block, if it is known.
+    /// Returns the value of a variable at the end of a block, if it is known.
     #[inline]
     pub(super) fn get(&self, variable: u32, block: u32) -> Option<u32> {
         let entry = self.entries[self.find(variable, block)];
@@ -103,7 +102,7 @@ impl Definitions {
         }
     }
 
-    /// Makes the table one of this size, with nothing in it.
+    /// Resizes the table and empties it.
     fn set_size_log2(&mut self, size_log2: u32) {
         self.shift = 64 - size_log2;
         let size = self.size();

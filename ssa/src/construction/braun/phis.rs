@@ -1,23 +1,23 @@
-//! Phis, and the removal of those that are trivial: whose operands are all one value, or the phi itself
+//! Phis, and the removal of trivial ones, whose operands are all one value or the phi itself
 //! (`tryRemoveTrivialPhi` of the paper).
 //!
-//! A phi that was replaced may have been what kept its users from being trivial, so they are looked at
-//! again. The paper does it by recursion over lists of users, and proposes to remember two different
-//! operands of each phi, the *witnesses* that it is not trivial, so that a user has to be looked at only
-//! if a witness goes. Here this is made linear but for a logarithm:
+//! Replacing a phi may make its users trivial, so they are examined again. The paper does so by recursion
+//! over lists of users. It proposes to remember two different operands of each phi, the *witnesses* that
+//! it is not trivial, so that a user is examined only if a witness is replaced. Here this is linear up to
+//! a logarithm:
 //!
 //! * Nothing is rewritten when a phi is replaced. The values that turned out to be the same form a
-//!   *class* of a union-find structure, which knows the value that stands for all, and operands are
+//!   *class* of a union-find structure, which has the value that stands for all, and operands are
 //!   resolved where they are read.
 //! * The operands before the second witness are all the first witness or the phi itself, and remain so
-//!   whatever is replaced. So the search for another witness goes on where it stopped, and a phi reads
-//!   each operand once.
+//!   whatever is replaced. So the search for another witness continues where it stopped, and each
+//!   operand of a phi is read once.
 //! * A class has the list of the phis that watch it, having a witness in it. When two classes become
 //!   one, a phi whose two witnesses are now the same is in both lists, and only the shorter one is
-//!   looked at. The phi that stands for the new class may itself have had a witness in the other one,
-//!   so that it is looked at as well.
-//! * Phis to look at wait in a list. Nothing recurses, and one that was removed while it waited is
-//!   passed over.
+//!   examined. The phi that stands for the new class may itself have had a witness in the other one,
+//!   so it is examined as well.
+//! * Phis to examine wait in a list. Nothing recurses, and a phi that was removed while it waited is
+//!   skipped.
 
 use super::{NONE, PHI, Values};
 
@@ -25,7 +25,7 @@ use super::{NONE, PHI, Values};
 struct Phi {
     block: u32,
     variable: u32,
-    /// Where the operands start; [`NONE`] until they are known.
+    /// The start of the operands; [`NONE`] until they are known.
     operands: u32,
     n_operands: u32,
     /// The first witness; [`NONE`] before one was found.
@@ -37,11 +37,11 @@ struct Phi {
     class: Class,
 }
 
-/// A class, at its root; at other members only `parent` counts.
+/// A class, stored at its root; for other members only `parent` is valid.
 #[derive(Clone, Debug)]
 struct Class {
     parent: u32,
-    /// What stands for the members: one of them, or a value of the caller.
+    /// The value that stands for the members: one of them, or a value of the caller.
     value: u32,
     /// The list of the phis that watch the class.
     first_watch: u32,
@@ -49,7 +49,7 @@ struct Class {
     n_watches: u32,
 }
 
-/// An entry of a list of phis that watch a class. One that the phi no longer needs does no harm.
+/// An entry of a list of phis that watch a class. Stale entries are harmless.
 #[derive(Copy, Clone, Debug)]
 struct Watch {
     phi: u32,
@@ -62,7 +62,7 @@ pub(super) struct Phis {
     phis: Vec<Phi>,
     operands: Vec<u32>,
     watches: Vec<Watch>,
-    /// Phis to look at.
+    /// Phis to examine.
     work: Vec<u32>,
 }
 
@@ -118,7 +118,7 @@ impl Phis {
         self.phis[phi as usize].next_incomplete
     }
 
-    /// Gives a phi its operands, one for each predecessor.
+    /// Sets the operands of a phi, one for each predecessor.
     pub(super) fn set_operands(&mut self, phi: u32, operands: &[u32]) {
         let phi = &mut self.phis[phi as usize];
         debug_assert_eq!(phi.operands, NONE, "operands are given once");
@@ -127,7 +127,7 @@ impl Phis {
         self.operands.extend_from_slice(operands);
     }
 
-    /// The operands, as they were given or last resolved.
+    /// The operands of a phi, as they were set or last resolved.
     pub(super) fn operands(&self, phi: u32) -> &[u32] {
         let Phi { operands, n_operands, .. } = self.phis[phi as usize];
         &self.operands[operands as usize..(operands + n_operands) as usize]
@@ -138,7 +138,7 @@ impl Phis {
         self.phis[phi as usize].operands != NONE
     }
 
-    /// The value that now stands for a value.
+    /// Returns the value that now stands for a value.
     #[inline]
     pub(super) fn resolve(&mut self, value: u32) -> u32 {
         if value & PHI == 0 {
@@ -153,7 +153,7 @@ impl Phis {
         self.resolve(PHI | phi) == PHI | phi
     }
 
-    /// Puts into the places of operands what stands for them, and lists the phis that are left.
+    /// Replaces operands by the values that stand for them, and lists the phis that are left.
     pub(super) fn resolve_operands(&mut self, live: &mut Vec<u32>) {
         live.clear();
         for phi in 0..self.phis.len() as u32 {
@@ -168,7 +168,7 @@ impl Phis {
         }
     }
 
-    /// The root of a phi's class. Halves the way to it for later questions.
+    /// Returns the root of a phi's class. Halves the path to it for later calls.
     #[inline]
     fn root(&mut self, mut phi: u32) -> u32 {
         loop {
@@ -198,7 +198,7 @@ impl Phis {
         n_removed
     }
 
-    /// The only operand that a phi has besides itself; if it has others, watches two of them.
+    /// Returns the only operand that a phi has besides itself; if it has several, watches two of them.
     fn only_operand(&mut self, phi: u32, values: &mut impl Values) -> Option<u32> {
         let itself = PHI | phi;
         let Phi { operands, n_operands, witness: old_witness, n_seen: old_n_seen, .. } =
@@ -240,7 +240,7 @@ impl Phis {
         Some(witness)
     }
 
-    /// A phi has a witness in the class of this value. What the caller made is never replaced.
+    /// Records that a phi has a witness in the class of this value. Values of the caller are never replaced.
     fn watch(&mut self, witness: u32, phi: u32) {
         if witness & PHI == 0 {
             return;
@@ -256,8 +256,7 @@ impl Phis {
         class.n_watches += 1;
     }
 
-    /// Puts a value in the place of a phi, and the phis to which this makes a difference on the list of
-    /// those to look at.
+    /// Replaces a phi by a value, and adds the phis that this affects to those to examine.
     pub(super) fn replace(&mut self, phi: u32, value: u32) {
         debug_assert_ne!(value, PHI | phi);
         let root = self.root(phi);
@@ -278,7 +277,7 @@ impl Phis {
         let class = &mut self.phis[many as usize].class;
         class.value = value;
         if n_watches > 0 {
-            // The class of many has one as well.
+            // The class with more watches has at least one as well.
             self.watches[last_watch as usize].next = class.first_watch;
             class.first_watch = first_watch;
             class.n_watches += n_watches;
@@ -295,7 +294,7 @@ impl Phis {
         }
     }
 
-    /// Forgets the phis to look at.
+    /// Discards the list of phis to examine.
     pub(super) fn leave_alone(&mut self) {
         self.work.clear();
     }

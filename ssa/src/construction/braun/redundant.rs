@@ -1,16 +1,15 @@
 //! The removal of redundant sets of phis: those whose operands are all one value or in the set.
 //!
-//! A trivial phi is such a set of one. Larger ones come from loops with several entries: two phis that
-//! have each other and `x` as operands are both nothing but `x`, and neither is trivial. The paper
+//! A trivial phi is a redundant set of one. Larger sets come from loops with several entries: two phis
+//! that have each other and `x` as operands both equal `x`, and neither is trivial. The paper
 //! (section 3.2, algorithm 5) finds the strongly connected components of the phis, replaces one by a
 //! value if it is the only operand from outside, and otherwise does the same with those phis of the
 //! component that have no operand from outside. Components may be nested as deep as there are phis, and
-//! each level takes a pass, so that this is quadratic.
+//! each level takes a pass, so this is quadratic.
 //!
-//! The same is found in one pass, in almost linear time, by dominators. Let a graph have the values as
-//! nodes, an edge from each operand to its phi, and a root from which edges lead to all values that are
-//! no phis. Then a phi is in a redundant set with the one value `d` outside exactly if `d` strictly
-//! dominates it:
+//! Dominators find the same in one pass, in almost linear time. Let a graph have the values as nodes, an
+//! edge from each operand to its phi, and edges from a root to all values that are not phis. Then a phi
+//! is in a redundant set with the one value `d` outside exactly if `d` strictly dominates it:
 //! * If `d` strictly dominates a phi, the set of all phis that `d` strictly dominates is redundant: an
 //!   operand of one of them, other than `d`, is also strictly dominated by `d`, since a path to it that
 //!   avoids `d` could be made longer to the phi.
@@ -18,7 +17,8 @@
 //!
 //! So the phis that stay are the children of the root, and each other phi is the child of the root that
 //! it is below. (A pass of algorithm 5 can leave a phi that is only then trivial, since the set inside
-//! its component that made it so went after the component was looked at.) What no path leads to is a set of phis without any value from outside: it is undefined.
+//! its component that made it so was removed after the component was examined.) Phis that no path
+//! reaches form a set without any value from outside: they are undefined.
 
 use super::phis::Phis;
 use super::{PHI, Values};
@@ -30,9 +30,9 @@ use crate::graphs::dominators::{DomScratch, DomTree};
 pub(super) struct Scratch {
     /// The node of each phi that is left: they are numbered from 1.
     nodes: Vec<u32>,
-    /// The operands that are no phis, sorted; their nodes follow.
+    /// The operands that are not phis, sorted; their nodes follow.
     others: Vec<u32>,
-    /// The graph with its edges turned around.
+    /// The graph with its edges reversed.
     turned: Cfg,
     tree: DomTree,
     dominators: DomScratch,
@@ -40,7 +40,7 @@ pub(super) struct Scratch {
     tops: Vec<u32>,
 }
 
-/// A graph with its edges turned around.
+/// A graph with its edges reversed.
 struct Turned<'a>(&'a Cfg);
 
 impl ControlFlow for Turned<'_> {
@@ -61,8 +61,8 @@ impl ControlFlow for Turned<'_> {
 const ROOT: u32 = 0;
 
 impl Scratch {
-    /// Removes all redundant sets among the phis that are left, all of which have their operands, and
-    /// these are resolved. Returns how many phis went.
+    /// Removes all redundant sets among the phis that are left. All of these must have operands, which must
+    /// be resolved. Returns the number of removed phis.
     pub(super) fn remove(
         &mut self,
         live: &[u32],
@@ -95,7 +95,7 @@ impl Scratch {
         n_removed
     }
 
-    /// Makes the graph, turned around: the operands of a phi are its successors.
+    /// Makes the reversed graph: the operands of a phi are its successors.
     fn make_graph(&mut self, live: &[u32], phis: &Phis) {
         let Scratch { nodes, others, turned, .. } = self;
         nodes.clear();

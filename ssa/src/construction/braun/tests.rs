@@ -23,7 +23,7 @@ enum Do {
     Copy(u32, u32),
 }
 
-/// A graph and what its blocks do.
+/// A graph and the actions of its blocks.
 #[derive(Debug)]
 struct Program {
     cfg: Cfg,
@@ -48,9 +48,9 @@ struct Form {
     report: BraunReport,
 }
 
-/// When blocks are filled and sealed.
+/// The order in which blocks are filled and sealed.
 struct Plan<'a> {
-    /// In which order blocks are filled.
+    /// The order in which blocks are filled.
     order: &'a [u32],
     /// Whether blocks are sealed as soon as can be, or all at the end.
     seals_early: bool,
@@ -173,7 +173,7 @@ impl Program {
         convergence(&self.cfg, writes | 1) & live_in(&self.cfg, writes, reads)
     }
 
-    /// Follows a random path, and compares what reads give with the last write.
+    /// Follows a random path, and compares the value of each read with the last write.
     fn walk(&self, rng: &mut Rng, form: &Form, n_variables: u32, n_steps: usize) {
         let Program { cfg, actions } = self;
         let mut memory: Vec<u32> = (0..n_variables).collect();

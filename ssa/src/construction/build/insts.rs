@@ -1,4 +1,4 @@
-//! One instruction of the bytecode after the other.
+//! Translation of single bytecode instructions.
 
 use slotvm_bytecode::cost::bulk_fuel_shift;
 use slotvm_bytecode::inst::vector;
@@ -17,7 +17,7 @@ impl<S: Slots> Builder<'_, S> {
         self.stack.start(block.shape, self.module.shape_depth(block.shape));
         self.next_direct = self.body.direct.partition_point(|d| d.offset < block.start);
         self.offset = block.start;
-        // In this order, so that whoever is asked can give fuel for the block.
+        // The poll comes first, so that the host can add fuel for the block.
         if self.options.polls && block.polls {
             self.emit_ir(IrOp::Poll, 0, &[], &[]);
         }
@@ -103,7 +103,7 @@ impl<S: Slots> Builder<'_, S> {
         self.stack.repush(n_moved, &self.f, self.offset);
     }
 
-    /// Emits an operation that takes `n_operands` from the operand stack and gives results to it.
+    /// Emits an operation that pops `n_operands` from the operand stack and pushes its results.
     #[inline]
     fn operation(&mut self, op: Op, imm: Imm, n_operands: usize, results: &[ValType]) {
         self.touch(n_operands);
@@ -126,14 +126,14 @@ impl<S: Slots> Builder<'_, S> {
         }
     }
 
-    /// An operation whose types the opcode table fixes.
+    /// Translates an operation whose types the opcode table fixes.
     #[inline]
     fn fixed(&mut self, op: Op, imm: Imm) {
         let Signature { params, results } = op.signature().expect("the signature is fixed");
         self.operation(op, imm, params.len(), results);
     }
 
-    /// An operation whose types depend on an immediate or on operands.
+    /// Translates an operation whose types depend on an immediate or on operands.
     fn special(&mut self, op: Op, imm: Imm) {
         if bulk_fuel_shift(op).is_some() {
             self.bulk_fuel(op);
@@ -153,7 +153,7 @@ impl<S: Slots> Builder<'_, S> {
         }
     }
 
-    /// The end of a block.
+    /// Translates the terminator of a block.
     fn terminator(&mut self, op: Op, imm: Imm) {
         let module = self.module;
         match op {
@@ -184,7 +184,7 @@ impl<S: Slots> Builder<'_, S> {
 
     /// Leaves the function with the topmost operands.
     fn leave(&mut self, op: Op, imm: Imm, n_operands: usize) {
-        // What is read from slots is read before the frame is given back.
+        // Operands are read from their slots before the frame is released.
         self.touch(n_operands);
         self.epilogue();
         self.operation(op, imm, n_operands, &[]);
@@ -232,7 +232,7 @@ impl<S: Slots> Builder<'_, S> {
         self.stack.push(address, &self.f, self.offset);
     }
 
-    /// Where an escaping local lies in the function's frame.
+    /// The offset of an escaping local in the function's frame.
     fn frame_offset(&self, local: u32) -> u32 {
         match self.body.locals[local as usize].storage {
             Storage::Escapes { frame_offset, .. } => frame_offset,

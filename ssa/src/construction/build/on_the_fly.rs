@@ -4,8 +4,8 @@
 //! predecessors is filled: before it is filled itself, unless an edge leads back to it.
 //!
 //! Until all is built, operands may be phis, which are numbers beyond all values ([`PHI`]). Then the phis
-//! that stay become block parameters, numbered behind all other values, and one pass over the operand
-//! pool puts them, or what phis turned out to be, in the place of these numbers.
+//! that stay become block parameters, numbered after all other values. One pass over the operand pool
+//! replaces these numbers by the parameters, or by the values that removed phis stand for.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ use crate::ir::fold;
 use crate::ir::irop::Opcode;
 use crate::ir::{Function, LocData};
 
-/// Memory that building one function after the other reuses.
+/// Memory of the build, to be reused from function to function.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     braun: Braun,
@@ -31,10 +31,10 @@ pub(super) struct Scratch {
     constants: Constants,
 }
 
-/// The constants of a function: what is known of values, and those that all blocks can use.
+/// The constants of a function: the known values, and the constants that all blocks can use.
 #[derive(Debug, Default)]
 struct Constants {
-    /// The bits of the values that are constants, if anybody asks.
+    /// The bits of the values that are known to be constants.
     known: HashMap<Value, u64>,
     /// The constants at the start of the entry, by type and bits, and their instructions in order.
     of_entry: HashMap<(ValType, u64), Value>,
@@ -74,8 +74,8 @@ impl<'a> OnTheFly<'a> {
         OnTheFly { options, graph, dom, scratch, block: 0 }
     }
 
-    /// All predecessors of a block are filled. They are named in the order of the numbers of the edges,
-    /// which is the order of the operands of phis.
+    /// Seals a block whose predecessors are all filled. They are listed in the order of edge numbers,
+    /// which is the order of phi operands.
     fn seal(&mut self, f: &mut Function, block: u32) {
         let Scratch { braun, preds, constants, .. } = &mut *self.scratch;
         let sources = self.graph.preds(self.dom.preorder()[block as usize]);
@@ -89,7 +89,7 @@ impl<'a> OnTheFly<'a> {
         );
     }
 
-    /// Removes what phis are not needed, and makes parameters of the others. Returns nothing if the
+    /// Removes phis that are not needed, and turns the others into parameters. Returns `None` if the
     /// function would be too large.
     pub(super) fn finish(self, f: &mut Function, phi_operands_max: usize) -> Option<BraunReport> {
         let Scratch { braun, constants, .. } = self.scratch;
@@ -114,7 +114,7 @@ impl<'a> OnTheFly<'a> {
 }
 
 /// Makes the parameters of blocks from the phis, those of a block in the order of slots, with their
-/// operands, among which may be phis by their numbers. Returns the value of each phi.
+/// operands, which may still be phi numbers. Returns the value of each phi.
 fn make_params(f: &mut Function, braun: &Braun) -> Vec<Value> {
     let mut phis: Vec<BraunPhi<'_>> = braun.phis().collect();
     phis.sort_unstable_by_key(|phi| (phi.block, phi.variable));
@@ -160,7 +160,7 @@ fn make_params(f: &mut Function, braun: &Braun) -> Vec<Value> {
     params
 }
 
-/// Puts constants at the start of the entry.
+/// Inserts constants at the start of the entry.
 fn insert_in_entry(f: &mut Function, insts: &[Inst]) {
     if insts.is_empty() {
         return;
@@ -228,7 +228,7 @@ impl Slots for OnTheFly<'_> {
         }
     }
 
-    /// The block is filled; seals those that waited for it alone.
+    /// Marks the block as filled, and seals the blocks that waited only for it.
     fn end_block(&mut self, f: &mut Function) {
         let succs = self.graph.succs(self.dom.preorder()[self.block as usize]);
         for &succ in succs {

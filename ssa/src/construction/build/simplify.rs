@@ -12,8 +12,8 @@ pub(super) struct Operand {
     pub(super) bits: Option<u64>,
 }
 
-/// The operand that an operation gives as it is. Only integers: even adding zero to a float changes some
-/// zeros and NaNs.
+/// Returns the operand that an operation returns unchanged. Only for integers: even
+/// adding zero to a float changes some zeros and NaNs.
 pub(super) fn copy(op: Op, operands: &[Operand]) -> Option<Value> {
     use Op::*;
     if op == Select {
@@ -29,7 +29,7 @@ pub(super) fn copy(op: Op, operands: &[Operand]) -> Option<Value> {
         _ => operand.bits == Some(number as u64),
     };
     let (left, right) = match op {
-        // Which numbers on the one side give the other side.
+        // The constants on one side for which the result is the other side.
         I32Add | I64Add | I32Or | I64Or | I32Xor | I64Xor => (Some(0), Some(0)),
         I32Sub | I64Sub | I32Shl | I64Shl | I32ShrS | I64ShrS | I32ShrU | I64ShrU | I32Rotl
         | I64Rotl | I32Rotr | I64Rotr => (None, Some(0)),
@@ -51,7 +51,7 @@ mod tests {
 
     use super::*;
 
-    /// Cells that operations treat in special ways.
+    /// Cells that operations treat specially.
     fn cells(ty: ValType) -> Vec<u64> {
         let integers =
             [0, 1, 2, 31, 32, 63, 64, -1, -2, i64::MIN, i32::MIN.into(), i32::MAX.into()];

@@ -1,5 +1,5 @@
-//! What becomes of the slots while bytecode is translated: the builder reads and writes them through
-//! this trait, and does not know whether it makes slot form or SSA form.
+//! Slots during translation: the builder reads and writes them through this trait, whether it makes
+//! slot form or SSA form.
 
 use slotvm_bytecode::{Imm, Op, ValType};
 
@@ -8,16 +8,16 @@ use crate::ir::Function;
 use crate::ir::entity::{Inst, Value};
 use crate::ir::irop::{IrOp, Opcode};
 
-/// A way to keep slots. The reads and writes of a block come in its order, but for the writes of
+/// A representation of slots. The reads and writes of a block come in its order, except the writes of
 /// operands that survive it, which come at its end.
 pub(super) trait Slots {
-    /// Whether [`Slots::simplify`] ever gives a value.
+    /// Whether [`Slots::simplify`] ever returns a value.
     const SIMPLIFIES: bool;
 
-    /// What is read and written from now on is in this block, by number.
+    /// Starts the block with a number, to which the following reads and writes belong.
     fn start_block(&mut self, _: &mut Function, _: u32) {}
 
-    /// The block ends.
+    /// Ends the block.
     fn end_block(&mut self, _: &mut Function) {}
 
     /// Reads a slot of this type.
@@ -26,11 +26,11 @@ pub(super) trait Slots {
     /// Writes a slot.
     fn write(&mut self, f: &mut Function, slot: u32, value: Value, offset: u32);
 
-    /// Writes the slot of an operand that survives the block. The place in the layout behind the
-    /// instruction that pushed it, which has this offset, is `at`; places ascend.
+    /// Writes the slot of an operand that survives the block. `at` is the position in the
+    /// layout after the instruction that pushed it, which has this offset; positions ascend.
     fn write_surviving(&mut self, f: &mut Function, slot: u32, value: Value, at: u32, offset: u32);
 
-    /// All operands that survive the block are written.
+    /// Ends the writes of the operands that survive the block.
     fn end_surviving(&mut self, f: &mut Function);
 
     /// The type of a value that was read or made.

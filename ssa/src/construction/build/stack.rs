@@ -13,7 +13,7 @@ use crate::ir::{Function, SlotData, SlotOrigin};
 pub(super) struct Operand {
     /// The value; [`Operand::TOKEN`] for the address of a promotable local.
     pub(super) value: Value,
-    /// The position in the layout behind the instruction that pushed it. For a token, the local.
+    /// The position in the layout after the instruction that pushed it. For a token, the local.
     at: u32,
     /// The code offset of the instruction that pushed it.
     offset: u32,
@@ -25,7 +25,7 @@ impl Operand {
     pub(super) const TOKEN: Value = Value(u32::MAX);
 }
 
-/// Memory that one abstract stack after the other reuses.
+/// Memory of the abstract stack, to be reused from function to function.
 #[derive(Debug, Default)]
 pub(super) struct StackScratch {
     /// The slot of each operand-stack position, by depth and type. All are [`NO_SLOT`] between
@@ -42,7 +42,7 @@ pub(super) struct StackScratch {
 /// The operand stack: `touched` on top of what is left of the operands that the block inherits.
 pub(super) struct AbstractStack<'a> {
     scratch: &'a mut StackScratch,
-    /// The inherited operands that were not touched, and how many they are.
+    /// The inherited operands that were not touched, and their number.
     below: ShapeId,
     below_depth: u32,
 }
@@ -67,7 +67,7 @@ impl AbstractStack<'_> {
         &mut self.scratch.touched
     }
 
-    /// Makes at least `n` operands touched: reads inherited ones from their slots.
+    /// Ensures that at least `n` operands are touched: reads inherited ones from their slots.
     #[inline]
     pub(super) fn touch(
         &mut self,
@@ -139,7 +139,7 @@ impl AbstractStack<'_> {
         }
     }
 
-    /// Notes that a shuffle pushed the `n` topmost operands, which are touched.
+    /// Records that a shuffle pushed the `n` topmost operands, which are touched.
     pub(super) fn repush(&mut self, n: usize, f: &Function, offset: u32) {
         let start = self.scratch.touched.len() - n;
         for operand in &mut self.scratch.touched[start..] {
@@ -149,8 +149,8 @@ impl AbstractStack<'_> {
         }
     }
 
-    /// The block goes on to others, which inherit the stack as it is: writes the touched operands to
-    /// their slots, each behind the instruction that pushed it. An operand below another was not
+    /// Writes the touched operands to their slots, each after the instruction that pushed it, for the
+    /// successors of the block, which inherit the stack as it is. An operand below another was not
     /// pushed after it, so the places ascend.
     pub(super) fn write_surviving(&mut self, f: &mut Function, slots: &mut impl Slots) {
         self.write_touched(f, slots);
@@ -172,9 +172,9 @@ impl AbstractStack<'_> {
         }
     }
 
-    /// The block goes on to another, whose stack has this depth, with the `n` topmost operands, which are
-    /// touched: drops those between them and the others that the other block inherits, and writes all
-    /// to their slots.
+    /// Prepares a branch to a block whose stack has this depth, which keeps the `n` topmost operands. These
+    /// are touched. Drops the operands between them and those that the target inherits, and writes all to
+    /// their slots.
     pub(super) fn keep(
         &mut self,
         n: u32,
@@ -219,7 +219,7 @@ impl AbstractStack<'_> {
         *slot
     }
 
-    /// Undoes what [`AbstractStack::slot`] noted in the scratch memory.
+    /// Undoes the changes of [`AbstractStack::slot`] to the scratch memory.
     pub(super) fn forget_slots(&mut self, slots: &[SlotData]) {
         for slot in slots {
             if let SlotOrigin::Stack(depth) = slot.origin {

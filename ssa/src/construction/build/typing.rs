@@ -1,5 +1,5 @@
-//! What an instruction without a fixed signature takes and gives, as [`slotvm_bytecode::typing`] says.
-//! The code has been verified, so this only counts operands and notes the types of results.
+//! Operand counts and result types of instructions without a fixed signature, by
+//! [`slotvm_bytecode::typing`]. The code has been verified, so types of operands are not checked.
 
 use std::convert::Infallible;
 
@@ -102,7 +102,7 @@ impl<'a, S: Slots> OperandStack for Counted<'_, 'a, S> {
         Ok(&self.builder.module.module().types[index as usize])
     }
 
-    // What goes along to a label is no operand of a branch in the IR.
+    // In the IR, the values passed to a label are not operands of the branch.
 
     fn branch(&mut self, _: u32) -> Result<(), Infallible> {
         Ok(())

@@ -289,7 +289,7 @@ fn too_many_operands_are_refused() {
             let form = construct(&program, &options, &mut Scratch::default());
             assert_eq!(form.is_ok(), fits, "{construction:?}");
             if let Err(error) = form {
-                assert_eq!(error.to_string(), "more than 1 operands of phis");
+                assert_eq!(error.to_string(), "more than 1 phi operands");
             }
         }
     }

@@ -1,7 +1,7 @@
-//! What became of each local and operand of a function: promoted by which path, or why not.
+//! The outcome of promotion for each local and operand of a function: its path, or why it has none.
 //!
-//! Promotion itself only counts ([`PromotionReport`]). Who wants to know more asks afterwards
-//! ([`locals`]), while the scratch memory of the promotion still knows.
+//! Promotion itself only counts ([`PromotionReport`]). [`locals`] returns more afterwards,
+//! from the scratch memory of the promotion.
 //!
 //! As in LLVM's `isAllocaPromotable`, a local can be promoted if all that happens to its address is plain
 //! reads and writes of its whole value. The verifier of bytecode decides that, since the layout of frames
@@ -18,24 +18,24 @@ use super::{PromotionReport, Scratch};
 use crate::construction::construct::{SlotPath, TooLarge};
 use crate::ir::{Function, SlotOrigin};
 
-/// What became of a local, or of an operand that survives its block.
+/// The outcome of promotion for a local, or for an operand that survives its block.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct LocalReport {
-    /// Which one.
+    /// The local or operand.
     pub origin: SlotOrigin,
     /// The type of its value.
     pub ty: ValType,
-    /// Where it is now.
+    /// Its place after promotion.
     pub fate: Fate,
-    /// Its phis.
+    /// The number of its phis.
     pub n_phis: usize,
-    /// Its `slot.get`s that are gone.
+    /// The number of its `slot.get`s removed.
     pub n_gets: usize,
-    /// Its `slot.set`s that are gone.
+    /// The number of its `slot.set`s removed.
     pub n_sets: usize,
 }
 
-/// Where a local is after promotion.
+/// The place of a local after promotion.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// In values.
@@ -44,11 +44,11 @@ pub enum Fate {
     Left(TooLarge),
     /// In linear memory, as the bytecode has it, since its address escapes.
     Escapes {
-        /// The code offset of the first use of the address that is no plain access.
+        /// The code offset of the first use of the address other than a plain access.
         at: u32,
         /// The instruction there.
         by: Op,
-        /// What is wrong with it.
+        /// The reason why it is not a plain access.
         reason: EscapeReason,
     },
 }
@@ -66,9 +66,9 @@ impl fmt::Display for Fate {
     }
 }
 
-/// What became of each local of a function, and then of each operand that survives its block.
+/// Reports the outcome for each local of a function, and then for each operand that survives its block.
 ///
-/// `func` is a function of `module` after the promotion that gave `report`, which was the last one with
+/// `func` is a function of `module` after the promotion that returned `report`, which was the last one with
 /// `scratch`.
 ///
 /// # Panics
@@ -125,7 +125,7 @@ fn op_at(module: &VerifiedModule, func: u32, offset: u32) -> Op {
     CodeReader::new(code, offset).read().expect("verified code decodes").op
 }
 
-/// The promotion of a function as text: a line for it all, then one for each local and operand. The
+/// The promotion of a function as text: one summary line, then one for each local and operand. The
 /// arguments are those of [`locals`].
 pub fn print(
     func: &Function,

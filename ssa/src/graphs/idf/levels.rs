@@ -1,11 +1,10 @@
-//! The iterated dominance frontier without the sets: walks down the dominator tree from the deepest
-//! root on.
+//! The iterated dominance frontier without the sets: walks down the dominator tree, deepest root first.
 //!
 //! The scheme of LLVM's `IDFCalculator`, which is that of Sreedhar and Gao, "A Linear Time Algorithm for
-//! Placing φ-Nodes" (1995). Blocks that write the slot are roots; so becomes each block that gets a phi.
-//! Roots are taken deepest first. From a root its subtree of the dominator tree is walked, but for what
-//! was walked from a deeper root: whatever an edge from there leads to that lies no deeper than this
-//! root, has been found from the deeper one. An edge that leads out of the subtree to a block no deeper
+//! Placing φ-Nodes" (1995). Blocks that write the slot are roots, and so is each block that gets a phi.
+//! Roots are taken deepest first. From a root its subtree of the dominator tree is walked, except for
+//! what was walked from a deeper root: targets of edges from there that lie no deeper than this root
+//! have been found from the deeper one. An edge that leads out of the subtree to a block no deeper
 //! than the root leads into the root's frontier.
 //!
 //! Blocks have the numbers of the preorder of the tree here.
@@ -25,7 +24,7 @@ pub(super) struct NumberedGraph<'a, C> {
     pub(super) levels: &'a [u32],
     /// One past the last block of the subtree.
     pub(super) ends: &'a [u32],
-    /// What [`find_leads_to`] finds.
+    /// The result of [`find_leads_to`].
     pub(super) leads_to: &'a [u32],
 }
 
@@ -72,7 +71,7 @@ pub(super) struct LevelWalk {
 
 impl LevelWalk {
     /// Finds the blocks that need phis of a slot that some blocks write, and passes each on once. If
-    /// `live` is there, phis where the slot is not live are left out.
+    /// `live` is given, phis where the slot is not live are left out.
     pub(super) fn place<C: ControlFlow>(
         &mut self,
         graph: &NumberedGraph<'_, C>,

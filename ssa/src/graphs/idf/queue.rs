@@ -1,4 +1,4 @@
-//! Queues that give roots deepest first.
+//! Queues that return roots deepest first.
 
 use std::collections::BinaryHeap;
 
@@ -7,13 +7,13 @@ use crate::graphs::search::NONE;
 /// Blocks on their way to be walked from, deepest in the dominator tree first. Blocks are numbered in
 /// preorder of the tree.
 pub(super) trait RootQueue {
-    /// Gets ready for a tree: the level of each block.
+    /// Prepares for a tree, given the level of each block.
     fn start(&mut self, levels: &[u32]);
 
-    /// Puts in a block that is not there.
+    /// Adds a block that is not in the queue.
     fn push(&mut self, level: u32, block: u32);
 
-    /// Takes out a block of the deepest level that has one.
+    /// Removes a block of the deepest nonempty level.
     fn pop(&mut self) -> Option<u32>;
 }
 

@@ -6,7 +6,7 @@ use crate::graphs::stamps::StampSet;
 /// Memory of the worklist, to be reused from slot to slot.
 ///
 /// The algorithm of Cytron et al. (1991), figure 11. A block that gets a phi goes on the worklist like
-/// a block that writes, unless it has been there. Both tests are needed: a block that has its phi must
+/// a block that writes, unless it has been on it. Both tests are needed: a block that has its phi must
 /// not get another one, and one that only has a phi must go on the list once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Worklist {

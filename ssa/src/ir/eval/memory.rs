@@ -1,14 +1,15 @@
-//! Loads and stores: how many bytes each instruction accesses, and what they are of its value.
+//! Loads and stores: the bytes that each instruction accesses, and their relation to its value.
 //!
-//! Written from the specification, as [`super::numeric`] is: what other engines know of accesses,
-//! [`slotvm_bytecode::Access`] and [`slotvm_bytecode::VectorAccess`], is not read here. A test compares the two.
+//! Written from the specification, as [`super::numeric`] is: the definitions of other engines,
+//! [`slotvm_bytecode::Access`] and [`slotvm_bytecode::VectorAccess`], are not used here. A test compares the
+//! two.
 
 use slotvm_bytecode::{Imm, Op, TrapCode};
 
 use super::numeric::{Half, Sign, extend, extend_s, lanes, replace, splat};
 use super::state::State;
 
-/// What a load or store does.
+/// The definition of a load or store.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Access {
     /// The bytes in memory.
@@ -18,16 +19,16 @@ pub(super) struct Access {
     is_indexed: bool,
 }
 
-/// What the bytes are.
+/// The part of the value that the bytes are.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Part {
-    /// A load of a number; above it is zero.
+    /// A load of a number, zero-extended.
     Load,
-    /// A load of a signed integer, which becomes one of so many bits.
+    /// A load of a signed integer, extended to this number of bits.
     LoadSigned(u32),
-    /// A load of lanes of so many bits, which become as many of twice the width.
+    /// A load of lanes of this number of bits, extended to twice the width.
     LoadExtended(u32, Sign),
-    /// A load that all lanes become.
+    /// A load of a number that all lanes get.
     LoadSplat,
     /// A load of one lane of a vector.
     LoadLane,
@@ -38,7 +39,7 @@ enum Part {
 }
 
 impl Access {
-    /// What the instruction does, if it is a load or store.
+    /// The definition of an instruction, if it is a load or store.
     pub(super) fn of(op: Op) -> Option<Access> {
         use Op::*;
         use Part::*;

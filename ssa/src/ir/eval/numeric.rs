@@ -1,4 +1,4 @@
-//! What the numeric instructions compute, scalars and vectors: the evaluator's own definition.
+//! Numeric instructions on scalars and vectors: the evaluator's own definition.
 //!
 //! Written from `docs/bytecode.md`, sections 2 and 2.4, and from the numerics of the WebAssembly core specification, to
 //! which it refers. The interpreter and constant folding use another definition, [`slotvm_bytecode::numeric`] and
@@ -22,7 +22,7 @@ pub(super) use format::Nans;
 pub(super) use opcodes::eval;
 pub(super) use vectors::{Half, Sign, extend, lanes, replace, splat};
 
-/// What a number is: an integer of a width in bits, or a float of a format.
+/// A kind of number: an integer of a width in bits, or a float of a format.
 trait Kind: Copy {
     /// The width in bits.
     fn bits(self) -> u32;

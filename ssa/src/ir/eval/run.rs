@@ -12,7 +12,7 @@ use crate::ir::entity::{Block, Edge, Inst, Value};
 use crate::ir::irop::{IrOp, Opcode};
 
 /// Calls a function of the index space from outside. On a trap the call stack and the frame stack are
-/// given back.
+/// restored.
 pub(super) fn run(
     module: &VerifiedModule,
     functions: &[Function],
@@ -35,7 +35,7 @@ pub(super) fn run(
 struct Frame {
     /// Index in the functions that the module defines.
     function: usize,
-    /// Where its values start in [`Runner::bits`]. Its slots stand behind its values.
+    /// The start of its values in [`Runner::bits`]. Its slots follow its values.
     base: usize,
     block: Block,
     /// The next instruction of the block.
@@ -53,7 +53,7 @@ struct Runner<'r, 'a> {
     edge_bits: Vec<u128>,
 }
 
-/// What follows an instruction.
+/// The continuation after an instruction.
 enum Next {
     /// The next instruction of the block.
     Inst,
@@ -120,8 +120,8 @@ impl Runner<'_, '_> {
         Trap { code, func: loc.func, offset: loc.offset }
     }
 
-    /// Enters a guest function, or runs a host function and gives its results. The place of a trap
-    /// that the host makes is the call that the innermost frame waits for.
+    /// Enters a guest function, or runs a host function and returns its results. The place of a trap
+    /// of the host is the call that the innermost frame waits for.
     fn call(&mut self, func: u32, args: &[u128]) -> Result<Option<Vec<u128>>, Trap> {
         let Some(function) = func.checked_sub(self.module.n_imported_funcs()) else {
             let memory = &mut self.state.memory;
@@ -131,7 +131,11 @@ impl Runner<'_, '_> {
                 None => Trap { code, func: 0, offset: 0 },
             })?;
             let expected = self.module.func_type(func).results.len();
-            assert_eq!(results.len(), expected, "the host gives the results of f{func}'s type");
+            assert_eq!(
+                results.len(),
+                expected,
+                "the host must return the results of f{func}'s type"
+            );
             return Ok(Some(results));
         };
         let function = function as usize;
@@ -155,7 +159,7 @@ impl Runner<'_, '_> {
         self.bits.truncate(frame.base);
     }
 
-    /// Gives the results of a call to the instruction that called.
+    /// Passes the results of a call to the calling instruction.
     fn accept(&mut self, results: &[u128]) {
         let frame = *self.frames.last().expect("a frame is active");
         let inst = self.last_inst(&frame);
@@ -265,7 +269,7 @@ impl Runner<'_, '_> {
         })
     }
 
-    /// Calls and the ends of blocks. `operands` are the first ones.
+    /// Runs calls and terminators. `operands` are the first ones.
     fn control(
         &mut self,
         frame: &Frame,

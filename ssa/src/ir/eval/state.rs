@@ -14,11 +14,11 @@ use super::{Host, Imports, Options};
 pub struct Table {
     /// The elements, as cells.
     pub elems: Vec<u64>,
-    /// Elements that it may grow to.
+    /// The maximum number of elements.
     pub(super) elems_max: u32,
 }
 
-/// What instructions read and write.
+/// The state that instructions read and write.
 pub(super) struct State<'a> {
     pub(super) memory: Vec<u8>,
     memory_pages_max: u32,
@@ -81,7 +81,7 @@ impl<'a> State<'a> {
         Ok(())
     }
 
-    /// Goes on, or is interrupted.
+    /// Polls: continues, or traps with an interruption.
     pub(super) fn poll(&mut self) -> Result<(), TrapCode> {
         if let Some(polls) = &mut self.polls {
             *polls = polls.checked_sub(1).ok_or(TrapCode::Interrupted)?;
@@ -89,7 +89,7 @@ impl<'a> State<'a> {
         Ok(())
     }
 
-    /// Does a bulk operation in pieces, with a poll between two of them: `each` gets the offset of each
+    /// Does a bulk operation in pieces, with a poll between two of them: `each` receives the offset of each
     /// piece and its length, at most `piece_max`. `backwards` begins with the last piece.
     fn in_pieces(
         &mut self,
@@ -125,7 +125,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Takes bytes from the frame stack, which grows downwards; gives their address.
+    /// Takes bytes from the frame stack, which grows downwards; returns their address.
     pub(super) fn push_frame(&mut self, bytes: u32) -> Result<u64, TrapCode> {
         if self.frame_sp - self.frame_base < bytes {
             return Err(TrapCode::FrameStackOverflow);
@@ -140,7 +140,7 @@ impl<'a> State<'a> {
         self.frame_sp += bytes;
     }
 
-    /// An instruction on the whole memory.
+    /// Runs an instruction on the whole memory.
     pub(super) fn memory_op(
         &mut self,
         module: &VerifiedModule,
@@ -205,7 +205,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// An instruction on tables.
+    /// Runs an instruction on tables.
     pub(super) fn table_op(
         &mut self,
         op: Op,
@@ -263,7 +263,7 @@ impl<'a> State<'a> {
         Ok(None)
     }
 
-    /// Fills a part of a table, which is there.
+    /// Fills a range of a table, which is in bounds.
     fn fill_table(&mut self, table: usize, dst: u32, len: u32, value: u64) -> Result<(), TrapCode> {
         self.in_pieces(len, PIECE_ELEMS_MAX, false, |state, at, n| {
             state.tables[table].elems[(dst + at) as usize..][..n as usize].fill(value);

@@ -361,7 +361,8 @@ fn br_table_falls_to_the_default() {
     assert_eq!(results, [10, 11, 12, 12]);
 }
 
-/// What this module says about what it shares, by the imports in its files. Tests may compare it with others.
+/// The imports of the module's files are those that its documentation lists. Tests may compare it with
+/// others.
 #[test]
 fn only_data_and_decoding_are_shared() {
     const SHARED: [&str; 20] = [

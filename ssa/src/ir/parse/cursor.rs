@@ -93,7 +93,7 @@ impl<'t> Cursor<'t> {
         let start = *self;
         match self.word().parse() {
             Ok(number) => Ok(number),
-            Err(_) => start.error("expected a number that fits"),
+            Err(_) => start.error("expected a number in range"),
         }
     }
 
@@ -123,7 +123,7 @@ impl<'t> Cursor<'t> {
             return if name.is_empty() { start.error("expected a name") } else { Ok(name.into()) };
         }
         let Some(quoted) = until_quote(self.rest()) else {
-            return start.error("the name does not end");
+            return start.error("unterminated name; expected a closing quote");
         };
         let open = *self;
         self.pos += quoted.len() + 1;

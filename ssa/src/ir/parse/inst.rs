@@ -219,7 +219,7 @@ impl<'t> Parser<'t> {
             return types.collect();
         }
         if let Some((name, _)) = names.iter().find(|(_, ty)| ty.is_some()) {
-            return name.at.error(format!("{} gives the type", opcode.mnemonic()));
+            return name.at.error(format!("unexpected type; {} determines it", opcode.mnemonic()));
         }
         let types = match opcode {
             Opcode::Op(Op::Select) => vec![self.operand_type(first_operand, at)?],
@@ -242,7 +242,7 @@ impl<'t> Parser<'t> {
     fn operand_type(&self, place: usize, at: Cursor<'t>) -> Result<ValType, ParseError> {
         match self.f.operand_pool.get(place) {
             Some(&value) if value != UNRESOLVED => Ok(self.f.value_type(value)),
-            _ => at.error("the first operand must be defined before, it gives the type"),
+            _ => at.error("the first operand determines the type and must be defined before"),
         }
     }
 }
@@ -273,7 +273,7 @@ fn opcode(code: &mut Cursor<'_>) -> Result<Opcode, ParseError> {
     let opcode = Op::from_mnemonic(mnemonic).map(Opcode::Op);
     match opcode.or_else(|| IrOp::from_mnemonic(mnemonic).map(Opcode::Ir)) {
         Some(Opcode::Op(op)) if !is_in_ir(op) => {
-            start.error(format!("{mnemonic} is bytecode only"))
+            start.error(format!("{mnemonic} exists only in bytecode"))
         }
         Some(opcode) => Ok(opcode),
         None => start.error("expected an instruction"),

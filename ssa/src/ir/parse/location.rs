@@ -1,4 +1,4 @@
-//! What stands behind `;`.
+//! Locations and labels after `;`.
 
 use super::cursor::Cursor;
 
@@ -6,7 +6,7 @@ use super::cursor::Cursor;
 pub(super) type Place = (Option<u32>, u32);
 
 /// The location in a comment, ` @000c` or ` f4@0010 < @000c`: the place of an instruction, then the
-/// calls that it is inlined at. Nothing if the comment is no location.
+/// calls that it is inlined at. Empty if the comment is not a location.
 pub(super) fn parse(comment: &str) -> Vec<Place> {
     let places = comment.split(" < ").map(|place| parse_place(place.trim()));
     places.collect::<Option<_>>().unwrap_or_default()
@@ -39,7 +39,7 @@ pub(super) fn parse_block(comment: &str) -> (Option<Label>, u32) {
 fn parse_label(code: &mut Cursor<'_>) -> Option<Label> {
     let word = { *code }.word();
     if word.starts_with(|c: char| c.is_ascii_digit()) {
-        // The highest number is none that a label can have.
+        // No label can have the highest number.
         let number = word.parse().ok().filter(|&number| number != u32::MAX);
         return number.map(Label::Number);
     }

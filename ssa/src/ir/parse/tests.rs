@@ -150,32 +150,32 @@ fn error(text: &str) -> String {
 fn errors_point_at_line_and_column() {
     let cases = [
         ("  i64.frob v0", "4:3: expected an instruction"),
-        ("  local.get 0", "4:3: local.get is bytecode only"),
+        ("  local.get 0", "4:3: local.get exists only in bytecode"),
         ("  v1 = i64.add v0, v3", "4:20: v3 is not defined"),
         ("  v1 = i64.add v0 v0", "4:19: expected `,`"),
         ("  v0 = i64.add v0, v0", "4:3: v0 is defined twice"),
         ("  i64.add v0, v0", "4:3: i64.add has 1 results, not 0"),
-        ("  v1: i64 = i64.add v0, v0", "4:3: i64.add gives the type"),
+        ("  v1: i64 = i64.add v0, v0", "4:3: unexpected type; i64.add determines it"),
         ("  v1 = global.get g0", "4:3: expected `: ` and the type of v1"),
         ("  v1 = global.get 0", "4:19: expected a global such as `g0`"),
         ("  v1 = slot.get s1", "4:8: s1 is not defined"),
-        ("  v1 = i32.const 4294967296", "4:18: expected a number that fits"),
+        ("  v1 = i32.const 4294967296", "4:18: expected a number in range"),
         ("  v1 = f64.const 1.0.0", "4:18: malformed float"),
         ("  v1 = i32.load_indexed v0+v0*3", "4:31: expected a scale: 1, 2, 4 or 8"),
         ("  v1 = ref.null i64", "4:17: expected a reference type"),
         (
             "  v1 = select v9, v9, v9",
-            "4:8: the first operand must be defined before, it gives the type",
+            "4:8: the first operand determines the type and must be defined before",
         ),
         ("  br b1", "4:6: b1 is not defined"),
         ("  br b0(v0)\nb1(v1: i64):\n  br b1", "6:6: b1 takes 1 operands, not 0"),
         ("  br", "4:5: expected a block such as `b1`"),
-        ("b2:", "4:1: expected b1: blocks are in order"),
+        ("b2:", "4:1: expected b1: blocks are numbered in order"),
         ("b1(v1: i63):", "4:8: expected a type"),
         ("  call f1(v0", "4:13: expected `,`"),
         ("  unreachable here", "4:15: expected a value such as `v1`"),
         ("  slot s1: i64 = local 1", "4:3: expected an instruction"),
-        ("}", "5:3: expected nothing behind the function"),
+        ("}", "5:3: expected nothing after the function"),
     ];
     for (line, expected) in cases {
         let message = error(&in_body(line));
@@ -209,16 +209,16 @@ fn errors_outside_of_blocks() {
     assert_eq!(error("func f0() {\n}"), "2:2: expected the block `b0`");
     assert_eq!(error("func f0() {\nb0:\n  return\n"), "4:1: expected `}`");
     assert_eq!(error("func 0() {"), "1:6: expected a function such as `f3`");
-    assert_eq!(error("func f0 $\"a() {"), "1:9: the name does not end");
+    assert_eq!(error("func f0 $\"a() {"), "1:9: unterminated name; expected a closing quote");
     assert_eq!(error("func f0 $\"\\x\"() {"), "1:11: two hexadecimal digits follow a `\\x`");
     assert_eq!(
         error("func f0() {\n  slot s1: i64 = local 0"),
-        "2:8: expected s0: slots are in order"
+        "2:8: expected s0: slots are numbered in order"
     );
     assert_eq!(error("func f0() {\n  return"), "2:3: expected `slot`");
     assert_eq!(
         error("func f0() {\nb0(v0: i64):"),
-        "2:1: the parameters of the entry stand behind the function's name"
+        "2:1: unexpected parameters of the entry; expected them after the function's name"
     );
 }
 

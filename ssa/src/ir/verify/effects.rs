@@ -1,4 +1,4 @@
-//! The order of effects: what a pass must leave as it was.
+//! The order of effects, which passes must keep.
 //!
 //! Checks that a function after a pass has no execution whose [ordered effects](Opcode::is_ordered) the function
 //! before it did not have: each path through the blocks after the pass is followed beside one before it, effect by
@@ -25,7 +25,7 @@ const BLOCKS_MAX: usize = 256;
 /// The maximum number of places before a pass that a block after it is compared with.
 const PLACES_MAX: usize = 4;
 
-/// The ordered effects of a function, kept for comparison with what a pass makes of it.
+/// The ordered effects of a function, kept for comparison with the function after a pass.
 #[derive(Debug)]
 pub struct Effects {
     /// The ordered instructions and the terminator of each block, one block after the other, with whether they may go.
@@ -65,7 +65,7 @@ impl Effects {
     /// Checks that a pass has kept the order of effects.
     ///
     /// # Errors
-    /// The first effect that is not where it was.
+    /// Returns the first effect that is not where it was.
     pub fn check(&self, f: &Function) -> Result<(), Violation> {
         let mut places: Vec<Vec<Place>> = vec![Vec::new(); f.n_blocks()];
         places[Function::ENTRY.index()].push((Function::ENTRY, 0));

@@ -9,9 +9,9 @@ use crate::ir::Function;
 use crate::ir::entity::{Block, Inst};
 use crate::ir::irop::Opcode;
 
-/// Properties 1 to 4, on which the others build.
+/// Checks properties 1 to 4, on which the others build.
 pub(super) fn check_blocks(f: &Function) -> Result<(), Violation> {
-    require!(f.n_blocks() > 0, OneBlock, "there is no block");
+    require!(f.n_blocks() > 0, OneBlock, "the function has no blocks");
     let mut is_placed = vec![false; f.n_insts()];
     for block in f.blocks() {
         let (last, others) = match f.insts(block).split_last() {
@@ -23,7 +23,7 @@ pub(super) fn check_blocks(f: &Function) -> Result<(), Violation> {
         };
         for &inst in f.insts(block) {
             let again = std::mem::replace(&mut is_placed[inst.index()], true);
-            require!(!again, LayoutOnce, "{inst} in {block} stands twice");
+            require!(!again, LayoutOnce, "{inst} in {block} occurs twice");
         }
         let early = others.iter().find(|&&inst| f.opcode(inst).is_terminator());
         require!(early.is_none(), TerminatorLast, "{early:?} ends {block} before its end");
@@ -39,7 +39,7 @@ fn check_edges(f: &Function, block: Block, terminator: Inst) -> Result<(), Viola
     require!(
         start <= end && end <= f.edges.len() && (block != Function::ENTRY || start == 0),
         EdgesOfTerminator,
-        "the out-edges of {block} are no range of edges"
+        "the out-edges of {block} are not a range of edges"
     );
     let n = end - start;
     let fits = match f.opcode(terminator) {
@@ -52,35 +52,35 @@ fn check_edges(f: &Function, block: Block, terminator: Inst) -> Result<(), Viola
     require!(fits, EdgesOfTerminator, "{block} ends with {name} and has {n} out-edges");
     for edge in f.succ_edges(block) {
         let (src, dst) = (f.edge_src(edge), f.edge_dst(edge));
-        require!(src == block, EdgesOfTerminator, "{edge} leaves {block} and says it leaves {src}");
+        require!(src == block, EdgesOfTerminator, "{edge} leaves {block}, but its source is {src}");
         require!(
             dst.index() < f.n_blocks(),
             EdgesOfTerminator,
-            "{edge} enters {dst}, which is none"
+            "{edge} enters {dst}, which does not exist"
         );
     }
     Ok(())
 }
 
-/// Properties 5 to 8; gives the dominator tree.
+/// Checks properties 5 to 8; returns the dominator tree.
 pub(super) fn check_graph(f: &Function) -> Result<DomTree, Violation> {
     require!(
         f.pred_starts.len() == f.n_blocks() + 1,
         PredsAgree,
-        "there is not one list per block"
+        "expected one predecessor list for each block"
     );
     let sorted = f.pred_starts.is_sorted() && f.pred_starts.last() == Some(&(f.n_edges() as u32));
     require!(
         sorted && f.pred_edges.len() == f.n_edges(),
         PredsAgree,
-        "the lists do not fit the edges"
+        "the predecessor lists do not match the edges"
     );
     for block in f.blocks() {
         let preds = f.pred_edges(block);
         require!(
             preds.is_sorted_by(|a, b| a < b),
             PredsAgree,
-            "the list of {block} does not ascend"
+            "the predecessor list of {block} is not in ascending order"
         );
         let stranger = preds.iter().find(|e| e.index() >= f.n_edges() || f.edge_dst(**e) != block);
         require!(stranger.is_none(), PredsAgree, "{stranger:?} does not enter {block}");
@@ -93,7 +93,7 @@ pub(super) fn check_graph(f: &Function) -> Result<DomTree, Violation> {
     let dom = DomTree::semi_nca(&cfg);
     for block in f.blocks() {
         let number = dom.number(block.0);
-        require!(number.is_some(), AllReachable, "no path leads to {block}");
+        require!(number.is_some(), AllReachable, "{block} is unreachable");
     }
     for block in f.blocks() {
         let number = dom.number(block.0).map(Block);

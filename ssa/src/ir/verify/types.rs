@@ -9,7 +9,7 @@ use crate::ir::entity::{Inst, Value};
 use crate::ir::irop::{IrOp, Opcode, is_in_ir};
 use crate::ir::{Function, LocData};
 
-/// Checks what needs no knowledge of the graph.
+/// Checks the properties that do not depend on the graph.
 pub(super) fn check_types(
     f: &Function,
     form: Form,
@@ -19,7 +19,7 @@ pub(super) fn check_types(
     require!(
         entry_params.clone().eq(f.ty.params.iter().copied()),
         EntryParams,
-        "the entry has {:?}, the function's type {:?}",
+        "the entry has parameters of types {:?}; expected {:?} by the function's type",
         entry_params.collect::<Vec<_>>(),
         f.ty.params
     );
@@ -37,9 +37,13 @@ pub(super) fn check_types(
 fn check_locs(f: &Function, context: &impl Context) -> Result<(), Violation> {
     for (i, &LocData { func, inlined_at, .. }) in f.locs.iter().enumerate() {
         let exists = context.func_type(func).is_some();
-        require!(exists, Locations, "l{i} is in f{func}, which is none");
+        require!(exists, Locations, "l{i} names f{func}, which does not exist");
         let earlier = inlined_at.is_none_or(|at| at.index() < i);
-        require!(earlier, Locations, "l{i} is inlined at {inlined_at:?}, which is not earlier");
+        require!(
+            earlier,
+            Locations,
+            "l{i} is inlined at {inlined_at:?}; expected an earlier location"
+        );
     }
     Ok(())
 }
@@ -53,11 +57,11 @@ fn check_slots(f: &Function) -> Result<(), Violation> {
         _ => a == b,
     };
     let distinct = keys.windows(2).all(|pair| !is_same(&pair[0], &pair[1]));
-    require!(distinct, SlotsDistinct, "two slots are the same");
+    require!(distinct, SlotsDistinct, "two slots stand for the same local or operand");
     Ok(())
 }
 
-/// The types that an operation takes and gives.
+/// The operand and result types of an operation.
 #[derive(Default)]
 struct Types {
     operands: Vec<ValType>,
@@ -97,7 +101,7 @@ fn check_inst(
 
     let operands = f.operands(inst);
     let undefined = operands.iter().find(|value| value.index() >= f.n_values());
-    require!(undefined.is_none(), OperandTypes, "{inst} takes {undefined:?}, which is no value");
+    require!(undefined.is_none(), OperandTypes, "{inst} takes {undefined:?}, which does not exist");
     let imm = f.imm(inst);
     let named = match opcode {
         Opcode::Op(op) => types_of_op(f, op, imm, operands, context, expected),
@@ -141,7 +145,8 @@ fn check_return(f: &Function, inst: Inst, context: &impl Context) -> Result<(), 
     Ok(())
 }
 
-/// Finds the types of an operation of the opcode table; `None` if an immediate names nothing.
+/// Finds the types of an operation of the opcode table; `None` if an immediate names something that does not
+/// exist.
 fn types_of_op(
     f: &Function,
     op: Op,
@@ -233,7 +238,7 @@ struct Expected<'a, C> {
     types: &'a mut Types,
 }
 
-/// An immediate names nothing.
+/// An immediate that names something that does not exist.
 struct Missing;
 
 impl<C> Expected<'_, C> {

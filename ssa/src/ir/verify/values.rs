@@ -16,7 +16,11 @@ pub(super) fn check_values(f: &Function, dom: &DomTree) -> Result<(), Violation>
         for (i, &inst) in f.insts(block).iter().enumerate() {
             for &value in f.operands(inst) {
                 let dominates = def_dominates(dom, defs[value.index()], block, i as u32);
-                require!(dominates, DefsDominate, "{inst} in {block} uses {value}");
+                require!(
+                    dominates,
+                    DefsDominate,
+                    "{inst} in {block} uses {value}, whose definition does not dominate it"
+                );
             }
         }
         check_edge_args(f, dom, &defs, block)?;
@@ -45,7 +49,11 @@ fn check_edge_args(
             require!(fits, EdgeArguments, "{edge} has {arg} for {param}, which is {ty}");
             let at_end = f.insts(block).len() as u32;
             let dominates = def_dominates(dom, defs[arg.index()], block, at_end);
-            require!(dominates, DefsDominate, "{edge} out of {block} uses {arg}");
+            require!(
+                dominates,
+                DefsDominate,
+                "{edge} out of {block} uses {arg}, whose definition does not dominate it"
+            );
         }
     }
     Ok(())
@@ -79,7 +87,11 @@ fn define_results(
 
 fn define(defs: &mut [Def], value: Value, block: Block, position: u32) -> Result<(), Violation> {
     let again = defs[value.index()].replace((block, position));
-    require!(again.is_none(), DefinedOnce, "{value} in {block}, and before in {again:?}");
+    require!(
+        again.is_none(),
+        DefinedOnce,
+        "{value} is defined in {block}, and before in {again:?}"
+    );
     Ok(())
 }
 

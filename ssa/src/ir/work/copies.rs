@@ -1,10 +1,10 @@
-//! How often an optimiser computes values again that it computes where they are needed.
+//! Repeated computation of values by an optimiser that computes them where they are needed.
 //!
 //! An optimiser that keeps operations without effects apart from their order, as one on an e-graph does, computes
 //! them in the blocks that need them. If none of those dominates the others, they are computed in several, and so is
 //! what they are computed from: of a long chain of operations, whose links are needed behind a branch each, the
 //! whole start is in the code for each of the branches. What a branch needs counts apart from its block: if its condition turns
-//! out to be constant, the branch goes.
+//! out to be constant, the branch is removed.
 
 use slotvm_bytecode::Effect;
 
@@ -15,14 +15,15 @@ use crate::ir::Function;
 use crate::ir::entity::{Block, Inst, Value};
 use crate::ir::graph::control_flow;
 
-/// So many places are told apart of those that need a value; of more only the number is kept, at most.
+/// The number of places needing a value that are told apart; beyond it only an upper bound is kept.
 const PLACES: usize = 5;
 
-/// Marks the number of a block that stands for its branch, which may go.
+/// Marks the number of a block that stands for its branch, which may be removed.
 const EDGE: u32 = 1 << 31;
 
-/// Gives each operation without effects that is computed in more than one block, and by how many times more; or
-/// at most so many. Constants, which are no work, are left out. It takes time linear in the function.
+/// Calls `of_inst` with each operation without effects that is computed in more than one block, and an upper
+/// bound of the extra times. Constants, which are no work, are left out. It takes time linear in the
+/// function.
 pub fn copies(func: &Function, of_inst: impl FnMut(Inst, u64)) {
     let cfg = control_flow(func);
     let (mut search, mut numbers) = (Search::default(), Vec::new());
@@ -123,7 +124,7 @@ impl Needs<'_> {
         }
     }
 
-    /// Whether what is computed in one place is there in another.
+    /// Whether a value computed in one place is available in another.
     fn reaches(&self, from: u32, to: u32) -> bool {
         from == to || from & EDGE == 0 && self.doms.dominates(from, to & !EDGE)
     }

@@ -1,4 +1,4 @@
-//! How many values live at a time inside of blocks, and which of them an optimiser makes live longer.
+//! Values live at the same time inside of blocks, and those that an optimiser makes live longer.
 //!
 //! A register allocator that splits live ranges takes time for each value without a register and each
 //! instruction that it lives through: the square of the block where many values wait to be used.
@@ -17,10 +17,10 @@ use crate::ir::Function;
 use crate::ir::entity::{Block, Inst, Value};
 use crate::ir::graph::control_flow;
 
-/// So many values of a block find registers and do not count.
+/// The number of values of a block that find registers and do not count.
 const REGISTERS: i64 = 14;
 
-/// What [`crowding()`](crowding) counts.
+/// The counts of [`crowding()`](crowding).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Crowding {
     /// Values of a block that live at an instruction of it, beyond those that find registers, summed over the
@@ -96,8 +96,8 @@ struct Span {
     deferred: u32,
 }
 
-/// Where values are needed. Places are numbers of instructions, and blocks have numbers, in reverse
-/// postorder.
+/// The places where values are needed. Places are numbers of instructions, and blocks have numbers, in
+/// reverse postorder.
 struct Uses<'a> {
     func: &'a Function,
     defers: bool,

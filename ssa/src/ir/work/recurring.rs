@@ -1,5 +1,5 @@
-//! How much longer an optimiser makes values live that are computed again in another block, or are the same in
-//! each round of a loop.
+//! Extra lifetime that an optimiser gives to values that are computed again in another block, or are the same
+//! in each round of a loop.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher};
@@ -124,8 +124,8 @@ impl<'a> Recurring<'a> {
         self.leaders[result.index()] = self.compute(block, key, changes, n_values, result).0;
     }
 
-    /// Counts how much longer values live that change in so many loops only, and gives the first one that was
-    /// computed so.
+    /// Counts how much longer values live that change in so many loops only, and returns the first one that
+    /// was computed so.
     fn compute(
         &mut self,
         block: Block,

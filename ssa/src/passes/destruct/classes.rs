@@ -6,7 +6,7 @@
 //! member further up, that one would be live at the closer one's definition, too, and they would
 //! interfere (Budimlić et al. 2002). There, pairs of classes are merged, which looks at all of their
 //! members each time. Here all values are visited once, in dominance order, and join a class as they
-//! come, so that members only ever come behind the others, and a stack for each class has those that
+//! come, so new members always come after the others, and a stack for each class has those that
 //! dominate the current block. What a value tries:
 //! 1. the classes of its phis and, if it is a phi, of its operands,
 //! 2. if there are none yet, a few classes of its *web*: all values that phis connect, whether or not they
@@ -14,9 +14,9 @@
 //!
 //! So there are no more tries than phi operands and a constant for each value.
 //!
-//! Interference is that of live ranges. Boissinot et al. also let values share a slot that are live at
-//! once but equal, since their input has copies. This IR has no instruction that copies, and constants
-//! are in no class, so two values are equal by chance only.
+//! Two values interfere if their live ranges do. Boissinot et al. also let equal values share a slot while
+//! both are live, since their input has copies. This IR has no copy instruction, and constants are in no
+//! class, so two values are equal only by chance.
 
 use super::live::{Liveness, Point};
 use crate::graphs::dominators::DomTree;
@@ -24,7 +24,7 @@ use crate::graphs::steps::step;
 use crate::ir::Function;
 use crate::ir::entity::Value;
 
-/// Classes of a web that a value tries.
+/// The maximum number of classes of a web that a value tries.
 const WEB_TRIES_MAX: usize = 4;
 
 /// No class.
@@ -86,7 +86,7 @@ impl Classes {
         classes
     }
 
-    /// Whether a value interferes with no member of a class.
+    /// Whether a class can take a value, which must interfere with none of its members.
     fn takes(
         &mut self,
         class: u32,
@@ -124,7 +124,7 @@ impl Classes {
     }
 }
 
-/// Which values phis connect.
+/// The values that phis connect.
 struct Affinities {
     starts: Vec<u32>,
     /// For a phi its operands, for an operand its phis.

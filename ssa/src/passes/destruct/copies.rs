@@ -1,13 +1,13 @@
-//! Parallel copies, one after the other: all sources are read as they were before.
+//! Sequentialisation of parallel copies: all sources are read as they were before.
 
-/// Where a copy takes its value from.
+/// The source of a copy.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Source<V> {
     /// A slot.
     Slot(u32),
-    /// What the slot held that was saved.
+    /// The saved content of a slot.
     Saved,
-    /// Something that no copy changes.
+    /// A value that no copy changes.
     Value(V),
 }
 
@@ -27,7 +27,7 @@ pub(super) enum Step<V> {
 /// that it can be written to. A cycle therefore takes one copy more than it has slots.
 pub(super) fn sequence<V: Copy>(copies: &[(u32, Source<V>)]) -> Vec<Step<V>> {
     let mut steps = Vec::with_capacity(copies.len());
-    // The copies sorted by destination; a copy that is done is none any more.
+    // The copies sorted by destination; `None` once a copy is done.
     let mut open: Vec<Option<(u32, Source<V>)>> = copies.iter().copied().map(Some).collect();
     open.sort_by_key(|copy| copy.expect("none is done").0);
     let destinations: Vec<u32> = open.iter().flatten().map(|copy| copy.0).collect();
@@ -59,7 +59,7 @@ pub(super) fn sequence<V: Copy>(copies: &[(u32, Source<V>)]) -> Vec<Step<V>> {
             }
         }
         if open[i].is_some() {
-            // All that is open lies on cycles, each slot with one reader.
+            // The remaining copies form cycles, each slot with one reader.
             saved = Some(destinations[i]);
             steps.push(Step::Save(destinations[i]));
             ready.push(i);

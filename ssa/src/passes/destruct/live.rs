@@ -1,9 +1,9 @@
-//! Where values are live: for each value the blocks, and how far into each.
+//! Liveness of values: for each value the blocks where it is live, and how far into each.
 //!
-//! Values are taken one by one; from each use the search goes against the edges until it meets the
-//! definition or a block that it has been to (Appel and Palsberg 2002; Boissinot et al., "Computing
-//! Liveness Sets for SSA-Form Programs", 2011, section 5.2). So it costs what the lists hold, and
-//! [`LIVE_PAIRS_MAX`] ends it.
+//! Values are handled one by one. From each use the search goes against the edges until it reaches the
+//! definition or a visited block (Appel and Palsberg 2002; Boissinot et al., "Computing
+//! Liveness Sets for SSA-Form Programs", 2011, section 5.2). The time is linear in the length of the
+//! lists, which [`LIVE_PAIRS_MAX`] limits.
 //!
 //! Positions count from 0, where the parameters of a block are defined; instruction `i` uses its
 //! operands and defines its results at `i + 1`. An operand of an edge is used at the end of the block
@@ -16,9 +16,9 @@ use crate::ir::entity::{Block, Value};
 
 /// The position of the uses by edges.
 pub(super) const AT_EDGE: u32 = u32::MAX - 1;
-/// Behind the block: the value is live where another block starts.
+/// The position after the block: the value is live on entry to a successor.
 pub(super) const LIVE_OUT: u32 = u32::MAX;
-/// Pairs of a value and a block where it is live that a function may have.
+/// The maximum number of pairs of a value and a block where it is live.
 pub(super) const LIVE_PAIRS_MAX: usize = 1 << 25;
 
 /// A point of a function: a block, and a position in it. Points of blocks that are numbered in
@@ -81,14 +81,14 @@ pub(super) struct Liveness {
 }
 
 impl Liveness {
-    /// Finds where the values are live that have a definition in `defs`.
+    /// Computes the liveness of the values that have a definition in `defs`.
     pub(super) fn compute(
         f: &Function,
         defs: &[Option<Point>],
         uses: &Uses,
     ) -> Result<Liveness, TooLarge> {
         let mut live = Liveness { starts: Vec::with_capacity(defs.len() + 1), blocks: Vec::new() };
-        // The place of each block in the list of the value at hand, if it is behind the list's start.
+        // The place of each block in the list of the current value, if it is after the list's start.
         let mut places = vec![0; f.n_blocks()];
         let mut work = Vec::new();
         for (value, def) in defs.iter().enumerate() {
@@ -117,7 +117,7 @@ impl Liveness {
         Ok(live)
     }
 
-    /// Notes that the value whose list starts at `start` is live up to a position of a block; returns
+    /// Records that the value whose list starts at `start` is live up to a position of a block; returns
     /// whether the block is new in the list.
     fn reach(&mut self, places: &mut [u32], start: usize, block: Block, position: u32) -> bool {
         step();
@@ -141,7 +141,7 @@ impl Liveness {
         &self.blocks[start..self.starts[value.index() + 1] as usize]
     }
 
-    /// Whether a value is live behind a point that its definition dominates.
+    /// Whether a value is live after a point that its definition dominates.
     pub(super) fn is_live_behind(&self, value: Value, (block, position): Point) -> bool {
         let blocks = self.of(value);
         let found = blocks.binary_search_by_key(&block, |&(block, _)| block);

@@ -1,8 +1,8 @@
 //! Slots for classes. Classes of one type whose live ranges lie apart share a slot.
 //!
-//! Linear scan (Poletto and Sarkar 1999): the live range of a class is taken for the interval from its
-//! first point to its last, with the blocks in the order of their numbers. That is never too small,
-//! costs a sort, and shares what is used in one part of a function with what is used in another.
+//! Linear scan (Poletto and Sarkar 1999): the live range of a class is approximated by the interval from its
+//! first point to its last, with the blocks in the order of their numbers. The interval covers the live
+//! range. It costs a sort, and classes used in different parts of a function share slots.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,12 +18,12 @@ use crate::ir::{Function, SlotData, SlotOrigin};
 /// The slots of classes.
 #[derive(Debug)]
 pub(super) struct Slots {
-    /// By class; no value of a class without a slot is in one.
+    /// The slot of each class; `None` if its values are in no slot.
     of_class: Vec<Option<u32>>,
     pub(super) slots: Vec<SlotData>,
 }
 
-/// What of a class decides about its slot.
+/// The data of a class that decide its slot.
 #[derive(Copy, Clone, Debug)]
 struct Range {
     class: u32,
@@ -92,7 +92,7 @@ impl Slots {
 }
 
 impl Range {
-    /// Covers a value too.
+    /// Extends the range to a value.
     fn add(&mut self, f: &Function, value: Value, def: Point, live: &Liveness) {
         self.include(def);
         for &(block, last) in live.of(value) {

@@ -16,8 +16,8 @@ fn assert_valid(f: &Function, form: Form, module: &VerifiedModule) {
     verify(f, form, module).unwrap_or_else(|violation| panic!("{violation}\n{f}"));
 }
 
-/// Destroys, and checks that what is left is slot form: no phis, and no value in another block but the
-/// address of the frame.
+/// Takes a function out of SSA form, and checks that the result is slot form: no phis, and no value is
+/// used in another block except the address of the frame.
 fn destructed(ssa: &Function, module: &VerifiedModule) -> (Function, DestructionReport) {
     assert_valid(ssa, Form::Ssa, module);
     let mut f = ssa.clone();
@@ -42,7 +42,7 @@ fn destructed(ssa: &Function, module: &VerifiedModule) -> (Function, Destruction
     (f, report)
 }
 
-/// Checks that the SSA form of `f0`, its destroyed form and that promoted again give these results.
+/// Checks that the SSA form of `f0`, its slot form and that promoted again return these results.
 fn check(ssa: &str, calls: &[(&[u128], &[u128])]) -> (Function, DestructionReport) {
     let ssa = parse(ssa).unwrap_or_else(|error| panic!("{error}"));
     let types = |types: &[ValType]| types.iter().map(|ty| ty.name()).collect::<Vec<_>>().join(", ");
@@ -67,7 +67,7 @@ fn check(ssa: &str, calls: &[(&[u128], &[u128])]) -> (Function, DestructionRepor
 
 #[test]
 fn the_lost_copy() {
-    // The value of the phi before the last round is used behind the loop, and the edge is critical.
+    // The value of the phi before the last round is used after the loop, and the edge is critical.
     let ssa = "func f0(v0: i64) -> (i64) {
         b0:
           br b1(v0)
@@ -89,7 +89,7 @@ fn the_swap() {
     let calls: [(&[u128], &[u128]); 3] =
         [(&[1, 10, 20], &[20, 10]), (&[2, 10, 20], &[10, 20]), (&[5, 10, 20], &[20, 10])];
     let (f, report) = check(THE_SWAP, &calls);
-    // Only the edge back to the loop swaps; behind the loop the names are the other way round.
+    // Only the edge back to the loop swaps; after the loop the names are the other way round.
     assert_eq!((report.n_coalesced, report.n_copies, report.n_split_edges), (6, 2, 1), "{f}");
 }
 

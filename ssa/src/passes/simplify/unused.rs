@@ -1,5 +1,5 @@
-//! Removal of what nothing uses: marks what effects depend on, and sweeps the rest. So phis that only
-//! use each other go as well.
+//! Removal of unused code: marks the values that effects depend on, and sweeps the rest. So phis that
+//! only use each other are removed as well.
 
 use slotvm_bytecode::Effect;
 

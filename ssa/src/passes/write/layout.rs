@@ -1,4 +1,4 @@
-//! The order of blocks in the code, and how each is left.
+//! The order of blocks in the code, and the way each is left.
 
 use slotvm_bytecode::Op;
 
@@ -13,7 +13,7 @@ pub(super) struct Layout {
     is_branched_to: Vec<bool>,
 }
 
-/// How the code of a block ends.
+/// The end of a block's code.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Leave {
     /// By the terminator as it is: it leaves the function.
@@ -41,7 +41,7 @@ impl Leave {
 
 impl Layout {
     /// Puts the blocks into the order of the bytecode that they were made from. The block of a split
-    /// edge comes behind the block that the edge leaves if that ran on along it, and else at the end.
+    /// edge comes after the block that the edge leaves if that ran on along it, and else at the end.
     pub(super) fn of(f: &Function) -> Layout {
         let mut blocks: Vec<Block> = f.blocks().collect();
         blocks.sort_by_key(|&block| {
@@ -73,7 +73,7 @@ impl Layout {
         self.is_branched_to[block.index()]
     }
 
-    /// How a block is left that this one comes behind.
+    /// The way a block is left that is followed by `next`.
     pub(super) fn leave(&self, f: &Function, block: Block, next: Option<Block>) -> Leave {
         let target = |i: usize| f.succ_edges(block).nth(i).map(|edge| f.edge_dst(edge));
         let first = target(0);

@@ -13,8 +13,8 @@
 //! Constants and reads of slots and of addresses in the frame are made anew for each use. What a tree
 //! takes first may also be made where it stands, and *held* on the operand stack below the trees in between,
 //! which leave the stack as it was; held values are taken in the reverse order of their making. All else goes
-//! through a local that is *temporary*: its lifetime is inside the block, and others have it before and
-//! behind. The operand stack is empty where a block starts and ends.
+//! through a local that is *temporary*: its lifetime is inside the block, and other values have it before and
+//! after. The operand stack is empty where a block starts and ends.
 
 use slotvm_bytecode::verified::{Body, Storage};
 use slotvm_bytecode::{Effect, Op, ValType};
@@ -194,7 +194,7 @@ impl<'f> Scheduler<'f> {
         (Some(base) == self.frame && is_constant).then(|| self.f.imm(constant).low())
     }
 
-    /// The code of an instruction that is no operand of what comes behind it.
+    /// Makes the code of an instruction that is not an operand of the code after it.
     fn root(&mut self, inst: Inst, position: u32) {
         let mut is_needed = true;
         match self.f.opcode(inst) {

@@ -1,4 +1,4 @@
-//! One instruction after the other.
+//! Single instructions as LLVM IR.
 
 use std::fmt::Write;
 
@@ -8,15 +8,15 @@ use super::{Body, line, list, number, result_type, type_name, vector};
 use crate::ir::entity::{Block, Value};
 use crate::ir::irop::{IrOp, Opcode};
 
-/// How LLVM says a numeric operation; the strings are the instruction's or intrinsic's name.
+/// A numeric operation in LLVM IR; the strings are the instruction's or intrinsic's name.
 enum Numeric {
     /// An instruction on operands of the result's type.
     Plain(&'static str),
-    /// A shift, whose count LLVM wants to be below the width.
+    /// A shift, whose count must be below the width in LLVM.
     Shift(&'static str),
-    /// A shift of an operand that stands behind itself.
+    /// A funnel shift of an operand concatenated with itself.
     Rotate(&'static str),
-    /// A comparison, which gives an `i1`.
+    /// A comparison, which returns an `i1`.
     Compare(&'static str),
     /// An intrinsic on operands of the result's type.
     Intrinsic(&'static str),
@@ -30,7 +30,7 @@ enum Numeric {
     Extend(u32),
 }
 
-/// How LLVM says a numeric operation; `None` if the operation can trap or is not numeric.
+/// Maps a numeric operation to LLVM IR; `None` if the operation can trap or is not numeric.
 fn numeric(op: Op) -> Option<Numeric> {
     use Numeric::*;
     use Op::*;
@@ -102,7 +102,7 @@ fn numeric(op: Op) -> Option<Numeric> {
     })
 }
 
-/// How a call is written.
+/// The kind of a callee.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Callee {
     /// Code of the module, with its calling convention.
@@ -344,7 +344,7 @@ impl Body<'_, '_, '_> {
         self.call(Callee::Runtime, name, &args);
     }
 
-    /// A call that gives the results of the instruction.
+    /// Writes a call that returns the results of the instruction.
     fn call(&mut self, callee: Callee, name: &str, args: &[(ValType, String)]) {
         let ty = result_type(&self.result_types());
         let convention = if callee == Callee::Module { "tailcc " } else { "" };

@@ -1,7 +1,7 @@
-//! Names as LLVM wants them.
+//! Names in LLVM's syntax.
 
-/// A name for LLVM IR, without the `%` or `@`: a unique part, and behind a dot one for people. It is
-/// quoted if it must be.
+/// A name for LLVM IR, without the `%` or `@`: a unique part, and after a dot one for people. It is
+/// quoted if necessary.
 ///
 /// LLVM has no names with a zero byte; such bytes of the part for people are left out.
 pub(super) fn identifier(unique: &str, for_people: Option<&str>) -> String {

@@ -1,7 +1,7 @@
-//! The paper's algorithm 5 as it is written, but for recursion: the oracle for redundant sets.
+//! The paper's algorithm 5 as published, except for recursion: the oracle for redundant sets.
 //!
-//! As it is written it does not find all: the removal of a set inside a component may leave a phi of the
-//! component trivial, or a component that is redundant by now. So it is done again until it finds none.
+//! As published it does not find all: removing a set inside a component may leave a phi of the component
+//! trivial, or a component that has become redundant. So it is repeated until it finds none.
 
 use std::collections::{BTreeMap, BTreeSet};
 

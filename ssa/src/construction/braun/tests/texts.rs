@@ -1,4 +1,4 @@
-//! What texts about the paper get wrong, each with the right answer.
+//! Mistakes in texts about the paper, each with the right answer.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What must stay the same when a graph changes in a way that changes nothing, or little.
+//! Facts that must stay the same under changes of a graph that do not affect them, or hardly.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::graphs::frontier::Frontiers;
 use crate::graphs::liveness::Liveness;
 use crate::graphs::loops::LoopForest;
 
-/// All that the algorithms say about a graph and its slots, by block.
+/// The results of the algorithms on a graph and its slots, by block.
 struct Facts {
     tree: DomTree,
     frontiers: Frontiers,

@@ -1,4 +1,4 @@
-//! Conversions of the specification: what is converted from, what to, and the bits.
+//! Conversions of the specification: functions of the source type, the target type and the bits.
 //!
 //! Integers are given by their width and floats by their format. Floats become integers by comparing exact integers, and
 //! integers become floats by [`Format::round`].

@@ -4,10 +4,10 @@
 //! float of Rust occurs: arithmetic is computed exactly on integers, or to more digits than any format has, and
 //! [`Format::round`] rounds once. Comparisons and sign operations read the bits as sign and magnitude.
 //!
-//! What is wider than 128 bits is cut off by *rounding to odd*: the last digit that is kept becomes 1 if anything below
-//! is not zero. With two digits more than the format, rounding that to nearest gives what rounding the exact value gives
-//! (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to odd",
-//! IEEE Transactions on Computers 57, 2008, section 3).
+//! Numbers wider than 128 bits are cut off by *rounding to odd*: the last digit that is kept becomes 1 if
+//! anything below is not zero. With two digits more than the format, rounding that to nearest gives the same
+//! as rounding the exact value (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums: proved
+//! algorithms using rounding to odd", IEEE Transactions on Computers 57, 2008, section 3).
 
 use std::cmp::Ordering;
 
@@ -120,8 +120,8 @@ fn integer_root(number: u128) -> u128 {
     })
 }
 
-/// Rounds to an integer, which `choose` makes of the sign, the integer part of the magnitude, and the rest. The sign
-/// stays, of zeros too.
+/// Rounds to an integer, which `choose` computes from the sign, the integer part of the magnitude, and the
+/// rest. The sign stays, of zeros too.
 fn to_integral(format: Format, x: u128, choose: impl Fn(bool, u128, Rest) -> u128) -> u128 {
     match format.decode(x) {
         Float::Nan => format.nan(&[x]),
@@ -186,7 +186,7 @@ fn order(format: Format, x: u128) -> i128 {
     if format.is_negative(x) { -magnitude } else { magnitude }
 }
 
-/// How the numbers compare; NaN with nothing.
+/// Compares two numbers; `None` if either is NaN.
 fn compare(format: Format, x: u128, y: u128) -> Option<Ordering> {
     let is_ordered = !format.is_nan(x) && !format.is_nan(y);
     is_ordered.then(|| order(format, x).cmp(&order(format, y)))
@@ -237,7 +237,7 @@ pub(super) fn fmax(format: Format, x: u128, y: u128) -> u128 {
     if is_below(format, x, y) { y } else { x }
 }
 
-/// A choice by a comparison alone, which keeps all bits of what it chooses.
+/// A choice by a comparison alone, which keeps all bits of the chosen operand.
 pub(super) fn fpmin(format: Format, x: u128, y: u128) -> u128 {
     if flt(format, y, x) { y } else { x }
 }

@@ -1,9 +1,9 @@
-//! The two formats of floats: what bits mean, and the bits of the float nearest to a number.
+//! The two formats of floats: the meaning of bits, and the bits of the float nearest to a number.
 //!
-//! IEEE 754-2019, section 3.4. A finite float is `±magnitude * 2^exponent` with integers, so whatever is computed of such
-//! is a question about integers.
+//! IEEE 754-2019, section 3.4. A finite float is `±magnitude * 2^exponent` with integers, so computations
+//! on it are computations on integers.
 
-/// Which NaN an operation gives whose result is one. The specification leaves sign and payload open.
+/// The NaN that an operation returns if its result is NaN. The specification leaves sign and payload open.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(in crate::ir::eval) enum Nans {
     /// The first operand that is NaN, made quiet; without one the canonical NaN.
@@ -20,7 +20,7 @@ pub(super) struct Format {
     nans: Nans,
 }
 
-/// What bits stand for.
+/// The meaning of bits.
 #[derive(Copy, Clone, Debug)]
 pub(super) enum Float {
     Nan,
@@ -43,7 +43,7 @@ impl Finite {
     }
 }
 
-/// What a magnitude has beyond its integer part.
+/// The part of a magnitude below its integer part.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
     Zero,
@@ -124,7 +124,7 @@ impl Format {
         bits % self.sign() > self.infinity(false)
     }
 
-    /// The NaN that an operation gives on these operands.
+    /// The NaN that an operation returns on these operands.
     pub(super) fn nan(self, operands: &[u128]) -> u128 {
         let quiet = 1 << (self.fraction_bits - 1);
         let first = operands.iter().find(|&&operand| self.is_nan(operand));
@@ -138,7 +138,7 @@ impl Format {
     pub(super) fn nan_of(self, other: Format, bits: u128) -> u128 {
         let payload = bits % (1 << other.fraction_bits);
         let payload = (payload << self.fraction_bits) >> other.fraction_bits;
-        // A payload of which nothing is left would be infinity; the quiet bit makes a NaN of it.
+        // With an empty payload the bits would be infinity; the quiet bit keeps them a NaN.
         let quiet = 1 << (self.fraction_bits - 1);
         self.nan(&[self.infinity(other.is_negative(bits)) + (payload | quiet)])
     }

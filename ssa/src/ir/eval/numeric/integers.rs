@@ -119,7 +119,7 @@ pub(super) fn ishr_u(n: u32, a: u128, k: u128) -> u128 {
     from_bits(n, |i| i + k < n && bit(a, i + k))
 }
 
-/// What comes in from above are copies of the sign bit.
+/// Copies of the sign bit are shifted in from above.
 pub(super) fn ishr_s(n: u32, a: u128, k: u128) -> u128 {
     let k = count(n, k);
     from_bits(n, |i| bit(a, (i + k).min(n - 1)))
@@ -191,7 +191,7 @@ pub(super) fn ige_s(n: u32, a: u128, b: u128) -> bool {
     signed(n, a) >= signed(n, b)
 }
 
-/// The operand that a comparison is true of, given the other one; the second if it is false.
+/// The first operand if the comparison is true of both, otherwise the second.
 fn choose(n: u32, is_first: fn(u32, u128, u128) -> bool, a: u128, b: u128) -> u128 {
     if is_first(n, a, b) { a } else { b }
 }

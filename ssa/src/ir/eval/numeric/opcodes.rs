@@ -1,4 +1,4 @@
-//! Which operation each opcode is: the table of the specification's operations by width, format and lanes.
+//! The table from opcodes to the specification's operations, with width, format and lanes.
 
 use slotvm_bytecode::{Op, TrapCode};
 
@@ -13,7 +13,7 @@ use super::{Kind, vectors};
 /// immediate is the lane, or the 16 indices of a shuffle. Only the bits that an operand's type has matter.
 ///
 /// # Errors
-/// The trap, if the operation is not defined on the operands.
+/// Returns the trap if the operation is not defined on the operands.
 ///
 /// # Panics
 /// If an operand or the lane does not exist.
@@ -382,7 +382,7 @@ pub(in crate::ir::eval) fn eval(
         F64x2ConvertLowI32x4S => x.convert_lanes(32, double, convert_s),
         F64x2ConvertLowI32x4U => x.convert_lanes(32, double, convert_u),
 
-        // What is not numeric. Listed, so that a new opcode is not taken for one of these.
+        // Opcodes that are not numeric. They are listed so that a new opcode does not compile unnoticed.
         Unreachable | Nop | Br | BrIf | BrTable | Return | Call | CallIndirect | ReturnCall
         | ReturnCallIndirect | BrKeep | Drop | Dup | Swap | Over | Rot | Select | LocalGet
         | LocalSet | LocalTee | LocalAddr | GlobalGet | GlobalSet | RefNull | RefIsNull

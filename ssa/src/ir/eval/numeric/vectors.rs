@@ -1,6 +1,6 @@
 //! Vectors of the specification: 128 bits that are split into lanes, and joined again.
 //!
-//! Lanes are lists, lane 0 first. What lanes compute is in the other files; here is which lanes meet.
+//! Lanes are lists, lane 0 first. The other files compute on lanes; this one pairs them.
 
 use super::Kind;
 use super::conversions::{extend_s, extend_u};
@@ -11,7 +11,7 @@ pub(in crate::ir::eval) fn lanes(n: u32, vector: u128) -> Vec<u128> {
     (0..128 / n).map(|i| modulo(n, vector >> (i * n))).collect()
 }
 
-/// The vector of these lanes; those that are missing are zero.
+/// The vector of these lanes; missing lanes are zero.
 pub(super) fn join(n: u32, lanes: impl IntoIterator<Item = u128>) -> u128 {
     lanes.into_iter().zip(0..128 / n).map(|(lane, i)| lane << (i * n)).sum()
 }
@@ -41,7 +41,7 @@ pub(super) fn shift(n: u32, op: fn(u32, u128, u128) -> u128, a: u128, count: u12
     join(n, lanes(n, a).into_iter().map(|x| op(n, x, count)))
 }
 
-/// The lanes converted to another kind, as many as both vectors have room for. What is above them is zero.
+/// The lanes converted to another kind, as many as both vectors have room for. Higher lanes are zero.
 pub(super) fn convert<F: Kind, T: Kind>(
     from: F,
     to: T,
@@ -86,7 +86,7 @@ pub(super) fn bitmask(n: u32, a: u128) -> u128 {
     from_bits(128 / n, |i| bit(lanes[i as usize], n - 1))
 }
 
-/// Which half of the lanes.
+/// A half of the lanes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(in crate::ir::eval) enum Half {
     Low,
