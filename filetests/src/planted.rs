@@ -50,8 +50,15 @@ struct Edit {
 /// The switches of faults, a module of the crate `slotvm-ssa` in the copy.
 const SWITCHES: &str = include_str!("planted/switches.rs");
 
-/// What the copy has besides faults: the switches, and a pass that a test chooses.
-const SEAMS: [Edit; 2] = [
+/// Other changes of the copy: its version, the switches, and a pass that a test chooses.
+const SEAMS: [Edit; 3] = [
+    // Cargo tells packages apart by version and not by folder, so that otherwise a copy which is built into the same
+    // target folder would be taken for the original.
+    Edit {
+        file: "Cargo.toml",
+        sound: "[workspace.package]\nversion = \"0.1.0\"\n",
+        faulty: "[workspace.package]\nversion = \"0.1.1\"\n",
+    },
     Edit {
         file: "ssa/src/lib.rs",
         sound: "pub mod tools;\n",
