@@ -36,7 +36,7 @@ macro_rules! rules {
                 match self { $(DecodeRule::$variant => $name,)* }
             }
 
-            /// What the rule demands.
+            /// The requirement, as a sentence.
             pub const fn doc(self) -> &'static str {
                 match self { $(DecodeRule::$variant => $doc,)* }
             }
@@ -46,24 +46,24 @@ macro_rules! rules {
 
 rules! {
     Magic "magic" "A module starts with the bytes 00 73 76 6d.";
-    Version "version" "The version is one that this implementation knows.";
-    End "end" "Nothing ends before it is complete.";
+    Version "version" "The version is known to this implementation.";
+    End "end" "No item is truncated.";
     Range "range" "An integer fits its type.";
     Shortest "shortest" "An integer is encoded in its shortest form.";
     Limit "limit" "No count or size exceeds its limit.";
-    Count "count" "A list has no more entries than there are bytes left for them.";
+    Count "count" "A list has no more entries than fit in the bytes left.";
     SectionId "section-id" "A section, or part of the names, has a known id.";
     SectionOrder "section-order" "Sections, and parts of the names, are strictly ascending in their id.";
-    SectionEmpty "section-empty" "What holds nothing is left out: sections, parts of the names, lists of names and lines.";
-    Length "length" "Contents are exactly as long as the length before them says.";
+    SectionEmpty "section-empty" "Empty sections, parts of the names, and lists of names and lines are left out.";
+    Length "length" "Contents have exactly the length stated before them.";
     TypeCode "type-code" "A type has a known code.";
-    Tag "tag" "A flag, kind or mode is one of those that are defined.";
+    Tag "tag" "A flag, kind or mode has a defined value.";
     Utf8 "utf8" "A string is UTF-8.";
     Ascending "ascending" "Code offsets and indices in a sorted list stay below 2^32.";
     LocalRuns "local-runs" "A run of locals is not empty, and neighbouring runs have different types.";
     LineRuns "line-runs" "Neighbouring entries of a line table have different lines.";
     LineFunc "line-func" "Source lines belong to a function that the module defines.";
-    CodeCount "code-count" "There is code for each function of the functions section, and for no other.";
+    CodeCount "code-count" "The code section has one entry for each function of the functions section.";
 }
 
 impl fmt::Display for DecodeRule {
@@ -72,7 +72,7 @@ impl fmt::Display for DecodeRule {
     }
 }
 
-/// Bytes that are not a binary module.
+/// Error for bytes that are not a binary module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeError {
     offset: usize,
@@ -82,22 +82,22 @@ pub struct DecodeError {
 }
 
 impl DecodeError {
-    /// The offset of the byte at which the rule is broken.
+    /// The byte offset of the violation.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// The section that it is in, if it is in one.
+    /// The section of the violation, if it is in one.
     pub fn section(&self) -> Option<Section> {
         self.section
     }
 
-    /// The rule that is broken.
+    /// The violated rule.
     pub fn rule(&self) -> DecodeRule {
         self.rule
     }
 
-    /// What is wrong there.
+    /// Description of the violation.
     pub fn detail(&self) -> &str {
         &self.detail
     }
@@ -208,7 +208,7 @@ impl<'a> Reader<'a> {
 
     fn take(&mut self, n: usize) -> Result<&'a [u8]> {
         if n > self.n_left() {
-            let detail = format!("{n} bytes expected, {} left", self.n_left());
+            let detail = format!("expected {n} bytes, {} left", self.n_left());
             return self.fail(DecodeRule::End, detail);
         }
         let bytes = &self.bytes[self.pos..self.pos + n];
@@ -238,12 +238,16 @@ impl<'a> Reader<'a> {
     fn header(&mut self) -> Result<()> {
         let magic = self.take(MAGIC.len())?;
         if magic != MAGIC {
-            return self.fail_at(0, DecodeRule::Magic, format!("it starts with {magic:02x?}"));
+            return self.fail_at(
+                0,
+                DecodeRule::Magic,
+                format!("the module starts with {magic:02x?}"),
+            );
         }
         let start = self.pos;
         let version = self.take(4)?;
         if version != VERSION.to_le_bytes() {
-            let detail = format!("version {version:02x?}, known is {VERSION}");
+            let detail = format!("unknown version {version:02x?}; expected {VERSION}");
             return self.fail_at(start, DecodeRule::Version, detail);
         }
         Ok(())
@@ -254,7 +258,7 @@ impl<'a> Reader<'a> {
         let start = self.pos;
         let tag = self.byte()?;
         let Some(section) = from_tag(tag) else {
-            return self.fail_at(start, DecodeRule::SectionId, format!("id {tag}"));
+            return self.fail_at(start, DecodeRule::SectionId, format!("unknown id {tag}"));
         };
         if tag < least {
             let detail = format!("id {tag} comes after id {}", least - 1);
@@ -268,7 +272,7 @@ impl<'a> Reader<'a> {
         let start = self.pos;
         let length = self.u32()? as usize;
         if length > self.n_left() {
-            let detail = format!("{length} bytes announced, {} left", self.n_left());
+            let detail = format!("length {length}, but {} bytes left", self.n_left());
             return self.fail_at(start, DecodeRule::End, detail);
         }
         let end = std::mem::replace(&mut self.end, self.pos + length);
@@ -286,7 +290,7 @@ impl<'a> Reader<'a> {
         let n = self.u32()? as usize;
         self.check_limit(start, n, limit)?;
         if n > self.n_left() / entry_bytes {
-            let detail = format!("{n} entries announced, {} bytes left", self.n_left());
+            let detail = format!("{n} entries, but {} bytes left", self.n_left());
             return self.fail_at(start, DecodeRule::Count, detail);
         }
         Ok(n)
@@ -316,7 +320,7 @@ impl<'a> Reader<'a> {
         let start = self.pos;
         let items = self.list(limit, entry_bytes, read)?;
         if items.is_empty() {
-            return self.fail_at(start, DecodeRule::SectionEmpty, "an empty list");
+            return self.fail_at(start, DecodeRule::SectionEmpty, "empty list");
         }
         Ok(items)
     }
@@ -343,7 +347,7 @@ impl<'a> Reader<'a> {
         let tag = self.byte()?;
         match from_tag(tag) {
             Some(value) => Ok(value),
-            None => self.fail_at(start, DecodeRule::Tag, format!("{tag} is no {what}")),
+            None => self.fail_at(start, DecodeRule::Tag, format!("unknown {what} {tag}")),
         }
     }
 
@@ -408,7 +412,9 @@ impl<'a> Reader<'a> {
         let code = self.byte()?;
         match ValType::from_code(code) {
             Some(ty) => Ok(ty),
-            None => self.fail_at(start, DecodeRule::TypeCode, format!("code {code:#04x}")),
+            None => {
+                self.fail_at(start, DecodeRule::TypeCode, format!("unknown type code {code:#04x}"))
+            }
         }
     }
 
@@ -514,11 +520,11 @@ impl<'a> Reader<'a> {
         let start = self.pos;
         let n = self.count(limit!(FUNCS_MAX), 1)?;
         if n != funcs.len() {
-            let detail = format!("code of {n} functions, but {} have a type", funcs.len());
+            let detail = format!("expected code for {} functions, found {n}", funcs.len());
             return self.fail_at(start, DecodeRule::CodeCount, detail);
         }
         if n == 0 {
-            return self.fail_at(start, DecodeRule::SectionEmpty, "an empty list");
+            return self.fail_at(start, DecodeRule::SectionEmpty, "empty list");
         }
         for func in funcs {
             self.sized(|reader| reader.body(func))?;
@@ -626,10 +632,14 @@ impl<'a> Reader<'a> {
             let step = reader.integer(leb::read_i64)?;
             let line = i64::from(previous.unwrap_or(0)).checked_add(step);
             let Some(line) = line.and_then(|line| u32::try_from(line).ok()) else {
-                return reader.fail_at(start, DecodeRule::Range, "the line is out of range");
+                return reader.fail_at(start, DecodeRule::Range, "line out of range");
             };
             if previous.replace(line) == Some(line) {
-                return reader.fail_at(start, DecodeRule::LineRuns, format!("line {line} again"));
+                return reader.fail_at(
+                    start,
+                    DecodeRule::LineRuns,
+                    format!("repeated line {line}"),
+                );
             }
             Ok(line)
         })

@@ -153,26 +153,26 @@ pub struct Inst {
     pub imm: Imm,
 }
 
-/// Why bytes are not an instruction. The offset is where the instruction starts.
+/// Error for bytes that are not an instruction. The offset is the start of the instruction.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InstError {
-    /// The byte is no opcode.
+    /// The byte is not an opcode.
     #[error("unknown opcode {0:#04x}")]
     UnknownOpcode(u8),
-    /// The byte is no opcode behind that of vectors.
+    /// The byte after `0xfd` is not the second byte of an opcode.
     #[error("unknown opcode 0xfd {0:#04x}")]
     UnknownVectorOpcode(u8),
     /// A lane that the vector does not have.
-    #[error("lane {0} is not one of {1}")]
+    #[error("lane {0} out of range; expected less than {1}")]
     Lane(u32, u32),
     /// An integer is malformed or the code ends inside the instruction.
     #[error(transparent)]
     Leb(#[from] leb::LebError),
     /// A type code that is not a reference type.
-    #[error("type code {0:#04x} is not a reference type")]
+    #[error("unknown reference type code {0:#04x}")]
     RefType(u8),
     /// A scale other than 0 to 3.
-    #[error("scale {0} is not a logarithm from 0 to 3")]
+    #[error("invalid scale logarithm {0}; expected 0 to 3")]
     Scale(u32),
     /// A memory index that the packing cannot hold.
     #[error("memory index {0} is too large")]

@@ -1,11 +1,13 @@
-//! The limits of a module, each with its name. What exceeds one is refused by the loader or the
-//! verifier with an error that names the limit; the interpreter and the compiler rely on them.
+//! Named limits of a module.
+//!
+//! The loader or the verifier rejects a module that exceeds one, with an error that names the limit. The
+//! interpreter and the compiler rely on them.
 
 macro_rules! limits {
     ($($name:ident: $ty:ident = $max:literal $doc:literal;)*) => {
         $(#[doc = $doc] pub const $name: $ty = $max;)*
 
-        /// All limits: name, greatest value allowed, what it limits.
+        /// All limits: name, maximum, description.
         pub const ALL: &[(&str, u64, &str)] = &[$((stringify!($name), $name as u64, $doc)),*];
     };
 }
@@ -26,12 +28,12 @@ limits! {
     SEGMENT_ELEMS_MAX: usize = 10_000_000 "Elements of one element segment.";
     SHAPES_MAX: usize = 10_000_000 "Shapes.";
     CODE_BYTES_MAX: usize = 134_217_728 "Bytes of code of one function.";
-    MODULE_LOCALS_MAX: usize = 2_000_000 "Locals of all functions that a module defines. A few bytes declare them, and each takes 16 bytes of memory once it is verified.";
+    MODULE_LOCALS_MAX: usize = 2_000_000 "Locals of all functions that a module defines. A few bytes can declare many, and each takes 16 bytes of memory once it is verified.";
     LOCALS_MAX: usize = 60_000 "Locals of one function, parameters included.";
     LABELS_MAX: usize = 10_000_000 "Labels of one function.";
     STACK_OPERANDS_MAX: usize = 1_000_000 "Depth of the operand stack, in operands.";
     NAME_BYTES_MAX: usize = 100_000 "Bytes of a name.";
-    KEPT_OPERANDS_MAX: usize = 1_000 "Operands that a `br_keep` takes along.";
-    IMPORT_STACKS_MAX: usize = 65_536 "Operand stacks that differ and that the import of WebAssembly meets in a function, or at the labels of all, beyond one for each byte of the code. A call of two bytes can make a thousand.";
+    KEPT_OPERANDS_MAX: usize = 1_000 "Operands that a `br_keep` keeps.";
+    IMPORT_STACKS_MAX: usize = 65_536 "Distinct operand stacks that the WebAssembly import meets in a function, or at the labels of all functions, in excess of one for each byte of the code. A call of two bytes can make a thousand.";
     CONST_EXPR_INSTS_MAX: usize = 10_000 "Instructions of a constant expression.";
 }

@@ -1,12 +1,11 @@
-//! The reference of the instruction set, made from the opcode table.
+//! Reference of the instruction set, generated from the opcode table.
 
 use std::fmt::Write;
 
 use crate::op::{Effect, ImmKind, Op};
 use crate::types::ValType;
 
-/// The chapters of the reference: the first opcode of each, and its title. Opcodes of a chapter follow
-/// each other.
+/// The chapters of the reference: first opcode and title. The opcodes of a chapter are consecutive.
 const CHAPTERS: [(u16, &str); 22] = [
     (0x00, "Control flow"),
     (0x10, "Operand stack"),
@@ -20,20 +19,20 @@ const CHAPTERS: [(u16, &str); 22] = [
     (0x92, "Integer arithmetic"),
     (0xb6, "Float arithmetic"),
     (0xd2, "Conversions"),
-    (0xfd00, "Memory accesses of vectors"),
-    (0xfd0c, "Vectors from numbers and lanes"),
-    (0xfd23, "Comparisons of vectors"),
-    (0xfd4d, "Bits of vectors"),
-    (0xfd54, "Memory accesses of lanes"),
-    (0xfd5e, "Arithmetic on vectors: conversions and lanes of 8 bits"),
-    (0xfd80, "Arithmetic on vectors: lanes of 16 bits"),
-    (0xfda0, "Arithmetic on vectors: lanes of 32 bits"),
-    (0xfdc0, "Arithmetic on vectors: lanes of 64 bits"),
-    (0xfde0, "Arithmetic on vectors: floats"),
+    (0xfd00, "SIMD: memory accesses"),
+    (0xfd0c, "SIMD: constants, shuffles and lanes"),
+    (0xfd23, "SIMD: comparisons"),
+    (0xfd4d, "SIMD: bitwise operations"),
+    (0xfd54, "SIMD: memory accesses of lanes"),
+    (0xfd5e, "SIMD: conversions and 8-bit lanes"),
+    (0xfd80, "SIMD: 16-bit lanes"),
+    (0xfda0, "SIMD: 32-bit lanes"),
+    (0xfdc0, "SIMD: 64-bit lanes"),
+    (0xfde0, "SIMD: floats"),
 ];
 
-/// All instructions as Markdown: for each chapter a table of byte, mnemonic, immediates, signature,
-/// effect and a sentence.
+/// Returns all instructions as Markdown: for each chapter, a table of byte, mnemonic, immediates,
+/// signature, effect and meaning.
 pub fn reference() -> String {
     let mut out = String::new();
     for (i, &(first, title)) in CHAPTERS.iter().enumerate() {
@@ -42,7 +41,7 @@ pub fn reference() -> String {
         if i > 0 {
             out.push('\n');
         }
-        write_chapter(&mut out, title, ops).expect("a string takes all that is written");
+        write_chapter(&mut out, title, ops).expect("writing to a string cannot fail");
     }
     out
 }
@@ -123,8 +122,8 @@ fn signature(op: Op) -> String {
     }
 }
 
-/// The signatures that depend on an immediate or on the operand stack. `t*` is any number of types;
-/// no result at all means that control does not go on.
+/// Signatures that depend on an immediate or on the operand stack. `t*` is any number of types. A
+/// signature without `->` means that control does not continue.
 fn special_signature(op: Op) -> &'static str {
     match op {
         Op::Unreachable => "t*",

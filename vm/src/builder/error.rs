@@ -1,4 +1,4 @@
-//! The mistakes of a front end.
+//! Errors of the builders: mistakes of a front end.
 
 use std::fmt;
 
@@ -7,27 +7,27 @@ use crate::op::Op;
 use crate::printable::Printable;
 use crate::types::ValType;
 
-/// A mistake of a front end.
+/// Error for a mistake of a front end, with its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildError {
-    /// The function it is in, if it is in one.
+    /// The function, unless the mistake concerns the whole module.
     pub func: Option<FuncId>,
     /// The name of the function, if it has one.
     pub func_name: Option<String>,
-    /// The instruction that was being emitted, and how many came before it in the function.
+    /// The instruction being emitted, and the number of instructions before it in the function.
     pub inst: Option<(u32, Op)>,
     /// The source line that was set, 0 if none.
     pub line: u32,
-    /// What is wrong.
+    /// The kind of mistake.
     pub rule: BuildRule,
 }
 
-/// What is wrong.
+/// Kinds of mistakes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildRule {
     /// An import of this kind after a definition of the same kind, whose index it would shift.
-    #[error("a {0} is imported after one was defined")]
+    #[error("{0} import after a {0} definition; expected imports first")]
     ImportAfterDefinition(&'static str),
     /// A declared function was never defined, or its builder never finished.
     #[error("the function is declared but not defined")]
@@ -35,24 +35,24 @@ pub enum BuildRule {
     /// A function that is imported, already defined, or not declared at all.
     #[error("the function cannot be defined: it is imported, already defined or not declared")]
     NotDefinable,
-    /// An index of an entity that does not exist.
-    #[error("there is no {what} {index}")]
+    /// An entity index that does not exist.
+    #[error("unknown {what} {index}")]
     NoSuch {
         /// The kind of entity.
         what: &'static str,
         /// Its index.
         index: u32,
     },
-    /// The operand stack does not end in what the instruction takes.
-    #[error("expected {expected} on top of the operand stack {stack}")]
+    /// The operands that the instruction expects are not on top of the operand stack.
+    #[error("expected {expected} on top of the operand stack, found {stack}")]
     Operand {
-        /// The type, or what it must be like.
+        /// The type, or a description of it.
         expected: String,
         /// The operand stack.
         stack: String,
     },
-    /// A branch, or running into a label, with another operand stack than the label has.
-    #[error("the operand stack is {stack}, but at label {label} it is {expected}")]
+    /// Control reaches a label with an operand stack that differs from the label's.
+    #[error("expected the operand stack {expected} of label {label}, found {stack}")]
     LabelStack {
         /// The label.
         label: u32,
@@ -61,12 +61,13 @@ pub enum BuildRule {
         /// The operand stack of the branch.
         stack: String,
     },
-    /// A `br_keep` that does not give the operand stack of the label.
+    /// A `br_keep` that does not produce the operand stack of the label.
     #[error(
-        "label {label} has {expected}, which the topmost {n} operands and the lowest of {stack} are not"
+        "the topmost {n} and the lowest operands of {stack} do not match {expected}, the stack of \
+         label {label}"
     )]
     Kept {
-        /// The number of operands that it takes along.
+        /// The number of operands that it keeps.
         n: u32,
         /// The label.
         label: u32,
@@ -76,25 +77,24 @@ pub enum BuildRule {
         stack: String,
     },
     /// A tail call to a function with other results.
-    #[error("a tail call needs the results ({expected}), the callee gives ({found})")]
+    #[error("expected a tail call with the results ({expected}), found ({found})")]
     TailResults {
         /// The results of the function.
         expected: String,
-        /// Those of the callee.
+        /// The results of the callee.
         found: String,
     },
     /// A write to an immutable global.
     #[error("global {0} is immutable")]
     Immutable(u32),
     /// Two tables of different element types.
-    #[error("the types {0} and {1} differ")]
+    #[error("element types {0} and {1} differ")]
     ElementTypes(ValType, ValType),
-    /// An instruction behind an unconditional jump, where no label stands.
-    #[error("unreachable code: no label stands here")]
+    /// An instruction after a terminator, without a label.
+    #[error("unreachable code; expected a label")]
     Unreachable,
-    /// A label is bound where no code runs into it and no branch has gone to it, so that its operand
-    /// stack is not known.
-    #[error("the operand stack at label {0} is not known; create or bind it with its stack")]
+    /// A label is bound in unreachable code before any branch to it, so its operand stack is unknown.
+    #[error("unknown operand stack at label {0}; create or bind the label with its stack")]
     UnknownStack(u32),
     /// A label is bound twice.
     #[error("label {0} is bound twice")]
@@ -105,13 +105,13 @@ pub enum BuildRule {
     /// Control runs past the end of the code.
     #[error("control runs off the end of the code")]
     FallsOff,
-    /// An instruction emitted by the wrong method.
-    #[error("the instruction needs other immediates: emit it by its own method")]
+    /// An instruction was emitted with the wrong method.
+    #[error("wrong immediates; emit the instruction with its own method")]
     Immediates,
     /// The scale of an indexed access is not 1, 2, 4 or 8.
-    #[error("the scale {0} is not 1, 2, 4 or 8")]
+    #[error("invalid scale {0}; expected 1, 2, 4 or 8")]
     Scale(u32),
-    /// More than a named limit of [`crate::limits`] allows.
+    /// A limit of [`crate::limits`] is exceeded.
     #[error("exceeds the limit {0}")]
     Limit(&'static str),
 }

@@ -547,7 +547,7 @@ fn errors_name_function_instruction_and_line() {
     .expect_err("a mistake");
     assert_eq!(
         error.to_string(),
-        "function `f`: instruction 1, `i64.eqz`: expected i64 on top of the operand stack [i32] \
+        "function `f`: instruction 1, `i64.eqz`: expected i64 on top of the operand stack, found [i32] \
          (source line 12)"
     );
 }

@@ -62,8 +62,7 @@ impl<'s> Parser<'s> {
             && !self.cursor.is_label()
             && words::is_item(self.cursor.text(token));
         if is_item || self.cursor.is_at_end() {
-            let message =
-                format!("the function `{}` is not closed by `}}`", self.cursor.text(func));
+            let message = format!("missing `}}` of function `{}`", self.cursor.text(func));
             return Err(self.cursor.problem(token, message));
         }
         Ok(())
@@ -302,7 +301,7 @@ impl<'s> Parser<'s> {
                 self.cursor.take();
                 let number = literal::unescape_char(&text[1..text.len() - 1])
                     .map_err(|(_, message)| self.cursor.problem(token, message))?;
-                T::try_from(number).map_err(|_| self.cursor.problem(token, "no character"))
+                T::try_from(number).map_err(|_| self.cursor.problem(token, "invalid character"))
             }
             _ => Err(self.cursor.unexpected(what)),
         }
@@ -384,7 +383,7 @@ impl<'s> Parser<'s> {
             Some(4) => 2,
             Some(8) => 3,
             Some(_) => {
-                let message = "the scale is 1, 2, 4 or 8";
+                let message = "invalid scale; expected 1, 2, 4 or 8";
                 return Err(self.cursor.problem(self.cursor.last(), message));
             }
             None => return Err(self.cursor.unexpected("a scale")),
@@ -484,7 +483,7 @@ impl<'s> Parser<'s> {
         }
         if numbers.len() > max {
             if !matches!(memory, Ref::Number(_)) {
-                return Err(self.cursor.problem(self.cursor.last(), "an operand too many"));
+                return Err(self.cursor.problem(self.cursor.last(), "too many operands"));
             }
             memory = Ref::Number(numbers.remove(0));
         }

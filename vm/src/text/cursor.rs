@@ -200,7 +200,7 @@ impl<'s> Cursor<'s> {
         }
         let last = self.last();
         let text = self.text(last);
-        Err(self.problem(last, format!("expected {what} behind `{text}` on the same line")))
+        Err(self.problem(last, format!("expected {what} after `{text}` on the same line")))
     }
 
     /// An unsigned 32-bit number.
@@ -247,7 +247,7 @@ impl<'s> Cursor<'s> {
     /// The text of a name.
     fn utf8(&self, token: Token, bytes: Vec<u8>) -> Parse<String> {
         if bytes.len() > limits::NAME_BYTES_MAX {
-            let message = format!("a name has at most {} bytes", limits::NAME_BYTES_MAX);
+            let message = format!("name too long; at most {} bytes", limits::NAME_BYTES_MAX);
             return Err(self.problem(token, message));
         }
         String::from_utf8(bytes).map_err(|_| self.problem(token, "a name must be valid UTF-8"))

@@ -161,7 +161,7 @@ impl<'s> Lexer<'s> {
             }
         }
         self.pos = self.pos.min(self.bytes.len());
-        let message = "the quote is not closed on this line";
+        let message = "missing closing quote on this line";
         self.report(|| Problem::new(start..start + open, message));
         None
     }

@@ -163,7 +163,7 @@ impl Parser<'_> {
         let code = self.encode(func.insts.clone(), pending, |_, offset| offsets.push(offset));
         if code.len() > limits::CODE_BYTES_MAX {
             let message =
-                format!("a function has at most {} bytes of code", limits::CODE_BYTES_MAX);
+                format!("too much code in a function; at most {} bytes", limits::CODE_BYTES_MAX);
             self.problems.push(self.cursor.problem(func.name, message));
             return;
         }
@@ -242,9 +242,7 @@ impl Parser<'_> {
             PendingImm::Access(memory, rest) => {
                 let memory = self.resolve(SpaceKind::Memory, memory)?;
                 if memory >= MEMORY_END {
-                    return Err(self
-                        .cursor
-                        .problem(inst.token, "the memory's number is too large"));
+                    return Err(self.cursor.problem(inst.token, "memory number too large"));
                 }
                 Imm(rest.0 | u64::from(memory) << 32)
             }

@@ -151,7 +151,7 @@ fn parse_float(
         let payload = magnitude(payload)?;
         if payload == 0 || payload > format.significand_mask() {
             let max = format.significand_mask();
-            return Err(format!("the payload of a NaN is from 1 to {max:#x}"));
+            return Err(format!("invalid NaN payload; expected 1 to {max:#x}"));
         }
         return Ok(sign | format.infinity() | payload);
     } else if let Some(hex) = rest.strip_prefix("0x").or_else(|| rest.strip_prefix("0X")) {
@@ -313,7 +313,7 @@ pub fn unescape(text: &str) -> Result<Vec<u8>, EscapeError> {
 pub fn unescape_char(text: &str) -> Result<u32, EscapeError> {
     let all = 0..text.len();
     if text.is_empty() {
-        return Err((all, "a character literal holds one character"));
+        return Err((all, "expected one character in a character literal"));
     }
     let mut pos = 0;
     let number = match unescape_one(text, &mut pos)? {
@@ -321,7 +321,7 @@ pub fn unescape_char(text: &str) -> Result<u32, EscapeError> {
         Unescaped::Byte(byte) => u32::from(byte),
     };
     if pos < text.len() {
-        return Err((all, "a character literal holds one character"));
+        return Err((all, "expected one character in a character literal"));
     }
     Ok(number)
 }
@@ -335,7 +335,7 @@ fn unescape_one(text: &str, pos: &mut usize) -> Result<Unescaped, EscapeError> {
         return Ok(Unescaped::Char(first));
     }
     let Some(escape) = chars.next() else {
-        return Err((start..text.len(), "nothing follows the `\\`"));
+        return Err((start..text.len(), "incomplete escape"));
     };
     *pos += 1 + escape.len_utf8();
     let rest = chars.as_str();
@@ -351,14 +351,14 @@ fn unescape_one(text: &str, pos: &mut usize) -> Result<Unescaped, EscapeError> {
                 Unescaped::Byte(0)
             }
             Some(b) if b.is_ascii_hexdigit() => {
-                return Err((start..*pos + 1, "write `\\x00` where a digit follows"));
+                return Err((start..*pos + 1, "ambiguous `\\0` before a digit; write `\\x00`"));
             }
             _ => Unescaped::Byte(0),
         },
         'x' => {
             let digits = rest.get(..2).filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
             let Some(digits) = digits else {
-                return Err((start..*pos, "two hexadecimal digits follow a `\\x`"));
+                return Err((start..*pos, "expected two hexadecimal digits after `\\x`"));
             };
             *pos += 2;
             Unescaped::Byte(u8::from_str_radix(digits, 16).expect("two hexadecimal digits"))
@@ -369,7 +369,7 @@ fn unescape_one(text: &str, pos: &mut usize) -> Result<Unescaped, EscapeError> {
             let (Some((digits, _)), Some(c)) = (number, c) else {
                 return Err((
                     start..*pos,
-                    "`{`, the hexadecimal number of a character and `}` follow a `\\u`",
+                    "expected `{`, the hexadecimal number of a character and `}` after `\\u`",
                 ));
             };
             *pos += digits.len() + 2;

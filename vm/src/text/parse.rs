@@ -129,12 +129,12 @@ impl<'s> Parser<'s> {
         let token = self.cursor.last();
         let space = &mut self.spaces[kind as usize];
         if imported && space.n_defined > 0 {
-            let message = format!("imported {0} come before the {0} defined here", kind.plural());
+            let message = format!("expected imported {0} before defined {0}", kind.plural());
             return Err(self.cursor.problem(token, message));
         }
         space.n_defined += usize::from(!imported);
         if space.n_defined > kind.max() {
-            let message = format!("there are more than {} {}", kind.max(), kind.plural());
+            let message = format!("too many {}; at most {}", kind.plural(), kind.max());
             return Err(self.cursor.problem(token, message));
         }
         space.define(&self.cursor, name, kind.what())
@@ -142,7 +142,7 @@ impl<'s> Parser<'s> {
 
     fn module_name(&mut self, token: Token) -> Parse<()> {
         if self.module.names.module.is_some() {
-            return Err(self.cursor.problem(token, "the module's name is given twice"));
+            return Err(self.cursor.problem(token, "duplicate module name"));
         }
         self.module.names.module = Some(self.cursor.string("the module's name")?);
         Ok(())
@@ -179,10 +179,10 @@ impl<'s> Parser<'s> {
 
     fn out_of_order(&self, what: &str, number: u32, next: usize) -> Problem {
         let help = format!(
-            "`{what}` lines count without gaps and stand before everything that uses {what}s"
+            "number `{what}` lines without gaps, and put them before everything that uses {what}s"
         );
         self.cursor
-            .problem(self.cursor.last(), format!("this is {what} {next}, not {number}"))
+            .problem(self.cursor.last(), format!("expected {what} {next}, found {number}"))
             .with_help(Some(help))
     }
 
@@ -191,7 +191,7 @@ impl<'s> Parser<'s> {
         if count <= max {
             return Ok(());
         }
-        Err(self.cursor.problem(self.cursor.last(), format!("there are more than {max} {what}")))
+        Err(self.cursor.problem(self.cursor.last(), format!("too many {what}; at most {max}")))
     }
 
     /// `(types) [-> results]`
@@ -267,7 +267,7 @@ impl<'s> Parser<'s> {
             return Ok(Signature { ty: self.use_type(&written)?, locals });
         };
         if self.tables.types.get(ty as usize) != Some(&written) {
-            return Err(self.cursor.problem(start, format!("type {ty} is another one")));
+            return Err(self.cursor.problem(start, format!("signature differs from type {ty}")));
         }
         Ok(Signature { ty, locals })
     }
@@ -367,7 +367,7 @@ impl<'s> Parser<'s> {
 
     fn frame_stack(&mut self, token: Token) -> Parse<()> {
         if self.module.frame_stack.is_some() {
-            return Err(self.cursor.problem(token, "the frame stack is declared twice"));
+            return Err(self.cursor.problem(token, "duplicate frame stack"));
         }
         let base = self.cursor.number("the address of the frame stack")?;
         let bytes = self.cursor.number("the size of the frame stack in bytes")?;
@@ -471,7 +471,7 @@ impl<'s> Parser<'s> {
 
     fn start(&mut self, token: Token) -> Parse<()> {
         if self.pending.start.is_some() {
-            return Err(self.cursor.problem(token, "the start function is given twice"));
+            return Err(self.cursor.problem(token, "duplicate start function"));
         }
         self.pending.start = Some(self.cursor.entity("a function")?);
         Ok(())
@@ -529,7 +529,7 @@ impl<'s> Parser<'s> {
             }
         }
         if !is_unique {
-            let message = "a `name` line names an entity that has a name";
+            let message = "`name` line for an entity that already has a name";
             self.problems.push(self.cursor.problem(line, message));
         }
     }

@@ -52,7 +52,7 @@ pub enum PrintError {
         error: InstError,
     },
     /// A data segment is declared, which only element segments can be.
-    #[error("data segment {0} is declared")]
+    #[error("declared data segment {0}; expected active or passive")]
     DeclaredData(u32),
 }
 

@@ -105,7 +105,7 @@ impl<'s> Space<'s> {
             Ref::Name(token) => self.name_next(cursor, token, what)?,
             Ref::Number(number) if number == id => {}
             Ref::Number(number) => {
-                let message = format!("this is {what} {id}, not {number}");
+                let message = format!("expected {what} {id}, found {number}");
                 return Err(cursor.problem(cursor.last(), message));
             }
         }

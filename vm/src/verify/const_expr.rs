@@ -38,24 +38,29 @@ pub(super) fn check(
             Op::RefFunc if (inst.imm.low() as usize) < spaces.funcs.len() => {
                 stack.push(ValType::FuncRef);
             }
-            Op::RefFunc => return fail(format!("there is no function {}", inst.imm.low())),
+            Op::RefFunc => return fail(format!("unknown function {}", inst.imm.low())),
             Op::GlobalGet => match spaces.globals[..n_globals].get(inst.imm.low() as usize) {
                 Some(global) if !global.mutable => stack.push(global.ty),
                 Some(_) => return fail(format!("global {} is mutable", inst.imm.low())),
-                None => return fail(format!("no global {} comes before", inst.imm.low())),
+                None => {
+                    return fail(format!(
+                        "global {} does not exist or comes later",
+                        inst.imm.low()
+                    ));
+                }
             },
             Op::I32Add | Op::I32Sub | Op::I32Mul | Op::I64Add | Op::I64Sub | Op::I64Mul => {
                 let ty = inst.op.signature().expect("arithmetic is fixed").results[0];
                 let b = stack.pop();
                 if b != Some(ty) || stack.last() != Some(&ty) {
-                    return fail(format!("{} needs two {ty}", inst.op.mnemonic()));
+                    return fail(format!("{} expects two {ty} operands", inst.op.mnemonic()));
                 }
             }
-            op => return fail(format!("{} is not allowed", op.mnemonic())),
+            op => return fail(format!("{} is not allowed here", op.mnemonic())),
         }
     }
     if stack != [ty] {
-        return fail(format!("it leaves {stack:?}, not one {ty}"));
+        return fail(format!("expected one {ty}, found {stack:?}"));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The verifier's rules, places and errors.
+//! Rules, locations and errors of the verifier.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ macro_rules! rules {
                 match self { $(Rule::$variant => $name,)* }
             }
 
-            /// What the rule demands.
+            /// The requirement, as a sentence.
             pub const fn doc(self) -> &'static str {
                 match self { $(Rule::$variant => $doc,)* }
             }
@@ -43,31 +43,31 @@ rules! {
     LabelIndex "label-index" "A label index names a label of the function.";
     TableType "table-type" "A table holds references and its minimum does not exceed its maximum.";
     MemoryType "memory-type" "The minimum of a memory does not exceed its maximum.";
-    ConstExpr "const-expr" "A constant expression uses only the instructions allowed in it, reads only immutable globals that come before, and leaves exactly one value of the type needed.";
+    ConstExpr "const-expr" "A constant expression uses only the instructions allowed in it, reads only immutable globals that come before, and leaves exactly one value of the expected type.";
     ExportName "export-name" "No two exports have the same name.";
     StartType "start-type" "The start function has no parameters and no results.";
     SegmentMode "segment-mode" "A data segment is active or passive.";
-    ElemType "elem-type" "The elements of a segment have the segment's type, and those copied to a table the table's.";
+    ElemType "elem-type" "The elements of a segment have its type. An active segment has the element type of its table.";
     FrameStack "frame-stack" "The frame stack lies inside the minimum size of a memory 0 that the module defines, at multiples of 8.";
     ShapeOrder "shape-order" "A shape's parent comes before it.";
     ShapeUnique "shape-unique" "No shape is in the table twice.";
-    Names "names" "Names are sorted by index, name what exists, are not empty, and are unique in their index space.";
-    Lines "lines" "Source lines are strictly ascending in code offset, inside the code, without equal neighbours.";
+    Names "names" "Names are sorted by index, belong to existing entities, are not empty, and are unique in their index space.";
+    Lines "lines" "Line entries are strictly ascending in code offset and inside the code, and neighbours have different lines.";
     Inst "inst" "The code is a sequence of instructions.";
     LabelOrder "label-order" "Labels are strictly ascending in code offset and inside the code.";
-    LabelBoundary "label-boundary" "A label stands at the start of an instruction.";
+    LabelBoundary "label-boundary" "A label marks the start of an instruction.";
     LabelShape "label-shape" "A label's shape is in the shape table.";
-    UnreachableCode "unreachable-code" "An instruction behind one that does not go on stands at a label.";
-    CodeEnd "code-end" "The code ends with an instruction that does not go on.";
-    StackUnderflow "stack-underflow" "An instruction finds its operands on the operand stack.";
-    OperandType "operand-type" "Operands have the types that the instruction needs.";
+    UnreachableCode "unreachable-code" "Code after a terminator starts at a label.";
+    CodeEnd "code-end" "The code ends with a terminator.";
+    StackUnderflow "stack-underflow" "The operand stack holds the operands of each instruction.";
+    OperandType "operand-type" "Operands have the types that the instruction expects.";
     ShapeMismatch "shape-mismatch" "Where control reaches a label, the operand stack has exactly the label's shape.";
-    KeptOperands "kept-operands" "What a `br_keep` takes along are the topmost operands of the label's shape; the others are the lowest operands on the stack, and no operand is both.";
-    ReturnStack "return-stack" "Where a function returns or tail-calls, the results or parameters are on the operand stack.";
-    TailCallType "tail-call-type" "A tail-called function has the results of the caller.";
-    GlobalMutable "global-mutable" "Only a mutable global is written.";
+    KeptOperands "kept-operands" "The operands that a `br_keep` keeps match the top of the label's shape. The rest of the shape matches the lowest operands on the stack. No operand counts twice.";
+    ReturnStack "return-stack" "At a return or tail call, the results or parameters are on top of the operand stack.";
+    TailCallType "tail-call-type" "A tail-called function has the same results as the caller.";
+    GlobalMutable "global-mutable" "Only mutable globals are written.";
     CallTable "call-table" "An indirect call goes through a table of funcref.";
-    LocalAddr "local-addr" "Only the address of a numeric local is taken, in a module with a frame stack.";
+    LocalAddr "local-addr" "`local.addr` needs a frame stack and a numeric local other than a v128.";
 }
 
 impl fmt::Display for Rule {
@@ -76,7 +76,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// What a verifier error is about.
+/// The location of a verifier error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The module as a whole.
@@ -152,7 +152,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// A module that breaks a rule.
+/// Error for a module that violates a rule.
 // Boxed: the verifier returns it from functions that run once for each instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyError(Box<Broken>);
@@ -165,17 +165,17 @@ struct Broken {
 }
 
 impl VerifyError {
-    /// The rule that is broken.
+    /// The violated rule.
     pub fn rule(&self) -> Rule {
         self.0.rule
     }
 
-    /// Where it is broken.
+    /// The location of the violation.
     pub fn place(&self) -> &Place {
         &self.0.place
     }
 
-    /// What is wrong there.
+    /// Description of the violation.
     pub fn detail(&self) -> &str {
         &self.0.detail
     }

@@ -190,7 +190,7 @@ impl<'m> Checker<'m, '_> {
             self.offset = offset;
             let ordered = previous.is_none_or(|(o, l)| o < offset && l != line);
             if !ordered || offset as usize >= self.def.code.len() {
-                return Err(self.error(Rule::Lines, format!("line {line} is out of place")));
+                return Err(self.error(Rule::Lines, format!("misplaced line {line}")));
             }
             previous = Some((offset, line));
         }
@@ -202,11 +202,11 @@ impl<'m> Checker<'m, '_> {
         for (i, label) in self.def.labels.iter().enumerate() {
             self.offset = label.offset;
             if label.offset < next || label.offset as usize >= self.def.code.len() {
-                return Err(self.error(Rule::LabelOrder, format!("label {i} is out of place")));
+                return Err(self.error(Rule::LabelOrder, format!("misplaced label {i}")));
             }
             next = label.offset + 1;
             if label.shape.0 as usize >= self.shapes.depths.len() {
-                let detail = format!("label {i} has shape {}", label.shape.0);
+                let detail = format!("label {i} has unknown shape {}", label.shape.0);
                 return Err(self.error(Rule::LabelShape, detail));
             }
         }
@@ -240,7 +240,7 @@ impl<'m> Checker<'m, '_> {
                 self.grown()
             }
             _ if !falls_in => {
-                let detail = "the instruction is neither reached nor at a label".into();
+                let detail = "unreachable instruction without a label".into();
                 Err(self.error(Rule::UnreachableCode, detail))
             }
             _ => Ok(()),

@@ -165,7 +165,7 @@ fn check_index(
     if (index as usize) < len {
         return Ok(());
     }
-    Err(place().error(rule, format!("index {index} is not below {len}")))
+    Err(place().error(rule, format!("index {index} out of range; expected less than {len}")))
 }
 
 fn check_module(module: &Module, spaces: &IndexSpaces) -> Result<(), VerifyError> {
@@ -194,7 +194,7 @@ fn check_module(module: &Module, spaces: &IndexSpaces) -> Result<(), VerifyError
 
 fn check_table_type(place: Place, table: &TableType) -> Result<(), VerifyError> {
     if !table.elem.is_ref() {
-        let detail = format!("elements are references, not {}", table.elem);
+        let detail = format!("expected a reference type for elements, found {}", table.elem);
         return Err(place.error(Rule::TableType, detail));
     }
     if let Some(max) = table.max.filter(|&max| table.min > max) {
@@ -251,7 +251,7 @@ fn check_exports(module: &Module, spaces: &IndexSpaces) -> Result<(), VerifyErro
         };
         check_index(place, rule, export.index, spaces.len(export.kind))?;
         if !names.insert(export.name.as_str()) {
-            return Err(place().error(Rule::ExportName, "the name is exported twice".into()));
+            return Err(place().error(Rule::ExportName, "duplicate export name".into()));
         }
     }
     Ok(())
@@ -262,7 +262,9 @@ fn check_start(module: &Module, spaces: &IndexSpaces) -> Result<(), VerifyError>
     check_index(|| Place::Start, Rule::FuncIndex, start, spaces.funcs.len())?;
     let ty = &module.types[spaces.funcs[start as usize] as usize];
     if !ty.params.is_empty() || !ty.results.is_empty() {
-        return Err(Place::Start.error(Rule::StartType, format!("its type is {ty}")));
+        return Err(
+            Place::Start.error(Rule::StartType, format!("expected type () -> (), found {ty}"))
+        );
     }
     Ok(())
 }
@@ -273,14 +275,14 @@ fn check_elems(module: &Module, spaces: &IndexSpaces) -> Result<(), VerifyError>
         let max = limits::SEGMENT_ELEMS_MAX;
         check_limit(place.clone(), elem.items.len(), max, "SEGMENT_ELEMS_MAX")?;
         if !elem.ty.is_ref() {
-            let detail = format!("elements are references, not {}", elem.ty);
+            let detail = format!("expected a reference type for elements, found {}", elem.ty);
             return Err(place.error(Rule::ElemType, detail));
         }
         if let SegmentMode::Active { target, offset } = &elem.mode {
             check_index(|| place.clone(), Rule::TableIndex, *target, spaces.tables.len())?;
             let table = spaces.tables[*target as usize];
             if table.elem != elem.ty {
-                let detail = format!("{} elements for a table of {}", elem.ty, table.elem);
+                let detail = format!("expected elements of type {}, found {}", table.elem, elem.ty);
                 return Err(place.error(Rule::ElemType, detail));
             }
             const_expr::check(&place, spaces, spaces.globals.len(), offset, ValType::I32)?;
@@ -288,7 +290,7 @@ fn check_elems(module: &Module, spaces: &IndexSpaces) -> Result<(), VerifyError>
         match &elem.items {
             ElemItems::Funcs(funcs) => {
                 if elem.ty != ValType::FuncRef {
-                    let detail = format!("functions are no {}", elem.ty);
+                    let detail = format!("expected elements of type {}, found functions", elem.ty);
                     return Err(place.error(Rule::ElemType, detail));
                 }
                 for &func in funcs {
@@ -315,7 +317,7 @@ fn check_datas(module: &Module, spaces: &IndexSpaces) -> Result<(), VerifyError>
                 const_expr::check(&place, spaces, spaces.globals.len(), offset, ValType::I32)?;
             }
             SegmentMode::Declared => {
-                let detail = "a data segment is active or passive".into();
+                let detail = "declared data segment; expected active or passive".into();
                 return Err(place.error(Rule::SegmentMode, detail));
             }
         }
@@ -327,19 +329,16 @@ fn check_frame_stack(module: &Module, spaces: &IndexSpaces) -> Result<(), Verify
     let Some(stack) = module.frame_stack else { return Ok(()) };
     let fail = |detail: String| Err(Place::FrameStack.error(Rule::FrameStack, detail));
     if spaces.n_imported_memories > 0 || module.memories.is_empty() {
-        return fail("the module does not define memory 0 itself".into());
+        return fail("the module does not define memory 0".into());
     }
     if stack.base % 8 != 0 || stack.bytes % 8 != 0 {
-        return fail(format!(
-            "base {} and size {} are not multiples of 8",
-            stack.base, stack.bytes
-        ));
+        return fail(format!("base {} or size {} is not a multiple of 8", stack.base, stack.bytes));
     }
     let memory_bytes = u64::from(module.memories[0].min) * PAGE_BYTES;
     // The top must be representable, since the stack pointer starts there.
     let top = u64::from(stack.base) + u64::from(stack.bytes);
     if top > memory_bytes || top > u64::from(u32::MAX) {
-        return fail(format!("it ends at {top}, memory 0 starts with {memory_bytes} bytes"));
+        return fail(format!("end {top} exceeds memory 0, which starts with {memory_bytes} bytes"));
     }
     Ok(())
 }
@@ -402,11 +401,11 @@ fn check_shapes(module: &Module) -> Result<Shapes, VerifyError> {
         let place = || Place::Shape(ShapeId(i as u32 + 1));
         let ShapeId(parent) = shape.parent;
         if parent as usize > i {
-            let detail = format!("its parent {parent} does not come before it");
+            let detail = format!("parent {parent} does not come before the shape");
             return Err(place().error(Rule::ShapeOrder, detail));
         }
         if !seen.insert(*shape) {
-            return Err(place().error(Rule::ShapeUnique, "the table has it already".into()));
+            return Err(place().error(Rule::ShapeUnique, "duplicate shape".into()));
         }
         let depth = depths[parent as usize] + 1;
         let max = limits::STACK_OPERANDS_MAX;

@@ -44,15 +44,11 @@ fn fail<T>(detail: String) -> Result<T, VerifyError> {
 
 fn check_name(name: &str) -> Result<(), VerifyError> {
     check_limit(Place::Names, name.len(), limits::NAME_BYTES_MAX, "NAME_BYTES_MAX")?;
-    if name.is_empty() { fail("a name is empty".into()) } else { Ok(()) }
+    if name.is_empty() { fail("empty name".into()) } else { Ok(()) }
 }
 
 fn check_not_empty(what: &str, func: u32, list: &[(u32, String)]) -> Result<(), VerifyError> {
-    if list.is_empty() {
-        fail(format!("the list of {what} of function {func} is empty"))
-    } else {
-        Ok(())
-    }
+    if list.is_empty() { fail(format!("empty list of {what} of function {func}")) } else { Ok(()) }
 }
 
 fn check_order(
@@ -63,7 +59,7 @@ fn check_order(
     let mut previous = None;
     for index in indices {
         if u64::from(index) >= len {
-            return fail(format!("{what}: index {index} is not below {len}"));
+            return fail(format!("{what}: index {index} out of range; expected less than {len}"));
         }
         if previous.is_some_and(|previous| previous >= index) {
             return fail(format!("{what}: index {index} is out of order"));
@@ -79,7 +75,7 @@ fn check_list(what: &str, list: &[(u32, String)], len: u64) -> Result<(), Verify
     for (_, name) in list {
         check_name(name)?;
         if !seen.insert(name.as_str()) {
-            return fail(format!("{what}: {name:?} names two of them"));
+            return fail(format!("{what}: duplicate name {name:?}"));
         }
     }
     Ok(())

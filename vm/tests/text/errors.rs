@@ -58,10 +58,10 @@ fn long_lines_are_cut() {
 #[test]
 fn tokens() {
     check("func f() {\n  ^\n}", 2, 3, "unexpected character '^'");
-    check("module \"abc\n", 1, 8, "the quote is not closed on this line");
+    check("module \"abc\n", 1, 8, "missing closing quote on this line");
     check("module \"a\\q\"", 1, 10, "unknown escape");
     check("module \"\\xff\"", 1, 8, "a name must be valid UTF-8");
-    check("data 0 \"\\0f\"", 1, 9, "write `\\x00` where a digit follows");
+    check("data 0 \"\\0f\"", 1, 9, "ambiguous `\\0` before a digit; write `\\x00`");
     check("é", 1, 1, "unexpected character 'é'");
 }
 
@@ -69,36 +69,41 @@ fn tokens() {
 fn items() {
     check("functon f() {}", 1, 1, "expected an item, found `functon`");
     check("}", 1, 1, "expected an item, found `}`");
-    check("module \"a\"\nmodule \"b\"", 2, 1, "the module's name is given twice");
-    check("type 1 = () -> ()", 1, 6, "this is type 0, not 1");
-    check("shape 0 = (0 i64)", 1, 7, "this is shape 1, not 0");
-    check("memory 0 1 memory m 1", 1, 19, "there are more than 1 memories");
-    check("memory 0 65537", 1, 10, "there are more than 65536 pages in a memory");
+    check("module \"a\"\nmodule \"b\"", 2, 1, "duplicate module name");
+    check("type 1 = () -> ()", 1, 6, "expected type 0, found 1");
+    check("shape 0 = (0 i64)", 1, 7, "expected shape 1, found 0");
+    check("memory 0 1 memory m 1", 1, 19, "too many memories; at most 1");
+    check("memory 0 65537", 1, 10, "too many pages in a memory; at most 65536");
     check("export \"a\" func f", 1, 17, "unknown function `f`");
     check("start f", 1, 7, "unknown function `f`");
-    check("func f() {} start f start f", 1, 21, "the start function is given twice");
-    check("frame_stack 0 8 frame_stack 0 8", 1, 17, "the frame stack is declared twice");
+    check("func f() {} start f start f", 1, 21, "duplicate start function");
+    check("frame_stack 0 8 frame_stack 0 8", 1, 17, "duplicate frame stack");
     check("data d t at i32.const 0 \"\"", 1, 8, "unknown memory `t`");
     check("data d m \"\"", 1, 10, "expected `at`, found a string");
     check("elem e func g, f", 1, 13, "unknown function `g`");
     check("elem e funcref [ref.func f", 1, 27, "expected `]`, found the end of the text");
-    check("name func 0 \"a\" func b() {}", 1, 1, "a `name` line names an entity that has a name");
+    check(
+        "name func 0 \"a\" func b() {}",
+        1,
+        1,
+        "`name` line for an entity that already has a name",
+    );
     let message = "expected `func`, `table`, `memory` or `global`, found `fnc`";
     check("import \"a\" \"b\" fnc g()", 1, 16, message);
-    let message = "imported functions come before the functions defined here";
+    let message = "expected imported functions before defined functions";
     check("func f() {}\nimport \"a\" \"b\" func g()", 2, 21, message);
 }
 
 #[test]
 fn functions() {
     check("func f() {}\nfunc f() {}", 2, 6, "the function `f` is defined twice");
-    check("func 1() {}", 1, 6, "this is function 0, not 1");
-    check("func f type 0(i64) {}", 1, 14, "type 0 is another one");
+    check("func 1() {}", 1, 6, "expected function 0, found 1");
+    check("func f type 0(i64) {}", 1, 14, "signature differs from type 0");
     check("func f(i64 i32) {}", 1, 12, "expected `,` or `)`, found `i32`");
     check("func f(a: i6) {}", 1, 11, "expected a type, found `i6`");
     check("func f(a: i64, a: i64) {}", 1, 16, "the local `a` is defined twice");
-    check("func f() {\nfunc g() {}", 2, 1, "the function `f` is not closed by `}`");
-    check("func f() {\n  nop", 2, 6, "the function `f` is not closed by `}`");
+    check("func f() {\nfunc g() {}", 2, 1, "missing `}` of function `f`");
+    check("func f() {\n  nop", 2, 6, "missing `}` of function `f`");
     check("func f() {\nm(i64) }", 2, 8, "expected `:`, found `}`");
     check("func f() { br_table [0 }", 1, 24, "expected a label, found `}`");
 }
@@ -109,7 +114,7 @@ fn constant_expressions() {
     check("global g: i64 = global.get h", 1, 28, "unknown global `h`");
     check("global g: i64 = local.get h", 1, 27, "unknown local `h`");
     check("global g: i64 = br h", 1, 20, "unknown label `h`");
-    let message = "expected an `i64` behind `i64.const` on the same line";
+    let message = "expected an `i64` after `i64.const` on the same line";
     check("global g: i64 = i64.const\n5", 1, 17, message);
 }
 
@@ -121,14 +126,14 @@ fn instructions() {
     check("i64.ad", 1, "unknown instruction `i64.ad`");
 
     check("drop 3", 6, "expected an instruction, found `3`");
-    check("call", 1, "expected a function behind `call` on the same line");
+    check("call", 1, "expected a function after `call` on the same line");
     check("call (", 6, "expected a function, found `(`");
     check("local.get m", 11, "unknown local `m`");
     check("br m", 4, "unknown label `m`");
     check("br_table l", 10, "expected `[`, found `l`");
-    check("br_keep l", 9, "expected a number of operands behind `l` on the same line");
+    check("br_keep l", 9, "expected a number of operands after `l` on the same line");
     check("br_keep l l", 11, "expected a number of operands, found `l`");
-    check("br_table [l]", 12, "expected the default label behind `]` on the same line");
+    check("br_table [l]", 12, "expected the default label after `]` on the same line");
     check("global.get g", 12, "unknown global `g`");
     check("table.get t", 11, "unknown table `t`");
     check("memory.init d", 13, "unknown data segment `d`");
@@ -136,12 +141,12 @@ fn instructions() {
     check("i32.const 4294967296", 11, "integer does not fit `i32`");
     check("i32.const 1.5", 11, "malformed integer");
     check("i32.const x", 11, "expected an `i32`, found `x`");
-    check("i32.const 'ab'", 11, "a character literal holds one character");
+    check("i32.const 'ab'", 11, "expected one character in a character literal");
     check("f32.const 1e40", 11, "the number is too large for `f32`");
-    check("f64.const nan:0x0", 11, "the payload of a NaN is from 1 to 0xfffffffffffff");
+    check("f64.const nan:0x0", 11, "invalid NaN payload; expected 1 to 0xfffffffffffff");
     check("i32.load -8", 10, "malformed integer");
-    check("i32.load_indexed 3", 18, "the scale is 1, 2, 4 or 8");
-    check("i32.load_indexed", 1, "expected a scale behind `i32.load_indexed` on the same line");
+    check("i32.load_indexed 3", 18, "invalid scale; expected 1, 2, 4 or 8");
+    check("i32.load_indexed", 1, "expected a scale after `i32.load_indexed` on the same line");
     check(
         "v128.const 0x1_00000000_00000000_00000000_00000000",
         12,
@@ -154,16 +159,16 @@ fn instructions() {
     );
     check("v128.const i8x16 1 256", 20, "the lane does not fit 8 bits");
     check("v128.const i16x8 -32769", 18, "the lane does not fit 16 bits");
-    check("v128.const i64x2 1", 18, "expected an `i64` behind `1` on the same line");
-    check("i32x4.extract_lane 4", 20, "lane 4 is not one of 4");
-    check("i8x16.shuffle 32", 15, "lane 32 is not one of 32");
-    check("v128.load64_lane 2", 18, "lane 2 is not one of 2");
-    check("v128.load8_lane", 1, "expected a lane behind `v128.load8_lane` on the same line");
+    check("v128.const i64x2 1", 18, "expected an `i64` after `1` on the same line");
+    check("i32x4.extract_lane 4", 20, "lane 4 out of range; expected less than 4");
+    check("i8x16.shuffle 32", 15, "lane 32 out of range; expected less than 32");
+    check("v128.load64_lane 2", 18, "lane 2 out of range; expected less than 2");
+    check("v128.load8_lane", 1, "expected a lane after `v128.load8_lane` on the same line");
     check("call_indirect f", 15, "expected the number of a type or `(`, found `f`");
     check("ref.null i64", 10, "expected a reference type");
     check("l:", 1, "the label `l` is defined twice");
-    check("5:", 1, "this is label 1, not 5");
-    check("local 60001 i64", 13, "there are more than 60000 locals in a function");
+    check("5:", 1, "expected label 1, found 5");
+    check("local 60001 i64", 13, "too many locals in a function; at most 60000");
     check(".line x", 7, "expected a line number, found `x`");
 }
 

@@ -210,7 +210,7 @@ fn errors_outside_of_blocks() {
     assert_eq!(error("func f0() {\nb0:\n  return\n"), "4:1: expected `}`");
     assert_eq!(error("func 0() {"), "1:6: expected a function such as `f3`");
     assert_eq!(error("func f0 $\"a() {"), "1:9: unterminated name; expected a closing quote");
-    assert_eq!(error("func f0 $\"\\x\"() {"), "1:11: two hexadecimal digits follow a `\\x`");
+    assert_eq!(error("func f0 $\"\\x\"() {"), "1:11: expected two hexadecimal digits after `\\x`");
     assert_eq!(
         error("func f0() {\n  slot s1: i64 = local 0"),
         "2:8: expected s0: slots are numbered in order"

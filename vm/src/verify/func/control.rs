@@ -33,7 +33,7 @@ impl Checker<'_, '_> {
         let label = self.label_name(label);
         let found = self.describe(self.base, &self.scratch.top);
         let expected = self.describe(shape, &[]);
-        let detail = format!("label {label} has the stack ({expected}), found ({found})");
+        let detail = format!("expected the stack ({expected}) of label {label}, found ({found})");
         self.error(Rule::ShapeMismatch, detail)
     }
 
@@ -72,8 +72,8 @@ impl Checker<'_, '_> {
             let expected = self.describe(shape, &[]);
             let label = self.label_name(label);
             let detail = format!(
-                "label {label} has the stack ({expected}), which the topmost {n} operands and the \
-                 lowest of ({found}) are not"
+                "the topmost {n} and the lowest operands of ({found}) do not match ({expected}), the \
+                 stack of label {label}"
             );
             return Err(self.error(Rule::KeptOperands, detail));
         }
@@ -112,7 +112,8 @@ impl Checker<'_, '_> {
     /// Leaves the function with the topmost operands, which are of these types.
     pub(super) fn leave_with(&mut self, types: &[ValType], what: &str) -> Check {
         if self.depth() < types.len() {
-            let detail = format!("{} operands instead of {} {what}", self.depth(), types.len());
+            let detail =
+                format!("expected {} {what}, found {} operands", types.len(), self.depth());
             return Err(self.error(Rule::ReturnStack, detail));
         }
         self.pop_all(types)

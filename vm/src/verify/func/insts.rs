@@ -44,7 +44,7 @@ impl Checker<'_, '_> {
     /// An instruction that copies elements of one type to a table of another one.
     fn copies_elements(&mut self, signature: Signature, source: ValType, elem: ValType) -> Check {
         if source != elem {
-            let detail = format!("elements of {source} go to a table of {elem}");
+            let detail = format!("expected elements of type {elem}, found {source}");
             return Err(self.error(Rule::OperandType, detail));
         }
         self.fixed(signature)
@@ -110,7 +110,7 @@ impl Checker<'_, '_> {
         if (index as usize) < len {
             return Ok(());
         }
-        Err(self.error(rule, format!("index {index} is not below {len}")))
+        Err(self.error(rule, format!("index {index} out of range; expected less than {len}")))
     }
 
     /// A load or store; through a token it may be an access of the local itself.

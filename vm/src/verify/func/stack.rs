@@ -60,7 +60,7 @@ impl Checker<'_, '_> {
     pub(super) fn pop_expecting(&mut self, ty: ValType) -> Check<Operand> {
         let operand = self.pop_any()?;
         if operand.ty != ty {
-            let detail = format!("the operand is {}, not {ty}", operand.ty);
+            let detail = format!("expected an operand of type {ty}, found {}", operand.ty);
             return Err(self.error(Rule::OperandType, detail));
         }
         Ok(operand)

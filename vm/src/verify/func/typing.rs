@@ -27,7 +27,7 @@ impl<'m> OperandStack for Checker<'m, '_> {
     fn pop_ref(&mut self) -> Check {
         let operand = Checker::pop_any(self)?;
         if !operand.ty.is_ref() {
-            let detail = format!("the operand is {}, not a reference", operand.ty);
+            let detail = format!("expected a reference, found {}", operand.ty);
             return Err(self.error(Rule::OperandType, detail));
         }
         Ok(())
@@ -56,7 +56,7 @@ impl<'m> OperandStack for Checker<'m, '_> {
         }
         // Each local has 8 bytes of the frame stack.
         if !ty.is_num() || ty.bytes() > 8 {
-            let detail = format!("local {local} is {ty}");
+            let detail = format!("local {local} has type {ty}");
             return Err(self.error(Rule::LocalAddr, detail));
         }
         self.push_operand(Operand { ty: ValType::I32, token: local + 1 })
@@ -99,7 +99,7 @@ impl<'m> OperandStack for Checker<'m, '_> {
     fn callable(&mut self, table: u32) -> Check {
         let elem = self.spaces.tables[table as usize].elem;
         if elem != ValType::FuncRef {
-            let detail = format!("table {table} holds {elem}");
+            let detail = format!("table {table} has elements of type {elem}; expected funcref");
             return Err(self.error(Rule::CallTable, detail));
         }
         Ok(())
@@ -145,7 +145,7 @@ impl<'m> OperandStack for Checker<'m, '_> {
 
     fn tail_call(&mut self, callee: &FuncType) -> Check {
         if callee.results != self.ty.results {
-            let detail = format!("the callee is {callee}, the caller {}", self.ty);
+            let detail = format!("the callee has type {callee}, the caller {}", self.ty);
             return Err(self.error(Rule::TailCallType, detail));
         }
         self.leave_with(&callee.params, "parameters")
