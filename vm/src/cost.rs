@@ -1,29 +1,31 @@
-//! What running costs: fuel, cells of the deterministic call stack, and where bulk operations poll.
+//! Execution costs: fuel, cells of the deterministic call stack, and polls of bulk operations.
 //!
-//! Every engine charges by these, so that they stop at the same place. Nobody else decides what something
-//! costs. [`Block::cost`](crate::verified::Block::cost) has the fuel of a basic block, which the verifier
-//! counts, and [`Body::call_cells`] the cells of a call.
+//! Every engine charges by these and by nothing else, so that all stop at the same place.
+//! [`Block::cost`](crate::verified::Block::cost) is the fuel of a basic block, counted by the verifier.
+//! [`Body::call_cells`] is the number of cells of a call.
 
 use crate::op::Op;
 use crate::verified::Body;
 
-/// Cells that a call takes from the deterministic call stack beside those of the callee's frame.
+/// Cells that a call takes from the deterministic call stack in addition to the callee's frame.
 const CALL_CELLS: u32 = 4;
 
-/// Bytes of a bulk operation on a memory that cost one unit of fuel, as a logarithm.
+/// Bytes per unit of fuel in a bulk operation on a memory, as a binary logarithm.
 const MEMORY_BYTES_PER_FUEL_LOG2: u32 = 6;
 
-/// Elements of a bulk operation on a table that cost one unit of fuel, as a logarithm.
+/// Elements per unit of fuel in a bulk operation on a table, as a binary logarithm.
 const TABLE_ELEMS_PER_FUEL_LOG2: u32 = 3;
 
-/// The most bytes that a bulk operation on a memory writes before it polls.
+/// Maximum number of bytes that a bulk operation on a memory writes between polls.
 pub const PIECE_BYTES_MAX: u32 = 1 << 20;
 
-/// The most elements that a bulk operation on a table writes before it polls. They take as many bytes.
+/// Maximum number of elements that a bulk operation on a table writes between polls; the same number of
+/// bytes.
 pub const PIECE_ELEMS_MAX: u32 = PIECE_BYTES_MAX / 8;
 
-/// The fuel that a bulk operation costs beyond its share of the block: its length, the topmost operand
-/// (of `table.grow` the number of new elements), shifted right by this. `None` for all other instructions.
+/// The shift from length to additional fuel of a bulk operation. The length is the topmost operand; for
+/// `table.grow` it is the number of new elements. The additional fuel, beyond the instruction's share of the
+/// block, is the length shifted right by this. `None` for all other instructions.
 #[inline]
 pub const fn bulk_fuel_shift(op: Op) -> Option<u32> {
     match op {
@@ -35,7 +37,7 @@ pub const fn bulk_fuel_shift(op: Op) -> Option<u32> {
     }
 }
 
-/// The fuel that an instruction costs beyond its share of the block, if its length is this.
+/// The additional fuel of a bulk operation of this length, beyond its share of the block.
 #[inline]
 pub const fn bulk_fuel(op: Op, length: u32) -> u32 {
     match bulk_fuel_shift(op) {
@@ -45,7 +47,7 @@ pub const fn bulk_fuel(op: Op, length: u32) -> u32 {
 }
 
 impl Body {
-    /// The cells that a call of the function takes from the deterministic call stack.
+    /// Number of cells that a call of the function takes from the deterministic call stack.
     pub fn call_cells(&self) -> u32 {
         self.n_cells() + CALL_CELLS
     }

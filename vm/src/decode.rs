@@ -1,9 +1,9 @@
-//! From the binary form, which `docs/bytecode.md` specifies, to [`Module`].
+//! Decoder of the binary form, which `docs/bytecode.md` specifies.
 //!
-//! The decoder checks the form: every module has exactly one encoding, all else is refused, and
-//! `encode(&decode(bytes)?) == bytes`. What the module means, and whether its code is code at all, is
-//! left to [`crate::verify()`]. Bytes come from anywhere: memory stays proportional to the input, since
-//! no count is believed before it is compared with the bytes that are left.
+//! The decoder checks the form. Every module has exactly one encoding; any other is rejected, so
+//! `encode(&decode(bytes)?) == bytes`. It does not check the meaning of the module, nor whether its code
+//! consists of instructions: [`crate::verify()`] does. The input is untrusted. Memory stays proportional to
+//! its length, since each count is compared with the number of bytes left before use.
 
 use std::fmt;
 
@@ -130,10 +130,10 @@ macro_rules! limit {
     };
 }
 
-/// The module of this binary form.
+/// Decodes a module.
 ///
 /// # Errors
-/// The first rule of the form that is broken.
+/// Fails with the first violated rule of the form.
 pub fn decode(bytes: &[u8]) -> Result<Module> {
     let mut reader = Reader { bytes, pos: 0, end: bytes.len(), section: None };
     reader.check_limit(0, bytes.len(), limit!(MODULE_BYTES_MAX))?;
@@ -158,7 +158,7 @@ pub fn decode(bytes: &[u8]) -> Result<Module> {
 struct Reader<'a> {
     bytes: &'a [u8],
     pos: usize,
-    /// Where the contents that are being read end.
+    /// End of the contents being read.
     end: usize,
     section: Option<Section>,
 }
@@ -253,7 +253,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The id of a section or part of the names. It is not below `least`.
+    /// Reads the id of a section or part of the names, at least `least`.
     fn section_id<T>(&mut self, least: u8, from_tag: impl Fn(u8) -> Option<T>) -> Result<T> {
         let start = self.pos;
         let tag = self.byte()?;
@@ -267,7 +267,7 @@ impl<'a> Reader<'a> {
         Ok(section)
     }
 
-    /// Reads a length, and then contents that are exactly that long.
+    /// Reads a length, then contents of exactly that length.
     fn sized<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let start = self.pos;
         let length = self.u32()? as usize;
@@ -284,7 +284,7 @@ impl<'a> Reader<'a> {
         Ok(contents)
     }
 
-    /// A count of entries of at least `entry_bytes` each.
+    /// Reads a count of entries of at least `entry_bytes` each.
     fn count(&mut self, limit: Limit, entry_bytes: usize) -> Result<usize> {
         let start = self.pos;
         let n = self.u32()? as usize;
@@ -310,7 +310,7 @@ impl<'a> Reader<'a> {
         Ok(items)
     }
 
-    /// A list that is left out if it is empty.
+    /// Reads a list that may not be empty, since empty ones are left out.
     fn full_list<T>(
         &mut self,
         limit: Limit,
@@ -341,7 +341,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A byte that is one of those that `from_tag` knows.
+    /// Reads a byte that `from_tag` accepts.
     fn tag<T>(&mut self, what: &str, from_tag: impl FnOnce(u8) -> Option<T>) -> Result<T> {
         let start = self.pos;
         let tag = self.byte()?;
@@ -448,7 +448,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The size that something starts with, and the one that it never exceeds.
+    /// Reads a minimum and an optional maximum.
     fn size_range(&mut self) -> Result<(u32, Option<u32>)> {
         let has_max = self.flag()?;
         let min = self.u32()?;
@@ -598,7 +598,7 @@ impl<'a> Reader<'a> {
         self.indexed_list(2, Self::string)
     }
 
-    /// A list, not empty, of entries for some indices. The number of entries is limited by the input.
+    /// Reads a nonempty list of entries with ascending indices. Only the input limits the number of entries.
     fn indexed_list<T>(
         &mut self,
         entry_bytes: usize,

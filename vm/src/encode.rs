@@ -1,8 +1,8 @@
-//! From [`Module`] to the binary form, which `docs/bytecode.md` specifies.
+//! Encoder of the binary form, which `docs/bytecode.md` specifies.
 //!
-//! A module that keeps the invariants written at the fields of [`Module`] has exactly one encoding,
-//! and [`crate::decode()`] gives the module back. Of one that does not keep them (names out of order,
-//! say), the encoder makes bytes that the decoder refuses; it never panics.
+//! A module that satisfies the invariants documented at the fields of [`Module`] has exactly one encoding,
+//! and [`crate::decode()`] returns the module again. For any other module (names out of order, say), the
+//! encoder produces bytes that the decoder rejects. It never panics.
 
 use crate::leb;
 use crate::module::{
@@ -15,7 +15,7 @@ use crate::section::{
 };
 use crate::types::{FuncType, ValType};
 
-/// The binary form of a module.
+/// Encodes a module.
 pub fn encode(module: &Module) -> Vec<u8> {
     let mut out = Writer::default();
     out.bytes.extend_from_slice(&MAGIC);
@@ -84,7 +84,7 @@ impl Writer {
         }
     }
 
-    /// What `write` writes, with its length before it.
+    /// Writes the output of `write` with its length before it.
     fn sized(&mut self, write: impl FnOnce(&mut Writer)) {
         let start = self.bytes.len();
         write(self);
@@ -93,13 +93,13 @@ impl Writer {
         self.bytes.splice(start..start, length);
     }
 
-    /// A section, or a part of one.
+    /// Writes a section, or a part of one.
     fn part(&mut self, tag: u8, write: impl FnOnce(&mut Writer)) {
         self.byte(tag);
         self.sized(write);
     }
 
-    /// A section that is a list, unless the list is empty.
+    /// Writes a section that is a list, unless the list is empty.
     fn list_section<T>(&mut self, section: Section, items: &[T], write: impl Fn(&mut Writer, &T)) {
         if !items.is_empty() {
             self.part(section.tag(), |out| out.list(items, write));

@@ -1,8 +1,7 @@
-//! Instructions: an opcode and its immediates, packed into 64 bits, and the reader and writer of
-//! their binary form.
+//! Instructions, their packed immediates, and the reader and writer of their binary form.
 //!
-//! All integers are LEB128 in its shortest form, so that a function has exactly one encoding; floats
-//! are little-endian. A `br_table` is its number of labels without the default, the labels, the
+//! All integers are LEB128 in its shortest form, so a function has exactly one encoding. Floats are
+//! little-endian. A `br_table` is encoded as its number of labels without the default, the labels, and the
 //! default.
 
 use std::fmt;
@@ -11,8 +10,8 @@ use crate::leb;
 use crate::op::{ImmKind, Op, VECTOR_PREFIX};
 use crate::types::ValType;
 
-/// The immediates of an instruction, packed into 64 bits. How depends on [`Op::imm_kind`]; the IR and
-/// the interpreter use the same packing.
+/// The immediates of an instruction, packed into 64 bits. The packing depends on [`Op::imm_kind`]; the IR and
+/// the interpreter use the same one.
 ///
 /// | kind | bits 0..32 | bits 32..64 |
 /// |---|---|---|
@@ -33,20 +32,20 @@ use crate::types::ValType;
 /// | `V128`, `Lanes` | code offset of the 16 bytes | 0 |
 /// | `Labels` | number of labels without the default | code offset of the first |
 ///
-/// The packing of a constant of one cell is therefore the cell that it pushes. The 16 bytes of a vector or
-/// of a shuffle have no room: in code they are where [`vector`] finds them; in the IR the immediate is their
-/// number in a list of the function.
+/// A constant of one cell is thus packed as the cell that it pushes. The 16 bytes of a vector or shuffle do
+/// not fit. In code, [`vector`] reads them at their offset; in the IR, the immediate is their index in a list
+/// of the function.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Imm(pub u64);
 
-/// Memory indices that the packing of accesses has room for.
+/// The end of the memory indices that a packed access can hold.
 pub(crate) const MEMORY_END: u32 = 1 << 26;
 
 impl Imm {
     /// No immediates.
     pub const NONE: Imm = Imm(0);
 
-    /// One index, or any value of 32 bits.
+    /// One index, or any 32-bit value.
     pub const fn index(index: u32) -> Imm {
         Imm(index as u64)
     }
@@ -74,7 +73,7 @@ impl Imm {
     /// An indexed access of memory 0; the index is scaled by `1 << scale_log2`.
     ///
     /// # Panics
-    /// If `scale_log2` exceeds 3.
+    /// Panics if `scale_log2` exceeds 3.
     pub const fn indexed(offset: u32, scale_log2: u32) -> Imm {
         assert!(scale_log2 <= 3, "the scale is 1, 2, 4 or 8");
         Imm(offset as u64 | (scale_log2 as u64) << 62)
@@ -88,13 +87,13 @@ impl Imm {
     /// An access of a lane of a vector in memory 0.
     ///
     /// # Panics
-    /// If the lane exceeds 15.
+    /// Panics if the lane exceeds 15.
     pub const fn mem_lane(offset: u32, lane: u32) -> Imm {
         assert!(lane <= 15, "a vector has 16 lanes at most");
         Imm(offset as u64 | (lane as u64) << 58)
     }
 
-    /// The lane that an access names.
+    /// The lane of a lane access.
     pub const fn access_lane(self) -> u32 {
         (self.0 >> 58) as u32 & 15
     }
@@ -132,7 +131,7 @@ impl Imm {
     /// The type of a `RefType` immediate.
     ///
     /// # Panics
-    /// If the immediate is of another kind.
+    /// Panics if the immediate is of another kind.
     pub fn as_ref_type(self) -> ValType {
         ValType::from_code(self.0 as u8).expect("a RefType immediate")
     }
@@ -162,7 +161,7 @@ pub enum InstError {
     /// The byte after `0xfd` is not the second byte of an opcode.
     #[error("unknown opcode 0xfd {0:#04x}")]
     UnknownVectorOpcode(u8),
-    /// A lane that the vector does not have.
+    /// A lane index out of range.
     #[error("lane {0} out of range; expected less than {1}")]
     Lane(u32, u32),
     /// An integer is malformed or the code ends inside the instruction.
@@ -192,7 +191,7 @@ impl<'a> CodeReader<'a> {
         CodeReader { code, pos: offset as usize }
     }
 
-    /// The code offset of the next instruction.
+    /// Returns the code offset of the next instruction.
     pub fn offset(&self) -> u32 {
         self.pos as u32
     }
@@ -205,7 +204,7 @@ impl<'a> CodeReader<'a> {
     /// Reads one instruction.
     ///
     /// # Errors
-    /// If the bytes are not an instruction; the reader's position is then unspecified.
+    /// Fails if the bytes are not an instruction; the reader's position is then unspecified.
     #[inline]
     pub fn read(&mut self) -> Result<Inst, InstError> {
         let byte = *self.code.get(self.pos).ok_or(leb::LebError::End)?;
@@ -219,7 +218,7 @@ impl<'a> CodeReader<'a> {
         Ok(Inst { op, imm })
     }
 
-    /// Reads the instruction behind [`VECTOR_PREFIX`].
+    /// Reads the instruction after [`VECTOR_PREFIX`].
     #[inline(never)]
     fn read_vector_inst(&mut self) -> Result<Inst, InstError> {
         let [byte] = self.fixed()?;
@@ -296,7 +295,8 @@ impl<'a> CodeReader<'a> {
             Labels => {
                 let n = self.u32()?;
                 let first = self.offset();
-                // The default too; each label has at least one byte, so this ends with the code.
+                // This includes the default. Each label has at least one byte, so the loop ends with the
+                // code.
                 for _ in 0..=n {
                     self.u32()?;
                 }
@@ -312,7 +312,7 @@ impl<'a> CodeReader<'a> {
     }
 }
 
-/// The labels of a `br_table` that was read from `code`: the indexed ones first, the default last.
+/// Returns the labels of a `br_table` that was read from `code`: the indexed ones first, the default last.
 ///
 /// # Panics
 /// Iterating panics if `imm` was not read from `code`.
@@ -322,33 +322,33 @@ pub fn labels(code: &[u8], imm: Imm) -> impl ExactSizeIterator<Item = u32> + Clo
         .map(move |_| leb::read_u32(code, &mut pos).expect("labels were read before"))
 }
 
-/// The 16 bytes of an instruction that was read from `code` and has such, as a little-endian number: a
-/// constant vector, or the lanes of a shuffle.
+/// Returns the 16 bytes of a `v128.const` or `i8x16.shuffle` that was read from `code`, as a little-endian
+/// number.
 ///
 /// # Panics
-/// If `imm` was not read from `code`.
+/// Panics if `imm` was not read from `code`.
 pub fn vector(code: &[u8], imm: Imm) -> u128 {
     let bytes = code[imm.low() as usize..].first_chunk().expect("the vector was read before");
     u128::from_le_bytes(*bytes)
 }
 
-/// Checks that a lane that an instruction names is there.
+/// Checks the lane index of an instruction.
 ///
 /// # Errors
-/// If not.
+/// Fails if it is out of range.
 ///
 /// # Panics
-/// If the instruction names no lane.
+/// Panics if the instruction has no lane index.
 pub fn check_lane(op: Op, lane: u32) -> Result<(), InstError> {
     let n = op.n_lanes().expect("an instruction that names a lane");
     if lane < n { Ok(()) } else { Err(InstError::Lane(lane, n)) }
 }
 
-/// Appends the binary form of an instruction. A `br_table` is written by [`write_br_table`], what has the
-/// 16 bytes of a vector by [`write_vector`].
+/// Appends the binary form of an instruction, except a `br_table` ([`write_br_table`]) and instructions with
+/// the 16 bytes of a vector ([`write_vector`]).
 ///
 /// # Panics
-/// If the instruction is one of these.
+/// Panics on these exceptions.
 pub fn write_inst(out: &mut Vec<u8>, op: Op, imm: Imm) {
     use ImmKind::*;
     write_op(out, op);
@@ -393,7 +393,7 @@ pub fn write_vector(out: &mut Vec<u8>, op: Op, bytes: u128) {
     out.extend_from_slice(&bytes.to_le_bytes());
 }
 
-/// Appends what encodes an opcode.
+/// Appends the encoding of an opcode.
 pub(crate) fn write_op(out: &mut Vec<u8>, op: Op) {
     match op.code().to_be_bytes() {
         [0, byte] => out.push(byte),

@@ -1,6 +1,6 @@
 //! LEB128 integers, in their shortest form only: one number has one encoding.
 
-/// Why bytes are not a LEB128 integer.
+/// Error for bytes that are not a LEB128 integer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LebError {
     /// The input ends inside the integer.
@@ -14,10 +14,10 @@ pub enum LebError {
     NotShortest,
 }
 
-/// Reads an unsigned 32-bit integer at `pos` and moves `pos` behind it.
+/// Reads an unsigned 32-bit integer at `pos` and moves `pos` past it.
 ///
 /// # Errors
-/// If there is none; `pos` is then unspecified.
+/// Fails if the bytes there are not such an integer; `pos` is then unspecified.
 #[inline]
 pub fn read_u32(bytes: &[u8], pos: &mut usize) -> Result<u32, LebError> {
     match bytes.get(*pos) {
@@ -45,10 +45,10 @@ fn read_u32_long(bytes: &[u8], pos: &mut usize) -> Result<u32, LebError> {
     Err(LebError::Overflow)
 }
 
-/// Reads a signed 64-bit integer at `pos` and moves `pos` behind it.
+/// Reads a signed 64-bit integer at `pos` and moves `pos` past it.
 ///
 /// # Errors
-/// If there is none; `pos` is then unspecified.
+/// Fails if the bytes there are not such an integer; `pos` is then unspecified.
 #[inline]
 pub fn read_i64(bytes: &[u8], pos: &mut usize) -> Result<i64, LebError> {
     match bytes.get(*pos) {
@@ -69,7 +69,7 @@ fn read_i64_long(bytes: &[u8], pos: &mut usize) -> Result<i64, LebError> {
         *pos += 1;
         value |= i128::from(byte & 0x7f) << shift;
         if byte < 0x80 {
-            // A last byte that only repeats the sign of the one before it could be left out.
+            // A last byte that only repeats the sign of the previous byte is redundant.
             let sign = previous & 0x40 != 0;
             if shift > 0 && byte == if sign { 0x7f } else { 0 } {
                 return Err(LebError::NotShortest);
@@ -82,10 +82,10 @@ fn read_i64_long(bytes: &[u8], pos: &mut usize) -> Result<i64, LebError> {
     Err(LebError::Overflow)
 }
 
-/// Reads a signed 32-bit integer at `pos` and moves `pos` behind it.
+/// Reads a signed 32-bit integer at `pos` and moves `pos` past it.
 ///
 /// # Errors
-/// If there is none; `pos` is then unspecified.
+/// Fails if the bytes there are not such an integer; `pos` is then unspecified.
 #[inline]
 pub fn read_i32(bytes: &[u8], pos: &mut usize) -> Result<i32, LebError> {
     i32::try_from(read_i64(bytes, pos)?).map_err(|_| LebError::Overflow)

@@ -1,16 +1,15 @@
 //! The bytecode of slotvm: a typed stack machine with local slots and unstructured branches.
 //!
-//! The story of the crate, in the order in which data flows:
+//! The modules, in the order of data flow:
 //!
-//! * [`op`] is the opcode table, the single source of the instruction set; [`inst`] packs, reads and
-//!   writes instructions; [`numeric`] says what the numeric ones compute, [`vector`]
-//!   those on vectors; [`typing`] what types operands of the few have that the table does not type;
-//!   [`reference()`] describes them.
-//! * A [`Module`] is plain data. It comes from the binary form ([`decode()`]; [`encode()`] makes it), from
-//!   text ([`text`]), or from a front end ([`builder`]).
-//! * [`verify()`] makes a [`VerifiedModule`] of it, the only thing that runs, and hands over what it
-//!   found on the way: basic blocks, frame layout, which locals can be promoted. [`cost`] says what
-//!   running it costs.
+//! * [`op`] is the opcode table, the single source of the instruction set. [`inst`] packs, reads and writes
+//!   instructions. [`numeric`] evaluates numeric instructions and [`vector`] SIMD instructions. [`typing`]
+//!   types the few instructions without a signature in the table. [`reference()`] describes all of them.
+//! * A [`Module`] is plain data. It comes from the binary form ([`decode()`], the inverse of [`encode()`]),
+//!   from text ([`text`]), or from a front end ([`builder`]).
+//! * [`verify()`] turns it into a [`VerifiedModule`], the only form that runs. This includes the results of
+//!   verification: basic blocks, frame layout, and the locals that can be promoted. [`cost`] defines
+//!   execution costs.
 #![forbid(unsafe_code)]
 
 pub mod builder;

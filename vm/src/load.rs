@@ -1,8 +1,8 @@
-//! Loading of files: `.bc`, `.vasm` and WebAssembly, told apart by their first bytes and by the ending of the file's
-//! name.
+//! Loading of `.bc`, `.vasm` and WebAssembly files, distinguished by file extension and first bytes.
 //!
-//! The ending decides where it is one of `bc`, `vasm` and `wasm`, so that a damaged file has the error of its own
-//! format. Otherwise the bytes do: WebAssembly has a magic number, `.bc` begins with a byte 0, as no text does.
+//! The extensions `bc`, `vasm` and `wasm` decide the format, so that a damaged file gets the error of its own
+//! format. Without them the first bytes decide: WebAssembly has a magic number, and `.bc` starts with a byte
+//! 0, which no text does.
 
 use crate::decode::{DecodeError, decode};
 use crate::module::Module;
@@ -11,15 +11,15 @@ use crate::text::{ParseError, ParseOptions, parse_with};
 /// Options of [`load`].
 #[derive(Copy, Clone, Debug, Default)]
 pub struct LoadOptions<'a> {
-    /// The ending of the file's name, if it has one.
+    /// The file extension, if any.
     pub extension: Option<&'a str>,
-    /// Whether functions of texts get the lines of the text as source lines, unless they have others.
+    /// Whether functions of a text without source lines of their own get the lines of the text.
     pub record_lines: bool,
-    /// Whether several threads translate WebAssembly.
+    /// Whether to translate WebAssembly on several threads.
     pub is_parallel: bool,
 }
 
-/// A file that is no module.
+/// Error for a file that is not a module.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -29,19 +29,19 @@ pub enum LoadError {
     /// A text has errors.
     #[error(transparent)]
     Text(#[from] ParseError),
-    /// A WebAssembly module is invalid or needs what is not supported.
+    /// A WebAssembly module is invalid or needs an unsupported feature.
     #[cfg(feature = "wasm")]
     #[error(transparent)]
     Wasm(#[from] crate::wasm::Error),
-    /// No format fits.
+    /// The format is unknown.
     #[error("neither a binary module nor UTF-8 text")]
     UnknownFormat,
 }
 
-/// Makes a module of the content of a file. It is not verified.
+/// Loads a module from the contents of a file. Does not verify it.
 ///
 /// # Errors
-/// If the bytes are no module, or exceed a limit of [`crate::limits`].
+/// Fails if the bytes are not a module, or exceed a limit of [`crate::limits`].
 pub fn load(bytes: &[u8], options: LoadOptions<'_>) -> Result<Module, LoadError> {
     let is_called = |extension| options.extension == Some(extension);
     #[cfg(feature = "wasm")]

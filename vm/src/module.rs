@@ -1,8 +1,8 @@
-//! A module as data: what the binary and text forms, the builder and the WebAssembly import all make,
-//! and what the verifier takes.
+//! A module as plain data: output of the decoder, assembler, builder and WebAssembly import, and input of the
+//! verifier.
 //!
-//! A [`Module`] promises nothing: indices may dangle and code may be ill-typed until
-//! [`crate::verify()`] has made a [`crate::VerifiedModule`] of it.
+//! A [`Module`] guarantees nothing: indices may dangle and code may be ill-typed. Only a
+//! [`crate::VerifiedModule`], made by [`crate::verify()`], is valid.
 
 use crate::inst::{self, Imm};
 use crate::op::Op;
@@ -16,7 +16,7 @@ pub const PAGE_BYTES: u64 = 65536;
 pub struct Module {
     /// Function types.
     pub types: Vec<FuncType>,
-    /// What the module takes from outside. Imported entities come first in their index spaces.
+    /// Imports. Imported entities come first in their index spaces.
     pub imports: Vec<Import>,
     /// The functions defined here.
     pub funcs: Vec<Func>,
@@ -26,9 +26,9 @@ pub struct Module {
     pub memories: Vec<MemoryType>,
     /// The globals defined here.
     pub globals: Vec<Global>,
-    /// What the module gives to the outside.
+    /// Exports.
     pub exports: Vec<Export>,
-    /// The function that runs when an instance is made.
+    /// The function that runs at instantiation.
     pub start: Option<u32>,
     /// Element segments.
     pub elems: Vec<Elem>,
@@ -38,25 +38,25 @@ pub struct Module {
     pub shapes: Vec<Shape>,
     /// The part of memory 0 that holds the locals whose address escapes.
     pub frame_stack: Option<FrameStack>,
-    /// Names for people; they have no meaning.
+    /// Names for people, without effect on the program.
     pub names: Names,
 }
 
-/// Something a module takes from outside.
+/// An import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Import {
     /// The name of the module that provides it.
     pub module: String,
-    /// Its name there.
+    /// The name in that module.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: ImportKind,
 }
 
-/// What an import is.
+/// The kind of an import, with its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportKind {
-    /// A function with a type of the module's.
+    /// A function, with the index of its type.
     Func(u32),
     /// A table.
     Table(TableType),
@@ -79,14 +79,14 @@ pub enum EntityKind {
     Global,
 }
 
-/// Something a module gives to the outside.
+/// An export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
     /// The name; unique in the module.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: EntityKind,
-    /// Which one.
+    /// Its index.
     pub index: u32,
 }
 
@@ -95,19 +95,20 @@ pub struct Export {
 pub struct Func {
     /// Its type. The parameters are its first locals.
     pub ty: u32,
-    /// The other locals, as runs of a count and a type. They start as zero or null. No run is empty,
-    /// and neighbouring runs have different types.
+    /// The other locals, as runs of a count and a type. Locals start as zero or null. No run is empty, and
+    /// neighbouring runs have different types.
     pub locals: Vec<(u32, ValType)>,
     /// The label table, in strictly ascending order of code offset.
     pub labels: Vec<Label>,
     /// The instructions, as [`crate::CodeReader`] reads them.
     pub code: Vec<u8>,
-    /// Source lines: from the code offset on, instructions belong to the line. Strictly ascending in
-    /// the offset; no two neighbours have the same line. Line 0 is "none".
+    /// Source lines as (code offset, line). Instructions from the offset up to that of the next entry belong
+    /// to the line. Strictly ascending in the offset; neighbours have different lines. Line 0 means "no
+    /// line".
     pub lines: Vec<(u32, u32)>,
-    /// The bytes of the function that it was translated from, or 0 if it is no translation. What compiling
-    /// may cost is counted by these, and not by the code that the translation makes of them. They are no
-    /// part of the function: the forms of a module do not have them, and equal functions may differ here.
+    /// Size in bytes of the function that this one was translated from, or 0 if it was not translated. The
+    /// budget of compilation is based on this size, not on the size of the translated code. It is not part of
+    /// the function: the binary and text forms omit it, and comparison ignores it.
     pub source_bytes: u32,
 }
 
@@ -119,10 +120,10 @@ impl PartialEq for Func {
     }
 }
 
-/// A place that branches can go to.
+/// A branch target.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// The code offset of the instruction it stands before.
+    /// The code offset of the instruction at the label.
     pub offset: u32,
     /// The operand stack there.
     pub shape: ShapeId,
@@ -137,8 +138,8 @@ impl ShapeId {
     pub const EMPTY: ShapeId = ShapeId(0);
 }
 
-/// One operand on top of another shape. The table is hash-consed: a parent comes before its children
-/// and no entry is there twice, so that equal stacks have equal ids.
+/// One operand on top of another shape. The table is hash-consed: a parent comes before its children and no
+/// entry occurs twice, so that equal stacks have equal ids.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// The stack below.
@@ -152,18 +153,18 @@ pub struct Shape {
 pub struct TableType {
     /// The type of its elements, a reference type.
     pub elem: ValType,
-    /// The number of elements it starts with.
+    /// The initial number of elements.
     pub min: u32,
-    /// The number of elements it never exceeds.
+    /// The maximum number of elements, if any.
     pub max: Option<u32>,
 }
 
-/// The type of a linear memory. It is addressed by 32 bits.
+/// The type of a linear memory with 32-bit addresses.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct MemoryType {
-    /// The number of pages it starts with.
+    /// The initial number of pages.
     pub min: u32,
-    /// The number of pages it never exceeds.
+    /// The maximum number of pages, if any.
     pub max: Option<u32>,
 }
 
@@ -181,13 +182,13 @@ pub struct GlobalType {
 pub struct Global {
     /// Its type.
     pub ty: GlobalType,
-    /// Its first value.
+    /// Its initial value.
     pub init: ConstExpr,
 }
 
-/// A constant expression: code of `i32.const`, `i64.const`, `f32.const`, `f64.const`, `v128.const`,
-/// `ref.null`, `ref.func`, `global.get` of an immutable global that comes before, and `add`, `sub` and `mul` of
-/// `i32` and `i64`, which leaves exactly one value. There is no end marker.
+/// A constant expression, which leaves exactly one value. It consists of `i32.const`, `i64.const`,
+/// `f32.const`, `f64.const`, `v128.const`, `ref.null`, `ref.func`, `global.get` of an immutable global that
+/// comes before, and `add`, `sub` and `mul` of `i32` and `i64`. It has no end marker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConstExpr {
     /// The instructions.
@@ -195,7 +196,7 @@ pub struct ConstExpr {
 }
 
 impl ConstExpr {
-    /// The expression with one more instruction.
+    /// Appends an instruction.
     pub fn inst(mut self, op: Op, imm: Imm) -> ConstExpr {
         inst::write_inst(&mut self.code, op, imm);
         self
@@ -221,7 +222,7 @@ impl ConstExpr {
         ConstExpr::default().inst(Op::F64Const, Imm(value.to_bits()))
     }
 
-    /// The expression with a `v128.const` behind it.
+    /// Appends a `v128.const`.
     pub fn v128_const(mut self, value: u128) -> ConstExpr {
         inst::write_vector(&mut self.code, Op::V128Const, value);
         self
@@ -248,26 +249,26 @@ impl ConstExpr {
     }
 }
 
-/// Where a segment goes when an instance is made.
+/// The target of a segment at instantiation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SegmentMode {
-    /// Nowhere; `memory.init` or `table.init` copy from it.
+    /// None; `memory.init` or `table.init` copy from it.
     Passive,
-    /// Into a table or memory at an `i32` offset; it is then dropped.
+    /// A table or memory, at an `i32` offset. The segment is then dropped.
     Active {
         /// The table or memory.
         target: u32,
         /// The offset.
         offset: ConstExpr,
     },
-    /// Nowhere: an element segment that only declares functions for `ref.func`.
+    /// None: an element segment that only declares functions for `ref.func`.
     Declared,
 }
 
 /// An element segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elem {
-    /// Where it goes.
+    /// Its target at instantiation.
     pub mode: SegmentMode,
     /// The type of the elements, a reference type.
     pub ty: ValType,
@@ -285,7 +286,7 @@ pub enum ElemItems {
 }
 
 impl ElemItems {
-    /// The number of elements.
+    /// Number of elements.
     pub fn len(&self) -> usize {
         match self {
             ElemItems::Funcs(funcs) => funcs.len(),
@@ -302,14 +303,14 @@ impl ElemItems {
 /// A data segment. Its mode is not `Declared`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Data {
-    /// Where it goes.
+    /// Its target at instantiation.
     pub mode: SegmentMode,
     /// The bytes.
     pub bytes: Vec<u8>,
 }
 
-/// The part of memory 0 that holds the locals whose address escapes. It lies inside the minimum size
-/// of memory 0, which the module defines itself.
+/// The part of memory 0 that holds the locals whose address escapes. It lies inside the minimum size of
+/// memory 0, which the module itself must define.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct FrameStack {
     /// The address of its first byte; a multiple of 8.
@@ -318,8 +319,8 @@ pub struct FrameStack {
     pub bytes: u32,
 }
 
-/// Names for people. In each index space a name is not empty and names one entity only; entities
-/// without a name have none. The lists are sorted by index.
+/// Names for people. In each index space, names are unique and not empty. Entities without a name have no
+/// entry. The lists are sorted by index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
     /// The module's own name.
@@ -374,7 +375,7 @@ pub fn names_of(names: &[(u32, Vec<(u32, String)>)], func: u32) -> &[(u32, Strin
 }
 
 impl Func {
-    /// The number of locals that are not parameters.
+    /// Number of locals that are not parameters.
     pub fn n_declared_locals(&self) -> u64 {
         self.locals.iter().map(|&(n, _)| u64::from(n)).sum()
     }
@@ -396,7 +397,7 @@ impl Module {
         })
     }
 
-    /// The number of imported functions: the index of the first function defined here.
+    /// Number of imported functions, which is the index of the first function defined here.
     pub fn n_imported_funcs(&self) -> u32 {
         self.imported_funcs().count() as u32
     }

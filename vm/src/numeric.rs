@@ -1,11 +1,11 @@
-//! What the numeric instructions compute, opcodes 0x70 to 0xf7: the definition that the interpreter and
-//! constant folding share, and that native code must match. The evaluator of the IR, an oracle, has its
-//! own, which shares no code with this one; its tests compare the two.
+//! Semantics of the numeric instructions, opcodes 0x70 to 0xf7. The interpreter and constant folding share
+//! this definition, and native code must match it. The IR evaluator, an oracle, has its own definition
+//! without shared code; its tests compare the two.
 //!
-//! Operands and results are cells: an `i32` or `f32` is its bits, zero-extended; the upper half of
-//! such an operand is ignored. The semantics are WebAssembly's, so every result is defined, with one
-//! exception: the payload and the sign of a NaN that an operation of [`Op::makes_nan`] gives are the
-//! machine's. [`canonical_nan`] fixes them for those who ask for that.
+//! Operands and results are cells. An `i32` or `f32` is its bits, zero-extended; the upper half of such an
+//! operand is ignored. The semantics are WebAssembly's, so every result is defined, with one exception: the
+//! machine chooses the payload and the sign of a NaN returned by an operation of [`Op::makes_nan`].
+//! [`canonical_nan`] replaces such NaNs where that is requested.
 
 use crate::op::Op;
 use crate::trap::TrapCode;
@@ -17,20 +17,20 @@ pub const CANONICAL_NAN_F32: u32 = 0x7fc0_0000;
 /// The bits of the canonical `f64` NaN.
 pub const CANONICAL_NAN_F64: u64 = 0x7ff8_0000_0000_0000;
 
-/// Whether the opcode is numeric: [`eval`] computes it.
+/// Whether the opcode is numeric, so that [`eval`] computes it.
 #[inline]
 pub const fn is_numeric(op: Op) -> bool {
     op as u16 >= Op::I32Eqz as u16 && op as u16 <= Op::I64TruncSatF64U as u16
 }
 
-/// The result of a numeric instruction on operand cells; `b` is the topmost operand of a binary one,
-/// and ignored by a unary one.
+/// Returns the result of a numeric instruction on operand cells. `b` is the topmost operand of a binary
+/// instruction; unary instructions ignore it.
 ///
 /// # Errors
-/// The trap, if the operation is not defined on the operands.
+/// Returns the trap if the operation is not defined on the operands.
 ///
 /// # Panics
-/// If the opcode is not numeric, see [`is_numeric`].
+/// Panics if the opcode is not numeric, see [`is_numeric`].
 #[inline]
 pub fn eval(op: Op, a: u64, b: u64) -> Result<u64, TrapCode> {
     use Op::*;
@@ -165,7 +165,7 @@ pub fn eval(op: Op, a: u64, b: u64) -> Result<u64, TrapCode> {
         I64Extend8S => un(a, |x: u64| i64::from(x as i8)),
         I64Extend16S => un(a, |x: u64| i64::from(x as i16)),
         I64Extend32S => un(a, |x: u64| i64::from(x as i32)),
-        // Rust's `as` saturates and takes NaN to 0, too.
+        // Rust's `as` also saturates, and converts NaN to 0.
         I32TruncSatF32S => un(a, |x: f32| x as i32),
         I32TruncSatF32U => un(a, |x: f32| x as u32),
         I32TruncSatF64S => un(a, |x: f64| x as i32),
@@ -178,8 +178,8 @@ pub fn eval(op: Op, a: u64, b: u64) -> Result<u64, TrapCode> {
     }
 }
 
-/// The result `bits` of an instruction, with a NaN replaced by the canonical one if the instruction
-/// is one of [`Op::makes_nan`]. The results of other instructions stay as they are.
+/// Replaces a NaN in the result `bits` by the canonical one if [`Op::makes_nan`] holds. Other results are
+/// unchanged.
 #[inline]
 pub fn canonical_nan(op: Op, bits: u64) -> u64 {
     match op.nan_type() {
@@ -254,7 +254,7 @@ fn try_bin<A: Cell, R: Cell>(
     Ok(f(A::from_cell(a), A::from_cell(b))?.into_cell())
 }
 
-/// The result of a division: it can only fail by a zero divisor or by overflow.
+/// The result of a division, which can only fail with a zero divisor or overflow.
 #[inline]
 fn quotient<T>(by_zero: bool, result: Option<T>) -> Result<T, TrapCode> {
     if by_zero {
@@ -263,7 +263,7 @@ fn quotient<T>(by_zero: bool, result: Option<T>) -> Result<T, TrapCode> {
     result.ok_or(TrapCode::IntegerOverflow)
 }
 
-/// The result of a remainder: it can only fail by a zero divisor.
+/// The result of a remainder, which can only fail with a zero divisor.
 #[inline]
 fn remainder<T>(by_zero: bool, result: impl FnOnce() -> T) -> Result<T, TrapCode> {
     if by_zero { Err(TrapCode::IntegerDivisionByZero) } else { Ok(result()) }
@@ -305,7 +305,7 @@ macro_rules! float_helpers {
             } else if y < x {
                 y
             } else if x == y {
-                // Equal operands differ in the sign of zero at most.
+                // Equal operands differ at most in the sign of zero.
                 <$ty>::from_bits(x.to_bits() | y.to_bits())
             } else {
                 x + y

@@ -1,21 +1,20 @@
 //! The opcode table, the single source of the instruction set.
 //!
-//! [`for_each_op!`](crate::for_each_op) hands every row to a macro of the caller's choice. Encoding, decoding, the text
-//! form, the verifier's fixed signatures, the reference (`vmrun ops`) and the IR derive from it. A new
-//! opcode is one row here, and one arm each of the interpreter, of the evaluator and of the lowering; the
-//! compiler names the places that are missing.
+//! [`for_each_op!`](crate::for_each_op) passes all rows to a macro of the caller's choice. Encoding,
+//! decoding, the text form, the verifier's fixed signatures, the reference (`vmrun ops`) and the IR derive
+//! from it. A new opcode is one row here, and one arm each in the interpreter, the evaluator and the
+//! lowering. The compiler reports missing arms.
 //!
-//! A row is `code Variant "mnemonic" ImmKind {signature} Effect Origin "doc";`. No row compiles without any
-//! of these:
+//! A row is `code Variant "mnemonic" ImmKind {signature} Effect Origin "doc";`. All parts are required:
 //!
-//! * A signature lists the operand types, deepest first, and the result type. Of an operation on lanes
-//!   it has the lanes of vectors, `I8x16`, in place of `V128`, see [`Lanes`]. A float result is `exact` or
-//!   `nan`, see [`Op::makes_nan`]. `special` marks the few whose types depend on an immediate or on the
-//!   operand stack, which the verifier treats one by one.
-//! * The immediates of a load or store say which bytes it accesses: `Mem(1 signed)`, see [`Access`], or
-//!   `Mem(8 extends 1 signed)`, see [`VectorPart`].
-//! * The origin is `Wasm` if WebAssembly has the instruction by the same name, with the same immediates,
-//!   so that importing takes it as it is; else `Own`.
+//! * A signature lists the operand types, deepest first, and the result type. An operation on lanes names
+//!   them, such as `I8x16`, in place of `V128`, see [`Lanes`]. A float result is `exact` or `nan`, see
+//!   [`Op::makes_nan`]. `special` marks the few opcodes whose types depend on an immediate or on the operand
+//!   stack; [`crate::typing`] types them one by one.
+//! * The immediates of a load or store include the bytes that it accesses: `Mem(1 signed)`, see [`Access`],
+//!   or `Mem(8 extends 1 signed)`, see [`VectorPart`].
+//! * The origin is `Wasm` if WebAssembly has an instruction with the same name and immediates, so that the
+//!   import takes it unchanged; else `Own`.
 
 #[macro_use]
 mod access;
@@ -268,7 +267,7 @@ macro_rules! for_each_op {
         0xf5 I64TruncSatF32U "i64.trunc_sat_f32_u" None {F32 -> I64} Pure Wasm "Converts towards zero, unsigned; saturates, NaN becomes 0.";
         0xf6 I64TruncSatF64S "i64.trunc_sat_f64_s" None {F64 -> I64} Pure Wasm "Converts towards zero, signed; saturates, NaN becomes 0.";
         0xf7 I64TruncSatF64U "i64.trunc_sat_f64_u" None {F64 -> I64} Pure Wasm "Converts towards zero, unsigned; saturates, NaN becomes 0.";
-        // Vectors of 128 bits. The first byte is 0xfd, the second one stands here. [`crate::vector`] computes them.
+        // SIMD. The first byte is 0xfd, the second is that of the code. [`crate::vector`] computes them.
         0xfd00 V128Load "v128.load" Mem(16) {I32 -> V128} Read Wasm "Pops an address; loads 16 bytes.";
         0xfd01 V128Load8x8S "v128.load8x8_s" Mem(8 extends 1 signed) {I32 -> V128} Read Wasm "Pops an address; loads 8 bytes, 8 lanes of 8 bits that are sign-extended to 16.";
         0xfd02 V128Load8x8U "v128.load8x8_u" Mem(8 extends 1 unsigned) {I32 -> V128} Read Wasm "Pops an address; loads 8 bytes, 8 lanes of 8 bits that are zero-extended to 16.";
@@ -508,7 +507,7 @@ macro_rules! for_each_op {
     } };
 }
 
-/// Which immediates follow an opcode; [`crate::Imm`] says how each is packed and encoded.
+/// The immediates of an opcode. [`crate::Imm`] documents their packing, [`crate::inst`] their encoding.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ImmKind {
     /// Nothing.
@@ -559,7 +558,7 @@ pub enum ImmKind {
     Indexed,
     /// The 16 bytes of a vector.
     V128,
-    /// 16 lanes of two vectors of 16 lanes each.
+    /// 16 lane indices into two vectors of 16 lanes each.
     Lanes,
     /// A lane.
     Lane,
@@ -567,22 +566,22 @@ pub enum ImmKind {
     MemLane,
 }
 
-/// What an instruction does besides computing its results.
+/// The effect of an instruction besides its results.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// Nothing: the results depend on the operands and immediates only.
+    /// None: the results depend only on the operands and immediates.
     Pure,
-    /// Nothing, but it may trap.
+    /// None, but it may trap.
     Trap,
     /// Reads the instance's state; may trap.
     Read,
     /// Writes the instance's state; may trap.
     Write,
-    /// Calls and comes back.
+    /// Calls a function.
     Call,
     /// Ends a basic block.
     Control,
-    /// Moves operands about; the IR does not have it.
+    /// Moves operands; not part of the IR.
     Stack,
     /// Accesses a local; the IR has slot accesses instead.
     Local,
@@ -593,8 +592,8 @@ macro_rules! define_op {
         $code:literal $variant:ident $mnemonic:literal $imm:ident $(($($bytes:tt)*))? {$($sig:tt)*}
         $effect:ident $origin:ident $doc:literal;
     )*) => {
-        /// An opcode. They are numbered in the order of the table, without gaps, so that tables of them are
-        /// small; [`Op::code`] is what encodes one.
+        /// An opcode. Discriminants follow the order of the table without gaps, so that tables indexed by
+        /// opcode are small. [`Op::code`] is the encoding.
         #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u16)]
         pub enum Op {
@@ -616,20 +615,20 @@ macro_rules! define_op {
                 match self { $(Op::$variant => ImmKind::$imm,)* }
             }
 
-            /// The operand and result types, or `None` where they depend on an immediate or on the
-            /// operand stack.
+            /// The operand and result types, or `None` if they depend on an immediate or on the operand
+            /// stack.
             #[inline]
             pub const fn signature(self) -> Option<Signature> {
                 ROWS[self as usize].signature
             }
 
-            /// What the instruction does besides computing its results.
+            /// The effect of the instruction besides its results.
             #[inline]
             pub const fn effect(self) -> Effect {
                 match self { $(Op::$variant => Effect::$effect,)* }
             }
 
-            /// What the instruction does, in a sentence for the reference.
+            /// Description for the reference.
             pub const fn doc(self) -> &'static str {
                 match self { $(Op::$variant => $doc,)* }
             }
@@ -667,49 +666,49 @@ macro_rules! define_op {
 
 for_each_op!(define_op);
 
-/// The first byte of the operations on vectors, which have a second one.
+/// The first byte of the two-byte SIMD opcodes.
 pub const VECTOR_PREFIX: u8 = 0xfd;
 
 impl Op {
-    /// The opcode that this byte encodes alone.
+    /// Returns the opcode with this one-byte encoding.
     #[inline]
     pub const fn from_byte(byte: u8) -> Option<Op> {
         OP_OF_BYTE[byte as usize]
     }
 
-    /// The opcode that this byte encodes behind [`VECTOR_PREFIX`].
+    /// Returns the opcode with this byte after [`VECTOR_PREFIX`].
     #[inline]
     pub const fn from_second_byte(byte: u8) -> Option<Op> {
         OP_OF_SECOND_BYTE[byte as usize]
     }
 
-    /// What encodes the opcode: one byte, or the two bytes of this number, the higher one first.
+    /// The encoding of the opcode: one byte, or the two bytes of this number, the higher one first.
     #[inline]
     pub const fn code(self) -> u16 {
         CODES[self as usize]
     }
 
-    /// Whether the opcode is one of the operations on vectors, which two bytes encode.
+    /// Whether this is a SIMD opcode, encoded in two bytes.
     #[inline]
     pub const fn is_vector(self) -> bool {
         self as u16 >= Op::V128Load as u16
     }
 
-    /// Whether the instruction ends a basic block. `br_if` does too, although control may go on
-    /// behind it.
+    /// Whether the instruction ends a basic block. This includes `br_if`, although control may continue after
+    /// it.
     #[inline]
     pub const fn is_terminator(self) -> bool {
         matches!(self.effect(), Effect::Control)
     }
 
-    /// Whether the instruction is floating-point arithmetic whose NaN results have bits that the
-    /// machine chooses, and which `canonical_nans` fixes. Sign operations, moves and `reinterpret`
-    /// keep bits and are not among them.
+    /// Whether the instruction is floating-point arithmetic that may return a NaN with bits chosen by the
+    /// machine. The option `canonical_nans` fixes these bits. Sign operations, moves and `reinterpret` keep
+    /// bits and are not included.
     pub const fn makes_nan(self) -> bool {
         self.nan_type().is_some()
     }
 
-    /// For an instruction of [`makes_nan`](Self::makes_nan) the type of the result, or of each lane of it.
+    /// The type of the result, or of each of its lanes, if [`makes_nan`](Self::makes_nan) holds.
     pub const fn nan_type(self) -> Option<ValType> {
         ROWS[self as usize].nan
     }

@@ -1,21 +1,21 @@
-//! Work on the functions of a module, by several threads if that is asked for.
+//! Work on the functions of a module, on several threads if requested.
 //!
-//! [`try_map`] gives its results in order, and the error that comes first in that order, whichever thread
-//! does what and when. So what is done for each function alone is the same, whether in parallel or not.
+//! [`try_map`] returns the results in order, or the first error in that order, regardless of scheduling. So
+//! work that concerns each function alone has the same result in parallel or not.
 //!
-//! The threads are those of the pool of rayon that the caller is in, or else of the global one. Without the
-//! feature `parallel`, or if the system gives no threads, there is the caller's only.
+//! The threads are those of the caller's rayon pool, or else of the global one. Without the feature
+//! `parallel`, or if the system cannot start threads, only the caller's thread works.
 
 use std::ops::Range;
 
-/// Calls `work` with each number below `n`, and gives what it returns, in order. Each thread makes itself a
-/// state, and takes the next number when it is done with one.
+/// Calls `work` with each number below `n` and returns the results in order. Each thread creates its own
+/// state, and takes the next number when it has finished one.
 ///
 /// # Errors
-/// That of the least number that has one.
+/// Returns the error of the least number that has one.
 ///
 /// # Panics
-/// If `state` or `work` does.
+/// Panics if `state` or `work` does.
 pub fn try_map<S, T: Send, E: Send>(
     n: usize,
     is_parallel: bool,
@@ -26,13 +26,13 @@ pub fn try_map<S, T: Send, E: Send>(
     if n > 1 && n_threads(is_parallel) > 1 {
         return pool::try_map(n, state, work);
     }
-    // Without the feature nothing looks at it.
+    // Unused without the feature.
     let _ = is_parallel;
     let mut state = state();
     (0..n).map(|i| work(&mut state, i)).collect()
 }
 
-/// How many threads [`try_map`] uses.
+/// Number of threads that [`try_map`] uses.
 fn n_threads(is_parallel: bool) -> usize {
     #[cfg(feature = "parallel")]
     if is_parallel && pool::exists() {
@@ -42,27 +42,27 @@ fn n_threads(is_parallel: bool) -> usize {
     1
 }
 
-/// What one thread does in less time than others take to start, in bytes of code.
+/// Bytes of code that one thread handles in less time than other threads take to start.
 const ALONE_BYTES_MAX: usize = 128 << 10;
 
-/// How many parts there are for each thread, so that one whose parts take longer does fewer of them.
+/// Number of parts per thread. With several, a thread with slow parts takes fewer of them.
 const PARTS_PER_THREAD: usize = 4;
 
-/// Cuts functions, given the bytes of code that each has, into parts that threads should take.
+/// Divides functions, given their code sizes in bytes, into parts for threads.
 pub(crate) fn parts(code_bytes: &[usize], is_parallel: bool) -> Vec<Range<usize>> {
     let is_small = code_bytes.iter().sum::<usize>() <= ALONE_BYTES_MAX;
     let n_threads = if is_small { 1 } else { n_threads(is_parallel) };
     ranges(code_bytes, if n_threads > 1 { n_threads * PARTS_PER_THREAD } else { 1 })
 }
 
-/// Cuts a list into at most `n` ranges of about the same weight, given the weights of all items.
+/// Divides a list into at most `n` ranges of about the same weight, given the weights of all items.
 fn ranges(weights: &[usize], n: usize) -> Vec<Range<usize>> {
     let total: usize = weights.iter().sum();
     let mut ranges = Vec::with_capacity(n);
     let (mut start, mut weight) = (0, 0);
     for (i, &of_item) in weights.iter().enumerate() {
         weight += of_item;
-        // Where the items so far weigh their ranges' part of all.
+        // The point where the items so far weigh the share of the ranges so far.
         if weight * n >= total * (ranges.len() + 1) && ranges.len() + 1 < n {
             ranges.push(start..i + 1);
             start = i + 1;
@@ -83,12 +83,12 @@ mod pool {
     use rayon::ThreadPoolBuilder;
     use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
-    /// Whether there are threads. Where the system gives none, rayon would panic.
+    /// Whether threads are available. If the system cannot start any, rayon would panic.
     pub(super) fn exists() -> bool {
         static GLOBAL: OnceLock<bool> = OnceLock::new();
         let make = || match ThreadPoolBuilder::new().build_global() {
             Ok(()) => true,
-            // Without a source: there is one already.
+            // An error without a source means that a pool exists already.
             Err(error) => error.source().is_none(),
         };
         rayon::current_thread_index().is_some() || *GLOBAL.get_or_init(make)
@@ -100,13 +100,13 @@ mod pool {
         work: impl Fn(&mut S, usize) -> Result<T, E> + Sync,
     ) -> Result<Vec<T>, E> {
         let next = AtomicUsize::new(0);
-        // What comes after an error does not matter any more; all before it is taken.
+        // Numbers after an error do not matter any more; all before it are taken.
         let first_error = AtomicUsize::new(n);
         let take = |_| -> Vec<(usize, Result<T, E>)> {
             let mut state = state();
             let mut done = Vec::new();
             loop {
-                // No more than one number too many for each thread.
+                // Each thread takes at most one number past the end.
                 let i = next.fetch_add(1, Ordering::Relaxed);
                 if i >= first_error.load(Ordering::Relaxed) {
                     return done;

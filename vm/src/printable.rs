@@ -1,12 +1,12 @@
-//! Text of modules in messages for people.
+//! Escaping of module text in messages for people.
 //!
-//! Names and strings of a module may hold anything. Written to a terminal as they are, control characters would
-//! move its cursor or forge lines, and characters that change the direction of text would show something else
-//! than there is. [`Printable`] and [`Lines`] decide for all messages what is shown as it is.
+//! Names and strings of a module may contain any characters. On a terminal, raw control characters could move
+//! the cursor or forge lines, and characters that change the text direction could disguise the text.
+//! [`Printable`] and [`Lines`] decide for all messages which characters are shown unescaped.
 
 use std::fmt::{self, Write as _};
 
-/// A name within a line: what does not print, line breaks included, is written as an escape (`\u{1b}`).
+/// A name within a line. Unprintable characters, line breaks included, are written as escapes (`\u{1b}`).
 #[derive(Copy, Clone, Debug)]
 pub struct Printable<'a>(pub &'a str);
 
@@ -16,7 +16,7 @@ impl fmt::Display for Printable<'_> {
     }
 }
 
-/// A message that may have several lines: as [`Printable`], but line breaks and tabs stay.
+/// A message that may have several lines: like [`Printable`], but line breaks and tabs stay.
 #[derive(Copy, Clone, Debug)]
 pub struct Lines<'a>(pub &'a str);
 
@@ -33,14 +33,14 @@ fn write(text: &str, f: &mut fmt::Formatter<'_>, is_shown: impl Fn(char) -> bool
     })
 }
 
-/// Whether a character neither controls a terminal nor is invisible. Marks that combine with the character before
-/// them are shown, as Unicode's names need them.
+/// Whether a character is visible and does not control a terminal. Combining marks are shown, since Unicode
+/// names need them.
 fn is_printable(c: char) -> bool {
     match c {
         ' '..='~' => true,
         _ if c.is_ascii() => false,
         _ => {
-            // Only after another character does the standard library take a mark for printable.
+            // The standard library treats a mark as printable only after another character.
             let mut text = [b'a'; 5];
             let n = c.encode_utf8(&mut text[1..]).len();
             let text = str::from_utf8(&text[..1 + n]).expect("both characters are whole");

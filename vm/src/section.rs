@@ -1,4 +1,4 @@
-//! The frame of the binary form, which [`crate::encode()`] and [`crate::decode()`] share.
+//! Sections and tags of the binary form, shared by [`crate::encode()`] and [`crate::decode()`].
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::module::EntityKind;
 /// The first bytes of a binary module.
 pub const MAGIC: [u8; 4] = *b"\0svm";
 
-/// The version of the binary form, a little-endian 32-bit integer behind the magic.
+/// The version of the binary form, a little-endian 32-bit integer after the magic.
 pub const VERSION: u32 = 1;
 
 macro_rules! tags {
@@ -20,15 +20,15 @@ macro_rules! tags {
         }
 
         impl $name {
-            /// All of them, in the order in which they stand in a module.
+            /// All of them, in the order of the binary form.
             pub const ALL: &'static [$name] = &[$($name::$variant),*];
 
-            /// The byte that announces it.
+            /// Its id in the binary form.
             pub const fn tag(self) -> u8 {
                 self as u8
             }
 
-            /// The one that this byte announces.
+            /// Returns the one with this id.
             pub const fn from_tag(tag: u8) -> Option<$name> {
                 match tag { $($tag => Some($name::$variant),)* _ => None }
             }
@@ -107,7 +107,7 @@ tags! {
     }
 }
 
-/// The byte by which imports and exports announce an index space.
+/// The byte that names an index space in imports and exports.
 pub(crate) const fn entity_tag(kind: EntityKind) -> u8 {
     match kind {
         EntityKind::Func => 0,

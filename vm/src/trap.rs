@@ -1,17 +1,17 @@
-//! The reasons for which a program can stop.
+//! Trap codes: the reasons why a program stops.
 
 use std::fmt;
 
-/// Why a program stopped before it returned.
+/// The reason why a program stopped before it returned.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum TrapCode {
     /// An `unreachable` instruction was executed.
     Unreachable = 1,
-    /// A memory access, bulk operations included, past the length of the memory.
+    /// A memory access past the end of the memory, bulk operations included.
     MemoryOutOfBounds = 2,
-    /// A table access, bulk operations included, past the length of the table.
+    /// A table access past the end of the table, bulk operations included.
     TableOutOfBounds = 3,
     /// An indirect call through a null table entry.
     IndirectCallToNull = 4,
@@ -27,7 +27,7 @@ pub enum TrapCode {
     StackOverflow = 9,
     /// The frame stack in linear memory, which holds the locals whose address escapes, is used up.
     FrameStackOverflow = 10,
-    /// The fuel does not suffice for the next basic block.
+    /// Not enough fuel for the next basic block.
     OutOfFuel = 11,
     /// The host has interrupted the program, or its time is up.
     Interrupted = 12,
@@ -50,7 +50,7 @@ impl TrapCode {
         TrapCode::Interrupted,
     ];
 
-    /// The number by which native code and tables name the trap; never 0.
+    /// The number of the trap in native code and tables; never 0.
     pub const fn number(self) -> u8 {
         self as u8
     }
@@ -60,7 +60,7 @@ impl TrapCode {
         TrapCode::ALL.into_iter().find(|code| code.number() == number)
     }
 
-    /// What happened, as a phrase for an error message.
+    /// Description as a phrase for an error message.
     pub const fn message(self) -> &'static str {
         match self {
             TrapCode::Unreachable => "unreachable executed",

@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum ValType {
-    /// 32-bit integer; signedness belongs to the operations.
+    /// 32-bit integer; operations decide whether it is signed.
     I32 = 0x7f,
     /// 64-bit integer.
     I64 = 0x7e,
@@ -14,7 +14,7 @@ pub enum ValType {
     F32 = 0x7d,
     /// IEEE 754 binary64.
     F64 = 0x7c,
-    /// 128 bits, whose division into lanes belongs to the operations. It takes two cells.
+    /// 128 bits; operations decide into which lanes they are divided. Takes two cells.
     V128 = 0x7b,
     /// A nullable reference to a function: the handle of a record that the store owns.
     FuncRef = 0x70,
@@ -86,7 +86,7 @@ impl ValType {
         ValType::ALL.into_iter().find(|ty| ty.name() == name)
     }
 
-    /// Whether values of the type are numbers, the only ones that linear memory can hold.
+    /// Whether values of the type are numbers. Linear memory can hold only these.
     pub const fn is_num(self) -> bool {
         !self.is_ref()
     }
@@ -97,8 +97,8 @@ impl ValType {
         matches!(self, ValType::FuncRef | ValType::ExternRef)
     }
 
-    /// The number of bytes that a number occupies in linear memory; 8 for a reference, which
-    /// occupies one cell of a table.
+    /// Number of bytes that a number occupies in linear memory. 8 for a reference, which occupies one cell of
+    /// a table.
     pub const fn bytes(self) -> u32 {
         match self {
             ValType::I32 | ValType::F32 => 4,
@@ -107,7 +107,7 @@ impl ValType {
         }
     }
 
-    /// The number of cells that a value takes in a frame.
+    /// Number of cells that a value takes in a frame.
     #[inline]
     pub const fn cells(self) -> usize {
         match self {
@@ -129,13 +129,13 @@ impl fmt::Debug for ValType {
     }
 }
 
-/// The number of cells that values of these types take, one after the other.
+/// Number of cells that consecutive values of these types take.
 #[inline]
 pub fn n_cells(types: &[ValType]) -> usize {
     types.iter().map(|ty| ty.cells()).sum()
 }
 
-/// The type of a function: what it takes and what it gives.
+/// The type of a function: its parameters and results.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct FuncType {
     /// Parameter types, first parameter first.
@@ -145,7 +145,7 @@ pub struct FuncType {
 }
 
 impl FuncType {
-    /// A function type from its parameter and result types.
+    /// Creates a function type from its parameter and result types.
     pub fn new(params: impl Into<Vec<ValType>>, results: impl Into<Vec<ValType>>) -> FuncType {
         FuncType { params: params.into(), results: results.into() }
     }

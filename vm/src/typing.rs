@@ -1,12 +1,12 @@
-//! The types of the opcodes that the opcode table has no signature for: they depend on what an immediate
-//! names, on the operand stack or on the function.
+//! Typing of the opcodes without a signature in the opcode table. Their types depend on an immediate, on the
+//! operand stack or on the function.
 //!
-//! [`apply`] is the one place that says what such an instruction takes from the operand stack and what it
-//! pushes. The verifier, the builder, and the construction of the IR and its verifier run it, each on an
-//! [`OperandStack`] of its own. It runs in their inner loops, so all of it is generic and inlined.
+//! [`apply`] is the only definition of what such an instruction pops and pushes. The verifier, the builder,
+//! the construction of the IR and the IR verifier run it, each on its own [`OperandStack`]. It runs in their
+//! inner loops, so all of it is generic and inlined.
 //!
-//! The order is that of a stack machine: what the immediate names is looked up, operands are popped, the
-//! topmost first, then results are pushed. Whoever implements the stack decides what an error is.
+//! The order is that of a stack machine: look up the entities of the immediate, pop operands, the topmost
+//! first, then push results. The implementation of the stack decides which cases are errors.
 
 use std::ops::Deref;
 
@@ -14,13 +14,13 @@ use crate::inst::Imm;
 use crate::op::Op;
 use crate::types::{FuncType, ValType};
 
-/// An operand stack that instructions are typed on, and the entities that their immediates name.
+/// An operand stack for typing instructions, and the entities that their immediates name.
 pub trait OperandStack {
-    /// An operand whose type the instruction does not say.
+    /// An operand whose type the instruction does not fix.
     type Operand: Copy;
     /// A function type.
     type Type: Deref<Target = FuncType>;
-    /// Why an instruction has no type here.
+    /// A typing error.
     type Error;
 
     /// Pops an operand of this type.
@@ -33,11 +33,11 @@ pub trait OperandStack {
     fn type_of(&self, operand: Self::Operand) -> ValType;
     /// Pushes an operand of this type.
     fn push(&mut self, ty: ValType) -> Result<(), Self::Error>;
-    /// Pushes an operand that was popped, which stays the same value.
+    /// Pushes a popped operand again, as the same value.
     fn push_again(&mut self, operand: Self::Operand) -> Result<(), Self::Error> {
         self.push(self.type_of(operand))
     }
-    /// Pushes the address of a local, whose type this is.
+    /// Pushes the address of a local of this type.
     fn push_address(&mut self, local: u32, ty: ValType) -> Result<(), Self::Error> {
         let _ = (local, ty);
         self.push(ValType::I32)
@@ -51,11 +51,11 @@ pub trait OperandStack {
         types.iter().try_for_each(|&ty| self.push(ty))
     }
 
-    /// The instruction uses up an operand of any type.
+    /// Notes that the instruction consumes an operand of any type.
     fn consume(&mut self, operand: Self::Operand) {
         let _ = operand;
     }
-    /// These operands of any type, the topmost first, are all that the instruction moves.
+    /// Notes the operands of any type that the instruction moves, the topmost first.
     fn moves(&mut self, operands: &[Self::Operand]) {
         let _ = operands;
     }
@@ -64,42 +64,42 @@ pub trait OperandStack {
     fn local(&mut self, local: u32) -> Result<ValType, Self::Error>;
     /// The type of a global.
     fn global(&mut self, global: u32) -> Result<ValType, Self::Error>;
-    /// The type of a global that can be set.
+    /// The type of a global that must be mutable.
     fn mutable_global(&mut self, global: u32) -> Result<ValType, Self::Error>;
     /// The type of the elements of a table.
     fn elements(&mut self, table: u32) -> Result<ValType, Self::Error>;
-    /// Whether calls can go by a table, which holds references to functions.
+    /// Checks that a table holds references to functions, as indirect calls need.
     fn callable(&mut self, table: u32) -> Result<(), Self::Error>;
-    /// The reference type that an immediate is.
+    /// The reference type in an immediate.
     fn ref_type(&mut self, imm: Imm) -> Result<ValType, Self::Error>;
     /// The type of a function.
     fn func_type(&mut self, func: u32) -> Result<Self::Type, Self::Error>;
     /// A function type by its index.
     fn type_at(&mut self, index: u32) -> Result<Self::Type, Self::Error>;
 
-    /// Goes to a label, whose operand stack this is.
+    /// Branches to a label, whose operand stack this must be.
     fn branch(&mut self, label: u32) -> Result<(), Self::Error>;
-    /// Goes to a label with the topmost `n` operands, and drops some below them.
+    /// Branches to a label with the topmost `n` operands, and drops some below them.
     fn branch_keeping(&mut self, label: u32, n: u32) -> Result<(), Self::Error>;
-    /// Goes to one of the labels of a `br_table`, the immediate of which this is.
+    /// Branches to one of the labels of a `br_table` with this immediate.
     fn branch_table(&mut self, imm: Imm) -> Result<(), Self::Error>;
-    /// Goes on behind a branch that may not be taken.
+    /// Continues after a conditional branch that is not taken.
     fn falls_through(&mut self) {}
     /// Leaves the function with its results on top.
     fn leave(&mut self) -> Result<(), Self::Error>;
-    /// Leaves the function by a call, which has the same results, with the parameters on top.
+    /// Leaves the function by a tail call with the same results, with the parameters on top.
     fn tail_call(&mut self, callee: &FuncType) -> Result<(), Self::Error>;
-    /// Does not go on.
+    /// Ends the code that can be reached from here.
     fn stop(&mut self) {}
 }
 
-/// The effect on the operand stack of an instruction that has no fixed signature.
+/// Applies the effect of an instruction without a fixed signature to the operand stack.
 ///
 /// # Errors
-/// Whatever the stack finds wrong first.
+/// Fails with the first error that the stack reports.
 ///
 /// # Panics
-/// If the opcode has a fixed signature, see [`Op::signature`].
+/// Panics if the opcode has a fixed signature, see [`Op::signature`].
 #[inline(always)]
 pub fn apply<S: OperandStack>(stack: &mut S, op: Op, imm: Imm) -> Result<(), S::Error> {
     use ValType::I32;
@@ -243,7 +243,7 @@ pub fn apply<S: OperandStack>(stack: &mut S, op: Op, imm: Imm) -> Result<(), S::
     Ok(())
 }
 
-/// Pops the index of an indirect call, and gives the type of the callee.
+/// Pops the index of an indirect call and returns the type of the callee.
 #[inline(always)]
 fn indirect_callee<S: OperandStack>(stack: &mut S, imm: Imm) -> Result<S::Type, S::Error> {
     stack.callable(imm.high())?;

@@ -1,28 +1,27 @@
-//! What the instructions on vectors compute: the definition that the interpreter uses, and that native code
-//! must match. The evaluator of the IR, an oracle, has its own, which shares no code with this one; its tests
-//! compare the two.
+//! Semantics of the SIMD instructions. The interpreter uses this definition, and native code must match it.
+//! The IR evaluator, an oracle, has its own definition without shared code; its tests compare the two.
 //!
-//! A vector is a number of 128 bits, whose lowest bits are lane 0. The semantics are WebAssembly's, lane by
-//! lane, so every result is defined, with the exception that [`crate::numeric`] makes: the payload and the
-//! sign of a NaN that an operation of [`Op::makes_nan`] gives are the machine's. What the lanes of floats
-//! compute, `numeric` says. None of these instructions traps but for the accesses to memory, of which only
-//! what they make of bytes is here.
+//! A vector is a 128-bit number whose lowest bits are lane 0. The semantics are WebAssembly's, lane by lane,
+//! so every result is defined, with the same exception as in [`crate::numeric`]: the machine chooses the
+//! payload and the sign of a NaN returned by an operation of [`Op::makes_nan`]. `numeric` defines the
+//! operations on float lanes. None of these instructions traps, except memory accesses, for which this module
+//! only defines the conversion from and to bytes.
 
 use crate::numeric::{self, CANONICAL_NAN_F32, CANONICAL_NAN_F64};
 use crate::op::{Op, VectorAccess, VectorPart};
 use crate::types::ValType;
 
-/// Whether [`eval`] computes the opcode: those on vectors that do not access memory, but for constants.
+/// Whether [`eval`] computes the opcode: a SIMD opcode other than a memory access or a constant.
 #[inline]
 pub const fn is_vector_numeric(op: Op) -> bool {
     op.is_vector() && op.access_bytes().is_none() && !matches!(op, Op::V128Const)
 }
 
-/// The result of an instruction on its operands, the deepest one first; those that it does not have are
-/// ignored. Numbers are zero-extended. The immediate is the lane, or the 16 bytes of a shuffle.
+/// Returns the result of an instruction on its operands, the deepest first. Surplus operands are ignored.
+/// Numbers are zero-extended. The immediate is the lane, or the 16 bytes of a shuffle.
 ///
 /// # Panics
-/// If the opcode is none of [`is_vector_numeric`], or the lane is not there.
+/// Panics if [`is_vector_numeric`] does not hold for the opcode, or the lane is out of range.
 pub fn eval(op: Op, imm: u128, [a, b, c]: [u128; 3]) -> u128 {
     use Op::*;
     let lane = imm as u32;
@@ -272,8 +271,8 @@ pub fn eval(op: Op, imm: u128, [a, b, c]: [u128; 3]) -> u128 {
     }
 }
 
-/// The result `bits` of an instruction, with each NaN replaced by the canonical one if the instruction is
-/// one of [`Op::makes_nan`]. The results of other instructions stay as they are.
+/// Replaces each NaN in the result `bits` by the canonical one if [`Op::makes_nan`] holds. Other results are
+/// unchanged.
 pub fn canonical_nans(op: Op, bits: u128) -> u128 {
     match op.nan_type() {
         Some(ValType::F64) => {
@@ -286,7 +285,8 @@ pub fn canonical_nans(op: Op, bits: u128) -> u128 {
     }
 }
 
-/// What a load makes of the bytes, a little-endian number, and for a lane of the vector that it changes.
+/// Returns the result of a load from its bytes, a little-endian number. A lane load also takes the vector to
+/// change.
 pub fn loaded(access: VectorAccess, bytes: u64, lane: u32, vector: u128) -> u128 {
     let bits = u128::from(bytes);
     match (access.part, access.bytes) {
@@ -320,7 +320,7 @@ pub fn loaded(access: VectorAccess, bytes: u64, lane: u32, vector: u128) -> u128
     }
 }
 
-/// The bytes that a store of a lane writes: the low ones of the number.
+/// Returns the bytes that a lane store writes, as the low bytes of the number.
 pub fn stored(access: VectorAccess, lane: u32, vector: u128) -> u64 {
     (vector >> (8 * access.bytes * lane)) as u64
 }
@@ -368,7 +368,7 @@ fn get<T: Lane>(vector: u128, lane: u32) -> T {
     T::from_bits(vector >> (lane * T::BITS))
 }
 
-/// The vector with these lanes.
+/// Returns the vector with these lanes.
 #[inline]
 fn from_lanes<T: Lane>(lane: impl Fn(u32) -> T) -> u128 {
     (0..128 / T::BITS).fold(0, |vector, i| vector | lane(i).to_bits() << (i * T::BITS))
@@ -384,18 +384,18 @@ fn bin<T: Lane, R: Lane>(a: u128, b: u128, f: impl Fn(T, T) -> R) -> u128 {
     from_lanes(|i| f(get(a, i), get(b, i)))
 }
 
-/// A numeric instruction on each lane.
+/// Applies a numeric instruction to each lane.
 #[inline]
 fn lanewise<T: Lane>(op: Op, a: u128, b: u128) -> u128 {
     from_lanes(|i| T::from_bits(scalar(op, get::<T>(a, i).to_bits(), get::<T>(b, i).to_bits())))
 }
 
-/// A numeric instruction from 64 to 32 bits on both lanes; the upper lanes are zero.
+/// Applies a numeric instruction from 64 to 32 bits to both lanes; the upper lanes are zero.
 fn narrowed(op: Op, a: u128) -> u128 {
     scalar(op, get::<u64>(a, 0).into(), 0) | scalar(op, get::<u64>(a, 1).into(), 0) << 32
 }
 
-/// A numeric instruction from 32 to 64 bits on the two lower lanes.
+/// Applies a numeric instruction from 32 to 64 bits to the two lower lanes.
 fn widened(op: Op, a: u128) -> u128 {
     scalar(op, get::<u32>(a, 0).into(), 0) | scalar(op, get::<u32>(a, 1).into(), 0) << 64
 }

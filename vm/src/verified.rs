@@ -1,5 +1,5 @@
-//! What the verifier hands over: a module that is well-typed, and per function the basic blocks, the
-//! frame layout and the storage of each local.
+//! Result of the verifier: a well-typed module, with the basic blocks, frame layout and storage of locals of
+//! each function.
 
 use crate::inst::{CodeReader, Inst};
 use crate::module::{
@@ -7,7 +7,8 @@ use crate::module::{
 };
 use crate::types::{FuncType, ValType};
 
-/// A module that the verifier has accepted. [`crate::verify::verify`] is the only way to get one.
+/// A module that the verifier has accepted. Only [`crate::verify::verify`] and
+/// [`crate::verify::verify_in_parallel`] make one.
 #[derive(Clone, Debug)]
 pub struct VerifiedModule {
     pub(crate) module: Module,
@@ -31,12 +32,12 @@ pub struct VerifiedModule {
     pub(crate) referenced_funcs: Vec<u32>,
 }
 
-/// Where the functions of the index space come from and go to, so that naming one needs no search.
+/// Exports and imports of the functions of the index space, so that naming a function needs no search.
 #[derive(Clone, Debug)]
 pub(crate) struct FuncSources {
-    /// The exported functions in ascending order, each with the number of its first export.
+    /// The exported functions in ascending order, each with the index of its first export.
     exports: Vec<(u32, u32)>,
-    /// The number of the import of each imported function.
+    /// The index of the import of each imported function.
     imports: Vec<u32>,
 }
 
@@ -53,22 +54,22 @@ impl FuncSources {
     }
 }
 
-/// What the verifier found out about one function defined in the module.
+/// Results of verification for one function defined in the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Body {
-    /// All locals, parameters first. Their cells follow each other, [`Body::local_cell`].
+    /// All locals, parameters first. Their cells are consecutive, see [`Body::local_cell`].
     pub locals: Vec<Local>,
-    /// Locals that take two cells, as runs: the first one, the one behind the last, and how many there are in
-    /// the runs before.
+    /// Locals that take two cells, as runs: first local, end (exclusive), number of locals in the runs
+    /// before.
     pub(crate) wide_locals: Vec<(u32, u32, u32)>,
-    /// The most cells that the operand stack takes. Its cells follow those of the locals, the deepest operand
+    /// Maximum number of cells of the operand stack. They follow the cells of the locals, the deepest operand
     /// first.
     pub stack_max: u32,
     /// The stack shuffles, `drop`s and `select`s of operands that take two cells, in ascending order of code
     /// offset.
     pub wide: Vec<WideOperands>,
-    /// Basic blocks in the order of the code; block 0 is the entry. Every block is reachable along
-    /// fallthrough or starts at a label, but a label need not be branched to.
+    /// Basic blocks in code order; block 0 is the entry. Control falls into every other block, or the block
+    /// starts at a label; no branch need go to that label.
     pub blocks: Vec<Block>,
     /// Successor blocks of all blocks, see [`Body::succs`].
     pub succs: Vec<u32>,
@@ -85,11 +86,11 @@ pub struct Body {
 pub struct Local {
     /// Its type.
     pub ty: ValType,
-    /// Where it lives.
+    /// Its storage.
     pub storage: Storage,
 }
 
-/// Where a local lives.
+/// The storage of a local.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Storage {
     /// In its cell of the frame; it can be promoted to a register.
@@ -100,13 +101,13 @@ pub enum Storage {
         frame_offset: u32,
         /// The code offset of the instruction that makes it escape.
         at: u32,
-        /// Why.
+        /// The reason.
         reason: EscapeReason,
     },
 }
 
-/// Why a local's address escapes: what the first use of the address that is not a plain access of the
-/// local's own type at offset 0 in the same basic block is.
+/// The reason why a local's address escapes: its first use other than a plain access of the local's own type
+/// at offset 0 in the same basic block.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum EscapeReason {
     /// The address is live at the end of the basic block.
@@ -115,9 +116,9 @@ pub enum EscapeReason {
     Consumed,
     /// It is stored to memory as a value, or serves as base or index of an indexed access.
     Stored,
-    /// A load or store of another type or width goes through it.
+    /// It is the address of a load or store of another type or width.
     OtherType,
-    /// A load or store at an offset other than 0 goes through it.
+    /// It is the address of a load or store with an offset other than 0.
     Offset,
 }
 
@@ -134,23 +135,23 @@ impl EscapeReason {
     }
 }
 
-/// A basic block of the bytecode: the unit for which fuel is charged.
+/// A basic block of the bytecode, the unit of fuel charging.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Block {
     /// The code offset of its first instruction.
     pub start: u32,
-    /// The code offset behind its last instruction.
+    /// The code offset after its last instruction.
     pub end: u32,
-    /// The number of its instructions, which is what its fuel costs.
+    /// The number of its instructions, which is its fuel cost.
     pub cost: u32,
     /// The operand stack at its start.
     pub shape: ShapeId,
-    /// The label that starts it, if one does.
+    /// The label at its start, if any.
     pub label: Option<u32>,
-    /// Whether a program that the host can interrupt asks for it here: the function starts with the block,
-    /// or a branch leads to it that is not before it in the code. So every cycle has such a block.
+    /// Whether an interruptible program polls at its start: it is the first block of the function or the
+    /// target of a backward branch. So every cycle has such a block.
     pub polls: bool,
-    /// Where its successors start in [`Body::succs`].
+    /// Start of its successors in the list behind [`Body::succs`].
     pub(crate) succ_start: u32,
 }
 
@@ -168,22 +169,22 @@ pub struct DirectAccess {
 pub struct WideOperands {
     /// The code offset of the instruction.
     pub offset: u32,
-    /// Which of its operands are such: bit 0 is the topmost one.
+    /// The operands that take two cells, as a bit set; bit 0 is the topmost operand.
     pub operands: u8,
 }
 
 impl Body {
-    /// The number of cells of the function's frame.
+    /// Number of cells of the function's frame.
     pub fn n_cells(&self) -> u32 {
         self.n_local_cells() + self.stack_max
     }
 
-    /// The number of cells of the locals.
+    /// Number of cells of the locals.
     pub fn n_local_cells(&self) -> u32 {
         self.local_cell(self.locals.len() as u32)
     }
 
-    /// The first cell of the frame that a local has; of the number of locals, where the operand stack starts.
+    /// The first cell of a local in the frame. For the number of locals, the first cell of the operand stack.
     #[inline]
     pub fn local_cell(&self, local: u32) -> u32 {
         let before = self.wide_locals.partition_point(|&(start, ..)| start < local);
@@ -193,7 +194,7 @@ impl Body {
         }
     }
 
-    /// The operands that take two cells of the stack shuffle, `drop` or `select` at a code offset, as
+    /// The operands that take two cells, of the stack shuffle, `drop` or `select` at a code offset, as in
     /// [`WideOperands::operands`].
     #[inline]
     pub fn wide_operands(&self, offset: u32) -> u8 {
@@ -201,9 +202,9 @@ impl Body {
         i.map_or(0, |i| self.wide[i].operands)
     }
 
-    /// The successors of a block, in the order of the instruction that ends it: for `br_if` the
-    /// label, then the next block; for `br_table` the indexed labels, then the default, duplicates
-    /// kept; for a block that runs into a label, the next block; none where the function is left.
+    /// The successors of a block, in the order of its last instruction. For `br_if`: the label, then the next
+    /// block. For `br_table`: the indexed labels, then the default, with duplicates. For a block that falls
+    /// into a label: the next block. None if the block leaves the function.
     pub fn succs(&self, block: usize) -> &[u32] {
         let start = self.blocks[block].succ_start as usize;
         let end = self.blocks.get(block + 1).map_or(self.succs.len(), |b| b.succ_start as usize);
@@ -213,7 +214,7 @@ impl Body {
     /// The block that starts at a label.
     ///
     /// # Panics
-    /// If the function has no such label.
+    /// Panics if the function has no such label.
     pub fn block_at(&self, offset: u32) -> usize {
         self.blocks.binary_search_by_key(&offset, |b| b.start).expect("a block starts there")
     }
@@ -226,17 +227,17 @@ impl Body {
 }
 
 impl VerifiedModule {
-    /// The module as it was.
+    /// The unchanged module.
     pub fn module(&self) -> &Module {
         &self.module
     }
 
-    /// The number of functions of the index space.
+    /// Number of functions of the index space.
     pub fn n_funcs(&self) -> u32 {
         self.func_types.len() as u32
     }
 
-    /// The number of imported functions: the index of the first function defined here.
+    /// Number of imported functions, which is the index of the first function defined here.
     pub fn n_imported_funcs(&self) -> u32 {
         self.n_imported_funcs
     }
@@ -256,7 +257,7 @@ impl VerifiedModule {
         self.module.funcs.get(func.checked_sub(self.n_imported_funcs)? as usize)
     }
 
-    /// What the verifier found out about a function, or `None` if it is imported.
+    /// Results of verification for a function, or `None` if it is imported.
     pub fn body(&self, func: u32) -> Option<&Body> {
         self.bodies.get(func.checked_sub(self.n_imported_funcs)? as usize)
     }
@@ -276,20 +277,19 @@ impl VerifiedModule {
         &self.globals
     }
 
-    /// The first cell of a global, where instances keep those that they define one after the other. An
-    /// imported global has one cell there, for the place of its value. Of the number of globals, the number of
-    /// all cells.
+    /// The first cell of a global in an instance, which keeps its globals in consecutive cells. An imported
+    /// global has one cell, for the place of its value. For the number of globals, the number of all cells.
     #[inline]
     pub fn global_cell(&self, global: u32) -> u32 {
         self.global_cells.get(global as usize).copied().unwrap_or(global)
     }
 
-    /// The number of operands of a shape.
+    /// Number of operands of a shape.
     pub fn shape_depth(&self, shape: ShapeId) -> u32 {
         self.shape_depths[shape.0 as usize]
     }
 
-    /// The number of cells that the operands of a shape take.
+    /// Number of cells that the operands of a shape take.
     pub fn shape_cells(&self, shape: ShapeId) -> u32 {
         let n_wide = self.shape_n_wide.get(shape.0 as usize).copied().unwrap_or(0);
         self.shape_depth(shape) + n_wide
@@ -304,7 +304,7 @@ impl VerifiedModule {
     /// The instructions of a block of a function, with their code offsets.
     ///
     /// # Panics
-    /// If the function is imported.
+    /// Panics if the function is imported.
     pub fn insts(&self, func: u32, block: &Block) -> impl Iterator<Item = (u32, Inst)> + '_ {
         let code = &self.func(func).expect("the function is defined here").code;
         let (start, end) = (block.start, block.end);
@@ -315,8 +315,8 @@ impl VerifiedModule {
         })
     }
 
-    /// A name for a function that people recognise: its own, that of an export, that of the import,
-    /// or else its number.
+    /// A recognisable name for a function: its own name, or else that of an export, that of the import, or
+    /// its number.
     pub fn func_name(&self, func: u32) -> String {
         let Module { names, exports, imports, .. } = &self.module;
         let FuncSources { exports: exported, imports: imported } = &self.func_sources;
@@ -332,18 +332,18 @@ impl VerifiedModule {
         }
     }
 
-    /// The functions that `ref.func` in code refers to, ascending: an instance gives them their references
-    /// before code runs.
+    /// The functions that `ref.func` in code refers to, in ascending order. An instance creates their
+    /// references before code runs.
     pub fn referenced_funcs(&self) -> &[u32] {
         &self.referenced_funcs
     }
 
-    /// Whether any function has instructions on vectors, which not every machine can execute.
+    /// Whether any function has SIMD instructions, which not every machine can execute.
     pub fn uses_vectors(&self) -> bool {
         self.uses_vectors
     }
 
-    /// Whether any function has indexed memory accesses, whose addresses reach past 4 GiB.
+    /// Whether any function has indexed memory accesses, whose addresses can exceed 4 GiB.
     pub fn uses_indexed_accesses(&self) -> bool {
         self.uses_indexed
     }

@@ -1,12 +1,12 @@
-//! How instructions access linear memory: the bytes, and what they are for a value on the operand stack.
+//! Accesses to linear memory: their bytes, and the relation to the value on the operand stack.
 
 use super::{ACCESSED, Effect, ImmKind, Op};
 use crate::types::ValType;
 
-/// What a row of the opcode table says about the bytes that the instruction accesses.
+/// The accessed bytes as written in a row of the opcode table.
 #[derive(Copy, Clone)]
 pub(super) enum Accessed {
-    /// A number or a vector, or an integer of so many bytes, whose sign a load extends or not.
+    /// A number or vector, or a narrower integer that a load sign-extends or zero-extends.
     Value { bytes: u32, signed: Option<bool> },
     /// A part of a vector.
     Part { bytes: u32, part: VectorPart },
@@ -70,7 +70,7 @@ const ACCESSES: &[Option<Access>; Op::ALL.len()] = &{
     accesses
 };
 
-/// The access of an instruction, which has to say a sign if it loads less than its result.
+/// The access of an instruction. A load narrower than its result must specify the extension.
 const fn access(op: Op, bytes: u32, signed: Option<bool>) -> Access {
     let store = matches!(op.effect(), Effect::Write);
     let indexed = matches!(op.imm_kind(), ImmKind::Indexed);
@@ -85,14 +85,14 @@ const fn access(op: Op, bytes: u32, signed: Option<bool>) -> Access {
 }
 
 impl Op {
-    /// How the instruction accesses linear memory, for plain and indexed loads and stores. Those that load
-    /// or store a part of a vector are not among them, see [`Op::vector_access`].
+    /// The memory access of a plain or indexed load or store. `None` for loads and stores of a part of a
+    /// vector, see [`Op::vector_access`].
     #[inline]
     pub const fn access(self) -> Option<Access> {
         ACCESSES[self as usize]
     }
 
-    /// How the instruction accesses linear memory, if it loads or stores less than a vector for one.
+    /// The memory access of a load or store of a part of a vector.
     #[inline]
     pub const fn vector_access(self) -> Option<VectorAccess> {
         match ACCESSED[self as usize] {
@@ -103,7 +103,7 @@ impl Op {
         }
     }
 
-    /// The bytes of linear memory that a load or store accesses.
+    /// Number of bytes of linear memory that a load or store accesses.
     #[inline]
     pub const fn access_bytes(self) -> Option<u32> {
         match ACCESSED[self as usize] {
@@ -113,12 +113,12 @@ impl Op {
     }
 }
 
-/// How a load or store accesses linear memory.
+/// A memory access of a load or store.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Access {
     /// The type of the value on the operand stack.
     pub ty: ValType,
-    /// The number of bytes in memory.
+    /// Number of bytes in memory.
     pub bytes: u32,
     /// Whether a narrow load extends the sign.
     pub signed: bool,
@@ -128,18 +128,18 @@ pub struct Access {
     pub indexed: bool,
 }
 
-/// How a load or store of a part of a vector accesses linear memory.
+/// A memory access of a load or store of a part of a vector.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct VectorAccess {
-    /// The number of bytes in memory.
+    /// Number of bytes in memory.
     pub bytes: u32,
-    /// What they are of the vector.
+    /// The part of the vector that they hold.
     pub part: VectorPart,
     /// Whether it is a store.
     pub store: bool,
 }
 
-/// What the bytes that a load or store accesses are of a vector.
+/// The part of a vector that the bytes in memory hold.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum VectorPart {
     /// All lanes, each of half its width.
@@ -149,7 +149,7 @@ pub enum VectorPart {
         /// Whether the sign is extended.
         signed: bool,
     },
-    /// Each lane.
+    /// The value of every lane.
     Splat,
     /// The lowest lane; the others are zero.
     LowLane,

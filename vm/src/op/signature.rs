@@ -1,4 +1,4 @@
-//! The signatures of the opcode table: types, the lanes that vectors are divided into, and NaNs.
+//! Signatures of the opcode table: types, lanes of vectors, and NaNs.
 
 use super::{ImmKind, Op, ROWS};
 use crate::types::ValType;
@@ -12,7 +12,7 @@ pub struct Signature {
     pub results: &'static [ValType],
 }
 
-/// What the signature column of the opcode table says.
+/// The signature column of the opcode table.
 pub(super) struct Row {
     pub(super) signature: Option<Signature>,
     operand_lanes: Option<Lanes>,
@@ -22,11 +22,11 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// A row whose types the table does not fix.
+    /// A row without fixed types.
     pub(super) const SPECIAL: Row =
         Row { signature: None, operand_lanes: None, result_lanes: None, nan: None };
 
-    /// A row with these words. A float result has to say what becomes of NaNs, and nothing else may.
+    /// Creates a row from these words. Float results, and only these, specify the treatment of NaNs.
     pub(super) const fn new(
         signature: Signature,
         operands: &[Word],
@@ -52,7 +52,7 @@ impl Row {
     }
 }
 
-/// What becomes of NaNs, as the table writes it.
+/// The treatment of NaNs, as written in the table.
 #[expect(non_camel_case_types, reason = "the names are words of the table")]
 #[derive(Copy, Clone)]
 pub(super) enum Nan {
@@ -109,7 +109,7 @@ impl Word {
         })
     }
 
-    /// The type of the floats that there are in a value.
+    /// The type of the floats in a value, if any.
     const fn float(self) -> Option<ValType> {
         match self {
             Word::F32 | Word::F32x4 => Some(ValType::F32),
@@ -119,7 +119,7 @@ impl Word {
     }
 }
 
-/// What a signature of the table says.
+/// Makes a [`Row`] of a signature of the table.
 macro_rules! row {
     (special) => { Row::SPECIAL };
     ($($param:ident)* -> $($result:ident $($nan:ident)?)?) => {
@@ -161,7 +161,7 @@ pub enum Lanes {
 }
 
 impl Lanes {
-    /// The number of lanes.
+    /// Number of lanes.
     pub const fn count(self) -> u32 {
         match self {
             Lanes::I8x16 => 16,
@@ -173,21 +173,21 @@ impl Lanes {
 }
 
 impl Op {
-    /// The lanes of the operands, if the instruction divides an operand into lanes: operations on all bits
-    /// and loads and stores do not. Operands of different lanes do not exist.
+    /// The lanes of the operands, if the instruction divides an operand into lanes. Bitwise operations, loads
+    /// and stores do not. No instruction has operands with different lanes.
     #[inline]
     pub const fn operand_lanes(self) -> Option<Lanes> {
         ROWS[self as usize].operand_lanes
     }
 
-    /// The lanes of the result, if the instruction makes a vector of lanes.
+    /// The lanes of the result, if the instruction returns a vector of lanes.
     #[inline]
     pub const fn result_lanes(self) -> Option<Lanes> {
         ROWS[self as usize].result_lanes
     }
 
-    /// The number of lanes that the immediate of the instruction names one of, if it names one; of a
-    /// shuffle, those of both vectors.
+    /// The exclusive upper bound of the lane indices in the immediate, if it has any. For a shuffle, the
+    /// number of lanes of both vectors.
     #[inline]
     pub const fn n_lanes(self) -> Option<u32> {
         match (self.imm_kind(), self.operand_lanes(), self.access_bytes()) {
@@ -203,7 +203,7 @@ impl Op {
 mod tests {
     use super::*;
 
-    /// The mnemonics are not what decides lanes, so they are a check of the table.
+    /// The table, not the mnemonics, decides the lanes, so the mnemonics are an independent check.
     #[test]
     fn lanes_are_those_that_the_mnemonics_name() {
         let named = |part: &str| match part {
@@ -215,7 +215,7 @@ mod tests {
             "f64x2" => Some(Lanes::F64x2),
             _ => None,
         };
-        // A comparison of floats makes integers, which its name does not say.
+        // A comparison of floats returns integers, unlike its name says.
         let masks = |lanes| match lanes {
             Lanes::F32x4 => Lanes::I32x4,
             Lanes::F64x2 => Lanes::I64x2,

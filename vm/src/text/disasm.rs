@@ -63,7 +63,7 @@ impl<'p, 'm> FuncPrinter<'p, 'm> {
     /// The function as text; nothing if it is imported.
     ///
     /// # Errors
-    /// If its code is not made of instructions.
+    /// Fails if its code is not made of instructions.
     pub fn text(&self, options: PrintOptions) -> Result<String, PrintError> {
         let mut out = String::new();
         self.write(&mut out, options)?;

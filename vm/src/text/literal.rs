@@ -37,7 +37,7 @@ fn magnitude(digits: &str) -> Result<u64, &'static str> {
 /// An unsigned 128-bit integer, for vectors. It has no sign.
 ///
 /// # Errors
-/// If it is malformed or does not fit.
+/// Fails if it is malformed or does not fit.
 pub fn parse_u128(text: &str) -> Result<u128, &'static str> {
     number(text, u128::MAX, "integer does not fit 128 bits")
 }
@@ -53,7 +53,7 @@ fn sign(text: &str) -> (bool, &str) {
 /// An unsigned 32-bit integer, for indices, counts and offsets. It has no sign.
 ///
 /// # Errors
-/// If it is malformed or does not fit.
+/// Fails if it is malformed or does not fit.
 pub fn parse_u32(text: &str) -> Result<u32, &'static str> {
     u32::try_from(magnitude(text)?).map_err(|_| "integer does not fit 32 bits")
 }
@@ -61,7 +61,7 @@ pub fn parse_u32(text: &str) -> Result<u32, &'static str> {
 /// A 32-bit constant, written as a signed or as an unsigned number.
 ///
 /// # Errors
-/// If it is malformed or does not fit.
+/// Fails if it is malformed or does not fit.
 pub fn parse_i32(text: &str) -> Result<i32, &'static str> {
     let (negative, digits) = sign(text);
     let value = i128::from(magnitude(digits)?);
@@ -73,7 +73,7 @@ pub fn parse_i32(text: &str) -> Result<i32, &'static str> {
 /// A 64-bit constant, written as a signed or as an unsigned number.
 ///
 /// # Errors
-/// If it is malformed or does not fit.
+/// Fails if it is malformed or does not fit.
 pub fn parse_i64(text: &str) -> Result<i64, &'static str> {
     let (negative, digits) = sign(text);
     let value = i128::from(magnitude(digits)?);
@@ -119,7 +119,7 @@ impl FloatFormat {
 /// The bits of a 32-bit float.
 ///
 /// # Errors
-/// If it is malformed or too large.
+/// Fails if it is malformed or too large.
 pub fn parse_f32(text: &str) -> Result<u32, String> {
     let bits = parse_float(text, F32, |text| {
         text.parse::<f32>().ok().map(|value| u64::from(value.to_bits()))
@@ -130,7 +130,7 @@ pub fn parse_f32(text: &str) -> Result<u32, String> {
 /// The bits of a 64-bit float.
 ///
 /// # Errors
-/// If it is malformed or too large.
+/// Fails if it is malformed or too large.
 pub fn parse_f64(text: &str) -> Result<u64, String> {
     parse_float(text, F64, |text| text.parse::<f64>().ok().map(f64::to_bits))
 }
@@ -293,7 +293,7 @@ enum Unescaped {
 /// The bytes that a literal stands for, given the text between its quotes.
 ///
 /// # Errors
-/// If an escape sequence is malformed.
+/// Fails if an escape sequence is malformed.
 pub fn unescape(text: &str) -> Result<Vec<u8>, EscapeError> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut pos = 0;
@@ -309,7 +309,7 @@ pub fn unescape(text: &str) -> Result<Vec<u8>, EscapeError> {
 /// The number of the one character between the quotes of a character literal.
 ///
 /// # Errors
-/// If it is not one character.
+/// Fails if it is not one character.
 pub fn unescape_char(text: &str) -> Result<u32, EscapeError> {
     let all = 0..text.len();
     if text.is_empty() {

@@ -53,7 +53,7 @@ pub struct ParseOptions {
 /// Assembles a module. It is not verified.
 ///
 /// # Errors
-/// If the text is malformed or uses a name that it does not define.
+/// Fails if the text is malformed or uses a name that it does not define.
 pub fn parse(source: &str) -> Result<Module, ParseError> {
     parse_with(source, ParseOptions::default())
 }
@@ -61,7 +61,7 @@ pub fn parse(source: &str) -> Result<Module, ParseError> {
 /// Assembles a module with options. It is not verified.
 ///
 /// # Errors
-/// If the text is malformed or uses a name that it does not define.
+/// Fails if the text is malformed or uses a name that it does not define.
 pub fn parse_with(source: &str, options: ParseOptions) -> Result<Module, ParseError> {
     parse::parse(source, options)
 }
@@ -69,7 +69,7 @@ pub fn parse_with(source: &str, options: ParseOptions) -> Result<Module, ParseEr
 /// Disassembles a module: the text assembles to the same module.
 ///
 /// # Errors
-/// If code is not made of instructions.
+/// Fails if code is not made of instructions.
 pub fn print(module: &Module) -> Result<String, PrintError> {
     print_with(module, PrintOptions::default())
 }
@@ -77,7 +77,7 @@ pub fn print(module: &Module) -> Result<String, PrintError> {
 /// Disassembles a module with options.
 ///
 /// # Errors
-/// If code is not made of instructions.
+/// Fails if code is not made of instructions.
 pub fn print_with(module: &Module, options: PrintOptions) -> Result<String, PrintError> {
     Printer::new(module).module(options)
 }

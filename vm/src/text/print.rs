@@ -160,7 +160,7 @@ impl<'m> Printer<'m> {
     /// The whole module as text.
     ///
     /// # Errors
-    /// If code is not made of instructions.
+    /// Fails if code is not made of instructions.
     pub fn module(&self, options: PrintOptions) -> Result<String, PrintError> {
         let module = self.module;
         let mut out = String::new();
