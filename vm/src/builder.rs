@@ -1,13 +1,13 @@
-//! What a front end calls to make a [`Module`].
+//! Builders for front ends that generate a [`Module`].
 //!
-//! A [`ModuleBuilder`] collects types, imports, functions and the rest, and hands out their ids.
-//! Functions are declared first and defined later, by a [`FunctionBuilder`], so that they can call
-//! each other. A function builder follows the types of the operand stack as instructions are
-//! emitted; it computes the shapes of labels from them, and lays out labels and branches at the end.
+//! A [`ModuleBuilder`] collects types, imports, functions and other entities, and returns their ids.
+//! Functions are declared first and defined later, with a [`FunctionBuilder`], so that they can call each
+//! other. A function builder tracks the types of the operand stack as instructions are emitted. It computes
+//! the shapes of labels from them, and lays out labels and branches at the end.
 //!
-//! The first mistake is remembered, everything after it is ignored, and `finish` returns it: a front
-//! end emits without asking, and looks once. What the builders let pass is well-typed code; the rules
-//! that concern the module as a whole are left to [`crate::verify()`].
+//! The builders record the first mistake and ignore everything after it. `finish` returns it, so a front end
+//! checks for errors only once. Code that the builders accept is well-typed. [`crate::verify()`] checks the
+//! rules that concern the module as a whole.
 //!
 //! ```
 //! use slotvm_bytecode::builder::ModuleBuilder;
@@ -78,25 +78,25 @@ ids! {
     ElemId;
     /// A data segment.
     DataId;
-    /// A local of the function that is being built, parameters first.
+    /// A local of the function being built, parameters first.
     LocalId;
 }
 
 /// Builds a module.
 #[derive(Debug, Default)]
 pub struct ModuleBuilder {
-    /// The module so far. Its types and shapes are in the fields below; the code of its functions is
-    /// complete, except that labels have numbers of [`Stacks`] for shapes.
+    /// The module so far. Its types and shapes are in the fields below. The code of its functions is
+    /// complete, except that the shapes of labels are numbers of [`Stacks`].
     module: Module,
     types: Vec<Arc<FuncType>>,
     type_ids: HashMap<Arc<FuncType>, TypeId>,
-    /// Those of labels.
+    /// The operand stacks of labels.
     stacks: Stacks,
-    /// Those of the last function, for their room.
+    /// The operand stacks of the last function, kept to reuse their allocation.
     spare_stacks: Stacks,
     /// The type of each function of the index space.
     func_types: Vec<TypeId>,
-    /// The number of the first function that is defined here.
+    /// The index of the first function defined here.
     first_func: u32,
     /// Whether each function defined in the module has its code.
     defined: Vec<bool>,
@@ -107,7 +107,7 @@ pub struct ModuleBuilder {
     error: Option<BuildError>,
 }
 
-/// Names in use in one index space, with how often each was asked for.
+/// Names in use in one index space, with the number of requests for each.
 #[derive(Debug, Default)]
 pub(crate) struct NameSpace {
     used: HashSet<String>,
@@ -115,7 +115,7 @@ pub(crate) struct NameSpace {
 }
 
 impl NameSpace {
-    /// Puts `name`, or `name.N` if it is taken already, into `list`, which is sorted by index.
+    /// Inserts `name`, or `name.N` if it is taken, into `list`, which is sorted by index.
     pub(crate) fn add(&mut self, list: &mut Vec<(u32, String)>, index: u32, name: &str) {
         if name.is_empty() || name.len() > limits::NAME_BYTES_MAX - 16 {
             return;
@@ -145,7 +145,7 @@ enum Space {
 }
 
 impl ModuleBuilder {
-    /// An empty module.
+    /// Creates an empty module.
     pub fn new() -> ModuleBuilder {
         ModuleBuilder::default()
     }
@@ -155,7 +155,7 @@ impl ModuleBuilder {
         self.module.names.module = Some(name.to_owned());
     }
 
-    /// The function type with these parameters and results. Equal types have one id.
+    /// Returns the function type with these parameters and results. Equal types have the same id.
     pub fn func_type(&mut self, params: &[ValType], results: &[ValType]) -> TypeId {
         let ty = FuncType::new(params, results);
         if let Some(&id) = self.type_ids.get(&ty) {
@@ -168,8 +168,8 @@ impl ModuleBuilder {
         id
     }
 
-    /// Imports a function. Imports come before the definitions of their kind. A name that is
-    /// already taken in the index space gets a number appended; this never changes meaning.
+    /// Imports a function. Imports must come before the definitions of their kind. A name that is already
+    /// taken in the index space gets a number appended; names do not affect the program.
     pub fn import_func(
         &mut self,
         module: &str,
@@ -181,7 +181,7 @@ impl ModuleBuilder {
         self.import_func_of(module, name, ty)
     }
 
-    /// Imports a function of a type that is there.
+    /// Imports a function of an existing type.
     pub(crate) fn import_func_of(&mut self, module: &str, name: &str, ty: TypeId) -> FuncId {
         if !self.module.funcs.is_empty() {
             self.fail(BuildRule::ImportAfterDefinition("function"));
@@ -242,14 +242,14 @@ impl ModuleBuilder {
         self.add_global(name, ty)
     }
 
-    /// Declares a function of this module; [`ModuleBuilder::define`] gives it code. An empty name
-    /// means none, here and for the other entities.
+    /// Declares a function of this module; [`ModuleBuilder::define`] gives it code. An empty name means no
+    /// name, here and for the other entities.
     pub fn declare_func(&mut self, name: &str, params: &[ValType], results: &[ValType]) -> FuncId {
         let ty = self.func_type(params, results);
         self.declare_func_of(name, ty)
     }
 
-    /// Declares a function of a type that is there.
+    /// Declares a function of an existing type.
     pub(crate) fn declare_func_of(&mut self, name: &str, ty: TypeId) -> FuncId {
         let id = FuncId(self.func_types.len() as u32);
         self.module.funcs.push(Func { ty: ty.0, ..Func::default() });
@@ -259,7 +259,7 @@ impl ModuleBuilder {
         id
     }
 
-    /// Starts the code of a declared function. It counts from [`FunctionBuilder::finish`] on.
+    /// Starts the code of a declared function. It takes effect with [`FunctionBuilder::finish`].
     pub fn define(&mut self, func: FuncId) -> FunctionBuilder<'_> {
         FunctionBuilder::new(self, func, false)
     }
@@ -289,7 +289,7 @@ impl ModuleBuilder {
         self.module.frame_stack = Some(FrameStack { base, bytes });
     }
 
-    /// Adds bytes that are copied into memory 0 at `offset` when an instance is made.
+    /// Adds bytes that instantiation copies into memory 0 at `offset`.
     pub fn data(&mut self, name: &str, offset: ConstExpr, bytes: impl Into<Vec<u8>>) -> DataId {
         self.add_data(name, SegmentMode::Active { target: 0, offset }, bytes.into())
     }
@@ -299,7 +299,7 @@ impl ModuleBuilder {
         self.add_data(name, SegmentMode::Passive, bytes.into())
     }
 
-    /// Adds functions that are stored into a table at `offset` when an instance is made.
+    /// Adds functions that instantiation copies into a table at `offset`.
     pub fn elem(
         &mut self,
         name: &str,
@@ -321,7 +321,7 @@ impl ModuleBuilder {
         self.segment(name, SegmentMode::Declared, ValType::FuncRef, func_items(funcs))
     }
 
-    /// Adds any element segment.
+    /// Adds an element segment of any mode and type.
     pub fn segment(
         &mut self,
         name: &str,
@@ -355,26 +355,26 @@ impl ModuleBuilder {
         self.export(name, EntityKind::Global, global.0);
     }
 
-    /// Lets a function run when an instance is made. The last call counts.
+    /// Sets the function that runs at instantiation. The last call takes effect.
     pub fn start(&mut self, func: FuncId) {
         self.module.start = Some(func.0);
     }
 
-    /// The number of different operand stacks that all labels have, those below them included.
+    /// Number of distinct operand stacks of all labels, including the stacks below them.
     #[cfg(feature = "wasm")]
     pub(crate) fn n_label_stacks(&self) -> usize {
         self.stacks.len()
     }
 
-    /// The first mistake, if there has been one.
+    /// Returns the first mistake so far, if any.
     pub fn error(&self) -> Option<&BuildError> {
         self.error.as_ref()
     }
 
-    /// The module.
+    /// Returns the finished module.
     ///
     /// # Errors
-    /// The first mistake in it or in one of its functions.
+    /// Returns the first mistake in the module or one of its functions.
     pub fn finish(mut self) -> Result<Module, BuildError> {
         if let Some(i) = self.defined.iter().position(|defined| !defined) {
             let func = self.first_func + i as u32;
@@ -387,7 +387,7 @@ impl ModuleBuilder {
         // Functions may have been defined in any order.
         settle_names(&mut self.module.names.locals);
         settle_names(&mut self.module.names.labels);
-        // The other reference of each type goes first, so that none is copied.
+        // Drop the other reference to each type, so that none is copied.
         drop(self.type_ids);
         self.module.types = self.types.into_iter().map(Arc::unwrap_or_clone).collect();
         self.module.shapes = number_shapes(&self.stacks, &mut self.module.funcs);
@@ -427,7 +427,7 @@ impl ModuleBuilder {
         id
     }
 
-    /// Replaces a data segment, or adds it behind the last one.
+    /// Replaces a data segment, or appends it.
     #[cfg(feature = "wasm")]
     pub(crate) fn set_data(&mut self, index: u32, data: Data) {
         match self.module.datas.get_mut(index as usize) {
@@ -466,7 +466,7 @@ fn func_items(funcs: &[FuncId]) -> ElemItems {
     ElemItems::Funcs(funcs.iter().map(|func| func.0).collect())
 }
 
-/// Sorts the names inside functions by function. Of several lists of a function the last one counts.
+/// Sorts the names inside functions by function. Of several lists of a function, keeps the last.
 fn settle_names(names: &mut Vec<(u32, Vec<(u32, String)>)>) {
     names.reverse();
     names.sort_by_key(|&(func, _)| func);
@@ -474,8 +474,8 @@ fn settle_names(names: &mut Vec<(u32, Vec<(u32, String)>)>) {
     names.retain(|(_, of_func)| !of_func.is_empty());
 }
 
-/// The table of the shapes that labels use and those below them, in the order of first use. Labels
-/// come with numbers of `stacks` for shapes, and get those of the table.
+/// Returns the table of the shapes that labels use, including the shapes below them, in the order of first
+/// use. Replaces the shapes of labels, which are numbers of `stacks`, by numbers of the table.
 fn number_shapes(stacks: &Stacks, funcs: &mut [Func]) -> Vec<Shape> {
     let mut shapes = Vec::new();
     let labels = funcs.iter_mut().flat_map(|func| &mut func.labels);

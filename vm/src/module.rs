@@ -202,22 +202,22 @@ impl ConstExpr {
         self
     }
 
-    /// A constant.
+    /// Creates an expression of one `i32.const`.
     pub fn i32(value: i32) -> ConstExpr {
         ConstExpr::default().inst(Op::I32Const, Imm::i32(value))
     }
 
-    /// A constant.
+    /// Creates an expression of one `i64.const`.
     pub fn i64(value: i64) -> ConstExpr {
         ConstExpr::default().inst(Op::I64Const, Imm::i64(value))
     }
 
-    /// A constant.
+    /// Creates an expression of one `f32.const`.
     pub fn f32(value: f32) -> ConstExpr {
         ConstExpr::default().inst(Op::F32Const, Imm::index(value.to_bits()))
     }
 
-    /// A constant.
+    /// Creates an expression of one `f64.const`.
     pub fn f64(value: f64) -> ConstExpr {
         ConstExpr::default().inst(Op::F64Const, Imm(value.to_bits()))
     }
@@ -228,7 +228,7 @@ impl ConstExpr {
         self
     }
 
-    /// A constant.
+    /// Creates an expression of one `v128.const`.
     pub fn v128(value: u128) -> ConstExpr {
         ConstExpr::default().v128_const(value)
     }

@@ -1,8 +1,8 @@
-//! Building one function.
+//! Builder of one function.
 //!
-//! Labels are numbered in the order in which they are bound, which is that of the label table. A
-//! branch forwards does not know its label's number yet, so branches are emitted without their labels,
-//! and [`FunctionBuilder::finish`] puts the labels in and moves code offsets accordingly.
+//! Labels are numbered in the order of binding, which is that of the label table. The label number of a
+//! forward branch is not yet known. So branches are emitted without labels; [`FunctionBuilder::finish`]
+//! inserts them and adjusts code offsets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::types::{FuncType, ValType};
 
 mod typing;
 
-/// A label of the function that is being built.
+/// A label of the function being built.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LabelId(pub u32);
 
@@ -32,22 +32,22 @@ pub struct LabelId(pub u32);
 pub struct FunctionBuilder<'m> {
     module: &'m mut ModuleBuilder,
     id: FuncId,
-    /// Its place among the functions that the builder defines.
+    /// Its index among the functions that the builder defines.
     place: usize,
     ty: Arc<FuncType>,
-    /// Whether the function has code already, which goes when this one is finished.
+    /// Whether the function already has code, which `finish` replaces.
     replaces: bool,
     locals: Vec<ValType>,
     local_names: BTreeMap<u32, String>,
     labels: Vec<LabelInfo>,
     /// All operand stacks that the function has had.
     stacks: Stacks,
-    /// The operand stack, or `None` behind an instruction that does not go on.
+    /// The operand stack, or `None` in unreachable code.
     stack: Option<StackId>,
-    /// The code without the labels of branches, which go where `label_uses` says.
+    /// The code without the labels of branches, which belong at the offsets in `label_uses`.
     code: Vec<u8>,
     label_uses: Vec<(u32, LabelId)>,
-    /// Where labels are bound, each place once, in ascending order.
+    /// The code offsets of bound labels with their stacks, each offset once, in ascending order.
     bound: Vec<(u32, StackId)>,
     lines: Vec<(u32, u32)>,
     source_bytes: u32,
@@ -63,7 +63,7 @@ struct LabelInfo {
     number: Option<u32>,
 }
 
-/// The emitter met a mistake, which it has recorded.
+/// Marks a mistake, which the emitter has recorded.
 struct Failed;
 
 type Emit<T = ()> = Result<T, Failed>;
@@ -103,7 +103,7 @@ impl<'m> FunctionBuilder<'m> {
         builder
     }
 
-    /// The module, to declare what the function needs: types, functions, segments.
+    /// Returns the module builder, to declare types, functions and segments that the function needs.
     pub fn module(&mut self) -> &mut ModuleBuilder {
         self.module
     }
@@ -113,7 +113,7 @@ impl<'m> FunctionBuilder<'m> {
         &self.ty
     }
 
-    /// A parameter.
+    /// Returns a parameter.
     pub fn param(&self, index: u32) -> LocalId {
         LocalId(index)
     }
@@ -131,7 +131,7 @@ impl<'m> FunctionBuilder<'m> {
         local
     }
 
-    /// Names a parameter or local. If another has the name, a number is appended to it.
+    /// Names a parameter or local. If the name is taken, a number is appended.
     pub fn name_local(&mut self, local: LocalId, name: &str) {
         if self.local_ty(None, local).is_ok() {
             self.local_names.insert(local.0, name.to_owned());
@@ -143,8 +143,8 @@ impl<'m> FunctionBuilder<'m> {
         &self.locals
     }
 
-    /// Creates a label. [`FunctionBuilder::bind`] says where it stands; its operand stack is that of
-    /// the first branch that goes to it, or else that of the code that runs into it.
+    /// Creates a label. [`FunctionBuilder::bind`] sets its position. Its operand stack is that of the first
+    /// branch to it, or else that of the code that falls into it.
     pub fn label(&mut self) -> LabelId {
         self.labels.push(LabelInfo::default());
         LabelId(self.labels.len() as u32 - 1)
@@ -157,7 +157,7 @@ impl<'m> FunctionBuilder<'m> {
         label
     }
 
-    /// Creates a label whose operand stack is known from the start; deepest operand first.
+    /// Creates a label with a known operand stack, deepest operand first.
     pub fn label_with_stack(&mut self, stack: &[ValType]) -> LabelId {
         let label = self.label();
         let stack = self.stacks.push_all(StackId::EMPTY, stack);
@@ -165,7 +165,7 @@ impl<'m> FunctionBuilder<'m> {
         label
     }
 
-    /// Puts a label before the next instruction. Several labels may stand at one place.
+    /// Binds a label to the next instruction. Several labels may share a position.
     pub fn bind(&mut self, label: LabelId) -> &mut Self {
         self.emit(None, |f| {
             let info = f.label_info(None, label)?;
@@ -179,7 +179,7 @@ impl<'m> FunctionBuilder<'m> {
                 (_, Some(_)) => f.flow_to(None, label)?,
             };
             let offset = f.code.len() as u32;
-            // Another label bound here has the same stack: that of the code that goes on here.
+            // Another label bound here has the same stack, since control continues from it.
             if f.bound.last().is_none_or(|&(place, _)| place < offset) {
                 f.bound.push((offset, stack));
             }
@@ -189,8 +189,8 @@ impl<'m> FunctionBuilder<'m> {
         })
     }
 
-    /// Puts a label with this operand stack, deepest operand first, before the next instruction. This
-    /// is for labels that only later branches go to.
+    /// Binds a label with this operand stack, deepest operand first, to the next instruction. This is for
+    /// labels that only later branches reach.
     pub fn bind_with_stack(&mut self, label: LabelId, stack: &[ValType]) -> &mut Self {
         self.emit(None, |f| {
             let stack = f.stacks.push_all(StackId::EMPTY, stack);
@@ -199,7 +199,7 @@ impl<'m> FunctionBuilder<'m> {
         self.bind(label)
     }
 
-    /// Lets the following instructions belong to a source line; 0 is none.
+    /// Sets the source line of the following instructions; 0 means "no line".
     pub fn line(&mut self, line: u32) -> &mut Self {
         let offset = self.code.len() as u32;
         if self.lines.last().is_some_and(|&(o, _)| o == offset) {
@@ -211,7 +211,7 @@ impl<'m> FunctionBuilder<'m> {
         self
     }
 
-    /// Says of how many bytes the function is a translation.
+    /// Sets the size in bytes of the function that this one is translated from.
     #[cfg(feature = "wasm")]
     pub(crate) fn set_source_bytes(&mut self, n_bytes: usize) {
         self.source_bytes = u32::try_from(n_bytes).unwrap_or(u32::MAX);
@@ -227,9 +227,10 @@ impl<'m> FunctionBuilder<'m> {
         })
     }
 
-    /// Emits any instruction but branches, which need labels: [`FunctionBuilder::br`],
-    /// [`FunctionBuilder::br_keep`], [`FunctionBuilder::br_if`] and [`FunctionBuilder::br_table`], and those with the 16 bytes of a
-    /// vector: [`FunctionBuilder::vector`].
+    /// Emits any instruction except those with methods of their own. These are the branches, which need
+    /// labels ([`FunctionBuilder::br`], [`FunctionBuilder::br_keep`], [`FunctionBuilder::br_if`] and
+    /// [`FunctionBuilder::br_table`]), and the instructions with the 16 bytes of a vector
+    /// ([`FunctionBuilder::vector`]).
     pub fn inst(&mut self, op: Op, imm: Imm) -> &mut Self {
         self.emit(Some(op), |f| {
             let is_elsewhere = matches!(
@@ -386,12 +387,12 @@ impl<'m> FunctionBuilder<'m> {
         self.checked(op, fits, Imm::mem(offset))
     }
 
-    /// Emits an indexed load of memory 0; the scale is 1, 2, 4 or 8.
+    /// Emits an indexed load of memory 0 with a scale of 1, 2, 4 or 8.
     pub fn load_indexed(&mut self, op: Op, scale: u32, offset: u32) -> &mut Self {
         self.indexed(op, false, scale, offset)
     }
 
-    /// Emits an indexed store to memory 0; the scale is 1, 2, 4 or 8.
+    /// Emits an indexed store to memory 0 with a scale of 1, 2, 4 or 8.
     pub fn store_indexed(&mut self, op: Op, scale: u32, offset: u32) -> &mut Self {
         self.indexed(op, true, scale, offset)
     }
@@ -435,9 +436,9 @@ impl<'m> FunctionBuilder<'m> {
         })
     }
 
-    /// Emits `br_keep`, which takes the topmost `n` operands along, and drops those between them and the
-    /// lowest ones that the label has below these. The operand stack of the label must be known: by a
-    /// branch before, or [`FunctionBuilder::label_with_stack`].
+    /// Emits `br_keep`, which keeps the topmost `n` operands and the lowest ones that the label has below
+    /// these, and drops those between. The operand stack of the label must be known, from an earlier branch
+    /// or [`FunctionBuilder::label_with_stack`].
     pub fn br_keep(&mut self, label: LabelId, n: u32) -> &mut Self {
         self.emit(Some(Op::BrKeep), |f| {
             f.apply_branch(Op::BrKeep, label, n)?;
@@ -456,7 +457,7 @@ impl<'m> FunctionBuilder<'m> {
         })
     }
 
-    /// Emits `br_table`; the default is where other indices go.
+    /// Emits `br_table`; indices out of range go to the default.
     pub fn br_table(&mut self, labels: &[LabelId], default: LabelId) -> &mut Self {
         self.emit(Some(Op::BrTable), |f| {
             f.apply_table(labels, default)?;
@@ -468,30 +469,30 @@ impl<'m> FunctionBuilder<'m> {
         })
     }
 
-    /// Whether the next instruction can be reached. If not, a label must be bound first.
+    /// Whether the next instruction is reachable. If not, a label must be bound first.
     pub fn is_reachable(&self) -> bool {
         self.stack.is_some()
     }
 
-    /// The number of operands on the stack; 0 where nothing is reachable.
+    /// Number of operands on the stack; 0 in unreachable code.
     pub fn depth(&self) -> u32 {
         self.stack.map_or(0, |stack| self.stacks.depth(stack))
     }
 
-    /// The number of different operand stacks that the function has had.
+    /// Number of distinct operand stacks that the function has had.
     #[cfg(feature = "wasm")]
     pub(crate) fn n_stacks(&self) -> usize {
         self.stacks.len()
     }
 
-    /// The operand stack below the topmost `n` operands, which there must be.
+    /// The operand stack below the topmost `n` operands. It must have that many.
     #[cfg(feature = "wasm")]
     pub(crate) fn stack_below(&self, n: u32) -> StackId {
         let stack = self.stack.unwrap_or(StackId::EMPTY);
         self.stacks.below(stack, self.depth() - n)
     }
 
-    /// Says that the operand stack at a label has these operands on top of those below, unless it is known.
+    /// Sets the operand stack of a label to these operands on top of `below`, unless it is already known.
     #[cfg(feature = "wasm")]
     pub(crate) fn give_stack(&mut self, label: LabelId, below: StackId, types: &[ValType]) {
         let info = &mut self.labels[label.0 as usize];
@@ -511,20 +512,20 @@ impl<'m> FunctionBuilder<'m> {
         Some(self.stacks.types(stack))
     }
 
-    /// Whether a label stands somewhere already.
+    /// Whether a label is already bound.
     pub fn is_bound(&self, label: LabelId) -> bool {
         self.labels.get(label.0 as usize).is_some_and(|info| info.number.is_some())
     }
 
-    /// The first mistake in the function, if there has been one.
+    /// Returns the first mistake in the function so far, if any.
     pub fn error(&self) -> Option<&BuildError> {
         self.error.as_ref()
     }
 
-    /// Puts the function into the module.
+    /// Adds the function to the module.
     ///
     /// # Errors
-    /// The first mistake in the function; [`ModuleBuilder::finish`] returns it, too.
+    /// Returns the first mistake in the function; [`ModuleBuilder::finish`] returns it, too.
     pub fn finish(mut self) -> Result<(), BuildError> {
         self.emit(None, Self::check_end);
         if let Some(error) = self.error {
@@ -554,7 +555,7 @@ impl<'m> FunctionBuilder<'m> {
         if self.bound.len() > limits::LABELS_MAX {
             return self.fail(None, BuildRule::Limit("LABELS_MAX"));
         }
-        // Labels are at most 4 bytes each and still to come.
+        // The missing labels take at most 4 bytes each.
         let code_bytes = self.code.len() + 4 * self.label_uses.len();
         if code_bytes > limits::CODE_BYTES_MAX {
             return self.fail(None, BuildRule::Limit("CODE_BYTES_MAX"));
@@ -562,14 +563,14 @@ impl<'m> FunctionBuilder<'m> {
         Ok(())
     }
 
-    /// Hands the names of locals and labels to the module.
+    /// Adds the names of locals and labels to the module.
     fn name_all(&mut self) {
         let mut locals = Vec::new();
         let mut space = NameSpace::default();
         for (&local, name) in &self.local_names {
             space.add(&mut locals, local, name);
         }
-        // Labels at one place share a number, which the first of them names.
+        // Labels at the same position share a number; the first one names it.
         let mut by_number = BTreeMap::new();
         for label in self.labels.iter().filter(|label| !label.name.is_empty()) {
             if let Some(number) = label.number {
@@ -589,8 +590,8 @@ impl<'m> FunctionBuilder<'m> {
         }
     }
 
-    /// Numbers the shapes of labels among the stacks of all labels of the module. No other stack of the function
-    /// is needed any more.
+    /// Replaces the shapes of labels by numbers of the stacks of all labels of the module. Releases the other
+    /// stacks of the function.
     fn settle_shapes(&mut self, labels: &mut [Label]) {
         if labels.iter().any(|label| label.shape != ShapeId::EMPTY) {
             let of_labels = &mut self.module.stacks;
@@ -601,7 +602,7 @@ impl<'m> FunctionBuilder<'m> {
         self.module.spare_stacks = std::mem::take(&mut self.stacks);
     }
 
-    /// The function with its labels put in.
+    /// Returns the function with labels inserted.
     fn lay_out(&self) -> Func {
         let mut code = Vec::with_capacity(self.code.len() + self.label_uses.len());
         let mut labels = Vec::with_capacity(self.bound.len());
@@ -611,7 +612,7 @@ impl<'m> FunctionBuilder<'m> {
         let mut marks = self.lines.iter().peekable();
         let mut copied = 0;
         loop {
-            // What is next in the code. Labels that a branch uses come before what stands behind it.
+            // The next position in the code. Labels of a branch come before marks after it.
             let next_use = uses.peek().map(|&&(place, _)| place);
             let next_mark = [bound.peek().map(|&&(p, _)| p), marks.peek().map(|&&(p, _)| p)];
             let Some(place) = next_mark.into_iter().chain([next_use]).flatten().min() else {
@@ -632,7 +633,7 @@ impl<'m> FunctionBuilder<'m> {
             }
         }
         code.extend_from_slice(&self.code[copied..]);
-        // A line that was set behind the last instruction belongs to none.
+        // A line set after the last instruction has no instruction.
         lines.retain(|&(offset, _)| (offset as usize) < code.len());
         let declared = &self.locals[self.ty.params.len()..];
         let runs = declared.chunk_by(|a, b| a == b).map(|run| (run.len() as u32, run[0]));
@@ -643,7 +644,7 @@ impl<'m> FunctionBuilder<'m> {
         self.lines.last().map_or(0, |&(_, line)| line)
     }
 
-    /// Runs an emitter, unless there has been a mistake before.
+    /// Runs an emitter, unless a mistake has been recorded.
     fn emit(&mut self, op: Option<Op>, emit: impl FnOnce(&mut Self) -> Emit) -> &mut Self {
         if self.error.is_none() && emit(self).is_ok() && op.is_some() {
             self.n_insts += 1;

@@ -1,4 +1,4 @@
-//! A module whose functions are defined by several builders, which know what is declared.
+//! Parallel definition of a module's functions by several builders that share its declarations.
 
 use std::ops::Range;
 
@@ -8,11 +8,11 @@ use crate::module::{Data, Elem, ElemItems, Func, Module, SegmentMode};
 use crate::types::ValType;
 
 impl ModuleBuilder {
-    /// A builder that can define some of the functions declared here, given by their places among those
-    /// that the module defines. All that code refers to keeps its ids. Nothing is to be declared any more,
-    /// there or here, until [`ModuleBuilder::take_funcs`] has put the functions into the module.
+    /// Creates a builder for some of the functions declared here, as a range of indices among those that the
+    /// module defines. Ids stay the same. Declare nothing in either builder until
+    /// [`ModuleBuilder::take_funcs`] has added the functions to the module.
     pub(crate) fn part(&self, funcs: Range<usize>) -> ModuleBuilder {
-        // Code depends on the types of segments, and not on what is in them.
+        // Code depends on the types of segments, but not on their contents.
         let elem = |ty: ValType| Elem {
             mode: SegmentMode::Passive,
             ty,

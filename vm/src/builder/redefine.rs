@@ -1,4 +1,4 @@
-//! Other code for functions of a module that is there.
+//! Replacement of the bodies of functions of an existing module.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use crate::module::Module;
 use crate::verified::VerifiedModule;
 
 impl ModuleBuilder {
-    /// Starts with all that a module has. Its entities keep their ids;
-    /// [`ModuleBuilder::redefine`] gives its functions other code.
+    /// Creates a builder from an existing module. Its entities keep their ids; [`ModuleBuilder::redefine`]
+    /// replaces the code of its functions.
     pub fn of(module: &VerifiedModule) -> ModuleBuilder {
         let func_types = (0..module.n_funcs()).map(|func| TypeId(module.func_type_index(func)));
         let mut builder = ModuleBuilder {
@@ -44,14 +44,14 @@ impl ModuleBuilder {
         builder
     }
 
-    /// Starts other code for a function that has some, with other names for its locals and labels. It
-    /// counts from [`FunctionBuilder::finish`] on; until then the function stays as it is.
+    /// Starts new code for a function that already has code, with new names for its locals and labels. It
+    /// takes effect with [`FunctionBuilder::finish`]; until then the function is unchanged.
     pub fn redefine(&mut self, func: FuncId) -> FunctionBuilder<'_> {
         FunctionBuilder::new(self, func, true)
     }
 }
 
-/// Takes the shapes out of a module; its labels then have numbers of the stacks instead.
+/// Takes the shapes out of a module. The shapes of labels become numbers of the returned stacks.
 fn take_shapes(module: &mut Module) -> Stacks {
     let mut stacks = Stacks::default();
     let mut ids = vec![StackId::EMPTY];

@@ -1,8 +1,9 @@
-//! Operand stacks, each once: a trie, whose root is the empty stack and whose edges are pushed types. Pushing, popping
-//! and comparing take constant time.
+//! Hash-consed operand stacks, as a trie: the root is the empty stack, and the edges are pushed types.
+//! Pushing, popping and comparing take constant time.
 //!
-//! A function has a trie of all stacks that it has had, and the module one of the stacks of all labels, and of those
-//! below them. A call of two bytes may push a thousand operands, so the first is not kept.
+//! A function has a trie of all stacks that it has had. The module has one of the stacks of all labels,
+//! including the stacks below them. A call of two bytes may push a thousand operands, so the function's trie
+//! is not kept.
 
 use crate::module::{Label, ShapeId};
 use crate::types::ValType;
@@ -18,7 +19,7 @@ impl StackId {
         self.0 as usize
     }
 
-    /// The number as a label holds it until the module is finished.
+    /// The number as a shape, as labels hold it until the module is finished.
     pub(super) fn to_shape(self) -> ShapeId {
         ShapeId(self.0)
     }
@@ -36,14 +37,14 @@ pub(super) struct Stacks {
 #[derive(Debug)]
 struct Node {
     below: StackId,
-    /// The topmost operand; of no meaning for the empty stack.
+    /// The topmost operand; meaningless for the empty stack.
     top: ValType,
     depth: u32,
-    /// A stack below, far enough that [`Stacks::below`] takes few steps.
+    /// The jump pointer of [`Stacks::below`]: a stack further down.
     jump: StackId,
-    /// A stack with one more operand, or the empty stack, which is on top of none.
+    /// The first in the list of stacks with one more operand; the empty stack ends the list.
     above: StackId,
-    /// Another stack with as many operands, of which only the topmost one differs, or the empty stack.
+    /// The next in that list: a stack that differs in the topmost operand only.
     beside: StackId,
 }
 
@@ -61,7 +62,7 @@ impl Stacks {
         self.nodes.len()
     }
 
-    /// Takes the room of stacks that nobody needs any more, for others.
+    /// Takes the allocation of unused stacks for new ones.
     pub(super) fn take_empty(&mut self) -> Stacks {
         let mut stacks = std::mem::take(self);
         stacks.nodes.truncate(1);
@@ -72,7 +73,7 @@ impl Stacks {
     #[inline]
     pub(super) fn push(&mut self, stack: StackId, ty: ValType) -> StackId {
         let first = self.nodes[stack.index()].above;
-        // There is one for each type at most.
+        // The list has at most one stack for each type.
         let mut known = first;
         while known != StackId::EMPTY {
             let node = &self.nodes[known.index()];
@@ -89,8 +90,8 @@ impl Stacks {
         above
     }
 
-    /// The jump of a stack on top of this one: that of the parent and the one from there, joined if they are
-    /// equally long.
+    /// Returns the jump pointer of a stack on top of `parent`. If the parent's jump and the next one from
+    /// there are equally long, it spans both.
     fn jump_over(&self, parent: StackId) -> StackId {
         let near = self.nodes[parent.index()].jump;
         let far = self.nodes[near.index()].jump;
@@ -98,8 +99,9 @@ impl Stacks {
         if length(parent, near) == length(near, far) { far } else { parent }
     }
 
-    /// The lowest operands of a stack, as many as `depth`, which are not more than it has. Takes as many
-    /// steps as the logarithm of what is above them: Myers, An applicative random-access stack (1983).
+    /// Returns the stack of the lowest `depth` operands of a stack, which has at least that many. Takes
+    /// logarithmic time in the number of operands above them: Myers, An applicative random-access stack
+    /// (1983).
     pub(super) fn below(&self, stack: StackId, depth: u32) -> StackId {
         let mut stack = stack;
         while self.depth(stack) > depth {
@@ -109,8 +111,8 @@ impl Stacks {
         stack
     }
 
-    /// Whether a branch that takes the `n` topmost operands of a stack along, and drops others below them,
-    /// gets to a label with this stack.
+    /// Whether a branch that keeps the `n` topmost operands of `stack`, and drops others below them, fits a
+    /// label with the stack `label`.
     pub(super) fn keeps(&self, stack: StackId, n: u32, label: StackId) -> bool {
         let n_lowest = match self.depth(label).checked_sub(n) {
             Some(n_lowest) if self.depth(stack) >= self.depth(label) => n_lowest,
@@ -147,8 +149,8 @@ impl Stacks {
         })
     }
 
-    /// Gives labels other numbers for their shapes, which are numbers of stacks. `add` makes a number of that for the
-    /// stack below and the topmost operand, once for each stack that a label needs.
+    /// Renumbers the shapes of labels, which are numbers of stacks. `add` returns the new number, given that
+    /// of the stack below and the topmost operand. It is called once for each stack that a label needs.
     pub(super) fn renumber<'l>(
         &self,
         labels: impl Iterator<Item = &'l mut Label>,
@@ -173,8 +175,8 @@ impl Stacks {
         }
     }
 
-    /// Adds the stacks that labels of functions elsewhere have; the number of each there is the place of its number
-    /// here.
+    /// Adds the stacks of the labels of another builder. Returns the new number of each, indexed by its old
+    /// number.
     #[cfg(feature = "wasm")]
     pub(super) fn merge(&mut self, others: &Stacks) -> Vec<StackId> {
         let mut ids = vec![StackId::EMPTY];
@@ -184,7 +186,7 @@ impl Stacks {
         ids
     }
 
-    /// The operands for an error message: the topmost ones, deepest first.
+    /// Returns the topmost operands as text for an error message, deepest first.
     pub(super) fn describe(&self, stack: StackId) -> String {
         const SHOWN: usize = 8;
         let mut names: Vec<&str> = self.types(stack).take(SHOWN).map(ValType::name).collect();

@@ -1,9 +1,9 @@
-//! Typing of one function's code: one forward pass.
+//! Typing of one function's code in one forward pass.
 //!
-//! The operand stack is a shape of the shape table (`base`) with the operands pushed since on top of
-//! it (`top`). At a branch or label `top` is compared with the last entries of the label's shape and
-//! then folded into `base`, so that an operand is compared once however many branches it lives across
-//! and the pass is linear even where stacks are deep.
+//! The operand stack is a shape of the shape table (`base`) and, on top of it, the operands pushed since
+//! (`top`). At a branch or label, `top` is compared with the last entries of the label's shape and then
+//! folded into `base`. So each operand is compared once, regardless of the number of branches that it lives
+//! across, and the pass is linear even with deep stacks.
 //!
 //! An operand that is the address of a local carries the local (its *token*). Each use of a token
 //! other than a plain full access at offset 0 makes the local escape.
@@ -22,12 +22,12 @@ mod insts;
 mod stack;
 mod typing;
 
-/// Marks a successor that is still a label and not yet a block.
+/// Marks a successor that is a label, not yet resolved to a block.
 const LABEL_BIT: u32 = 1 << 31;
 const _: () = assert!(limits::LABELS_MAX < LABEL_BIT as usize);
 const _: () = assert!(limits::CODE_BYTES_MAX < LABEL_BIT as usize);
 
-/// What is reused from function to function, and what was found in all of them.
+/// Buffers reused between functions, and facts found in all of them.
 #[derive(Default)]
 pub(super) struct Scratch {
     top: Vec<Operand>,
@@ -36,12 +36,12 @@ pub(super) struct Scratch {
     pub(super) found: Found,
 }
 
-/// What functions have that concerns the whole module.
+/// Facts about functions that concern the whole module.
 #[derive(Default)]
 pub(super) struct Found {
     /// Whether any function has an indexed access.
     pub(super) uses_indexed: bool,
-    /// Whether any function has an instruction on vectors.
+    /// Whether any function has a SIMD instruction.
     pub(super) uses_vectors: bool,
     /// The functions that `ref.func` refers to, with repetitions.
     pub(super) referenced_funcs: Vec<u32>,
@@ -60,7 +60,7 @@ impl Found {
 #[derive(Copy, Clone)]
 struct Operand {
     ty: ValType,
-    /// The local whose address it is, plus one; 0 for a plain value.
+    /// For the address of a local, the local plus one; 0 for a plain value.
     token: u32,
 }
 
@@ -76,9 +76,9 @@ struct Checker<'m, 's> {
     scratch: &'s mut Scratch,
     base: ShapeId,
     stack_max: usize,
-    /// The operands on the stack that take two cells.
+    /// Number of operands on the stack that take two cells.
     n_wide: usize,
-    /// The most cells that the stack has taken while there were such.
+    /// Maximum number of cells of the stack while it held such operands.
     stack_cells_max: usize,
     wide: Vec<WideOperands>,
     /// The code offset of the instruction being checked.
@@ -213,7 +213,7 @@ impl<'m> Checker<'m, '_> {
         Ok(())
     }
 
-    /// Before an instruction: starts a new block at a label, or refuses code that nothing reaches.
+    /// Starts a new block if there is a label before the instruction, and rejects unreachable code.
     fn enter(&mut self, falls_in: bool) -> Check {
         let n_passed = self.scratch.block_of_label.len();
         match self.def.labels.get(n_passed) {
@@ -224,7 +224,7 @@ impl<'m> Checker<'m, '_> {
             Some(label) if label.offset == self.offset => {
                 if falls_in {
                     self.flow_to(n_passed as u32, label.shape)?;
-                    // A block without instructions is one that the label's block takes the place of.
+                    // The label's block replaces a block without instructions.
                     if self.block.cost > 0 {
                         self.succs.push(self.blocks.len() as u32 + 1);
                         self.end_block(self.offset);
@@ -247,7 +247,7 @@ impl<'m> Checker<'m, '_> {
         }
     }
 
-    /// Ends the current block before `end` and prepares the next one, into which control falls.
+    /// Ends the current block at `end` and prepares the next one, into which control falls.
     fn end_block(&mut self, end: u32) {
         for i in 0..self.scratch.top.len() {
             self.escape(self.scratch.top[i], EscapeReason::LeavesBlock);
@@ -297,7 +297,7 @@ impl<'m> Checker<'m, '_> {
     }
 }
 
-/// The runs of locals that take two cells, as [`Body::wide_locals`] has them.
+/// Returns the runs of locals that take two cells, in the form of [`Body::wide_locals`].
 fn wide_runs(locals: &[ValType]) -> Vec<(u32, u32, u32)> {
     let mut runs: Vec<(u32, u32, u32)> = Vec::new();
     for (i, ty) in (0..).zip(locals).filter(|(_, ty)| ty.cells() > 1) {
@@ -313,7 +313,7 @@ fn wide_runs(locals: &[ValType]) -> Vec<(u32, u32, u32)> {
     runs
 }
 
-/// Finds the blocks that branches lead back to.
+/// Marks the targets of backward branches.
 fn mark_polls(blocks: &mut [Block], succs: &[u32]) {
     for source in 0..blocks.len() {
         let end = blocks.get(source + 1).map_or(succs.len(), |next| next.succ_start as usize);

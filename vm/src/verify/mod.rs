@@ -1,13 +1,12 @@
-//! The verifier: from [`Module`] to [`VerifiedModule`] in one pass over everything, linear in the size
-//! of the module.
+//! The verifier: checks a [`Module`] and makes it a [`VerifiedModule`], in one pass and linear time.
 //!
-//! * `module.rs`'s job, done here: index spaces, limits, constant expressions, segments, exports, the
-//!   frame stack, the shape table, names.
-//! * `func` types each function's code in one forward pass, as the JVM does with its StackMapTable
-//!   (JVM specification 4.10.1): every label states its operand stack, so no fixed point is needed.
-//!   On the way it cuts the code into basic blocks and decides which locals can be promoted.
+//! * This file checks the module as a whole: index spaces, limits, segments, exports, the frame stack and the
+//!   shape table. `const_expr` checks constant expressions, and `names` the names.
+//! * `func` types each function's code in one forward pass, as the JVM does with its StackMapTable (JVM
+//!   specification 4.10.1). Every label declares its operand stack, so no fixed point is needed. The same
+//!   pass splits the code into basic blocks and decides which locals can be promoted.
 //!
-//! Each rule has a name ([`Rule`]); an error says which rule is broken and where.
+//! Each rule has a name ([`Rule`]). An error names the violated rule and the place.
 
 mod const_expr;
 mod error;
@@ -30,15 +29,15 @@ use crate::verified::{Body, FuncSources, Local, VerifiedModule};
 /// Verifies a module.
 ///
 /// # Errors
-/// The first broken rule, with its place.
+/// Fails with the first violated rule and its place.
 pub fn verify(module: Module) -> Result<VerifiedModule, VerifyError> {
     verify_by(module, false)
 }
 
-/// Verifies a module, its functions by several threads; see [`crate::parallel`].
+/// Verifies a module, its functions on several threads; see [`crate::parallel`].
 ///
 /// # Errors
-/// The first broken rule, with its place.
+/// Fails with the first violated rule and its place.
 pub fn verify_in_parallel(module: Module) -> Result<VerifiedModule, VerifyError> {
     verify_by(module, true)
 }
@@ -216,10 +215,12 @@ fn check_memory_type(place: Place, memory: &MemoryType) -> Result<(), VerifyErro
     }
 }
 
-/// What a module may cost in memory before its own bytes count is 64 MiB; its locals take half of that.
+/// A module may take 64 MiB of memory in addition to what is proportional to its size. Its locals take at
+/// most half of that.
 const _: () = assert!(limits::MODULE_LOCALS_MAX * size_of::<Local>() <= 32 << 20);
 
-/// A few bytes declare many locals, and what is known about each of them is kept.
+/// Limits the locals of all functions: a few bytes can declare many, and each takes memory after
+/// verification.
 fn check_locals(module: &Module) -> Result<(), VerifyError> {
     let of_func = |func: &Func| {
         let n_params = module.types[func.ty as usize].params.len() as u64;
@@ -343,7 +344,7 @@ fn check_frame_stack(module: &Module, spaces: &IndexSpaces) -> Result<(), Verify
     Ok(())
 }
 
-/// The cells of globals, as [`VerifiedModule::global_cell`] gives them; nothing if each takes one.
+/// Returns the cells of globals for [`VerifiedModule::global_cell`]; empty if each takes one.
 fn global_cells(spaces: &IndexSpaces) -> Vec<u32> {
     let n_imported = spaces.n_imported_globals;
     if spaces.globals[n_imported..].iter().all(|global| global.ty.cells() == 1) {
@@ -358,13 +359,13 @@ fn global_cells(spaces: &IndexSpaces) -> Vec<u32> {
     cells
 }
 
-/// What is known about each shape, the empty one included.
+/// Facts about each shape, including the empty one.
 struct Shapes {
-    /// The number of its operands.
+    /// Number of operands.
     depths: Vec<u32>,
-    /// The number of those that take two cells; empty if no shape has any.
+    /// Number of operands that take two cells; empty if no shape has any.
     n_wide: Vec<u32>,
-    /// A shape below each one, far enough that [`Shapes::below`] takes few steps.
+    /// For each shape, the jump pointer of [`Shapes::below`]: a shape further down the stack.
     jumps: Vec<u32>,
 }
 
@@ -373,8 +374,9 @@ impl Shapes {
         self.n_wide.get(shape.0 as usize).copied().unwrap_or(0)
     }
 
-    /// The lowest operands of a shape, as many as `depth`, which are not more than it has. Takes as many
-    /// steps as the logarithm of what is above them: Myers, An applicative random-access stack (1983).
+    /// Returns the shape of the lowest `depth` operands of a shape, which has at least that many. Takes
+    /// logarithmic time in the number of operands above them: Myers, An applicative random-access stack
+    /// (1983).
     fn below(&self, module: &Module, shape: ShapeId, depth: u32) -> ShapeId {
         let mut shape = shape;
         while self.depths[shape.0 as usize] > depth {
@@ -411,7 +413,7 @@ fn check_shapes(module: &Module) -> Result<Shapes, VerifyError> {
         let max = limits::STACK_OPERANDS_MAX;
         check_limit(place(), depth as usize, max, "STACK_OPERANDS_MAX")?;
         depths.push(depth);
-        // The jump of the parent and the one from there are joined if they are equally long.
+        // If the parent's jump and the next one from there are equally long, the new jump spans both.
         let (near, depth_of) = (jumps[parent as usize], |shape: u32| depths[shape as usize]);
         let far = jumps[near as usize];
         let is_even = depth_of(parent) - depth_of(near) == depth_of(near) - depth_of(far);

@@ -1,5 +1,4 @@
-//! Checks of the names, which have no meaning but must be well-formed, so that the text form can use
-//! them.
+//! Checks of the names. They do not affect the program, but must be well-formed for the text form.
 
 use std::collections::HashSet;
 

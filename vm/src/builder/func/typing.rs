@@ -1,4 +1,4 @@
-//! How instructions change the operand stack, and the mistakes that show in it.
+//! Effects of instructions on the operand stack, and detection of type errors.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::types::{FuncType, ValType};
 use crate::typing::{self, OperandStack};
 
 impl FunctionBuilder<'_> {
-    /// The operand stack, which there must be.
+    /// Returns the operand stack; fails in unreachable code.
     #[inline]
     pub(super) fn live(&mut self, op: Op) -> Emit<StackId> {
         match self.stack {
@@ -62,7 +62,7 @@ impl FunctionBuilder<'_> {
         types.iter().rev().try_for_each(|&ty| self.pop(op, ty))
     }
 
-    /// The effect on the operand stack of an instruction that has no labels.
+    /// Applies the effect of an instruction without labels.
     pub(super) fn apply(&mut self, op: Op, imm: Imm) -> Emit {
         if let Some(signature) = op.signature() {
             self.pop_all(op, signature.params)?;
@@ -72,7 +72,7 @@ impl FunctionBuilder<'_> {
         typing::apply(&mut Typed { f: self, op, labels: &[], default: None }, op, imm)
     }
 
-    /// The effect of a branch to a label, of a `br_keep` with so many operands.
+    /// Applies the effect of a branch to a label; `n` is the number of operands of a `br_keep`.
     pub(super) fn apply_branch(&mut self, op: Op, label: LabelId, n: u32) -> Emit {
         typing::apply(
             &mut Typed { f: self, op, labels: &[], default: None },
@@ -81,13 +81,13 @@ impl FunctionBuilder<'_> {
         )
     }
 
-    /// The effect of a `br_table` to these labels and the default.
+    /// Applies the effect of a `br_table` to these labels and the default.
     pub(super) fn apply_table(&mut self, labels: &[LabelId], default: LabelId) -> Emit {
         let op = Op::BrTable;
         typing::apply(&mut Typed { f: self, op, labels, default: Some(default) }, op, Imm::NONE)
     }
 
-    /// Indices of instructions with a fixed signature whose types matter.
+    /// Checks the indices of instructions with a fixed signature.
     fn check_fixed(&mut self, op: Op, imm: Imm) -> Emit {
         match op {
             Op::RefFunc => self.callee(op, FuncId(imm.low())).map(drop),
@@ -159,14 +159,14 @@ impl FunctionBuilder<'_> {
         self.fail(op, BuildRule::NoSuch { what, index })
     }
 
-    /// Control goes to a label with the operand stack as it is.
+    /// Branches or falls into a label with the current operand stack.
     pub(super) fn flow_to(&mut self, op: Option<Op>, label: LabelId) -> Emit<StackId> {
         let stack = self.stack.expect("callers have checked that control gets here");
         self.meet(op, label, stack)?;
         Ok(stack)
     }
 
-    /// Control goes to a label with the topmost `n` operands, and drops some below them.
+    /// Branches to a label with the topmost `n` operands, and drops some below them.
     fn flow_keeping(&mut self, label: LabelId, n: u32) -> Emit {
         let op = Some(Op::BrKeep);
         let stack = self.live(Op::BrKeep)?;
@@ -184,7 +184,7 @@ impl FunctionBuilder<'_> {
         self.fail(op, BuildRule::Kept { n, label: label.0, expected, stack })
     }
 
-    /// The label has this operand stack.
+    /// Sets the operand stack of a label, or checks it against the known one.
     pub(super) fn meet(&mut self, op: Option<Op>, label: LabelId, stack: StackId) -> Emit {
         let expected = *self.label_info(op, label)?.stack.get_or_insert(stack);
         if expected == stack {
@@ -196,7 +196,7 @@ impl FunctionBuilder<'_> {
     }
 }
 
-/// The operand stack for one instruction without a fixed signature.
+/// The builder's [`OperandStack`] for one instruction without a fixed signature.
 struct Typed<'f, 'm, 't> {
     f: &'f mut FunctionBuilder<'m>,
     op: Op,

@@ -1,4 +1,4 @@
-//! Branches and returns: the operands that they take along, and the shapes of labels.
+//! Branches and returns: the operands that they keep, and the shapes of labels.
 
 use super::{Check, Checker, LABEL_BIT, Operand};
 use crate::limits;
@@ -37,13 +37,13 @@ impl Checker<'_, '_> {
         self.error(Rule::ShapeMismatch, detail)
     }
 
-    /// The name of a label, or else its number.
+    /// Returns the name of a label, or else its number.
     fn label_name(&self, label: u32) -> String {
         let name = self.module.names.label(self.func, label);
         name.map_or_else(|| label.to_string(), |name| format!("`{name}`"))
     }
 
-    /// The operand stack as text, cut where it is deep.
+    /// Returns the operand stack as text; the lowest operands of a deep one are elided.
     fn describe(&self, mut shape: ShapeId, top: &[Operand]) -> String {
         const SHOWN_MAX: usize = 16;
         let mut types: Vec<&str> = top.iter().rev().take(SHOWN_MAX).map(|o| o.ty.name()).collect();
@@ -59,7 +59,7 @@ impl Checker<'_, '_> {
         types.join(" ")
     }
 
-    /// A branch that takes the topmost `n` operands along.
+    /// Checks a branch that keeps the topmost `n` operands.
     pub(super) fn branch_keeping(&mut self, label: u32, n: u32) -> Check {
         let max = limits::KEPT_OPERANDS_MAX;
         if n as usize > max {
@@ -81,8 +81,9 @@ impl Checker<'_, '_> {
         Ok(())
     }
 
-    /// Whether the `n` topmost operands are those of a shape, and its other operands the lowest on the stack.
-    /// Takes time for the former and for what was pushed on top of `base`, which no later block sees.
+    /// Whether the `n` topmost operands match the top of a shape, and the lowest operands its rest. Takes
+    /// time linear in `n` and in the operands on top of `base`, which no later block checks again; plus the
+    /// logarithmic time of [`Shapes::below`](super::Shapes::below).
     fn keeps(&self, n: usize, shape: ShapeId) -> bool {
         let top = &self.scratch.top;
         let n_lowest = match (self.shapes.depths[shape.0 as usize] as usize).checked_sub(n) {
@@ -101,7 +102,7 @@ impl Checker<'_, '_> {
             let ty = kept.next().map_or_else(|| pop(&mut found), |operand| operand.ty);
             ty == pop(&mut expected)
         });
-        // What is left of `expected` reaches as high as `base`, or into what is on top of that.
+        // The rest of `expected` may reach above `base`, into `top`.
         let n_in_top = n_lowest.saturating_sub(self.shapes.depths[self.base.0 as usize] as usize);
         let mut lowest = top[..n_in_top].iter().rev();
         is_kept

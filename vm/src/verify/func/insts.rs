@@ -1,4 +1,4 @@
-//! Instructions that go on behind themselves: their operands and results, and the entities that they name.
+//! Checks of instructions: operands, results, and the entities that they name.
 
 use super::{Check, Checker};
 use crate::inst::{Imm, Inst, labels};
@@ -9,7 +9,7 @@ use crate::verified::{DirectAccess, EscapeReason};
 use crate::verify::error::Rule;
 
 impl Checker<'_, '_> {
-    /// Checks an instruction: its immediates, its operands, where it goes.
+    /// Checks an instruction: its immediates, operands and branch targets.
     pub(super) fn inst(&mut self, inst: Inst) -> Check {
         let Inst { op, imm } = inst;
         self.check_indices(op.imm_kind(), imm)?;
@@ -41,7 +41,7 @@ impl Checker<'_, '_> {
         self.push_all(signature.results)
     }
 
-    /// An instruction that copies elements of one type to a table of another one.
+    /// Checks an instruction that copies elements to a table, both of the same type.
     fn copies_elements(&mut self, signature: Signature, source: ValType, elem: ValType) -> Check {
         if source != elem {
             let detail = format!("expected elements of type {elem}, found {source}");
@@ -113,7 +113,7 @@ impl Checker<'_, '_> {
         Err(self.error(rule, format!("index {index} out of range; expected less than {len}")))
     }
 
-    /// A load or store; through a token it may be an access of the local itself.
+    /// Checks a load or store. Its address may be a token, for an access of the local itself.
     fn access(&mut self, access: Access, imm: Imm) -> Check {
         if access.store {
             let value = self.pop_expecting(access.ty)?;

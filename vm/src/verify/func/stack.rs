@@ -1,4 +1,4 @@
-//! The operand stack while a function is checked: pushes, pops, shuffles, and the cells that it takes.
+//! The operand stack during the check of a function: pushes, pops, shuffles, and its size in cells.
 
 use super::{Check, Checker, Operand};
 use crate::limits;
@@ -89,7 +89,8 @@ impl Checker<'_, '_> {
         types.iter().try_for_each(|&ty| self.push(ty))
     }
 
-    /// Notes which operands of the instruction, topmost first, take two cells; of a `select`, its values.
+    /// Records the operands of the instruction that take two cells, from its operands, topmost first. For a
+    /// `select`, these are its values.
     #[inline]
     pub(super) fn note_wide(&mut self, operands: &[Operand]) {
         let bit = |(i, operand): (usize, &Operand)| ((operand.ty.cells() - 1) << i) as u8;

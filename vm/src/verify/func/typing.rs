@@ -1,4 +1,4 @@
-//! The operand stack of the verifier, for instructions without a fixed signature. Their indices have been
+//! The verifier's [`OperandStack`], for instructions without a fixed signature. Their indices have been
 //! checked.
 
 use super::{Check, Checker, LABEL_BIT, Operand};
