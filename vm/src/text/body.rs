@@ -1,4 +1,4 @@
-//! The assembler's part for code: function bodies, constant expressions and instructions.
+//! Parsing of code: function bodies, constant expressions and instructions.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use crate::module::{Func, ShapeId};
 use crate::op::{ImmKind, Op};
 use crate::types::ValType;
 
-/// The function whose body is being read.
+/// The function body being parsed.
 pub(super) struct Body<'s> {
     locals: Space<'s>,
     /// Runs of locals that are not parameters.
@@ -54,7 +54,7 @@ impl<'s> Parser<'s> {
         Ok(())
     }
 
-    /// Refuses the end of the text, or an item, inside a body.
+    /// Rejects the end of the text, or an item, inside a body.
     fn check_open(&self, func: Token) -> Parse<()> {
         let token = self.cursor.peek();
         let is_item = token.kind == TokenKind::Word
@@ -82,7 +82,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Turns label names into numbers, which are known at the end of the function.
+    /// Resolves label names to numbers, which are known at the end of the function.
     fn resolve_labels(&mut self, insts: Range<usize>, labels: &Space<'s>) {
         let cursor = &self.cursor;
         let problems = &mut self.problems;
@@ -134,7 +134,7 @@ impl<'s> Parser<'s> {
         self.inst(Some(body))
     }
 
-    /// `[(shape)]:` behind the name of a label.
+    /// `[(shape)]:` after the name of a label.
     fn label(&mut self, body: &mut Body<'s>, name: Ref, place: Place) -> Parse<()> {
         body.labels.define(&self.cursor, name, "label")?;
         self.check_count(body.labels.count as usize, limits::LABELS_MAX, "labels in a function")?;
@@ -182,7 +182,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// A constant expression: instructions up to what is not one.
+    /// A constant expression: instructions up to the first other token.
     pub(super) fn const_expr(&mut self, place: ExprPlace) -> Parse<()> {
         let start = self.pending.insts.len();
         loop {
@@ -203,7 +203,7 @@ impl<'s> Parser<'s> {
         Ok(())
     }
 
-    /// An instruction, of a function or of a constant expression.
+    /// An instruction of a function or constant expression.
     fn inst(&mut self, body: Option<&mut Body<'s>>) -> Parse<()> {
         let token = self.cursor.peek();
         let op = match token.kind {
@@ -319,7 +319,7 @@ impl<'s> Parser<'s> {
         parse(text).map_err(|message| self.cursor.problem(token, message))
     }
 
-    /// An operand that is entity 0 where it is left out.
+    /// An optional operand, entity 0 by default.
     fn optional(&mut self, what: &str) -> Parse<Ref> {
         if self.cursor.is_optional_ref() {
             return self.cursor.entity(what);
@@ -351,7 +351,7 @@ impl<'s> Parser<'s> {
         Ok(PendingImm::Labels { start, end: self.pending.labels.len() as u32 })
     }
 
-    /// A type, by number or written out, and a table that is 0 where it is left out.
+    /// A type, by number or written out, and an optional table, 0 by default.
     fn type_and_table(&mut self) -> Parse<PendingImm> {
         self.cursor.expect_same_line("a type")?;
         let ty = if self.cursor.is_punct(b'(') {
@@ -420,7 +420,7 @@ impl<'s> Parser<'s> {
         Ok(u128::from_le_bytes(lanes))
     }
 
-    /// A vector: a number of 128 bits, or a division into lanes and as many numbers, lane 0 first.
+    /// A vector: a 128-bit number, or a lane type and one number for each lane, lane 0 first.
     fn vector(&mut self) -> Parse<u128> {
         const WHAT: &str = "a number of 128 bits or lanes such as `i32x4`";
         self.cursor.expect_same_line(WHAT)?;
@@ -452,7 +452,7 @@ impl<'s> Parser<'s> {
         Ok(vector)
     }
 
-    /// A lane of up to 32 bits, written as a signed or as an unsigned number.
+    /// A lane of up to 32 bits, as a signed or unsigned number.
     fn narrow_lane(&mut self, bits: u32) -> Parse<u32> {
         let value = self.integer("a lane", literal::parse_i32)?;
         let unused = 32 - bits;
@@ -464,7 +464,7 @@ impl<'s> Parser<'s> {
         Ok(value as u32 & (u32::MAX >> unused))
     }
 
-    /// A memory and up to `max` numbers. A name is the memory, and so is the first of more numbers.
+    /// A memory and up to `max` numbers. The memory is a name, or the first of `max + 1` numbers.
     fn access_operands(&mut self, max: usize) -> Parse<(Ref, Vec<u32>)> {
         let mut memory = Ref::Number(0);
         let mut numbers = Vec::new();
@@ -492,7 +492,7 @@ impl<'s> Parser<'s> {
 }
 
 impl Body<'_> {
-    /// Declares locals; neighbours of one type make one run.
+    /// Declares locals; neighbours of the same type form one run.
     fn declare(&mut self, count: u32, ty: ValType) {
         match self.runs.last_mut() {
             Some((n, last)) if *last == ty => *n += count,

@@ -1,4 +1,4 @@
-//! The parser's view of the tokens: looking ahead, taking what is expected, saying what was found.
+//! The parser's token stream: lookahead, expected tokens, and error messages.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use super::{literal, words};
 use crate::limits;
 use crate::types::ValType;
 
-/// A step of the parser: what it read, or what is wrong.
+/// Result of a parsing step.
 pub(super) type Parse<T> = Result<T, Problem>;
 
-/// How the text refers to an entity.
+/// A reference to an entity in the text.
 #[derive(Copy, Clone, Debug)]
 pub(super) enum Ref {
     /// By its number.
@@ -20,14 +20,15 @@ pub(super) enum Ref {
     Name(Token),
 }
 
-/// A position in the tokens of a source, which has nothing else in it. The last token is `End` and is never passed.
+/// A position in the tokens of a source that consists of valid tokens only. The last token is `End` and is
+/// never passed.
 pub(super) struct Cursor<'s> {
     pub(super) source: &'s str,
-    /// Goes on behind the tokens that are looked at.
+    /// The lexer, after the lookahead tokens.
     lexer: Lexer<'s>,
-    /// The token that was taken last.
+    /// The last token taken.
     last: Option<Token>,
-    /// The next token and the one behind it.
+    /// The next two tokens.
     next: [Token; 2],
 }
 
@@ -38,7 +39,7 @@ impl<'s> Cursor<'s> {
         Cursor { source, lexer, last: None, next }
     }
 
-    /// The token behind the next one.
+    /// Returns the token after the next one.
     pub(super) fn peek_second(&self) -> Token {
         self.next[1]
     }
@@ -56,7 +57,7 @@ impl<'s> Cursor<'s> {
         token
     }
 
-    /// The token that was taken last; the first one at the start.
+    /// Returns the last token taken, or the first token at the start.
     pub(super) fn last(&self) -> Token {
         self.last.unwrap_or(self.peek())
     }
@@ -70,7 +71,7 @@ impl<'s> Cursor<'s> {
         self.last.is_none_or(|last| last.line != self.peek().line)
     }
 
-    /// Whether the next token stands on the line of the one before.
+    /// Whether the next token is on the same line as the previous one.
     pub(super) fn is_on_same_line(&self) -> bool {
         !self.is_at_line_start() && !self.is_at_end()
     }
@@ -115,7 +116,7 @@ impl<'s> Cursor<'s> {
         found
     }
 
-    /// The problem that something else than `expected` comes next.
+    /// Returns the problem that the next token is not `expected`.
     pub(super) fn unexpected(&self, expected: &str) -> Problem {
         let token = self.peek();
         let found = match token.kind {
@@ -134,8 +135,8 @@ impl<'s> Cursor<'s> {
         Problem::new(token.start as usize..token.end as usize, message)
     }
 
-    /// Whether a label is defined here: `name:`, `name(…):`, with a number for a name too. A mnemonic
-    /// can be the name.
+    /// Whether a label definition is next: `name:` or `name(…):`. The name may also be a number or a
+    /// mnemonic.
     pub(super) fn is_label(&self) -> bool {
         let token = self.peek();
         if !matches!(token.kind, TokenKind::Word | TokenKind::QuotedName | TokenKind::Number) {
@@ -152,7 +153,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// Whether a label's shape and colon come behind the next token, and not an instruction's type.
+    /// Whether the next token is followed by a label's shape and colon, not by an instruction's type.
     fn is_shape_ahead(&self) -> bool {
         let is_inside = |token: &Token| match token.kind {
             TokenKind::Word | TokenKind::Number => true,
@@ -165,8 +166,8 @@ impl<'s> Cursor<'s> {
         kinds == [b')', b':'].map(|punct| Some(TokenKind::Punct(punct)))
     }
 
-    /// Whether an operand that may be left out comes next: a name or a number on the same line that
-    /// starts nothing else.
+    /// Whether an optional operand is next: a name or number on the same line that does not start a
+    /// statement.
     pub(super) fn is_optional_ref(&self) -> bool {
         let token = self.peek();
         let can_be = match token.kind {
@@ -187,13 +188,13 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// An entity that an instruction names on its own line.
+    /// Takes an entity on the line of its instruction.
     pub(super) fn operand(&mut self, what: &str) -> Parse<Ref> {
         self.expect_same_line(what)?;
         self.entity(what)
     }
 
-    /// Refuses to look for an instruction's operand on the next line.
+    /// Fails if an instruction's operand is not on the same line.
     pub(super) fn expect_same_line(&self, what: &str) -> Parse<()> {
         if self.is_on_same_line() {
             return Ok(());
@@ -213,7 +214,7 @@ impl<'s> Cursor<'s> {
         literal::parse_u32(self.text(token)).map_err(|message| self.problem(token, message))
     }
 
-    /// The next number, if it is on the same line and no label.
+    /// Takes the next number if it is on the same line and not a label.
     pub(super) fn optional_number(&mut self) -> Parse<Option<u32>> {
         if self.peek().kind == TokenKind::Number && self.is_optional_ref() {
             return self.number("a number").map(Some);
@@ -230,7 +231,7 @@ impl<'s> Cursor<'s> {
         self.unescape(token, 1)
     }
 
-    /// A string that is text.
+    /// A string of valid UTF-8.
     pub(super) fn string(&mut self, what: &str) -> Parse<String> {
         let bytes = self.bytes(what)?;
         self.utf8(self.last(), bytes)
@@ -244,7 +245,7 @@ impl<'s> Cursor<'s> {
         })
     }
 
-    /// The text of a name.
+    /// Checks the length and encoding of a name.
     fn utf8(&self, token: Token, bytes: Vec<u8>) -> Parse<String> {
         if bytes.len() > limits::NAME_BYTES_MAX {
             let message = format!("name too long; at most {} bytes", limits::NAME_BYTES_MAX);
@@ -253,7 +254,7 @@ impl<'s> Cursor<'s> {
         String::from_utf8(bytes).map_err(|_| self.problem(token, "a name must be valid UTF-8"))
     }
 
-    /// What a name token says.
+    /// Returns the name in a name token.
     pub(super) fn name(&self, token: Token) -> Parse<Cow<'s, str>> {
         if token.kind == TokenKind::QuotedName {
             let bytes = self.unescape(token, 2)?;
@@ -266,7 +267,7 @@ impl<'s> Cursor<'s> {
         Ok(Cow::Borrowed(text))
     }
 
-    /// The value type that comes next, if one does.
+    /// Takes a value type if one is next.
     pub(super) fn optional_type(&mut self) -> Option<ValType> {
         let token = self.peek();
         if token.kind != TokenKind::Word {
@@ -300,14 +301,14 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// Goes on behind the line of `token`, or before a `}`.
+    /// Skips the tokens up to the end of a line, or up to a `}`.
     pub(super) fn skip_line(&mut self, line: u32) {
         while !self.is_at_end() && !self.is_punct(b'}') && self.peek().line <= line {
             self.take();
         }
     }
 
-    /// Goes on at the next line that starts an item.
+    /// Skips to the next line that starts an item.
     pub(super) fn skip_to_item(&mut self) {
         while !self.is_at_end() {
             let token = self.peek();

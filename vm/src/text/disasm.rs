@@ -1,4 +1,4 @@
-//! The disassembler's part for functions and instructions.
+//! Disassembly of functions and instructions.
 
 use std::fmt::Write as _;
 
@@ -60,17 +60,17 @@ impl<'p, 'm> FuncPrinter<'p, 'm> {
         Ok(())
     }
 
-    /// The function as text; nothing if it is imported.
+    /// Returns the function as text; empty if it is imported.
     ///
     /// # Errors
-    /// Fails if its code is not made of instructions.
+    /// Fails if its code does not consist of instructions.
     pub fn text(&self, options: PrintOptions) -> Result<String, PrintError> {
         let mut out = String::new();
         self.write(&mut out, options)?;
         Ok(out)
     }
 
-    /// An instruction of the function as text.
+    /// Returns an instruction of the function as text.
     pub fn inst(&self, inst: Inst) -> String {
         let mut out = String::new();
         self.write_inst(&mut out, self.body.map_or(&[], |body| &body.code), inst);
@@ -141,7 +141,7 @@ impl<'p, 'm> FuncPrinter<'p, 'm> {
         line.end();
     }
 
-    /// `name` lines for the names that stand nowhere else.
+    /// `name` lines for names that no other line shows.
     pub(super) fn write_extra_names(&self, out: &mut String) {
         write_inner_names(out, "local", self.func, self.locals.extra.iter().copied());
         write_inner_names(out, "label", self.func, self.labels.extra.iter().copied());
@@ -239,7 +239,7 @@ impl<'p, 'm> FuncPrinter<'p, 'm> {
 
     fn write_type_and_table(&self, out: &mut String, imm: Imm) {
         let (ty, table) = (imm.low(), imm.high());
-        // In a constant expression, which has no calls, a type written out would be a first use.
+        // A type written out in a constant expression, which has no calls, would count as a first use.
         let inline = self.body.and_then(|_| self.printer.inline_type(ty));
         match inline {
             Some(ty) => {
@@ -271,7 +271,7 @@ impl<'p, 'm> FuncPrinter<'p, 'm> {
         } else if op.imm_kind() == ImmKind::MemLane {
             let _ = write!(out, " {}", imm.access_lane());
         }
-        // A single number would be the offset, so a memory in front needs one.
+        // A single number would be the offset, so a memory needs one after it.
         if imm.offset() != 0 || shows_memory {
             let _ = write!(out, " {}", imm.offset());
         }
@@ -317,7 +317,7 @@ fn write_types(out: &mut String, types: &[ValType]) {
     }
 }
 
-/// `local` lines in the making.
+/// State of the `local` lines being written.
 struct LocalLine<'o> {
     out: &'o mut String,
     n_items: u32,
@@ -353,7 +353,7 @@ impl LocalLine<'_> {
     }
 }
 
-/// Labels and source lines that are still to be printed.
+/// Labels and source lines not yet printed.
 struct Marks<'a, 'p, 'm> {
     printer: &'a FuncPrinter<'p, 'm>,
     body: &'m Func,
@@ -366,7 +366,7 @@ impl<'a, 'p, 'm> Marks<'a, 'p, 'm> {
         Marks { printer, body, next_label: 0, next_line: 0 }
     }
 
-    /// Prints what stands at or before an instruction.
+    /// Prints the labels and lines at or before an instruction.
     fn write_up_to(&mut self, out: &mut String, offset: u32) {
         while let Some(label) = self.body.labels.get(self.next_label)
             && label.offset <= offset
@@ -380,7 +380,7 @@ impl<'a, 'p, 'm> Marks<'a, 'p, 'm> {
         }
     }
 
-    /// Prints what is left at the end of the code.
+    /// Prints the remaining labels and lines at the end of the code.
     fn write_rest(&mut self, out: &mut String) {
         let end = self.body.code.len();
         while let Some(label) = self.body.labels.get(self.next_label) {
@@ -391,7 +391,7 @@ impl<'a, 'p, 'm> Marks<'a, 'p, 'm> {
         }
     }
 
-    /// Prints the next label, by its offset if it does not stand here.
+    /// Prints the next label, with its offset if that is not here.
     fn write_label(&mut self, out: &mut String, is_here: bool) {
         let label = self.body.labels[self.next_label];
         out.push_str(if is_here { "" } else { "  label " });
@@ -404,8 +404,8 @@ impl<'a, 'p, 'm> Marks<'a, 'p, 'm> {
         self.next_label += 1;
     }
 
-    /// Prints the next source line, by its offset if it does not stand here or if the assembler would
-    /// join it with the one before.
+    /// Prints the next source line, with its offset if that is not here or if the assembler would merge it
+    /// with the previous line.
     fn write_line(&mut self, out: &mut String, is_here: bool) {
         let (offset, line) = self.body.lines[self.next_line];
         let before = self.next_line.checked_sub(1).map(|i| self.body.lines[i]);

@@ -1,4 +1,4 @@
-//! Errors of the text form: what is wrong, where, and the source line with the place marked.
+//! Errors of the text form, with message, position and the marked source line.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,13 +7,13 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
 use crate::printable::{Lines, Printable};
 
-/// At most this many errors are reported for one source.
+/// Maximum number of errors reported for one source.
 pub(super) const DIAGNOSTICS_MAX: usize = 20;
 
-/// At most this many bytes of the source line are kept on each side of the place of an error.
+/// Maximum number of bytes of the source line kept on each side of the place of an error.
 const CONTEXT_BYTES: usize = 200;
 
-/// Something wrong at a byte range of the source.
+/// An error at a byte range of the source.
 #[derive(Clone, Debug)]
 pub(super) struct Problem {
     pub(super) span: Range<usize>,
@@ -45,8 +45,8 @@ pub struct Diagnostic {
     span: Range<usize>,
 }
 
-/// A place in the source that moves forwards, with its line and column: so that problems in the order of the source
-/// take one pass to find.
+/// A place in the source that only moves forwards, with its line and column. So problems in source order are
+/// located in one pass.
 struct Place<'s> {
     source: &'s str,
     pos: usize,
@@ -67,12 +67,12 @@ impl Place<'_> {
 }
 
 impl Diagnostic {
-    /// Says where in the source a problem is. The place is before it.
+    /// Locates a problem in the source, which must not be before `place`.
     fn locate(place: &mut Place<'_>, problem: Problem) -> Diagnostic {
         let source = place.source;
         let start = problem.span.start.min(source.len());
         place.advance(start);
-        // What is further away is not shown.
+        // Text further away is not shown.
         let first = ceil_boundary(source, start.saturating_sub(CONTEXT_BYTES));
         let last = ceil_boundary(source, source.len().min(start + 2 * CONTEXT_BYTES));
         let from = source[first..start].rfind('\n').map_or(first, |newline| first + newline + 1);
@@ -100,17 +100,17 @@ impl Diagnostic {
         self.column
     }
 
-    /// What is wrong.
+    /// The message.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What might put it right.
+    /// A suggested fix, if any.
     pub fn help(&self) -> Option<&str> {
         self.help.as_deref()
     }
 
-    /// The error as a report of several lines, without colours.
+    /// Returns the error as a report of several lines, without colours.
     fn render(&self, path: &str) -> String {
         let length = self.excerpt.len();
         let span = self.span.start.min(length)..self.span.end.min(length);
@@ -119,7 +119,7 @@ impl Diagnostic {
             .line_start(self.line)
             .path(path)
             .annotation(AnnotationKind::Primary.span(span));
-        // A name in a message may have several lines, one of which looks like that of the place.
+        // A name in a message may contain line breaks, and forge the line of the place.
         let message = Printable(&self.message).to_string();
         let mut group = Level::ERROR.primary_title(message).element(snippet);
         if let Some(help) = &self.help {
@@ -136,7 +136,7 @@ impl Diagnostic {
     }
 }
 
-/// The first character boundary at or behind a byte position.
+/// Returns the first character boundary at or after a byte position.
 fn ceil_boundary(source: &str, mut pos: usize) -> usize {
     while !source.is_char_boundary(pos) {
         pos += 1;
@@ -144,7 +144,7 @@ fn ceil_boundary(source: &str, mut pos: usize) -> usize {
     pos
 }
 
-/// Why a text is not a module: one error or several, in the order of the text.
+/// One or more errors in a text, in text order.
 ///
 /// Displays as a report with the offending lines, without colours.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,7 +155,7 @@ pub struct ParseError {
 }
 
 impl ParseError {
-    /// An error that reports these problems, at least one.
+    /// Creates an error from at least one problem.
     pub(super) fn new(source: &str, mut problems: Vec<Problem>) -> ParseError {
         problems.sort_by_key(|problem| problem.span.start);
         problems.truncate(DIAGNOSTICS_MAX);
@@ -167,7 +167,7 @@ impl ParseError {
         }
     }
 
-    /// Names the file that the report shows.
+    /// Sets the file name in the report.
     #[must_use]
     pub fn with_path(mut self, path: impl Into<String>) -> ParseError {
         self.path = path.into();
@@ -189,7 +189,7 @@ impl ParseError {
         self.diagnostics[0].column
     }
 
-    /// What the first error is.
+    /// The message of the first error.
     pub fn message(&self) -> &str {
         &self.diagnostics[0].message
     }
@@ -201,7 +201,7 @@ impl fmt::Display for ParseError {
             if i > 0 {
                 f.write_str("\n\n")?;
             }
-            // The renderer does not know all characters that control a terminal.
+            // The renderer does not escape all characters that control a terminal.
             Lines(&diagnostic.render(&self.path)).fmt(f)?;
         }
         Ok(())
@@ -210,11 +210,11 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// At most this many names are looked at, and this many bytes of each, to find a near one.
+/// Maximum number of names, and of bytes of each, compared in the search for a similar name.
 const NAMES_COMPARED_MAX: usize = 10_000;
 const NAME_COMPARED_BYTES_MAX: usize = 40;
 
-/// The known name that is nearest to a misspelt one, as a help text, if one is near enough.
+/// Returns a help text with the known name most similar to a misspelt one, if one is similar enough.
 pub(super) fn suggest<'a>(
     misspelt: &str,
     known: impl IntoIterator<Item = &'a str>,
@@ -233,7 +233,7 @@ pub(super) fn suggest<'a>(
         .then(|| format!("did you mean `{}`?", nearest.1))
 }
 
-/// Levenshtein's distance, row by row.
+/// Levenshtein distance, computed row by row.
 fn edit_distance(a: &[u8], b: &[u8]) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {

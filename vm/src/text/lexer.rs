@@ -1,17 +1,17 @@
-//! Tokens of the text form.
+//! Lexer of the text form.
 //!
-//! Cuts the source into tokens that remember where they stand; what a literal means is decided where it
-//! is used. Comments and white space disappear, but tokens know their line, since an instruction's
-//! optional operands stand on its own line.
+//! Splits the source into tokens with their positions. Literals are parsed where they are used. Comments and
+//! white space are dropped, but tokens keep their line, since an instruction's optional operands must be on
+//! the same line.
 
 use super::error::{DIAGNOSTICS_MAX, Problem};
 
-/// What a token is.
+/// Kinds of tokens.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum TokenKind {
     /// A bare word: a keyword, a mnemonic or a name.
     Word,
-    /// `$"…"`, which is always a name.
+    /// `$"…"`, always a name.
     QuotedName,
     /// `"…"`
     Str,
@@ -39,7 +39,7 @@ pub(super) struct Token {
 }
 
 impl Token {
-    /// The token's text.
+    /// Returns the token's text.
     pub(super) fn text(self, source: &str) -> &str {
         &source[self.start as usize..self.end as usize]
     }
@@ -50,12 +50,12 @@ pub(super) fn is_word_start(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'$' | b'.')
 }
 
-/// Whether a bare name can go on with the byte.
+/// Whether a bare name can contain the byte after its first.
 pub(super) fn is_word_byte(byte: u8) -> bool {
     is_word_start(byte) || byte.is_ascii_digit() || matches!(byte, b'!' | b'?' | b'-')
 }
 
-/// The places of the source that cannot be a token: the first ones, as many as are reported. The source is shorter
+/// Returns the first invalid tokens of the source, at most [`DIAGNOSTICS_MAX`]. The source must be shorter
 /// than 4 GiB.
 pub(super) fn problems(source: &str) -> Vec<Problem> {
     let mut lexer = Lexer::new(source);
@@ -63,8 +63,8 @@ pub(super) fn problems(source: &str) -> Vec<Problem> {
     lexer.problems
 }
 
-/// A place in the source, from which tokens are read. The text is read twice: once to see whether it consists of
-/// tokens, then by the parser, which keeps none that it has passed.
+/// A position in the source from which tokens are read. The text is read twice: once to check that it
+/// consists of tokens, then by the parser, which does not store tokens.
 #[derive(Clone)]
 pub(super) struct Lexer<'s> {
     source: &'s str,
@@ -75,7 +75,7 @@ pub(super) struct Lexer<'s> {
 }
 
 impl<'s> Lexer<'s> {
-    /// The start of a source.
+    /// Creates a lexer at the start of a source.
     pub(super) fn new(source: &'s str) -> Lexer<'s> {
         Lexer { source, bytes: source.as_bytes(), pos: 0, line: 1, problems: Vec::new() }
     }
@@ -84,7 +84,7 @@ impl<'s> Lexer<'s> {
         self.bytes.get(self.pos + ahead).copied().unwrap_or(0)
     }
 
-    /// The next token; behind the last one, `End`. What cannot be a token is passed.
+    /// Returns the next token, or `End` after the last one. Skips invalid tokens.
     pub(super) fn next(&mut self) -> Token {
         loop {
             self.skip_space();
@@ -111,7 +111,7 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// Reads a token. `None` if there was none: what stands there is reported and skipped.
+    /// Reads a token. Returns `None` for an invalid token, which it reports and skips.
     fn token(&mut self) -> Option<TokenKind> {
         let Some(&byte) = self.bytes.get(self.pos) else { return Some(TokenKind::End) };
         match byte {

@@ -1,5 +1,4 @@
-//! The end of assembling: resolves the names that the text may use before it defines them, and encodes
-//! the code.
+//! Last phase of the assembler: resolves forward references and encodes the code.
 
 use std::mem;
 use std::ops::Range;
@@ -14,7 +13,7 @@ use crate::limits;
 use crate::module::{ConstExpr, ElemItems, Label, SegmentMode, ShapeId};
 use crate::op::{ImmKind, Op};
 
-/// What is left to do when all items have been read.
+/// Work left after all items have been parsed.
 #[derive(Default)]
 pub(super) struct Pending {
     /// The instructions of all functions and constant expressions.
@@ -28,7 +27,7 @@ pub(super) struct Pending {
     pub(super) elem_funcs: Vec<(u32, Vec<Ref>)>,
     /// The tables and memories of active segments.
     pub(super) targets: Vec<(Target, Ref)>,
-    /// What the exports export, in order.
+    /// The exported entities, in order.
     pub(super) exports: Vec<Ref>,
     pub(super) start: Option<Ref>,
 }
@@ -61,7 +60,7 @@ pub(super) enum PendingImm {
     Labels {
         /// The first.
         start: u32,
-        /// Behind the default.
+        /// The end, after the default.
         end: u32,
     },
 }
@@ -78,7 +77,7 @@ pub(super) struct PendingFunc {
 }
 
 impl PendingFunc {
-    /// A body that starts at this instruction.
+    /// Creates a body that starts at this instruction.
     pub(super) fn new(start: usize, name: Token) -> PendingFunc {
         PendingFunc { insts: start..start, labels: Vec::new(), lines: Vec::new(), name }
     }
@@ -99,10 +98,10 @@ pub(super) enum Place {
     Offset(u32),
 }
 
-/// Where a constant expression stands.
+/// The place of a constant expression.
 #[derive(Copy, Clone)]
 pub(super) enum ExprPlace {
-    /// The first value of a global defined here.
+    /// The initial value of a global defined here.
     Global(u32),
     /// The offset of a data segment.
     DataOffset(u32),
@@ -195,7 +194,7 @@ impl Parser<'_> {
         target.code = code;
     }
 
-    /// The code of a range of instructions; tells `at` the offset of each.
+    /// Encodes a range of instructions. Calls `at` with the offset of each.
     fn encode(
         &mut self,
         insts: Range<usize>,
@@ -256,7 +255,7 @@ impl Parser<'_> {
         self.spaces[kind as usize].resolve(&self.cursor, name, kind.what())
     }
 
-    /// The entity's number; 0 if there is none, which is then reported.
+    /// Returns the entity's number. Reports an unknown entity and returns 0.
     fn resolved(&mut self, kind: SpaceKind, name: Ref) -> u32 {
         if self.is_hopeless() {
             return 0;
@@ -282,7 +281,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The constant expression at a place.
+    /// Returns the constant expression at a place.
     fn expr_at(&mut self, place: ExprPlace) -> Option<&mut ConstExpr> {
         let offset = |mode| match mode {
             &mut SegmentMode::Active { ref mut offset, .. } => Some(offset),
@@ -300,7 +299,7 @@ impl Parser<'_> {
     }
 }
 
-/// The spaces that the one or two entities of an instruction are in.
+/// Returns the index spaces of the one or two entities of an instruction.
 fn spaces_of(kind: ImmKind) -> (SpaceKind, SpaceKind) {
     match kind {
         ImmKind::Func => (SpaceKind::Func, SpaceKind::Func),
@@ -313,8 +312,7 @@ fn spaces_of(kind: ImmKind) -> (SpaceKind, SpaceKind) {
     }
 }
 
-/// The number of a label, which it has become at the end of its function. A name that is left was
-/// reported there.
+/// Returns the number of a label, resolved at the end of its function. Unresolved names were reported there.
 fn label_number(label: Ref) -> u32 {
     match label {
         Ref::Number(number) => number,
@@ -322,8 +320,8 @@ fn label_number(label: Ref) -> u32 {
     }
 }
 
-/// Says that instructions from `offset` on belong to a line, in the form that
-/// [`crate::module::Func::lines`] has.
+/// Records that instructions from `offset` on belong to a line, in the form of
+/// [`crate::module::Func::lines`].
 fn add_line(lines: &mut Vec<(u32, u32)>, offset: u32, line: u32) {
     while lines.last().is_some_and(|&(last, _)| last == offset) {
         lines.pop();

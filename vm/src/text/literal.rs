@@ -1,15 +1,14 @@
-//! Literals of the text form: integers, floats, strings and names, read and written so that every bit
-//! pattern and every byte string survives the round trip.
+//! Literals of the text form: integers, floats, strings and names. Every bit pattern and every byte string
+//! survives the round trip.
 //!
-//! Other texts about programs, such as the text IR and values on a command line, are written with the
-//! same literals.
+//! The text IR and values on a command line use the same literals.
 
 use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::lexer;
 
-/// Digits with `_` between them, decimal or `0x` hexadecimal, without a sign; at most `max`.
+/// Parses unsigned digits, decimal or `0x` hexadecimal, with `_` between them; at most `max`.
 fn number(text: &str, max: u128, too_large: &'static str) -> Result<u128, &'static str> {
     let (radix, digits) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(hex) => (16, hex),
@@ -34,7 +33,7 @@ fn magnitude(digits: &str) -> Result<u64, &'static str> {
     Ok(number(digits, u64::MAX.into(), "integer does not fit 64 bits")? as u64)
 }
 
-/// An unsigned 128-bit integer, for vectors. It has no sign.
+/// Parses a 128-bit integer without a sign, for vectors.
 ///
 /// # Errors
 /// Fails if it is malformed or does not fit.
@@ -42,7 +41,7 @@ pub fn parse_u128(text: &str) -> Result<u128, &'static str> {
     number(text, u128::MAX, "integer does not fit 128 bits")
 }
 
-/// Splits a sign off: whether it is a minus, and the rest.
+/// Splits off a sign. Returns whether it is a minus, and the rest.
 fn sign(text: &str) -> (bool, &str) {
     match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -50,7 +49,7 @@ fn sign(text: &str) -> (bool, &str) {
     }
 }
 
-/// An unsigned 32-bit integer, for indices, counts and offsets. It has no sign.
+/// Parses a 32-bit integer without a sign, for indices, counts and offsets.
 ///
 /// # Errors
 /// Fails if it is malformed or does not fit.
@@ -58,7 +57,7 @@ pub fn parse_u32(text: &str) -> Result<u32, &'static str> {
     u32::try_from(magnitude(text)?).map_err(|_| "integer does not fit 32 bits")
 }
 
-/// A 32-bit constant, written as a signed or as an unsigned number.
+/// Parses a 32-bit constant, as a signed or unsigned number.
 ///
 /// # Errors
 /// Fails if it is malformed or does not fit.
@@ -70,7 +69,7 @@ pub fn parse_i32(text: &str) -> Result<i32, &'static str> {
     if fits { Ok(value as i32) } else { Err("integer does not fit `i32`") }
 }
 
-/// A 64-bit constant, written as a signed or as an unsigned number.
+/// Parses a 64-bit constant, as a signed or unsigned number.
 ///
 /// # Errors
 /// Fails if it is malformed or does not fit.
@@ -116,7 +115,7 @@ impl FloatFormat {
     }
 }
 
-/// The bits of a 32-bit float.
+/// Parses a 32-bit float to its bits.
 ///
 /// # Errors
 /// Fails if it is malformed or too large.
@@ -127,7 +126,7 @@ pub fn parse_f32(text: &str) -> Result<u32, String> {
     Ok(bits as u32)
 }
 
-/// The bits of a 64-bit float.
+/// Parses a 64-bit float to its bits.
 ///
 /// # Errors
 /// Fails if it is malformed or too large.
@@ -157,7 +156,7 @@ fn parse_float(
     } else if let Some(hex) = rest.strip_prefix("0x").or_else(|| rest.strip_prefix("0X")) {
         hex_float(hex, format).ok_or_else(malformed)?
     } else {
-        // The standard parser rounds correctly; it also takes words, which must not get there.
+        // The standard parser rounds correctly, but also accepts words, which are excluded here.
         let is_number = rest.starts_with(|c: char| c.is_ascii_digit())
             && rest
                 .bytes()
@@ -171,8 +170,8 @@ fn parse_float(
     Ok(sign | bits)
 }
 
-/// A hexadecimal float without sign and `0x`, rounded to nearest, ties to even. Infinity if it is too
-/// large, `None` if it is malformed.
+/// Parses a hexadecimal float without sign and `0x`, rounded to nearest, ties to even. Returns infinity if it
+/// is too large, `None` if it is malformed.
 fn hex_float(text: &str, format: FloatFormat) -> Option<u64> {
     let (digits, exponent) = match text.split_once(['p', 'P']) {
         Some((digits, exponent)) => (digits, decimal_exponent(exponent)?),
@@ -191,7 +190,7 @@ fn hex_float(text: &str, format: FloatFormat) -> Option<u64> {
             continue;
         }
         let digit = u64::from(c.to_digit(16)?);
-        // Digits past 60 bits only tell which way to round.
+        // Digits past 60 bits only affect rounding.
         if value >> 60 == 0 {
             value = value << 4 | digit;
             exponent -= if after_point { 4 } else { 0 };
@@ -203,7 +202,7 @@ fn hex_float(text: &str, format: FloatFormat) -> Option<u64> {
     Some(round_to_format(value, exponent, sticky, format))
 }
 
-/// A signed decimal number, clamped to what no float reaches.
+/// Parses a signed decimal exponent, clamped beyond the range of any float.
 fn decimal_exponent(text: &str) -> Option<i64> {
     let (negative, digits) = sign(text);
     if digits.is_empty() {
@@ -216,7 +215,8 @@ fn decimal_exponent(text: &str) -> Option<i64> {
     Some(if negative { -value } else { value })
 }
 
-/// The bits of `value * 2^exponent`, plus a little if `sticky`, which needs a `value` of 60 bits.
+/// Returns the bits of `value * 2^exponent`, plus a small amount if `sticky`, which needs a `value` of 60
+/// bits.
 fn round_to_format(value: u64, exponent: i64, sticky: bool, format: FloatFormat) -> u64 {
     if value == 0 {
         return 0;
@@ -241,19 +241,19 @@ fn round_to_format(value: u64, exponent: i64, sticky: bool, format: FloatFormat)
         let up = dropped > half || dropped == half && (sticky || kept & 1 == 1);
         kept as u64 + u64::from(up)
     };
-    // A carry out of the significand goes on into the exponent, as it should.
+    // A carry out of the significand correctly increments the exponent.
     let field = (leading.max(smallest) + format.bias()) as u64 - 1;
     (field << format.significand_bits) + significand
 }
 
-/// Appends a 32-bit float as a literal that [`parse_f32`] takes back to the same bits.
+/// Appends a 32-bit float as a literal that [`parse_f32`] parses to the same bits.
 pub fn write_f32(out: &mut String, bits: u32) {
     write_float(out, u64::from(bits), F32, |out| {
         write!(out, "{:?}", f32::from_bits(bits & !(1 << 31)))
     });
 }
 
-/// Appends a 64-bit float as a literal that [`parse_f64`] takes back to the same bits.
+/// Appends a 64-bit float as a literal that [`parse_f64`] parses to the same bits.
 pub fn write_f64(out: &mut String, bits: u64) {
     write_float(out, bits, F64, |out| write!(out, "{:?}", f64::from_bits(bits & !(1 << 63))));
 }
@@ -269,7 +269,7 @@ fn write_float(
     }
     let magnitude = bits & (format.sign_bit() - 1);
     let payload = magnitude & format.significand_mask();
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = if magnitude < format.infinity() {
         decimal(out)
     } else if payload == 0 {
@@ -281,16 +281,16 @@ fn write_float(
     };
 }
 
-/// Why a string or character literal is malformed: the bytes between its quotes that are at fault.
+/// Error for a malformed string or character literal: the byte range between the quotes, and the message.
 pub type EscapeError = (Range<usize>, &'static str);
 
-/// One character of a literal, with what its escape stands for.
+/// One character of a literal, with escapes decoded.
 enum Unescaped {
     Char(char),
     Byte(u8),
 }
 
-/// The bytes that a literal stands for, given the text between its quotes.
+/// Decodes the bytes of a literal, given the text between its quotes.
 ///
 /// # Errors
 /// Fails if an escape sequence is malformed.
@@ -306,7 +306,7 @@ pub fn unescape(text: &str) -> Result<Vec<u8>, EscapeError> {
     Ok(bytes)
 }
 
-/// The number of the one character between the quotes of a character literal.
+/// Decodes a character literal to its number, given the text between its quotes.
 ///
 /// # Errors
 /// Fails if it is not one character.
@@ -345,7 +345,7 @@ fn unescape_one(text: &str, pos: &mut usize) -> Result<Unescaped, EscapeError> {
         'r' => Unescaped::Char('\r'),
         '\\' | '"' | '\'' => Unescaped::Char(escape),
         '0' => match rest.bytes().next() {
-            // `\00` is WebAssembly's way to write what is `\0` here.
+            // `\00` is WebAssembly's spelling of `\0`.
             Some(b'0') => {
                 *pos += 1;
                 Unescaped::Byte(0)
@@ -404,30 +404,30 @@ pub fn write_bytes(out: &mut String, bytes: &[u8]) {
     out.push('"');
 }
 
-/// Appends a name, in quotes if it does not read as a word.
+/// Appends a name, quoted unless it is a word.
 pub fn write_name(out: &mut String, name: &str) {
     if is_word(name) { out.push_str(name) } else { write_quoted_name(out, name) }
 }
 
-/// Appends a name in quotes, as it must stand where it would mean something else.
+/// Appends a quoted name, for places where the bare name would have another meaning.
 pub(super) fn write_quoted_name(out: &mut String, name: &str) {
     out.push('$');
     write_text(out, name);
 }
 
-/// Whether a name reads as a word, so that it needs no quotes unless the word has a meaning.
+/// Whether a name is a word, which needs quotes only if the word is reserved.
 pub(super) fn is_word(name: &str) -> bool {
     let bytes = name.as_bytes();
     bytes.first().is_some_and(|&byte| lexer::is_word_start(byte))
         && bytes.iter().all(|&byte| lexer::is_word_byte(byte))
 }
 
-/// Whether a name without quotes can have the character after its first one.
+/// Whether an unquoted name can contain the character after its first.
 pub fn is_name_char(c: char) -> bool {
     c.is_ascii() && lexer::is_word_byte(c as u8)
 }
 
-/// Appends text as a string literal; what does not print is escaped.
+/// Appends text as a string literal, with unprintable characters escaped.
 pub fn write_text(out: &mut String, text: &str) {
     out.push('"');
     for c in text.chars() {

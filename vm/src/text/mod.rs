@@ -1,16 +1,16 @@
 //! The text form, `.vasm`: the assembler [`parse`](fn@parse) and the disassembler [`print`](fn@print).
 //!
-//! `docs/text.md` has the grammar. The two are inverse: for every module whose code consists of
-//! instructions, `parse(print(module)) == module`, be it valid or not; the order of tables, unused
-//! entries, odd names, source lines and the bits of NaNs survive. Neither verifies anything.
+//! `docs/text.md` specifies the grammar. The two are inverse: `parse(print(module)) == module` for every
+//! module whose code consists of instructions, valid or not. The order of tables, unused entries, odd names,
+//! source lines and the bits of NaNs survive the round trip. Neither verifies the module.
 //!
-//! The way of a text, by file: `lexer` cuts it into tokens; `cursor` looks at them; `parse` reads items
-//! and `body` functions, with `space` for names and `tables` for types and shapes; `link` resolves names
-//! and encodes code. The way back: `print` writes items and `disasm` functions, with `name_table` for
-//! names. Both use `literal` for numbers and strings and `words` for the words that mean something.
+//! The assembler, by file: `lexer` splits the text into tokens, and `cursor` reads them. `parse` parses items
+//! and `body` functions, with `space` for names and `tables` for types and shapes. `link` resolves names and
+//! encodes code. The disassembler: `print` writes items and `disasm` functions, with `name_table` for names.
+//! Both use `literal` for numbers and strings, and `words` for reserved words.
 //!
-//! Guarantees: no text makes the assembler panic, and no module the disassembler; neither recurses on
-//! its input; both take linear time, and the text is linear in the size of the module.
+//! Guarantees: the assembler does not panic on any text, nor the disassembler on any module. Neither recurses
+//! on its input. Both take linear time, and the text is linear in the size of the module.
 //!
 //! ```
 //! use slotvm_bytecode::text;
@@ -42,15 +42,14 @@ pub use print::{PrintError, PrintOptions, Printer};
 
 use crate::module::Module;
 
-/// How a text is assembled.
+/// Options of the assembler.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParseOptions {
-    /// Whether functions without a `.line` directive get the lines of the text itself as their source
-    /// lines.
+    /// Whether functions without a `.line` directive get the line numbers of the text as source lines.
     pub record_lines: bool,
 }
 
-/// Assembles a module. It is not verified.
+/// Assembles a module. Does not verify it.
 ///
 /// # Errors
 /// Fails if the text is malformed or uses a name that it does not define.
@@ -58,7 +57,7 @@ pub fn parse(source: &str) -> Result<Module, ParseError> {
     parse_with(source, ParseOptions::default())
 }
 
-/// Assembles a module with options. It is not verified.
+/// Assembles a module with options. Does not verify it.
 ///
 /// # Errors
 /// Fails if the text is malformed or uses a name that it does not define.
@@ -66,10 +65,10 @@ pub fn parse_with(source: &str, options: ParseOptions) -> Result<Module, ParseEr
     parse::parse(source, options)
 }
 
-/// Disassembles a module: the text assembles to the same module.
+/// Disassembles a module to text that assembles to the same module.
 ///
 /// # Errors
-/// Fails if code is not made of instructions.
+/// Fails if code does not consist of instructions.
 pub fn print(module: &Module) -> Result<String, PrintError> {
     print_with(module, PrintOptions::default())
 }
@@ -77,7 +76,7 @@ pub fn print(module: &Module) -> Result<String, PrintError> {
 /// Disassembles a module with options.
 ///
 /// # Errors
-/// Fails if code is not made of instructions.
+/// Fails if code does not consist of instructions.
 pub fn print_with(module: &Module, options: PrintOptions) -> Result<String, PrintError> {
     Printer::new(module).module(options)
 }

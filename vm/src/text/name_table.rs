@@ -1,28 +1,28 @@
-//! The names of one index space as the disassembler can use them.
+//! Names of one index space for the disassembler.
 
 use std::collections::HashMap;
 
 use super::literal::{write_name, write_quoted_name};
 use super::words;
 
-/// A name longer than this is printed once, in a `name` line, and not at every use.
+/// A name longer than this is printed once, in a `name` line, instead of at every use.
 const SHORT_NAME_MAX: usize = 256;
 
 /// Names by number.
 ///
-/// The assembler wants every name at the definition of its entity, and once. A module promises neither,
-/// so names that cannot stand there are kept apart; they are printed as `name` lines, and their
-/// entities go by number.
+/// The assembler expects every name once, at the definition of its entity. A module guarantees neither, so
+/// names that cannot be printed there are kept separately. They are printed as `name` lines, and their
+/// entities are referred to by number.
 pub(super) struct NameTable<'m> {
-    /// Names that stand at their entities, in ascending order.
+    /// Names printed at their entities, in ascending order of number.
     names: Vec<(u32, &'m str)>,
-    /// The others, in ascending order.
+    /// The other names, in ascending order of number.
     pub(super) extra: Vec<(u32, &'m str)>,
 }
 
 impl<'m> NameTable<'m> {
-    /// Sorts out which names can stand at their entities; `is_defined` says which entities have a
-    /// definition that can show a name.
+    /// Separates the names that can be printed at their entities from the others. `is_defined` returns
+    /// whether an entity has a definition that can show a name.
     pub(super) fn new(all: &'m [(u32, String)], is_defined: impl Fn(u32) -> bool) -> NameTable<'m> {
         let mut uses: HashMap<&str, u32> = HashMap::with_capacity(all.len());
         for (_, name) in all {
@@ -35,9 +35,9 @@ impl<'m> NameTable<'m> {
         NameTable { names, extra }
     }
 
-    /// The name that stands at an entity.
+    /// Returns the name printed at an entity, if any.
     pub(super) fn get(&self, index: u32) -> Option<&'m str> {
-        // Mostly all entities have names.
+        // Usually all entities have names.
         if let Some(&(i, name)) = self.names.get(index as usize)
             && i == index
         {
@@ -47,14 +47,14 @@ impl<'m> NameTable<'m> {
         Some(self.names[i].1)
     }
 
-    /// The named entities from `start` to before `end`, in ascending order.
+    /// Returns the named entities from `start` up to `end` (exclusive), in ascending order.
     pub(super) fn range(&self, start: u64, end: u64) -> &[(u32, &'m str)] {
         let from = self.names.partition_point(|&(i, _)| u64::from(i) < start);
         let to = self.names.partition_point(|&(i, _)| u64::from(i) < end);
         &self.names[from..to.max(from)]
     }
 
-    /// Appends how the text refers to an entity.
+    /// Appends a reference to an entity.
     pub(super) fn write(&self, out: &mut String, index: u32) {
         match self.get(index) {
             Some(name) if words::is_reserved(name) => write_quoted_name(out, name),

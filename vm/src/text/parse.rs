@@ -1,10 +1,10 @@
-//! The assembler: from text to a [`Module`].
+//! The assembler, which parses text to a [`Module`].
 //!
-//! One pass over the tokens reads the items in order, fills the module and interns types and shapes.
-//! What it cannot know yet, since the text may name an entity before it defines it, it leaves
-//! [pending](super::link) and resolves at the end. Function bodies are in [`super::body`].
+//! One pass over the tokens parses the items in order, fills the module and interns types and shapes. Forward
+//! references stay [pending](super::link) and are resolved at the end. Function bodies are in
+//! [`super::body`].
 //!
-//! An error ends an instruction or an item; parsing goes on behind it, to report more than one.
+//! An error ends an instruction or item. Parsing continues after it, to report several errors.
 
 use std::mem;
 
@@ -53,13 +53,13 @@ pub(super) struct Parser<'s> {
     /// By [`SpaceKind`].
     pub(super) spaces: [Space<'s>; 6],
     pub(super) pending: Pending,
-    /// The names of `name` lines, except those of locals and labels.
+    /// The names in `name` lines, except those of locals and labels.
     pending_names: Vec<(SpaceKind, (u32, String))>,
     /// The first `name` line.
     extra_names: Option<Token>,
 }
 
-/// A function type as it was written: with names of parameters.
+/// A function type as written, with names of parameters.
 pub(super) struct Signature<'s> {
     pub(super) ty: u32,
     /// The parameters as the first locals.
@@ -80,7 +80,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Whether enough problems are reported.
+    /// Whether the maximum number of problems has been reported.
     pub(super) fn is_hopeless(&self) -> bool {
         self.problems.len() >= DIAGNOSTICS_MAX
     }
@@ -123,7 +123,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Gives the next number of a space to the entity that is named next.
+    /// Assigns the next number of a space to the entity whose name or number is next.
     pub(super) fn define(&mut self, kind: SpaceKind, imported: bool) -> Parse<u32> {
         let name = self.cursor.entity(&format!("the name or number of a {}", kind.what()))?;
         let token = self.cursor.last();
@@ -186,7 +186,7 @@ impl<'s> Parser<'s> {
             .with_help(Some(help))
     }
 
-    /// Refuses more than `max`.
+    /// Fails if the count exceeds `max`.
     pub(super) fn check_count(&self, count: usize, max: usize, what: &str) -> Parse<()> {
         if count <= max {
             return Ok(());
@@ -217,7 +217,7 @@ impl<'s> Parser<'s> {
         Ok(types)
     }
 
-    /// A comma between the elements of a list that ends with `close`; one before the end is allowed.
+    /// Takes a comma between the elements of a list that ends with `close`. A trailing comma is allowed.
     pub(super) fn list_separator(&mut self, close: u8) -> Parse<()> {
         if self.cursor.take_punct(b',') || self.cursor.is_punct(close) {
             return Ok(());
@@ -243,7 +243,7 @@ impl<'s> Parser<'s> {
         Ok(id)
     }
 
-    /// `[type N] [(parameters) [-> results]]`, one of the two at least.
+    /// `[type N] [(parameters) [-> results]]`, at least one of the two.
     pub(super) fn signature(&mut self) -> Parse<Signature<'s>> {
         let explicit = match self.cursor.take_word("type") {
             true => Some(self.cursor.number("the number of a type")?),
@@ -291,7 +291,7 @@ impl<'s> Parser<'s> {
         let kind = match self.entity_kind()? {
             EntityKind::Func => {
                 self.define(SpaceKind::Func, true)?;
-                // Names of parameters are for the reader: there are no locals to have them.
+                // Names of parameters are dropped: there are no locals to name.
                 ImportKind::Func(self.signature()?.ty)
             }
             EntityKind::Table => {
@@ -439,7 +439,7 @@ impl<'s> Parser<'s> {
                 }
             }
         }
-        // Functions may be defined further on: `link` resolves the names and fills in the numbers.
+        // Functions may be defined later: `link` resolves the names and fills in the numbers.
         let unresolved = vec![0; funcs.len()];
         self.pending.elem_funcs.push((elem, funcs));
         Ok(unresolved)
@@ -478,7 +478,7 @@ impl<'s> Parser<'s> {
     }
 
     /// `name KIND NUMBER "text"`, `name local FUNC NUMBER "text"` and the same for `label`: a name that
-    /// cannot stand where its entity is defined.
+    /// cannot be written at the definition of its entity.
     fn name_line(&mut self) -> Parse<()> {
         let line = self.cursor.last();
         let names = &mut self.module.names;
@@ -501,7 +501,7 @@ impl<'s> Parser<'s> {
         Err(self.cursor.unexpected("a kind of entity"))
     }
 
-    /// Hands over the names of all entities.
+    /// Moves the names of all entities into the module.
     pub(super) fn finish_names(&mut self) {
         let spaces = mem::take(&mut self.spaces).map(|space| space.names);
         let names = &mut self.module.names;
@@ -559,7 +559,7 @@ fn names_of_space(names: &mut Names, kind: SpaceKind) -> &mut Vec<(u32, String)>
     }
 }
 
-/// Sorts names by number; whether no number has two.
+/// Sorts names by number. Returns whether no number has two names.
 fn sort_names(names: &mut [(u32, String)]) -> bool {
     names.sort_by_key(|&(index, _)| index);
     names.windows(2).all(|pair| pair[0].0 < pair[1].0)

@@ -1,8 +1,8 @@
-//! The disassembler: from a [`Module`] to text that assembles to the same module.
+//! The disassembler, which prints a [`Module`] as text that assembles to the same module.
 //!
-//! Prints items in the order of their sections, functions last, one instruction per line. Relies on
-//! nothing that the verifier checks: what dangles is printed as a number, and names that the text
-//! cannot show at their entities get `name` lines. Functions are in [`super::disasm`].
+//! Prints items in the order of their sections, functions last, one instruction per line. Does not rely on
+//! verification: dangling indices are printed as numbers, and names that cannot be printed at their entities
+//! get `name` lines. Functions are in [`super::disasm`].
 
 use std::fmt::Write as _;
 
@@ -19,39 +19,39 @@ use crate::op::ImmKind;
 use crate::printable::Printable;
 use crate::types::{FuncType, ValType};
 
-/// How a module is printed.
+/// Options of the disassembler.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct PrintOptions {
     /// Whether each instruction gets its code offset as a comment: `; @000c`.
     pub offsets: bool,
 }
 
-/// Why a module has no text.
+/// Error for a module that has no text form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PrintError {
-    /// The code of a function is not made of instructions.
+    /// The code of a function does not consist of instructions.
     #[error("function {func}{}, offset {offset:#06x}: {error}", quoted(name.as_deref()))]
     Code {
         /// The function, in the function index space.
         func: u32,
         /// Its name.
         name: Option<String>,
-        /// The code offset of what is not an instruction.
+        /// The code offset of the bytes that are not an instruction.
         offset: u32,
-        /// What is wrong there.
+        /// The error at that offset.
         error: InstError,
     },
-    /// A constant expression is not made of instructions.
+    /// A constant expression does not consist of instructions.
     #[error("constant expression of {place}, offset {offset}: {error}")]
     ConstExpr {
-        /// What the expression belongs to.
+        /// The owner of the expression.
         place: String,
-        /// The code offset of what is not an instruction.
+        /// The code offset of the bytes that are not an instruction.
         offset: u32,
-        /// What is wrong there.
+        /// The error at that offset.
         error: InstError,
     },
-    /// A data segment is declared, which only element segments can be.
+    /// A data segment has the mode "declared", which only element segments can have.
     #[error("declared data segment {0}; expected active or passive")]
     DeclaredData(u32),
 }
@@ -60,14 +60,13 @@ fn quoted(name: Option<&str>) -> String {
     name.map_or_else(String::new, |name| format!(" `{}`", Printable(name)))
 }
 
-/// A type with more parameters and results than this is printed once only, in a `type` line.
+/// A type with more parameters and results than this is printed only once, in a `type` line.
 const SHORT_TYPE_MAX: usize = 32;
 
-/// A shape deeper than this is printed as what it adds to the shape below.
+/// A shape deeper than this is printed as its topmost operand on top of the shape below.
 pub(super) const SHORT_SHAPE_MAX: usize = 8;
 
-/// What the disassembler knows about a module before it prints any of it. Serves to print parts of a
-/// module too.
+/// Facts about a module that the disassembler needs to print it or parts of it.
 pub struct Printer<'m> {
     pub(super) module: &'m Module,
     /// The types of the imported functions.
@@ -78,14 +77,14 @@ pub struct Printer<'m> {
     pub(super) globals: NameTable<'m>,
     pub(super) elems: NameTable<'m>,
     pub(super) datas: NameTable<'m>,
-    /// Whether a type written out stands for this entry: it is short, and the first of its kind.
+    /// Whether a type, written out, denotes this entry: it is short, and the first equal entry.
     is_type_inline: Vec<bool>,
-    /// Whether a shape is the first of its kind, and above a shape that comes before it.
+    /// Whether a shape is the first equal entry, and its parent comes before it.
     is_shape_regular: Vec<bool>,
 }
 
 impl<'m> Printer<'m> {
-    /// Looks at all of the module but its code.
+    /// Collects facts about the module, except its code.
     pub fn new(module: &'m Module) -> Printer<'m> {
         let imported = |kind| u64::from(n_imported(module, kind));
         let names = &module.names;
@@ -122,14 +121,14 @@ impl<'m> Printer<'m> {
         self.imported_funcs.len() as u32
     }
 
-    /// The type, if writing it out stands for this entry of the table.
+    /// Returns the type if it can be written out for this entry of the table.
     pub(super) fn inline_type(&self, ty: u32) -> Option<&'m FuncType> {
         let is_inline = self.is_type_inline.get(ty as usize).copied().unwrap_or(false);
         is_inline.then(|| &self.module.types[ty as usize])
     }
 
-    /// The operands of a shape from the bottom, if writing them out stands for this entry of the table:
-    /// there are few of them.
+    /// Returns the operands of a shape, deepest first, if they can be written out for this entry of the
+    /// table: there must be few of them.
     pub(super) fn inline_shape(&self, shape: ShapeId) -> Option<Vec<ValType>> {
         let mut types = Vec::new();
         let mut shape = shape;
@@ -145,22 +144,22 @@ impl<'m> Printer<'m> {
         Some(types)
     }
 
-    /// The shape below one that its parent and its type stand for.
+    /// Returns the parent of a shape that can be written as its parent and topmost operand.
     pub(super) fn regular_shape(&self, shape: ShapeId) -> Option<ShapeId> {
         let i = shape.0.checked_sub(1)? as usize;
         let is_regular = self.is_shape_regular.get(i).copied().unwrap_or(false);
         is_regular.then(|| self.module.shapes[i].parent)
     }
 
-    /// A function, to print it or its instructions.
+    /// Returns a printer for a function and its instructions.
     pub fn func(&self, func: u32) -> FuncPrinter<'_, 'm> {
         FuncPrinter::new(self, func)
     }
 
-    /// The whole module as text.
+    /// Returns the whole module as text.
     ///
     /// # Errors
-    /// Fails if code is not made of instructions.
+    /// Fails if code does not consist of instructions.
     pub fn module(&self, options: PrintOptions) -> Result<String, PrintError> {
         let module = self.module;
         let mut out = String::new();
@@ -192,7 +191,7 @@ impl<'m> Printer<'m> {
         Ok(out)
     }
 
-    /// `type` and `shape` lines, where the order of first use would give other tables.
+    /// `type` and `shape` lines, where the order of first use would result in other tables.
     fn table_lines(&self, out: &mut String) -> Result<(), PrintError> {
         if self.needs_type_lines()? {
             for (i, ty) in self.module.types.iter().enumerate() {
@@ -207,7 +206,7 @@ impl<'m> Printer<'m> {
         Ok(())
     }
 
-    /// Does with types what the assembler would do with the text.
+    /// Whether `type` lines are needed. Interns types as the assembler would, and compares the tables.
     fn needs_type_lines(&self) -> Result<bool, PrintError> {
         if self.is_type_inline.contains(&false) {
             return Ok(true);
@@ -234,7 +233,7 @@ impl<'m> Printer<'m> {
         Ok(tables.types.len() != self.module.types.len())
     }
 
-    /// Does with shapes what the assembler would do with the text.
+    /// Whether `shape` lines are needed. Interns shapes as the assembler would, and compares the tables.
     fn needs_shape_lines(&self) -> bool {
         let mut tables = Tables::default();
         for label in self.module.funcs.iter().flat_map(|func| &func.labels) {
@@ -321,7 +320,7 @@ impl<'m> Printer<'m> {
         expr: &ConstExpr,
         place: impl Fn() -> String,
     ) -> Result<(), PrintError> {
-        // No function has this number, so locals and labels go by number.
+        // No function has this index, so locals and labels are printed as numbers.
         let nowhere = self.func(u32::MAX);
         let mut reader = CodeReader::new(&expr.code, 0);
         while !reader.is_at_end() {
@@ -425,7 +424,7 @@ impl<'m> Printer<'m> {
         Ok(())
     }
 
-    /// `name` lines for the names that stand nowhere else.
+    /// `name` lines for names that no other line shows.
     fn extra_names(&self, out: &mut String) {
         let spaces = [
             ("func", &self.funcs),
@@ -490,7 +489,8 @@ fn write_max(out: &mut String, max: Option<u32>) {
     }
 }
 
-/// What stands before element `i` of a list: a comma, and a new line after every `per_line`.
+/// Appends the separator before element `i` of a list: a comma, and a new line after every `per_line`
+/// elements.
 pub(super) fn write_separator(out: &mut String, i: usize, per_line: usize) {
     match i {
         0 => out.push(' '),
@@ -499,7 +499,7 @@ pub(super) fn write_separator(out: &mut String, i: usize, per_line: usize) {
     }
 }
 
-/// The bytes of a data segment: on the same line if there are few, else on lines of their own.
+/// The bytes of a data segment: on the same line if there are few, else on separate lines.
 fn write_data(out: &mut String, bytes: &[u8]) {
     const LINE: usize = 64;
     if bytes.len() <= LINE {

@@ -1,4 +1,4 @@
-//! Index spaces while a text is read: who has which number and name.
+//! Index spaces during parsing: numbers and names of entities.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -75,7 +75,7 @@ impl SpaceKind {
         }
     }
 
-    /// The space that exports and imports of this kind name.
+    /// The index space of exports and imports of this kind.
     pub(super) const fn of(kind: EntityKind) -> SpaceKind {
         match kind {
             EntityKind::Func => SpaceKind::Func,
@@ -86,19 +86,19 @@ impl SpaceKind {
     }
 }
 
-/// The entities of an index space, or the locals or labels of a function, that have been defined.
+/// The entities defined so far in an index space, or as locals or labels of a function.
 #[derive(Default)]
 pub(super) struct Space<'s> {
     pub(super) count: u32,
     ids: HashMap<Cow<'s, str>, u32>,
-    /// The names by number, as [`crate::module::Names`] holds them.
+    /// The names by number, in the form of [`crate::module::Names`].
     pub(super) names: Vec<(u32, String)>,
-    /// How many of them are not imported.
+    /// Number of those that are not imported.
     pub(super) n_defined: usize,
 }
 
 impl<'s> Space<'s> {
-    /// Gives the next number to an entity, which the text calls `name`.
+    /// Assigns the next number to an entity called `name` in the text.
     pub(super) fn define(&mut self, cursor: &Cursor<'s>, name: Ref, what: &str) -> Parse<u32> {
         let id = self.count;
         match name {
@@ -113,7 +113,7 @@ impl<'s> Space<'s> {
         Ok(id)
     }
 
-    /// Gives the entity that comes next a name.
+    /// Names the next entity.
     pub(super) fn name_next(&mut self, cursor: &Cursor<'s>, token: Token, what: &str) -> Parse<()> {
         let name = cursor.name(token)?;
         match self.ids.entry(name) {
@@ -129,7 +129,7 @@ impl<'s> Space<'s> {
         }
     }
 
-    /// The number of an entity. A number need not be one of an entity: the verifier checks that.
+    /// Returns the number of an entity. A reference by number is not checked; the verifier does that.
     pub(super) fn resolve(&self, cursor: &Cursor<'s>, name: Ref, what: &str) -> Parse<u32> {
         let token = match name {
             Ref::Number(number) => return Ok(number),

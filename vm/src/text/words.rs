@@ -1,4 +1,4 @@
-//! The words that mean something: mnemonics, keywords and type names.
+//! Reserved words: mnemonics, keywords and type names.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -24,10 +24,10 @@ pub(super) const ITEMS: [&str; 14] = [
     "name",
 ];
 
-/// The other words with a meaning, besides mnemonics and type names.
+/// The other reserved words, besides mnemonics and type names.
 const OTHERS: [&str; 8] = ["local", "label", "mut", "at", "declared", "nan", "inf", ".line"];
 
-/// What a word means.
+/// The meaning of a reserved word.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Meaning {
     Op(Op),
@@ -43,7 +43,7 @@ static MEANINGS: LazyLock<HashMap<&'static str, Meaning>> = LazyLock::new(|| {
     ops.chain(items).chain(types).chain(others).collect()
 });
 
-/// The opcode with this mnemonic.
+/// Returns the opcode with this mnemonic.
 pub(super) fn op_of(word: &str) -> Option<Op> {
     match MEANINGS.get(word) {
         Some(&Meaning::Op(op)) => Some(op),
@@ -56,7 +56,7 @@ pub(super) fn is_item(word: &str) -> bool {
     MEANINGS.get(word) == Some(&Meaning::Item)
 }
 
-/// Whether the word has a meaning, so that it is a name only where nothing else can stand.
+/// Whether the word is reserved, so that it is a name only where nothing else is possible.
 pub(super) fn is_reserved(word: &str) -> bool {
     MEANINGS.contains_key(word)
 }

@@ -87,7 +87,7 @@ impl FunctionBuilder<'_> {
         typing::apply(&mut Typed { f: self, op, labels, default: Some(default) }, op, Imm::NONE)
     }
 
-    /// Checks the indices of instructions with a fixed signature.
+    /// Checks the indices of an instruction with a fixed signature, except memory indices.
     fn check_fixed(&mut self, op: Op, imm: Imm) -> Emit {
         match op {
             Op::RefFunc => self.callee(op, FuncId(imm.low())).map(drop),
