@@ -202,7 +202,7 @@ impl<'a> Reader<'a> {
     }
 
     fn byte(&mut self) -> Result<u8> {
-        let [byte] = *self.take(1)? else { unreachable!("one byte was asked for") };
+        let [byte] = *self.take(1)? else { unreachable!("`take(1)` returns one byte") };
         Ok(byte)
     }
 

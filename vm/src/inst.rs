@@ -302,7 +302,7 @@ impl<'a> CodeReader<'a> {
                 }
                 Imm::pair(n, first)
             }
-            V128 | Lanes | Lane | MemLane => unreachable!("only vector operations have these"),
+            V128 | Lanes | Lane | MemLane => unreachable!("only SIMD instructions have these"),
         })
     }
 
@@ -340,7 +340,7 @@ pub fn vector(code: &[u8], imm: Imm) -> u128 {
 /// # Panics
 /// Panics if the instruction has no lane index.
 pub fn check_lane(op: Op, lane: u32) -> Result<(), InstError> {
-    let n = op.n_lanes().expect("an instruction that names a lane");
+    let n = op.n_lanes().expect("the instruction has a lane index");
     if lane < n { Ok(()) } else { Err(InstError::Lane(lane, n)) }
 }
 

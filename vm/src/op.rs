@@ -267,7 +267,7 @@ macro_rules! for_each_op {
         0xf5 I64TruncSatF32U "i64.trunc_sat_f32_u" None {F32 -> I64} Pure Wasm "Converts towards zero, unsigned; saturates, NaN becomes 0.";
         0xf6 I64TruncSatF64S "i64.trunc_sat_f64_s" None {F64 -> I64} Pure Wasm "Converts towards zero, signed; saturates, NaN becomes 0.";
         0xf7 I64TruncSatF64U "i64.trunc_sat_f64_u" None {F64 -> I64} Pure Wasm "Converts towards zero, unsigned; saturates, NaN becomes 0.";
-        // SIMD. The first byte is 0xfd, the second is that of the code. [`crate::vector`] computes them.
+        // SIMD. The first byte is 0xfd, the second the low byte of the code. [`crate::vector`] computes them.
         0xfd00 V128Load "v128.load" Mem(16) {I32 -> V128} Read Wasm "Pops an address; loads 16 bytes.";
         0xfd01 V128Load8x8S "v128.load8x8_s" Mem(8 extends 1 signed) {I32 -> V128} Read Wasm "Pops an address; loads 8 bytes, 8 lanes of 8 bits that are sign-extended to 16.";
         0xfd02 V128Load8x8U "v128.load8x8_u" Mem(8 extends 1 unsigned) {I32 -> V128} Read Wasm "Pops an address; loads 8 bytes, 8 lanes of 8 bits that are zero-extended to 16.";

@@ -267,7 +267,7 @@ pub fn eval(op: Op, imm: u128, [a, b, c]: [u128; 3]) -> u128 {
         I32x4TruncSatF64x2UZero => narrowed(Op::I32TruncSatF64U, a),
         F64x2ConvertLowI32x4S => widened(Op::F64ConvertI32S, a),
         F64x2ConvertLowI32x4U => widened(Op::F64ConvertI32U, a),
-        _ => panic!("`{}` is not an instruction on vectors alone", op.mnemonic()),
+        _ => panic!("`{}` is not a SIMD instruction without memory access", op.mnemonic()),
     }
 }
 
@@ -402,7 +402,7 @@ fn widened(op: Op, a: u128) -> u128 {
 
 fn scalar(op: Op, a: u128, b: u128) -> u128 {
     let result = numeric::eval(op, a as u64, b as u64);
-    result.expect("no operation of lanes traps").into()
+    result.expect("lane operations do not trap").into()
 }
 
 #[inline]

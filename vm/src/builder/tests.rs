@@ -1,4 +1,4 @@
-//! What the builder makes passes the verifier, and each mistake is reported as itself.
+//! Tests of the builders: their modules pass the verifier, and each mistake has its own error.
 
 use super::*;
 use crate::inst::{CodeReader, Imm, Inst, labels};
@@ -6,7 +6,7 @@ use crate::op::{ImmKind, Op};
 use crate::types::ValType::{ExternRef, F64, FuncRef, I32, I64};
 use crate::verify;
 
-/// The function's instructions with the offsets at which they start.
+/// Returns the function's instructions with their code offsets.
 fn insts(func: &Func) -> Vec<(u32, Inst)> {
     let mut reader = CodeReader::new(&func.code, 0);
     std::iter::from_fn(|| {
@@ -16,7 +16,7 @@ fn insts(func: &Func) -> Vec<(u32, Inst)> {
     .collect()
 }
 
-/// One more instruction.
+/// Appends an instruction.
 type Emit = for<'a, 'm> fn(&'a mut FunctionBuilder<'m>) -> &'a mut FunctionBuilder<'m>;
 
 /// Builds a module of one function `() -> results`.
@@ -89,7 +89,7 @@ fn labels_past_127_move_the_code_behind_them() {
     assert_eq!(goals, (0..N as u32).rev().collect::<Vec<_>>());
     let table: Vec<u32> = labels(&func.code, insts[1].1.imm).collect();
     assert_eq!(table, (1..N as u32).chain([0]).collect::<Vec<_>>());
-    // Line 0 is none, and it is none at the start already.
+    // Line 0 means "no line", which is also the initial state.
     assert_eq!(func.lines.len(), N - 1);
     assert!(func.lines.iter().zip(&starts[1..]).all(|(&(offset, _), &start)| offset == start));
 }
@@ -99,7 +99,7 @@ fn shapes_are_shared_and_numbered_in_the_order_of_first_use() {
     let mut module = ModuleBuilder::new();
     let first = module.declare_func("first", &[], &[]);
     let second = module.declare_func("second", &[], &[]);
-    // Defined in the other order: the table follows the order of the functions.
+    // Defined in reverse order: the table follows the order of the functions.
     for (func, stack) in [(second, &[I64, I32][..]), (first, &[I64][..])] {
         let mut f = module.define(func);
         let label = f.label();
@@ -167,7 +167,7 @@ fn the_operand_stack_can_be_asked_for() {
     });
 }
 
-/// One module with everything; the verifier sees every kind of entity and instruction.
+/// One module with every kind of entity and instruction passes the verifier.
 #[test]
 fn everything_builds() {
     let mut m = ModuleBuilder::new();
@@ -381,7 +381,7 @@ fn control_mistakes() {
         f.i64_const(1).ret();
     });
     assert_eq!(rule, BuildRule::Operand { expected: "i32".into(), stack: "[i64]".into() });
-    // What is below the results is dropped.
+    // The operands below the results are dropped.
     accept(&[I32], |f| {
         f.i64_const(1).i32_const(1).ret();
     });
@@ -526,7 +526,7 @@ fn other_mistakes() {
     m.import_memory("env", "memory", 0, None);
     assert_eq!(m.finish().expect_err("a mistake").rule, BuildRule::ImportAfterDefinition("memory"));
 
-    // An import that comes too late must not disturb a function that is being built.
+    // A late import must not disturb a function being built.
     let mut m = ModuleBuilder::new();
     let func = m.declare_func("", &[], &[]);
     let mut f = m.define(func);
@@ -578,7 +578,7 @@ fn functions_of_a_module_get_other_code() {
 
     let mut builder = ModuleBuilder::of(&verified);
     let f = FuncId(0);
-    // What is not finished does not count.
+    // An unfinished function has no effect.
     builder.redefine(FuncId(1)).i32_const(5);
     let mut code = builder.redefine(f);
     let new = code.named_local("new", I32);

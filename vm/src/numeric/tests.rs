@@ -1,4 +1,4 @@
-//! Edge values of every group of numeric instructions, against results worked out by hand.
+//! Edge values of every group of numeric instructions, compared with results computed by hand.
 
 use super::*;
 use TrapCode::{BadConversionToInteger, IntegerDivisionByZero, IntegerOverflow};
@@ -7,7 +7,7 @@ fn cell<T: Cell>(value: T) -> u64 {
     value.into_cell()
 }
 
-/// The result of a binary instruction that does not trap, as another type of value.
+/// Returns the result of a binary instruction that does not trap, converted to another type.
 fn binary<A: Cell, R: Cell>(op: Op, a: A, b: A) -> R {
     R::from_cell(eval(op, cell(a), cell(b)).expect("no trap"))
 }
@@ -20,7 +20,7 @@ fn trap<A: Cell>(op: Op, a: A, b: A) -> TrapCode {
     eval(op, cell(a), cell(b)).expect_err("a trap")
 }
 
-/// Cells that lie at the edges of some type, in all halves.
+/// Cells at the edges of some type, in both halves.
 const EDGES: [u64; 22] = [
     0,
     1,
@@ -472,7 +472,7 @@ fn conversions() {
     assert_eq!(unary::<i64, i64>(Op::I64Extend32S, 0x1_8000_0000), i64::from(i32::MIN));
 }
 
-/// WebAssembly wants the NaN results of arithmetic to be quiet; the payload is the machine's.
+/// WebAssembly requires quiet NaN results of arithmetic; the machine chooses the payload.
 #[test]
 fn arithmetic_gives_quiet_nans_and_canonical_nan_fixes_them() {
     for &op in Op::ALL.iter().filter(|&&op| is_numeric(op) && op.makes_nan()) {

@@ -91,7 +91,7 @@ fn floats_are_those_of_numbers() {
     let nan = f32::NAN;
     let (a, b) = (floats([1.0, nan, -0.0, 2.0]), floats([2.0, 1.0, 0.0, nan]));
     assert_eq!(eval(Op::F32x4Lt, 0, [a, b, 0]), lanes([-1, 0, 0, 0]));
-    // Unlike the minimum, these say what happens to NaN and zeros by a comparison alone.
+    // Unlike the minimum, these treat NaN and zeros by a comparison alone.
     assert_eq!(eval(Op::F32x4PMin, 0, [a, b, 0]), a);
     assert_eq!(eval(Op::F32x4PMax, 0, [a, b, 0]), floats([2.0, nan, -0.0, 2.0]));
     assert_eq!(

@@ -50,7 +50,7 @@ pub(super) fn check(
                 }
             },
             Op::I32Add | Op::I32Sub | Op::I32Mul | Op::I64Add | Op::I64Sub | Op::I64Mul => {
-                let ty = inst.op.signature().expect("arithmetic is fixed").results[0];
+                let ty = inst.op.signature().expect("arithmetic has a fixed signature").results[0];
                 let b = stack.pop();
                 if b != Some(ty) || stack.last() != Some(&ty) {
                     return fail(format!("{} expects two {ty} operands", inst.op.mnemonic()));

@@ -339,7 +339,9 @@ fn check_frame_stack(module: &Module, spaces: &IndexSpaces) -> Result<(), Verify
     // The top must be representable, since the stack pointer starts there.
     let top = u64::from(stack.base) + u64::from(stack.bytes);
     if top > memory_bytes || top > u64::from(u32::MAX) {
-        return fail(format!("end {top} exceeds memory 0, which starts with {memory_bytes} bytes"));
+        return fail(format!(
+            "expected an end below 2^32 in the {memory_bytes} bytes of memory 0, found {top}"
+        ));
     }
     Ok(())
 }

@@ -23,7 +23,7 @@ impl FunctionBuilder<'_> {
 
     #[inline]
     fn push(&mut self, ty: ValType) {
-        let stack = self.stack.expect("an instruction is only typed where it is reachable");
+        let stack = self.stack.expect("only reachable instructions are typed");
         self.stack = Some(self.stacks.push(stack, ty));
     }
 
@@ -161,7 +161,7 @@ impl FunctionBuilder<'_> {
 
     /// Branches or falls into a label with the current operand stack.
     pub(super) fn flow_to(&mut self, op: Option<Op>, label: LabelId) -> Emit<StackId> {
-        let stack = self.stack.expect("callers have checked that control gets here");
+        let stack = self.stack.expect("callers have checked reachability");
         self.meet(op, label, stack)?;
         Ok(stack)
     }
