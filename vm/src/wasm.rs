@@ -1,11 +1,12 @@
-//! WebAssembly modules as modules of this machine.
+//! Import of WebAssembly modules.
 //!
-//! [`import`] validates a binary with wasmparser and translates it: each function in one pass by `func`,
-//! by several threads if asked for, everything else one to one. What comes out is an ordinary [`Module`], which means the same
-//! and which [`crate::verify()`] takes, as far as it keeps our limits. Names and source lines come along.
+//! [`import`] validates a binary with wasmparser and translates it. `func` translates each function in one
+//! pass, on several threads on request; everything else maps one to one. The result is an ordinary
+//! [`Module`] with the same meaning. [`crate::verify()`] accepts it as long as it stays within our limits.
+//! Names and source lines are kept.
 //!
-//! Supported is WebAssembly 2.0 with tail calls and extended constant expressions;
-//! anything else is refused by the name of its proposal (`proposals`).
+//! WebAssembly 2.0 with tail calls and extended constant expressions is supported. A module that needs
+//! another proposal is rejected, and the error names the proposal (`proposals`).
 
 use wasmparser::{
     BinaryReader, BinaryReaderError, ConstExpr as WasmConstExpr, DataKind, ElementItems,
@@ -29,19 +30,19 @@ mod proposals;
 
 /// The bytes that a WebAssembly binary starts with.
 pub const MAGIC: &[u8; 4] = b"\0asm";
-/// What components have for a version.
+/// The version field of a component.
 const COMPONENT_VERSION: [u8; 4] = [0x0d, 0, 1, 0];
 
 /// Why a WebAssembly module cannot be imported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The bytes are no valid module of WebAssembly.
+    /// The bytes are not a valid WebAssembly module.
     #[error("invalid WebAssembly at offset {offset:#x}: {}", Printable(message))]
     Invalid {
-        /// Where, in the bytes.
+        /// The offset of the error in the bytes.
         offset: u64,
-        /// What is wrong there.
+        /// The error.
         message: String,
     },
     /// The module is valid, but needs proposals that are not supported.
@@ -51,17 +52,17 @@ pub enum Error {
         Printable(message)
     )]
     Unsupported {
-        /// The proposals.
+        /// The names of the proposals.
         proposals: Vec<&'static str>,
-        /// The first place that needs them.
+        /// The first offset that needs them.
         offset: u64,
-        /// What is there.
+        /// The construct at that offset.
         message: String,
     },
     /// The module exceeds a limit of [`crate::limits`].
     #[error("the module exceeds the limit {0}")]
     Limit(&'static str),
-    /// The translation of a function is not allowed, as it exceeds a limit.
+    /// The translated function exceeds a limit.
     #[error(transparent)]
     Build(#[from] BuildError),
 }
@@ -72,20 +73,24 @@ impl From<BinaryReaderError> for Error {
     }
 }
 
-/// Translates a binary module. The result means the same; a module that has been translated keeps all
-/// rules of the verifier, except for limits.
+/// Translates a binary module.
+///
+/// The result means the same. A translated module obeys all rules of the verifier, except for limits.
 ///
 /// # Errors
-/// If the bytes are no valid module, or need more than is supported.
+/// Fails if the bytes are not a valid module, or if the module needs an unsupported proposal or exceeds a
+/// limit.
 pub fn import(bytes: &[u8]) -> Result<Module, Error> {
     import_by(bytes, false)
 }
 
-/// Does what [`import`] does, with several threads for the functions; see [`crate::parallel`]. The module is
-/// the same.
+/// Translates a binary module like [`import`], with several threads for the functions; see
+/// [`crate::parallel`].
+///
+/// The resulting module is the same.
 ///
 /// # Errors
-/// As [`import`], though of several errors it may be another one.
+/// Fails like [`import`]. If the module has several errors, it may return a different one.
 pub fn import_in_parallel(bytes: &[u8]) -> Result<Module, Error> {
     import_by(bytes, true)
 }
@@ -108,11 +113,11 @@ fn import_by(bytes: &[u8], is_parallel: bool) -> Result<Module, Error> {
     }
 }
 
-/// The types of functions, by their number in the WebAssembly module.
+/// The function types, by their index in the WebAssembly module.
 #[derive(Debug, Default)]
 struct Types {
     types: Vec<FuncType>,
-    /// Equal types have one number here.
+    /// The type ids; equal types share one.
     ids: Vec<TypeId>,
 }
 
@@ -126,7 +131,7 @@ impl Types {
     }
 }
 
-/// A function that is not validated yet.
+/// A function that has not been validated yet.
 type Body<'b> = (FuncToValidate<ValidatorResources>, FunctionBody<'b>);
 
 #[derive(Default)]
@@ -140,7 +145,7 @@ struct Importer<'b> {
 impl<'b> Importer<'b> {
     fn import(mut self, bytes: &'b [u8], is_parallel: bool) -> Result<Module, Error> {
         let sections = self.sections(bytes);
-        // The code comes before the sections that an error behind it may be in.
+        // Errors in the code take precedence over errors in later sections.
         self.code(&lines::Lines::read(bytes), is_parallel)?;
         sections?;
         let mut module = self.module.finish()?;
@@ -150,7 +155,7 @@ impl<'b> Importer<'b> {
         Ok(module)
     }
 
-    /// Validates and translates all sections, but for the bodies of functions.
+    /// Validates and translates all sections except the function bodies.
     fn sections(&mut self, bytes: &'b [u8]) -> Result<(), Error> {
         let mut validator = Validator::new_with_features(proposals::SUPPORTED);
         let mut parser = Parser::new(0);
@@ -173,13 +178,13 @@ impl<'b> Importer<'b> {
         Ok(())
     }
 
-    /// Compares the locals of all functions with their limit, before any of them is made.
+    /// Checks the number of locals of all functions against the limit, before any function is built.
     fn check_locals(&self, bodies: &[Body<'_>]) -> Result<(), Error> {
         let mut n_locals = 0;
         for (func, body) in bodies {
             let declared = body.get_locals_reader().into_iter().flatten().map_while(Result::ok);
             let n_declared: u64 = declared.map(|(n, _)| u64::from(n)).sum();
-            // The validator refuses a function with more, by its own error.
+            // The validator rejects functions with more, with an error of its own.
             if n_declared <= limits::LOCALS_MAX as u64 {
                 n_locals += n_declared + self.types.get(func.ty).params.len() as u64;
             }
@@ -190,7 +195,7 @@ impl<'b> Importer<'b> {
         Ok(())
     }
 
-    /// Validates and translates the bodies of functions.
+    /// Validates and translates the function bodies.
     fn code(&mut self, lines: &lines::Lines, is_parallel: bool) -> Result<(), Error> {
         let bodies = std::mem::take(&mut self.bodies);
         self.check_locals(&bodies)?;
@@ -204,7 +209,7 @@ impl<'b> Importer<'b> {
         let translate = |scratch: &mut func::Scratch, part: usize| -> Result<_, Error> {
             let range = parts[part].clone();
             let mut module = self.module.part(range.clone());
-            // The lines of the functions before are passed.
+            // Skip the lines of earlier functions.
             let mut lines = match range.start.checked_sub(1) {
                 None => lines.cursor(),
                 Some(before) => lines.cursor_behind(bodies[before].1.range().end - 1),
@@ -233,7 +238,7 @@ impl<'b> Importer<'b> {
         Ok(())
     }
 
-    /// Translates a section that has been validated.
+    /// Translates a validated section.
     fn section(&mut self, payload: Payload<'_>) -> Result<(), Error> {
         match payload {
             Payload::TypeSection(section) => {
@@ -325,7 +330,7 @@ impl<'b> Importer<'b> {
             TypeRef::Global(ty) => {
                 self.module.import_global(module, name, val_type(ty.content_type), ty.mutable);
             }
-            other => unreachable!("the validator takes no import of {other:?}"),
+            other => unreachable!("the validator rejects imports of {other:?}"),
         }
     }
 
@@ -335,7 +340,7 @@ impl<'b> Importer<'b> {
             ExternalKind::Table => self.module.export_table(name, TableId(index)),
             ExternalKind::Memory => self.module.export_memory(name, MemoryId(index)),
             ExternalKind::Global => self.module.export_global(name, GlobalId(index)),
-            other => unreachable!("the validator takes no export of {other:?}"),
+            other => unreachable!("the validator rejects exports of {other:?}"),
         }
     }
 
@@ -362,7 +367,7 @@ impl<'b> Importer<'b> {
         Ok(())
     }
 
-    /// A data segment, which the code before it may use if its number was announced.
+    /// Translates a data segment. Earlier code may use its index if the data count section announced it.
     fn data(&mut self, index: u32, data: wasmparser::Data<'_>) -> Result<(), Error> {
         let mode = match data.kind {
             DataKind::Passive => SegmentMode::Passive,
@@ -387,14 +392,14 @@ fn const_expr(expr: &WasmConstExpr<'_>) -> Result<ConstExpr, Error> {
             continue;
         }
         let Some((op, imm)) = ops::plain(&operator) else {
-            unreachable!("the validator takes no {operator:?} in a constant expression")
+            unreachable!("the validator rejects {operator:?} in a constant expression")
         };
         translated = translated.inst(op, imm);
     }
     Ok(translated)
 }
 
-/// The type of a value. The validator lets none pass that we do not have.
+/// Converts a value type. The validator rejects types that we do not have.
 fn val_type(ty: wasmparser::ValType) -> ValType {
     match ty {
         wasmparser::ValType::I32 => ValType::I32,
@@ -410,7 +415,7 @@ fn ref_type(ty: RefType) -> ValType {
     ops::ref_type(ty.heap_type())
 }
 
-/// Sizes that the validator lets pass have 32 bits.
+/// Converts a size; the validator accepts only sizes of 32 bits.
 fn table_type(ty: wasmparser::TableType) -> crate::module::TableType {
     crate::module::TableType {
         elem: ref_type(ty.element_type),

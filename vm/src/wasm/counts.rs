@@ -1,7 +1,8 @@
-//! Whether a binary has bytes for as many items as it announces.
+//! Check that a binary has enough bytes for the items that it announces.
 //!
-//! The validator and the builder reserve room for the items of a section, and the validator for the types of a
-//! recursive group, before they read the first. So nothing is validated before each item has a byte at least.
+//! Before they read the first item, the validator and the builder reserve room for all items of a section,
+//! and the validator for all types of a recursive group. So nothing is validated unless there is at least
+//! one byte for each item.
 
 use std::ops::Range;
 
@@ -12,11 +13,11 @@ use super::Error;
 /// The first byte of a recursive group of types.
 const GROUP: u8 = 0x4e;
 
-/// At most so many types of recursive groups are validated, to find out what else the module needs: each
-/// takes 400 bytes of memory, and 2 bytes of the binary.
+/// The most types in recursive groups for which validation goes on, to find out what else the module needs.
+/// Each takes 400 bytes of memory, and 2 bytes of the binary.
 const GROUP_TYPES_MAX: u32 = 10_000;
 
-/// Checks all sections that are announced with a count. What cannot be read is left to the validator.
+/// Checks all sections that start with a count. Unreadable contents are left to the validator.
 pub(super) fn check(bytes: &[u8]) -> Result<(), Error> {
     for payload in Parser::new(0).parse_all(bytes).map_while(Result::ok) {
         let (count, range) = match &payload {
@@ -30,7 +31,7 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), Error> {
             Payload::ExportSection(section) => (section.count(), section.range()),
             Payload::ElementSection(section) => (section.count(), section.range()),
             Payload::DataSection(section) => (section.count(), section.range()),
-            // There are to be bytes for as many data segments further on.
+            // The data segments follow later, and need at least this many bytes.
             Payload::DataCountSection { count, range } => (*count, range.start..bytes.len() as u64),
             _ => continue,
         };
@@ -47,7 +48,7 @@ fn check_count(count: u32, n_bytes: u64, offset: u64, of: &str) -> Result<(), Er
     if u64::from(count) <= n_bytes {
         return Ok(());
     }
-    let message = format!("{n_bytes} bytes are too few for {count} items of {of}");
+    let message = format!("{count} items of {of} do not fit in {n_bytes} bytes");
     Err(Error::Invalid { offset, message })
 }
 

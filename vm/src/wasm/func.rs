@@ -1,12 +1,13 @@
-//! One function: structured control becomes labels and branches, in one pass and without recursion.
+//! Translation of one function: structured control becomes labels and branches, in one pass and without
+//! recursion.
 //!
-//! The operand stack stays what it is, so the results of a block are operands at its end label, and
-//! [`crate::builder`] finds the shapes. What is different:
+//! The operand stack is unchanged, so the results of a block are operands at its end label, and
+//! [`crate::builder`] finds the shapes. The differences:
 //!
-//! * A branch of WebAssembly forgets the operands between those it takes along and those below the
-//!   block that it leaves. Of ours only `br_keep` does, which always goes; so conditional branches go to one
-//!   ([`Detour`]), and all that have the same operand stack to the same one.
-//! * Code that nothing reaches is validated and left out.
+//! * A WebAssembly branch drops the operands between those that it takes along and those below the block
+//!   that it leaves. Of our branches only `br_keep` does, and it is unconditional. So conditional branches
+//!   go to a `br_keep` ([`Detour`]), which all branches with the same operand stack share.
+//! * Unreachable code is validated and left out.
 //! * The body is a block whose end returns.
 
 use std::collections::HashMap;
@@ -20,19 +21,19 @@ use crate::limits;
 use crate::op::Op;
 use crate::types::ValType;
 
-/// A block that is open.
+/// An open block.
 #[derive(Copy, Clone, Debug)]
 struct Block {
     kind: BlockKind,
     ty: BlockType,
-    /// Where branches to the block go: the start of a loop, the end of anything else.
+    /// The target of branches to the block: the start of a loop, the end of any other block.
     label: LabelId,
     /// Whether a branch goes to the label.
     is_target: bool,
-    /// The depth of the operand stack below the parameters, and that stack.
+    /// The depth of the operand stack below the parameters, and the stack itself.
     height: u32,
     below: StackId,
-    /// The last one of its detours, by its place in [`Scratch::pending`].
+    /// The last of its detours, as an index into [`Scratch::pending`].
     last_detour: Option<u32>,
 }
 
@@ -41,39 +42,39 @@ enum BlockKind {
     /// The body, or a `block`.
     Block,
     Loop,
-    /// The first arm of an `if`; the label is where the other one starts.
+    /// The first arm of an `if`, with the label of the second arm.
     If(LabelId),
-    /// The second arm.
+    /// The second arm of an `if`.
     Else,
 }
 
-/// What is kept from function to function, to be used again.
+/// Buffers that are reused from function to function.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     blocks: Vec<Block>,
     /// The targets of a `br_table`.
     targets: Vec<LabelId>,
-    /// What branches go to that drop operands, by the label that they get to and their operand stack.
+    /// The detours of branches that drop operands, by target label and operand stack.
     detours: HashMap<(LabelId, StackId), LabelId>,
-    /// All of them, in lists by block.
+    /// All detours, in linked lists by block.
     pending: Vec<Detour>,
 }
 
-/// Where a conditional branch goes that drops operands: to a `br_keep` that stands at the end of the block
-/// which it leaves, one for all branches with the same operand stack.
+/// The target of conditional branches that drop operands: a `br_keep` at the end of the block that they
+/// leave. All branches with the same operand stack share it.
 #[derive(Debug)]
 struct Detour {
     label: LabelId,
-    /// The one before it that leaves the same block.
+    /// The previous detour of the same block.
     previous: Option<u32>,
 }
 
-/// The function that is being translated.
+/// Translates a function.
 pub(super) struct Translator<'t, 'm> {
     f: FunctionBuilder<'m>,
     types: &'t Types,
     scratch: &'t mut Scratch,
-    /// The number of blocks that are open in code that nothing reaches.
+    /// The number of blocks that are open in unreachable code.
     n_unreachable: u32,
 }
 
@@ -89,7 +90,7 @@ impl<'t, 'm> Translator<'t, 'm> {
         Translator { f, types, scratch, n_unreachable: 0 }
     }
 
-    /// Validates and translates a body of the type `ty` of the module.
+    /// Validates and translates a body of type `ty` of the module.
     pub(super) fn translate<R: WasmModuleResources>(
         mut self,
         ty: u32,
@@ -97,7 +98,7 @@ impl<'t, 'm> Translator<'t, 'm> {
         validator: &mut FuncValidator<R>,
         lines: &mut LineCursor<'_>,
     ) -> Result<(), Error> {
-        // The body has its length before it, and the function a type; each has a byte at least.
+        // The length before the body and the function's type take at least one byte each.
         self.f.set_source_bytes(2 + body.as_bytes().len());
         let mut locals = body.get_locals_reader()?;
         for _ in 0..locals.get_count() {
@@ -176,12 +177,12 @@ impl<'t, 'm> Translator<'t, 'm> {
             Operator::Return => {
                 self.f.ret();
             }
-            ref other => unreachable!("the validator takes no {other:?}"),
+            ref other => unreachable!("the validator rejects {other:?}"),
         }
         Ok(())
     }
 
-    /// What stands behind an instruction that does not go on.
+    /// Translates an operator in unreachable code.
     fn unreachable_operator(&mut self, operator: &Operator<'_>) {
         match operator {
             Operator::Block { .. } | Operator::Loop { .. } | Operator::If { .. } => {
@@ -196,7 +197,7 @@ impl<'t, 'm> Translator<'t, 'm> {
         }
     }
 
-    /// The block at a depth, 0 being the innermost.
+    /// Returns the block at a depth; 0 is the innermost.
     fn block(&mut self, depth: u32) -> &mut Block {
         let blocks = &mut self.scratch.blocks;
         let i = blocks.len() - 1 - depth as usize;
@@ -215,7 +216,7 @@ impl<'t, 'm> Translator<'t, 'm> {
         self.scratch.blocks.push(block);
     }
 
-    /// Ends the first arm of an `if`, from which control may or may not go on.
+    /// Ends the first arm of an `if`, whose end may be unreachable.
     fn start_other_arm(&mut self) {
         let goes_on = self.f.is_reachable();
         let block = self.block(0);
@@ -229,11 +230,11 @@ impl<'t, 'm> Translator<'t, 'm> {
         self.f.bind(other);
     }
 
-    /// Ends a block, from whose end control may or may not go on.
+    /// Ends a block, whose end may be unreachable.
     fn close(&mut self) {
         let block = self.scratch.blocks.pop().expect("the validator balances blocks");
         if let BlockKind::If(other) = block.kind {
-            // The other arm is empty: its parameters are the results.
+            // The second arm is empty: its parameters are the results.
             self.f.bind(other);
         }
         let is_loop = matches!(block.kind, BlockKind::Loop);
@@ -256,7 +257,7 @@ impl<'t, 'm> Translator<'t, 'm> {
         }
     }
 
-    /// Emits what the branches go to that leave a block and drop operands.
+    /// Emits the detours of a block.
     fn bind_detours(&mut self, block: &Block) {
         let mut next = block.last_detour;
         while let Some(detour) = next {
@@ -267,7 +268,7 @@ impl<'t, 'm> Translator<'t, 'm> {
         }
     }
 
-    /// Goes to the label of a block, and drops the operands between those that the branch takes along and
+    /// Branches to the label of a block. Drops the operands between those that the branch takes along and
     /// those below the block.
     fn br_keep(&mut self, block: &Block) {
         let taken = self.taken(block);
@@ -275,7 +276,7 @@ impl<'t, 'm> Translator<'t, 'm> {
         self.f.br_keep(block.label, taken.len() as u32);
     }
 
-    /// The types of what a branch to a block takes along.
+    /// Returns the types of the operands that a branch to a block takes along.
     fn taken(&self, block: &Block) -> &'t [ValType] {
         match block.kind {
             BlockKind::Loop => self.params(block.ty),
@@ -305,15 +306,15 @@ impl<'t, 'm> Translator<'t, 'm> {
         Ok(())
     }
 
-    /// The block at `depth`, by its place, to which a branch goes.
+    /// Marks the block at `depth` as a branch target and returns its index.
     fn target(&mut self, depth: u32) -> usize {
         let i = self.scratch.blocks.len() - 1 - depth as usize;
         self.scratch.blocks[i].is_target = true;
         i
     }
 
-    /// Where a `br_if` or `br_table`, whose selector is on the stack still, goes to get to the block at
-    /// `depth`.
+    /// Returns the label that a `br_if` or `br_table` uses to reach the block at `depth`. The selector is
+    /// still on the stack.
     fn conditional_target(&mut self, depth: u32) -> LabelId {
         let i = self.target(depth);
         let block = &self.scratch.blocks[i];

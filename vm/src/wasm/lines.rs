@@ -1,15 +1,15 @@
 //! Source lines from the line tables of DWARF, which compilers put into custom sections.
 //!
-//! Addresses are code offsets from the start of the code section's contents. Only line numbers are
-//! kept, since a line of our modules has no file. Debugging information that cannot be read is left
-//! out: it has no meaning for the program.
+//! Addresses are code offsets from the start of the code section's contents. Only line numbers are kept,
+//! since lines of our modules have no file. Unreadable debugging information is left out: it has no meaning
+//! for the program.
 
 use wasmparser::{Parser, Payload};
 
 mod program;
 
-/// From an offset in the module's bytes on, instructions belong to a line; 0 is none. In ascending
-/// order.
+/// Source lines by offset in the module's bytes, in ascending order. Each entry applies to the instructions
+/// from its offset on; line 0 means "no line".
 ///
 /// An entry has 8 bytes, and each byte of the section makes at most one. Offsets are below
 /// [`MODULE_BYTES_MAX`](crate::limits::MODULE_BYTES_MAX).
@@ -17,9 +17,9 @@ mod program;
 pub(super) struct Lines(Vec<(u32, u32)>);
 
 impl Lines {
-    /// The lines of a module, none if it does not say or cannot be read.
+    /// Reads the lines of a module. There are none if the module has no line table or it cannot be read.
     ///
-    /// The units of `.debug_info` are not asked, since any number of them may name the same program.
+    /// The units of `.debug_info` are not read, since any number of them may name the same program.
     pub(super) fn read(bytes: &[u8]) -> Lines {
         let mut section = None;
         let mut code_start = 0;
@@ -44,21 +44,21 @@ impl Lines {
         LineCursor { rest: &self.0 }
     }
 
-    /// A cursor behind the instruction at an offset.
+    /// Returns a cursor after the instruction at an offset.
     pub(super) fn cursor_behind(&self, offset: u64) -> LineCursor<'_> {
         let n_passed = self.0.partition_point(|&(start, _)| u64::from(start) <= offset);
         LineCursor { rest: &self.0[n_passed..] }
     }
 }
 
-/// The offsets and lines of the rows that are within the module, in the order of the section.
+/// Returns the offsets and lines of the rows within the module, in the order of the section.
 fn read_rows(section: &[u8], code_start: u64, n_module_bytes: u64) -> Vec<(u32, u32)> {
     let mut rows: Vec<(u32, u32)> = Vec::new();
     for program in program::programs(section) {
         let mut is_start = true;
         let mut is_dead = false;
         for row in program {
-            // Linkers leave the tables of functions that they removed at address 0.
+            // Linkers leave the tables of removed functions at address 0.
             if std::mem::replace(&mut is_start, row.end_sequence) {
                 is_dead = row.address == 0;
             }
@@ -67,7 +67,7 @@ fn read_rows(section: &[u8], code_start: u64, n_module_bytes: u64) -> Vec<(u32, 
             let Some(offset) = offset else { continue };
             let line = if row.end_sequence { 0 } else { u32::try_from(row.line).unwrap_or(0) };
             match rows.last_mut() {
-                // Of several rows for one place the last one counts.
+                // Of several rows for one offset, the last one counts.
                 Some(last) if u64::from(last.0) == offset => last.1 = line,
                 _ => rows.push((offset as u32, line)),
             }
@@ -76,15 +76,15 @@ fn read_rows(section: &[u8], code_start: u64, n_module_bytes: u64) -> Vec<(u32, 
     rows
 }
 
-/// Follows the lines as code is read in ascending order.
+/// Follows the lines while code is read in ascending order.
 #[derive(Debug)]
 pub(super) struct LineCursor<'l> {
     rest: &'l [(u32, u32)],
 }
 
 impl LineCursor<'_> {
-    /// The line that the instruction at an offset belongs to, if it may be another than that of the
-    /// instruction before.
+    /// Returns the line of the instruction at an offset, if it may differ from that of the previous
+    /// instruction.
     pub(super) fn at(&mut self, offset: u64) -> Option<u32> {
         let mut line = None;
         while let [(start, at_start), rest @ ..] = self.rest

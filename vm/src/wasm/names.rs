@@ -1,5 +1,7 @@
-//! The names of a module's name section. It has no meaning for the program: what cannot be read, or
-//! names what does not exist, is left out.
+//! Names from a module's name section.
+//!
+//! Names have no meaning for the program. Unreadable entries, and names of items that do not exist, are
+//! left out.
 
 use wasmparser::{BinaryReader, Name, NameMap, NameSectionReader};
 
@@ -8,8 +10,8 @@ use crate::module::{ImportKind, Module};
 
 type List = Vec<(u32, String)>;
 
-/// The names that all subsections of a kind give, in their order. A name section may have any number of them, so
-/// they are merged at once.
+/// The names from all subsections of a kind, in order. A name section may have any number of subsections,
+/// so they are merged at once.
 #[derive(Default)]
 struct Given<'b> {
     funcs: Vec<(u32, &'b str)>,
@@ -21,8 +23,7 @@ struct Given<'b> {
     locals: Vec<(u32, NameMap<'b>)>,
 }
 
-/// Gives the names of a name section's contents to the module. Functions and others that it does not
-/// name keep those that they have.
+/// Applies the contents of a name section to the module. Items that it does not name keep their names.
 pub(super) fn apply(section: BinaryReader<'_>, module: &mut Module) {
     let imported = |is: fn(&ImportKind) -> bool| {
         module.imports.iter().filter(|import| is(&import.kind)).count()
@@ -49,7 +50,7 @@ pub(super) fn apply(section: BinaryReader<'_>, module: &mut Module) {
                 let of_funcs = map.into_iter().map_while(Result::ok);
                 given.locals.extend(of_funcs.map(|naming| (naming.index, naming.names)));
             }
-            // Types have no names here, and labels are other ones than those of blocks.
+            // Types have no names here, and WebAssembly labels do not correspond to ours.
             _ => {}
         }
     }
@@ -63,25 +64,25 @@ pub(super) fn apply(section: BinaryReader<'_>, module: &mut Module) {
     name_locals(given.locals, module, n_imported_funcs);
 }
 
-/// Puts names into a list, over those that are there.
+/// Adds names to a list, where they override existing names.
 fn rename(list: &mut List, given: Vec<(u32, &str)>) {
     if given.is_empty() {
         return;
     }
     let old = std::mem::take(list);
-    // Behind the old ones, so that of two names for one the new one is the last.
+    // Append them to the old ones: of two names for an item, the last one counts.
     let old = old.iter().map(|(index, name)| (*index, name.as_str()));
     *list = unique(old.chain(given).collect());
 }
 
-/// The names of what there are `n` of.
+/// Reads the names of indices below `n`.
 fn read(map: NameMap<'_>, n: usize) -> impl Iterator<Item = (u32, &str)> {
     let names = map.into_iter().map_while(Result::ok);
     let existing = names.filter(move |naming| (naming.index as usize) < n);
     existing.map(|naming| (naming.index, naming.name))
 }
 
-/// Sorts by index, keeps the last name of each, and appends numbers to names that are taken.
+/// Sorts by index, keeps the last name of each item, and appends numbers to names that are taken.
 fn unique(mut names: Vec<(u32, &str)>) -> List {
     names.sort_by_key(|&(index, _)| index);
     let mut list = List::new();
@@ -94,7 +95,7 @@ fn unique(mut names: Vec<(u32, &str)>) -> List {
     list
 }
 
-/// Names the locals of functions. Of several lists for one function the first one counts.
+/// Names the locals of functions. If a function has several lists, the first one counts.
 fn name_locals(mut given: Vec<(u32, NameMap<'_>)>, module: &mut Module, n_imported_funcs: usize) {
     given.sort_by_key(|&(func, _)| func);
     given.dedup_by_key(|&mut (func, _)| func);

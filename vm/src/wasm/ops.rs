@@ -1,4 +1,4 @@
-//! Maps WebAssembly's operators to the opcodes of the same name, which the opcode table marks.
+//! Maps WebAssembly operators to opcodes of the same name, as marked in the opcode table.
 
 use wasmparser::{HeapType, MemArg, Operator};
 
@@ -7,9 +7,9 @@ use crate::inst::Imm;
 use crate::op::Op;
 use crate::types::ValType;
 
-/// The pattern of the operator that a row of the opcode table is the same as, by its origin and
-/// immediates. It binds the operator's fields to `$a` and `$b`. A row without such an operator has the
-/// pattern of an operator that an arm before it has matched.
+/// The operator pattern for a row of the opcode table, by its origin and immediates. It binds the
+/// operator's fields to `$a` and `$b`. A row without an equivalent operator gets the pattern of an operator
+/// that an earlier arm has matched.
 macro_rules! operator {
     (Own $kind:ident $name:ident $a:ident $b:ident) => {
         Operator::Unreachable
@@ -85,7 +85,7 @@ macro_rules! operator {
     };
 }
 
-/// The immediates of a row, made of what [`operator!`] binds.
+/// Builds the immediates of a row from the bindings of [`operator!`].
 macro_rules! imm {
     (Own $kind:ident $a:ident $b:ident) => {
         Imm::NONE
@@ -143,11 +143,11 @@ macro_rules! imm {
     };
 }
 
-/// The instruction that does the same, if there is exactly one. Structured control flow is not among them,
-/// nor are those of [`vector`].
+/// Returns the equivalent instruction, if there is exactly one. Structured control flow and the operators
+/// of [`vector`] have none.
 ///
-/// The operator has been validated with [`super::proposals::SUPPORTED`], so its memory is 0 and all of
-/// its indices fit.
+/// The operator has been validated with [`super::proposals::SUPPORTED`], so its memory is 0 and all of its
+/// indices fit.
 pub(super) fn plain(operator: &Operator<'_>) -> Option<(Op, Imm)> {
     macro_rules! same_name {
         ($(
@@ -168,7 +168,7 @@ pub(super) fn plain(operator: &Operator<'_>) -> Option<(Op, Imm)> {
     for_each_op!(same_name)
 }
 
-/// The instruction that has the 16 bytes of a vector, and these, as a little-endian number.
+/// Returns the instruction with a 16-byte vector immediate, and the immediate as a little-endian number.
 pub(super) fn vector(operator: &Operator<'_>) -> Option<(Op, u128)> {
     match *operator {
         Operator::V128Const { value } => Some((Op::V128Const, value.i128() as u128)),
@@ -177,12 +177,12 @@ pub(super) fn vector(operator: &Operator<'_>) -> Option<(Op, u128)> {
     }
 }
 
-/// The immediates of an access. There is one memory, and offsets have 32 bits.
+/// The immediates of a memory access. There is one memory, and offsets have 32 bits.
 fn mem(memarg: MemArg) -> Imm {
     Imm::mem(memarg.offset as u32)
 }
 
-/// The reference type of null of a heap type. There are only two without function references.
+/// Returns the type of a null reference of this heap type. Without function references there are only two.
 pub(super) fn ref_type(heap: HeapType) -> ValType {
     match heap {
         HeapType::EXTERN => ValType::ExternRef,

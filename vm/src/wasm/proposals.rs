@@ -1,8 +1,8 @@
-//! Which proposals the import knows, and which one a module needs that it does not know.
+//! Supported proposals, and the unsupported ones that a module needs.
 
 use wasmparser::{Validator, WasmFeatures};
 
-/// What the import takes: WebAssembly 2.0, tail calls, extended constant expressions.
+/// The supported features: WebAssembly 2.0, tail calls, extended constant expressions.
 pub(super) const SUPPORTED: WasmFeatures = WasmFeatures::MVP
     .union(WasmFeatures::SIGN_EXTENSION)
     .union(WasmFeatures::SATURATING_FLOAT_TO_INT)
@@ -14,11 +14,11 @@ pub(super) const SUPPORTED: WasmFeatures = WasmFeatures::MVP
     .union(WasmFeatures::TAIL_CALL)
     .union(WasmFeatures::EXTENDED_CONST);
 
-/// A proposal that the import does not know.
+/// A proposal that the import does not support.
 struct Unsupported {
     name: &'static str,
     feature: WasmFeatures,
-    /// What it stands on.
+    /// The proposals that it builds on.
     base: WasmFeatures,
 }
 
@@ -54,9 +54,10 @@ const UNSUPPORTED: [Unsupported; 17] = {
     ]
 };
 
-/// The proposals that a refused module needs to be valid; none if it is not valid with all of them.
+/// Returns the proposals that a rejected module needs to be valid. The list is empty if the module is
+/// invalid even with all of them.
 ///
-/// The module is validated a few times over.
+/// Validates the module several times.
 pub(super) fn missing(bytes: &[u8]) -> Vec<&'static str> {
     let is_valid = |features| Validator::new_with_features(features).validate_all(bytes).is_ok();
     let all = UNSUPPORTED.iter().fold(SUPPORTED, |all, proposal| all.union(proposal.feature));
@@ -70,7 +71,7 @@ pub(super) fn missing(bytes: &[u8]) -> Vec<&'static str> {
     if let Some(proposal) = UNSUPPORTED.iter().find(suffices) {
         return vec![proposal.name];
     }
-    // Several at once: those which cannot be left out.
+    // The module needs several at once: name those that cannot be left out.
     let needed = |proposal: &&Unsupported| !is_valid(all.difference(proposal.feature));
     UNSUPPORTED.iter().filter(needed).map(|proposal| proposal.name).collect()
 }
@@ -79,7 +80,7 @@ pub(super) fn missing(bytes: &[u8]) -> Vec<&'static str> {
 mod tests {
     use super::*;
 
-    /// What wasmparser can validate of modules is either supported or refused by its name.
+    /// Each module feature that wasmparser can validate is either supported or rejected by name.
     #[test]
     fn every_feature_of_the_validator_has_a_name_here() {
         let named = UNSUPPORTED.iter().fold(SUPPORTED, |all, proposal| all.union(proposal.feature));

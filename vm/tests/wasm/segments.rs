@@ -174,28 +174,28 @@ fn counts_without_bytes_for_the_items_are_refused_before_room_is_made() {
     let error = slotvm_bytecode::wasm::import(bytes).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "invalid WebAssembly at offset 0xa: 3 bytes are too few for 100000 items of a section",
+        "invalid WebAssembly at offset 0xa: 100000 items of a section do not fit in 3 bytes",
     );
     // Nor 1,000,000 exports, which the validator would reserve 100 MB for.
     let bytes = b"\0asm\x01\0\0\0\x07\x03\xc0\x84\x3d";
     let error = slotvm_bytecode::wasm::import(bytes).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "invalid WebAssembly at offset 0xa: 3 bytes are too few for 1000000 items of a section",
+        "invalid WebAssembly at offset 0xa: 1000000 items of a section do not fit in 3 bytes",
     );
     // Nor 1,000,000 tags, which are validated only to name the proposal.
     let bytes = b"\0asm\x01\0\0\0\x0d\x03\xc0\x84\x3d";
     let error = slotvm_bytecode::wasm::import(bytes).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "invalid WebAssembly at offset 0xa: 3 bytes are too few for 1000000 items of a section",
+        "invalid WebAssembly at offset 0xa: 1000000 items of a section do not fit in 3 bytes",
     );
     // Nor 1,000,000 types of a recursive group, which the validator would reserve 90 MB for.
     let bytes = b"\0asm\x01\0\0\0\x01\x05\x01\x4e\xc0\x84\x3d";
     let error = slotvm_bytecode::wasm::import(bytes).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "invalid WebAssembly at offset 0xf: 0 bytes are too few for 1000000 items of a recursive group",
+        "invalid WebAssembly at offset 0xf: 1000000 items of a recursive group do not fit in 0 bytes",
     );
     // As many as there can be.
     let whole = b"\0asm\x01\0\0\0\x0c\x01\x02\x0b\x05\x02\x01\0\x01\0";

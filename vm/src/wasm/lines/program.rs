@@ -1,25 +1,27 @@
 //! Line number programs of DWARF 2 to 5, sections 6.2.4 and 6.2.5 of the standard.
 //!
-//! [`programs`] walks a `.debug_line` section from program to program. It keeps nothing but the registers that rows
-//! of address and line need: the tables of directories and files, whose sizes a header may state at will, are
-//! skipped by the header's length. A row takes at least one byte of its program, and each byte is read once.
+//! [`programs`] walks the programs of a `.debug_line` section. It keeps only the registers that the address
+//! and line of a row need. The tables of directories and files, whose stated sizes are arbitrary, are
+//! skipped by means of the header's length. A row takes at least one byte of its program, and each byte is
+//! read once.
 
 /// A row of a line table.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) address: u64,
     pub(super) line: u64,
-    /// The address is the first one after a sequence, and belongs to no line.
+    /// Whether the address is the first one after a sequence, which belongs to no line.
     pub(super) end_sequence: bool,
 }
 
-/// The programs of a `.debug_line` section.
+/// Returns the programs of a `.debug_line` section.
 pub(super) fn programs(section: &[u8]) -> impl Iterator<Item = Program<'_>> {
     let mut bytes = Bytes(section);
     std::iter::from_fn(move || next_program(&mut bytes))
 }
 
-/// The next program in a section that is of a known version. `None` if there is none, or a length cannot be right.
+/// Returns the next program of a known version in a section, or `None` at the end or if a length is
+/// invalid.
 fn next_program<'b>(section: &mut Bytes<'b>) -> Option<Program<'b>> {
     loop {
         let is_64_bit = section.peek_u32()? == u32::MAX;
@@ -37,7 +39,7 @@ fn next_program<'b>(section: &mut Bytes<'b>) -> Option<Program<'b>> {
     }
 }
 
-/// Bytes that are read from the front; what is not there is `None`.
+/// Bytes that are read from the front. Reads past the end return `None`.
 #[derive(Copy, Clone)]
 struct Bytes<'b>(&'b [u8]);
 
@@ -54,7 +56,7 @@ impl<'b> Bytes<'b> {
         Some(byte)
     }
 
-    /// A little-endian integer of up to eight bytes.
+    /// Reads a little-endian integer of up to eight bytes.
     fn number(&mut self, n_bytes: u64) -> Option<u64> {
         let bytes = self.take(n_bytes)?.0;
         Some(bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)))
@@ -64,7 +66,7 @@ impl<'b> Bytes<'b> {
         Some(self.number(4)? as u32)
     }
 
-    /// An unsigned LEB128. Bits beyond the 64th are an error.
+    /// Reads an unsigned LEB128. Bits beyond the 64th are an error.
     fn unsigned(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
@@ -81,7 +83,7 @@ impl<'b> Bytes<'b> {
         None
     }
 
-    /// A signed LEB128. Bits beyond the 64th are the sign, or an error.
+    /// Reads a signed LEB128. Bits beyond the 64th must repeat the sign.
     fn signed(&mut self) -> Option<i64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
@@ -99,20 +101,20 @@ impl<'b> Bytes<'b> {
     }
 }
 
-/// A program, and the registers of the machine that runs it. It gives its rows, up to its first error.
+/// A program and the registers of the machine that runs it. Iterates over its rows, up to the first error.
 pub(super) struct Program<'b> {
     min_inst_length: u64,
     max_ops_per_inst: u64,
     line_base: i64,
     line_range: u8,
     opcode_base: u8,
-    /// How many operands each standard opcode has, for those of later versions.
+    /// The number of operands of each standard opcode, to skip opcodes of later versions.
     operand_counts: Bytes<'b>,
     code: Bytes<'b>,
     address: u64,
     op_index: u64,
     line: u64,
-    /// The code at these addresses was removed by the linker, and has no rows.
+    /// Whether the linker removed the code at these addresses; removed code has no rows.
     is_removed: bool,
 }
 
@@ -134,14 +136,15 @@ impl Iterator for Program<'_> {
 }
 
 impl<'b> Program<'b> {
-    /// Reads the header at the start of a program. `None` if its version is unknown or a field cannot be right.
+    /// Reads the header at the start of a program. Returns `None` if its version is unknown or a field is
+    /// invalid.
     fn new(contents: &mut Bytes<'b>, is_64_bit: bool) -> Option<Program<'b>> {
         let version = contents.number(2)?;
         if !(2..=5).contains(&version) {
             return None;
         }
         if version == 5 {
-            // The sizes of addresses and of segment selectors.
+            // Skip the sizes of addresses and of segment selectors.
             contents.take(2)?;
         }
         let header_length = contents.number(if is_64_bit { 8 } else { 4 })?;
@@ -170,7 +173,7 @@ impl<'b> Program<'b> {
         })
     }
 
-    /// Executes an instruction, which may make a row. `None` at the end and after an error.
+    /// Executes an instruction, which may produce a row. Returns `None` at the end and after an error.
     fn step(&mut self) -> Option<Option<Row>> {
         let opcode = self.code.byte()?;
         if opcode >= self.opcode_base {
@@ -203,7 +206,8 @@ impl<'b> Program<'b> {
                     self.op_index = 0;
                 }
             }
-            // DW_LNS_set_file, DW_LNS_set_column and DW_LNS_set_isa have one operand whatever the header says.
+            // DW_LNS_set_file, DW_LNS_set_column and DW_LNS_set_isa have one operand, even if the header
+            // says otherwise.
             4 | 5 | 12 => drop(self.code.unsigned()?),
             // DW_LNS_negate_stmt, set_basic_block, set_prologue_end and set_epilogue_begin have none.
             6 | 7 | 10 | 11 => {}
@@ -257,7 +261,7 @@ impl<'b> Program<'b> {
         };
     }
 
-    /// Advances by so many operations. `None` if the address space ends before.
+    /// Advances by a number of operations. Returns `None` if that leaves the address space.
     fn advance_pc(&mut self, n_ops: u64) -> Option<()> {
         if self.is_removed {
             return Some(());
