@@ -40,7 +40,7 @@ pub(crate) fn environ_sizes_get(
     write_sizes(memory, &ctx.env, count, bytes)
 }
 
-/// How many strings there are, and their bytes, each with a zero byte at its end.
+/// Returns the number of strings and their total size in bytes, each with a terminating zero byte.
 fn sizes(strings: &[String]) -> Result<(u32, u32)> {
     let bytes: usize = strings.iter().map(|string| string.len() + 1).sum();
     let fit = |n: usize| u32::try_from(n).map_err(|_| Errno::Overflow);
@@ -59,7 +59,7 @@ fn write_sizes(
     memory.write_u32(bytes, n_bytes)
 }
 
-/// Writes strings one behind the other, and where each of them begins.
+/// Writes the strings one after the other, and the address of each.
 fn write(
     memory: &mut GuestMemory<'_>,
     strings: &[String],
@@ -75,7 +75,7 @@ fn write(
         memory.write_u32(pointer, at)?;
         memory.write(at, string.as_bytes())?;
         memory.write(at + len, &[0])?;
-        // The last ones may end where the memory ends, at 4 GiB.
+        // The last pointer or string may end at the end of a memory of 4 GiB.
         pointer = pointer.wrapping_add(4);
         at = at.wrapping_add(len + 1);
     }

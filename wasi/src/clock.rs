@@ -9,7 +9,7 @@ use crate::types::timestamp;
 
 /// The clocks of a program.
 pub(crate) struct Clocks {
-    /// When the monotonic clock of the program was zero, by that of the host: the program need not know how
+    /// The reading of the host's monotonic clock when the program's was zero. The program need not know how
     /// long the host has been running.
     started: u64,
 }
@@ -22,7 +22,7 @@ fn now(clock: ClockId) -> u64 {
     nanoseconds(clock_gettime(clock))
 }
 
-/// The clock of the host that a program means; `inval` if there is none.
+/// Returns the host's clock for a clock id, or `inval` if the id is unknown.
 pub(crate) fn host_clock(id: u32) -> Result<ClockId> {
     Ok(match id {
         0 => ClockId::Realtime,
@@ -38,7 +38,7 @@ impl Clocks {
         Clocks { started: now(ClockId::Monotonic) }
     }
 
-    /// The time by a clock, in nanoseconds.
+    /// Returns the time of a clock in nanoseconds.
     pub(crate) fn now(&self, clock: ClockId) -> u64 {
         match clock {
             ClockId::Monotonic => now(clock) - self.started,
@@ -54,7 +54,7 @@ pub(crate) fn clock_res_get(
     resolution: u32,
 ) -> Result<()> {
     let clock = host_clock(id)?;
-    // Zero would mean that there is no such clock.
+    // Zero would mean that the clock does not exist.
     memory.write_u64(resolution, nanoseconds(clock_getres(clock)).max(1))
 }
 

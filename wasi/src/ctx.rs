@@ -1,4 +1,4 @@
-//! What a program is given: [`WasiCtx`], and [`WasiCtxBuilder`], which makes one.
+//! The state of a WASI program, [`WasiCtx`], and its builder, [`WasiCtxBuilder`].
 
 use std::fmt;
 use std::fs;
@@ -15,19 +15,19 @@ use crate::stdio::{Input, Output, Sink, Source};
 use crate::table::{Descriptor, Directory, Kind, Table};
 use crate::types::Rights;
 
-/// What a program is given, and what has become of it: arguments, environment, clocks, and descriptors. It is
-/// a part of the embedder's data in the store of the program.
+/// The WASI state of a program: arguments, environment, clocks, and descriptors. It is part of the
+/// embedder's data in the program's store.
 pub struct WasiCtx {
-    /// Without the zero bytes at their ends.
+    /// Without terminating zero bytes.
     pub(crate) args: Vec<String>,
-    /// Each as `NAME=VALUE`, without the zero bytes at their ends.
+    /// Each as `NAME=VALUE`, without the terminating zero byte.
     pub(crate) env: Vec<String>,
     pub(crate) clocks: Clocks,
     pub(crate) table: Table,
 }
 
 impl WasiCtx {
-    /// Begins to make one.
+    /// Returns a new builder.
     pub fn builder() -> WasiCtxBuilder {
         WasiCtxBuilder::new()
     }
@@ -40,10 +40,11 @@ impl fmt::Debug for WasiCtx {
     }
 }
 
-/// Makes a [`WasiCtx`].
+/// Builds a [`WasiCtx`].
 ///
-/// What is not asked for, the program does not get: it has no arguments, no environment and no directories,
-/// its input is empty, and its output is thrown away. Clocks and random numbers it always has.
+/// A program gets only what is asked for. By default it has no arguments, no environment and no
+/// directories, its input is empty, and its output is discarded. Clocks and random numbers are always
+/// available.
 pub struct WasiCtxBuilder {
     args: Vec<String>,
     env: Vec<String>,
@@ -67,7 +68,7 @@ impl fmt::Debug for WasiCtxBuilder {
 }
 
 impl WasiCtxBuilder {
-    /// Begins with nothing.
+    /// Returns a builder with the defaults.
     pub fn new() -> WasiCtxBuilder {
         WasiCtxBuilder {
             args: Vec::new(),
@@ -79,8 +80,8 @@ impl WasiCtxBuilder {
         }
     }
 
-    /// Adds an argument. The first one is the name of the program, by custom. Programs in C see an argument
-    /// end at its first zero byte.
+    /// Adds an argument. By convention the first one is the name of the program. In C programs an argument
+    /// ends at its first zero byte.
     pub fn arg(&mut self, arg: impl Into<String>) -> &mut WasiCtxBuilder {
         self.args.push(arg.into());
         self
@@ -95,39 +96,40 @@ impl WasiCtxBuilder {
         self
     }
 
-    /// Adds an environment variable. None is taken from the process of the host.
+    /// Adds an environment variable. The environment of the host's process is not inherited.
     pub fn env(&mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> &mut WasiCtxBuilder {
         self.env.push(format!("{}={}", name.as_ref(), value.as_ref()));
         self
     }
 
-    /// Lets the program read what a reader gives.
+    /// Makes a reader the program's standard input.
     pub fn stdin(&mut self, reader: impl Read + Send + 'static) -> &mut WasiCtxBuilder {
         self.stdin = Source::Reader(Box::new(reader));
         self
     }
 
-    /// Sends what the program prints to a writer, such as a [`MemoryOutput`](crate::MemoryOutput). It is
-    /// flushed each time.
+    /// Sends the program's standard output to a writer, such as a [`MemoryOutput`](crate::MemoryOutput).
+    /// The writer is flushed after each write.
     pub fn stdout(&mut self, writer: impl Write + Send + 'static) -> &mut WasiCtxBuilder {
         self.stdout = Sink::Writer(Box::new(writer));
         self
     }
 
-    /// Sends what the program prints as errors to a writer.
+    /// Sends the program's standard error to a writer.
     pub fn stderr(&mut self, writer: impl Write + Send + 'static) -> &mut WasiCtxBuilder {
         self.stderr = Sink::Writer(Box::new(writer));
         self
     }
 
-    /// Lets the program read the standard input of the process. What [`io::stdin`] has read ahead, the
-    /// program does not see.
+    /// Lets the program read the standard input of the process. The program does not see bytes that
+    /// [`io::stdin`] has already buffered.
     pub fn inherit_stdin(&mut self) -> &mut WasiCtxBuilder {
         self.stdin = Source::Inherited(io::stdin());
         self
     }
 
-    /// Lets the program write to the standard output of the process, past the buffer of [`io::stdout`].
+    /// Lets the program write to the standard output of the process, bypassing the buffer of
+    /// [`io::stdout`].
     pub fn inherit_stdout(&mut self) -> &mut WasiCtxBuilder {
         self.stdout = Sink::Stdout(io::stdout());
         self
@@ -144,12 +146,14 @@ impl WasiCtxBuilder {
         self.inherit_stdin().inherit_stdout().inherit_stderr()
     }
 
-    /// Opens a directory of the host, by any path, and lets the program do everything in it. The program
-    /// knows it by another name: `/` or `.` if it should find files by paths without more.
+    /// Opens a directory of the host and lets the program do everything in it.
+    ///
+    /// The host's path may be any. The program knows the directory by another name: `/` or `.` if plain
+    /// paths should be found in it.
     ///
     /// # Errors
-    /// If there is no such directory, it cannot be opened, or
-    /// [too many](crate::limits::DESCRIPTORS_MAX) are open.
+    /// Fails if the directory does not exist, if it cannot be opened, or if [too
+    /// many](crate::limits::DESCRIPTORS_MAX) descriptors are open.
     pub fn preopened_dir(
         &mut self,
         host: impl AsRef<Path>,
@@ -158,11 +162,11 @@ impl WasiCtxBuilder {
         self.preopened_dir_with(host, guest, Rights::all())
     }
 
-    /// As [`WasiCtxBuilder::preopened_dir`], but the program has only some rights there, such as
+    /// Opens a directory like [`WasiCtxBuilder::preopened_dir`], with limited rights, such as
     /// [`Rights::READ_ONLY`].
     ///
     /// # Errors
-    /// As for [`WasiCtxBuilder::preopened_dir`].
+    /// Fails like [`WasiCtxBuilder::preopened_dir`].
     pub fn preopened_dir_with(
         &mut self,
         host: impl AsRef<Path>,
@@ -172,7 +176,7 @@ impl WasiCtxBuilder {
         if N_STREAMS + self.directories.len() >= crate::limits::DESCRIPTORS_MAX {
             return Err(io::Error::other(Errno::Mfile));
         }
-        // What cap-std opens by itself is good for paths only, and cannot be listed or synchronised.
+        // cap-std itself opens directories for path lookup only; those cannot be listed or synchronised.
         let flags = OFlags::DIRECTORY.bits() as i32;
         let dir = fs::OpenOptions::new().read(true).custom_flags(flags).open(host)?;
         let dir = Dir::from_std_file(dir);
@@ -180,13 +184,13 @@ impl WasiCtxBuilder {
         self.directories.push(Descriptor {
             kind: Kind::Directory(Directory { dir, preopened_as, listing: None }),
             rights: rights & Rights::DIRECTORY,
-            // All of them: programs that ask for every right ask for those of sockets, too.
+            // Not limited to valid ones: programs that ask for every right also ask for those of sockets.
             inheriting: rights,
         });
         Ok(self)
     }
 
-    /// Makes what the program is given. The builder begins again with nothing.
+    /// Builds the state of a program. This resets the builder.
     pub fn build(&mut self) -> WasiCtx {
         let builder = std::mem::take(self);
         let mut table = Table::default();
@@ -197,7 +201,7 @@ impl WasiCtxBuilder {
             stream(Kind::Output(Output::new(builder.stderr)), Rights::OUTPUT),
         ];
         for descriptor in streams.into_iter().chain(builder.directories) {
-            table.insert(descriptor).expect("the builder has counted them");
+            table.insert(descriptor).expect("the builder checks the number of descriptors");
         }
         WasiCtx { args: builder.args, env: builder.env, clocks: Clocks::new(), table }
     }

@@ -1,18 +1,18 @@
-//! The error numbers of WASI, and which of them stands for an error of the host.
+//! WASI error numbers, and their mapping from errors of the host.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
 
 use rustix::io::Errno as Host;
 
-/// What the functions of this crate fail with.
+/// The result of the functions of this crate.
 pub(crate) type Result<T> = std::result::Result<T, Errno>;
 
 macro_rules! errnos {
     ($($name:ident = $code:literal $text:literal $($doc:literal)? $(($($host:ident)|+))?;)*) => {
-        /// Why a function of WASI failed: an error number of the specification.
+        /// The reason why a WASI function failed: an error number of the specification.
         ///
-        /// They print by their names there, such as `notcapable`.
+        /// It prints as its name in the specification, such as `notcapable`.
         #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
         #[repr(u16)]
         #[non_exhaustive]
@@ -24,14 +24,14 @@ macro_rules! errnos {
         }
 
         impl Errno {
-            /// Its name in the specification.
+            /// Returns its name in the specification.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Errno::$name => $text,)*
                 }
             }
 
-            /// The error number that stands for one of the host.
+            /// Returns the error number for an error of the host.
             fn from_host(host: Host) -> Errno {
                 match host {
                     $($($(Host::$host)|+ => Errno::$name,)?)*
@@ -90,10 +90,10 @@ errnos! {
 }
 
 impl Errno {
-    /// Success as the functions return it.
+    /// Success, as the functions return it.
     pub(crate) const SUCCESS: u32 = 0;
 
-    /// The number, as the functions return it.
+    /// Returns the number, as the functions return it.
     pub fn code(self) -> u32 {
         self as u32
     }
@@ -120,7 +120,7 @@ impl From<io::Error> for Errno {
         }
         match error.kind() {
             ErrorKind::NotFound => Errno::Noent,
-            // What cap-std says of a path that leads out of its directory.
+            // cap-std reports this for a path that leads out of its directory.
             ErrorKind::PermissionDenied => Errno::Perm,
             ErrorKind::AlreadyExists => Errno::Exist,
             ErrorKind::WouldBlock => Errno::Again,

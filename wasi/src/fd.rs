@@ -1,4 +1,4 @@
-//! Descriptors themselves: their flags, rights and numbers, and the attributes of what they stand for.
+//! Descriptors: their flags, rights and numbers, and the attributes of their files.
 
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -51,7 +51,7 @@ pub(crate) fn fd_close(ctx: &mut WasiCtx, _: &mut GuestMemory<'_>, fd: u32) -> R
     ctx.table.remove(fd).map(|_| ())
 }
 
-/// The descriptor of the host for a file or directory with which all of this may be done.
+/// Returns the host's descriptor of a file or directory that has all these rights.
 fn host_with(ctx: &WasiCtx, fd: u32, rights: Rights) -> Result<BorrowedFd<'_>> {
     let descriptor = ctx.table.get(fd)?;
     let host = host(descriptor)?;
@@ -59,7 +59,8 @@ fn host_with(ctx: &WasiCtx, fd: u32, rights: Rights) -> Result<BorrowedFd<'_>> {
     Ok(host)
 }
 
-/// The descriptor of the host for a file or directory; a stream has none that the program may use so.
+/// Returns the host's descriptor of a file or directory. Streams have none that the program may use this
+/// way.
 fn host(descriptor: &Descriptor) -> Result<BorrowedFd<'_>> {
     match &descriptor.kind {
         Kind::File(file) => Ok(file.as_fd()),
@@ -76,10 +77,10 @@ pub(crate) fn fd_sync(ctx: &mut WasiCtx, _: &mut GuestMemory<'_>, fd: u32) -> Re
     Ok(rustix::fs::fsync(host_with(ctx, fd, Rights::FD_SYNC)?)?)
 }
 
-/// How writing is synchronised.
+/// The flags for synchronised writes.
 const SYNC: FdFlags = FdFlags::SYNC.union(FdFlags::RSYNC).union(FdFlags::DSYNC);
 
-/// The flags of a descriptor.
+/// Returns the flags of a descriptor.
 fn fd_flags(descriptor: &Descriptor) -> Result<FdFlags> {
     let file = match &descriptor.kind {
         Kind::Input(input) => return Ok(input.flags),
@@ -91,7 +92,7 @@ fn fd_flags(descriptor: &Descriptor) -> Result<FdFlags> {
     let pairs = [
         (OFlags::APPEND, FdFlags::APPEND),
         (OFlags::NONBLOCK, FdFlags::NONBLOCK),
-        // On Linux the three are one.
+        // On Linux the three are the same.
         (OFlags::SYNC, SYNC),
     ];
     let set = pairs.into_iter().filter(|&(flag, _)| host.contains(flag));
@@ -127,12 +128,12 @@ pub(crate) fn fd_fdstat_set_flags(
     descriptor.need(Rights::FD_FDSTAT_SET_FLAGS)?;
     let is_synchronised = fd_flags(descriptor)?.intersects(SYNC);
     match &mut descriptor.kind {
-        // Standard streams are shared with the host and others, whom it would surprise not to wait. So
-        // they stay as they are, and this crate looks whether it would have to wait.
+        // Standard streams are shared with the host and other processes, which do not expect non-blocking
+        // ones. So the flag is not set on the stream; this crate checks whether it would block.
         Kind::Input(input) => input.flags = only(wanted, FdFlags::NONBLOCK)?,
         Kind::Output(output) => output.flags = only(wanted, FdFlags::NONBLOCK)?,
         Kind::File(file) => {
-            // The system cannot change this of an open file.
+            // The system cannot change this on an open file.
             if wanted.intersects(SYNC) != is_synchronised {
                 return Err(Errno::Notsup);
             }
@@ -146,7 +147,7 @@ pub(crate) fn fd_fdstat_set_flags(
     Ok(())
 }
 
-/// Flags, or `notsup` if there are others than these among them.
+/// Returns the flags, or `notsup` if they include any except these.
 fn only(flags: FdFlags, these: FdFlags) -> Result<FdFlags> {
     if these.contains(flags) { Ok(flags) } else { Err(Errno::Notsup) }
 }
@@ -160,7 +161,7 @@ pub(crate) fn fd_fdstat_set_rights(
 ) -> Result<()> {
     let descriptor = ctx.table.get_mut(fd)?;
     let (base, inheriting) = (rights(base)?, rights(inheriting)?);
-    // Rights can be given up and never taken.
+    // Rights can be dropped but not gained.
     if !descriptor.rights.contains(base) || !descriptor.inheriting.contains(inheriting) {
         return Err(Errno::Notcapable);
     }
@@ -219,18 +220,18 @@ pub(crate) fn fd_filestat_set_times(
     Ok(futimens(host, &times)?)
 }
 
-/// What becomes of a time of a file.
+/// A change of a file's time.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NewTime {
-    /// It stays.
+    /// Keeps the time.
     Keep,
-    /// It becomes the present one.
+    /// Sets the current time.
     Now,
-    /// It becomes this one, in nanoseconds since 1970.
+    /// Sets this time, in nanoseconds since 1970.
     At(u64),
 }
 
-/// What becomes of the times of access and modification; `inval` if the flags contradict each other.
+/// Returns the changes of the access and modification times, or `inval` if the flags contradict each other.
 pub(crate) fn new_times(atim: u64, mtim: u64, raw_flags: u32) -> Result<[NewTime; 2]> {
     let flags = flags::<TimeFlags>(raw_flags)?;
     let new_time = |time, at, now| match (flags.contains(at), flags.contains(now)) {
@@ -245,8 +246,8 @@ pub(crate) fn new_times(atim: u64, mtim: u64, raw_flags: u32) -> Result<[NewTime
     ])
 }
 
-/// The name by which the program knows a directory that was opened for it; `badf` for other descriptors, by
-/// which programs find the last one.
+/// Returns the name by which the program knows a preopened directory. For other descriptors it fails with
+/// `badf`, which tells programs that there are no more.
 fn preopened_as(ctx: &WasiCtx, fd: u32) -> Result<&str> {
     match &ctx.table.get(fd)?.kind {
         Kind::Directory(directory) => directory.preopened_as.as_deref().ok_or(Errno::Badf),

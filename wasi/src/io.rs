@@ -1,7 +1,7 @@
-//! Reading and writing, and the position where that happens.
+//! Reads, writes and positions.
 //!
-//! The position of a file is that of the host's descriptor, and so is whether writing appends: other
-//! processes that append to the same file lose nothing.
+//! The position and the append mode of a file are those of the host's descriptor. So writes of other
+//! processes that append to the same file are not lost.
 
 use std::fs::File;
 use std::io::{IoSlice, Read, Seek, SeekFrom};
@@ -16,7 +16,7 @@ use crate::memory::{Buffer, GuestMemory, Span};
 use crate::table::Kind;
 use crate::types::Rights;
 
-/// Reads into buffers in turn, until there is no more. What has been read before an error counts.
+/// Reads into the buffers in order until the end. After an error, bytes that were already read still count.
 fn fill(
     memory: &mut GuestMemory<'_>,
     buffers: &[Buffer],
@@ -37,7 +37,7 @@ fn fill(
     Ok(n_read)
 }
 
-/// Whether reading may wait for something that never comes, so that only as much should be read as is there.
+/// Whether a read may block forever, so that it should stop at what is available.
 fn may_wait(file: &File) -> Result<bool> {
     Ok(!file.metadata()?.is_file())
 }
@@ -128,7 +128,7 @@ pub(crate) fn fd_pwrite(
     memory.write_u32(n_out, n as u32)
 }
 
-/// Writes at an offset, even if the file appends: then Linux would not care for the offset.
+/// Writes at an offset, even if the file is in append mode, where Linux would ignore the offset.
 fn write_at(file: &File, from: &[IoSlice<'_>], offset: u64) -> Result<usize> {
     if from.is_empty() {
         return Ok(0);
@@ -145,7 +145,7 @@ fn write_at(file: &File, from: &[IoSlice<'_>], offset: u64) -> Result<usize> {
     Ok(written?)
 }
 
-/// Does something again as long as only signals stop it.
+/// Retries an operation while signals interrupt it.
 fn retry<T>(mut read: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
     loop {
         match read() {
@@ -171,7 +171,7 @@ pub(crate) fn fd_seek(
         2 => SeekFrom::End(offset),
         _ => return Err(Errno::Inval),
     };
-    // Asking where the position is takes less.
+    // Querying the position needs only `FD_TELL`.
     if !(to == SeekFrom::Current(0) && descriptor.rights.contains(Rights::FD_TELL)) {
         descriptor.need(Rights::FD_SEEK)?;
     }

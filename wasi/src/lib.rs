@@ -1,9 +1,9 @@
 //! WASI preview 1 for programs that run in slotvm: arguments, environment, clocks, random numbers, standard
 //! streams, and files below directories that are opened for them.
 //!
-//! The names are those of wasmtime's crate. What a program is given is a [`WasiCtx`], which a
-//! [`WasiCtxBuilder`] makes and which is a part of the data of the program's store; [`add_to_linker`] provides
-//! all functions of `wasi_snapshot_preview1`.
+//! The names follow wasmtime's crate. A [`WasiCtx`] holds a program's arguments, environment and
+//! descriptors; a [`WasiCtxBuilder`] builds it, and it is part of the data of the program's store.
+//! [`add_to_linker`] defines all functions of `wasi_snapshot_preview1`.
 //!
 //! ```
 //! use slotvm::{Engine, Linker, Module, Store};
@@ -11,7 +11,7 @@
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let engine = Engine::default();
-//!     // A compiler would have made it from `puts("hello"); exit(7);`
+//!     // As a compiler could have produced it from `puts("hello"); exit(7);`
 //!     let module = Module::from_text(&engine, r#"
 //!         import "wasi_snapshot_preview1" "fd_write" func fd_write(i32, i32, i32, i32) -> i32
 //!         import "wasi_snapshot_preview1" "proc_exit" func proc_exit(i32)
@@ -32,7 +32,7 @@
 //!     add_to_linker(&mut linker, |wasi: &mut WasiCtx| wasi)?;
 //!     let instance = linker.instantiate(&mut store, &module)?;
 //!     let start = instance.get_typed_func::<(), ()>(&store, "_start")?;
-//!     // Programs that call `proc_exit` end by an error.
+//!     // Programs that call `proc_exit` end with an error.
 //!     let error = start.call(&mut store, ()).expect_err("it exits");
 //!     assert_eq!(I32Exit::of(&error), Some(I32Exit(7)));
 //!     assert_eq!(output.contents(), b"hello\n");
@@ -40,34 +40,34 @@
 //! }
 //! ```
 //!
-//! # What a program can reach
+//! # Access of programs
 //!
-//! * Of files only those below the directories that [`WasiCtxBuilder::preopened_dir`] opens. No path leads
-//!   out of them: neither by `..` nor by a `/` at its start nor by symbolic links, whoever makes them and
-//!   whenever. That is cap-std's work; on Linux the system itself resolves paths so.
-//! * What its descriptors have the [`Rights`] for. Those of a directory are inherited at most by what is
-//!   opened by way of it, so a directory can be [given](WasiCtxBuilder::preopened_dir_with) to be read only.
-//! * No network, no processes, no signals. The functions are there and say that there is none.
+//! * Files: only those below the directories that [`WasiCtxBuilder::preopened_dir`] opens. No path leads
+//!   out of them: not with `..`, not with a leading `/`, and not through symbolic links, no matter who
+//!   creates them and when. cap-std enforces this; on Linux the kernel itself resolves paths this way.
+//! * Operations: those that the [`Rights`] of a descriptor allow. Whatever is opened through a directory
+//!   has at most the rights that the directory passes on. So a directory can be
+//!   [opened](WasiCtxBuilder::preopened_dir_with) read-only.
+//! * No network, no processes, no signals. The functions exist and fail.
 //!
-//! # What programs pass
+//! # Arguments of calls
 //!
-//! Every address, length, number and flag may be anything. What makes no sense is an [`Errno`] of the
-//! specification, never a panic, and nothing has then been done: `fault` for addresses outside of the memory,
-//! `inval` for flags that do not exist, `badf` for descriptors that are not open or of another kind,
-//! `notcapable` for missing rights. The specification lets addresses outside of the memory trap instead, and
-//! lets misaligned ones trap, too; here addresses need not be aligned. What can be asked for at once has
-//! [limits].
+//! Programs may pass any address, length, number or flag. Invalid ones fail with an [`Errno`] of the
+//! specification and have no effect; they never panic: `fault` for addresses outside of the memory, `inval`
+//! for unknown flags, `badf` for descriptors that are not open or of another kind, `notcapable` for missing
+//! rights. The specification also allows a trap for addresses outside of the memory and for misaligned
+//! ones. Here addresses need not be aligned. The size of a request has [limits].
 //!
-//! # What it does not do
+//! # Limitations
 //!
-//! * Sockets: no descriptor is one, `sock_accept` and the others answer `notsock`.
-//! * Signals: `proc_raise` answers `notsup`.
-//! * Hard links to what a symbolic link stands for: `path_link` answers `inval` if it should follow one.
-//! * Waiting for CPU time: `poll_oneoff` answers `notsup` for these clocks, which can be read.
+//! * Sockets: no descriptor is a socket; `sock_accept` and the other socket calls fail with `notsock`.
+//! * Signals: `proc_raise` fails with `notsup`.
+//! * Hard links to the target of a symbolic link: `path_link` fails with `inval` if it should follow one.
+//! * Waiting for CPU time: `poll_oneoff` fails with `notsup` for these clocks, which can be read.
 //!
-//! While a program waits in `poll_oneoff`, or for the standard input of the process, deadlines of the store
-//! interrupt it. They do not while a reader of the embedder reads, or while the system writes or opens
-//! something, such as a pipe that lies in a directory.
+//! Deadlines of the store interrupt a program that waits in `poll_oneoff` or for the standard input of the
+//! process. They do not interrupt a reader of the embedder, nor the system while it writes or opens
+//! something, such as a pipe in a directory.
 
 #![forbid(unsafe_code)]
 

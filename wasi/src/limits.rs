@@ -1,27 +1,27 @@
-//! What a program can ask of the host has limits, and each has a name.
+//! Limits on the requests of a program to the host.
 
 use std::time::Duration;
 
-/// Descriptors that a program can have open at once: fewer than a process usually may, since the host needs
-/// some itself. Opening more gives `mfile`.
+/// The most descriptors that a program can have open at once. This is below the usual limit of a process,
+/// since the host needs some itself. Opening more fails with `mfile`.
 pub const DESCRIPTORS_MAX: usize = 512;
 
-/// Buffers that one call can read into or write from, as in `IOV_MAX` of POSIX. More give `inval`.
+/// The most buffers that one call can read into or write from, like `IOV_MAX` of POSIX. More fail with
+/// `inval`.
 pub const BUFFERS_MAX: u32 = 1024;
 
-/// Bytes that one call reads or writes; it ends short of what it was asked for, as calls may. In between the
-/// program can be interrupted.
+/// The most bytes that one call reads or writes. Longer requests end short, as POSIX allows. The program
+/// can be interrupted between calls.
 pub const TRANSFER_BYTES_MAX: u64 = 64 << 20;
 
-/// Bytes of a path, as in `PATH_MAX` of Linux. More give `nametoolong`.
+/// The most bytes of a path, like `PATH_MAX` of Linux. Longer paths fail with `nametoolong`.
 pub const PATH_BYTES_MAX: u32 = 4096;
 
-/// Subscriptions of one `poll_oneoff`. More give `inval`.
+/// The most subscriptions of one `poll_oneoff`. More fail with `inval`.
 pub const SUBSCRIPTIONS_MAX: u32 = 4096;
 
-/// Bytes that are filled with random numbers before the program can be interrupted.
+/// The most random bytes that are generated before the program can be interrupted.
 pub(crate) const RANDOM_BYTES_MAX: usize = 1 << 20;
 
-/// For how long a program waits for input or for time to pass before it is looked whether it has been
-/// interrupted.
+/// The longest wait for input or time before checking whether the program has been interrupted.
 pub(crate) const WAIT_MAX: Duration = Duration::from_millis(20);

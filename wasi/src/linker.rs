@@ -1,4 +1,4 @@
-//! The functions by their names: what a linker is given.
+//! Registration of the functions in a linker.
 
 use rustix::event::PollFlags;
 use slotvm::{Caller, Error, Linker};
@@ -14,15 +14,15 @@ use crate::table::Kind;
 use crate::types::FdFlags;
 use crate::{args, clock, fd, io, open, path, poll, process, random, readdir, socket, stdio};
 
-/// The name of the module that programs import the functions from.
+/// The name of the module from which programs import the functions.
 pub const MODULE: &str = "wasi_snapshot_preview1";
 
-/// The embedder's way to what a program is given.
+/// The embedder's access to the WASI state.
 trait GetCtx<T>: Fn(&mut T) -> &mut WasiCtx + Clone + Send + Sync + 'static {}
 
 impl<T, F: Fn(&mut T) -> &mut WasiCtx + Clone + Send + Sync + 'static> GetCtx<T> for F {}
 
-/// The memory of the program, and what it is given.
+/// Returns the memory of the program and its WASI state.
 fn parts<'a, T: 'static>(
     caller: &'a mut Caller<'_, T>,
     get: &impl GetCtx<T>,
@@ -34,14 +34,14 @@ fn parts<'a, T: 'static>(
     (GuestMemory::new(bytes), get(data))
 }
 
-/// What a function returns to the program.
+/// Converts a result to the number that a function returns to the program.
 fn code(result: Result<()>) -> u32 {
     result.map_or_else(Errno::code, |()| Errno::SUCCESS)
 }
 
 macro_rules! functions {
     ($($name:ident($($param:ident: $ty:ty),*) => $module:ident($($arg:expr),*);)*) => {
-        /// Defines the functions that do one thing and return.
+        /// Defines the functions that never wait and always return.
         fn define_simple<T: 'static>(
             linker: &mut Linker<T>,
             get: &impl GetCtx<T>,
@@ -128,14 +128,15 @@ functions! {
     sock_shutdown(fd: u32, how: u32) => socket(fd, how);
 }
 
-/// Provides programs with all functions of WASI preview 1, the module [`MODULE`]. The closure finds what a
-/// program is given in the embedder's data.
+/// Defines all functions of WASI preview 1, in the module [`MODULE`].
+///
+/// The closure returns the WASI state in the embedder's data.
 ///
 /// While a function waits, the deadlines of the store interrupt it as they interrupt guest code: in
 /// `poll_oneoff`, and in `fd_read` of the standard input of the process.
 ///
 /// # Errors
-/// If one of the names is taken.
+/// Fails if one of the names is already defined.
 pub fn add_to_linker<T: 'static>(
     linker: &mut Linker<T>,
     get: impl Fn(&mut T) -> &mut WasiCtx + Clone + Send + Sync + 'static,
@@ -174,7 +175,7 @@ pub fn add_to_linker<T: 'static>(
     Ok(())
 }
 
-/// Whether reading would not wait, after it has been waited a little for that.
+/// Whether a read would not block. Waits a short time for that.
 fn is_readable(ctx: &WasiCtx, fd: u32) -> bool {
     let Ok(descriptor) = ctx.table.get(fd) else { return true };
     match &descriptor.kind {

@@ -1,8 +1,8 @@
-//! The memory of the program, as the functions see it: every address and every length is the program's, and
-//! may be anything.
+//! The memory of the program, as the functions see it.
 //!
-//! What does not lie inside the memory is the error `fault`. Addresses need not be aligned. A program without
-//! a memory has one of no bytes.
+//! Every address and length comes from the program and may have any value. Accesses outside of the memory
+//! fail with `fault`. Addresses need not be aligned. A program without a memory is treated as if it had an
+//! empty one.
 
 use std::io::IoSlice;
 use std::ops::Range;
@@ -15,7 +15,7 @@ pub(crate) struct GuestMemory<'a> {
     bytes: &'a mut [u8],
 }
 
-/// An address with a length in bytes or elements, as the program has passed them.
+/// An address and a length in bytes or elements, as passed by the program.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Span {
     pub(crate) address: u32,
@@ -28,10 +28,10 @@ impl Span {
     }
 }
 
-/// The bytes of an `iovec`.
+/// The size of an `iovec`.
 const BUFFER_BYTES: u32 = 8;
 
-/// A buffer that lies inside the memory.
+/// A buffer inside the memory.
 pub(crate) type Buffer = Range<usize>;
 
 impl<'a> GuestMemory<'a> {
@@ -39,14 +39,15 @@ impl<'a> GuestMemory<'a> {
         GuestMemory { bytes }
     }
 
-    /// Where bytes are, if they all lie inside the memory.
+    /// Returns the range of the bytes, if all of them are inside the memory.
     pub(crate) fn range(&self, address: u32, len: u32) -> Result<Range<usize>> {
         let start = address as usize;
         let end = start.checked_add(len as usize).ok_or(Errno::Fault)?;
         if end > self.bytes.len() { Err(Errno::Fault) } else { Ok(start..end) }
     }
 
-    /// Fails unless bytes can be written. What has effects checks first where its results will go.
+    /// Fails unless the bytes are inside the memory. Functions with effects check the places of their
+    /// results first.
     pub(crate) fn check(&self, address: u32, len: u32) -> Result<()> {
         self.range(address, len).map(|_| ())
     }
@@ -61,7 +62,7 @@ impl<'a> GuestMemory<'a> {
         Ok(&mut self.bytes[range])
     }
 
-    /// The bytes of a buffer.
+    /// Returns the bytes of a buffer.
     pub(crate) fn buffer_mut(&mut self, buffer: &Buffer) -> &mut [u8] {
         &mut self.bytes[buffer.clone()]
     }
@@ -101,7 +102,7 @@ impl<'a> GuestMemory<'a> {
         self.write(address, &value.to_le_bytes())
     }
 
-    /// A path, which is text of at most [`PATH_BYTES_MAX`] bytes.
+    /// Returns a path, which is UTF-8 text of at most [`PATH_BYTES_MAX`] bytes.
     pub(crate) fn path(&self, path: Span) -> Result<&str> {
         let range = self.range(path.address, path.len)?;
         if path.len > PATH_BYTES_MAX {
@@ -110,8 +111,8 @@ impl<'a> GuestMemory<'a> {
         std::str::from_utf8(&self.bytes[range]).map_err(|_| Errno::Ilseq)
     }
 
-    /// The buffers of an array of `iovec`, all of which lie inside the memory. They are cut to
-    /// [`TRANSFER_BYTES_MAX`] bytes, and have no empty ones among them. They may overlap.
+    /// Returns the buffers of an array of `iovec`, all of which must be inside the memory. They are cut to
+    /// [`TRANSFER_BYTES_MAX`] bytes in total, and empty ones are left out. They may overlap.
     pub(crate) fn buffers(&self, Span { address: array, len: n }: Span) -> Result<Vec<Buffer>> {
         if n > BUFFERS_MAX {
             return Err(Errno::Inval);
@@ -131,7 +132,7 @@ impl<'a> GuestMemory<'a> {
         Ok(buffers)
     }
 
-    /// The contents of buffers, to be written somewhere.
+    /// Returns the contents of buffers, for writing.
     pub(crate) fn gather(&self, buffers: &[Buffer]) -> Vec<IoSlice<'_>> {
         buffers.iter().map(|buffer| IoSlice::new(&self.bytes[buffer.clone()])).collect()
     }
@@ -160,7 +161,7 @@ mod tests {
     fn buffers_are_cut_where_a_transfer_ends() {
         let mut bytes = vec![0; (TRANSFER_BYTES_MAX + 64) as usize];
         let mut memory = GuestMemory::new(&mut bytes);
-        // All of the memory, nothing, and all of it once more.
+        // All of the memory, nothing, and all of it again.
         let len = TRANSFER_BYTES_MAX as u32 - 8;
         for (i, word) in [24, len, 0, 0, 32, len].into_iter().enumerate() {
             memory.write_u32(4 * i as u32, word).expect("it is inside");

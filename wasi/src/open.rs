@@ -1,4 +1,4 @@
-//! Opening files and directories: `path_open`, and the rights of what is opened.
+//! Opening of files and directories: `path_open`, and the rights of the new descriptor.
 
 use std::fs::File;
 
@@ -14,7 +14,7 @@ use crate::memory::{GuestMemory, Span};
 use crate::table::{Descriptor, Directory, Kind};
 use crate::types::{FdFlags, LookupFlags, OpenFlags, Rights, flags, rights};
 
-/// How a program wants something to be opened, as it has passed that.
+/// The arguments of `path_open` as the program passed them.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct How {
     pub(crate) lookup: u32,
@@ -24,7 +24,7 @@ pub(crate) struct How {
     pub(crate) fd: u32,
 }
 
-/// The same, checked for sense.
+/// The validated arguments.
 struct Wanted {
     follow: bool,
     open: OpenFlags,
@@ -48,7 +48,7 @@ impl Wanted {
         if is_contradiction { Err(Errno::Inval) } else { Ok(wanted) }
     }
 
-    /// What the directory itself must allow.
+    /// Returns the rights that the directory itself must have.
     fn needs(&self) -> Rights {
         let mut needs = Rights::PATH_OPEN;
         needs.set(Rights::PATH_CREATE_FILE, self.open.contains(OpenFlags::CREAT));
@@ -56,7 +56,7 @@ impl Wanted {
         needs
     }
 
-    /// What the directory must allow for what is opened by way of it.
+    /// Returns the rights that the directory must pass on.
     fn needs_inherited(&self) -> Rights {
         let mut needs = self.base | self.inheriting;
         if self.fd.contains(FdFlags::DSYNC) {
@@ -72,7 +72,7 @@ impl Wanted {
         let has = |flag| self.open.contains(flag);
         let changes = has(OpenFlags::CREAT) || has(OpenFlags::TRUNC);
         let writes = changes || self.base.intersects(Rights::WRITES);
-        // Descriptors of the host have to be good for something, those of the program need not.
+        // A descriptor of the host must allow reading or writing; one of the program need not.
         let reads = self.base.intersects(Rights::READS) || !self.base.intersects(Rights::WRITES);
         let mut options = OpenOptions::new();
         options.read(reads).write(writes).truncate(has(OpenFlags::TRUNC));
@@ -91,7 +91,7 @@ impl Wanted {
         options
     }
 
-    /// The descriptor of what has been opened, without the rights that make no sense for it.
+    /// Returns the descriptor of an opened file or directory, without the rights that do not apply to it.
     fn descriptor(&self, file: File) -> Result<Descriptor> {
         if file.metadata()?.is_dir() {
             let dir = Dir::from_std_file(file);

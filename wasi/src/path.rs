@@ -1,8 +1,8 @@
-//! What is done with paths, but opening: `open` has that.
+//! Operations on paths, except opening, which is in `open`.
 //!
-//! A path is resolved below a directory of the program, by cap-std: it never leads out, neither by `..` nor
-//! by a leading `/` nor by symbolic links, whoever makes them and whenever. One that would is the error
-//! `perm`.
+//! cap-std resolves a path below a directory of the program. It never leads out: not with `..`, not with a
+//! leading `/`, and not through symbolic links, no matter who creates them and when. A path that would lead
+//! out fails with `perm`.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -43,7 +43,7 @@ pub(crate) fn path_filestat_get(
     memory.write(out, &FileStat::from(&metadata).to_bytes())
 }
 
-/// The times that a program wants a file to have.
+/// The requested times of a file.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Times {
     pub(crate) atim: u64,
@@ -90,7 +90,7 @@ pub(crate) fn path_link(
     let new = ctx.table.get(new_fd)?.directory(Rights::PATH_LINK_TARGET)?;
     let lookup = flags::<LookupFlags>(old_lookup)?;
     let (old_path, new_path) = (memory.path(old_path)?, memory.path(new_path)?);
-    // Links to what a symbolic link stands for are not made, as in other engines.
+    // Hard links to the target of a symbolic link are not supported, as in other engines.
     if lookup.contains(LookupFlags::SYMLINK_FOLLOW) {
         return Err(Errno::Inval);
     }
@@ -124,8 +124,8 @@ pub(crate) fn path_remove_directory(
 ) -> Result<()> {
     let directory = ctx.table.get(fd)?.directory(Rights::PATH_REMOVE_DIRECTORY)?;
     let path = memory.path(path)?;
-    // A slash at the end says that it is a directory, which it has to be anyway; cap-std would remove what
-    // is in there and bears the name `.`.
+    // A trailing slash only says that it is a directory, which is required anyway. With it, cap-std would
+    // remove an entry named `.` inside the directory.
     let name = path.trim_end_matches('/');
     Ok(directory.dir.remove_dir(if name.is_empty() { path } else { name })?)
 }
@@ -144,7 +144,8 @@ pub(crate) fn path_rename(
     Ok(old.dir.rename(old_path, &new.dir, new_path)?)
 }
 
-/// Absolute targets are refused with `perm`: the program could not follow them, but others would.
+/// Creates a symbolic link. Absolute targets fail with `perm`: the program could not follow them, but
+/// others would.
 pub(crate) fn path_symlink(
     ctx: &mut WasiCtx,
     memory: &mut GuestMemory<'_>,

@@ -1,7 +1,7 @@
 //! `poll_oneoff`: waiting for time to pass, and for descriptors to be ready.
 //!
-//! It is in three parts, [`subscribe`], [`Wait::step`] and [`finish`], so that who calls them can look
-//! between two steps whether the program has been interrupted.
+//! It has three parts, [`subscribe`], [`Wait::step`] and [`finish`], so that the caller can check between
+//! two steps whether the program has been interrupted.
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -20,26 +20,26 @@ use crate::types::{ClockFlags, Rights, flags};
 const SUBSCRIPTION_BYTES: u32 = 48;
 const EVENT_BYTES: u32 = 32;
 
-/// What a program waits for.
+/// The subscriptions of a program.
 pub(crate) struct Wait {
     subscriptions: Vec<Subscription>,
-    /// Where events go.
+    /// The address of the events.
     events: u32,
-    /// Where the number of events goes.
+    /// The address of the number of events.
     n_out: u32,
 }
 
 struct Subscription {
-    /// What the program knows it by.
+    /// The program's tag for the subscription.
     userdata: u64,
     what: What,
 }
 
 #[derive(Copy, Clone)]
 enum What {
-    /// A clock shows a time, in nanoseconds. An error for clocks that cannot be waited for.
+    /// Until a clock shows a time, in nanoseconds. An error for clocks that do not support waiting.
     Clock(Result<(ClockId, u64)>),
-    /// A descriptor is ready.
+    /// Until a descriptor is ready.
     Descriptor { fd: u32, direction: Direction },
 }
 
@@ -49,22 +49,22 @@ enum Direction {
     Write,
 }
 
-/// What has happened.
+/// An event that ends the wait.
 pub(crate) struct Event {
     userdata: u64,
-    /// The tag of the subscription.
+    /// The kind of the subscription.
     kind: u8,
     result: Result<Ready>,
 }
 
-/// How ready a descriptor is; a clock has nothing to say.
+/// The state of a ready descriptor; all zero for a clock.
 #[derive(Copy, Clone, Default)]
 struct Ready {
     n_bytes: u64,
     hangup: bool,
 }
 
-/// Reads what a program waits for.
+/// Reads the subscriptions of a program.
 pub(crate) fn subscribe(
     ctx: &WasiCtx,
     memory: &GuestMemory<'_>,
@@ -73,7 +73,7 @@ pub(crate) fn subscribe(
     n: u32,
     n_out: u32,
 ) -> Result<Wait> {
-    // Waiting for nothing would never end.
+    // Without subscriptions the wait would never end.
     if n == 0 || n > SUBSCRIPTIONS_MAX {
         return Err(Errno::Inval);
     }
@@ -102,10 +102,10 @@ fn clock(ctx: &WasiCtx, memory: &GuestMemory<'_>, at: u32) -> Result<What> {
     let is_absolute =
         flags::<ClockFlags>(memory.u16(at + 40)?.into())?.contains(ClockFlags::ABSTIME);
     Ok(What::Clock(match (clock, is_absolute) {
-        // Time that a program spends running does not pass while it waits.
+        // CPU time of the program does not advance while it waits.
         (ClockId::ProcessCPUTime | ClockId::ThreadCPUTime, _) => Err(Errno::Notsup),
         (clock, true) => Ok((clock, time)),
-        // How long something takes does not depend on whether a clock is set meanwhile.
+        // Setting a clock does not change the length of a relative wait.
         (_, false) => {
             let now = ctx.clocks.now(ClockId::Monotonic);
             Ok((ClockId::Monotonic, now.saturating_add(time)))
@@ -114,7 +114,7 @@ fn clock(ctx: &WasiCtx, memory: &GuestMemory<'_>, at: u32) -> Result<What> {
 }
 
 impl Wait {
-    /// Waits until something happens, at most for some time. Gives all that has happened.
+    /// Waits for at most `wait_max` until something happens. Returns all events.
     pub(crate) fn step(&self, ctx: &WasiCtx, wait_max: Duration) -> Result<Vec<Event>> {
         let failed: Vec<Event> = self
             .subscriptions
@@ -130,7 +130,7 @@ impl Wait {
         Ok(events)
     }
 
-    /// How long it is until the first clock shows its time.
+    /// Returns the time until the first clock is due.
     fn wait(&self, ctx: &WasiCtx) -> Duration {
         let waits = self.subscriptions.iter().filter_map(|subscription| match subscription.what {
             What::Clock(Ok((clock, time))) => Some(time.saturating_sub(ctx.clocks.now(clock))),
@@ -139,14 +139,14 @@ impl Wait {
         waits.min().map_or(Duration::MAX, Duration::from_nanos)
     }
 
-    /// Waits, and then says of each subscription whether it is ready.
+    /// Waits, then returns for each subscription whether it is ready.
     fn poll(&self, ctx: &WasiCtx, wait: Duration) -> Result<Vec<Option<Ready>>> {
         let hosts: Vec<Option<(BorrowedFd<'_>, PollFlags)>> =
             self.subscriptions.iter().map(|subscription| subscription.host(ctx)).collect();
         let polled = hosts.iter().flatten();
         let mut polled: Vec<_> =
             polled.map(|&(fd, flags)| PollFd::from_borrowed_fd(fd, flags)).collect();
-        // A descriptor without a host's is ready now.
+        // A descriptor without one of the host is always ready.
         let is_ready_now =
             self.subscriptions.iter().zip(&hosts).any(|(subscription, host)| {
                 host.is_none() && subscription.is_usable_descriptor(ctx)
@@ -178,7 +178,7 @@ impl Subscription {
         Event { userdata: self.userdata, kind, result }
     }
 
-    /// The event that says that it can never be ready, if that is so.
+    /// Returns an error event if the subscription can never be ready.
     fn failure(&self, ctx: &WasiCtx) -> Option<Event> {
         let error = match self.what {
             What::Clock(clock) => clock.err(),
@@ -194,7 +194,7 @@ impl Subscription {
         }
     }
 
-    /// The host's descriptor that tells whether it is ready, and by what.
+    /// Returns the host's descriptor to poll, and the events to poll for.
     fn host<'a>(&self, ctx: &'a WasiCtx) -> Option<(BorrowedFd<'a>, PollFlags)> {
         use std::os::fd::AsFd;
         let What::Descriptor { fd, direction } = self.what else { return None };
@@ -208,7 +208,7 @@ impl Subscription {
         Some((fd, flags))
     }
 
-    /// How ready it is, if it is, after the host's descriptor was polled.
+    /// Returns the state if it is ready, given the events of the host's descriptor.
     fn ready(&self, ctx: &WasiCtx, happened: Option<PollFlags>) -> Option<Ready> {
         let What::Descriptor { fd, direction } = self.what else {
             let What::Clock(Ok((clock, time))) = self.what else { return None };
@@ -227,7 +227,7 @@ impl Subscription {
     }
 }
 
-/// The descriptor, if there can be anything to wait for.
+/// Returns the descriptor if it supports waiting.
 fn usable(ctx: &WasiCtx, fd: u32, direction: Direction) -> Result<&Descriptor> {
     let descriptor = ctx.table.get(fd)?;
     let fits = match direction {
@@ -245,7 +245,7 @@ fn usable(ctx: &WasiCtx, fd: u32, direction: Direction) -> Result<&Descriptor> {
     Ok(descriptor)
 }
 
-/// How much there is to read, as far as that is known; at least 1, since reading would not wait.
+/// Returns the number of readable bytes, or 1 if it is unknown.
 fn bytes_to_read(descriptor: &Descriptor) -> u64 {
     use std::io::Seek;
     let n = match &descriptor.kind {
@@ -260,7 +260,7 @@ fn bytes_to_read(descriptor: &Descriptor) -> u64 {
     n.unwrap_or(1)
 }
 
-/// Tells the program what has happened.
+/// Writes the events for the program.
 pub(crate) fn finish(wait: &Wait, memory: &mut GuestMemory<'_>, events: &[Event]) -> Result<()> {
     for (at, event) in (wait.events..).step_by(EVENT_BYTES as usize).zip(events) {
         memory.write(at, &event.to_bytes())?;

@@ -1,8 +1,8 @@
-//! Random numbers, those of the system.
+//! Random numbers of the operating system.
 
 use crate::errno::{Errno, Result};
 
-/// Fills bytes with random numbers that nobody can predict.
+/// Fills bytes with unpredictable random numbers.
 pub(crate) fn fill(bytes: &mut [u8]) -> Result<()> {
     getrandom::fill(bytes).map_err(|_| Errno::Io)
 }

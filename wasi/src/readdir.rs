@@ -1,8 +1,9 @@
-//! The entries of directories.
+//! Directory entries.
 //!
-//! A cookie is the number of an entry, in the order in which the system lists them. A program that lists a
-//! directory comes back with the cookie behind the last entry that it has got whole, so the entries of the
-//! last call are kept; all others are read once. Only a cookie further back reads the directory anew.
+//! A cookie is the number of an entry, in the order in which the system lists them. To continue a listing,
+//! a program passes the cookie after the last complete entry that it received. So the entries of the last
+//! call are kept, and all others are read once. Only cookie 0, or a cookie before the kept entries, reads
+//! the directory again.
 
 use std::collections::VecDeque;
 
@@ -14,17 +15,17 @@ use crate::memory::{GuestMemory, Span};
 use crate::table::{Directory, Kind};
 use crate::types::{FileType, Rights};
 
-/// The bytes of an entry before its name.
+/// The size of an entry before its name.
 const HEADER_BYTES: usize = 24;
 
 /// A directory that is being listed.
 pub(crate) struct Listing {
     entries: Dir,
-    /// The number of the directory itself.
+    /// The inode number of the directory itself.
     ino: u64,
     /// The number of the first entry that is kept.
     first: u64,
-    /// Entries that have been read and may be asked for again.
+    /// Entries that have been read and may be requested again.
     kept: VecDeque<Entry>,
 }
 
@@ -41,14 +42,14 @@ impl Listing {
         Ok(Listing { entries, ino, first: 0, kept: VecDeque::new() })
     }
 
-    /// Reads one more entry; gives `false` at the end.
+    /// Reads another entry. Returns `false` at the end.
     fn read(&mut self) -> Result<bool> {
         let Some(entry) = self.entries.read() else { return Ok(false) };
         let entry = entry?;
         let name = entry.file_name().to_bytes();
-        // What is above an opened directory does not concern the program, so `..` has the number of the
-        // directory itself, in one below as well. For a zero some C libraries ask `path_filestat_get`, and
-        // give up the listing when that may not leave the directory.
+        // The parent of an opened directory is hidden from the program, so `..` has the inode number of the
+        // directory itself, even in subdirectories. If it were zero, some C libraries would call
+        // `path_filestat_get`, and give up the listing when that may not leave the directory.
         let ino = if name == b".." { self.ino } else { entry.ino() };
         self.kept.push_back(Entry {
             ino,
@@ -58,7 +59,7 @@ impl Listing {
         Ok(true)
     }
 
-    /// Forgets the entries before a cookie.
+    /// Drops the entries before a cookie.
     fn skip_to(&mut self, cookie: u64) -> Result<()> {
         while self.first < cookie && (!self.kept.is_empty() || self.read()?) {
             self.kept.pop_front();
@@ -67,7 +68,7 @@ impl Listing {
         Ok(())
     }
 
-    /// The entry that is so many behind the first one.
+    /// Returns the entry at an index, counted from the first kept one.
     fn entry(&mut self, index: usize) -> Result<Option<&Entry>> {
         if index == self.kept.len() && !self.read()? {
             return Ok(None);
@@ -75,7 +76,7 @@ impl Listing {
         Ok(self.kept.get(index))
     }
 
-    /// Fills a buffer with entries, the last of which may be cut. Gives the number of bytes.
+    /// Fills a buffer with entries, the last of which may be truncated. Returns the number of bytes.
     fn write(&mut self, into: &mut [u8]) -> Result<usize> {
         let (mut used, mut index) = (0, 0);
         let first = self.first;
@@ -89,7 +90,7 @@ impl Listing {
 }
 
 impl Entry {
-    /// Writes as much as there is room for, with the cookie of the next entry. Gives the number of bytes.
+    /// Writes as much as fits, with the cookie of the next entry. Returns the number of bytes.
     fn write(&self, next: u64, into: &mut [u8]) -> usize {
         let mut header = [0; HEADER_BYTES];
         header[0..8].copy_from_slice(&next.to_le_bytes());
@@ -121,7 +122,7 @@ pub(crate) fn fd_readdir(
         _ => Listing::begin(directory)?,
     };
     listing.skip_to(cookie)?;
-    // A cookie behind the end has no entries.
+    // There are no entries after the end.
     let n = if listing.first == cookie { listing.write(into)? } else { 0 };
     directory.listing = Some(listing);
     memory.write_u32(n_out, n as u32)

@@ -1,11 +1,11 @@
-//! Sockets: there are none, since the host opens none for programs, so no descriptor is one.
+//! Socket calls. The host opens no sockets for programs, so all of them fail.
 
 use crate::ctx::WasiCtx;
 use crate::errno::{Errno, Result};
 use crate::memory::{GuestMemory, Span};
 use crate::types::{FdFlags, ReceiveFlags, ShutdownFlags, flags};
 
-/// What every function answers of a descriptor.
+/// Fails with `notsock`, or with `badf` if the descriptor is not open.
 fn not_a_socket(ctx: &WasiCtx, fd: u32) -> Result<()> {
     ctx.table.get(fd)?;
     Err(Errno::Notsock)
@@ -50,7 +50,7 @@ pub(crate) fn sock_send(
     n_out: u32,
 ) -> Result<()> {
     ctx.table.get(fd)?;
-    // None exists.
+    // No send flags are defined.
     if send_flags != 0 {
         return Err(Errno::Inval);
     }

@@ -1,4 +1,4 @@
-//! The standard streams: those of the host's process, or readers and writers of the embedder.
+//! Standard streams: those of the host's process, or readers and writers of the embedder.
 
 use std::fmt;
 use std::io::{self, IoSlice, IsTerminal, Read, Write};
@@ -12,49 +12,49 @@ use rustix::io::retry_on_intr;
 use crate::errno::{Errno, Result};
 use crate::types::{FdFlags, FileType};
 
-/// What a program reads from.
+/// An input stream of a program.
 pub(crate) struct Input {
     pub(crate) source: Source,
-    /// Only `nonblock` is ever set.
+    /// `nonblock` is the only flag that is ever set.
     pub(crate) flags: FdFlags,
 }
 
-/// Where input comes from.
+/// The source of an input stream.
 pub(crate) enum Source {
-    /// The standard input of the process. It is read past the buffer that the standard library keeps, so
-    /// that what can be read now is what the system says.
+    /// The standard input of the process. Reads bypass the buffer of the standard library, so that the
+    /// system knows what can be read without blocking.
     Inherited(io::Stdin),
     /// A reader of the embedder, which is always ready.
     Reader(Box<dyn Read + Send>),
 }
 
-/// What a program writes to.
+/// An output stream of a program.
 pub(crate) struct Output {
     pub(crate) sink: Sink,
-    /// Only `nonblock` is ever set.
+    /// `nonblock` is the only flag that is ever set.
     pub(crate) flags: FdFlags,
 }
 
-/// Where output goes.
+/// The sink of an output stream.
 pub(crate) enum Sink {
-    /// The standard output of the process; nothing is buffered.
+    /// The standard output of the process, unbuffered.
     Stdout(io::Stdout),
-    /// Its standard error.
+    /// The standard error of the process, unbuffered.
     Stderr(io::Stderr),
     /// A writer of the embedder, which is always ready.
     Writer(Box<dyn Write + Send>),
 }
 
-/// Programs take devices for terminals.
+/// Programs take character devices for terminals.
 fn file_type(is_terminal: bool) -> FileType {
     if is_terminal { FileType::CharacterDevice } else { FileType::Unknown }
 }
 
-/// Whether a descriptor of the host is ready, after some time has been waited for that.
+/// Whether a descriptor of the host is ready, after waiting for at most `wait`.
 pub(crate) fn is_ready(fd: BorrowedFd<'_>, events: PollFlags, wait: Duration) -> bool {
     let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
     let mut fds = [PollFd::from_borrowed_fd(fd, events)];
-    // A signal or an error ends the wait; reading or writing will tell.
+    // A signal ends the wait early, and so does an error, which the read or write will report.
     rustix::event::poll(&mut fds, Some(&wait)).map_or(true, |n| n > 0)
 }
 
@@ -67,7 +67,7 @@ impl Input {
         file_type(matches!(&self.source, Source::Inherited(stdin) if stdin.is_terminal()))
     }
 
-    /// The descriptor of the host that tells when there is something to read; without one there always is.
+    /// Returns the host's descriptor to poll before a read; `None` if reads never block.
     pub(crate) fn host(&self) -> Option<BorrowedFd<'_>> {
         match &self.source {
             Source::Inherited(stdin) => Some(stdin.as_fd()),
@@ -75,7 +75,7 @@ impl Input {
         }
     }
 
-    /// Reads once; `again` if it should not wait and would have to.
+    /// Reads once; fails with `again` if it is non-blocking and would block.
     pub(crate) fn read(&mut self, into: &mut [u8]) -> Result<usize> {
         if self.flags.contains(FdFlags::NONBLOCK)
             && self.host().is_some_and(|fd| !is_ready(fd, PollFlags::IN, Duration::ZERO))
@@ -86,7 +86,7 @@ impl Input {
             Source::Inherited(stdin) => {
                 Ok(retry_on_intr(|| rustix::io::read(&*stdin, &mut *into))?)
             }
-            // A reader that says that it has read more than it could must not harm anybody.
+            // Do not trust a reader that claims to have read more than the buffer holds.
             Source::Reader(reader) => Ok(reader.read(into)?.min(into.len())),
         }
     }
@@ -105,7 +105,7 @@ impl Output {
         })
     }
 
-    /// The descriptor of the host that tells when it can be written to; without one it always can.
+    /// Returns the host's descriptor to poll before a write; `None` if writes never block.
     pub(crate) fn host(&self) -> Option<BorrowedFd<'_>> {
         match &self.sink {
             Sink::Stdout(stdout) => Some(stdout.as_fd()),
@@ -114,7 +114,7 @@ impl Output {
         }
     }
 
-    /// Writes once; `again` if it should not wait and would have to.
+    /// Writes once; fails with `again` if it is non-blocking and would block.
     pub(crate) fn write(&mut self, from: &[IoSlice<'_>]) -> Result<usize> {
         if self.flags.contains(FdFlags::NONBLOCK)
             && self.host().is_some_and(|fd| !is_ready(fd, PollFlags::OUT, Duration::ZERO))
@@ -134,8 +134,8 @@ impl Output {
     }
 }
 
-/// A writer that keeps what is written to it, for [`WasiCtxBuilder::stdout`](crate::WasiCtxBuilder::stdout)
-/// and [`stderr`](crate::WasiCtxBuilder::stderr). Clones share what they keep.
+/// A writer that keeps its output in memory, for [`WasiCtxBuilder::stdout`](crate::WasiCtxBuilder::stdout)
+/// and [`stderr`](crate::WasiCtxBuilder::stderr). Clones share their contents.
 #[derive(Clone)]
 pub struct MemoryOutput {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -143,18 +143,19 @@ pub struct MemoryOutput {
 }
 
 impl MemoryOutput {
-    /// A writer that keeps at most so many bytes. Writing more is an error, `nospc` for the program.
+    /// Returns a writer that keeps at most `bytes_max` bytes. Further writes fail, with `nospc` for the
+    /// program.
     pub fn new(bytes_max: usize) -> MemoryOutput {
         MemoryOutput { bytes: Arc::default(), bytes_max }
     }
 
-    /// What has been written.
+    /// Returns the bytes written so far.
     pub fn contents(&self) -> Vec<u8> {
         self.bytes().clone()
     }
 
     fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
-        // Nothing that holds the lock can panic half way.
+        // Ignore poisoning: no holder of the lock can panic halfway.
         self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! The descriptors of a program: what each number stands for, and what may be done with it.
+//! The descriptor table of a program.
 
 use std::fs::File;
 
@@ -13,13 +13,13 @@ use crate::types::{FileType, Rights};
 /// An open descriptor.
 pub(crate) struct Descriptor {
     pub(crate) kind: Kind,
-    /// What may be done with it.
+    /// The permitted operations.
     pub(crate) rights: Rights,
-    /// What may be done with what is opened by way of it.
+    /// The rights that descriptors opened through it can have at most.
     pub(crate) inheriting: Rights,
 }
 
-/// What a descriptor stands for.
+/// The target of a descriptor.
 pub(crate) enum Kind {
     Input(Input),
     Output(Output),
@@ -30,27 +30,27 @@ pub(crate) enum Kind {
 /// An open directory.
 pub(crate) struct Directory {
     pub(crate) dir: Dir,
-    /// The name by which the program knows it, if it was opened before the program started.
+    /// The name by which the program knows it, if it was preopened.
     pub(crate) preopened_as: Option<String>,
-    /// Where `fd_readdir` is.
+    /// The position of `fd_readdir`.
     pub(crate) listing: Option<Listing>,
 }
 
 impl Descriptor {
-    /// Fails with `notcapable` unless all of this may be done with it.
+    /// Fails with `notcapable` unless the descriptor has all these rights.
     pub(crate) fn need(&self, rights: Rights) -> Result<()> {
         if self.rights.contains(rights) { Ok(()) } else { Err(Errno::Notcapable) }
     }
 
-    /// The file that it is, if all of this may be done with it; `badf` if it is none.
+    /// Returns the file if the descriptor has all these rights. Fails with `badf` if it is not a file.
     pub(crate) fn file(&self, rights: Rights) -> Result<&File> {
         let Kind::File(file) = &self.kind else { return Err(Errno::Badf) };
         self.need(rights)?;
         Ok(file)
     }
 
-    /// The file that it is, if all of this may be done with it; `spipe` if it is a stream and `badf` if it is
-    /// a directory, which have no position.
+    /// Returns the file if the descriptor has all these rights. Streams and directories have no position;
+    /// they fail with `spipe` and `badf`.
     pub(crate) fn seekable(&self, rights: Rights) -> Result<&File> {
         match self.kind {
             Kind::Input(_) | Kind::Output(_) => Err(Errno::Spipe),
@@ -58,14 +58,15 @@ impl Descriptor {
         }
     }
 
-    /// The directory that it is, if all of this may be done with it; `notdir` if it is none.
+    /// Returns the directory if the descriptor has all these rights. Fails with `notdir` if it is not a
+    /// directory.
     pub(crate) fn directory(&self, rights: Rights) -> Result<&Directory> {
         let Kind::Directory(directory) = &self.kind else { return Err(Errno::Notdir) };
         self.need(rights)?;
         Ok(directory)
     }
 
-    /// What kind of file it is.
+    /// Returns the type of its file.
     pub(crate) fn file_type(&self) -> Result<FileType> {
         Ok(match &self.kind {
             Kind::Input(input) => input.file_type(),
@@ -76,14 +77,14 @@ impl Descriptor {
     }
 }
 
-/// The descriptors of a program, by their numbers.
+/// The descriptors of a program, by number.
 #[derive(Default)]
 pub(crate) struct Table {
     slots: Vec<Option<Descriptor>>,
 }
 
 impl Table {
-    /// The descriptor with a number; `badf` if there is none.
+    /// Returns the descriptor with a number; fails with `badf` if it is not open.
     pub(crate) fn get(&self, fd: u32) -> Result<&Descriptor> {
         let slot = self.slots.get(fd as usize).and_then(Option::as_ref);
         slot.ok_or(Errno::Badf)
@@ -94,18 +95,18 @@ impl Table {
         slot.ok_or(Errno::Badf)
     }
 
-    /// The least number that is free; `mfile` if too many are taken.
+    /// Returns the least free number; fails with `mfile` if too many are open.
     fn free(&self) -> Result<usize> {
         let free = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
         if free < DESCRIPTORS_MAX { Ok(free) } else { Err(Errno::Mfile) }
     }
 
-    /// Fails if there is no number for one more.
+    /// Fails if there is no free number.
     pub(crate) fn check_room(&self) -> Result<()> {
         self.free().map(|_| ())
     }
 
-    /// Gives a descriptor a number.
+    /// Assigns the least free number to a descriptor.
     pub(crate) fn insert(&mut self, descriptor: Descriptor) -> Result<u32> {
         let free = self.free()?;
         if free == self.slots.len() {
@@ -115,13 +116,13 @@ impl Table {
         Ok(free as u32)
     }
 
-    /// Takes a descriptor out.
+    /// Removes a descriptor.
     pub(crate) fn remove(&mut self, fd: u32) -> Result<Descriptor> {
         let slot = self.slots.get_mut(fd as usize).and_then(Option::take);
         slot.ok_or(Errno::Badf)
     }
 
-    /// Gives a descriptor the number of another one, which is closed.
+    /// Moves a descriptor to the number of another one, which is closed.
     pub(crate) fn renumber(&mut self, from: u32, to: u32) -> Result<()> {
         self.get(from)?;
         self.get(to)?;

@@ -5,7 +5,7 @@ use bitflags::{Flags, bitflags};
 use crate::errno::{Errno, Result};
 
 bitflags! {
-    /// What may be done with a descriptor; the names and numbers of the specification.
+    /// The permitted operations of a descriptor; names and numbers are those of the specification.
     #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
     pub struct Rights: u64 {
         /// `fd_datasync`, and `path_open` with `dsync`.
@@ -18,7 +18,7 @@ bitflags! {
         const FD_FDSTAT_SET_FLAGS = 1 << 3;
         /// `fd_sync`, and `path_open` with `rsync` and `sync`.
         const FD_SYNC = 1 << 4;
-        /// `fd_tell`, and `fd_seek` that moves nothing.
+        /// `fd_tell`, and an `fd_seek` that does not move the position.
         const FD_TELL = 1 << 5;
         /// `fd_write`, and with [`Rights::FD_SEEK`] `fd_pwrite`.
         const FD_WRITE = 1 << 6;
@@ -30,9 +30,9 @@ bitflags! {
         const PATH_CREATE_DIRECTORY = 1 << 9;
         /// `path_open` with `creat`.
         const PATH_CREATE_FILE = 1 << 10;
-        /// `path_link` from here.
+        /// `path_link`, as the source directory.
         const PATH_LINK_SOURCE = 1 << 11;
-        /// `path_link` to here.
+        /// `path_link`, as the target directory.
         const PATH_LINK_TARGET = 1 << 12;
         /// `path_open`.
         const PATH_OPEN = 1 << 13;
@@ -40,9 +40,9 @@ bitflags! {
         const FD_READDIR = 1 << 14;
         /// `path_readlink`.
         const PATH_READLINK = 1 << 15;
-        /// `path_rename` from here.
+        /// `path_rename`, as the source directory.
         const PATH_RENAME_SOURCE = 1 << 16;
-        /// `path_rename` to here.
+        /// `path_rename`, as the target directory.
         const PATH_RENAME_TARGET = 1 << 17;
         /// `path_filestat_get`.
         const PATH_FILESTAT_GET = 1 << 18;
@@ -62,7 +62,7 @@ bitflags! {
         const PATH_REMOVE_DIRECTORY = 1 << 25;
         /// `path_unlink_file`.
         const PATH_UNLINK_FILE = 1 << 26;
-        /// `poll_oneoff` for reading and writing, as the descriptor may be read and written.
+        /// `poll_oneoff` for reading and writing, together with the right to read or write.
         const POLL_FD_READWRITE = 1 << 27;
         /// `sock_shutdown`.
         const SOCK_SHUTDOWN = 1 << 28;
@@ -72,7 +72,7 @@ bitflags! {
 }
 
 impl Rights {
-    /// What can be done with a file.
+    /// The rights that apply to files.
     pub const FILE: Rights = Rights::FD_DATASYNC
         .union(Rights::FD_READ)
         .union(Rights::FD_SEEK)
@@ -87,7 +87,7 @@ impl Rights {
         .union(Rights::FD_FILESTAT_SET_TIMES)
         .union(Rights::POLL_FD_READWRITE);
 
-    /// What can be done with a directory.
+    /// The rights that apply to directories.
     pub const DIRECTORY: Rights = Rights::FD_DATASYNC
         .union(Rights::FD_SYNC)
         .union(Rights::PATH_CREATE_DIRECTORY)
@@ -108,8 +108,8 @@ impl Rights {
         .union(Rights::PATH_REMOVE_DIRECTORY)
         .union(Rights::PATH_UNLINK_FILE);
 
-    /// What leaves files and directories as they are. Links are no part of it: a second name in another
-    /// directory could be written to.
+    /// The rights that do not change files and directories. Linking is not included: another directory
+    /// might allow writes through the second name.
     pub const READ_ONLY: Rights = Rights::FD_READ
         .union(Rights::FD_SEEK)
         .union(Rights::FD_FDSTAT_SET_FLAGS)
@@ -122,29 +122,28 @@ impl Rights {
         .union(Rights::FD_FILESTAT_GET)
         .union(Rights::POLL_FD_READWRITE);
 
-    /// What can be done with standard input.
+    /// The rights of standard input.
     pub(crate) const INPUT: Rights = Rights::FD_READ
         .union(Rights::FD_FDSTAT_SET_FLAGS)
         .union(Rights::FD_FILESTAT_GET)
         .union(Rights::POLL_FD_READWRITE);
 
-    /// What can be done with standard output. Programs take what has no position, and is a device, for a
-    /// terminal.
+    /// The rights of standard output. Programs take a device without a position for a terminal.
     pub(crate) const OUTPUT: Rights = Rights::FD_WRITE
         .union(Rights::FD_FDSTAT_SET_FLAGS)
         .union(Rights::FD_FILESTAT_GET)
         .union(Rights::POLL_FD_READWRITE);
 
-    /// What needs a descriptor of the host that is open for writing.
+    /// The rights that need a host descriptor that is open for writing.
     pub(crate) const WRITES: Rights =
         Rights::FD_WRITE.union(Rights::FD_ALLOCATE).union(Rights::FD_FILESTAT_SET_SIZE);
 
-    /// What needs a descriptor of the host that is open for reading.
+    /// The rights that need a host descriptor that is open for reading.
     pub(crate) const READS: Rights = Rights::FD_READ.union(Rights::FD_READDIR);
 }
 
 bitflags! {
-    /// How a descriptor is used: `fdflags`.
+    /// The modes of a descriptor: `fdflags`.
     #[derive(Copy, Clone, Debug, PartialEq, Eq)]
     pub(crate) struct FdFlags: u16 {
         const APPEND = 1;
@@ -154,7 +153,7 @@ bitflags! {
         const SYNC = 16;
     }
 
-    /// How `path_open` opens.
+    /// The modes of `path_open`.
     #[derive(Copy, Clone, Debug, PartialEq, Eq)]
     pub(crate) struct OpenFlags: u16 {
         const CREAT = 1;
@@ -163,13 +162,13 @@ bitflags! {
         const TRUNC = 8;
     }
 
-    /// How a path is resolved.
+    /// The modes of path resolution.
     #[derive(Copy, Clone, Debug, PartialEq, Eq)]
     pub(crate) struct LookupFlags: u32 {
         const SYMLINK_FOLLOW = 1;
     }
 
-    /// Which times are set.
+    /// The times to set.
     #[derive(Copy, Clone, Debug, PartialEq, Eq)]
     pub(crate) struct TimeFlags: u16 {
         const ATIM = 1;
@@ -178,20 +177,20 @@ bitflags! {
         const MTIM_NOW = 8;
     }
 
-    /// How the time of a clock subscription is meant.
+    /// The modes of a clock subscription.
     #[derive(Copy, Clone, Debug, PartialEq, Eq)]
     pub(crate) struct ClockFlags: u16 {
         const ABSTIME = 1;
     }
 
-    /// What a message is received by.
+    /// The modes of receiving a message.
     #[derive(Copy, Clone, Debug, PartialEq, Eq)]
     pub(crate) struct ReceiveFlags: u16 {
         const PEEK = 1;
         const WAITALL = 2;
     }
 
-    /// Which directions of a socket are shut down.
+    /// The directions in which a socket is shut down.
     #[derive(Copy, Clone, Debug, PartialEq, Eq)]
     pub(crate) struct ShutdownFlags: u8 {
         const RD = 1;
@@ -199,10 +198,10 @@ bitflags! {
     }
 }
 
-/// The flags that a program has passed.
+/// Returns the flags that a program has passed.
 ///
 /// # Errors
-/// `inval` if there are others among them.
+/// Fails with `inval` if some are unknown.
 pub(crate) fn flags<F>(raw: u32) -> Result<F>
 where
     F: Flags,
@@ -212,15 +211,15 @@ where
     F::from_bits(bits).ok_or(Errno::Inval)
 }
 
-/// The rights that a program has passed.
+/// Returns the rights that a program has passed.
 ///
 /// # Errors
-/// `inval` if there are others among them.
+/// Fails with `inval` if some are unknown.
 pub(crate) fn rights(raw: u64) -> Result<Rights> {
     Rights::from_bits(raw).ok_or(Errno::Inval)
 }
 
-/// What a descriptor or a path stands for.
+/// The type of a file: of the target of a descriptor or path.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum FileType {
@@ -240,7 +239,7 @@ impl From<rustix::fs::FileType> for FileType {
             rustix::fs::FileType::Directory => FileType::Directory,
             rustix::fs::FileType::RegularFile => FileType::RegularFile,
             rustix::fs::FileType::Symlink => FileType::SymbolicLink,
-            // WASI does not know pipes, and which kind of socket it is the host does not say.
+            // WASI has no type for pipes, and the host does not report the kind of a socket.
             _ => FileType::Unknown,
         }
     }
@@ -259,10 +258,10 @@ pub(crate) struct FileStat {
 }
 
 impl FileStat {
-    /// The size in the memory of the program.
+    /// Its size in the memory of the program.
     pub(crate) const BYTES: usize = 64;
 
-    /// What is known of a stream that is no file.
+    /// The attributes of a stream that is not a file.
     pub(crate) fn of_stream(file_type: FileType) -> FileStat {
         FileStat { dev: 0, ino: 0, file_type, n_links: 0, size: 0, times: [0; 3] }
     }
@@ -307,7 +306,7 @@ macro_rules! file_stat_of {
 file_stat_of!(std::fs::Metadata: std::os::unix::fs::MetadataExt);
 file_stat_of!(cap_std::fs::Metadata: cap_std::fs::MetadataExt);
 
-/// A time in nanoseconds; the first or the last one that there is for one before 1970 or after 2554.
+/// Converts a time to nanoseconds. Times before 1970 and after 2554 are clamped.
 pub(crate) fn timestamp(seconds: i64, nanoseconds: i64) -> u64 {
     let time = i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
     u64::try_from(time.max(0)).unwrap_or(u64::MAX)
