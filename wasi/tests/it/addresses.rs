@@ -1,4 +1,4 @@
-//! Every parameter that is an address, with addresses outside of the memory.
+//! Addresses outside of the memory, for every parameter that is an address.
 
 use slotvm::Tier;
 use slotvm_wasi::WasiCtx;
@@ -7,8 +7,8 @@ use std::time::Duration;
 use crate::errnos::{FAULT, SUCCESS};
 use crate::guest::{ALL, DIR, Guest, OUT, OUTSIDE, Open, TestEngine, with_folder};
 
-/// A function with arguments by which it succeeds, the places of addresses among them, and how many bytes
-/// each of these has.
+/// A function with valid arguments, the positions of the addresses among them, and the size in bytes at
+/// each.
 type Call = (&'static str, Vec<i64>, Vec<(usize, i64)>);
 
 fn calls(guest: &mut Guest) -> Vec<Call> {
@@ -17,7 +17,7 @@ fn calls(guest: &mut Guest) -> Vec<Call> {
     let [f, f_len] = guest.text("f");
     let [link, link_len] = guest.text("link");
     let [iov, n] = guest.buffer("data");
-    // A clock that has run out long ago.
+    // A clock that is long overdue.
     let mut subscription = [0; 48];
     subscription[16] = 1;
     let subscription = guest.put(subscription);
@@ -82,7 +82,7 @@ fn results_may_lie_anywhere_inside_and_over_each_other() {
     with_folder(|guest, folder| {
         folder.write("f", "data");
         let file = guest.open(DIR, "f", Open::ALL).unwrap();
-        // The buffer is over its own descriptor and the result.
+        // The buffer overlaps its own iovec and the result.
         let at = OUTSIDE - 13;
         let words = [at as u32, 13].map(u32::to_le_bytes);
         guest.memory()[at as usize..][..8].copy_from_slice(words.as_flattened());

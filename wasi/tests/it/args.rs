@@ -5,13 +5,13 @@ use slotvm_wasi::{I32Exit, WasiCtxBuilder};
 use crate::errnos::{FAULT, INVAL, NOTSUP};
 use crate::guest::{Guest, MEMORY_BYTES, OUT, OUT_2, OUTSIDE, with_ctx, with_folder};
 
-/// Checks what a pair of functions gives.
+/// Checks the results of a pair of functions.
 fn check_strings(guest: &mut Guest, get: &str, sizes_get: &str, expected: &[&str]) {
     guest.ok(sizes_get, &[OUT, OUT_2]);
     let n_bytes = expected.iter().map(|string| string.len() + 1).sum::<usize>();
     assert_eq!(guest.u32(OUT) as usize, expected.len(), "{get}");
     assert_eq!(guest.u32(OUT_2) as usize, n_bytes, "{get}");
-    // Both end where the memory ends, and do not go over what is before them.
+    // Both arrays end at the end of the memory and do not overwrite what precedes them.
     let buffer = OUTSIDE - n_bytes as i64;
     let pointers = buffer - 4 * expected.len() as i64;
     guest.memory()[pointers as usize - 1] = 0xee;
@@ -64,7 +64,7 @@ fn exit_codes_are_passed_on() {
             assert_eq!(I32Exit::of(&error), Some(I32Exit(code as i32)));
             assert_eq!(error.to_string(), format!("exited with code {}", code as i32));
         }
-        // The store can be used, as after each error of a host function.
+        // The store remains usable, as after every error of a host function.
         guest.ok("sched_yield", &[]);
     });
 }

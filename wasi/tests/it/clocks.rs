@@ -25,7 +25,7 @@ fn all_four_clocks_run() {
             let first = now(guest, clock);
             let mut rounds = 0;
             while now(guest, clock) == first {
-                // It may tick some hundred times a second; a clock that stands still hangs here.
+                // The clock may tick only a few hundred times a second; a stopped clock hangs here.
                 rounds += 1;
                 assert!(rounds < 1 << 30, "clock {clock} stands still");
             }
@@ -39,7 +39,7 @@ fn real_time_is_that_of_the_host_and_monotonic_time_begins_with_the_program() {
         let before = SystemTime::now();
         let time = UNIX_EPOCH + Duration::from_nanos(now(guest, REALTIME));
         assert!(before <= time && time <= SystemTime::now());
-        // The host has been up for longer than this test.
+        // The host has been up for longer than this test has run.
         let first = now(guest, MONOTONIC);
         let uptime = std::fs::read_to_string("/proc/uptime").unwrap();
         let uptime: f64 = uptime.split(' ').next().unwrap().parse().unwrap();

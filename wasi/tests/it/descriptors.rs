@@ -1,4 +1,4 @@
-//! Descriptors that are closed, of another kind, renumbered, or opened before the program started.
+//! Descriptors that are closed, of the wrong kind, renumbered, or preopened.
 
 use slotvm_wasi::{Rights, WasiCtx};
 
@@ -7,7 +7,7 @@ use crate::guest::{
     ALL, DIR, FUNCTIONS, Folder, Guest, OUT, OUTSIDE, Open, WRITES, engines, with_folder,
 };
 
-/// Where the descriptors are among the parameters of a function.
+/// The positions of the descriptors among the parameters of a function.
 fn descriptor_params(name: &str) -> &'static [usize] {
     match name {
         "path_symlink" => &[2],
@@ -21,7 +21,7 @@ fn descriptor_params(name: &str) -> &'static [usize] {
     }
 }
 
-/// Arguments by which each function of a descriptor could succeed, with a directory or file as it needs.
+/// Valid arguments for each function with a descriptor, using a directory or file as needed.
 fn good_args(name: &str, params: &str, file: i64) -> Vec<i64> {
     let mut args = vec![0; params.len()];
     for &place in descriptor_params(name) {
@@ -49,7 +49,7 @@ fn closed_descriptors_are_bad_everywhere() {
             }
         }
         assert_eq!(n_checked, 4 * (21 + 1 + 10 + 2 + 4), "all that take one");
-        // The file and the directory have survived.
+        // The file and the directory are unharmed.
         guest.ok("fd_fdstat_get", &[file, OUT]);
         guest.ok("fd_fdstat_get", &[DIR, OUT]);
     });
@@ -101,7 +101,7 @@ fn directories_and_streams_are_no_files() {
                 "fd_pread" | "fd_pwrite" | "fd_seek" | "fd_tell" => SPIPE,
                 _ => BADF,
             };
-            // What is read is not written, and the other way round.
+            // Descriptors for reading cannot be written, and the other way round.
             if name != "fd_read" {
                 assert_eq!(call(guest, 0), of_stream, "{name} 0");
             }
@@ -147,13 +147,13 @@ fn renumbering_moves_a_descriptor_onto_another_one() {
         for (from, to) in [(a, b), (b, a), (b, 127), (b, -1), (-1, -1)] {
             assert_eq!(guest.call("fd_renumber", &[from, to]), BADF, "{from} {to}");
         }
-        // Even onto a standard stream and the directory that was given.
+        // Even onto a standard stream or the preopened directory.
         guest.ok("fd_renumber", &[b, 0]);
         guest.ok("fd_renumber", &[DIR, 1]);
         assert_eq!(guest.read(0, 1), b"", "the position is where it was");
         assert_eq!(guest.stat(1, "a", false), Ok((4, 1, 1)));
         guest.ok("fd_prestat_get", &[1, OUT]);
-        // Nothing is left open: this could not be done so often otherwise.
+        // Nothing stays open: otherwise this would fail with `mfile` at some point.
         let mut fd = guest.open(1, "a", Open::READ).unwrap();
         let [at, len] = guest.text("a");
         for _ in 0..2000 {
@@ -186,7 +186,7 @@ fn directories_that_were_given_have_names() {
         assert_eq!(guest.call("fd_prestat_dir_name", &[DIR, OUT, 4]), NAMETOOLONG);
         assert_eq!(guest.call("fd_prestat_dir_name", &[DIR, OUTSIDE - 4, 5]), FAULT);
         assert_eq!(guest.call("fd_prestat_get", &[DIR, OUTSIDE - 7]), FAULT);
-        // Programs look for them from 3 on until one is bad.
+        // Programs look for preopened directories from 3 on until one is bad.
         let opened = guest.open(DIR, ".", Open::DIR).unwrap();
         for fd in [0, 1, 2, opened, opened + 1] {
             assert_eq!(guest.call("fd_prestat_get", &[fd, OUT]), BADF, "{fd}");
@@ -218,7 +218,7 @@ fn what_a_descriptor_is_can_be_asked() {
             assert_eq!(guest.bytes(OUT, 1), [file_type], "{fd}");
             let base = Rights::from_bits(guest.u64(OUT + 8)).unwrap();
             match fd {
-                // No stream can be sought: programs take one that can for a file.
+                // Streams are not seekable: programs take a seekable one for a file.
                 0..=2 => {
                     assert!(
                         base.contains(rights)

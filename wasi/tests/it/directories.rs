@@ -1,4 +1,4 @@
-//! Directories: making, removing and listing them.
+//! Creating, removing and listing directories.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -15,7 +15,8 @@ struct Entry {
     name: String,
 }
 
-/// The whole entries in a buffer of so many bytes from a cookie on, and whether the buffer was filled.
+/// Returns the complete entries in a buffer of `len` bytes from a cookie on, and whether the buffer was
+/// full.
 fn list(guest: &mut Guest, fd: i64, len: i64, cookie: u64) -> (Vec<Entry>, bool) {
     const BUFFER: i64 = 1 << 16;
     guest.ok("fd_readdir", &[fd, BUFFER, len, cookie as i64, OUT]);
@@ -38,7 +39,7 @@ fn list(guest: &mut Guest, fd: i64, len: i64, cookie: u64) -> (Vec<Entry>, bool)
     (entries, used == len)
 }
 
-/// All entries, read with a buffer of so many bytes, as C libraries do it.
+/// Returns all entries, read with a buffer of `len` bytes, as C libraries do.
 fn list_all(guest: &mut Guest, fd: i64, len: i64) -> Vec<Entry> {
     let (mut entries, mut cookie) = (Vec::new(), 0);
     loop {
@@ -73,12 +74,13 @@ fn listing_gives_every_entry_once_whatever_the_buffer() {
         for (name, file_type) in [("dir", 3), ("link", 7), ("file 0", 4), (".", 3)] {
             assert_eq!((by_name[name].file_type, by_name[name].ino), (file_type, ino(name)));
         }
-        // Of what is above, the program learns nothing. It is no zero, for which C libraries would ask again.
+        // The program learns nothing about the parent directory. Its number is not zero, for which C
+        // libraries would ask again.
         assert_eq!((by_name[".."].file_type, by_name[".."].ino), (3, ino(".")));
         for len in [33, 40, 64, 100, 1000] {
             assert_eq!(list_all(guest, fd, len), whole, "{len}");
         }
-        // From any cookie on, in any order.
+        // From any cookie, in any order.
         for i in [53, 0, 20, 19, 53, 52, 1] {
             let (rest, _) = list(guest, fd, 1 << 14, whole[i].next);
             assert_eq!(rest, whole[i + 1..], "{i}");

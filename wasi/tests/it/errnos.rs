@@ -1,4 +1,4 @@
-//! The error numbers of the specification.
+//! Error numbers of the specification.
 
 pub(crate) const SUCCESS: u32 = 0;
 pub(crate) const AGAIN: u32 = 6;

@@ -1,6 +1,6 @@
-//! No path leads out of a directory that was opened, whoever makes the links on its way, and whenever.
+//! No path leads out of an opened directory, no matter who creates the links on its way, and when.
 //!
-//! What is beside the directory is compared before and after each test by `with_folder`.
+//! `with_folder` compares everything outside of the directory before and after each test.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use crate::errnos::{NOENT, PERM, SUCCESS};
 use crate::guest::{CREAT, DIR, EXCL, Guest, OUT, Open, TRUNC, with_folder};
 
-/// Tries everything with a path that leads out to a file or directory; gives each function with its error
-/// number. `parent` leads out to the directory `outside`.
+/// Tries every operation with a path that leads out to a file or directory. Returns the name and error
+/// number of each. `parent` leads out to the directory `outside`.
 fn try_everything(guest: &mut Guest, path: &str, parent: &str) -> Vec<(String, u32)> {
     let mut results = Vec::new();
     for follow in [false, true] {
@@ -47,7 +47,7 @@ fn try_everything(guest: &mut Guest, path: &str, parent: &str) -> Vec<(String, u
     results
 }
 
-/// Everything that is tried with a path must be refused as an attempt to leave.
+/// Every operation on the path must fail as an attempt to leave the directory.
 #[track_caller]
 fn refused(guest: &mut Guest, path: &str, parent: &str) {
     for (what, errno) in try_everything(guest, path, parent) {
@@ -104,7 +104,7 @@ fn links_of_files_are_not_followed_out() {
         symlink(&secret, folder.inside().join("absolute")).unwrap();
         symlink("../outside/secret", folder.inside().join("relative")).unwrap();
         symlink("relative", folder.inside().join("chain")).unwrap();
-        // Where nothing is yet.
+        // The target does not exist yet.
         symlink("../outside/new", folder.inside().join("dangling")).unwrap();
         for link in ["absolute", "chain", "relative", "dangling"] {
             for flags in [0, CREAT, TRUNC, CREAT | TRUNC] {
@@ -116,7 +116,7 @@ fn links_of_files_are_not_followed_out() {
             let args = [DIR, 1, at, len, 1, 1, 5];
             assert_eq!(guest.call("path_filestat_set_times", &args), PERM, "{link}");
             assert_eq!(guest.at("path_remove_directory", DIR, link), 54, "it is a link");
-            // What is done with a link itself stays here.
+            // Operations on the link itself do not leave the directory.
             assert!(guest.stat(DIR, link, false).is_ok());
             let moved = format!("{link}.moved");
             assert_eq!(guest.rename(DIR, link, DIR, &moved), SUCCESS);
@@ -132,7 +132,8 @@ fn programs_make_no_links_that_lead_out() {
         let secret = folder.root.path().join("outside/secret");
         assert_eq!(guest.symlink(secret.to_str().unwrap(), DIR, "absolute"), PERM);
         assert_eq!(guest.symlink("/", DIR, "root"), PERM);
-        // A relative one may come to lead out when its directory is moved, so it is known by following.
+        // Moving its directory can make a relative link lead out, so links are checked when they are
+        // followed.
         assert_eq!(guest.symlink("../outside/secret", DIR, "relative"), SUCCESS);
         let how = Open { follow: true, ..Open::READ };
         assert_eq!(guest.open(DIR, "relative", how), Err(PERM));
@@ -148,11 +149,11 @@ fn moving_a_directory_does_not_move_its_borders() {
         assert_eq!(guest.symlink("../../..", DIR, "a/b/c/up"), SUCCESS);
         let file = guest.open(DIR, "a/b/c/up/file", Open::READ).unwrap();
         assert_eq!(guest.read(file, 10), b"inside");
-        // The link is carried up, where it leads out.
+        // The link is moved up, so that it leads out.
         assert_eq!(guest.rename(DIR, "a/b/c", DIR, "c"), SUCCESS);
         assert_eq!(guest.open(DIR, "c/up/beside", Open::READ), Err(PERM));
         assert_eq!(guest.open(DIR, "c/up/inside/file", Open::READ), Err(PERM));
-        // A directory that is open stays what it is, wherever it is moved, and has nothing above it.
+        // An open directory stays the same wherever it is moved, and has no parent.
         let b = guest.open(DIR, "a/b", Open::DIR).unwrap();
         let place = folder.elsewhere.path().join("moved");
         fs::rename(folder.inside().join("a/b"), &place).unwrap();
@@ -163,7 +164,7 @@ fn moving_a_directory_does_not_move_its_borders() {
     });
 }
 
-/// Lets a thread end with the scope that it helps, even if that fails.
+/// Makes a thread end with the scope that it serves, even after a panic.
 struct Done<'a>(&'a AtomicBool);
 
 impl Drop for Done<'_> {
@@ -172,7 +173,7 @@ impl Drop for Done<'_> {
     }
 }
 
-/// One directory takes turns with a link that leads out, while the program works in it.
+/// A directory and a link that leads out keep replacing each other, while the program works in it.
 #[test]
 fn links_that_are_swapped_in_do_not_lead_out() {
     with_folder(|guest, folder| {
@@ -204,7 +205,8 @@ fn links_that_are_swapped_in_do_not_lead_out() {
             let all = Open::ALL.rights;
             let hangs_at = Instant::now() + Duration::from_secs(300);
             let mut n_rounds = 0;
-            // On a busy machine one of the two may sleep for long, so it goes on until both were met.
+            // On a busy machine one thread may sleep for a long time, so it goes on until both outcomes
+            // have occurred.
             while n_rounds < 2000 || n_done == 0 || n_refused == 0 {
                 n_rounds += 1;
                 assert!(Instant::now() < hangs_at, "{n_done} done, {n_refused} refused");
@@ -223,7 +225,7 @@ fn links_that_are_swapped_in_do_not_lead_out() {
                     n_refused += u32::from(errno == PERM);
                     n_done += u32::from(errno == SUCCESS);
                     if name == "path_open" && errno == SUCCESS {
-                        // What was opened is the program's own.
+                        // If opening succeeds, the file is inside.
                         let fd = guest.u32(OUT).into();
                         guest.ok("fd_filestat_set_size", &[fd, 0]);
                         guest.ok("fd_close", &[fd]);

@@ -64,7 +64,7 @@ fn many_buffers_are_filled_and_emptied_in_order() {
         guest.ok("fd_read", &[fd, at, n, OUT]);
         assert_eq!(guest.u32(OUT), 6);
         assert_eq!(guest.bytes(into, 10), b"cabc....ab");
-        // No buffers, and none with room.
+        // No buffers, and empty buffers.
         for [at, n] in [[OUT, 0], [OUTSIDE, 0], guest.buffers(&[empty])] {
             for name in ["fd_read", "fd_write"] {
                 guest.ok(name, &[fd, at, n, OUT]);
@@ -104,7 +104,7 @@ fn buffers_that_make_no_sense_are_errors() {
                 assert_eq!(guest.call(name, &args), errno, "{name}{args:?}");
             }
         }
-        // Where the result would go is looked at before anything is done.
+        // The address of the result is checked before any effect.
         let [at, n] = guest.buffer("data");
         assert_eq!(guest.call("fd_write", &[fd, at, n, OUTSIDE - 3]), FAULT);
         assert_eq!(folder.read("f"), "");
@@ -149,7 +149,7 @@ fn appending_goes_to_the_end() {
         assert_eq!(seek(guest, fd, 0, SET), Ok(0));
         assert_eq!(guest.write(fd, "2"), SUCCESS);
         assert_eq!(folder.read("f"), "old12");
-        // An offset is an offset all the same, and the file appends as before.
+        // The offset is respected, and the file stays in append mode.
         let [at, n] = guest.buffer("O");
         guest.ok("fd_pwrite", &[fd, at, n, 0, OUT]);
         assert_eq!(guest.write(fd, "3"), SUCCESS);
@@ -175,7 +175,7 @@ fn flags_are_those_that_were_set() {
             let changed = flags ^ (APPEND | NONBLOCK);
             guest.ok("fd_fdstat_set_flags", &[fd, changed]);
             assert_eq!(flags_of(guest, fd), changed);
-            // What the system cannot change is refused, and nothing changes.
+            // Flags that the system cannot change fail with `notsup`, and nothing changes.
             for wanted in [flags | SYNC, flags | DSYNC, flags | RSYNC] {
                 assert_eq!(guest.call("fd_fdstat_set_flags", &[fd, wanted]), NOTSUP);
             }

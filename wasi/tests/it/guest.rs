@@ -1,4 +1,4 @@
-//! A program that passes calls on to WASI, and what a test needs to call it.
+//! A program that forwards calls to WASI, and helpers for tests that call it.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::errnos::SUCCESS;
 
-/// All functions with their parameters (`i` is an i32, `I` an i64), from the specification. All but
+/// All functions with their parameters (`i` is an i32, `I` an i64), from the specification. All except
 /// `proc_exit` return an i32.
 pub(crate) const FUNCTIONS: [(&str, &str); 46] = [
     ("args_get", "ii"),
@@ -66,13 +66,13 @@ pub(crate) const FUNCTIONS: [(&str, &str); 46] = [
     ("sock_shutdown", "ii"),
 ];
 
-/// The bytes of the program's memory.
+/// The size of the program's memory in bytes.
 pub(crate) const MEMORY_BYTES: u32 = 2 << 16;
 
-/// An address behind the end of the memory.
+/// An address after the end of the memory.
 pub(crate) const OUTSIDE: i64 = MEMORY_BYTES as i64;
 
-/// How long a call may take before the engine interrupts it: only tests of that come near.
+/// The time after which the engine interrupts a call. Only tests of interruption come near it.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The program as WebAssembly text.
@@ -92,7 +92,7 @@ fn source(memory: &str) -> String {
     format!("(module {imports} {memory} {exports})")
 }
 
-/// An engine, with the program.
+/// An engine and the program compiled for it.
 #[derive(Debug)]
 pub(crate) struct TestEngine {
     pub(crate) module: Module,
@@ -102,13 +102,13 @@ impl TestEngine {
     pub(crate) fn new(tier: Tier, timeout: Duration, memory: &str) -> TestEngine {
         let mut config = Config::new();
         config.tier(tier).slots(SlotMode::Ssa).timeout(Some(timeout));
-        let engine = Engine::new(&config).expect("there is such an engine");
-        let binary = wat::parse_str(source(memory)).expect("the text is a module");
-        TestEngine { module: Module::new(&engine, binary).expect("the module is taken") }
+        let engine = Engine::new(&config).expect("the configuration is supported");
+        let binary = wat::parse_str(source(memory)).expect("valid text");
+        TestEngine { module: Module::new(&engine, binary).expect("the module compiles") }
     }
 }
 
-/// The engines: the interpreter, and native code with slots in registers.
+/// Returns the engines: the interpreter, and native code with slots in registers.
 pub(crate) fn engines() -> &'static [TestEngine] {
     static ENGINES: OnceLock<[TestEngine; 2]> = OnceLock::new();
     ENGINES.get_or_init(|| {
@@ -122,15 +122,15 @@ pub(crate) struct Guest {
     pub(crate) store: Store<WasiCtx>,
     funcs: HashMap<&'static str, Func>,
     memory: Option<Memory>,
-    /// Where the next bytes of a test go.
+    /// The address of the next bytes that a test writes.
     next: u32,
 }
 
-/// Where results of calls go: the start of the memory.
+/// The address of results: the start of the memory.
 pub(crate) const OUT: i64 = 0;
-/// Where a second result goes.
+/// The address of a second result.
 pub(crate) const OUT_2: i64 = 512;
-/// What tests write into the memory begins here.
+/// The first address that tests write to.
 const FIRST: u32 = 4096;
 
 impl Guest {
@@ -139,14 +139,14 @@ impl Guest {
         let mut linker = Linker::new(module.engine());
         add_to_linker(&mut linker, |ctx: &mut WasiCtx| ctx).expect("the names are free");
         let mut store = Store::new(module.engine(), ctx);
-        let instance = linker.instantiate(&mut store, module).expect("all is provided");
+        let instance = linker.instantiate(&mut store, module).expect("all imports are defined");
         let func = |name| instance.get_func(&store, name).expect("it is exported");
         let funcs = FUNCTIONS.iter().map(|&(name, _)| (name, func(name))).collect();
         let memory = instance.get_memory(&store, "memory");
         Guest { store, funcs, memory, next: FIRST }
     }
 
-    /// Calls a function; gives its error number, or the error that ends the program.
+    /// Calls a function. Returns its error number, or the error that ends the program.
     pub(crate) fn try_call(&mut self, name: &str, args: &[i64]) -> Result<u32, Error> {
         let func = self.funcs[name];
         let ty = func.ty(&self.store);
@@ -160,11 +160,11 @@ impl Guest {
         func.call(&mut self.store, &params, &mut results)?;
         Ok(results.first().map_or(SUCCESS, |result| match result {
             Val::I32(errno) => *errno as u32,
-            other => panic!("an error number is an i32, not {other:?}"),
+            other => panic!("expected an i32 error number, found {other:?}"),
         }))
     }
 
-    /// Calls a function that does not end the program; gives its error number.
+    /// Calls a function that does not end the program. Returns its error number.
     #[track_caller]
     pub(crate) fn call(&mut self, name: &str, args: &[i64]) -> u32 {
         self.try_call(name, args).unwrap_or_else(|error| panic!("{name}{args:?}: {error}"))
@@ -184,7 +184,7 @@ impl Guest {
         }
     }
 
-    /// Copies of bytes of the memory.
+    /// Returns a copy of bytes of the memory.
     pub(crate) fn bytes(&mut self, address: i64, len: usize) -> Vec<u8> {
         self.memory()[address as usize..][..len].to_vec()
     }
@@ -201,34 +201,34 @@ impl Guest {
         u64::from_le_bytes(self.bytes(address, 8).try_into().unwrap())
     }
 
-    /// Writes bytes somewhere; gives their address.
+    /// Writes bytes to a fresh place. Returns their address.
     pub(crate) fn put(&mut self, bytes: impl AsRef<[u8]>) -> i64 {
         let (bytes, at) = (bytes.as_ref(), self.next as usize);
         self.memory()[at..][..bytes.len()].copy_from_slice(bytes);
-        // What is written next is not aligned: addresses need not be.
+        // Leave a gap of one byte, so that the next address is not aligned: addresses need not be.
         self.next += bytes.len() as u32 + 1;
         at as i64
     }
 
-    /// Writes text somewhere; gives its address and length.
+    /// Writes text to a fresh place. Returns its address and length.
     pub(crate) fn text(&mut self, text: &str) -> [i64; 2] {
         [self.put(text), text.len() as i64]
     }
 
-    /// Writes an array of buffers somewhere; gives its address and length.
+    /// Writes an array of buffers to a fresh place. Returns its address and length.
     pub(crate) fn buffers(&mut self, buffers: &[[i64; 2]]) -> [i64; 2] {
         let words = buffers.as_flattened().iter().flat_map(|&word| (word as u32).to_le_bytes());
         [self.put(words.collect::<Vec<u8>>()), buffers.len() as i64]
     }
 
-    /// One buffer with these bytes.
+    /// Returns an array of one buffer with these bytes.
     pub(crate) fn buffer(&mut self, bytes: impl AsRef<[u8]>) -> [i64; 2] {
         let len = bytes.as_ref().len() as i64;
         let at = self.put(bytes);
         self.buffers(&[[at, len]])
     }
 
-    /// Writes to a descriptor; gives the error number.
+    /// Writes to a descriptor. Returns the error number.
     pub(crate) fn write(&mut self, fd: i64, bytes: impl AsRef<[u8]>) -> u32 {
         let [at, n] = self.buffer(bytes);
         self.call("fd_write", &[fd, at, n, OUT])
@@ -244,8 +244,7 @@ impl Guest {
         self.bytes(into, n)
     }
 
-    /// Opens a path below a directory without links being followed; gives the error number, or the
-    /// descriptor.
+    /// Opens a path below a directory. Returns the descriptor or the error number.
     pub(crate) fn open(&mut self, dir: i64, path: &str, how: Open) -> Result<i64, u32> {
         let [at, len] = self.text(path);
         let Open { follow, flags, rights, inheriting, fd_flags } = how;
@@ -256,34 +255,34 @@ impl Guest {
         }
     }
 
-    /// Calls a function of a descriptor and a path; gives the error number.
+    /// Calls a function with a descriptor and a path. Returns the error number.
     pub(crate) fn at(&mut self, name: &str, dir: i64, path: &str) -> u32 {
         let [at, len] = self.text(path);
         self.call(name, &[dir, at, len])
     }
 
-    /// Makes a symbolic link; gives the error number.
+    /// Creates a symbolic link. Returns the error number.
     pub(crate) fn symlink(&mut self, target: &str, dir: i64, path: &str) -> u32 {
         let [target, target_len] = self.text(target);
         let [path, len] = self.text(path);
         self.call("path_symlink", &[target, target_len, dir, path, len])
     }
 
-    /// Calls a function of two descriptors and paths; gives the error number.
+    /// Calls a function with two descriptors and paths. Returns the error number.
     pub(crate) fn rename(&mut self, dir: i64, old: &str, new_dir: i64, new: &str) -> u32 {
         let [old, old_len] = self.text(old);
         let [new, new_len] = self.text(new);
         self.call("path_rename", &[dir, old, old_len, new_dir, new, new_len])
     }
 
-    /// Makes a hard link; gives the error number.
+    /// Creates a hard link. Returns the error number.
     pub(crate) fn link(&mut self, dir: i64, old: &str, new_dir: i64, new: &str) -> u32 {
         let [old, old_len] = self.text(old);
         let [new, new_len] = self.text(new);
         self.call("path_link", &[dir, 0, old, old_len, new_dir, new, new_len])
     }
 
-    /// The type, size and number of links of what a path stands for, or the error number.
+    /// Returns the type, size and number of links of a path's target, or the error number.
     pub(crate) fn stat(
         &mut self,
         dir: i64,
@@ -298,7 +297,7 @@ impl Guest {
     }
 }
 
-/// How to open.
+/// The arguments of `path_open`.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Open {
     pub(crate) follow: bool,
@@ -313,38 +312,38 @@ pub(crate) const DIRECTORY: i64 = 2;
 pub(crate) const EXCL: i64 = 4;
 pub(crate) const TRUNC: i64 = 8;
 
-/// All rights that there are.
+/// All rights.
 pub(crate) const ALL: i64 = (1 << 30) - 1;
-/// Writing, allocating, and setting the size.
+/// The rights to write, to allocate, and to set the size.
 pub(crate) const WRITES: i64 = 1 << 6 | 1 << 8 | 1 << 22;
 
 impl Open {
-    /// To read and write.
+    /// Open for reading and writing.
     pub(crate) const ALL: Open =
         Open { follow: false, flags: 0, rights: ALL, inheriting: ALL, fd_flags: 0 };
-    /// To do everything but to write.
+    /// Open for everything except writing.
     pub(crate) const READ: Open = Open { rights: ALL & !WRITES, ..Open::ALL };
-    /// A new file, or an old one.
+    /// Open a file, which is created if necessary.
     pub(crate) const CREATE: Open = Open { flags: CREAT, ..Open::ALL };
-    /// A directory.
+    /// Open a directory.
     pub(crate) const DIR: Open = Open { flags: DIRECTORY, ..Open::READ };
 }
 
-/// The first directory that is opened for a program.
+/// The first preopened directory of a program.
 pub(crate) const DIR: i64 = 3;
 
-/// A folder of the host with one that a program has open, `inside`, and things beside it that it must not
-/// touch.
+/// A folder of the host. It contains the folder `inside`, which the program has open, and other things that
+/// the program must not touch.
 pub(crate) struct Folder {
     pub(crate) root: TempDir,
-    /// A place for what the test itself moves away.
+    /// A place to which the test itself moves things.
     pub(crate) elsewhere: TempDir,
 }
 
 impl Folder {
     pub(crate) fn new() -> Folder {
         let [root, elsewhere] =
-            [(), ()].map(|()| TempDir::new().expect("there is a folder for temporary files"));
+            [(), ()].map(|()| TempDir::new().expect("temporary folders can be created"));
         std::fs::create_dir(root.path().join("inside")).unwrap();
         std::fs::create_dir(root.path().join("outside")).unwrap();
         std::fs::write(root.path().join("outside/secret"), "secret").unwrap();
@@ -370,7 +369,7 @@ impl Folder {
         builder
     }
 
-    /// What is beside the folder of the program, as text.
+    /// Returns everything outside of the program's folder, as text.
     pub(crate) fn others(&self) -> String {
         let mut lines = Vec::new();
         for folder in [self.root.path().to_owned(), self.root.path().join("outside")] {
@@ -386,8 +385,8 @@ impl Folder {
     }
 }
 
-/// All that can be changed about a file or directory. The time of access is not among it, since this reads
-/// files; whoever sets it changes the time of change.
+/// Returns everything that a program can change about a file or directory. The access time is left out,
+/// since this function reads files; setting it would show in the change time.
 fn describe(path: &Path) -> String {
     let metadata = path.symlink_metadata().unwrap();
     let contents = if metadata.is_file() { std::fs::read(path).unwrap() } else { Vec::new() };
@@ -396,12 +395,13 @@ fn describe(path: &Path) -> String {
     format!("{contents:?} {:o} {} {} {times:?}", metadata.mode(), metadata.ino(), metadata.nlink())
 }
 
-/// Runs a test in each engine, with a folder of its own. What is beside the folder must stay as it is.
+/// Runs a test in each engine, with a folder of its own. Everything outside of the folder must stay the
+/// same.
 pub(crate) fn with_folder(test: impl Fn(&mut Guest, &Folder)) {
     with_ctx(WasiCtxBuilder::build, test);
 }
 
-/// The same, with what a test does to what is given to the program.
+/// Does the same, with a WASI state that the test configures.
 pub(crate) fn with_ctx(
     build: impl Fn(&mut WasiCtxBuilder) -> WasiCtx,
     test: impl Fn(&mut Guest, &Folder),

@@ -1,8 +1,8 @@
-//! WASI preview 1, as programs see it: a program that does nothing but pass calls on is called with good, bad
-//! and impossible arguments, in the interpreter and as native code.
+//! Tests of WASI preview 1 from the program's side. A program that only forwards calls is called with good,
+//! bad and impossible arguments, in the interpreter and as native code.
 //!
-//! The error numbers that are expected stand here once more, from the specification, so that the crate
-//! does not agree with itself alone.
+//! The expected error numbers are repeated here from the specification, so that the crate is not compared
+//! with itself.
 
 mod addresses;
 mod args;

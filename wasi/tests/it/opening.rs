@@ -1,4 +1,4 @@
-//! Opening, and the numbers of descriptors.
+//! Opening files and directories, and descriptor numbers.
 
 use slotvm_wasi::limits::DESCRIPTORS_MAX;
 
@@ -24,7 +24,7 @@ fn files_are_made_and_emptied_as_asked() {
         assert_eq!(folder.read("f"), "data");
         guest.open(DIR, "f", flags(TRUNC)).unwrap();
         assert_eq!(folder.read("f"), "");
-        // A file can be made by whom that says nothing about.
+        // Creating a file requires no rights on the file.
         let nothing = Open { rights: 0, inheriting: 0, ..flags(CREAT) };
         guest.open(DIR, "g", nothing).unwrap();
         assert_eq!(folder.read("g"), "");
@@ -39,7 +39,7 @@ fn directories_are_not_files() {
         assert_eq!(guest.open(DIR, "f", Open::DIR), Err(NOTDIR));
         assert_eq!(guest.open(DIR, "f/", Open::READ), Err(NOTDIR));
         assert_eq!(guest.open(DIR, "f/g", Open::READ), Err(NOTDIR));
-        assert_eq!(guest.open(DIR, "d", Open::ALL), Err(ISDIR), "it cannot be written");
+        assert_eq!(guest.open(DIR, "d", Open::ALL), Err(ISDIR), "directories cannot be written");
         assert_eq!(guest.open(DIR, "d", flags(DIRECTORY)), Err(ISDIR));
         for how in [CREAT, EXCL, TRUNC] {
             assert_eq!(guest.open(DIR, "d", flags(DIRECTORY | how)), Err(INVAL));
@@ -64,7 +64,7 @@ fn paths_begin_at_the_directory_that_is_given() {
             let fd = guest.open(dir, path, Open::READ).unwrap();
             assert_eq!(guest.read(fd, 10), b"deep", "{path}");
         }
-        // A directory is left for no file of the program, either.
+        // The path leads out, even if it returns to the same directory.
         assert_eq!(guest.open(b, "../b/f", Open::READ), Err(PERM));
         let file = guest.open(b, "f", Open::READ).unwrap();
         assert_eq!(guest.open(file, "f", Open::READ), Err(NOTDIR));
@@ -142,7 +142,7 @@ fn links_are_followed_as_asked() {
         assert_eq!(guest.open(DIR, "to_f", following(Open::DIR)), Err(NOTDIR));
         assert_eq!(guest.open(DIR, "loop", following(Open::READ)), Err(LOOP));
         assert_eq!(guest.open(DIR, "dangling", following(Open::READ)), Err(NOENT));
-        // In the middle of a path they always are.
+        // Links inside a path are always followed.
         folder.write("d/g", "deep");
         let fd = guest.open(DIR, "to_d/g", Open::READ).unwrap();
         assert_eq!(guest.read(fd, 10), b"deep");
@@ -153,14 +153,14 @@ fn links_are_followed_as_asked() {
 fn descriptors_run_out_and_come_back() {
     with_folder(|guest, folder| {
         folder.write("f", "");
-        // The standard streams and the directory are there.
+        // The standard streams and the directory are already open.
         let n_more = DESCRIPTORS_MAX as i64 - 4;
         for i in 0..n_more {
             assert_eq!(guest.open(DIR, "f", Open::READ), Ok(DIR + 1 + i));
         }
         assert_eq!(guest.open(DIR, "f", Open::READ), Err(MFILE));
         assert_eq!(guest.open(DIR, "new", Open::CREATE), Err(MFILE));
-        assert!(!folder.inside().join("new").exists(), "nothing is made in vain");
+        assert!(!folder.inside().join("new").exists(), "the file was created");
         guest.ok("fd_close", &[100]);
         assert_eq!(guest.call("fd_close", &[100]), BADF);
         assert_eq!(guest.open(DIR, "f", Open::READ), Ok(100));

@@ -1,4 +1,4 @@
-//! Names: renaming, linking and removing them.
+//! Renaming, linking and removing files.
 
 use crate::errnos::{EXIST, FAULT, INVAL, ISDIR, NOENT, NOTDIR, NOTEMPTY, SUCCESS};
 use crate::guest::{DIR, Guest, OUT, OUTSIDE, Open, with_folder};
@@ -44,7 +44,7 @@ fn links_are_other_names() {
         assert_ne!(guest.link(DIR, "d", DIR, "e"), SUCCESS, "directories have one name");
         assert_eq!(guest.at("path_unlink_file", DIR, "a"), SUCCESS);
         assert_eq!(folder.read("d/b"), "data");
-        // A link to a link is one; what it stands for is not linked.
+        // A hard link to a symbolic link is a symbolic link; its target is not linked.
         assert_eq!(guest.symlink("b", d, "to_b"), SUCCESS);
         assert_eq!(guest.link(d, "to_b", d, "also"), SUCCESS);
         assert_eq!(guest.stat(d, "also", false).map(|stat| stat.0), Ok(LINK));
@@ -79,7 +79,7 @@ fn symbolic_links_keep_what_they_are_given() {
         assert_eq!(guest.symlink("Действие/../x", DIR, "long"), SUCCESS);
         let target = "Действие/../x".as_bytes();
         assert_eq!(read_link(guest, "long", 100).as_deref(), Ok(target));
-        // It is cut where the buffer ends.
+        // The target is truncated at the end of the buffer.
         for len in [0, 1, 5, target.len() as i64] {
             assert_eq!(read_link(guest, "long", len).as_deref(), Ok(&target[..len as usize]));
         }
@@ -112,7 +112,7 @@ fn removing_takes_names_of_files() {
         assert_eq!(guest.at("path_unlink_file", DIR, ""), NOENT);
         assert_eq!(guest.at("path_unlink_file", DIR, "link"), SUCCESS);
         assert_eq!(folder.read("f"), "data", "the link goes, not what it stands for");
-        // A file that is open stays until it is closed.
+        // An open file exists until it is closed.
         let fd = guest.open(DIR, "f", Open::READ).unwrap();
         assert_eq!(guest.at("path_unlink_file", DIR, "f"), SUCCESS);
         assert_eq!(guest.read(fd, 10), b"data");

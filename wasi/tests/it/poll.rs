@@ -14,7 +14,7 @@ const REALTIME: u32 = 0;
 const MONOTONIC: u32 = 1;
 const ABSTIME: u16 = 1;
 
-/// A subscription as it lies in memory.
+/// Returns a clock subscription as it lies in memory.
 fn clock(userdata: u64, id: u32, timeout: u64, flags: u16) -> [u8; 48] {
     let mut bytes = [0; 48];
     bytes[..8].copy_from_slice(&userdata.to_le_bytes());
@@ -24,7 +24,7 @@ fn clock(userdata: u64, id: u32, timeout: u64, flags: u16) -> [u8; 48] {
     bytes
 }
 
-/// The same for a descriptor, to be read (1) or written (2).
+/// Returns a subscription to a descriptor, for reading (1) or writing (2).
 fn descriptor(userdata: u64, tag: u8, fd: i64) -> [u8; 48] {
     let mut bytes = [0; 48];
     bytes[..8].copy_from_slice(&userdata.to_le_bytes());
@@ -33,7 +33,7 @@ fn descriptor(userdata: u64, tag: u8, fd: i64) -> [u8; 48] {
     bytes
 }
 
-/// What has happened: what it is known by, the error, the kind, and the bytes that are ready.
+/// An event: tag of the program, error, kind, and number of ready bytes.
 type Event = (u64, u32, u8, u64);
 
 fn poll(guest: &mut Guest, subscriptions: &[[u8; 48]]) -> Result<Vec<Event>, u32> {
@@ -71,7 +71,7 @@ fn sleeping_takes_as_long_as_was_asked_for() {
             let until = now(guest, id) + TIME;
             assert_eq!(poll(guest, &[clock(8, id, until, ABSTIME)]), Ok(vec![(8, 0, 0, 0)]));
             assert!(now(guest, id) >= until, "clock {id}");
-            // The first one that is over ends it, and those that were over before.
+            // The first clock that is due ends the wait; clocks that are long overdue are reported, too.
             let far = clock(1, id, u64::MAX, 0);
             let past = clock(2, id, 1, ABSTIME);
             let events = poll(guest, &[far, past, far, clock(3, id, 0, 0)]);
@@ -156,7 +156,7 @@ fn subscriptions_that_make_no_sense_are_errors() {
             assert_eq!(poll(guest, &[past, bad]), Err(INVAL));
         }
         assert_ne!(guest.call("poll_oneoff", &[OUTSIDE - 48, OUT, 2, OUT]), SUCCESS);
-        // Events may go where the subscriptions are.
+        // The events may overwrite the subscriptions.
         let at = guest.put([clock(5, MONOTONIC, 0, 0), past].as_flattened());
         guest.ok("poll_oneoff", &[at, at, 2, OUT]);
         assert_eq!((guest.u64(at), guest.u64(at + 32)), (5, 1));
@@ -172,7 +172,7 @@ fn a_deadline_ends_sleep() {
         let at = guest.put(clock(1, MONOTONIC, u64::MAX, 0));
         let error = guest.try_call("poll_oneoff", &[at, at, 1, OUT]).expect_err("it is too long");
         assert_eq!(error.trap_code(), Some(TrapCode::Interrupted), "{error}");
-        // The program can be called again.
+        // The program remains usable.
         guest.ok("sched_yield", &[]);
     }
 }

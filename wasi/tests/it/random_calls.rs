@@ -1,5 +1,5 @@
-//! Random calls of all functions with random arguments: no panic, no error but those of the specification,
-//! and nothing outside of the directory changes.
+//! Random calls of all functions with random arguments. They do not panic, fail only with errors of the
+//! specification, and change nothing outside of the directory.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -14,13 +14,13 @@ use std::sync::OnceLock;
 
 use crate::guest::{ALL, DIR, FUNCTIONS, Folder, Guest, MEMORY_BYTES, TestEngine};
 
-/// How long a call may take: what sleeps is interrupted.
+/// The time after which a call, such as a sleep, is interrupted.
 const TIMEOUT: Duration = Duration::from_millis(50);
 
 /// The number of the last error, `notcapable`.
 const ERRNO_MAX: u32 = 76;
 
-/// Paths inside, outside, and such that make no sense.
+/// Paths inside, outside, and invalid ones.
 const PATHS: [&str; 16] = [
     "f",
     "d",
@@ -40,7 +40,7 @@ const PATHS: [&str; 16] = [
     "f\0",
 ];
 
-/// A call: which function, and for each argument a number from which it is made.
+/// A call: the index of the function, and for each argument a number from which it is derived.
 type Call = (usize, [u64; 9]);
 
 fn engines() -> &'static [TestEngine] {
@@ -63,7 +63,7 @@ fn folder() -> Folder {
     folder
 }
 
-/// What calls choose their arguments from: paths, and arrays that are there in memory.
+/// The paths and the arrays in memory from which calls choose their arguments.
 struct Pool {
     texts: Vec<[i64; 2]>,
     arrays: Vec<[i64; 2]>,
@@ -74,7 +74,7 @@ impl Pool {
         let texts = PATHS.iter().map(|path| guest.text(path)).collect();
         let room = guest.put([b'.'; 300]);
         let mut subscriptions = [[0; 48]; 3];
-        // A clock that is over, one that is not, and a file to be read.
+        // A clock that is due, one that is not, and a file to read.
         subscriptions[0][16] = 1;
         subscriptions[1][16..32].copy_from_slice(&[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0]);
         subscriptions[2][8] = 1;
@@ -95,7 +95,7 @@ impl Pool {
         let mut args: Vec<i64> = Vec::new();
         for (param, &number) in params.chars().zip(numbers) {
             let pick = (number >> 8) as usize;
-            // An address brings a length with it, which mostly comes behind it.
+            // An address usually comes with a length as the next argument.
             let is_length = args.last().is_some_and(|&last| last > 4095) && number & 8 != 0;
             let known =
                 self.texts.iter().chain(&self.arrays).find(|[at, _]| Some(at) == args.last());
@@ -113,7 +113,8 @@ impl Pool {
         args
     }
 
-    /// A size, an offset, a time or rights. None asks for gigabytes of a disk that might have them.
+    /// Returns a size, an offset, a time or rights. No size is so many gigabytes that the disk might have
+    /// them.
     fn wide(&self, number: u64) -> i64 {
         match number & 7 {
             0 | 1 => ALL,
@@ -147,7 +148,7 @@ fn check(calls: &[Call]) {
                 Ok(errno) => assert!(errno <= ERRNO_MAX, "{name}{args:?}: {errno}"),
                 Err(error) => match name {
                     "proc_exit" => assert_eq!(I32Exit::of(&error), Some(I32Exit(args[0] as i32))),
-                    // A machine that is busy may take too long for anything that can be interrupted.
+                    // On a busy machine, any call that can be interrupted may take too long.
                     "poll_oneoff" | "random_get" => {
                         assert_eq!(error.trap_code(), Some(TrapCode::Interrupted), "{error}");
                     }

@@ -1,4 +1,4 @@
-//! Without its right, nothing can be done.
+//! Operations fail without their right.
 
 use slotvm_wasi::{Rights, WasiCtx};
 
@@ -7,7 +7,7 @@ use crate::guest::{CREAT, DIR, Folder, Guest, OUT, Open, TRUNC, engines, with_fo
 
 const SYNC: i64 = 16;
 
-/// Functions of a directory, with the right that each needs and arguments by which it succeeds.
+/// Returns the functions on a directory, with the right that each needs and valid arguments.
 fn of_directories(guest: &mut Guest, dir: i64) -> Vec<(&'static str, Rights, Vec<i64>)> {
     let [f, f_len] = guest.text("f");
     let [new, new_len] = guest.text("new");
@@ -41,7 +41,7 @@ fn of_directories(guest: &mut Guest, dir: i64) -> Vec<(&'static str, Rights, Vec
     ]
 }
 
-/// The same of a file.
+/// Returns the same for a file.
 fn of_files(guest: &mut Guest, file: i64) -> Vec<(&'static str, Rights, Vec<i64>)> {
     let [at, n] = guest.buffer("x");
     vec![
@@ -78,7 +78,7 @@ fn each_function_of_directories_needs_its_right() {
             guest.ok("fd_renumber", &[fresh, needing]);
             guest.ok("fd_fdstat_set_rights", &[needing, left, inheriting]);
             assert_eq!(guest.call(name, &args), NOTCAPABLE, "{name} without {right:?}");
-            // With the right it does what it should, so that nothing else was wrong.
+            // It succeeds with the right, so only the right was missing.
             assert_eq!(guest.call(name, &good), SUCCESS, "{name} with {right:?}");
         }
     });
@@ -162,7 +162,7 @@ fn a_directory_to_read_stays_as_it_is() {
         for flags in [CREAT, TRUNC] {
             assert_eq!(guest.open(ro, "secret", Open { flags, ..read_only }), Err(NOTCAPABLE));
         }
-        // Another name in a directory that can be written would be a way around.
+        // A second name in a writable directory would bypass the rights.
         assert_eq!(guest.link(ro, "secret", rw, "mine"), NOTCAPABLE);
         assert_eq!(guest.rename(ro, "secret", rw, "mine"), NOTCAPABLE);
         assert_eq!(guest.link(rw, "f", ro, "theirs"), NOTCAPABLE);
@@ -175,11 +175,11 @@ fn a_directory_to_read_stays_as_it_is() {
         let args = [ro, 0, at, len, 0, 0, 5];
         assert_eq!(guest.call("path_filestat_set_times", &args), NOTCAPABLE);
         assert_eq!(guest.call("fd_filestat_set_times", &[secret, 0, 0, 5]), NOTCAPABLE);
-        // A directory below has no more rights.
+        // A descriptor opened through it has no more rights.
         let again = guest.open(ro, ".", read_only).unwrap();
         assert_eq!(guest.open(again, "new", Open { flags: CREAT, ..read_only }), Err(NOTCAPABLE));
         drop(guest);
-        // Reading may change the time of access, which is none of the program's doing.
+        // Reading may change the access time, which is not an effect of the program.
         let without_times = |text: &str| text.lines().filter(|l| !l.contains("secret")).count();
         assert_eq!(without_times(&folder.others()), without_times(&others));
         assert_eq!(std::fs::read_to_string(outside.join("secret")).unwrap(), "secret");

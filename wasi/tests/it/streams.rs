@@ -1,4 +1,4 @@
-//! Standard streams that are readers and writers of the embedder.
+//! Standard streams backed by readers and writers of the embedder.
 
 use std::io::{self, Cursor, Read, Write};
 use std::process::{Command, Stdio};
@@ -15,7 +15,7 @@ fn input_is_read_to_its_end() {
     let build = |builder: &mut WasiCtxBuilder| builder.stdin(Cursor::new("hello world")).build();
     with_ctx(build, |guest, _| {
         assert_eq!(guest.read(0, 5), b"hello");
-        // As much as there is: whoever waits for the second buffer would wait for ever at a terminal.
+        // A read returns what is available: filling the second buffer would block forever at a terminal.
         let into = guest.put([b'.'; 8]);
         let [at, n] = guest.buffers(&[[into, 0], [into + 4, 2], [into, 4]]);
         guest.ok("fd_read", &[0, at, n, OUT]);
@@ -35,7 +35,7 @@ fn output_arrives_in_order() {
         assert_eq!(guest.write(1, "one "), SUCCESS);
         assert_eq!(guest.write(1, "two"), SUCCESS);
         assert_eq!(out.contents(), b"one two");
-        // What does not fit is not taken.
+        // Output that does not fit is not accepted.
         assert_eq!(guest.write(2, "errors"), SUCCESS);
         assert_eq!((guest.u32(OUT), err.contents()), (4, b"erro".to_vec()));
         assert_eq!(guest.write(2, "rs"), NOSPC);
@@ -56,7 +56,7 @@ fn without_streams_input_is_empty_and_output_is_lost() {
             guest.ok("fd_filestat_get", &[fd, OUT]);
             assert_eq!(guest.bytes(OUT + 16, 1), [0], "what it is, is unknown");
             assert_eq!(guest.u64(OUT + 32), 0);
-            // Whether to wait is all that can be said of a stream.
+            // The only flag of a stream that can be set is `nonblock`.
             guest.ok("fd_fdstat_set_flags", &[fd, 4]);
             guest.ok("fd_fdstat_get", &[fd, OUT]);
             assert_eq!(guest.u16(OUT + 2), 4);
@@ -68,7 +68,7 @@ fn without_streams_input_is_empty_and_output_is_lost() {
     });
 }
 
-/// A stream that fails, or lies.
+/// A stream that fails, or reports wrong lengths.
 struct Broken(io::ErrorKind);
 
 impl Read for Broken {
@@ -115,10 +115,10 @@ fn streams_that_fail_are_errors_of_the_program() {
     }
 }
 
-/// Set in the process that a test has started for itself.
+/// The variable that marks a process started by a test.
 const ALONE: &str = "SLOTVM_TEST_ALONE";
 
-/// What the tests below do in a process whose input is a pipe into which nobody has written yet.
+/// The body of the tests below, in a process whose standard input is an empty pipe.
 fn wait_for_input() {
     for tier in [Tier::Interpreter, Tier::Jit] {
         let memory = "(memory (export \"memory\") 2 2)";
@@ -127,7 +127,7 @@ fn wait_for_input() {
         let into = guest.put([0; 4]);
         let [at, n] = guest.buffers(&[[into, 4]]);
         let args = [0, at, n, OUT];
-        // It would wait for ever; the deadline of the call ends that.
+        // It would block forever; the deadline of the call interrupts it.
         let error = guest.try_call("fd_read", &args).expect_err("there is nothing to read");
         assert_eq!(error.trap_code(), Some(TrapCode::Interrupted), "{error}");
         let mut subscription = [0; 48];
@@ -136,10 +136,10 @@ fn wait_for_input() {
         let poll = [subscription, subscription, 1, OUT];
         let error = guest.try_call("poll_oneoff", &poll).expect_err("there is nothing to read");
         assert_eq!(error.trap_code(), Some(TrapCode::Interrupted), "{error}");
-        // It need not wait, either.
+        // With `nonblock` it does not block.
         guest.ok("fd_fdstat_set_flags", &[0, 4]);
         assert_eq!(guest.call("fd_read", &args), AGAIN);
-        // A pipe is no terminal.
+        // A pipe is not a terminal.
         guest.ok("fd_fdstat_get", &[0, OUT]);
         assert_eq!(guest.bytes(OUT, 1), [0]);
     }
@@ -159,7 +159,7 @@ fn a_deadline_ends_waiting_for_input() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The end of the pipe that could be written to stays open until the child has ended.
+    // Keep the write end of the pipe open until the child has exited.
     let input = child.stdin.take();
     let output = child.wait_with_output().unwrap();
     drop(input);

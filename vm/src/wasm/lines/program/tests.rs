@@ -1,4 +1,4 @@
-//! The rows of random programs are those that gimli reads.
+//! Comparison of the rows of random programs with those that gimli reads.
 
 use gimli::{DebugLine, DebugLineOffset, LittleEndian};
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::{Row, programs};
 use crate::leb;
 
-/// Instructions with the operands that they should have.
+/// Random instructions with their proper operands.
 fn instruction() -> impl Strategy<Value = Vec<u8>> {
     let with_unsigned = |opcode: u8| {
         (0..5_000_u32).prop_map(move |operand| {
@@ -49,7 +49,7 @@ prop_compose! {
         }
         header.extend([1, line_base as u8, line_range, opcode_base]);
         header.extend(&operand_counts[..usize::from(opcode_base) - 1]);
-        // No directories and no files.
+        // Empty tables of directories and files.
         header.extend(if version == 5 { vec![1, 1, 8, 0, 1, 1, 8, 0] } else { vec![0, 0] });
         let mut contents = version.to_le_bytes().to_vec();
         if version == 5 {
@@ -89,7 +89,7 @@ proptest! {
     }
 }
 
-/// Line numbers and addresses wrap or end a program; neither panics.
+/// Line numbers and addresses that overflow wrap or end the program; neither panics.
 #[test]
 fn the_largest_operands_are_read() {
     let least = [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7f];
