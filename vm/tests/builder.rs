@@ -1,4 +1,4 @@
-//! What the builder accepts verifies, whatever a front end does with it.
+//! Modules that the builder accepts verify, whatever a front end does.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use slotvm_bytecode::builder::{BuildError, FunctionBuilder, LabelId, LocalId, Mo
 use slotvm_bytecode::module::ConstExpr;
 use slotvm_bytecode::{Imm, ImmKind, Module, Op, ValType, decode, encode, verify};
 
-/// A step of a front end. Numbers are taken modulo what there is.
+/// A step of a front end. Numbers are taken modulo the number of existing items.
 #[derive(Clone, Debug)]
 enum Step {
     /// An instruction with its immediates.
@@ -34,7 +34,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A module of two functions `(i64) -> (i32)`, the second with this code.
+/// Returns a module of two functions `(i64) -> (i32)`, the second with this code.
 fn module(emit: impl FnOnce(&mut FunctionBuilder<'_>)) -> Result<Module, BuildError> {
     let mut m = ModuleBuilder::new();
     m.memory("", 1, None);
@@ -48,7 +48,7 @@ fn module(emit: impl FnOnce(&mut FunctionBuilder<'_>)) -> Result<Module, BuildEr
     m.elem("", table, ConstExpr::i32(0), &[second]);
     let mut f = m.define(first);
     f.i32_const(1).ret();
-    f.finish().expect("no mistake");
+    f.finish().expect("no mistakes");
     let mut f = m.define(second);
     emit(&mut f);
     let _ = f.finish();
@@ -65,13 +65,13 @@ fn imm(op: Op, a: u32, b: u32) -> Imm {
     }
 }
 
-/// Takes the steps as they are, which soon is a mistake.
+/// Applies the steps unchanged, which soon is a mistake.
 fn careless(f: &mut FunctionBuilder<'_>, steps: &[Step]) {
     for step in steps {
         match *step {
             Step::Inst(op, a, b) => {
                 match op.imm_kind() {
-                    // Some of the lanes are not there.
+                    // Some of the lanes do not exist.
                     ImmKind::V128 | ImmKind::Lanes => f.vector(op, a.into()),
                     _ => f.inst(op, imm(op, a, b)),
                 };
@@ -102,7 +102,7 @@ fn careless(f: &mut FunctionBuilder<'_>, steps: &[Step]) {
     }
 }
 
-/// A front end that looks at the operand stack and so makes no mistake.
+/// A front end that looks at the operand stack and makes no mistakes.
 struct Careful<'f, 'm> {
     f: &'f mut FunctionBuilder<'m>,
     labels: Vec<LabelId>,
@@ -126,7 +126,7 @@ impl Careful<'_, '_> {
         }
     }
 
-    /// Makes the operand stack exactly this.
+    /// Makes the operand stack exactly these types.
     fn settle(&mut self, types: &[ValType]) {
         while self.f.depth() > 0 {
             self.f.op(Op::Drop);
@@ -134,7 +134,7 @@ impl Careful<'_, '_> {
         self.constants(types);
     }
 
-    /// The types at a label, deepest first.
+    /// Returns the types at a label, deepest first.
     fn stack_at(&self, label: LabelId) -> Option<Vec<ValType>> {
         let mut types: Vec<ValType> = self.f.operands_at(label)?.collect();
         types.reverse();
@@ -148,14 +148,14 @@ impl Careful<'_, '_> {
         self.labels[number as usize % self.labels.len()]
     }
 
-    /// Makes the operand stack what the label wants, if it wants something.
+    /// Makes the operand stack match the label, if its stack is known.
     fn settle_for(&mut self, label: LabelId) {
         if let Some(types) = self.stack_at(label) {
             self.settle(&types);
         }
     }
 
-    /// Behind an instruction that does not go on, a label must stand.
+    /// Binds a label in unreachable code: code after a terminator starts at a label.
     fn revive(&mut self) {
         if !self.f.is_reachable() {
             let label = self.f.label();
@@ -167,7 +167,7 @@ impl Careful<'_, '_> {
     fn inst(&mut self, op: Op, a: u32, b: u32) {
         if let Some(signature) = op.signature() {
             self.constants(signature.params);
-            // There is one of each kind of entity; only the constants are free.
+            // There is one entity of each kind; only constants can have any value.
             let free =
                 matches!(op.imm_kind(), ImmKind::I32 | ImmKind::I64 | ImmKind::F32 | ImmKind::F64)
                     || op.access().is_some();
@@ -283,7 +283,7 @@ impl Careful<'_, '_> {
         }
     }
 
-    /// Binds what is not bound yet, and ends the code.
+    /// Binds the unbound labels, and ends the code.
     fn end(&mut self) {
         for i in 0..self.labels.len() {
             self.revive();
@@ -307,7 +307,7 @@ proptest! {
             }
             front_end.end();
         });
-        let module = module.expect("no mistake");
+        let module = module.expect("no mistakes");
         prop_assert_eq!(decode(&encode(&module)), Ok(module.clone()));
         prop_assert_eq!(verify(module).err(), None);
     }

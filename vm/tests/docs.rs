@@ -1,4 +1,4 @@
-//! The tables of `docs/bytecode.md` are current. `BLESS=1` writes them anew.
+//! The tables of `docs/bytecode.md` are up to date. `BLESS=1` rewrites them.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -9,11 +9,11 @@ use slotvm_bytecode::section::Section;
 use slotvm_bytecode::verify::Rule;
 use slotvm_bytecode::{Op, TrapCode, ValType, encode, limits, reference};
 
-/// A Markdown table.
+/// Returns a Markdown table.
 fn table(head: [&str; 2], rows: impl Iterator<Item = (String, &'static str)>) -> String {
     let mut out = format!("| {} | {} |\n|---|---|\n", head[0], head[1]);
     for (name, doc) in rows {
-        writeln!(out, "| `{name}` | {doc} |").expect("a string takes all");
+        writeln!(out, "| `{name}` | {doc} |").expect("writing to a string cannot fail");
     }
     out
 }
@@ -35,25 +35,25 @@ fn decoder_rules() -> String {
 fn all_limits() -> String {
     let mut out = String::from("| limit | value | of what |\n|---|---|---|\n");
     for (name, max, doc) in limits::ALL {
-        writeln!(out, "| `{name}` | {max} | {doc} |").expect("a string takes all");
+        writeln!(out, "| `{name}` | {max} | {doc} |").expect("writing to a string cannot fail");
     }
     out
 }
 
-/// A module and its bytes, section by section.
+/// Returns a listing of the bytes of a module, section by section.
 fn example() -> String {
     let mut module = ModuleBuilder::new();
     let inc = module.declare_func("", &[ValType::I32], &[ValType::I32]);
     let mut f = module.define(inc);
     f.local_get(f.param(0)).i32_const(1).op(Op::I32Add).ret();
-    f.finish().expect("no mistake");
+    f.finish().expect("no mistakes");
     module.export_func("inc", inc);
-    let bytes = encode(&module.finish().expect("no mistake"));
+    let bytes = encode(&module.finish().expect("no mistakes"));
 
     let mut out = String::from("```text\n");
     let mut line = |bytes: &[u8], what: &str| {
         let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        writeln!(out, "{:42} {what}", hex.join(" ")).expect("a string takes all");
+        writeln!(out, "{:42} {what}", hex.join(" ")).expect("writing to a string cannot fail");
     };
     line(&bytes[..8], "magic, version");
     let mut rest = &bytes[8..];
@@ -65,7 +65,7 @@ fn example() -> String {
     out + "```\n"
 }
 
-/// The text with what stands between the marks of `chapter` replaced.
+/// Replaces the text between the markers of `chapter`.
 fn replace(text: &str, chapter: &str, contents: &str) -> String {
     let marks = [format!("<!-- {chapter}: begin -->\n"), format!("<!-- {chapter}: end -->")];
     let (before, rest) = text.split_once(&marks[0]).expect("the chapter begins");
@@ -76,7 +76,7 @@ fn replace(text: &str, chapter: &str, contents: &str) -> String {
 #[test]
 fn the_tables_of_the_specification_are_current() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/bytecode.md");
-    let written = std::fs::read_to_string(&path).expect("the specification is there");
+    let written = std::fs::read_to_string(&path).expect("the specification can be read");
     let mut current = written.clone();
     for (chapter, contents) in [
         ("opcodes", reference()),

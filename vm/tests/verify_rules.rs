@@ -1,5 +1,5 @@
-//! Each rule of the verifier has a module that breaks just that rule: the same module with the one
-//! defect taken out verifies.
+//! Violations of each rule of the verifier. Each module breaks a single rule, and verifies without that
+//! defect.
 
 use slotvm_bytecode::inst::{write_br_table, write_inst};
 use slotvm_bytecode::limits;
@@ -35,7 +35,7 @@ fn code() -> Code {
     Code::default()
 }
 
-/// A module with one of everything, whose function 0 takes an i32 and returns one.
+/// Returns a module with one item of each kind. Function 0 takes an i32 and returns one.
 fn base() -> Module {
     Module {
         types: vec![
@@ -92,7 +92,7 @@ fn with(change: impl FnOnce(&mut Module)) -> Module {
     module
 }
 
-/// The base module with other code in function 0.
+/// Returns the base module with other code in function 0.
 fn with_code(code: Code) -> Module {
     with(|m| m.funcs[0] = func(code))
 }
@@ -102,8 +102,8 @@ fn with_labels(code: Code, labels: &[(u32, u32)]) -> Module {
     with(|m| m.funcs[0] = Func { labels: labels.collect(), ..func(code) })
 }
 
-/// A module with code that ends with a branch that keeps `n` operands, to a label of this shape. Another
-/// label has shape 2, `i32 i64`; shape 4 is `i64 i64`.
+/// Returns a module with code that ends with a branch that keeps `n` operands, to a label of this shape.
+/// Another label has shape 2, `i32 i64`; shape 4 is `i64 i64`.
 fn keeping(code: Code, n: u32, shape: u32) -> Module {
     let code = code.imm(Op::BrKeep, Imm::pair(0, n));
     let end = code.0.len() as u32;
@@ -114,7 +114,7 @@ fn keeping(code: Code, n: u32, shape: u32) -> Module {
     module
 }
 
-/// Code with `i32 i64` on the stack, which a branch to a label has compared with its shape.
+/// Returns code with `i32 i64` on the stack, which a branch to a label has compared with its shape.
 fn on_shape() -> Code {
     code().i32(0).index(Op::LocalGet, 1).i32(0).index(Op::BrIf, 1)
 }
@@ -167,7 +167,7 @@ fn broken() -> Vec<(Rule, Module)> {
         (Rule::Names, with(|m| m.names.locals = vec![(0, vec![(2, "x".into())])])),
         (Rule::Lines, with(|m| m.funcs[0].lines = vec![(0, 1), (2, 1)])),
         (Rule::Inst, with_code(Code(vec![0xff]))),
-        // A lane and an opcode that do not exist, and a vector that is cut off.
+        // An unknown lane, an unknown opcode, and a truncated vector.
         (Rule::Inst, with_code(Code(vec![0xfd, 0x1b, 4]))),
         (Rule::Inst, with_code(Code(vec![0xfd, 0x9a]))),
         (Rule::Inst, with_code(Code(vec![0xfd, 0x0c, 1, 2, 3]))),
@@ -193,9 +193,9 @@ fn broken() -> Vec<(Rule, Module)> {
             let (a, b) = (c.len() as u32, c.len() as u32 + 1);
             with_labels(Code(c).op(Return).op(Unreachable), &[(a, 1), (b, 0)])
         }),
-        // Kept are more operands than the label has; operands of another type, above the shape that a
-        // label before gave, on both sides of it and below; operands that are not there; one that is at the
-        // bottom as well. What is below them differs: above that shape and below it.
+        // More kept operands than the label has; kept operands of another type, above the shape that an
+        // earlier label gave, on both sides of it and below; missing kept operands, also at the bottom.
+        // Different operands below the kept ones, above that shape and below it.
         (Rule::KeptOperands, keeping(code().i32(0).i32(0), 2, 1)),
         (Rule::KeptOperands, keeping(code().i32(0).index(LocalGet, 1).index(LocalGet, 1), 1, 1)),
         (Rule::KeptOperands, keeping(on_shape().i32(0), 2, 2)),
@@ -234,7 +234,8 @@ fn branches_keep_operands_wherever_they_are() {
         (code(), 0, 0),
         (on_shape(), 0, 0),
         (on_shape(), 0, 1),
-        // All of a shape: where it is, from above what a branch compared, and from both sides.
+        // All operands of a shape are kept: in place, from above those that a branch compared, and from
+        // both sides.
         (on_shape(), 2, 2),
         (on_shape().i32(5).index(Op::LocalGet, 1), 2, 2),
         (on_shape().op(Op::Drop).i32(5).index(Op::LocalGet, 1), 2, 2),
@@ -249,7 +250,7 @@ fn branches_keep_operands_wherever_they_are() {
         let branch = body.blocks.len() - 3;
         assert_eq!(body.succs(branch), [branch as u32 + 1], "case {i}");
     }
-    // The address of a local that is dropped or taken along has left its block.
+    // The address of a local leaves its block, whether it is dropped or kept.
     for n in [0, 1] {
         let code = code().index(Op::LocalAddr, 0).i32(0).imm(Op::BrKeep, Imm::pair(0, n));
         let end = code.0.len() as u32;
@@ -294,7 +295,7 @@ fn errors_name_the_source_line_that_the_module_knows() {
 
 #[test]
 fn blocks_and_successors_follow_the_code() {
-    // 0: local.get 0; 2: br_if 1 -> 8; 4: i32.const 7; 6: br 0 -> 6?; a loop and an exit.
+    // 0: local.get 0; 2: br_if 1 -> 7; 4: nop; 5: br 0 -> 0; 7: i32.const 1; 9: return. A loop and an exit.
     let c = code()
         .index(Op::LocalGet, 0) // 0
         .index(Op::BrIf, 1) // 2
@@ -370,7 +371,7 @@ mod promotable {
     fn shuffled_addresses_promote() {
         let c = addr().op(Op::Dup).op(Op::I32Load).i32(1).op(Op::Swap).op(Op::Drop);
         let c = c.op(Op::I32Store).i32(0).op(Op::Return);
-        // The dropped operand is the loaded value, the address goes to the store.
+        // The dropped operand is the loaded value; the address goes to the store.
         assert_eq!(reason(c), None);
     }
 

@@ -1,4 +1,4 @@
-//! Modules of all forms that the binary form can hold, valid or not.
+//! Random modules of all forms that the binary form can represent, valid or not.
 
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
@@ -97,7 +97,7 @@ fn shape() -> impl Strategy<Value = Shape> {
     (number(), val_type()).prop_map(|(parent, ty)| Shape { parent: ShapeId(parent), ty })
 }
 
-/// Runs of locals: neighbours differ in their type.
+/// Runs of locals, in which neighbours have different types.
 fn locals() -> impl Strategy<Value = Vec<(u32, ValType)>> {
     vec((1..=9_000u32, val_type()), 0..5).prop_map(|mut runs| {
         runs.dedup_by_key(|&mut (_, ty)| ty);
@@ -112,7 +112,7 @@ fn labels() -> impl Strategy<Value = Vec<Label>> {
     })
 }
 
-/// Source lines: neighbours differ. The first may say that there is none.
+/// Source lines, in which neighbours differ. The first may be 0, which means "no line".
 fn lines() -> impl Strategy<Value = Vec<(u32, u32)>> {
     btree_map(number(), number(), 0..5).prop_map(|lines| {
         let mut lines: Vec<(u32, u32)> = lines.into_iter().collect();

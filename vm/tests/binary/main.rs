@@ -1,4 +1,4 @@
-//! The binary form: it holds every module, each in one way only, and the decoder survives all bytes.
+//! The binary form: it represents every module, each in one way only, and the decoder survives any bytes.
 
 mod arbitrary;
 mod rules;
@@ -7,11 +7,11 @@ mod sample;
 use proptest::prelude::*;
 use slotvm_bytecode::{Module, decode, encode, verify};
 
-/// What must hold for any bytes at all. Serves random bytes and damaged modules alike.
+/// Checks any bytes, random or from a damaged module.
 fn check(bytes: &[u8]) {
     if let Ok(module) = decode(bytes) {
         assert_eq!(encode(&module), bytes, "a module has one encoding only");
-        // The verifier takes what the decoder gives, whatever the outcome.
+        // The verifier accepts or rejects every decoded module without panicking.
         let _ = verify(module);
     }
 }
@@ -46,7 +46,7 @@ fn truncations_are_refused() {
     for len in 0..bytes.len() {
         check(&bytes[..len]);
         let outcome = decode(&bytes[..len]);
-        // Cut between sections, a module can be whole, unless its functions lack their code.
+        // A module that is cut between sections can be valid, unless its functions lack their code.
         assert!(outcome.is_err() || starts.contains(&len), "a module of {len} bytes");
     }
 }

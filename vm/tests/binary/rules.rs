@@ -1,4 +1,4 @@
-//! Each rule of the binary form, broken by itself.
+//! Violations of each rule of the binary form.
 
 use slotvm_bytecode::decode::DecodeRule;
 use slotvm_bytecode::section::Section;
@@ -16,7 +16,7 @@ fn leb(mut n: usize) -> Vec<u8> {
     out
 }
 
-/// A section, or part of the names, with its length.
+/// Returns a section, or part of the names, with its length.
 fn section(id: u8, contents: &[u8]) -> Vec<u8> {
     [&[id], &*leb(contents.len()), contents].concat()
 }
@@ -25,7 +25,7 @@ fn module(sections: &[Vec<u8>]) -> Vec<u8> {
     [HEADER, &sections.concat()].concat()
 }
 
-/// A rule, the section in which it is broken, the offset where, and the bytes.
+/// A rule, the section in which it is broken, the offset of the violation, and the bytes.
 struct Case {
     rule: DecodeRule,
     section: Option<Section>,
@@ -37,14 +37,14 @@ fn case(rule: DecodeRule, section: Option<Section>, offset: usize, bytes: Vec<u8
     Case { rule, section, offset, bytes }
 }
 
-/// A case in the contents of a single section. The offset counts from the start of the contents, which
-/// are less than 128 bytes.
+/// Returns a case in the contents of a single section. The offset counts from the start of the contents,
+/// which are less than 128 bytes.
 fn in_section(rule: DecodeRule, id: Section, offset: usize, contents: &[u8]) -> Case {
     let start = HEADER.len() + 2;
     case(rule, Some(id), start + offset, module(&[section(id.tag(), contents)]))
 }
 
-/// A case in the body of a single function with one type.
+/// Returns a case in the body of a single function with one type.
 fn in_body(rule: DecodeRule, offset: usize, body: &[u8]) -> Case {
     let code = section(13, &[&[1], &*leb(body.len()), body].concat());
     let bytes = module(&[section(3, &[1, 0]), code]);
@@ -52,7 +52,8 @@ fn in_body(rule: DecodeRule, offset: usize, body: &[u8]) -> Case {
     case(rule, Some(Section::Code), start + offset, bytes)
 }
 
-/// A case in the source lines of a single function; `lines` is its number of entries and they.
+/// Returns a case in the source lines of a single function; `lines` is the number of entries and the
+/// entries.
 fn in_lines(rule: DecodeRule, offset: usize, lines: &[u8]) -> Case {
     let code = section(13, &[1, 3, 0, 0, 0]);
     let bytes = module(&[section(3, &[1, 0]), code, section(15, &[&[1, 0], lines].concat())]);
@@ -76,7 +77,7 @@ fn cases() -> Vec<Case> {
         in_section(Range, Section::Start, 0, &[0xff, 0xff, 0xff, 0xff, 0x1f]),
         in_section(Shortest, Section::Start, 0, &[0x80, 0]),
         case(Shortest, Some(Section::Start), 9, module(&[vec![8, 0x81, 0, 0]])),
-        // Counts above their limits, with or without the bytes for so many.
+        // Counts above their limits, with or without enough bytes for the items.
         in_section(Limit, Section::Types, 0, &too_many(limits::TYPES_MAX)),
         in_section(Limit, Section::Types, 1, &[&[1], &*too_many(limits::PARAMS_MAX)].concat()),
         in_section(Limit, Section::Types, 2, &[&[1, 0], &*too_many(limits::RESULTS_MAX)].concat()),
@@ -118,7 +119,7 @@ fn cases() -> Vec<Case> {
         // Four billion locals in one run, and too many in two.
         in_body(Limit, 1, &[1, 0xff, 0xff, 0xff, 0xff, 0xf, 0x7f, 0]),
         in_body(Limit, 3, &[2, 1, 0x7f, 0xe0, 0xd4, 3, 0x7e, 0]),
-        // Counts below their limits for which there are too few bytes.
+        // Counts below their limits, with too few bytes for the items.
         in_section(Count, Section::Types, 0, &[2, 0, 0, 0]),
         in_section(Count, Section::Shapes, 0, &[0x80, 0x80, 4, 0, 0x7f]),
         in_section(Count, Section::Exports, 1, &[1, 9, b'a', 0, 0]),
@@ -212,7 +213,7 @@ fn errors_name_the_limit_that_is_exceeded() {
     );
 }
 
-/// Each of the cases is one step away from a module that decodes.
+/// Each case differs in one place from a module that decodes.
 #[test]
 fn the_frames_of_the_cases_are_sound() {
     for sections in [

@@ -39,21 +39,21 @@ pub(crate) fn module() -> Module {
     f.i32_const(70000).local_get(flag).br_table(&[done, other, done], other);
     f.bind(other).line(11).br(done);
     f.bind(done).op(Op::Drop).call(print).global_get(count).ret();
-    f.finish().expect("no mistake");
+    f.finish().expect("no mistakes");
 
     let mut f = m.define(init);
     f.i32_const(0).i32_const(0).i32_const(2).memory_init(later).data_drop(later).ret();
-    f.finish().expect("no mistake");
+    f.finish().expect("no mistakes");
 
     m.start(init);
     m.export_func("main", main);
     m.export_table("table", table);
     m.export_memory("memory", MemoryId(0));
     m.export_global("count", count);
-    m.finish().expect("no mistake")
+    m.finish().expect("no mistakes")
 }
 
-/// Where the sections of a module of less than 16 KiB start, and its end.
+/// Returns the offsets of the sections of a module of less than 16 KiB, and its end.
 pub(crate) fn section_starts(bytes: &[u8]) -> Vec<usize> {
     let mut starts = vec![8];
     while let Some(&start) = starts.last().filter(|&&start| start < bytes.len()) {

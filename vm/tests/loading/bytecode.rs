@@ -1,4 +1,4 @@
-//! Binary modules whose sections and functions say much in few bytes.
+//! Binary modules whose sections and functions expand from few bytes.
 
 use slotvm_bytecode::inst::{write_br_table, write_inst};
 use slotvm_bytecode::module::{
@@ -8,7 +8,7 @@ use slotvm_bytecode::module::{
 use slotvm_bytecode::types::FuncType;
 use slotvm_bytecode::{Imm, Op, ValType, encode};
 
-/// Makes a module of about so many bytes.
+/// Makes a module of about the given size in bytes.
 type Make = fn(usize) -> Module;
 
 pub(crate) const CASES: &[(&str, Make)] = &[
@@ -63,7 +63,7 @@ pub(crate) const CASES: &[(&str, Make)] = &[
     ("lines", lines),
 ];
 
-/// The binary form of a case.
+/// Returns the binary form of a case.
 pub(crate) fn bytes(make: Make, n: usize) -> Vec<u8> {
     encode(&make(n))
 }
@@ -77,7 +77,7 @@ fn imports(n: usize) -> Module {
     Module { imports: vec![import; n / 5], ..Module::default() }
 }
 
-/// A module whose functions have the type of no parameters.
+/// Returns a module with `n` copies of a function without parameters.
 fn functions(n: usize, func: &Func) -> Module {
     let types = vec![FuncType::default()];
     Module { types, funcs: vec![func.clone(); n], ..Module::default() }
@@ -87,7 +87,7 @@ fn function(func: Func) -> Module {
     functions(1, &func)
 }
 
-/// Runs of so many locals.
+/// Returns a function with runs of `of` locals each.
 fn locals(n: usize, of: u32) -> Module {
     let n_runs = (n / 2).min(60_000 / of as usize);
     let run = |i: usize| (of, [ValType::I32, ValType::I64][i % 2]);
@@ -114,7 +114,7 @@ fn elements(n: usize, items: ElemItems) -> Module {
     Module { elems: vec![elem; n], ..module }
 }
 
-/// A deep stack, of which each shape is one more.
+/// Returns a deep stack, in which each shape adds one operand to the previous one.
 fn shapes(n: usize) -> Module {
     let shape = |i: usize| Shape { parent: ShapeId(i as u32), ty: ValType::V128 };
     Module { shapes: (0..n / 4).map(shape).collect(), ..Module::default() }
@@ -127,7 +127,7 @@ fn labels(n: usize) -> Module {
     function(Func { labels: (0..n / 3).map(label).collect(), code, ..Func::default() })
 }
 
-/// Each instruction pushes an operand, and has a label with a shape of its own.
+/// Returns code in which each instruction pushes an operand and has a label with a shape of its own.
 fn labels_of_shapes(n: usize) -> Module {
     let n = n / 12;
     let (mut code, mut labels) = (Vec::new(), Vec::new());
@@ -141,7 +141,8 @@ fn labels_of_shapes(n: usize) -> Module {
     Module { shapes: (0..n).map(shape).collect(), ..module }
 }
 
-/// The same instructions over and over, with a label at the end and an `i32` to start with.
+/// Returns code that repeats the same instructions, starting with an `i32` on the stack and with a label at
+/// the end.
 fn code(n: usize, insts: &[(Op, u32)]) -> Module {
     let mut code = Vec::new();
     write_inst(&mut code, Op::LocalGet, Imm::index(0));
@@ -166,7 +167,8 @@ fn code(n: usize, insts: &[(Op, u32)]) -> Module {
     Module { memories: vec![MemoryType { min: 1, max: None }], frame_stack, ..module }
 }
 
-/// Calls of 2 bytes that push 1,000 operands each, as deep as the stack may get, then the same again.
+/// Returns calls of 2 bytes that push 1,000 operands each, up to the deepest allowed stack, and then the
+/// same again.
 fn calls(n: usize) -> Module {
     let mut code = Vec::new();
     for _ in 0..1_000 {
@@ -180,12 +182,12 @@ fn calls(n: usize) -> Module {
     module
 }
 
-/// A table of many targets, all of them one label.
+/// Returns one table with many targets, all of them the same label.
 fn targets(n: usize) -> Module {
     table_of(n, 1)
 }
 
-/// Many tables of few targets.
+/// Returns many tables with few targets each.
 fn tables(n: usize) -> Module {
     table_of(5, n / 10)
 }
@@ -202,9 +204,9 @@ fn table_of(n_targets: usize, n_tables: usize) -> Module {
     function(Func { locals: vec![(1, ValType::I32)], labels, code, ..Func::default() })
 }
 
-/// Branches of four bytes, each of which takes 1,000 operands over a dropped one.
+/// Returns branches of four bytes, each of which keeps 1,000 operands above a dropped one.
 fn branches(n: usize) -> Module {
-    // The label of all branches is the last one.
+    // All branches go to the last label.
     let last = n as u32 / 12;
     let (mut code, mut labels) = (Vec::new(), Vec::new());
     let deep = |code: &Vec<u8>| Label { offset: code.len() as u32, shape: ShapeId(1_001) };
@@ -227,12 +229,12 @@ fn branches(n: usize) -> Module {
     Module { shapes: (0..1_001).map(shape).collect(), ..module }
 }
 
-/// Names of the first so many.
+/// Returns names for the first `n` indices.
 fn names(n: usize) -> Vec<(u32, String)> {
     (0..n as u32).map(|i| (i, format!("{i:x}"))).collect()
 }
 
-/// A line for each instruction.
+/// Returns a function with a source line for each instruction.
 fn lines(n: usize) -> Module {
     let mut code = vec![Op::Nop as u8; n / 3];
     code.push(Op::Return as u8);

@@ -1,8 +1,8 @@
-//! Debugging information that says much in few bytes.
+//! Debugging information that expands from few bytes.
 
 use wasm_encoder::{CustomSection, Section};
 
-/// Makes input of about so many bytes.
+/// Makes an input of about the given size in bytes.
 type Make = fn(usize) -> Vec<u8>;
 
 pub(crate) const CASES: &[(&str, Make)] = &[
@@ -17,7 +17,7 @@ pub(crate) const CASES: &[(&str, Make)] = &[
 
 const WAT: &str = "(module (func (drop (i32.const 1)) (drop (i32.const 2))))";
 
-/// A module with these sections.
+/// Returns a module with these custom sections.
 fn module(sections: &[(&str, Vec<u8>)]) -> Vec<u8> {
     let mut bytes = wat::parse_str(WAT).unwrap();
     for (name, data) in sections {
@@ -26,14 +26,14 @@ fn module(sections: &[(&str, Vec<u8>)]) -> Vec<u8> {
     bytes
 }
 
-/// Contents with their length before them.
+/// Prefixes the contents with their length.
 fn sized(contents: &[u8]) -> Vec<u8> {
     let mut bytes = (contents.len() as u32).to_le_bytes().to_vec();
     bytes.extend(contents);
     bytes
 }
 
-/// A line table with these files and directories and this program.
+/// Returns a line table with these directory and file tables and this program.
 fn line_table(version: u16, tables: &[u8], program: &[u8]) -> Vec<u8> {
     let mut header = vec![1, 1, 1, 0, 1, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1];
     header.extend(tables);
@@ -46,12 +46,12 @@ fn line_table(version: u16, tables: &[u8], program: &[u8]) -> Vec<u8> {
     sized(&contents)
 }
 
-/// A unit of version 4, of 16 bytes, which names line program 0.
+/// Returns a unit of version 4, of 16 bytes, that refers to line program 0.
 fn unit() -> Vec<u8> {
     sized(&[4, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0])
 }
 
-/// Of one kind: a unit without children, whose attribute is its line program.
+/// An abbreviation table with one entry: a unit without children, whose attribute is its line program.
 const ABBREVIATION: [u8; 6] = [1, 0x11, 0, 0x10, 0x17, 0];
 
 fn units_of_one_program(n: usize) -> Vec<u8> {
@@ -80,13 +80,13 @@ fn rows(n: usize) -> Vec<u8> {
     module(&[(".debug_line", line_table(4, &[0, 0], &vec![14; n])), abbreviations, info])
 }
 
-/// What names the only line table.
+/// Returns the sections for a unit that refers to the only line table.
 fn units_of_a_table() -> [(&'static str, Vec<u8>); 2] {
     let abbreviations = [&ABBREVIATION[..], &[0, 0]].concat();
     [(".debug_abbrev", abbreviations), (".debug_info", unit())]
 }
 
-/// Tables of version 5 whose header has directories of this format, and says how many.
+/// Returns tables of version 5, whose header gives the format and the number of the directories.
 fn tables(n: usize, format: &[u8], count: u64) -> Vec<u8> {
     let mut table = format.to_vec();
     let mut rest = count;

@@ -1,5 +1,5 @@
-//! The memory that loaders take for the bytes that they are given. Each case runs in a process of its own, since
-//! memory belongs to a process.
+//! Memory used by the loaders, in relation to the size of their input. Each case runs in its own process,
+//! since memory is measured per process.
 
 mod bytecode;
 mod dwarf;
@@ -12,29 +12,29 @@ use std::process::Command;
 use slotvm_bytecode::module::Module;
 use slotvm_bytecode::{decode, text, verify, wasm};
 
-/// Names the case that the process is there for.
+/// The variable that tells a process which case to run.
 const CASE: &str = "SLOTVM_TEST_LOADING";
 
-/// The most memory that loading may take, whatever the bytes are.
+/// The most memory that loading may take in addition to that in proportion to the input, in bytes.
 const BASE_BYTES_MAX: u64 = 8 << 20;
 
-/// The most memory that loading may take for each byte.
+/// The most memory that loading may take for each byte of the input, in bytes.
 const BYTES_PER_BYTE_MAX: u64 = 128;
 
-/// The memory that a local takes once it is verified. A few bytes declare up to `MODULE_LOCALS_MAX` of them.
+/// The memory of a verified local, in bytes. A few bytes of input declare up to `MODULE_LOCALS_MAX` locals.
 const BYTES_PER_LOCAL: u64 = 16;
 
-/// The bytes that a case gets; with `SLOTVM_FULL=1` ten times as many.
+/// The size of a case's input in bytes; with `SLOTVM_FULL=1` it is ten times as large.
 const CASE_BYTES: usize = 200_000;
 
-/// Input of the worst kind for one thing that a loader does.
+/// The worst kind of input for one aspect of a loader.
 struct Case {
     name: &'static str,
     /// Distinguishes cases of the same name.
     kind: &'static str,
-    /// Makes an input of about so many bytes.
+    /// Makes an input of about the given size in bytes.
     make: Box<dyn Fn(usize) -> Vec<u8>>,
-    /// Loads and verifies, as far as that goes. The number of locals if it is accepted.
+    /// Loads and verifies the input, as far as possible. Returns the number of locals if it is accepted.
     load: fn(&[u8]) -> Option<u64>,
 }
 
@@ -77,7 +77,7 @@ fn cases() -> impl Iterator<Item = Case> {
     wasm.chain(binary).chain(texts)
 }
 
-/// The most memory that the process has had at a time, in bytes.
+/// Returns the peak memory of the process in bytes.
 fn peak_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -90,7 +90,7 @@ fn n_locals(module: &Module) -> u64 {
     module.funcs.iter().map(|func| n_params(func.ty) + n_declared(&func.locals)).sum()
 }
 
-/// Loads what another process has made of a case, and tells what that takes.
+/// Loads the input of a case, which another process has made, and prints the memory that it took.
 fn run(case: &Case, input: &Path) {
     let bytes = std::fs::read(input).unwrap();
     let before = peak_bytes();
@@ -100,7 +100,7 @@ fn run(case: &Case, input: &Path) {
     println!("{}", if loaded.is_some() { "accepted" } else { "refused" });
 }
 
-/// Runs a case in a process of its own; what it says, and the length of its input.
+/// Runs a case in its own process. Returns the output and the size of the input.
 fn measure(case: &Case, input: &Path) -> Result<(String, u64), String> {
     let is_full = std::env::var("SLOTVM_FULL").as_deref() == Ok("1");
     let bytes = (case.make)(CASE_BYTES * if is_full { 10 } else { 1 });

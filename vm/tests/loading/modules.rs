@@ -1,11 +1,11 @@
-//! WebAssembly whose parts say much in few bytes, or are named many times.
+//! WebAssembly modules that expand from few bytes, or name the same item many times.
 
 use wasm_encoder::{
     CodeSection, CustomSection, ElementSection, Elements, EntityType, ExportKind, ExportSection,
     Function, FunctionSection, ImportSection, Module, TypeSection, ValType,
 };
 
-/// Makes input of about so many bytes.
+/// Makes an input of about the given size in bytes.
 type Make = fn(usize) -> Vec<u8>;
 
 pub(crate) const CASES: &[(&str, Make)] = &[
@@ -48,25 +48,25 @@ fn types(n: usize) -> Vec<u8> {
     module.finish()
 }
 
-/// A module with a type section of these entries.
+/// Returns a module with a type section of these entries.
 fn type_section(n: usize, entries: &[u8]) -> Vec<u8> {
     let contents = [&leb(n)[..], entries].concat();
     [&b"\0asm\x01\0\0\0\x01"[..], &leb(contents.len()), &contents].concat()
 }
 
-/// A recursive group of so many types.
+/// Returns a recursive group of `n` types.
 fn group(n: usize, types: &[u8]) -> Vec<u8> {
     type_section(1, &[&[0x4e][..], &leb(n), types].concat())
 }
 
-/// Groups of empty structures, each with one more than the one before.
+/// Returns groups of empty structures, each with one more than the previous group.
 fn groups(n: usize) -> Vec<u8> {
     let n_groups = n.isqrt();
     let group = |n: usize| [&[0x4e][..], &leb(n), &[0x5f, 0].repeat(n)].concat();
     type_section(n_groups, &(0..n_groups).flat_map(group).collect::<Vec<u8>>())
 }
 
-/// Structures of six fields, each of one of four types.
+/// Returns structures of six fields, each of one of four types.
 fn structures(n: usize) -> Vec<u8> {
     let n = n / 14;
     let field = |i: usize, place: u32| [0x7f - (i / 4_usize.pow(place) % 4) as u8, 0];
@@ -85,16 +85,16 @@ fn imports(n: usize) -> Vec<u8> {
     module.finish()
 }
 
-/// The fate of operands.
+/// The way in which operands are dropped.
 #[derive(Copy, Clone, PartialEq)]
 enum Dropped {
     AtOnce,
     BehindLabel,
 }
 
-/// A function that calls functions of 1,000 results. Their types differ in the first result, and each takes the bytes
-/// of its type. If the operands are dropped, then those of two functions at a time, so that each two functions make
-/// other stacks.
+/// Returns a function that calls functions with 1,000 results. The function types differ in the pattern of
+/// seven types that their results repeat, and each takes at least 1,000 bytes. Operands are dropped for two
+/// calls at a time, so that each pair of calls makes different stacks.
 fn calls(n: usize, n_types: u32, dropped: &[Dropped]) -> Vec<u8> {
     let (mut types, mut functions) = (TypeSection::new(), FunctionSection::new());
     types.ty().function([], []);
@@ -134,7 +134,7 @@ fn calls(n: usize, n_types: u32, dropped: &[Dropped]) -> Vec<u8> {
     module.finish()
 }
 
-/// A module with functions of a type, each with a body.
+/// Returns a module with `n` functions of a type, all with the same body.
 fn with_functions(n: usize, ty: u32, body: &Function) -> Module {
     let (mut functions, mut code) = (FunctionSection::new(), CodeSection::new());
     for _ in 0..n {
@@ -156,7 +156,7 @@ fn functions(n: usize) -> Vec<u8> {
     with_functions(n / 4, 1, &empty(None)).finish()
 }
 
-/// Each function takes a few bytes, and 50,000 in an importer that believes it.
+/// Each function takes a few bytes, but 50,000 bytes in an importer that trusts its locals.
 fn locals(n: usize) -> Vec<u8> {
     with_functions(n / 8, 0, &empty(Some((50_000, ValType::I64)))).finish()
 }
@@ -204,7 +204,7 @@ fn subsection(id: u8, contents: &[u8]) -> Vec<u8> {
     [&[id][..], &leb(contents.len()), contents].concat()
 }
 
-/// A few names, and then subsections that name nothing.
+/// Returns a few names, followed by subsections that name nothing.
 fn subsections(n: usize) -> Vec<u8> {
     let n_named = n / 16;
     let mut map = leb(n_named);
@@ -217,7 +217,7 @@ fn subsections(n: usize) -> Vec<u8> {
     with_name_section(with_functions(n_named, 0, &empty(None)).finish(), &contents)
 }
 
-/// One name for one function, or for one local of a function, over and over.
+/// Returns one name for one function, or for one local of a function, repeated.
 fn names(id: u8, n: usize) -> Vec<u8> {
     let n_names = n / 3;
     let mut map = if id == 2 { vec![1, 0] } else { Vec::new() };
@@ -229,7 +229,7 @@ fn names(id: u8, n: usize) -> Vec<u8> {
     )
 }
 
-/// The limit is known before any local is made.
+/// The limit is checked before any local is built.
 #[test]
 fn too_many_locals_are_refused_by_the_import() {
     let limit = slotvm_bytecode::wasm::Error::Limit("MODULE_LOCALS_MAX");

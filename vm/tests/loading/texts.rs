@@ -1,6 +1,6 @@
-//! Texts that say much in few bytes, or are no modules at all.
+//! Texts that expand from few bytes, or are not modules at all.
 
-/// Makes a text of about so many bytes.
+/// Makes a text of about the given size in bytes.
 type Make = fn(usize) -> String;
 
 pub(crate) const CASES: &[(&str, Make)] = &[
@@ -46,7 +46,7 @@ pub(crate) const CASES: &[(&str, Make)] = &[
     }),
 ];
 
-/// Texts that are refused, some at each byte.
+/// Texts that are rejected, some of them at every byte.
 pub(crate) const REFUSED: &[(&str, Make)] = &[
     ("brackets", |n| "(".repeat(n)),
     ("characters of no token", |n| "@".repeat(n)),
@@ -58,7 +58,7 @@ pub(crate) const REFUSED: &[(&str, Make)] = &[
     ("unknown names on one line", |n| format!("func f(){{{}}}", "call g ".repeat(n / 7))),
 ];
 
-/// Lines, made of their numbers.
+/// Concatenates lines that are made from their numbers.
 fn lines(n: usize, line: impl Fn(usize) -> String) -> String {
     let mut text = String::new();
     for i in 0.. {
@@ -70,7 +70,7 @@ fn lines(n: usize, line: impl Fn(usize) -> String) -> String {
     text
 }
 
-/// A function of these lines.
+/// Returns a function with these lines.
 fn body(n: usize, line: impl Fn(usize) -> String) -> String {
     format!("func f() {{\n{}\nreturn}}\n", lines(n, line))
 }
@@ -79,7 +79,7 @@ fn targets(n: usize) -> String {
     format!("func f() {{ i32.const 0 br_table[{}]a\na: return }}", "a ".repeat(n / 2))
 }
 
-/// Takes a report of a hundred lines whatever the text is.
+/// A report has a bounded length, whatever the text is.
 #[test]
 fn reports_do_not_grow_with_the_text() {
     for &(name, make) in REFUSED {

@@ -1,8 +1,8 @@
-//! Errors: what they say, and where.
+//! Messages and places of errors.
 
 use slotvm_bytecode::text;
 
-/// Checks line, column and message of the first error.
+/// Checks the line, column and message of the first error.
 #[track_caller]
 fn check(source: &str, line: usize, column: usize, message: &str) {
     let error = text::parse(source).expect_err(source);
@@ -51,7 +51,7 @@ fn long_lines_are_cut() {
     let error = text::parse(&source).expect_err("é is no name");
     assert_eq!((error.line(), error.column()), (1, 12 + 200_000 + 6));
     assert!(error.to_string().len() < 2_000, "{error}");
-    // The report names the place in the line, and not that in what is shown of it.
+    // The report gives the column in the whole line, not in the excerpt that is shown.
     assert!(error.to_string().contains(" --> <text>:1:200018\n"), "{error}");
 }
 
@@ -172,7 +172,7 @@ fn instructions() {
     check(".line x", 7, "expected a line number, found `x`");
 }
 
-/// A report may be written to a terminal, so nothing in it controls one.
+/// A report may be written to a terminal, so it contains no control characters.
 #[test]
 fn reports_do_not_control_a_terminal() {
     for text in ["\u{1b}[2J", "\u{9b}2J", "\u{202e}", "\u{7}", "\u{7f}", "\u{200b}"] {
@@ -186,7 +186,7 @@ fn reports_do_not_control_a_terminal() {
     }
 }
 
-/// Nor do they have lines that look like those of another place.
+/// Names cannot add lines that look like another place in the report.
 #[test]
 fn names_do_not_forge_lines_of_reports() {
     let source = "func f() { call $\"g`\\n --> other:7:7\\n\" }";

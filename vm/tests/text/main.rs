@@ -1,4 +1,4 @@
-//! The text form: it holds every module whose code is code, and its errors say where they are.
+//! The text form: it can represent every module with decodable code, and its errors have places.
 
 #[path = "../binary/arbitrary.rs"]
 mod arbitrary;
@@ -15,28 +15,28 @@ use slotvm_bytecode::{CodeReader, Module, Op, decode, encode, verify};
 /// Every opcode and every kind of item.
 const EVERY_OPCODE: &str = include_str!("every_opcode.vasm");
 
-/// Assembles a text that is right.
+/// Assembles a valid text.
 fn parse(source: &str) -> Module {
     text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"))
 }
 
-/// What must hold for any module whose code is code: it survives the way to text and back, and so does
-/// its binary form.
+/// Checks the property of every module with decodable code: it survives conversion to text and back, and so
+/// does its binary form.
 fn check_round_trip(module: &Module) {
     let bytes = encode(module);
     assert_eq!(decode(&bytes).as_ref(), Ok(module), "only modules that have a binary form matter");
     for offsets in [false, true] {
-        let source = text::print_with(module, PrintOptions { offsets }).expect("code is code");
+        let source = text::print_with(module, PrintOptions { offsets }).expect("the code decodes");
         let again = parse(&source);
         assert_eq!(&again, module, "{source}");
         assert_eq!(encode(&again), bytes);
     }
 }
 
-/// A module like this one with the tables of types and shapes that the order of first use gives. There
-/// is none if locals that follow parameters of an unknown type had names.
+/// Returns the module with its types and shapes in the order of first use. Returns `None` if locals after
+/// parameters of an unknown type have names.
 fn with_tables_of_first_use(module: &Module) -> Option<Module> {
-    let source = text::print(module).expect("code is code");
+    let source = text::print(module).expect("the code decodes");
     let is_table_line = |line: &str| line.starts_with("type ") || line.starts_with("shape ");
     let lines = source.lines().filter(|line| !is_table_line(line));
     text::parse(&lines.collect::<Vec<_>>().join("\n")).ok()
@@ -60,7 +60,7 @@ fn the_sample_has_every_opcode_verifies_and_round_trips() {
 
 #[test]
 fn the_printed_sample_is_as_readable_as_the_source() {
-    let printed = text::print(&parse(EVERY_OPCODE)).expect("code is code");
+    let printed = text::print(&parse(EVERY_OPCODE)).expect("the code decodes");
     for line in [
         "import \"env\" \"pair\" func $\"a pair\"(i64) -> (i64, f64)",
         "global counter: mut i64 = i64.const 5",
@@ -126,7 +126,7 @@ proptest! {
     }
 }
 
-/// What parts of texts are made of.
+/// Fragments from which texts are made.
 const WORDS: &[&str] = &[
     "module",
     "type",
@@ -189,7 +189,7 @@ const WORDS: &[&str] = &[
     "drop",
 ];
 
-/// Any text gives a module or an error that can be shown.
+/// Any text yields a module, or an error that can be displayed.
 fn survives(source: &str) {
     match text::parse(source) {
         Ok(module) => {

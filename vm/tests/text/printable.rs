@@ -1,5 +1,5 @@
-//! Modules whose code is code and whose numbers are small, so that much of what they name is there and
-//! some of it is not.
+//! Random modules with decodable code and small numbers, so that many of their references are valid and
+//! some are not.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use slotvm_bytecode::{CodeReader, Imm, ImmKind, Op, ValType};
 
 use crate::arbitrary;
 
-/// Names that are words of the text form, need quotes, or are hard to tell from what follows.
+/// Names that are words of the text form, need quotes, or are hard to tell from the following text.
 const NAMES: &[&str] = &[
     "a",
     "b",
@@ -53,7 +53,7 @@ const NAMES: &[&str] = &[
     "nan:0x1",
 ];
 
-/// An instruction and what its immediates are made of.
+/// An instruction, and the numbers from which its immediates are made.
 type Draft = (Op, u64, u32);
 
 fn draft() -> impl Strategy<Value = Draft> {
@@ -63,10 +63,10 @@ fn draft() -> impl Strategy<Value = Draft> {
 
 fn write(out: &mut Vec<u8>, (op, bits, more): Draft) {
     use ImmKind::*;
-    // Now and then something that is not there.
+    // Sometimes use an index that does not exist.
     let index = |number: u32| if number % 16 == 15 { number } else { number % 6 };
     let (low, high) = (index(bits as u32), index(more));
-    // The lane takes the place of high bits.
+    // Lanes need the high bits.
     let memory = if more % 8 == 7 { more >> 6 } else { 0 };
     let imm = match op.imm_kind() {
         None => Imm::NONE,
@@ -79,9 +79,9 @@ fn write(out: &mut Vec<u8>, (op, bits, more): Draft) {
         RefType => Imm::ref_type(ValType::ExternRef),
         Mem => Imm::pair(bits as u32, memory),
         Indexed => Imm(Imm::pair(bits as u32, memory).0 | u64::from(more & 3) << 62),
-        Lane => Imm::lane(more % op.n_lanes().expect("it names a lane")),
+        Lane => Imm::lane(more % op.n_lanes().expect("the opcode has a lane")),
         MemLane => {
-            let lane = more % op.n_lanes().expect("it names a lane");
+            let lane = more % op.n_lanes().expect("the opcode has a lane");
             Imm(Imm::mem_lane(bits as u32, lane).0 | u64::from(memory) << 32)
         }
         V128 => return write_vector(out, op, u128::from(bits) << (more % 65)),
@@ -105,18 +105,18 @@ fn code() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// The offsets of the instructions, and the one behind the last.
+/// Returns the offsets of the instructions, and the end of the last one.
 fn places(code: &[u8]) -> Vec<u32> {
     let mut reader = CodeReader::new(code, 0);
     let mut places = vec![0];
     while !reader.is_at_end() {
-        reader.read().expect("code is code");
+        reader.read().expect("the code decodes");
         places.push(reader.offset());
     }
     places
 }
 
-/// Makes offsets those of instructions, but leaves one in eight as it is.
+/// Moves offsets to instructions, except one in eight.
 fn move_to_places(offsets: impl Iterator<Item = u32>, places: &[u32]) -> BTreeSet<u32> {
     let place = |offset: u32| match offset % 8 {
         7 => offset,
@@ -155,7 +155,7 @@ fn tame_all_names(names: &mut Names) {
     tame_names_by_func(&mut names.labels);
 }
 
-/// Replaces all code and makes most numbers small.
+/// Replaces all code, and makes most numbers small.
 fn tame(module: &mut Module, codes: &[Vec<u8>]) {
     let mut codes = codes.iter().cycle();
     tame_indices(module);
@@ -163,7 +163,7 @@ fn tame(module: &mut Module, codes: &[Vec<u8>]) {
     let n_shapes = module.shapes.len() as u32;
     for func in &mut module.funcs {
         func.ty %= n_types + 1;
-        func.code.clone_from(codes.next().expect("there is code"));
+        func.code.clone_from(codes.next().expect("`codes` is not empty"));
         let places = places(&func.code);
         let offsets = move_to_places(func.labels.iter().map(|label| label.offset), &places);
         let shapes = func.labels.iter().map(|label| ShapeId(label.shape.0 % (n_shapes + 2)));
@@ -173,7 +173,7 @@ fn tame(module: &mut Module, codes: &[Vec<u8>]) {
         func.lines = offsets.into_iter().zip(func.lines.iter().map(|&(_, line)| line)).collect();
     }
     for expr in exprs(module) {
-        let code = codes.next().expect("there is code");
+        let code = codes.next().expect("`codes` is not empty");
         let places = places(code);
         expr.code = code[..places[places.len().min(5) - 1] as usize].to_vec();
     }
@@ -204,7 +204,7 @@ fn tame_indices(module: &mut Module) {
     module.shapes.iter_mut().for_each(|shape| shape.parent.0 %= n_shapes + 2);
 }
 
-/// The module's constant expressions.
+/// Returns the module's constant expressions.
 fn exprs(module: &mut Module) -> Vec<&mut ConstExpr> {
     let mut exprs: Vec<_> = module.globals.iter_mut().map(|global| &mut global.init).collect();
     for elem in &mut module.elems {

@@ -1,4 +1,4 @@
-//! What texts mean: details that the round trip does not show.
+//! Meaning of texts: details that the round trip does not cover.
 
 use slotvm_bytecode::module::{ElemItems, SegmentMode, Shape, ShapeId};
 use slotvm_bytecode::text::{self, ParseOptions, PrintError, Printer};
@@ -6,7 +6,7 @@ use slotvm_bytecode::{CodeReader, FuncType, Module, ValType, verify};
 
 use crate::parse;
 
-/// The code of a function with this body.
+/// Returns the code of a function with this body.
 fn code_of(body: &str) -> Vec<u8> {
     let around = "memory mem 1 table t funcref 1 table u funcref 1 data d \"\" elem e func";
     let module = parse(&format!("{around}\nfunc f(x: i32) {{ {body}\n}}"));
@@ -76,7 +76,7 @@ fn tables_are_printed_only_if_first_use_gives_others() {
     let unused = format!("type 0 = (i64) -> ()\ntype 1 = () -> ()\n{natural}");
     let swapped = format!("shape 1 = (0 i32)\nshape 2 = (0 i64)\n{natural}");
     let has_tables = |source: &str| {
-        let printed = text::print(&parse(source)).expect("code is code");
+        let printed = text::print(&parse(source)).expect("the code decodes");
         (printed.contains("type "), printed.contains("shape "))
     };
     assert_eq!(has_tables(natural), (false, false));
@@ -84,12 +84,12 @@ fn tables_are_printed_only_if_first_use_gives_others() {
     assert_eq!(has_tables(&swapped), (false, true));
 }
 
-/// Deep stacks at many labels would be printed again and again, and so would long types and names.
+/// Deep stacks at many labels, long types and long names are not printed again and again.
 #[test]
 fn the_size_of_the_text_is_linear() {
     let name = "n".repeat(10_000);
     let module = parse(&format!("func {name}() {{ {} }}", "call 0 ".repeat(1_000)));
-    let printed = text::print(&module).expect("code is code");
+    let printed = text::print(&module).expect("the code decodes");
     assert!(printed.len() < 50_000, "{} bytes", printed.len());
     assert_eq!(parse(&printed), module);
 
@@ -100,14 +100,14 @@ fn the_size_of_the_text_is_linear() {
         source += &format!("{label}({below}i64): nop\n");
     }
     let module = parse(&(source + "return }"));
-    let printed = text::print(&module).expect("code is code");
+    let printed = text::print(&module).expect("the code decodes");
     assert!(printed.len() < 100 * depth, "{} bytes", printed.len());
     assert_eq!(parse(&printed), module);
 
     let params = vec!["i64"; 1_000].join(", ");
     let source: String = (0..1_000).map(|i| format!("func {i} type 0 {{}}\n")).collect();
     let module = parse(&format!("type 0 = ({params}) -> ()\n{source}"));
-    let printed = text::print(&module).expect("code is code");
+    let printed = text::print(&module).expect("the code decodes");
     assert!(printed.len() < 100_000, "{} bytes", printed.len());
     assert_eq!(parse(&printed), module);
 }
@@ -141,7 +141,7 @@ fn source_lines_come_from_directives_or_from_the_text() {
         func g() { .line 7 nop\n .line 7 return }";
     assert_eq!(parse(source).funcs[0].lines, []);
     let options = ParseOptions { record_lines: true };
-    let module = text::parse_with(source, options).expect("the text is right");
+    let module = text::parse_with(source, options).expect("the text is valid");
     assert_eq!(module.funcs[0].lines, [(0, 2), (2, 4), (3, 5)]);
     assert_eq!(module.funcs[1].lines, [(0, 7)]);
     assert_eq!(module.funcs[0].line_at(1), Some(2));
@@ -161,7 +161,7 @@ fn words_with_a_meaning_can_be_names() {
          func drop() {} start start elem nan declared func func, start
          func func() { call_indirect (i64) -> i64 }",
     );
-    let printed = text::print(&module).expect("code is code");
+    let printed = text::print(&module).expect("the code decodes");
     assert_eq!(parse(&printed), module);
     assert_eq!(module.funcs[0].labels.len(), 7);
 }
@@ -170,7 +170,7 @@ fn words_with_a_meaning_can_be_names() {
 fn offsets_can_be_shown() {
     let module = parse("func f() -> i64 { i64.const 1\nl(i64): return }");
     let text = Printer::new(&module).func(0).text(text::PrintOptions { offsets: true });
-    let text = text.expect("code is code");
+    let text = text.expect("the code decodes");
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[1], format!("{:<40}; @0000", "  i64.const 1"));
     assert_eq!(lines[3], format!("{:<40}; @0002", "  return"));
@@ -182,8 +182,8 @@ fn one_instruction_can_be_printed() {
     let printer = Printer::new(&module);
     let func = printer.func(0);
     let mut reader = CodeReader::new(&module.funcs[0].code, 0);
-    assert_eq!(func.inst(reader.read().expect("code is code")), "local.get n");
-    assert_eq!(func.inst(reader.read().expect("code is code")), "br_table [l, 7] l");
+    assert_eq!(func.inst(reader.read().expect("the code decodes")), "local.get n");
+    assert_eq!(func.inst(reader.read().expect("the code decodes")), "br_table [l, 7] l");
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn code_that_is_no_code_is_named() {
     assert_eq!(error.to_string(), expected);
 }
 
-/// No step takes time that is more than proportional, or stack that depends on the input.
+/// No step takes more than linear time, or stack that grows with the input.
 #[test]
 fn large_texts_are_assembled() {
     let n = 50_000;
@@ -215,7 +215,7 @@ fn large_texts_are_assembled() {
     }
     source += "return }\n";
     let module = parse(&source);
-    assert_eq!(parse(&text::print(&module).expect("code is code")), module);
+    assert_eq!(parse(&text::print(&module).expect("the code decodes")), module);
     verify(module).expect("the module is valid");
     for open in ["(", "[", "{", "func f(", "func f() { l(", "elem e funcref ["] {
         assert!(text::parse(&open.repeat(100_000)).is_err());

@@ -1,4 +1,4 @@
-//! Damaged modules: no byte may hurt the import, and what it makes of them keeps the verifier's rules.
+//! Damaged modules: no input breaks the import, and its results obey the rules of the verifier.
 
 use std::path::Path;
 
@@ -7,18 +7,19 @@ use slotvm_bytecode::{verify, wasm};
 
 use crate::binary;
 
-/// How many bits are flipped in each module.
+/// The number of bits that are flipped in each module.
 const N_FLIPS: u64 = 10_000;
 
-/// One with every kind of section, and three that a C compiler has made.
+/// Returns a module with every kind of section, and three that a C compiler has produced.
 fn modules() -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../programs/wasm");
     let compiled = ["bytecode.O0.wasm", "expression.O2.wasm", "sha256.O2.wasm"];
-    let compiled = compiled.map(|name| std::fs::read(folder.join(name)).expect("it is there"));
+    let compiled =
+        compiled.map(|name| std::fs::read(folder.join(name)).expect("the module can be read"));
     [binary(include_str!("everything.wat"))].into_iter().chain(compiled).collect()
 }
 
-/// What must hold for any bytes at all.
+/// Checks any bytes. Returns whether they are accepted.
 fn check(bytes: &[u8]) -> bool {
     let Ok(module) = wasm::import(bytes) else { return false };
     if let Err(error) = verify(module) {
@@ -32,7 +33,7 @@ fn truncations_are_refused() {
     for bytes in modules() {
         let n_taken = (0..bytes.len()).filter(|&len| check(&bytes[..len])).count();
         assert!(check(&bytes));
-        // Cut between sections, a module can be whole.
+        // A module that is cut between sections can be valid.
         assert!(n_taken < 64, "{n_taken} of {}", bytes.len());
     }
 }
@@ -44,7 +45,7 @@ fn flipped_bits_give_an_error_or_a_module_that_verifies() {
         let mut state = 1_u64;
         let mut n_taken = 0;
         for _ in 0..N_FLIPS {
-            // Knuth's generator; its high bits are the better ones.
+            // Knuth's generator; its high bits are more random.
             state = state
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);

@@ -2,8 +2,8 @@
 
 use crate::{flat, import};
 
-/// Checks what becomes of the body of the only function, which takes `i32`, `i64`, `f32`. Behind the
-/// declarations of locals, the result is one line: labels stand before what they name.
+/// Checks the translation of the body of the only function, which takes `i32`, `i64`, `f32`. The result is
+/// one line, without the declarations of locals: labels precede their instructions.
 #[track_caller]
 fn check(results: &str, body: &str, expected: &str) {
     let wat = format!("(module (func (param i32 i64 f32) {results} {body}))");
@@ -55,7 +55,7 @@ fn loops_have_their_label_at_the_start() {
     check("", "loop local.get 0 br_if 0 end", "0:; local.get 0; br_if 0; return");
     let body = "local.get 1 loop (param i64) (result i64) local.get 0 br_if 0 end";
     check("(result i64)", body, "local.get 1; 0(i64):; local.get 0; br_if 0; return");
-    // What a loop leaves behind need not be what it takes.
+    // The results of a loop need not be its parameters.
     let body = "local.get 1 loop (param i64) (result f32) drop local.get 1 local.get 0 br_if 0 \
                 drop local.get 2 end";
     let code = "local.get 1; 0(i64):; drop; local.get 1; local.get 0; br_if 0; drop; local.get 2; \
@@ -71,7 +71,7 @@ fn an_if_branches_to_its_other_arm() {
     let body = "local.get 0 if (result i64) local.get 1 else i64.const 2 end";
     let code = "local.get 0; i32.eqz; br_if 0; local.get 1; br 1; 0:; i64.const 2; 1(i64):; return";
     check("(result i64)", body, code);
-    // Without another arm, the parameters are the results.
+    // Without a second arm, the parameters are the results.
     let body = "local.get 1 local.get 0 if (param i64) (result i64) i64.eqz i64.extend_i32_u end";
     let code = "local.get 1; local.get 0; i32.eqz; br_if 0; i64.eqz; i64.extend_i32_u; 0(i64):; \
                 return";
@@ -84,7 +84,7 @@ fn branches_out_of_an_if_go_behind_it() {
     let code = "local.get 0; i32.eqz; br_if 0; local.get 1; br 1; 0:; i64.const 2; 1(i64):; return";
     check("(result i64)", body, code);
     check("", "local.get 0 if br 0 end", "local.get 0; i32.eqz; br_if 0; br 0; 0:; return");
-    // Where neither arm goes on, nothing is behind them.
+    // If neither arm continues, nothing follows them.
     let body = "local.get 0 if unreachable else return end";
     check("", body, "local.get 0; i32.eqz; br_if 0; unreachable; 0:; return");
     let body = "local.get 0 if unreachable end i32.const 1 drop";
@@ -97,7 +97,7 @@ fn branches_drop_operands_that_the_target_does_not_know() {
     let body = "block (result i64) i32.const 1 f32.const 2 local.get 1 br 0 end";
     let code = "i32.const 1; f32.const 2.0; local.get 1; br_keep 0 1; 0(i64):; return";
     check("(result i64)", body, code);
-    // What is below the block stays.
+    // The operands below the block stay.
     let body = "local.get 2 block i32.const 1 br 0 end";
     check("(result f32)", body, "local.get 2; i32.const 1; br_keep 0 0; 0(f32):; return");
     let body = "local.get 2 block (result i64) i32.const 1 local.get 1 br 0 end drop";
@@ -111,7 +111,7 @@ fn conditional_branches_that_drop_go_by_way_of_one_that_keeps() {
     let body = "block i32.const 1 local.get 0 br_if 0 drop end";
     let code = "i32.const 1; local.get 0; br_if 0; drop; br 1; 0(i32):; br_keep 1 0; 1:; return";
     check("", body, code);
-    // All that have the same stack go by way of the same one.
+    // All branches with the same stack share a detour.
     let branch = "i32.const 1 local.get 1 local.get 0 br_if 0 drop drop";
     let body = format!("block (result i64) {branch} {branch} i64.const 3 br 0 end");
     let emitted = "i32.const 1; local.get 1; local.get 0; br_if 0; drop; drop";
@@ -125,7 +125,7 @@ fn conditional_branches_that_drop_go_by_way_of_one_that_keeps() {
         "{emitted}; f32.const 1.0; local.get 1; local.get 0; br_if 0; drop; drop; unreachable; \
          0(f32, i64):; br_keep 2 1; 1(i32, i64):; br_keep 2 1; 2(i64):; return"
     );
-    // The first branch goes to the second piece of code.
+    // The first branch goes to the second detour.
     check("(result i64)", &body, &code.replacen("br_if 0", "br_if 1", 1));
 }
 
@@ -145,7 +145,7 @@ fn a_table_goes_to_labels_or_by_way_of_code_that_drops() {
     check("", "block local.get 0 br_table 0 end", "local.get 0; br_table [] 0; 0:; return");
     let body = "block block local.get 0 br_table 0 1 2 0 end nop end";
     check("", body, "local.get 0; br_table [0, 0, 0] 0; 0:; return");
-    // One piece of code for each depth that needs it, however often the table names it.
+    // One detour for each depth that needs it, however often the table names that depth.
     let body = "block i32.const 5 block local.get 0 br_table 0 1 0 1 1 end drop end";
     let code = "i32.const 5; local.get 0; br_table [0, 1, 0, 1] 1; 0(i32):; drop; br 2; \
                 1(i32):; br_keep 2 0; 2:; return";
@@ -196,20 +196,20 @@ fn code_that_nothing_reaches_is_left_out() {
     check("", "loop br 0 i32.const 1 drop end", "0:; br 0");
     let tables = "block local.get 0 br_table 0 0 drop i64.add drop br_table 0 0 end";
     check("", tables, "local.get 0; br_table [0] 0; 0:; return");
-    // Blocks of every kind, balanced inside it.
+    // Blocks of every kind, with a balanced stack inside.
     let blocks =
         "return block loop unreachable if else block end end br 2 end unreachable if end end";
     check("", blocks, "return");
-    // Branches that nothing reaches make no label a target.
+    // Unreachable branches make no label a target.
     check("", "block return br 0 end i32.const 1 drop", "return");
-    // An arm that nothing reaches, beside one that something does.
+    // An unreachable arm, next to a reachable one.
     let arm = "local.get 0 if (result i64) return block (result i64) i64.const 1 end \
                else local.get 1 end drop";
     check("", arm, "local.get 0; i32.eqz; br_if 0; return; 0:; local.get 1; drop; return");
-    // Code behind a block goes on where a branch leaves it.
+    // The code after a block continues where a branch leaves the block.
     let out = "block local.get 0 br_if 0 unreachable i32.add drop end i32.const 1 drop";
     check("", out, "local.get 0; br_if 0; unreachable; 0:; i32.const 1; drop; return");
-    // The code of a function that calls itself for good ends there.
+    // The code of a function that tail-calls itself ends there.
     let wat = "(module (func $f return_call $f i32.const 1 drop))";
     assert_eq!(flat(&import(wat)), "func f() {; return_call f; }");
 }

@@ -1,14 +1,14 @@
-//! Inputs that break imports: deep nests, large functions, branches that drop much. Each is translated
-//! or refused by the name of a limit, and nothing recurses on it.
+//! Inputs that could break the import: deep nesting, large functions, branches that drop many operands.
+//! Each is translated or rejected with the name of a limit, and nothing recurses on it.
 
 use slotvm_bytecode::{VerifiedModule, encode, verify, wasm};
 use wasm_encoder::{BlockType, InstructionSink, Module};
 use wasm_encoder::{CodeSection, Function, FunctionSection, TypeSection, ValType};
 
-/// The largest body that a function may have, in bytes.
+/// The largest size of a function body in bytes.
 const BODY_BYTES_MAX: usize = 7_654_321;
 
-/// A module of one function with a parameter of type `i32`, with `n_locals` more, and this body.
+/// Returns a module of one function with this body, a parameter of type `i32`, and `n_locals` more.
 fn binary(n_locals: u32, body: impl FnOnce(&mut InstructionSink<'_>)) -> Vec<u8> {
     let mut types = TypeSection::new();
     types.ty().function([ValType::I32], []);
@@ -54,7 +54,7 @@ fn a_million_nested_blocks() {
             },
             1,
         ),
-        // All `if`s end at one place.
+        // All `if`s end at the same offset.
         (
             |f| {
                 f.local_get(0).if_(BlockType::Empty);
@@ -82,7 +82,7 @@ fn a_million_nested_blocks() {
 #[test]
 fn nested_blocks_with_an_operand_outside_each() {
     const N: u32 = 50_000;
-    // A branch to each block, and in the second round one that drops an operand.
+    // A branch to each block; in the second round, one that drops an operand.
     for depth in [0, 1] {
         let bytes = binary(0, |f| {
             f.block(BlockType::Empty);
@@ -111,9 +111,9 @@ fn nested_ifs_with_both_arms() {
             f.else_().end();
         }
     });
-    // What stands behind the first arm and behind the `if` is one place.
+    // The end of the first arm and the end of the `if` are at the same offset.
     assert_eq!(n_labels(&import(&bytes)), N);
-    // A chain of `else if`: all ends are at one place.
+    // A chain of `else if`, where all ends are at the same offset.
     let bytes = binary(0, |f| {
         for _ in 0..N {
             f.local_get(0).if_(BlockType::Empty).nop().else_();
@@ -140,7 +140,7 @@ fn the_most_locals() {
 
 #[test]
 fn the_largest_functions() {
-    // Four bytes each: straight code, then a branch that drops an operand every five.
+    // Four bytes each: straight code, then a branch that drops an operand every five instructions.
     let straight = |n| {
         binary(0, move |f| {
             for _ in 0..n {
@@ -160,7 +160,7 @@ fn the_largest_functions() {
         }
         f.i32_const(3).end().drop();
     }));
-    // All go by way of one piece of code.
+    // All share one detour.
     assert_eq!(n_labels(&module), 2);
 }
 
@@ -175,7 +175,7 @@ fn the_largest_tables_of_branches() {
             }
             f.local_get(0).br_table((0..n as u32).map(|i| i % 2), 1).end().end();
         }));
-        // Each depth that drops the operand has one piece of code that does so.
+        // Each depth that drops the operand has one detour.
         assert_eq!(n_labels(&module), if operand { 4 } else { 1 });
     }
 }
@@ -193,8 +193,8 @@ fn tables_to_every_depth() {
         }
     }));
     assert_eq!(n_labels(&module), 1);
-    // Many tables inside many blocks: a table costs what it names, not how deep it lies, and what all of
-    // them name is there once.
+    // Many tables inside many blocks: the cost of a table is the number of its targets, not its depth, and
+    // targets that all of them name exist once.
     let module = import(&binary(0, |f| {
         for _ in 0..N {
             f.block(BlockType::Empty);
@@ -209,13 +209,13 @@ fn tables_to_every_depth() {
     assert_eq!(n_labels(&module), 2 * N as usize + 4);
 }
 
-/// The bytes of the binary form of what a WebAssembly module becomes.
+/// Returns the binary form of an imported WebAssembly module.
 fn n_imported_bytes(bytes: &[u8]) -> usize {
     encode(import(bytes).module()).len()
 }
 
-/// Branches that keep operands over a dropped one: `n_branches` in a block with `n_results` results, each
-/// with `more` operands above those of the one before.
+/// Returns branches that keep operands above a dropped one: `n_branches` in a block with `n_results`
+/// results, each with `more` additional operands compared with the previous one.
 fn keeping(n_results: u32, n_branches: u32, more: u32) -> Vec<u8> {
     let mut types = TypeSection::new();
     types.ty().function([ValType::I32], []);
@@ -246,7 +246,7 @@ fn keeping(n_results: u32, n_branches: u32, more: u32) -> Vec<u8> {
     module.finish()
 }
 
-/// What becomes of branches is in proportion to what is given, however many operands they keep and drop.
+/// The size of the translated branches is linear in the input, however many operands they keep and drop.
 #[test]
 fn branches_that_keep_operands_take_room_in_proportion() {
     for (n_results, n_branches, more) in [
@@ -261,12 +261,12 @@ fn branches_that_keep_operands_take_room_in_proportion() {
         let bytes = keeping(n_results, n_branches, more);
         let n_bytes = n_imported_bytes(&bytes);
         assert!(n_bytes < 5 * bytes.len(), "{} bytes became {n_bytes}", bytes.len());
-        // Budgets count the bytes of the body, which is nearly all there is.
+        // Budgets count the bytes of the body, which is nearly the whole module.
         let n_source = import(&bytes).func(0).expect("it is defined").source_bytes as usize;
         let n_other = bytes.len() - n_source;
         assert!(n_other > 0 && n_other < n_results as usize + 50, "{n_source} of {}", bytes.len());
     }
-    // A table of branches to `n` blocks, which have an operand outside each: n²/2 are dropped.
+    // A table of branches to `n` blocks, each with an operand outside: n²/2 operands are dropped.
     let n = 10_000;
     let bytes = binary(0, move |f| {
         for _ in 0..n {

@@ -12,7 +12,7 @@ const WAT: &str = "(module
     (func nop (drop (i32.const 1)) (drop (i32.const 2)))
     (func (local i32) local.get 0 drop (unreachable)))";
 
-/// The offset of the code section's contents, and those of its functions' instructions.
+/// Returns the offset of the code section's contents, and the offsets of the instructions of its functions.
 fn code_offsets(bytes: &[u8]) -> (u64, Vec<Vec<u64>>) {
     let mut start = 0;
     let mut funcs = Vec::new();
@@ -40,7 +40,7 @@ struct Sequence {
     end: u64,
 }
 
-/// The sections `.debug_…` of one unit with these sequences.
+/// Returns the `.debug_…` sections of one unit with these sequences.
 fn debug_sections(version: u16, sequences: &[Sequence]) -> Vec<(&'static str, Vec<u8>)> {
     let encoding = Encoding { format: Format::Dwarf32, version, address_size: 4 };
     let name = |name: &str| LineString::String(name.into());
@@ -88,12 +88,12 @@ fn with_sections(mut bytes: Vec<u8>, sections: &[(&str, Vec<u8>)]) -> Vec<u8> {
 }
 
 fn import(bytes: &[u8]) -> Module {
-    let module = wasm::import(bytes).expect("debugging information has no meaning");
+    let module = wasm::import(bytes).expect("debugging information cannot make a module invalid");
     verify(module.clone()).expect("verifies");
     module
 }
 
-/// A row at every instruction of both functions, its line counted from 10 and 20.
+/// Returns a row for every instruction of both functions, with lines counted from 10 and 20.
 fn sequences(bytes: &[u8]) -> Vec<Sequence> {
     let (start, funcs) = code_offsets(bytes);
     let sequence = |(first, offsets): (u64, &Vec<u64>)| Sequence {
@@ -109,7 +109,7 @@ fn instructions_have_their_lines() {
     for version in [2, 3, 4, 5] {
         let sections = debug_sections(version, &sequences(&bytes));
         let module = import(&with_sections(bytes.clone(), &sections));
-        // `nop` of WebAssembly is left out; the end returns.
+        // WebAssembly's `nop` is left out; the end becomes a return.
         let lines = [(0, 11), (2, 12), (3, 13), (5, 14), (6, 15)];
         assert_eq!(module.funcs[0].lines, lines, "version {version}");
         assert_eq!(module.funcs[1].lines, [(0, 20), (2, 21), (3, 22)], "version {version}");
@@ -133,7 +133,7 @@ fn a_line_holds_until_the_next_row_and_no_further_than_its_sequence() {
     let first = funcs[0][1] - start;
     let one = Sequence { rows: vec![(first, 7)], end: funcs[0][3] - start };
     let module = import(&with_sections(bytes, &debug_sections(4, &[one])));
-    // The first row stands behind the `nop`; behind the end of the sequence there is no line.
+    // The first row is after the `nop`; after the end of the sequence there is no line.
     assert_eq!(module.funcs[0].lines, [(0, 7), (3, 0)]);
     assert_eq!(module.funcs[1].lines, []);
 }
@@ -171,7 +171,7 @@ fn lines_stand_in_the_text_form() {
     let bytes = binary(WAT);
     let sections = debug_sections(5, &sequences(&bytes));
     let module = import(&with_sections(bytes, &sections));
-    let source = slotvm_bytecode::text::print(&module).expect("code is code");
+    let source = slotvm_bytecode::text::print(&module).expect("the code decodes");
     assert!(source.contains(".line 22"), "{source}");
     assert_eq!(slotvm_bytecode::text::parse(&source), Ok(module));
 }

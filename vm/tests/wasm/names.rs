@@ -1,4 +1,4 @@
-//! Names of functions, locals and the rest survive, as far as they are names.
+//! Names of functions, locals and other items survive the import if they are valid.
 
 use slotvm_bytecode::{Module, verify, wasm};
 use wasm_encoder::{CustomSection, IndirectNameMap, NameMap, NameSection, Section};
@@ -12,24 +12,24 @@ const PLAIN: &str = "(module
     (data \"d\") (elem funcref)
     (func (param i32 i64) (local f32 f64)) (func) (func))";
 
-/// The module with the contents of a name section behind it.
+/// Imports the module with a name section of these contents at its end.
 fn with_section(contents: &[u8]) -> Module {
     let mut bytes = binary(PLAIN);
     let section = CustomSection { name: "name".into(), data: contents.into() };
     section.append_to(&mut bytes);
-    let module = wasm::import(&bytes).expect("names have no meaning");
+    let module = wasm::import(&bytes).expect("names cannot make a module invalid");
     verify(module.clone()).expect("verifies");
     module
 }
 
-/// The module with a name section.
+/// Imports the module with a name section.
 fn with_names(add: impl FnOnce(&mut NameSection)) -> Module {
     let mut names = NameSection::new();
     add(&mut names);
     with_section(&contents(&names))
 }
 
-/// What stands in a name section behind its name.
+/// Returns the contents of a name section after its name.
 fn contents(names: &NameSection) -> Vec<u8> {
     let mut section = Vec::new();
     names.append_to(&mut section);
@@ -139,9 +139,9 @@ fn a_damaged_section_costs_only_the_names_behind_the_damage() {
         flipped[bit / 8] ^= 1 << (bit % 8);
         with_section(&flipped);
     }
-    // A name that is no text.
+    // A name that is not valid UTF-8.
     let mut bad = whole.clone();
-    let at = bad.windows(6).position(|w| w == b"second").expect("it is there");
+    let at = bad.windows(6).position(|w| w == b"second").expect("the bytes are present");
     bad[at] = 0xff;
     assert_eq!(shown(&with_section(&bad).names.funcs), [(0, "host"), (1, "first")]);
 }
@@ -150,14 +150,14 @@ fn a_damaged_section_costs_only_the_names_behind_the_damage() {
 fn names_are_cut_at_no_length_that_the_verifier_refuses() {
     let long = "n".repeat(99_990);
     let module = with_names(|names| names.functions(&map(&[(1, &long), (2, &long)])));
-    // A name that a number may not fit behind is left out.
+    // A name that is too long for a number to be appended is left out.
     assert_eq!(shown(&module.names.funcs), [(0, "host")]);
     let long = "n".repeat(99_900);
     let module = with_names(|names| names.functions(&map(&[(1, &long), (2, &long)])));
     assert_eq!(module.names.funcs[2].1.len(), 99_902);
 }
 
-/// The validator repeats names in its messages.
+/// The validator repeats names in its messages, which must not contain control characters.
 #[test]
 fn errors_do_not_control_a_terminal() {
     use slotvm_bytecode::printable::Printable;

@@ -1,4 +1,4 @@
-//! What several threads import and verify is what one does.
+//! Equality of imports and verification with one and with several threads.
 
 use std::fmt::Write as _;
 
@@ -7,8 +7,8 @@ use wat::GenerateDwarf;
 
 const FUNCS: usize = 2_500;
 
-/// A module of functions with lines, most of them with blocks that take and give operands of many
-/// types and are left while there are more of them; some with `bad` in their middle.
+/// Returns a module of functions with source lines. Most have blocks with parameters and results of many
+/// types, which are left with more operands on the stack; some have `bad` in the middle.
 fn module(bad: &[(usize, &str)]) -> Vec<u8> {
     let mut text = String::from(
         "(module (memory 1) (table 10 funcref) (data \"a passive one\")
@@ -30,7 +30,8 @@ fn module(bad: &[(usize, &str)]) -> Vec<u8> {
             bad.iter().find(|&&(at, _)| at == i).map_or("", |&(_, code)| code),
             (i * 31) % FUNCS,
         );
-        writeln!(text, "(func $f{i} (param i32) (result i32)\n {body})").expect("to a string");
+        writeln!(text, "(func $f{i} (param i32) (result i32)\n {body})")
+            .expect("writing to a string cannot fail");
     }
     text.push(')');
     let mut parser = wat::Parser::new();
@@ -38,7 +39,7 @@ fn module(bad: &[(usize, &str)]) -> Vec<u8> {
     binary.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// In pools of several sizes.
+/// Runs a check in thread pools of several sizes.
 fn in_pools(check: impl Fn() + Sync) {
     for n_threads in [1, 2, 3] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();

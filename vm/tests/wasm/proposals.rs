@@ -1,4 +1,4 @@
-//! What is not supported is refused by the name of its proposal.
+//! Rejection of unsupported features by the name of their proposal.
 
 use slotvm_bytecode::wasm::{self, Error};
 
@@ -48,7 +48,7 @@ fn garbage_collection() {
     check("(module (func i32.const 1 ref.i31 drop))", &["garbage collection"]);
 }
 
-/// Which other proposals such a module needs would take too much memory to find out.
+/// It would take too much memory to find out which other proposals such a module needs.
 #[test]
 fn large_recursive_groups() {
     let group = |n: usize| format!("(module (rec {}) (tag))", "(type (struct))".repeat(n));
@@ -102,7 +102,7 @@ fn several_at_once() {
     check(&format!("(module (memory i64 1) {fence})"), &["64-bit memories", "threads"]);
     let three = "(memory 1 1 shared) (memory 1) (tag)";
     check(&format!("(module {three})"), &["multiple memories", "threads", "exception handling"]);
-    // Those that others stand on are not named for them.
+    // Proposals that others build on are not named in addition.
     check("(module (tag) (type (struct)))", &["exception handling", "garbage collection"]);
 }
 
@@ -110,7 +110,8 @@ fn several_at_once() {
 fn the_place_is_the_first_that_needs_it() {
     let wat = "(module (func nop nop atomic.fence))";
     let bytes = binary(wat);
-    let place = bytes.windows(2).position(|pair| pair == [0xfe, 0x03]).expect("it is there");
+    let place =
+        bytes.windows(2).position(|pair| pair == [0xfe, 0x03]).expect("the bytes are present");
     match wasm::import(&bytes) {
         Err(Error::Unsupported { offset, message, .. }) => {
             assert_eq!(offset, place as u64);
@@ -126,7 +127,7 @@ fn what_is_wrong_by_all_proposals_is_invalid() {
     assert!(matches!(error, Error::Invalid { .. }), "{error}");
     let start = "invalid WebAssembly at offset 0x";
     assert!(error.to_string().starts_with(start), "{error}");
-    // Also behind what would need one.
+    // This also holds after a feature that needs a proposal.
     let error = refuse("(module (memory 1) (memory 1) (func (result i32)))");
     assert!(matches!(error, Error::Invalid { .. }), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Everything that is not code: types, imports, exports, memories, tables, globals, segments, start.
+//! Import of everything except code: types, imports, exports, memories, tables, globals, segments, start.
 
 use slotvm_bytecode::module::{
     ConstExpr, Data, ElemItems, EntityKind, GlobalType, ImportKind, MemoryType, SegmentMode,
@@ -169,35 +169,35 @@ fn a_count_of_data_segments_without_segments_is_invalid() {
 
 #[test]
 fn counts_without_bytes_for_the_items_are_refused_before_room_is_made() {
-    // 100,000 segments, which 13 bytes once took 10 MB for.
+    // 100,000 segments: these 13 bytes once took 10 MB.
     let bytes = b"\0asm\x01\0\0\0\x0c\x03\xa0\x8d\x06";
     let error = slotvm_bytecode::wasm::import(bytes).unwrap_err();
     assert_eq!(
         error.to_string(),
         "invalid WebAssembly at offset 0xa: 100000 items of a section do not fit in 3 bytes",
     );
-    // Nor 1,000,000 exports, which the validator would reserve 100 MB for.
+    // 1,000,000 exports, for which the validator would reserve 100 MB.
     let bytes = b"\0asm\x01\0\0\0\x07\x03\xc0\x84\x3d";
     let error = slotvm_bytecode::wasm::import(bytes).unwrap_err();
     assert_eq!(
         error.to_string(),
         "invalid WebAssembly at offset 0xa: 1000000 items of a section do not fit in 3 bytes",
     );
-    // Nor 1,000,000 tags, which are validated only to name the proposal.
+    // 1,000,000 tags, which are validated only to find out the proposal.
     let bytes = b"\0asm\x01\0\0\0\x0d\x03\xc0\x84\x3d";
     let error = slotvm_bytecode::wasm::import(bytes).unwrap_err();
     assert_eq!(
         error.to_string(),
         "invalid WebAssembly at offset 0xa: 1000000 items of a section do not fit in 3 bytes",
     );
-    // Nor 1,000,000 types of a recursive group, which the validator would reserve 90 MB for.
+    // 1,000,000 types of a recursive group, for which the validator would reserve 90 MB.
     let bytes = b"\0asm\x01\0\0\0\x01\x05\x01\x4e\xc0\x84\x3d";
     let error = slotvm_bytecode::wasm::import(bytes).unwrap_err();
     assert_eq!(
         error.to_string(),
         "invalid WebAssembly at offset 0xf: 1000000 items of a recursive group do not fit in 0 bytes",
     );
-    // As many as there can be.
+    // The largest count for these bytes.
     let whole = b"\0asm\x01\0\0\0\x0c\x01\x02\x0b\x05\x02\x01\0\x01\0";
     assert_eq!(slotvm_bytecode::wasm::import(whole).unwrap().datas.len(), 2);
 }
