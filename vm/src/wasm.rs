@@ -33,7 +33,7 @@ pub const MAGIC: &[u8; 4] = b"\0asm";
 /// The version field of a component.
 const COMPONENT_VERSION: [u8; 4] = [0x0d, 0, 1, 0];
 
-/// Why a WebAssembly module cannot be imported.
+/// An error from the import of a WebAssembly module.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -42,10 +42,10 @@ pub enum Error {
     Invalid {
         /// The offset of the error in the bytes.
         offset: u64,
-        /// The error.
+        /// A description of the error.
         message: String,
     },
-    /// The module is valid, but needs proposals that are not supported.
+    /// The module needs proposals that are not supported, or is a component.
     #[error(
         "WebAssembly proposal not supported: {}, needed at offset {offset:#x}: {}",
         .proposals.join(", "),

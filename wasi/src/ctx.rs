@@ -141,7 +141,7 @@ impl WasiCtxBuilder {
         self
     }
 
-    /// Gives the program all standard streams of the process.
+    /// Lets the program use all standard streams of the process.
     pub fn inherit_stdio(&mut self) -> &mut WasiCtxBuilder {
         self.inherit_stdin().inherit_stdout().inherit_stderr()
     }

@@ -209,7 +209,7 @@ fn tables_to_every_depth() {
     assert_eq!(n_labels(&module), 2 * N as usize + 4);
 }
 
-/// Returns the binary form of an imported WebAssembly module.
+/// Returns the size of the binary form of an imported WebAssembly module.
 fn n_imported_bytes(bytes: &[u8]) -> usize {
     encode(import(bytes).module()).len()
 }

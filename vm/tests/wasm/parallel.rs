@@ -52,7 +52,7 @@ fn threads_import_and_verify_what_one_does() {
     let binary = module(&[]);
     let expected = wasm::import(&binary).unwrap();
     let n_code_bytes: usize = expected.funcs.iter().map(|func| func.code.len()).sum();
-    assert!(n_code_bytes > 150_000, "{n_code_bytes} bytes are no work for threads");
+    assert!(n_code_bytes > 150_000, "{n_code_bytes} bytes of code are too few for several threads");
     assert!(expected.shapes.len() > 500);
     assert!(expected.funcs.iter().all(|func| func.lines.len() > 4));
     let verified = format!("{:?}", verify(expected.clone()).unwrap());

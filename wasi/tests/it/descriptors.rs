@@ -48,7 +48,7 @@ fn closed_descriptors_are_bad_everywhere() {
                 }
             }
         }
-        assert_eq!(n_checked, 4 * (21 + 1 + 10 + 2 + 4), "all that take one");
+        assert_eq!(n_checked, 4 * (21 + 1 + 10 + 2 + 4), "all functions that take a descriptor");
         // The file and the directory are unharmed.
         guest.ok("fd_fdstat_get", &[file, OUT]);
         guest.ok("fd_fdstat_get", &[DIR, OUT]);

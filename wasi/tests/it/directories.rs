@@ -88,7 +88,11 @@ fn listing_gives_every_entry_once_whatever_the_buffer() {
         for cookie in [55, 1 << 40, u64::MAX] {
             assert_eq!(list(guest, fd, 1 << 14, cookie), (Vec::new(), false), "{cookie}");
         }
-        assert_eq!(list_all(guest, DIR, 1 << 14).len(), 54, "that which was given as well");
+        assert_eq!(
+            list_all(guest, DIR, 1 << 14).len(),
+            54,
+            "the preopened directory works as well"
+        );
     });
 }
 

@@ -31,7 +31,7 @@ fn tell(guest: &mut Guest, fd: i64) -> u64 {
 fn what_is_written_can_be_read() {
     with_folder(|guest, folder| {
         let fd = guest.open(DIR, "f", Open::CREATE).unwrap();
-        assert_eq!(fd, DIR + 1, "the least number that is free");
+        assert_eq!(fd, DIR + 1, "the least free number");
         assert_eq!(guest.write(fd, "hello world"), SUCCESS);
         assert_eq!(guest.u32(OUT), 11);
         assert_eq!(folder.read("f"), "hello world");
@@ -53,7 +53,7 @@ fn many_buffers_are_filled_and_emptied_in_order() {
         assert_eq!((guest.u32(OUT), folder.read("f")), (5, "abcab".to_owned()));
         guest.ok("fd_pwrite", &[fd, at, n, 3, OUT]);
         assert_eq!((guest.u32(OUT), folder.read("f")), (5, "abcabcab".to_owned()));
-        assert_eq!(tell(guest, fd), 5, "writing at an offset moves nothing");
+        assert_eq!(tell(guest, fd), 5, "writing at an offset does not move the position");
 
         let into = guest.put([b'.'; 10]);
         let [at, n] = guest.buffers(&[[into + 8, 2], [into, 0], [into, 4]]);
@@ -135,7 +135,7 @@ fn positions_are_where_they_are_set() {
         assert_eq!(folder.read("f").len(), 99);
         assert_eq!(guest.call("fd_seek", &[fd, 0, SET, OUTSIDE - 7]), FAULT);
         assert_eq!(guest.call("fd_tell", &[fd, -1]), FAULT);
-        assert_eq!(tell(guest, fd), 99, "a call that fails moves nothing");
+        assert_eq!(tell(guest, fd), 99, "a failed call does not move the position");
     });
 }
 

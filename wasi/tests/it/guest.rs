@@ -411,6 +411,6 @@ pub(crate) fn with_ctx(
         let others = folder.others();
         let mut guest = Guest::new(engine, build(&mut folder.builder()));
         test(&mut guest, &folder);
-        assert_eq!(folder.others(), others, "what is beside the folder has changed");
+        assert_eq!(folder.others(), others, "something outside of the folder has changed");
     }
 }

@@ -111,7 +111,7 @@ fn removing_takes_names_of_files() {
         assert_eq!(guest.at("path_unlink_file", DIR, "none"), NOENT);
         assert_eq!(guest.at("path_unlink_file", DIR, ""), NOENT);
         assert_eq!(guest.at("path_unlink_file", DIR, "link"), SUCCESS);
-        assert_eq!(folder.read("f"), "data", "the link goes, not what it stands for");
+        assert_eq!(folder.read("f"), "data", "removing a link keeps its target");
         // An open file exists until it is closed.
         let fd = guest.open(DIR, "f", Open::READ).unwrap();
         assert_eq!(guest.at("path_unlink_file", DIR, "f"), SUCCESS);

@@ -54,7 +54,7 @@ fn without_streams_input_is_empty_and_output_is_lost() {
         for fd in [0, 1, 2] {
             guest.memory()[..64].fill(0xee);
             guest.ok("fd_filestat_get", &[fd, OUT]);
-            assert_eq!(guest.bytes(OUT + 16, 1), [0], "what it is, is unknown");
+            assert_eq!(guest.bytes(OUT + 16, 1), [0], "its type is unknown");
             assert_eq!(guest.u64(OUT + 32), 0);
             // The only flag of a stream that can be set is `nonblock`.
             guest.ok("fd_fdstat_set_flags", &[fd, 4]);
@@ -105,7 +105,7 @@ fn streams_that_fail_are_errors_of_the_program() {
             let [at, n] = guest.buffer("data");
             assert_eq!(guest.call("fd_read", &[0, at, n, OUT]), errno, "{kind}");
             if errno == SUCCESS {
-                assert_eq!(guest.u32(OUT), 4, "a reader cannot read more than it is given room");
+                assert_eq!(guest.u32(OUT), 4, "a reader cannot read more than the buffer holds");
             }
             assert_eq!(guest.call("fd_write", &[1, at, n, OUT]), errno, "{kind}");
             if errno == SUCCESS {
