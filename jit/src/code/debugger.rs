@@ -1,12 +1,13 @@
-//! Shows native code to debuggers, by the interface that GDB and LLDB share: a list of object files in
-//! memory that starts at `__jit_debug_descriptor`, and a function `__jit_debug_register_code`, where a
-//! debugger has a breakpoint and reads what the descriptor says is new or gone.
+//! Registration of native code with debuggers, through the interface that GDB and LLDB share. It consists
+//! of a list of in-memory object files that starts at `__jit_debug_descriptor`, and of the function
+//! `__jit_debug_register_code`. A debugger sets a breakpoint there and reads from the descriptor which
+//! object was added or removed.
 //!
-//! An object ([`object_file`]) has a symbol for each function, at the address where the code lies, and the
-//! rule by which callers are found ([`crate::code::unwind`]). So breakpoints take the names of guest functions,
-//! and backtraces show them. There are neither source lines nor variables.
+//! An object ([`object_file`]) has a symbol for each function, at the address of its code, and the
+//! unwinding rule ([`crate::code::unwind`]). So breakpoints accept the names of guest functions,
+//! and backtraces show them. Source lines and variables are not described.
 //!
-//! A process has one list for all who make code. The two symbols are weak, as in wasmtime and LLVM, so that
+//! A process has one list for all libraries that generate code. The two symbols are weak, as in wasmtime and LLVM, so that
 //! any number of such libraries can be linked; the linker takes one definition for all. Each library keeps
 //! its own threads from changing the list at once. The interface has no lock between libraries.
 
@@ -34,7 +35,7 @@ struct Entry {
     object_bytes: u64,
 }
 
-/// What debuggers read.
+/// The descriptor that debuggers read.
 #[repr(C)]
 struct Descriptor {
     version: u32,
@@ -68,25 +69,25 @@ unsafe extern "C" {
     static mut __jit_debug_descriptor: Descriptor;
 }
 
-/// Held by whoever changes the list.
+/// Held while the list is changed.
 static LIST: Mutex<()> = Mutex::new(());
 
-/// Code that debuggers know; when it is dropped, they do not any more.
+/// Code registered with debuggers; dropping it removes the registration.
 pub(crate) struct DebugImage {
     /// In the list, so owned by a pointer: a `Box` must not be accessed by others while it moves.
     entry: ptr::NonNull<Entry>,
-    /// What the entry points to.
+    /// The object file that the entry points to.
     object: Box<[u8]>,
 }
 
-// SAFETY: the entry is only accessed under the lock; nothing belongs to a thread.
+// SAFETY: the entry is only accessed under the lock; nothing is tied to a thread.
 unsafe impl Send for DebugImage {}
 // SAFETY: a shared reference gives access to nothing.
 unsafe impl Sync for DebugImage {}
 
 impl DebugImage {
-    /// Shows debuggers the functions that lie in a block of code, with their names. The code is to stay
-    /// where it is until the result is dropped.
+    /// Registers the functions in a block of code, with their names, with debuggers. The code must not
+    /// move until the result is dropped.
     pub(crate) fn register(
         code: &Range<usize>,
         funcs: impl Iterator<Item = (Range<usize>, String)>,
@@ -150,10 +151,10 @@ impl std::fmt::Debug for DebugImage {
     }
 }
 
-/// Lets a debugger look, if there is one.
+/// Notifies an attached debugger.
 ///
 /// # Safety
-/// The lock of the list is held, and the entry alive.
+/// The caller holds the lock of the list, and the entry is alive.
 unsafe fn notify(action: u32, entry: *mut Entry) {
     let descriptor = &raw mut __jit_debug_descriptor;
     // SAFETY: the descriptor is ours as long as we have the lock; the function does nothing.
@@ -171,15 +172,15 @@ const MACHINE: u16 = elf::EM_X86_64;
 #[cfg(target_arch = "aarch64")]
 const MACHINE: u16 = elf::EM_AARCH64;
 
-/// An object file, as if it had been loaded, for a block of code and the functions in it. It has no copy
-/// of the code, which debuggers find where it lies.
+/// Builds an object file, laid out as if loaded, for a block of code and its functions. It has no copy
+/// of the code; debuggers read the code at its address.
 fn object_file(code: &Range<usize>, funcs: &[(Range<usize>, String)]) -> Vec<u8> {
     let names: Vec<Vec<u8>> = funcs.iter().map(|(_, name)| symbol_name(name)).collect();
     let frames = debug_frame(code);
     let mut file = Vec::new();
     let mut writer = Writer::new(object::Endianness::Little, true, &mut file);
 
-    // First everything gets its place.
+    // First lay everything out.
     writer.reserve_file_header();
     let text_name = writer.add_section_name(b".text");
     let text = writer.reserve_section_index();
@@ -200,7 +201,7 @@ fn object_file(code: &Range<usize>, funcs: &[(Range<usize>, String)]) -> Vec<u8>
     writer.reserve_shstrtab();
     writer.reserve_section_headers();
 
-    // Then it is written, in the same order.
+    // Then write it, in the same order.
     let header = FileHeader {
         os_abi: elf::ELFOSABI_NONE,
         abi_version: 0,
@@ -258,7 +259,7 @@ fn object_file(code: &Range<usize>, funcs: &[(Range<usize>, String)]) -> Vec<u8>
     file
 }
 
-/// Symbol names end with a zero byte, so they can hold none.
+/// Symbol names are zero-terminated, so they cannot contain zero bytes.
 fn symbol_name(name: &str) -> Vec<u8> {
     name.replace('\0', " ").into_bytes()
 }

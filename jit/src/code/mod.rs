@@ -1,4 +1,4 @@
-//! Machine code in memory: its placement, its tables, and who is told about it.
+//! Machine code in memory: placement, tables, and registration with debuggers and profilers.
 
 pub(crate) mod debugger;
 pub(crate) mod pctable;

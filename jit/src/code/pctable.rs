@@ -1,11 +1,11 @@
-//! From places in native code back to the bytecode.
+//! Maps addresses in native code to places in the bytecode.
 //!
 //! A [`PcTable`] describes the code of one unit (a module, or a trampoline): where it can trap and why,
 //! and where its calls return to, each with the place in the bytecode. Offsets count from the start of
 //! the unit. Reading allocates nothing, so that the signal handler can ask whether a pc may trap.
 //!
-//! [`Tables`] are those of a range of addresses: one, or, where functions are placed one after the other
-//! while others of the range run, one for each page.
+//! [`Tables`] holds the tables of an address range: one for the range or, where functions are added while
+//! others in the range run, one for each page.
 
 use std::ptr;
 use std::sync::Arc;
@@ -29,11 +29,11 @@ pub(crate) struct Place {
 pub(crate) struct PlaceId(pub(crate) u32);
 
 impl PlaceId {
-    /// No place: code that belongs to no bytecode.
+    /// No place: code that does not come from bytecode.
     pub(crate) const NONE: PlaceId = PlaceId(u32::MAX);
 }
 
-/// Why native code stops.
+/// The reason why native code stops.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TrapReason {
     /// The guest traps.
@@ -47,27 +47,27 @@ pub(crate) enum TrapReason {
 pub(crate) struct TrapSite {
     /// The offset of the instruction.
     pub(crate) offset: u32,
-    /// Why it traps.
+    /// The reason of the trap.
     pub(crate) reason: TrapReason,
-    /// The bytecode that it was made from.
+    /// The bytecode instruction it was compiled from.
     pub(crate) place: PlaceId,
 }
 
 /// A call.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CallSite {
-    /// The offset that it returns to.
+    /// The return offset.
     pub(crate) offset: u32,
-    /// The bytecode that it was made from.
+    /// The bytecode instruction it was compiled from.
     pub(crate) place: PlaceId,
 }
 
-/// What there is to know about the code of a unit.
+/// The traps, calls and places of the code of a unit.
 #[derive(Debug, Default)]
 pub(crate) struct PcTable {
     /// The address of the code.
     pub(crate) base: usize,
-    /// The module that the places belong to; trampolines have none.
+    /// The module that the places belong to; none for trampolines.
     pub(crate) module: Option<Arc<VerifiedModule>>,
     /// In ascending order of offset.
     pub(crate) traps: Vec<TrapSite>,
@@ -79,9 +79,9 @@ pub(crate) struct PcTable {
 /// The tables of a range of code.
 #[derive(Debug)]
 pub(crate) enum Tables {
-    /// One for all of it.
+    /// One table for the whole range.
     Unit(PcTable),
-    /// One for each page in which there is code.
+    /// One table for each page that contains code.
     Pages(PageTables),
 }
 
@@ -100,12 +100,12 @@ impl Tables {
 pub(crate) struct PageTables {
     base: usize,
     page_bytes: usize,
-    /// Made by [`Box::into_raw`], each for the first page of its code, and found at all of them.
+    /// Created by [`Box::into_raw`]; each table is entered at all pages of its code.
     pages: Box<[AtomicPtr<PcTable>]>,
 }
 
 impl PageTables {
-    /// Tables for so many bytes from the start of a page, which have no code yet.
+    /// Creates empty tables for this many bytes from the start of a page.
     pub(crate) fn new(base: usize, bytes: usize, page_bytes: usize) -> PageTables {
         let none = || AtomicPtr::new(ptr::null_mut());
         let pages = std::iter::repeat_with(none).take(bytes.div_ceil(page_bytes)).collect();
@@ -116,11 +116,11 @@ impl PageTables {
         Some(pc.checked_sub(self.base)? / self.page_bytes)
     }
 
-    /// Makes the table of code that starts at its base known, before the code can run. It takes up so many
-    /// bytes.
+    /// Publishes the table of the code that starts at its base, before the code can run. The code takes up
+    /// this many bytes.
     ///
     /// # Panics
-    /// If a page has code already, or is none of these.
+    /// Panics if a page already has code or lies outside the range.
     pub(crate) fn insert(&self, table: PcTable, bytes: usize) {
         let first = self.page(table.base).expect("the code lies in the range");
         let n_pages = bytes.div_ceil(self.page_bytes);
@@ -144,33 +144,33 @@ impl Drop for PageTables {
         for page in &mut self.pages {
             let table = std::mem::replace(&mut last, *page.get_mut());
             if table != last && !table.is_null() {
-                // SAFETY: a table is found at pages in a row, of which this was the last.
+                // SAFETY: a table is entered at consecutive pages, of which this was the last.
                 drop(unsafe { Box::from_raw(table) });
             }
         }
         if !last.is_null() {
-            // SAFETY: a table is found at pages in a row, and these were the last ones.
+            // SAFETY: a table is entered at consecutive pages, and these were the last ones.
             drop(unsafe { Box::from_raw(last) });
         }
     }
 }
 
 impl PcTable {
-    /// What the instruction at `pc` traps for, if it can trap.
+    /// Returns the trap of the instruction at `pc`, if it can trap.
     pub(crate) fn trap_at(&self, pc: usize) -> Option<TrapSite> {
         let offset = pc.checked_sub(self.base)? as u32;
         let i = self.traps.binary_search_by_key(&offset, |site| site.offset).ok()?;
         Some(self.traps[i])
     }
 
-    /// The call that returns to `pc`, if one does.
+    /// The call that returns to `pc`, if any.
     pub(crate) fn call_returning_to(&self, pc: usize) -> Option<CallSite> {
         let offset = pc.checked_sub(self.base)? as u32;
         let i = self.calls.binary_search_by_key(&offset, |site| site.offset).ok()?;
         Some(self.calls[i])
     }
 
-    /// A place and those that it is inlined at, innermost first.
+    /// A place and the call sites it was inlined at, innermost first.
     pub(crate) fn places(&self, innermost: PlaceId) -> impl Iterator<Item = Place> + '_ {
         let get = |id: PlaceId| self.places.get(id.0 as usize).copied();
         std::iter::successors(get(innermost), move |place| get(place.inlined_at))

@@ -1,9 +1,8 @@
-//! Tells profilers the names of native functions: by a perf map or a jitdump file.
+//! Reports the names of native functions to profilers, in a perf map or a jitdump file.
 //!
-//! Both are files that bear the number of the process, so that all engines of a process share them; they
-//! are made when the first engine wants them, in the place of those that an earlier process with the same
-//! number has left. Neither format can say that code is gone: a profiler takes the last function that was
-//! placed at an address.
+//! Both file names contain the process id, so all engines of a process share the files. The first engine
+//! that needs a file creates it, and replaces one left by an earlier process with the same id. Neither
+//! format can record that code was freed: a profiler takes the last function placed at an address.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -15,7 +14,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::config::ProfilingStrategy;
 
-/// Where the names of functions go.
+/// The files that function names are written to.
 #[derive(Debug)]
 pub(crate) enum Profiler {
     None,
@@ -25,7 +24,7 @@ pub(crate) enum Profiler {
 
 impl Profiler {
     /// # Errors
-    /// If the file cannot be made.
+    /// Fails if the file cannot be created.
     pub(crate) fn new(strategy: ProfilingStrategy) -> io::Result<Profiler> {
         static PERF_MAP: OnceLock<io::Result<Mutex<File>>> = OnceLock::new();
         static JIT_DUMP: OnceLock<io::Result<Mutex<JitDump>>> = OnceLock::new();
@@ -46,7 +45,7 @@ impl Profiler {
         })
     }
 
-    /// Reports functions that were placed, each with its name. What cannot be written is missing from the
+    /// Reports placed functions, each with its name. Functions that cannot be written are missing from the
     /// profile.
     pub(crate) fn report(&self, mut funcs: impl Iterator<Item = (Range<usize>, String)>) {
         let _: io::Result<()> = match self {
@@ -54,7 +53,7 @@ impl Profiler {
             Profiler::PerfMap(file) => {
                 let mut text = String::new();
                 for (code, name) in funcs {
-                    // A line for each; whatever else is in a name, perf takes it.
+                    // One line each; perf accepts any other character in a name.
                     let name = name.replace('\n', " ");
                     text += &format!("{:x} {:x} {name}\n", code.start, code.len());
                 }
@@ -69,7 +68,7 @@ impl Profiler {
     }
 }
 
-/// Makes a file, which is to be nobody else's, that is only written at its end.
+/// Creates an append-only file that belongs to this process alone.
 fn new_file(path: &Path) -> io::Result<File> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -87,7 +86,7 @@ pub(crate) struct JitDump {
 }
 
 const HEADER_BYTES: u32 = 40;
-/// Of a record that says that code was placed, without name and code.
+/// Size of a code-load record without name and code.
 const CODE_LOAD_BYTES: usize = 56;
 #[cfg(target_arch = "x86_64")]
 const ELF_MACHINE: u32 = 62;
@@ -136,7 +135,7 @@ impl JitDump {
         }
         record.extend(name.as_bytes());
         record.push(0);
-        // SAFETY: whoever reports code has placed it there and keeps it meanwhile.
+        // SAFETY: the caller has placed the code there and keeps it alive during the call.
         record.extend(unsafe {
             std::slice::from_raw_parts(ptr::with_exposed_provenance::<u8>(code.start), code.len())
         });
@@ -148,7 +147,7 @@ impl JitDump {
 /// The clock of `perf record -k mono`, in nanoseconds.
 fn timestamp() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the structure is there to be written.
+    // SAFETY: the structure is valid for writes.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
@@ -157,7 +156,7 @@ fn timestamp() -> u64 {
 mod tests {
     use super::*;
 
-    /// A file of a test, which is removed in the end.
+    /// A file of a test, removed on drop.
     struct Temporary(PathBuf);
 
     impl Temporary {

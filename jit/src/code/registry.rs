@@ -1,15 +1,14 @@
-//! Which native code belongs to us: a list of address ranges that a signal handler may read.
+//! The registry of native code: a list of address ranges that a signal handler may read.
 //!
-//! Computes the [`PcTable`] of the code that a program counter lies in, by a binary search. Reading
+//! Finds the [`PcTable`] of the code that a program counter lies in, by binary search. Reading
 //! takes no lock and allocates nothing, so it is allowed in a signal handler, while other threads add
-//! and remove ranges. The table that [`Reader::lookup`] gives is alive as long as its code is; whoever
-//! asks about the pc of code that a thread is executing may rely on it, since code is owned by what
-//! executes it.
+//! and remove ranges. The table that [`Reader::lookup`] returns lives as long as its code. A lookup for
+//! code that a thread is executing may rely on that, since code is owned by what executes it.
 //!
-//! The list is sorted by address and never changes: whoever adds or removes a range puts a copy in its
-//! place, which moves 24 bytes for each unit of code, of which the system allows some ten thousands.
-//! Writers take turns by a lock. A list that was replaced is freed by the first writer that finds no
-//! reader at work; in a process that was forked while another thread was reading, none ever is freed.
+//! The list is sorted by address and immutable: adding or removing a range replaces it by a copy. That
+//! copies 24 bytes for each unit of code, of which the system allows some ten thousands.
+//! A lock serialises writers. The first writer that finds no active reader frees the replaced lists;
+//! in a process that was forked while another thread was reading, none is ever freed.
 
 use std::ops::Range;
 use std::ptr;
@@ -29,13 +28,13 @@ struct Unit {
 /// Units in ascending order; they do not overlap.
 struct List(Vec<Unit>);
 
-/// The units that exist; null before the first one does.
+/// The current list; null before the first unit is registered.
 static CURRENT: AtomicPtr<List> = AtomicPtr::new(ptr::null_mut());
 
-/// How many [`Reader`]s there are.
+/// Number of [`Reader`]s.
 static N_READERS: AtomicUsize = AtomicUsize::new(0);
 
-/// Lists that were replaced, and that a reader may still have.
+/// Replaced lists that a reader may still use.
 static REPLACED: Mutex<Replaced> = Mutex::new(Replaced(Vec::new()));
 
 struct Replaced(Vec<*mut List>);
@@ -69,12 +68,12 @@ impl Drop for Registration {
     }
 }
 
-/// Puts a changed copy in the place of the list.
+/// Replaces the list by a changed copy.
 fn replace(change: impl FnOnce(&mut Vec<Unit>)) {
     let mut replaced: MutexGuard<'_, Replaced> =
         REPLACED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let old = CURRENT.load(SeqCst);
-    // SAFETY: lists are freed after they were replaced, below, by whoever holds the lock.
+    // SAFETY: lists are only freed after they were replaced, below, by the holder of the lock.
     let units = unsafe { old.as_ref() }.map_or(&[][..], |list| &list.0);
     let mut changed = Vec::with_capacity(units.len() + 1);
     changed.extend_from_slice(units);
@@ -94,7 +93,7 @@ fn replace(change: impl FnOnce(&mut Vec<Unit>)) {
     }
 }
 
-/// How many ranges there are.
+/// Number of registered ranges.
 #[cfg(test)]
 pub(crate) fn n_ranges() -> usize {
     let reader = read();
@@ -108,7 +107,7 @@ pub(crate) fn read() -> Reader {
     Reader(CURRENT.load(SeqCst))
 }
 
-/// A list that is not freed while this exists.
+/// Access to a list that is not freed while this exists.
 #[derive(Debug)]
 pub(crate) struct Reader(*const List);
 

@@ -1,12 +1,12 @@
-//! Code memory: the one module that knows cranelift-jit.
+//! Code memory: the only module that uses cranelift-jit.
 //!
 //! Takes the machine code of functions that call each other ([`MachineCode`]), places it into one
 //! block of executable memory, resolves its relocations, and registers where it lies with the tables
 //! that lead from a program counter back to the bytecode. All functions of a unit lie within the reach
 //! of direct calls, since the block is reserved in one piece.
 //!
-//! The memory is freed when its [`CodeUnit`] is dropped: whoever may still execute or call the code
-//! keeps the unit alive.
+//! The memory is freed when its [`CodeUnit`] is dropped. Anything that may still execute or call the code
+//! must keep the unit alive.
 
 use std::io;
 use std::ops::Range;
@@ -40,14 +40,14 @@ pub(crate) struct MachineCode {
     pub(crate) bytes: Vec<u8>,
     /// A power of two.
     pub(crate) alignment: u64,
-    /// Where addresses of other functions are wanted; names of [`FUNC_NAMESPACE`] are functions of
+    /// Uses of the addresses of other functions; names of [`FUNC_NAMESPACE`] are functions of
     /// the unit.
     pub(crate) relocs: Vec<FinalizedReloc>,
     /// Offsets count from the start of the function.
     pub(crate) traps: Vec<TrapSite>,
     /// Offsets count from the start of the function.
     pub(crate) calls: Vec<CallSite>,
-    /// What the place ids of `traps` and `calls` mean.
+    /// The places that the place ids of `traps` and `calls` refer to.
     pub(crate) places: Vec<Place>,
 }
 
@@ -89,8 +89,8 @@ impl FinalizedReloc {
 }
 
 impl MachineCode {
-    /// Takes over what Cranelift has made of a function. `reason` says what a trap code means, or that the
-    /// instruction never traps, `place` gives the place in the bytecode of the instruction at a code
+    /// Converts the code that Cranelift compiled for a function. `reason` returns what a trap code means, or
+    /// that the instruction never traps. `place` returns the place in the bytecode of the instruction at a code
     /// offset, which has the trap code given if it can trap.
     pub(crate) fn new(
         compiled: &CompiledCode,
@@ -109,7 +109,7 @@ impl MachineCode {
                 Some(TrapSite { offset: trap.offset, reason, place })
             })
             .collect();
-        // Traps out of line come behind those that were met before.
+        // Out-of-line traps come after the ones found so far.
         traps.sort_by_key(|site| site.offset);
         let mut calls: Vec<CallSite> = buffer
             .call_sites()
@@ -129,14 +129,14 @@ impl MachineCode {
 
 /// Code that lies in executable memory.
 pub(crate) struct CodeUnit {
-    // Fields are dropped in this order: first nobody finds the code any more, then it is freed.
+    // Fields are dropped in this order: the code is unregistered before it is freed.
     debug_image: Option<DebugImage>,
     _unwinding: Unwinding,
     _registration: Registration,
     _tables: Box<Tables>,
     /// The address of each function, in the order of placing.
     funcs: Vec<usize>,
-    /// The bytes of each.
+    /// The size of each, in bytes.
     lens: Vec<usize>,
     bytes: usize,
     memory: Arc<CodeMemory>,
@@ -156,7 +156,7 @@ impl CodeUnit {
     /// follow.
     ///
     /// # Errors
-    /// If there is no memory for code.
+    /// Fails if no memory for code can be allocated.
     pub(crate) fn place(
         isa: &OwnedTargetIsa,
         first_func: u32,
@@ -183,8 +183,8 @@ impl CodeUnit {
         })
     }
 
-    /// Shows the code to debuggers until it is freed; the names are those of its functions, in the order of
-    /// placing.
+    /// Registers the code with debuggers until it is freed. The names are those of its functions, in the order
+    /// of placing.
     pub(crate) fn show_to_debuggers(&mut self, names: impl Iterator<Item = String>) {
         let (base, bytes) = self.memory.used();
         let image = DebugImage::register(&(base..base + bytes), self.codes().zip(names));
@@ -196,19 +196,19 @@ impl CodeUnit {
         std::ptr::with_exposed_provenance(self.funcs[index])
     }
 
-    /// Where the code of each function lies, in the order of placing.
+    /// The address range of each function, in the order of placing.
     pub(crate) fn codes(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         self.funcs.iter().zip(&self.lens).map(|(&start, len)| start..start + len)
     }
 
-    /// The bytes of memory that the code takes.
+    /// The memory that the code takes, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 }
 
-/// Writes functions to memory, resolves their relocations, and makes them executable. Gives their
-/// addresses.
+/// Writes functions to memory, resolves their relocations, and makes them executable. Returns
+/// their addresses.
 fn write(
     isa: &OwnedTargetIsa,
     memory: &Arc<CodeMemory>,
@@ -229,13 +229,13 @@ fn write(
         jit.define_function_bytes(id, code.alignment, &code.bytes, &relocs)?;
     }
     jit.finalize_definitions()?;
-    // The module is of no use any more; the memory stays, since the caller shares it.
+    // The module is no longer needed; the memory stays, since the caller shares it.
     Ok(ids.iter().map(|&id| jit.get_finalized_function(id).addr()).collect())
 }
 
 /// An upper bound of the memory that functions take.
 fn block_bytes(isa: &OwnedTargetIsa, codes: &[MachineCode]) -> Result<usize, CodeError> {
-    /// Of a jump to a far function, which cranelift-jit provides for every call on aarch64.
+    /// Size of a jump to a far function, which cranelift-jit provides for every call on aarch64.
     const VENEER_BYTES: usize = 24;
     let alignment_max = u64::from(isa.function_alignment().preferred).max(isa.symbol_alignment());
     let of_func = |code: &MachineCode| {
@@ -279,17 +279,17 @@ fn unit_table(
     table
 }
 
-/// Why code could not be placed.
+/// The reason why code could not be placed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CodeError {
     /// The code exceeds what tables and direct calls can address.
     #[error("the native code of the module exceeds 2 GiB")]
     TooLarge,
-    /// Cranelift refuses a trampoline.
+    /// Cranelift rejects a trampoline.
     #[error("cannot compile a trampoline: {0}")]
     Trampoline(String),
-    /// The system gives no memory.
-    #[error("no memory for native code: {0}")]
+    /// The system has no memory for code.
+    #[error("cannot allocate memory for native code: {0}")]
     Memory(String),
 }
 
@@ -315,7 +315,7 @@ struct Chunk {
 
 /// The bytes of an arena's first chunk. Each of the others is twice as large as the one before.
 const FIRST_CHUNK_BYTES: usize = 1 << 20;
-/// But not larger than this, if it need not be.
+/// The maximum size of a chunk, unless one function needs more.
 const CHUNK_BYTES_MAX: usize = 64 << 20;
 
 impl CodeArena {
@@ -323,11 +323,11 @@ impl CodeArena {
         CodeArena(Mutex::new(Vec::new()))
     }
 
-    /// Places a function, whose relocations name no function. Gives where its code lies, for as long as the
-    /// arena exists.
+    /// Places a function whose relocations name no function. Returns the address range of its code, valid as
+    /// long as the arena exists.
     ///
     /// # Errors
-    /// If there is no memory for code.
+    /// Fails if no memory for code can be allocated.
     pub(crate) fn place(
         &self,
         isa: &OwnedTargetIsa,
@@ -449,7 +449,7 @@ impl JITMemoryProvider for Provider {
         }
         let start = block.used.next_multiple_of(align as usize);
         if start + size > block.bytes {
-            return Err(io::Error::other("the code is larger than was counted"));
+            return Err(io::Error::other("the code is larger than its size estimate"));
         }
         block.used = start + size;
         // SAFETY: the offset lies inside the block, as was just checked.

@@ -1,8 +1,7 @@
-//! From the IR to CLIF: one lowering for both forms.
+//! Lowering of the IR to CLIF, shared by both forms.
 //!
-//! The slot form and the SSA form differ in their slot accesses only, and [`slots`] says what becomes
-//! of those in each [`SlotMode`]; everything else is lowered by the same code, which is what makes the
-//! comparison of modes fair.
+//! The slot form and the SSA form differ in their slot accesses only, and [`slots`] lowers those for each
+//! [`SlotMode`]. Everything else is lowered by the same code, which makes the comparison of modes fair.
 //!
 //! * Blocks keep their parameters, which are made explicitly; critical edges stay, the back end splits
 //!   them. Blocks are filled in reverse postorder, so that operands are lowered before their uses.
@@ -10,7 +9,7 @@
 //!   location of the IR function, and that to a bytecode offset.
 //! * Memory is split into a few alias regions ([`Regions`]); more would cost compile time.
 //!
-//! Relies on: the function has passed the IR's verifier and is of the module given. Guarantees: CLIF
+//! Assumes that the function has passed the IR's verifier and belongs to the given module. Produces CLIF
 //! that passes Cranelift's verifier, with the signature of [`crate::lower::abi::guest_signature`].
 
 pub(crate) mod abi;
@@ -53,28 +52,28 @@ use abi::POINTER;
 use constants::Constants;
 use slots::Slots;
 
-/// How code traps.
+/// The way in which code traps.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Trapping {
-    /// By instructions that fault, for which the process has signal handlers.
+    /// By faulting instructions, which signal handlers of the process catch.
     Signals,
-    /// By calls of the runtime, without executing an instruction that faults.
+    /// By calls of the runtime; no instruction faults.
     Calls,
 }
 
-/// What the lowering depends on beside the function.
+/// The inputs of the lowering besides the function.
 #[derive(Clone)]
 pub(crate) struct LowerOptions {
     /// The machine, made for the same slot mode.
     pub(crate) isa: OwnedTargetIsa,
-    /// Where slots live.
+    /// The place of slots.
     pub(crate) slots: SlotMode,
     /// The address space of each memory that the code will run with, at least. Code that traps by calls
     /// relies on none.
     pub(crate) memory: MemoryPlan,
     /// Whether bulk operations can be interrupted, as the functions can whose IR has polls.
     pub(crate) polls: bool,
-    /// How the code traps.
+    /// The way in which the code traps.
     pub(crate) trapping: Trapping,
     /// The address of a table with the addresses of the functions that the module defines, if calls are to
     /// take them from there. Otherwise calls are direct.
@@ -87,13 +86,13 @@ pub(crate) struct LowerOptions {
 /// An imported function that is code of the unit, by its number.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum UnitImport {
-    /// It is called.
+    /// Called by its number.
     Stub,
-    /// It is a load or store at an address of the host, which is done in place of the call.
+    /// A load or store at a host address, which replaces the call.
     Access(Access),
 }
 
-/// What the lowering tells beside the CLIF.
+/// The results of the lowering besides the CLIF.
 #[derive(Debug, Default)]
 pub(crate) struct Lowered {
     /// The locations of the loads that have trap codes of their own, see [`traps::load_of`].
@@ -146,7 +145,7 @@ fn check_stack_in_prologue(clif: &mut ir::Function) {
 /// to the frame before the function can look at the limit.
 pub(crate) const CHECKED_FRAME_BYTES_MAX: u32 = 96 << 10;
 
-/// Makes of an empty CLIF function one that does nothing but trap, for lack of stack.
+/// Fills an empty CLIF function with a stack-overflow trap.
 pub(crate) fn lower_overflow(
     func: &Function,
     loops: &LoopForest,
@@ -224,9 +223,9 @@ struct Lowering<'a, 'f> {
     signatures: HashMap<u32, ir::SigRef>,
     /// Functions imported so far, by function index.
     functions: HashMap<u32, ir::FuncRef>,
-    /// That of what traps by calls, once there is such a trap.
+    /// The signature of the trap function, imported at the first trap by a call.
     raise_signature: Option<ir::SigRef>,
-    /// That of what polls call, once there is a poll.
+    /// The signature of the poll function, imported at the first poll.
     poll_signature: Option<ir::SigRef>,
     load_locs: Vec<Loc>,
 }
@@ -312,7 +311,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
         if self.traps_by_calls() {
             self.check_stack();
         }
-        // What the entry does for slots happens at the function's first instruction.
+        // Slot initialisation gets the location of the function's first instruction.
         if let Some(&first) = self.func.insts(Function::ENTRY).first() {
             self.locate(first);
         }
@@ -412,12 +411,12 @@ impl<'a, 'f> Lowering<'a, 'f> {
         &self.module.module().types[ty as usize]
     }
 
-    /// Flags for what changes: registers of the context, globals, tables.
+    /// Flags for mutable state: registers of the context, globals, tables.
     fn context_flags(&self) -> MemFlagsData {
         MemFlagsData::trusted().with_alias_region(Some(self.regions.context))
     }
 
-    /// Flags for what never changes while the store lives.
+    /// Flags for state that never changes while the store lives.
     fn constant_flags(&self) -> MemFlagsData {
         self.context_flags().with_readonly().with_can_move()
     }
@@ -429,7 +428,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
             .with_alias_region(Some(self.regions.memory))
     }
 
-    /// What all instances of the store share.
+    /// State that all instances of the store share.
     fn shared(&mut self) -> ir::Value {
         self.constant_pointer(self.context, offsets::VMCTX_SHARED)
     }

@@ -1,11 +1,11 @@
-//! The moment at which blocks are sealed, and which edges leave loops.
+//! Block sealing, and the edges that leave loops.
 
 use slotvm_ssa::graphs::loops::LoopForest;
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::ir::entity::{Block, Edge};
 use slotvm_ssa::ir::graph::control_flow;
 
-/// Finds the moment at which all predecessors of a block are filled.
+/// Detects when all predecessors of a block are filled.
 pub(super) struct Sealing {
     /// In-edges whose sources are not filled yet, by block.
     open_edges: Vec<u32>,
@@ -17,8 +17,7 @@ impl Sealing {
         Sealing { open_edges: func.blocks().map(n_preds).collect() }
     }
 
-    /// Notes that a block is filled, and seals those of its successors of which it was the last
-    /// predecessor that was not.
+    /// Records that a block is filled, and seals the successors whose last unfilled predecessor it was.
     pub(super) fn filled(&mut self, func: &Function, block: Block, mut seal: impl FnMut(Block)) {
         for edge in func.succ_edges(block) {
             let succ = func.edge_dst(edge);
@@ -31,8 +30,8 @@ impl Sealing {
     }
 }
 
-/// Loops around a branch that are looked at. That both targets lie outside so many is a case in which
-/// their order matters little; a limit keeps deep nests from costing quadratic time.
+/// Maximum number of loops examined around a branch. If both targets lie outside this many loops, their
+/// order matters little; the limit keeps deep nests from costing quadratic time.
 const LOOPS_LOOKED_AT_MAX: usize = 16;
 
 /// The loops of a function.

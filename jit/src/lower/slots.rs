@@ -21,7 +21,7 @@ use crate::lower::abi::{CELL_BYTES, POINTER, cell_flags, clif_type};
 /// Cells of the frame that are zeroed one by one; more are zeroed by a loop.
 const UNROLLED_CELLS_MAX: u32 = 32;
 
-/// What represents the slots of a function.
+/// The representation of the slots of a function.
 #[derive(Default)]
 pub(super) enum Slots {
     /// Nothing: all slots are promoted.
@@ -34,7 +34,7 @@ pub(super) enum Slots {
 }
 
 impl Lowering<'_, '_> {
-    /// Makes the slots and their initial values; the entry block is current.
+    /// Creates the slots and their initial values; the entry block is current.
     pub(super) fn start_slots(&mut self) {
         let accessed = self.accessed_slots();
         match self.options.slots {

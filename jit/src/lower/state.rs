@@ -1,4 +1,4 @@
-//! Globals, tables, references, and whole memories: what instructions read and write beside loads and
+//! Globals, tables, references and whole memories: instructions that access state, other than loads and
 //! stores.
 
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -108,7 +108,7 @@ impl Lowering<'_, '_> {
         self.libcall(libcall, &[segment], None);
     }
 
-    /// Where a global's value is.
+    /// The address of a global's value.
     fn global_cell(&mut self, global: u32) -> (ir::Value, i32) {
         let cells = self.constant_pointer(self.context, offsets::VMCTX_GLOBALS);
         let offset = self.module.global_cell(global) as i32 * CELL_BYTES as i32;

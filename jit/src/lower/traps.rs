@@ -1,4 +1,4 @@
-//! Traps: the only place that decides how native code stops.
+//! Traps: the only module that decides how native code stops.
 //!
 //! There are two ways, see [`Trapping`]. Code that may fault traps by trap instructions and by faulting
 //! accesses; both raise a signal, and the tables of [`crate::compile::function`] say which trap and which bytecode
@@ -13,8 +13,8 @@
 //!
 //! * Back ends fold a load into the instruction that uses its value, on aarch64 into one that extends it,
 //!   and the fault then has that instruction's location. Each load that can be folded therefore gets a trap code of its own,
-//!   as long as there are any ([`Lowering::loaded_flags`]); the loads behind them are kept from being
-//!   folded by a fence.
+//!   as long as there are any ([`Lowering::loaded_flags`]); a fence keeps the loads after them from being
+//!   folded.
 //! * A store that another one overwrites is removed even if it can fault, since the other one faults
 //!   in its place. A trap that never happens, and that the optimiser deletes after its alias analysis
 //!   has seen it, observes the first store ([`Lowering::keep_store`]).
@@ -35,13 +35,13 @@ use crate::code::pctable::TrapReason;
 use crate::lower::abi::POINTER;
 use crate::lower::isa::folds_loads;
 
-/// The code by which host trampolines trap.
+/// The trap code of host trampolines.
 pub(crate) const HOST_ERROR: ir::TrapCode = ir::TrapCode::unwrap_user(HOST_ERROR_NUMBER);
 
 /// Its number, which [`crate::native::raise::raise`] takes.
 pub(crate) const HOST_ERROR_NUMBER: u8 = 31;
 
-/// Stands behind calls that do not return: Cranelift wants each block to end.
+/// Follows calls that do not return: Cranelift requires a terminator in each block.
 pub(crate) const NEVER: ir::TrapCode = ir::TrapCode::unwrap_user(30);
 
 /// The codes from this one on belong to single loads.
@@ -60,7 +60,7 @@ pub(crate) const fn clif_trap_code(code: TrapCode) -> ir::TrapCode {
 /// The trap that a code in compiled code stands for; `None` for [`HOST_ERROR`].
 ///
 /// # Panics
-/// If this crate's lowering never uses the code.
+/// Panics if this crate's lowering never uses the code.
 pub(crate) fn trap_code_of(code: ir::TrapCode) -> Option<TrapCode> {
     if code == HOST_ERROR {
         return None;
@@ -82,10 +82,10 @@ pub(crate) fn load_of(code: ir::TrapCode) -> Option<usize> {
     (load < LOAD_CODES_MAX).then_some(load)
 }
 
-/// What the number means that code passes when it traps by a call.
+/// Decodes the number that code passes when it traps by a call.
 ///
 /// # Panics
-/// If no code passes it.
+/// Panics if no code passes it.
 pub(crate) fn reason_of_number(number: u32) -> TrapReason {
     if number == raised_number(HOST_ERROR) {
         return TrapReason::HostError;
@@ -113,7 +113,7 @@ fn raise(b: &mut FunctionBuilder<'_>, sig: ir::SigRef, raise: ir::Value, code: i
 }
 
 /// Stops the trampoline of a host function, whose context is `ctx`, for an error of the host that is
-/// pending in the store, if `failed` is not zero. This is a call in all engines: an error is nothing rare,
+/// pending in the store, if `failed` is not zero. This is a call in all engines: errors are not rare,
 /// and a signal takes ten times as long.
 pub(crate) fn trap_trampoline(b: &mut FunctionBuilder<'_>, ctx: ir::Value, failed: ir::Value) {
     let rest = branch_to_cold(b, failed, true);
@@ -125,8 +125,8 @@ pub(crate) fn trap_trampoline(b: &mut FunctionBuilder<'_>, ctx: ir::Value, faile
     b.switch_to_block(rest);
 }
 
-/// Goes on in a cold block, which is then to be filled, if the truth of an integer is that given, and
-/// elsewhere in the block returned.
+/// Branches to a cold block, which becomes the current one, if an integer has the given truth value, and
+/// otherwise to the returned block.
 fn branch_to_cold(b: &mut FunctionBuilder<'_>, condition: ir::Value, truth: bool) -> ir::Block {
     let (cold, rest) = (b.create_block(), b.create_block());
     let (then, otherwise) = if truth { (cold, rest) } else { (rest, cold) };
@@ -144,7 +144,7 @@ impl Lowering<'_, '_> {
         self.options.trapping == Trapping::Calls
     }
 
-    /// Traps by a call if the truth of an integer is that given.
+    /// Traps by a call if an integer has the given truth value.
     fn raise_if(&mut self, condition: ir::Value, truth: bool, code: ir::TrapCode) {
         let rest = branch_to_cold(&mut self.builder, condition, truth);
         self.raise(code);

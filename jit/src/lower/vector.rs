@@ -1,7 +1,7 @@
 //! Vectors: the instructions on them, and loads and stores of their parts.
 //!
 //! Every vector is an [`I8X16`] between instructions, as a parameter and in memory; each instruction casts
-//! its operands to the lanes that it works on, which the opcode table has. No code comes of such a cast.
+//! its operands to the lanes that it works on, which the opcode table has. Such a cast generates no code.
 
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::types::{F32X4, F64X2, I8X16, I16X8, I32, I32X4, I64X2};
@@ -48,7 +48,7 @@ impl Lowering<'_, '_> {
         self.define_result(inst, value);
     }
 
-    /// Casts a vector to other lanes; what is no vector stays as it is.
+    /// Casts a vector to other lanes; other values stay as they are.
     fn cast(&mut self, value: ir::Value, to: Type) -> ir::Value {
         let from = self.builder.func.dfg.value_type(value);
         if from == to || !from.is_vector() {

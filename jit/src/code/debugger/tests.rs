@@ -6,7 +6,7 @@ use crate::{Compile, Config, Engine, Instance, Module, Store};
 /// Other tests must not change the list meanwhile.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Copies of all objects that a debugger would find, the newest first.
+/// Copies of all objects that a debugger would find, newest first.
 fn objects() -> Vec<Vec<u8>> {
     let _list = LIST.lock().unwrap_or_else(PoisonError::into_inner);
     let mut found = Vec::new();
@@ -32,7 +32,7 @@ fn module(engine: &Engine, name: &str) -> Module {
     Module::from_text(engine, &source).unwrap()
 }
 
-/// The symbols of an object: name and place.
+/// The symbols of an object: name and address range.
 fn symbols(object: &[u8]) -> Vec<(String, Range<usize>)> {
     let file = object::File::parse(object).unwrap();
     let symbols = file.symbols().map(|symbol| {
