@@ -1,4 +1,4 @@
-//! What an engine is asked for.
+//! Configuration of an engine.
 
 pub(crate) mod slot_mode;
 

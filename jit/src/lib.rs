@@ -46,7 +46,7 @@
 //!   arrives as a signal (`signals`), which finds the code in the `registry`, and comes back as a
 //!   [`Trap`] whose place the `pctable` knows; code without signals calls `raise` instead. Host functions
 //!   get a [`Caller`].
-//! * Machines that own their memory take the other door, [`raw`]: C functions by their addresses, without
+//! * Machines that own their memory use the low-level API, [`raw`]: C functions by their addresses, without
 //!   store, instance and linker.
 //!
 //! # Times and spans

@@ -1,4 +1,4 @@
-//! The low-level door: functions in, C function pointers out.
+//! The low-level API: functions in, C function pointers out.
 //!
 //! For virtual machines that have a heap, frames and an embedding of their own and want native code for
 //! single functions: there is no store, instance or linker. A [`Compiler`] takes bytecode, or functions in
@@ -221,7 +221,7 @@ impl Compiler {
         for function in functions {
             check_function(&module, &function)?;
             if let Some(twice) = by_number.insert(function.func, function) {
-                return Err(usage(format!("function {} is given twice", twice.func)));
+                return Err(usage(format!("duplicate body for function {}", twice.func)));
             }
         }
         Code::new(&self.engine, Input { module, imports, functions: by_number })
@@ -274,13 +274,15 @@ fn check_module(module: &VerifiedModule) -> Result<(), Error> {
         ("a frame stack", bytecode.frame_stack.is_some()),
     ];
     if let Some((what, _)) = has.iter().find(|(_, has)| *has) {
-        return Err(usage(format!("C functions cannot be made of a module that has {what}")));
+        return Err(usage(format!("cannot compile a module with {what} to C functions")));
     }
     for func in module.n_imported_funcs()..module.n_funcs() {
         let ty = module.func_type(func);
         if ty.params.iter().chain(&ty.results).any(|&ty| ty == ValType::V128) {
             let name = module.func_name(func);
-            return Err(usage(format!("function {name:?} has type {ty}, and C has no vectors")));
+            return Err(usage(format!(
+                "function {name:?} has type {ty}; C functions have no SIMD types"
+            )));
         }
         let body = module.body(func).expect("the module defines the function");
         let mut insts = body.blocks.iter().flat_map(|block| module.insts(func, block));
@@ -308,7 +310,7 @@ fn check_function(module: &VerifiedModule, function: &Function) -> Result<(), Er
 }
 
 fn no_ref_func(name: &str) -> Error {
-    usage(format!("function {name:?} has `ref.func`, and there are no references to C functions"))
+    usage(format!("function {name:?} has `ref.func`, which C functions do not support"))
 }
 
 fn usage(message: impl Into<String>) -> Error {

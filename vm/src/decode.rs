@@ -247,7 +247,8 @@ impl<'a> Reader<'a> {
         let start = self.pos;
         let version = self.take(4)?;
         if version != VERSION.to_le_bytes() {
-            let detail = format!("unknown version {version:02x?}; expected {VERSION}");
+            let version = version.iter().rev().fold(0u32, |all, &byte| all << 8 | u32::from(byte));
+            let detail = format!("unknown version {version}; expected {VERSION}");
             return self.fail_at(start, DecodeRule::Version, detail);
         }
         Ok(())

@@ -28,7 +28,9 @@ impl Func {
         let ty = store.func_type(handle);
         if results.len() != ty.results.len() {
             let n = results.len();
-            return Err(Error::Usage(format!("a function {ty} does not have {n} results")));
+            return Err(Error::Usage(format!(
+                "wrong number of results, {n}, for a function of type {ty}"
+            )));
         }
         let (mut few, mut many) = ([0; FEW], Vec::new());
         let cells = first(&mut few, &mut many, n_cells(ty), 0);

@@ -159,7 +159,7 @@ impl<T: 'static> Linker<T> {
         match previous {
             Some(previous) if !self.allow_shadowing => {
                 names.insert(name.to_owned(), previous);
-                Err(Error::Usage(format!("`{module}` `{name}` is defined already")))
+                Err(Error::Usage(format!("`{module}` `{name}` is already defined")))
             }
             _ => Ok(self),
         }

@@ -79,9 +79,9 @@ impl fmt::Display for SlotMode {
     }
 }
 
-/// A name that is no slot mode.
+/// The error of an unknown slot mode.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no slot mode; they are memory, memory-opt, memory-forwarded, variables and ssa")]
+#[error("unknown slot mode `{0}`; expected memory, memory-opt, memory-forwarded, variables or ssa")]
 pub struct ParseSlotModeError(String);
 
 impl FromStr for SlotMode {

@@ -18,7 +18,8 @@ pub(crate) fn with_room<R: Send>(compile: impl FnOnce() -> R + Send) -> R {
     }
     std::thread::scope(|scope| {
         let builder = std::thread::Builder::new().stack_size(THREAD_BYTES);
-        let thread = builder.spawn_scoped(scope, compile).expect("the system makes a thread");
+        let thread =
+            builder.spawn_scoped(scope, compile).expect("cannot start a thread for compilation");
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }

@@ -38,7 +38,7 @@ impl Code {
         let export = export.filter(|export| export.kind == EntityKind::Func);
         let found = export.and_then(|export| Some((export.index, self.pointer(export.index)?)));
         let (func, pointer) =
-            found.ok_or_else(|| usage(format!("there is no exported C function {name:?}")))?;
+            found.ok_or_else(|| usage(format!("no exported C function {name:?}")))?;
         let (ty, asked) = (self.module.func_type(func), F::ty_of());
         if *ty != asked {
             return Err(usage(format!("function {name:?} has type {ty}, not {asked}")));

@@ -356,7 +356,7 @@ fn functions_stand_in_for_unknown_imports() {
         assert_eq!(UnknownImportError::of(&error), Some(&expected));
         assert_eq!(
             error.to_string(),
-            "the program has called its import `a` `unknown`, which nothing provides"
+            "the program called its import `a` `unknown`, which is not defined"
         );
 
         linker.define_unknown_imports_as_default_values(&module);

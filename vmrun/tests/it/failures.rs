@@ -56,7 +56,7 @@ fn bad_modules_are_refused_by_every_command() {
         ("truncated.bc", &whole[..200], "byte 0x"),
         ("magic.bc", &whole[..3], "byte 0x"),
         ("empty.bc", b"", "byte 0x"),
-        ("flipped.bc", &flipped, "byte 0x4: version "),
+        ("flipped.bc", &flipped, "byte 0x4: unknown version "),
         ("text.bc", b"func f() { return }", "byte 0x"),
         ("binary.vasm", &whole[..200], "byte 0x"),
         ("latin1.vasm", b"; \xe9t\xe9\n", "neither a binary module nor UTF-8 text"),

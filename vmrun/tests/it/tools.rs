@@ -221,7 +221,7 @@ end:
             "unknown stage \"tokens\"; expected bytecode, cfg, dom, promotion, slots, ssa",
         ),
         (case("; stages: clif"), "the stage `clif` depends on the machine; expected `; target: …`"),
-        (case("; target: any\n; stages: clif registers"), "`registers` is no slot mode"),
+        (case("; target: any\n; stages: clif registers"), "unknown slot mode `registers`"),
         (case("; run: f(0) = 0"), "line 12: expected `run: f(arguments) == results`"),
         (case(""), "expected stages, runs, `idom:` or an error"),
         (BRANCH.to_owned(), "missing `; why: …`"),

@@ -285,7 +285,7 @@ fn unknown_imports_do_what_is_asked_for() {
         let ran = run(&program, &format!("{engine} --unknown-imports zero"));
         assert_eq!(ran.output(), "11111", "{engine}");
         let error = run(&program, &format!("{engine} --unknown-imports trap")).error(134);
-        let message = "the program has called its import `bench` `start`, which nothing provides";
+        let message = "the program called its import `bench` `start`, which is not defined";
         assert_eq!(error, format!("error: {message}\n"), "{engine}");
         let line = format!("{engine} --unknown-imports trap --invoke unused");
         assert_eq!(run(&program, &line).output(), "");

@@ -14,7 +14,7 @@ use crate::api::types::ExternType;
 /// [put it there](Linker::define_unknown_imports_as_traps).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the program has called its import `{}` `{}`, which nothing provides",
+    "the program called its import `{}` `{}`, which is not defined",
     Printable(module),
     Printable(name)
 )]

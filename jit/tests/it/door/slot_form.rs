@@ -80,5 +80,5 @@ fn they_are_verified_first() {
     assert!(error(&[&elsewhere]).contains("defines no function 2"));
     let other_type = SUM.replace("(v0: i64) -> i64", "(v0: i64) -> i32");
     assert!(error(&[&other_type]).contains("defines no function 0 of the type (i64) -> (i32)"));
-    assert_eq!(error(&[SUM, SUM]), "function 0 is given twice");
+    assert_eq!(error(&[SUM, SUM]), "duplicate body for function 0");
 }
