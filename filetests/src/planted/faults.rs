@@ -71,7 +71,7 @@ pub const FAULTS: &[Fault] = &[
         "    if PLANTED {
         for block in func.blocks().filter(|block| !phis.slots(block.0).is_empty()) {
             let n_params = func.params(block).len() as u32;
-            let operand = |edge: &crate::entity::Edge| {
+            let operand = |edge: &crate::ir::entity::Edge| {
                 (func.edges[edge.index()].args + n_params - 1) as usize
             };
             let operands: Vec<usize> = func.pred_edges(block).iter().map(operand).collect();

@@ -157,7 +157,7 @@ fn a_host_function_without_memory_for_its_trampoline_is_an_error() {
         limit_address_space(libc::RLIM_INFINITY);
         assert!(same.is_ok(), "its trampoline exists");
         let Err(Error::Compile(error)) = other else { panic!("{other:?}") };
-        assert!(error.to_string().starts_with("no memory for native code"), "{error}");
+        assert!(error.to_string().starts_with("cannot allocate memory for native code"), "{error}");
     });
 }
 
