@@ -21,7 +21,7 @@ pub use faults::FAULTS;
 pub struct Fault {
     /// The fault, in a sentence.
     pub description: &'static str,
-    /// Who finds it.
+    /// The check that finds it.
     pub found_by: FoundBy,
     /// The place of the fault.
     edit: Edit,

@@ -10,7 +10,7 @@ use slotvm_ssa::construction::promote::PromoteOptions;
 
 use crate::config::slot_mode::SlotMode;
 
-/// What runs guest code.
+/// The engine that runs guest code.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Tier {
     /// The interpreter, which is the semantic reference.
@@ -58,10 +58,10 @@ pub enum Compile {
     Lazy,
 }
 
-/// How SSA form is made straight from bytecode, see [`Config::on_the_fly`].
+/// Options of SSA construction from bytecode in one step, see [`Config::on_the_fly`].
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct OnTheFly {
-    /// How phis are found.
+    /// The way to find phis.
     pub braun: BraunOptions,
     /// Whether numeric operations on constants become constants, unless they trap, and phis of equal
     /// constants as well.
@@ -71,7 +71,7 @@ pub struct OnTheFly {
     pub copies: bool,
 }
 
-/// How profilers learn the names of native functions.
+/// The way profilers learn the names of native functions.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ProfilingStrategy {
@@ -85,7 +85,7 @@ pub enum ProfilingStrategy {
     JitDump,
 }
 
-/// How an [`Engine`](crate::Engine) compiles and runs modules.
+/// Configuration of an [`Engine`](crate::Engine).
 ///
 /// The methods that set something return the configuration, to be chained.
 #[derive(Clone, Debug)]
@@ -141,7 +141,7 @@ impl Config {
         Config::default()
     }
 
-    /// What runs guest code.
+    /// The engine that runs guest code.
     pub fn tier(&mut self, tier: Tier) -> &mut Config {
         self.tier = tier;
         self

@@ -227,7 +227,7 @@ impl Compiler {
         Code::new(&self.engine, Input { module, imports, functions: by_number })
     }
 
-    /// What stands for the functions that a module imports.
+    /// Returns the implementations of the functions that a module imports.
     fn imports(&self, module: &VerifiedModule) -> Result<Vec<Import>, Error> {
         let mut imports = Vec::new();
         for import in &module.module().imports {

@@ -9,11 +9,11 @@ use std::mem::offset_of;
 use std::ptr;
 use std::sync::atomic::AtomicU64;
 
-/// What native code of one instance sees.
+/// The context of one instance, as native code sees it.
 #[repr(C)]
 #[derive(Debug)]
 pub struct VmCtx {
-    /// What all instances of the store share.
+    /// The state that all instances of the store share.
     pub shared: *mut Shared,
     /// Memory 0, or null if the module has none.
     pub memory: *mut MemoryDef,
@@ -58,7 +58,7 @@ impl VmCtx {
     };
 }
 
-/// What native code of all instances of a store sees.
+/// The state of a store, as native code of all instances sees it.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Shared {
@@ -81,15 +81,15 @@ pub struct Shared {
     pub funcs: *const FuncRecord,
     /// Functions of the runtime that native code calls.
     pub libcalls: *const Libcalls,
-    /// Where native code goes that traps by a call.
+    /// The target of native code that traps by a call.
     pub raise: Option<Raise>,
-    /// What native code calls when the epoch has come to `poll_at`.
+    /// The function that native code calls when the epoch has reached `poll_at`.
     pub poll: Option<Poll>,
     /// The store, for the runtime's own functions. Set by `Store::enter_native`.
     pub store: *mut core::ffi::c_void,
     /// The address space of the memories of the store.
     pub memories: *const MemorySpan,
-    /// How many they are.
+    /// Their number.
     pub n_memories: usize,
 }
 
@@ -186,7 +186,7 @@ pub struct FuncRecord {
 #[repr(C)]
 #[derive(Debug)]
 pub struct HostCtx {
-    /// What all instances of the store share.
+    /// The state that all instances of the store share.
     pub shared: *mut Shared,
     /// Calls the function. `cells` holds the parameters and receives the results. Returns 0, or 1 if the
     /// function failed; its error is then pending in the store.

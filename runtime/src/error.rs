@@ -71,13 +71,13 @@ pub enum Error {
         name: &'static str,
         /// Its value.
         max: u64,
-        /// What was asked for.
+        /// The requested amount.
         wanted: u64,
     },
     /// The [`crate::ResourceLimiter`] of the store does not let something be made.
     #[error("the limiter of the store refuses {what} of {wanted} {unit}")]
     Refused {
-        /// What would be made.
+        /// The kind of object.
         what: &'static str,
         /// Its size.
         wanted: u64,
@@ -87,9 +87,9 @@ pub enum Error {
     /// The operating system did not give memory.
     #[error("cannot get {bytes} bytes for {what}")]
     OutOfMemory {
-        /// What the memory was for.
+        /// The purpose of the memory.
         what: &'static str,
-        /// How much.
+        /// The number of bytes.
         bytes: u64,
     },
     /// A memory has less address space than native code relies on, because the system gave no more or
@@ -132,7 +132,7 @@ pub enum LinkError {
         module: String,
         /// The name of the import there.
         name: String,
-        /// What the importing module wants.
+        /// The type that the importing module expects.
         expected: String,
     },
     /// An import is of another kind or type.
@@ -146,9 +146,9 @@ pub enum LinkError {
         module: String,
         /// The name of the import there.
         name: String,
-        /// What the importing module wants.
+        /// The type that the importing module expects.
         expected: String,
-        /// What it is given.
+        /// The type of the given object.
         found: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What slotvm programs run in.
+//! The runtime of slotvm programs: stores, instances, memories, traps and the interpreter.
 //!
 //! The story of the crate, in the order in which a program meets it:
 //!
@@ -75,7 +75,7 @@ pub use store::ticker::Ticker;
 pub use store::{EpochCallback, Store};
 pub use trap::{Frame, Trap};
 
-/// What those need who make native code, as the crate `slotvm` does: the structures that it shares with the
+/// Internals for producers of native code, as the crate `slotvm` is: the structures that it shares with the
 /// runtime, and what a store is told of it. No part of the interface for others; it changes as that crate does.
 #[doc(hidden)]
 pub mod native {

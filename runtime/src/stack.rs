@@ -1,4 +1,4 @@
-//! How much of the host's stack a call from the host may use.
+//! The limit of the host's stack for calls from the host.
 //!
 //! Native code takes its frames from the host's stack; the interpreter does not, but host functions that call
 //! back do, in every engine. So each call from the host has a limit ([`Shared::stack_limit`]), which native
@@ -20,7 +20,7 @@ use crate::context::Shared;
 const HOST_BYTES_MIN: usize = 192 * 1024;
 
 thread_local! {
-    /// What [`bounds`] has found.
+    /// The result of [`bounds`].
     static BOUNDS: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
 }
 

@@ -1,4 +1,4 @@
-//! What a host function sees of who called it.
+//! A host function's view of its caller.
 
 use std::marker::PhantomData;
 
@@ -39,7 +39,7 @@ impl<'a, T: 'static> Caller<'a, T> {
         store::Embedding::of(self.store).engine()
     }
 
-    /// What the calling instance exports under a name. `None` also if the host itself is the caller.
+    /// Returns the export of the calling instance with a name. `None` also if the host itself is the caller.
     pub fn get_export(&self, name: &str) -> Option<Extern> {
         let export = self.store.export(self.instance?, name)?;
         Some(Extern::new(self.store, export))

@@ -21,7 +21,7 @@ pub struct Engine(Arc<Inner>);
 
 struct Inner {
     config: Config,
-    /// What interrupts the stores.
+    /// The interruption of the stores.
     interruption: Option<Interruption>,
     native: Option<Arc<NativeEngine>>,
 }
@@ -48,12 +48,12 @@ impl Engine {
         &self.0.config
     }
 
-    /// What runs guest code.
+    /// The engine that runs guest code.
     pub fn tier(&self) -> Tier {
         self.config().tier
     }
 
-    /// Where native code keeps the slots of functions.
+    /// The place of the slots of functions in native code.
     pub fn slots(&self) -> SlotMode {
         self.config().slots
     }
@@ -72,12 +72,12 @@ impl Engine {
         }
     }
 
-    /// What interrupts a new store, if anything can.
+    /// The interruption of a new store, if there is one.
     pub(crate) fn interruption(&self) -> Option<&Interruption> {
         self.0.interruption.as_ref()
     }
 
-    /// What native code needs, if the engine makes any.
+    /// The state of native code, if the engine makes any.
     pub(crate) fn native(&self) -> Option<&Arc<NativeEngine>> {
         self.0.native.as_ref()
     }

@@ -408,7 +408,7 @@ impl Extern {
         }
     }
 
-    /// What it is in the store.
+    /// The object in the store.
     ///
     /// # Panics
     /// If the store is another one.

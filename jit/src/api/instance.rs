@@ -59,14 +59,14 @@ impl Instance {
         self.id
     }
 
-    /// What it exports under a name.
+    /// Returns the export with a name.
     pub fn get_export(&self, store: impl AsContext, name: &str) -> Option<Extern> {
         let store = store.as_context().inner;
         let export = store.export(self.id(store), name)?;
         Some(Extern::new(store, export))
     }
 
-    /// All that it exports, in the order of the module.
+    /// Returns all exports, in the order of the module.
     pub fn exports(&self, store: impl AsContext) -> Vec<(String, Extern)> {
         let store = store.as_context().inner;
         let id = self.id(store);

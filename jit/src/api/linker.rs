@@ -204,7 +204,7 @@ impl<T: 'static> Linker<T> {
 }
 
 impl Definition {
-    /// What it is in a store.
+    /// The object in a store.
     fn entity(&self, store: &mut rt::Store) -> Result<rt::Extern, Error> {
         match self {
             Definition::Extern(item) => Ok(item.entity(store)),

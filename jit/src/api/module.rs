@@ -101,22 +101,22 @@ impl Module {
         self.0.verified.module().names.module.as_deref()
     }
 
-    /// What the module imports, in its order.
+    /// Returns the imports of the module, in its order.
     pub fn imports(&self) -> impl ExactSizeIterator<Item = ImportType<'_>> + Clone {
         types::imports(&self.0.verified)
     }
 
-    /// What the module exports, in its order.
+    /// Returns the exports of the module, in its order.
     pub fn exports(&self) -> impl ExactSizeIterator<Item = ExportType<'_>> + Clone {
         types::exports(&self.0.verified)
     }
 
-    /// What the module exports under a name.
+    /// Returns the type of the export with a name.
     pub fn get_export(&self, name: &str) -> Option<ExternType> {
         self.exports().find(|export| export.name() == name).map(|export| export.ty().clone())
     }
 
-    /// What making the module took.
+    /// Returns the times of the stages that made the module.
     pub fn timings(&self) -> &Timings {
         &self.0.timings
     }
@@ -151,7 +151,7 @@ impl Module {
     }
 }
 
-/// What only native code has.
+/// The parts that only native code has.
 impl Module {
     pub(crate) fn native(&self) -> Option<&NativeModule> {
         self.0.native.as_ref()

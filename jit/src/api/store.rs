@@ -34,7 +34,7 @@ impl StoreId {
     }
 }
 
-/// What the embedding API keeps in a store of the runtime.
+/// The data of the embedding API in a store of the runtime.
 pub(crate) struct Embedding {
     engine: Engine,
     data: Data,
@@ -398,7 +398,7 @@ pub trait AsContext {
     fn as_context(&self) -> StoreContext<'_, Self::Data>;
 }
 
-/// What leads to a store that may be changed.
+/// Mutable access to a store.
 pub trait AsContextMut: AsContext {
     /// Borrows the store exclusively.
     fn as_context_mut(&mut self) -> StoreContextMut<'_, Self::Data>;

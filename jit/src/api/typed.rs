@@ -49,7 +49,7 @@ pub trait Values: Copy + Send + Sync + 'static + private::Sealed {
     fn write(self, cells: &mut [u64], store: &rt::Store);
 }
 
-/// What a host function may return: [`Values`], or a [`Result`] of them.
+/// Return types of host functions: [`Values`], or a [`Result`] of them.
 pub trait HostResults: private::Sealed {
     /// The guest types.
     #[doc(hidden)]

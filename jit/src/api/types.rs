@@ -59,7 +59,7 @@ impl ExternType {
     }
 }
 
-/// What a module imports.
+/// An import of a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportType<'module> {
     module: &'module str,
@@ -78,13 +78,13 @@ impl<'module> ImportType<'module> {
         self.name
     }
 
-    /// What it has to be.
+    /// The expected type.
     pub fn ty(&self) -> &ExternType {
         &self.ty
     }
 }
 
-/// What a module exports.
+/// An export of a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportType<'module> {
     name: &'module str,
@@ -97,13 +97,13 @@ impl<'module> ExportType<'module> {
         self.name
     }
 
-    /// What it is.
+    /// The type.
     pub fn ty(&self) -> &ExternType {
         &self.ty
     }
 }
 
-/// All that a module imports, in its order.
+/// The imports of a module, in its order.
 pub(crate) fn imports(
     module: &VerifiedModule,
 ) -> impl ExactSizeIterator<Item = ImportType<'_>> + Clone {
@@ -114,7 +114,7 @@ pub(crate) fn imports(
     })
 }
 
-/// All that a module exports, in its order.
+/// The exports of a module, in its order.
 pub(crate) fn exports(
     module: &VerifiedModule,
 ) -> impl ExactSizeIterator<Item = ExportType<'_>> + Clone {

@@ -433,7 +433,7 @@ fn page_bytes() -> usize {
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
-/// What cranelift-jit allocates from.
+/// The memory that cranelift-jit allocates from.
 struct Provider(Arc<CodeMemory>);
 
 impl JITMemoryProvider for Provider {

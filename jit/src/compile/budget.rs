@@ -1,4 +1,4 @@
-//! What compiling may cost, and which way of compiling a function stays below it.
+//! The compile-time budget, and the choice of an effort level that stays below it.
 //!
 //! Some small functions take a compiler seconds and gigabytes. So a module has a budget of time and
 //! memory that its size alone decides (`shares`), and each function gets a share of it by its size: what
@@ -56,7 +56,7 @@ pub(crate) use shares::{Budget, Share};
 /// Steps of a walk up the dominator tree that are counted: more are too many for any function.
 pub(crate) const DOMINATOR_STEPS_MAX: u64 = 1 << 25;
 
-/// How a function is compiled, from the best code to what takes the least work.
+/// Effort levels, from the best code to the least work.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Rung {
     /// As the slot mode says.

@@ -37,12 +37,12 @@ use crate::lower::isa::{IsaError, has_vectors, in_one_pass, without_optimiser};
 use crate::lower::order::find_loops;
 use crate::lower::{self, CHECKED_FRAME_BYTES_MAX, LowerOptions, Lowered, Trapping};
 
-/// How functions are compiled.
+/// Settings of the compilation of functions.
 #[derive(Clone)]
 pub(crate) struct CompileOptions {
-    /// What the code charges for.
+    /// The charges in the code.
     pub(crate) build: BuildOptions,
-    /// How slots are promoted in the mode that does.
+    /// The options of promotion, for the mode that promotes.
     pub(crate) promotion: PromoteOptions,
     /// How that mode makes SSA form without promotion, if it does. It charges for the same.
     pub(crate) on_the_fly: Option<SsaOptions>,
@@ -60,9 +60,9 @@ pub(crate) struct CompileOptions {
 pub(crate) struct CompiledFunction {
     /// The code, to be placed.
     pub(crate) code: MachineCode,
-    /// What promotion did, if there was any.
+    /// The report of promotion, if there was any.
     pub(crate) promotion: Option<PromotionReport>,
-    /// How it was compiled, and why.
+    /// The effort level, and the reason for it.
     pub(crate) work: Work,
     /// Sizes.
     pub(crate) sizes: Sizes,
@@ -75,7 +75,7 @@ pub(crate) struct CompiledFunction {
 }
 
 impl CompiledFunction {
-    /// What it tells about the function.
+    /// Returns the statistics of the function.
     pub(crate) fn info(&self, module: &VerifiedModule, func: u32) -> FunctionInfo {
         FunctionInfo {
             func,
@@ -95,7 +95,7 @@ pub(crate) struct CompileError {
     pub(crate) func: u32,
     /// Its name.
     pub(crate) name: String,
-    /// What Cranelift says.
+    /// Cranelift's reason.
     pub(crate) reason: String,
 }
 
@@ -237,7 +237,7 @@ impl Compiler {
         compiled
     }
 
-    /// How to lower on a rung.
+    /// Returns the lowering options of an effort level.
     fn lower_options(&mut self, rung: Rung) -> Result<LowerOptions, IsaError> {
         let asked = &self.options.lower;
         let mut options = match rung {
@@ -459,7 +459,7 @@ fn check(
     checks.after(row, function, module).map_err(|error| error.to_string())
 }
 
-/// What is known about a function before it is lowered.
+/// The statistics of a function before it is lowered.
 struct Report {
     promotion: Option<PromotionReport>,
     work: Work,

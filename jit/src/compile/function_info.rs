@@ -1,10 +1,10 @@
-//! What compiling tells about each function, whether or not the build can compile.
+//! Compilation statistics of each function, in builds with and without native code.
 
 use slotvm_ssa::construction::promote::PromotionReport;
 
 use crate::compile::budget::Work;
 
-/// What compiling has told about a function.
+/// Compilation statistics of a function.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FunctionInfo {
@@ -16,7 +16,7 @@ pub struct FunctionInfo {
     pub work: Work,
     /// Sizes of its forms and of its code.
     pub sizes: Sizes,
-    /// What promotion did, if the slot mode promotes and SSA form was not made without it.
+    /// The report of promotion, if the slot mode promotes and SSA form was not made without it.
     pub promotion: Option<PromotionReport>,
 }
 

@@ -1,4 +1,4 @@
-//! Where compiled code keeps the slots of a function.
+//! Slot modes: the place of a function's slots in native code.
 
 use std::fmt;
 use std::str::FromStr;
@@ -59,7 +59,7 @@ impl SlotMode {
         matches!(self, SlotMode::Ssa)
     }
 
-    /// What the mode means, for reports.
+    /// Returns a description of the mode, for reports.
     pub const fn description(self) -> &'static str {
         match self {
             SlotMode::Memory => "slots in the native frame, opt level none, nothing forwarded",

@@ -1,4 +1,4 @@
-//! How guest functions call each other, for the lowering and for the trampolines alike.
+//! The calling convention of guest functions, for the lowering and for trampolines.
 //!
 //! All guest functions have Cranelift's `tail` convention. Parameter 0 is the `*mut VmCtx` of the
 //! instance that defines the function. If the results do not fit registers, parameter 1 is the address

@@ -1,4 +1,4 @@
-//! What the IR takes and gives back: fuel, time, the deterministic call stack, the frame stack.
+//! Fuel, polling and stack accounting.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};

@@ -16,7 +16,7 @@ use crate::lower::abi::{self, POINTER};
 /// Offsets of records of imported functions are not too large for loads.
 const _: () = assert!(IMPORTS_MAX * size_of::<FuncRecord>() <= i32::MAX as usize);
 
-/// What is called.
+/// The callee.
 enum Callee {
     /// A function of this module, which shares its context.
     Own(ir::FuncRef),
@@ -73,7 +73,7 @@ impl Lowering<'_, '_> {
         };
     }
 
-    /// What a call instruction calls, and the index of its type.
+    /// Returns the callee of a call instruction, and the index of its type.
     fn callee(&mut self, inst: Inst, op: Op) -> (Callee, u32) {
         let imm = self.func.imm(inst);
         match op {

@@ -7,7 +7,7 @@ use target_lexicon::{Architecture, Triple};
 
 use crate::config::slot_mode::SlotMode;
 
-/// What of the configuration reaches Cranelift's settings.
+/// The part of the configuration that Cranelift's settings depend on.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IsaOptions {
     /// Decides the optimisation level.

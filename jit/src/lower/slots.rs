@@ -24,7 +24,7 @@ const UNROLLED_CELLS_MAX: u32 = 32;
 /// The representation of the slots of a function.
 #[derive(Default)]
 pub(super) enum Slots {
-    /// Nothing: all slots are promoted.
+    /// All slots are promoted.
     #[default]
     None,
     /// A part of the native frame: its address, and the cell in it of each slot that is accessed.

@@ -33,7 +33,7 @@ pub(crate) struct Activation {
     pub(crate) handler_pc: usize,
     pub(crate) handler_sp: usize,
     pub(crate) handler_fp: usize,
-    /// What the instances of the store share.
+    /// The state that the instances of the store share.
     shared: *const Shared,
     /// Why the code trapped if it did so by a call. Otherwise the instruction that trapped tells.
     raised: Option<TrapReason>,
@@ -139,7 +139,7 @@ impl Activation {
         CURRENT.set(previous);
     }
 
-    /// What the instances of the store share whose code is running.
+    /// Returns the shared state of the instances whose code is running.
     pub(crate) fn shared(&self) -> *const Shared {
         self.shared
     }

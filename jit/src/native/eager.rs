@@ -55,7 +55,7 @@ impl EagerCode {
         Ok(EagerCode { unit, functions })
     }
 
-    /// Where a function starts, by its number among those that the module defines.
+    /// Returns the entry of a function, by its number among those that the module defines.
     pub(crate) fn func(&self, index: usize) -> *const u8 {
         self.unit.func(index)
     }
@@ -65,7 +65,7 @@ impl EagerCode {
         self.unit.codes()
     }
 
-    /// What compiling has told about each function.
+    /// Compilation statistics of each function.
     pub(crate) fn functions(&self) -> &[FunctionInfo] {
         &self.functions
     }

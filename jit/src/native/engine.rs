@@ -98,7 +98,7 @@ impl NativeEngine {
         &self.config
     }
 
-    /// How functions are compiled whose memories have this address space.
+    /// Returns the settings for functions whose memories have this address space.
     pub(crate) fn compile_options(&self, memory: MemoryPlan) -> CompileOptions {
         let config = &self.config;
         let stack_cells = config.stack_cells_max.is_some();
@@ -169,7 +169,7 @@ impl NativeEngine {
         })
     }
 
-    /// How many trampolines of function types there are.
+    /// Returns the number of trampolines of function types.
     #[cfg(test)]
     pub(crate) fn n_trampolines(&self) -> usize {
         self.trampolines.len()
@@ -180,7 +180,7 @@ fn trapping(config: &Config) -> Trapping {
     if config.signals_based_traps { Trapping::Signals } else { Trapping::Calls }
 }
 
-/// What of the configuration reaches Cranelift.
+/// Returns the part of the configuration that Cranelift depends on.
 pub(crate) fn isa_options(config: &Config) -> IsaOptions {
     IsaOptions {
         canonical_nans: config.canonical_nans,

@@ -61,7 +61,7 @@ fn find_entry<D: StoreData>(store: &mut Store, func: FuncHandle) -> Result<Entry
     Ok(entry)
 }
 
-/// What a trap of native code means for the host. If a host function has panicked, the panic goes on.
+/// Converts a trap of native code to an error of the host. If a host function has panicked, the panic goes on.
 #[cold]
 fn error(store: &mut Store, trap: NativeTrap) -> Error {
     error_of_trap(trap, || store.take_pending().expect("a host function left its error"))

@@ -40,7 +40,7 @@ pub(crate) struct LazyCode {
     state: Arc<State>,
 }
 
-/// What compiling a function takes and gives.
+/// The inputs and outputs of compiling a function.
 struct State {
     /// For threads that compile.
     this: Weak<State>,
@@ -49,7 +49,7 @@ struct State {
     options: CompileOptions,
     shares: Budget,
     budget: Arc<ModuleBudget>,
-    /// Where calls of each function that the module defines go.
+    /// The targets of calls, by function that the module defines.
     entries: Box<[AtomicPtr<u8>]>,
     // Dropped before the code that it shows.
     functions: Box<[OnceLock<Result<LazyFunction, String>>]>,
@@ -146,7 +146,7 @@ impl LazyCode {
         self.compiled().map(|function| function.code.clone())
     }
 
-    /// What was compiled.
+    /// Returns the statistics of the compiled functions.
     pub(crate) fn functions(&self) -> impl Iterator<Item = &FunctionInfo> {
         self.compiled().map(|function| &function.info)
     }
@@ -376,7 +376,7 @@ mod stubs {
         code
     }
 
-    /// Where the second stub of a function starts.
+    /// The offset of the second stub of a function.
     #[cfg(target_arch = "x86_64")]
     pub(super) const COMPILE_AT: usize = 13;
 
@@ -402,7 +402,7 @@ mod stubs {
         code.extend([0xcc; 8]);
     }
 
-    /// Where the second stub of a function starts.
+    /// The offset of the second stub of a function.
     #[cfg(target_arch = "aarch64")]
     pub(super) const COMPILE_AT: usize = 12;
 

@@ -31,13 +31,13 @@ pub(crate) struct NativeModule {
     native: Arc<NativeEngine>,
     verified: Arc<VerifiedModule>,
     code: Arc<Code>,
-    /// Where each function of `code` starts.
+    /// The entry of each function of `code`.
     entry_points: EntryPoints,
     /// The address space that the code relies on.
     memory: MemoryPlan,
-    /// What data segments make of the memory, made for the first instance.
+    /// The image of the initialised memory, made for the first instance.
     image: OnceLock<Option<MemoryImage>>,
-    /// What all code of the module draws on.
+    /// The budget that all code of the module draws on.
     budget: Arc<ModuleBudget>,
     trampolines: Arc<ModuleTrampolines>,
     /// Code that checks each access, if it was needed.
@@ -50,7 +50,7 @@ enum Code {
 }
 
 impl Code {
-    /// Where a function starts, by its number among those that the module defines.
+    /// Returns the entry of a function, by its number among those that the module defines.
     fn func(&self, index: usize) -> *const u8 {
         match self {
             Code::Eager(code) => code.func(index),
@@ -217,7 +217,7 @@ impl NativeModule {
         Ok(Some(Texts { clif, asm }))
     }
 
-    /// Where the code of each function lies that is compiled.
+    /// Returns the code range of each compiled function.
     #[cfg(test)]
     pub(crate) fn codes(&self) -> Vec<std::ops::Range<usize>> {
         match &*self.code {

@@ -1,4 +1,4 @@
-//! What stands for `engine` and `module` in a build without the feature `jit`: the same names, of
+//! Placeholders of `engine` and `module` in builds without the feature `jit`: the same names, of
 //! which no value can exist. So everything else is written once, and the public API is the same.
 
 use std::sync::Arc;

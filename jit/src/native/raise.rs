@@ -11,7 +11,7 @@ use std::arch::{asm, naked_asm};
 use crate::lower::traps::reason_of_number;
 use crate::native::activation::{self, Activation};
 
-/// What [`Shared::raise`](slotvm_runtime::native::Shared::raise) is in stores that run native code.
+/// The function behind [`Shared::raise`](slotvm_runtime::native::Shared::raise) in stores that run native code.
 ///
 /// # Safety
 /// Called by native code of the innermost activation of the thread, which keeps a frame pointer, with the
@@ -23,7 +23,7 @@ pub(crate) unsafe extern "C" fn raise(code: u32) -> ! {
     naked_asm!("mov rsi, [rsp]", "mov rdx, rbp", "jmp {}", sym raised)
 }
 
-/// What [`Shared::raise`](slotvm_runtime::native::Shared::raise) is in stores that run native code.
+/// The function behind [`Shared::raise`](slotvm_runtime::native::Shared::raise) in stores that run native code.
 ///
 /// # Safety
 /// Called by native code of the innermost activation of the thread, which keeps a frame pointer, with the

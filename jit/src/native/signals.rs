@@ -31,7 +31,7 @@ use crate::native::activation::{self, Activation};
 
 const SIGNALS: [libc::c_int; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE];
 
-/// What handled each of [`SIGNALS`] before. Written once, before our handler is in place.
+/// The previous handlers of [`SIGNALS`]. Written once, before our handler is in place.
 // SAFETY: all bits zero is the default action.
 static mut PREVIOUS: [libc::sigaction; 4] = unsafe { mem::zeroed() };
 

@@ -1,5 +1,5 @@
 //! Room on the stack for the code generator, which recurses and may be called deep in the stack of a guest.
-//! What guest code may use is up to [`slotvm_runtime::native::limit_below`].
+//! Guest code uses the stack down to [`slotvm_runtime::native::limit_below`].
 
 use slotvm_runtime::native::bytes_left;
 

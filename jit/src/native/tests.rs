@@ -127,7 +127,7 @@ fn call(b: &mut FunctionBuilder<'_>, func: u32, ty: &FuncType, args: &[Value]) -
     b.inst_results(call).to_vec()
 }
 
-/// What a host function of a test does: it gets the fixture and its cells.
+/// A host function of a test: gets the fixture and its cells.
 type HostFunc = fn(&Fixture<'_>, &mut u64) -> u32;
 
 /// Bytes of the native stack that the tests' functions may use.

@@ -82,7 +82,7 @@ impl Trampolines {
         Ok(found.unwrap_or(made))
     }
 
-    /// How many exist.
+    /// Returns the number of trampolines.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.to_host.lock().len() + self.from_host.lock().len()

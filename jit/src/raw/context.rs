@@ -1,4 +1,4 @@
-//! What a C function gets beside its parameters.
+//! The context of a C function.
 
 use std::ffi::c_void;
 use std::fmt;

@@ -31,7 +31,7 @@ use crate::native::trampoline::{
     TRUSTED, compile, entry_block, exits, load_cell, store_cell, store_handler,
 };
 
-/// What an entry has on its frame.
+/// The frame of an entry.
 #[repr(C)]
 struct Frame {
     /// The first field: the entry stores where to continue.

@@ -1,4 +1,4 @@
-//! What is compiled.
+//! Input of the compiler of C functions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use slotvm_bytecode::{Access, VerifiedModule};
 use slotvm_ssa::ir::Function;
 
-/// What stands for an imported function.
+/// The implementation of an imported function.
 #[derive(Copy, Clone, Debug)]
 pub(super) enum Import {
     /// The address of a C function.

@@ -7,7 +7,7 @@ use super::context::Context;
 
 /// The status of a bulk operation that is out of bounds.
 const OUT_OF_BOUNDS: u32 = 1;
-/// What growing gives that fails.
+/// The result of a failed growth.
 const NOT_GROWN: u64 = u32::MAX as u64;
 
 pub(super) static LIBCALLS: Libcalls = Libcalls {

@@ -1,4 +1,4 @@
-//! What stands for native code in a build without the feature `jit`: no value of it can exist.
+//! Placeholder in builds without native code: no value of it can exist.
 
 use slotvm_runtime::Error;
 

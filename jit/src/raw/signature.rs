@@ -14,7 +14,7 @@ pub trait CValue: Copy + private::Sealed + 'static {
     const TYPE: ValType;
 }
 
-/// What a C function returns: nothing, or a [`CValue`].
+/// The return type of a C function: nothing, or a [`CValue`].
 pub trait CResult: Copy + private::Sealed + 'static {
     /// The types of bytecode, one at most.
     const TYPES: &'static [ValType];

@@ -80,7 +80,7 @@ pub(crate) struct Entry<'a> {
     stack_thread: usize,
     stack_cells: i64,
     interp: Mark,
-    /// How many frame pointers were saved when the call began.
+    /// The number of frame pointers that were saved when the call began.
     n_saved: usize,
 }
 

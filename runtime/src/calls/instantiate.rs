@@ -26,7 +26,7 @@ use crate::store::link::Imports;
 /// Native code of a module.
 #[derive(Copy, Clone)]
 pub struct Natives<'a> {
-    /// Where it starts.
+    /// The entry points of its functions.
     pub code: &'a EntryPoints,
     /// Bytes from the start of memory 0 that the code relies on being accessible or faulting; 0 if it
     /// checks each access. See [`MemoryPlan::span_bytes`].

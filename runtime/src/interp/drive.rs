@@ -59,7 +59,7 @@ pub(super) struct Activation<'a> {
     func: u32,
     /// The code of its instance.
     pub(super) code: Arc<ModuleCode>,
-    /// Where its cells start.
+    /// The start of its cells.
     base: usize,
     pub(super) at: Position,
 

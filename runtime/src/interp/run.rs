@@ -16,7 +16,7 @@ use crate::steps::trace::{TraceEvent, TraceFn};
 use crate::store::instance::GuestParts;
 use crate::store::interrupt::Interrupts;
 
-/// Where a function is.
+/// A place in a function.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Position {
     /// The step.
@@ -25,7 +25,7 @@ pub(super) struct Position {
     pub(super) sp: usize,
 }
 
-/// Who is told about the steps.
+/// The observer of steps.
 pub(super) struct Tracer<'a> {
     pub(super) hook: &'a TraceFn,
     pub(super) instance: InstanceId,
@@ -106,7 +106,7 @@ pub(super) fn run<const TRACE: bool>(
     result
 }
 
-/// What follows a step.
+/// The continuation after a step.
 enum Next {
     /// The step at `pc`.
     Step,

@@ -19,7 +19,7 @@ use crate::memory::linear::Memory;
 #[derive(Debug)]
 pub struct MemoryImage {
     file: File,
-    /// Where in the memory the file belongs.
+    /// The address of the file in the memory.
     start: u64,
     /// Its length.
     bytes: u64,

@@ -64,17 +64,17 @@ pub trait ResourceLimiter: Send {
         Ok(())
     }
 
-    /// How many instances the store may have; 10,000 by default.
+    /// The maximum number of instances in the store; 10,000 by default.
     fn instances(&self) -> usize {
         DEFAULT_MAX
     }
 
-    /// How many tables the store may have; 10,000 by default.
+    /// The maximum number of tables in the store; 10,000 by default.
     fn tables(&self) -> usize {
         DEFAULT_MAX
     }
 
-    /// How many memories the store may have; 10,000 by default.
+    /// The maximum number of memories in the store; 10,000 by default.
     fn memories(&self) -> usize {
         DEFAULT_MAX
     }
@@ -130,19 +130,19 @@ impl StoreLimitsBuilder {
         self
     }
 
-    /// How many instances there may be; 10,000 by default.
+    /// The maximum number of instances; 10,000 by default.
     pub fn instances(mut self, max: usize) -> StoreLimitsBuilder {
         self.0.instances_max = max;
         self
     }
 
-    /// How many tables there may be; 10,000 by default.
+    /// The maximum number of tables; 10,000 by default.
     pub fn tables(mut self, max: usize) -> StoreLimitsBuilder {
         self.0.tables_max = max;
         self
     }
 
-    /// How many memories there may be; 10,000 by default.
+    /// The maximum number of memories; 10,000 by default.
     pub fn memories(mut self, max: usize) -> StoreLimitsBuilder {
         self.0.memories_max = max;
         self

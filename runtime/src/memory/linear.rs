@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::limits::SPARE_ADDRESS_SPACE_BYTES;
 use crate::pinned::Pinned;
 
-/// How much address space a memory takes.
+/// The address space of a memory.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct MemoryPlan {
     /// Bytes that the memory can grow to without moving.
@@ -105,7 +105,7 @@ impl Memory {
         }
     }
 
-    /// What native code sees of the memory. Valid while the memory lives.
+    /// Returns the memory as native code sees it. Valid while the memory lives.
     pub fn def(&self) -> *mut MemoryDef {
         self.def.as_ptr()
     }

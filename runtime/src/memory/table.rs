@@ -41,7 +41,7 @@ impl Table {
         }
     }
 
-    /// What native code sees of the table. Valid while the table lives.
+    /// Returns the table as native code sees it. Valid while the table lives.
     pub fn def(&self) -> *mut TableDef {
         self.def.as_ptr()
     }
@@ -170,7 +170,7 @@ mod tests {
         Table::new(ty, 7, 10).expect("there is memory")
     }
 
-    /// What native code sees.
+    /// The table as native code sees it.
     fn seen(table: &Table) -> Vec<u64> {
         // SAFETY: the definition is that of a table that lives.
         unsafe {

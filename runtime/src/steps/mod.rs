@@ -1,4 +1,4 @@
-//! What the interpreter keeps in a store: prepared code, stacks, and who sees each instruction.
+//! The interpreter's state in a store: prepared code, stacks, and the observer of instructions.
 
 pub(crate) mod prepare;
 pub(crate) mod stack;

@@ -11,7 +11,7 @@ use slotvm_bytecode::{
     Imm, Inst, Op, ValType, VectorAccess, VerifiedModule, inst, n_cells, numeric,
 };
 
-/// What a step does.
+/// The operation of a step.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StepOp {
     /// What the opcode table says. The immediates are packed as [`Imm`] says, but those of branches
@@ -82,7 +82,7 @@ pub(crate) struct Keep {
 /// A step.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Step {
-    /// What it does.
+    /// Its operation.
     pub(crate) op: StepOp,
     /// The code offset of its instruction; of a [`StepOp::Poll`] or
     /// [`StepOp::Fuel`], that of its block.
@@ -97,9 +97,9 @@ pub(crate) struct FuncCode {
     pub(crate) steps: Vec<Step>,
     /// The steps that `br_table`s go to.
     pub(crate) targets: Vec<u32>,
-    /// What the `br_keep`s do.
+    /// The operations of the `br_keep`s.
     pub(crate) keeps: Vec<Keep>,
-    /// What the [`StepOp::Vector`]s do.
+    /// The operations of the [`StepOp::Vector`]s.
     pub(crate) vectors: Vec<VectorStep>,
     /// Cells of the parameters, of the results, and of all locals.
     pub(crate) n_params: usize,
@@ -125,7 +125,7 @@ pub(crate) struct ExtraSteps {
 }
 
 impl ExtraSteps {
-    /// How many a block starts with.
+    /// Their number at the start of a block.
     fn of(self, block: &Block) -> u32 {
         u32::from(self.fuel) + u32::from(self.polls && block.polls)
     }

@@ -13,7 +13,7 @@ pub(crate) struct Frame {
     pub(crate) func: u32,
     /// The step of the call.
     pub(crate) pc: usize,
-    /// Where its cells start.
+    /// The start of its cells.
     pub(crate) base: usize,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Stack {
     pub(crate) top: usize,
 }
 
-/// How much of the stacks is in use.
+/// The parts of the stacks that are in use.
 #[derive(Debug)]
 pub(crate) struct Mark {
     top: usize,
@@ -40,7 +40,7 @@ impl Stack {
         self.cells.is_empty() && self.frames.is_empty()
     }
 
-    /// How much is in use.
+    /// Returns the parts that are in use.
     pub(crate) fn mark(&self) -> Mark {
         Mark { top: self.top, n_frames: self.frames.len() }
     }

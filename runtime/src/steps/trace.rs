@@ -25,5 +25,5 @@ pub struct TraceEvent<'a> {
     pub stack: &'a [u64],
 }
 
-/// What is called for each instruction.
+/// The function that is called for each instruction.
 pub type TraceFn = Arc<dyn Fn(&TraceEvent<'_>) + Send + Sync>;

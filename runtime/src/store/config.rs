@@ -1,4 +1,4 @@
-//! How a store works.
+//! Configuration of a store.
 
 use crate::limits::Limits;
 use crate::memory::linear::MemoryPlan;
@@ -22,7 +22,7 @@ pub struct StoreConfig {
     pub memory: Option<MemoryPlan>,
     /// What can interrupt guest code; with `None` it does not poll, and nothing can.
     pub interruption: Option<Interruption>,
-    /// What may not be exceeded.
+    /// The limits.
     pub limits: Limits,
 }
 

@@ -21,7 +21,7 @@ use crate::store::host::HostCallee;
 /// as long as this.
 pub type EntryPoints = Arc<dyn Fn(u32) -> *const u8 + Send + Sync>;
 
-/// What runs when a function is called.
+/// The code that runs when a function is called.
 #[derive(Copy, Clone)]
 pub(crate) enum FuncKind {
     Guest {
@@ -35,7 +35,7 @@ pub(crate) enum FuncKind {
 /// The functions of a store that have a handle, by handle.
 #[derive(Default)]
 pub(crate) struct Funcs {
-    /// What native code sees of them.
+    /// The records that native code sees.
     records: RefCell<Vec<FuncRecord>>,
     /// In step with the records.
     kinds: RefCell<Vec<FuncKind>>,

@@ -14,7 +14,7 @@ use crate::memory::linear::Memory;
 use crate::memory::table::Table;
 use crate::store::Store;
 
-/// What grows.
+/// The object that grows.
 #[derive(Copy, Clone)]
 enum Kind {
     Memory,

@@ -11,7 +11,7 @@ use crate::error::Error;
 
 type Closure = dyn Fn(&mut HostCall<'_>) -> Result<(), Error> + Send + Sync;
 
-/// What a host function does. It may call back into guest code by [`Store::call`].
+/// A host function. It may call back into guest code by [`Store::call`].
 #[derive(Clone)]
 pub struct HostFn {
     pub(super) f: Arc<Closure>,
@@ -65,7 +65,7 @@ pub(crate) struct HostCallee {
     pub(crate) n_cells: usize,
 }
 
-/// What [`HostCtx::call`] is for closures of a type.
+/// The function behind [`HostCtx::call`] for closures of a type.
 ///
 /// # Safety
 /// Called by the trampoline of a host function that was made of such a closure, with its context and

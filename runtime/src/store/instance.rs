@@ -17,7 +17,7 @@ pub(crate) struct Instance {
     pub(crate) module: Arc<VerifiedModule>,
     pub(crate) code: Arc<ModuleCode>,
     pub(crate) ctx: Pinned<VmCtx>,
-    /// What `ctx` points to; see there.
+    /// The target of `ctx`; see there.
     pub(crate) globals: Pinned<[u64]>,
     pub(crate) table_defs: Pinned<[*mut TableDef]>,
     pub(crate) type_ids: Pinned<[u32]>,
@@ -72,7 +72,7 @@ impl Instance {
         unsafe { (*self.ctx.as_ptr()).frame_sp = frame_sp };
     }
 
-    /// What the frame pointer is while no function of the instance is active.
+    /// The frame pointer while no function of the instance is active.
     pub(crate) fn frame_sp_initial(&self) -> u32 {
         self.module.module().frame_stack.map_or(0, |stack| stack.base + stack.bytes)
     }
@@ -88,7 +88,7 @@ pub(crate) struct Globals<'a> {
 }
 
 impl Globals<'_> {
-    /// Where a value is, by the number of its global's first cell.
+    /// Returns the place of a value, by the number of its global's first cell.
     fn cell(&self, cell: u32) -> *mut u64 {
         assert!(cell < self.len, "verified code names globals that exist");
         // SAFETY: the index is in bounds. The cell of an imported global holds the address of a cell of
@@ -127,7 +127,7 @@ impl Globals<'_> {
     }
 }
 
-/// What the interpreter accesses without asking the store each time.
+/// The parts that the interpreter accesses without the store.
 pub(crate) struct GuestParts<'a> {
     /// The contents of memory 0, empty if there is none.
     pub(crate) memory: &'a mut [u8],

@@ -15,7 +15,7 @@ impl Store {
         &self.instances[instance.index()]
     }
 
-    /// What the next instance will be.
+    /// Returns the id of the next instance.
     pub fn next_instance(&self) -> InstanceId {
         InstanceId(self.instances.len() as u32)
     }
@@ -43,7 +43,7 @@ impl Store {
         instance.set_frame_sp(instance.frame_sp() + bytes);
     }
 
-    /// What the interpreter accesses of an instance.
+    /// Returns the parts of an instance that the interpreter accesses.
     pub(crate) fn guest_parts(&mut self, instance: InstanceId) -> GuestParts<'_> {
         let shared = self.shared_ptr();
         let instance = &self.instances[instance.index()];
@@ -64,7 +64,7 @@ impl Store {
         GuestParts { memory, globals, fuel, interrupts: self.interrupts.as_ref(), frame_sp }
     }
 
-    /// What an instance exports under a name.
+    /// Returns the export of an instance with a name.
     pub fn export(&self, instance: InstanceId, name: &str) -> Option<Extern> {
         let id = instance;
         let instance = self.instance(id);

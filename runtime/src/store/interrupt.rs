@@ -12,20 +12,20 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::store::ticker::{NEVER, Ticker, Watch, Words, now};
 
-/// What can interrupt the guest code of a store.
+/// The ways to interrupt the guest code of a store.
 #[derive(Clone, Debug)]
 pub struct Interruption {
     /// The epoch, which the host counts up.
     pub epoch: Arc<AtomicU64>,
     /// The store's first epoch deadline.
     pub epoch_deadline: u64,
-    /// What ends calls whose time is up.
+    /// The ticker that ends calls whose time is up.
     pub ticker: Arc<Ticker>,
-    /// How long a call from the host may take.
+    /// The timeout of a call from the host.
     pub timeout: Option<Duration>,
 }
 
-/// What to do when the epoch deadline of a store is reached.
+/// The reaction to the epoch deadline of a store.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UpdateDeadline {
@@ -35,15 +35,15 @@ pub enum UpdateDeadline {
     Continue(u64),
 }
 
-/// What a store knows about its interruption.
+/// The state of a store's interruption.
 pub(crate) struct Interrupts {
     pub(super) epoch: Arc<AtomicU64>,
     pub(super) epoch_deadline: u64,
     pub(super) words: Arc<Words>,
     ticker: Arc<Ticker>,
-    /// Where the ticker knows the words, if it does.
+    /// The place of the words in the ticker, if they are registered.
     watch: Option<Arc<Watch>>,
-    /// How long a call may take, in nanoseconds, or [`NEVER`].
+    /// The timeout of a call in nanoseconds, or [`NEVER`].
     pub(super) timeout: u64,
 }
 

@@ -86,7 +86,7 @@ unsafe extern "C" fn poll(ctx: *mut VmCtx) -> u32 {
     u32::from(status(store, |store| Ok(store.poll()?)) != 0)
 }
 
-/// What growing returns if the limiter has left an error.
+/// The result of growing if the limiter has left an error.
 const LIMITER_FAILED: u64 = 1 << 32;
 
 /// Grows something. The limiter, which is the embedder's, may fail or panic, as a host function may.
@@ -200,7 +200,7 @@ mod tests {
         elem e funcref [ref.func f], [ref.func f], [ref.null funcref]
         func f(a: i64) -> i64 { local.get a return }";
 
-    /// What stands in for native code: it may do what native code may.
+    /// A stand-in for native code, with the same rights.
     type Script = fn(*mut VmCtx, &Libcalls) -> u64;
 
     /// Lets a script run in the place of native code; the result is that of `f`.

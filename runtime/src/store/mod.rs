@@ -66,7 +66,7 @@ pub type HostTrampoline = Arc<dyn Fn(&FuncType) -> Result<NativeCode, Error> + S
 /// owner as long as it lives.
 #[derive(Clone)]
 pub struct NativeCode {
-    /// Where the code starts.
+    /// The start of the code.
     pub address: *const u8,
     /// Frees the code when it is dropped.
     pub owner: Arc<dyn Any + Send + Sync>,
@@ -85,9 +85,9 @@ pub struct NativeHooks {
     pub executor: Executor,
     /// Native code for calls of host functions.
     pub host_trampoline: HostTrampoline,
-    /// How native code traps where it raises no signal to do so.
+    /// The function that native code calls to trap without a signal.
     pub raise: Raise,
-    /// What native code calls when a poll is due, if it polls.
+    /// The function that native code calls when a poll is due, if it polls.
     pub poll: Option<Poll>,
 }
 
@@ -113,7 +113,7 @@ enum Pending {
 pub struct Store {
     id: u64,
     pub(crate) config: StoreConfig,
-    /// How native code runs; without, the store interprets.
+    /// The executor of native code; without one, the store interprets.
     pub(crate) native: Option<NativeHooks>,
     data: Data,
     pub(crate) limiter: Option<FindLimiter>,
@@ -126,7 +126,7 @@ pub struct Store {
     /// The numbers of those behind the first [`TYPES_COMPARED`].
     type_ids: HashMap<FuncType, u32>,
     pub(crate) funcs: Funcs,
-    /// How many there are, with a handle or without.
+    /// Their number, with a handle or without.
     n_funcs: u32,
     /// The host functions among them.
     pub(crate) host_callees: Vec<Pinned<HostCallee>>,
@@ -135,10 +135,10 @@ pub struct Store {
     /// Native code for calls of host functions, by the store's number of their type; null where it was
     /// not needed yet.
     host_codes: Vec<*const u8>,
-    /// What keeps the code of `entry_points` and `host_codes` alive.
+    /// The owners of the code of `entry_points` and `host_codes`.
     code_owners: Vec<Arc<dyn Any + Send + Sync>>,
     pub(crate) memories: Vec<Memory>,
-    /// What the signal handler sees of them, in step with `memories`.
+    /// The view of the signal handler, in step with `memories`.
     pub(crate) memory_spans: Vec<MemorySpan>,
     pub(crate) tables: Vec<Table>,
     /// Bytes of all memories.
@@ -254,13 +254,13 @@ impl Store {
         }
     }
 
-    /// What tells the store from all others of the process.
+    /// Returns the id of the store, unique in the process.
     #[inline]
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// How the store works.
+    /// Returns the configuration of the store.
     pub fn config(&self) -> &StoreConfig {
         &self.config
     }
@@ -289,7 +289,7 @@ impl Store {
         self.data.any_mut()
     }
 
-    /// What finds the limiter, and where.
+    /// Returns the function that finds the limiter, and its argument.
     pub(crate) fn limiter_and_data(&mut self) -> (&mut Option<FindLimiter>, &mut (dyn Any + Send)) {
         (&mut self.limiter, self.data.any_mut())
     }
@@ -397,14 +397,14 @@ impl Store {
         }
     }
 
-    /// What native code sees of a function.
+    /// Returns the record of a function that native code sees.
     #[doc(hidden)]
     #[inline]
     pub fn func_record(&self, func: FuncHandle) -> FuncRecord {
         self.funcs.record(func)
     }
 
-    /// What all instances share. Valid while the store lives.
+    /// Returns the state that all instances share. Valid while the store lives.
     #[doc(hidden)]
     #[inline]
     pub fn shared_ptr(&self) -> *mut Shared {

@@ -1,4 +1,4 @@
-//! What polls of guest code do, and how the host has a say in it.
+//! Polls of guest code, and the callback of the host.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;

@@ -268,7 +268,7 @@ impl Watch {
         }
     }
 
-    /// What the thread does.
+    /// The loop of the thread.
     fn run(&self) {
         let mut state = self.lock();
         while !state.is_stopped {

@@ -26,7 +26,7 @@ const LIVE_WORDS_MAX: u64 = 1 << 24;
 const LIVE_WORD_NS: u64 = 64;
 /// A block with more live values than this has some of them in memory, which ends a scan of phi operands.
 const LIVE_IN_REGISTERS_MAX: u32 = 32;
-/// How a function is compiled, and why not otherwise.
+/// The effort level of a function, and the reason for it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Work {
@@ -64,7 +64,7 @@ pub(crate) struct TooMuchWork {
 pub(crate) struct Candidate<'a> {
     pub(crate) slots: SlotMode,
     pub(crate) share: Share,
-    /// What the slot mode compiles.
+    /// The form that the slot mode compiles.
     pub(crate) function: &'a Function,
     pub(crate) loops: &'a LoopForest,
     /// The slots whose values may reach other blocks.

@@ -16,7 +16,7 @@ pub(super) struct Cost {
 impl Cost {
     const NONE: Cost = Cost { ns: 0, bytes: 0 };
 
-    /// So many times the cost.
+    /// Multiplies the cost.
     fn times(self, n: u64) -> Cost {
         Cost { ns: self.ns.saturating_mul(n), bytes: self.bytes.saturating_mul(n) }
     }

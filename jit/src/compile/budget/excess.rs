@@ -81,7 +81,7 @@ impl Excess {
         Excess { time: time.max(OF_ANY_POINTS.time), bytes }
     }
 
-    /// So many times the cost.
+    /// Multiplies the cost.
     pub(super) fn times(self, n: u64) -> Excess {
         Excess { time: self.time.saturating_mul(n), bytes: self.bytes.saturating_mul(n) }
     }
@@ -129,7 +129,7 @@ fn of_any(op: Op) -> [u32; 2] {
 /// The origin of a value.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Maker {
-    /// Nothing that rules look at.
+    /// No counts.
     Opaque,
     /// It is not known, so it may be anything.
     Unknown,

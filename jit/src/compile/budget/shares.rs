@@ -59,7 +59,7 @@ impl Budget {
         }
     }
 
-    /// What is left of it when functions have taken so many points.
+    /// Returns the rest after functions have taken some points.
     pub(super) fn less(&self, drawn: u64) -> Budget {
         Budget { time: self.time.saturating_sub(drawn), ..*self }
     }

@@ -9,13 +9,13 @@ use super::*;
 use crate::native::module::memory_plan;
 use crate::{Config, Engine, Module, SlotMode};
 
-/// How an engine compiles a module.
+/// A way to compile a module.
 fn options(engine: &Engine, module: &VerifiedModule) -> CompileOptions {
     let native = engine.native().expect("the engine makes native code");
     native.compile_options(memory_plan(native.config(), module))
 }
 
-/// All that matters about compiled functions, as text.
+/// Compiled functions as text, for comparison.
 fn describe(compiled: &[CompiledFunction]) -> String {
     let mut text = String::new();
     for function in compiled {
