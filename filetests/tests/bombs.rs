@@ -157,7 +157,7 @@ fn costly_opcodes_take_the_memory_that_is_promised() {
     check_memory(&[
         ("rotations", 300, 1, Some((AsAsked, None))),
         ("rotations", 75_000, 1, Some((OnePass, Some(Cause::Rewriting)))),
-        ("rotations", 7_000, 5, Some((Unoptimised, Some(Cause::Rewriting)))),
+        ("rotations", 8_000, 5, Some((Unoptimised, Some(Cause::Rewriting)))),
         ("sums with constants", 300, 1, Some((AsAsked, None))),
         ("sums with constants", 30_000, 1, Some((Unoptimised, Some(Cause::Rewriting)))),
         ("saturating lanes", 300, 1, Some((AsAsked, None))),

@@ -1,7 +1,7 @@
 //! Compiles the functions, and counts what that takes.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 
 use slotvm::compiler::Rung;
@@ -105,8 +105,21 @@ fn measured(engine: &Engine, module: &Arc<VerifiedModule>) -> Module {
     Module::from_verified(engine, module.clone()).expect("it compiles")
 }
 
-/// The bytes at the peak for each instruction, at the length at which that is most.
-pub(crate) fn bytes(subjects: &[Subject]) -> Vec<Split> {
+/// The bytes at the peak for each instruction, at the length at which that is most, by this program in valgrind
+/// when it is called with `args`, at which it calls [`print_bytes`] with the same subjects.
+pub(crate) fn bytes(subjects: &[Subject], args: &[&str]) -> Vec<Split> {
+    let program = std::env::current_exe().expect("the program has a file");
+    let mut valgrind = Command::new("valgrind");
+    let output =
+        run(valgrind.args(["--tool=none", "-q"]).arg(program).args(args).stdout(Stdio::piped()));
+    let output = String::from_utf8(output.stdout).expect("it prints numbers");
+    let costs: Vec<Split> = output.lines().map(Split::from_line).collect();
+    assert_eq!(costs.len(), subjects.len(), "one line for each subject");
+    costs
+}
+
+/// Prints them, a line for each subject.
+pub(crate) fn print_bytes(subjects: &[Subject]) {
     let engines = Engines::new();
     let [.., n_max] = ALLOCATED;
     let peak = |subject: Subject, n| {
@@ -121,7 +134,9 @@ pub(crate) fn bytes(subjects: &[Subject]) -> Vec<Split> {
         let rate = |n| peak(subject, n).per(&least, n as f64);
         ALLOCATED.into_iter().map(rate).reduce(Split::max).expect("there are lengths")
     };
-    subjects.iter().map(of).collect()
+    for subject in subjects {
+        println!("{}", of(subject).to_line());
+    }
 }
 
 /// Compiles each of the functions in which [`instructions`] are counted.
@@ -168,9 +183,11 @@ pub(crate) fn instructions(subjects: &[Subject], args: &[&str]) -> Vec<Split> {
     counts
 }
 
-fn run(command: &mut Command) {
-    let status = command.status().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(status.success(), "{command:?}: {status}");
+fn run(command: &mut Command) -> Output {
+    let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let output = child.wait_with_output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", output.status);
+    output
 }
 
 /// The instructions of a part.

@@ -8,11 +8,13 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use slotvm_ssa::pipeline::TABLE;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// The spans of the stages.
-pub(crate) const STAGES: [&str; 5] = ["build", "promote", "budget", "lower", "cranelift"];
+/// The spans of the stages: rows of the pipeline, and the choice of a way to compile.
+pub(crate) const STAGES: [&str; 6] = ["slots", "ssa", BUDGET, "clif", "asm", "place"];
+const BUDGET: &str = "budget";
 /// The number of everything else, which comes after the stages.
 const REST: usize = STAGES.len();
 
@@ -43,6 +45,19 @@ impl Split {
 
     pub(crate) fn max(self, other: Split) -> Split {
         self.zip(&other, f64::max)
+    }
+
+    /// The line that [`from_line`](Split::from_line) reads.
+    pub(crate) fn to_line(self) -> String {
+        let numbers = self.stages.iter().chain([&self.whole]);
+        numbers.map(f64::to_string).collect::<Vec<_>>().join(" ")
+    }
+
+    pub(crate) fn from_line(line: &str) -> Split {
+        let numbers: Result<Vec<f64>, _> = line.split(' ').map(str::parse).collect();
+        let numbers = numbers.unwrap_or_else(|error| panic!("{line}: {error}"));
+        let (whole, stages) = numbers.split_last().expect("a line has numbers");
+        Split { stages: stages.try_into().expect("one of each stage"), whole: *whole }
     }
 
     fn zip(self, other: &Split, f: impl Fn(f64, f64) -> f64) -> Split {
@@ -179,6 +194,10 @@ pub(crate) fn peaks() -> Split {
 
 /// Tells stages apart from now on.
 pub(crate) fn watch() {
+    for stage in STAGES {
+        let is_row = TABLE.iter().any(|row| row.name == stage);
+        assert!(is_row || stage == BUDGET, "{stage} is no row of the pipeline");
+    }
     tracing::subscriber::set_global_default(Spans).expect("there is no other subscriber");
 }
 
