@@ -1,5 +1,5 @@
-//! What it costs to check what guard pages and signals give for nothing: all programs with guard pages,
-//! with a check of each access of memory, and without signals, in mode `ssa`.
+//! Cost of checks in place of guard pages and signals: all programs with guard pages, with a check of each memory
+//! access, and without signals, in mode `ssa`.
 //!
 //! Times are CPU time of `main`, the least of several rounds; a round runs the three one after the other.
 //! A filter selects programs by name, `--quick` measures one round.

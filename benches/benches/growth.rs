@@ -1,4 +1,4 @@
-//! How the stages before Cranelift grow with the size of a function: a report.
+//! Growth of the stages before Cranelift with the size of a function: a report.
 //!
 //! Large functions of 50,000, 100,000 and 200,000 operations with 200 locals, and of 100,000 operations
 //! with 20 to 2,000 locals, go through each stage; the least of several rounds counts. `load`, `verify`,
@@ -78,7 +78,7 @@ struct Growth {
     ssa: Duration,
     /// Whether it was compiled to the end.
     is_compiled: bool,
-    /// If that was from its SSA form.
+    /// Time of lowering, if the function was compiled from its SSA form.
     clif: Option<Duration>,
 }
 

@@ -1,4 +1,4 @@
-//! What hostile modules cost, in figures; that they do no more is tested in `jit/tests/it/hostile.rs`.
+//! Cost of hostile modules; `jit/tests/it/hostile.rs` tests that they take no more.
 //!
 //! Each row is something that a module of a few bytes asks for, and how it ends: in milliseconds of the
 //! clock, the median and the slowest of 100 times, and by how much the process has grown at most. The

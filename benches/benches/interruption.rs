@@ -1,4 +1,4 @@
-//! What it costs to be able to interrupt guest code, and how late it is interrupted: a report.
+//! Cost and delay of interrupting guest code: a report.
 //!
 //! * *overshoot*: from when a call has used up its time until the host has the error, in loops and in bulk
 //!   operations. The project wants [`OVERSHOOT_MS_MAX`] in 99 of 100 cases. What runs on the machine beside
@@ -46,7 +46,7 @@ func copy() { again: i32.const 1 i32.const 0 i32.const 268435455 memory.copy br 
 func table_fill() { again: i32.const 0 ref.func loop i32.const 4000000 table.fill t br again }
 "#;
 
-/// How much is measured.
+/// Amount of measurements.
 struct Effort {
     n_interruptions: usize,
     n_calls: u32,

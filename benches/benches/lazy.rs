@@ -1,5 +1,5 @@
-//! What it costs and gains to compile each function when it is first called: all programs in mode `ssa`, and
-//! the start of a large one.
+//! Costs and gains of compiling each function at its first call: all programs in mode `ssa`, and the start of a large
+//! one.
 //!
 //! Times are CPU time, the least of several rounds; a round runs both ways one after the other. What a
 //! program takes to start is making its module; it then runs twice, in two instances, the second time with all

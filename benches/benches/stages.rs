@@ -20,7 +20,7 @@ use vmrun::bench::program::{self, engine};
 /// The programs, from small ones to those with much code.
 const PROGRAMS: [&str; 5] = ["fib_rec", "mandelbrot", "sha256", "json", "locals200"];
 
-/// What is compiled.
+/// A compiled input.
 struct Input {
     name: String,
     binary: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Who constructs SSA form in the bench `ssa`: everything of ours, and others.
+//! Contenders of the bench `ssa`: all constructions of SSA form of ours, and those of others.
 //!
 //! Each gets the same functions: the same blocks in the same order, the same reads and writes of slots,
 //! a constant of its own for each value written, a use for each value read.
@@ -17,9 +17,9 @@ use crate::slot_graph::SlotGraph;
 /// A function, in the forms that contenders take it in.
 #[derive(Debug)]
 pub struct Input {
-    /// As a graph, numbered in dominator-tree preorder.
+    /// The function as a graph, numbered in dominator-tree preorder.
     pub graph: SlotGraph,
-    /// In slot form.
+    /// The function in slot form.
     pub slot_form: Function,
 }
 
@@ -37,7 +37,7 @@ impl Input {
     }
 }
 
-/// What a construction took, and made.
+/// Cost and result of a construction.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// CPU time.
@@ -50,7 +50,7 @@ pub struct Outcome {
 
 /// A construction that runs in this process.
 pub trait Contender {
-    /// What it is called.
+    /// Returns the name.
     fn name(&self) -> &str;
 
     /// Constructs SSA form so many times in a row; gives the times of all together. `None` if the
@@ -58,7 +58,7 @@ pub trait Contender {
     fn run(&mut self, input: &Input, n_times: u32) -> Option<Outcome>;
 }
 
-/// What something gives, and the CPU time that it took.
+/// Returns a result, and the CPU time that it took.
 fn timed<R>(run: impl FnOnce() -> R) -> (Duration, R) {
     let before = vmrun::bench::clock::thread_cpu_time();
     let result = std::hint::black_box(run());

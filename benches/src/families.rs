@@ -15,7 +15,7 @@ use crate::slot_graph::{Access, SlotGraph, Written};
 
 /// Accesses of a block, at most.
 const BLOCK_ACCESSES_MAX: u64 = 8;
-/// One access in so many is a write.
+/// Number of accesses for each write.
 const ACCESSES_PER_WRITE: u64 = 3;
 /// Random structured code nests so deep.
 const NESTING_MAX: usize = 12;
@@ -55,7 +55,7 @@ impl Family {
         Family::GloballyIrreducible,
     ];
 
-    /// As a word.
+    /// Returns the name.
     pub const fn name(self) -> &'static str {
         match self {
             Family::Nest => "nest",
@@ -95,7 +95,7 @@ impl Family {
     }
 }
 
-/// What a graph is to be like.
+/// Parameters of a graph.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Plan {
     /// Its shape.
@@ -130,7 +130,7 @@ pub fn generate(plan: Plan) -> SlotGraph {
     initialised(&SlotGraph::new(name, plan.n_slots, cfg, lists).numbered())
 }
 
-/// Where slots are accessed: each in a window, the first one at the start, the last one at the end.
+/// Windows in which slots are accessed: the first one at the start, the last one at the end.
 struct Windows {
     /// The first block of each slot's window, ascending.
     starts: Vec<usize>,

@@ -23,7 +23,7 @@ use crate::slot_graph::{Access, SlotGraph, Written};
 /// The slots that a function may have.
 pub const SLOTS_MAX: u32 = 10_000_000;
 
-/// Why a text is no row of graphs.
+/// Error of a text that does not describe graphs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {rule}")]
 pub struct GraphTextError {
@@ -206,7 +206,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// What a write writes: a read such as `r0`, or nothing for a new value.
+/// Parses the value of a write: a read such as `r0`, or nothing for a new value.
 fn written(words: &mut Words<'_>) -> Result<Written, GraphTextError> {
     let Some(word) = words.words.next() else { return Ok(Written::New) };
     match word.strip_prefix('r') {

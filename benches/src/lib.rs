@@ -1,5 +1,4 @@
-//! What the benchmarks share: where programs are, and the arguments of those that are no measurements
-//! by criterion but reports.
+//! Shared parts of the benchmarks: the folders of programs, and the arguments of reports.
 //!
 //! | benchmark | what it measures |
 //! |---|---|
@@ -43,9 +42,9 @@ pub struct Args {
     pub is_test: bool,
     /// Whether to measure with less care: `--quick`.
     pub is_quick: bool,
-    /// What to measure: that whose name has one of these in it, or everything if there are none.
+    /// Names or parts of names of what to measure; everything if empty.
     filters: Vec<String>,
-    /// What starts with a `-`.
+    /// Arguments that start with a `-`.
     options: Vec<String>,
 }
 

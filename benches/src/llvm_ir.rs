@@ -35,14 +35,14 @@ pub struct Imported<'t> {
     pub graph: SlotGraph,
     /// The names of the slots.
     pub slots: Vec<&'t str>,
-    /// What each write writes, in the order of the text: LLVM's operand. The same operand of the same
-    /// type is the same value.
+    /// Values of the writes, in the order of the text: LLVM's operands. The same operand of the same type is the same
+    /// value.
     pub written: Vec<&'t str>,
     /// The phis that are there already.
     pub n_phis: usize,
 }
 
-/// Why a text cannot be imported.
+/// Error of a text that cannot be imported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {rule}")]
 pub struct LlvmIrError {
@@ -113,7 +113,7 @@ struct Reader<'t> {
     variables: Vec<Variable<'t>>,
     variable_numbers: HashMap<&'t str, usize>,
     blocks: HashMap<&'t str, u32>,
-    /// For each block where its accesses and targets start.
+    /// Start of the accesses and targets of each block.
     starts: Vec<(usize, usize)>,
     accesses: Vec<(usize, Direct<'t>)>,
     /// The names of targets, and the lines where they stand.

@@ -9,13 +9,13 @@ use slotvm_ssa::graphs::dominators::DomTree;
 /// Reads are numbered in the order of blocks, then of the accesses in a block.
 #[derive(Clone, Debug)]
 pub struct SlotGraph {
-    /// What it is called.
+    /// The name.
     pub name: String,
     /// The number of slots; their numbers are below it.
     pub n_slots: u32,
     /// The blocks.
     pub cfg: Cfg,
-    /// Where the accesses of a block start; one more entry than blocks.
+    /// Start of the accesses of each block; one more entry than blocks.
     starts: Vec<u32>,
     accesses: Vec<Access>,
 }
@@ -32,17 +32,17 @@ pub enum Access {
     Write {
         /// The slot.
         slot: u32,
-        /// What is written.
+        /// The written value.
         value: Written,
     },
 }
 
-/// What a write writes.
+/// Value of a write.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Written {
     /// A value that nothing else writes.
     New,
-    /// What the read with this number gave. The read must dominate the write.
+    /// The value of the read with this number, which must dominate the write.
     Read(u32),
 }
 

@@ -87,7 +87,7 @@ fn version(program: &str) -> Option<u32> {
     version.split('.').next()?.parse().ok()
 }
 
-/// What was compared.
+/// Numbers of things compared.
 #[derive(Default)]
 struct Counts {
     n_functions: usize,

@@ -1,4 +1,4 @@
-//! From words to bytecode.
+//! Compiler from words to bytecode.
 //!
 //! The code of a stack machine is an expression in postfix order: first the operands, then the operator.
 //! So no tree is needed: as soon as an operand is read, its code is emitted, and an operator is emitted

@@ -22,7 +22,7 @@ impl std::fmt::Display for Token<'_> {
     }
 }
 
-/// What is wrong with a program, and where.
+/// Error in a program, with its place.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 pub(crate) struct SyntaxError {
@@ -37,7 +37,7 @@ pub(crate) struct SyntaxError {
 pub(crate) struct Tokens<'t> {
     text: &'t str,
     line: u32,
-    /// Where the current word starts and ends.
+    /// Start and end of the current word.
     start: usize,
     end: usize,
     current: Token<'t>,

@@ -1,4 +1,4 @@
-//! From a program to bytecode: fast paths for integers in line, everything else by a call of the host.
+//! Compiler from programs to bytecode: inline fast paths for integers, calls of the host for everything else.
 //!
 //! Each expression leaves one value, an `i64`, on the operand stack. What a fast path looks at twice goes
 //! through locals; they cost nothing in native code, since they are promoted to registers.
@@ -223,7 +223,7 @@ impl Compiler<'_> {
         self.f.op(Op::I32WrapI64).br_if(otherwise);
     }
 
-    /// What the host makes of the operands in the temporaries.
+    /// Emits the call of the host that computes the operation on the operands in the temporaries.
     fn slow_path(&mut self, line: u32, operator: Binary) {
         let [x, y, _] = self.temporaries;
         let function = self.imports.binary[operator as usize];

@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What a program prints, and what it took.
+/// Returns the output of a program, and its statistics.
 fn run_file(file: &str) -> Result<String, Box<dyn Error>> {
     let source = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
     let mut heap = Heap::new();
@@ -64,7 +64,7 @@ fn run_file(file: &str) -> Result<String, Box<dyn Error>> {
     Ok(output + &times)
 }
 
-/// What a program printed, and how long it ran.
+/// Output of a program, and the time it ran.
 struct Run {
     output: String,
     run: Duration,

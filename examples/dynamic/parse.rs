@@ -1,4 +1,4 @@
-//! From text to [`Program`]: parentheses first, then names.
+//! Parser from text to [`Program`]: parentheses first, then names.
 //!
 //! ```text
 //! (define (NAME PARAMETER...) EXPRESSION...)     at the top level, in any order
@@ -14,12 +14,12 @@ use std::collections::{HashMap, HashSet};
 use crate::syntax::{Binary, Builtin, Expr, Function, Program};
 use crate::value::{Heap, Object, Value};
 
-/// What looks like a call and is none.
+/// Forms with the syntax of calls.
 const BUILTIN_FORMS: [&str; 7] = ["define", "let", "set", "if", "while", "do", "list"];
 /// Parentheses may be nested so deep.
 const NESTING_MAX: usize = 200;
 
-/// What is wrong with a program, and where.
+/// Error in a program, with its place.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub(crate) struct SyntaxError {

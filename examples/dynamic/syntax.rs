@@ -1,4 +1,4 @@
-//! What a program is: functions of expressions, with names resolved.
+//! Syntax tree: functions of expressions, with names resolved.
 
 use crate::value::Value;
 
@@ -88,7 +88,7 @@ pub(crate) enum Builtin {
 }
 
 impl Builtin {
-    /// With their names and how many arguments they take.
+    /// All built-in functions, with their names and numbers of arguments.
     pub(crate) const ALL: [(&str, Builtin, usize); 5] = [
         ("get", Builtin::Get, 2),
         ("put", Builtin::Put, 3),

@@ -1,6 +1,6 @@
 use super::*;
 
-/// What a program prints in the interpreter and as native code.
+/// Returns the output of a program in the interpreter, which must be that of native code.
 fn output(source: &str) -> String {
     let mut heap = Heap::new();
     let program = parse::parse(source, &mut heap).expect("it is a program");
@@ -10,7 +10,7 @@ fn output(source: &str) -> String {
     interpreted
 }
 
-/// How a program fails: in the interpreter, and the first line of how it does as native code.
+/// Returns the failure of a program in the interpreter, and the first line of the failure in native code.
 fn failures(source: &str) -> (String, String) {
     let mut heap = Heap::new();
     let program = parse::parse(source, &mut heap).expect("it is a program");

@@ -41,7 +41,7 @@ impl Value {
     }
 }
 
-/// What is no integer.
+/// A value other than an integer.
 #[derive(Clone, Debug)]
 pub(crate) enum Object {
     Nil,
@@ -51,7 +51,7 @@ pub(crate) enum Object {
     List(Vec<Value>),
 }
 
-/// What a program does wrong as it runs.
+/// Error of a running program.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Wrong {
     #[error("{operation} cannot be applied to {left} and {right}")]

@@ -12,14 +12,14 @@ use std::process::ExitCode;
 
 use slotvm::{Caller, Engine, Linker, Module, Store};
 
-/// What the guest cannot see but by the functions of the host.
+/// State that the guest reaches only by functions of the host.
 #[derive(Debug, Default, PartialEq)]
 struct World {
-    /// Where the robot is.
+    /// The robot's position.
     position: (i32, i32),
     /// Walls.
     walls: Vec<(i32, i32)>,
-    /// What the robot has said.
+    /// The robot's messages.
     said: Vec<String>,
 }
 

@@ -166,7 +166,7 @@ unsafe fn interpret(program: &[Op], heap: &mut Heap, parameter: i64) -> Option<i
     }
 }
 
-/// What each program may call. `load` becomes a load instruction.
+/// Functions that each program may call. `load` becomes a load instruction.
 const IMPORTS: &str = r#"
     import "host" "i64.load" func load(i64) -> i64
     import "machine" "cons" func cons(i64, i64) -> i64

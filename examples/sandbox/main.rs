@@ -14,7 +14,7 @@ use slotvm::{
     Config, Engine, Error, Linker, Module, Store, StoreLimits, StoreLimitsBuilder, TrapCode,
 };
 
-/// What each program may use.
+/// Limits of each program.
 const FUEL_MAX: u64 = 10_000_000;
 const MEMORY_BYTES_MAX: usize = 1 << 20;
 const TABLE_ELEMS_MAX: usize = 1_000;
@@ -69,7 +69,7 @@ fn run(engine: &Engine, body: &str) -> Result<i32, Error> {
     instance.get_typed_func::<(), i32>(&store, "run")?.call(&mut store, ())
 }
 
-/// What became of a program, in words.
+/// Describes the outcome of a program.
 fn outcome(result: &Result<i32, Error>) -> String {
     match result {
         Ok(value) => format!("gives {value}"),

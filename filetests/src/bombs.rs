@@ -164,7 +164,7 @@ fn nested_loops(f: &mut FunctionBuilder<'_>, n: usize) {
     f.i64_const(7).ret();
 }
 
-/// One local and many merges of it.
+/// A local that many blocks merge.
 fn ifs(f: &mut FunctionBuilder<'_>, n: usize) {
     let local = f.local(I64);
     for _ in 0..n {

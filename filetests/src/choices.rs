@@ -64,7 +64,7 @@ impl<'a> Choices<'a> {
         99 - self.below(100) < chance
     }
 
-    /// One of the options.
+    /// Chooses one of the options.
     ///
     /// # Panics
     /// Panics if there are no options.

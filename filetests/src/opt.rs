@@ -125,7 +125,7 @@ pub struct LlvmBlock<'t> {
 pub struct LlvmPhi<'t> {
     /// Its name, with the `%`.
     pub name: &'t str,
-    /// For each in-edge the value, and the block that the edge leaves, without the `%`.
+    /// Value for each in-edge, and the block that the edge leaves, without the `%`.
     pub operands: Vec<(&'t str, &'t str)>,
 }
 

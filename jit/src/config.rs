@@ -46,7 +46,7 @@ impl std::fmt::Display for Tier {
     }
 }
 
-/// When native code is compiled.
+/// Time at which native code is compiled.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Compile {
     /// All functions, when the module is made, which tells at once whether they can be compiled.
@@ -75,13 +75,13 @@ pub struct OnTheFly {
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ProfilingStrategy {
-    /// They do not.
+    /// No profiler support.
     #[default]
     None,
-    /// By a line for each function in `/tmp/perf-PID.map`, which `perf report` reads by itself.
+    /// Writes a line for each function to `/tmp/perf-PID.map`, which `perf report` reads by itself.
     PerfMap,
-    /// By a record with the code of each function in `jit-PID.dump` in the current directory, for
-    /// `perf record -k mono` and `perf inject --jit`, which lets `perf annotate` show the code.
+    /// Writes a record with the code of each function to `jit-PID.dump` in the current directory, for `perf record -k
+    /// mono` and `perf inject --jit`. `perf annotate` then shows the code.
     JitDump,
 }
 
@@ -147,14 +147,14 @@ impl Config {
         self
     }
 
-    /// Where native code keeps the slots of functions. The interpreter does not look at it.
+    /// Sets where native code keeps the slots of functions. The interpreter ignores it.
     pub fn slots(&mut self, slots: SlotMode) -> &mut Config {
         self.slots = slots;
         self
     }
 
-    /// How mode [`Ssa`](SlotMode::Ssa) promotes. All ways compute the same; those other than the default
-    /// are there to compare with, and make code that is larger and takes longer to compile.
+    /// Sets how mode [`Ssa`](SlotMode::Ssa) promotes. All ways compute the same results. Those other than the default
+    /// exist for comparison; their code is larger and takes longer to compile.
     pub fn promotion(&mut self, options: PromoteOptions) -> &mut Config {
         self.promotion = options;
         self
@@ -168,8 +168,8 @@ impl Config {
         self
     }
 
-    /// When native code is compiled. The results are the same; with [`Compile::Lazy`] a function that cannot
-    /// be compiled is an error of the call that first reaches it.
+    /// Sets when native code is compiled. The results are the same. With [`Compile::Lazy`] a function that cannot be
+    /// compiled fails the call that first reaches it.
     pub fn compile(&mut self, when: Compile) -> &mut Config {
         self.compile = when;
         self
@@ -195,9 +195,9 @@ impl Config {
         self
     }
 
-    /// How long a call from the host into guest code may take. Past that it traps with
-    /// [`Interrupted`](crate::TrapCode::Interrupted), where [`Config::epoch_interruption`] says, which need
-    /// not be set. What counts is the outermost call: the time of a host function that calls back goes on.
+    /// Sets how long a call from the host into guest code may take. Beyond that it traps with
+    /// [`Interrupted`](crate::TrapCode::Interrupted) at the places that [`Config::epoch_interruption`] names, which
+    /// need not be set. The outermost call counts: time in a host function that calls back is included.
     /// [`Store::set_timeout`](crate::Store::set_timeout) sets another time for a store.
     ///
     /// The engine watches the time itself, in a thread that starts with the first such call, sleeps while
@@ -233,9 +233,9 @@ impl Config {
         self.epoch_interruption || self.timeout.is_some()
     }
 
-    /// With a number of cells, the call stack is deterministic: all tiers trap with
-    /// [`StackOverflow`](crate::TrapCode::StackOverflow) when the frames of the active guest functions
-    /// would exceed it. Without, the depth is whatever the native stack allows.
+    /// Makes the call stack deterministic if a number of cells is given: all tiers trap with
+    /// [`StackOverflow`](crate::TrapCode::StackOverflow) when the frames of the active guest functions would exceed
+    /// it. With `None` the native stack limits the depth.
     ///
     /// Guest code still stops at [`Config::max_native_stack`]; raise it if that comes first.
     pub fn deterministic_stack(&mut self, cells_max: Option<u64>) -> &mut Config {
@@ -287,9 +287,9 @@ impl Config {
         self
     }
 
-    /// How profilers learn the names of native functions; not at all by default. The files bear the
-    /// number of the process, and all its engines share them. [`Engine::new`](crate::Engine::new) fails if
-    /// they cannot be made.
+    /// Sets how profilers learn the names of native functions; by default they do not. File names contain the process
+    /// id, and all engines of the process share the files. [`Engine::new`](crate::Engine::new) fails if they cannot
+    /// be created.
     pub fn profiler(&mut self, strategy: ProfilingStrategy) -> &mut Config {
         self.profiler = strategy;
         self

@@ -100,7 +100,7 @@ pub use slotvm_runtime::{
     Trap, UpdateDeadline,
 };
 
-/// For those who study the compiler: the ways to SSA form, what became of each function, and what it cost.
+/// Details of the compiler for those who study it: ways to SSA form, and the outcome and cost of each function.
 ///
 /// Embedders need none of it. [`Config::promotion`] and [`Config::on_the_fly`] choose a way to SSA form;
 /// [`Module::functions`] tells how each function was compiled.

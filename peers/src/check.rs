@@ -1,4 +1,4 @@
-//! One program in all engines.
+//! Comparison of one program in all engines.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -16,7 +16,7 @@ static ENGINES: LazyLock<Vec<Box<dyn Engine>>> = LazyLock::new(engine::all);
 pub struct Difference {
     /// The engine.
     pub engine: String,
-    /// Where, and what it does.
+    /// The place, and the difference.
     pub message: String,
 }
 
@@ -26,14 +26,14 @@ impl fmt::Display for Difference {
     }
 }
 
-/// What a program did.
+/// Facts about a program's runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// How instances were made and calls ended, in their order.
+    /// Ends of instantiations and calls, in their order.
     pub ends: Vec<End>,
     /// Values given to functions of the host.
     pub n_host_values: usize,
-    /// What wasmi was found to do wrong, and nobody else. It takes no further part.
+    /// Difference that is a known fault of wasmi alone. It takes no further part.
     pub fault_of_wasmi: Option<Difference>,
     /// Whether wasmi took no part from the start.
     pub without_wasmi: bool,
@@ -115,8 +115,8 @@ impl<'p> Run<'p> {
         self.facts.n_host_values += self.instances.first().map_or(0, |first| first.log().len());
     }
 
-    /// How a call ended in all engines, which have done the same. If one has overflowed its stack, that
-    /// is it.
+    /// Returns the end of a call, which must be the same in all engines. If one overflowed its stack, that is the
+    /// end.
     fn compare(&mut self, ends: Vec<End>, place: impl Fn() -> String) -> Result<End, Difference> {
         if ends.contains(&OVERFLOW) {
             self.facts.ends.push(OVERFLOW);

@@ -1,4 +1,4 @@
-//! What the host is to a program: the same in all engines.
+//! Host of a program: the same in all engines.
 
 use std::fmt;
 
@@ -14,11 +14,11 @@ pub(crate) const TABLE_ELEMS_MAX: u32 = 500;
 /// unless frames are very large.
 pub(crate) const STACK_BYTES: usize = 1 << 20;
 
-/// One of so many calls of host functions fails.
+/// Number of calls of host functions for each one that fails.
 const CALLS_PER_FAILURE: u64 = 16;
 
-/// What functions of the host work on. Any type of function can be imported; what it does depends on
-/// its arguments and the calls before.
+/// State of the host's functions. Any type of function can be imported; its behaviour depends on its arguments and
+/// earlier calls.
 #[derive(Debug, Default)]
 pub(crate) struct Host {
     /// The arguments of all calls.

@@ -9,8 +9,8 @@ use wasm_smith::Config;
 use crate::host::{MEMORY_PAGES_MAX, TABLE_ELEMS_MAX, mix};
 use crate::value::Value;
 
-/// What an instance can spend: each call of one of its functions and each turn of a loop costs 1, bulk
-/// operations their length. Without, functions execute `unreachable`.
+/// Fuel of an instance: each call of its functions and each iteration of a loop costs 1, bulk operations their
+/// length. Without fuel, functions execute `unreachable`.
 pub(crate) const FUEL: u32 = 1_000;
 /// Calls of each function.
 const CALLS_PER_FUNC: u64 = 2;
@@ -20,7 +20,7 @@ const CALLS_PER_FUNC: u64 = 2;
 pub struct Program {
     /// The binary.
     pub wasm: Vec<u8>,
-    /// What we make of it, where imports and exports are looked up.
+    /// The converted module, where imports and exports are looked up.
     pub module: Module,
     /// Calls of what it exports, in their order.
     pub calls: Vec<Call>,
@@ -69,7 +69,7 @@ impl Program {
     }
 }
 
-/// What modules are like: anything that is supported, in sizes that run fast, and all of it exported.
+/// Configuration of generated modules: anything that is supported, in sizes that run fast, and all of it exported.
 fn config(bytes: &mut Unstructured<'_>) -> arbitrary::Result<Config> {
     let any = Config::arbitrary(bytes)?;
     Ok(Config {

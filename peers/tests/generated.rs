@@ -27,7 +27,7 @@ fn engines_agree_on_the_modules_of_seeds() {
     }
 }
 
-/// What the fuzzer calls.
+/// The entry point of the fuzz target accepts any bytes.
 #[test]
 fn any_bytes_can_be_checked() {
     for bytes in [vec![], vec![0; 8], vec![0xff; 300], (0..=255).collect(), random_bytes(1, 2_000)]

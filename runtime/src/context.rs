@@ -42,7 +42,7 @@ pub struct VmCtx {
 }
 
 impl VmCtx {
-    /// Of an instance without anything.
+    /// The context of an empty instance.
     pub const EMPTY: VmCtx = VmCtx {
         shared: ptr::null_mut(),
         memory: ptr::null_mut(),
@@ -94,7 +94,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Of a store without anything, whose code does not poll: no fuel, no stack, and no functions.
+    /// State of an empty store whose code does not poll: no fuel, no stack, and no functions.
     pub const EMPTY: Shared = Shared {
         fuel: 0,
         stack_cells: 0,
@@ -193,9 +193,9 @@ pub struct HostCtx {
     pub call: unsafe extern "C" fn(ctx: *mut HostCtx, cells: *mut u64) -> u32,
 }
 
-/// How the host enters native code of functions of a type: reads the parameters from the cells, calls `code`
-/// with `ctx`, and writes the results to the cells. Returns 1, or 0 if the code trapped. What `activation`
-/// points to is up to whoever makes the code.
+/// Entry from the host to native code of a function type: reads the parameters from the cells, calls `code` with
+/// `ctx`, and writes the results to the cells. Returns 1, or 0 if the code trapped. The maker of the code defines
+/// what `activation` points to.
 pub type Entry = unsafe extern "C" fn(
     ctx: *mut VmCtx,
     code: *const u8,
@@ -219,8 +219,8 @@ pub type Poll = unsafe extern "C" fn(ctx: *mut VmCtx);
 #[repr(C)]
 #[derive(Debug)]
 pub struct Libcalls {
-    /// What a poll does when the epoch has come to [`Shared::poll_at`]. Returns 0 to go on, or 1; an error
-    /// is then pending in the store.
+    /// Function that polls when the epoch has reached [`Shared::poll_at`]. Returns 0 to continue, or 1 with an error
+    /// pending in the store.
     pub poll: unsafe extern "C" fn(ctx: *mut VmCtx) -> u32,
     /// `memory.grow`: returns the old size in pages, or `u32::MAX`. It is more than that if the limiter
     /// of the store failed; its error is then pending in the store.

@@ -105,8 +105,8 @@ pub enum Extern {
 /// A global of a store.
 #[derive(Copy, Clone)]
 pub(crate) struct GlobalData {
-    /// Where its value is: in the instance that defines it, or in `Store::host_globals`. A vector has a
-    /// second cell behind it.
+    /// Address of the value: in the instance that defines it, or in `Store::host_globals`. A vector has a second cell
+    /// after it.
     pub(crate) cell: *mut u64,
     pub(crate) ty: GlobalType,
 }

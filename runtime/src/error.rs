@@ -1,5 +1,4 @@
-//! What can go wrong when a program is loaded, linked, made ready and run: one enum, with the errors of
-//! the stages as its sources.
+//! Errors of loading, linking, instantiating and running: one enum, with the errors of the stages as sources.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,7 +9,7 @@ use slotvm_bytecode::{DecodeError, TrapCode, VerifyError, text};
 
 use crate::trap::{Frame, Trap};
 
-/// Why there is no module, or why an operation of a store failed.
+/// Error of loading a module, or of an operation of a store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -19,7 +18,7 @@ pub enum Error {
     File {
         /// Which file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The bytes are not a module in the binary form.
@@ -38,8 +37,8 @@ pub enum Error {
     /// The module breaks a rule.
     #[error(transparent)]
     Verify(#[from] VerifyError),
-    /// There is no native code: for a function that is too large, for a machine that is not supported, or
-    /// since the system gives no memory for it.
+    /// Native code cannot be made: a function is too large, the machine is not supported, or the system gives no
+    /// memory for it.
     #[error(transparent)]
     Compile(Box<dyn std::error::Error + Send + Sync>),
     /// Guest code trapped.
@@ -81,7 +80,7 @@ pub enum Error {
         what: &'static str,
         /// Its size.
         wanted: u64,
-        /// Of what.
+        /// The unit of the limit.
         unit: &'static str,
     },
     /// The operating system did not give memory.
@@ -110,7 +109,7 @@ pub enum Error {
     Usage(String),
 }
 
-/// Why a module cannot be linked.
+/// Error of linking a module.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {
     /// The number of imports given is not the number that the module takes.
@@ -173,8 +172,8 @@ impl Error {
         }
     }
 
-    /// If the error is a trap, appends the frames of the activation that it passes through on its way out
-    /// of a host function, see [`Trap::add_frames`]. Executors call it when a host function has failed.
+    /// Appends the frames of the activation that a trap passes through on its way out of a host function, see
+    /// [`Trap::add_frames`]. Other errors stay as they are. Executors call it when a host function has failed.
     pub fn add_frames(&mut self, frames: impl IntoIterator<Item = Frame>, n_omitted: u64) {
         if let Error::Trap(trap) = self {
             trap.add_frames(frames, n_omitted);
@@ -194,9 +193,9 @@ impl From<LoadError> for Error {
     }
 }
 
-/// Why an instruction does not go on.
+/// Reason for which an instruction does not complete.
 pub(crate) enum Stop {
-    /// It traps.
+    /// A trap.
     Trap(TrapCode),
     /// Something else has failed; if it is a trap, it lacks the frames that are active.
     Error(Error),

@@ -11,7 +11,7 @@ use crate::limits::TRACE_FRAMES_MAX;
 /// A program stopped before it returned.
 #[derive(Clone, Debug)]
 pub struct Trap {
-    /// Why.
+    /// The reason.
     pub code: TrapCode,
     /// The function that trapped, in the index space of its module.
     pub func: u32,

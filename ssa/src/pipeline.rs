@@ -93,9 +93,9 @@ pub enum Stage {
 /// The way in which a row runs.
 #[derive(Copy, Clone, Debug)]
 pub enum Run {
-    /// By the driver of its user.
+    /// The driver of its user runs it.
     Stage(Stage),
-    /// By this function, which edits a function in SSA form.
+    /// This function runs it, and edits a function in SSA form.
     Pass(fn(&mut Editor<'_>)),
 }
 

@@ -138,8 +138,8 @@ impl ShapeId {
     pub const EMPTY: ShapeId = ShapeId(0);
 }
 
-/// One operand on top of another shape. The table is hash-consed: a parent comes before its children and no
-/// entry occurs twice, so that equal stacks have equal ids.
+/// An operand on top of another shape. The table is hash-consed: a parent comes before its children and no entry
+/// occurs twice, so that equal stacks have equal ids.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// The stack below.

@@ -93,9 +93,9 @@ pub struct Local {
 /// The storage of a local.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Storage {
-    /// In its cell of the frame; it can be promoted to a register.
+    /// The local is in its cell of the frame; it can be promoted to a register.
     Promotable,
-    /// In linear memory, since its address escapes.
+    /// The local is in linear memory, since its address escapes.
     Escapes {
         /// The offset in the function's frame of the frame stack, in bytes.
         frame_offset: u32,
@@ -114,11 +114,11 @@ pub enum EscapeReason {
     LeavesBlock,
     /// An instruction other than a load or store consumes it.
     Consumed,
-    /// It is stored to memory as a value, or serves as base or index of an indexed access.
+    /// The address is stored to memory as a value, or serves as base or index of an indexed access.
     Stored,
-    /// It is the address of a load or store of another type or width.
+    /// The address is that of a load or store of another type or width.
     OtherType,
-    /// It is the address of a load or store with an offset other than 0.
+    /// The address is that of a load or store with an offset other than 0.
     Offset,
 }
 

@@ -26,7 +26,7 @@ pub enum CliError {
     /// The command needs a feature that this build does not have.
     #[error("this vmrun was built without {what}; build it with `--features {feature}`")]
     NotBuilt {
-        /// What is missing.
+        /// The missing thing.
         what: &'static str,
         /// The feature of the package `vmrun`.
         feature: &'static str,

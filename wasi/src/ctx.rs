@@ -18,7 +18,7 @@ use crate::types::Rights;
 /// The WASI state of a program: arguments, environment, clocks, and descriptors. It is part of the
 /// embedder's data in the program's store.
 pub struct WasiCtx {
-    /// Without terminating zero bytes.
+    /// Arguments without terminating zero bytes.
     pub(crate) args: Vec<String>,
     /// Each as `NAME=VALUE`, without the terminating zero byte.
     pub(crate) env: Vec<String>,

@@ -11,7 +11,7 @@ const SLOTS: [(u32, &[f64]); 4] =
 /// A cell has at most so many blocks times slots; the slowest contenders take about so many steps, and
 /// gigabytes.
 const PRODUCT_MAX: u64 = 10_000_000;
-/// Likewise with `--quick`.
+/// The same limit with `--quick`.
 const PRODUCT_MAX_QUICK: u64 = 100_000;
 
 /// The cells of a run. A test only has to see that it works.

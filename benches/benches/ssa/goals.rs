@@ -1,4 +1,4 @@
-//! What the project wants of promotion, and which rows miss it.
+//! Goals of promotion, and the rows that miss them.
 
 use slotvm_benches::contenders::cranelift::VARIABLES;
 use slotvm_benches::contenders::llvm::MEM2REG;
@@ -10,11 +10,11 @@ use super::measure::Row;
 const FUNCTIONS_NS_MAX: (f64, f64) = (100.0, 150.0);
 /// Nanoseconds for each access in cells of 10 slots, and in irreducible ones.
 const FEW_SLOTS_NS_MAX: (f64, f64) = (120.0, 160.0);
-/// Likewise in cells of 100 slots and at most 10,000 blocks.
+/// The same limit in cells of 100 slots and at most 10,000 blocks.
 const MORE_SLOTS_NS_MAX: f64 = 400.0;
-/// Likewise in structured code of 10,000 blocks with 1,000 slots.
+/// The same limit in structured code of 10,000 blocks with 1,000 slots.
 const MANY_SLOTS_NS_MAX: f64 = 1_500.0;
-/// From so many blocks on, cells take less than with cranelift-frontend.
+/// Number of blocks from which cells must take less than with cranelift-frontend.
 const CRANELIFT_BLOCKS_MIN: u32 = 10_000;
 /// A step to a larger size may take so many times the factor of blocks, accesses and phis.
 pub(crate) const GROWTH_MAX: f64 = 1.5;
@@ -80,7 +80,7 @@ fn ns_max(family: &str, n_blocks: u32, n_slots: u32, is_irreducible: bool) -> Op
     }
 }
 
-/// How many times the growth of the size the growth of the cost is, from one row to a larger one.
+/// Growth of the cost from one row to a larger one, divided by the growth of the size.
 pub(crate) fn growth(contender: &str, from: &Row, to: &Row) -> Option<f64> {
     let cost = to.figure(contender)?.seconds / from.figure(contender)?.seconds;
     let size = to.size(contender)? as f64 / from.size(contender)? as f64;

@@ -46,7 +46,7 @@ const CARE: Care = Care { rounds: 7, patience: Duration::from_millis(500) };
 const CARE_QUICK: Care = Care { rounds: 3, patience: Duration::from_millis(100) };
 const CARE_TEST: Care = Care { rounds: 1, patience: Duration::MAX };
 
-/// What is written as JSON.
+/// Contents of the JSON file.
 #[derive(Serialize)]
 struct Report<'r> {
     llvm_version: Option<u32>,

@@ -15,13 +15,13 @@ use slotvm_filetests::opt::Opt;
 /// Small functions are constructed again and again until they have so many accesses together, since
 /// reading the clock takes a microsecond.
 const BATCH_ACCESSES: usize = 1_000;
-/// From so many blocks on, the memory that promotion needs is measured.
+/// Number of blocks from which the memory that promotion needs is measured.
 const PEAK_BLOCKS_MIN: usize = 100_000;
 /// LLVM gets no more blocks: with its text to read and to print it takes minutes for 100,000, and gigabytes
 /// for 1,000,000.
 const LLVM_BLOCKS_MAX: usize = 20_000;
 
-/// How much care to take.
+/// Thoroughness of the measurements.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Care {
     /// Rounds, at most.
@@ -30,11 +30,11 @@ pub(crate) struct Care {
     pub(crate) patience: Duration,
 }
 
-/// What was measured of one row: a cell, or the functions of a file.
+/// Measurements of one row: a cell, or the functions of a file.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
     pub(crate) name: String,
-    /// If it is a cell: blocks asked for, slots, density.
+    /// Requested blocks, slots and density, if it is a cell.
     #[serde(flatten)]
     pub(crate) cell: Option<Cell>,
     pub(crate) n_functions: usize,
@@ -60,7 +60,7 @@ pub(crate) struct Cell {
     pub(crate) is_irreducible: bool,
 }
 
-/// What a contender took for all functions of a row, and made of them.
+/// Cost of a contender for all functions of a row, and its results.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Figure {
     pub(crate) contender: String,
@@ -80,12 +80,12 @@ impl Row {
         self.figure(contender).map(|figure| figure.seconds * 1e9 / self.n_accesses as f64)
     }
 
-    /// What the cost should be in proportion to.
+    /// Returns the size that the cost should be proportional to.
     pub(crate) fn size(&self, contender: &str) -> Option<usize> {
         self.figure(contender).map(|figure| self.n_blocks + self.n_accesses + figure.n_phis)
     }
 
-    /// What can be said of the functions before they are measured.
+    /// Makes a row with all facts about the functions that need no measurement.
     fn new(name: String, inputs: &[Input]) -> Row {
         let sum = |of: fn(&Input) -> usize| inputs.iter().map(of).sum();
         Row {
@@ -189,7 +189,7 @@ impl Field {
     }
 }
 
-/// What a contender took so far.
+/// Costs of a contender so far.
 struct Run {
     /// The least times of each function; `None` if it was not constructed.
     least: Vec<Option<Outcome>>,

@@ -37,7 +37,7 @@ pub(crate) fn render(rows: &[Row], contenders: &[String]) -> String {
     text
 }
 
-/// One line about a row, for who waits for the others.
+/// Formats a row as one line, shown while the others are measured.
 pub(crate) fn in_short(row: &Row) -> String {
     let [ours, variables, mem2reg] =
         [PROMOTION, VARIABLES, MEM2REG].map(|name| or_dash(row.ns(name).map(digits)));

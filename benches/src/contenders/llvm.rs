@@ -11,10 +11,10 @@ use crate::slot_graph::{Access, SlotGraph, Written};
 /// The name of the contender.
 pub const MEM2REG: &str = "LLVM";
 
-/// What counts as the construction: the pass, and the analyses that it asks for.
+/// Passes that count as the construction: promotion, and the analyses that it asks for.
 const PASSES: [&str; 3] = ["PromotePass", "DominatorTreeAnalysis", "AssumptionAnalysis"];
 
-/// What the pass takes for all functions of a module, as `opt` reports it: in tenths of a millisecond.
+/// Returns the time of the pass for all functions of a module, as `opt` reports it: in tenths of a millisecond.
 ///
 /// # Errors
 /// If `opt` refuses the module, or does not say what is expected.

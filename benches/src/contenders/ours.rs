@@ -192,7 +192,7 @@ pub struct OnTheFly {
 }
 
 impl OnTheFly {
-    /// With and without the removal of redundant sets of phis.
+    /// Both variants: with and without the removal of redundant sets of phis.
     pub fn all() -> Vec<OnTheFly> {
         let new = |name, scc_removal| {
             let options = BraunOptions { scc_removal, ..BraunOptions::default() };
@@ -241,7 +241,7 @@ impl OnTheFly {
     }
 }
 
-/// What a read gives that no write reaches.
+/// Value of a read that no write reaches.
 const UNDEFINED: u32 = (1 << 31) - 1;
 
 impl Contender for OnTheFly {

@@ -3,9 +3,9 @@
 /// A local name in an instruction, without the `%`; with quotes if it has any.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Name<'t> {
-    /// That of a block, behind `label`.
+    /// A block, after `label`.
     Label(&'t str),
-    /// That of a value or of a type.
+    /// A value or a type.
     Value(&'t str),
 }
 
@@ -95,7 +95,7 @@ fn nesting(byte: u8) -> i32 {
     }
 }
 
-/// Where the first byte is, outside of quotes, that is what is looked for.
+/// Returns the position of the first byte outside of quotes that satisfies a condition.
 fn position_outside_quotes(text: &str, mut is_it: impl FnMut(u8) -> bool) -> Option<usize> {
     let mut is_quoted = false;
     text.bytes().position(|byte| {

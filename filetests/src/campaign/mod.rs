@@ -17,11 +17,11 @@ use std::sync::OnceLock;
 /// The outcome of an input that broke no promise.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It was refused by an error that names place and rule.
+    /// Refused by an error that names place and rule.
     Refused,
-    /// It was loaded, but the next stage refused it.
+    /// Loaded, but refused by the next stage.
     Loaded,
-    /// It passed all stages.
+    /// Accepted by all stages.
     Accepted,
 }
 

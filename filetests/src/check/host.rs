@@ -17,9 +17,9 @@ const TRAP: TrapCode = TrapCode::IntegerOverflow;
 /// The way in which a host function stops a program.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// With an error.
+    /// Fails with an error.
     Fail,
-    /// With a trap.
+    /// Fails with a trap.
     Trap(TrapCode),
 }
 

@@ -92,11 +92,11 @@ pub struct Call {
 /// The end of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// With results, references as null or not.
+    /// Results, with references as null or not.
     Returned(Vec<u128>),
-    /// With a trap.
+    /// A trap.
     Trapped(Trap),
-    /// With the error of a host function.
+    /// The error of a host function.
     HostFailed,
     /// The instance cannot be made, for this reason.
     Refused(String),
@@ -208,16 +208,16 @@ struct Plan {
 /// The way in which native code detects accesses out of bounds.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Bounds {
-    /// It relies on guard pages where it can.
+    /// Code relies on guard pages where it can.
     Guarded,
-    /// It checks each access.
+    /// Code checks each access.
     Checked,
-    /// It checks everything, and does not use signals.
+    /// Code checks everything, and does not use signals.
     WithoutSignals,
 }
 
 impl Bounds {
-    /// Both kinds of memory for a slot mode: with guard pages, and one of those without.
+    /// Kinds of memory for a slot mode: with guard pages, and one of those without.
     fn both(case: &Case, slots: SlotMode) -> [Bounds; 2] {
         let mode = SlotMode::ALL.into_iter().position(|mode| mode == slots).expect("all are there");
         let by_signals = (usize::from(case.cut) + mode).is_multiple_of(2);

@@ -43,8 +43,7 @@ pub struct Case {
     pub args: Vec<u128>,
     /// The fuel to run it with.
     pub fuel: u64,
-    /// If not 0, a first call gets this part, in 65536ths, of the fuel that a call takes, so that it
-    /// runs out somewhere.
+    /// Part of a call's fuel, in 65536ths, that a first call gets, so that it runs out somewhere; 0 for no such call.
     pub cut: u16,
     /// The address space of memories where native code relies on it; `None` is the default.
     pub memory: Option<MemoryPlan>,

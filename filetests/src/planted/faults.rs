@@ -2,7 +2,7 @@
 
 use super::{Edit, Fault, FoundBy};
 
-/// One fault: who finds it, in which file, what is wrong, and the texts without and with it.
+/// Describes a fault: its finder, its file, its name, and the texts without and with it.
 macro_rules! fault {
     ($found_by:expr, $file:literal, $description:literal, $sound:literal => $faulty:literal) => {
         Fault {

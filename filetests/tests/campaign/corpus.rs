@@ -11,7 +11,7 @@ use crate::rng::Rng;
 
 /// Most inputs are made of files up to this size, to be quick.
 const SMALL_BYTES_MAX: usize = 2_500;
-/// One in this many inputs is made of any file.
+/// Number of inputs for each one made of any file.
 const ANY_ONE_IN: usize = 200;
 /// Larger files are left out.
 const BYTES_MAX: usize = 60_000;

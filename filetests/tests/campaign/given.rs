@@ -58,8 +58,8 @@ fn branches_that_keep_operands_cost_by_the_bytes_given() {
     }
 }
 
-/// In a large module, each byte adds little to the budget. Nine parameters were too many for a function
-/// without code, when only the two bytes of its body counted (Yosys has such a function).
+/// Functions without code compile in large modules, where each byte adds little to the budget. Nine parameters were
+/// once too many, when only the two bytes of the body counted (Yosys has such a function).
 #[test]
 fn functions_without_code_are_compiled_in_large_modules() {
     let large = format!("(func {})", "nop ".repeat(4 << 20));

@@ -26,7 +26,7 @@ use loops::Target;
 use rng::Rng;
 use sections::Form;
 
-/// One in this many WebAssembly modules is so large that several threads import it.
+/// Number of WebAssembly modules for each one so large that several threads import it.
 const LARGE_ONE_IN: usize = 2_000;
 
 #[test]

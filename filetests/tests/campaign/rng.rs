@@ -27,7 +27,7 @@ impl Rng {
         self.below(n) == 0
     }
 
-    /// From 1 to 8, mostly few.
+    /// Returns a number from 1 to 8, mostly few.
     pub(crate) fn few(&mut self) -> usize {
         let doublings = self.below(4);
         1 + self.below(1 << doublings)

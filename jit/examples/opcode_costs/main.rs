@@ -32,7 +32,7 @@ use shapes::Shape;
 use slotvm_bytecode::Op;
 use stages::Split;
 
-/// By how much an entry may move.
+/// Relative change of an entry that is tolerated.
 const TOLERANCE: f64 = 0.10;
 /// Differences that do not count: executed instructions and bytes for each instruction compiled.
 const NOISE: [f64; 2] = [1_500.0, 150.0];

@@ -17,11 +17,11 @@ const COUNTED: [usize; 2] = [16, 48];
 /// others.
 const ALLOCATED: [usize; 2] = [362, 512];
 
-/// So that a function is compiled in one pass and no other way, more time is estimated for any other than it may
-/// take, which is so many points for each instruction.
+/// Estimated time of each instruction in any way but one pass, in points. It is more than such a function may take,
+/// so that the function is compiled in one pass.
 const POINTS_PER_INST: usize = 100_000;
-/// Another function, which does nothing, is said to be a translation of so many bytes. Each byte of the two then
-/// stands for so many points.
+/// Pretended source size of a second function, which does nothing. Each byte of the two functions then stands for so
+/// many points.
 const FILLER_BYTES: u32 = 1 << 20;
 const POINTS_PER_BYTE: usize = 6_100;
 

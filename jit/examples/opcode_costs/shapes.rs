@@ -29,7 +29,7 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    /// Without chains.
+    /// Shapes without chains.
     pub(crate) const ALONE: [Shape; 2] = [Shape::Alone, Shape::Parted];
     /// Chains without constants.
     pub(crate) const CHAINS: [Shape; 3] = [Shape::Chained, Shape::ChainedFirst, Shape::ChainedLast];

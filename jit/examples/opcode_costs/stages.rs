@@ -21,7 +21,8 @@ const REST: usize = STAGES.len();
 /// A quantity of a compilation.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Split {
-    /// In each stage, and between them. Of bytes it is the peak beyond what there was when the stage began.
+    /// The quantity in each stage, and between them. For bytes it is the peak beyond what was live when the stage
+    /// began.
     pub(crate) stages: [f64; REST + 1],
     pub(crate) whole: f64,
 }
@@ -113,7 +114,7 @@ struct Passed {
     /// Bytes allocated at the last marker, and at the start of the compilation.
     live: usize,
     live_at_start: usize,
-    /// Of the last compilation.
+    /// Peaks of the last compilation.
     peaks: Split,
 }
 

@@ -1,5 +1,5 @@
-//! What instances import and export: memories, tables and globals, and [`Extern`], which is any of
-//! these or a function.
+//! Imports and exports of instances: memories, tables and globals, and [`Extern`], which is any of these or a
+//! function.
 
 use std::fmt;
 

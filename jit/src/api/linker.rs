@@ -25,7 +25,7 @@ pub use unknown::UnknownImportError;
 /// serves many.
 pub struct Linker<T: 'static> {
     engine: Engine,
-    /// By module name, then by name.
+    /// Definitions by module name, then by name.
     definitions: HashMap<String, HashMap<String, Definition>>,
     allow_shadowing: bool,
     data: PhantomData<fn() -> T>,

@@ -162,8 +162,8 @@ impl Module {
         self.native().map_or(0, NativeModule::code_bytes)
     }
 
-    /// What compiling has told about each function that the module defines, in their order. With
-    /// [`Compile::Lazy`](crate::Compile::Lazy), about those that were compiled; nothing if the engine
+    /// Returns what compiling reported about each function that the module defines, in their order. With
+    /// [`Compile::Lazy`](crate::Compile::Lazy) these are the functions compiled so far. Empty if the engine
     /// interprets.
     pub fn functions(&self) -> Vec<&FunctionInfo> {
         self.native().map_or(Vec::new(), NativeModule::functions)

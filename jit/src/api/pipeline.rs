@@ -1,4 +1,4 @@
-//! From bytes to a module that runs: the stages of [`slotvm_ssa::pipeline`] that concern whole modules.
+//! Loading a module, from bytes to runnable code: the stages of [`slotvm_ssa::pipeline`] that concern whole modules.
 //!
 //! Each function goes through the others by `compile`. An engine that interprets stops after `verify`.
 

@@ -299,7 +299,7 @@ pub(crate) fn get_fuel(store: &rt::Store) -> Result<u64, Error> {
     store.fuel().ok_or_else(none)
 }
 
-/// Without epochs there is no deadline, even if code polls for the time.
+/// Does nothing without epochs, even if code polls for the time.
 fn set_epoch_deadline(store: &mut rt::Store, ticks_beyond_current: u64) {
     if Embedding::of(store).engine.config().epoch_interruption {
         store.set_epoch_deadline(ticks_beyond_current);
@@ -389,7 +389,7 @@ impl<'a, T: 'static> StoreContextMut<'a, T> {
     }
 }
 
-/// What leads to a store: a [`Store`], a [`Caller`](crate::Caller), or a reference to one.
+/// Access to a store: a [`Store`], a [`Caller`](crate::Caller), or a reference to one.
 pub trait AsContext {
     /// The embedder's data.
     type Data: 'static;

@@ -63,7 +63,7 @@ pub trait HostResults: private::Sealed {
 mod private {
     pub trait Sealed {}
 
-    /// What only this crate can make: it alone takes numbers for references.
+    /// Token that only this crate can make: it alone takes numbers for references.
     #[derive(Copy, Clone, Debug)]
     pub struct Inside(pub(crate) ());
 }

@@ -6,13 +6,13 @@ use slotvm_bytecode::{FuncType, VerifiedModule};
 /// The type of something that a module can import and an instance can export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExternType {
-    /// Of a function.
+    /// A function.
     Func(FuncType),
-    /// Of a table.
+    /// A table.
     Table(TableType),
-    /// Of a memory.
+    /// A memory.
     Memory(MemoryType),
-    /// Of a global.
+    /// A global.
     Global(GlobalType),
 }
 

@@ -74,7 +74,7 @@ static LIST: Mutex<()> = Mutex::new(());
 
 /// Code registered with debuggers; dropping it removes the registration.
 pub(crate) struct DebugImage {
-    /// In the list, so owned by a pointer: a `Box` must not be accessed by others while it moves.
+    /// Entry in the debugger's list, owned by a pointer: a `Box` must not be accessed by others while it moves.
     entry: ptr::NonNull<Entry>,
     /// The object file that the entry points to.
     object: Box<[u8]>,

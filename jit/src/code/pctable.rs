@@ -29,7 +29,7 @@ pub(crate) struct Place {
 pub(crate) struct PlaceId(pub(crate) u32);
 
 impl PlaceId {
-    /// No place: code that does not come from bytecode.
+    /// Placeholder for code that does not come from bytecode.
     pub(crate) const NONE: PlaceId = PlaceId(u32::MAX);
 }
 
@@ -69,9 +69,9 @@ pub(crate) struct PcTable {
     pub(crate) base: usize,
     /// The module that the places belong to; none for trampolines.
     pub(crate) module: Option<Arc<VerifiedModule>>,
-    /// In ascending order of offset.
+    /// Trap sites in ascending order of offset.
     pub(crate) traps: Vec<TrapSite>,
-    /// In ascending order of offset.
+    /// Call sites in ascending order of offset.
     pub(crate) calls: Vec<CallSite>,
     pub(crate) places: Vec<Place>,
 }

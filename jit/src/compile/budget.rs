@@ -59,11 +59,11 @@ pub(crate) const DOMINATOR_STEPS_MAX: u64 = 1 << 25;
 /// Effort levels, from the best code to the least work.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Rung {
-    /// As the slot mode says.
+    /// The way of the slot mode.
     AsAsked,
-    /// As the slot mode says, without the optimiser.
+    /// The way of the slot mode, without the optimiser.
     Unoptimised,
-    /// As in [`SlotMode::Memory`](crate::SlotMode::Memory): slots in memory, without the optimiser.
+    /// Slots in memory and no optimiser, as in [`SlotMode::Memory`](crate::SlotMode::Memory).
     SlotsInMemory,
     /// The same, with registers allocated in one pass over the code.
     OnePass,

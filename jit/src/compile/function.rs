@@ -1,4 +1,4 @@
-//! From the bytecode of one function to its machine code, by the rows of [`slotvm_ssa::pipeline`].
+//! Compiles one function from bytecode to machine code, by the rows of [`slotvm_ssa::pipeline`].
 //!
 //! Without promotion, the slot form is lowered. Between the passes and lowering, [`crate::compile::budget`] chooses
 //! from counts how much effort a function is worth. A function that fits its share of the budget at no effort level is
@@ -44,7 +44,7 @@ pub(crate) struct CompileOptions {
     pub(crate) build: BuildOptions,
     /// The options of promotion, for the mode that promotes.
     pub(crate) promotion: PromoteOptions,
-    /// How that mode makes SSA form without promotion, if it does. It charges for the same.
+    /// Options of a mode that makes SSA form without promotion. The budget is the same.
     pub(crate) on_the_fly: Option<SsaOptions>,
     /// Machine, slot mode, memories.
     pub(crate) lower: LowerOptions,
@@ -87,7 +87,7 @@ impl CompiledFunction {
     }
 }
 
-/// Why a function has no machine code.
+/// Error of a function that cannot be compiled.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("function {} cannot be compiled: {reason}", Printable(name))]
 pub(crate) struct CompileError {
@@ -99,8 +99,7 @@ pub(crate) struct CompileError {
     pub(crate) reason: String,
 }
 
-/// As many operands as a branch has to keep for those of all branches to be counted before anything is made of
-/// them.
+/// Operands that one branch must keep before those of all branches are counted ahead of building the IR.
 const KEPT_OPERANDS_MIN: usize = 64;
 
 /// Compiles one function after the other, in memory that it reuses.
@@ -428,7 +427,7 @@ impl Compiler {
 
 /// A function before it is lowered.
 pub(crate) struct Form {
-    /// In the form that the slot mode compiles.
+    /// The function in the form that the slot mode compiles.
     pub(crate) function: Function,
     /// The report of promotion, if there was any.
     promotion: Option<PromotionReport>,

@@ -12,7 +12,7 @@ pub struct FunctionInfo {
     pub func: u32,
     /// Its name, or what stands in for one.
     pub name: String,
-    /// How it was compiled, and why not otherwise.
+    /// Effort level of the function, and the cause if it is not the one asked for.
     pub work: Work,
     /// Sizes of its forms and of its code.
     pub sizes: Sizes,
@@ -37,7 +37,6 @@ pub struct Sizes {
     pub code_bytes: usize,
     /// The native frame below the frame pointer.
     pub frame_bytes: u32,
-    /// Of these, slots and return areas; what is left is spilled values, saved registers and
-    /// arguments.
+    /// Bytes of these for slots and return areas. The rest holds spilled values, saved registers and arguments.
     pub slot_bytes: u32,
 }

@@ -1,5 +1,4 @@
-//! From verified bytecode to machine code: one function by all stages, all functions of a module, and what
-//! that may cost.
+//! Compilation of verified bytecode: one function through all stages, all functions of a module, and the budget.
 
 #[cfg_attr(
     not(feature = "jit"),

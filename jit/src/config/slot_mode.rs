@@ -3,8 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// What becomes of a function's slots in native code: its locals, and the operands that survive their
-/// basic block.
+/// Location of a function's slots in native code: its locals, and the operands that outlive their basic block.
 ///
 /// The three memory modes lower the slot form of the IR and keep each slot in 8 bytes of the native
 /// frame. They differ in what the optimiser may do about it, so that what promotion buys can be told

@@ -1,4 +1,4 @@
-//! What code that must not fault does in place of instructions that can: it checks their operands.
+//! Operand checks that replace faulting instructions, in code that must not fault.
 //!
 //! Cranelift's integer divisions and trapping conversions fault for some operands. Code that traps by
 //! calls ([`Trapping::Calls`](super::Trapping)) traps for those before, so that a division never

@@ -25,7 +25,7 @@ impl IsaOptions {
     }
 }
 
-/// Why no code can be made for a machine.
+/// Error of a machine that code cannot be made for.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum IsaError {
     /// Cranelift does not know the machine, or not in this build.
@@ -33,7 +33,7 @@ pub(crate) enum IsaError {
     Unsupported {
         /// The machine.
         triple: Triple,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
@@ -44,7 +44,7 @@ pub(crate) fn host_isa(options: IsaOptions) -> Result<OwnedTargetIsa, IsaError> 
     finish(cranelift_native::builder().map_err(unsupported)?, options)
 }
 
-/// Another machine, with the features that all of its kind have and that vectors need.
+/// Returns the ISA of another machine, with the features that all of its kind have and that SIMD needs.
 #[cfg(test)]
 pub(crate) fn foreign_isa(triple: Triple, options: IsaOptions) -> Result<OwnedTargetIsa, IsaError> {
     let builder = isa::lookup(triple.clone());

@@ -55,9 +55,9 @@ use slots::Slots;
 /// The way in which code traps.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Trapping {
-    /// By faulting instructions, which signal handlers of the process catch.
+    /// Faulting instructions, caught by the process's signal handlers.
     Signals,
-    /// By calls of the runtime; no instruction faults.
+    /// Calls of the runtime; no instruction faults.
     Calls,
 }
 
@@ -78,8 +78,8 @@ pub(crate) struct LowerOptions {
     /// The address of a table with the addresses of the functions that the module defines, if calls are to
     /// take them from there. Otherwise calls are direct.
     pub(crate) entries: Option<usize>,
-    /// What the imported functions are if they are code of the module's own unit ([`crate::raw`]), in
-    /// their order. Otherwise they are called by their records.
+    /// The imported functions in their order, if they are code of the module's own unit ([`crate::raw`]). Otherwise
+    /// they are called by their records.
     pub(crate) imports: Option<Arc<[UnitImport]>>,
 }
 

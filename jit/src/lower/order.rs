@@ -7,7 +7,7 @@ use slotvm_ssa::ir::graph::control_flow;
 
 /// Detects when all predecessors of a block are filled.
 pub(super) struct Sealing {
-    /// In-edges whose sources are not filled yet, by block.
+    /// Number of in-edges whose sources are not filled yet, by block.
     open_edges: Vec<u32>,
 }
 

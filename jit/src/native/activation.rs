@@ -28,14 +28,14 @@ pub(crate) type EntryTrampoline = Entry;
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Activation {
-    /// Where to continue after a trap: the trampoline stores its handler's address and its stack and
-    /// frame pointers here before it calls.
+    /// Address to continue at after a trap: the trampoline stores its handler's address and its stack and frame
+    /// pointers here before it calls.
     pub(crate) handler_pc: usize,
     pub(crate) handler_sp: usize,
     pub(crate) handler_fp: usize,
     /// The state that the instances of the store share.
     shared: *const Shared,
-    /// Why the code trapped if it did so by a call. Otherwise the instruction that trapped tells.
+    /// Reason of a trap raised by a call. For other traps the faulting instruction tells the reason.
     raised: Option<TrapReason>,
     /// The number of functions that were active when the code trapped; 0 if it has not.
     n_frames: u64,
@@ -62,10 +62,10 @@ pub(crate) fn current() -> *mut Activation {
     CURRENT.get()
 }
 
-/// Why and where native code stopped.
+/// Reason and place of a trap in native code.
 #[derive(Debug)]
 pub(crate) struct NativeTrap {
-    /// Why.
+    /// The reason.
     pub(crate) reason: TrapReason,
     /// The active functions, innermost first; the first one trapped. Where functions are inlined,
     /// each has a frame of its own. There may be more than [`TRACE_FRAMES_MAX`].

@@ -130,7 +130,7 @@ impl NativeEngine {
         &self.isa
     }
 
-    /// For stores of the engine: what their code calls when a poll is due.
+    /// Returns the function that code of the engine's stores calls when a poll is due.
     fn poll(&self) -> Option<Poll> {
         let code = self.poll.as_ref()?.func(0);
         // SAFETY: `poll_trampoline` has compiled the code with this signature. It lives as long as the engine, which

@@ -42,7 +42,7 @@ pub(crate) struct LazyCode {
 
 /// The inputs and outputs of compiling a function.
 struct State {
-    /// For threads that compile.
+    /// Reference to itself for the threads that compile.
     this: Weak<State>,
     native: Arc<NativeEngine>,
     module: Arc<VerifiedModule>,
@@ -133,7 +133,7 @@ impl LazyCode {
         self.stubs.func(0).wrapping_add(stubs::HEAD_BYTES + index * stubs::BYTES)
     }
 
-    /// Where calls of a function can go that the module defines, by its number among them.
+    /// Returns the address for calls of a function that the module defines, by its number among them.
     pub(crate) fn func(&self, index: usize) -> *const u8 {
         match self.state.functions[index].get() {
             Some(Ok(function)) => ptr::with_exposed_provenance(function.code.start),
@@ -228,8 +228,8 @@ impl State {
     }
 }
 
-/// What [`enter`] calls: the code of a function, or null if there is none; the error is then pending in the
-/// store whose code made the call.
+/// Returns the code of a function for [`enter`], or null after an error, which is then pending in the store whose
+/// code made the call.
 ///
 /// # Safety
 /// Called by [`enter`], with what the stub of the function and the call have given it.
@@ -254,8 +254,8 @@ unsafe extern "C" fn compile(ctx: *mut VmCtx, index: usize, state: *const State)
     ptr::null()
 }
 
-/// Where the stub of a function jumps that was not compiled, with the function's number in `r11` and the
-/// [`State`] in `r10`: compiles it, and continues in it with all that may hold arguments as it was.
+/// Compiles a function and continues in it with all registers that may hold arguments unchanged. Stubs of functions
+/// that are not compiled jump here, with the function's number in `r11` and the [`State`] in `r10`.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 unsafe extern "C" fn enter() {
@@ -309,8 +309,8 @@ unsafe extern "C" fn enter() {
     )
 }
 
-/// Where the stub of a function jumps that was not compiled, with the function's number in `x16` and the
-/// [`State`] in `x17`: compiles it, and continues in it with all that may hold arguments as it was.
+/// Compiles a function and continues in it with all registers that may hold arguments unchanged. Stubs of functions
+/// that are not compiled jump here, with the function's number in `x16` and the [`State`] in `x17`.
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
 unsafe extern "C" fn enter() {
@@ -357,9 +357,9 @@ unsafe extern "C" fn enter() {
 /// The machine code of stubs: a head that jumps to [`enter`], and for each function one that jumps to what
 /// its cell says, followed by one that jumps to the head with the function's number.
 mod stubs {
-    /// Of the head.
+    /// Size of the head.
     pub(super) const HEAD_BYTES: usize = 32;
-    /// Of the stubs of a function.
+    /// Size of the stubs of one function.
     pub(super) const BYTES: usize = 32;
 
     /// Writes all of them. The addresses are those of the state, of [`super::enter`], and of the cells.

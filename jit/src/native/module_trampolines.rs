@@ -22,7 +22,7 @@ pub(crate) struct ModuleTrampolines {
     first_equal: Box<[u32]>,
     to_host: Box<[Kept]>,
     from_host: Box<[Kept]>,
-    /// What the budget has been asked for, in step with both: this and the budget change together.
+    /// Trampolines that the budget was charged for; changes together with the budget.
     paid: Mutex<[Vec<bool>; 2]>,
 }
 

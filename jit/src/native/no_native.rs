@@ -14,7 +14,7 @@ use crate::config::Config;
 /// none.
 pub const CRANELIFT_VERSION: &str = "";
 
-/// There is no such engine.
+/// Engine for native code, which this build does not have.
 pub(crate) enum NativeEngine {}
 
 impl NativeEngine {
@@ -27,7 +27,7 @@ impl NativeEngine {
     }
 }
 
-/// There is no such module.
+/// Module with native code, which this build does not have.
 pub(crate) enum NativeModule {}
 
 impl NativeModule {

@@ -34,10 +34,9 @@ use crate::native::activation::{EntryTrampoline, offsets};
 /// Which way calls go through a trampoline.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// From guest code to host functions of the signature, whose records have it as their code.
+    /// Guest code to host functions of the signature, whose records have the trampoline as their code.
     ToHost,
-    /// From the host to guest functions of the signature: an
-    /// [`EntryTrampoline`].
+    /// The host to guest functions of the signature: an [`EntryTrampoline`].
     FromHost,
 }
 
@@ -71,9 +70,9 @@ const CELLS_SPLIT_MAX: usize = 48;
 
 // The worst of both ways, of integers, floats and vectors, from the instructions that callgrind counts, at the
 // 0.32 points that opcodes count for each (docs/decisions.md).
-/// Of any trampoline: two thirds for its instructions, the rest for the system, which makes its page.
+/// Cost of any trampoline: two thirds for its instructions, the rest for the system, which makes its page.
 const TIME: u64 = 150_000;
-/// Of each cell of its parameters and results.
+/// Cost of each cell of its parameters and results.
 const TIME_PER_CELL: u64 = 15_000;
 /// The same where registers are allocated in one pass.
 const TIME_PER_CELL_OF_WIDE: u64 = 4_000;
@@ -201,8 +200,8 @@ pub(crate) fn store_handler(b: &mut FunctionBuilder<'_>, call_block: Block, acti
     b.ins().store(TRUSTED, handler, activation, offsets::HANDLER_PC);
 }
 
-/// What a `try_call` needs that goes on in `returned`, or in `trapped` if the call is left by a trap.
-/// Gives the results besides, which are parameters of `returned`.
+/// Returns the exits of a `try_call` that continues in `returned`, or in `trapped` if a trap ends the call, and the
+/// results, which are parameters of `returned`.
 pub(crate) fn exits(
     b: &mut FunctionBuilder<'_>,
     signature: SigRef,

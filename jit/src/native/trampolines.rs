@@ -99,7 +99,7 @@ impl Trampoline {
         NativeCode { address: self.code.func(0), owner: self.clone() }
     }
 
-    /// How the host enters functions of the type. It lives as long as `self`.
+    /// Returns the trampoline by which the host enters functions of the type. It lives as long as `self`.
     ///
     /// # Panics
     /// If it leads the other way.

@@ -29,7 +29,7 @@ pub struct Context {
     user: *mut c_void,
 }
 
-/// Other threads would read an epoch; here it never comes to the other one, and code does not poll.
+/// Epoch that never reaches its deadline; code does not poll here.
 static NEVER: [std::sync::atomic::AtomicU64; 2] =
     [std::sync::atomic::AtomicU64::new(0), std::sync::atomic::AtomicU64::new(u64::MAX)];
 
@@ -49,9 +49,8 @@ impl Context {
         }
     }
 
-    /// How the last call ended: 0 if it returned, otherwise the number of the
-    /// [`TrapCode`](crate::TrapCode), or 31 for an error with which an imported function
-    /// [failed](Context::fail).
+    /// Returns how the last call ended: 0 if it returned, the number of the [`TrapCode`](crate::TrapCode) if it
+    /// trapped, 31 if an imported function [failed](Context::fail).
     #[inline]
     pub fn status(&self) -> u32 {
         self.status
@@ -73,8 +72,8 @@ impl Context {
         self.error.take().expect("a status comes with an error")
     }
 
-    /// For imported functions: ends the calling function with an error when the imported one has returned,
-    /// whatever it returns.
+    /// Ends the calling function with an error once the imported function, which calls this, has returned. Its
+    /// results are ignored.
     pub fn fail(&mut self, error: Error) {
         self.status = error.trap_code().map_or(HOST_STATUS, |code| code.number().into());
         self.error = Some(error);

@@ -18,7 +18,7 @@ pub(super) enum Import {
 /// A module that has passed all checks.
 pub(super) struct Input {
     pub(super) module: Arc<VerifiedModule>,
-    /// One for each imported function.
+    /// The imported functions.
     pub(super) imports: Vec<Import>,
     /// Slot forms that take the place of bytecode, by function.
     pub(super) functions: HashMap<u32, Function>,

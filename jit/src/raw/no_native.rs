@@ -5,7 +5,7 @@ use slotvm_runtime::Error;
 use super::input::Input;
 use crate::native::engine::NativeEngine;
 
-/// There is no such code.
+/// Code of a unit, which this build cannot make.
 pub(super) enum NativeCode {}
 
 impl NativeCode {

@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), vec![trial]).exit_code()
 }
 
-/// What is debugged.
+/// The debugged program.
 #[inline(never)]
 fn guest_program() {
     let engine = Engine::new(Config::new().debug_info(true)).unwrap();

@@ -93,7 +93,7 @@ const WORK: &str = r#"
       i32.const 16 i32.const 8 i32.const 100000 memory.copy
       i32.const 16 i64.load return }"#;
 
-/// What `work` computes.
+/// Result of `work`.
 fn work(n: u64) -> u64 {
     (0..n).fold(0_u64, |sum, i| (sum ^ i.wrapping_mul(i)).rotate_left(3))
 }

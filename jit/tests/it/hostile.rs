@@ -1,5 +1,4 @@
-//! What modules of a few bytes may cost. Each test measures in a process of its own, since memory belongs
-//! to a process.
+//! Cost of modules of a few bytes. Each test measures in a process of its own, since memory belongs to a process.
 
 use std::process::Command;
 
@@ -21,7 +20,7 @@ fn peak_bytes() -> u64 {
     status_bytes("VmHWM:")
 }
 
-/// How far something raises the peak of the process.
+/// Growth of the process's peak.
 fn cost_bytes<R>(f: impl FnOnce() -> R) -> (u64, R) {
     let before = peak_bytes();
     let result = f();
@@ -284,7 +283,7 @@ fn run_many() {
     });
 }
 
-/// What a leak would make grow.
+/// Resources that a leak would increase.
 #[derive(Debug)]
 struct Resources {
     resident_bytes: u64,

@@ -202,7 +202,7 @@ fn busy_loop() -> String {
     )
 }
 
-/// What [`busy_loop`] computes.
+/// Result of [`busy_loop`].
 fn busy_loop_result(n: usize) -> i64 {
     let of = |i: usize| {
         (0..n).fold((0i64, 0f64), |(int, float), _| {

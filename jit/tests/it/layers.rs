@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::safety::sources;
 
-/// From the top down.
+/// The folders from the top down.
 const JIT: [&str; 7] = ["raw", "api", "native", "compile", "lower", "code", "config"];
 const SSA: [&str; 7] = ["optimize", "pipeline", "tools", "passes", "construction", "ir", "graphs"];
 const RUNTIME: [&str; 5] = ["calls", "interp", "store", "steps", "memory"];

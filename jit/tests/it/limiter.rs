@@ -35,7 +35,7 @@ const SOURCE: &str = r#"
       return
     }"#;
 
-/// What the limiter of a test was asked, and what it answers.
+/// Requests to a test's limiter, and its answers.
 #[derive(Default)]
 struct Asked {
     requests: Vec<(&'static str, usize, usize, Option<usize>)>,

@@ -280,7 +280,7 @@ fn a_function_with_absurdly_many_operands_is_not_compiled() {
     assert_eq!(error.to_string(), message);
 }
 
-/// Such a function gets its registers in one pass, which only large inputs reach.
+/// A function with very many edges back gets its registers in one pass, which only large inputs reach.
 #[test]
 #[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
 fn a_loop_with_very_many_edges_back_computes_the_same() {

@@ -21,14 +21,14 @@ const STARTS: &str = r#"
     start f
     func f() { call back return }"#;
 
-/// How the host comes back.
+/// Way back from the host to guest code.
 #[derive(Copy, Clone, Debug)]
 enum Way {
-    /// By a function of the guest.
+    /// A call of a guest function.
     Call,
-    /// By itself, which guest code may have given it.
+    /// A call of the host function itself, which guest code may have given to the host.
     CallHost,
-    /// By the start function of an instance.
+    /// The start function of an instance.
     Start,
 }
 
@@ -72,7 +72,7 @@ fn back_again(caller: &mut Caller<'_, Data>) -> Result<(), Error> {
     func.call(caller, &[], &mut [])
 }
 
-/// What a thread with so much stack has to do.
+/// Test on a thread with so much stack.
 fn run_out(engine: &Engine, way: Way, kib: u32) {
     let mut linker = Linker::new(engine);
     linker.func_wrap("env", "back", back).unwrap();

@@ -6,7 +6,7 @@ use slotvm::{Config, Engine, Error, Linker, TrapCode, UpdateDeadline, Val};
 
 use crate::support::{for_all, for_all_with, frames, instance, instance_with, marked};
 
-/// What the bodies of the cases can use.
+/// Declarations for the bodies of the cases.
 const PRELUDE: &str = r#"
 type 0 = () -> ()
 import "env" "host" func host()
@@ -529,8 +529,8 @@ fn trap_under_signals() {
     }
 }
 
-/// Without signals a function looks at the limit of the stack with its frame in place, so that one must
-/// not be too large.
+/// The frame must not be too large: without signals a function compares with the limit of the stack while its frame
+/// is in place.
 #[test]
 fn a_function_with_a_frame_that_is_too_large_overflows_without_signals() {
     let source = |n_locals: usize| {

@@ -312,7 +312,7 @@ fn the_child_of_a_fork_compiles_what_its_parent_was_compiling() {
 struct Panicking;
 
 impl Subscriber for Panicking {
-    /// Other threads are left alone.
+    /// Ignores other threads.
     fn register_callsite(&self, _: &Metadata<'_>) -> Interest {
         Interest::sometimes()
     }

@@ -6,7 +6,7 @@ use slotvm_bytecode::{Imm, ImmKind, Op, ValType, VerifiedModule, verify};
 /// Static offsets of accesses.
 const OFFSETS: [u32; 4] = [0, 1, (1 << 31) - 1, u32::MAX];
 
-/// How the address, or the index of an indexed access, is made of the parameter.
+/// Form of the address, or of the index of an indexed access, as a function of the parameter.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// `x`
@@ -28,7 +28,7 @@ impl Shape {
     const ADDEND: u32 = 24;
     const MASK: u32 = 0x7fff_ffff;
 
-    /// What becomes of a parameter.
+    /// Applies the form to a parameter.
     pub(crate) fn of(self, x: u32) -> u32 {
         match self {
             Shape::Plain | Shape::Extended => x,

@@ -24,7 +24,7 @@ use points::{Point, points};
 const PAGES: [u64; 3] = [0, 1, 65_536];
 const PAGE_BYTES: u64 = 65_536;
 
-/// What a call did: its result, or the trap with its place; and a digest of the memory around.
+/// Outcome of a call: its result, or the trap with its place; and a digest of the memory around.
 type Outcome = (Result<i64, (TrapCode, u32, u32)>, u64);
 
 /// A memory of one size in one engine.
@@ -52,7 +52,7 @@ impl Guest {
         self.memory.data_size(&self.store) as u64
     }
 
-    /// Where 64 bytes hold a pattern.
+    /// Positions of 64 bytes with a pattern.
     fn edges(&self) -> Vec<u64> {
         let bytes = self.bytes();
         let starts = [0, (1 << 31) - 32, bytes.saturating_sub(64)];

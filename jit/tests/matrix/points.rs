@@ -1,11 +1,11 @@
-//! What the functions are called with.
+//! Arguments of the functions.
 
 use crate::accesses::Access;
 
 /// The parameters of a call, and what it accesses.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Point {
-    /// Of this the address or index is made.
+    /// Operand that the address or index is made of.
     pub(crate) x: u32,
     /// The base of an indexed access.
     pub(crate) base: u32,
@@ -35,8 +35,8 @@ impl Point {
 /// Operands near the edges of 32 bits and of their signed half.
 const EDGES: [u32; 6] = [0, 1, (1 << 31) - 1, 1 << 31, u32::MAX - 7, u32::MAX];
 
-/// Where an access is tried in a memory of some bytes: with operands at the edges, and so that it ends
-/// with the memory, one byte behind it, with its last byte inside, and right behind the memory.
+/// Returns the places of accesses in a memory of some bytes: with operands at the edges, at the end of the memory,
+/// one byte beyond it, with the last byte inside, and right after it.
 pub(crate) fn points(access: &Access, memory_bytes: u64) -> Vec<Point> {
     let bytes = u64::from(access.bytes());
     let starts = [

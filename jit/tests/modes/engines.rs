@@ -11,7 +11,7 @@ use slotvm_runtime::MemoryPlan;
 /// Fuel of each call, where fuel is counted.
 const FUEL: u64 = 100_000;
 
-/// What the engines have in common.
+/// Shared setup of the engines.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct Setup {
     /// Whether fuel is counted and the call stack is deterministic.

@@ -78,7 +78,7 @@ fn numeric_ops() -> impl Iterator<Item = Op> {
     Op::ALL.iter().copied().filter(|&op| is_numeric(op))
 }
 
-/// One function for each instruction. Float results are given as integers, so that all bits count.
+/// A function for each instruction. Float results are returned as integers, so that all bits count.
 fn source() -> String {
     let mut source = String::new();
     for op in numeric_ops() {

@@ -11,7 +11,7 @@ const PAGE_BYTES: usize = 65_536;
 
 /// The page that the program's own handler makes accessible.
 static PAGE: AtomicUsize = AtomicUsize::new(0);
-/// How often it has.
+/// Number of repairs.
 static N_REPAIRED: AtomicUsize = AtomicUsize::new(0);
 /// The handler that the program's own one passes other faults on to, if it does.
 static NEXT: AtomicUsize = AtomicUsize::new(0);

@@ -65,7 +65,7 @@ impl Guest {
         Guest::with_config(&Config::new(), host)
     }
 
-    /// One instance that relies on guard pages and one that checks each access.
+    /// Returns an instance that relies on guard pages and one that checks each access.
     pub(crate) fn of_both_kinds() -> [Guest; 2] {
         let mut checked = Config::new();
         checked.memory(Some(MemoryPlan::CHECKED));

@@ -11,7 +11,7 @@ use slotvm::{Config, Engine, Linker, Module, Store};
 use crate::guest::Guest;
 use crate::{check_in_child, in_child};
 
-/// How many signals the handlers of the tests have got.
+/// Number of signals that the tests' handlers received.
 static N_HANDLED: AtomicUsize = AtomicUsize::new(0);
 
 extern "C" fn count(_: libc::c_int) {

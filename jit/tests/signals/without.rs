@@ -89,7 +89,7 @@ const SOURCE: &str = r#"
     func f.host(n: i32) -> i32 { local.get n call host return }
     "#;
 
-/// What each of the functions traps with.
+/// Traps of the functions.
 const TRAPS: [(&str, TrapCode); 15] = [
     ("unreachable", TrapCode::Unreachable),
     ("load", TrapCode::MemoryOutOfBounds),
@@ -108,7 +108,7 @@ const TRAPS: [(&str, TrapCode); 15] = [
     ("host", TrapCode::Unreachable),
 ];
 
-/// What the process does with each of the signals.
+/// Returns the process's disposition of each signal.
 fn dispositions() -> Vec<(usize, libc::c_int)> {
     let of = |signal| {
         // SAFETY: only asks.
@@ -229,7 +229,7 @@ fn nothing_faults_without_signals() {
     });
 }
 
-/// Both kinds of engines have code in the process, and each of them traps in its own way.
+/// Engines of both kinds have code in one process, and each traps in its own way.
 #[test]
 fn engines_with_and_without_signals_live_together() {
     check_in_child("without::engines_with_and_without_signals_live_together", || {

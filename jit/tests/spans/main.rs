@@ -85,7 +85,7 @@ impl Visit for Fields<'_> {
     }
 }
 
-/// What is entered meanwhile. Nothing else in this program enters spans.
+/// Returns the spans entered meanwhile. Nothing else in this program enters spans.
 fn spans(level: Level, run: impl FnOnce()) -> Vec<String> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);

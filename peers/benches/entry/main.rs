@@ -1,6 +1,5 @@
-//! What entering and leaving guest code costs, beside wasmtime: calls of the host, calls from the host,
-//! instances and traps. Both engines run in one process, on the same modules, with their default
-//! configurations, in turns.
+//! Cost of entering and leaving guest code beside wasmtime: calls of the host, calls from the host, instances and
+//! traps. Both engines run in one process, on the same modules, with their default configurations, in turns.
 //!
 //! `cargo bench --bench entry` prints the table; with part of a name as an argument only those rows, and
 //! with `--test` everything is done once and nothing is measured.
@@ -48,7 +47,7 @@ mod theirs {
     }
 }
 
-/// What a host function fails with.
+/// Error of a host function.
 #[derive(Debug)]
 struct Failed;
 
@@ -60,11 +59,11 @@ impl std::fmt::Display for Failed {
 
 impl std::error::Error for Failed {}
 
-/// How often the engines take turns.
+/// Number of turns of each engine.
 const ROUNDS: usize = 201;
 
-/// How long one of them is measured in a round, about: less than a time slice of the system, so that most
-/// rounds are not interrupted.
+/// Approximate time of one measurement in a round: less than a time slice of the system, so that most rounds are not
+/// interrupted.
 const TURN_NANOS: f64 = 200_000.0;
 
 fn main() {
@@ -100,7 +99,7 @@ fn main() {
     }
 }
 
-/// One of the things that are measured, and what it took in each round.
+/// A measured thing, and its time in each round.
 struct Timed<'a> {
     run: &'a mut dyn FnMut(u32),
     n: u32,

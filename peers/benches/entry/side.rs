@@ -1,5 +1,4 @@
-//! What is measured, once for each engine: the embedding APIs bear the same names, so both sides are
-//! one text.
+//! Measurements of one engine: the embedding APIs use the same names, so both sides share this text.
 
 /// A guest program and what is done with it. Everything that is called returns what it did.
 pub(crate) struct Case {
@@ -108,7 +107,7 @@ macro_rules! side {
                 .expect("the module is right")
         }
 
-        /// What a store of the host has.
+        /// Data of the host's store.
         #[derive(Default)]
         struct Data {
             n_calls: u32,

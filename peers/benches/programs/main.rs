@@ -20,7 +20,7 @@ use measure::Row;
 use program::Program;
 use report::Phase;
 
-/// How often the engines take turns, unless it is said.
+/// Default number of turns of each engine.
 const ROUNDS: usize = 5;
 
 fn main() -> ExitCode {

@@ -10,7 +10,7 @@ use crate::program::{Outcome, Program, Run};
 /// A program that is done sooner runs several times in a row, each time as a new instance.
 const RUN_TIME_MIN: Duration = Duration::from_millis(8);
 
-/// What an engine took for a program in each round, in seconds.
+/// Times of an engine for a program in each round, in seconds.
 #[derive(Clone, Default)]
 pub(crate) struct Times {
     pub(crate) compile: Vec<f64>,
@@ -21,9 +21,9 @@ pub(crate) struct Times {
 pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) wasm_bytes: usize,
-    /// In which way it was run.
+    /// Size of the run.
     pub(crate) what: String,
-    /// How often it runs in each round.
+    /// Number of runs in each round.
     pub(crate) n_runs: u32,
     /// Those of each engine.
     pub(crate) times: Vec<Times>,

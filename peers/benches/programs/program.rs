@@ -1,4 +1,4 @@
-//! What is run: the kernels and the programs of WASI below `programs/wasm`, as clang's -O2 has made them.
+//! Programs to run: the kernels and the WASI programs below `programs/wasm`, as clang's -O2 compiled them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,25 +9,25 @@ use vmrun::bench::description::Description;
 pub(crate) struct Program {
     pub(crate) name: String,
     pub(crate) wasm: Vec<u8>,
-    /// What its expected output is of.
+    /// Run with the expected output.
     pub(crate) small: Run,
-    /// What is measured.
+    /// Measured run.
     pub(crate) large: Run,
 }
 
-/// How a program is run.
+/// One way to run a program.
 #[derive(Clone)]
 pub(crate) struct Run {
-    /// In which way it does more than the small run does.
+    /// Size of the run beyond that of the small one.
     pub(crate) what: String,
     pub(crate) entry: Entry,
-    /// What it must print, if that is known from elsewhere than from another engine.
+    /// Expected output, if it is known from elsewhere than from another engine.
     pub(crate) expected: Option<Vec<u8>>,
     /// The exit code it must end with.
     pub(crate) exit: i32,
 }
 
-/// What is called.
+/// Function to call.
 #[derive(Clone)]
 pub(crate) enum Entry {
     /// `main`, with a size.
@@ -36,7 +36,7 @@ pub(crate) enum Entry {
     Start(Wasi),
 }
 
-/// What a program of WASI is given.
+/// Inputs of a WASI program.
 #[derive(Clone, Default)]
 pub(crate) struct Wasi {
     /// The arguments, its name first.
@@ -51,7 +51,7 @@ pub(crate) struct Wasi {
 /// A name and contents.
 pub(crate) type File = (String, Vec<u8>);
 
-/// What a run has shown.
+/// Outcome of a run.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) printed: Vec<u8>,

@@ -4,12 +4,12 @@ use vmrun::table::table;
 
 use crate::measure::{Row, Times};
 
-/// What engines take the time for.
+/// Measured phase of an engine.
 #[derive(Copy, Clone)]
 pub(crate) enum Phase {
-    /// From the bytes of a module to what can be run.
+    /// The bytes of a module to runnable code.
     Compile,
-    /// From there to the end of the program.
+    /// Runnable code to the end of the program.
     Run,
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn render(phase: Phase, engines: &[&str], rows: &[Row]) -> String {
     table.to_string()
 }
 
-/// In which way a program was run.
+/// Describes the run of a row.
 fn how(row: &Row) -> String {
     match (row.n_runs, row.what.as_str()) {
         (1, what) => what.to_owned(),

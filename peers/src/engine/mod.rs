@@ -1,4 +1,4 @@
-//! What compares programs needs of an engine, for each of them.
+//! Interface to engines for comparing programs, and its implementations.
 
 use std::fmt;
 
@@ -36,7 +36,7 @@ pub(crate) trait Compiled {
     fn instantiate(&self, program: &Program) -> (Box<dyn Instance>, Result<(), End>);
 }
 
-/// What an instance exports, or, if it is not there, what it imports.
+/// Exports of an instance, or its imports if it does not exist.
 pub(crate) trait Instance {
     fn call(&mut self, call: &Call) -> End;
 
@@ -51,14 +51,14 @@ pub(crate) trait Instance {
     fn log(&self) -> &[Value];
 }
 
-/// How a call ended, or making an instance.
+/// End of a call or instantiation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// With results.
+    /// Results.
     Returned(Vec<Value>),
-    /// With a trap. A segment that does not fit is one.
+    /// A trap. A segment that does not fit counts as one.
     Trapped(TrapCode),
-    /// With the error of a host function.
+    /// The error of a host function.
     HostFailed,
     /// The engine does not do it, for this reason.
     Refused(String),

@@ -22,7 +22,7 @@ pub(super) struct Wasmi {
     engine: Engine,
 }
 
-/// What stores have.
+/// Data of stores.
 struct Data {
     host: Host,
     limits: StoreLimits,

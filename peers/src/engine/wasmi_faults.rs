@@ -1,4 +1,4 @@
-//! What wasmi 2.0.0 is known to do wrong, found by comparing it; wasmtime does these right.
+//! Known faults of wasmi 2.0.0, found by comparison; wasmtime behaves as specified.
 
 use slotvm_bytecode::module::{ImportKind, Module};
 use slotvm_bytecode::{CodeReader, Inst, Op};

@@ -19,7 +19,7 @@ pub(super) struct Wasmtime {
     engine: Engine,
 }
 
-/// What stores have.
+/// Data of stores.
 struct Data {
     host: Host,
     limits: StoreLimits,

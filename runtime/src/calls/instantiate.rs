@@ -42,7 +42,7 @@ type NativeChoice<'a, 'c> = (Natives<'a>, &'c mut dyn FnMut() -> Result<Natives<
 enum InstanceMemory {
     Absent,
     Imported(MemoryHandle),
-    /// Not in the store yet.
+    /// A memory that is not in the store yet.
     Defined(Memory),
 }
 

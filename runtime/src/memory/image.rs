@@ -1,4 +1,4 @@
-//! What the data segments of a module make of its memory, as a file that instances map copy-on-write.
+//! Memory images: the initial memory that a module's data segments make, as a file that instances map copy-on-write.
 //!
 //! Making an instance then copies nothing, and a page of the memory takes memory of its own when it is
 //! first written. There is an image only where mapping it does exactly what copying the segments would do,

@@ -1,5 +1,5 @@
-//! What an embedder has to say when memories and tables are made or grow: [`ResourceLimiter`], with
-//! wasmtime's names and habits.
+//! Host control over memories and tables that are made or grow: [`ResourceLimiter`], with wasmtime's names and
+//! conventions.
 //!
 //! [`crate::Limits`] are fixed when a store is made and hold besides.
 
@@ -162,7 +162,7 @@ impl StoreLimitsBuilder {
     }
 }
 
-/// Why [`StoreLimits`] stop a program that grows something.
+/// Reason for which [`StoreLimits`] refuse a growth.
 #[derive(Debug, thiserror::Error)]
 enum Stopped {
     #[error("growing {what} to {desired} {unit} is made a trap")]

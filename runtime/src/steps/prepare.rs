@@ -14,11 +14,11 @@ use slotvm_bytecode::{
 /// The operation of a step.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StepOp {
-    /// What the opcode table says. The immediates are packed as [`Imm`] says, but those of branches
-    /// are steps: of `br` and `br_if` one, of `br_table` the number of its labels without the default
-    /// and where they start in [`FuncCode::targets`]; that of `br_keep` is its number in
-    /// [`FuncCode::keeps`]. Those of numeric instructions are the number of
-    /// operands; those of locals and globals are their cells. `local.addr` is that of a promotable local: it pushes a token that is never looked at.
+    /// An instruction of the opcode table. The immediates are packed as in [`Imm`], but those of branches are
+    /// steps: `br` and `br_if` have one, `br_table` the number of its labels without the default and their start
+    /// in [`FuncCode::targets`]; `br_keep` has its number in [`FuncCode::keeps`]. Those of numeric instructions are
+    /// the number of operands; those of locals and globals are their cells. `local.addr` is that of a promotable
+    /// local: it pushes a token that is never looked at.
     Op(Op),
     /// Lets the host interrupt the program.
     Poll,
@@ -37,7 +37,7 @@ pub(crate) enum StepOp {
     FrameSet,
     /// `local.tee` of such a local.
     FrameTee,
-    /// What concerns operands of two cells: the immediate is its number in [`FuncCode::vectors`].
+    /// Operation on operands of two cells: the immediate is its number in [`FuncCode::vectors`].
     Vector,
 }
 
@@ -225,7 +225,7 @@ fn block_steps(body: &Body, extra: ExtraSteps) -> Vec<u32> {
     starts.collect()
 }
 
-/// Where a local lives in the frame stack, packed as for [`StepOp::FrameAddr`], if it lives there.
+/// Returns the place of a local in the frame stack, packed as for [`StepOp::FrameAddr`], if it lives there.
 fn frame_place(body: &Body, local: u32) -> Option<Imm> {
     let local = &body.locals[local as usize];
     match local.storage {

@@ -4,8 +4,8 @@ use crate::limits::Limits;
 use crate::memory::linear::MemoryPlan;
 use crate::store::interrupt::Interruption;
 
-/// How a store works. Nothing in it is trusted: whatever the values are, no guest code gets more than
-/// its own.
+/// Configuration of a store. Nothing in it is trusted: whatever the values are, no guest code reaches more than its
+/// own state.
 #[derive(Clone, Debug)]
 pub struct StoreConfig {
     /// The fuel to start with, or `None` to charge none. At most `i64::MAX`.
@@ -20,7 +20,7 @@ pub struct StoreConfig {
     pub native_stack_bytes_max: usize,
     /// The address space of each memory; `None` chooses by [`MemoryPlan::for_module`].
     pub memory: Option<MemoryPlan>,
-    /// What can interrupt guest code; with `None` it does not poll, and nothing can.
+    /// Event that can interrupt guest code. With `None` code does not poll, and nothing interrupts it.
     pub interruption: Option<Interruption>,
     /// The limits.
     pub limits: Limits,

@@ -16,9 +16,8 @@ use crate::entities::InstanceId;
 use crate::pinned::Pinned;
 use crate::store::host::HostCallee;
 
-/// Where the native code of functions starts, by their index in the function index space of the module;
-/// only those that the module defines are asked for. Null where there is no native code. The code lives
-/// as long as this.
+/// Maps functions that the module defines, by index in its function index space, to the start of their native code,
+/// or to null without native code. The code lives as long as this.
 pub type EntryPoints = Arc<dyn Fn(u32) -> *const u8 + Send + Sync>;
 
 /// The code that runs when a function is called.
@@ -37,7 +36,7 @@ pub(crate) enum FuncKind {
 pub(crate) struct Funcs {
     /// The records that native code sees.
     records: RefCell<Vec<FuncRecord>>,
-    /// In step with the records.
+    /// Kinds of the functions, in step with the records.
     kinds: RefCell<Vec<FuncKind>>,
 }
 
@@ -119,12 +118,12 @@ impl InstanceFuncs {
         InstanceFuncs { instance, ctx, code, handles, imports: Pinned::from_box(imports) }
     }
 
-    /// For [`VmCtx::func_handles`].
+    /// Returns the value of [`VmCtx::func_handles`].
     pub(crate) fn first_handle(&self) -> *const u64 {
         self.handles.first()
     }
 
-    /// For [`VmCtx::imports`].
+    /// Returns the value of [`VmCtx::imports`].
     pub(crate) fn first_import(&self) -> *const FuncRecord {
         self.imports.first()
     }

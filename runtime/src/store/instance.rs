@@ -113,7 +113,7 @@ impl Globals<'_> {
         unsafe { *self.cell(cell) = value }
     }
 
-    /// Both cells of a global that is a vector.
+    /// Reads both cells of a global of type `v128`.
     pub(crate) fn get_wide(&self, cell: u32) -> u128 {
         // SAFETY: `cell` gives the address of a cell that lives as long as the store, which is borrowed
         // exclusively. The code is verified, so the global is a vector, which has two cells.

@@ -33,7 +33,7 @@ unsafe fn parts<'a>(ctx: *mut VmCtx) -> (&'a mut Store, InstanceId) {
     unsafe { (Store::running((*ctx).shared), InstanceId::from_number((*ctx).instance)) }
 }
 
-/// What a bulk operation returns. The host's callback, which decides at polls, may fail or panic, as a host
+/// Returns the status of a bulk operation. The host's callback, which decides at polls, may fail or panic, as a host
 /// function may.
 fn status(store: &mut Store, work: impl FnOnce(&mut Store) -> Result<(), Stop>) -> u32 {
     let failure = match catch_unwind(AssertUnwindSafe(|| work(store))) {

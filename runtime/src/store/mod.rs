@@ -78,7 +78,8 @@ impl fmt::Debug for NativeCode {
     }
 }
 
-/// How a store runs native code. [`Store::new_native`] takes it, and says what it has to be.
+/// Functions and tables by which a store runs native code, given to [`Store::new_native`], which states their
+/// contract.
 #[derive(Clone)]
 pub struct NativeHooks {
     /// Runs guest functions.
@@ -103,7 +104,7 @@ pub type EpochCallback = Box<dyn FnMut(&mut Store) -> Result<UpdateDeadline, Err
 /// The first so many function types of a store are compared: hashing one takes longer.
 const TYPES_COMPARED: usize = 8;
 
-/// Why native code came back although it has not returned.
+/// Reason for which native code came back without returning.
 enum Pending {
     Error(Error),
     Panic(Box<dyn Any + Send>),
@@ -130,7 +131,7 @@ pub struct Store {
     n_funcs: u32,
     /// The host functions among them.
     pub(crate) host_callees: Vec<Pinned<HostCallee>>,
-    /// How the executor enters functions, by the store's number of their type, where it has said.
+    /// Entry of the executor to functions, by the store's number of their type, where it is set.
     entry_points: Vec<Option<EntryPoint>>,
     /// Native code for calls of host functions, by the store's number of their type; null where it was
     /// not needed yet.
@@ -424,8 +425,8 @@ impl Store {
         unsafe { &mut *(*shared).store.cast::<Store>() }
     }
 
-    /// To be called by an executor right before it enters native code: lets the runtime's functions find
-    /// the store. [`Store::call`] undoes it.
+    /// Lets the runtime's functions find the store. Executors call this right before they enter native code;
+    /// [`Store::call`] undoes it.
     #[doc(hidden)]
     #[inline]
     pub fn enter_native(&mut self) {

@@ -31,8 +31,8 @@ impl Store {
         Store::with_hooks(config, data, Some(hooks), &raw const LIBCALLS)
     }
 
-    /// How the executor enters functions of a type, by the store's number of it, if
-    /// [`Store::set_entry_point`] has said so.
+    /// Returns the executor's entry to functions of a type, by the store's number of it, if
+    /// [`Store::set_entry_point`] has set one.
     #[inline]
     pub fn entry_point(&self, type_id: u32) -> Option<Entry> {
         self.entry_points.get(type_id as usize).copied().flatten()

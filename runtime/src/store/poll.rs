@@ -84,7 +84,7 @@ impl Store {
         self.poll()
     }
 
-    /// What a poll does that has to stop and look. It may call back into guest code.
+    /// Slow path of a poll. It may call back into guest code.
     ///
     /// # Errors
     /// The trap, if the guest is to be interrupted, without frames; what the host's callback fails with.

@@ -35,13 +35,13 @@ use crate::error::Error;
 
 /// No deadline.
 pub(crate) const NEVER: u64 = u64::MAX;
-/// In the place of a deadline that has passed.
+/// Deadline that has passed.
 pub(crate) const EXPIRED: u64 = 0;
 
 /// Bytes of the stack of the ticker's thread.
 const STACK_BYTES: usize = 128 << 10;
 
-/// How often the process is the child of a fork, seen from the one that has loaded this code.
+/// Number of forks between this process and the one that loaded this code.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
 /// The words by which a store, its native code and the ticker know of deadlines.
@@ -98,8 +98,8 @@ pub(crate) fn now() -> u64 {
 
 /// Ends calls whose time is up. All stores of an engine have one. See the module documentation.
 pub struct Ticker {
-    /// Of this process, or of one that it is the child of; null before the first use. Owns a reference of
-    /// the `Arc`.
+    /// The watch of this process, or of an ancestor by fork; null before the first use. Owns a reference of the
+    /// `Arc`.
     watch: AtomicPtr<Watch>,
 }
 
@@ -107,7 +107,7 @@ pub struct Ticker {
 pub(crate) struct Watch {
     /// [`FORKS`] of the process.
     process: u32,
-    /// When the thread wakes, at the latest.
+    /// Time of the thread's next wake-up, at the latest.
     next_wake: AtomicU64,
     state: Mutex<State>,
     changed: Condvar,

@@ -132,7 +132,7 @@ const TABLES: &str = "
 ";
 
 impl Program {
-    /// What the functions in table `t` give, 0 for null.
+    /// Returns the results of the functions in table `t`, 0 for null.
     fn table(&mut self) -> Vec<u64> {
         let n = self.call("size", &[]).unwrap()[0];
         (0..n).map(|i| self.call("get", &[i]).unwrap()[0]).collect()

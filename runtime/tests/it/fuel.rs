@@ -1,4 +1,4 @@
-//! What is charged, when, and where execution stops.
+//! Fuel: charges, their time, and the place where execution stops.
 
 use slotvm_bytecode::TrapCode;
 use slotvm_runtime::{Error, StoreConfig};

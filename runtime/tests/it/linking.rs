@@ -146,7 +146,7 @@ fn functions_get_handles_when_somebody_asks_for_them() {
     assert_eq!(again, program.store.export(InstanceId::from_number(0), "add"));
 }
 
-/// What an import of this text makes of one thing.
+/// Links an import of this text to an extern.
 fn link(import: &str, thing: impl FnOnce(&mut Store) -> Extern) -> Result<(), String> {
     let result = Program::with_imports(StoreConfig::default(), import, |store| vec![thing(store)]);
     result.map(drop).map_err(|error| error.to_string())

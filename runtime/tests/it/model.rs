@@ -31,7 +31,7 @@ const SOURCE: &str = "
       local.get a local.get b local.get n table.init e t return }
     func tgrow(a: i32, b: i32, n: i32) { ref.func tgrow local.get n table.grow t drop return }";
 
-/// What memory and tables should hold.
+/// Expected contents of memory and tables.
 struct Model {
     memory: Vec<u8>,
     t: Vec<u64>,
@@ -91,7 +91,7 @@ impl Model {
     }
 }
 
-/// What stands for a reference in the model.
+/// Number of a reference in the model.
 fn number(store: &Store, reference: u64) -> u64 {
     match FuncHandle::from_cell(reference).map(|func| store.func_target(func)) {
         None => 0,

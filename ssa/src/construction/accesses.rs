@@ -61,15 +61,15 @@ impl SlotState {
 /// The classification of a slot by the scan alone.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// It is never read.
+    /// The slot is never read.
     Dead,
     /// One block has all accesses, and no read depends on a write in another one.
     SingleBlock,
     /// No read depends on a write in another block.
     Local,
-    /// It is read but never written.
+    /// The slot is read but never written.
     Unwritten,
-    /// It is written in one block only, and every upward-exposed block has a number in this range.
+    /// The slot is written in one block only, and every upward-exposed block has a number in this range.
     OneWriter { block: u32, reads: (u32, u32) },
     /// None of these.
     Many,
@@ -81,8 +81,7 @@ pub(crate) struct AccessLog {
     slots: Vec<SlotState>,
     reads: Vec<Access>,
     writes: Vec<Access>,
-    /// Where the reads and writes of a block start; one more entry than blocks once the scan has
-    /// ended.
+    /// Start of the reads and writes of each block; one more entry than blocks once the scan has ended.
     starts: Vec<(u32, u32)>,
     /// The value to use in place of a value: for a settled read, the value that it returns; for
     /// any other value, itself.

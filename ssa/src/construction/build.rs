@@ -127,7 +127,7 @@ pub struct BuildScratch {
     /// The slot of each promotable local.
     local_slots: Vec<u32>,
     stack: StackScratch,
-    /// For slot form: the writes to insert into a block, and their positions.
+    /// Writes to insert into a block of slot form, and their positions.
     surviving: Vec<(u32, entity::Inst)>,
     on_the_fly: on_the_fly::Scratch,
 }

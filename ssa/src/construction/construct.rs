@@ -274,15 +274,15 @@ impl std::error::Error for TooLarge {}
 /// The way in which the values of a slot's reads are found: the fast paths of LLVM, or phi placement.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SlotPath {
-    /// It is never read.
+    /// The slot is never read.
     Dead,
     /// One block has all accesses, none of which reads what another block wrote.
     SingleBlock,
     /// No read depends on another block: it is never live across blocks.
     Local,
-    /// It is read and never written.
+    /// The slot is read and never written.
     Unwritten,
-    /// One block writes it, which dominates all reads that do not follow a write in theirs.
+    /// One block writes the slot, and dominates all reads that do not follow a write in their own block.
     OneWriter,
     /// None of these: it goes through phi placement. All slots do if phis are found on the fly.
     Placed,
@@ -399,7 +399,7 @@ impl SsaForm {
 /// Memory of the construction, to be reused from function to function.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    /// For tables of one function whose length is known when they are made.
+    /// Arena for tables of one function whose length is known when they are made.
     arena: Bump,
     dominators: DomScratch,
     /// The dominator tree of the caller's graph.

@@ -98,7 +98,7 @@ pub struct PromotionReport {
 /// Memory of the promotion, to be reused from function to function.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    /// For tables of one function whose length is known when they are made.
+    /// Arena for tables of one function whose length is known when they are made.
     arena: Bump,
     log: AccessLog,
     cfg: Cfg,

@@ -40,7 +40,7 @@ impl Renaming {
 /// The phis of all blocks, and the values they make.
 #[derive(Debug)]
 pub(crate) struct Phis<'a> {
-    /// Where the phis of a block start; one more entry than blocks.
+    /// Start of the phis of each block; one more entry than blocks.
     starts: &'a [u32],
     slots: &'a [u32],
     /// The phis are numbered one after the other from here.

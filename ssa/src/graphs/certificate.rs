@@ -53,7 +53,7 @@ pub enum Refutation {
         /// The target of the edge.
         dst: u32,
     },
-    /// Another block is a closer dominator than the one given: sibling property.
+    /// Another block is a closer dominator than the given one (violates the sibling property).
     NotTheClosest {
         /// The block.
         block: u32,
@@ -114,7 +114,7 @@ struct Tree<'a> {
     numbers: Vec<u32>,
     /// One past the last number below a block.
     ends: Vec<u32>,
-    /// Where the children of a block start; one more entry than blocks.
+    /// Start of the children of each block; one more entry than blocks.
     starts: Vec<u32>,
     /// The children of each block in the order of their numbers.
     children: Vec<u32>,
@@ -250,8 +250,8 @@ impl Sources {
     }
 }
 
-/// For each loop, the first block in an order of all blocks from which an edge enters the loop, by
-/// number in the tree. A loop around the entry may have none.
+/// Returns for each loop, by number in the tree, the first block in an order of all blocks from which an edge enters
+/// the loop. A loop around the entry may have none.
 fn first_sources(
     cfg: &impl ControlFlow,
     tree: &Tree<'_>,

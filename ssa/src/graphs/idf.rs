@@ -156,8 +156,8 @@ impl SitePlacer {
         &self.sites
     }
 
-    /// With [`Pruning::Full`] the slots that are live on entry to the function, so that their initial
-    /// value is used, in ascending order; otherwise none.
+    /// Returns the slots that are live on entry to the function, whose initial value is used, in ascending order.
+    /// Only [`Pruning::Full`] finds them; otherwise the list is empty.
     pub fn live_at_entry(&self) -> &[u32] {
         &self.live_at_entry
     }

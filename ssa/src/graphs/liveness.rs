@@ -80,7 +80,7 @@ pub struct Liveness {
     words_per_block: usize,
     /// A row of bits for each block.
     live: Vec<u64>,
-    /// Likewise, the slots that a block writes.
+    /// Bit sets of the slots that each block writes.
     written: Vec<u64>,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::graphs::rows::Rows;
 
-/// For each slot, the blocks that write it and the blocks that read it before they write it.
+/// Blocks that write each slot, and blocks that read it before they write it.
 ///
 /// A block that only reads a slot after writing it does not count as reading: such a read is
 /// settled inside the block. Lists keep the order in which they were given; a block that occurs twice

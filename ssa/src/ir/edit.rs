@@ -65,9 +65,9 @@ impl List {
 
 #[derive(Copy, Clone, Debug)]
 struct BlockLists {
-    /// In the function's `layout`.
+    /// Instructions, in the function's `layout`.
     insts: List,
-    /// In the function's `block_params`.
+    /// Parameters, in the function's `block_params`.
     params: List,
     /// Among the editor's edges.
     edges: List,
@@ -79,7 +79,7 @@ struct BlockLists {
 struct EdgeLists {
     src: Block,
     dst: Block,
-    /// In the function's `edge_args`.
+    /// Arguments, in the function's `edge_args`.
     args: List,
 }
 

@@ -104,7 +104,7 @@ pub struct Imports<'a> {
 }
 
 impl Default for Imports<'_> {
-    /// No globals, and functions that trap as `unreachable`.
+    /// Returns a host without globals, whose functions trap as `unreachable`.
     fn default() -> Self {
         Imports { host: Box::new(|_| Err(TrapCode::Unreachable)), globals: Vec::new() }
     }

@@ -37,7 +37,7 @@ macro_rules! define_ir_op {
                 match self { $(IrOp::$variant => $mnemonic,)* }
             }
 
-            /// What the operation does besides computing its results.
+            /// Returns the effect of the operation beyond computing its results.
             pub const fn effect(self) -> Effect {
                 match self { $(IrOp::$variant => Effect::$effect,)* }
             }
@@ -99,7 +99,7 @@ impl Opcode {
         }
     }
 
-    /// What the operation does besides computing its results.
+    /// Returns the effect of the operation beyond computing its results.
     pub const fn effect(self) -> Effect {
         match self {
             Opcode::Op(op) => op.effect(),

@@ -59,7 +59,7 @@ use crate::ir::Function;
 pub enum Form {
     /// Slots are read and written.
     Slots,
-    /// No slot is accessed.
+    /// SSA form: no slot is accessed.
     Ssa,
 }
 

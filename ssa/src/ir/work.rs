@@ -85,7 +85,7 @@ struct Access {
     is_read: bool,
 }
 
-/// Of each slot and block the first access, if it is a read, and a write, if there is one.
+/// First access of each slot in each block, if it is a read, and a write, if there is one.
 struct ExposedReads {
     /// Slot, block, and whether it is a read.
     accesses: Vec<(u32, u32, bool)>,

@@ -89,7 +89,7 @@ pub struct DestructionReport {
     /// Whether values are live in so many blocks that the function was left in SSA form. All other
     /// fields are then empty.
     pub is_too_large: bool,
-    /// For each slot the local of the bytecode whose value it holds, if promotion knew one.
+    /// Local of the bytecode whose value each slot holds, if promotion knew one.
     pub locals: Vec<Option<u32>>,
     /// The number of phi operands in the class of their phi, which need no copy.
     pub n_coalesced: usize,
@@ -124,11 +124,11 @@ pub fn destruct(f: &mut Function) -> DestructionReport {
 /// The place where a value is kept.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Home {
-    /// In no slot: it is used in its block only, or nowhere, or is the address of the frame.
+    /// No slot: the value is used in its block only, or nowhere, or is the address of the frame.
     Value,
-    /// It is the result of this instruction, made anew for each use.
+    /// Result of this instruction, made anew for each use.
     Constant(Inst),
-    /// In a slot.
+    /// A slot.
     Slot(u32),
 }
 

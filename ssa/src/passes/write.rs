@@ -36,7 +36,7 @@ use crate::ir::{Function, SlotOrigin};
 #[error("its code would exceed the limit {0}")]
 pub struct ExceedsLimit(pub &'static str);
 
-/// No code was written.
+/// Error of a function that cannot be written as bytecode.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
     /// The function keeps the code that it has.

@@ -21,7 +21,7 @@ fn rows_stand_in_the_order_that_is_asked_for() {
     assert!(TABLE.len() < ROWS_MAX);
 }
 
-/// What a row needs is what the rows before it have made, for each user. Without promotion, the JIT lowers slot form.
+/// Each row needs a product of earlier rows, for each user. Without promotion, the JIT lowers slot form.
 #[test]
 fn rows_need_what_earlier_rows_make() {
     for user in [User::Jit, User::Opt] {

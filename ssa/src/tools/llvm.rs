@@ -160,7 +160,7 @@ struct Body<'p, 'm, 'f> {
     /// The names of slots and blocks, ready to use after a `%`.
     slots: Vec<String>,
     blocks: Vec<String>,
-    /// What is written for the values that are constants.
+    /// Text of the values that are constants.
     constants: Vec<Option<String>>,
     /// Whether an edge goes through a block of its own.
     own_blocks: Vec<bool>,
@@ -294,7 +294,7 @@ impl Body<'_, '_, '_> {
     }
 }
 
-/// What is written for the result of an instruction that is a constant.
+/// Returns the text of an instruction's result if that is a constant.
 fn constant(f: &Function, inst: Inst) -> Option<String> {
     let Opcode::Op(op) = f.opcode(inst) else { return None };
     let ty = match op {

@@ -96,9 +96,9 @@ pub(crate) fn random_walk(rng: &mut Rng) -> VerifiedModule {
     module(&text)
 }
 
-/// What the host is shown when the last function runs on these arguments in these functions' code, and
-/// how that ends, at the latest when all fuel is consumed that they charge, or one poll too many is
-/// made. The choices of `next` depend on the seed alone.
+/// Runs the last function on these arguments in these functions' code. Returns the calls and values that the host
+/// sees, and the end, which comes at the latest when all fuel is consumed or one poll too many is made. The choices
+/// of `next` depend on the seed alone.
 pub(crate) fn walk(
     module: &VerifiedModule,
     functions: Vec<Function>,

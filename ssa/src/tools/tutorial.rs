@@ -1,4 +1,4 @@
-//! From slots to SSA form and back, step by step, with one function carried through all stages.
+//! Tutorial: one function from slots to SSA form and back, step by step.
 //!
 //! # The function
 //!

@@ -167,7 +167,7 @@ fn the_operand_stack_can_be_asked_for() {
     });
 }
 
-/// One module with every kind of entity and instruction passes the verifier.
+/// A module with every kind of entity and instruction passes the verifier.
 #[test]
 fn everything_builds() {
     let mut m = ModuleBuilder::new();

@@ -56,7 +56,7 @@ impl Row {
 #[expect(non_camel_case_types, reason = "the names are words of the table")]
 #[derive(Copy, Clone)]
 pub(super) enum Nan {
-    /// There are none, or their bits are defined.
+    /// No NaN results, or NaN results with defined bits.
     exact,
     /// The machine chooses their bits.
     nan,

@@ -14,9 +14,9 @@ pub(super) type Parse<T> = Result<T, Problem>;
 /// A reference to an entity in the text.
 #[derive(Copy, Clone, Debug)]
 pub(super) enum Ref {
-    /// By its number.
+    /// A number.
     Number(u32),
-    /// By its name, a token.
+    /// A name, which is a token.
     Name(Token),
 }
 

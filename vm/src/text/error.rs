@@ -32,7 +32,7 @@ impl Problem {
     }
 }
 
-/// One error in a source text.
+/// An error in a source text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     line: usize,
@@ -150,7 +150,7 @@ fn ceil_boundary(source: &str, mut pos: usize) -> usize {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     path: String,
-    /// Not empty.
+    /// The errors, at least one.
     diagnostics: Vec<Diagnostic>,
 }
 

@@ -34,7 +34,7 @@ pub(super) struct Token {
     /// Byte range in the source.
     pub(super) start: u32,
     pub(super) end: u32,
-    /// From 1.
+    /// Line number, from 1.
     pub(super) line: u32,
 }
 

@@ -44,7 +44,7 @@ pub(super) struct PendingInst {
 pub(super) enum PendingImm {
     /// Nothing to resolve.
     Ready(Imm),
-    /// One entity of the opcode's kind.
+    /// An entity of the opcode's kind.
     One(Ref),
     /// A label and a number of operands.
     LabelCount(Ref, u32),
@@ -94,7 +94,7 @@ pub(super) struct PendingLabel {
 pub(super) enum Place {
     /// Before an instruction, by its index in [`Pending::insts`].
     Inst(usize),
-    /// At a code offset.
+    /// A code offset.
     Offset(u32),
 }
 

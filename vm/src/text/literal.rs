@@ -284,7 +284,7 @@ fn write_float(
 /// Error for a malformed string or character literal: the byte range between the quotes, and the message.
 pub type EscapeError = (Range<usize>, &'static str);
 
-/// One character of a literal, with escapes decoded.
+/// A character of a literal, with escapes decoded.
 enum Unescaped {
     Char(char),
     Byte(u8),

@@ -50,7 +50,7 @@ pub(super) struct Parser<'s> {
     pub(super) problems: Vec<Problem>,
     pub(super) module: Module,
     pub(super) tables: Tables,
-    /// By [`SpaceKind`].
+    /// Index spaces by [`SpaceKind`].
     pub(super) spaces: [Space<'s>; 6],
     pub(super) pending: Pending,
     /// The names in `name` lines, except those of locals and labels.

@@ -60,7 +60,7 @@ impl Found {
 #[derive(Copy, Clone)]
 struct Operand {
     ty: ValType,
-    /// For the address of a local, the local plus one; 0 for a plain value.
+    /// The local plus one if this is the address of a local; 0 for a plain value.
     token: u32,
 }
 

@@ -367,7 +367,7 @@ struct Shapes {
     depths: Vec<u32>,
     /// Number of operands that take two cells; empty if no shape has any.
     n_wide: Vec<u32>,
-    /// For each shape, the jump pointer of [`Shapes::below`]: a shape further down the stack.
+    /// Jump pointer of [`Shapes::below`] for each shape: a shape further down the stack.
     jumps: Vec<u32>,
 }
 

@@ -201,7 +201,7 @@ fn code_that_is_no_code_is_named() {
     assert_eq!(error.to_string(), expected);
 }
 
-/// No step takes more than linear time, or stack that grows with the input.
+/// Large texts assemble in linear time, with stack that does not grow with the input.
 #[test]
 fn large_texts_are_assembled() {
     let n = 50_000;

@@ -48,7 +48,7 @@ fn garbage_collection() {
     check("(module (func i32.const 1 ref.i31 drop))", &["garbage collection"]);
 }
 
-/// It would take too much memory to find out which other proposals such a module needs.
+/// Finding out which other proposals such a module needs would take too much memory.
 #[test]
 fn large_recursive_groups() {
     let group = |n: usize| format!("(module (rec {}) (tag))", "(type (struct))".repeat(n));

@@ -42,7 +42,7 @@ pub struct Report {
 pub struct ModeInfo {
     /// Its name.
     pub name: &'static str,
-    /// Where the mode keeps slots, and Cranelift's optimisation level.
+    /// Location of slots in this mode, and Cranelift's optimisation level.
     pub meaning: &'static str,
 }
 

@@ -23,7 +23,7 @@ use crate::load::load;
 use crate::{trace, wasi};
 use slotvm_cases::values;
 
-/// From this many bytes of code on, compiling in several threads is worth starting them.
+/// Bytes of code from which starting threads to compile pays.
 const PARALLEL_CODE_BYTES_MIN: usize = 64 << 10;
 
 pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {

@@ -40,7 +40,7 @@ pub struct Note {
 #[derive(Debug)]
 enum Reason {
     Failed(String),
-    /// It needs unsupported proposals.
+    /// The script needs unsupported proposals.
     Refused(String),
 }
 

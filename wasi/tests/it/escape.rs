@@ -1,4 +1,4 @@
-//! No path leads out of an opened directory, no matter who creates the links on its way, and when.
+//! Path races: no path leads out of an opened directory, whoever creates the links on its way, and whenever.
 //!
 //! `with_folder` compares everything outside of the directory before and after each test.
 

@@ -47,9 +47,9 @@ impl Value {
 pub(super) enum End {
     Values(Vec<Value>),
     Trap(TrapCode),
-    /// With any other error.
+    /// Any other error.
     Error,
-    /// With a panic whose message contains this.
+    /// A panic whose message contains this.
     Panic(&'static str),
 }
 

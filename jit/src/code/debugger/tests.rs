@@ -3,7 +3,7 @@ use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SectionKind, Sy
 use super::*;
 use crate::{Compile, Config, Engine, Instance, Module, Store};
 
-/// Other tests must not change the list meanwhile.
+/// Held by tests that need the list unchanged.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// Copies of all objects that a debugger would find, newest first.

@@ -32,7 +32,7 @@ const LIVE_IN_REGISTERS_MAX: u32 = 32;
 pub struct Work {
     /// The way.
     pub rung: Rung,
-    /// What would take too much as the slot mode says, if that is not the way.
+    /// The cause that made the way of the slot mode too costly, if it was.
     pub cause: Option<Cause>,
     /// The counts that decided.
     pub counts: WorkCounts,
@@ -50,7 +50,7 @@ impl Work {
     }
 }
 
-/// No way to compile a function stays below its share.
+/// Error of a function that exceeds its share at every effort level.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "it would take more work than a function of its size may (compile work): {}",

@@ -52,7 +52,7 @@ pub struct WorkCounts {
     pub n_live_through: u64,
     /// Those of `n_live` that the code generator's frontend finds, since slots are its variables.
     pub n_variables: u64,
-    /// By how much `n_live` may grow in the optimiser.
+    /// Growth of `n_live` in the optimiser, at most.
     pub n_recurring: u64,
     /// Values of a block that live at an instruction of it without a register, summed over the
     /// instructions; or at most so many.
@@ -65,17 +65,16 @@ pub struct WorkCounts {
     pub nesting: u64,
     /// Steps up the dominator tree, or at most so many.
     pub dominator_steps: u64,
-    /// By how much instructions are dearer than others with the optimiser.
+    /// Cost of instructions beyond that of ordinary ones, with the optimiser.
     pub optimised: Excess,
-    /// Likewise without the optimiser.
+    /// The same cost without the optimiser.
     pub unoptimised: Excess,
-    /// Likewise with registers in one pass.
+    /// The same cost with registers in one pass.
     pub in_one_pass: Excess,
     /// The cost of operations that the optimiser computes in more than one block, without the first of each; or an
     /// upper bound.
     pub copied: Excess,
-    /// By how much chains of operations that the optimiser combines are dearer than single ones; or at most so
-    /// much.
+    /// Cost, at most, of chains of operations that the optimiser combines, beyond that of single operations.
     pub rewriting: Excess,
 }
 
@@ -172,7 +171,7 @@ impl WorkCounts {
         self.n_blocks + self.n_checks
     }
 
-    /// By how much checks lengthen ways through blocks, about.
+    /// Approximate length that checks add to paths through blocks.
     pub(super) fn lengthening(&self) -> u64 {
         self.n_split_blocks().div_ceil(self.n_blocks)
     }

@@ -81,15 +81,15 @@ pub(super) enum Generator {
 struct CodeCosts {
     inst: Cost,
     light_inst: Cost,
-    /// Of an access of a slot, or of memory, beyond that of the instruction.
+    /// An access of a slot, or of memory, beyond the cost of the instruction.
     slot_access: Cost,
     access: Cost,
     block: Cost,
     edge: Cost,
     check: Cost,
-    /// Of a target of a switch beyond that of the edge.
+    /// A target of a switch beyond the cost of the edge.
     target: Cost,
-    /// Of an operand or result of a call beyond four.
+    /// An operand or result of a call beyond the fourth.
     wide_operand: Cost,
 }
 
@@ -164,7 +164,7 @@ impl WorkCounts {
         }
     }
 
-    /// One pass over the code does not see what lives where.
+    /// The cost with registers in one pass, which does not depend on live ranges.
     fn in_one_pass(&self, cause: Cause) -> Cost {
         match cause {
             Cause::Code => self.code(&ONE_PASS, self.in_one_pass),

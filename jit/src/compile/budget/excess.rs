@@ -46,7 +46,7 @@ const COMBINED: u32 = 2;
 
 /// Links at the start of a chain that take no more than elsewhere: addresses are often computed so.
 const LINKS_FREE: u8 = 3;
-/// From so many links on each one of a chain takes as much as any further one.
+/// Length of a chain from which each further link costs the same.
 const LINKS_MAX: u8 = 8;
 
 impl Excess {
@@ -86,14 +86,15 @@ impl Excess {
         Excess { time: self.time.saturating_mul(n), bytes: self.bytes.saturating_mul(n) }
     }
 
-    /// Likewise without the optimiser.
+    /// The cost of an opcode without the optimiser beyond that of any.
     pub(super) fn unoptimised(op: Op) -> Excess {
         let [.., executed, bytes, _, _] = COSTS[op as usize];
         Excess::of_op(op, [executed, bytes])
     }
 
-    /// Likewise with registers in one pass. No opcode takes more time then than without the optimiser; of the bytes
-    /// there are a quarter, or those that were measured, of which three in four are touched.
+    /// The cost of an opcode with registers in one pass beyond that of any. No opcode takes more time than without
+    /// the optimiser. The bytes are a quarter of those, or three quarters of the measured ones (the part that is
+    /// touched), whichever is more.
     pub(super) fn in_one_pass(op: Op) -> Excess {
         let unoptimised = Excess::unoptimised(op);
         let [.., bytes] = COSTS[op as usize];

@@ -52,7 +52,8 @@ impl ModuleBudget {
         ModuleBudget { functions, functions_drawn, time, drawn }
     }
 
-    /// What the functions of new code share: all of it, or what other code of the module has left of it.
+    /// The budget that the functions of new code share: all of it, or the rest that other code of the module has
+    /// left.
     pub(crate) fn functions(&self) -> Budget {
         self.functions.less(self.functions_drawn.load(Ordering::Relaxed))
     }

@@ -9,7 +9,7 @@ use slotvm_ssa::ir::work::Part;
 
 use super::checks::n_checks;
 
-/// How code comes to what it calls, and what it checks.
+/// Parts of the configuration that decide how code makes calls and what it checks.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Parts {
     /// Functions below this are imported, and called by a record.

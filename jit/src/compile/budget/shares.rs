@@ -6,7 +6,7 @@ use slotvm_ssa::ir::Function;
 /// Points for each byte that was given for the functions of a module up to [`SMALL_BYTES`]: 40 ms for each KB.
 /// More than twice as much is promised: an estimate is right within a small factor only.
 const NS_PER_BYTE: u64 = 40_000_000 / 1024;
-/// Likewise for each byte beyond: 4 ms for each KB, of 10 that are promised.
+/// Time for each byte beyond: 4 ms for each KB, of the 10 ms that are promised.
 const NS_PER_BYTE_BEYOND: u64 = 4_000_000 / 1024;
 /// Bytes of a module that count in full.
 const SMALL_BYTES: u64 = 64 << 10;

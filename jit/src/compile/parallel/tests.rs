@@ -29,7 +29,7 @@ fn describe(compiled: &[CompiledFunction]) -> String {
     text
 }
 
-/// In pools of several sizes.
+/// Runs a check in pools of several sizes.
 fn in_pools(check: impl Fn() + Sync) {
     for n_threads in [1, 2, 4] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What a virtual machine might have.
+/// State that a virtual machine might have.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Object {

@@ -1,4 +1,4 @@
-//! What makes no C functions.
+//! Inputs that C functions cannot be made of.
 
 use super::*;
 use slotvm::{Error, Tier};

@@ -1,4 +1,4 @@
-//! What the engines have in common: the embedding APIs bear the same names, so it is one text.
+//! Shared text of the engines, whose embedding APIs use the same names.
 
 /// Running programs, for the engine of a crate. What the crates do not have in common is beside it:
 ///
@@ -18,10 +18,10 @@ macro_rules! common {
         use super::{Failure, directories};
         use crate::program::{Entry, Run, Wasi};
 
-        /// What stores have.
+        /// Data of stores.
         struct Data {
             wasi: Provider,
-            /// What a kernel has printed.
+            /// Output of a kernel.
             printed: Vec<u8>,
         }
 
@@ -71,7 +71,7 @@ macro_rules! common {
             linker: Rc<Linker<Data>>,
             store: Store<Data>,
             output: Output,
-            /// What `main` takes; without it `_start` is called.
+            /// Argument of `main`; without it `_start` is called.
             size: Option<i32>,
             _dirs: Option<tempfile::TempDir>,
         }

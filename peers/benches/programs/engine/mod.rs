@@ -16,7 +16,7 @@ use vmrun::bench::clock::thread_cpu_time;
 
 use crate::program::{Outcome, Run, Wasi};
 
-/// What has gone wrong, for people.
+/// Error message.
 pub(crate) type Failure = String;
 
 /// An engine with a configuration.
@@ -39,7 +39,7 @@ pub(crate) trait Prepared {
     /// Makes an instance and calls it.
     fn go(&mut self) -> Result<i32, Failure>;
 
-    /// What was printed.
+    /// Returns the output.
     fn printed(self: Box<Self>) -> Vec<u8>;
 }
 

@@ -139,7 +139,7 @@ impl Program {
         Form { phis, reads, report }
     }
 
-    /// In the order of blocks, sealed early.
+    /// Constructs the form with blocks in their order, sealed early.
     fn construct_in_order(&self, options: BraunOptions) -> Form {
         let order: Vec<u32> = (0..self.cfg.n_blocks() as u32).collect();
         let plan = Plan { order: &order, seals_early: true };

@@ -64,8 +64,7 @@ impl<'t> Example<'t> {
         (Cfg::new(0, lists), names)
     }
 
-    /// What a block does: for each store the slot and the value's name, for each load its name and the
-    /// slot.
+    /// Operations of a block: for each store the slot and the value's name, for each load its name and the slot.
     pub(crate) fn ops(&self, block: &str) -> Vec<Operation<'t>> {
         let ops = split(self.lines["ops"], ";")
             .into_iter()
@@ -109,13 +108,13 @@ impl<'t> Example<'t> {
             .collect()
     }
 
-    /// What loads give: `load->value`.
+    /// Results of loads: `load->value`.
     pub(crate) fn loads(&self) -> BTreeSet<String> {
         split(self.lines["loads"], ", ").into_iter().map(String::from).collect()
     }
 }
 
-/// What a block of an example does.
+/// An operation of a block of an example.
 pub(crate) enum Operation<'t> {
     /// A store of a value, which may be what a load gave.
     Store { slot: u32, value: &'t str },

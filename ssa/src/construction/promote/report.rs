@@ -38,11 +38,11 @@ pub struct LocalReport {
 /// The place of a local after promotion.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// In values.
+    /// The local became values.
     Promoted(SlotPath),
     /// Still in its slot, with all others of the function, since promotion would exceed a limit.
     Left(TooLarge),
-    /// In linear memory, as the bytecode has it, since its address escapes.
+    /// The local stays in linear memory, as in the bytecode, since its address escapes.
     Escapes {
         /// The code offset of the first use of the address other than a plain access.
         at: u32,

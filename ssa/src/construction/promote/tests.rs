@@ -14,7 +14,7 @@ use crate::tools::testing::{
     Bits, Rng, convergence, families, live_in, random_numbered_graph, size,
 };
 
-/// What a block does, in order.
+/// An operation of a block, in order.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Do {
     /// Reads the slot, and shows the value.

@@ -28,8 +28,8 @@ pub(super) struct NumberedGraph<'a, C> {
     pub(super) leads_to: &'a [u32],
 }
 
-/// For each block of a graph numbered in preorder of its dominator tree, finds the smallest level that
-/// an edge leads to from its subtree, other than from a block to its own children in the tree.
+/// Finds for each block the smallest level that an edge leads to from its subtree, other than from a block to its own
+/// children in the tree. The graph is numbered in preorder of its dominator tree.
 ///
 /// If that is deeper than a block, then no edge leads from below to the block's level or above, so its
 /// frontier is empty.
@@ -63,7 +63,7 @@ pub(super) struct LevelWalk {
     is_root: StampSet,
     /// The blocks with children where the slot is live.
     has_children: StampSet,
-    /// Of these, the first such child; then the next one of the same parent.
+    /// First of these children; then the next one of the same parent.
     first_child: Vec<u32>,
     next_sibling: Vec<u32>,
     work: Vec<u32>,

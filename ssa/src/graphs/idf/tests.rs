@@ -167,7 +167,7 @@ fn placement_ends_on_loops_whose_header_does_not_write() {
     }
 }
 
-/// Of an entry inside a loop the classical theory says nothing: it has no write before the entry.
+/// The classical theory excludes an entry inside a loop: there is no write before it.
 #[test]
 fn an_entry_with_a_back_edge_merges_the_initial_value() {
     let mut placer = SitePlacer::default();
@@ -257,7 +257,7 @@ fn steps_on_large_families_are_linear_for_each_slot() {
     }
 }
 
-/// As many slots as blocks, each live in a block or two: the work must follow the live ranges.
+/// There are as many slots as blocks, each live in a block or two. The work must follow the live ranges.
 #[test]
 fn slots_that_live_briefly_cost_nothing_for_the_rest_of_the_function() {
     let mut placer = SitePlacer::default();

@@ -42,7 +42,7 @@ impl<'t> Cursor<'t> {
         self.take_while(is_name_char)
     }
 
-    /// What stands before the next space, comma or parenthesis.
+    /// Takes the text before the next space, comma or parenthesis.
     pub(super) fn literal(&mut self) -> &'t str {
         self.take_while(|c| !c.is_whitespace() && !matches!(c, ',' | '(' | ')'))
     }
@@ -135,7 +135,7 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// What stands before the quote that no backslash escapes.
+/// Returns the text before the first quote that no backslash escapes.
 fn until_quote(text: &str) -> Option<&str> {
     let mut is_escaped = false;
     let end = text.find(|c| {

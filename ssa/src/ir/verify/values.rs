@@ -5,8 +5,7 @@ use crate::graphs::dominators::DomTree;
 use crate::ir::Function;
 use crate::ir::entity::{Block, Inst, Value};
 
-/// Where a value is defined: the block, and the position among its instructions plus one; 0 for a
-/// parameter.
+/// Place of a value's definition: the block, and the position among its instructions plus one; 0 for a parameter.
 type Def = Option<(Block, u32)>;
 
 /// Checks definitions, uses and edge operands. Blocks are numbered in preorder of `dom`.

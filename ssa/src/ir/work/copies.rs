@@ -83,7 +83,7 @@ struct Needs<'a> {
 }
 
 impl Needs<'_> {
-    /// In postorder the uses of a value come before what dominates them.
+    /// Finds the copies. In postorder the uses of a value come before the blocks that dominate them.
     fn find(mut self, postorder: &[Block], mut of_inst: impl FnMut(Inst, u64)) {
         let func = self.func;
         for &block in postorder {

@@ -90,9 +90,9 @@ pub fn crowding(
 /// The last blocks in which a value is needed.
 #[derive(Copy, Clone)]
 struct Span {
-    /// By what uses it, where that stands.
+    /// Last block with an instruction that uses it.
     direct: u32,
-    /// By what uses it, where that is computed.
+    /// The same block if each deferred use counts where it is computed.
     deferred: u32,
 }
 
@@ -104,11 +104,11 @@ struct Uses<'a> {
     /// The first and the last place of each value, or [`NONE`] twice.
     places: Vec<(u32, u32)>,
     spans: Vec<Span>,
-    /// How many more values live at each place of a block than before it.
+    /// Change of the number of live values at each place of a block.
     changes: Vec<i64>,
     /// The parameters of a block that live in it.
     n_entering: i64,
-    /// By how many blocks values live longer.
+    /// Number of blocks by which live ranges grow.
     deferred: u64,
 }
 

@@ -23,13 +23,13 @@ pub struct Part {
     pub n_values: u64,
 }
 
-/// In how many more blocks values could be live if an optimiser did not compute them again: operations
-/// without effects, constants apart, that an earlier block has too, or that give the same in each round
-/// of a loop around them. Summed over the operations, and about right. `loops` are the loops of the
-/// function, which is in SSA form.
+/// Estimates in how many more blocks values are live if an optimiser computes each only once. These are results
+/// of operations without effects, constants apart, that an earlier block has too, or that are invariant in a loop
+/// around them. The blocks are summed over the operations. `loops` are the loops of the function, which is in SSA
+/// form.
 ///
-/// `parts` gives the parts of an instruction that are not in the function, and `weight` says how many blocks
-/// the code of a block has.
+/// `parts` returns the parts of an instruction that are not in the function, and `weight` the number of blocks
+/// that the code of a block has.
 pub fn recurring_spans(
     func: &Function,
     loops: &LoopForest,

@@ -33,7 +33,7 @@ pub(super) const NO_CLASS: u32 = u32::MAX;
 /// The classes of a function's values.
 #[derive(Debug)]
 pub(super) struct Classes {
-    /// By value; [`NO_CLASS`] for values that are in none.
+    /// Class of each value; [`NO_CLASS`] for values that are in none.
     of_value: Vec<u32>,
     /// The members that dominate the current point, the closest on top.
     stacks: Vec<Vec<Value>>,
@@ -127,9 +127,9 @@ impl Classes {
 /// The values that phis connect.
 struct Affinities {
     starts: Vec<u32>,
-    /// For a phi its operands, for an operand its phis.
+    /// Operands of each phi, and phis of each operand.
     values: Vec<Value>,
-    /// By value, one value that stands for its web.
+    /// Representative of each value's web.
     webs: Vec<Value>,
 }
 

@@ -72,8 +72,7 @@ fn for_each_use(f: &Function, wanted: impl Fn(Value) -> bool, mut on: impl FnMut
     }
 }
 
-/// For each value the blocks where it is live, ascending, each with the position of its last use
-/// there, or [`LIVE_OUT`].
+/// Blocks where each value is live, ascending, each with the position of its last use there, or [`LIVE_OUT`].
 #[derive(Debug)]
 pub(super) struct Liveness {
     starts: Vec<u32>,

@@ -231,7 +231,7 @@ fn values_of_different_times_share_slots() {
     assert_eq!(f.slots.len(), 1, "{f}");
 }
 
-/// What slots hold after these steps, slot `i` starting as `i`.
+/// Contents of slots after these steps, where slot `i` starts as `i`.
 fn after(steps: &[Step<u32>]) -> Vec<u32> {
     let mut slots: Vec<u32> = (0..8).collect();
     let mut saved = None;

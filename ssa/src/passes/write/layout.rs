@@ -9,16 +9,16 @@ use crate::ir::irop::Opcode;
 /// The blocks in the order of the code.
 pub(super) struct Layout {
     pub(super) blocks: Vec<Block>,
-    /// By block: some block does not run into it but branches.
+    /// Whether some block branches to the block instead of running into it.
     is_branched_to: Vec<bool>,
 }
 
 /// The end of a block's code.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Leave {
-    /// By the terminator as it is: it leaves the function.
+    /// Leaves the function by its terminator.
     Inst,
-    /// It runs into the next block.
+    /// Runs into the next block.
     FallThrough,
     /// `br`.
     Br(Block),

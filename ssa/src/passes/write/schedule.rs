@@ -56,9 +56,9 @@ pub(super) struct Scheduler<'f> {
     f: &'f Function,
     /// The types of the locals that live in the frame, each at eight times its number.
     pub(super) frame_types: Vec<ValType>,
-    /// For each of these whether it is a parameter.
+    /// Index of each of these if it is a parameter.
     frame_params: Vec<Option<u32>>,
-    /// For each of these whether its address is used as a number.
+    /// Whether the address of each of these is used as a number.
     pub(super) escapes: Vec<bool>,
     /// The address of the frame.
     frame: Option<Value>,
@@ -72,11 +72,11 @@ pub(super) struct Scheduler<'f> {
     n_open: Vec<u32>,
     /// The temporary variable of a value.
     temporaries: Vec<u32>,
-    /// By position: the code of the instruction is made.
+    /// Whether the code of the instruction at each position is made.
     is_made: Vec<bool>,
     /// The positions of instructions with effects whose code has not been made, ascending.
     effects: Vec<u32>,
-    /// For each slot the positions of its writes whose code has not been made, ascending.
+    /// Positions of the writes of each slot whose code has not been made, ascending.
     writes: Vec<Vec<u32>>,
     /// The positions of instructions whose result is held until the code so far takes it, the first to be
     /// made on top.

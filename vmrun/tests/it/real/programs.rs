@@ -47,11 +47,11 @@ struct Engines {
 
 const EVERY: [&str; 7] =
     [ENGINES[0], ENGINES[1], ENGINES[2], ENGINES[3], ENGINES[4], ENGINES[5], "--lazy"];
-/// For programs that compile in seconds.
+/// Engines for programs that compile in seconds.
 const SMALL: Engines = Engines { always: &["", "--jit"], full: &EVERY };
-/// For programs that take a minute to compile, unless they are compiled lazily.
+/// Engines for programs that take a minute to compile, unless they are compiled lazily.
 const LARGE: Engines = Engines { always: &["", "--lazy"], full: &EVERY };
-/// For further runs of such a program.
+/// Engines for further runs of such a program.
 const AGAIN: Engines = Engines { always: &[""], full: &["", "--lazy"] };
 
 const PROGRAMS: [Program; 4] = [

@@ -260,7 +260,7 @@ fn a_probe_loads_the_last_byte() {
     }
 }
 
-/// What Cranelift puts in front of a division for operands that the lowering has ruled out.
+/// Traps that Cranelift guards a division with, for operands that the lowering has ruled out.
 const OF_DIVISIONS: [ir::TrapCode; 2] =
     [ir::TrapCode::INTEGER_DIVISION_BY_ZERO, ir::TrapCode::INTEGER_OVERFLOW];
 

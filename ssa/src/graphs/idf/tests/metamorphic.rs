@@ -13,7 +13,7 @@ struct Facts {
     frontiers: Frontiers,
     liveness: Liveness,
     loops: LoopForest,
-    /// For each pruning.
+    /// Sites of each pruning.
     sites: Vec<BTreeSet<(u32, u32)>>,
 }
 

@@ -10,7 +10,7 @@ use crate::graphs::certificate::certify;
 use crate::graphs::frontier::Frontiers;
 use crate::graphs::liveness::Liveness;
 
-/// Where the slots of an example are written, and read before that.
+/// Blocks in which the slots of an example are written, and those in which they are read before that.
 fn slots_of(example: &Example<'_>, names: &[&str]) -> SlotBlocks {
     let (mut writes, mut reads) = (vec![], vec![]);
     for (block, name) in (0..).zip(names) {

@@ -32,7 +32,7 @@ pub(super) enum Float {
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Finite {
     pub(super) negative: bool,
-    /// At most 53 digits.
+    /// Digits, at most 53.
     pub(super) magnitude: u128,
     pub(super) exponent: i32,
 }

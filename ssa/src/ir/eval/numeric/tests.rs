@@ -162,7 +162,7 @@ impl Edges {
 
 // --- Agreement --------------------------------------------------------------------------------------
 
-/// What the definition says that the interpreter uses.
+/// Result by the definition that the interpreter uses.
 fn other_eval(op: Op, imm: u128, operands: &[u128]) -> Result<u128, TrapCode> {
     let operand = |i: usize| operands.get(i).copied().unwrap_or(0);
     if op.is_vector() {

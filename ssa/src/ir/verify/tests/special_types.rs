@@ -17,7 +17,7 @@ use ValType::{ExternRef, F32, F64, FuncRef, I32, I64};
 struct Row {
     inst: &'static str,
     operands: Vec<ValType>,
-    /// What is on the stack behind the instruction, or where it goes; the function returns it.
+    /// Types on the stack after the instruction, or at its target; the function returns them.
     results: Vec<ValType>,
     /// The operand that may be of any type.
     any: Option<usize>,
