@@ -27,9 +27,9 @@ use vmrun::bench::program::engine;
 use vmrun::error::CliError;
 use vmrun::table::table;
 
-/// A function that is twice as large may take so many times the time in each stage.
+/// Largest factor of the time of each stage for a function of twice the size.
 const STEP_MAX: f64 = 2.3;
-/// Building SSA form may take so many nanoseconds for each bytecode operation.
+/// Most nanoseconds for building SSA form of each bytecode operation.
 const SSA_NS_MAX: f64 = 250.0;
 
 const SIZES: [usize; 3] = [50_000, 100_000, 200_000];
@@ -56,7 +56,7 @@ fn main() -> Result<(), CliError> {
         }
         let title = format!("growth with locals: {}, {} operations", control.name(), SIZES[1]);
         if args.selects(&title) {
-            // What Cranelift does with so many locals is another matter.
+            // Cranelift's cost for this many locals is another matter.
             let rounds = (rounds.0, 0);
             let measured = measure(&LOCALS.map(|n_locals| plan(SIZES[1], n_locals)), rounds)?;
             println!("{title}; ns for each operation\n{}\n", by_locals(&measured));

@@ -35,7 +35,7 @@ fn main() -> Result<(), Error> {
 /// Something that a module asks for.
 struct Attack {
     name: &'static str,
-    /// Does it, and says how it ends.
+    /// Runs the case, and returns how it ends.
     run: Box<dyn Fn() -> Result<String, Error>>,
 }
 

@@ -1,6 +1,6 @@
 //! Each stage of compilation, in bytecode operations a second, on a few programs and on large functions.
 //!
-//! `slots` is bytecode to the slot form of the IR, `ssa` is promotion. The stages behind them cannot be
+//! `slots` is bytecode to the slot form of the IR, `ssa` is promotion. The stages after them cannot be
 //! run alone: `compile` is everything from the verified module to placed code in mode `ssa`.
 
 use std::hint::black_box;

@@ -53,7 +53,7 @@ pub trait Contender {
     /// Returns the name.
     fn name(&self) -> &str;
 
-    /// Constructs SSA form so many times in a row; gives the times of all together. `None` if the
+    /// Constructs SSA form a number of times in a row; returns the time of all together. `None` if the
     /// function exceeds a limit of the construction.
     fn run(&mut self, input: &Input, n_times: u32) -> Option<Outcome>;
 }

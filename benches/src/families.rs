@@ -100,7 +100,7 @@ impl Family {
 pub struct Plan {
     /// Its shape.
     pub family: Family,
-    /// About so many blocks; at least 8.
+    /// Approximate number of blocks; at least 8.
     pub n_blocks: u32,
     /// The number of its slots.
     pub n_slots: u32,
@@ -198,7 +198,7 @@ pub fn initialised(graph: &SlotGraph) -> SlotGraph {
     SlotGraph::new(graph.name.clone(), graph.n_slots, graph.cfg.clone(), lists)
 }
 
-/// A chain of blocks; what `other` says is another target of a block, before the next one.
+/// A chain of blocks; `other` is another target of a block, before the next one.
 fn chain(n: u32, mut other: impl FnMut(u32) -> Option<u32>) -> Vec<Vec<u32>> {
     let next = |b: u32| (b + 1 < n).then_some(b + 1);
     (0..n).map(|b| other(b).into_iter().chain(next(b)).collect()).collect()
@@ -260,7 +260,7 @@ impl Structured {
         self.succs.len() as u32 - 1
     }
 
-    /// A new block behind these.
+    /// A new block after these.
     fn block_after(&mut self, sources: impl IntoIterator<Item = u32>) -> u32 {
         let block = self.block();
         for source in sources {
@@ -269,7 +269,7 @@ impl Structured {
         block
     }
 
-    /// Starts an `if` or a loop; gives the block that code goes on in, as the others do.
+    /// Starts an `if` or a loop; returns the block that code continues in, as the others do.
     fn start(&mut self, current: u32, rng: &mut Rng) -> u32 {
         let next = self.block_after([current]);
         let kind = rng.below(4);

@@ -188,7 +188,7 @@ impl<'t> Reader<'t> {
         };
         for (targets, &line) in self.succs.iter().zip(&self.block_lines) {
             if let Some(target) = targets.iter().find(|&&target| target as usize >= n_blocks) {
-                return at(line, format!("there is no block {target}"));
+                return at(line, format!("unknown block {target}"));
             }
             if targets.contains(&0) {
                 return at(line, "no edge goes to the entry, block 0".to_owned());
@@ -293,7 +293,7 @@ block 0
             ("function a\nslots 1\nr 0", "line 3: expected `block 0` before the first access"),
             ("function a\nslots 1\nblock 1", "line 3: expected block 0: blocks are in order"),
             ("function a\nslots 1\nblock 0 1", "line 3: expected `->`, not `1`"),
-            ("function a\nslots 1\nblock 0 -> 1", "line 3: there is no block 1"),
+            ("function a\nslots 1\nblock 0 -> 1", "line 3: unknown block 1"),
             ("function a\nslots 1\nblock 0 -> 0", "line 3: no edge goes to the entry, block 0"),
             ("function a\nslots 1\nblock 0\nr 1", "line 4: the slots are numbered below 1"),
             ("function a\nslots 1\nblock 0\nr", "line 4: expected a slot"),

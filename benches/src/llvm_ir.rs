@@ -265,7 +265,7 @@ impl<'t> Reader<'t> {
             for &(target, line) in &self.targets[first_target..end_target] {
                 let error = |rule| LlvmIrError { line, rule };
                 match self.blocks.get(target) {
-                    None => return Err(error(format!("there is no block `{target}`"))),
+                    None => return Err(error(format!("unknown block `{target}`"))),
                     Some(0) => return Err(error("no edge goes to the entry".to_owned())),
                     Some(&target) => succ_lists[block].push(target),
                 }

@@ -76,7 +76,7 @@ fn clang(version_max: u32) -> Result<&'static str, String> {
     let fits = |version: u32| (CLANG_VERSION_MIN..=version_max).contains(&version);
     let found = ["clang-19", "clang"].into_iter().find(|name| version(name).is_some_and(fits));
     found
-        .ok_or_else(|| format!("there is no clang of version {CLANG_VERSION_MIN} to {version_max}"))
+        .ok_or_else(|| format!("cannot find clang of version {CLANG_VERSION_MIN} to {version_max}"))
 }
 
 /// The major version of a clang, if it is one.

@@ -2,7 +2,7 @@
 //!
 //! The code of a stack machine is an expression in postfix order: first the operands, then the operator.
 //! So no tree is needed: as soon as an operand is read, its code is emitted, and an operator is emitted
-//! behind its second operand. All values are `f64`. What is true is 1, what is false is 0.
+//! after its second operand. All values are `f64`; true is 1, false is 0.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -78,7 +78,7 @@ pub(crate) fn compile(source: &str) -> Result<Program, Box<dyn Error>> {
     Ok(Program { module: module.finish()?, expressions })
 }
 
-/// `NAME(PARAMETERS) = EXPRESSION`, behind `def`.
+/// `NAME(PARAMETERS) = EXPRESSION`, after `def`.
 fn define<'t>(
     module: &mut ModuleBuilder,
     callees: &mut HashMap<&'t str, Callee>,
@@ -178,7 +178,7 @@ impl<'t> Compiler<'t, '_> {
         Ok(())
     }
 
-    /// `CONDITION then VALUE else VALUE`, behind `if`. Both branches leave their value on the operand
+    /// `CONDITION then VALUE else VALUE`, after `if`. Both branches leave their value on the operand
     /// stack where they meet.
     fn conditional(&mut self, tokens: &mut Tokens<'t>) -> Result<(), SyntaxError> {
         let (otherwise, end) = (self.f.label(), self.f.label());
@@ -251,13 +251,13 @@ impl<'t> Compiler<'t, '_> {
                 Ok(())
             }
             None => {
-                let message = format!("there is no parameter `{name}`");
+                let message = format!("unknown parameter `{name}`");
                 Err(tokens.error_at(place, message))
             }
         }
     }
 
-    /// `ARGUMENTS)`, behind the name and the parenthesis.
+    /// `ARGUMENTS)`, after the name and the parenthesis.
     fn call(
         &mut self,
         name: &str,
@@ -265,7 +265,7 @@ impl<'t> Compiler<'t, '_> {
         tokens: &mut Tokens<'t>,
     ) -> Result<(), SyntaxError> {
         let Some(&Callee { code, n_params }) = self.callees.get(name) else {
-            let message = format!("there is no function `{name}`");
+            let message = format!("unknown function `{name}`");
             return Err(tokens.error_at(place, message));
         };
         let mut n_args = 0;

@@ -55,7 +55,7 @@ fn read_source() -> Result<String, Box<dyn Error>> {
     Ok(source)
 }
 
-/// Compiles and runs a program. Gives the line and the value of each expression.
+/// Compiles and runs a program. Returns the line and the value of each expression.
 fn run(source: &str) -> Result<Vec<(u32, f64)>, Box<dyn Error>> {
     let Program { module, expressions } = compile(source)?;
     let engine = Engine::default();
@@ -116,8 +116,8 @@ mod tests {
             error("1 +"),
             "line 1, column 4: an expression is expected, not the end of the line"
         );
-        assert_eq!(error("\ndef f(x) = y"), "line 2, column 12: there is no parameter `y`");
-        assert_eq!(error("f(1)"), "line 1, column 1: there is no function `f`");
+        assert_eq!(error("\ndef f(x) = y"), "line 2, column 12: unknown parameter `y`");
+        assert_eq!(error("f(1)"), "line 1, column 1: unknown function `f`");
         assert_eq!(error("sqrt(1, 2)"), "line 1, column 1: `sqrt` takes 1 argument, not 2");
         assert_eq!(error("1 2"), "line 1, column 3: an operator is expected, not `2`");
         assert_eq!(error("1 $ 2"), "line 1, column 3: `$` means nothing here");

@@ -70,7 +70,7 @@ impl<'t> Tokens<'t> {
         self.start
     }
 
-    /// Goes on to the next word, and gives the one before.
+    /// Advances to the next word, and returns the one before.
     pub(crate) fn advance(&mut self) -> Result<Token<'t>, SyntaxError> {
         let before = self.current;
         let rest = self.text[self.end..].trim_start();
@@ -85,7 +85,7 @@ impl<'t> Tokens<'t> {
             Some('0'..='9' | '.') => {
                 let digits = word(|c| c.is_ascii_digit() || c == '.');
                 let number =
-                    digits.parse().map_err(|_| self.error(format!("`{digits}` is no number")))?;
+                    digits.parse().map_err(|_| self.error(format!("invalid number `{digits}`")))?;
                 (Token::Number(number), digits.len())
             }
             Some(c) if c.is_alphabetic() => {
@@ -101,7 +101,7 @@ impl<'t> Tokens<'t> {
         Ok(before)
     }
 
-    /// Goes on if the current word is this one, and says whether it was.
+    /// Advances if the current word is this one, and returns whether it was.
     pub(crate) fn skip(&mut self, word: &str) -> Result<bool, SyntaxError> {
         let is_it = matches!(self.current, Token::Name(text) | Token::Symbol(text) if text == word);
         if is_it {

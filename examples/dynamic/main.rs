@@ -70,7 +70,7 @@ struct Run {
     run: Duration,
 }
 
-/// Compiles and runs a program; says how long compilation took, too.
+/// Compiles and runs a program; reports the compile time, too.
 fn run_native(program: &Program, heap: Heap) -> Result<(Duration, Run), Box<dyn Error>> {
     let start = Instant::now();
     let engine = Engine::default();

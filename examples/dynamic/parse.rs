@@ -197,7 +197,7 @@ impl<'r> Resolver<'r> {
         }
         match self.locals.get(word) {
             Some(&local) => Ok(Expr::Local(local)),
-            None => error(line, format!("there is no variable `{word}`")),
+            None => error(line, format!("unknown variable `{word}`")),
         }
     }
 
@@ -212,7 +212,7 @@ impl<'r> Resolver<'r> {
                 let local = match (head, self.locals.get(name)) {
                     (_, Some(&local)) => local,
                     ("let", None) => *self.locals.entry(name).or_insert(next),
-                    _ => return error(line, format!("there is no variable `{name}`")),
+                    _ => return error(line, format!("unknown variable `{name}`")),
                 };
                 Ok(Expr::Set(local, value))
             }
@@ -239,7 +239,7 @@ impl<'r> Resolver<'r> {
         let n_params = match (binary, builtin, function) {
             (Some(_), ..) => 2,
             (_, Some(&(_, _, n_params)), _) | (.., Some(&(_, n_params))) => n_params,
-            _ => return error(line, format!("there is no function `{head}`")),
+            _ => return error(line, format!("unknown function `{head}`")),
         };
         if args.len() != n_params {
             let n_args = args.len();

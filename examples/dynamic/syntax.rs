@@ -23,12 +23,12 @@ pub(crate) enum Expr {
     /// An integer, or an object that is made before the program starts.
     Constant(Value),
     Local(usize),
-    /// Sets a local; gives its new value.
+    /// Sets a local; returns its new value.
     Set(usize, Box<Expr>),
     If(Box<[Expr; 3]>),
-    /// Gives nil.
+    /// Returns nil.
     While(Box<Expr>, Box<Expr>),
-    /// Gives the last value, or nil.
+    /// Returns the last value, or nil.
     Do(Vec<Expr>),
     /// Calls a function of the program.
     Call {

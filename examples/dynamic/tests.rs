@@ -75,7 +75,7 @@ fn what_goes_wrong_is_said_by_both() {
         ("(+ 1 nil)", "+ cannot be applied to 1 and nil"),
         ("(< (list) 1)", "< cannot be applied to () and 1"),
         ("(/ 1 0)", "division by zero"),
-        ("(get (list 1 2) 2)", "there is no element 2 in a list of 2"),
+        ("(get (list 1 2) 2)", "index 2 is out of bounds of a list of 2"),
         ("(push 1 2)", "push needs a list, not 1"),
     ] {
         let (interpreted, native) = failures(source);
@@ -91,8 +91,8 @@ fn what_goes_wrong_is_said_by_both() {
 fn syntax_errors_name_the_line() {
     assert_eq!(syntax_error("(print 1\n(print 2)"), "line 1: the parenthesis is never closed");
     assert_eq!(syntax_error("\n)"), "line 2: no parenthesis is open");
-    assert_eq!(syntax_error("(print x)"), "line 1: there is no variable `x`");
-    assert_eq!(syntax_error("(f 1)"), "line 1: there is no function `f`");
+    assert_eq!(syntax_error("(print x)"), "line 1: unknown variable `x`");
+    assert_eq!(syntax_error("(f 1)"), "line 1: unknown function `f`");
     assert_eq!(syntax_error("(+ 1)"), "line 1: `+` takes 2 operands, not 1");
     assert_eq!(syntax_error("(define (f a a) a)"), "line 1: there is a parameter `a` already");
     assert_eq!(syntax_error(&"(".repeat(1_000_000)), "line 1: more than 200 parentheses are open");

@@ -58,7 +58,7 @@ pub(crate) enum Wrong {
     Operands { operation: &'static str, left: String, right: String },
     #[error("{operation} needs a list, not {found}")]
     NoList { operation: &'static str, found: String },
-    #[error("there is no element {index} in a list of {length}")]
+    #[error("index {index} is out of bounds of a list of {length}")]
     Index { index: String, length: usize },
     #[error("division by zero")]
     DivisionByZero,
@@ -218,13 +218,13 @@ impl Heap {
         self.element("get", list, index).map(|element| *element)
     }
 
-    /// Gives the value that was put.
+    /// Returns the value that was put.
     pub(crate) fn put(&mut self, list: Value, index: Value, value: Value) -> Result<Value, Wrong> {
         *self.element("put", list, index)? = value;
         Ok(value)
     }
 
-    /// Gives the list.
+    /// Returns the list.
     pub(crate) fn push(&mut self, list: Value, value: Value) -> Result<Value, Wrong> {
         self.list("push", list)?.push(value);
         Ok(list)

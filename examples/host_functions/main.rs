@@ -77,7 +77,7 @@ fn robot_functions(engine: &Engine) -> Result<Linker<World>, slotvm::Error> {
     Ok(linker)
 }
 
-/// Lets the robot walk. Gives where it is and what the world looks like then.
+/// Lets the robot walk. Returns where it is and what the world looks like then.
 fn walk(world: World, steps: i32) -> (Result<i32, slotvm::Error>, World) {
     let engine = Engine::default();
     let mut store = Store::new(&engine, world);

@@ -1,4 +1,4 @@
-//! The low-level door: a virtual machine that owns its heap has functions compiled, and calls them by
+//! The low-level API: a virtual machine that owns its heap has functions compiled, and calls them by
 //! pointers of the C convention.
 //!
 //! ```text
@@ -11,7 +11,7 @@
 //! [compiler](compile) writes bytecode that loads from host addresses, imports the machine's allocator as a C
 //! function, and gets a C function for each program.
 //!
-//! What is `unsafe` about it is what is `unsafe` about the interpreter: words have no types, so who writes a
+//! It is `unsafe` for the same reason as the interpreter: words have no types, so whoever writes a
 //! program answers for it that heads and tails are taken of lists only.
 
 use std::process::ExitCode;
@@ -119,7 +119,7 @@ const SUM: &[Op] = &[
     Op::Return,
 ];
 
-/// Runs a program as the machine always did. Gives nothing if the heap is full.
+/// Runs a program as the machine always did. Returns nothing if the heap is full.
 ///
 /// # Safety
 /// Heads and tails are taken of lists on a heap that exists.
@@ -252,7 +252,7 @@ impl Compiled {
     }
 }
 
-/// Sums a list by the interpreter, and the same list by native code. Gives both sums and times.
+/// Sums a list by the interpreter, and the same list by native code. Returns both sums and times.
 fn compare(n: i64) -> Result<[(i64, Duration); 2], Error> {
     let engine = Engine::default();
     let (numbers, sum) = (compile(&engine, NUMBERS)?, compile(&engine, SUM)?);

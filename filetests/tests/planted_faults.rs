@@ -17,7 +17,7 @@ use slotvm_ssa::switches::switch_on;
 /// The number of modules that must find a fault.
 const MODULES_MAX: u64 = 2_000;
 
-/// The number of modules until one finds a fault, and what it says.
+/// The number of modules until one finds a fault, and its message.
 fn hunt(fault: usize) -> Option<(u64, String)> {
     let found = match FAULTS[fault].found_by {
         FoundBy::Engines => try_all(fault, |case| try_check(case).err()),

@@ -16,7 +16,7 @@ pub enum Tier {
     /// The interpreter, which is the semantic reference.
     Interpreter,
     /// Native code, compiled when a module is made. A build without the feature `jit` has none, and
-    /// [`Engine::new`](crate::Engine::new) says so.
+    /// [`Engine::new`](crate::Engine::new) fails.
     Jit,
 }
 
@@ -250,7 +250,7 @@ impl Config {
     }
 
     /// Bytes of the host's stack that a call of guest code may use, in any tier, with all that host functions
-    /// call below it; 512 KiB by default. A thread with less stack gives less, and 192 KiB of it are left to
+    /// call below it; 512 KiB by default. A thread with less stack allows less, and 192 KiB of it are left to
     /// host functions. Past that, guest code traps with [`StackOverflow`](crate::TrapCode::StackOverflow).
     pub fn max_native_stack(&mut self, bytes: usize) -> &mut Config {
         self.native_stack_bytes_max = bytes;

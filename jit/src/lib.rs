@@ -103,7 +103,7 @@ pub use slotvm_runtime::{
 /// Details of the compiler for those who study it: ways to SSA form, and the outcome and cost of each function.
 ///
 /// Embedders need none of it. [`Config::promotion`] and [`Config::on_the_fly`] choose a way to SSA form;
-/// [`Module::functions`] tells how each function was compiled.
+/// [`Module::functions`] has how each function was compiled.
 pub mod compiler {
     pub use slotvm_ssa::construction::braun::BraunOptions;
     pub use slotvm_ssa::construction::construct::{

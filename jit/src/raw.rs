@@ -2,7 +2,7 @@
 //!
 //! For virtual machines that have a heap, frames and an embedding of their own and want native code for
 //! single functions: there is no store, instance or linker. A [`Compiler`] takes bytecode, or functions in
-//! slot form; the [`Code`] that it makes gives each exported function as a pointer of the C convention.
+//! slot form; the [`Code`] that it makes has each exported function as a pointer of the C convention.
 //!
 //! ```
 //! use slotvm::{Engine, TrapCode};
@@ -42,7 +42,7 @@
 //! It ends the function, which returns zero, or leaves the results as they are; nothing is unwound, no
 //! signal raised. The context then has a [status](Context::status), the number of the
 //! [`TrapCode`](crate::TrapCode), and the error with its backtrace ([`Context::check`]). Who calls a
-//! function that can trap looks at the status. The stack is limited as [`Config`](crate::Config) says;
+//! function that can trap looks at the status. [`Config`](crate::Config) limits the stack;
 //! running out of it is a trap, too.
 //!
 //! # Imports
@@ -50,14 +50,14 @@
 //! An imported function is a C function that the embedder [defines](Compiler::define), with a signature as
 //! above, and is called directly. It gets the context of its caller: it can [fail](Context::fail), change
 //! the memory, and call compiled functions with the same context. A compiled function can be the import of
-//! another module; its traps go on in the caller.
+//! another module; its traps propagate to the caller.
 //!
 //! # Memory
 //!
 //! Loads and stores access the memory of the context, which is the embedder's: an address and a length
 //! ([`Context::set_memory`]). Addresses of the bytecode count from there, and each access is checked
-//! against the length. A module declares a memory to use it; what it says of its size means nothing.
-//! `memory.size` gives whole pages of 64 KiB, and `memory.grow` fails.
+//! against the length. A module declares a memory to use it; its stated size is ignored.
+//! `memory.size` returns whole pages of 64 KiB, and `memory.grow` fails.
 //!
 //! # Host addresses
 //!
@@ -124,7 +124,7 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// A compiler that works as the configuration of an engine says.
+    /// Makes a compiler with the configuration of an engine.
     ///
     /// # Errors
     /// If the engine makes no native code, as none does in a build without the feature `jit`; if its code
@@ -132,7 +132,7 @@ impl Compiler {
     pub fn new(engine: &Engine) -> Result<Compiler, Error> {
         let config = engine.config();
         if engine.native().is_none() {
-            return Err(usage("an engine that interprets makes no C functions"));
+            return Err(usage("C functions need native code; the engine interprets"));
         }
         if config.polls() || config.stack_cells_max.is_some() {
             return Err(usage("C functions are not interrupted and count no stack cells"));

@@ -112,7 +112,7 @@ impl Shared {
     };
 
     /// Whether an access of this address faults because a memory of the store ends before it. An access
-    /// that starts inside the memory has the first address behind it.
+    /// that starts inside the memory has the first address beyond it.
     ///
     /// Takes no lock and allocates nothing, so a signal handler may ask.
     ///

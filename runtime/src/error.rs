@@ -74,7 +74,7 @@ pub enum Error {
         wanted: u64,
     },
     /// The [`crate::ResourceLimiter`] of the store does not let something be made.
-    #[error("the limiter of the store refuses {what} of {wanted} {unit}")]
+    #[error("the store's limiter refused {what} of {wanted} {unit}")]
     Refused {
         /// The kind of object.
         what: &'static str,
@@ -84,7 +84,7 @@ pub enum Error {
         unit: &'static str,
     },
     /// The operating system did not give memory.
-    #[error("cannot get {bytes} bytes for {what}")]
+    #[error("cannot allocate {bytes} bytes for {what}")]
     OutOfMemory {
         /// The purpose of the memory.
         what: &'static str,
@@ -92,7 +92,7 @@ pub enum Error {
         bytes: u64,
     },
     /// A memory has less address space than native code relies on, because the system gave no more or
-    /// because somebody else made it, and so has the code that was to take its place
+    /// because another engine made it, and so has the code that was to take its place
     /// ([`crate::Store::instantiate_native`]). Code that checks each access, see
     /// [`crate::MemoryPlan::CHECKED`], can use any memory.
     #[error(
@@ -113,7 +113,7 @@ pub enum Error {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {
     /// The number of imports given is not the number that the module takes.
-    #[error("the module takes {expected} imports, {found} are given")]
+    #[error("expected {expected} imports, found {found}")]
     Count {
         /// Imports of the module.
         expected: usize,

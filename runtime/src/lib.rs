@@ -3,12 +3,12 @@
 //! The story of the crate, in the order in which a program meets it:
 //!
 //! * A [`Store`] owns everything: [`Memory`], [`Table`], globals, host functions ([`HostFn`]) and instances
-//!   ([`InstanceId`]). [`Store::instantiate`] links a module ([`LinkError`] says why it cannot) and runs its start
+//!   ([`InstanceId`]). [`Store::instantiate`] links a module ([`LinkError`] states why it cannot) and runs its start
 //!   function.
 //! * [`Store::call`] is the only way into guest code, and respects the limits of the host's stack. The
-//!   interpreter, the semantic reference, runs it, or native code of somebody else, which is told how in the
+//!   interpreter, the semantic reference, runs it, or native code from another crate, by the
 //!   module `native`.
-//! * A program that stops before it returns gives a [`Trap`], everything else that fails an [`Error`].
+//! * A program that stops before it returns fails with a [`Trap`], everything else with an [`Error`].
 //! * A program whose code polls can be stopped, by the epochs of the host or by time: [`Interruption`].
 //! * [`limits`] has the names of all limits; a [`ResourceLimiter`] of the embedder decides beside them.
 //!
@@ -76,7 +76,7 @@ pub use store::{EpochCallback, Store};
 pub use trap::{Frame, Trap};
 
 /// Internals for producers of native code, as the crate `slotvm` is: the structures that it shares with the
-/// runtime, and what a store is told of it. No part of the interface for others; it changes as that crate does.
+/// runtime, and facts about it that a store needs. Not a public interface; it changes with that crate.
 #[doc(hidden)]
 pub mod native {
     pub use crate::calls::instantiate::Natives;

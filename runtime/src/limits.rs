@@ -15,8 +15,8 @@ pub const IMAGE_DATA_BYTES_MIN: u64 = 4096;
 /// Bytes that segments may span to be mapped even if there is less than half as much data.
 pub const IMAGE_SPARSE_BYTES_MAX: u64 = 1 << 20;
 
-/// The limits of a store. What exceeds one gives an [`crate::Error::Limit`] that names it, or, where
-/// guest code can see it, what the instruction does in this case: growing gives -1, a call traps with
+/// The limits of a store. Exceeding one fails with an [`crate::Error::Limit`] that names it, or, where
+/// guest code can see it, what the instruction does in this case: growing returns -1, a call traps with
 /// `StackOverflow`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {

@@ -40,7 +40,7 @@ pub struct Frame {
 
 impl Trap {
     /// A trap with the frames of an activation, innermost first; the first is the place. A host function
-    /// that wants to trap gives no frames; its caller puts in its own.
+    /// that traps adds no frames; its caller adds its own.
     pub fn new(code: TrapCode, frames: impl IntoIterator<Item = Frame>) -> Trap {
         let mut trap = Trap { code, func: 0, offset: 0, frames: Vec::new(), n_frames_omitted: 0 };
         trap.add_frames(frames, 0);

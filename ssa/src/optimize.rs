@@ -7,7 +7,7 @@
 //!
 //! A function gains from SSA form: locals that only pass values on are removed, constants are folded,
 //! unused code is removed, and the remaining locals are shared. A function that is too
-//! large for one of the stages stays as it is, and the report says so.
+//! large for one of the stages stays unchanged, and the report states it.
 
 use slotvm_bytecode::builder::{BuildError, ModuleBuilder};
 use slotvm_bytecode::{Module, VerifiedModule};

@@ -151,7 +151,7 @@ pub struct Block {
     /// Whether an interruptible program polls at its start: it is the first block of the function or the
     /// target of a backward branch. So every cycle has such a block.
     pub polls: bool,
-    /// Start of its successors in the list behind [`Body::succs`].
+    /// Start of its successors in the list of [`Body::succs`].
     pub(crate) succ_start: u32,
 }
 

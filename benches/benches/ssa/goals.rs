@@ -16,7 +16,7 @@ const MORE_SLOTS_NS_MAX: f64 = 400.0;
 const MANY_SLOTS_NS_MAX: f64 = 1_500.0;
 /// Number of blocks from which cells must take less than with cranelift-frontend.
 const CRANELIFT_BLOCKS_MIN: u32 = 10_000;
-/// A step to a larger size may take so many times the factor of blocks, accesses and phis.
+/// Largest growth of the cost, divided by the growth of blocks, accesses and phis.
 pub(crate) const GROWTH_MAX: f64 = 1.5;
 
 /// The goals that a row misses, each in words.

@@ -11,7 +11,7 @@
 //! * `--quick` measures small cells with less care.
 //! * `--functions=FILE` measures the functions of a file in the format of [graph_text]; it may be given
 //!   again. Then cells are only measured if a filter selects them.
-//! * `--out=FOLDER` says where the report goes as JSON, and a plot of each family, instead of the folder
+//! * `--out=FOLDER` sets where the report goes as JSON, and a plot of each family, instead of the folder
 //!   `tmp/ssa` of the target folder.
 //!
 //! `cargo bench` runs this in the folder `benches`, which relative paths start from. A filter selects

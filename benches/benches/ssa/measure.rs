@@ -249,7 +249,7 @@ impl Run {
     }
 }
 
-/// The most memory that the process has from here on, where Linux says it.
+/// The most memory that the process has from here on, where Linux reports it.
 struct Peak;
 
 impl Peak {

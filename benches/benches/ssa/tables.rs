@@ -108,7 +108,7 @@ fn all<'r>(
     table
 }
 
-/// The phis of all contenders; behind those of LLVM, where it folded some, those without folding.
+/// Phis of all contenders; after those of LLVM, where it folded some, those without folding.
 fn phis(rows: &[Row], contenders: &[String]) -> Table {
     all(rows, contenders, |row, name| {
         let Figure { n_phis, .. } = row.figure(name)?;

@@ -1,4 +1,4 @@
-//! The pass `mem2reg` of LLVM, by its tool `opt`, which says itself what the pass took.
+//! The pass `mem2reg` of LLVM, by its tool `opt`, which reports the time of the pass itself.
 
 use std::fmt::Write;
 use std::time::Duration;

@@ -104,7 +104,7 @@ impl Contender for Promotion {
 /// The name of [`Promotion`], the contender that the goals are for.
 pub const PROMOTION: &str = "promote";
 
-/// A construction for any representation. It says where phis are and what values are, and rewrites
+/// A construction for any representation. It finds phis and values, and rewrites
 /// nothing.
 #[derive(Debug)]
 pub struct Constructed {
@@ -201,7 +201,7 @@ impl OnTheFly {
         vec![new("Braun", true), new("Braun without SCCs", false)]
     }
 
-    /// Gives the number of phis, and the value of each read.
+    /// Returns the number of phis, and the value of each read.
     fn construct(&mut self, graph: &SlotGraph, order: &Order, reads: &mut [u32]) -> Option<usize> {
         let braun = &mut self.braun;
         let mut undefined = |_| UNDEFINED;

@@ -9,7 +9,7 @@ pub(super) enum Name<'t> {
     Value(&'t str),
 }
 
-/// The local names in an instruction, but for those in strings and comments.
+/// The local names in an instruction, except those in strings and comments.
 pub(super) fn names(inst: &str) -> impl Iterator<Item = Name<'_>> {
     let mut rest = inst;
     std::iter::from_fn(move || {

@@ -154,7 +154,7 @@ block 0
 #[test]
 fn errors_name_the_line_and_the_rule() {
     for (body, error) in [
-        ("  br label %a\n}", "line 2: there is no block `a`"),
+        ("  br label %a\n}", "line 2: unknown block `a`"),
         ("a:\n  br label %a\n}", "line 3: no edge goes to the entry"),
         ("a:\n  ret void\na:\n}", "line 4: there are two blocks `a`"),
         ("  ret void\n", "line 1: the function does not end"),

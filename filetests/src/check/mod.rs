@@ -463,7 +463,7 @@ fn compare(
     Err(Difference { engine: engine(), expected, found })
 }
 
-/// The budget of each call. If the case says so, one call gets too little fuel and one too few polls.
+/// The budget of each call. If the case asks for it, one call gets too little fuel and one too few polls.
 fn budgets(case: &Case, whole: &Outcome) -> Vec<Budget> {
     let all = Budget::whole(case);
     let part = |used: u64| (used * u64::from(case.cut)) >> 16;

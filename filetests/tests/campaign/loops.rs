@@ -59,7 +59,7 @@ impl fmt::Display for Counts {
 }
 
 impl Target<'_> {
-    /// Runs `usual` inputs, or as many as the environment variable says.
+    /// Runs `usual` inputs, or as many as the environment variable asks for.
     ///
     /// # Panics
     /// Panics if an input breaks a promise.

@@ -146,7 +146,7 @@ fn check(rows: &[(Op, Row)]) -> ExitCode {
     for (op, row) in rows {
         let name = op.mnemonic();
         let new: Vec<f64> = numbers(row).map(f64::from).collect();
-        let old = old.get(name).unwrap_or_else(|| panic!("there is no entry for {name}"));
+        let old = old.get(name).unwrap_or_else(|| panic!("no entry for {name}"));
         let has_moved = |i: usize| {
             let (a, b) = (old[i], new[i]);
             (a - b).abs() > NOISE[i % 2].max(TOLERANCE * a.min(b))

@@ -197,7 +197,7 @@ pub(crate) fn peaks() -> Split {
 pub(crate) fn watch() {
     for stage in STAGES {
         let is_row = TABLE.iter().any(|row| row.name == stage);
-        assert!(is_row || stage == BUDGET, "{stage} is no row of the pipeline");
+        assert!(is_row || stage == BUDGET, "{stage} is not a row of the pipeline");
     }
     tracing::subscriber::set_global_default(Spans).expect("there is no other subscriber");
 }

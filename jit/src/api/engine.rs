@@ -15,7 +15,7 @@ pub fn host_target() -> String {
     target_lexicon::Triple::host().to_string()
 }
 
-/// Compiles modules by one configuration. Cloning it is cheap and gives the same engine.
+/// Compiles modules by one configuration. Cloning it is cheap and returns the same engine.
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
 

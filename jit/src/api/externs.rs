@@ -62,7 +62,7 @@ entity! {
     Global GlobalHandle
 }
 
-/// An access behind the end of a memory.
+/// An access beyond the end of a memory.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct MemoryAccessError;
 
@@ -207,7 +207,7 @@ impl Memory {
         self.write(store, address, value.to_bytes().as_ref())
     }
 
-    /// Adds pages of zeros. Gives the old size in pages.
+    /// Adds pages of zeros. Returns the old size in pages.
     ///
     /// # Errors
     /// If there is no room, or the store's [limiter](crate::Store::limiter) refuses or fails.
@@ -302,11 +302,11 @@ impl Table {
         let store = store.as_context_mut().inner;
         let handle = self.handle(store);
         let cell = cell_of_type(store.table(handle).ty().elem, value, store)?;
-        let none = |_| Error::Usage(format!("the table has no element {index}"));
+        let none = |_| Error::Usage(format!("index {index} is out of bounds of the table"));
         store.table_set(handle, u32::try_from(index).map_err(none)?, cell)
     }
 
-    /// Adds copies of a reference. Gives the old size.
+    /// Adds copies of a reference. Returns the old size.
     ///
     /// # Errors
     /// If there is no room, the store's [limiter](crate::Store::limiter) refuses or fails, or the

@@ -24,7 +24,7 @@ impl Func {
         Ok(Func::from_handle(store, func))
     }
 
-    /// Makes a function of any type of a closure that gets its parameters and gives its results as
+    /// Makes a function of any type from a closure that receives its parameters and returns its results as
     /// [`Val`]s. The results are zero or null before.
     ///
     /// # Errors

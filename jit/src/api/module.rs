@@ -14,7 +14,7 @@ use crate::compile::function_info::FunctionInfo;
 use crate::compile::timings::Timings;
 use crate::native::module::{NativeModule, Texts};
 
-/// A module that is ready to be instantiated. Cloning it is cheap and gives the same module; many
+/// A module that is ready to be instantiated. Cloning it is cheap and returns the same module; many
 /// stores and threads can run it at once.
 #[derive(Clone)]
 pub struct Module(Arc<Inner>);

@@ -173,7 +173,7 @@ impl<T: 'static> Store<T> {
 
     /// Lets a closure decide what happens when the epoch deadline is reached. It may give fuel, change what
     /// the store holds, and call guest code, which then traps when it reaches the deadline. If it fails, so
-    /// does the call; if it panics, the panic goes on in the host.
+    /// does the call; if it panics, the panic resumes in the host.
     ///
     /// ```
     /// use slotvm::{Config, Engine, Instance, Module, Store, UpdateDeadline};
@@ -231,7 +231,7 @@ impl<T: 'static> Store<T> {
     /// let error = Linker::new(&engine).instantiate(&mut store, &module).unwrap_err();
     /// assert_eq!(
     ///     error.to_string(),
-    ///     "the limiter of the store refuses a memory of 1114112 bytes",
+    ///     "the store's limiter refused a memory of 1114112 bytes",
     /// );
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -295,7 +295,7 @@ pub(crate) fn data_mut<T: 'static>(store: &mut rt::Store) -> &mut T {
 }
 
 pub(crate) fn get_fuel(store: &rt::Store) -> Result<u64, Error> {
-    let none = || Error::Usage("the engine does not consume fuel".to_owned());
+    let none = || Error::Usage("fuel is not configured for the engine".to_owned());
     store.fuel().ok_or_else(none)
 }
 

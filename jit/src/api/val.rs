@@ -180,7 +180,7 @@ impl Val {
         }
     }
 
-    /// The value of a type, from what [`Val::bits`] gives.
+    /// Makes a value of a type from the bits of [`Val::bits`].
     pub(crate) fn from_bits(ty: ValType, bits: u128, store: &rt::Store) -> Val {
         match ty {
             ValType::V128 => Val::V128(V128(bits)),

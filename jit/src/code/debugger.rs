@@ -124,7 +124,7 @@ impl Drop for DebugImage {
         {
             let _list = LIST.lock().unwrap_or_else(PoisonError::into_inner);
             let descriptor = &raw mut __jit_debug_descriptor;
-            // SAFETY: the entry is in the list, since nobody else takes it out, and so are its neighbours, which
+            // SAFETY: the entry is in the list, since nothing else takes it out, and so are its neighbours, which
             // stay where they are until they leave it. The list changes under the lock; that no other library
             // changes it meanwhile is a condition of `Config::debug_info`.
             unsafe {

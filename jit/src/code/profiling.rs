@@ -74,7 +74,7 @@ fn new_file(path: &Path) -> io::Result<File> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    // In a directory that all can write to, `create_new` follows no link that somebody has put there.
+    // In a directory that all can write to, `create_new` follows no link that another user has put there.
     OpenOptions::new().read(true).append(true).create_new(true).open(path)
 }
 
@@ -104,7 +104,7 @@ impl JitDump {
         header.extend(0u64.to_ne_bytes());
         file.write_all(&header)?;
         // `perf inject` finds the file by an executable mapping of it among the events.
-        // SAFETY: a new mapping at an address that the system chooses; nobody ever accesses it.
+        // SAFETY: a new mapping at an address that the system chooses; it is never accessed.
         let mapping = unsafe {
             let protection = libc::PROT_READ | libc::PROT_EXEC;
             let bytes = HEADER_BYTES as usize;

@@ -283,7 +283,7 @@ fn unit_table(
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CodeError {
     /// The code exceeds what tables and direct calls can address.
-    #[error("the native code of the module exceeds 2 GiB")]
+    #[error("native code of the module exceeds 2 GiB")]
     TooLarge,
     /// Cranelift rejects a trampoline.
     #[error("cannot compile a trampoline: {0}")]

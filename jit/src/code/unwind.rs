@@ -1,7 +1,7 @@
 //! Lets native backtraces pass through native code: those that a host function captures, a panic hook
 //! prints or a debugger makes.
 //!
-//! Every function of ours keeps a frame pointer, which points to the caller's and, behind it, the return
+//! Every function of ours keeps a frame pointer, which points to the caller's and, after it, the return
 //! address ([`crate::lower::isa`]). So one rule finds the caller of all code of a unit, and registering a unit takes
 //! the same time whatever its size: where the frame pointer points to is where the caller's is, and so on.
 //! It is exact wherever a call returns to, so for all frames but, possibly, an innermost one that was

@@ -182,7 +182,7 @@ impl Compiler {
         self.compile_within(module, form, || function.clone(), share, times)
     }
 
-    /// Compiles a function in the form that the slot mode wants, or its slot form, on the first rung whose
+    /// Compiles a function in the form that the slot mode wants, or its slot form, at the first effort level whose
     /// cost is within its share. `build` makes the slot form of a function that never had one.
     fn compile_within(
         &mut self,

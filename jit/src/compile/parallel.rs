@@ -14,7 +14,7 @@ use slotvm_bytecode::parallel::try_map;
 use crate::compile::budget::Budget;
 use crate::compile::function::{CompileError, CompileOptions, CompiledFunction, Compiler};
 
-/// Compiles all functions that a module defines, each with its share of a budget; gives them in their order.
+/// Compiles all functions that a module defines, each with its share of a budget; returns them in their order.
 ///
 /// # Errors
 /// The error of the first function that cannot be compiled.

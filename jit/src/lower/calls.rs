@@ -145,7 +145,7 @@ impl Lowering<'_, '_> {
         self.record_callee(record, ty)
     }
 
-    /// The address behind the record that a handle names; see [`record_at`].
+    /// The address after the record that a handle names; see [`record_at`].
     fn record(&mut self, handle: ir::Value) -> ir::Value {
         let shared = self.shared();
         let flags = self.context_flags();
@@ -200,7 +200,7 @@ impl Lowering<'_, '_> {
             Callee::Own(_) | Callee::OwnAt(..) => self.context,
             Callee::Record(_, _, context) => context,
         };
-        // An indirect call has the index behind the parameters.
+        // An indirect call has the index after the parameters.
         let params = &self.func.operands(inst)[..ty.params.len()];
         let params = params.iter().map(|&value| self.value(value));
         std::iter::once(context).chain(area).chain(params).collect()
@@ -261,7 +261,7 @@ impl Lowering<'_, '_> {
     }
 }
 
-/// The offset of a field of a record from the address behind it.
+/// The offset of a field of a record from the address after it.
 fn record_at(field: i32) -> i32 {
     field - size_of::<FuncRecord>() as i32
 }

@@ -156,7 +156,7 @@ impl Lowering<'_, '_> {
         self.builder.ins().load(POINTER, flags, memory, offsets::MEMORY_BASE)
     }
 
-    /// A load or store at an address of the host, the first operand. Gives what was loaded.
+    /// A load or store at an address of the host, the first operand. Returns what was loaded.
     pub(super) fn lower_host_access(&mut self, inst: Inst, access: Access) -> Option<ir::Value> {
         let flags = self.checked_flags();
         let place = (self.operand(inst, 0), 0);

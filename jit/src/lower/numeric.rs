@@ -43,7 +43,7 @@ impl Lowering<'_, '_> {
             Op::F32Const => ins.f32const(Ieee32::with_bits(bits as u32)),
             Op::F64Const => ins.f64const(Ieee64::with_bits(bits)),
             Op::RefNull => ins.iconst(I64, 0),
-            _ => unreachable!("`{}` is no constant", op.mnemonic()),
+            _ => unreachable!("`{}` is not a constant", op.mnemonic()),
         }
     }
 
@@ -111,7 +111,7 @@ impl Lowering<'_, '_> {
             Op::I64Extend8S => self.sign_extend(I8, I64, a),
             Op::I64Extend16S => self.sign_extend(I16, I64, a),
             Op::I64Extend32S => self.sign_extend(I32, I64, a),
-            _ => unreachable!("`{}` is no unary operation", op.mnemonic()),
+            _ => unreachable!("`{}` is not a unary operation", op.mnemonic()),
         }
     }
 
@@ -149,7 +149,7 @@ impl Lowering<'_, '_> {
             Op::F32Min | Op::F64Min => ins.fmin(a, b),
             Op::F32Max | Op::F64Max => ins.fmax(a, b),
             Op::F32Copysign | Op::F64Copysign => ins.fcopysign(a, b),
-            _ => unreachable!("`{}` is no binary operation", op.mnemonic()),
+            _ => unreachable!("`{}` is not a binary operation", op.mnemonic()),
         }
     }
 }

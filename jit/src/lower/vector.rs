@@ -177,7 +177,7 @@ impl Lowering<'_, '_> {
                 let zero = self.constant_lanes(I64X2, 0);
                 self.builder.ins().uunarrow(wide, zero)
             }
-            _ => unreachable!("`{}` is no operation on one vector", op.mnemonic()),
+            _ => unreachable!("`{}` is not an operation on one vector", op.mnemonic()),
         }
     }
 
@@ -264,7 +264,7 @@ impl Lowering<'_, '_> {
             F32x4Max | F64x2Max => ins.fmax(a, b),
             F32x4PMin | F64x2PMin => self.second_if_less(b, a, b, a),
             F32x4PMax | F64x2PMax => self.second_if_less(a, b, b, a),
-            _ => unreachable!("`{}` is no operation on two vectors", op.mnemonic()),
+            _ => unreachable!("`{}` is not an operation on two vectors", op.mnemonic()),
         }
     }
 

@@ -114,7 +114,7 @@ pub(crate) unsafe fn enter(
 }
 
 impl Activation {
-    /// Makes an activation the innermost one of the thread. Gives the one that was it before.
+    /// Makes an activation the innermost one of the thread. Returns the one that was it before.
     ///
     /// # Safety
     /// There is room for an activation at `at`, until [`Activation::end`] ends it; nothing else is there.
@@ -211,7 +211,7 @@ impl Activation {
         let mut frames = Vec::new();
         push_frames(&mut frames, table, place);
         for pc in pcs {
-            // SAFETY: the code that was active is alive, as above the lookup of the trap says.
+            // SAFETY: the code that was active is alive, as argued at the lookup of the trap.
             if let Some(table) = unsafe { units.lookup(pc) }
                 && let Some(call) = table.call_returning_to(pc)
             {

@@ -1,7 +1,7 @@
 //! Compilations of functions by threads of their own, so that calls that wait for code can be interrupted.
 //!
 //! All calls that wait for a function share its compilation. A call that is interrupted leaves; the compilation
-//! goes on, and the next call finds its result. At most [`RUNNING_MAX`] run at a time, whether or not somebody
+//! continues, and the next call finds its result. At most [`RUNNING_MAX`] run at a time, whether or not somebody
 //! waits for them; calls that want another one wait until one has ended, or leave when they are interrupted.
 //! Whoever owns the code joins the threads before dropping it.
 //!

@@ -84,7 +84,7 @@ impl NativeEngine {
         unsafe { Store::new_native(config, Box::new(data), hooks) }
     }
 
-    /// Gives stores of the engine the native code of their host functions. What a module imports has been made
+    /// Sets in stores of the engine the native code of their host functions. What a module imports has been made
     /// before, at its expense.
     fn host_trampoline(self: &Arc<NativeEngine>) -> HostTrampoline {
         let native = self.clone();
@@ -157,7 +157,7 @@ impl NativeEngine {
         self.config.debug_info.then(|| DebugImage::register(code, function))
     }
 
-    /// The trampoline of a function type, which is freed with the last of those who keep it.
+    /// The trampoline of a function type, which is freed with its last user.
     ///
     /// # Errors
     /// If it cannot be compiled, or there is no memory for code.

@@ -22,7 +22,7 @@ pub(crate) trait StoreData: Any + Send {
 /// The executor of stores whose engine makes native code, and whose data are a `D`.
 ///
 /// # Safety
-/// As [`Executor`](slotvm_runtime::native::Executor) says, with a store of [`NativeEngine::store`] of a `D`.
+/// The contract of [`Executor`](slotvm_runtime::native::Executor), with a store of [`NativeEngine::store`] of a `D`.
 ///
 /// [`NativeEngine::store`]: crate::native::engine::NativeEngine::store
 pub(crate) unsafe fn execute<D: StoreData>(
@@ -61,7 +61,7 @@ fn find_entry<D: StoreData>(store: &mut Store, func: FuncHandle) -> Result<Entry
     Ok(entry)
 }
 
-/// Converts a trap of native code to an error of the host. If a host function has panicked, the panic goes on.
+/// Converts a trap of native code to an error of the host. If a host function has panicked, the panic resumes.
 #[cold]
 fn error(store: &mut Store, trap: NativeTrap) -> Error {
     error_of_trap(trap, || store.take_pending().expect("a host function left its error"))

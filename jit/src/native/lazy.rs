@@ -3,7 +3,7 @@
 //! Calls of a function of the module go to the address in its cell of a table. At first that is a piece of
 //! code that has the function compiled, puts its address into the cell, and continues there as if it had
 //! been called: arguments, return address and stack are as they were. Where a function is called by its
-//! record, which never changes, the record has a stub that jumps to what the cell says.
+//! record, which never changes, the record has a stub that jumps to the address in the cell.
 //!
 //! Each function is compiled once, whichever threads call it; the others wait. If that fails, so does every
 //! call of the function, with the error. In engines whose code can be interrupted, threads compile
@@ -236,7 +236,7 @@ impl State {
 unsafe extern "C" fn compile(ctx: *mut VmCtx, index: usize, state: *const State) -> *const u8 {
     // SAFETY: whoever calls code keeps it alive, and the state with it.
     let state = unsafe { &*state };
-    // A panic of the compiler goes on in the host, behind the frames of native code.
+    // A panic of the compiler resumes in the host, past the frames of native code.
     let mut seen = None;
     let func = state.module.n_imported_funcs() + index as u32;
     // SAFETY: the call passes the context of the function, in whose store it runs; if it is interrupted, this

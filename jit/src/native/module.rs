@@ -66,7 +66,7 @@ pub(crate) struct Texts {
 }
 
 impl NativeModule {
-    /// Compiles a module as the configuration of its engine says.
+    /// Compiles a module by the configuration of its engine.
     ///
     /// # Errors
     /// If the code generator refuses a function, or there is no memory for code.

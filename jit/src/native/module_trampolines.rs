@@ -2,7 +2,7 @@
 //!
 //! A module pays from its budget ([`ModuleBudget`]), once for each of its types and ways, whether the
 //! trampoline had to be made or was there: so whether a module is refused does not depend on others. Equal
-//! types count once. What the embedder makes without a module, nobody pays for.
+//! types count once. Trampolines that the embedder makes without a module are not charged.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

@@ -4,10 +4,10 @@
 //! instruction, a division that the processor refuses. The handler takes a signal for a trap only if
 //! all of this holds:
 //!
-//! 1. The system made it because of the instruction that the thread is at; nobody has sent it.
+//! 1. The system made it because of the instruction that the thread is at; no process sent it.
 //! 2. The thread is inside an [`Activation`], and the instruction stands in the trap table of our code.
 //! 3. The signal is one by which the instruction can trap for the reason that the table gives.
-//! 4. If an access faulted, the address lies behind the end of a memory of the store that is running,
+//! 4. If an access faulted, the address lies beyond the end of a memory of the store that is running,
 //!    and in the address space of this memory. (For an address that the processor cannot even
 //!    translate, which guest code cannot form, x86-64 gives address 0: it lies in no memory.)
 //!
@@ -151,7 +151,7 @@ unsafe fn forward(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut
             return;
         }
         // The instruction is executed again when the handler returns, and faults again, which kills the
-        // process: nothing ignores a fault. A signal that somebody sent is sent once more.
+        // process: nothing ignores a fault. A signal that a process sent is sent once more.
         // SAFETY: all bits zero is the default action; raising a signal has no preconditions.
         unsafe {
             libc::sigaction(signal, &mem::zeroed(), ptr::null_mut());
@@ -175,7 +175,7 @@ unsafe fn forward(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut
 mod arch {
     use super::{Activation, ptr};
 
-    /// Whether the instruction is `ud2`, the one that is there to trap.
+    /// Whether the instruction is `ud2`, which is used to trap.
     ///
     /// # Safety
     /// The thread is executing the instruction, and it is of our code.

@@ -200,7 +200,7 @@ impl<'a> Fixture<'a> {
         }
     }
 
-    /// Calls a function of one cell and gives where it trapped.
+    /// Calls a function of one cell and returns where it trapped.
     fn trap(&self, func: usize, arg: u64) -> (TrapReason, Vec<(u32, u32)>) {
         let trap = self.call(func, &mut [arg]).unwrap_err();
         (trap.reason, places(&trap))
@@ -433,7 +433,7 @@ fn recursion_ends_in_a_trap_with_the_innermost_frames() {
 fn reentrant_unit(isa: &OwnedTargetIsa, host: &CodeUnit) -> CodeUnit {
     let host_code = host.func(0).expose_provenance() as i64;
     let outer = move |b: &mut FunctionBuilder<'_>, args: &[Value]| {
-        // The host context stands behind the context of the fixture, see there.
+        // The host context follows the context of the fixture, see there.
         let offset = std::mem::offset_of!(Fixture<'_>, host_ctx) as i64
             - std::mem::offset_of!(Fixture<'_>, ctx) as i64;
         let offset = b.ins().iconst(types::I64, offset);

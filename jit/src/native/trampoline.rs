@@ -144,7 +144,7 @@ pub(crate) fn compile(
     Ok(MachineCode::new(&compiled, &context.func, |_| None, |_, _| PlaceId::NONE, Vec::new()))
 }
 
-/// Starts the function and gives its parameters.
+/// Starts the function and returns its parameters.
 pub(crate) fn entry_block(b: &mut FunctionBuilder<'_>) -> Vec<Value> {
     let block = b.create_block();
     b.append_block_params_for_function_params(block);
@@ -190,7 +190,7 @@ fn build_entry(b: &mut FunctionBuilder<'_>, ty: &FuncType) {
     b.ins().return_(&[zero]);
 }
 
-/// Stores in an activation where to continue after a trap: where the `try_call` says that ends the block.
+/// Stores in an activation where to continue after a trap: at the exit of the `try_call` that ends the block.
 pub(crate) fn store_handler(b: &mut FunctionBuilder<'_>, call_block: Block, activation: Value) {
     let sp = b.ins().get_stack_pointer(POINTER);
     let fp = b.ins().get_frame_pointer(POINTER);
@@ -268,7 +268,7 @@ fn build_poll(b: &mut FunctionBuilder<'_>) {
     b.ins().return_(&[]);
 }
 
-/// Loads a value from its cell or cells, `at` bytes behind the first one of all.
+/// Loads a value from its cell or cells, `at` bytes after the first one of all.
 pub(crate) fn load_cell(b: &mut FunctionBuilder<'_>, ty: ValType, cells: Value, at: i32) -> Value {
     b.ins().load(abi::clif_type(ty), abi::cell_flags(ty, TRUSTED), cells, at)
 }

@@ -1,8 +1,8 @@
-//! The trampolines of an engine, shared by all who need one of a type at a time.
+//! Trampolines of an engine, shared by all users of a type.
 //!
 //! A trampoline ([`crate::native::trampoline`]) is made when it is first needed: the one to the host when a store
 //! makes a host function of the type, the one from the host when the host first calls a function of the
-//! type. It is freed with the last of those who keep it:
+//! type. It is freed with its last user:
 //!
 //! * a store keeps those whose addresses its functions have, and by which the host has called them;
 //! * a module keeps those that its imports and calls have needed ([`crate::native::module_trampolines`]), so that
@@ -20,7 +20,7 @@ use crate::code::unit::{CodeError, CodeUnit};
 use crate::native::activation::EntryTrampoline;
 use crate::native::trampoline::{self, Way};
 
-/// A trampoline that somebody keeps.
+/// A trampoline in use.
 pub(crate) struct Trampoline {
     code: CodeUnit,
     way: Way,

@@ -13,7 +13,7 @@ use super::signature::CFunction;
 use super::usage;
 use crate::api::engine::Engine;
 
-/// The C functions of a module. The pointers that it gives are valid until it is dropped; what they point to
+/// The C functions of a module. The pointers that it returns are valid until it is dropped; what they point to
 /// can run on many threads at once, each with a [`Context`](super::Context) of its own.
 pub struct Code {
     module: Arc<VerifiedModule>,

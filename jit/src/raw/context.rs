@@ -84,7 +84,7 @@ impl Context {
     ///
     /// # Safety
     /// While functions run with this context, the bytes may be read and written, unless the functions have
-    /// no stores; nobody holds references to them.
+    /// no stores; no references to them exist.
     pub unsafe fn set_memory(&mut self, base: *mut u8, bytes: usize) {
         self.memory = MemoryDef { base, bytes: bytes as u64 };
     }
@@ -100,7 +100,7 @@ impl Context {
         self.shared.fuel as u64
     }
 
-    /// Sets what [`Context::user`] gives, for imported functions.
+    /// Sets the pointer that [`Context::user`] returns, for imported functions.
     pub fn set_user(&mut self, user: *mut c_void) {
         self.user = user;
     }

@@ -49,7 +49,7 @@ const FRAME_ALIGNMENT_LOG2: u8 = 4;
 /// Begins a call.
 ///
 /// # Safety
-/// Called by an entry, with its context, which is used by nobody else, and its frame.
+/// Called by an entry, with its context, which nothing else uses, and its frame.
 unsafe extern "C" fn begin(context: *mut Context, frame: *mut Frame) {
     // SAFETY: the entry passes what the embedder called it with, a context that nothing else uses meanwhile
     // (`Code::get`).

@@ -59,7 +59,7 @@ unsafe extern "C" fn memory_copy(ctx: *mut VmCtx, dst: u32, src: u32, len: u32) 
     0
 }
 
-/// The memory is the embedder's, who alone can make it larger.
+/// The memory belongs to the embedder; only the embedder can enlarge it.
 unsafe extern "C" fn memory_grow(_: *mut VmCtx, _: u32) -> u64 {
     NOT_GROWN
 }

@@ -73,7 +73,7 @@ fn gdb_is_there() -> Result<(), String> {
         return Err(format!("this program is emulated on {machine}"));
     }
     let output = gdb(&["run"], &["true".as_ref()]);
-    let output = output.map_err(|error| format!("there is no gdb: {error}"))?;
+    let output = output.map_err(|error| format!("cannot run gdb: {error}"))?;
     match String::from_utf8_lossy(&output.stdout).contains("exited normally") {
         true => Ok(()),
         false => {

@@ -68,7 +68,7 @@ fn entities_of_a_store_have_the_types_of_the_module() {
             let found = instance.get_export(&store, export.name()).unwrap().ty(&store);
             assert_eq!(&found, export.ty(), "{}", export.name());
         }
-        // What has grown says so.
+        // The grown objects report their new size.
         instance.get_memory(&store, "m").unwrap().grow(&mut store, 2).unwrap();
         let grown = instance.get_export(&store, "m").unwrap().ty(&store);
         assert_eq!(grown.memory().unwrap().min, 3);

@@ -39,7 +39,7 @@ fn backtrace_below_guest(engine: &Engine) -> String {
 }
 
 #[test]
-#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
+#[cfg_attr(not(feature = "jit"), ignore = "needs native code")]
 #[cfg(target_env = "gnu")]
 fn backtraces_of_the_host_pass_through_native_frames() {
     let engine = Engine::default();
@@ -48,7 +48,7 @@ fn backtraces_of_the_host_pass_through_native_frames() {
         let text = backtrace_below_guest(&engine);
         let place = |name: &str| text.find(name).unwrap_or_else(|| panic!("no {name} in {text}"));
         let host_function = place("host_call");
-        // The closure that is the host function bears its name, too, so the last one counts.
+        // The closure that is the host function has its name, too, so the last one counts.
         let test = text.rfind("backtrace_below_guest").expect("a caller");
         assert!(host_function < test, "{text}");
         // Between them are the frames of guest functions, which have no symbol.
@@ -58,7 +58,7 @@ fn backtraces_of_the_host_pass_through_native_frames() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
+#[cfg_attr(not(feature = "jit"), ignore = "needs native code")]
 fn a_perf_map_names_guest_functions_and_trampolines() {
     let engine = Engine::new(Config::new().profiler(ProfilingStrategy::PerfMap)).unwrap();
     // Both engines of the process write to one file.

@@ -33,7 +33,7 @@ fn n_tickers() -> usize {
     n_threads("slotvm-ticker")
 }
 
-/// Waits until so many threads watch the time: one that has been joined may still be listed.
+/// Waits until this number of threads watch the time: one that has been joined may still be listed.
 fn tickers_become(n: usize) -> bool {
     threads_become("slotvm-ticker", n)
 }

@@ -1,4 +1,4 @@
-//! The low-level door: C functions of compiled code, by their addresses.
+//! Tests of the low-level API: C functions of compiled code, by their addresses.
 
 mod host_addresses;
 mod imports;
@@ -318,7 +318,7 @@ fn the_memory_is_a_buffer_of_the_host_and_ends_with_it() {
                 context.status()
             };
             assert_eq!((status(sum, 95, 1), status(sum, 95, 2), status(sum, -1, 1)), (0, oob, oob));
-            // The last byte that is there, and one beyond it, of which nothing is written.
+            // The last byte of the memory, and one beyond it, which is not written at all.
             assert_eq!((status(put, 88, -1), status(put, 89, 0)), (0, oob));
             assert_eq!((status(fill, 90, 6), status(fill, 90, 7)), (0, oob));
             assert_eq!((status(copy, 92, 4), status(copy, 93, 4)), (0, oob));

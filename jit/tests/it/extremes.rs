@@ -58,7 +58,7 @@ fn outcome(result: Result<i32, Error>) -> String {
     }
 }
 
-/// Runs the program in all engines; gives what it comes to.
+/// Runs the program in all engines; returns its result.
 fn outcomes(
     what: &str,
     configure: &dyn Fn(&mut Config),
@@ -211,7 +211,7 @@ fn timeouts() {
         {
             let expected: &[&str] = match i {
                 0 => &[interrupted],
-                // The program may be faster than the one who watches.
+                // The program may be faster than its watcher.
                 1 => &[interrupted, "42"],
                 _ => &["42"],
             };

@@ -28,7 +28,7 @@ fn cost_bytes<R>(f: impl FnOnce() -> R) -> (u64, R) {
     (peak_bytes().saturating_sub(before), result)
 }
 
-/// Lets the system refuse address space beyond so many bytes.
+/// Limits the process's address space.
 fn limit_address_space(bytes: u64) {
     let limit = libc::rlimit { rlim_cur: bytes, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: the structure is complete.
@@ -137,7 +137,7 @@ fn a_hundred_large_tables_are_refused() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
+#[cfg_attr(not(feature = "jit"), ignore = "needs native code")]
 fn a_host_function_without_memory_for_its_trampoline_is_an_error() {
     alone("hostile::a_host_function_without_memory_for_its_trampoline_is_an_error", || {
         // What the heap needs it has already, in one piece that it never gives back.
@@ -345,7 +345,7 @@ fn instantiate(engine: &Engine, module: &Module) {
     assert_eq!(run.call(&mut store, 7).unwrap(), 5 + 14 + i64::from(b'a'));
 }
 
-/// A module that imports a function of each of so many types.
+/// Makes a module that imports a function of each of `n` types.
 fn imports_of_types(n_types: u32) -> Vec<u8> {
     imports(n_types, n_types)
 }
@@ -371,7 +371,7 @@ fn imports(n_types: u32, n_different: u32) -> Vec<u8> {
 }
 
 #[test]
-#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
+#[cfg_attr(not(feature = "jit"), ignore = "needs native code")]
 fn types_of_imports_cost_nothing_before_there_are_instances() {
     alone("hostile::types_of_imports_cost_nothing_before_there_are_instances", || {
         for compile in [Compile::Eager, Compile::Lazy] {
@@ -393,7 +393,7 @@ fn types_of_imports_cost_nothing_before_there_are_instances() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
+#[cfg_attr(not(feature = "jit"), ignore = "needs native code")]
 fn host_functions_of_too_many_types_are_refused() {
     let n_types = 40_000;
     let engine = Engine::default();

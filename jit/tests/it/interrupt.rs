@@ -404,7 +404,7 @@ fn callbacks_may_refuel_change_the_store_call_the_guest_and_fail() {
         store.epoch_deadline_callback(|_| Err(Trap::new(TrapCode::BadSignature, []).into()));
         let error = run.call(&mut store, ()).unwrap_err();
         assert_eq!(place(&error), (TrapCode::BadSignature, vec![(1, 0)]));
-        // A panic goes on in the host; the callback stays.
+        // A panic resumes in the host; the callback stays.
         let mut n_panics = 0;
         store.epoch_deadline_callback(move |_| {
             n_panics += 1;
@@ -420,7 +420,7 @@ fn callbacks_may_refuel_change_the_store_call_the_guest_and_fail() {
 
 #[test]
 fn nested_calls_keep_the_time_of_the_outermost() {
-    // `run` calls the host, which calls `inner` with another store's time in between, and goes on.
+    // `run` calls the host, which calls `inner` with another store's time in between, and continues.
     let source = r#"
         import "env" "host" func host()
         export "run" func run
@@ -447,7 +447,7 @@ fn nested_calls_keep_the_time_of_the_outermost() {
             .unwrap();
         let (mut store, instance) = crate::support::instance_with(engine, source, &linker, 0);
         let run = instance.get_typed_func::<(), ()>(&store, "run").unwrap();
-        // Nothing polls behind the host function, so the call returns.
+        // Nothing polls after the host function, so the call returns.
         run.call(&mut store, ()).unwrap();
         assert_eq!(*store.data(), 3);
         // The next call has time of its own, which the last has not touched.
@@ -535,7 +535,7 @@ fn bulk_operations_are_interrupted_between_pieces() {
         let mut store = Store::new(&kind.engine, 0_u32);
         let module = module(&kind.engine, source);
         let instance = Instance::new(&mut store, &module, &[]).unwrap();
-        // Data are the polls that go on.
+        // The store's data counts the polls that let it continue.
         store.epoch_deadline_callback(|mut context| {
             if *context.data() == 0 {
                 return Ok(UpdateDeadline::Interrupt);
@@ -612,7 +612,7 @@ fn host_functions_that_wait_are_interrupted_as_guest_code_is() {
             assert_eq!(error.trap_code(), Some(TrapCode::Interrupted));
         },
     );
-    // By epochs: the callback lets it go on, fails, and interrupts.
+    // By epochs: the callback lets it continue, fails, and interrupts.
     for kind in epoch_kinds() {
         let mut linker = Linker::new(&kind.engine);
         linker.func_wrap("env", "host", wait).unwrap();

@@ -180,11 +180,11 @@ fn what_it_refuses_does_not_happen() {
         assert_eq!(error.to_string(), "the table cannot grow by 1 elements");
         assert_eq!((memory.size(&store), table.size(&store)), (1, 3));
         let error = Memory::new(&mut store, MemoryType { min: 2, max: None }).unwrap_err();
-        let expected = "the limiter of the store refuses a memory of 131072 bytes";
+        let expected = "the store's limiter refused a memory of 131072 bytes";
         assert_eq!(error.to_string(), expected);
         let module = module(engine, "table t funcref 6");
         let error = Instance::new(&mut store, &module, &[]).unwrap_err();
-        let expected = "the limiter of the store refuses a table of 6 elements";
+        let expected = "the store's limiter refused a table of 6 elements";
         assert_eq!(error.to_string(), expected);
         assert!(store.data().failures.is_empty());
     });
@@ -260,10 +260,10 @@ fn fixed_limits() {
         let stopping = limits().trap_on_grow_failure(true).build();
         let (mut store, instance) = limited(engine, stopping);
         let error = call(&mut store, &instance, "grow_memory", 2).unwrap_err();
-        let expected = "growing a memory to 196608 bytes is made a trap";
+        let expected = "growing a memory to 196608 bytes exceeds a limit";
         assert_eq!(error.to_string(), expected);
         let error = call(&mut store, &instance, "grow_table", 2).unwrap_err();
-        assert_eq!(error.to_string(), "growing a table to 5 elements is made a trap");
+        assert_eq!(error.to_string(), "growing a table to 5 elements exceeds a limit");
         assert_eq!(call(&mut store, &instance, "outer", 1).unwrap(), 1);
     });
 }
@@ -279,7 +279,7 @@ fn the_failure_that_becomes_a_trap_is_its_source() {
             let stopping = StoreLimitsBuilder::new().trap_on_grow_failure(true).build();
             let (mut store, instance) = limited(engine, stopping);
             let error = call(&mut store, &instance, "grow_memory", 3).unwrap_err();
-            assert_eq!(error.to_string(), "the failure to grow a memory is made a trap");
+            assert_eq!(error.to_string(), "cannot grow a memory");
             let source = std::error::Error::source(&error).expect("why it failed");
             let expected = "limit memory_pages_max in bytes (196608) exceeded: 262144 wanted";
             assert_eq!(source.to_string(), expected);

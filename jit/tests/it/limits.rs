@@ -265,7 +265,7 @@ fn run_with_little_address_space() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
+#[cfg_attr(not(feature = "jit"), ignore = "needs native code")]
 fn a_function_with_absurdly_many_operands_is_not_compiled() {
     // Each call gives a thousand results, which the end of its block forgets.
     let calls = "call g ".repeat(900);
@@ -282,7 +282,7 @@ fn a_function_with_absurdly_many_operands_is_not_compiled() {
 
 /// A function with very many edges back gets its registers in one pass, which only large inputs reach.
 #[test]
-#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
+#[cfg_attr(not(feature = "jit"), ignore = "needs native code")]
 fn a_loop_with_very_many_edges_back_computes_the_same() {
     // Each round adds the number of the branch that ended it, and takes another one.
     let n = 17_000;

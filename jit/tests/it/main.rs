@@ -1,4 +1,4 @@
-//! Tests of the embedding API by programs in text form. What a test says holds in the interpreter and
+//! Tests of the embedding API by programs in text form. Each test checks the interpreter and
 //! in native code in all slot modes, if the build has native code; tests of nothing else are ignored without.
 
 mod alone;

@@ -39,7 +39,7 @@ struct Data {
     kib: u32,
 }
 
-/// Calls a function with so much more on the stack.
+/// Calls a function with more bytes on the stack.
 #[inline(never)]
 fn deep(kib: u32, f: &mut dyn FnMut() -> Result<(), Error>) -> Result<(), Error> {
     let block = black_box([0_u8; 1024]);

@@ -8,7 +8,7 @@ use slotvm::{
 };
 use slotvm_bytecode::text;
 
-/// An engine with what tells it from others.
+/// An engine with a description that tells it from others.
 pub(crate) struct Kind {
     pub(crate) engine: Engine,
     description: String,
@@ -56,7 +56,7 @@ pub(crate) fn kinds(configure: impl Fn(&mut Config)) -> Vec<Kind> {
     std::iter::once(interpreter).chain(native).chain(lazy).collect()
 }
 
-/// Runs a test with engines of all kinds. A failure says with which.
+/// Runs a test with engines of all kinds. A failure names the engine.
 pub(crate) fn for_all(test: impl Fn(&Engine)) {
     for_all_with(|_| {}, test);
 }
@@ -108,7 +108,7 @@ pub(crate) fn frames(error: &Error) -> Vec<(String, u32)> {
     trap.frames.iter().map(|frame| (frame.func_name(), frame.line().unwrap())).collect()
 }
 
-/// The lines of a source that bear a mark, in a comment.
+/// Lines of a source that have a mark in a comment.
 pub(crate) fn marked(source: &str, mark: &str) -> Vec<u32> {
     let mark = format!("; {mark}");
     let lines = source.lines().enumerate().filter(|(_, line)| line.contains(&mark));
@@ -132,7 +132,7 @@ pub(crate) fn n_threads(name: &str) -> usize {
     names.filter(|found| found.trim() == name).count()
 }
 
-/// Waits until so many threads have a name: one that has been joined may still be listed.
+/// Waits until this number of threads have a name: one that has been joined may still be listed.
 pub(crate) fn threads_become(name: &str, n: usize) -> bool {
     let hangs_at = Instant::now() + Duration::from_secs(60);
     while n_threads(name) != n {

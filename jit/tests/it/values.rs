@@ -1,4 +1,4 @@
-//! Values and signatures of all sizes, and what compiling tells.
+//! Values and signatures of all sizes, and statistics of compiling.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ fn types(n: usize, first: usize) -> Vec<ValType> {
     (0..n).map(|i| [I32, I64, F32, F64, V128][(i * 3 + first) % 5]).collect()
 }
 
-/// A value of a type that says where it stands.
+/// A value of a type that encodes its position.
 fn val(ty: ValType, i: usize) -> Val {
     match ty {
         ValType::I32 => Val::I32(-(i as i32)),
@@ -44,7 +44,7 @@ fn the_largest_signatures() {
     }
 }
 
-/// Calls functions with so many parameters and results in all ways that there are.
+/// Calls functions with these numbers of parameters and results in all ways.
 fn check_signature(engine: &Engine, n_params: usize, n_results: usize) {
     let ty = FuncType::new(types(n_params, 0), types(n_results, 2));
     let list = |types: &[ValType]| types.iter().map(|ty| ty.name()).collect::<Vec<_>>().join(", ");
@@ -110,7 +110,7 @@ fn values_must_fit_the_type() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
+#[cfg_attr(not(feature = "jit"), ignore = "needs native code")]
 fn compiling_tells_about_each_function() {
     use slotvm::{Config, SlotMode};
 

@@ -76,7 +76,7 @@ fn left_behind(engine: &Engine) -> (Module, Store<()>, TypedFunc<i32, i32>) {
 fn a_call_does_not_wait_for_its_code_beyond_its_time() {
     let engine = with_timeout(10);
     let (module, mut store, f) = left_behind(&engine);
-    // The compilation goes on, and a call with more time has its result.
+    // The compilation continues, and a call with more time has its result.
     f.call(&mut store, 0).unwrap();
     assert_eq!(module.functions().len(), 1);
 }

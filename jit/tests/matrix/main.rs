@@ -1,7 +1,7 @@
 //! Every load and store at every edge: of memories of all sizes, with addresses of all shapes, in all
 //! kinds of engines.
 //!
-//! The interpreter says what is right: the result, or the trap and its place, and what the memory holds
+//! The interpreter defines what is right: the result, or the trap and its place, and what the memory holds
 //! afterwards. A store that traps has written nothing.
 
 mod accesses;
@@ -72,7 +72,7 @@ impl Guest {
         (end, self.digest(point.start.saturating_sub(8), point.end + 8))
     }
 
-    /// A digest of a part of the memory, or of its end if the part lies behind.
+    /// A digest of a part of the memory, or of its end if the part lies beyond.
     fn digest(&self, start: u64, end: u64) -> u64 {
         let bytes = self.bytes();
         let end = end.min(bytes);
@@ -135,7 +135,7 @@ fn native_configs() -> Vec<(String, Config)> {
 }
 
 #[test]
-#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
+#[cfg_attr(not(feature = "jit"), ignore = "needs native code")]
 fn accesses_do_what_the_interpreter_does() {
     let accesses = accesses();
     let verified = Arc::new(module(&accesses));

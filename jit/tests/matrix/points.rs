@@ -11,7 +11,7 @@ pub(crate) struct Point {
     pub(crate) base: u32,
     /// The first byte.
     pub(crate) start: u64,
-    /// The byte behind the last one.
+    /// The byte after the last one.
     pub(crate) end: u64,
 }
 

@@ -84,7 +84,7 @@ impl Guest {
         Guest { store, instance, accounting: setup.accounting }
     }
 
-    /// Calls an export. Gives results, or where and why it stopped; the fuel left, and a digest of the
+    /// Calls an export. Returns results, or where and why it stopped; the fuel left, and a digest of the
     /// memory.
     pub(crate) fn call(&mut self, export: &str, args: &[Val]) -> String {
         if self.accounting {
@@ -131,7 +131,7 @@ fn show(value: &Val) -> String {
 }
 
 /// Makes the same calls, one after the other, in all engines; the interpreter's outcomes are right.
-/// Gives these.
+/// Returns these.
 pub(crate) fn compare(source: &str, calls: &[(&str, Vec<Val>)]) -> Vec<String> {
     let mut expected = Vec::new();
     for accounting in [false, true] {

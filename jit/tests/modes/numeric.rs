@@ -103,7 +103,7 @@ fn source() -> String {
 /// The outcome by definition, as `Guest::call` shows it.
 fn expected(op: Op, a: u64, b: u64) -> Result<u64, String> {
     eval(op, a, b).map_err(|code| {
-        // The instruction stands behind its operands, each of two bytes.
+        // The instruction follows its operands, each of two bytes.
         let offset = 2 * op.signature().unwrap().params.len();
         format!("{code} at op.{}+{offset:#x}", op.mnemonic())
     })

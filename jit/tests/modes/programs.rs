@@ -29,7 +29,7 @@ fn constant(ty: ValType) -> &'static str {
 }
 
 #[test]
-#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
+#[cfg_attr(not(feature = "jit"), ignore = "needs native code")]
 fn plain_accesses_reach_exactly_the_memory() {
     let mut source = String::from("memory mem 1 3\nexport \"mem\" memory mem\n");
     let mut names = Vec::new();
@@ -60,7 +60,7 @@ fn plain_accesses_reach_exactly_the_memory() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
+#[cfg_attr(not(feature = "jit"), ignore = "needs native code")]
 fn indexed_accesses_do_not_wrap() {
     let mut source = String::from("memory mem 1 3\nexport \"mem\" memory mem\n");
     let mut names = Vec::new();
@@ -96,7 +96,7 @@ fn indexed_accesses_do_not_wrap() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
+#[cfg_attr(not(feature = "jit"), ignore = "needs native code")]
 fn accesses_trap_where_they_stand_although_code_generators_move_them() {
     let source = "
         memory mem 1
@@ -176,7 +176,7 @@ fn accesses_trap_where_they_stand_although_code_generators_move_them() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
+#[cfg_attr(not(feature = "jit"), ignore = "needs native code")]
 fn calls_of_all_kinds_pass_values_of_all_types() {
     let source = "
         import \"env\" \"mix\" func mix(i32, f64) -> i64
@@ -276,7 +276,7 @@ fn calls_of_all_kinds_pass_values_of_all_types() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
+#[cfg_attr(not(feature = "jit"), ignore = "needs native code")]
 fn frames_in_linear_memory_are_zeroed_and_given_back() {
     let mut source = String::from(
         "
@@ -329,7 +329,7 @@ fn frames_in_linear_memory_are_zeroed_and_given_back() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
+#[cfg_attr(not(feature = "jit"), ignore = "needs native code")]
 fn control_flow_of_all_shapes() {
     let source = "
         func switch(k: i32, n: i32) -> i64 {
@@ -433,7 +433,7 @@ fn control_flow_of_all_shapes() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
+#[cfg_attr(not(feature = "jit"), ignore = "needs native code")]
 fn globals_and_bulk_operations() {
     let source = "
         memory mem 1 3
@@ -496,7 +496,7 @@ fn globals_and_bulk_operations() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
+#[cfg_attr(not(feature = "jit"), ignore = "needs native code")]
 fn many_locals_start_as_zero() {
     let mut source = String::from("func f(n: i32) -> i64 {\n  local 60 i64, 60 i32, 60 f64\n");
     for local in 1..61 {
@@ -517,7 +517,7 @@ fn many_locals_start_as_zero() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
+#[cfg_attr(not(feature = "jit"), ignore = "needs native code")]
 fn parameters_on_the_stack_and_results_in_areas_survive_calls_and_tail_calls() {
     /// Far more than registers hold; those of the limits take Cranelift seconds.
     const PARAMS: usize = 150;
@@ -529,7 +529,7 @@ fn parameters_on_the_stack_and_results_in_areas_survive_calls_and_tail_calls() {
     };
     let (params, results) = (list(PARAMS), list(RESULTS));
     let mut source = format!("func wide({params}) -> ({results}) {{\n");
-    // Gives its parameters back, the integers among them doubled.
+    // Returns its parameters, the integers among them doubled.
     for i in 0..RESULTS {
         let ty = types[i % types.len()].name();
         writeln!(source, "local.get {i} local.get {i} {ty}.add").unwrap();

@@ -35,7 +35,7 @@ extern "C" fn repair(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
     }
 }
 
-/// Installs the program's own handler, and gives the one before.
+/// Installs the program's own handler, and returns the one before.
 fn install_repair() -> libc::sigaction {
     // SAFETY: the handler has the signature that SA_SIGINFO demands, and calls only what a handler may.
     unsafe {
@@ -118,7 +118,7 @@ fn a_handler_installed_after_ours_repairs_its_faults() {
     assert_eq!(status.signal(), Some(libc::SIGSEGV));
 }
 
-/// Faults, and nobody repairs it.
+/// Faults without a handler that repairs it.
 fn crash() -> i32 {
     let page = protected_page();
     PAGE.store(0, SeqCst);
@@ -137,7 +137,7 @@ fn a_crash_of_the_host_stays_one() {
     assert_eq!(status.signal(), Some(libc::SIGSEGV));
 }
 
-/// Rust's own handler tells of it, and aborts.
+/// Rust's own handler reports it, and aborts.
 #[test]
 fn a_stack_overflow_of_the_host_stays_one() {
     fn recurse(n: i32) -> i32 {

@@ -18,7 +18,7 @@ const CHILD: &str = "SLOTVM_TEST_SIGNALS";
 /// Seconds after which a child process that hangs is killed.
 const CHILD_SECONDS_MAX: u32 = 120;
 
-/// Runs a part of a test in a process of its own, and gives how that ended. `test` is the name of the
+/// Runs a part of a test in a process of its own, and returns how that ended. `test` is the name of the
 /// test that calls this.
 fn in_child(test: &str, part: fn()) -> ExitStatus {
     if std::env::var(CHILD).is_ok_and(|child| child == test) {

@@ -49,7 +49,7 @@ fn in_pthread<F: FnMut() + Send>(stack_bytes: usize, mut body: F) {
         // SAFETY: only asks.
         assert_eq!(unsafe { libc::sigaltstack(ptr::null(), &mut signal_stack) }, 0);
         assert_ne!(signal_stack.ss_flags & libc::SS_DISABLE, 0);
-        // SAFETY: the address of the closure, which nobody else uses before the thread has ended.
+        // SAFETY: the address of the closure, which nothing else uses before the thread has ended.
         unsafe { (*body.cast::<F>())() }
         ptr::null_mut()
     }

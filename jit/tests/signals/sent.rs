@@ -1,4 +1,4 @@
-//! Signals that somebody sends, while guest code runs.
+//! Signals from other processes and threads while guest code runs.
 
 use std::mem;
 use std::os::unix::process::ExitStatusExt as _;
@@ -71,7 +71,7 @@ fn send_to_guest_code(n_signals: usize) {
         let thread = receiver.recv().unwrap();
         for n in 0..n_signals {
             let signal = [libc::SIGSEGV, libc::SIGFPE, libc::SIGBUS][n % 3];
-            // SAFETY: the thread runs until it is told that this is done.
+            // SAFETY: the thread runs until this is signalled as done.
             assert_eq!(unsafe { libc::pthread_kill(thread, signal) }, 0);
             while N_HANDLED.load(SeqCst) <= n && !guest.is_finished() {
                 std::thread::yield_now();
@@ -144,7 +144,7 @@ fn start_timer() -> libc::timer_t {
 
 /// Counts the signals of the timer, those too that came while one was still waiting.
 extern "C" fn count_timer(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: a timer's signal says how many others it stands for: the second number behind the three
+    // SAFETY: a timer's signal says how many others it stands for: the second number after the three
     // with which each starts, and padding.
     let overrun = unsafe { info.cast::<libc::c_int>().add(5).read() };
     N_HANDLED.fetch_add(1 + overrun as usize, SeqCst);

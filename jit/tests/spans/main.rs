@@ -116,7 +116,7 @@ fn modules_without_native_code_have_a_span_for_each_stage() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "jit"), ignore = "there is no native code")]
+#[cfg_attr(not(feature = "jit"), ignore = "needs native code")]
 fn compiling_has_a_span_for_each_stage_of_each_function() {
     let functions = |slots, on_the_fly: Option<OnTheFly>| {
         let mut config = Config::new();

@@ -1,10 +1,10 @@
-//! Real programs beside wasmtime and wasmi: the kernels and the programs of WASI below `programs/wasm`, as
+//! Real programs beside wasmtime and wasmi: the kernels and the WASI programs below `programs/wasm`, as
 //! clang's -O2 has made them, in every slot mode of the native code, in the interpreter, and in the other
 //! engines. All run in one process, in turns, with their default configurations, each with its own
 //! implementation of WASI; compiling is eager and on one thread.
 //!
 //! `cargo bench --bench programs` prints the tables; with parts of names as arguments only of those programs;
-//! `--rounds=N` says how often. With `--test` every program runs once, at the size of its expected output, and
+//! `--rounds=N` sets how often. With `--test` every program runs once, at the size of its expected output, and
 //! nothing is measured. Programs must print in all engines what is expected of them and end with the code
 //! that is: what is wrong is said, has no figures, and makes the exit code 1.
 

@@ -53,7 +53,7 @@ fn compare(outcome: &Outcome, run: &Run, other: Option<&Outcome>) -> Result<(), 
     Ok(())
 }
 
-/// Compiles and runs a program in all engines in turns, so many times.
+/// Compiles and runs a program in all engines in turns, for a number of rounds.
 pub(crate) fn measure(
     program: &Program,
     engines: &[Box<dyn Engine>],

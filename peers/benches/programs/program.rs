@@ -82,7 +82,7 @@ fn read(path: &Path) -> Vec<u8> {
     fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The name of the program in a file, and what its source says.
+/// The name of the program in a file, and the description in its source.
 fn described(path: &Path) -> (String, Description) {
     let file = path.file_name().expect("it is a file").to_string_lossy();
     let name = file.strip_suffix(".O2.wasm").expect("it was found by this").to_owned();

@@ -26,7 +26,7 @@ pub(crate) fn all() -> Vec<Box<dyn Engine>> {
 pub(crate) trait Engine: Send + Sync {
     fn name(&self) -> &str;
 
-    /// Makes the module ready to be instantiated, or says why not.
+    /// Makes the module ready to be instantiated, or returns why not.
     fn compile(&self, wasm: &[u8]) -> Result<Box<dyn Compiled>, String>;
 }
 

@@ -25,14 +25,16 @@ impl Store {
         let n_cells = n_params.max(n_cells(&ty.results));
         if cells.len() != n_cells {
             let n = cells.len();
-            return Err(Error::Usage(format!("a function {ty} takes {n_cells} cells, not {n}")));
+            return Err(Error::Usage(format!(
+                "expected {n_cells} cells for a function {ty}, found {n}"
+            )));
         }
         self.check_cells(&ty.params, &mut cells[..n_params])?;
         // SAFETY: all of it was just checked.
         unsafe { self.call_unchecked(func, cells) }
     }
 
-    /// Calls a function as [`Store::call`] does, for those who know that the cells fit.
+    /// Calls a function as [`Store::call`] does, for callers that know that the cells fit.
     ///
     /// # Safety
     /// The function is of this store, and the cells are what [`Store::call`] would make of them: as many

@@ -105,7 +105,7 @@ impl Store {
         Ok(instance)
     }
 
-    /// Makes the instance as far as the module's own code and segments have no part in it. Gives it with the
+    /// Makes the instance as far as the module's own code and segments have no part in it. Returns it with the
     /// image for its memory.
     fn allocate<'a>(
         &mut self,
@@ -275,7 +275,7 @@ impl Store {
         Ok(tables)
     }
 
-    /// Gives the globals that the module defines handles, behind those of the imported ones.
+    /// Assigns handles to the globals that the module defines, after those of the imported ones.
     fn export_globals(
         &mut self,
         module: &VerifiedModule,

@@ -23,7 +23,7 @@ use crate::trap::Trap;
 /// If it traps or a host function that it calls fails.
 pub(crate) fn execute(store: &mut Store, func: FuncHandle, cells: &mut [u64]) -> Result<(), Error> {
     let FuncTarget::Guest { instance, func } = store.func_target(func) else {
-        return Err(Error::Usage("the interpreter runs guest functions only".to_owned()));
+        return Err(Error::Usage("the interpreter cannot call host functions".to_owned()));
     };
     let trace = store.trace.clone();
     let stack = mem::take(&mut store.interp);
@@ -126,7 +126,7 @@ impl Activation<'_> {
         Ok(())
     }
 
-    /// Executes the step that `run_frame` has come to. Gives whether the host's call is finished.
+    /// Executes the step that `run_frame` has come to. Returns whether the host's call is finished.
     fn step(&mut self) -> Result<bool, Stop> {
         let step = self.func_code().steps[self.at.pc];
         let op = match step.op {
@@ -262,8 +262,8 @@ impl Activation<'_> {
         self.stack.cells.copy_within(end - n..end, self.base);
     }
 
-    /// Goes on behind the call of the active function, which has been released; its results lie at its
-    /// base. Gives whether the caller is the host.
+    /// Continues after the call of the active function, which has been released; its results lie at its
+    /// base. Returns whether the caller is the host.
     fn resume(&mut self, n_results: usize) -> bool {
         if self.stack.frames.len() == self.n_outer_frames {
             return true;
@@ -349,7 +349,7 @@ impl Activation<'_> {
         Ok(false)
     }
 
-    /// Pops the table index of an indirect call and gives the function there.
+    /// Pops the table index of an indirect call and returns the function there.
     fn pop_callee(&mut self, imm: Imm) -> Result<FuncHandle, TrapCode> {
         let index = self.pop_u32();
         let (ty, table) = (imm.low(), self.store.table_of(self.instance, imm.high()));

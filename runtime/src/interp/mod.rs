@@ -6,7 +6,7 @@
 //! do not recurse on the host's stack; only a host function that calls back does, which is limited by
 //! [`crate::stack`].
 //!
-//! A frame is an array of cells, the locals and behind them the operand stack, with the cell numbers of
+//! A frame is an array of cells, the locals and after them the operand stack, with the cell numbers of
 //! [`slotvm_bytecode::verified::Body`].
 //!
 //! On entering a function, (1) the depth is checked, (2) the frame in the frame stack is pushed and

@@ -110,7 +110,7 @@ pub(super) fn run<const TRACE: bool>(
 enum Next {
     /// The step at `pc`.
     Step,
-    /// The caller, who is to execute the step.
+    /// The caller, which executes the step.
     Leave,
 }
 

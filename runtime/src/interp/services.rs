@@ -1,4 +1,4 @@
-//! The instructions that concern the whole store and call nobody.
+//! Instructions that concern the whole store and make no calls.
 
 use slotvm_bytecode::{Imm, Op, TrapCode, cost};
 

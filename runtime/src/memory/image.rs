@@ -75,7 +75,7 @@ impl MemoryImage {
 fn new_file() -> Option<File> {
     // SAFETY: the name is a string that ends with 0.
     let file = unsafe { libc::memfd_create(c"slotvm".as_ptr(), libc::MFD_CLOEXEC) };
-    // SAFETY: the descriptor is new, so nobody else owns it.
+    // SAFETY: the descriptor is new, so nothing else owns it.
     (file >= 0).then(|| unsafe { File::from_raw_fd(file) })
 }
 
@@ -103,7 +103,7 @@ mod tests {
         Arc::new(verify(text::parse(source).unwrap()).unwrap())
     }
 
-    /// Text of a segment of so many bytes.
+    /// Text of a segment of this length.
     fn data(name: &str, at: &str, byte: char, n: usize) -> String {
         let bytes: String = std::iter::repeat_n(byte, n).collect();
         format!("data {name} at {at} \"{bytes}\"\n")

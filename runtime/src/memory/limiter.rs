@@ -18,7 +18,7 @@ pub trait ResourceLimiter: Send {
     /// Its type allows `maximum` bytes, if it has a maximum; `desired` may be more.
     ///
     /// `Ok(true)` lets it have them, if nothing else speaks against it. `Ok(false)` refuses:
-    /// `memory.grow` gives -1, the host gets an error.
+    /// `memory.grow` returns -1, the host gets an error.
     ///
     /// # Errors
     /// An error stops guest code in the place of `memory.grow`, and comes out of the call that the host
@@ -165,9 +165,9 @@ impl StoreLimitsBuilder {
 /// Reason for which [`StoreLimits`] refuse a growth.
 #[derive(Debug, thiserror::Error)]
 enum Stopped {
-    #[error("growing {what} to {desired} {unit} is made a trap")]
+    #[error("growing {what} to {desired} {unit} exceeds a limit")]
     Refused { what: &'static str, desired: usize, unit: &'static str },
-    #[error("the failure to grow {what} is made a trap")]
+    #[error("cannot grow {what}")]
     Failed { what: &'static str, source: Error },
 }
 

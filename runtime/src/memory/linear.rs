@@ -1,13 +1,13 @@
 //! Linear memories.
 //!
 //! A memory is a reservation of address space, of which the part that the guest may access is
-//! committed (readable and writable) and the rest, the guard behind it included, faults. It grows by
+//! committed (readable and writable) and the rest, the guard after it included, faults. It grows by
 //! committing more and never moves. Native code omits a bounds check only where the last byte that an
 //! access can reach, by the width of its operands, lies inside reservation and guard:
-//! [`access_end_max`] says what an access can reach, [`MemoryPlan::covers`] whether that suffices.
+//! [`access_end_max`] bounds what an access can reach, [`MemoryPlan::covers`] whether that suffices.
 //!
 //! Address space can be scarce (`ulimit -v`, emulators). [`Memory::new`] then settles for less, down
-//! to what the memory starts with, and leaves some to others; [`Memory::plan`] says what it got. Whoever compiled code for the
+//! to what the memory starts with, and leaves some to others; [`Memory::plan`] is what it got. Whoever compiled code for the
 //! larger plan must not run it on such a memory: [`crate::Store::instantiate_native`].
 
 use std::fs::File;
@@ -27,7 +27,7 @@ use crate::pinned::Pinned;
 pub struct MemoryPlan {
     /// Bytes that the memory can grow to without moving.
     pub reservation_bytes: u64,
-    /// Bytes behind them that always fault.
+    /// Bytes after them that always fault.
     pub guard_bytes: u64,
 }
 
@@ -56,7 +56,7 @@ impl MemoryPlan {
         self.reservation_bytes.saturating_add(self.guard_bytes)
     }
 
-    /// Whether an access that touches no byte at or behind `end` needs no check.
+    /// Whether an access that touches no byte at or beyond `end` needs no check.
     pub const fn covers(self, end: u64) -> bool {
         end <= self.span_bytes()
     }
@@ -122,7 +122,7 @@ impl Memory {
 
     /// Its size in bytes.
     pub fn bytes(&self) -> u64 {
-        // SAFETY: the definition lives as long as `self`; nobody else accesses it meanwhile, since
+        // SAFETY: the definition lives as long as `self`; nothing else accesses it meanwhile, since
         // native code that does runs under a `&mut` of the store.
         unsafe { (*self.def.as_ptr()).bytes }
     }
@@ -132,7 +132,7 @@ impl Memory {
         (self.bytes() / PAGE_BYTES) as u32
     }
 
-    /// Adds pages of zeros. Gives the old size in pages, or `None` if there is no room.
+    /// Adds pages of zeros. Returns the old size in pages, or `None` if there is no room.
     pub fn grow(&mut self, pages: u32) -> Option<u32> {
         let old = self.pages();
         let new = old.checked_add(pages).filter(|&new| new <= self.pages_max)?;
@@ -140,7 +140,7 @@ impl Memory {
         if end > self.plan.reservation_bytes || !self.mapping.commit(start, end) {
             return None;
         }
-        // SAFETY: the definition lives as long as `self`; nobody else accesses it meanwhile, since native
+        // SAFETY: the definition lives as long as `self`; nothing else accesses it meanwhile, since native
         // code that does runs under a `&mut` of the store.
         unsafe { (*self.def.as_ptr()).bytes = end };
         Some(old)
@@ -320,7 +320,7 @@ impl Mapping {
     fn map(&mut self, file: &File, start: u64, bytes: u64) -> bool {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_FIXED | libc::MAP_NORESERVE;
-        // SAFETY: the range lies in the mapping, which we own and which is borrowed exclusively, so nobody
+        // SAFETY: the range lies in the mapping, which we own and which is borrowed exclusively, so nothing
         // has a reference to what is replaced.
         unsafe {
             let start: *mut libc::c_void = self.base.as_ptr().add(start as usize).cast();
@@ -329,7 +329,7 @@ impl Mapping {
                 return true;
             }
             // As a rule the system refuses before it takes the old pages away. If it has taken them, the
-            // addresses could become somebody else's, and guest code could access them.
+            // addresses could be reused, and guest code could access them.
             if libc::msync(start, bytes as usize, libc::MS_ASYNC) != 0 {
                 eprintln!("slotvm: the system has taken pages of a memory away");
                 std::process::abort();
@@ -341,8 +341,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: we own the mapping, and nobody accesses it any more. A failure would leave it there,
-        // which harms nobody.
+        // SAFETY: we own the mapping, and nothing accesses it any more. A failure would leave it there,
+        // which is harmless.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }

@@ -79,7 +79,7 @@ impl Table {
         Ok(())
     }
 
-    /// Adds elements. Gives the old size, or `None` if there is no room.
+    /// Adds elements. Returns the old size, or `None` if there is no room.
     pub(crate) fn grow(&mut self, value: u64, n: u32) -> Option<u32> {
         let old = self.len;
         let new = old.checked_add(n).filter(|&new| new <= self.elems_max)?;

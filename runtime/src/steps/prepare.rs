@@ -120,7 +120,7 @@ pub(crate) struct FuncCode {
 pub(crate) struct ExtraSteps {
     /// Blocks charge fuel.
     pub(crate) fuel: bool,
-    /// Blocks poll where [`slotvm_bytecode::verified::Block::polls`] says so.
+    /// Blocks poll if [`slotvm_bytecode::verified::Block::polls`] is set.
     pub(crate) polls: bool,
 }
 

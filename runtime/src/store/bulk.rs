@@ -41,7 +41,7 @@ impl Store {
         self.instances[instance.index()].datas_dropped[segment as usize] = true;
     }
 
-    /// `memory.grow`: gives the old size in pages, or `u32::MAX`.
+    /// `memory.grow`: returns the old size in pages, or `u32::MAX`.
     pub(crate) fn memory_grow_of(
         &mut self,
         instance: InstanceId,
@@ -51,7 +51,7 @@ impl Store {
         Ok(self.memory_grow(memory, pages)?.unwrap_or(u32::MAX))
     }
 
-    /// `table.grow`: gives the old size, or `u32::MAX`.
+    /// `table.grow`: returns the old size, or `u32::MAX`.
     pub(crate) fn table_grow_of(
         &mut self,
         instance: InstanceId,

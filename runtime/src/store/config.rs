@@ -16,7 +16,7 @@ pub struct StoreConfig {
     /// Whether the results of floating-point arithmetic that are NaN get the canonical bits.
     pub canonical_nans: bool,
     /// Bytes of the host's stack that a call from the host may use, with all calls that host functions make
-    /// below it. A thread with less stack gives less.
+    /// below it. A thread with less stack allows less.
     pub native_stack_bytes_max: usize,
     /// The address space of each memory; `None` chooses by [`MemoryPlan::for_module`].
     pub memory: Option<MemoryPlan>,

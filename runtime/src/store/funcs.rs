@@ -1,7 +1,7 @@
 //! The functions of a store that have a handle.
 //!
 //! A module has many functions, and hardly any of them is ever called through a handle: calls inside a
-//! module need none. So an instance gives a function of its module a handle when somebody first asks for
+//! module need none. So an instance makes a handle for a function of its module at the first request for
 //! it: an import, a table, `ref.func`, or the host, which may do so while it only reads the store. For
 //! that, lists may grow behind a shared reference here; no reference into them is given out.
 
@@ -71,7 +71,7 @@ impl Funcs {
 
     #[inline]
     pub(crate) fn record(&self, func: FuncHandle) -> FuncRecord {
-        // SAFETY: the list is only borrowed mutably in `push`, which calls nobody that comes here. Each call
+        // SAFETY: the list is only borrowed mutably in `push`, which calls nothing that comes here. Each call
         // from the host comes here, and would notice that a borrow is counted.
         let records = unsafe { &*self.records.as_ptr() };
         records[func.index()]
@@ -81,7 +81,7 @@ impl Funcs {
         self.kinds.borrow()[func.index()]
     }
 
-    /// The kind, for those who have the store for themselves.
+    /// The kind, for callers with exclusive access to the store.
     #[inline]
     pub(crate) fn kind_mut(&mut self, func: FuncHandle) -> FuncKind {
         self.kinds.get_mut()[func.index()]
@@ -93,7 +93,7 @@ pub(crate) struct InstanceFuncs {
     instance: InstanceId,
     ctx: *mut VmCtx,
     code: Option<EntryPoints>,
-    /// Cells of the handles, null where nobody has asked for one. Imported functions and those that the
+    /// Cells of the handles, null where none was requested. Imported functions and those that the
     /// code refers to have theirs before the code runs.
     handles: Pinned<[u64]>,
     /// The records of the imported functions.
@@ -101,7 +101,7 @@ pub(crate) struct InstanceFuncs {
 }
 
 impl InstanceFuncs {
-    /// Functions without handles, but for those imported. `ctx` is the context of the instance.
+    /// Functions without handles, except imported ones. `ctx` is the context of the instance.
     pub(crate) fn new(
         instance: InstanceId,
         ctx: *mut VmCtx,

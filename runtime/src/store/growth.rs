@@ -48,7 +48,7 @@ impl Request {
         (self.current as usize, self.desired as usize, self.maximum.map(|max| max as usize))
     }
 
-    /// Fails if it is too much for the type, or for what the store gives to one of them.
+    /// Fails if it is too much for the type, or exceeds the store's limit for one object.
     fn check(self, name: &'static str, max: u64) -> Result<(), Error> {
         check_limit("of the type", self.maximum.unwrap_or(u64::MAX), self.desired)?;
         check_limit(name, max, self.desired)
@@ -108,13 +108,13 @@ impl Store {
         Ok(())
     }
 
-    /// Checks that all memories may have so many bytes more.
+    /// Checks that all memories together may grow by this number of bytes.
     fn check_memory_bytes(&self, more: u64) -> Result<(), Error> {
         let max = self.config.limits.memory_bytes_total_max;
         check_limit("memory_bytes_total_max", max, self.memory_bytes_total + more)
     }
 
-    /// Checks that all tables may have so many elements more.
+    /// Checks that all tables together may grow by this number of elements.
     fn check_table_elems(&self, more: u64) -> Result<(), Error> {
         let max = self.config.limits.table_elems_total_max;
         check_limit("table_elems_total_max", max, self.table_elems_total + more)
@@ -125,8 +125,8 @@ impl Store {
     /// # Errors
     /// If the limiter refuses.
     pub(crate) fn add_memory(&mut self, memory: Memory) -> Result<MemoryHandle, Error> {
-        // The limiter is asked about a memory that is there: it hears of it once, even if there was a second
-        // try to make it. Until somebody writes to it, the memory costs nothing.
+        // The limiter is asked about an existing memory: it hears of it once, even if there was a second
+        // try to make it. The memory costs nothing until it is written to.
         let ty = memory.ty();
         if !self.may_grow(Request::memory(0, ty.min, ty))? {
             return Err(Error::Refused { what: "a memory", wanted: memory.bytes(), unit: "bytes" });
@@ -185,7 +185,7 @@ impl Store {
         Ok(false)
     }
 
-    /// Adds pages to a memory. Gives the old size in pages, or `None` if there is no room or the limiter
+    /// Adds pages to a memory. Returns the old size in pages, or `None` if there is no room or the limiter
     /// refuses.
     ///
     /// # Errors
@@ -216,7 +216,7 @@ impl Store {
         Ok(())
     }
 
-    /// Adds copies of a reference to a table, which is of the table's type. Gives the old size, or
+    /// Adds copies of a reference to a table, which is of the table's type. Returns the old size, or
     /// `None` if there is no room or the limiter refuses.
     ///
     /// # Errors

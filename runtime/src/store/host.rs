@@ -87,7 +87,7 @@ where
         // SAFETY: the trampoline of the function's type passes as many cells as it needs.
         n => unsafe { std::slice::from_raw_parts_mut(cells, n) },
     };
-    // A panic must not unwind through native frames; it goes on behind them. The store stays usable
+    // A panic must not unwind through native frames; it resumes beyond them. The store stays usable
     // after a panic of the host, as all that a host function can do to it is complete in itself.
     let id = store.id();
     let instance = callee.instance;

@@ -25,7 +25,7 @@ impl Store {
         self.instance(instance).module()
     }
 
-    /// Takes bytes from the frame stack of an instance; gives the new frame pointer.
+    /// Takes bytes from the frame stack of an instance; returns the new frame pointer.
     pub(crate) fn push_frame(&mut self, instance: InstanceId, bytes: u32) -> Result<u32, TrapCode> {
         let instance = &mut self.instances[instance.index()];
         let base = instance.module.module().frame_stack.map_or(0, |stack| stack.base);

@@ -31,7 +31,7 @@ pub struct Interruption {
 pub enum UpdateDeadline {
     /// Interrupt the guest: it traps with [`Interrupted`](slotvm_bytecode::TrapCode::Interrupted). The deadline stays.
     Interrupt,
-    /// Go on, with a deadline so many epochs after the present one.
+    /// Continue, with a deadline this number of epochs after the current one.
     Continue(u64),
 }
 

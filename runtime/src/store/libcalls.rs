@@ -259,7 +259,7 @@ mod tests {
         let code: EntryPoints = Arc::new(|_| std::ptr::null());
         let natives = Natives { code: &code, memory_span_bytes: 0, image: None };
         let imports = [Extern::Func(host.unwrap())];
-        // SAFETY: the executor runs scripts, and nobody looks at the code.
+        // SAFETY: the executor runs scripts, and nothing reads the code.
         unsafe { store.instantiate_native(module, &imports, natives, || Ok(natives)).unwrap() };
         store
     }

@@ -101,7 +101,7 @@ impl fmt::Debug for NativeHooks {
 /// Decides what to do when the epoch deadline is reached.
 pub type EpochCallback = Box<dyn FnMut(&mut Store) -> Result<UpdateDeadline, Error> + Send + Sync>;
 
-/// The first so many function types of a store are compared: hashing one takes longer.
+/// Number of function types of a store that are found by comparison: hashing one takes longer.
 const TYPES_COMPARED: usize = 8;
 
 /// Reason for which native code came back without returning.
@@ -124,7 +124,7 @@ pub struct Store {
     epoch_callback: Option<EpochCallback>,
 
     types: Vec<FuncType>,
-    /// The numbers of those behind the first [`TYPES_COMPARED`].
+    /// The numbers of those after the first [`TYPES_COMPARED`].
     type_ids: HashMap<FuncType, u32>,
     pub(crate) funcs: Funcs,
     /// Their number, with a handle or without.
@@ -187,7 +187,7 @@ impl Drop for Store {
     /// another one in its place: the functions and the memory that are active would be freed.
     fn drop(&mut self) {
         if self.n_host_calls > 0 {
-            eprintln!("slotvm: a host function drops the store that it was called in");
+            eprintln!("slotvm: a host function dropped the store that it was called in");
             std::process::abort();
         }
     }
@@ -319,7 +319,7 @@ impl Store {
     pub(crate) fn check_func(&self, func: FuncHandle) -> Result<(), Error> {
         match self.funcs.contains(func) {
             true => Ok(()),
-            false => Err(Error::Usage(format!("the store has no function {}", func.cell()))),
+            false => Err(Error::Usage(format!("unknown function {} in the store", func.cell()))),
         }
     }
 
@@ -479,7 +479,7 @@ impl Store {
 
 #[cold]
 fn exchanged() -> ! {
-    eprintln!("slotvm: a host function has exchanged the store that it was called in");
+    eprintln!("slotvm: a host function replaced the store that it was called in");
     std::process::abort();
 }
 

@@ -82,7 +82,7 @@ impl Store {
     }
 
     /// The error of the host function because of which native code came back, if that is the reason. If
-    /// the host function has panicked, the panic goes on.
+    /// the host function has panicked, the panic resumes.
     pub fn take_pending(&mut self) -> Option<Error> {
         match self.pending.take()? {
             Pending::Error(error) => Some(error),

@@ -86,10 +86,10 @@ impl Store {
         self.check_cells(&[self.table(table).ty().elem], &mut [value])?;
         let table = &mut self.tables[table.0 as usize];
         let result = table.set(index, value);
-        result.map_err(|_| Error::Usage(format!("the table has no element {index}")))
+        result.map_err(|_| Error::Usage(format!("index {index} is out of bounds of the table")))
     }
 
-    /// Adds elements to a table. Gives the old size, or `None` if there is no room or the limiter
+    /// Adds elements to a table. Returns the old size, or `None` if there is no room or the limiter
     /// refuses.
     ///
     /// # Errors
@@ -150,7 +150,7 @@ impl Store {
         }
     }
 
-    /// Sets the value of a mutable global, which is as [`Store::global`] gives it.
+    /// Sets the value of a mutable global, in the form of [`Store::global`].
     ///
     /// # Errors
     /// If it is immutable, or the value is of another type.
@@ -174,7 +174,7 @@ impl Store {
 
     // Host objects.
 
-    /// Takes a host object in and gives the `externref` to it. It lives as long as the store.
+    /// Stores a host object and returns the `externref` to it. It lives as long as the store.
     ///
     /// # Errors
     /// If there are too many.

@@ -1,5 +1,5 @@
 //! Bulk operations as guest code does them: in pieces, between which a program that can be interrupted
-//! polls. One that is interrupted leaves behind what the pieces before have done.
+//! polls. The effects of earlier pieces remain if one is interrupted.
 //!
 //! The bounds of the whole are checked first, so that an operation that does not fit does nothing. Memories
 //! and tables do not shrink; but whoever is asked at a poll may drop a segment, so each piece is checked as
@@ -81,7 +81,7 @@ impl Store {
         })
     }
 
-    /// `table.grow`: gives the old size, or `u32::MAX`. The table grows at once; what it grows by is filled
+    /// `table.grow`: returns the old size, or `u32::MAX`. The table grows at once; what it grows by is filled
     /// in pieces.
     pub(crate) fn guest_table_grow(
         &mut self,

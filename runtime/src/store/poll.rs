@@ -47,10 +47,10 @@ impl Store {
     pub fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
         let is_active = self.n_host_calls > 0;
         let Some(interrupts) = &mut self.interrupts else {
-            return Err(Error::Usage("the code of this store cannot be interrupted".to_owned()));
+            return Err(Error::Usage("interruption is not configured for this store".to_owned()));
         };
         if is_active {
-            return Err(Error::Usage("the timeout of a call that is active is fixed".to_owned()));
+            return Err(Error::Usage("cannot change the timeout during a call".to_owned()));
         }
         interrupts.timeout = nanos(timeout);
         Ok(())

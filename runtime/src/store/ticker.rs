@@ -17,7 +17,7 @@
 //! # Why no deadline strikes the next call
 //! The ticker replaces a deadline by [`EXPIRED`] only if it is still the one that it has seen, and the end
 //! of a call replaces either. It then makes the polls notice; should the call have ended meanwhile, the
-//! next poll finds that nothing has expired, and goes on.
+//! next poll finds that nothing has expired, and continues.
 //!
 //! # Forks
 //! The child of a fork has no ticker thread, and locks may be locked by threads that it does not have. So
@@ -156,7 +156,7 @@ impl Ticker {
             // What the parent process had is not freed: it may be locked.
             Ok(_) => fresh,
             Err(other) => {
-                // SAFETY: the reference made above, which nobody else has.
+                // SAFETY: the reference made above, which nothing else has.
                 drop(unsafe { Arc::from_raw(raw) });
                 of(other)
             }
@@ -297,7 +297,7 @@ impl Watch {
     }
 }
 
-/// Ends calls whose time is up; gives the earliest deadline of the others.
+/// Ends calls whose time is up; returns the earliest deadline of the others.
 fn expire(state: &State) -> u64 {
     let now = now();
     let mut earliest = NEVER;

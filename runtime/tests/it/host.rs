@@ -302,8 +302,8 @@ fn whoever_steals_the_store_is_stopped() {
         return steal(how == "drop");
     }
     for (how, message) in [
-        ("drop", "a host function drops the store that it was called in"),
-        ("keep", "a host function has exchanged the store that it was called in"),
+        ("drop", "a host function dropped the store that it was called in"),
+        ("keep", "a host function replaced the store that it was called in"),
     ] {
         let child = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "host::whoever_steals_the_store_is_stopped", "--nocapture"])
@@ -349,7 +349,7 @@ fn the_results_that_are_checked_are_those_that_are_taken() {
     })
     .unwrap();
     let error = program.call("f", &[]).unwrap_err();
-    assert_eq!(error.to_string(), "the store has no function 33");
+    assert_eq!(error.to_string(), "unknown function 33 in the store");
 }
 
 /// Each call that a host function makes takes the host's stack.

@@ -209,7 +209,7 @@ fn imports_that_do_not_fit_are_named_with_both_types() {
 
     let error = Program::with_imports(StoreConfig::default(), USER, |_| Vec::new());
     let error = error.map(drop).unwrap_err();
-    assert_eq!(error.to_string(), "the module takes 6 imports, 0 are given");
+    assert_eq!(error.to_string(), "expected 6 imports, found 0");
 }
 
 #[test]
@@ -334,7 +334,7 @@ fn forged_functions_are_not_imported() {
     for forged in [1, host.cell() - 1, host.cell() + 1, 2 * host.cell(), u64::MAX] {
         let import = Extern::Func(FuncHandle::from_cell(forged).unwrap());
         let error = store.instantiate(user.clone(), &[import]).unwrap_err();
-        assert_eq!(error.to_string(), format!("the store has no function {forged}"));
+        assert_eq!(error.to_string(), format!("unknown function {forged} in the store"));
     }
     store.instantiate(user, &[Extern::Func(host)]).unwrap();
 }

@@ -49,8 +49,7 @@ pub struct BuildOptions {
     pub fuel: bool,
     /// Whether frames are taken from the deterministic call stack.
     pub stack_cells: bool,
-    /// Whether the host can interrupt the function, where [`slotvm_bytecode::verified::Block::polls`]
-    /// says so.
+    /// Whether the host can interrupt the function, at blocks with [`slotvm_bytecode::verified::Block::polls`].
     pub polls: bool,
 }
 

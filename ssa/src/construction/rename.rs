@@ -109,7 +109,7 @@ pub(crate) trait PhiOperands {
 #[derive(Copy, Clone, Debug)]
 struct Current {
     value: u32,
-    /// The block that changed it last; [`NONE`] if nobody needs what it was before.
+    /// The block that changed it last; [`NONE`] if its former value is not needed.
     block: u32,
 }
 

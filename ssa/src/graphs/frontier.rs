@@ -208,7 +208,7 @@ mod tests {
         assert_eq!((found.of(0), found.of(3)), (&[][..], &[][..]));
     }
 
-    /// A text says that a block with fewer than two predecessors is in no frontier.
+    /// A textbook claims that a block with fewer than two predecessors is in no frontier.
     #[test]
     fn an_entry_with_one_predecessor_is_in_frontiers() {
         let found = frontiers(&Cfg::new(0, [vec![0, 1], vec![]]));

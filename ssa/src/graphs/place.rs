@@ -16,7 +16,7 @@
 //!    leads to a block of the root's frontier, which becomes a root if the slot is live there.
 //!
 //! Only bits that are new at a block continue from it. So a group never takes more steps than its slots
-//! would take one by one, and as many as a single slot if they behave alike.
+//! would take one by one, and as many as a single slot if they behave the same.
 //!
 //! Deviations from `IDFCalculator`, none of which changes the result:
 //! * The queue is a list for each level under a bitmap of levels, not a heap. Within a level the order

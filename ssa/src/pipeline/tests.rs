@@ -55,7 +55,7 @@ fn sample() -> (VerifiedModule, Function) {
     (module, f)
 }
 
-/// Runs a faulty row with checks on, and returns the name and the property that the error says.
+/// Runs a faulty row with checks on, and returns the name and the property in the error.
 fn caught(fault: fn(&mut Function)) -> (&'static str, String) {
     let (module, f) = sample();
     let mut ssa = f.clone();

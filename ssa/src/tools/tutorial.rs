@@ -82,7 +82,7 @@
 //! Wegman, Zadeck, 1991). Slot `b` is written in `entry` and `while.body`. The frontier of `while.body` is
 //! `while.cond`, whose own is `return` and itself.
 //!
-//! Not all of these phis are of use. In `return` nobody reads `b`: a phi there would be dead. A slot is
+//! Not all of these phis are of use. `return` does not read `b`: a phi there would be dead. A slot is
 //! *live* where a path leads to a read of it without a write ([`liveness`]). Phis only where their slot
 //! is live make *pruned* SSA form.
 //!
@@ -118,7 +118,7 @@
 //!
 //! # Renaming
 //!
-//! With the phis in place, one walk over the dominator tree finds what each read gives: the phi or the
+//! With the phis in place, one walk over the dominator tree finds the value of each read: the phi or the
 //! last write above it. At the end of a block, each of its edges brings the values of that moment to the
 //! phis at its target. That is all: reads and writes can go.
 //!
@@ -148,7 +148,7 @@
 //!     "retval@3 = phi(0, b@4)",
 //! ]);
 //!
-//! // What each read gives: %0 read n, %6 read c, …
+//! // The value of each read: %0 read n, %6 read c, …
 //! let read = |value: &str| {
 //!     let number = VALUES.iter().position(|&v| v == value).unwrap();
 //!     name(ssa.value(number as u32))
@@ -259,7 +259,7 @@ pub const VALUES: [&str; 15] =
 pub fn fibonacci() -> SlotProgram {
     let cfg = Cfg::new(0, [vec![1, 2], vec![3], vec![4], vec![], vec![5, 6], vec![4], vec![3]]);
     let write = |slot, value| Access::Write { slot, value };
-    // The values of reads come behind the five others.
+    // The values of reads follow the five others.
     let read = |slot, number: u32| Access::Read { slot, value: 5 + number };
     let [n, a, b, i, c, retval] = [0, 1, 2, 3, 4, 5];
     let (zero, one, add, add2) = (1, 2, 3, 4);

@@ -1,4 +1,4 @@
-//! The comment at the top of a C program's source, which says how the program is run.
+//! Comments at the top of C programs, which describe how a program is run.
 //!
 //! | line | meaning |
 //! |---|---|

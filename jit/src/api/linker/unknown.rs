@@ -1,4 +1,4 @@
-//! Imports that nobody provides: functions that stand in for them.
+//! Stand-ins for imported functions that the linker does not define.
 
 use slotvm_bytecode::FuncType;
 use slotvm_bytecode::printable::Printable;
@@ -9,9 +9,8 @@ use crate::api::host_func::HostFunc;
 use crate::api::module::Module;
 use crate::api::types::ExternType;
 
-/// A program has called a function that nobody provides. The call that was made into it fails with this
-/// error, as an [`Error::Host`], if the linker has
-/// [put it there](Linker::define_unknown_imports_as_traps).
+/// Error of a program that called an imported function which the linker does not define. The host's call fails
+/// with it, as an [`Error::Host`], after [`Linker::define_unknown_imports_as_traps`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the program called its import `{}` `{}`, which is not defined",

@@ -204,7 +204,7 @@ impl Share {
         (self.time / ns).min(self.bytes / bytes) as usize
     }
 
-    /// Whether calls and returns with so many operands and results can be compiled at all.
+    /// Whether calls and returns with this number of operands and results can be compiled at all.
     pub(crate) fn has_room_for_operands(self, n_wide_operands: u64) -> bool {
         let counts = WorkCounts { n_wide_operands, ..WorkCounts::default() };
         counts.estimate(Generator::OnePass).fits(self)

@@ -41,7 +41,7 @@ const OF_ACCESS: [u32; 2] = [44_500, 3_300];
 const BYTES_IN_ONE_PASS: [u32; 2] = [550, 1_400];
 /// Points of time for a hundred executed instructions beyond that.
 const POINTS_PER_100_EXECUTED: u64 = 32;
-/// An operation that takes so many times as much in a chain is one that is combined there.
+/// Factor by which an operation is dearer in a chain if it is combined there.
 const COMBINED: u32 = 2;
 
 /// Links at the start of a chain that take no more than elsewhere: addresses are often computed so.
@@ -135,7 +135,7 @@ enum Maker {
     /// It is not known, so it may be anything.
     Unknown,
     Const,
-    /// An operation of this family, which is one of so many links of a chain, or of more.
+    /// An operation of this family, at this position or later in a chain.
     Op(Op, u8),
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct Overdrawn {
 }
 
 impl ModuleBudget {
-    /// The budget that a module's size gives it.
+    /// Returns the budget for a module's size.
     pub(crate) fn new(module: &VerifiedModule) -> ModuleBudget {
         let functions = Budget::new(module);
         let of_all = time(functions.module_bytes + import_bytes(module));

@@ -41,7 +41,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// The budget that a module's size gives it.
+    /// Returns the budget for a module's size.
     pub(crate) fn new(module: &VerifiedModule) -> Budget {
         let funcs = module.n_imported_funcs()..module.n_funcs();
         let module_bytes: u64 = funcs.map(|func| func_bytes(module, func)).sum();
@@ -84,7 +84,7 @@ impl Share {
     }
 }
 
-/// Points of time for so many bytes of a module.
+/// Points of time for a number of bytes of a module.
 pub(super) fn time(module_bytes: u64) -> u64 {
     let counted = module_bytes.max(MODULE_BYTES_MIN);
     let beyond = counted.saturating_sub(SMALL_BYTES);

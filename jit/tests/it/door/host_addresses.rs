@@ -31,7 +31,7 @@ fn object(value: i64) -> Object {
 
 fn compile_with_addresses(engine: &Engine, source: &str) -> Code {
     let mut compiler = Compiler::new(engine).unwrap();
-    // SAFETY: the tests pass addresses of what is there.
+    // SAFETY: the tests pass addresses of live objects.
     unsafe { compiler.allow_host_addresses() };
     compiler.compile_text(source).unwrap()
 }

@@ -186,7 +186,7 @@ fn a_compiled_function_can_be_an_import_and_its_traps_go_on() {
 }
 
 /// # Safety
-/// There is room for as many results as the parameter says.
+/// The parameter is the number of results that there is room for.
 unsafe extern "C" fn numbers(_: *mut Context, results: *mut u64, n: i64) {
     for i in 0..n {
         // SAFETY: the import's type has as many results as the test passes, and compiled code makes room for them.

@@ -56,7 +56,7 @@ pub(crate) fn all() -> Vec<Box<dyn Engine>> {
     engines
 }
 
-/// Runs a program so many times, each time as a new instance, and tells what each of them has shown, which
+/// Runs a program `n` times, each time as a new instance, and returns the outcome of each run, which
 /// must be the same, and the CPU time that all of them took.
 pub(crate) fn run(
     module: &dyn Compiled,

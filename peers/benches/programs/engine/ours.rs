@@ -53,7 +53,7 @@ fn provide(wasi: &Wasi, dirs: Option<&Path>) -> Result<(Provider, Output), Failu
         builder.env(name, value);
     }
     for (name, _) in &wasi.dirs {
-        let place = dirs.ok_or("there are no directories")?.join(name);
+        let place = dirs.ok_or("expected directories")?.join(name);
         builder.preopened_dir(place, name).map_err(failure)?;
     }
     Ok((builder.build(), output))

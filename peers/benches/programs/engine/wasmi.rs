@@ -44,7 +44,7 @@ fn provide(wasi: &Wasi, dirs: Option<&Path>) -> Result<(Provider, Output), Failu
     // By itself it has none at all.
     builder.stderr(Box::new(WritePipe::new(std::io::sink())));
     for (name, _) in &wasi.dirs {
-        let place = dirs.ok_or("there are no directories")?.join(name);
+        let place = dirs.ok_or("expected directories")?.join(name);
         let dir = Dir::open_ambient_dir(place, ambient_authority()).map_err(failure)?;
         builder.preopened_dir(dir, name).map_err(failure)?;
     }

@@ -43,7 +43,7 @@ fn provide(wasi: &Wasi, dirs: Option<&Path>) -> Result<(Provider, Output), Failu
     builder.args(&wasi.args).envs(&wasi.env);
     builder.stdin(MemoryInputPipe::new(wasi.stdin.clone())).stdout(output.clone());
     for (name, _) in &wasi.dirs {
-        let place = dirs.ok_or("there are no directories")?.join(name);
+        let place = dirs.ok_or("expected directories")?.join(name);
         builder.preopened_dir(place, name, FsPerms::ReadWrite).map_err(failure)?;
     }
     Ok((builder.build_p1(), output))

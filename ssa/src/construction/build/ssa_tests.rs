@@ -22,7 +22,7 @@ fn ssa_form(module: &VerifiedModule, options: &SsaOptions) -> (Function, BraunRe
     (f, report)
 }
 
-/// Checks the lines of a function's SSA form, but for slots and locations.
+/// Checks the lines of a function's SSA form, except slots and locations.
 fn check(source: &str, options: &SsaOptions, expected: &str) {
     let module = module(source);
     let lines = |text: &str| -> Vec<String> {

@@ -3,7 +3,7 @@ use crate::tools::samples::{module, slot_form, slot_forms};
 
 const CHARGED: BuildOptions = BuildOptions { fuel: true, stack_cells: true, polls: false };
 
-/// Checks the lines of a function's slot form, but for locations.
+/// Checks the lines of a function's slot form, except locations.
 fn check(source: &str, options: &BuildOptions, expected: &str) {
     let module = module(source);
     let func = module.n_imported_funcs();

@@ -54,7 +54,7 @@ fn construct_with(
     construct(program, &options, &mut Scratch::default()).expect("it is small")
 }
 
-/// Follows a random path and checks that each read gives what its slot holds. A value is what it was
+/// Follows a random path and checks that each read returns the contents of its slot. A value is what it was
 /// when its definition was executed last, so that one of an earlier round of a loop is another.
 fn check_on_a_path(rng: &mut Rng, program: &SlotProgram, form: &SsaForm, undef: Undef<'_>) {
     const NOTHING: u64 = 0;

@@ -118,7 +118,7 @@ impl<'t> Example<'t> {
 pub(crate) enum Operation<'t> {
     /// A store of a value, which may be what a load gave.
     Store { slot: u32, value: &'t str },
-    /// A load, by the name of what it gives.
+    /// A load, by the name of its result.
     Load { name: &'t str, slot: u32 },
 }
 

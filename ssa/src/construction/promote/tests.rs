@@ -507,7 +507,7 @@ fn a_function_without_accesses_stays_as_it_is() {
     assert_eq!(crate::ir::print::print(&ssa), crate::ir::print::print(&slots));
 }
 
-/// Checks that a function is left as it is, and says so.
+/// Checks that a function is left unchanged, and that the report states it.
 fn assert_too_large(cfg: &Cfg, n_slots: u32, actions: &[Vec<Do>], limit: TooLarge) {
     let slots = make(cfg, n_slots, actions);
     let (left, report) = promoted(cfg, n_slots, actions);

@@ -73,7 +73,7 @@ pub(crate) struct LevelQueue {
 }
 
 impl LevelQueue {
-    /// Makes room for so many levels.
+    /// Makes room for a number of levels.
     pub(crate) fn resize(&mut self, n: usize) {
         self.heads.resize(self.heads.len().max(n), NONE);
         self.levels.resize(n);
@@ -203,7 +203,7 @@ mod tests {
         }
     }
 
-    /// A text says that the smallest depth-first number of a level comes first.
+    /// A textbook claims that the smallest depth-first number of a level comes first.
     #[test]
     fn within_a_level_the_greatest_depth_first_number_comes_first() {
         let mut rng = Rng(9);

@@ -31,7 +31,7 @@ impl<'t> Cursor<'t> {
     pub(super) fn error<T>(&self, message: impl Into<String>) -> Result<T, ParseError> {
         let mut at = *self;
         at.skip_spaces();
-        // A line that ends too early is wrong where its code ends, not behind the spaces there.
+        // A line that ends too early is wrong where its code ends, not after the spaces there.
         let pos = if at.rest().is_empty() { self.code.trim_end().len() } else { at.pos };
         let column = self.code[..pos].chars().count() + 1;
         Err(ParseError { line: self.line, column, message: message.into() })

@@ -189,7 +189,7 @@ fn rejected(property: Property, fault: impl FnOnce(&mut Function)) {
 
 #[test]
 fn other_ways_to_break_a_property() {
-    // The definition stands behind the use, in the same block.
+    // The definition follows the use, in the same block.
     rejected(Property::DefsDominate, |f| f.layout.swap(3, 4));
     // The definition is in no block.
     rejected(Property::DefsDominate, |f| f.blocks[0].insts.0 = 2);

@@ -327,13 +327,13 @@ impl<'a, C: Context> OperandStack for Expected<'a, C> {
         Ok(())
     }
 
-    /// Property 14 says what the operands are.
+    /// Property 14 gives the operands.
     fn leave(&mut self) -> Result<(), Missing> {
         self.types.operands.extend(types_of(self.f, self.operands).rev());
         Ok(())
     }
 
-    /// Property 14 says what the results are.
+    /// Property 14 gives the results.
     fn tail_call(&mut self, callee: &FuncType) -> Result<(), Missing> {
         self.pop_all(&callee.params)
     }

@@ -35,7 +35,7 @@ pub struct Crowding {
     pub deferred: u64,
 }
 
-/// The most that [`Crowding::local`] and [`Crowding::spilled`] can be, by the sizes of blocks. `n_places` says how
+/// The most that [`Crowding::local`] and [`Crowding::spilled`] can be, by the sizes of blocks. `n_places` is how
 /// many places an instruction counts for.
 pub fn crowding_max(func: &Function, n_places: impl Fn(Inst) -> u64) -> Crowding {
     let of_block = |block| {
@@ -52,7 +52,7 @@ pub fn crowding_max(func: &Function, n_places: impl Fn(Inst) -> u64) -> Crowding
 }
 
 /// Counts how values crowd, in time linear in the function. If it `defers`, operations without effects are
-/// computed where they are first needed, or else where they are. `n_checks` says how many checks an
+/// computed where they are first needed, or else where they are. `n_checks` is how many checks an
 /// instruction has that split its block, and `n_places` how many places it counts for.
 pub fn crowding(
     func: &Function,

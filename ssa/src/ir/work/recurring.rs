@@ -124,7 +124,7 @@ impl<'a> Recurring<'a> {
         self.leaders[result.index()] = self.compute(block, key, changes, n_values, result).0;
     }
 
-    /// Counts how much longer values live that change in so many loops only, and returns the first one that
+    /// Counts how much longer values live that change in this number of loops only, and returns the first one that
     /// was computed so.
     fn compute(
         &mut self,

@@ -214,7 +214,7 @@ impl Body<'_, '_, '_> {
         }
     }
 
-    /// The result is what a comparison gives, as an `i32`.
+    /// The result is that of a comparison, as an `i32`.
     fn compare(&mut self, comparison: &str) {
         let bit = self.temporary();
         line!(self, "{bit} = {comparison}");
@@ -262,7 +262,7 @@ impl Body<'_, '_, '_> {
                 self.tail_call(&name);
             }
             Op::ReturnCallIndirect => {
-                // The callee is that of the plain call: what is behind the table is the same.
+                // The callee is that of the plain call: the callees in the table are the same.
                 let name = self.indirect_callee();
                 self.tail_call(&name);
             }

@@ -8,7 +8,7 @@ use slotvm_bytecode::{Effect, Op, TrapCode, ValType, numeric, vector};
 use super::{Nans, eval};
 use crate::tools::testing::Rng;
 
-/// Whether an instruction computes numbers from numbers alone, as the opcode table says it.
+/// Whether an instruction computes numbers from numbers alone, by the opcode table.
 fn computes(op: Op) -> bool {
     let has_operands = op.signature().is_some_and(|signature| !signature.params.is_empty());
     has_operands && matches!(op.effect(), Effect::Pure | Effect::Trap)

@@ -58,7 +58,7 @@ fn table() -> Vec<Row> {
     row("table.fill u", &[I32, FuncRef, I32], &[], None);
     row("call callee", &[I64, F32], &[F64, I32], None);
     row("call_indirect (i64, f32) -> (f64, i32), u", &[I64, F32, I32], &[F64, I32], None);
-    // From here on control does not go on, or to the label. What is below may be anything.
+    // From here on control does not continue, or continues at the label. What is below may be anything.
     row("unreachable", &[I64], &[F32], Some(0));
     row("return", &[I64, F64, I32], &[F64, I32], Some(0));
     row("return_call callee", &[I64, I64, F32], &[F64, I32], Some(0));
@@ -80,7 +80,7 @@ impl Row {
         self.inst.starts_with("br")
     }
 
-    /// Whether control goes on to a `return` behind the instruction.
+    /// Whether control continues to a `return` after the instruction.
     fn goes_on(&self) -> bool {
         !self.inst.starts_with("return") && self.inst != "unreachable"
     }
