@@ -48,8 +48,7 @@ fn n_loops(verified: &VerifiedModule) -> (usize, usize) {
     let body = verified.body(0).expect("the function is defined");
     let succs = (0..body.blocks.len()).map(|block| body.succs(block).iter().copied());
     let loops = LoopForest::new(&Cfg::new(0, succs));
-    let numbers = 0..loops.n_loops() as u32;
-    (loops.n_loops(), numbers.filter(|&number| loops.is_irreducible(number)).count())
+    (loops.n_loops(), loops.loops().filter(|&it| loops.is_irreducible(it)).count())
 }
 
 /// Whether the operands of phis exceed the compile budget. With 20,000 operations, only the phis of

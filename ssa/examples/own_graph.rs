@@ -16,6 +16,7 @@ use slotvm_ssa::graphs::cfg::ControlFlow;
 use slotvm_ssa::graphs::dominators::DomTree;
 use slotvm_ssa::graphs::frontier::Frontiers;
 use slotvm_ssa::graphs::idf::{Placement, Pruning, SitePlacer};
+use slotvm_ssa::graphs::ids::Slot;
 use slotvm_ssa::graphs::loops::LoopForest;
 use slotvm_ssa::graphs::slot_blocks::SlotBlocks;
 
@@ -89,13 +90,13 @@ impl Function {
             for op in &block.code {
                 match *op {
                     Op::Load(variable) if !stored.contains(&variable) => {
-                        loads.push((number, variable));
+                        loads.push((number, Slot(variable)));
                     }
                     Op::Load(_) => {}
                     Op::Store(variable) => stored.push(variable),
                 }
             }
-            stores.extend(stored.into_iter().map(|variable| (number, variable)));
+            stores.extend(stored.into_iter().map(|variable| (number, Slot(variable))));
         }
         SlotBlocks::new(self.n_variables, stores, loads)
     }

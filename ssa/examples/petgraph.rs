@@ -13,6 +13,7 @@ use slotvm_ssa::graphs::cfg::ControlFlow;
 use slotvm_ssa::graphs::dominators::DomTree;
 use slotvm_ssa::graphs::frontier::Frontiers;
 use slotvm_ssa::graphs::idf::{Placement, Pruning, SitePlacer};
+use slotvm_ssa::graphs::ids::{Loop, Slot};
 use slotvm_ssa::graphs::loops::LoopForest;
 use slotvm_ssa::graphs::slot_blocks::SlotBlocks;
 
@@ -101,7 +102,7 @@ fn names(blocks: impl IntoIterator<Item = u32>) -> String {
 
 fn main() {
     let block = |name| number(&BLOCKS, name);
-    let access = |&(name, variable)| (block(name), number(&VARIABLES, variable));
+    let access = |&(name, variable)| (block(name), Slot(number(&VARIABLES, variable)));
     let graph = Graph::new(EDGES.map(|(src, dst)| (block(src), block(dst))).to_vec());
     let slots =
         SlotBlocks::new(VARIABLES.len(), STORES.iter().map(access), LOADS.iter().map(access));
@@ -120,10 +121,10 @@ fn main() {
     assert_eq!(frontiers.of(block("while.end")), [block("return")]);
 
     let loops = LoopForest::new(&graph);
-    let body: Vec<u32> = (0..BLOCKS.len() as u32).filter(|&b| loops.contains(0, b)).collect();
+    let body: Vec<u32> = (0..BLOCKS.len() as u32).filter(|&b| loops.contains(Loop(0), b)).collect();
     println!("loop of {{{}}}", names(body.iter().copied()));
     assert_eq!((loops.n_loops(), names(body)), (1, "while.body while.cond".into()));
-    assert_eq!(loops.header(0), block("while.cond"));
+    assert_eq!(loops.header(Loop(0)), block("while.cond"));
 
     // Minimal form has nine phis, four of which are needed.
     let mut placer = SitePlacer::default();
@@ -144,7 +145,7 @@ fn main() {
         placer
             .place(&graph, &tree, &slots, pruning, Placement::Auto)
             .expect("only sets of frontiers can be too large");
-        for ((slot, variable), expected) in (0..).zip(VARIABLES).zip(expected) {
+        for ((slot, variable), expected) in (0..).map(Slot).zip(VARIABLES).zip(expected) {
             let of_slot = placer.sites().iter().filter(|site| site.1 == slot);
             let sites = names(of_slot.map(|site| site.0));
             println!("{pruning:?}: phis of {variable} in {{{sites}}}");

@@ -8,6 +8,7 @@ pub mod cfg;
 pub mod dominators;
 pub mod frontier;
 pub mod idf;
+pub mod ids;
 pub mod liveness;
 pub mod loops;
 pub mod place;

@@ -63,7 +63,7 @@ impl Watch {
             let f = build(module, func, &BuildOptions::default(), &mut scratch);
             let succs = |block| f.succ_edges(block).map(|edge| f.edge_dst(edge).0);
             let forest = LoopForest::new(&Cfg::new(Function::ENTRY.0, f.blocks().map(succs)));
-            (0..forest.n_loops() as u32).any(|number| forest.is_irreducible(number))
+            forest.loops().any(|it| forest.is_irreducible(it))
         })
     }
 }

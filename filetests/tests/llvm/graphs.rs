@@ -79,14 +79,13 @@ impl Counts {
         let cfg = program.cfg();
         let blocks = || 0..cfg.n_blocks() as u32;
         let loops = LoopForest::new(cfg);
-        let mut numbers = 0..loops.n_loops() as u32;
         let has_duplicates = |block: u32| {
             let mut succs = cfg.succs(block).to_vec();
             succs.sort_unstable();
             succs.windows(2).any(|pair| pair[0] == pair[1])
         };
         self.n_functions += 1;
-        self.n_irreducible += usize::from(numbers.any(|number| loops.is_irreducible(number)));
+        self.n_irreducible += usize::from(loops.loops().any(|it| loops.is_irreducible(it)));
         self.n_with_duplicate_edges += usize::from(blocks().any(has_duplicates));
         self.n_blocks += cfg.n_blocks();
         self.n_accesses += program.n_accesses();

@@ -1,5 +1,6 @@
 //! Block sealing, and the edges that leave loops.
 
+use slotvm_ssa::graphs::ids::Loop;
 use slotvm_ssa::graphs::loops::LoopForest;
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::ir::entity::{Block, Edge};
@@ -42,12 +43,12 @@ pub(crate) fn find_loops(func: &Function) -> LoopForest {
 /// Whether edge `a` leaves more loops than edge `b`, both from one block.
 pub(super) fn leaves_more_loops(func: &Function, loops: &LoopForest, a: Edge, b: Edge) -> bool {
     let (to_a, to_b) = (func.edge_dst(a).0, func.edge_dst(b).0);
-    let around = |&number: &u32| loops.parent(number);
+    let around = |&inner: &Loop| loops.parent(inner);
     let innermost = loops.innermost(func.edge_src(a).0);
     let mut looked_at = std::iter::successors(innermost, around).take(LOOPS_LOOKED_AT_MAX);
     // The innermost loop that has at least one of the targets decides.
-    let one_inside = |&number: &u32| loops.contains(number, to_a) || loops.contains(number, to_b);
-    looked_at.find(one_inside).is_some_and(|number| !loops.contains(number, to_a))
+    let one_inside = |&it: &Loop| loops.contains(it, to_a) || loops.contains(it, to_b);
+    looked_at.find(one_inside).is_some_and(|it| !loops.contains(it, to_a))
 }
 
 #[cfg(test)]
@@ -108,7 +109,7 @@ mod tests {
             let edges: Vec<Edge> = func.succ_edges(block).collect();
             let [a, b] = edges[..] else { continue };
             let depth_left = |edge| {
-                let inside = |&number: &u32| loops.contains(number, func.edge_dst(edge).0);
+                let inside = |&it: &Loop| loops.contains(it, func.edge_dst(edge).0);
                 let innermost = loops.innermost(block.0);
                 std::iter::successors(innermost, |&n| loops.parent(n)).position(|n| inside(&n))
             };

@@ -13,13 +13,15 @@
 //! Values are numbers of the caller's choice. Blocks must be numbered in preorder of the
 //! dominator tree ([`crate::graphs::dominators`]) for what comes after; the scan only needs each number once.
 
+use crate::graphs::ids::Slot;
+
 /// No block, no access, no value.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// A logged read or write.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Access {
-    pub(crate) slot: u32,
+    pub(crate) slot: Slot,
     /// The value that the read defines or that is written. A written value is settled as far as its
     /// block settles it: it may be the value of a logged read of the same block.
     pub(crate) value: u32,
@@ -115,8 +117,8 @@ impl AccessLog {
 
     /// Records a read of a slot, which defines a value.
     #[inline]
-    pub(crate) fn read(&mut self, slot: u32, value: u32) {
-        let state = &mut self.slots[slot as usize];
+    pub(crate) fn read(&mut self, slot: Slot, value: u32) {
+        let state = &mut self.slots[slot.index()];
         state.n_reads += 1;
         if state.block == self.block {
             self.replacements[value as usize] = state.value;
@@ -132,9 +134,9 @@ impl AccessLog {
 
     /// Records a write of a value to a slot.
     #[inline]
-    pub(crate) fn write(&mut self, slot: u32, value: u32) {
+    pub(crate) fn write(&mut self, slot: Slot, value: u32) {
         let value = self.replacements[value as usize];
-        let state = &mut self.slots[slot as usize];
+        let state = &mut self.slots[slot.index()];
         state.n_writes += 1;
         state.block = self.block;
         state.value = value;
@@ -153,6 +155,11 @@ impl AccessLog {
         self.slots.len()
     }
 
+    /// All slots, ascending.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> + use<> {
+        (0..self.slots.len() as u32).map(Slot)
+    }
+
     /// The number of blocks that were scanned.
     pub(crate) fn n_blocks(&self) -> usize {
         self.starts.len() - 1
@@ -166,14 +173,14 @@ impl AccessLog {
 
     /// The numbers of reads and of writes of a slot that were scanned.
     #[cfg(feature = "ir")]
-    pub(crate) fn n_accesses(&self, slot: u32) -> (usize, usize) {
-        let SlotState { n_reads, n_writes, .. } = self.slots[slot as usize];
+    pub(crate) fn n_accesses(&self, slot: Slot) -> (usize, usize) {
+        let SlotState { n_reads, n_writes, .. } = self.slots[slot.index()];
         (n_reads as usize, n_writes as usize)
     }
 
     /// The classification of a slot, after the scan.
-    pub(crate) fn reach(&self, slot: u32) -> Reach {
-        let state = &self.slots[slot as usize];
+    pub(crate) fn reach(&self, slot: Slot) -> Reach {
+        let state = &self.slots[slot.index()];
         if state.n_reads == 0 {
             Reach::Dead
         } else if state.n_reading_blocks == 0 {
@@ -192,26 +199,26 @@ impl AccessLog {
     }
 
     /// Whether a slot is written at all.
-    pub(crate) fn is_written(&self, slot: u32) -> bool {
-        self.slots[slot as usize].n_writing_blocks > 0
+    pub(crate) fn is_written(&self, slot: Slot) -> bool {
+        self.slots[slot.index()].n_writing_blocks > 0
     }
 
     /// The slots that the entry, block 0, writes before it reads them: their initial value is never
     /// seen.
-    pub(crate) fn written_at_entry(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn written_at_entry(&self) -> impl Iterator<Item = Slot> {
         let writes = &self.writes[..self.starts[1].1 as usize];
-        let is_first = |slot: &u32| self.slots[*slot as usize].reads_from != 0;
+        let is_first = |slot: &Slot| self.slots[slot.index()].reads_from != 0;
         writes.iter().map(|write| write.slot).filter(is_first)
     }
 
     /// The number of logged reads and writes of a slot.
-    pub(crate) fn n_logged(&self, slot: u32) -> u32 {
-        let state = &self.slots[slot as usize];
+    pub(crate) fn n_logged(&self, slot: Slot) -> u32 {
+        let state = &self.slots[slot.index()];
         state.n_reading_blocks + state.n_writing_blocks
     }
 
     /// Block and slot of each logged read.
-    pub(crate) fn reads(&self) -> impl Iterator<Item = (u32, u32)> + Clone {
+    pub(crate) fn reads(&self) -> impl Iterator<Item = (u32, Slot)> + Clone {
         let start = |block: usize| self.starts[block].0 as usize;
         let of_block = move |block| &self.reads[start(block)..start(block + 1)];
         let slots = move |block| of_block(block).iter().map(move |read| (block as u32, read.slot));
@@ -219,7 +226,7 @@ impl AccessLog {
     }
 
     /// Block and slot of each logged write.
-    pub(crate) fn writes(&self) -> impl Iterator<Item = (u32, u32)> + Clone {
+    pub(crate) fn writes(&self) -> impl Iterator<Item = (u32, Slot)> + Clone {
         let start = |block: usize| self.starts[block].1 as usize;
         let of_block = move |block| &self.writes[start(block)..start(block + 1)];
         let slots =

@@ -56,6 +56,7 @@ use crate::graphs::cfg::{Cfg, ControlFlow};
 use crate::graphs::dominators::{DomScratch, DomTree};
 use crate::graphs::frontier::FrontiersTooLarge;
 pub use crate::graphs::idf::Placement;
+use crate::graphs::ids::Slot;
 
 /// The placement of phis.
 ///
@@ -452,9 +453,9 @@ fn construct_in<G: ControlFlow>(
     let blocks = Renumbering::new(&program.cfg, outer);
     blocks.rebuild(&program.cfg, cfg);
     scan(program, &blocks, log);
-    let initial = |slot| match options.undef {
+    let initial = |slot: Slot| match options.undef {
         Undef::Undefined => UNDEF,
-        Undef::Initial(values) => values[slot as usize],
+        Undef::Initial(values) => values[slot.index()],
     };
     renamer.start(program.n_slots as usize);
     finder.sort_out(options.construction, options.placement, log, renamer, initial);
@@ -531,8 +532,8 @@ fn scan<G: ControlFlow>(program: &SlotProgram<G>, blocks: &Renumbering<'_>, log:
         let accesses = blocks.outside(block).map_or(&[][..], |block| program.accesses(block));
         for &access in accesses {
             match access {
-                Access::Read { slot, value } => log.read(slot, value),
-                Access::Write { slot, value } => log.write(slot, value),
+                Access::Read { slot, value } => log.read(Slot(slot), value),
+                Access::Write { slot, value } => log.write(Slot(slot), value),
             }
         }
     }
@@ -579,7 +580,7 @@ impl<'a> OutEdges<'a> {
             }
             for (i, &slot) in slots.iter().enumerate() {
                 let outside = blocks.outside(block).expect("the empty block has no phis");
-                form.phis.push(Phi { block: outside, slot, value });
+                form.phis.push(Phi { block: outside, slot: slot.0, value });
                 form.rows.push(Row { first: n_operands + i, stride: slots.len() as u32, n });
                 value += 1;
             }
@@ -609,7 +610,7 @@ impl<'a> OutEdges<'a> {
 }
 
 impl PhiOperands for OutEdges<'_> {
-    fn fill(&mut self, block: u32, mut value: impl FnMut(u32) -> u32) {
+    fn fill(&mut self, block: u32, mut value: impl FnMut(Slot) -> u32) {
         let start = self.starts[block as usize] as usize;
         let end = self.starts[block as usize + 1] as usize;
         for &(target, first) in &self.edges[start..end] {

@@ -7,6 +7,7 @@ use crate::construction::braun::{Braun, BraunOptions, BraunReport, PHI};
 use crate::construction::construct::{TooLarge, UNDEF};
 use crate::construction::rename::{PhiOperands, Phis};
 use crate::graphs::cfg::{Cfg, ControlFlow};
+use crate::graphs::ids::Slot;
 
 /// The number of [`UNDEF`] among values that have to be below [`PHI`].
 const UNDEF_BELOW_PHI: u32 = PHI - 1;
@@ -17,12 +18,12 @@ pub(crate) struct OnTheFly {
     braun: Braun,
     /// The in-edges of each block whose source is not filled.
     n_unfilled: Vec<u32>,
-    /// Block, slot and value of each phi, in the order of blocks, then of slots.
+    /// Block, variable and value of each phi, in the order of blocks, then of variables.
     phis: Vec<(u32, u32, u32)>,
     /// The place in `phis` of each phi that was made and stays.
     places: Vec<u32>,
     /// Block and slot of each phi.
-    pub(crate) sites: Vec<(u32, u32)>,
+    pub(crate) sites: Vec<(u32, Slot)>,
 }
 
 impl OnTheFly {
@@ -34,7 +35,7 @@ impl OnTheFly {
         log: &mut AccessLog,
         options: BraunOptions,
         phi_operands_max: usize,
-        mut initial: impl FnMut(u32) -> u32,
+        mut initial: impl FnMut(Slot) -> u32,
     ) -> Result<BraunReport, TooLarge> {
         let too_large = TooLarge::Entries(options.entries_max);
         if log.replacements.len() >= UNDEF_BELOW_PHI as usize {
@@ -42,7 +43,7 @@ impl OnTheFly {
         }
         let OnTheFly { braun, n_unfilled, phis, places, sites } = self;
         let n_blocks = cfg.n_blocks() as u32;
-        let mut undefined = |slot| initial(slot).min(UNDEF_BELOW_PHI);
+        let mut undefined = |variable| initial(Slot(variable)).min(UNDEF_BELOW_PHI);
         braun.start(options);
         n_unfilled.clear();
         n_unfilled.extend((0..n_blocks).map(|block| cfg.preds(block).len() as u32));
@@ -50,12 +51,12 @@ impl OnTheFly {
         for block in 0..n_blocks {
             let (reads, writes, replacements) = log.of_block(block);
             for read in reads {
-                let value = braun.read_variable(read.slot, block, &mut undefined);
+                let value = braun.read_variable(read.slot.0, block, &mut undefined);
                 replacements[read.value as usize] = value;
             }
             // A written value may be what a logged read of this very block makes.
             for write in writes {
-                braun.write_variable(write.slot, block, replacements[write.value as usize]);
+                braun.write_variable(write.slot.0, block, replacements[write.value as usize]);
             }
             for &succ in cfg.succs(block) {
                 n_unfilled[succ as usize] -= 1;
@@ -81,7 +82,7 @@ impl OnTheFly {
             places[(value & !PHI) as usize] = place;
         }
         sites.clear();
-        sites.extend(phis.iter().map(|&(block, slot, _)| (block, slot)));
+        sites.extend(phis.iter().map(|&(block, variable, _)| (block, Slot(variable))));
         Ok(report)
     }
 
@@ -98,7 +99,7 @@ impl OnTheFly {
         for block in 0..log.n_blocks() as u32 {
             operands.fill(block, |slot| {
                 let mut undefined = |_| unreachable!("the operand was read when the phi was made");
-                let value = self.braun.read_variable(slot, block, &mut undefined);
+                let value = self.braun.read_variable(slot.0, block, &mut undefined);
                 self.number(value, phis)
             });
         }

@@ -40,7 +40,7 @@ use crate::graphs::cfg::Cfg;
 use crate::graphs::dominators::{DomScratch, DomTree};
 use crate::graphs::place::PhiPlacer;
 use crate::ir::Function;
-use crate::ir::entity::{Loc, Value};
+use crate::ir::entity::{Loc, Slot, Value};
 use crate::ir::fold;
 use crate::ir::irop::{IrOp, Opcode};
 
@@ -214,11 +214,11 @@ fn take_out_accesses(func: &mut Function, log: &mut AccessLog) -> usize {
             let inst = layout[i];
             match ops[inst.index()] {
                 Opcode::Ir(IrOp::SlotGet) => {
-                    log.read(imms[inst.index()].low(), results[inst.index()].0.0);
+                    log.read(Slot(imms[inst.index()].low()), results[inst.index()].0.0);
                 }
                 Opcode::Ir(IrOp::SlotSet) => {
                     let (operand, _) = operands[inst.index()];
-                    log.write(imms[inst.index()].low(), operand_pool[operand as usize].0);
+                    log.write(Slot(imms[inst.index()].low()), operand_pool[operand as usize].0);
                 }
                 _ => {
                     layout[kept] = inst;
@@ -241,7 +241,7 @@ fn make_params(func: &mut Function, arena: &Bump, phis: &Phis<'_>) {
     }
     let Function { slots, blocks, block_params, edges, edge_args, value_types, .. } = func;
     let mut phi_value = value_types.len() as u32;
-    value_types.extend(phis.all().iter().map(|&slot| slots[slot as usize].ty));
+    value_types.extend(phis.all().iter().map(|&slot| slots[slot.index()].ty));
 
     let old_params = arena.alloc_slice_copy(block_params);
     block_params.clear();
@@ -276,7 +276,7 @@ struct EdgeArgs<'f> {
 
 impl PhiOperands for EdgeArgs<'_> {
     #[inline]
-    fn fill(&mut self, block: u32, mut value: impl FnMut(u32) -> u32) {
+    fn fill(&mut self, block: u32, mut value: impl FnMut(Slot) -> u32) {
         if self.phis.all().is_empty() {
             return;
         }
@@ -343,8 +343,8 @@ impl Zeros {
     }
 
     /// The zero of a slot's type.
-    fn of_slot(&mut self, func: &mut Function, slot: u32) -> u32 {
-        let ty = func.slots[slot as usize].ty;
+    fn of_slot(&mut self, func: &mut Function, slot: Slot) -> u32 {
+        let ty = func.slots[slot.index()].ty;
         let value = *self.values[ty.index()].get_or_insert_with(|| {
             let (op, imm) = fold::constant(func, ty, 0);
             let inst = func.make_inst(Opcode::Op(op), imm, &[], &[ty], self.loc);

@@ -20,6 +20,7 @@
 use bumpalo::Bump;
 
 use crate::construction::accesses::{AccessLog, NONE};
+use crate::graphs::ids::Slot;
 use crate::graphs::steps::step;
 
 /// The way in which renaming keeps the values that reach a block. Both schemes give the same result.
@@ -42,7 +43,7 @@ impl Renaming {
 pub(crate) struct Phis<'a> {
     /// Start of the phis of each block; one more entry than blocks.
     starts: &'a [u32],
-    slots: &'a [u32],
+    slots: &'a [Slot],
     /// The phis are numbered one after the other from here.
     first_value: u32,
 }
@@ -53,7 +54,7 @@ impl<'a> Phis<'a> {
     pub(crate) fn sort(
         arena: &'a Bump,
         n_blocks: usize,
-        sites: &[(u32, u32)],
+        sites: &[(u32, Slot)],
         first_value: u32,
     ) -> Phis<'a> {
         let starts = arena.alloc_slice_fill_copy(n_blocks + 1, 0);
@@ -65,7 +66,7 @@ impl<'a> Phis<'a> {
             end += *start;
             *start = end;
         }
-        let slots = arena.alloc_slice_fill_copy(sites.len(), 0);
+        let slots = arena.alloc_slice_fill_copy(sites.len(), Slot(0));
         for &(block, slot) in sites.iter().rev() {
             let start = &mut starts[block as usize];
             *start -= 1;
@@ -76,7 +77,7 @@ impl<'a> Phis<'a> {
 
     /// The slots of a block's phis.
     #[inline]
-    pub(crate) fn slots(&self, block: u32) -> &[u32] {
+    pub(crate) fn slots(&self, block: u32) -> &[Slot] {
         &self.slots[self.range(block)]
     }
 
@@ -93,7 +94,7 @@ impl<'a> Phis<'a> {
 
     /// The slots of all phis, in the order of their values.
     #[cfg(feature = "ir")]
-    pub(crate) fn all(&self) -> &[u32] {
+    pub(crate) fn all(&self) -> &[Slot] {
         self.slots
     }
 }
@@ -102,7 +103,7 @@ impl<'a> Phis<'a> {
 pub(crate) trait PhiOperands {
     /// Fills in the phi operands on the out-edges of a block. `value` returns the value of a slot at the
     /// end of the block.
-    fn fill(&mut self, block: u32, value: impl FnMut(u32) -> u32);
+    fn fill(&mut self, block: u32, value: impl FnMut(Slot) -> u32);
 }
 
 /// A slot during renaming.
@@ -116,7 +117,7 @@ struct Current {
 /// A change to take back.
 #[derive(Copy, Clone, Debug)]
 struct Change {
-    slot: u32,
+    slot: Slot,
     old: Current,
 }
 
@@ -147,13 +148,13 @@ impl Renamer {
     }
 
     /// Sets the initial value of a slot.
-    pub(crate) fn set_initial(&mut self, slot: u32, value: u32) {
-        self.slots[slot as usize].value = value;
+    pub(crate) fn set_initial(&mut self, slot: Slot, value: u32) {
+        self.slots[slot.index()].value = value;
     }
 
     /// Keeps the values of a slot from before changes, which will be needed.
-    pub(crate) fn track(&mut self, slot: u32) {
-        self.slots[slot as usize].block = 0;
+    pub(crate) fn track(&mut self, slot: Slot) {
+        self.slots[slot.index()].block = 0;
     }
 
     /// Gives each logged read its value, and each edge the operands of the phis that it leads to.
@@ -190,10 +191,10 @@ trait Scheme {
     fn enter(&mut self, block: u32);
 
     /// The value of a slot in the block.
-    fn value(&mut self, slot: u32, block: u32) -> u32;
+    fn value(&mut self, slot: Slot, block: u32) -> u32;
 
     /// Changes the value of a slot in the block.
-    fn change(&mut self, slot: u32, value: u32, block: u32);
+    fn change(&mut self, slot: Slot, value: u32, block: u32);
 }
 
 /// Goes through the blocks in preorder of the dominator tree.
@@ -244,7 +245,7 @@ impl Scheme for Undo<'_> {
             // The changes of one block, each of another slot.
             for change in self.changes.drain(n_changes as usize..) {
                 step();
-                self.slots[change.slot as usize] = change.old;
+                self.slots[change.slot.index()] = change.old;
             }
             self.open.pop();
         }
@@ -252,13 +253,13 @@ impl Scheme for Undo<'_> {
     }
 
     #[inline]
-    fn value(&mut self, slot: u32, _: u32) -> u32 {
-        self.slots[slot as usize].value
+    fn value(&mut self, slot: Slot, _: u32) -> u32 {
+        self.slots[slot.index()].value
     }
 
     #[inline]
-    fn change(&mut self, slot: u32, value: u32, block: u32) {
-        let current = &mut self.slots[slot as usize];
+    fn change(&mut self, slot: Slot, value: u32, block: u32) {
+        let current = &mut self.slots[slot.index()];
         if current.block < block {
             self.changes.push(Change { slot, old: *current });
             current.block = block;
@@ -281,13 +282,13 @@ impl Chains<'_> {
     /// about in preorder, so a definition dominates one if the block's number is before the end of the
     /// subtree.
     #[inline]
-    fn reach(&mut self, slot: u32, block: u32) -> &mut Current {
-        let current = &mut self.slots[slot as usize];
+    fn reach(&mut self, slot: Slot, block: u32) -> &mut Current {
+        let current = &mut self.slots[slot.index()];
         while current.block != NONE && self.ends[current.block as usize] <= block {
             step();
-            let link = self.links[self.heads[slot as usize] as usize];
+            let link = self.links[self.heads[slot.index()] as usize];
             *current = link.old;
-            self.heads[slot as usize] = link.next;
+            self.heads[slot.index()] = link.next;
         }
         current
     }
@@ -297,18 +298,18 @@ impl Scheme for Chains<'_> {
     fn enter(&mut self, _: u32) {}
 
     #[inline]
-    fn value(&mut self, slot: u32, block: u32) -> u32 {
+    fn value(&mut self, slot: Slot, block: u32) -> u32 {
         self.reach(slot, block).value
     }
 
     #[inline]
-    fn change(&mut self, slot: u32, value: u32, block: u32) {
+    fn change(&mut self, slot: Slot, value: u32, block: u32) {
         let current = self.reach(slot, block);
         let old = *current;
         current.value = value;
         if old.block < block {
             current.block = block;
-            let next = std::mem::replace(&mut self.heads[slot as usize], self.links.len() as u32);
+            let next = std::mem::replace(&mut self.heads[slot.index()], self.links.len() as u32);
             self.links.push(Link { old, next });
         }
     }

@@ -18,6 +18,7 @@ use crate::construction::rename::Renamer;
 use crate::graphs::cfg::{Cfg, ControlFlow};
 use crate::graphs::dominators::DomTree;
 use crate::graphs::idf::{Placement, Pruning, SitePlacer};
+use crate::graphs::ids::Slot;
 use crate::graphs::place::{PhiPlacer, bits};
 use crate::graphs::slot_blocks::SlotBlocks;
 
@@ -43,13 +44,13 @@ pub(crate) struct SiteFinder {
     construction: Construction,
     placement: Placement,
     /// Slots that the scan alone does not settle.
-    open: Vec<u32>,
+    open: Vec<Slot>,
     /// Whether phis may use the initial value of a slot, by slot; for forms without liveness.
     needs_initial: Vec<bool>,
     words: PhiPlacer,
     placer: SitePlacer,
     /// Block and slot of each phi. Those of one block are in the order of slots.
-    pub(crate) sites: Vec<(u32, u32)>,
+    pub(crate) sites: Vec<(u32, Slot)>,
     pub(crate) counts: SlotCounts,
 }
 
@@ -63,7 +64,7 @@ impl SiteFinder {
         placement: Placement,
         log: &AccessLog,
         renamer: &mut Renamer,
-        mut initial: impl FnMut(u32) -> u32,
+        mut initial: impl FnMut(Slot) -> u32,
     ) -> bool {
         (self.construction, self.placement) = (construction, placement);
         self.counts = SlotCounts::default();
@@ -71,7 +72,7 @@ impl SiteFinder {
         self.sites.clear();
         let SlotCounts { n_dead, n_single_block, n_local, n_unwritten, n_one_writer, .. } =
             &mut self.counts;
-        for slot in 0..log.n_slots() as u32 {
+        for slot in log.slots() {
             let has_phis_unread = match construction {
                 Construction::Maximal | Construction::Braun(_) => true,
                 Construction::Minimal => log.is_written(slot),
@@ -99,7 +100,7 @@ impl SiteFinder {
 
     /// The path that a slot took.
     #[cfg(feature = "ir")]
-    pub(crate) fn path(&self, log: &AccessLog, slot: u32) -> SlotPath {
+    pub(crate) fn path(&self, log: &AccessLog, slot: Slot) -> SlotPath {
         if self.open.binary_search(&slot).is_ok() {
             return SlotPath::Placed;
         }
@@ -114,7 +115,7 @@ impl SiteFinder {
     }
 
     /// Takes sites that were found on the fly for those of the open slots, which are all.
-    pub(crate) fn take_over(&mut self, sites: &[(u32, u32)]) {
+    pub(crate) fn take_over(&mut self, sites: &[(u32, Slot)]) {
         self.sites.extend_from_slice(sites);
         self.counts.n_placed = self.open.len();
     }
@@ -126,7 +127,7 @@ impl SiteFinder {
         graph: Graph<'_>,
         log: &mut AccessLog,
         renamer: &mut Renamer,
-        initial: impl FnMut(u32) -> u32,
+        initial: impl FnMut(Slot) -> u32,
         arena: &Bump,
         limits: Limits,
     ) -> Result<(), TooLarge> {
@@ -144,7 +145,7 @@ impl SiteFinder {
             self.needs_initial.clear();
             self.needs_initial.resize(log.n_slots(), true);
             for slot in log.written_at_entry() {
-                self.needs_initial[slot as usize] = false;
+                self.needs_initial[slot.index()] = false;
             }
         }
         match self.construction {
@@ -176,7 +177,7 @@ impl SiteFinder {
         &mut self,
         cfg: &Cfg,
         renamer: &mut Renamer,
-        mut initial: impl FnMut(u32) -> u32,
+        mut initial: impl FnMut(Slot) -> u32,
         limits: Limits,
     ) -> Result<(), TooLarge> {
         let joins = || (1..cfg.n_blocks() as u32).filter(|&block| cfg.preds(block).len() >= 2);
@@ -184,7 +185,7 @@ impl SiteFinder {
         if n_in_edges.saturating_mul(self.open.len()) > limits.phi_operands_max {
             return Err(TooLarge::PhiOperands(limits.phi_operands_max));
         }
-        for &slot in self.open.iter().filter(|&&slot| self.needs_initial[slot as usize]) {
+        for &slot in self.open.iter().filter(|&&slot| self.needs_initial[slot.index()]) {
             renamer.set_initial(slot, initial(slot));
         }
         for block in joins() {
@@ -200,7 +201,7 @@ impl SiteFinder {
         Graph { cfg, tree }: Graph<'_>,
         log: &mut AccessLog,
         renamer: &mut Renamer,
-        mut initial: impl FnMut(u32) -> u32,
+        mut initial: impl FnMut(Slot) -> u32,
         arena: &Bump,
         limits: Limits,
     ) -> Result<(), TooLarge> {
@@ -226,7 +227,7 @@ impl SiteFinder {
                 (0..cfg.n_blocks() as u32).for_each(|block| words.add_live(block, all));
             }
             for i in bits(words.place(cfg, tree)) {
-                if is_pruned || needs_initial[group[i] as usize] {
+                if is_pruned || needs_initial[group[i].index()] {
                     renamer.set_initial(group[i], initial(group[i]));
                 }
             }
@@ -247,12 +248,12 @@ impl SiteFinder {
         Graph { cfg, tree }: Graph<'_>,
         log: &AccessLog,
         renamer: &mut Renamer,
-        mut initial: impl FnMut(u32) -> u32,
+        mut initial: impl FnMut(Slot) -> u32,
         limits: Limits,
     ) -> Result<(), TooLarge> {
         let SiteFinder { construction, placement, open, needs_initial, placer, sites, .. } = self;
         // Without those of slots that are not open.
-        let is_open = |&(_, slot): &(u32, u32)| open.binary_search(&slot).is_ok();
+        let is_open = |&(_, slot): &(u32, Slot)| open.binary_search(&slot).is_ok();
         let slots = SlotBlocks::new(
             log.n_slots(),
             log.writes().filter(is_open),
@@ -265,14 +266,14 @@ impl SiteFinder {
             Construction::Braun(_) => unreachable!("its sites are taken over"),
         };
         placer.place(cfg, tree, &slots, pruning, *placement)?;
-        let in_edges = |&(block, _): &(u32, u32)| cfg.preds(block).len();
+        let in_edges = |&(block, _): &(u32, Slot)| cfg.preds(block).len();
         if placer.sites().iter().map(in_edges).sum::<usize>() > limits.phi_operands_max {
             return Err(TooLarge::PhiOperands(limits.phi_operands_max));
         }
         sites.extend_from_slice(placer.sites());
         let slots = if pruning == Pruning::Full { placer.live_at_entry() } else { &open[..] };
         for &slot in slots {
-            if pruning == Pruning::Full || needs_initial[slot as usize] {
+            if pruning == Pruning::Full || needs_initial[slot.index()] {
                 renamer.set_initial(slot, initial(slot));
             }
         }
@@ -295,7 +296,7 @@ enum GroupAccess {
 }
 
 impl<'a> Groups<'a> {
-    fn sort(arena: &'a Bump, log: &mut AccessLog, open_slots: &[u32]) -> Groups<'a> {
+    fn sort(arena: &'a Bump, log: &mut AccessLog, open_slots: &[Slot]) -> Groups<'a> {
         // The position of a slot among the open ones.
         let positions = arena.alloc_slice_fill_copy(log.n_slots(), NONE);
         let n_groups = open_slots.len().div_ceil(PhiPlacer::GROUP_SLOTS_MAX);
@@ -306,7 +307,7 @@ impl<'a> Groups<'a> {
             if position % PhiPlacer::GROUP_SLOTS_MAX == 0 {
                 starts[position / PhiPlacer::GROUP_SLOTS_MAX + 1] = n_accesses;
             }
-            positions[slot as usize] = position as u32;
+            positions[slot.index()] = position as u32;
             n_accesses += log.n_logged(slot);
         }
         let nothing = (0, GroupAccess::Read(0));
@@ -315,10 +316,10 @@ impl<'a> Groups<'a> {
         for block in 0..log.n_blocks() as u32 {
             let (reads, writes, _) = log.of_block(block);
             for read in reads {
-                groups.add(block, positions[read.slot as usize], GroupAccess::Read);
+                groups.add(block, positions[read.slot.index()], GroupAccess::Read);
             }
             for write in writes {
-                groups.add(block, positions[write.slot as usize], GroupAccess::Write);
+                groups.add(block, positions[write.slot.index()], GroupAccess::Write);
             }
         }
         groups

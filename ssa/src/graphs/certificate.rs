@@ -28,6 +28,7 @@
 use std::fmt;
 
 use crate::graphs::cfg::ControlFlow;
+use crate::graphs::ids::Loop;
 use crate::graphs::loops::LoopForest;
 use crate::graphs::search::NONE;
 use crate::graphs::steps::step;
@@ -237,8 +238,8 @@ impl Sources {
 
     fn of(&self, cfg: &impl ControlFlow, tree: &Tree<'_>, block: u32) -> (u32, u32) {
         match self.loops.innermost(block) {
-            Some(number) if self.loops.header(number) == block => {
-                (self.least[number as usize], self.greatest[number as usize])
+            Some(innermost) if self.loops.header(innermost) == block => {
+                (self.least[innermost.index()], self.greatest[innermost.index()])
             }
             _ => {
                 let numbers = || cfg.preds(block).iter().filter_map(|&pred| tree.number(pred));
@@ -259,18 +260,19 @@ fn first_sources(
     order: impl Iterator<Item = u32>,
 ) -> Vec<u32> {
     let n_loops = loops.n_loops() as u32;
+    let number = |found: Option<Loop>| found.map_or(n_loops, |it| it.0);
     let mut sources = vec![NONE; n_loops as usize];
     // Union-find: from a loop to the innermost one around it, or itself, that has no source yet;
     // `n_loops` stands outside of all.
     let mut without: Vec<u32> = (0..=n_loops).collect();
     for src in order {
         for &dst in cfg.succs(src) {
-            let mut number = find(&mut without, loops.innermost(dst).unwrap_or(n_loops));
-            while number != n_loops && !loops.contains(number, src) {
+            let mut entered = find(&mut without, number(loops.innermost(dst)));
+            while entered != n_loops && !loops.contains(Loop(entered), src) {
                 step();
-                sources[number as usize] = tree.numbers[src as usize];
-                without[number as usize] = loops.parent(number).unwrap_or(n_loops);
-                number = find(&mut without, number);
+                sources[entered as usize] = tree.numbers[src as usize];
+                without[entered as usize] = number(loops.parent(Loop(entered)));
+                entered = find(&mut without, entered);
             }
         }
     }

@@ -41,6 +41,7 @@ use self::worklist::Worklist;
 use crate::graphs::cfg::{Cfg, ControlFlow};
 use crate::graphs::dominators::DomTree;
 use crate::graphs::frontier::{FRONTIER_ENTRIES_MAX, Frontiers, FrontiersTooLarge};
+use crate::graphs::ids::Slot;
 use crate::graphs::liveness::LiveBlocks;
 use crate::graphs::place::{PhiPlacer, bits};
 use crate::graphs::slot_blocks::SlotBlocks;
@@ -104,11 +105,11 @@ pub struct SitePlacer {
     buckets: Buckets,
     words: PhiPlacer,
     /// The slots to place, and the blocks of the slot at hand by number in the tree.
-    slots: Vec<u32>,
+    slots: Vec<Slot>,
     writes: Vec<u32>,
     reads: Vec<u32>,
-    sites: Vec<(u32, u32)>,
-    live_at_entry: Vec<u32>,
+    sites: Vec<(u32, Slot)>,
+    live_at_entry: Vec<Slot>,
 }
 
 impl SitePlacer {
@@ -128,9 +129,9 @@ impl SitePlacer {
         self.live_at_entry.clear();
         self.slots.clear();
         let is_read =
-            |slot: u32| slots.reads(slot).iter().any(|&block| tree.number(block).is_some());
-        let is_wanted = |&slot: &u32| pruning == Pruning::None || is_read(slot);
-        self.slots.extend((0..slots.n_slots() as u32).filter(is_wanted));
+            |slot: Slot| slots.reads(slot).iter().any(|&block| tree.number(block).is_some());
+        let is_wanted = |&slot: &Slot| pruning == Pruning::None || is_read(slot);
+        self.slots.extend(slots.slots().filter(is_wanted));
         let placement = match placement {
             Placement::Auto if self.slots.len() < WORDS_SLOTS_MIN => Placement::PriorityQueue,
             Placement::Auto => Placement::Words,
@@ -152,13 +153,13 @@ impl SitePlacer {
 
     /// The sites found, each a block and a slot. Their order is arbitrary, but those of one block are in
     /// the order of slots.
-    pub fn sites(&self) -> &[(u32, u32)] {
+    pub fn sites(&self) -> &[(u32, Slot)] {
         &self.sites
     }
 
     /// Returns the slots that are live on entry to the function, whose initial value is used, in ascending order.
     /// Only [`Pruning::Full`] finds them; otherwise the list is empty.
-    pub fn live_at_entry(&self) -> &[u32] {
+    pub fn live_at_entry(&self) -> &[Slot] {
         &self.live_at_entry
     }
 

@@ -21,6 +21,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use crate::graphs::cfg::ControlFlow;
+use crate::graphs::ids::Slot;
 use crate::graphs::search::Search;
 use crate::graphs::slot_blocks::SlotBlocks;
 use crate::graphs::stamps::StampSet;
@@ -120,14 +121,14 @@ impl Liveness {
         }
         let mut liveness =
             Liveness { words_per_block, live: vec![0; n_words], written: vec![0; n_words] };
-        for slot in 0..slots.n_slots() as u32 {
+        for slot in slots.slots() {
             for &block in slots.writes(slot) {
                 let place = liveness.place(block, slot);
-                liveness.written[place] |= 1 << (slot % 64);
+                liveness.written[place] |= 1 << (slot.0 % 64);
             }
             for &block in slots.reads(slot) {
                 let place = liveness.place(block, slot);
-                liveness.live[place] |= 1 << (slot % 64);
+                liveness.live[place] |= 1 << (slot.0 % 64);
             }
         }
         liveness.iterate(cfg);
@@ -168,18 +169,18 @@ impl Liveness {
     }
 
     #[inline]
-    fn place(&self, block: u32, slot: u32) -> usize {
-        block as usize * self.words_per_block + slot as usize / 64
+    fn place(&self, block: u32, slot: Slot) -> usize {
+        block as usize * self.words_per_block + slot.index() / 64
     }
 
     /// Whether a slot is live on entry to a block.
     #[inline]
-    pub fn is_live_in(&self, block: u32, slot: u32) -> bool {
-        self.live[self.place(block, slot)] >> (slot % 64) & 1 == 1
+    pub fn is_live_in(&self, block: u32, slot: Slot) -> bool {
+        self.live[self.place(block, slot)] >> (slot.0 % 64) & 1 == 1
     }
 
     /// Whether a slot is live at the end of a block: on entry to one of its successors.
-    pub fn is_live_out(&self, cfg: &impl ControlFlow, block: u32, slot: u32) -> bool {
+    pub fn is_live_out(&self, cfg: &impl ControlFlow, block: u32, slot: Slot) -> bool {
         cfg.succs(block).iter().any(|&succ| self.is_live_in(succ, slot))
     }
 
@@ -212,7 +213,7 @@ mod tests {
     fn check(cfg: &Cfg, slots: &[(Bits, Bits)], one: &mut LiveBlocks) {
         let lists = slot_blocks(slots);
         let all = Liveness::new(cfg, &lists).expect("small");
-        for (slot, &(writes, reads)) in (0..).zip(slots) {
+        for (slot, &(writes, reads)) in (0..).map(Slot).zip(slots) {
             let expected = live_in(cfg, writes, reads);
             one.compute(cfg, lists.writes(slot), lists.reads(slot));
             let listed = one.blocks().iter().fold(0, |set: Bits, &block| {
@@ -224,7 +225,7 @@ mod tests {
                 let is_live = expected >> block & 1 == 1;
                 assert_eq!(one.contains(block), is_live);
                 assert_eq!(all.is_live_in(block, slot), is_live);
-                assert_eq!(all.words(block)[slot as usize / 64] >> (slot % 64) & 1 == 1, is_live);
+                assert_eq!(all.words(block)[slot.index() / 64] >> (slot.0 % 64) & 1 == 1, is_live);
                 let is_out = cfg.succs(block).iter().any(|succ| expected >> succ & 1 == 1);
                 assert_eq!(all.is_live_out(cfg, block, slot), is_out);
             }
@@ -265,13 +266,14 @@ mod tests {
         for (name, cfg) in families(2_000) {
             let mut rng = Rng(42);
             let n = cfg.n_blocks() as u32;
-            let mut pairs =
-                |count| (0..count).map(|_| (rng.below(n), rng.below(100))).collect::<Vec<_>>();
+            let mut pairs = |count| {
+                (0..count).map(|_| (rng.below(n), Slot(rng.below(100)))).collect::<Vec<_>>()
+            };
             let (writes, reads) = (pairs(400), pairs(400));
             let slots = SlotBlocks::new(100, writes, reads);
             let all = Liveness::new(&cfg, &slots).expect("small");
             let mut one = LiveBlocks::default();
-            for slot in 0..100 {
+            for slot in slots.slots() {
                 one.compute(&cfg, slots.writes(slot), slots.reads(slot));
                 for block in 0..n {
                     assert_eq!(one.contains(block), all.is_live_in(block, slot), "{name}");

@@ -18,6 +18,7 @@
 //! its ends in the search's tree. No recursion.
 
 use crate::graphs::cfg::ControlFlow;
+use crate::graphs::ids::Loop;
 use crate::graphs::search::{NONE, Search};
 use crate::graphs::steps::step;
 
@@ -182,52 +183,57 @@ impl LoopForest {
         self.loops.len()
     }
 
+    /// All loops: a loop comes before those inside it.
+    pub fn loops(&self) -> impl DoubleEndedIterator<Item = Loop> + use<> {
+        (0..self.loops.len() as u32).map(Loop)
+    }
+
     /// The innermost loop that a block is in.
     #[inline]
-    pub fn innermost(&self, block: u32) -> Option<u32> {
+    pub fn innermost(&self, block: u32) -> Option<Loop> {
         let number = self.innermost[block as usize];
-        (number != NONE).then_some(number)
+        (number != NONE).then_some(Loop(number))
     }
 
     /// The number of loops that a block is in.
     #[inline]
     pub fn depth_of_block(&self, block: u32) -> u32 {
-        self.innermost(block).map_or(0, |number| self.depth(number))
+        self.innermost(block).map_or(0, |innermost| self.depth(innermost))
     }
 
     /// Whether a block is the header of a loop.
     pub fn is_header(&self, block: u32) -> bool {
-        self.innermost(block).is_some_and(|number| self.header(number) == block)
+        self.innermost(block).is_some_and(|innermost| self.header(innermost) == block)
     }
 
     /// Whether a block is in a loop.
     #[inline]
-    pub fn contains(&self, number: u32, block: u32) -> bool {
+    pub fn contains(&self, around: Loop, block: u32) -> bool {
         let inner = self.innermost[block as usize];
-        number <= inner && inner < self.loops[number as usize].end
+        around.0 <= inner && inner < self.loops[around.index()].end
     }
 
     /// The header of a loop.
     #[inline]
-    pub fn header(&self, number: u32) -> u32 {
-        self.loops[number as usize].header
+    pub fn header(&self, of: Loop) -> u32 {
+        self.loops[of.index()].header
     }
 
     /// The innermost loop around a loop.
-    pub fn parent(&self, number: u32) -> Option<u32> {
-        let parent = self.loops[number as usize].parent;
-        (parent != NONE).then_some(parent)
+    pub fn parent(&self, of: Loop) -> Option<Loop> {
+        let parent = self.loops[of.index()].parent;
+        (parent != NONE).then_some(Loop(parent))
     }
 
     /// The number of loops around a loop, itself included.
     #[inline]
-    pub fn depth(&self, number: u32) -> u32 {
-        self.loops[number as usize].depth
+    pub fn depth(&self, of: Loop) -> u32 {
+        self.loops[of.index()].depth
     }
 
     /// Whether a loop is entered at other blocks than its header.
-    pub fn is_irreducible(&self, number: u32) -> bool {
-        self.loops[number as usize].is_irreducible
+    pub fn is_irreducible(&self, of: Loop) -> bool {
+        self.loops[of.index()].is_irreducible
     }
 }
 
@@ -346,7 +352,7 @@ mod tests {
     use crate::tools::testing::{Bits, Rng, all_graphs, families, random_graph, reachable, size};
 
     /// A loop by the definition: its blocks and its header, and those of the loop around it.
-    type Loop = (Bits, u32, Bits);
+    type Expected = (Bits, u32, Bits);
 
     /// The blocks that can be reached from a block by edges inside a set, by at least one edge.
     fn reachable_inside(cfg: &Cfg, from: u32, inside: Bits) -> Bits {
@@ -358,7 +364,7 @@ mod tests {
     }
 
     /// Collects the loops inside a set, by the definition.
-    fn loops_inside(cfg: &Cfg, order: &[u32], set: Bits, around: Bits, loops: &mut Vec<Loop>) {
+    fn loops_inside(cfg: &Cfg, order: &[u32], set: Bits, around: Bits, loops: &mut Vec<Expected>) {
         let mut rest = set;
         // In the order of the search, the first block of each component is its header.
         for &block in order {
@@ -390,8 +396,8 @@ mod tests {
         let blocks = |number| {
             (0..n).filter(|&b| forest.contains(number, b)).fold(0, |set: Bits, b| set | 1 << b)
         };
-        let mut found: Vec<Loop> = vec![];
-        for number in 0..forest.n_loops() as u32 {
+        let mut found: Vec<Expected> = vec![];
+        for number in forest.loops() {
             let around = forest.parent(number).map_or(0, blocks);
             found.push((blocks(number), forest.header(number), around));
             let depth = forest.parent(number).map_or(0, |parent| forest.depth(parent));
@@ -442,8 +448,7 @@ mod tests {
             let cfg = random_graph(&mut rng, n);
             forest.compute(&cfg, &mut scratch);
             check(&cfg, &forest);
-            let is_irreducible = |number: &u32| forest.is_irreducible(*number);
-            n_irreducible += (0..forest.n_loops() as u32).filter(is_irreducible).count();
+            n_irreducible += forest.loops().filter(|&it| forest.is_irreducible(it)).count();
         }
         assert!(n_irreducible > 1_000, "{n_irreducible}");
     }
@@ -454,7 +459,8 @@ mod tests {
         assert_eq!(forest.n_loops(), 3);
         assert_eq!((forest.depth_of_block(3), forest.depth_of_block(4)), (3, 3));
         assert_eq!((forest.depth_of_block(6), forest.depth_of_block(7)), (1, 0));
-        assert!(forest.contains(0, 6) && !forest.contains(1, 6) && !forest.contains(0, 7));
+        let contains = |number, block| forest.contains(Loop(number), block);
+        assert!(contains(0, 6) && !contains(1, 6) && !contains(0, 7));
     }
 
     #[test]
@@ -462,9 +468,9 @@ mod tests {
         for (name, cfg) in families(400_000) {
             let forest = within(8 * size(&cfg), name, || LoopForest::new(&cfg));
             match name {
-                "nest" => assert_eq!(forest.depth(forest.n_loops() as u32 - 1), 200_000),
+                "nest" => assert_eq!(forest.depth(forest.loops().next_back().unwrap()), 200_000),
                 "ladder" => assert_eq!(forest.n_loops(), 399_998),
-                "irreducible" => assert!(forest.is_irreducible(0)),
+                "irreducible" => assert!(forest.is_irreducible(Loop(0))),
                 _ => assert_eq!(forest.n_loops(), 0, "{name}"),
             }
         }

@@ -1,5 +1,6 @@
 //! The blocks that write and read slots, as input of placement and liveness.
 
+use crate::graphs::ids::Slot;
 use crate::graphs::rows::Rows;
 
 /// Blocks that write each slot, and blocks that read it before they write it.
@@ -20,9 +21,9 @@ impl SlotBlocks {
     /// If a slot is not below `n_slots`.
     pub fn new<I, J>(n_slots: usize, writes: I, reads: J) -> SlotBlocks
     where
-        I: IntoIterator<Item = (u32, u32)>,
+        I: IntoIterator<Item = (u32, Slot)>,
         I::IntoIter: Clone,
-        J: IntoIterator<Item = (u32, u32)>,
+        J: IntoIterator<Item = (u32, Slot)>,
         J::IntoIter: Clone,
     {
         let mut slots = SlotBlocks::default();
@@ -36,9 +37,9 @@ impl SlotBlocks {
     /// If a slot is not below `n_slots`.
     pub fn rebuild<I, J>(&mut self, n_slots: usize, writes: I, reads: J)
     where
-        I: IntoIterator<Item = (u32, u32)>,
+        I: IntoIterator<Item = (u32, Slot)>,
         I::IntoIter: Clone,
-        J: IntoIterator<Item = (u32, u32)>,
+        J: IntoIterator<Item = (u32, Slot)>,
         J::IntoIter: Clone,
     {
         sort(&mut self.writes, n_slots, writes.into_iter());
@@ -50,25 +51,30 @@ impl SlotBlocks {
         self.writes.n_rows()
     }
 
+    /// All slots, ascending.
+    pub fn slots(&self) -> impl Iterator<Item = Slot> + use<> {
+        (0..self.n_slots() as u32).map(Slot)
+    }
+
     /// The blocks that write a slot.
     #[inline]
-    pub fn writes(&self, slot: u32) -> &[u32] {
-        self.writes.row(slot)
+    pub fn writes(&self, slot: Slot) -> &[u32] {
+        self.writes.row(slot.0)
     }
 
     /// The blocks that read a slot before they write it: those where it is *upward exposed*.
     #[inline]
-    pub fn reads(&self, slot: u32) -> &[u32] {
-        self.reads.row(slot)
+    pub fn reads(&self, slot: Slot) -> &[u32] {
+        self.reads.row(slot.0)
     }
 }
 
-/// Makes the rows of pairs of item and row.
-fn sort(rows: &mut Rows, n_rows: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) {
-    rows.start(n_rows);
-    pairs.clone().for_each(|(_, row)| rows.count(row));
+/// Makes rows of blocks, one for each slot.
+fn sort(rows: &mut Rows, n_slots: usize, pairs: impl Iterator<Item = (u32, Slot)> + Clone) {
+    rows.start(n_slots);
+    pairs.clone().for_each(|(_, slot)| rows.count(slot.0));
     rows.start_filling();
-    pairs.for_each(|(item, row)| rows.put(row, item));
+    pairs.for_each(|(block, slot)| rows.put(slot.0, block));
     rows.finish();
 }
 
@@ -78,20 +84,21 @@ mod tests {
 
     #[test]
     fn lists_keep_order_and_duplicates() {
-        let mut slots = SlotBlocks::new(3, [(7, 2), (5, 0), (4, 2), (7, 2)], [(1, 0)]);
+        let [a, b, c] = [0, 1, 2].map(Slot);
+        let mut slots = SlotBlocks::new(3, [(7, c), (5, a), (4, c), (7, c)], [(1, a)]);
         assert_eq!(slots.n_slots(), 3);
-        assert_eq!(slots.writes(0), [5]);
-        assert_eq!(slots.writes(1), []);
-        assert_eq!(slots.writes(2), [7, 4, 7]);
-        assert_eq!((slots.reads(0), slots.reads(2)), (&[1][..], &[][..]));
-        slots.rebuild(1, [], [(3, 0), (2, 0)]);
-        assert_eq!((slots.n_slots(), slots.writes(0)), (1, &[][..]));
-        assert_eq!(slots.reads(0), [3, 2]);
+        assert_eq!(slots.writes(a), [5]);
+        assert_eq!(slots.writes(b), []);
+        assert_eq!(slots.writes(c), [7, 4, 7]);
+        assert_eq!((slots.reads(a), slots.reads(c)), (&[1][..], &[][..]));
+        slots.rebuild(1, [], [(3, a), (2, a)]);
+        assert_eq!((slots.n_slots(), slots.writes(a)), (1, &[][..]));
+        assert_eq!(slots.reads(a), [3, 2]);
     }
 
     #[test]
     #[should_panic]
     fn a_slot_out_of_range_is_refused() {
-        SlotBlocks::new(2, [(0, 2)], []);
+        SlotBlocks::new(2, [(0, Slot(2))], []);
     }
 }

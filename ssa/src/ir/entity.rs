@@ -2,42 +2,8 @@
 
 use std::fmt;
 
-macro_rules! entity {
-    ($(#[$doc:meta])* $name:ident $prefix:literal) => {
-        $(#[$doc])*
-        #[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-        pub struct $name(pub u32);
-
-        impl $name {
-            /// The entity with this number.
-            ///
-            /// # Panics
-            /// If the number does not fit 32 bits.
-            #[inline]
-            pub fn new(index: usize) -> $name {
-                $name(u32::try_from(index).expect("entities are numbered by 32 bits"))
-            }
-
-            /// The number, to index tables with.
-            #[inline]
-            pub const fn index(self) -> usize {
-                self.0 as usize
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, concat!($prefix, "{}"), self.0)
-            }
-        }
-
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Display::fmt(self, f)
-            }
-        }
-    };
-}
+pub use crate::graphs::ids::Slot;
+use crate::graphs::ids::entity;
 
 entity! {
     /// A basic block.
@@ -51,10 +17,6 @@ entity! {
 entity! {
     /// An SSA value.
     Value "v"
-}
-entity! {
-    /// A slot: storage that reads and writes name directly and that promotion turns into values.
-    Slot "s"
 }
 entity! {
     /// An instruction.

@@ -149,6 +149,7 @@ pub fn dominator_steps(cfg: &impl ControlFlow, steps_max: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::construction::build::BuildOptions;
+    use crate::graphs::ids::Slot;
     use crate::graphs::slot_blocks::SlotBlocks;
     use crate::ir::graph::control_flow;
     use crate::tools::samples::{module, slot_form};
@@ -178,12 +179,13 @@ mod tests {
         let counts = live_slots(&func, usize::MAX).unwrap();
         let log = ExposedReads::find(&func);
         let of = |wanted: bool| log.accesses.iter().filter(move |a| a.2 == wanted);
-        let pairs = |wanted| of(wanted).map(|&(slot, block, _)| (block, slot)).collect::<Vec<_>>();
+        let pairs =
+            |wanted| of(wanted).map(|&(slot, block, _)| (block, Slot(slot))).collect::<Vec<_>>();
         let slot_blocks = SlotBlocks::new(func.slots.len(), pairs(false), pairs(true));
         let live =
             crate::graphs::liveness::Liveness::new(&control_flow(&func), &slot_blocks).unwrap();
         for (block, &count) in (0..).zip(&counts) {
-            let n = (0..func.slots.len() as u32).filter(|&slot| live.is_live_in(block, slot));
+            let n = slot_blocks.slots().filter(|&slot| live.is_live_in(block, slot));
             assert_eq!(count as usize, n.count(), "b{block}");
         }
         assert!(counts.contains(&101), "{counts:?}");

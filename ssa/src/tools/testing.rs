@@ -2,6 +2,7 @@
 
 use crate::graphs::cfg::{Cfg, ControlFlow};
 use crate::graphs::dominators::DomTree;
+use crate::graphs::ids::Slot;
 use crate::graphs::slot_blocks::SlotBlocks;
 
 /// A small random number generator (SplitMix64), so that failures repeat.
@@ -233,7 +234,7 @@ pub(crate) fn blocks(set: Bits) -> impl Iterator<Item = u32> + Clone {
 pub(crate) fn slot_blocks(slots: &[(Bits, Bits)]) -> SlotBlocks {
     let pairs = |set: fn(&(Bits, Bits)) -> Bits| {
         let of_slot = move |(slot, sets)| blocks(set(sets)).map(move |block| (block, slot));
-        (0..).zip(slots).flat_map(of_slot)
+        (0..).map(Slot).zip(slots).flat_map(of_slot)
     };
     SlotBlocks::new(slots.len(), pairs(|sets| sets.0), pairs(|sets| sets.1))
 }

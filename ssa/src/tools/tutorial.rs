@@ -88,6 +88,7 @@
 //!
 //! ```
 //! use slotvm_ssa::graphs::dominators::DomTree;
+//! use slotvm_ssa::graphs::ids::Slot;
 //! use slotvm_ssa::graphs::idf::{Placement, Pruning, SitePlacer};
 //! use slotvm_ssa::graphs::liveness::Liveness;
 //! use slotvm_ssa::graphs::slot_blocks::SlotBlocks;
@@ -96,7 +97,8 @@
 //! let program = fibonacci();
 //! let tree = DomTree::semi_nca(program.cfg());
 //! // Slot b alone: blocks that write it, and blocks that read it before they do.
-//! let b = SlotBlocks::new(1, [(0, 0), (5, 0)], [(5, 0), (6, 0)]);
+//! let slot = Slot(0);
+//! let b = SlotBlocks::new(1, [(0, slot), (5, slot)], [(5, slot), (6, slot)]);
 //! let mut placer = SitePlacer::default();
 //! for placement in Placement::ALL {
 //!     let mut sites = |pruning| {
@@ -109,7 +111,7 @@
 //!     assert_eq!(sites(Pruning::Full), [4]);
 //! }
 //! let live = Liveness::new(program.cfg(), &b).unwrap();
-//! assert!(live.is_live_in(4, 0) && !live.is_live_in(3, 0));
+//! assert!(live.is_live_in(4, slot) && !live.is_live_in(3, slot));
 //! ```
 //!
 //! There are several ways to find the same sites, which [`idf::Placement`] names: the textbook's worklist

@@ -183,7 +183,7 @@ fn irreducible_funcs(module: &VerifiedModule) -> Vec<String> {
             let body = module.body(func).expect("the function is defined here");
             let succs = (0..body.blocks.len()).map(|block| body.succs(block).iter().copied());
             let loops = LoopForest::new(&Cfg::new(0, succs));
-            (0..loops.n_loops() as u32).any(|number| loops.is_irreducible(number))
+            loops.loops().any(|it| loops.is_irreducible(it))
         })
         .map(|func| module.func_name(func))
         .collect()

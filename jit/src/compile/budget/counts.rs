@@ -147,9 +147,7 @@ impl WorkCounts {
         counts.nesting = depth_sum.saturating_mul(depth_max);
         // No walk leads over more blocks than there are. There are two rounds of them, or as many as
         // blocks in irreducible graphs.
-        let is_irreducible = |loops: &LoopForest| {
-            (0..loops.n_loops() as u32).any(|number| loops.is_irreducible(number))
-        };
+        let is_irreducible = |loops: &LoopForest| loops.loops().any(|it| loops.is_irreducible(it));
         let n_rounds = if is_irreducible(loops) { counts.n_blocks } else { 2 };
         let n_walks = counts.n_edges.saturating_mul(n_rounds);
         counts.dominator_steps = n_walks.saturating_mul(counts.n_split_blocks());

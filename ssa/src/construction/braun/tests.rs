@@ -228,7 +228,7 @@ fn all_options() -> impl Iterator<Item = BraunOptions> {
 
 fn is_reducible(cfg: &Cfg) -> bool {
     let forest = LoopForest::new(cfg);
-    !(0..forest.n_loops() as u32).any(|number| forest.is_irreducible(number))
+    !forest.loops().any(|it| forest.is_irreducible(it))
 }
 
 fn sites(form: &Form, variable: u32) -> Bits {

@@ -16,6 +16,7 @@ use slotvm_bytecode::{Op, ValType, VerifiedModule};
 
 use super::{PromotionReport, Scratch};
 use crate::construction::construct::{SlotPath, TooLarge};
+use crate::ir::entity::Slot;
 use crate::ir::{Function, SlotOrigin};
 
 /// The outcome of promotion for a local, or for an operand that survives its block.
@@ -81,22 +82,22 @@ pub fn locals(
 ) -> Vec<LocalReport> {
     let mut n_phis = vec![0; func.slots.len()];
     if report.n_phis > 0 {
-        scratch.finder.sites.iter().for_each(|&(_, slot)| n_phis[slot as usize] += 1);
+        scratch.finder.sites.iter().for_each(|&(_, slot)| n_phis[slot.index()] += 1);
     }
-    let mut slots = (0..).zip(&func.slots).map(|(i, slot)| {
+    let mut slots = (0..).map(Slot).zip(&func.slots).map(|(id, slot)| {
         let mut local = LocalReport {
             origin: slot.origin,
             ty: slot.ty,
             fate: Fate::Promoted(SlotPath::Dead),
-            n_phis: n_phis[i as usize],
+            n_phis: n_phis[id.index()],
             n_gets: 0,
             n_sets: 0,
         };
         if let Some(too_large) = report.too_large {
             local.fate = Fate::Left(too_large);
         } else {
-            local.fate = Fate::Promoted(scratch.finder.path(&scratch.log, i));
-            (local.n_gets, local.n_sets) = scratch.log.n_accesses(i);
+            local.fate = Fate::Promoted(scratch.finder.path(&scratch.log, id));
+            (local.n_gets, local.n_sets) = scratch.log.n_accesses(id);
         }
         local
     });

@@ -21,8 +21,8 @@ fn converging(cfg: &Cfg, writes: Bits) -> Bits {
 fn sites(placer: &SitePlacer, n_slots: usize) -> Vec<Bits> {
     let mut found = vec![0; n_slots];
     for &(block, slot) in placer.sites() {
-        assert_eq!(found[slot as usize] >> block & 1, 0, "no site occurs twice");
-        found[slot as usize] |= 1 << block;
+        assert_eq!(found[slot.index()] >> block & 1, 0, "no site occurs twice");
+        found[slot.index()] |= 1 << block;
     }
     found
 }
@@ -51,7 +51,7 @@ fn check(placer: &mut SitePlacer, cfg: &Cfg, slots: &[(Bits, Bits)]) {
                     "{pruning:?} by {placement:?}, writes {writes:b} reads {reads:b} in {cfg:?}"
                 );
                 let is_live = live[slot] >> cfg.entry() & 1 == 1 && pruning == Pruning::Full;
-                assert_eq!(placer.live_at_entry().contains(&(slot as u32)), is_live);
+                assert_eq!(placer.live_at_entry().contains(&Slot::new(slot)), is_live);
             }
             assert!(placer.live_at_entry().is_sorted());
             // The sites of one block are in the order of slots.
@@ -163,7 +163,7 @@ fn placement_ends_on_loops_whose_header_does_not_write() {
     let slots = slot_blocks(&[(0b101, 0b1000)]);
     for placement in Placement::ALL {
         placer.place(&cfg, &tree, &slots, Pruning::Full, placement).expect("few entries");
-        assert_eq!(placer.sites(), [(1, 0)]);
+        assert_eq!(placer.sites(), [(1, Slot(0))]);
     }
 }
 
@@ -173,11 +173,11 @@ fn an_entry_with_a_back_edge_merges_the_initial_value() {
     let mut placer = SitePlacer::default();
     let cfg = Cfg::new(0, [vec![0, 1], vec![]]);
     let tree = DomTree::semi_nca(&cfg);
-    for (writes, expected) in [(0b01, &[(0, 0)][..]), (0b00, &[]), (0b10, &[])] {
+    for (writes, expected) in [(0b01, &[(0, Slot(0))][..]), (0b00, &[]), (0b10, &[])] {
         let slots = slot_blocks(&[(writes, 0b11)]);
         for placement in Placement::ALL {
             placer.place(&cfg, &tree, &slots, Pruning::Full, placement).expect("few entries");
-            assert_eq!((placer.sites(), placer.live_at_entry()), (expected, &[0][..]));
+            assert_eq!((placer.sites(), placer.live_at_entry()), (expected, &[Slot(0)][..]));
         }
     }
 }
@@ -212,8 +212,9 @@ fn too_large_frontiers_are_an_error_that_names_the_limit() {
 
 /// Slots as they are in programs: each is written and read a few times, here and there.
 fn scattered_slots(rng: &mut Rng, n: u32, n_slots: u32) -> SlotBlocks {
-    let mut pairs =
-        |count: u32| (0..count * n_slots).map(|i| (rng.below(n), i % n_slots)).collect::<Vec<_>>();
+    let mut pairs = |count: u32| {
+        (0..count * n_slots).map(|i| (rng.below(n), Slot(i % n_slots))).collect::<Vec<_>>()
+    };
     let (writes, reads) = (pairs(20), pairs(20));
     SlotBlocks::new(n_slots as usize, writes, reads)
 }
@@ -226,7 +227,7 @@ fn placements_agree_on_families() {
         let tree = DomTree::semi_nca(&cfg);
         let slots = scattered_slots(&mut rng, cfg.n_blocks() as u32, 70);
         for pruning in PRUNINGS {
-            let mut expected: Option<Vec<(u32, u32)>> = None;
+            let mut expected: Option<Vec<(u32, Slot)>> = None;
             for placement in Placement::ALL {
                 placer.place(&cfg, &tree, &slots, pruning, placement).expect("few entries");
                 let mut sites = placer.sites().to_vec();
@@ -267,7 +268,7 @@ fn slots_that_live_briefly_cost_nothing_for_the_rest_of_the_function() {
         let has_one_pred = |&b: &u32| tree.idom(b).is_some() && cfg.preds(b).len() == 1;
         let below: Vec<u32> = (0..n).filter(has_one_pred).collect();
         // Written in one block and in one right below, read there.
-        let here = (0..).zip(&below).map(|(slot, &block)| (block, slot));
+        let here = (0..).map(Slot).zip(&below).map(|(slot, &block)| (block, slot));
         let above = here.clone().map(|(block, slot)| (cfg.preds(block)[0], slot));
         let slots = SlotBlocks::new(below.len(), here.clone().chain(above), here);
         for placement in [Placement::PriorityQueue, Placement::LevelBuckets, Placement::Words] {

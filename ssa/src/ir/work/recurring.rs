@@ -6,6 +6,7 @@ use std::hash::{BuildHasherDefault, DefaultHasher};
 
 use slotvm_bytecode::{Effect, Imm};
 
+use crate::graphs::ids::Loop;
 use crate::graphs::loops::LoopForest;
 use crate::graphs::steps::step;
 use crate::ir::Function;
@@ -71,7 +72,7 @@ struct Met {
     /// The last block that does.
     block: Block,
     /// The outermost loop around that in which it does not change.
-    within: Option<u32>,
+    within: Option<Loop>,
 }
 
 struct Recurring<'a> {
@@ -136,7 +137,7 @@ impl<'a> Recurring<'a> {
     ) -> Value {
         step();
         let within = self.spans.loop_within(block, changes);
-        let of_loop = within.map_or(0, |number| self.spans.sizes[number as usize]);
+        let of_loop = within.map_or(0, |within: Loop| self.spans.sizes[within.index()]);
         let met = self.met.entry(key).or_insert_with(|| {
             self.total += n_values * of_loop;
             Met { leader: value, block, within }
@@ -155,7 +156,7 @@ struct LoopSpans<'a> {
     /// The size of each loop, that of the loops inside it included.
     sizes: Vec<u64>,
     /// The outermost loop around each.
-    outermost: Vec<u32>,
+    outermost: Vec<Loop>,
     /// The blocks of the code before each block, and all.
     before: Vec<u64>,
 }
@@ -168,20 +169,20 @@ impl<'a> LoopSpans<'a> {
         for block in func.blocks() {
             before.push(n_blocks);
             n_blocks += weight(block);
-            if let Some(number) = loops.innermost(block.0) {
-                sizes[number as usize] += weight(block);
+            if let Some(innermost) = loops.innermost(block.0) {
+                sizes[innermost.index()] += weight(block);
             }
         }
         // Loops are numbered in preorder.
-        for number in (0..loops.n_loops() as u32).rev() {
-            if let Some(around) = loops.parent(number) {
-                sizes[around as usize] += sizes[number as usize];
+        for inner in loops.loops().rev() {
+            if let Some(around) = loops.parent(inner) {
+                sizes[around.index()] += sizes[inner.index()];
             }
         }
         let mut outermost = Vec::with_capacity(sizes.len());
-        for number in 0..loops.n_loops() as u32 {
-            let of_parent = loops.parent(number).map(|parent| outermost[parent as usize]);
-            outermost.push(of_parent.unwrap_or(number));
+        for inner in loops.loops() {
+            let of_parent = loops.parent(inner).map(|parent| outermost[parent.index()]);
+            outermost.push(of_parent.unwrap_or(inner));
         }
         LoopSpans { loops, sizes, outermost, before }
     }
@@ -192,17 +193,17 @@ impl<'a> LoopSpans<'a> {
     }
 
     /// The outermost loop around a block that is deeper than `changes`, or one around that if the nest is deep.
-    fn loop_within(&self, block: Block, changes: u32) -> Option<u32> {
+    fn loop_within(&self, block: Block, changes: u32) -> Option<Loop> {
         const DEPTH_MAX: usize = 16;
         let innermost = self.loops.innermost(block.0)?;
         if changes == 0 {
-            return Some(self.outermost[innermost as usize]);
+            return Some(self.outermost[innermost.index()]);
         }
-        let around = |&number: &u32| self.loops.parent(number);
+        let around = |&inner: &Loop| self.loops.parent(inner);
         let loops = std::iter::successors(Some(innermost), around);
-        let mut within = loops.take_while(|&number| self.loops.depth(number) > changes);
+        let mut within = loops.take_while(|&inner| self.loops.depth(inner) > changes);
         let found = within.by_ref().take(DEPTH_MAX).last();
-        if within.next().is_some() { Some(self.outermost[innermost as usize]) } else { found }
+        if within.next().is_some() { Some(self.outermost[innermost.index()]) } else { found }
     }
 }
 

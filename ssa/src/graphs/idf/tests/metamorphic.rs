@@ -14,7 +14,7 @@ struct Facts {
     liveness: Liveness,
     loops: LoopForest,
     /// Sites of each pruning.
-    sites: Vec<BTreeSet<(u32, u32)>>,
+    sites: Vec<BTreeSet<(u32, Slot)>>,
 }
 
 fn facts(cfg: &Cfg, slots: &SlotBlocks) -> Facts {
@@ -65,7 +65,7 @@ fn assert_kept(old: &Facts, new: &Facts, n: u32, slots: u32, block_name: impl Fn
             let was_in = old.frontiers.of(block).contains(&other);
             assert_eq!(new.frontiers.of(name).contains(&other_name), was_in);
         }
-        for slot in 0..slots {
+        for slot in (0..slots).map(Slot) {
             let was_live = old.liveness.is_live_in(block, slot);
             assert_eq!(new.liveness.is_live_in(name, slot), was_live);
         }
@@ -116,7 +116,7 @@ fn renumbering_slots_renames_the_slots_of_sites() {
         let new = facts(&cfg, &slot_blocks(&renamed));
         for (old, new) in old.sites.iter().zip(&new.sites) {
             let expected: BTreeSet<_> =
-                old.iter().map(|&(block, slot)| (block, names[slot as usize])).collect();
+                old.iter().map(|&(block, slot)| (block, Slot(names[slot.index()]))).collect();
             assert_eq!(*new, expected);
         }
     }
@@ -162,7 +162,7 @@ fn a_block_on_an_edge_changes_nothing_about_the_others() {
         assert_kept(&old, &new, n, 3, |block| block);
         assert_eq!(new.tree.idom(n), new.tree.number(src).map(|_| src));
         assert!((0..n).all(|block| !new.frontiers.of(block).contains(&n)));
-        for slot in 0..3 {
+        for slot in (0..3).map(Slot) {
             assert_eq!(new.liveness.is_live_in(n, slot), new.liveness.is_live_in(dst, slot));
         }
     }
@@ -183,7 +183,7 @@ fn an_edge_once_more_changes_nothing() {
         // Which block is the header of an irreducible loop depends on the order of successors, and
         // so do the loops inside.
         let loops = LoopForest::new(&doubled);
-        let is_reducible = (0..loops.n_loops() as u32).all(|number| !loops.is_irreducible(number));
+        let is_reducible = !loops.loops().any(|it| loops.is_irreducible(it));
         let old_loops = if is_reducible { old.loops.clone() } else { loops };
         assert_kept(&Facts { loops: old_loops, ..old }, &new, n, 3, |block| block);
     }

@@ -19,10 +19,10 @@ fn slots_of(example: &Example<'_>, names: &[&str]) -> SlotBlocks {
             match op {
                 Operation::Store { slot, .. } => written.push(slot),
                 Operation::Load { slot, .. } if written.contains(&slot) => {}
-                Operation::Load { slot, .. } => reads.push((block, slot)),
+                Operation::Load { slot, .. } => reads.push((block, Slot(slot))),
             }
         }
-        writes.extend(written.into_iter().map(|slot| (block, slot)));
+        writes.extend(written.into_iter().map(|slot| (block, Slot(slot))));
     }
     SlotBlocks::new(example.slots.len(), writes, reads)
 }
@@ -49,7 +49,7 @@ fn check_frontiers(example: &Example<'_>, cfg: &Cfg, tree: &DomTree, names: &[&s
 fn check_liveness(example: &Example<'_>, cfg: &Cfg, slots: &SlotBlocks, names: &[&str]) {
     let all = Liveness::new(cfg, slots).expect("small");
     let mut one = LiveBlocks::default();
-    for (slot, (name, line)) in (0..).zip(&example.slots) {
+    for (slot, (name, line)) in (0..).map(Slot).zip(&example.slots) {
         let (_, set) = line.split_once("live-in {").expect("the set is there");
         one.compute(cfg, slots.writes(slot), slots.reads(slot));
         for (block, block_name) in (0..).zip(names) {
