@@ -38,11 +38,11 @@ pub const FAULTS: &[Fault] = &[
         "let reads_itself = from == block && !PLANTED;"),
     fault!(Row("ssa"), "ssa/src/construction/rename.rs",
         "Renaming does not undo the changes of blocks at one level of the dominator tree.",
-        "                self.slots[change.slot as usize] = change.old;" =>
+        "                self.slots[change.slot.index()] = change.old;" =>
         "                if PLANTED && self.open.len() == 3 {
                     continue;
                 }
-                self.slots[change.slot as usize] = change.old;"),
+                self.slots[change.slot.index()] = change.old;"),
     fault!(Engines, "ssa/src/construction/rename.rs",
         "Renaming forgets the last write of blocks with several.",
         "        for write in writes {" =>
