@@ -1,8 +1,7 @@
-//! The commands, one file each.
+//! The commands, one file for each job.
 
-mod asm;
 mod bench;
-mod convert;
+mod binary;
 mod dis;
 mod dump;
 mod ops;
@@ -25,9 +24,9 @@ use crate::error::CliError;
 pub fn execute(cli: Cli) -> Result<u8, CliError> {
     match (cli.command, cli.run) {
         (Some(Command::Run(args)), _) | (None, Some(args)) => run::run(&args),
-        (Some(Command::Asm(args)), _) => asm::asm(&args).map(|()| 0),
+        (Some(Command::Asm(args)), _) => binary::write(&args.source, args.output).map(|()| 0),
+        (Some(Command::Convert(args)), _) => binary::write(&args.source, args.output).map(|()| 0),
         (Some(Command::Dis(args)), _) => dis::dis(&args).map(|()| 0),
-        (Some(Command::Convert(args)), _) => convert::convert(&args).map(|()| 0),
         (Some(Command::Verify(args)), _) => verify::verify(&args).map(|()| 0),
         (Some(Command::Dump(args)), _) => dump::dump(&args).map(|()| 0),
         (Some(Command::Opt(args)), _) => opt::opt(&args).map(|()| 0),
