@@ -1,6 +1,7 @@
 //! slotvm agrees with wasmtime and wasmi on generated modules.
 //!
-//! `SLOTVM_GENERATED=23000` runs that many seeds, nine tenths of which give a module. `-- --nocapture` shows the statistics.
+//! `SLOTVM_GENERATED=23000` runs that many seeds, nine tenths of which give a module. `-- --nocapture` shows the
+//! statistics.
 
 use slotvm_filetests::choices::random_bytes;
 use slotvm_filetests::seeds;

@@ -1,8 +1,8 @@
 //! Passes on SSA form, and the way back to bytecode.
 //!
 //! A pass changes a function in SSA form and leaves it in SSA form. It is a file here and a row of the
-//! [pipeline](crate::pipeline), and edits the function by an [`Editor`](crate::ir::edit::Editor). [`mod@destruct`] turns
-//! SSA form into slot form, of which [`mod@write`] makes bytecode.
+//! [pipeline](crate::pipeline), and edits the function by an [`Editor`](crate::ir::edit::Editor). [`mod@destruct`]
+//! turns SSA form into slot form, of which [`mod@write`] makes bytecode.
 
 pub mod destruct;
 pub mod simplify;

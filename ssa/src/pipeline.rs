@@ -76,7 +76,8 @@ pub enum Stage {
     Verify,
     /// Builds the slot form: [`mod@crate::construction::build`].
     Slots,
-    /// Promotes slots: [`mod@crate::construction::promote`], or [`crate::construction::build::build_ssa`] in one step from bytecode.
+    /// Promotes slots: [`mod@crate::construction::promote`], or [`crate::construction::build::build_ssa`] in one step
+    /// from bytecode.
     Ssa,
     /// Takes a function out of SSA form: [`mod@crate::passes::destruct`].
     Destruct,

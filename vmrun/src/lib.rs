@@ -1,8 +1,8 @@
 //! The command line of slotvm, as a library for its tests and benchmarks.
 //!
-//! [`cli`] parses the arguments, [`commands`] executes them; [`load`] reads programs, [`host`] has
-//! the functions that programs can call, `wast` (feature `wat`) runs test scripts, [`table`] makes the tables of reports, [`error`]
-//! maps failures to exit codes.
+//! [`cli`] parses the arguments, [`commands`] executes them; [`load`] reads programs, [`host`] has the functions that
+//! programs can call, `wast` (feature `wat`) runs test scripts, [`table`] makes the tables of reports, [`error`] maps
+//! failures to exit codes.
 
 pub mod bench;
 pub mod cli;

@@ -8,11 +8,11 @@
 //! ```
 //!
 //! Each opcode is compiled alone, also in a block of its own, and in chains, in which each instruction takes the
-//! result of the one before ([`Shape`]), with the optimiser, without it, and with registers in one pass ([`Effort`]). The cost is the
-//! slope between functions of different lengths: instructions executed, which valgrind's callgrind counts, and
-//! bytes at the peak, which the allocator counts. No other load of the machine changes either. Vector extensions of
-//! the processor do: both are counted in valgrind, which has AVX2 and hides what a processor has beyond it. With
-//! AVX-512 most of what differs takes less; `i64x2.extmul_high_i32x4_u` takes 7,300 bytes.
+//! result of the one before ([`Shape`]), with the optimiser, without it, and with registers in one pass ([`Effort`]).
+//! The cost is the slope between functions of different lengths: instructions executed, which valgrind's callgrind
+//! counts, and bytes at the peak, which the allocator counts. No other load of the machine changes either. Vector
+//! extensions of the processor do: both are counted in valgrind, which has AVX2 and hides what a processor has beyond
+//! it. With AVX-512 most of what differs takes less; `i64x2.extmul_high_i32x4_u` takes 7,300 bytes.
 //!
 //! `check` measures again and fails if an entry has moved by more than 10%. `print` prints the measurements of
 //! some opcodes, and how they divide between the stages of compiling. It takes some minutes, and needs valgrind

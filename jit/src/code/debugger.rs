@@ -7,9 +7,9 @@
 //! unwinding rule ([`crate::code::unwind`]). So breakpoints accept the names of guest functions,
 //! and backtraces show them. Source lines and variables are not described.
 //!
-//! A process has one list for all libraries that generate code. The two symbols are weak, as in wasmtime and LLVM, so that
-//! any number of such libraries can be linked; the linker takes one definition for all. Each library keeps
-//! its own threads from changing the list at once. The interface has no lock between libraries.
+//! A process has one list for all libraries that generate code. The two symbols are weak, as in wasmtime and LLVM, so
+//! that any number of such libraries can be linked; the linker takes one definition for all. Each library keeps its
+//! own threads from changing the list at once. The interface has no lock between libraries.
 
 use std::ops::Range;
 use std::ptr;

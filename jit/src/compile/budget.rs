@@ -14,13 +14,12 @@
 //!
 //! * everything takes time and memory for instructions, blocks, edges, and operands of calls, and more for
 //!   some opcodes (`excess`), of which each was measured;
-//! * the register allocator takes them for operands of phis and for values that live in many blocks, and
-//!   time for its dominators, which it finds by walking up the tree. Checks split blocks, and edges of switches
-//!   have some of their own: values live in these, too. It has two more squares: for each
-//!   block where a value is live it looks at all operands of phis that come after the last value in two
-//!   separate stretches (`phi_scans`), and its liveness goes around loops. And for each value without a
-//!   register it may look at each instruction where that lives (`n_crowded` in the block that makes it, `n_live_through`
-//!   in others), after it has looked for one (`n_spilled`);
+//! * the register allocator takes them for operands of phis and for values that live in many blocks, and time for its
+//!   dominators, which it finds by walking up the tree. Checks split blocks, and edges of switches have some of their
+//!   own: values live in these, too. It has two more squares: for each block where a value is live it looks at all
+//!   operands of phis that come after the last value in two separate stretches (`phi_scans`), and its liveness goes
+//!   around loops. And for each value without a register it may look at each instruction where that lives
+//!   (`n_crowded` in the block that makes it, `n_live_through` in others), after it has looked for one (`n_spilled`);
 //! * the optimiser's alias analysis takes the square of the depth of loops, and what it finds twice, or
 //!   takes out of a loop, or computes later than it stands, makes values live longer, addresses included that no form
 //!   shows (`parts`). It takes many times as

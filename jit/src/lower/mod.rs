@@ -140,9 +140,9 @@ fn check_stack_in_prologue(clif: &mut ir::Function) {
     clif.stack_limit = Some(limit);
 }
 
-/// Bytes of the frame of a function that traps by calls, at most: what a function that finds itself
-/// below the limit of the stack takes of the room that [`slotvm_runtime::native::limit_below`] leaves there. Cranelift writes
-/// to the frame before the function can look at the limit.
+/// Bytes of the frame of a function that traps by calls, at most: what a function that finds itself below the limit
+/// of the stack takes of the room that [`slotvm_runtime::native::limit_below`] leaves there. Cranelift writes to the
+/// frame before the function can look at the limit.
 pub(crate) const CHECKED_FRAME_BYTES_MAX: u32 = 96 << 10;
 
 /// Fills an empty CLIF function with a stack-overflow trap.

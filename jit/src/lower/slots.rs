@@ -1,8 +1,8 @@
 //! Slots: in the native frame, or as variables of cranelift-frontend.
 //!
-//! In the frame each slot has 8 bytes of one stack slot, or 16 for a vector, and all accesses go through one `stack_addr`
-//! in the entry block, with the slot's place as the access's static offset: the back end folds both
-//! into the addressing mode, and the optimiser has one value to number instead of one for each slot.
+//! In the frame each slot has 8 bytes of one stack slot, or 16 for a vector, and all accesses go through one
+//! `stack_addr` in the entry block, with the slot's place as the access's static offset: the back end folds both into
+//! the addressing mode, and the optimiser has one value to number instead of one for each slot.
 //!
 //! Slots start as zero. Operand-stack slots are written before they are read, and the slots of
 //! parameters are written by the entry block, so only those of other locals are zeroed.

@@ -11,10 +11,9 @@
 //! The location of a trap is the source location of the CLIF instruction, with three exceptions, in
 //! which Cranelift is right about *that* a trap happens, and not about where:
 //!
-//! * Back ends fold a load into the instruction that uses its value, on aarch64 into one that extends it,
-//!   and the fault then has that instruction's location. Each load that can be folded therefore gets a trap code of its own,
-//!   as long as there are any ([`Lowering::loaded_flags`]); a fence keeps the loads after them from being
-//!   folded.
+//! * Back ends fold a load into the instruction that uses its value, on aarch64 into one that extends it, and the
+//!   fault then has that instruction's location. Each load that can be folded therefore gets a trap code of its own,
+//!   as long as there are any ([`Lowering::loaded_flags`]); a fence keeps the loads after them from being folded.
 //! * A store that another one overwrites is removed even if it can fault, since the other one faults
 //!   in its place. A trap that never happens, and that the optimiser deletes after its alias analysis
 //!   has seen it, observes the first store ([`Lowering::keep_store`]).

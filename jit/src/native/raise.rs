@@ -1,10 +1,10 @@
 //! Traps of native code by calls: no signal, no faulting instruction.
 //!
 //! Trampolines call [`raise`] for errors of host functions, and code of engines without
-//! [signals](crate::Config::signals_based_traps) calls it where other code would fault. It records what the signal handler would, with the place of the call, and continues
-//! where the handler would make the thread continue: at the trap handler of the entry trampoline. The
-//! frames in between are left as they are; those of native code have nothing to clean up, and the one of
-//! the runtime in between is [`raised`], which has not either.
+//! [signals](crate::Config::signals_based_traps) calls it where other code would fault. It records what the signal
+//! handler would, with the place of the call, and continues where the handler would make the thread continue: at the
+//! trap handler of the entry trampoline. The frames in between are left as they are; those of native code have
+//! nothing to clean up, and the one of the runtime in between is [`raised`], which has not either.
 
 use std::arch::{asm, naked_asm};
 

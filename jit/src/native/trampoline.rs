@@ -1,7 +1,7 @@
 //! Trampolines: how the host calls native code and native code calls the host.
 //!
-//! Both have one form for each signature, and the way out of a poll has one for all. Values cross in an array of cells, `i32` and `f32`
-//! zero-extended; it has room for the parameters and for the results, which replace them.
+//! Both have one form for each signature, and the way out of a poll has one for all. Values cross in an array of
+//! cells, `i32` and `f32` zero-extended; it has room for the parameters and for the results, which replace them.
 //!
 //! * The *entry trampoline* has the C convention, see
 //!   [`EntryTrampoline`]. It stores in the activation

@@ -20,8 +20,8 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The interpreter, native code in all slot modes, the same with a check of each memory access, and the
-/// same without signals; and native code that is compiled when it is called; all with the configuration that `configure` makes.
+/// The interpreter, native code in all slot modes, the same with a check of each memory access, and the same without
+/// signals; and native code that is compiled when it is called; all with the configuration that `configure` makes.
 pub(crate) fn kinds(configure: impl Fn(&mut Config)) -> Vec<Kind> {
     let kind = |description: String, change: &dyn Fn(&mut Config)| {
         let mut config = Config::new();

@@ -6,8 +6,8 @@
 //! access can reach, by the width of its operands, lies inside reservation and guard:
 //! [`access_end_max`] bounds what an access can reach, [`MemoryPlan::covers`] whether that suffices.
 //!
-//! Address space can be scarce (`ulimit -v`, emulators). [`Memory::new`] then settles for less, down
-//! to what the memory starts with, and leaves some to others; [`Memory::plan`] is what it got. Whoever compiled code for the
+//! Address space can be scarce (`ulimit -v`, emulators). [`Memory::new`] then settles for less, down to what the
+//! memory starts with, and leaves some to others; [`Memory::plan`] is what it got. Whoever compiled code for the
 //! larger plan must not run it on such a memory: [`crate::Store::instantiate_native`].
 
 use std::fs::File;

@@ -41,11 +41,11 @@
 //!
 //! # When to choose it
 //!
-//! For a front end that makes SSA form directly, without dominators, or that
-//! simplifies instructions while it makes them: it always sees values, never variables.
-//! [`crate::construction::build::build_ssa`] is such a front end. Where slot form exists, placing phis with it takes less time
-//! and memory: this construction stores the variable's value for each block through which it is live, in
-//! one entry of a hash table each. [`BraunOptions::entries_max`] bounds these.
+//! For a front end that makes SSA form directly, without dominators, or that simplifies instructions while it makes
+//! them: it always sees values, never variables. [`crate::construction::build::build_ssa`] is such a front end. Where
+//! slot form exists, placing phis with it takes less time and memory: this construction stores the variable's value
+//! for each block through which it is live, in one entry of a hash table each. [`BraunOptions::entries_max`] bounds
+//! these.
 //!
 //! # Numbers
 //!

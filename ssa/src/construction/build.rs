@@ -167,9 +167,9 @@ pub struct SsaOptions {
     pub copies: bool,
 }
 
-/// Makes the SSA form of a function in one pass, by [`crate::construction::braun`]. Slots are its variables and stay in
-/// the function's list, but no instruction reads or writes them. Blocks, and all instructions that are not
-/// folded, are those of [`build`] followed by [`crate::construction::promote`]; fuel is charged for what was folded, too.
+/// Makes the SSA form of a function in one pass, by [`crate::construction::braun`]. Slots are its variables and stay
+/// in the function's list, but no instruction reads or writes them. Blocks, and all instructions that are not folded,
+/// are those of [`build`] followed by [`crate::construction::promote`]; fuel is charged for what was folded, too.
 ///
 /// Returns `None` if the function needs more than [`BraunOptions::entries_max`], or its phis have more
 /// than [`PHI_OPERANDS_MAX`] operands. Its slot form can still be built.

@@ -9,8 +9,8 @@
 //! before a program runs:
 //! * the IR and its immediates, and with them all that the building of the IR, the verifier and passes have decided,
 //!   such as charges of fuel and places of polls;
-//! * of `slotvm_bytecode` the opcode table and the trap codes, the module as data, and the decoder, which reads constant
-//!   expressions.
+//! * of `slotvm_bytecode` the opcode table and the trap codes, the module as data, and the decoder, which reads
+//!   constant expressions.
 //!
 //! A test holds the list of what is imported.
 //!

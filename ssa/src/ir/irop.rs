@@ -2,8 +2,8 @@
 
 use slotvm_bytecode::{Effect, Op};
 
-/// Calls the macro `$m` with all rows of the IR-only table:
-/// `Variant "mnemonic" Effect operands results "doc";`. The immediate is one number; those that [have none](IrOp::has_imm) have 0.
+/// Calls the macro `$m` with all rows of the IR-only table: `Variant "mnemonic" Effect operands results "doc";`. The
+/// immediate is one number; those that [have none](IrOp::has_imm) have 0.
 #[macro_export]
 macro_rules! for_each_ir_op {
     ($m:ident) => { $m! {
@@ -76,7 +76,8 @@ impl IrOp {
 
 /// The operation of an IR instruction.
 ///
-/// The IR has those opcodes of the bytecode that [`is_in_ir`] names. The control instructions end blocks; their targets are the block's out-edges, not immediates.
+/// The IR has those opcodes of the bytecode that [`is_in_ir`] names. The control instructions end blocks; their
+/// targets are the block's out-edges, not immediates.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Opcode {
     /// An opcode of the table in `slotvm_bytecode::op`, with its immediates and semantics.

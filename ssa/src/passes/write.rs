@@ -1,9 +1,9 @@
 //! Encoding of slot form as bytecode.
 //!
 //! Relies on slot form as [`crate::passes::destruct`] leaves it, built without charges
-//! ([`crate::construction::build::BuildOptions`]), of a function of the module that the code is written into. Guarantees
-//! code that does the same as the function: effects and traps in the same order, results, memory. What
-//! may differ are code offsets, fuel and the cells of a frame.
+//! ([`crate::construction::build::BuildOptions`]), of a function of the module that the code is written into.
+//! Guarantees code that does the same as the function: effects and traps in the same order, results, memory. What may
+//! differ are code offsets, fuel and the cells of a frame.
 //!
 //! * Inside a block values stay on the operand stack where their order allows it (`schedule`). Between
 //!   blocks the operand stack is empty.

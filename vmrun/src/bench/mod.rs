@@ -1,9 +1,8 @@
 //! The memory-against-register report: real programs in every slot mode, side by side in one run.
 //!
-//! [`mod@measure`] runs the programs, [`table`] prints the figures, `chart` (feature `charts`) draws them; [`Report`] is
-//! also what `--json` writes. Run times are CPU time ([`clock`]), the shortest of several rounds. A
-//! round runs all modes of a program one after the other, so that a change of the machine's speed affects
-//! all of them.
+//! [`mod@measure`] runs the programs, [`table`] prints the figures, `chart` (feature `charts`) draws them; [`Report`]
+//! is also what `--json` writes. Run times are CPU time ([`clock`]), the shortest of several rounds. A round runs all
+//! modes of a program one after the other, so that a change of the machine's speed affects all of them.
 
 #[cfg(feature = "charts")]
 pub mod chart;

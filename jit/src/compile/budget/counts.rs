@@ -13,7 +13,8 @@ use super::parts::Parts;
 /// The places of a block that the cost of `n_live` covers.
 pub(super) const PLACES_OF_BLOCK: u64 = 7;
 
-/// The counts of a function, in the form that a [`Rung`](crate::compiler::Rung) compiles, from which its costs are estimated.
+/// The counts of a function, in the form that a [`Rung`](crate::compiler::Rung) compiles, from which its costs are
+/// estimated.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkCounts {

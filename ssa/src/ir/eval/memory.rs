@@ -113,8 +113,8 @@ impl Access {
 }
 
 impl State<'_> {
-    /// A load or store. `operands` are bits: an address, with an index if there is one, and then the value that is stored
-    /// or whose lane is loaded.
+    /// A load or store. `operands` are bits: an address, with an index if there is one, and then the value that is
+    /// stored or whose lane is loaded.
     pub(super) fn access(
         &mut self,
         access: Access,

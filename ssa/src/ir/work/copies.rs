@@ -2,9 +2,9 @@
 //!
 //! An optimiser that keeps operations without effects apart from their order, as one on an e-graph does, computes
 //! them in the blocks that need them. If none of those dominates the others, they are computed in several, and so is
-//! what they are computed from: of a long chain of operations, whose links are each needed after a branch, the
-//! whole start is in the code for each of the branches. What a branch needs counts apart from its block: if its condition turns
-//! out to be constant, the branch is removed.
+//! what they are computed from: of a long chain of operations, whose links are each needed after a branch, the whole
+//! start is in the code for each of the branches. What a branch needs counts apart from its block: if its condition
+//! turns out to be constant, the branch is removed.
 
 use slotvm_bytecode::Effect;
 

@@ -1,7 +1,7 @@
 //! Conversions of the specification: functions of the source type, the target type and the bits.
 //!
-//! Integers are given by their width and floats by their format. Floats become integers by comparing exact integers, and
-//! integers become floats by [`Format::round`].
+//! Integers are given by their width and floats by their format. Floats become integers by comparing exact integers,
+//! and integers become floats by [`Format::round`].
 
 use slotvm_bytecode::TrapCode;
 

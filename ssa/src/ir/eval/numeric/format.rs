@@ -164,8 +164,8 @@ impl Format {
         })
     }
 
-    /// The bits of the float nearest to `magnitude * 2^exponent`, or to its opposite; of two the one whose last digit is
-    /// even. The magnitude has at most 127 digits.
+    /// The bits of the float nearest to `magnitude * 2^exponent`, or to its opposite; of two the one whose last digit
+    /// is even. The magnitude has at most 127 digits.
     pub(super) fn round(self, negative: bool, magnitude: u128, exponent: i32) -> u128 {
         let sign = if negative { self.sign() } else { 0 };
         if magnitude == 0 {

@@ -258,7 +258,8 @@ pub(super) fn iavgr_u(_: u32, a: u128, b: u128) -> u128 {
     sum / 2 + sum % 2
 }
 
-/// The product of fixed-point numbers with 15 fractional bits: half a unit is added, and what lies below a unit dropped.
+/// The product of fixed-point numbers with 15 fractional bits: half a unit is added, and what lies below a unit
+/// dropped.
 pub(super) fn iq15mulr_sat_s(n: u32, a: u128, b: u128) -> u128 {
     let product = signed(n, a) * signed(n, b);
     sat_s(n, (product + (1 << 14)).div_euclid(1 << 15))
