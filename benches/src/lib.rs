@@ -13,6 +13,7 @@
 //! | `calls` | calls between host and guest, and what a trap costs |
 //! | `interruption` | what it costs that guest code can be interrupted, and how late it is: a report |
 //! | `ssa` | SSA construction beside others, on graphs of all shapes and sizes: a report |
+//! | `wend` | the programs of `programs/wend` beside the same slots compiled by LLVM: a report |
 //! | `report` | memory against registers: the report of `vmrun bench programs` |
 
 pub mod contenders;

@@ -22,7 +22,7 @@ use crate::syntax::{Operator, Type};
 /// The memory for captured variables of active functions, in bytes.
 const FRAMES_BYTES: u32 = 512 << 10;
 /// The start of the texts, so that no address is 0.
-const TEXTS_START: u32 = 16;
+pub const TEXTS_START: u32 = 16;
 const PAGE_BYTES: u32 = 64 << 10;
 /// The most addresses that a function takes as parameters.
 pub const ADDRESSES_MAX: usize = 64;

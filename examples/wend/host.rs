@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use slotvm::{Caller, Engine, Error, Linker, Memory, Module, Store};
+use slotvm::{Caller, Engine, Error, Linker, Memory, Module, Store, TypedFunc};
 
 use crate::emit::Compiled;
 
@@ -15,15 +15,46 @@ pub fn run<W: Write + Send + 'static>(
     compiled: &Compiled,
     out: W,
 ) -> Result<(), Error> {
-    let module = Module::from_bytecode(engine, compiled.module.clone())?;
-    let mut linker = Linker::new(engine);
-    define(&mut linker)?;
-    let mut store = Store::new(engine, out);
-    let instance = linker.instantiate(&mut store, &module)?;
-    let main = instance.get_typed_func::<(), ()>(&store, "main")?;
-    let result = main.call(&mut store, ());
-    store.data_mut().flush().map_err(Error::host)?;
+    let mut instance = Instance::new(engine, compiled, out)?;
+    let result = instance.run();
+    instance.out_mut().flush().map_err(Error::host)?;
     result
+}
+
+/// A program that is ready to run, any number of times, and prints to a `W`.
+#[derive(Debug)]
+pub struct Instance<W: Send + 'static> {
+    store: Store<W>,
+    main: TypedFunc<(), ()>,
+}
+
+impl<W: Write + Send + 'static> Instance<W> {
+    /// Makes a program ready.
+    ///
+    /// # Errors
+    /// Fails if the engine cannot compile it, or there is no memory for it.
+    pub fn new(engine: &Engine, compiled: &Compiled, out: W) -> Result<Instance<W>, Error> {
+        let module = Module::from_bytecode(engine, compiled.module.clone())?;
+        let mut linker = Linker::new(engine);
+        define(&mut linker)?;
+        let mut store = Store::new(engine, out);
+        let instance = linker.instantiate(&mut store, &module)?;
+        let main = instance.get_typed_func(&store, "main")?;
+        Ok(Instance { store, main })
+    }
+
+    /// Runs the program.
+    ///
+    /// # Errors
+    /// Fails if it traps or its output cannot be written.
+    pub fn run(&mut self) -> Result<(), Error> {
+        self.main.call(&mut self.store, ())
+    }
+
+    /// What the program prints to.
+    pub fn out_mut(&mut self) -> &mut W {
+        self.store.data_mut()
+    }
 }
 
 fn define<W: Write + Send + 'static>(linker: &mut Linker<W>) -> Result<(), Error> {
@@ -32,8 +63,7 @@ fn define<W: Write + Send + 'static>(linker: &mut Linker<W>) -> Result<(), Error
         write!(c.data_mut(), "{number}").map_err(Error::host)
     })?;
     linker.func_wrap("env", "print_char", |mut c: C<'_, W>, code: i32| {
-        let c_or_not = char::from_u32(code as u32);
-        let printed = c_or_not.unwrap_or(char::REPLACEMENT_CHARACTER);
+        let printed = char::from_u32(code as u32).unwrap_or(char::REPLACEMENT_CHARACTER);
         write!(c.data_mut(), "{printed}").map_err(Error::host)
     })?;
     linker.func_wrap("env", "print_str", |mut c: C<'_, W>, start: i32, length: i32| {

@@ -24,11 +24,13 @@ pub mod error;
 pub mod host;
 pub mod parse;
 pub mod program;
+pub mod show;
 pub mod syntax;
 
 pub use emit::Compiled;
 pub use error::CompileError;
 pub use host::run;
+pub use show::{show, show_llvm};
 
 /// Compiles a program.
 ///

@@ -12,9 +12,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 use slotvm::{Config, Engine, Tier};
-use slotvm_bytecode::{VerifiedModule, encode, text, verify};
-use slotvm_ssa::pipeline::{self, Style};
-use slotvm_ssa::tools::llvm;
+use slotvm_bytecode::{encode, text, verify};
 
 /// Compiles and runs a wend program
 #[derive(Parser)]
@@ -65,15 +63,18 @@ fn execute(args: &Args) -> Result<(), String> {
     let compiled = wend::compile(&source).map_err(|error| error.render(&path, &source))?;
     let failed = |error: &dyn std::error::Error| format!("error: {path}: {error}");
     let verified = || verify(compiled.module.clone()).map_err(|error| failed(&error));
+    let shown = |stage| wend::show(&verified()?, stage).map_err(|error| failed(&error));
     let output = match (args.emit, args.promotion) {
         (None, false) => return run(args, &compiled).map_err(|error| failed(&error)),
-        (None, true) => show(&verified()?, "promotion", false)?.into_bytes(),
+        (None, true) => shown("promotion")?.into_bytes(),
         (Some(Form::Bc), _) => encode(&compiled.module),
         (Some(Form::Vasm), _) => {
             text::print(&compiled.module).map_err(|error| failed(&error))?.into_bytes()
         }
-        (Some(Form::Ssa), _) => show(&verified()?, "ssa", false)?.into_bytes(),
-        (Some(Form::Llvm), _) => show(&verified()?, "slots", true)?.into_bytes(),
+        (Some(Form::Ssa), _) => shown("ssa")?.into_bytes(),
+        (Some(Form::Llvm), _) => {
+            wend::show_llvm(&verified()?).map_err(|error| failed(&error))?.into_bytes()
+        }
     };
     match io::stdout().lock().write_all(&output) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(format!("error: {error}")),
@@ -85,21 +86,4 @@ fn run(args: &Args, compiled: &wend::Compiled) -> Result<(), slotvm::Error> {
     let tier = if args.jit { Tier::Jit } else { Tier::Interpreter };
     let engine = Engine::new(Config::new().tier(tier))?;
     wend::run(&engine, compiled, BufWriter::new(io::stdout()))
-}
-
-/// All functions at a stage of the pipeline, as text or LLVM IR.
-fn show(module: &VerifiedModule, stage: &str, is_llvm: bool) -> Result<String, String> {
-    let mut printer = llvm::Printer::new(module);
-    let mut style = if is_llvm { Style::Llvm(&mut printer) } else { Style::Text };
-    let mut texts = Vec::new();
-    for func in module.n_imported_funcs()..module.n_funcs() {
-        let text = pipeline::show(module, func, stage, &mut style);
-        texts.push(
-            text.map_err(|error| format!("error: function {}: {error}", module.func_name(func)))?,
-        );
-    }
-    if is_llvm {
-        texts.push(printer.declarations());
-    }
-    Ok(texts.join("\n"))
 }

@@ -175,11 +175,20 @@ fn traps_name_the_lines_and_the_calls() {
         let error = error.expect("it traps").to_string();
         let lines: Vec<&str> = error.lines().collect();
         assert_eq!((printed, lines[0]), (b"1\n".to_vec(), "integer division by zero"), "{name}");
-        assert!(lines[1].contains("wend!main.f(int) (") && lines[1].ends_with("line 5)"), "{name}: {error}");
-        assert!(lines[2].contains("wend!main() (") && lines[2].ends_with("line 8)"), "{name}: {error}");
+        assert!(
+            lines[1].contains("wend!main.f(int) (") && lines[1].ends_with("line 5)"),
+            "{name}: {error}"
+        );
+        assert!(
+            lines[2].contains("wend!main() (") && lines[2].ends_with("line 8)"),
+            "{name}: {error}"
+        );
 
         let (_, error) = run(&engine, &compile(recursion).expect("it compiles"));
         let error = error.expect("it traps").to_string();
-        assert!(error.starts_with("call stack exhausted") && error.contains("line 4)"), "{name}: {error}");
+        assert!(
+            error.starts_with("call stack exhausted") && error.contains("line 4)"),
+            "{name}: {error}"
+        );
     }
 }
