@@ -3,6 +3,7 @@
 mod errors;
 mod evaluate;
 mod generate;
+mod mutations;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
