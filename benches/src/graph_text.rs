@@ -36,7 +36,7 @@ pub struct GraphTextError {
 /// Reads the functions of a text.
 ///
 /// # Errors
-/// If it is not of this format, or a function breaks a rule of it.
+/// Fails if it is not of this format, or a function breaks a rule of it.
 pub fn parse(text: &str) -> Result<Vec<SlotGraph>, GraphTextError> {
     let mut graphs = Vec::new();
     let mut open: Option<Reader<'_>> = None;

@@ -29,7 +29,7 @@ use vmrun::bench::program;
 /// The files of all programs.
 ///
 /// # Panics
-/// If they are not there.
+/// Panics if they are not there.
 pub fn program_files() -> Vec<PathBuf> {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../programs"));
     program::find(&[folder]).unwrap_or_else(|error| panic!("{error}"))

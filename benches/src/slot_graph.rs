@@ -59,7 +59,7 @@ impl SlotGraph {
     /// A graph, and the accesses of each of its blocks.
     ///
     /// # Panics
-    /// If the lists are not as many as the blocks.
+    /// Panics if the lists are not as many as the blocks.
     pub fn new<L>(
         name: String,
         n_slots: u32,

@@ -75,7 +75,7 @@ const SEAMS: [Edit; 3] = [
 /// Copies a workspace, without what was built in it, and plants all faults in the copy, which replaces an earlier one.
 ///
 /// # Errors
-/// If a file cannot be read or written, or if a place is not found exactly once.
+/// Fails if a file cannot be read or written, or if a place is not found exactly once.
 pub fn plant(workspace: &Path, copy: &Path) -> io::Result<()> {
     if copy.exists() {
         fs::remove_dir_all(copy)?;

@@ -49,12 +49,12 @@ impl std::fmt::Display for Tier {
 /// Time at which native code is compiled.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Compile {
-    /// All functions, when the module is made, which tells at once whether they can be compiled.
+    /// Compiles all functions when the module is made, so that errors show at once.
     #[default]
     Eager,
-    /// Each function when it is first called, which is slower for that call, and for those that run, since
-    /// calls go by way of a table; but a large program starts at once. Memory for code is taken page by
-    /// page. If calls can be interrupted, so can those that wait for code, see [`Config::timeout`].
+    /// Compiles each function at its first call, so that a large program starts at once. First calls are slower, and
+    /// so are later ones, which go through a table. Memory for code is taken page by page. Calls that wait for code
+    /// can be interrupted like others, see [`Config::timeout`].
     Lazy,
 }
 
@@ -160,9 +160,8 @@ impl Config {
         self
     }
 
-    /// Lets mode [`Ssa`](SlotMode::Ssa) make SSA form straight from bytecode, in one pass, in place of
-    /// promotion, which is left to functions that are too large for it. It is there to compare with, and
-    /// computes the same.
+    /// Lets mode [`Ssa`](SlotMode::Ssa) construct SSA form from bytecode in one pass, without promotion. Functions that
+    /// are too large for it are still promoted. It exists for comparison; results are the same.
     pub fn on_the_fly(&mut self, options: OnTheFly) -> &mut Config {
         self.on_the_fly = Some(options);
         self
@@ -175,8 +174,7 @@ impl Config {
         self
     }
 
-    /// Whether guest code consumes fuel, see [`Store::set_fuel`](crate::Store::set_fuel). A store
-    /// starts without any.
+    /// Sets whether guest code consumes fuel, see [`Store::set_fuel`](crate::Store::set_fuel). A new store has none.
     pub fn consume_fuel(&mut self, consume: bool) -> &mut Config {
         self.consume_fuel = consume;
         self
@@ -184,12 +182,11 @@ impl Config {
 
     /// Whether guest code can be interrupted by [`Engine::increment_epoch`](crate::Engine::increment_epoch):
     /// it traps with [`Interrupted`](crate::TrapCode::Interrupted), or asks a callback of the store, when
-    /// the epoch has come to the store's [deadline](crate::Store::set_epoch_deadline). A store starts with
-    /// a deadline that has come.
+    /// the epoch reaches the store's [deadline](crate::Store::set_epoch_deadline). The deadline of a new store has
+    /// passed.
     ///
-    /// Code that can be interrupted polls at the start of each function, where a branch leads back, and
-    /// after each MiB of a bulk operation. So it is interrupted after a part of a function without loops at
-    /// most; host functions are not interrupted, but the guest is when they have returned.
+    /// Code that can be interrupted polls at the start of each function, at backward branches, and after each MiB of a
+    /// bulk operation. Host functions are not interrupted, but the guest is once they have returned.
     pub fn epoch_interruption(&mut self, enable: bool) -> &mut Config {
         self.epoch_interruption = enable;
         self
@@ -203,10 +200,10 @@ impl Config {
     /// The engine watches the time itself, in a thread that starts with the first such call, sleeps while
     /// there is none, and ends when the engine and its stores are dropped.
     ///
-    /// Compiling counts. With [`Compile::Lazy`], functions are compiled by threads of their own, so that a call
-    /// that waits for one traps in time, too; with [`Config::epoch_interruption`] as well. The compilation goes on
-    /// for the next call. At most four run at a time for a module, and whoever drops the module waits for them.
-    /// If the system makes no thread, the call fails with an error, and the next one tries again.
+    /// The time includes compilation. With [`Compile::Lazy`], other threads compile, so that a call that waits for a
+    /// function also traps in time; so it does with [`Config::epoch_interruption`]. The compilation continues for the
+    /// next call. At most four run at a time for a module, and dropping the module waits for them. If no thread can
+    /// be started, the call fails with an error, and the next one tries again.
     ///
     /// ```
     /// use slotvm::{Config, Engine, Instance, Module, Store, TrapCode};
@@ -249,33 +246,31 @@ impl Config {
         self
     }
 
-    /// Bytes of the host's stack that a call of guest code may use, in any tier, with all that host functions
-    /// call below it; 512 KiB by default. A thread with less stack allows less, and 192 KiB of it are left to
+    /// Sets how many bytes of the host's stack a call of guest code may use, in any tier, with all nested calls of host
+    /// functions; 512 KiB by default. A thread with less stack allows less, and 192 KiB of it are left to
     /// host functions. Past that, guest code traps with [`StackOverflow`](crate::TrapCode::StackOverflow).
     pub fn max_native_stack(&mut self, bytes: usize) -> &mut Config {
         self.native_stack_bytes_max = bytes;
         self
     }
 
-    /// The address space of each linear memory. By default it suffices for the module's accesses to
-    /// need no check; [`MemoryPlan::CHECKED`] takes as little as possible and checks each access.
+    /// Sets the address space of each linear memory. The default is enough that the module's accesses need no check;
+    /// [`MemoryPlan::CHECKED`] takes as little as possible and checks each access.
     pub fn memory(&mut self, plan: Option<MemoryPlan>) -> &mut Config {
         self.memory = plan;
         self
     }
 
-    /// Whether native code traps by instructions that fault, for which the process gets handlers of
-    /// `SIGSEGV`, `SIGBUS`, `SIGILL` and `SIGFPE` with the first engine that wants them. It is the default,
-    /// and costs nothing where nothing traps.
+    /// Sets whether native code traps by faulting instructions, which is the default. The first such engine installs
+    /// the process's handlers of `SIGSEGV`, `SIGBUS`, `SIGILL` and `SIGFPE`. Code that does not trap pays nothing.
     ///
-    /// Without, no handler is installed for this engine and its code executes no instruction that faults:
-    /// it checks each access, division, conversion and call before, and traps by calling the runtime.
-    /// Everything that a program can see stays the same. Memories take as little address space as they can
-    /// unless [`Config::memory`] says otherwise. A function whose native frame takes more than 96 KiB,
-    /// as those with more than some 12,000 slots in memory do, has no code: calling it is a
+    /// If not, no handler is installed for this engine, and its code executes no instruction that faults: it checks
+    /// each access, division, conversion and call first, and traps by calling the runtime. Programs behave the same.
+    /// Memories take as little address space as they can, unless [`Config::memory`] sets another. A function whose
+    /// native frame exceeds 96 KiB (more than about 12,000 slots in memory) has no code: calling it is a
     /// [`StackOverflow`](crate::TrapCode::StackOverflow).
     ///
-    /// The interpreter does not look at it.
+    /// The interpreter ignores it.
     pub fn signals_based_traps(&mut self, enable: bool) -> &mut Config {
         self.signals_based_traps = enable;
         self
@@ -295,28 +290,26 @@ impl Config {
         self
     }
 
-    /// Whether native debuggers are shown native code, by the interface that GDB and LLDB have for code made
-    /// at run time; they are not by default. They get the name and the place of each function and of
-    /// the trampolines around calls of the host, and find callers: breakpoints take names of guest
-    /// functions, and backtraces pass through them and name them. There are neither source lines nor
-    /// variables. Code is not shown any more when it is freed.
+    /// Sets whether native code is registered with debuggers, through the interface of GDB and LLDB for code made at
+    /// run time; off by default. They get the name and the address of each function and of the trampolines around
+    /// host calls, and the rule to unwind: breakpoints accept names of guest functions, and backtraces show them.
+    /// There are neither source lines nor variables. Freed code is removed.
     ///
-    /// The list that debuggers read belongs to the process. The interface has no lock for those who make
-    /// code, so no other such library of the process may change it, on another thread, while modules of
-    /// this engine are made or dropped; wasmtime does so if its own `debug_info` is set, and LLVM's JIT.
+    /// The list that debuggers read belongs to the process, and has no lock. No other library that generates code may
+    /// change it on another thread while modules of this engine are made or dropped. wasmtime changes it if its own
+    /// `debug_info` is set, and so does LLVM's JIT.
     pub fn debug_info(&mut self, enable: bool) -> &mut Config {
         self.debug_info = enable;
         self
     }
 
-    /// Whether the functions of a module are imported, verified and compiled by several threads: those of the
-    /// pool of the crate `rayon` that the caller is in, or else of its global one, which is made if there is
-    /// none. The code is the same to the byte. Each thread needs the memory that compiling one function takes, and
-    /// [`Module::timings`](crate::Module::timings) has the sum of the times of all threads.
+    /// Sets whether several threads import, verify and compile the functions of a module: those of the caller's
+    /// `rayon` pool, or of the global one, which is created if needed. The code is the same to the byte. Each thread
+    /// needs the memory for compiling one function, and [`Module::timings`](crate::Module::timings) has the sum of the
+    /// times of all threads.
     ///
-    /// It is off by default, other than in wasmtime: a process that has the threads of a pool cannot compile
-    /// in a child of `fork`, where they are missing. Without the feature `parallel-compilation`, which is on by
-    /// default, it has no effect.
+    /// Off by default, unlike in wasmtime: after `fork` the threads of a pool are missing in the child, which then
+    /// cannot compile. Has no effect without the feature `parallel-compilation`, which is on by default.
     pub fn parallel_compilation(&mut self, parallel: bool) -> &mut Config {
         self.parallel_compilation = parallel;
         self

@@ -1,7 +1,7 @@
 //! slotvm: a JIT for stack machines, and the API by which programs embed it.
 //!
-//! The names are those of wasmtime, on purpose. A front end emits bytecode by a [`builder`], as `.bc` or as
-//! text; the rest is here:
+//! The names are those of wasmtime, on purpose. A front end emits bytecode by a [`builder`], as `.bc` or as text, and
+//! this API runs it:
 //!
 //! ```
 //! use slotvm::{Caller, Engine, Linker, Module, Store};
@@ -32,22 +32,19 @@
 //! }
 //! ```
 //!
-//! # The story of the crate
+//! # Overview
 //!
-//! * An [`Engine`] has a [`Config`]: which [`Tier`] runs guest code, where native code keeps the slots
-//!   of functions ([`SlotMode`]), fuel, limits.
-//! * A [`Module`] goes through the stages of `pipeline`: loaded, verified, each function built as IR,
-//!   promoted to SSA, lowered to Cranelift (`lower`, by the conventions of `abi`), compiled (`compile`,
-//!   by several threads in `parallel`)
-//!   and placed into executable memory (`code`, the one place that knows cranelift-jit).
-//! * A [`Store`] has the state of running programs. A [`Linker`] makes an [`Instance`] of a module,
-//!   whose exports are a [`Func`], [`TypedFunc`], [`Memory`], [`Table`] or [`Global`].
-//! * A call from the host enters native code by a `trampoline` with an `activation`. A fault there
-//!   arrives as a signal (`signals`), which finds the code in the `registry`, and comes back as a
-//!   [`Trap`] whose place the `pctable` knows; code without signals calls `raise` instead. Host functions
-//!   get a [`Caller`].
-//! * Machines that own their memory use the low-level API, [`raw`]: C functions by their addresses, without
-//!   store, instance and linker.
+//! * An [`Engine`] has a [`Config`]: the [`Tier`] that runs guest code, the place of slots in native code
+//!   ([`SlotMode`]), fuel and limits.
+//! * A [`Module`] is loaded, verified, built as IR, promoted to SSA, lowered to Cranelift's IR (`lower`), compiled
+//!   (`compile`) and placed into executable memory (`code`, which alone uses cranelift-jit).
+//! * A [`Store`] has the state of running programs. A [`Linker`] makes an [`Instance`] of a module, whose exports are
+//!   functions ([`Func`], [`TypedFunc`]), a [`Memory`], a [`Table`] or a [`Global`].
+//! * A call from the host enters native code through a trampoline. A fault there arrives as a signal and becomes a
+//!   [`Trap`] with its place in the bytecode; code without signals calls the runtime instead. Host functions get a
+//!   [`Caller`].
+//! * Machines that own their memory use the low-level API, [`raw`]: C functions by their addresses, without store,
+//!   instance and linker.
 //!
 //! # Times and spans
 //!
@@ -59,11 +56,9 @@
 //!
 //! # Builds without native code
 //!
-//! Without the feature `jit`, which is on by default, Cranelift is no dependency, and the API is the same:
-//! engines interpret, unless they are asked for [`Tier::Jit`], which is an error, as is a
-//! [`raw::Compiler`]. [`Tier::BEST`], the default, is what there is. What tells about native code tells of
-//! none, as for any engine that interprets: [`Module::functions`] is empty, [`Module::clif`] and
-//! [`Module::asm`] give `None`.
+//! The feature `jit` is on by default. Without it there is no dependency on Cranelift, and the API stays the same.
+//! Engines interpret, which is then the default tier ([`Tier::BEST`]). [`Tier::Jit`] and a [`raw::Compiler`] are
+//! errors. [`Module::functions`] is empty, and [`Module::clif`] and [`Module::asm`] return `None`.
 
 mod api;
 #[cfg(feature = "jit")]

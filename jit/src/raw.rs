@@ -127,7 +127,7 @@ impl Compiler {
     /// Makes a compiler with the configuration of an engine.
     ///
     /// # Errors
-    /// If the engine makes no native code, as none does in a build without the feature `jit`; if its code
+    /// Fails if the engine makes no native code, as none does in a build without the feature `jit`; if its code
     /// could be interrupted or counts stack cells, which this code does not do.
     pub fn new(engine: &Engine) -> Result<Compiler, Error> {
         let config = engine.config();
@@ -187,7 +187,7 @@ impl Compiler {
     /// Verifies and compiles a module.
     ///
     /// # Errors
-    /// If it breaks a rule, has what there [is not](self#what-there-is-not), imports what is not defined, or
+    /// Fails if it breaks a rule, has what there [is not](self#what-there-is-not), imports what is not defined, or
     /// native code cannot be made.
     pub fn compile(&self, module: Bytecode) -> Result<Code, Error> {
         self.compile_slot_form(module, [])
@@ -196,7 +196,7 @@ impl Compiler {
     /// Verifies and compiles a module in text form.
     ///
     /// # Errors
-    /// If the text has an error, or as for [`Compiler::compile`].
+    /// Fails if the text has an error, or as for [`Compiler::compile`].
     pub fn compile_text(&self, source: &str) -> Result<Code, Error> {
         self.compile(text::parse(source)?)
     }
@@ -207,7 +207,7 @@ impl Compiler {
     /// security as that of bytecode is.
     ///
     /// # Errors
-    /// If a function has not the number and the type of one that the module defines, or breaks a rule of the
+    /// Fails if a function has not the number and the type of one that the module defines, or breaks a rule of the
     /// [verifier of the IR](slotvm_ssa::ir::verify); or as for [`Compiler::compile`].
     pub fn compile_slot_form(
         &self,

@@ -45,7 +45,7 @@ pub struct Facts {
 /// An engine that disagrees with the interpreter.
 ///
 /// # Panics
-/// If we do not take the module.
+/// Panics if we do not take the module.
 pub fn check(bytes: &[u8]) -> Result<Option<Facts>, Difference> {
     Program::generate(bytes).map(|program| check_program(&program)).transpose()
 }

@@ -39,7 +39,7 @@ impl Program {
     /// Makes a program of any bytes. There is none where wasm-smith finds no module in them.
     ///
     /// # Panics
-    /// If we do not take the module: it is valid and has nothing but what is supported.
+    /// Panics if we do not take the module: it is valid and has nothing but what is supported.
     pub fn generate(bytes: &[u8]) -> Option<Program> {
         let (seed, bytes) = bytes.split_first_chunk()?;
         let mut bytes = Unstructured::new(bytes);
@@ -53,7 +53,7 @@ impl Program {
     /// A program that calls all functions which a module exports.
     ///
     /// # Errors
-    /// If the module is not valid or not supported.
+    /// Fails if the module is not valid or not supported.
     pub fn new(wasm: Vec<u8>, seed: u64) -> Result<Program, wasm::Error> {
         let module = wasm::import(&wasm)?;
         let mut bits = seed;

@@ -139,7 +139,7 @@ pub fn rows_of(user: User) -> impl DoubleEndedIterator<Item = (usize, &'static R
 /// The row of a stage, with its place in the table.
 ///
 /// # Panics
-/// If the table has no such stage.
+/// Panics if the table has no such stage.
 pub fn stage(stage: Stage) -> (usize, &'static Row) {
     let is = |row: &Row| matches!(row.run, Run::Stage(other) if other == stage);
     let found = TABLE.iter().enumerate().find(|(_, row)| is(row));

@@ -14,7 +14,7 @@ const LEGEND_WIDTH: u32 = 170;
 /// The pictures of all families: names and SVG.
 ///
 /// # Errors
-/// If drawing fails.
+/// Fails if drawing fails.
 pub(crate) fn render(
     rows: &[Row],
     contenders: &[String],

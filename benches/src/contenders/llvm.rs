@@ -17,7 +17,7 @@ const PASSES: [&str; 3] = ["PromotePass", "DominatorTreeAnalysis", "AssumptionAn
 /// Returns the time of the pass for all functions of a module, as `opt` reports it: in tenths of a millisecond.
 ///
 /// # Errors
-/// If `opt` refuses the module, or does not say what is expected.
+/// Fails if `opt` refuses the module, or does not say what is expected.
 pub fn time(opt: &Opt, module: &str) -> Result<Duration, String> {
     let report = opt.time_report("mem2reg", module)?;
     let times = PASSES.map(|pass| report.lines().find_map(|line| pass_seconds(line, pass)));
@@ -30,7 +30,7 @@ pub fn time(opt: &Opt, module: &str) -> Result<Duration, String> {
 /// The phis that the pass leaves in all functions of a module.
 ///
 /// # Errors
-/// If `opt` refuses the module.
+/// Fails if `opt` refuses the module.
 pub fn n_phis(opt: &Opt, module: &str) -> Result<usize, String> {
     let text = opt.run("mem2reg", module)?;
     Ok(text.lines().filter(|line| line.contains(" = phi ")).count())

@@ -11,11 +11,11 @@ impl Func {
     /// Calls the function. The results are written to `results`, which has their number.
     ///
     /// # Errors
-    /// If the function traps, or a host function that it calls fails, or the values do not fit its
+    /// Fails if the function traps, or a host function that it calls fails, or the values do not fit its
     /// type.
     ///
     /// # Panics
-    /// If the function or a reference belongs to another store, or a host function that is called
+    /// Panics if the function or a reference belongs to another store, or a host function that is called
     /// panics.
     pub fn call(
         &self,
@@ -44,10 +44,10 @@ impl Func {
     /// The function with its type made known to Rust.
     ///
     /// # Errors
-    /// If it is of another type.
+    /// Fails if it is of another type.
     ///
     /// # Panics
-    /// If the function belongs to another store.
+    /// Panics if the function belongs to another store.
     pub fn typed<P: Values, R: Values>(
         &self,
         store: impl AsContext,

@@ -65,7 +65,7 @@ impl<'a, T: 'static> Caller<'a, T> {
     /// The fuel that is left. What the calling block costs has been charged.
     ///
     /// # Errors
-    /// If the engine does not [consume fuel](crate::Config::consume_fuel).
+    /// Fails if the engine does not [consume fuel](crate::Config::consume_fuel).
     pub fn get_fuel(&self) -> Result<u64, Error> {
         store::get_fuel(self.store)
     }
@@ -73,7 +73,7 @@ impl<'a, T: 'static> Caller<'a, T> {
     /// Sets the fuel that is left.
     ///
     /// # Errors
-    /// If the engine does not [consume fuel](crate::Config::consume_fuel).
+    /// Fails if the engine does not [consume fuel](crate::Config::consume_fuel).
     pub fn set_fuel(&mut self, fuel: u64) -> Result<(), Error> {
         self.store.set_fuel(fuel)
     }

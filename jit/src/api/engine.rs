@@ -30,8 +30,8 @@ impl Engine {
     /// An engine with a configuration.
     ///
     /// # Errors
-    /// If the configuration wants native code and the build lacks the feature `jit`, or the machine is not
-    /// one that native code can be made for; if the files of a profiler cannot be made.
+    /// Fails if the configuration asks for native code and the build lacks the feature `jit` or the machine is not
+    /// supported, or if the files of a profiler cannot be created.
     pub fn new(config: &Config) -> Result<Engine, Error> {
         Ok(Engine(Arc::new(Inner {
             config: config.clone(),
@@ -97,7 +97,7 @@ impl Default for Engine {
     /// An engine with the default configuration.
     ///
     /// # Panics
-    /// If the machine is not one that native code can be made for.
+    /// Panics if the machine is not supported.
     fn default() -> Engine {
         Engine::new(&Config::default()).expect("the machine is supported")
     }

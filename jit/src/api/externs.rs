@@ -31,7 +31,7 @@ macro_rules! entity {
             /// The handle in the store.
             ///
             /// # Panics
-            /// If the store is another one.
+            /// Panics if the store is another one.
             #[track_caller]
             pub(crate) fn handle(&self, store: &rt::Store) -> $handle {
                 self.store.check(store);
@@ -84,7 +84,7 @@ impl Memory {
     /// Makes a memory of zeros that instances can import.
     ///
     /// # Errors
-    /// If it exceeds a limit, or the system gives no memory.
+    /// Fails if it exceeds a limit, or the system gives no memory.
     pub fn new(mut store: impl AsContextMut, ty: MemoryType) -> Result<Memory, Error> {
         let store = store.as_context_mut().inner;
         let plan = Embedding::of(store).engine().config().memory.unwrap_or(MemoryPlan::PLAIN);
@@ -129,7 +129,7 @@ impl Memory {
     /// Copies from an address on.
     ///
     /// # Errors
-    /// If the bytes do not all lie inside the memory; nothing is then copied.
+    /// Fails if the bytes do not all lie inside the memory; nothing is then copied.
     pub fn read(
         &self,
         store: impl AsContext,
@@ -144,7 +144,7 @@ impl Memory {
     /// Copies to an address on.
     ///
     /// # Errors
-    /// If the bytes do not all lie inside the memory; nothing is then copied.
+    /// Fails if the bytes do not all lie inside the memory; nothing is then copied.
     pub fn write(
         &self,
         mut store: impl AsContextMut,
@@ -183,7 +183,7 @@ impl Memory {
     /// ```
     ///
     /// # Errors
-    /// If it does not lie inside the memory.
+    /// Fails if it does not lie inside the memory.
     pub fn read_value<V: MemoryValue>(
         &self,
         store: impl AsContext,
@@ -197,7 +197,7 @@ impl Memory {
     /// Writes a number to an address, little-endian as guest code does; the address need not be aligned.
     ///
     /// # Errors
-    /// If it does not lie inside the memory; nothing is then written.
+    /// Fails if it does not lie inside the memory; nothing is then written.
     pub fn write_value<V: MemoryValue>(
         &self,
         store: impl AsContextMut,
@@ -210,7 +210,7 @@ impl Memory {
     /// Adds pages of zeros. Returns the old size in pages.
     ///
     /// # Errors
-    /// If there is no room, or the store's [limiter](crate::Store::limiter) refuses or fails.
+    /// Fails if there is no room, or the store's [limiter](crate::Store::limiter) refuses or fails.
     pub fn grow(&self, mut store: impl AsContextMut, pages: u64) -> Result<u64, Error> {
         let store = store.as_context_mut().inner;
         let handle = self.handle(store);
@@ -266,7 +266,7 @@ impl Table {
     /// Makes a table of copies of a reference that instances can import.
     ///
     /// # Errors
-    /// If it exceeds a limit, there is not enough memory, or the reference is of another type.
+    /// Fails if it exceeds a limit, there is not enough memory, or the reference is of another type.
     pub fn new(mut store: impl AsContextMut, ty: TableType, init: Val) -> Result<Table, Error> {
         let store = store.as_context_mut().inner;
         let init = cell_of_type(ty.elem, init, store)?;
@@ -297,7 +297,7 @@ impl Table {
     /// Replaces an element.
     ///
     /// # Errors
-    /// If the table does not have it, or the reference is of another type.
+    /// Fails if the table does not have it, or the reference is of another type.
     pub fn set(&self, mut store: impl AsContextMut, index: u64, value: Val) -> Result<(), Error> {
         let store = store.as_context_mut().inner;
         let handle = self.handle(store);
@@ -309,7 +309,7 @@ impl Table {
     /// Adds copies of a reference. Returns the old size.
     ///
     /// # Errors
-    /// If there is no room, the store's [limiter](crate::Store::limiter) refuses or fails, or the
+    /// Fails if there is no room, the store's [limiter](crate::Store::limiter) refuses or fails, or the
     /// reference is of another type.
     pub fn grow(&self, mut store: impl AsContextMut, n: u64, value: Val) -> Result<u64, Error> {
         let store = store.as_context_mut().inner;
@@ -325,7 +325,7 @@ impl Global {
     /// Makes a global that instances can import.
     ///
     /// # Errors
-    /// If there are too many, or the value is of another type.
+    /// Fails if there are too many, or the value is of another type.
     pub fn new(mut store: impl AsContextMut, ty: GlobalType, value: Val) -> Result<Global, Error> {
         let store = store.as_context_mut().inner;
         let bits = bits_of_type(ty.ty, value, store)?;
@@ -349,7 +349,7 @@ impl Global {
     /// Sets its value.
     ///
     /// # Errors
-    /// If it is immutable, or the value is of another type.
+    /// Fails if it is immutable, or the value is of another type.
     pub fn set(&self, mut store: impl AsContextMut, value: Val) -> Result<(), Error> {
         let store = store.as_context_mut().inner;
         let handle = self.handle(store);
@@ -398,7 +398,7 @@ impl Extern {
     /// Its type; the minimum size of a memory or table is its present one.
     ///
     /// # Panics
-    /// If the store is another one.
+    /// Panics if the store is another one.
     pub fn ty(&self, store: impl AsContext) -> ExternType {
         match self {
             Extern::Func(func) => ExternType::Func(func.ty(store)),
@@ -411,7 +411,7 @@ impl Extern {
     /// The object in the store.
     ///
     /// # Panics
-    /// If the store is another one.
+    /// Panics if the store is another one.
     #[track_caller]
     pub(crate) fn entity(&self, store: &rt::Store) -> rt::Extern {
         match self {

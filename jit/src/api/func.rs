@@ -20,7 +20,7 @@ impl Func {
     /// The handle in the store.
     ///
     /// # Panics
-    /// If the store is another one.
+    /// Panics if the store is another one.
     #[inline]
     #[track_caller]
     pub(crate) fn handle(&self, store: &rt::Store) -> FuncHandle {
@@ -31,7 +31,7 @@ impl Func {
     /// The type.
     ///
     /// # Panics
-    /// If the function belongs to another store.
+    /// Panics if the function belongs to another store.
     pub fn ty(&self, store: impl AsContext) -> FuncType {
         let store = store.as_context().inner;
         store.func_type(self.handle(store)).clone()

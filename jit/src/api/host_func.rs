@@ -14,7 +14,7 @@ impl Func {
     /// Makes a function of a closure whose types say the function's type.
     ///
     /// # Errors
-    /// If the store has too many functions.
+    /// Fails if the store has too many functions.
     pub fn wrap<T: 'static, Params, Results>(
         mut store: impl AsContextMut<Data = T>,
         f: impl IntoFunc<T, Params, Results>,
@@ -28,7 +28,7 @@ impl Func {
     /// [`Val`]s. The results are zero or null before.
     ///
     /// # Errors
-    /// If the store has too many functions.
+    /// Fails if the store has too many functions.
     pub fn new<T: 'static>(
         mut store: impl AsContextMut<Data = T>,
         ty: FuncType,

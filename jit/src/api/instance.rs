@@ -22,11 +22,11 @@ impl Instance {
     /// [`Linker::instantiate`](crate::Linker::instantiate) finds the imports by name.
     ///
     /// # Errors
-    /// If an import does not fit, a limit would be exceeded, a segment does not fit, or the start
+    /// Fails if an import does not fit, a limit would be exceeded, a segment does not fit, or the start
     /// function fails.
     ///
     /// # Panics
-    /// If an import belongs to another store.
+    /// Panics if an import belongs to another store.
     pub fn new(
         mut store: impl AsContextMut,
         module: &Module,
@@ -86,7 +86,7 @@ impl Instance {
     /// The function that it exports under a name, with its type made known to Rust.
     ///
     /// # Errors
-    /// If there is none, or it is of another type.
+    /// Fails if there is none, or it is of another type.
     pub fn get_typed_func<P: Values, R: Values>(
         &self,
         store: impl AsContext,
@@ -115,7 +115,7 @@ impl Instance {
     /// A function by its index in the module, exported or not, for tools.
     ///
     /// # Panics
-    /// If the module has no such function.
+    /// Panics if the module has no such function.
     pub fn func_at(&self, store: impl AsContext, index: u32) -> Func {
         let store = store.as_context().inner;
         Func::from_handle(store, store.instance_func(self.id(store), index))

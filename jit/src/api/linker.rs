@@ -85,7 +85,7 @@ impl<T: 'static> Linker<T> {
     /// Provides a function of the host: a closure whose types say the function's type.
     ///
     /// # Errors
-    /// If the name is taken.
+    /// Fails if the name is taken.
     pub fn func_wrap<Params, Results>(
         &mut self,
         module: &str,
@@ -99,7 +99,7 @@ impl<T: 'static> Linker<T> {
     /// called.
     ///
     /// # Errors
-    /// If the name is taken.
+    /// Fails if the name is taken.
     pub fn func_new(
         &mut self,
         module: &str,
@@ -113,10 +113,10 @@ impl<T: 'static> Linker<T> {
     /// Provides something of a store; the linker then serves that store only.
     ///
     /// # Errors
-    /// If the name is taken.
+    /// Fails if the name is taken.
     ///
     /// # Panics
-    /// If it belongs to another store.
+    /// Panics if it belongs to another store.
     pub fn define(
         &mut self,
         store: impl AsContext<Data = T>,
@@ -132,10 +132,10 @@ impl<T: 'static> Linker<T> {
     /// Provides all that an instance exports, under the name of a module.
     ///
     /// # Errors
-    /// If a name is taken.
+    /// Fails if a name is taken.
     ///
     /// # Panics
-    /// If the instance belongs to another store.
+    /// Panics if the instance belongs to another store.
     pub fn instance(
         &mut self,
         store: impl AsContext<Data = T>,
@@ -168,11 +168,11 @@ impl<T: 'static> Linker<T> {
     /// Makes an instance and runs its start function.
     ///
     /// # Errors
-    /// If an import is missing or does not fit, a limit would be exceeded, a segment does not fit, or
+    /// Fails if an import is missing or does not fit, a limit would be exceeded, a segment does not fit, or
     /// the start function fails.
     ///
     /// # Panics
-    /// If something that the linker provides belongs to another store.
+    /// Panics if something that the linker provides belongs to another store.
     pub fn instantiate(
         &self,
         store: impl AsContextMut<Data = T>,
@@ -186,7 +186,7 @@ impl<T: 'static> Linker<T> {
     /// Looks the imports of a module up, once for many instances.
     ///
     /// # Errors
-    /// If an import is missing.
+    /// Fails if an import is missing.
     pub fn instantiate_pre(&self, module: &Module) -> Result<InstancePre<T>, Error> {
         let definitions = self.definitions_for(module)?.into_iter().cloned().collect();
         Ok(InstancePre { module: module.clone(), definitions, data: PhantomData })
@@ -254,11 +254,11 @@ impl<T: 'static> InstancePre<T> {
     /// Makes an instance and runs its start function.
     ///
     /// # Errors
-    /// If an import does not fit, a limit would be exceeded, a segment does not fit, or the start
+    /// Fails if an import does not fit, a limit would be exceeded, a segment does not fit, or the start
     /// function fails.
     ///
     /// # Panics
-    /// If something that the linker provided belongs to another store.
+    /// Panics if something that the linker provided belongs to another store.
     pub fn instantiate(&self, store: impl AsContextMut<Data = T>) -> Result<Instance, Error> {
         instantiate(store, &self.module, self.definitions.iter())
     }

@@ -31,7 +31,7 @@ impl Module {
     /// a WebAssembly binary.
     ///
     /// # Errors
-    /// If the bytes are no module, the module breaks a rule, or native code cannot be made.
+    /// Fails if the bytes are not a module, the module breaks a rule, or native code cannot be made.
     pub fn new(engine: &Engine, bytes: impl AsRef<[u8]>) -> Result<Module, Error> {
         Ok(Module::from_parts(engine, pipeline::from_bytes(engine, bytes.as_ref(), None)?))
     }
@@ -40,7 +40,7 @@ impl Module {
     /// format where the bytes leave it open: see [`slotvm_bytecode::load`].
     ///
     /// # Errors
-    /// If the file cannot be read, or for the reasons of [`Module::new`].
+    /// Fails if the file cannot be read, or for the reasons of [`Module::new`].
     pub fn from_file(engine: &Engine, path: impl AsRef<Path>) -> Result<Module, Error> {
         let path = path.as_ref();
         let bytes = std::fs::read(path);
@@ -52,7 +52,7 @@ impl Module {
     /// Makes a module from its text form.
     ///
     /// # Errors
-    /// If the text has an error, the module breaks a rule, or native code cannot be made.
+    /// Fails if the text has an error, the module breaks a rule, or native code cannot be made.
     pub fn from_text(engine: &Engine, source: &str) -> Result<Module, Error> {
         Ok(Module::from_parts(engine, pipeline::from_text(engine, source)?))
     }
@@ -60,7 +60,7 @@ impl Module {
     /// Makes a module from what a front end has built.
     ///
     /// # Errors
-    /// If the module breaks a rule, or native code cannot be made.
+    /// Fails if the module breaks a rule, or native code cannot be made.
     pub fn from_bytecode(
         engine: &Engine,
         module: slotvm_bytecode::Module,
@@ -71,7 +71,7 @@ impl Module {
     /// Makes a module from one that is verified already.
     ///
     /// # Errors
-    /// If native code cannot be made.
+    /// Fails if native code cannot be made.
     pub fn from_verified(
         engine: &Engine,
         verified: impl Into<Arc<VerifiedModule>>,
@@ -129,7 +129,7 @@ impl Module {
     /// Prepares for host functions of these types, by the module's numbers, to be made for its imports.
     ///
     /// # Errors
-    /// If that exceeds the module's budget of compile work, or there is no memory for code.
+    /// Fails if that exceeds the module's budget of compile work, or there is no memory for code.
     pub(crate) fn prepare_imports(&self, types: impl Iterator<Item = u32>) -> Result<(), Error> {
         match &self.0.native {
             Some(native) => native.prepare_imports(types),
@@ -169,20 +169,20 @@ impl Module {
         self.native().map_or(Vec::new(), NativeModule::functions)
     }
 
-    /// The Cranelift IR of a function, as the engine compiles it; `None` if the function is imported or
-    /// the engine interprets. It is made anew.
+    /// Compiles a function again, and returns its Cranelift IR. `None` if the function is imported or the engine
+    /// interprets.
     ///
     /// # Errors
-    /// If the function cannot be compiled.
+    /// Fails if the function cannot be compiled.
     pub fn clif(&self, func: u32) -> Result<Option<String>, Error> {
         Ok(self.texts(func)?.map(|texts| texts.clif))
     }
 
-    /// The machine code of a function in words, as the engine compiles it, before it is placed; `None`
-    /// if the function is imported or the engine interprets. It is made anew.
+    /// Compiles a function again, and returns its machine code as assembly text, before it is placed. `None` if the
+    /// function is imported or the engine interprets.
     ///
     /// # Errors
-    /// If the function cannot be compiled.
+    /// Fails if the function cannot be compiled.
     pub fn asm(&self, func: u32) -> Result<Option<String>, Error> {
         Ok(self.texts(func)?.map(|texts| texts.asm))
     }

@@ -26,7 +26,7 @@ impl StoreId {
     }
 
     /// # Panics
-    /// If the store is another one.
+    /// Panics if the store is another one.
     #[inline]
     #[track_caller]
     pub(crate) fn check(self, store: &rt::Store) {
@@ -56,7 +56,7 @@ impl Embedding {
     /// The embedder's data among those of a store of the runtime.
     ///
     /// # Panics
-    /// If they are of another type.
+    /// Panics if they are of another type.
     pub(crate) fn data_mut<T: 'static>(data: &mut (dyn Any + Send)) -> &mut T {
         let embedding: &mut Embedding =
             data.downcast_mut().expect("the store was made by this crate");
@@ -66,7 +66,7 @@ impl Embedding {
     /// The embedder's data.
     ///
     /// # Panics
-    /// If they are of another type.
+    /// Panics if they are of another type.
     #[inline]
     fn user_data<T: 'static>(&self) -> &T {
         self.data.get().expect("contexts bear the type of the data")
@@ -75,7 +75,7 @@ impl Embedding {
     /// The embedder's data.
     ///
     /// # Panics
-    /// If they are of another type.
+    /// Panics if they are of another type.
     #[inline]
     fn user_data_mut<T: 'static>(&mut self) -> &mut T {
         self.data.get_mut().expect("contexts bear the type of the data")
@@ -145,7 +145,7 @@ impl<T: 'static> Store<T> {
     /// traps with [`OutOfFuel`](crate::TrapCode::OutOfFuel).
     ///
     /// # Errors
-    /// If the engine does not [consume fuel](crate::Config::consume_fuel).
+    /// Fails if the engine does not [consume fuel](crate::Config::consume_fuel).
     pub fn set_fuel(&mut self, fuel: u64) -> Result<(), Error> {
         self.inner.set_fuel(fuel)
     }
@@ -153,7 +153,7 @@ impl<T: 'static> Store<T> {
     /// The fuel that is left.
     ///
     /// # Errors
-    /// If the engine does not [consume fuel](crate::Config::consume_fuel).
+    /// Fails if the engine does not [consume fuel](crate::Config::consume_fuel).
     pub fn get_fuel(&self) -> Result<u64, Error> {
         get_fuel(&self.inner)
     }
@@ -210,7 +210,7 @@ impl<T: 'static> Store<T> {
     /// [`Config::timeout`](crate::Config::timeout) says.
     ///
     /// # Errors
-    /// If the code of the engine cannot be interrupted, since neither that nor
+    /// Fails if the code of the engine cannot be interrupted, since neither that nor
     /// [`Config::epoch_interruption`](crate::Config::epoch_interruption) is set.
     pub fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
         self.inner.set_timeout(timeout)
@@ -339,7 +339,7 @@ impl<'a, T: 'static> StoreContext<'a, T> {
     /// The fuel that is left.
     ///
     /// # Errors
-    /// If the engine does not [consume fuel](crate::Config::consume_fuel).
+    /// Fails if the engine does not [consume fuel](crate::Config::consume_fuel).
     pub fn get_fuel(&self) -> Result<u64, Error> {
         get_fuel(self.inner)
     }
@@ -359,7 +359,7 @@ impl<'a, T: 'static> StoreContextMut<'a, T> {
     /// The fuel that is left.
     ///
     /// # Errors
-    /// If the engine does not [consume fuel](crate::Config::consume_fuel).
+    /// Fails if the engine does not [consume fuel](crate::Config::consume_fuel).
     pub fn get_fuel(&self) -> Result<u64, Error> {
         get_fuel(self.inner)
     }
@@ -367,7 +367,7 @@ impl<'a, T: 'static> StoreContextMut<'a, T> {
     /// Sets the fuel that is left.
     ///
     /// # Errors
-    /// If the engine does not [consume fuel](crate::Config::consume_fuel).
+    /// Fails if the engine does not [consume fuel](crate::Config::consume_fuel).
     pub fn set_fuel(&mut self, fuel: u64) -> Result<(), Error> {
         self.inner.set_fuel(fuel)
     }

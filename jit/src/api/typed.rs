@@ -278,7 +278,7 @@ impl<P, R> Clone for TypedFunc<P, R> {
 
 impl<P: Values, R: Values> TypedFunc<P, R> {
     /// # Errors
-    /// If the function is of another type.
+    /// Fails if the function is of another type.
     pub(crate) fn new(func: Func, store: &rt::Store) -> Result<TypedFunc<P, R>, Error> {
         let ty = store.func_type(func.handle(store));
         if ty.params != P::TYPES || ty.results != R::TYPES {
@@ -296,10 +296,10 @@ impl<P: Values, R: Values> TypedFunc<P, R> {
     /// Calls the function.
     ///
     /// # Errors
-    /// If it traps, or a host function that it calls fails.
+    /// Fails if it traps, or a host function that it calls fails.
     ///
     /// # Panics
-    /// If the function belongs to another store, or a host function that it calls panics.
+    /// Panics if the function belongs to another store, or a host function that it calls panics.
     #[inline]
     pub fn call(&self, mut store: impl AsContextMut, params: P) -> Result<R, Error> {
         let store = store.as_context_mut().inner;

@@ -68,7 +68,7 @@ impl ExternRef {
     /// Gives an object to a store. It lives as long as the store.
     ///
     /// # Errors
-    /// If the store has too many.
+    /// Fails if the store has too many.
     pub fn new(mut store: impl AsContextMut, object: impl Any + Send) -> Result<ExternRef, Error> {
         let store = store.as_context_mut().inner;
         let cell = store.new_extern(Box::new(object))?;
@@ -78,7 +78,7 @@ impl ExternRef {
     /// The object.
     ///
     /// # Panics
-    /// If the store is another one than that of the object.
+    /// Panics if the store is another one than that of the object.
     pub fn data<'a, T: 'static>(
         &self,
         store: impl Into<StoreContext<'a, T>>,
@@ -102,7 +102,7 @@ macro_rules! accessors {
         #[doc = concat!("The value, which is ", $doc, ".")]
         ///
         /// # Panics
-        /// If it is of another type.
+        /// Panics if it is of another type.
         #[track_caller]
         pub fn $unwrap(&self) -> $ty {
             match self.$get() {
@@ -153,7 +153,7 @@ impl Val {
     /// The cells that hold the value in guest code, as a number with the first one lowest.
     ///
     /// # Panics
-    /// If it is a reference of another store.
+    /// Panics if it is a reference of another store.
     pub(crate) fn bits(&self, store: &rt::Store) -> u128 {
         match *self {
             Val::V128(vector) => vector.0,
@@ -164,7 +164,7 @@ impl Val {
     /// The cell that holds the value in guest code; of a vector the first one.
     ///
     /// # Panics
-    /// If it is a reference of another store.
+    /// Panics if it is a reference of another store.
     pub(crate) fn cell(&self, store: &rt::Store) -> u64 {
         match *self {
             Val::I32(value) => u64::from(value as u32),
@@ -230,7 +230,7 @@ impl Val {
     /// Writes values into cells.
     ///
     /// # Errors
-    /// If they are not of the types.
+    /// Fails if they are not of the types.
     pub(crate) fn write_cells(
         vals: &[Val],
         types: &[ValType],

@@ -135,7 +135,7 @@ impl Compiler {
     /// Compiles a function that the module defines and that has this share of its budget.
     ///
     /// # Errors
-    /// If it is too large, or takes too much work.
+    /// Fails if it is too large, or takes too much work.
     pub(crate) fn compile(
         &mut self,
         module: &VerifiedModule,
@@ -167,7 +167,7 @@ impl Compiler {
     /// whatever its bytecode is.
     ///
     /// # Errors
-    /// If it takes too much work.
+    /// Fails if it takes too much work.
     pub(crate) fn compile_slot_form(
         &mut self,
         module: &VerifiedModule,
@@ -255,7 +255,7 @@ impl Compiler {
     /// The form of a function that the slot mode compiles.
     ///
     /// # Errors
-    /// If a stage leaves an invalid function, which is a fault of this project.
+    /// Fails if a stage leaves an invalid function, which is a fault of this project.
     pub(crate) fn form(
         &mut self,
         module: &VerifiedModule,

@@ -51,7 +51,7 @@ impl Compilations {
     /// now and then, without a lock, as it may run code of the host.
     ///
     /// # Errors
-    /// If the call is interrupted first, or there is no thread.
+    /// Fails if the call is interrupted first, or there is no thread.
     pub(crate) fn wait(
         &self,
         function: usize,

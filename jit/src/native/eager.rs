@@ -25,7 +25,7 @@ impl EagerCode {
     /// Compiles all functions, on several threads if it `is_parallel`.
     ///
     /// # Errors
-    /// If the code generator refuses one, or there is no memory for code.
+    /// Fails if the code generator refuses one, or there is no memory for code.
     pub(crate) fn new(
         native: &NativeEngine,
         module: &Arc<VerifiedModule>,

@@ -39,7 +39,7 @@ pub(crate) struct NativeEngine {
 
 impl NativeEngine {
     /// # Errors
-    /// If the machine is not one that native code can be made for, or the profiler's file cannot be made.
+    /// Fails if the machine is not one that native code can be made for, or the profiler's file cannot be made.
     pub(crate) fn new(config: &Config) -> Result<NativeEngine, Error> {
         let trapping = trapping(config);
         if trapping == Trapping::Signals {
@@ -160,7 +160,7 @@ impl NativeEngine {
     /// The trampoline of a function type, which is freed with its last user.
     ///
     /// # Errors
-    /// If it cannot be compiled, or there is no memory for code.
+    /// Fails if it cannot be compiled, or there is no memory for code.
     pub(crate) fn trampoline(&self, way: Way, ty: &FuncType) -> Result<Arc<Trampoline>, CodeError> {
         self.trampolines.get_or_make(way, ty, || {
             let mut code = trampoline::place(&self.isa, way, ty)?;

@@ -15,7 +15,7 @@ pub(crate) trait StoreData: Any + Send {
     /// The trampoline by which the host calls a function of the module of an instance. The module pays for it.
     ///
     /// # Errors
-    /// If it exceeds the budget of the module, or there is no memory for code.
+    /// Fails if it exceeds the budget of the module, or there is no memory for code.
     fn entry(&self, instance: InstanceId, func: u32) -> Result<Arc<Trampoline>, Error>;
 }
 

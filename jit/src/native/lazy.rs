@@ -89,7 +89,7 @@ impl LazyCode {
     /// Code of which nothing is compiled yet.
     ///
     /// # Errors
-    /// If there is no memory for it.
+    /// Fails if there is no memory for it.
     pub(crate) fn new(
         native: &Arc<NativeEngine>,
         module: &Arc<VerifiedModule>,

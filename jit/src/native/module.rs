@@ -69,7 +69,7 @@ impl NativeModule {
     /// Compiles a module by the configuration of its engine.
     ///
     /// # Errors
-    /// If the code generator refuses a function, or there is no memory for code.
+    /// Fails if the code generator refuses a function, or there is no memory for code.
     pub(crate) fn compile(
         native: &Arc<NativeEngine>,
         verified: &Arc<VerifiedModule>,
@@ -129,7 +129,7 @@ impl NativeModule {
     /// Makes and keeps the trampolines for imports of these types of the module.
     ///
     /// # Errors
-    /// If they exceed the budget of the module, or there is no memory for code.
+    /// Fails if they exceed the budget of the module, or there is no memory for code.
     pub(crate) fn prepare_imports(&self, types: impl Iterator<Item = u32>) -> Result<(), Error> {
         self.trampolines.prepare_imports(&self.native, &self.verified, types)
     }
@@ -137,7 +137,7 @@ impl NativeModule {
     /// The trampoline by which the host calls a function of the module.
     ///
     /// # Errors
-    /// If it exceeds the budget of the module, or there is no memory for code.
+    /// Fails if it exceeds the budget of the module, or there is no memory for code.
     pub(crate) fn entry(&self, func: u32) -> Result<Arc<Trampoline>, Error> {
         let ty = self.verified.func_type_index(func);
         self.trampolines.entry(&self.native, &self.verified, ty)

@@ -44,7 +44,7 @@ impl ModuleTrampolines {
     /// the first one is made.
     ///
     /// # Errors
-    /// If they exceed the budget, or there is no memory for code.
+    /// Fails if they exceed the budget, or there is no memory for code.
     pub(crate) fn prepare_imports(
         &self,
         native: &NativeEngine,
@@ -65,7 +65,7 @@ impl ModuleTrampolines {
     /// had it made.
     ///
     /// # Errors
-    /// If there is no memory for code.
+    /// Fails if there is no memory for code.
     pub(crate) fn keep_import(
         &self,
         native: &NativeEngine,
@@ -78,7 +78,7 @@ impl ModuleTrampolines {
     /// The trampoline from the host of a type of the module.
     ///
     /// # Errors
-    /// If it exceeds the budget, or there is no memory for code.
+    /// Fails if it exceeds the budget, or there is no memory for code.
     pub(crate) fn entry(
         &self,
         native: &NativeEngine,

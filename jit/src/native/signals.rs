@@ -38,7 +38,7 @@ static mut PREVIOUS: [libc::sigaction; 4] = unsafe { mem::zeroed() };
 /// Installs the handlers, once.
 ///
 /// # Panics
-/// If the system refuses to install a signal handler.
+/// Panics if the system refuses to install a signal handler.
 pub(crate) fn install() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {

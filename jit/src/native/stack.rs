@@ -11,7 +11,7 @@ pub(crate) const THREAD_BYTES: usize = 4 << 20;
 /// Compiles something on this thread's stack, if there is enough left of it, or else on a new thread.
 ///
 /// # Panics
-/// If `compile` panics, or a thread is needed and the system makes none.
+/// Panics if `compile` panics, or a thread is needed and the system makes none.
 pub(crate) fn with_room<R: Send>(compile: impl FnOnce() -> R + Send) -> R {
     if bytes_left() >= COMPILE_BYTES {
         return compile();

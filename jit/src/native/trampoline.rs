@@ -80,7 +80,7 @@ const TIME_PER_CELL_OF_WIDE: u64 = 4_000;
 /// Compiles and places the trampoline of a signature.
 ///
 /// # Errors
-/// If Cranelift refuses the signature, or there is no memory for code.
+/// Fails if Cranelift refuses the signature, or there is no memory for code.
 pub(crate) fn place(isa: &OwnedTargetIsa, way: Way, ty: &FuncType) -> Result<CodeUnit, CodeError> {
     let one_pass = is_wide(n_cells_of(ty)).then(|| in_one_pass(&**isa)).transpose();
     let one_pass = one_pass.map_err(|error| CodeError::Trampoline(error.to_string()))?;
@@ -107,7 +107,7 @@ pub(crate) unsafe fn entry(unit: &CodeUnit) -> EntryTrampoline {
 /// if that reports an error. So the place of the trap is that of the poll.
 ///
 /// # Errors
-/// If there is no memory for code.
+/// Fails if there is no memory for code.
 pub(crate) fn poll_trampoline(isa: &OwnedTargetIsa) -> Result<CodeUnit, CodeError> {
     let code = compile(&**isa, abi::poll_signature(), build_poll)?;
     CodeUnit::place(isa, 0, &[code], None)
@@ -124,7 +124,7 @@ fn host_convention(isa: &dyn TargetIsa) -> Signature {
 /// Compiles code without places in bytecode.
 ///
 /// # Errors
-/// If Cranelift refuses the signature.
+/// Fails if Cranelift refuses the signature.
 pub(crate) fn compile(
     isa: &dyn TargetIsa,
     signature: Signature,

@@ -93,7 +93,7 @@ impl Trampoline {
     /// The code of host functions of the type, which lives as long as the result.
     ///
     /// # Panics
-    /// If it leads the other way.
+    /// Panics if it leads the other way.
     pub(crate) fn host_code(self: &Arc<Trampoline>) -> NativeCode {
         assert_eq!(self.way, Way::ToHost);
         NativeCode { address: self.code.func(0), owner: self.clone() }
@@ -102,7 +102,7 @@ impl Trampoline {
     /// Returns the trampoline by which the host enters functions of the type. It lives as long as `self`.
     ///
     /// # Panics
-    /// If it leads the other way.
+    /// Panics if it leads the other way.
     pub(crate) fn entry(&self) -> EntryTrampoline {
         assert_eq!(self.way, Way::FromHost);
         // SAFETY: `NativeEngine::trampoline`, which alone makes trampolines, has placed it for this way, as was

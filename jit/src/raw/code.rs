@@ -32,7 +32,7 @@ impl Code {
     /// [host addresses](super#host-addresses), with parameters for which it accesses what is there.
     ///
     /// # Errors
-    /// If there is no such function, it is an import, or of another type.
+    /// Fails if there is no such function, it is an import, or of another type.
     pub fn get<F: CFunction>(&self, name: &str) -> Result<F, Error> {
         let export = self.module.module().export(name);
         let export = export.filter(|export| export.kind == EntityKind::Func);

@@ -59,7 +59,7 @@ impl Context {
     /// Takes the error of the last call; its status is 0 then.
     ///
     /// # Errors
-    /// If the call did not return: [`Error::Trap`] for a trap, with the functions that were active, or the
+    /// Fails if the call did not return: [`Error::Trap`] for a trap, with the functions that were active, or the
     /// error with which an imported function failed.
     #[inline]
     pub fn check(&mut self) -> Result<(), Error> {

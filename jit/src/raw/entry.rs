@@ -127,7 +127,7 @@ fn n_leading_params(ty: &FuncType) -> usize {
 /// The entry of a function of the unit.
 ///
 /// # Errors
-/// If Cranelift refuses the signature.
+/// Fails if Cranelift refuses the signature.
 pub(super) fn compile_entry(
     isa: &dyn TargetIsa,
     func: u32,

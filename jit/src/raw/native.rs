@@ -25,7 +25,7 @@ pub(super) struct NativeCode {
 
 impl NativeCode {
     /// # Errors
-    /// If the code generator refuses a function, or there is no memory for code.
+    /// Fails if the code generator refuses a function, or there is no memory for code.
     pub(super) fn compile(native: &NativeEngine, input: Input) -> Result<NativeCode, Error> {
         let isa = &**native.isa();
         let module = &input.module;

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// fork.
 ///
 /// # Panics
-/// If the closure panics in one of them.
+/// Panics if the closure panics in one of them.
 pub(crate) fn in_both<R>(child: i32, run: impl FnOnce() -> R) -> R {
     assert_ne!(child, -1);
     let result = catch_unwind(AssertUnwindSafe(run));

@@ -17,7 +17,7 @@ impl Store {
     /// Whatever happens, the stacks of the guest are afterwards as they were before.
     ///
     /// # Errors
-    /// If the function fails, too many calls from the host are active, or the cells do not fit.
+    /// Fails if the function fails, too many calls from the host are active, or the cells do not fit.
     pub fn call(&mut self, func: FuncHandle, cells: &mut [u64]) -> Result<(), Error> {
         self.check_func(func)?;
         let ty = self.func_type(func);
@@ -42,7 +42,7 @@ impl Store {
     /// functions of this store.
     ///
     /// # Errors
-    /// If the function fails, or too many calls from the host are active.
+    /// Fails if the function fails, or too many calls from the host are active.
     #[doc(hidden)]
     pub unsafe fn call_unchecked(
         &mut self,

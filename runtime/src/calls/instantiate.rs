@@ -50,7 +50,7 @@ impl Store {
     /// Makes an instance of a module in a store that interprets, and runs its start function.
     ///
     /// # Errors
-    /// If an import does not fit, a limit would be exceeded, a segment does not fit, or the start
+    /// Fails if an import does not fit, a limit would be exceeded, a segment does not fit, or the start
     /// function fails; if the store runs native code.
     pub fn instantiate(
         &mut self,

@@ -20,7 +20,7 @@ use crate::trap::Trap;
 /// Runs a guest function by interpretation.
 ///
 /// # Errors
-/// If it traps or a host function that it calls fails.
+/// Fails if it traps or a host function that it calls fails.
 pub(crate) fn execute(store: &mut Store, func: FuncHandle, cells: &mut [u64]) -> Result<(), Error> {
     let FuncTarget::Guest { instance, func } = store.func_target(func) else {
         return Err(Error::Usage("the interpreter cannot call host functions".to_owned()));

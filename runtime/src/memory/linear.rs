@@ -65,7 +65,7 @@ impl MemoryPlan {
 /// The end of the last byte that a load or store can touch, whatever its operands are.
 ///
 /// # Panics
-/// If the opcode is no load or store.
+/// Panics if the opcode is no load or store.
 pub fn access_end_max(op: Op, imm: Imm) -> u64 {
     let bytes = op.access_bytes().expect("a load or store");
     let is_indexed = op.access().is_some_and(|access| access.indexed);
@@ -89,7 +89,7 @@ impl Memory {
     /// Makes a memory of zeros. `pages_max` limits its growth beside its type.
     ///
     /// # Errors
-    /// If it would start with more than `pages_max` pages, or the system gives no memory.
+    /// Fails if it would start with more than `pages_max` pages, or the system gives no memory.
     pub fn new(ty: MemoryType, plan: MemoryPlan, pages_max: u32) -> Result<Memory, Error> {
         crate::error::check_limit("memory_pages_max", pages_max.into(), ty.min.into())?;
         let pages_max = pages_max.min(ty.max.unwrap_or(u32::MAX));
@@ -172,7 +172,7 @@ impl Memory {
     /// The bytes from an address on.
     ///
     /// # Errors
-    /// If they do not all lie inside the memory.
+    /// Fails if they do not all lie inside the memory.
     pub fn slice(&self, address: u64, len: u64) -> Result<&[u8], TrapCode> {
         let range = range(address, len)?;
         self.data().get(range).ok_or(TrapCode::MemoryOutOfBounds)
@@ -181,7 +181,7 @@ impl Memory {
     /// The bytes from an address on, to be written.
     ///
     /// # Errors
-    /// If they do not all lie inside the memory.
+    /// Fails if they do not all lie inside the memory.
     pub fn slice_mut(&mut self, address: u64, len: u64) -> Result<&mut [u8], TrapCode> {
         let range = range(address, len)?;
         self.data_mut().get_mut(range).ok_or(TrapCode::MemoryOutOfBounds)
@@ -190,7 +190,7 @@ impl Memory {
     /// Copies from the memory.
     ///
     /// # Errors
-    /// If the bytes do not all lie inside the memory; nothing is then copied.
+    /// Fails if the bytes do not all lie inside the memory; nothing is then copied.
     pub fn read(&self, address: u64, into: &mut [u8]) -> Result<(), TrapCode> {
         into.copy_from_slice(self.slice(address, into.len() as u64)?);
         Ok(())
@@ -199,7 +199,7 @@ impl Memory {
     /// Copies into the memory.
     ///
     /// # Errors
-    /// If the bytes do not all lie inside the memory; nothing is then copied.
+    /// Fails if the bytes do not all lie inside the memory; nothing is then copied.
     pub fn write(&mut self, address: u64, from: &[u8]) -> Result<(), TrapCode> {
         self.slice_mut(address, from.len() as u64)?.copy_from_slice(from);
         Ok(())
@@ -208,7 +208,7 @@ impl Memory {
     /// `memory.fill`.
     ///
     /// # Errors
-    /// If the bytes do not all lie inside the memory; nothing is then written.
+    /// Fails if the bytes do not all lie inside the memory; nothing is then written.
     pub fn fill(&mut self, dst: u32, byte: u8, len: u32) -> Result<(), TrapCode> {
         self.slice_mut(dst.into(), len.into())?.fill(byte);
         Ok(())
@@ -217,7 +217,7 @@ impl Memory {
     /// `memory.copy`, inside one memory.
     ///
     /// # Errors
-    /// If the bytes do not all lie inside the memory; nothing is then written.
+    /// Fails if the bytes do not all lie inside the memory; nothing is then written.
     pub fn copy_within(&mut self, dst: u32, src: u32, len: u32) -> Result<(), TrapCode> {
         self.slice(dst.into(), len.into())?;
         self.slice(src.into(), len.into())?;

@@ -29,7 +29,7 @@ impl Table {
     /// Makes a table of copies of one reference. `elems_max` limits its growth beside its type.
     ///
     /// # Errors
-    /// If it would start with more than `elems_max` elements, or there is not enough memory.
+    /// Fails if it would start with more than `elems_max` elements, or there is not enough memory.
     pub fn new(ty: TableType, init: u64, elems_max: u32) -> Result<Table, Error> {
         check_limit("table_elems_max", elems_max.into(), ty.min.into())?;
         let elems_max = elems_max.min(ty.max.unwrap_or(u32::MAX));
@@ -64,7 +64,7 @@ impl Table {
     /// An element.
     ///
     /// # Errors
-    /// If the table has no such element.
+    /// Fails if the table has no such element.
     pub fn get(&self, index: u32) -> Result<u64, TrapCode> {
         self.elems().get(index as usize).copied().ok_or(TrapCode::TableOutOfBounds)
     }
@@ -72,7 +72,7 @@ impl Table {
     /// Replaces an element. The value is a reference of the table's type.
     ///
     /// # Errors
-    /// If the table has no such element.
+    /// Fails if the table has no such element.
     pub(crate) fn set(&mut self, index: u32, value: u64) -> Result<(), TrapCode> {
         let elem = self.elems_mut().get_mut(index as usize);
         *elem.ok_or(TrapCode::TableOutOfBounds)? = value;

@@ -145,7 +145,7 @@ impl InstanceFuncs {
     /// the module's types.
     ///
     /// # Panics
-    /// If the module has no such function.
+    /// Panics if the module has no such function.
     pub(crate) fn handle(
         &self,
         funcs: &Funcs,

@@ -123,7 +123,7 @@ impl Store {
     /// Takes in a memory for which there is room.
     ///
     /// # Errors
-    /// If the limiter refuses.
+    /// Fails if the limiter refuses.
     pub(crate) fn add_memory(&mut self, memory: Memory) -> Result<MemoryHandle, Error> {
         // The limiter is asked about an existing memory: it hears of it once, even if there was a second
         // try to make it. The memory costs nothing until it is written to.
@@ -138,7 +138,7 @@ impl Store {
     /// Makes a table for which there is room.
     ///
     /// # Errors
-    /// If there is not enough memory, or the limiter refuses.
+    /// Fails if there is not enough memory, or the limiter refuses.
     pub(crate) fn add_table(&mut self, ty: TableType, init: u64) -> Result<TableHandle, Error> {
         if !self.may_grow(Request::table(0, ty.min, ty))? {
             let wanted = ty.min.into();
@@ -154,7 +154,7 @@ impl Store {
     /// Whether the limiter allows something.
     ///
     /// # Errors
-    /// If it fails.
+    /// Fails if it fails.
     fn may_grow(&mut self, request: Request) -> Result<bool, Error> {
         let (current, desired, maximum) = request.parts();
         let Some(limiter) = self.find_limiter() else { return Ok(true) };
@@ -167,7 +167,7 @@ impl Store {
     /// Lets something grow if the limiter allows it, which hears of a failure. Returns whether it has grown.
     ///
     /// # Errors
-    /// If the limiter fails.
+    /// Fails if the limiter fails.
     fn grow(
         &mut self,
         request: Request,
@@ -189,7 +189,7 @@ impl Store {
     /// refuses.
     ///
     /// # Errors
-    /// If the limiter fails.
+    /// Fails if the limiter fails.
     pub fn memory_grow(&mut self, memory: MemoryHandle, pages: u32) -> Result<Option<u32>, Error> {
         let (old, ty) = (self.memory(memory).pages(), self.memory(memory).ty());
         if pages == 0 {
@@ -220,7 +220,7 @@ impl Store {
     /// `None` if there is no room or the limiter refuses.
     ///
     /// # Errors
-    /// If the limiter fails.
+    /// Fails if the limiter fails.
     pub(crate) fn table_grow_by(
         &mut self,
         table: TableHandle,

@@ -17,7 +17,7 @@ impl Store {
     /// Makes a function of the host.
     ///
     /// # Errors
-    /// If the store has too many functions, or there is no memory for native code.
+    /// Fails if the store has too many functions, or there is no memory for native code.
     pub fn new_host_func(&mut self, ty: FuncType, f: HostFn) -> Result<FuncHandle, Error> {
         let id = self.intern_type(&ty);
         let checked = HostFn::new(move |call| {
@@ -38,7 +38,7 @@ impl Store {
     /// are zero-extended, and references to functions are to functions of the store.
     ///
     /// # Errors
-    /// If the store has too many functions, or there is no memory for native code.
+    /// Fails if the store has too many functions, or there is no memory for native code.
     #[doc(hidden)]
     pub unsafe fn new_trusted_host_func(
         &mut self,

@@ -82,7 +82,7 @@ impl Store {
     /// The handle of a function of an instance, in the index space of its module.
     ///
     /// # Panics
-    /// If the module has no such function.
+    /// Panics if the module has no such function.
     pub fn instance_func(&self, instance: InstanceId, func: u32) -> FuncHandle {
         let Instance { module, funcs, .. } = self.instance(instance);
         funcs.handle(&self.funcs, module, self.instance(instance).type_ids(), func)

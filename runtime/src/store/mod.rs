@@ -305,7 +305,7 @@ impl Store {
     /// Sets the fuel that is left, at most `i64::MAX`.
     ///
     /// # Errors
-    /// If fuel is not configured.
+    /// Fails if fuel is not configured.
     pub fn set_fuel(&mut self, fuel: u64) -> Result<(), Error> {
         if self.config.fuel.is_none() {
             return Err(Error::Usage("fuel is not configured for this store".to_owned()));
@@ -326,7 +326,7 @@ impl Store {
     /// Makes cells from the host fit for guest code: numbers of 32 bits are zero-extended.
     ///
     /// # Errors
-    /// If one of them is no reference to a function of the store, where it should be.
+    /// Fails if one of them is no reference to a function of the store, where it should be.
     pub(crate) fn check_cells(&self, types: &[ValType], cells: &mut [u64]) -> Result<(), Error> {
         let mut cells = cells.iter_mut();
         for &ty in types {
@@ -369,7 +369,7 @@ impl Store {
     /// Counts functions that are to be made.
     ///
     /// # Errors
-    /// If they are too many.
+    /// Fails if they are too many.
     pub(crate) fn count_funcs(&mut self, n: u32) -> Result<(), Error> {
         let wanted = u64::from(self.n_funcs) + u64::from(n);
         check_limit("funcs_max", self.config.limits.funcs_max.into(), wanted)?;

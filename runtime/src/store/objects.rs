@@ -21,7 +21,7 @@ impl Store {
     /// Makes a memory that instances can import.
     ///
     /// # Errors
-    /// If it exceeds a limit, the limiter refuses, or there is not enough memory.
+    /// Fails if it exceeds a limit, the limiter refuses, or there is not enough memory.
     pub fn new_memory(&mut self, ty: MemoryType, plan: MemoryPlan) -> Result<MemoryHandle, Error> {
         self.check_room(&[ty], &[])?;
         let memory = Memory::new(ty, plan, self.config.limits.memory_pages_max)?;
@@ -66,7 +66,7 @@ impl Store {
     /// Makes a table that instances can import.
     ///
     /// # Errors
-    /// If it exceeds a limit, the limiter refuses, there is not enough memory, or `init` is no reference.
+    /// Fails if it exceeds a limit, the limiter refuses, there is not enough memory, or `init` is no reference.
     pub fn new_table(&mut self, ty: TableType, init: u64) -> Result<TableHandle, Error> {
         self.check_cells(&[ty.elem], &mut [init])?;
         self.check_room(&[], &[ty])?;
@@ -81,7 +81,7 @@ impl Store {
     /// Replaces an element of a table.
     ///
     /// # Errors
-    /// If the table has no such element, or the value is no reference.
+    /// Fails if the table has no such element, or the value is no reference.
     pub fn table_set(&mut self, table: TableHandle, index: u32, value: u64) -> Result<(), Error> {
         self.check_cells(&[self.table(table).ty().elem], &mut [value])?;
         let table = &mut self.tables[table.0 as usize];
@@ -93,7 +93,7 @@ impl Store {
     /// refuses.
     ///
     /// # Errors
-    /// If the value is no reference, or the limiter fails.
+    /// Fails if the value is no reference, or the limiter fails.
     pub fn table_grow(
         &mut self,
         table: TableHandle,
@@ -114,7 +114,7 @@ impl Store {
     /// half first.
     ///
     /// # Errors
-    /// If there are too many, or the value is of another type.
+    /// Fails if there are too many, or the value is of another type.
     pub fn new_global(&mut self, ty: GlobalType, value: u128) -> Result<GlobalHandle, Error> {
         let mut value = cells_of(value);
         self.check_cells(&[ty.ty], &mut value)?;
@@ -153,7 +153,7 @@ impl Store {
     /// Sets the value of a mutable global, in the form of [`Store::global`].
     ///
     /// # Errors
-    /// If it is immutable, or the value is of another type.
+    /// Fails if it is immutable, or the value is of another type.
     pub fn set_global(&mut self, global: GlobalHandle, value: u128) -> Result<(), Error> {
         let GlobalData { cell, ty } = self.globals[global.0 as usize];
         if !ty.mutable {
@@ -177,7 +177,7 @@ impl Store {
     /// Stores a host object and returns the `externref` to it. It lives as long as the store.
     ///
     /// # Errors
-    /// If there are too many.
+    /// Fails if there are too many.
     pub fn new_extern(&mut self, object: Box<dyn Any + Send>) -> Result<u64, Error> {
         let wanted = self.externs.len() as u64 + 1;
         check_limit("externs_max", self.config.limits.externs_max.into(), wanted)?;

@@ -43,7 +43,7 @@ impl Store {
     /// Sets how long calls from the host may take; of the calls that are active it does not change that.
     ///
     /// # Errors
-    /// If the code of the store does not poll.
+    /// Fails if the code of the store does not poll.
     pub fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
         let is_active = self.n_host_calls > 0;
         let Some(interrupts) = &mut self.interrupts else {

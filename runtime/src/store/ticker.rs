@@ -166,7 +166,7 @@ impl Ticker {
     /// Lets the ticker know of a store whose call is armed, or that the call needs it to wake earlier.
     ///
     /// # Errors
-    /// If the system gives no thread.
+    /// Fails if the system gives no thread.
     #[cold]
     pub(crate) fn notice(&self, words: &Arc<Words>) -> Result<Arc<Watch>, Error> {
         let watch = self.watch();

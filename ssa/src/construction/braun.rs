@@ -255,7 +255,7 @@ impl Braun {
     /// Records that a variable is assigned a value of the caller or one that a read returned.
     ///
     /// # Panics
-    /// If the value is neither of these.
+    /// Panics if the value is neither of these.
     #[inline]
     pub fn write_variable(&mut self, variable: u32, block: u32, value: u32) {
         assert!(value < PHI + self.phis.len() as u32, "unknown value {value}");
@@ -286,7 +286,7 @@ impl Braun {
     /// the phis of the block and is better left out.
     ///
     /// # Panics
-    /// If the block is already sealed.
+    /// Panics if the block is already sealed.
     pub fn seal_block(
         &mut self,
         block: u32,
@@ -320,7 +320,7 @@ impl Braun {
     /// others final.
     ///
     /// # Panics
-    /// If a variable was read in a block that is not sealed.
+    /// Panics if a variable was read in a block that is not sealed.
     pub fn finish(&mut self, values: &mut impl Values) -> BraunReport {
         assert_eq!(self.n_incomplete, 0, "all blocks are sealed");
         let Braun { phis, live, report, .. } = self;
@@ -355,7 +355,7 @@ impl Braun {
     /// Returns the variable whose values a phi joins.
     ///
     /// # Panics
-    /// If the value is not a phi.
+    /// Panics if the value is not a phi.
     pub fn variable_of(&self, value: u32) -> u32 {
         assert!(value & PHI != 0, "value {value} is not a phi");
         self.phis.variable(value & !PHI)

@@ -63,7 +63,7 @@ pub const OPERANDS_MAX: u64 = 1 << 24;
 /// Other functions can only be interpreted.
 ///
 /// # Panics
-/// If the function is imported.
+/// Panics if the function is imported.
 pub fn is_buildable(module: &VerifiedModule, func: u32) -> bool {
     /// Operands and results of an instruction that neither calls nor leaves the function, with
     /// the instructions that charge for it or stand in for it.
@@ -85,7 +85,7 @@ pub fn is_buildable(module: &VerifiedModule, func: u32) -> bool {
 /// The number of operands that the branches of a function keep above dropped ones, in total.
 ///
 /// # Panics
-/// If the function is imported.
+/// Panics if the function is imported.
 pub fn n_kept_operands(module: &VerifiedModule, func: u32) -> u64 {
     insts(module, func)
         .filter(|inst| inst.op == Op::BrKeep)
@@ -96,7 +96,7 @@ pub fn n_kept_operands(module: &VerifiedModule, func: u32) -> u64 {
 /// The number of parameters and results of all calls of a function, and of its own at each `return`.
 ///
 /// # Panics
-/// If the function is imported.
+/// Panics if the function is imported.
 pub fn n_wide_operands(module: &VerifiedModule, func: u32) -> u64 {
     let types = &module.module().types;
     let of_inst = |inst: Inst| -> u64 {
@@ -137,7 +137,7 @@ const NO_SLOT: u32 = u32::MAX;
 /// Makes the slot form of a function.
 ///
 /// # Panics
-/// If the function is imported, or so large that ids run out; see [`is_buildable`].
+/// Panics if the function is imported, or so large that ids run out; see [`is_buildable`].
 pub fn build(
     module: &VerifiedModule,
     func: u32,
@@ -175,7 +175,7 @@ pub struct SsaOptions {
 /// than [`PHI_OPERANDS_MAX`] operands. Its slot form can still be built.
 ///
 /// # Panics
-/// If the function is imported, or so large that ids run out; see [`is_buildable`].
+/// Panics if the function is imported, or so large that ids run out; see [`is_buildable`].
 pub fn build_ssa(
     module: &VerifiedModule,
     func: u32,

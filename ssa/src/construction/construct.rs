@@ -143,7 +143,7 @@ impl<G: ControlFlow> SlotProgram<G> {
     /// numbers. Slots and values are numbered below `n_slots` and `n_values`.
     ///
     /// # Panics
-    /// If there is not one list for each block, or a slot or value is out of range.
+    /// Panics if there is not one list for each block, or a slot or value is out of range.
     pub fn new<L>(
         cfg: G,
         n_slots: u32,
@@ -424,7 +424,7 @@ pub struct Scratch {
 /// Fails if a limit of [`TooLarge`] would be exceeded, or there would be 2³² values.
 ///
 /// # Panics
-/// If the list of initial values is not as long as the program has slots, or holds others than the
+/// Panics if the list of initial values is not as long as the program has slots, or holds others than the
 /// program's values.
 pub fn construct<G: ControlFlow>(
     program: &SlotProgram<G>,

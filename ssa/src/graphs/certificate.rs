@@ -93,7 +93,7 @@ impl std::error::Error for Refutation {}
 /// Returns the first violation found if they have others.
 ///
 /// # Panics
-/// If an immediate dominator is not the number of a block.
+/// Panics if an immediate dominator is not the number of a block.
 pub fn certify(
     cfg: &impl ControlFlow,
     idom: impl Fn(u32) -> Option<u32>,

@@ -50,7 +50,7 @@ impl Cfg {
     /// Builds the graph whose blocks have these successor lists.
     ///
     /// # Panics
-    /// If the entry or a successor is not the number of a block.
+    /// Panics if the entry or a successor is not the number of a block.
     pub fn new<L>(entry: u32, succ_lists: impl IntoIterator<Item = L>) -> Cfg
     where
         L: IntoIterator<Item = u32>,
@@ -63,7 +63,7 @@ impl Cfg {
     /// Replaces the graph by another one, in the memory of the old one.
     ///
     /// # Panics
-    /// If the entry or a successor is not the number of a block.
+    /// Panics if the entry or a successor is not the number of a block.
     pub fn rebuild<L>(&mut self, entry: u32, succ_lists: impl IntoIterator<Item = L>)
     where
         L: IntoIterator<Item = u32>,

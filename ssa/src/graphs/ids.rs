@@ -17,7 +17,7 @@ macro_rules! entity {
             /// The entity with this number.
             ///
             /// # Panics
-            /// If the number does not fit 32 bits.
+            /// Panics if the number does not fit 32 bits.
             #[inline]
             pub fn new(index: usize) -> $name {
                 $name(u32::try_from(index).expect("entities are numbered by 32 bits"))

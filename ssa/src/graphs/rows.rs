@@ -24,7 +24,7 @@ impl Rows {
     /// Counts one more item for a row.
     ///
     /// # Panics
-    /// If the row does not exist.
+    /// Panics if the row does not exist.
     #[inline]
     pub(crate) fn count(&mut self, row: u32) {
         self.starts[row as usize + 2] += 1;

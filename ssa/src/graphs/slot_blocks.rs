@@ -18,7 +18,7 @@ impl SlotBlocks {
     /// Sorts writes and upward-exposed reads, each a block and a slot, by slot.
     ///
     /// # Panics
-    /// If a slot is not below `n_slots`.
+    /// Panics if a slot is not below `n_slots`.
     pub fn new<I, J>(n_slots: usize, writes: I, reads: J) -> SlotBlocks
     where
         I: IntoIterator<Item = (u32, Slot)>,
@@ -34,7 +34,7 @@ impl SlotBlocks {
     /// Replaces the lists by others, in the memory of the old ones.
     ///
     /// # Panics
-    /// If a slot is not below `n_slots`.
+    /// Panics if a slot is not below `n_slots`.
     pub fn rebuild<I, J>(&mut self, n_slots: usize, writes: I, reads: J)
     where
         I: IntoIterator<Item = (u32, Slot)>,

@@ -231,7 +231,7 @@ impl<'f> Editor<'f> {
     /// Turns an instruction into the constant that it is known to compute, given by its cell.
     ///
     /// # Panics
-    /// If it does anything other than compute its only result.
+    /// Panics if it does anything other than compute its only result.
     pub fn fold(&mut self, inst: Inst, bits: u64) {
         let effect = self.f.opcode(inst).effect();
         assert!(matches!(effect, Effect::Pure | Effect::Trap), "{inst} has ordered effects");
@@ -245,7 +245,7 @@ impl<'f> Editor<'f> {
     /// Makes the branch at the end of a block always take one of its out-edges.
     ///
     /// # Panics
-    /// If the edge leaves another block.
+    /// Panics if the edge leaves another block.
     pub fn keep_edge(&mut self, block: Block, edge: Edge) {
         assert_eq!(self.src(edge), block, "{edge} leaves another block");
         let terminator = *self.insts(block).last().expect("a block has a terminator");
@@ -277,7 +277,7 @@ impl<'f> Editor<'f> {
     /// Makes an instruction without putting it into a block. Its results are new values.
     ///
     /// # Panics
-    /// If its effects are ordered.
+    /// Panics if its effects are ordered.
     pub fn make_inst(
         &mut self,
         op: Opcode,
@@ -301,7 +301,7 @@ impl<'f> Editor<'f> {
     /// Replaces the list of instructions of a block.
     ///
     /// # Panics
-    /// If this would remove, insert or exchange instructions with ordered effects.
+    /// Panics if this would remove, insert or exchange instructions with ordered effects.
     pub fn set_insts(&mut self, block: Block, insts: &[Inst]) {
         let f = &*self.f;
         let is_ordered = |inst: &&Inst| f.opcode(**inst).is_ordered();
@@ -322,7 +322,7 @@ impl<'f> Editor<'f> {
     /// Removes the instructions of a block that are not to be kept. Returns their number.
     ///
     /// # Panics
-    /// If a removed instruction has ordered effects.
+    /// Panics if a removed instruction has ordered effects.
     pub fn retain_insts(
         &mut self,
         block: Block,
@@ -348,7 +348,7 @@ impl<'f> Editor<'f> {
     /// Removes the parameters of a block that are not marked to be kept, with their operands on all in-edges.
     ///
     /// # Panics
-    /// If there is not one mark for each parameter.
+    /// Panics if there is not one mark for each parameter.
     pub fn retain_params(&mut self, block: Block, kept: &[bool]) {
         assert_eq!(kept.len(), self.params(block).len(), "there is a mark for each parameter");
         if !kept.contains(&false) {

@@ -149,7 +149,7 @@ impl<'a> Machine<'a> {
     /// [`Machine::instantiate`] applies segments and runs the start function.
     ///
     /// # Panics
-    /// If `functions` are not those that the module defines, in their order.
+    /// Panics if `functions` are not those that the module defines, in their order.
     pub fn new(
         module: &'a VerifiedModule,
         functions: Vec<Function>,
@@ -183,7 +183,7 @@ impl<'a> Machine<'a> {
     /// Returns the trap. Call stack and frame stack are then as before the call.
     ///
     /// # Panics
-    /// If no such function exists, or it takes another number of arguments.
+    /// Panics if no such function exists, or it takes another number of arguments.
     pub fn call(&mut self, func: u32, args: &[u128]) -> Result<Vec<u128>, Trap> {
         assert_eq!(args.len(), self.module.func_type(func).params.len(), "arguments fit the type");
         run::run(self.module, &self.functions, &mut self.state, func, args)

@@ -105,7 +105,7 @@ struct TooLarge;
 /// Turns a function in SSA form into slot form, unless the report says that it is too large.
 ///
 /// # Panics
-/// If the function accesses slots.
+/// Panics if the function accesses slots.
 pub fn destruct(f: &mut Function) -> DestructionReport {
     assert!(!f.has_slot_accesses(), "the function is in SSA form");
     let Ok(homes) = Homes::find(f) else {

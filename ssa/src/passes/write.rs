@@ -54,7 +54,7 @@ pub enum WriteError {
 /// Fails if the code would exceed a limit, or if it would be invalid.
 ///
 /// # Panics
-/// If the function is not as the [module's documentation](self) says.
+/// Panics if the function is not as the [module's documentation](self) says.
 pub fn write(
     f: &Function,
     locals: &[Option<u32>],

@@ -66,7 +66,7 @@ impl ModuleBudget {
     /// Takes points of time.
     ///
     /// # Errors
-    /// If there are less; then none are taken.
+    /// Fails if there are less; then none are taken.
     pub(crate) fn draw(&self, wanted: u64) -> Result<(), Overdrawn> {
         let enough = |drawn: u64| drawn.checked_add(wanted).filter(|&sum| sum <= self.time);
         // Nothing else depends on the order in which threads draw.

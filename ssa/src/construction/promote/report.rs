@@ -73,7 +73,7 @@ impl fmt::Display for Fate {
 /// `scratch`.
 ///
 /// # Panics
-/// If the module does not define the function, or the scratch memory is of another one.
+/// Panics if the module does not define the function, or the scratch memory is of another one.
 pub fn locals(
     func: &Function,
     module: &VerifiedModule,

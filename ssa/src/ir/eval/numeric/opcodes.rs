@@ -16,7 +16,7 @@ use super::{Kind, vectors};
 /// Returns the trap if the operation is not defined on the operands.
 ///
 /// # Panics
-/// If an operand or the lane does not exist.
+/// Panics if an operand or the lane does not exist.
 pub(in crate::ir::eval) fn eval(
     op: Op,
     imm: u128,
