@@ -51,13 +51,12 @@ impl<'a, T: 'static> Caller<'a, T> {
         Some(Memory::from_handle(self.store, memory))
     }
 
-    /// Does what guest code does at the head of a loop: if the store is out of time, or its epoch deadline has
-    /// come and nobody lets it go on, this fails. Functions that wait or work for long call it now and then,
-    /// and pass the error on.
+    /// Checks for interruption, as guest code does at the head of a loop. Functions that wait or work for long should
+    /// call it regularly, and pass the error on.
     ///
     /// # Errors
-    /// A trap with [`Interrupted`](crate::TrapCode::Interrupted), or what the
-    /// [callback](crate::Store::epoch_deadline_callback) of the store fails with.
+    /// Fails with [`Interrupted`](crate::TrapCode::Interrupted) if the store is out of time, or its epoch deadline has
+    /// passed and no [callback](crate::Store::epoch_deadline_callback) extends it; or with the error of that callback.
     pub fn check_interrupt(&mut self) -> Result<(), Error> {
         self.store.check_interrupt()
     }

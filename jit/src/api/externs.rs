@@ -126,7 +126,7 @@ impl Memory {
         store.memory_data_mut(handle)
     }
 
-    /// Copies from an address on.
+    /// Copies bytes from the memory, starting at an address.
     ///
     /// # Errors
     /// Fails if the bytes do not all lie inside the memory; nothing is then copied.
@@ -141,7 +141,7 @@ impl Memory {
         memory.read(address as u64, into).map_err(|_| MemoryAccessError)
     }
 
-    /// Copies to an address on.
+    /// Copies bytes to the memory, starting at an address.
     ///
     /// # Errors
     /// Fails if the bytes do not all lie inside the memory; nothing is then copied.
@@ -372,7 +372,7 @@ fn cell_of_type(ty: ValType, value: Val, store: &rt::Store) -> Result<u64, Error
     Ok(bits_of_type(ty, value, store)? as u64)
 }
 
-/// Something that a module can import and an instance can export.
+/// An object that a module can import and an instance can export.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Extern {
     /// A function.

@@ -21,7 +21,7 @@ use crate::api::val::Val;
 
 pub use unknown::UnknownImportError;
 
-/// Provides modules with what they import. Functions of the host belong to no store, so that a linker
+/// Provides the imports of modules, by name. Functions of the host belong to no store, so that a linker
 /// serves many.
 pub struct Linker<T: 'static> {
     engine: Engine,
@@ -61,7 +61,7 @@ impl<T: 'static> fmt::Debug for Linker<T> {
 }
 
 impl<T: 'static> Linker<T> {
-    /// A linker that provides nothing.
+    /// Makes an empty linker.
     pub fn new(engine: &Engine) -> Linker<T> {
         Linker {
             engine: engine.clone(),
@@ -76,13 +76,13 @@ impl<T: 'static> Linker<T> {
         &self.engine
     }
 
-    /// Whether a later definition replaces an earlier one of the same name; it is an error otherwise.
+    /// Sets whether a later definition replaces an earlier one of the same name; it is an error otherwise.
     pub fn allow_shadowing(&mut self, allow: bool) -> &mut Linker<T> {
         self.allow_shadowing = allow;
         self
     }
 
-    /// Provides a function of the host: a closure whose types say the function's type.
+    /// Provides a function of the host: a closure whose types determine the function's type.
     ///
     /// # Errors
     /// Fails if the name is taken.
@@ -110,7 +110,7 @@ impl<T: 'static> Linker<T> {
         self.insert(module, name, Definition::Host(HostFunc::dynamic(ty, f)))
     }
 
-    /// Provides something of a store; the linker then serves that store only.
+    /// Provides an object of a store; the linker then serves that store only.
     ///
     /// # Errors
     /// Fails if the name is taken.
@@ -129,7 +129,7 @@ impl<T: 'static> Linker<T> {
         self.insert(module, name, Definition::Extern(item))
     }
 
-    /// Provides all that an instance exports, under the name of a module.
+    /// Provides all exports of an instance, under the name of a module.
     ///
     /// # Errors
     /// Fails if a name is taken.
@@ -183,7 +183,7 @@ impl<T: 'static> Linker<T> {
         instantiate(store, module, definitions.into_iter())
     }
 
-    /// Looks the imports of a module up, once for many instances.
+    /// Looks up the imports of a module once for many instances.
     ///
     /// # Errors
     /// Fails if an import is missing.
@@ -237,7 +237,7 @@ fn instantiate<'a>(
     Instance::from_entities(store, module, &imports)
 }
 
-/// A module with its imports, which were looked up: many instances can be made of it, in many stores and
+/// A module whose imports were looked up: many instances can be made of it, in many stores and
 /// threads. [`Linker::instantiate_pre`] makes it.
 pub struct InstancePre<T: 'static> {
     module: Module,

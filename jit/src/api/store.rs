@@ -133,7 +133,7 @@ impl<T: 'static> Store<T> {
         data_mut(&mut self.inner)
     }
 
-    /// Frees all that the store owns but the embedder's data.
+    /// Frees everything that the store owns, and returns the embedder's data.
     pub fn into_data(mut self) -> T {
         let embedding = Embedding::of_mut(&mut self.inner);
         let data = std::mem::replace(&mut embedding.data, Data::new(Box::new(())));
@@ -159,14 +159,14 @@ impl<T: 'static> Store<T> {
     }
 
     /// Lets guest code run until the epoch of the engine has been
-    /// [incremented](crate::Engine::increment_epoch) so many times more. Has no effect without
+    /// [incremented](crate::Engine::increment_epoch) this many more times. Has no effect without
     /// [`Config::epoch_interruption`](crate::Config::epoch_interruption).
     pub fn set_epoch_deadline(&mut self, ticks_beyond_current: u64) {
         set_epoch_deadline(&mut self.inner, ticks_beyond_current);
     }
 
     /// Lets guest code trap with [`Interrupted`](crate::TrapCode::Interrupted) when the epoch deadline is
-    /// reached. This is how a store begins.
+    /// reached. This is the default.
     pub fn epoch_deadline_trap(&mut self) {
         self.inner.epoch_deadline_trap();
     }
@@ -206,8 +206,8 @@ impl<T: 'static> Store<T> {
         self.inner.epoch_deadline_callback(move |store| callback(StoreContextMut::new(store)));
     }
 
-    /// Sets how long a call from the host into guest code may take, in place of what
-    /// [`Config::timeout`](crate::Config::timeout) says.
+    /// Sets how long a call from the host into guest code may take, instead of
+    /// [`Config::timeout`](crate::Config::timeout).
     ///
     /// # Errors
     /// Fails if the code of the engine cannot be interrupted, since neither that nor
@@ -247,7 +247,7 @@ impl<T: 'static> Store<T> {
         self.inner.set_trace(trace);
     }
 
-    /// The store of the runtime, for tools that look deeper than the embedding API does. Nobody but this crate
+    /// The store of the runtime, for tools that need more than the embedding API. Only this crate
     /// can change it: native code that runs in it relies on that.
     ///
     /// ```compile_fail,E0596
@@ -382,8 +382,8 @@ impl<'a, T: 'static> StoreContextMut<'a, T> {
         data_mut(self.inner)
     }
 
-    /// Sets the epoch deadline, see [`Store::set_epoch_deadline`]. What an epoch callback returns comes
-    /// after.
+    /// Sets the epoch deadline, see [`Store::set_epoch_deadline`]. The result of an epoch callback is applied
+    /// afterwards.
     pub fn set_epoch_deadline(&mut self, ticks_beyond_current: u64) {
         set_epoch_deadline(self.inner, ticks_beyond_current);
     }
