@@ -9,13 +9,13 @@ use crate::syntax::Span;
 /// An error in a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileError {
-    /// What is wrong.
+    /// The message.
     pub message: String,
     /// The place, in bytes of the source.
     pub span: Span,
     /// Further places: each with a note.
     pub notes: Vec<(Span, String)>,
-    /// What may help.
+    /// A suggested fix, if any.
     pub help: Option<String>,
 }
 

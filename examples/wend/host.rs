@@ -51,7 +51,7 @@ impl<W: Write + Send + 'static> Instance<W> {
         self.main.call(&mut self.store, ())
     }
 
-    /// What the program prints to.
+    /// Returns the output that the program prints to.
     pub fn out_mut(&mut self) -> &mut W {
         self.store.data_mut()
     }

@@ -93,7 +93,7 @@ fn syntax_error(error: &pest::error::Error<Rule>) -> CompileError {
     CompileError::new(&span, message)
 }
 
-/// What a rule stands for in messages.
+/// Returns the description of a rule for messages.
 fn described(rule: Rule) -> &'static str {
     match rule {
         Rule::EOI => "the end of the program",

@@ -38,7 +38,7 @@ fn programs() -> Vec<PathBuf> {
     paths
 }
 
-/// What a program prints.
+/// The output of a program.
 #[derive(Clone, Default)]
 struct Output(Arc<Mutex<Vec<u8>>>);
 

@@ -78,7 +78,7 @@ fn micros(time: Duration) -> String {
     format!("{:.1}", time.as_secs_f64() * 1e6)
 }
 
-/// What a program prints in a slot mode, the least time of a run, and the number of runs.
+/// Returns the output of a program in a slot mode, the least time of a run, and the number of runs.
 fn ours(
     compiled: &wend::Compiled,
     slots: SlotMode,
