@@ -116,14 +116,17 @@ pub enum SlotOrigin {
     Local(u32),
     /// The operand at a depth of the operand stack, while it has the slot's type.
     Stack(u32),
+    /// A local or operand of a function that was inlined. Such slots have numbers of their own.
+    Inlined(u32),
 }
 
 impl SlotOrigin {
     /// A key that distinguishes origins and sorts locals before operands.
-    pub(crate) const fn key(self) -> (bool, u32) {
+    pub(crate) const fn key(self) -> (u8, u32) {
         match self {
-            SlotOrigin::Local(local) => (false, local),
-            SlotOrigin::Stack(depth) => (true, depth),
+            SlotOrigin::Local(local) => (0, local),
+            SlotOrigin::Stack(depth) => (1, depth),
+            SlotOrigin::Inlined(number) => (2, number),
         }
     }
 }

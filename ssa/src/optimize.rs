@@ -145,9 +145,14 @@ impl Optimizer<'_> {
                     return Err(StageError::of(Stage::Write, error));
                 }
             },
-            Run::Stage(Stage::Load | Stage::Verify | Stage::Clif | Stage::Asm | Stage::Place) => {
-                None
-            }
+            Run::Stage(
+                Stage::Load
+                | Stage::Verify
+                | Stage::Inline
+                | Stage::Clif
+                | Stage::Asm
+                | Stage::Place,
+            ) => None,
         })
     }
 }

@@ -5,5 +5,6 @@
 //! turns SSA form into slot form, of which [`mod@write`] makes bytecode.
 
 pub mod destruct;
+pub mod inline;
 pub mod simplify;
 pub mod write;

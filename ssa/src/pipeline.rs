@@ -76,6 +76,8 @@ pub enum Stage {
     Verify,
     /// Builds the slot form: [`mod@crate::construction::build`].
     Slots,
+    /// Inlines calls: [`mod@crate::passes::inline`].
+    Inline,
     /// Promotes slots: [`mod@crate::construction::promote`], or [`crate::construction::build::build_ssa`] in one step
     /// from bytecode.
     Ssa,

@@ -25,6 +25,7 @@ use slotvm_ssa::construction::build::{
 use slotvm_ssa::construction::promote::{self, PromoteOptions, PromotionReport, promote_with};
 use slotvm_ssa::graphs::loops::LoopForest;
 use slotvm_ssa::ir::Function;
+use slotvm_ssa::passes::inline::inline;
 use slotvm_ssa::pipeline::{self, Checks, Stage, StageError, Times, User, run_passes};
 use tracing::trace_span;
 
@@ -48,6 +49,8 @@ pub(crate) struct CompileOptions {
     pub(crate) on_the_fly: Option<SsaOptions>,
     /// Machine, slot mode, memories.
     pub(crate) lower: LowerOptions,
+    /// Whether small functions are inlined.
+    pub(crate) inline: bool,
     /// Whether the IR is verified after each stage and pass.
     pub(crate) verify: bool,
     /// Whether to keep the CLIF as text.
@@ -159,7 +162,17 @@ impl Compiler {
         let mut times = Times::default();
         let build_options = self.options.build;
         let build = || build(module, func, &build_options, &mut BuildScratch::default());
-        let form = self.form(module, func, share, &mut times).map_err(&error)?;
+        let inlines = self.options.inline;
+        let form = self.form(module, func, inlines, share, &mut times).map_err(&error)?;
+        let has_grown = form.has_grown;
+        let compiled = self.compile_within(module, form, build, share, times);
+        let is_as_asked = |compiled: &CompiledFunction| compiled.work.rung == Rung::AsAsked;
+        if !has_grown || compiled.as_ref().is_ok_and(is_as_asked) {
+            return compiled;
+        }
+        // The share is that of the function alone, which decides about its effort level.
+        let mut times = Times::default();
+        let form = self.form(module, func, false, share, &mut times).map_err(&error)?;
         self.compile_within(module, form, build, share, times)
     }
 
@@ -192,7 +205,7 @@ impl Compiler {
         share: Share,
         mut times: Times,
     ) -> Result<CompiledFunction, CompileError> {
-        let Form { function, promotion, slot_form } = form;
+        let Form { function, promotion, slot_form, has_grown: _ } = form;
         let func = function.func;
         let error = |reason| CompileError { func, name: module.func_name(func), reason };
         if module.uses_vectors() && !has_vectors(&*self.options.lower.isa) {
@@ -252,7 +265,7 @@ impl Compiler {
         Ok(options)
     }
 
-    /// The form of a function that the slot mode compiles.
+    /// The form of a function that the slot mode compiles, with calls inlined or not.
     ///
     /// # Errors
     /// Fails if a stage leaves an invalid function, which is a fault of this project.
@@ -260,6 +273,7 @@ impl Compiler {
         &mut self,
         module: &VerifiedModule,
         func: u32,
+        inlines: bool,
         share: Share,
         times: &mut Times,
     ) -> Result<Form, String> {
@@ -271,14 +285,21 @@ impl Compiler {
             let built = times.stage(Stage::Ssa, || build_ssa(module, func, &options, scratch));
             if let Some((function, _)) = built {
                 check(&mut checks, Stage::Ssa, &function, module)?;
-                let form = Form { function, promotion: None, slot_form: None };
+                let form = Form::of(function);
                 return self.passed(module, form, times);
             }
         }
         let (options, scratch) = (&self.options.build, &mut self.build);
-        let function = times.stage(Stage::Slots, || build(module, func, options, scratch));
+        let mut function = times.stage(Stage::Slots, || build(module, func, options, scratch));
         check(&mut checks, Stage::Slots, &function, module)?;
-        self.promoted(module, function, share, times)
+        let mut has_grown = false;
+        if inlines {
+            let inline = || inline(&mut function, module, options, scratch);
+            has_grown = times.stage(Stage::Inline, inline).n_calls > 0;
+            check(&mut checks, Stage::Inline, &function, module)?;
+        }
+        let form = self.promoted(module, function, share, times)?;
+        Ok(Form { has_grown, ..form })
     }
 
     /// A function in the form that the slot mode compiles, from its slot form.
@@ -290,7 +311,7 @@ impl Compiler {
         times: &mut Times,
     ) -> Result<Form, String> {
         if !self.options.lower.slots.is_promoted() {
-            return Ok(Form { function, promotion: None, slot_form: None });
+            return Ok(Form::of(function));
         }
         let mut checks = Checks::new(self.options.verify);
         checks.before(&function);
@@ -304,10 +325,12 @@ impl Compiler {
         });
         if report.too_large.is_some() {
             // The function is in slot form still.
-            return Ok(Form { function, promotion: Some(report), slot_form: Some(slot_form) });
+            let slot_form = Some(slot_form);
+            return Ok(Form { promotion: Some(report), slot_form, ..Form::of(function) });
         }
         check(&mut checks, Stage::Ssa, &function, module)?;
-        let form = Form { function, promotion: Some(report), slot_form: Some(slot_form) };
+        let slot_form = Some(slot_form);
+        let form = Form { promotion: Some(report), slot_form, ..Form::of(function) };
         self.passed(module, form, times)
     }
 
@@ -433,6 +456,14 @@ pub(crate) struct Form {
     promotion: Option<PromotionReport>,
     /// The slot form that it was promoted from.
     slot_form: Option<Function>,
+    /// Whether it has bodies of other functions.
+    has_grown: bool,
+}
+
+impl Form {
+    fn of(function: Function) -> Form {
+        Form { function, promotion: None, slot_form: None, has_grown: false }
+    }
 }
 
 /// The slot form of a function, made at most once.

@@ -4,8 +4,8 @@
 //! `stack_addr` in the entry block, with the slot's place as the access's static offset: the back end folds both into
 //! the addressing mode, and the optimiser has one value to number instead of one for each slot.
 //!
-//! Slots start as zero. Operand-stack slots are written before they are read, and the slots of
-//! parameters are written by the entry block, so only those of other locals are zeroed.
+//! Slots start as zero. Operand-stack slots and those of inlined functions are written before they are read, and the
+//! slots of parameters are written by the entry block, so only those of other locals are zeroed.
 
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, types};
 use cranelift_frontend::Variable;
@@ -61,7 +61,7 @@ impl Lowering<'_, '_> {
     fn starts_as_zero(&self, slot: &SlotData) -> bool {
         match slot.origin {
             SlotOrigin::Local(local) => local as usize >= self.func.ty.params.len(),
-            SlotOrigin::Stack(_) => false,
+            SlotOrigin::Stack(_) | SlotOrigin::Inlined(_) => false,
         }
     }
 

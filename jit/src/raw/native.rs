@@ -76,7 +76,8 @@ fn compile_functions(
     if functions.is_empty() {
         return compile_all(module, options, &budget, native.config().parallel_compilation);
     }
-    let mut compiler = Compiler::new(options);
+    // The bytecode of a function that is given in slot form is not what it does.
+    let mut compiler = Compiler::new(CompileOptions { inline: false, ..options });
     let compile = |func| match functions.get(&func) {
         Some(function) => {
             compiler.compile_slot_form(module, function, Share::of_slot_form(function))

@@ -244,6 +244,8 @@ impl<'t> Parser<'t> {
         code.expect("=")?;
         let origin = if code.eat("local") {
             SlotOrigin::Local(code.number()?)
+        } else if code.eat("inlined") {
+            SlotOrigin::Inlined(code.number()?)
         } else {
             code.expect("stack")?;
             SlotOrigin::Stack(code.number()?)

@@ -105,6 +105,7 @@ impl Printer<'_> {
             match slot.origin {
                 SlotOrigin::Local(local) => writeln!(self.out, "local {local}")?,
                 SlotOrigin::Stack(depth) => writeln!(self.out, "stack {depth}")?,
+                SlotOrigin::Inlined(number) => writeln!(self.out, "inlined {number}")?,
             }
         }
         for block in self.f.blocks() {

@@ -9,6 +9,7 @@ use crate::ir::Function;
 use crate::ir::graph::{print_cfg, print_dom};
 use crate::ir::print::print;
 use crate::passes::destruct::destruct;
+use crate::passes::inline::inline;
 use crate::tools::llvm;
 
 /// A view of a function that is not a row of the table.
@@ -133,6 +134,7 @@ pub fn show_from(
 
 /// A function after a row that leaves our IR, from its slot form, or from its SSA form if no row reads slots any more.
 /// The rows before are those of the JIT if it runs the row, and otherwise those of another user. All are checked.
+/// Functions that are inlined charge nothing and cannot be interrupted, as with the default [`BuildOptions`].
 ///
 /// # Errors
 /// Fails if a stage leaves an invalid function.
@@ -143,6 +145,10 @@ pub fn after(last: &Row, mut f: Function, module: &VerifiedModule) -> Result<Fun
         match row.run {
             // The function is as this row leaves it.
             Run::Stage(Stage::Slots) => checks.after(row, &f, module)?,
+            Run::Stage(Stage::Inline) => {
+                inline(&mut f, module, &BuildOptions::default(), &mut BuildScratch::default());
+                checks.after(row, &f, module)?;
+            }
             Run::Stage(Stage::Ssa) => {
                 checks.before(&f);
                 promote(&mut f, &mut Scratch::default());

@@ -179,7 +179,7 @@ impl Body<'_, '_, '_> {
             self.slots.extend(f.slots.iter().enumerate().map(|(i, slot)| {
                 let local = match slot.origin {
                     SlotOrigin::Local(local) => names.local(f.func, local),
-                    SlotOrigin::Stack(_) => None,
+                    SlotOrigin::Stack(_) | SlotOrigin::Inlined(_) => None,
                 };
                 identifier(&format!("s{i}"), local)
             }));

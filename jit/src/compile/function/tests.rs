@@ -49,6 +49,7 @@ fn options(target: &str, slots: SlotMode) -> CompileOptions {
             entries: None,
             imports: None,
         },
+        inline: true,
         verify: true,
         keep_clif: false,
         keep_asm: false,
@@ -117,7 +118,7 @@ fn the_test_module_has_every_opcode() {
     compiler.options.build = BuildOptions { fuel: true, stack_cells: true, polls: true };
     let mut ir_ops = Vec::new();
     for func in module.n_imported_funcs()..module.n_funcs() {
-        let form = compiler.form(&module, func, share(&module, func), &mut Times::default());
+        let form = compiler.form(&module, func, true, share(&module, func), &mut Times::default());
         let function = form.expect("all stages are right").function;
         for block in function.blocks() {
             for &inst in function.insts(block) {
@@ -161,7 +162,7 @@ fn for_each_clif(
 ) {
     let mut compiler = Compiler::new(options(TARGETS[0], slots));
     for func in module.n_imported_funcs()..module.n_funcs() {
-        let form = compiler.form(module, func, share(module, func), &mut Times::default());
+        let form = compiler.form(module, func, true, share(module, func), &mut Times::default());
         let function = form.expect("all stages are right").function;
         let options = compiler.options.lower.clone();
         compiler.lower(module, &function, &find_loops(&function), &options);

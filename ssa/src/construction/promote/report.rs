@@ -146,6 +146,7 @@ pub fn print(
         let name = match origin {
             SlotOrigin::Local(i) => format!("local {i}: {ty}"),
             SlotOrigin::Stack(i) => format!("stack {i}: {ty}"),
+            SlotOrigin::Inlined(i) => format!("inlined {i}: {ty}"),
         };
         write!(out, "  {name:<18} {fate}").expect(INFALLIBLE);
         if let Fate::Promoted(_) = fate {

@@ -7,7 +7,7 @@ use slotvm_bytecode::{FuncType, Imm, ImmKind, Op, ValType};
 use super::{Context, Form, Violation, require};
 use crate::ir::entity::{Inst, Value};
 use crate::ir::irop::{IrOp, Opcode, is_in_ir};
-use crate::ir::{Function, LocData};
+use crate::ir::{Function, LocData, SlotOrigin};
 
 /// Checks the properties that do not depend on the graph.
 pub(super) fn check_types(
@@ -51,10 +51,10 @@ fn check_locs(f: &Function, context: &impl Context) -> Result<(), Violation> {
 fn check_slots(f: &Function) -> Result<(), Violation> {
     let mut keys: Vec<_> = f.slots.iter().map(|slot| (slot.origin.key(), slot.ty)).collect();
     keys.sort_unstable();
-    // A local has one type; what a stack position is may change from block to block.
-    let is_same = |a: &(_, _), b: &(_, _)| match (a.0, b.0) {
-        ((false, a), (false, b)) => a == b,
-        _ => a == b,
+    // What a stack position is may change from block to block; any other slot has one type.
+    const STACK: u8 = SlotOrigin::Stack(0).key().0;
+    let is_same = |a: &((u8, u32), ValType), b: &((u8, u32), ValType)| {
+        a.0 == b.0 && (a.0.0 != STACK || a.1 == b.1)
     };
     let distinct = keys.windows(2).all(|pair| !is_same(&pair[0], &pair[1]));
     require!(distinct, SlotsDistinct, "two slots stand for the same local or operand");

@@ -1,0 +1,54 @@
+//! Inlining: calls of small functions of the module become the bodies of these functions.
+//!
+//! Relies on slot form as [`mod@crate::construction::build`] makes it, and guarantees slot form, so that one promotion
+//! sees the slots of all functions that came together, and every slot mode gains the same. What is inlined:
+//! * Direct calls that [`plan`] chooses, from the counts of the function and of those that it may call.
+//! * Tail calls of the function itself, and of an inlined function by itself, which become loops.
+//!
+//! What a program can observe stays as it was. A body is made with the same charges as its function's own code: fuel,
+//! polls, and cells of the deterministic call stack stand where they stood. Each location names the function that it
+//! comes from, and the call that this function was inlined at, so that traps have their places and backtraces their
+//! frames. An inlined function that leaves by a tail call no longer has a frame then, so that call gets the place of
+//! the call that was inlined. Only the native stack that a call takes changes, of which nothing is promised.
+//!
+//! The work and the growth of a function have limits that depend on its own size and on the number of functions in
+//! the module ([`Limits`]), so that a module grows no more than about twice.
+
+mod plan;
+mod splice;
+mod tables;
+
+use slotvm_bytecode::VerifiedModule;
+
+pub use self::plan::Limits;
+use self::plan::Plan;
+use crate::construction::build::{BuildOptions, BuildScratch};
+use crate::ir::Function;
+
+/// Counts of what inlining did to a function.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct InlineReport {
+    /// Calls that became bodies.
+    pub n_calls: usize,
+    /// Functions whose tail calls of themselves became loops.
+    pub n_loops: usize,
+    /// Instructions that were added, as far as they count in [`Limits`].
+    pub n_added: u32,
+}
+
+/// Inlines calls in the slot form of a function of the module, which was made with the given options.
+pub fn inline(
+    f: &mut Function,
+    module: &VerifiedModule,
+    options: &BuildOptions,
+    scratch: &mut BuildScratch,
+) -> InlineReport {
+    let root = std::mem::take(f);
+    let plan = Plan::new(root, module, options, scratch);
+    let report = plan.report();
+    *f = if report == InlineReport::default() { plan.into_root() } else { splice::splice(&plan) };
+    report
+}
+
+#[cfg(test)]
+mod tests;

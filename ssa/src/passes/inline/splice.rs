@@ -1,0 +1,389 @@
+//! Puts the bodies of a plan together.
+//!
+//! The tables of all nodes are appended to those of the new function, with ids moved by the base of the node. Then
+//! blocks are walked: at an inlined call the walk goes on in the body's entry, which continues the caller's block,
+//! and at a return it goes on after the call. A body that returns at several places leads to a new block there,
+//! whose parameters are the results of the call. Last, blocks are put into preorder of the dominator tree.
+//!
+//! Takes time linear in the tables, except for the dominator tree.
+
+use std::ops::Range;
+
+use slotvm_bytecode::{Imm, Op, ValType};
+
+use super::plan::Plan;
+use super::tables::{Tables, new_tables};
+use crate::graphs::cfg::Cfg;
+use crate::graphs::dominators::DomTree;
+use crate::ir::entity::{Block, Inst, Loc, Value};
+use crate::ir::irop::{IrOp, Opcode};
+use crate::ir::{Function, SlotOrigin, fold};
+
+/// The function with the bodies of its plan.
+pub(super) fn splice(plan: &Plan) -> Function {
+    let mut splicer = Splicer::new(plan);
+    let entry = splicer.walk();
+    splicer.finish(entry)
+}
+
+/// A position in the body of a node.
+#[derive(Copy, Clone)]
+struct Position {
+    node: usize,
+    block: Block,
+    /// The index among the instructions of the block.
+    next: usize,
+}
+
+/// The lists of a block of the new function. A block that was never filled has none, and nothing leads to it.
+#[derive(Clone, Default)]
+struct BlockLists {
+    insts: Range<usize>,
+    params: Range<usize>,
+    edges: Range<usize>,
+    label: Option<u32>,
+    offset: u32,
+}
+
+struct Splicer<'p> {
+    plan: &'p Plan,
+    out: Function,
+    tables: Tables,
+    /// The place after the call of each node that was entered.
+    returns_to: Vec<Option<Position>>,
+    /// The block there, if the node returns at several places and one of them was reached.
+    after: Vec<Option<u32>>,
+    /// The number of places at which each node returns.
+    n_exits: Vec<u32>,
+    /// The value that each value stands for.
+    stands_for: Vec<Value>,
+    blocks: Vec<BlockLists>,
+    params: Vec<Value>,
+    insts: Vec<Inst>,
+    /// The target of each edge, and its operands.
+    edges: Vec<(u32, Range<usize>)>,
+    args: Vec<Value>,
+    /// Blocks to be filled, each from a position on.
+    work: Vec<(u32, Position)>,
+}
+
+impl<'p> Splicer<'p> {
+    fn new(plan: &'p Plan) -> Splicer<'p> {
+        let (out, tables) = new_tables(plan);
+        let n_nodes = plan.nodes.len();
+        Splicer {
+            plan,
+            returns_to: vec![None; n_nodes],
+            after: vec![None; n_nodes],
+            n_exits: n_exits(plan),
+            stands_for: (0..out.n_values()).map(Value::new).collect(),
+            blocks: vec![BlockLists::default(); tables.n_blocks as usize],
+            params: Vec::new(),
+            insts: Vec::with_capacity(out.n_insts()),
+            edges: Vec::new(),
+            args: Vec::new(),
+            work: Vec::new(),
+            out,
+            tables,
+        }
+    }
+
+    fn form(&self, node: usize) -> &'p Function {
+        self.plan.form(node)
+    }
+
+    // --- Walking ------------------------------------------------------------------------------------------
+
+    /// Fills all blocks. Returns the entry.
+    fn walk(&mut self) -> u32 {
+        let entry = if self.plan.has_loop(0) {
+            self.enter_loop_of_root()
+        } else {
+            let entry = self.tables.block(0, Function::ENTRY);
+            self.queue_blocks(0, 0);
+            entry
+        };
+        while let Some((block, position)) = self.work.pop() {
+            self.start(block, position);
+            self.fill(block, position);
+        }
+        entry
+    }
+
+    /// Makes an entry that leads to the function's own, which tail calls of the function lead to as well.
+    fn enter_loop_of_root(&mut self) -> u32 {
+        let entry = self.new_block(&self.out.ty.params.to_vec());
+        let args = self.params[self.blocks[entry as usize].params.clone()].to_vec();
+        self.open(entry);
+        self.queue_blocks(0, 0);
+        let head = self.tables.block(0, Function::ENTRY);
+        self.jump(entry, head, &args, self.tables.first_loc(self.plan, 0));
+        entry
+    }
+
+    /// Queues the blocks of a node from one on.
+    fn queue_blocks(&mut self, node: usize, first: usize) {
+        for block in self.form(node).blocks().skip(first) {
+            self.work.push((self.tables.block(node, block), Position { node, block, next: 0 }));
+        }
+    }
+
+    /// Starts a block with the code from a position on.
+    fn start(&mut self, block: u32, at: Position) {
+        self.open(block);
+        if at.next > 0 {
+            return;
+        }
+        let f = self.form(at.node);
+        let first = self.params.len();
+        let tables = &self.tables;
+        self.params.extend(f.params(at.block).iter().map(|&param| tables.value(at.node, param)));
+        let lists = &mut self.blocks[block as usize];
+        lists.params = first..self.params.len();
+        if at.node == 0 {
+            (lists.label, lists.offset) = (f.label(at.block), f.block_offset(at.block));
+        } else {
+            lists.offset = tables.offset_of_call(at.node);
+        }
+    }
+
+    fn open(&mut self, block: u32) {
+        let lists = &mut self.blocks[block as usize];
+        (lists.insts, lists.edges) =
+            (self.insts.len()..self.insts.len(), self.edges.len()..self.edges.len());
+    }
+
+    fn close(&mut self, block: u32) {
+        let lists = &mut self.blocks[block as usize];
+        (lists.insts.end, lists.edges.end) = (self.insts.len(), self.edges.len());
+    }
+
+    /// Fills a block with what is executed from a position on.
+    fn fill(&mut self, block: u32, mut at: Position) {
+        loop {
+            let f = self.form(at.node);
+            let inst = f.insts(at.block)[at.next];
+            at.next += 1;
+            let next = if let Some(&callee) = self.plan.inlined.get(&(at.node, inst)) {
+                self.enter(block, at, inst, callee)
+            } else if f.opcode(inst).is_terminator() {
+                self.terminator(block, at, inst)
+            } else {
+                self.insts.push(self.tables.inst(at.node, inst));
+                Some(at)
+            };
+            match next {
+                Some(next) => at = next,
+                None => return self.close(block),
+            }
+        }
+    }
+
+    /// Goes on in a body instead of the call before a position.
+    fn enter(&mut self, block: u32, at: Position, call: Inst, callee: usize) -> Option<Position> {
+        self.returns_to[callee] = Some(at);
+        let call = self.tables.inst(at.node, call);
+        let args = self.out.operands(call).to_vec();
+        let loc = self.out.loc(call);
+        self.zero_locals(callee, loc);
+        if self.plan.has_loop(callee) {
+            self.queue_blocks(callee, 0);
+            let head = self.tables.block(callee, Function::ENTRY);
+            self.jump(block, head, &args, loc);
+            return None;
+        }
+        for (&param, arg) in self.form(callee).params(Function::ENTRY).iter().zip(args) {
+            self.stands_for[self.tables.value(callee, param).index()] = arg;
+        }
+        self.queue_blocks(callee, 1);
+        Some(Position { node: callee, block: Function::ENTRY, next: 0 })
+    }
+
+    /// Writes zeros to the locals of a node that are no parameters, as at the start of its function.
+    fn zero_locals(&mut self, node: usize, loc: Loc) {
+        let f = self.form(node);
+        let n_params = f.ty.params.len();
+        let mut zeros: Vec<(ValType, Value)> = Vec::new();
+        for (slot, data) in f.slots.iter().enumerate() {
+            if !matches!(data.origin, SlotOrigin::Local(local) if local as usize >= n_params) {
+                continue;
+            }
+            let known = zeros.iter().find(|&&(ty, _)| ty == data.ty);
+            let zero = known.map(|&(_, zero)| zero).unwrap_or_else(|| {
+                let (op, imm) = fold::constant(&mut self.out, data.ty, 0);
+                let zero = self.emit(Opcode::Op(op), imm, &[], &[data.ty], loc);
+                let zero = self.out.result(zero);
+                zeros.push((data.ty, zero));
+                zero
+            });
+            let slot = Imm::index(self.tables.slot(node, slot as u32));
+            self.emit(Opcode::Ir(IrOp::SlotSet), slot, &[zero], &[], loc);
+        }
+    }
+
+    /// Ends a block, or goes on after the call that a terminator returns from.
+    fn terminator(&mut self, block: u32, at: Position, inst: Inst) -> Option<Position> {
+        let f = self.form(at.node);
+        let left = self.plan.returning(at.node);
+        let inst_out = self.tables.inst(at.node, inst);
+        let operands = self.out.operands(inst_out).to_vec();
+        match f.opcode(inst) {
+            Opcode::Op(Op::ReturnCall)
+                if f.imm(inst).low() == f.func && self.plan.has_loop(at.node) =>
+            {
+                let loc = self.out.loc(inst_out);
+                self.zero_locals(at.node, loc);
+                let head = self.tables.block(at.node, Function::ENTRY);
+                self.jump(block, head, &operands, loc);
+                None
+            }
+            Opcode::Op(Op::Return) if left > 0 => {
+                self.leave(block, left, &operands, self.out.loc(inst_out))
+            }
+            Opcode::Op(Op::ReturnCall) if left > 0 => {
+                // The function that makes the call has no frame meanwhile.
+                let loc = self.tables.outer(left).expect("only the root is inlined nowhere");
+                let types = self.form(left).ty.results.to_vec();
+                let (op, imm) = (Opcode::Op(Op::Call), f.imm(inst));
+                let call = self.emit(op, imm, &operands, &types, loc);
+                let results: Vec<Value> = self.out.results(call).collect();
+                self.leave(block, left, &results, loc)
+            }
+            _ => {
+                self.insts.push(inst_out);
+                for edge in f.succ_edges(at.block) {
+                    let target = self.tables.block(at.node, f.edge_dst(edge));
+                    let first = self.args.len();
+                    let args = f.edge_args(edge).iter();
+                    self.args.extend(args.map(|&arg| self.tables.value(at.node, arg)));
+                    self.edges.push((target, first..self.args.len()));
+                }
+                None
+            }
+        }
+    }
+
+    /// Goes on after the call of a node, which has these results.
+    fn leave(&mut self, block: u32, node: usize, results: &[Value], loc: Loc) -> Option<Position> {
+        let back = self.returns_to[node].expect("the node was entered");
+        let (caller, call) = self.plan.nodes[node].caller.expect("only the root has no caller");
+        let call_results = self.out.results(self.tables.inst(caller, call));
+        if self.n_exits[node] == 1 {
+            for (result, &value) in call_results.zip(results) {
+                self.stands_for[result.index()] = value;
+            }
+            return Some(back);
+        }
+        let after = self.after[node].unwrap_or_else(|| {
+            let after = self.new_block(&[]);
+            let first = self.params.len();
+            self.params.extend(call_results);
+            let lists = &mut self.blocks[after as usize];
+            (lists.params, lists.offset) =
+                (first..self.params.len(), self.tables.offset_of_call(node));
+            self.after[node] = Some(after);
+            self.work.push((after, back));
+            after
+        });
+        self.jump(block, after, results, loc);
+        None
+    }
+
+    // --- Making -------------------------------------------------------------------------------------------
+
+    fn emit(
+        &mut self,
+        op: Opcode,
+        imm: Imm,
+        operands: &[Value],
+        results: &[ValType],
+        loc: Loc,
+    ) -> Inst {
+        let inst = self.out.make_inst(op, imm, operands, results, loc);
+        self.stands_for.extend(self.out.results(inst));
+        self.insts.push(inst);
+        inst
+    }
+
+    /// Ends a block with a branch.
+    fn jump(&mut self, block: u32, target: u32, args: &[Value], loc: Loc) {
+        self.emit(Opcode::Op(Op::Br), Imm::NONE, &[], &[], loc);
+        let first = self.args.len();
+        self.args.extend_from_slice(args);
+        self.edges.push((target, first..self.args.len()));
+        self.close(block);
+    }
+
+    /// Makes a block with parameters of these types.
+    fn new_block(&mut self, params: &[ValType]) -> u32 {
+        let first = self.params.len();
+        for &ty in params {
+            let value = self.out.make_value(ty);
+            self.stands_for.push(value);
+            self.params.push(value);
+        }
+        let params = first..self.params.len();
+        self.blocks.push(BlockLists { params, ..BlockLists::default() });
+        self.blocks.len() as u32 - 1
+    }
+
+    /// The value that a value stands for in the end.
+    fn resolve(&mut self, mut value: Value) -> Value {
+        // Path halving.
+        while self.stands_for[value.index()] != value {
+            let next = self.stands_for[value.index()];
+            self.stands_for[value.index()] = self.stands_for[next.index()];
+            value = self.stands_for[value.index()];
+        }
+        value
+    }
+
+    /// Puts the blocks that are reachable into the function, in their order.
+    fn finish(mut self, entry: u32) -> Function {
+        for i in 0..self.out.operand_pool.len() {
+            self.out.operand_pool[i] = self.resolve(self.out.operand_pool[i]);
+        }
+        for i in 0..self.args.len() {
+            self.args[i] = self.resolve(self.args[i]);
+        }
+        let succs = |lists: &BlockLists| self.edges[lists.edges.clone()].iter().map(|edge| edge.0);
+        let graph = Cfg::new(entry, self.blocks.iter().map(succs));
+        let tree = DomTree::semi_nca(&graph);
+        let out = &mut self.out;
+        for &block in tree.preorder() {
+            let BlockLists { insts, params, edges, label, offset } =
+                self.blocks[block as usize].clone();
+            let block = out.start_block(label, offset);
+            out.block_params.extend_from_slice(&self.params[params]);
+            out.blocks[block.index()].params.1 = out.block_params.len() as u32;
+            out.layout.extend_from_slice(&self.insts[insts]);
+            for (target, args) in &self.edges[edges] {
+                let target =
+                    tree.number(*target).expect("what is reachable leads to reachable blocks");
+                out.append_edge(Block(target));
+                out.edge_args.extend_from_slice(&self.args[args.clone()]);
+            }
+            out.end_block();
+        }
+        out.compute_preds();
+        self.out
+    }
+}
+
+/// The number of places at which each node returns to its caller.
+fn n_exits(plan: &Plan) -> Vec<u32> {
+    let exits = |node: usize| {
+        let form = plan.form_of(node);
+        let self_calls = if plan.has_loop(node) { 0 } else { form.n_self_calls };
+        form.n_exits + self_calls
+    };
+    let mut n_exits: Vec<u32> = (0..plan.nodes.len()).map(exits).collect();
+    // Callers come first.
+    for (number, node) in plan.nodes.iter().enumerate().rev() {
+        if let Some((caller, _)) = node.caller.filter(|_| node.is_tail) {
+            // The tail call itself is none any more.
+            n_exits[caller] = n_exits[caller] - 1 + n_exits[number];
+        }
+    }
+    n_exits
+}

@@ -1,0 +1,355 @@
+use std::fmt::Write;
+
+use slotvm_bytecode::TrapCode;
+
+use super::*;
+use crate::ir::eval::{HostCall, Imports, Machine, Options, Trap};
+use crate::ir::irop::Opcode;
+use crate::ir::print::print;
+use crate::ir::verify::{Form, verify};
+use crate::ir::{LocData, entity};
+use crate::tools::samples::{module, slot_forms};
+use crate::tools::testing::Rng;
+
+/// The options of the build, from none to all charges.
+const BUILDS: [BuildOptions; 2] = [
+    BuildOptions { fuel: false, stack_cells: false, polls: false },
+    BuildOptions { fuel: true, stack_cells: true, polls: true },
+];
+
+fn inlined(module: &VerifiedModule, options: &BuildOptions) -> (Vec<Function>, InlineReport) {
+    let mut forms = slot_forms(module, options);
+    let mut total = InlineReport::default();
+    for f in &mut forms {
+        let report = inline(f, module, options, &mut BuildScratch::default());
+        verify(f, Form::Slots, module).unwrap_or_else(|violation| panic!("{violation}\n{f}"));
+        total.n_calls += report.n_calls;
+        total.n_loops += report.n_loops;
+        total.n_added += report.n_added;
+    }
+    (forms, total)
+}
+
+/// What a program does: the values that it shows, the end of each call, and the fuel and cells left of each.
+type Run = (Vec<u128>, Vec<(Result<Vec<u128>, Trap>, Option<u64>)>);
+
+fn run(
+    module: &VerifiedModule,
+    functions: Vec<Function>,
+    calls: &[Vec<u128>],
+    options: &Options,
+) -> Run {
+    let shown = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+    let log = std::rc::Rc::clone(&shown);
+    let host = Box::new(move |call: HostCall<'_>| {
+        log.borrow_mut().extend(call.args);
+        if log.borrow().len() > 200 { Err(TrapCode::Unreachable) } else { Ok(vec![]) }
+    });
+    let imports = Imports { host, globals: Vec::new() };
+    let mut machine = Machine::new(module, functions, imports, options.clone());
+    machine.instantiate().expect("the module instantiates");
+    let main = module.n_funcs() - 1;
+    let ends = calls.iter().map(|args| (machine.call(main, args), machine.fuel())).collect();
+    drop(machine);
+    (std::rc::Rc::into_inner(shown).expect("the machine is gone").into_inner(), ends)
+}
+
+/// Checks that a module does the same with its calls inlined, with every charge, at several amounts of fuel and of stack.
+fn check_same(module: &VerifiedModule, calls: &[Vec<u128>]) -> InlineReport {
+    check_same_with(&BUILDS, module, calls)
+}
+
+fn check_same_with(
+    builds: &[BuildOptions],
+    module: &VerifiedModule,
+    calls: &[Vec<u128>],
+) -> InlineReport {
+    let mut report = InlineReport::default();
+    for &build in builds {
+        let (forms, of_build) = inlined(module, &build);
+        report = of_build;
+        let fuels = if build.fuel { &[Some(10), Some(57), Some(5_000)][..] } else { &[None] };
+        for &fuel in fuels {
+            for stack_cells in [Some(20), Some(5_000)] {
+                let stack_cells = stack_cells.filter(|_| build.stack_cells);
+                let polls = build.polls.then_some(30);
+                let options = Options { fuel, stack_cells, polls, ..Options::default() };
+                let expected = run(module, slot_forms(module, &build), calls, &options);
+                let actual = run(module, forms.clone(), calls, &options);
+                let texts = || forms.iter().map(print).collect::<String>();
+                assert_eq!(actual, expected, "{build:?} {options:?}\n{}", texts());
+            }
+        }
+    }
+    report
+}
+
+fn args(args: &[u128]) -> Vec<Vec<u128>> {
+    args.iter().map(|&arg| vec![arg]).collect()
+}
+
+#[test]
+fn a_body_replaces_a_call_in_a_loop() {
+    let module = module(
+        "func clamp(a: i32) -> i32 {
+          local.get a  i32.const 0  i32.lt_s  br_if negative
+          local.get a  return
+        negative:
+          i32.const 0  return
+        }
+        func sum(n: i32) -> i32 {
+          local i: i32
+          local s: i32
+        again:
+          local.get s  local.get i  call clamp  i32.add  local.set s
+          local.get i  i32.const 1  i32.add  local.tee i
+          local.get n  i32.lt_s  br_if again
+          local.get s  return
+        }",
+    );
+    let report = check_same(&module, &args(&[0, 1, 10, 20]));
+    assert_eq!((report.n_calls, report.n_loops), (1, 0));
+    let (forms, _) = inlined(&module, &BUILDS[0]);
+    let is_call = |f: &Function| {
+        f.layout.iter().any(|&inst| f.opcode(inst) == Opcode::Op(slotvm_bytecode::Op::Call))
+    };
+    assert!(!forms.iter().any(is_call));
+}
+
+/// A local of an inlined function starts as zero each time.
+#[test]
+fn locals_start_anew_in_each_round() {
+    let module = module(
+        "func count(a: i64) -> i64 {
+          local sum: i64
+          local.get sum  local.get a  i64.add  local.tee sum  return
+        }
+        func f(n: i64) -> i64 {
+          local total: i64
+        again:
+          local.get n  call count  local.get total  i64.add  local.set total
+          local.get n  i64.const 1  i64.sub  local.tee n
+          i64.const 0  i64.gt_s  br_if again
+          local.get total  return
+        }",
+    );
+    let report = check_same(&module, &args(&[3, 5]));
+    assert_eq!(report.n_calls, 1);
+}
+
+/// Traps keep their places, and locations the calls around them.
+#[test]
+fn a_trap_in_a_body_has_its_place() {
+    let module = module(
+        "func divide(a: i32, b: i32) -> i32 { local.get a  local.get b  i32.div_s  return }
+        func half(a: i32) -> i32 { i32.const 100  local.get a  call divide  return }
+        func f(a: i32) -> i32 { local.get a  call half  return }",
+    );
+    let report = check_same(&module, &args(&[7, 0]));
+    // One in `half`, and two in `f`.
+    assert_eq!(report.n_calls, 3);
+    let (forms, _) = inlined(&module, &BUILDS[0]);
+    let f = &forms[2];
+    let is_division =
+        |inst: &&entity::Inst| f.opcode(**inst) == Opcode::Op(slotvm_bytecode::Op::I32DivS);
+    let division = *f.layout.iter().find(is_division).expect("the division is in `f` now");
+    let chain: Vec<u32> = chain(f, f.loc(division)).iter().map(|loc| loc.func).collect();
+    assert_eq!(chain, [0, 1, 2]);
+}
+
+/// A location, and those of the calls around it.
+fn chain(f: &Function, loc: entity::Loc) -> Vec<LocData> {
+    let data = |loc: entity::Loc| f.locs[loc.index()];
+    std::iter::successors(Some(data(loc)), |at| at.inlined_at.map(data)).collect()
+}
+
+#[test]
+fn a_function_is_inlined_into_itself_once() {
+    let module = module(
+        "func fib(n: i64) -> i64 {
+          local.get n  i64.const 2  i64.lt_u  br_if small
+          local.get n  i64.const 1  i64.sub  call fib
+          local.get n  i64.const 2  i64.sub  call fib
+          i64.add  return
+        small:
+          local.get n  return
+        }",
+    );
+    let report = check_same(&module, &args(&[0, 1, 2, 9]));
+    assert_eq!((report.n_calls, report.n_loops), (2, 0));
+}
+
+#[test]
+fn tail_calls_of_itself_become_loops() {
+    let module = module(
+        "import \"env\" \"show\" func show(i64)
+        func sum(n: i64, total: i64) -> i64 {
+          local zero: i64
+          local.get zero  call show
+          i64.const 7  local.set zero
+          local.get n  i64.eqz  br_if done
+          local.get n  i64.const 1  i64.sub  local.get total  local.get n  i64.add
+          return_call sum
+        done:
+          local.get total  return
+        }
+        func f(n: i64) -> i64 { local.get n  i64.const 0  call sum  i64.const 1  i64.add  return }",
+    );
+    let report = check_same(&module, &args(&[0, 1, 4]));
+    assert_eq!((report.n_calls, report.n_loops), (1, 2));
+}
+
+/// A body that leaves by a tail call continues after the call that it replaces, and has no frame in the callee.
+#[test]
+fn tail_calls_in_bodies_return_to_the_caller() {
+    let module = module(
+        "import \"env\" \"show\" func show(i64)
+        func trap(n: i64) -> i64 {
+          local.get n  call show  local.get n  call show  local.get n  call show  local.get n  call show
+          local.get n  call show  local.get n  call show  local.get n  call show  local.get n  call show
+          local.get n  call show  local.get n  call show  local.get n  call show  local.get n  call show
+          local.get n  call show  local.get n  call show  local.get n  call show  local.get n  call show
+          local.get n  call show  local.get n  call show  local.get n  call show  local.get n  call show
+          local.get n  call show  local.get n  call show  local.get n  call show  local.get n  call show
+          i64.const 100  local.get n  i64.div_s  return
+        }
+        func pass(n: i64) -> i64 { local.get n  return_call trap }
+        func both(n: i64) -> i64 {
+          local.get n  i64.const 3  i64.eq  br_if other
+          local.get n  return_call pass
+        other:
+          local.get n  return
+        }
+        func f(n: i64) -> i64 { local.get n  call both  i64.const 1  i64.add  return }",
+    );
+    let report = check_same(&module, &args(&[0, 3, 5]));
+    assert!(report.n_calls >= 3, "{report:?}");
+    let (forms, _) = inlined(&module, &BUILDS[0]);
+    let f = &forms[3];
+    let is_call = |inst: &&entity::Inst| f.opcode(**inst) == Opcode::Op(slotvm_bytecode::Op::Call);
+    let call = *f.layout.iter().find(is_call).expect("`trap` is too large to be inlined");
+    let chain: Vec<u32> = chain(f, f.loc(call)).iter().map(|loc| loc.func).collect();
+    assert_eq!(chain, [4], "neither `both` nor `pass` has a frame");
+}
+
+#[test]
+fn indirect_tail_calls_are_inlined_in_tails_only() {
+    for (call, n_calls) in [("call jump  i64.const 1  i64.add  return", 0), ("return_call jump", 1)]
+    {
+        let source = format!(
+            "table t funcref 1
+            elem targets t at i32.const 0 func target
+            func target(n: i64) -> i64 {{ local.get n  i64.const 2  i64.mul  return }}
+            func jump(n: i64) -> i64 {{
+              local.get n  i32.const 0  return_call_indirect (i64) -> i64
+            }}
+            func f(n: i64) -> i64 {{ local.get n  {call} }}"
+        );
+        assert_eq!(check_same(&module(&source), &args(&[0, 3])).n_calls, n_calls, "{call}");
+    }
+}
+
+#[test]
+fn functions_that_never_return_end_their_callers() {
+    let module = module(
+        "func never() { unreachable }
+        func f(n: i32) -> i32 {
+          local.get n  br_if fail
+          i32.const 3  return
+        fail:
+          call never
+          i32.const 4  return
+        }",
+    );
+    let report = check_same(&module, &args(&[0, 1]));
+    assert_eq!(report.n_calls, 1);
+}
+
+/// Locals in memory are taken and given back in each round.
+#[test]
+fn frames_in_memory_come_and_go() {
+    let module = module(
+        "memory m 1
+        frame_stack 0 1024
+        func add_to(at: i32, n: i64) {
+          local.get at  local.get at  i64.load 0  local.get n  i64.add  i64.store 0  return
+        }
+        func f(n: i64) -> i64 {
+          local sum: i64
+        again:
+          local.addr sum  local.get n  call add_to
+          local.get n  i64.const 1  i64.sub  local.tee n  i64.const 0  i64.gt_s  br_if again
+          local.get sum  return
+        }",
+    );
+    assert_eq!(check_same(&module, &args(&[3, 5])).n_calls, 1);
+}
+
+/// Writes a function that shows some numbers, calls some of the functions before it and itself, and returns.
+fn random_function(rng: &mut Rng, text: &mut String, number: u32) {
+    writeln!(text, "func f{number}(a: i64) -> i64 {{\n local b: i64\n local c: i64").unwrap();
+    let n_blocks = 1 + rng.below(4);
+    for block in 0..n_blocks {
+        writeln!(text, "l{block}:").unwrap();
+        for _ in 0..rng.below(4) {
+            let local = ["a", "b", "c"][rng.below(3) as usize];
+            let callee = rng.below(number + 1);
+            match rng.below(6) {
+                0 => writeln!(text, "local.get {local} call show"),
+                1 => writeln!(text, "local.get {local} i64.const 1 i64.add local.set b"),
+                2 => writeln!(text, "local.get a local.get b i64.xor local.set c"),
+                3 => writeln!(text, "i64.const 1000 local.get {local} i64.div_u local.set c"),
+                _ => writeln!(
+                    text,
+                    "local.get {local} i64.const 1 i64.sub call f{callee} local.set {local}"
+                ),
+            }
+            .unwrap();
+        }
+        let callee = rng.below(number + 1);
+        let target = rng.below(n_blocks);
+        match rng.below(5) {
+            0 => writeln!(text, "local.get b return"),
+            1 => writeln!(text, "local.get a i64.const 1 i64.sub return_call f{callee}"),
+            2 if target > block => writeln!(text, "br l{target}"),
+            _ => writeln!(text, "local.get a i64.const 3 i64.and i64.eqz br_if l{target}"),
+        }
+        .unwrap();
+    }
+    text.push_str("last:\nlocal.get c return\n}\n");
+}
+
+#[test]
+fn random_functions_do_the_same() {
+    let mut rng = Rng(18);
+    let mut total = InlineReport::default();
+    for _ in 0..200 {
+        let mut text = String::from("import \"env\" \"show\" func show(i64)\n");
+        for number in 0..1 + rng.below(6) {
+            random_function(&mut rng, &mut text, number);
+        }
+        // Only fuel ends them all.
+        let report = check_same_with(&BUILDS[1..], &module(&text), &args(&[0, 2, 5]));
+        total.n_calls += report.n_calls;
+        total.n_loops += report.n_loops;
+    }
+    assert!(total.n_calls > 500 && total.n_loops > 50, "{total:?}");
+}
+
+/// A module of many small functions that call one another grows in proportion.
+#[test]
+fn growth_is_bounded() {
+    let mut text =
+        String::from("func f0(a: i64) -> i64 { local.get a  i64.const 3  i64.mul  return }\n");
+    for i in 1..2_000 {
+        let (x, y) = (i - 1, i / 2);
+        let body =
+            format!("local.get a call f{x} call f{y} call f{x} i64.const {i} i64.add return");
+        writeln!(text, "func f{i}(a: i64) -> i64 {{ {body} }}").unwrap();
+    }
+    let module = module(&text);
+    let (forms, report) = inlined(&module, &BUILDS[0]);
+    assert!(report.n_calls > 1_000, "{report:?}");
+    let n_insts: usize = forms.iter().map(|f| f.layout.len()).sum();
+    assert!(n_insts < 2_000 * 100, "{n_insts}");
+}
