@@ -63,6 +63,9 @@ pub(super) struct Form {
     function: Function,
     size: u32,
     sites: Vec<Site>,
+    /// Whether it has a loop. A call takes little time beside one, and the values of the caller that live across the
+    /// loop would take registers from it.
+    has_loop: bool,
     /// Blocks that end in a tail call of the function itself.
     pub(super) n_self_calls: u32,
     /// Whether it can only replace a tail call of the root, since it makes an indirect one.
@@ -157,9 +160,10 @@ impl Plan {
             let Site { inst, callee, is_tail, loop_depth } = self.forms[node.form].sites[i];
             let Some(form) = forms.find(callee, &mut self.forms) else { continue };
             let loop_depth = node.loop_depth + loop_depth;
-            let Form { size, is_for_tails, .. } = self.forms[form];
+            let Form { size, is_for_tails, has_loop, .. } = self.forms[form];
             let size_max = if loop_depth > 0 { Limits::IN_LOOP_MAX } else { Limits::ELSEWHERE_MAX };
             if size > size_max
+                || has_loop
                 || (is_for_tails && !(is_tail && self.returning(number) == 0))
                 || self.n_recursions(number, form) > Limits::RECURSION_MAX
             {
@@ -271,6 +275,7 @@ impl Form {
             function: Function::default(),
             size: 0,
             sites: Vec::new(),
+            has_loop: false,
             n_self_calls: 0,
             is_for_tails: false,
             n_exits: 0,
@@ -281,6 +286,9 @@ impl Form {
                 form.count(&function, inst, module);
             }
             blocks.resize(form.sites.len(), block);
+            // Blocks are numbered so that only what closes a loop leads back.
+            form.has_loop |=
+                function.succ_edges(block).any(|edge| function.edge_dst(edge) <= block);
         }
         if !form.sites.is_empty() {
             let loops = LoopForest::new(&control_flow(&function));
