@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use comfy_table::Table;
 use slotvm::compiler::Rung;
-use slotvm::{Engine, Module, SlotMode};
+use slotvm::{Engine, Module, PassSet, SlotMode};
 use slotvm_benches::Args;
 use slotvm_bytecode::{VerifiedModule, decode, encode, verify};
 use slotvm_filetests::large::{self, Control, Plan};
@@ -166,7 +166,7 @@ const MISSING: &str = "-";
 
 /// Measures functions round by round, so that a change of the machine's speed meets all of them.
 fn measure(plans: &[Plan], rounds: (u32, u32)) -> Result<Vec<Growth>, CliError> {
-    let engine = engine(SlotMode::Ssa)?;
+    let engine = engine(SlotMode::Ssa, PassSet::all())?;
     let mut growths: Vec<Growth> = plans.iter().map(|&plan| Growth::new(plan)).collect();
     for _ in 0..rounds.0 {
         growths.iter_mut().for_each(Growth::round);

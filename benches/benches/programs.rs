@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use criterion::{BatchSize, Criterion, SamplingMode, criterion_group, criterion_main};
-use slotvm::SlotMode;
+use slotvm::{PassSet, SlotMode};
 use slotvm_benches::program_files;
 use vmrun::bench::program::{Program, engine};
 
@@ -16,7 +16,8 @@ fn programs(c: &mut Criterion) {
         group.warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_secs(1));
         for mode in SlotMode::ALL {
             group.bench_function(mode.name(), |b| {
-                let module = engine(mode).and_then(|engine| program.compile(&engine));
+                let module =
+                    engine(mode, PassSet::all()).and_then(|engine| program.compile(&engine));
                 let module = module.unwrap_or_else(|error| panic!("{error}"));
                 b.iter_batched_ref(
                     || program.start(&module).expect("it exports `main`"),

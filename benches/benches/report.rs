@@ -3,6 +3,7 @@
 //! A filter selects programs by name, `--quick` measures one round. `vmrun bench` also writes JSON and
 //! draws a chart.
 
+use slotvm::PassSet;
 use slotvm_benches::{Args, program_files};
 use vmrun::bench::{measure, program, table};
 use vmrun::error::CliError;
@@ -18,6 +19,6 @@ fn main() -> Result<(), CliError> {
     }
     let rounds = if args.is_test || args.is_quick { 1 } else { ROUNDS };
     let size = args.is_test.then_some(1);
-    print!("{}", table::render(&measure::measure(&files, rounds, size)?));
+    print!("{}", table::render(&measure::measure(&files, rounds, size, PassSet::all())?));
     Ok(())
 }

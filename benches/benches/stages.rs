@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use slotvm::{Module, SlotMode};
+use slotvm::{Module, PassSet, SlotMode};
 use slotvm_benches::program_files;
 use slotvm_bytecode::{VerifiedModule, decode, encode, verify};
 use slotvm_filetests::large::{self, Control, Plan};
@@ -94,7 +94,7 @@ fn stages(c: &mut Criterion) {
             BatchSize::LargeInput,
         );
     });
-    let engine = engine(SlotMode::Ssa).unwrap_or_else(|error| panic!("{error}"));
+    let engine = engine(SlotMode::Ssa, PassSet::all()).unwrap_or_else(|error| panic!("{error}"));
     stage("compile", &mut |b, input| {
         b.iter_with_large_drop(|| Module::from_verified(&engine, input.verified.clone()));
     });

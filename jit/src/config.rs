@@ -1,13 +1,17 @@
 //! Configuration of an engine.
 
+pub(crate) mod passes;
 pub(crate) mod slot_mode;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use slotvm_runtime::{Limits, MemoryPlan};
 use slotvm_ssa::construction::braun::BraunOptions;
 use slotvm_ssa::construction::promote::PromoteOptions;
+use slotvm_ssa::pipeline::PassSet;
 
+use crate::config::passes::Passes;
 use crate::config::slot_mode::SlotMode;
 
 /// The engine that runs guest code.
@@ -94,6 +98,7 @@ pub struct Config {
     pub(crate) slots: SlotMode,
     pub(crate) promotion: PromoteOptions,
     pub(crate) on_the_fly: Option<OnTheFly>,
+    pub(crate) passes: Passes,
     pub(crate) compile: Compile,
     pub(crate) consume_fuel: bool,
     pub(crate) epoch_interruption: bool,
@@ -117,6 +122,7 @@ impl Default for Config {
             slots: SlotMode::default(),
             promotion: PromoteOptions::default(),
             on_the_fly: None,
+            passes: Passes::default(),
             compile: Compile::Eager,
             consume_fuel: false,
             epoch_interruption: false,
@@ -164,6 +170,30 @@ impl Config {
     /// are too large for it are still promoted. It exists for comparison; results are the same.
     pub fn on_the_fly(&mut self, options: OnTheFly) -> &mut Config {
         self.on_the_fly = Some(options);
+        self
+    }
+
+    /// Sets the optional passes that native code goes through, which are all by default. Results, traps with their places
+    /// and fuel are the same with any of them. The set is for studying passes and for finding faults in them; its text
+    /// form is that of `vmrun --passes`:
+    ///
+    /// ```
+    /// use slotvm::{Config, Engine, PassSet};
+    ///
+    /// let passes: PassSet = "none".parse()?;
+    /// let engine = Engine::new(Config::new().passes(passes))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn passes(&mut self, passes: PassSet) -> &mut Config {
+        self.passes.usual = passes;
+        self
+    }
+
+    /// Sets other passes for the first functions of each module, by their numbers in the function index space. It exists
+    /// for `vmrun crosscheck`, which searches for the function that a fault is in.
+    #[doc(hidden)]
+    pub fn passes_by_function(&mut self, passes: impl Into<Arc<[PassSet]>>) -> &mut Config {
+        self.passes.by_function = passes.into();
         self
     }
 

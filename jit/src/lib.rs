@@ -94,6 +94,7 @@ pub use slotvm_runtime::{
     Error, Frame, Limits, LinkError, MemoryPlan, ResourceLimiter, StoreLimits, StoreLimitsBuilder,
     Trap, UpdateDeadline,
 };
+pub use slotvm_ssa::pipeline::{ParsePassSetError, PassSet};
 
 /// Details of the compiler for those who study it: ways to SSA form, and the outcome and cost of each function.
 ///

@@ -20,7 +20,7 @@ use crate::ir::Function;
 use crate::ir::edit::edit;
 use crate::passes::destruct::destruct;
 use crate::passes::write::{ExceedsLimit, WriteError, write};
-use crate::pipeline::{self, Checks, Product, Row, Run, Stage, StageError, Times, User};
+use crate::pipeline::{self, Checks, PassSet, Product, Row, Run, Stage, StageError, Times, User};
 
 /// The result of optimising a module.
 #[derive(Clone, Debug)]
@@ -64,9 +64,18 @@ pub enum OptimizeError {
 /// # Errors
 /// Fails if a stage fails, which is a fault of this crate.
 pub fn optimize(module: &VerifiedModule) -> Result<Optimized, OptimizeError> {
+    optimize_with(module, PassSet::all())
+}
+
+/// Does the same as [`optimize`], with these passes only.
+///
+/// # Errors
+/// Fails if a stage fails, which is a fault of this crate.
+pub fn optimize_with(module: &VerifiedModule, passes: PassSet) -> Result<Optimized, OptimizeError> {
     let _optimize = debug_span!("optimize").entered();
     let mut optimizer = Optimizer {
         module,
+        passes,
         builder: ModuleBuilder::of(module),
         build: BuildScratch::default(),
         promote: Scratch::default(),
@@ -82,6 +91,7 @@ pub fn optimize(module: &VerifiedModule) -> Result<Optimized, OptimizeError> {
 
 struct Optimizer<'m> {
     module: &'m VerifiedModule,
+    passes: PassSet,
     builder: ModuleBuilder,
     build: BuildScratch,
     promote: Scratch,
@@ -99,7 +109,9 @@ impl Optimizer<'_> {
         let (mut checks, mut times) = (Checks::new(true), Times::default());
         // The module was loaded and verified before.
         let is_of_function = |row: &Row| !matches!(row.needs, Product::Bytes | Product::Module);
-        for (place, row) in pipeline::rows_of(User::Opt).filter(|(_, row)| is_of_function(row)) {
+        let passes = self.passes;
+        let runs = |place, row| passes.runs(place) && is_of_function(row);
+        for (place, row) in pipeline::rows_of(User::Opt).filter(|&(place, row)| runs(place, row)) {
             if row.needs.form().is_some() {
                 checks.before(&f);
             }

@@ -7,19 +7,23 @@
 //! checks it, as that of Go's `passOrder` in `cmd/compile/internal/ssa/compile.go` does.
 //!
 //! A pass is added by one row: its name, its users and its function, which edits a function by an
-//! [`Editor`]. A stage needs a driver besides: a variant of [`Stage`], which the crates that run the table match.
+//! [`Editor`]. An optional row runs if a [`PassSet`] has it. A stage needs a driver besides: a variant of [`Stage`], which the crates that run the table match.
 //!
 //! [`Checks`] run the verifier of the IR after each row that leaves a function, and compare the order of effects
 //! before and after; a violation names the row.
 
+mod pass_set;
 mod rows;
 mod show;
 mod times;
 
 use tracing::Span;
 
+pub use self::pass_set::{ParsePassSetError, PassSet, optional_rows};
 pub use self::rows::{ORDER, TABLE};
-pub use self::show::{ShowError, Style, View, after, names, show, show_from};
+pub use self::show::{
+    ShowError, Style, View, after, after_with, names, show, show_from, show_with,
+};
 pub use self::times::{ROWS_MAX, Times};
 use crate::ir::Function;
 use crate::ir::edit::{Editor, edit};
@@ -115,6 +119,8 @@ pub struct Row {
     pub makes: Product,
     /// The users that run it.
     pub users: &'static [User],
+    /// Whether it can be switched off, see [`PassSet`]. What it needs and makes is then the same.
+    pub is_optional: bool,
     /// The way in which it runs.
     pub run: Run,
     /// Makes its span: at level debug for a module, at level trace for a function.
@@ -210,18 +216,19 @@ impl Checks {
     }
 }
 
-/// Runs the passes of a user on a function in SSA form.
+/// Runs the passes of a user that are switched on, on a function in SSA form.
 ///
 /// # Errors
 /// Fails if checks are on and a pass leaves an invalid function.
 pub fn run_passes(
     user: User,
+    passes: PassSet,
     f: &mut Function,
     context: &impl Context,
     checks: &mut Checks,
     times: &mut Times,
 ) -> Result<(), StageError> {
-    for (place, row) in rows_of(user) {
+    for (place, row) in rows_of(user).filter(|&(place, _)| passes.runs(place)) {
         if let Run::Pass(pass) = row.run {
             run_pass(row, pass, f, context, checks, times.of_row(place))?;
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use slotvm::SlotMode;
+use slotvm::{PassSet, SlotMode};
 use slotvm_ssa::pipeline::{self, Product, Row, View};
 
 const EXAMPLES: &str = "\
@@ -96,6 +96,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "MODE", value_parser = slot_mode_parser())]
     pub slots: Option<SlotMode>,
 
+    /// Run native code with these passes: all, none, or a list such as -NAME or none,NAME
+    /// [default with --jit: all]
+    #[arg(long, value_name = "PASSES", allow_hyphen_values = true)]
+    pub passes: Option<PassSet>,
+
     /// Run native code, compiling each function when it is first called
     #[arg(long)]
     pub lazy: bool,
@@ -121,7 +126,7 @@ pub struct RunArgs {
     pub fuel: Option<u64>,
 
     /// Print each instruction, with the operand stack before it, to standard error (interpreter only)
-    #[arg(long, conflicts_with_all = ["jit", "slots", "lazy"])]
+    #[arg(long, conflicts_with_all = ["jit", "slots", "passes", "lazy"])]
     pub trace: bool,
 
     /// Print the time of each stage in all threads, of the whole run, and the fuel used, to standard error
@@ -188,6 +193,10 @@ pub struct OptArgs {
     /// Path of the binary module
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
+
+    /// The passes: all, none, or a list such as -NAME or none,NAME
+    #[arg(long, value_name = "PASSES", allow_hyphen_values = true, default_value_t)]
+    pub passes: PassSet,
 }
 
 /// Arguments of `verify`.
@@ -215,6 +224,10 @@ pub struct DumpArgs {
     /// The slot mode for the stages clif and asm
     #[arg(long, value_name = "MODE", default_value = "ssa", value_parser = slot_mode_parser())]
     pub slots: SlotMode,
+
+    /// The passes: all, none, or a list such as -NAME or none,NAME
+    #[arg(long, value_name = "PASSES", allow_hyphen_values = true, default_value_t)]
+    pub passes: PassSet,
 
     /// Print Graphviz DOT, for the stages cfg and dom
     #[arg(long)]
@@ -275,6 +288,11 @@ pub struct WastArgs {
     /// Run native code in this slot mode [default with --jit: ssa]
     #[arg(long, value_name = "MODE", value_parser = slot_mode_parser())]
     pub slots: Option<SlotMode>,
+
+    /// Run native code with these passes: all, none, or a list such as -NAME or none,NAME
+    /// [default with --jit: all]
+    #[arg(long, value_name = "PASSES", allow_hyphen_values = true)]
+    pub passes: Option<PassSet>,
 }
 
 /// Arguments of `bench`.
@@ -291,6 +309,10 @@ pub struct BenchArgs {
     /// The size to run programs with, except WASI programs [default: the `bench-size:` of the source]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub size: Option<i32>,
+
+    /// The passes: all, none, or a list such as -NAME or none,NAME
+    #[arg(long, value_name = "PASSES", allow_hyphen_values = true, default_value_t)]
+    pub passes: PassSet,
 
     /// Write the figures as JSON
     #[arg(long, value_name = "FILE")]

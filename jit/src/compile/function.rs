@@ -33,6 +33,7 @@ use crate::code::unit::MachineCode;
 use crate::compile::budget::{Candidate, Cause, Parts, Rung, Share, TooMuchWork, Work};
 use crate::compile::function_info::{FunctionInfo, Sizes};
 use crate::compile::places::machine_code;
+use crate::config::passes::Passes;
 use crate::config::slot_mode::SlotMode;
 use crate::lower::isa::{IsaError, has_vectors, in_one_pass, without_optimiser};
 use crate::lower::order::find_loops;
@@ -47,6 +48,8 @@ pub(crate) struct CompileOptions {
     pub(crate) promotion: PromoteOptions,
     /// Options of a mode that makes SSA form without promotion. The budget is the same.
     pub(crate) on_the_fly: Option<SsaOptions>,
+    /// The optional passes.
+    pub(crate) passes: Passes,
     /// Machine, slot mode, memories.
     pub(crate) lower: LowerOptions,
     /// Whether small functions are inlined.
@@ -342,7 +345,9 @@ impl Compiler {
         times: &mut Times,
     ) -> Result<Form, String> {
         let mut checks = Checks::new(self.options.verify);
-        let passed = run_passes(User::Jit, &mut form.function, module, &mut checks, times);
+        let f = &mut form.function;
+        let passes = self.options.passes.of(f.func);
+        let passed = run_passes(User::Jit, passes, f, module, &mut checks, times);
         passed.map_err(|error| error.to_string()).map(|()| form)
     }
 

@@ -110,6 +110,7 @@ impl NativeEngine {
                 let OnTheFly { braun, fold, copies } = options;
                 SsaOptions { build, braun, fold, copies }
             }),
+            passes: config.passes.clone(),
             lower: LowerOptions {
                 isa: self.isa.clone(),
                 slots: config.slots,

@@ -5,8 +5,11 @@ use tracing::{debug_span, trace_span};
 use super::{Product::*, Row, Run, Stage, User};
 use crate::passes::simplify;
 
-/// One row: `name: needs -> makes, users, run, span, summary`.
+/// One row: `name: needs -> makes, users, run, span, summary`, after `optional` if it can be switched off.
 macro_rules! row {
+    (optional $($row:tt)*) => {
+        Row { is_optional: true, ..row!($($row)*) }
+    };
     ($name:literal: $needs:ident -> $makes:ident, [$($user:ident),*], $run:expr, $span:ident, $summary:literal) => {
         Row {
             name: $name,
@@ -14,6 +17,7 @@ macro_rules! row {
             needs: $needs,
             makes: $makes,
             users: &[$(User::$user),*],
+            is_optional: false,
             run: $run,
             span: || $span!($name, bytes = tracing::field::Empty, functions = tracing::field::Empty),
         }
@@ -28,7 +32,7 @@ pub const TABLE: &[Row] = &[
     row!("slots": Verified -> Slots, [Jit, Opt], Run::Stage(Stage::Slots), trace_span, "The IR with the locals in slots"),
     row!("inline": Slots -> Slots, [Jit], Run::Stage(Stage::Inline), trace_span, "The bodies of small functions instead of calls"),
     row!("ssa": Slots -> Ssa, [Jit, Opt], Run::Stage(Stage::Ssa), trace_span, "The IR in SSA form"),
-    row!("simplify": Ssa -> Ssa, [Opt], Run::Pass(|editor| { simplify::run(editor); }), trace_span, "Constants folded, unused code removed"),
+    row!(optional "simplify": Ssa -> Ssa, [Opt], Run::Pass(|editor| { simplify::run(editor); }), trace_span, "Constants folded, unused code removed"),
     row!("destruct": Ssa -> Slots, [Opt], Run::Stage(Stage::Destruct), trace_span, "The IR out of SSA form, its values in slots"),
     row!("write": Slots -> Module, [Opt], Run::Stage(Stage::Write), trace_span, "Write bytecode"),
     row!("clif": Ssa -> Clif, [Jit], Run::Stage(Stage::Clif), trace_span, "Cranelift's IR"),

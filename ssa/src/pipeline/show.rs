@@ -2,7 +2,7 @@
 
 use slotvm_bytecode::VerifiedModule;
 
-use super::{Checks, Row, Run, Stage, StageError, TABLE, Times, User, run_pass};
+use super::{Checks, PassSet, Row, Run, Stage, StageError, TABLE, Times, User, rows_of, run_pass};
 use crate::construction::build::{BuildOptions, BuildScratch, build, is_buildable};
 use crate::construction::promote::{Scratch, promote, report};
 use crate::ir::Function;
@@ -91,6 +91,20 @@ pub fn show(
     name: &str,
     style: &mut Style<'_, '_>,
 ) -> Result<String, ShowError> {
+    show_with(module, func, name, PassSet::all(), style)
+}
+
+/// Does the same as [`show()`], with these passes only.
+///
+/// # Errors
+/// See [`ShowError`].
+pub fn show_with(
+    module: &VerifiedModule,
+    func: u32,
+    name: &str,
+    passes: PassSet,
+    style: &mut Style<'_, '_>,
+) -> Result<String, ShowError> {
     if !names().contains(&name) {
         return Err(ShowError::UnknownStage { name: name.to_owned() });
     }
@@ -99,7 +113,7 @@ pub fn show(
     }
     let mut f = build(module, func, &BuildOptions::default(), &mut BuildScratch::default());
     f.name_labels(module);
-    show_from(&f, module, name, style)
+    shown(&f, module, name, passes, style)
 }
 
 /// Does the same as [`show()`], from the slot form or SSA form of the function.
@@ -110,6 +124,16 @@ pub fn show_from(
     f: &Function,
     module: &VerifiedModule,
     name: &str,
+    style: &mut Style<'_, '_>,
+) -> Result<String, ShowError> {
+    shown(f, module, name, PassSet::all(), style)
+}
+
+fn shown(
+    f: &Function,
+    module: &VerifiedModule,
+    name: &str,
+    passes: PassSet,
     style: &mut Style<'_, '_>,
 ) -> Result<String, ShowError> {
     let is_dot = matches!(style, Style::Dot);
@@ -125,7 +149,7 @@ pub fn show_from(
     }
     let unknown = || ShowError::UnknownStage { name: name.to_owned() };
     let row = TABLE.iter().find(|row| row.name == name && row.is_of_ir()).ok_or_else(unknown)?;
-    let f = after(row, f.clone(), module)?;
+    let f = after_with(row, passes, f.clone(), module)?;
     Ok(match style {
         Style::Llvm(printer) => printer.define(&f),
         Style::Text | Style::Dot => print(&f),
@@ -138,11 +162,26 @@ pub fn show_from(
 ///
 /// # Errors
 /// Fails if a stage leaves an invalid function.
-pub fn after(last: &Row, mut f: Function, module: &VerifiedModule) -> Result<Function, StageError> {
+pub fn after(last: &Row, f: Function, module: &VerifiedModule) -> Result<Function, StageError> {
+    after_with(last, PassSet::all(), f, module)
+}
+
+/// Does the same as [`after`], with these passes only. If the row is not among them, the function is as it would reach
+/// the row.
+///
+/// # Errors
+/// Fails if a stage leaves an invalid function.
+pub fn after_with(
+    last: &Row,
+    passes: PassSet,
+    mut f: Function,
+    module: &VerifiedModule,
+) -> Result<Function, StageError> {
     let user = if last.is_used_by(User::Jit) { User::Jit } else { User::Opt };
     let (mut checks, mut times) = (Checks::new(true), Times::default());
-    for row in TABLE.iter().filter(|row| row.is_of_ir() && row.is_used_by(user)) {
+    for (place, row) in rows_of(user).filter(|(_, row)| row.is_of_ir()) {
         match row.run {
+            _ if !passes.runs(place) => {}
             // The function is as this row leaves it.
             Run::Stage(Stage::Slots) => checks.after(row, &f, module)?,
             Run::Stage(Stage::Inline) => {

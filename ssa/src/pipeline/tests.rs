@@ -130,10 +130,41 @@ fn passes_run_with_times_and_checks() {
     crate::construction::promote::promote(&mut f, &mut Default::default());
     let mut times = Times::default();
     let mut checks = Checks::new(true);
-    run_passes(User::Opt, &mut f, &module, &mut checks, &mut times).expect("passes are right");
+    let mut unchanged = f.clone();
+    run_passes(User::Opt, PassSet::all(), &mut f, &module, &mut checks, &mut times)
+        .expect("passes are right");
     assert!(times.of("simplify") > Default::default());
     assert_eq!(times.of("clif"), Default::default());
     assert_eq!(times.rows().count(), TABLE.len());
+
+    let (mut times, before) = (Times::default(), unchanged.to_string());
+    run_passes(User::Opt, PassSet::none(), &mut unchanged, &module, &mut checks, &mut times)
+        .expect("nothing ran");
+    assert_eq!((times, unchanged.to_string()), (Times::default(), before));
+}
+
+/// A pass that is switched off leaves the function as it is, in all that read the table.
+#[test]
+fn passes_are_switched_off() {
+    let module = module(
+        "func f(a: i32) -> i32 {
+          i32.const 2  i32.const 3  i32.mul  local.get a  i32.add  return
+        }",
+    );
+    let shown = |name, passes| {
+        show_with(&module, 0, name, passes, &mut Style::Text).unwrap_or_else(|e| panic!("{e}"))
+    };
+    let off: PassSet = "-simplify".parse().expect("it is optional");
+    assert_eq!(shown("simplify", off), shown("ssa", PassSet::all()));
+    assert!(shown("simplify", off).contains("i32.mul"));
+    assert!(!shown("simplify", PassSet::all()).contains("i32.mul"));
+    let optimized = |passes| {
+        let optimized = crate::optimize::optimize_with(&module, passes);
+        let module = optimized.unwrap_or_else(|e| panic!("{e}")).module;
+        slotvm_bytecode::text::print(&module).expect("it can be printed")
+    };
+    assert!(optimized(off).contains("i32.mul"));
+    assert!(!optimized(PassSet::all()).contains("i32.mul"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use slotvm::compiler::Rung;
-use slotvm::{Engine, SlotMode};
+use slotvm::{Engine, PassSet, SlotMode};
 
 use super::clock::thread_cpu_time;
 use super::program::{self, Program};
@@ -15,18 +15,23 @@ use crate::error::CliError;
 /// A short program is run repeatedly, each time as a new instance, until this much time has passed.
 const RUNS_TIME_MIN: Duration = Duration::from_millis(10);
 
-/// Runs all programs in all modes, discarding their output.
+/// Runs all programs in all modes with these passes, discarding their output.
 ///
 /// # Errors
 /// Fails if a program cannot be loaded or fails.
-pub fn measure(paths: &[PathBuf], rounds: u32, size: Option<i32>) -> Result<Report, CliError> {
+pub fn measure(
+    paths: &[PathBuf],
+    rounds: u32,
+    size: Option<i32>,
+    passes: PassSet,
+) -> Result<Report, CliError> {
     let rounds = rounds.max(1);
     let style = ProgressStyle::with_template("{pos}/{len} {msg}").expect("the template is valid");
     let progress = ProgressBar::new(paths.len() as u64).with_style(style);
     let mut programs = Vec::with_capacity(paths.len());
     for path in paths {
         progress.set_message(program::name(path));
-        programs.push(measure_program(&Program::load(path, size)?, rounds)?);
+        programs.push(measure_program(&Program::load(path, size)?, rounds, passes)?);
         progress.inc(1);
     }
     progress.finish_and_clear();
@@ -34,17 +39,22 @@ pub fn measure(paths: &[PathBuf], rounds: u32, size: Option<i32>) -> Result<Repo
         cranelift: slotvm::CRANELIFT_VERSION.to_owned(),
         target: slotvm::host_target(),
         rounds,
+        passes: passes.to_string(),
         modes: ModeInfo::all(),
         mean_ratios: mean_ratios(&programs),
         programs,
     })
 }
 
-fn measure_program(program: &Program, rounds: u32) -> Result<ProgramReport, CliError> {
+fn measure_program(
+    program: &Program,
+    rounds: u32,
+    passes: PassSet,
+) -> Result<ProgramReport, CliError> {
     let mut contenders = Vec::new();
     for mode in SlotMode::ALL {
         let report = ModeReport::unmeasured(mode);
-        contenders.push(Contender { engine: program::engine(mode)?, report });
+        contenders.push(Contender { engine: program::engine(mode, passes)?, report });
     }
     for _ in 0..rounds {
         for contender in &mut contenders {

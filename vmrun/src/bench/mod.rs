@@ -28,6 +28,8 @@ pub struct Report {
     pub target: String,
     /// The number of rounds.
     pub rounds: u32,
+    /// The optional passes, as `--passes` takes them.
+    pub passes: String,
     /// The slot modes.
     pub modes: Vec<ModeInfo>,
     /// The programs.

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use slotvm::{Config, Engine, Func, Linker, Module, SlotMode, Store, Tier, Val};
+use slotvm::{Config, Engine, Func, Linker, Module, PassSet, SlotMode, Store, Tier, Val};
 use slotvm_bytecode::encode;
 use slotvm_wasi::I32Exit;
 use tempfile::TempDir;
@@ -52,12 +52,12 @@ pub fn name(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// A native engine in a slot mode.
+/// A native engine in a slot mode, with these passes.
 ///
 /// # Errors
 /// Fails if native code is not supported on this machine.
-pub fn engine(slots: SlotMode) -> Result<Engine, CliError> {
-    Ok(Engine::new(Config::new().tier(Tier::Jit).slots(slots))?)
+pub fn engine(slots: SlotMode, passes: PassSet) -> Result<Engine, CliError> {
+    Ok(Engine::new(Config::new().tier(Tier::Jit).slots(slots).passes(passes))?)
 }
 
 /// A program to measure.

@@ -12,13 +12,14 @@ const SIZED: [SlotMode; 3] = [SlotMode::Memory, SlotMode::MemoryOpt, SlotMode::S
 
 /// The whole report as text.
 pub fn render(report: &Report) -> String {
-    let Report { cranelift, target, rounds, modes, programs, .. } = report;
+    let Report { cranelift, target, rounds, passes, modes, programs, .. } = report;
     let meanings: String =
         modes.iter().map(|mode| format!("  {:<17} {}\n", mode.name, mode.meaning)).collect();
     let (n, times, sizes, stages) = (programs.len(), times(report), sizes(report), stages(report));
     let with_less_work = with_less_work(report);
     format!(
-        "Cranelift {cranelift}, {target}; programs: {n}; least times of rounds: {rounds}\n\
+        "Cranelift {cranelift}, {target}; programs: {n}; least times of rounds: {rounds}; \
+         passes: {passes}\n\
          {meanings}\n\
          Run time of `main`: CPU time in milliseconds in mode ssa, and the time in each other mode \
          divided by it.\n\

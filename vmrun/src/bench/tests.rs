@@ -23,6 +23,7 @@ fn report(programs: Vec<ProgramReport>) -> Report {
         cranelift: "1.2.3".to_owned(),
         target: "a-target".to_owned(),
         rounds: 4,
+        passes: "all".to_owned(),
         modes: ModeInfo::all(),
         mean_ratios: mean_ratios(&programs),
         programs,
@@ -85,7 +86,8 @@ fn the_text_says_what_was_measured() {
     let mut program = program("p", [1; 5]);
     program.modes[4].with_less_work = vec!["f".to_owned(), "g".to_owned()];
     let text = table::render(&report(vec![program]));
-    assert!(text.starts_with("Cranelift 1.2.3, a-target; programs: 1; least times of rounds: 4\n"));
+    let first = "Cranelift 1.2.3, a-target; programs: 1; least times of rounds: 4; passes: all\n";
+    assert!(text.starts_with(first), "{text}");
     for mode in ModeInfo::all() {
         assert!(text.contains(mode.meaning) && mode.meaning.contains("opt level"), "{text}");
     }

@@ -14,7 +14,7 @@ pub(super) fn bench(args: &BenchArgs) -> Result<(), CliError> {
         return Err(CliError::NotBuilt { what: "charts", feature: "charts" });
     }
     let programs = program::find(&args.programs)?;
-    let report = measure::measure(&programs, args.rounds, args.size)?;
+    let report = measure::measure(&programs, args.rounds, args.size, args.passes)?;
     print(&table::render(&report))?;
     if let Some(path) = &args.json {
         let json = serde_json::to_string_pretty(&report).expect("the report is plain data");

@@ -76,7 +76,7 @@ fn of_ir(
     func: u32,
     style: &mut Style<'_, '_>,
 ) -> Result<String, CliError> {
-    pipeline::show(module, func, &args.stage, style).map_err(|error| {
+    pipeline::show_with(module, func, &args.stage, args.passes, style).map_err(|error| {
         let name = module.func_name(func);
         CliError::Failed(format!("function `{}`: {error}", Printable(&name)))
     })
@@ -99,6 +99,8 @@ fn find_func(module: &VerifiedModule, name: &str) -> Result<u32, CliError> {
 }
 
 fn compiled(args: &DumpArgs, module: &Arc<VerifiedModule>) -> Result<Module, CliError> {
-    let engine = Engine::new(Config::new().tier(Tier::Jit).slots(args.slots))?;
+    let mut config = Config::new();
+    config.tier(Tier::Jit).slots(args.slots).passes(args.passes);
+    let engine = Engine::new(&config)?;
     Ok(Module::from_verified(&engine, module.clone())?)
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use slotvm_bytecode::{encode, verify};
-use slotvm_ssa::optimize::optimize;
+use slotvm_ssa::optimize::optimize_with;
 
 use crate::cli::OptArgs;
 use crate::error::{CliError, note};
@@ -11,7 +11,8 @@ use crate::load::load;
 
 pub(super) fn opt(args: &OptArgs) -> Result<(), CliError> {
     let module = load(&args.program)?.module;
-    let optimized = optimize(&module).map_err(|error| CliError::module(&args.program, error))?;
+    let optimized = optimize_with(&module, args.passes)
+        .map_err(|error| CliError::module(&args.program, error))?;
     for (func, reason) in &optimized.left {
         note(format_args!("function `{}` is unchanged: {reason}", module.func_name(*func)));
     }

@@ -87,12 +87,14 @@ fn host(args: &RunArgs, module: &Module) -> Result<Host, CliError> {
 }
 
 fn tier(args: &RunArgs) -> Tier {
-    if args.jit || args.lazy || args.slots.is_some() { Tier::Jit } else { Tier::Interpreter }
+    let is_native = args.jit || args.lazy || args.slots.is_some() || args.passes.is_some();
+    if is_native { Tier::Jit } else { Tier::Interpreter }
 }
 
 fn config(args: &RunArgs) -> Config {
     let mut config = Config::new();
     config.tier(tier(args)).slots(args.slots.unwrap_or_default());
+    config.passes(args.passes.unwrap_or_default());
     config.consume_fuel(args.fuel.is_some());
     config.compile(if args.lazy { Compile::Lazy } else { Compile::Eager });
     config

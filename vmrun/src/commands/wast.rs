@@ -11,9 +11,11 @@ use crate::table::table;
 use crate::wast;
 
 pub(super) fn wast(args: &WastArgs) -> Result<(), CliError> {
-    let tier = if args.jit || args.slots.is_some() { Tier::Jit } else { Tier::Interpreter };
+    let is_native = args.jit || args.slots.is_some() || args.passes.is_some();
+    let tier = if is_native { Tier::Jit } else { Tier::Interpreter };
     let mut config = Config::new();
     config.tier(tier).slots(args.slots.unwrap_or_default());
+    config.passes(args.passes.unwrap_or_default());
     let mut table = table(1, ["file", "passed", "failed", "refused"]);
     let mut n_failed = 0;
     for path in &args.scripts {

@@ -6,6 +6,7 @@ mod help;
 mod invoke;
 mod kernels;
 mod opt;
+mod passes;
 mod program_engines;
 mod program_files;
 mod program_outputs;

@@ -40,6 +40,7 @@ fn options(target: &str, slots: SlotMode) -> CompileOptions {
         build: BuildOptions::default(),
         promotion: PromoteOptions::default(),
         on_the_fly: None,
+        passes: Passes::default(),
         lower: LowerOptions {
             isa,
             slots,

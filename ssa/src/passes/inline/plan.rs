@@ -36,8 +36,10 @@ impl Limits {
     pub const CALLEE_COST_MAX: u32 = 200;
     /// The maximum size of a body that is called in a loop.
     pub const IN_LOOP_MAX: u32 = 60;
+    /// The maximum size of a body that is a function around the call again.
+    pub const RECURSIVE_MAX: u32 = 30;
     /// The maximum size of a body that is called elsewhere.
-    pub const ELSEWHERE_MAX: u32 = 24;
+    pub const ELSEWHERE_MAX: u32 = 12;
     /// The maximum number of calls around a body that are inlined.
     pub const DEPTH_MAX: u32 = 8;
     /// The maximum number of times that a function is inlined into itself, one body in the other.
@@ -45,15 +47,17 @@ impl Limits {
     /// The maximum number of parameters and results of a function that may be inlined.
     pub const OPERANDS_MAX: usize = 32;
     /// The size that all functions of a module together may grow by beyond their own, in equal parts.
-    const MODULE_ADDED: u32 = 20_000;
+    const MODULE_ADDED: u32 = 4_000;
     /// The part of [`Limits::MODULE_ADDED`] that one function gets, at least and at most.
-    const ADDED_PARTS: (u32, u32) = (16, 400);
+    const ADDED_PARTS: (u32, u32) = (8, 400);
+    /// The part of its own size that a function may grow by beyond that.
+    const OWN_PART: u32 = 4;
 
     /// The limits for a function of this size in a module with so many functions.
     fn of(size: u32, n_funcs: u32) -> Limits {
         let (least, most) = Self::ADDED_PARTS;
         let part = (Self::MODULE_ADDED / n_funcs.max(1)).clamp(least, most);
-        let added_max = size.saturating_add(part);
+        let added_max = size / Self::OWN_PART + part;
         Limits { added_max, looked_at_max: added_max.saturating_mul(4) + Self::CALLEE_COST_MAX }
     }
 }
@@ -161,11 +165,16 @@ impl Plan {
             let Some(form) = forms.find(callee, &mut self.forms) else { continue };
             let loop_depth = node.loop_depth + loop_depth;
             let Form { size, is_for_tails, has_loop, .. } = self.forms[form];
-            let size_max = if loop_depth > 0 { Limits::IN_LOOP_MAX } else { Limits::ELSEWHERE_MAX };
+            let n_recursions = self.n_recursions(number, form);
+            let size_max = match (loop_depth, n_recursions) {
+                (1.., _) => Limits::IN_LOOP_MAX,
+                (0, 1..) => Limits::RECURSIVE_MAX,
+                (0, 0) => Limits::ELSEWHERE_MAX,
+            };
             if size > size_max
                 || has_loop
+                || n_recursions > Limits::RECURSION_MAX
                 || (is_for_tails && !(is_tail && self.returning(number) == 0))
-                || self.n_recursions(number, form) > Limits::RECURSION_MAX
             {
                 continue;
             }
@@ -313,6 +322,8 @@ impl Form {
             Op::ReturnCall if f.imm(inst).low() == f.func => self.n_self_calls += 1,
             Op::Call | Op::ReturnCall => {
                 let is_tail = op == Op::ReturnCall;
+                // Each operand is moved to where the callee takes it.
+                self.size += f.operands(inst).len() as u32;
                 self.n_exits += u32::from(is_tail);
                 let callee = f.imm(inst).low();
                 if callee >= module.n_imported_funcs() {
