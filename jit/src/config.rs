@@ -323,7 +323,8 @@ impl Config {
     /// Sets whether native code is registered with debuggers, through the interface of GDB and LLDB for code made at
     /// run time; off by default. They get the name and the address of each function and of the trampolines around
     /// host calls, and the rule to unwind: breakpoints accept names of guest functions, and backtraces show them.
-    /// There are neither source lines nor variables. Freed code is removed.
+    /// Calls that were inlined have neither; [`Config::passes`] can switch inlining off. There are neither source lines
+    /// nor variables. Freed code is removed.
     ///
     /// The list that debuggers read belongs to the process, and has no lock. No other library that generates code may
     /// change it on another thread while modules of this engine are made or dropped. wasmtime changes it if its own

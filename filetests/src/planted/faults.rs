@@ -23,6 +23,23 @@ pub const FAULTS: &[Fault] = &[
         "            let value = self.slots.read(&mut self.f, slot, ty, self.offset);" =>
         "            let ty = if PLANTED { ValType::I64 } else { ty };
             let value = self.slots.read(&mut self.f, slot, ty, self.offset);"),
+    fault!(Row("inline"), "ssa/src/passes/inline/tables.rs",
+        "Bodies are inlined at locations that do not exist.",
+        "        let inlined_at = data.inlined_at.map(|at| Loc(at.0 + base.loc)).or(base.outer);" =>
+        "        let inlined_at = data.inlined_at.map(|at| Loc(at.0 + base.loc)).or(base.outer);
+        let inlined_at = inlined_at.map(|at| Loc(at.0 + if PLANTED { 1 << 20 } else { 0 }));"),
+    fault!(Engines, "ssa/src/passes/inline/splice.rs",
+        "The locals of an inlined function keep what they had when it was called before.",
+        "        self.zero_locals(callee, loc);
+        if" =>
+        "        if !PLANTED {
+            self.zero_locals(callee, loc);
+        }
+        if"),
+    fault!(Engines, "ssa/src/passes/inline/splice.rs",
+        "A body that makes a tail call returns where it stands.",
+        "            Opcode::Op(Op::ReturnCall) if left > 0 => {" =>
+        "            Opcode::Op(Op::ReturnCall) if left > 0 && !PLANTED => {"),
     fault!(Engines, "ssa/src/construction/sites.rs",
         "The last phi is not placed.",
         "            _ => self.place_one_by_one(graph, log, renamer, initial, limits)?,

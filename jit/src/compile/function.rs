@@ -52,8 +52,6 @@ pub(crate) struct CompileOptions {
     pub(crate) passes: Passes,
     /// Machine, slot mode, memories.
     pub(crate) lower: LowerOptions,
-    /// Whether small functions are inlined.
-    pub(crate) inline: bool,
     /// Whether the IR is verified after each stage and pass.
     pub(crate) verify: bool,
     /// Whether to keep the CLIF as text.
@@ -165,7 +163,7 @@ impl Compiler {
         let mut times = Times::default();
         let build_options = self.options.build;
         let build = || build(module, func, &build_options, &mut BuildScratch::default());
-        let inlines = self.options.inline;
+        let inlines = self.options.passes.of(func).runs(pipeline::stage(Stage::Inline).0);
         let form = self.form(module, func, inlines, share, &mut times).map_err(&error)?;
         let has_grown = form.has_grown;
         let compiled = self.compile_within(module, form, build, share, times);

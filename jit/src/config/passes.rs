@@ -19,6 +19,17 @@ impl Passes {
     pub(crate) fn of(&self, func: u32) -> PassSet {
         self.by_function.get(func as usize).copied().unwrap_or(self.usual)
     }
+
+    /// Switches a pass on or off, for all functions.
+    ///
+    /// # Panics
+    /// Panics if there is no optional pass with the name.
+    #[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "interpreters run no passes"))]
+    pub(crate) fn switch(&mut self, name: &str, is_on: bool) {
+        let switch = |passes: &mut PassSet| passes.switch(name, is_on).expect("it is a pass");
+        switch(&mut self.usual);
+        Arc::make_mut(&mut self.by_function).iter_mut().for_each(switch);
+    }
 }
 
 #[cfg(test)]

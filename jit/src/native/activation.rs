@@ -37,9 +37,11 @@ pub(crate) struct Activation {
     shared: *const Shared,
     /// Reason of a trap raised by a call. For other traps the faulting instruction tells the reason.
     raised: Option<TrapReason>,
-    /// The number of functions that were active when the code trapped; 0 if it has not.
-    n_frames: u64,
-    /// The innermost of them: the pc of the trap, or where the call by which the code trapped would have
+    /// The number of native frames that were recorded when the code trapped; 0 if it has not.
+    n_pcs: usize,
+    /// The number of active functions of the guest beyond these.
+    n_frames_omitted: u64,
+    /// The innermost native frames: the pc of the trap, or where the call by which the code trapped would have
     /// returned to, then return addresses.
     pcs: [MaybeUninit<usize>; PCS_MAX],
 }
@@ -128,7 +130,8 @@ impl Activation {
             (&raw mut (*at).handler_fp).write(0);
             (&raw mut (*at).shared).write(shared);
             (&raw mut (*at).raised).write(None);
-            (&raw mut (*at).n_frames).write(0);
+            (&raw mut (*at).n_pcs).write(0);
+            (&raw mut (*at).n_frames_omitted).write(0);
         }
         CURRENT.replace(at)
     }
@@ -151,17 +154,23 @@ impl Activation {
     /// `pc` and `fp` are the pc and the frame pointer of a native function of this activation, or of its
     /// trampoline, where what it called was never entered.
     pub(crate) unsafe fn record_trap(&mut self, pc: usize, fp: usize) {
-        let (mut pc, mut fp, mut n) = (pc, fp, 0);
+        let (mut pc, mut fp) = (pc, fp);
+        self.n_pcs = 0;
         if fp == self.handler_fp {
             self.pcs[0].write(pc);
-            self.n_frames = 1;
+            self.n_pcs = 1;
             return;
         }
+        let mut omitted = Omitted::default();
         loop {
-            if let Some(slot) = self.pcs.get_mut(n) {
-                slot.write(pc);
+            match self.pcs.get_mut(self.n_pcs) {
+                Some(slot) => {
+                    slot.write(pc);
+                    self.n_pcs += 1;
+                }
+                // SAFETY: the function that the call at `pc` returns to is active.
+                None => unsafe { omitted.add(pc) },
             }
-            n += 1;
             // SAFETY: every native function keeps a frame pointer, which points to the frame pointer
             // of the caller and the return address, on x86-64 and on aarch64.
             [fp, pc] = unsafe { ptr::with_exposed_provenance::<[usize; 2]>(fp).read() };
@@ -170,7 +179,7 @@ impl Activation {
                 break;
             }
         }
-        self.n_frames = n as u64;
+        self.n_frames_omitted = omitted.n_frames;
     }
 
     /// Records why and where the code trapped by a call that returns to `pc`.
@@ -189,9 +198,8 @@ impl Activation {
     /// A trap was recorded, and the code of the functions that were active is alive.
     #[cold]
     pub(crate) unsafe fn trap(&self) -> NativeTrap {
-        let n_listed = (self.n_frames as usize).min(PCS_MAX);
-        // SAFETY: the first `n_frames` are written.
-        let mut pcs = self.pcs[..n_listed].iter().map(|pc| unsafe { pc.assume_init() });
+        // SAFETY: the first `n_pcs` are written.
+        let mut pcs = self.pcs[..self.n_pcs].iter().map(|pc| unsafe { pc.assume_init() });
         let trap_pc = pcs.next().expect("the function that trapped is a frame");
         let units = registry::read();
         // SAFETY: the code that was active is alive, as this function demands: `enter` and the entries of C functions,
@@ -218,7 +226,36 @@ impl Activation {
                 push_frames(&mut frames, table, call.place);
             }
         }
-        NativeTrap { reason, frames, n_frames_omitted: self.n_frames - n_listed as u64 }
+        NativeTrap { reason, frames, n_frames_omitted: self.n_frames_omitted }
+    }
+}
+
+/// Counts the functions of the guest that native frames belong to: where functions are inlined, a frame has several.
+#[derive(Default)]
+struct Omitted {
+    n_frames: u64,
+    /// Return addresses with their numbers of functions, since deep recursion has few of them.
+    known: [(usize, u64); 16],
+}
+
+impl Omitted {
+    /// Adds the functions of a frame, by the address that its call returns to. Allocates nothing.
+    ///
+    /// # Safety
+    /// The code at `pc` is alive.
+    unsafe fn add(&mut self, pc: usize) {
+        let known = &mut self.known[pc / 4 % 16];
+        if known.0 != pc {
+            // SAFETY: the code is alive, as this function demands.
+            let table = unsafe { registry::read().lookup(pc) };
+            let call = table.and_then(|table| Some((table, table.call_returning_to(pc)?)));
+            let n_frames = call.map_or(0, |(table, call)| match &table.module {
+                Some(_) => table.places(call.place).count() as u64,
+                None => 0,
+            });
+            *known = (pc, n_frames);
+        }
+        self.n_frames += known.1;
     }
 }
 

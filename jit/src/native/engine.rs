@@ -120,7 +120,6 @@ impl NativeEngine {
                 entries: None,
                 imports: None,
             },
-            inline: true,
             verify: config.verify_passes,
             keep_clif: false,
             keep_asm: false,

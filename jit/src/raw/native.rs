@@ -77,7 +77,9 @@ fn compile_functions(
         return compile_all(module, options, &budget, native.config().parallel_compilation);
     }
     // The bytecode of a function that is given in slot form is not what it does.
-    let mut compiler = Compiler::new(CompileOptions { inline: false, ..options });
+    let mut passes = options.passes.clone();
+    passes.switch("inline", false);
+    let mut compiler = Compiler::new(CompileOptions { passes, ..options });
     let compile = |func| match functions.get(&func) {
         Some(function) => {
             compiler.compile_slot_form(module, function, Share::of_slot_form(function))

@@ -43,7 +43,8 @@ fn main() -> ExitCode {
 /// The debugged program.
 #[inline(never)]
 fn guest_program() {
-    let engine = Engine::new(Config::new().debug_info(true)).unwrap();
+    let engine =
+        Engine::new(Config::new().debug_info(true).passes("-inline".parse().unwrap())).unwrap();
     let module = Module::from_text(&engine, SOURCE).unwrap();
     let mut linker = Linker::new(&engine);
     linker.func_wrap("env", "report", |n: i32| println!("the guest says {n}")).unwrap();

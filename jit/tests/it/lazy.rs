@@ -16,9 +16,15 @@ fn compiled(module: &Module) -> Vec<&str> {
     module.functions().iter().map(|function| &*function.name).collect()
 }
 
+/// An engine that compiles each function, since it inlines none.
+fn lazy_without_inlining() -> Engine {
+    let passes = "-inline".parse().unwrap();
+    Engine::new(Config::new().tier(Tier::Jit).compile(Compile::Lazy).passes(passes)).unwrap()
+}
+
 #[test]
 fn what_is_not_called_is_not_compiled() {
-    let engine = lazy();
+    let engine = lazy_without_inlining();
     let module = module(
         &engine,
         "export \"f\" func f
@@ -168,7 +174,7 @@ fn threads_compile_each_function_once() {
              more: local.get n i32.const 1 i32.sub call f{next} return }}\n"
         );
     }
-    let engine = lazy();
+    let engine = lazy_without_inlining();
     let module = module(&engine, &source);
     let start = Barrier::new(8);
     std::thread::scope(|scope| {

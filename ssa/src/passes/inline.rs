@@ -14,6 +14,7 @@
 //! The work and the growth of a function have limits that depend on its own size and on the number of functions in
 //! the module ([`Limits`]), so that a module grows no more than about twice.
 
+mod forms;
 mod plan;
 mod splice;
 mod tables;

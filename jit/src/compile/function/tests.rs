@@ -50,7 +50,6 @@ fn options(target: &str, slots: SlotMode) -> CompileOptions {
             entries: None,
             imports: None,
         },
-        inline: true,
         verify: true,
         keep_clif: false,
         keep_asm: false,

@@ -8,17 +8,13 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use slotvm_bytecode::{Effect, Op, VerifiedModule};
+use slotvm_bytecode::VerifiedModule;
 
 use super::InlineReport;
-use crate::construction::build::{
-    BuildOptions, BuildScratch, build, n_kept_operands, n_wide_operands,
-};
-use crate::graphs::loops::LoopForest;
+use super::forms::{Form, Forms, Site};
+use crate::construction::build::{BuildOptions, BuildScratch};
 use crate::ir::Function;
 use crate::ir::entity::Inst;
-use crate::ir::graph::control_flow;
-use crate::ir::irop::{IrOp, Opcode};
 
 /// Limits of inlining in one function. Sizes count the instructions of slot form, except those that promotion
 /// and code generation take no code for: accesses of slots, constants, and branches that always go one way.
@@ -34,6 +30,8 @@ impl Limits {
     /// The maximum number of bytecode instructions, of locals, and of operands of calls and branches of a function that
     /// may be inlined.
     pub const CALLEE_COST_MAX: u32 = 200;
+    /// Bytecode instructions for each that counts, at most, of a function that is looked at.
+    pub const COST_PER_SIZE: u32 = 5;
     /// The maximum size of a body that is called in a loop.
     pub const IN_LOOP_MAX: u32 = 60;
     /// The maximum size of a body that is a function around the call again.
@@ -60,31 +58,6 @@ impl Limits {
         let added_max = size / Self::OWN_PART + part;
         Limits { added_max, looked_at_max: added_max.saturating_mul(4) + Self::CALLEE_COST_MAX }
     }
-}
-
-/// A function that occurs in a plan.
-pub(super) struct Form {
-    function: Function,
-    size: u32,
-    sites: Vec<Site>,
-    /// Whether it has a loop. A call takes little time beside one, and the values of the caller that live across the
-    /// loop would take registers from it.
-    has_loop: bool,
-    /// Blocks that end in a tail call of the function itself.
-    pub(super) n_self_calls: u32,
-    /// Whether it can only replace a tail call of the root, since it makes an indirect one.
-    is_for_tails: bool,
-    /// Blocks that end in a return, or in a tail call of another function.
-    pub(super) n_exits: u32,
-}
-
-/// A call that may be inlined.
-#[derive(Copy, Clone)]
-struct Site {
-    inst: Inst,
-    callee: u32,
-    is_tail: bool,
-    loop_depth: u32,
 }
 
 /// The function, or a call to inline.
@@ -121,14 +94,16 @@ impl Plan {
         scratch: &mut BuildScratch,
     ) -> Plan {
         let n_funcs = module.n_funcs() - module.n_imported_funcs();
-        let mut known = HashMap::from([(root.func, Some(0))]);
         let root = Form::new(root, module);
         let limits = Limits::of(root.size, n_funcs);
         let node = Node { form: 0, caller: None, is_tail: false, loop_depth: 0, depth: 0 };
         let mut plan =
             Plan { forms: vec![root], nodes: vec![node], inlined: HashMap::new(), n_added: 0 };
-        let mut forms =
-            Forms { module, options, scratch, known: &mut known, left: limits.looked_at_max };
+        if plan.forms[0].sites.is_empty() {
+            return plan;
+        }
+        let root = plan.forms[0].function.func;
+        let mut forms = Forms::new(module, options, scratch, root, limits.looked_at_max);
         let mut queue = BinaryHeap::new();
         let mut candidates = Vec::new();
         plan.consider(0, &mut forms, &mut queue, &mut candidates);
@@ -162,18 +137,20 @@ impl Plan {
         }
         for i in 0..self.forms[node.form].sites.len() {
             let Site { inst, callee, is_tail, loop_depth } = self.forms[node.form].sites[i];
-            let Some(form) = forms.find(callee, &mut self.forms) else { continue };
             let loop_depth = node.loop_depth + loop_depth;
-            let Form { size, is_for_tails, has_loop, .. } = self.forms[form];
-            let n_recursions = self.n_recursions(number, form);
+            let n_recursions = self.n_recursions(number, callee);
             let size_max = match (loop_depth, n_recursions) {
                 (1.., _) => Limits::IN_LOOP_MAX,
                 (0, 1..) => Limits::RECURSIVE_MAX,
                 (0, 0) => Limits::ELSEWHERE_MAX,
             };
+            if n_recursions > Limits::RECURSION_MAX {
+                continue;
+            }
+            let Some(form) = forms.find(callee, size_max, &mut self.forms) else { continue };
+            let Form { size, has_loop, is_for_tails, .. } = self.forms[form];
             if size > size_max
                 || has_loop
-                || n_recursions > Limits::RECURSION_MAX
                 || (is_for_tails && !(is_tail && self.returning(number) == 0))
             {
                 continue;
@@ -185,11 +162,11 @@ impl Plan {
         }
     }
 
-    /// The number of times that a form occurs from a node up to the root.
-    fn n_recursions(&self, node: usize, form: usize) -> u32 {
+    /// The number of times that a function occurs from a node up to the root.
+    fn n_recursions(&self, node: usize, func: u32) -> u32 {
         let caller = |&node: &usize| self.nodes[node].caller.map(|(caller, _)| caller);
         let around = std::iter::successors(Some(node), caller);
-        around.filter(|&node| self.nodes[node].form == form).count() as u32
+        around.filter(|&node| self.form(node).func == func).count() as u32
     }
 
     pub(super) fn form_of(&self, node: usize) -> &Form {
@@ -225,112 +202,5 @@ impl Plan {
     /// The function as it was given.
     pub(super) fn into_root(mut self) -> Function {
         self.forms.swap_remove(0).function
-    }
-}
-
-/// Makes the forms of functions that are called.
-struct Forms<'a> {
-    module: &'a VerifiedModule,
-    options: &'a BuildOptions,
-    scratch: &'a mut BuildScratch,
-    /// The form of each function that was looked at, unless it cannot be inlined.
-    known: &'a mut HashMap<u32, Option<usize>>,
-    /// Bytecode instructions that may still be looked at.
-    left: u32,
-}
-
-impl Forms<'_> {
-    /// The form of a function, unless it is too large.
-    fn find(&mut self, func: u32, forms: &mut Vec<Form>) -> Option<usize> {
-        if let Some(&known) = self.known.get(&func) {
-            return known;
-        }
-        let form = self.cost(func).filter(|&cost| cost <= self.left).map(|cost| {
-            self.left -= cost;
-            let function = build(self.module, func, self.options, self.scratch);
-            forms.push(Form::new(function, self.module));
-            forms.len() - 1
-        });
-        self.known.insert(func, form);
-        form
-    }
-
-    /// The number of bytecode instructions of a function that is small enough to be inlined.
-    fn cost(&self, func: u32) -> Option<u32> {
-        let ty = self.module.func_type(func);
-        let body = self.module.body(func)?;
-        if ty.params.len() + ty.results.len() > Limits::OPERANDS_MAX
-            || body.locals.len() > Limits::CALLEE_COST_MAX as usize
-        {
-            return None;
-        }
-        let mut cost: u32 = 0;
-        for block in &body.blocks {
-            cost = cost.saturating_add(block.cost.max(1));
-            if cost > Limits::CALLEE_COST_MAX {
-                return None;
-            }
-        }
-        // What keeps or passes many operands is larger than its bytecode.
-        let n_operands = n_kept_operands(self.module, func) + n_wide_operands(self.module, func);
-        let is_small = n_operands <= u64::from(Limits::CALLEE_COST_MAX);
-        is_small.then_some(cost)
-    }
-}
-
-impl Form {
-    fn new(function: Function, module: &VerifiedModule) -> Form {
-        let mut form = Form {
-            function: Function::default(),
-            size: 0,
-            sites: Vec::new(),
-            has_loop: false,
-            n_self_calls: 0,
-            is_for_tails: false,
-            n_exits: 0,
-        };
-        let mut blocks = Vec::new();
-        for block in function.blocks() {
-            for &inst in function.insts(block) {
-                form.count(&function, inst, module);
-            }
-            blocks.resize(form.sites.len(), block);
-            // Blocks are numbered so that only what closes a loop leads back.
-            form.has_loop |=
-                function.succ_edges(block).any(|edge| function.edge_dst(edge) <= block);
-        }
-        if !form.sites.is_empty() {
-            let loops = LoopForest::new(&control_flow(&function));
-            for (site, block) in form.sites.iter_mut().zip(blocks) {
-                site.loop_depth = loops.depth_of_block(block.0);
-            }
-        }
-        Form { function, ..form }
-    }
-
-    fn count(&mut self, f: &Function, inst: Inst, module: &VerifiedModule) {
-        let opcode = f.opcode(inst);
-        let Opcode::Op(op) = opcode else {
-            self.size += u32::from(!matches!(opcode, Opcode::Ir(IrOp::SlotGet | IrOp::SlotSet)));
-            return;
-        };
-        let is_free = op == Op::Br || (op.effect() == Effect::Pure && f.operands(inst).is_empty());
-        self.size += u32::from(!is_free);
-        match op {
-            Op::Return => self.n_exits += 1,
-            Op::ReturnCallIndirect => self.is_for_tails = true,
-            Op::ReturnCall if f.imm(inst).low() == f.func => self.n_self_calls += 1,
-            Op::Call | Op::ReturnCall => {
-                let is_tail = op == Op::ReturnCall;
-                // Each operand is moved to where the callee takes it.
-                self.size += f.operands(inst).len() as u32;
-                self.n_exits += u32::from(is_tail);
-                let callee = f.imm(inst).low();
-                if callee >= module.n_imported_funcs() {
-                    self.sites.push(Site { inst, callee, is_tail, loop_depth: 0 });
-                }
-            }
-            _ => {}
-        }
     }
 }

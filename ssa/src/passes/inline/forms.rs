@@ -1,0 +1,182 @@
+//! The slot forms of the functions in a plan, with what decides whether they are inlined.
+
+use std::collections::HashMap;
+
+use slotvm_bytecode::{Effect, Op, VerifiedModule};
+
+use super::plan::Limits;
+use crate::construction::build::{
+    BuildOptions, BuildScratch, build, n_kept_operands, n_wide_operands,
+};
+use crate::graphs::loops::LoopForest;
+use crate::ir::Function;
+use crate::ir::entity::Inst;
+use crate::ir::graph::control_flow;
+use crate::ir::irop::{IrOp, Opcode};
+
+/// A function that occurs in a plan.
+pub(super) struct Form {
+    pub(super) function: Function,
+    /// See [`Limits`].
+    pub(super) size: u32,
+    pub(super) sites: Vec<Site>,
+    /// Whether it has a loop. A call takes little time beside one, and the values of the caller that live across it would
+    /// take registers from it.
+    pub(super) has_loop: bool,
+    /// Blocks that end in a tail call of the function itself.
+    pub(super) n_self_calls: u32,
+    /// Whether it can only replace a tail call of the root, since it makes an indirect one.
+    pub(super) is_for_tails: bool,
+    /// Blocks that end in a return, or in a tail call of another function.
+    pub(super) n_exits: u32,
+}
+
+/// A call that may be inlined.
+#[derive(Copy, Clone)]
+pub(super) struct Site {
+    pub(super) inst: Inst,
+    pub(super) callee: u32,
+    pub(super) is_tail: bool,
+    pub(super) loop_depth: u32,
+}
+
+/// Makes the forms of functions that are called.
+pub(super) struct Forms<'a> {
+    module: &'a VerifiedModule,
+    options: &'a BuildOptions,
+    scratch: &'a mut BuildScratch,
+    /// What is known of each function that was looked at.
+    known: HashMap<u32, Known>,
+    /// Bytecode instructions that may still be looked at.
+    left: u32,
+}
+
+#[derive(Copy, Clone)]
+enum Known {
+    /// Never inlined.
+    Refused,
+    /// So many bytecode instructions.
+    Cost(u32),
+    /// The index of its form.
+    Form(usize),
+}
+
+impl<'a> Forms<'a> {
+    /// Knows the form of the root, which is the first one.
+    pub(super) fn new(
+        module: &'a VerifiedModule,
+        options: &'a BuildOptions,
+        scratch: &'a mut BuildScratch,
+        root: u32,
+        looked_at_max: u32,
+    ) -> Forms<'a> {
+        let known = HashMap::from([(root, Known::Form(0))]);
+        Forms { module, options, scratch, known, left: looked_at_max }
+    }
+
+    /// The index of the form of a function that may be inlined, unless its size surely exceeds a limit.
+    pub(super) fn find(
+        &mut self,
+        func: u32,
+        size_max: u32,
+        forms: &mut Vec<Form>,
+    ) -> Option<usize> {
+        let known = self.known.get(&func).copied();
+        let known = known.unwrap_or_else(|| self.cost(func).map_or(Known::Refused, Known::Cost));
+        let known = match known {
+            Known::Cost(cost) if cost <= self.left.min(size_max * Limits::COST_PER_SIZE) => {
+                self.left -= cost;
+                let function = build(self.module, func, self.options, self.scratch);
+                forms.push(Form::new(function, self.module));
+                Known::Form(forms.len() - 1)
+            }
+            known => known,
+        };
+        self.known.insert(func, known);
+        match known {
+            Known::Form(form) => Some(form),
+            Known::Refused | Known::Cost(_) => None,
+        }
+    }
+
+    /// The number of bytecode instructions of a function that may be inlined.
+    fn cost(&self, func: u32) -> Option<u32> {
+        let ty = self.module.func_type(func);
+        let body = self.module.body(func)?;
+        if ty.params.len() + ty.results.len() > Limits::OPERANDS_MAX
+            || body.locals.len() > Limits::CALLEE_COST_MAX as usize
+        {
+            return None;
+        }
+        let mut cost: u32 = 0;
+        for (i, block) in body.blocks.iter().enumerate() {
+            cost = cost.saturating_add(block.cost.max(1));
+            // What branches back is taken for a loop.
+            let branches_back = body.succs(i).iter().any(|&succ| succ as usize <= i);
+            if cost > Limits::CALLEE_COST_MAX || branches_back {
+                return None;
+            }
+        }
+        // What keeps or passes many operands is larger than its bytecode.
+        let n_operands = n_kept_operands(self.module, func) + n_wide_operands(self.module, func);
+        let is_small = n_operands <= u64::from(Limits::CALLEE_COST_MAX);
+        is_small.then_some(cost)
+    }
+}
+
+impl Form {
+    pub(super) fn new(function: Function, module: &VerifiedModule) -> Form {
+        let mut form = Form {
+            function: Function::default(),
+            size: 0,
+            sites: Vec::new(),
+            has_loop: false,
+            n_self_calls: 0,
+            is_for_tails: false,
+            n_exits: 0,
+        };
+        let mut blocks = Vec::new();
+        for block in function.blocks() {
+            for &inst in function.insts(block) {
+                form.count(&function, inst, module);
+            }
+            blocks.resize(form.sites.len(), block);
+            // Blocks are numbered so that only what closes a loop leads back.
+            form.has_loop |=
+                function.succ_edges(block).any(|edge| function.edge_dst(edge) <= block);
+        }
+        if form.has_loop && !form.sites.is_empty() {
+            let loops = LoopForest::new(&control_flow(&function));
+            for (site, block) in form.sites.iter_mut().zip(blocks) {
+                site.loop_depth = loops.depth_of_block(block.0);
+            }
+        }
+        Form { function, ..form }
+    }
+
+    fn count(&mut self, f: &Function, inst: Inst, module: &VerifiedModule) {
+        let opcode = f.opcode(inst);
+        let Opcode::Op(op) = opcode else {
+            self.size += u32::from(!matches!(opcode, Opcode::Ir(IrOp::SlotGet | IrOp::SlotSet)));
+            return;
+        };
+        let is_free = op == Op::Br || (op.effect() == Effect::Pure && f.operands(inst).is_empty());
+        self.size += u32::from(!is_free);
+        match op {
+            Op::Return => self.n_exits += 1,
+            Op::ReturnCallIndirect => self.is_for_tails = true,
+            Op::ReturnCall if f.imm(inst).low() == f.func => self.n_self_calls += 1,
+            Op::Call | Op::ReturnCall => {
+                let is_tail = op == Op::ReturnCall;
+                // Each operand is moved to where the callee takes it.
+                self.size += f.operands(inst).len() as u32;
+                self.n_exits += u32::from(is_tail);
+                let callee = f.imm(inst).low();
+                if callee >= module.n_imported_funcs() {
+                    self.sites.push(Site { inst, callee, is_tail, loop_depth: 0 });
+                }
+            }
+            _ => {}
+        }
+    }
+}
