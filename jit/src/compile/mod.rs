@@ -15,5 +15,7 @@ pub(crate) mod function_info;
 #[cfg(feature = "jit")]
 pub(crate) mod parallel;
 #[cfg(feature = "jit")]
+mod passes;
+#[cfg(feature = "jit")]
 mod places;
 pub(crate) mod timings;
