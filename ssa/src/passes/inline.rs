@@ -3,7 +3,7 @@
 //! Relies on slot form as [`mod@crate::construction::build`] makes it, and guarantees slot form, so that one promotion
 //! sees the slots of all functions that came together, and every slot mode gains the same. What is inlined:
 //! * Direct calls that [`plan`] chooses, from the counts of the function and of those that it may call.
-//! * Tail calls of the function itself, and of an inlined function by itself, which become loops.
+//! * Tail calls of the function itself, which become a loop.
 //!
 //! What a program can observe stays as it was. A body is made with the same charges as its function's own code: fuel,
 //! polls, and cells of the deterministic call stack stand where they stood. Each location names the function that it
@@ -31,8 +31,8 @@ use crate::ir::Function;
 pub struct InlineReport {
     /// Calls that became bodies.
     pub n_calls: usize,
-    /// Functions whose tail calls of themselves became loops.
-    pub n_loops: usize,
+    /// Whether tail calls of the function itself became a loop.
+    pub has_loop: bool,
     /// Instructions that were added, as far as they count in [`Limits`].
     pub n_added: u32,
 }

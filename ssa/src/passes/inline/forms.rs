@@ -23,11 +23,11 @@ pub(super) struct Form {
     /// Whether it has a loop. A call takes little time beside one, and the values of the caller that live across it would
     /// take registers from it.
     pub(super) has_loop: bool,
-    /// Blocks that end in a tail call of the function itself.
-    pub(super) n_self_calls: u32,
+    /// Whether it tail calls itself, which is a loop as well.
+    pub(super) calls_itself_last: bool,
     /// Whether it can only replace a tail call of the root, since it makes an indirect one.
     pub(super) is_for_tails: bool,
-    /// Blocks that end in a return, or in a tail call of another function.
+    /// Blocks that end in a return, or in a direct tail call.
     pub(super) n_exits: u32,
 }
 
@@ -131,7 +131,7 @@ impl Form {
             size: 0,
             sites: Vec::new(),
             has_loop: false,
-            n_self_calls: 0,
+            calls_itself_last: false,
             is_for_tails: false,
             n_exits: 0,
         };
@@ -151,6 +151,7 @@ impl Form {
                 site.loop_depth = loops.depth_of_block(block.0);
             }
         }
+        form.has_loop |= form.calls_itself_last;
         Form { function, ..form }
     }
 
@@ -165,7 +166,7 @@ impl Form {
         match op {
             Op::Return => self.n_exits += 1,
             Op::ReturnCallIndirect => self.is_for_tails = true,
-            Op::ReturnCall if f.imm(inst).low() == f.func => self.n_self_calls += 1,
+            Op::ReturnCall if f.imm(inst).low() == f.func => self.calls_itself_last = true,
             Op::Call | Op::ReturnCall => {
                 let is_tail = op == Op::ReturnCall;
                 // Each operand is moved to where the callee takes it.

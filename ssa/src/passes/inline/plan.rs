@@ -186,15 +186,19 @@ impl Plan {
         node
     }
 
-    /// Whether the tail calls of itself in a node's function become a loop.
-    pub(super) fn has_loop(&self, node: usize) -> bool {
-        !self.nodes[node].is_tail && self.form_of(node).n_self_calls > 0
+    /// Whether tail calls of the root become a loop: its own, and those of what replaces its tail calls.
+    pub(super) fn has_loop(&self) -> bool {
+        let root = self.form(0).func;
+        let calls_root = |site: &Site| site.is_tail && site.callee == root;
+        let nodes = (0..self.nodes.len()).filter(|&node| self.returning(node) == 0);
+        let mut forms = nodes.map(|node| self.form_of(node));
+        forms.any(|form| form.sites.iter().any(calls_root) || form.calls_itself_last)
     }
 
     pub(super) fn report(&self) -> InlineReport {
         InlineReport {
             n_calls: self.nodes.len() - 1,
-            n_loops: (0..self.nodes.len()).filter(|&node| self.has_loop(node)).count(),
+            has_loop: self.has_loop(),
             n_added: self.n_added,
         }
     }

@@ -96,12 +96,10 @@ impl<'p> Splicer<'p> {
 
     /// Fills all blocks. Returns the entry.
     fn walk(&mut self) -> u32 {
-        let entry = if self.plan.has_loop(0) {
-            self.enter_loop_of_root()
-        } else {
-            let entry = self.tables.block(0, Function::ENTRY);
-            self.queue_blocks(0, 0);
-            entry
+        self.queue_blocks(0, 0);
+        let entry = match self.plan.has_loop() {
+            true => self.enter_loop(),
+            false => self.tables.block(0, Function::ENTRY),
         };
         while let Some((block, position)) = self.work.pop() {
             self.start(block, position);
@@ -110,12 +108,11 @@ impl<'p> Splicer<'p> {
         entry
     }
 
-    /// Makes an entry that leads to the function's own, which tail calls of the function lead to as well.
-    fn enter_loop_of_root(&mut self) -> u32 {
+    /// Makes an entry that leads to the function's own, to which tail calls of the function lead as well.
+    fn enter_loop(&mut self) -> u32 {
         let entry = self.new_block(&self.out.ty.params.to_vec());
         let args = self.params[self.blocks[entry as usize].params.clone()].to_vec();
         self.open(entry);
-        self.queue_blocks(0, 0);
         let head = self.tables.block(0, Function::ENTRY);
         self.jump(entry, head, &args, self.tables.first_loc(self.plan, 0));
         entry
@@ -165,7 +162,7 @@ impl<'p> Splicer<'p> {
             let inst = f.insts(at.block)[at.next];
             at.next += 1;
             let next = if let Some(&callee) = self.plan.inlined.get(&(at.node, inst)) {
-                self.enter(block, at, inst, callee)
+                Some(self.enter(at, inst, callee))
             } else if f.opcode(inst).is_terminator() {
                 self.terminator(block, at, inst)
             } else {
@@ -180,23 +177,16 @@ impl<'p> Splicer<'p> {
     }
 
     /// Goes on in a body instead of the call before a position.
-    fn enter(&mut self, block: u32, at: Position, call: Inst, callee: usize) -> Option<Position> {
+    fn enter(&mut self, at: Position, call: Inst, callee: usize) -> Position {
         self.returns_to[callee] = Some(at);
         let call = self.tables.inst(at.node, call);
         let args = self.out.operands(call).to_vec();
-        let loc = self.out.loc(call);
-        self.zero_locals(callee, loc);
-        if self.plan.has_loop(callee) {
-            self.queue_blocks(callee, 0);
-            let head = self.tables.block(callee, Function::ENTRY);
-            self.jump(block, head, &args, loc);
-            return None;
-        }
         for (&param, arg) in self.form(callee).params(Function::ENTRY).iter().zip(args) {
             self.stands_for[self.tables.value(callee, param).index()] = arg;
         }
+        self.zero_locals(callee, self.out.loc(call));
         self.queue_blocks(callee, 1);
-        Some(Position { node: callee, block: Function::ENTRY, next: 0 })
+        Position { node: callee, block: Function::ENTRY, next: 0 }
     }
 
     /// Writes zeros to the locals of a node that are no parameters, as at the start of its function.
@@ -228,12 +218,10 @@ impl<'p> Splicer<'p> {
         let inst_out = self.tables.inst(at.node, inst);
         let operands = self.out.operands(inst_out).to_vec();
         match f.opcode(inst) {
-            Opcode::Op(Op::ReturnCall)
-                if f.imm(inst).low() == f.func && self.plan.has_loop(at.node) =>
-            {
+            Opcode::Op(Op::ReturnCall) if left == 0 && f.imm(inst).low() == self.out.func => {
                 let loc = self.out.loc(inst_out);
-                self.zero_locals(at.node, loc);
-                let head = self.tables.block(at.node, Function::ENTRY);
+                self.zero_locals(0, loc);
+                let head = self.tables.block(0, Function::ENTRY);
                 self.jump(block, head, &operands, loc);
                 None
             }
@@ -372,12 +360,8 @@ impl<'p> Splicer<'p> {
 
 /// The number of places at which each node returns to its caller.
 fn n_exits(plan: &Plan) -> Vec<u32> {
-    let exits = |node: usize| {
-        let form = plan.form_of(node);
-        let self_calls = if plan.has_loop(node) { 0 } else { form.n_self_calls };
-        form.n_exits + self_calls
-    };
-    let mut n_exits: Vec<u32> = (0..plan.nodes.len()).map(exits).collect();
+    let mut n_exits: Vec<u32> =
+        (0..plan.nodes.len()).map(|node| plan.form_of(node).n_exits).collect();
     // Callers come first.
     for (number, node) in plan.nodes.iter().enumerate().rev() {
         if let Some((caller, _)) = node.caller.filter(|_| node.is_tail) {
