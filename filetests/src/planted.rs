@@ -67,7 +67,7 @@ const SEAMS: [Edit; 3] = [
     Edit {
         file: "ssa/src/pipeline/rows.rs",
         sound: "    row!(\"destruct\"",
-        faulty: "    row!(optional \"planted\": Ssa -> Ssa, [Jit, Opt], Run::Pass(crate::switches::pass), trace_span, \
+        faulty: "    row!(optional \"planted\": Ssa -> Ssa, [Jit, Opt], Run::Pass(|f| crate::ir::edit::edit(f, crate::switches::pass)), trace_span, \
                  \"A pass that a test chooses\"),\n    row!(\"destruct\"",
     },
 ];

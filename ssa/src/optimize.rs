@@ -17,7 +17,6 @@ use tracing::{debug_span, trace_span};
 use crate::construction::build::{BuildOptions, BuildScratch, build, is_buildable};
 use crate::construction::promote::{Scratch, promote};
 use crate::ir::Function;
-use crate::ir::edit::edit;
 use crate::passes::destruct::destruct;
 use crate::passes::write::{ExceedsLimit, WriteError, write};
 use crate::pipeline::{self, Checks, PassSet, Product, Row, Run, Stage, StageError, Times, User};
@@ -142,7 +141,7 @@ impl Optimizer<'_> {
                 promote(f, &mut self.promote).too_large.map(|_| Reason::Locals)
             }
             Run::Pass(pass) => {
-                edit(f, pass);
+                pass(f);
                 None
             }
             Run::Stage(Stage::Destruct) => {

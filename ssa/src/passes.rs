@@ -5,6 +5,7 @@
 //! turns SSA form into slot form, of which [`mod@write`] makes bytecode.
 
 pub mod destruct;
+pub mod forward;
 pub mod inline;
 pub mod simplify;
 pub mod write;

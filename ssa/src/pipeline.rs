@@ -6,8 +6,7 @@
 //! `vmrun bench`). Rows stand in the order in which they run. [`ORDER`] says why some stand before others, and a test
 //! checks it, as that of Go's `passOrder` in `cmd/compile/internal/ssa/compile.go` does.
 //!
-//! A pass is added by one row: its name, its users and its function, which edits a function by an
-//! [`Editor`]. An optional row runs if a [`PassSet`] has it. A stage needs a driver besides: a variant of [`Stage`], which the crates that run the table match.
+//! A pass is added by one row: its name, its users and its function, which [edits](crate::ir::edit) a function. An optional row runs if a [`PassSet`] has it. A stage needs a driver besides: a variant of [`Stage`], which the crates that run the table match.
 //!
 //! [`Checks`] run the verifier of the IR after each row that leaves a function, and compare the order of effects
 //! before and after; a violation names the row.
@@ -26,7 +25,6 @@ pub use self::show::{
 };
 pub use self::times::{ROWS_MAX, Times};
 use crate::ir::Function;
-use crate::ir::edit::{Editor, edit};
 use crate::ir::verify::effects::Effects;
 use crate::ir::verify::{Context, Form, verify};
 
@@ -102,8 +100,8 @@ pub enum Stage {
 pub enum Run {
     /// The driver of its user runs it.
     Stage(Stage),
-    /// This function runs it, and edits a function in SSA form.
-    Pass(fn(&mut Editor<'_>)),
+    /// This function runs it, and leaves a function in SSA form.
+    Pass(fn(&mut Function)),
 }
 
 /// A stage or pass.
@@ -238,14 +236,14 @@ pub fn run_passes(
 
 fn run_pass(
     row: &Row,
-    pass: fn(&mut Editor<'_>),
+    pass: fn(&mut Function),
     f: &mut Function,
     context: &impl Context,
     checks: &mut Checks,
     time: &mut std::time::Duration,
 ) -> Result<(), StageError> {
     checks.before(f);
-    row.timed(time, || edit(f, pass));
+    row.timed(time, || pass(f));
     checks.after(row, f, context)
 }
 

@@ -3,7 +3,7 @@
 use tracing::{debug_span, trace_span};
 
 use super::{Product::*, Row, Run, Stage, User};
-use crate::passes::simplify;
+use crate::passes::{forward, simplify};
 
 /// One row: `name: needs -> makes, users, run, span, summary`, after `optional` if it can be switched off.
 macro_rules! row {
@@ -32,7 +32,8 @@ pub const TABLE: &[Row] = &[
     row!("slots": Verified -> Slots, [Jit, Opt], Run::Stage(Stage::Slots), trace_span, "The IR with the locals in slots"),
     row!(optional "inline": Slots -> Slots, [Jit], Run::Stage(Stage::Inline), trace_span, "The bodies of small functions instead of calls"),
     row!("ssa": Slots -> Ssa, [Jit, Opt], Run::Stage(Stage::Ssa), trace_span, "The IR in SSA form"),
-    row!(optional "simplify": Ssa -> Ssa, [Opt], Run::Pass(|editor| { simplify::run(editor); }), trace_span, "Constants folded, unused code removed"),
+    row!(optional "forward": Ssa -> Ssa, [Jit], Run::Pass(|f| { forward::forward(f); }), trace_span, "Values instead of loads of what is known in memory"),
+    row!(optional "simplify": Ssa -> Ssa, [Opt], Run::Pass(|f| { simplify::simplify(f); }), trace_span, "Constants folded, unused code removed"),
     row!("destruct": Ssa -> Slots, [Opt], Run::Stage(Stage::Destruct), trace_span, "The IR out of SSA form, its values in slots"),
     row!("write": Slots -> Module, [Opt], Run::Stage(Stage::Write), trace_span, "Write bytecode"),
     row!("clif": Ssa -> Clif, [Jit], Run::Stage(Stage::Clif), trace_span, "Cranelift's IR"),
@@ -48,6 +49,8 @@ pub const ORDER: &[(&str, &str, &str)] = &[
     ("inline", "ssa", "one promotion sees the slots of all functions that were joined"),
     ("slots", "ssa", "promotion reads slots"),
     ("ssa", "simplify", "constants are seen through values, not through slots"),
+    ("ssa", "forward", "addresses are seen through values, not through slots"),
+    ("forward", "clif", "passes edit this IR, not Cranelift's"),
     ("simplify", "destruct", "values that nothing uses need no slot"),
     ("destruct", "write", "bytecode has locals, not phis"),
     ("simplify", "clif", "passes edit this IR, not Cranelift's"),

@@ -3,8 +3,8 @@
 //! Checks that a function after a pass has no execution whose [ordered effects](Opcode::is_ordered) the function
 //! before it did not have: each path through the blocks after the pass is followed beside one before it, effect by
 //! effect. A pass may drop paths (a branch that always goes one way), split edges, merge and copy blocks. An operation
-//! that may trap can go, since passes remove it where it is known not to; it cannot pass another effect. Any other
-//! effect that is missing, new or elsewhere is a violation.
+//! that may trap and does nothing else can go, since passes remove it where it is known not to; it cannot pass another
+//! effect. Any other effect that is missing, new or elsewhere is a violation.
 //!
 //! Relies on passes that keep the ids of instructions with effects. Says nothing of the values that effects use:
 //! the evaluator compares those.
@@ -181,9 +181,10 @@ fn row<'a, T>(items: &'a [T], ends: &[u32], block: Block) -> &'a [T] {
     &items[start as usize..ends[block.index()] as usize]
 }
 
-/// Whether a pass may remove an operation: a branch, or one that may trap, once it is known that it does not.
+/// Whether a pass may remove an operation: a branch, or one that may trap and does nothing else, once it is known that
+/// it does not.
 fn may_go(op: Opcode) -> bool {
-    !op.is_ordered() || op.effect() == Effect::Trap
+    !op.is_ordered() || matches!(op.effect(), Effect::Trap | Effect::Read)
 }
 
 #[cfg(test)]

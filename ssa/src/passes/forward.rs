@@ -1,0 +1,175 @@
+//! Store-to-load forwarding: a load whose value is known on every path becomes that value.
+//!
+//! Relies on SSA form, and guarantees it. Works on linear memory alone; what it assumes about aliasing stands in
+//! [`places`]. In these steps:
+//! 1. `places` finds the places that are loaded more than once, or loaded and stored, and what each instruction does
+//!    to them: it is a place's definition, or leaves its content unknown.
+//! 2. `available` finds the places whose content is known at the start of each block: on every path from the entry
+//!    there is a definition, and nothing after it that may write there. This is the dataflow problem of available
+//!    expressions (Aho, Lam, Sethi, Ullman, *Compilers*, section 9.2.6), for 64 places at a time.
+//! 3. A place is a slot now: its definitions write the slot, and a load where its content is known reads it.
+//!    [Promotion](mod@crate::construction::promote) turns the slots into values, with phis where definitions meet.
+//!
+//! Stores stay, so memory is the same at each trap and call. A load that goes away cannot trap: the same bytes were
+//! accessed before on every path, and a memory never shrinks.
+//!
+//! Cranelift forwards within a block and along chains of blocks. This pass does it where paths meet, above all round
+//! loops. It is for the frames of locals whose address is taken, after the functions that take them were inlined, and
+//! for counters in memory.
+
+mod available;
+mod places;
+
+use slotvm_bytecode::{Imm, ValType};
+
+use self::available::available;
+use self::places::{Event, Places};
+use crate::construction::promote::{Scratch, promote};
+use crate::ir::entity::{Block, Inst, Value};
+use crate::ir::irop::{IrOp, Opcode};
+use crate::ir::{Function, SlotData, SlotOrigin, fold};
+
+/// Counts of what forwarding did.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct ForwardReport {
+    /// Places in memory that became values somewhere.
+    pub n_places: usize,
+    /// Loads that became values.
+    pub n_loads: usize,
+}
+
+/// Forwards stores and loads to later loads of a function in SSA form.
+pub fn forward(f: &mut Function) -> ForwardReport {
+    if !has_join(f) {
+        return ForwardReport::default();
+    }
+    let places = Places::find(f);
+    if places.len() == 0 {
+        return ForwardReport::default();
+    }
+    let known_at = available(f, &places);
+    let loads = Loads::find(f, &places, &known_at);
+    if loads.n_known == 0 {
+        return ForwardReport::default();
+    }
+    let before = f.clone();
+    let n_slots = f.slots.len();
+    let report =
+        ForwardReport { n_places: loads.places.count_ones() as usize, n_loads: loads.n_known };
+    Rewriter { f, places: &places, is_used: loads.places, first_slot: n_slots as u32 }
+        .run(&known_at);
+    if promote(f, &mut Scratch::default()).too_large.is_some() {
+        *f = before;
+        return ForwardReport::default();
+    }
+    f.slots.truncate(n_slots);
+    report
+}
+
+/// Whether several edges enter a block.
+fn has_join(f: &Function) -> bool {
+    f.blocks().any(|block| f.pred_edges(block).len() > 1)
+}
+
+/// The loads of places whose content is known.
+struct Loads {
+    n_known: usize,
+    /// The places of which there are such loads.
+    places: u64,
+}
+
+impl Loads {
+    fn find(f: &Function, places: &Places, known_at: &[u64]) -> Loads {
+        let mut loads = Loads { n_known: 0, places: 0 };
+        for block in f.blocks() {
+            let mut known = known_at[block.index()];
+            for &(_, event) in places.events(block) {
+                if let Event::Load(place) = event
+                    && known >> place & 1 == 1
+                {
+                    loads.n_known += 1;
+                    loads.places |= 1 << place;
+                }
+                known = places.after(known, event);
+            }
+        }
+        loads
+    }
+}
+
+/// Makes slots of places.
+struct Rewriter<'a> {
+    f: &'a mut Function,
+    places: &'a Places,
+    /// The places that become slots.
+    is_used: u64,
+    first_slot: u32,
+}
+
+impl Rewriter<'_> {
+    fn run(mut self, known_at: &[u64]) {
+        for place in 0..self.places.len() {
+            let origin = SlotOrigin::Inlined(self.f.slots.len() as u32);
+            self.f.slots.push(SlotData { ty: self.places.ty(place), origin });
+        }
+        let layout = std::mem::take(&mut self.f.layout);
+        for block in self.f.blocks() {
+            let (start, end) = self.f.blocks[block.index()].insts;
+            let first = self.f.layout.len() as u32;
+            self.block(block, &layout[start as usize..end as usize], known_at[block.index()]);
+            self.f.blocks[block.index()].insts = (first, self.f.layout.len() as u32);
+        }
+    }
+
+    fn block(&mut self, block: Block, insts: &[Inst], mut known: u64) {
+        let mut events = self.places.events(block).iter().peekable();
+        for (i, &inst) in insts.iter().enumerate() {
+            self.f.layout.push(inst);
+            while let Some(&(_, event)) = events.next_if(|&&(at, _)| at as usize == i) {
+                match event {
+                    Event::Load(place) if self.is_slot(place) && known >> place & 1 == 1 => {
+                        self.f.ops[inst.index()] = Opcode::Ir(IrOp::SlotGet);
+                        self.f.imms[inst.index()] = Imm::index(self.first_slot + place as u32);
+                        self.f.operands[inst.index()].1 = 0;
+                    }
+                    Event::Load(place) => self.write(place, self.f.result(inst), inst),
+                    Event::Store { place: Some(place), .. } => {
+                        let value = *self.f.operands(inst).last().expect("a store has a value");
+                        self.write(place, value, inst);
+                    }
+                    Event::Zero { defined, .. } => self.write_zeros(defined, inst),
+                    Event::Store { place: None, .. } | Event::Unknown(_) => {}
+                }
+                known = self.places.after(known, event);
+            }
+        }
+    }
+
+    fn is_slot(&self, place: usize) -> bool {
+        self.is_used >> place & 1 == 1
+    }
+
+    /// Writes the slot of a place, if it is one.
+    fn write(&mut self, place: usize, value: Value, at: Inst) {
+        if self.is_slot(place) {
+            let (op, imm) = (Opcode::Ir(IrOp::SlotSet), Imm::index(self.first_slot + place as u32));
+            let set = self.f.make_inst(op, imm, &[value], &[], self.f.loc(at));
+            self.f.layout.push(set);
+        }
+    }
+
+    fn write_zeros(&mut self, places: u64, at: Inst) {
+        for place in (0..self.places.len()).filter(|place| places >> place & 1 == 1) {
+            if self.is_slot(place) {
+                let ty: ValType = self.places.ty(place);
+                let (op, imm) = fold::constant(self.f, ty, 0);
+                let zero = self.f.make_inst(Opcode::Op(op), imm, &[], &[ty], self.f.loc(at));
+                self.f.layout.push(zero);
+                self.write(place, self.f.result(zero), at);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
