@@ -160,6 +160,7 @@ impl Optimizer<'_> {
                 Stage::Load
                 | Stage::Verify
                 | Stage::Inline
+                | Stage::Rotate
                 | Stage::Clif
                 | Stage::Asm
                 | Stage::Place,

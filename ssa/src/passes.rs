@@ -7,5 +7,6 @@
 pub mod destruct;
 pub mod forward;
 pub mod inline;
+pub mod rotate;
 pub mod simplify;
 pub mod write;

@@ -80,6 +80,8 @@ pub enum Stage {
     Slots,
     /// Inlines calls: [`mod@crate::passes::inline`].
     Inline,
+    /// Rotates loops: [`mod@crate::passes::rotate`].
+    Rotate,
     /// Promotes slots: [`mod@crate::construction::promote`], or [`crate::construction::build::build_ssa`] in one step
     /// from bytecode.
     Ssa,

@@ -26,7 +26,8 @@ use slotvm_ssa::construction::promote::{self, PromoteOptions, PromotionReport, p
 use slotvm_ssa::graphs::loops::LoopForest;
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::passes::inline::inline;
-use slotvm_ssa::pipeline::{self, Checks, Stage, StageError, Times, User, run_passes};
+use slotvm_ssa::passes::rotate::rotate;
+use slotvm_ssa::pipeline::{self, Checks, PassSet, Stage, StageError, Times, User, run_passes};
 use tracing::trace_span;
 
 use crate::code::unit::MachineCode;
@@ -163,8 +164,8 @@ impl Compiler {
         let mut times = Times::default();
         let build_options = self.options.build;
         let build = || build(module, func, &build_options, &mut BuildScratch::default());
-        let inlines = self.options.passes.of(func).runs(pipeline::stage(Stage::Inline).0);
-        let form = self.form(module, func, inlines, share, &mut times).map_err(&error)?;
+        let passes = self.options.passes.of(func);
+        let form = self.form(module, func, passes, share, &mut times).map_err(&error)?;
         let has_grown = form.has_grown;
         let compiled = self.compile_within(module, form, build, share, times);
         let is_as_asked = |compiled: &CompiledFunction| compiled.work.rung == Rung::AsAsked;
@@ -173,7 +174,8 @@ impl Compiler {
         }
         // The share is that of the function alone, which decides about its effort level.
         let mut times = Times::default();
-        let form = self.form(module, func, false, share, &mut times).map_err(&error)?;
+        let form = self.form(module, func, without_growth(passes), share, &mut times);
+        let form = form.map_err(&error)?;
         self.compile_within(module, form, build, share, times)
     }
 
@@ -266,7 +268,7 @@ impl Compiler {
         Ok(options)
     }
 
-    /// The form of a function that the slot mode compiles, with calls inlined or not.
+    /// The form of a function that the slot mode compiles, after these passes.
     ///
     /// # Errors
     /// Fails if a stage leaves an invalid function, which is a fault of this project.
@@ -274,7 +276,7 @@ impl Compiler {
         &mut self,
         module: &VerifiedModule,
         func: u32,
-        inlines: bool,
+        passes: PassSet,
         share: Share,
         times: &mut Times,
     ) -> Result<Form, String> {
@@ -293,11 +295,17 @@ impl Compiler {
         let (options, scratch) = (&self.options.build, &mut self.build);
         let mut function = times.stage(Stage::Slots, || build(module, func, options, scratch));
         check(&mut checks, Stage::Slots, &function, module)?;
+        let runs = |stage| passes.runs(pipeline::stage(stage).0);
         let mut has_grown = false;
-        if inlines {
+        if runs(Stage::Inline) {
             let inline = || inline(&mut function, module, options, scratch);
             has_grown = times.stage(Stage::Inline, inline).n_calls > 0;
             check(&mut checks, Stage::Inline, &function, module)?;
+        }
+        if runs(Stage::Rotate) {
+            let report = times.stage(Stage::Rotate, || rotate(&mut function));
+            has_grown |= report.n_loops > 0;
+            check(&mut checks, Stage::Rotate, &function, module)?;
         }
         let form = self.promoted(module, function, share, times)?;
         Ok(Form { has_grown, ..form })
@@ -479,6 +487,15 @@ impl<F: Fn() -> Function> SlotForm<F> {
     fn get(&self) -> &Function {
         self.made.get_or_init(&self.build)
     }
+}
+
+/// The passes without those that make a function larger than its bytecode.
+fn without_growth(mut passes: PassSet) -> PassSet {
+    for stage in [Stage::Inline, Stage::Rotate] {
+        let (_, row) = pipeline::stage(stage);
+        passes.switch(row.name, false).expect("it is optional");
+    }
+    passes
 }
 
 /// Verifies what a stage has left, if checks are on.

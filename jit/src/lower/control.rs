@@ -2,7 +2,8 @@
 //!
 //! Of the two edges of a conditional branch the one that leaves more loops comes first: Cranelift's
 //! elaboration walks the first one first and forgets a loop once it has left it, so that with the
-//! other order nothing is hoisted out of the loop and the code layout is worse.
+//! other order nothing is hoisted out of the loop and the code layout is worse. An edge that goes back comes before both:
+//! the layout then has its moves beside the branch.
 
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{self, BlockArg, BlockCall, InstBuilder, JumpTableData, types};
@@ -10,7 +11,7 @@ use slotvm_bytecode::{Op, TrapCode};
 use slotvm_ssa::ir::entity::{Block, Edge, Inst};
 
 use super::Lowering;
-use super::order::leaves_more_loops;
+use super::order::comes_first;
 use crate::lower::abi::{cell_flags, clif_type, in_cells};
 
 impl Lowering<'_, '_> {
@@ -44,7 +45,7 @@ impl Lowering<'_, '_> {
             _ => unreachable!("`br_if` has two targets"),
         };
         let operand = self.operand(inst, 0);
-        let (condition, first, second) = if leaves_more_loops(self.func, self.loops, other, taken) {
+        let (condition, first, second) = if comes_first(self.func, self.loops, other, taken) {
             (self.inverted_condition(operand), other, taken)
         } else {
             (self.condition(operand), taken, other)

@@ -40,8 +40,19 @@ pub(crate) fn find_loops(func: &Function) -> LoopForest {
     LoopForest::new(&control_flow(func))
 }
 
-/// Whether edge `a` leaves more loops than edge `b`, both from one block.
-pub(super) fn leaves_more_loops(func: &Function, loops: &LoopForest, a: Edge, b: Edge) -> bool {
+/// Whether edge `a` is to come before edge `b` of a block, since it leaves more loops. An edge that goes back to the head
+/// of a loop comes first: the head has been visited, and where the edge has moves of its own, these then stand beside the
+/// branch.
+pub(super) fn comes_first(func: &Function, loops: &LoopForest, a: Edge, b: Edge) -> bool {
+    // Blocks are numbered so that only what closes a loop leads back.
+    let is_back = |edge: Edge| func.edge_dst(edge) <= func.edge_src(edge);
+    match (is_back(a), is_back(b)) {
+        (false, false) => leaves_more_loops(func, loops, a, b),
+        (is_a, is_b) => is_a && !is_b,
+    }
+}
+
+fn leaves_more_loops(func: &Function, loops: &LoopForest, a: Edge, b: Edge) -> bool {
     let (to_a, to_b) = (func.edge_dst(a).0, func.edge_dst(b).0);
     let around = |&inner: &Loop| loops.parent(inner);
     let innermost = loops.innermost(func.edge_src(a).0);

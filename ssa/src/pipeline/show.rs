@@ -10,6 +10,7 @@ use crate::ir::graph::{print_cfg, print_dom};
 use crate::ir::print::print;
 use crate::passes::destruct::destruct;
 use crate::passes::inline::inline;
+use crate::passes::rotate::rotate;
 use crate::tools::llvm;
 
 /// A view of a function that is not a row of the table.
@@ -186,6 +187,10 @@ pub fn after_with(
             Run::Stage(Stage::Slots) => checks.after(row, &f, module)?,
             Run::Stage(Stage::Inline) => {
                 inline(&mut f, module, &BuildOptions::default(), &mut BuildScratch::default());
+                checks.after(row, &f, module)?;
+            }
+            Run::Stage(Stage::Rotate) => {
+                rotate(&mut f);
                 checks.after(row, &f, module)?;
             }
             Run::Stage(Stage::Ssa) => {

@@ -96,6 +96,50 @@ pub(crate) fn random_walk(rng: &mut Rng) -> VerifiedModule {
     module(&text)
 }
 
+/// A random module of functions that show numbers to the host, loop, and call each other. Only fuel ends them all.
+pub(crate) fn random_functions(rng: &mut Rng) -> VerifiedModule {
+    let mut text = String::from("import \"env\" \"show\" func show(i64)\n");
+    for number in 0..1 + rng.below(6) {
+        random_function(rng, &mut text, number);
+    }
+    module(&text)
+}
+
+/// Writes a function that shows some numbers, calls some of the functions before it and itself, and returns.
+fn random_function(rng: &mut Rng, text: &mut String, number: u32) {
+    writeln!(text, "func f{number}(a: i64) -> i64 {{\n local b: i64\n local c: i64")
+        .expect("strings take everything");
+    let n_blocks = 1 + rng.below(4);
+    for block in 0..n_blocks {
+        writeln!(text, "l{block}:").expect("strings take everything");
+        for _ in 0..rng.below(4) {
+            let local = ["a", "b", "c"][rng.below(3) as usize];
+            let callee = rng.below(number + 1);
+            match rng.below(6) {
+                0 => writeln!(text, "local.get {local} call show"),
+                1 => writeln!(text, "local.get {local} i64.const 1 i64.add local.set b"),
+                2 => writeln!(text, "local.get a local.get b i64.xor local.set c"),
+                3 => writeln!(text, "i64.const 1000 local.get {local} i64.div_u local.set c"),
+                _ => writeln!(
+                    text,
+                    "local.get {local} i64.const 1 i64.sub call f{callee} local.set {local}"
+                ),
+            }
+            .expect("strings take everything");
+        }
+        let callee = rng.below(number + 1);
+        let target = rng.below(n_blocks);
+        match rng.below(5) {
+            0 => writeln!(text, "local.get b return"),
+            1 => writeln!(text, "local.get a i64.const 1 i64.sub return_call f{callee}"),
+            2 => writeln!(text, "br l{target}"),
+            _ => writeln!(text, "local.get a i64.const 3 i64.and i64.eqz br_if l{target}"),
+        }
+        .expect("strings take everything");
+    }
+    text.push_str("last:\nlocal.get c return\n}\n");
+}
+
 /// Runs the last function on these arguments in these functions' code. Returns the calls and values that the host
 /// sees, and the end, which comes at the latest when all fuel is consumed or one poll too many is made. The choices
 /// of `next` depend on the seed alone.

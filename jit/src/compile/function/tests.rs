@@ -118,7 +118,13 @@ fn the_test_module_has_every_opcode() {
     compiler.options.build = BuildOptions { fuel: true, stack_cells: true, polls: true };
     let mut ir_ops = Vec::new();
     for func in module.n_imported_funcs()..module.n_funcs() {
-        let form = compiler.form(&module, func, true, share(&module, func), &mut Times::default());
+        let form = compiler.form(
+            &module,
+            func,
+            PassSet::all(),
+            share(&module, func),
+            &mut Times::default(),
+        );
         let function = form.expect("all stages are right").function;
         for block in function.blocks() {
             for &inst in function.insts(block) {
@@ -162,7 +168,8 @@ fn for_each_clif(
 ) {
     let mut compiler = Compiler::new(options(TARGETS[0], slots));
     for func in module.n_imported_funcs()..module.n_funcs() {
-        let form = compiler.form(module, func, true, share(module, func), &mut Times::default());
+        let form =
+            compiler.form(module, func, PassSet::all(), share(module, func), &mut Times::default());
         let function = form.expect("all stages are right").function;
         let options = compiler.options.lower.clone();
         compiler.lower(module, &function, &find_loops(&function), &options);

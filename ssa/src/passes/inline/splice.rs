@@ -3,18 +3,15 @@
 //! The tables of all nodes are appended to those of the new function, with ids moved by the base of the node. Then
 //! blocks are walked: at an inlined call the walk goes on in the body's entry, which continues the caller's block,
 //! and at a return it goes on after the call. A body that returns at several places leads to a new block there,
-//! whose parameters are the results of the call. Last, blocks are put into preorder of the dominator tree.
+//! whose parameters are the results of the call.
 //!
 //! Takes time linear in the tables, except for the dominator tree.
-
-use std::ops::Range;
 
 use slotvm_bytecode::{Imm, Op, ValType};
 
 use super::plan::Plan;
 use super::tables::{Tables, new_tables};
-use crate::graphs::cfg::Cfg;
-use crate::graphs::dominators::DomTree;
+use crate::ir::blocks::Blocks;
 use crate::ir::entity::{Block, Inst, Loc, Value};
 use crate::ir::irop::{IrOp, Opcode};
 use crate::ir::{Function, SlotOrigin, fold};
@@ -35,16 +32,6 @@ struct Position {
     next: usize,
 }
 
-/// The lists of a block of the new function. A block that was never filled has none, and nothing leads to it.
-#[derive(Clone, Default)]
-struct BlockLists {
-    insts: Range<usize>,
-    params: Range<usize>,
-    edges: Range<usize>,
-    label: Option<u32>,
-    offset: u32,
-}
-
 struct Splicer<'p> {
     plan: &'p Plan,
     out: Function,
@@ -57,12 +44,7 @@ struct Splicer<'p> {
     n_exits: Vec<u32>,
     /// The value that each value stands for.
     stands_for: Vec<Value>,
-    blocks: Vec<BlockLists>,
-    params: Vec<Value>,
-    insts: Vec<Inst>,
-    /// The target of each edge, and its operands.
-    edges: Vec<(u32, Range<usize>)>,
-    args: Vec<Value>,
+    blocks: Blocks,
     /// Blocks to be filled, each from a position on.
     work: Vec<(u32, Position)>,
 }
@@ -77,11 +59,7 @@ impl<'p> Splicer<'p> {
             after: vec![None; n_nodes],
             n_exits: n_exits(plan),
             stands_for: (0..out.n_values()).map(Value::new).collect(),
-            blocks: vec![BlockLists::default(); tables.n_blocks as usize],
-            params: Vec::new(),
-            insts: Vec::with_capacity(out.n_insts()),
-            edges: Vec::new(),
-            args: Vec::new(),
+            blocks: Blocks::new(tables.n_blocks as usize),
             work: Vec::new(),
             out,
             tables,
@@ -110,11 +88,14 @@ impl<'p> Splicer<'p> {
 
     /// Makes an entry that leads to the function's own, to which tail calls of the function lead as well.
     fn enter_loop(&mut self) -> u32 {
-        let entry = self.new_block(&self.out.ty.params.to_vec());
-        let args = self.params[self.blocks[entry as usize].params.clone()].to_vec();
-        self.open(entry);
+        let entry = self.blocks.add();
+        let types = self.out.ty.params.to_vec();
+        let params: Vec<Value> = types.into_iter().map(|ty| self.out.make_value(ty)).collect();
+        self.stands_for.extend(&params);
+        self.blocks.set_params(entry, params.iter().copied());
+        self.blocks.open(entry);
         let head = self.tables.block(0, Function::ENTRY);
-        self.jump(entry, head, &args, self.tables.first_loc(self.plan, 0));
+        self.jump(entry, head, &params, self.tables.first_loc(self.plan, 0));
         entry
     }
 
@@ -127,32 +108,17 @@ impl<'p> Splicer<'p> {
 
     /// Starts a block with the code from a position on.
     fn start(&mut self, block: u32, at: Position) {
-        self.open(block);
+        self.blocks.open(block);
         if at.next > 0 {
             return;
         }
         let f = self.form(at.node);
-        let first = self.params.len();
-        let tables = &self.tables;
-        self.params.extend(f.params(at.block).iter().map(|&param| tables.value(at.node, param)));
-        let lists = &mut self.blocks[block as usize];
-        lists.params = first..self.params.len();
-        if at.node == 0 {
-            (lists.label, lists.offset) = (f.label(at.block), f.block_offset(at.block));
-        } else {
-            lists.offset = tables.offset_of_call(at.node);
+        let params = f.params(at.block).iter().map(|&param| self.tables.value(at.node, param));
+        self.blocks.set_params(block, params);
+        match at.node {
+            0 => self.blocks.set_origin(block, f.label(at.block), f.block_offset(at.block)),
+            node => self.blocks.set_origin(block, None, self.tables.offset_of_call(node)),
         }
-    }
-
-    fn open(&mut self, block: u32) {
-        let lists = &mut self.blocks[block as usize];
-        (lists.insts, lists.edges) =
-            (self.insts.len()..self.insts.len(), self.edges.len()..self.edges.len());
-    }
-
-    fn close(&mut self, block: u32) {
-        let lists = &mut self.blocks[block as usize];
-        (lists.insts.end, lists.edges.end) = (self.insts.len(), self.edges.len());
     }
 
     /// Fills a block with what is executed from a position on.
@@ -166,12 +132,12 @@ impl<'p> Splicer<'p> {
             } else if f.opcode(inst).is_terminator() {
                 self.terminator(block, at, inst)
             } else {
-                self.insts.push(self.tables.inst(at.node, inst));
+                self.blocks.push(self.tables.inst(at.node, inst));
                 Some(at)
             };
             match next {
                 Some(next) => at = next,
-                None => return self.close(block),
+                None => return self.blocks.close(block),
             }
         }
     }
@@ -238,13 +204,12 @@ impl<'p> Splicer<'p> {
                 self.leave(block, left, &results, loc)
             }
             _ => {
-                self.insts.push(inst_out);
+                self.blocks.push(inst_out);
                 for edge in f.succ_edges(at.block) {
                     let target = self.tables.block(at.node, f.edge_dst(edge));
-                    let first = self.args.len();
                     let args = f.edge_args(edge).iter();
-                    self.args.extend(args.map(|&arg| self.tables.value(at.node, arg)));
-                    self.edges.push((target, first..self.args.len()));
+                    let args = args.map(|&arg| self.tables.value(at.node, arg));
+                    self.blocks.push_edge(target, args);
                 }
                 None
             }
@@ -263,12 +228,9 @@ impl<'p> Splicer<'p> {
             return Some(back);
         }
         let after = self.after[node].unwrap_or_else(|| {
-            let after = self.new_block(&[]);
-            let first = self.params.len();
-            self.params.extend(call_results);
-            let lists = &mut self.blocks[after as usize];
-            (lists.params, lists.offset) =
-                (first..self.params.len(), self.tables.offset_of_call(node));
+            let after = self.blocks.add();
+            self.blocks.set_params(after, call_results);
+            self.blocks.set_origin(after, None, self.tables.offset_of_call(node));
             self.after[node] = Some(after);
             self.work.push((after, back));
             after
@@ -289,30 +251,15 @@ impl<'p> Splicer<'p> {
     ) -> Inst {
         let inst = self.out.make_inst(op, imm, operands, results, loc);
         self.stands_for.extend(self.out.results(inst));
-        self.insts.push(inst);
+        self.blocks.push(inst);
         inst
     }
 
     /// Ends a block with a branch.
     fn jump(&mut self, block: u32, target: u32, args: &[Value], loc: Loc) {
         self.emit(Opcode::Op(Op::Br), Imm::NONE, &[], &[], loc);
-        let first = self.args.len();
-        self.args.extend_from_slice(args);
-        self.edges.push((target, first..self.args.len()));
-        self.close(block);
-    }
-
-    /// Makes a block with parameters of these types.
-    fn new_block(&mut self, params: &[ValType]) -> u32 {
-        let first = self.params.len();
-        for &ty in params {
-            let value = self.out.make_value(ty);
-            self.stands_for.push(value);
-            self.params.push(value);
-        }
-        let params = first..self.params.len();
-        self.blocks.push(BlockLists { params, ..BlockLists::default() });
-        self.blocks.len() as u32 - 1
+        self.blocks.push_edge(target, args.iter().copied());
+        self.blocks.close(block);
     }
 
     /// The value that a value stands for in the end.
@@ -326,34 +273,15 @@ impl<'p> Splicer<'p> {
         value
     }
 
-    /// Puts the blocks that are reachable into the function, in their order.
     fn finish(mut self, entry: u32) -> Function {
         for i in 0..self.out.operand_pool.len() {
             self.out.operand_pool[i] = self.resolve(self.out.operand_pool[i]);
         }
-        for i in 0..self.args.len() {
-            self.args[i] = self.resolve(self.args[i]);
+        for i in 0..self.blocks.args_mut().len() {
+            let arg = self.blocks.args_mut()[i];
+            self.blocks.args_mut()[i] = self.resolve(arg);
         }
-        let succs = |lists: &BlockLists| self.edges[lists.edges.clone()].iter().map(|edge| edge.0);
-        let graph = Cfg::new(entry, self.blocks.iter().map(succs));
-        let tree = DomTree::semi_nca(&graph);
-        let out = &mut self.out;
-        for &block in tree.preorder() {
-            let BlockLists { insts, params, edges, label, offset } =
-                self.blocks[block as usize].clone();
-            let block = out.start_block(label, offset);
-            out.block_params.extend_from_slice(&self.params[params]);
-            out.blocks[block.index()].params.1 = out.block_params.len() as u32;
-            out.layout.extend_from_slice(&self.insts[insts]);
-            for (target, args) in &self.edges[edges] {
-                let target =
-                    tree.number(*target).expect("what is reachable leads to reachable blocks");
-                out.append_edge(Block(target));
-                out.edge_args.extend_from_slice(&self.args[args.clone()]);
-            }
-            out.end_block();
-        }
-        out.compute_preds();
+        self.blocks.finish(&mut self.out, entry);
         self.out
     }
 }

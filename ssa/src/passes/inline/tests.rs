@@ -8,7 +8,7 @@ use crate::ir::irop::Opcode;
 use crate::ir::print::print;
 use crate::ir::verify::{Form, verify};
 use crate::ir::{LocData, entity};
-use crate::tools::samples::{module, slot_forms};
+use crate::tools::samples::{module, random_functions, slot_forms};
 use crate::tools::testing::Rng;
 
 /// The options of the build, from none to all charges.
@@ -308,51 +308,14 @@ fn frames_in_memory_come_and_go() {
     assert_eq!(check_same(&module, &args(&[3, 5])).n_calls, 1);
 }
 
-/// Writes a function that shows some numbers, calls some of the functions before it and itself, and returns.
-fn random_function(rng: &mut Rng, text: &mut String, number: u32) {
-    writeln!(text, "func f{number}(a: i64) -> i64 {{\n local b: i64\n local c: i64").unwrap();
-    let n_blocks = 1 + rng.below(4);
-    for block in 0..n_blocks {
-        writeln!(text, "l{block}:").unwrap();
-        for _ in 0..rng.below(4) {
-            let local = ["a", "b", "c"][rng.below(3) as usize];
-            let callee = rng.below(number + 1);
-            match rng.below(6) {
-                0 => writeln!(text, "local.get {local} call show"),
-                1 => writeln!(text, "local.get {local} i64.const 1 i64.add local.set b"),
-                2 => writeln!(text, "local.get a local.get b i64.xor local.set c"),
-                3 => writeln!(text, "i64.const 1000 local.get {local} i64.div_u local.set c"),
-                _ => writeln!(
-                    text,
-                    "local.get {local} i64.const 1 i64.sub call f{callee} local.set {local}"
-                ),
-            }
-            .unwrap();
-        }
-        let callee = rng.below(number + 1);
-        let target = rng.below(n_blocks);
-        match rng.below(5) {
-            0 => writeln!(text, "local.get b return"),
-            1 => writeln!(text, "local.get a i64.const 1 i64.sub return_call f{callee}"),
-            2 if target > block => writeln!(text, "br l{target}"),
-            _ => writeln!(text, "local.get a i64.const 3 i64.and i64.eqz br_if l{target}"),
-        }
-        .unwrap();
-    }
-    text.push_str("last:\nlocal.get c return\n}\n");
-}
-
 #[test]
 fn random_functions_do_the_same() {
     let mut rng = Rng(18);
     let (mut n_calls, mut n_loops) = (0, 0);
     for _ in 0..300 {
-        let mut text = String::from("import \"env\" \"show\" func show(i64)\n");
-        for number in 0..1 + rng.below(6) {
-            random_function(&mut rng, &mut text, number);
-        }
+        let module = random_functions(&mut rng);
         // Only fuel ends them all.
-        let report = check_same_with(&BUILDS[1..], &module(&text), &args(&[0, 2, 5]));
+        let report = check_same_with(&BUILDS[1..], &module, &args(&[0, 2, 5]));
         n_calls += report.n_calls;
         n_loops += usize::from(report.has_loop);
     }

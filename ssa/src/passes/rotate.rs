@@ -1,0 +1,180 @@
+//! Loop rotation: a loop that tests at its top is made to test at its bottom.
+//!
+//! Relies on slot form, and guarantees it. A block that branches back to a small header which decides whether the loop
+//! goes on gets a copy of the header instead, so that a round of the loop takes one branch and not two. The header
+//! itself stays in front of the loop. It is the `while` loop that becomes a guarded `do` loop, as in LLVM's
+//! `LoopRotation`.
+//!
+//! It works before promotion, since the values of a header's copy and of the header meet afterwards: promotion makes
+//! the phis. Only headers whose values are not used in other blocks are copied, which in slot form is nearly all.
+//!
+//! A copy has all instructions of the header, charges and polls included, in their order and with their locations. So
+//! each path does what it did. Copies add no more than `COPIED_MAX` instructions for each loop.
+
+use slotvm_bytecode::Effect;
+
+use crate::graphs::ids::Loop;
+use crate::graphs::loops::LoopForest;
+use crate::ir::Function;
+use crate::ir::blocks::Blocks;
+use crate::ir::entity::{Block, Edge, Inst, Value};
+use crate::ir::graph::control_flow;
+use crate::ir::irop::{IrOp, Opcode};
+
+/// The maximum number of instructions of a header that is copied, without accesses of slots and constants.
+const HEADER_MAX: usize = 10;
+/// The maximum number of instructions, counted so, in all copies of a header.
+const COPIED_MAX: usize = 2 * HEADER_MAX;
+
+/// Counts of what rotation did.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct RotationReport {
+    /// Loops that were rotated.
+    pub n_loops: usize,
+    /// Blocks that branched back to a header, and have a copy of it now.
+    pub n_copies: usize,
+}
+
+/// Rotates the loops of a function in slot form.
+pub fn rotate(f: &mut Function) -> RotationReport {
+    // Blocks are numbered so that only what closes a loop leads back.
+    let is_back = |edge: Edge| f.edge_dst(edge) <= f.edge_src(edge);
+    if !f.blocks().any(|block| f.succ_edges(block).any(is_back)) {
+        return RotationReport::default();
+    }
+    let copies = find_copies(f);
+    if copies.report == RotationReport::default() {
+        return RotationReport::default();
+    }
+    let mut blocks = Blocks::new(f.n_blocks());
+    for block in f.blocks() {
+        blocks.set_params(block.0, f.params(block).iter().copied());
+        blocks.set_origin(block.0, f.label(block), f.block_offset(block));
+    }
+    let layout = std::mem::take(&mut f.layout);
+    for block in f.blocks() {
+        let (start, end) = f.blocks[block.index()].insts;
+        let insts = &layout[start as usize..end as usize];
+        blocks.open(block.0);
+        match copies.of[block.index()] {
+            Some(header) => {
+                insts[..insts.len() - 1].iter().for_each(|&inst| blocks.push(inst));
+                let (start, end) = f.blocks[header.index()].insts;
+                let header_insts = &layout[start as usize..end as usize];
+                copy_header(f, &mut blocks, block, header, header_insts);
+            }
+            None => {
+                insts.iter().for_each(|&inst| blocks.push(inst));
+                for edge in f.succ_edges(block) {
+                    blocks.push_edge(f.edge_dst(edge).0, f.edge_args(edge).iter().copied());
+                }
+            }
+        }
+        blocks.close(block.0);
+    }
+    blocks.finish(f, Function::ENTRY.0);
+    copies.report
+}
+
+/// The header that each block gets a copy of.
+struct Copies {
+    of: Vec<Option<Block>>,
+    report: RotationReport,
+}
+
+fn find_copies(f: &Function) -> Copies {
+    let loops = LoopForest::new(&control_flow(f));
+    let is_exported = blocks_with_exports(f);
+    let mut copies = Copies { of: vec![None; f.n_blocks()], report: RotationReport::default() };
+    for of in loops.loops() {
+        let header = Block(loops.header(of));
+        if loops.is_irreducible(of) || is_exported[header.index()] {
+            continue;
+        }
+        let Some(size) = size_of_test(f, &loops, of, header) else { continue };
+        let is_latch =
+            |block: &Block| loops.contains(of, block.0) && f.succ_edges(*block).len() == 1;
+        let latches = f.pred_edges(header).iter().map(|&edge| f.edge_src(edge)).filter(is_latch);
+        let latches: Vec<Block> = latches.collect();
+        if latches.is_empty() || latches.len() * size > COPIED_MAX {
+            continue;
+        }
+        copies.report.n_loops += 1;
+        copies.report.n_copies += latches.len();
+        for latch in latches {
+            copies.of[latch.index()] = Some(header);
+        }
+    }
+    copies
+}
+
+/// The size of a header that decides whether its loop goes on, and does little else.
+fn size_of_test(f: &Function, loops: &LoopForest, of: Loop, header: Block) -> Option<usize> {
+    let mut targets = f.succ_edges(header).map(|edge| f.edge_dst(edge));
+    let (Some(a), Some(b), None) = (targets.next(), targets.next(), targets.next()) else {
+        return None;
+    };
+    let [stays, leaves] = match loops.contains(of, a.0) {
+        true => [a, b],
+        false => [b, a],
+    };
+    let decides = loops.contains(of, stays.0) && !loops.contains(of, leaves.0) && stays != header;
+    let counts = |inst: &&Inst| match f.opcode(**inst) {
+        Opcode::Ir(op) => !op.is_slot_access(),
+        Opcode::Op(op) => op.effect() != Effect::Pure || !f.operands(**inst).is_empty(),
+    };
+    let is_dear = |&inst: &Inst| {
+        matches!(f.opcode(inst), Opcode::Op(op) if op.effect() == Effect::Call)
+            || f.opcode(inst) == Opcode::Ir(IrOp::FramePush)
+    };
+    let size = f.insts(header).iter().filter(counts).count();
+    (decides && size <= HEADER_MAX && !f.insts(header).iter().any(is_dear)).then_some(size)
+}
+
+/// Whether a value of each block is used in another one.
+fn blocks_with_exports(f: &Function) -> Vec<bool> {
+    let mut block_of = vec![Block(0); f.n_values()];
+    for block in f.blocks() {
+        f.params(block).iter().for_each(|param| block_of[param.index()] = block);
+        let results = f.insts(block).iter().flat_map(|&inst| f.results(inst));
+        results.for_each(|result| block_of[result.index()] = block);
+    }
+    let mut is_exported = vec![false; f.n_blocks()];
+    for block in f.blocks() {
+        let operands = f.insts(block).iter().flat_map(|&inst| f.operands(inst));
+        let args = f.succ_edges(block).flat_map(|edge| f.edge_args(edge));
+        for value in operands.chain(args) {
+            let from = block_of[value.index()];
+            is_exported[from.index()] |= from != block;
+        }
+    }
+    is_exported
+}
+
+/// Ends a block with a copy of a header instead of the branch to it.
+fn copy_header(f: &mut Function, blocks: &mut Blocks, latch: Block, header: Block, insts: &[Inst]) {
+    let edge = f.succ_edges(latch).next().expect("a latch has an edge");
+    let mut copies: Vec<(Value, Value)> =
+        f.params(header).iter().copied().zip(f.edge_args(edge).iter().copied()).collect();
+    for &inst in insts {
+        let operands: Vec<Value> =
+            f.operands(inst).iter().map(|&value| copy_of(&copies, value)).collect();
+        let types: Vec<_> = f.results(inst).map(|result| f.value_type(result)).collect();
+        let copy = f.make_inst(f.opcode(inst), f.imm(inst), &operands, &types, f.loc(inst));
+        copies.extend(f.results(inst).zip(f.results(copy)));
+        blocks.push(copy);
+    }
+    for edge in f.succ_edges(header) {
+        let args: Vec<Value> =
+            f.edge_args(edge).iter().map(|&value| copy_of(&copies, value)).collect();
+        blocks.push_edge(f.edge_dst(edge).0, args);
+    }
+}
+
+/// What stands for a value in a copy. Headers are small, so a list will do.
+fn copy_of(copies: &[(Value, Value)], value: Value) -> Value {
+    copies.iter().rev().find(|&&(of, _)| of == value).map_or(value, |&(_, copy)| copy)
+}
+
+#[cfg(test)]
+mod tests;
