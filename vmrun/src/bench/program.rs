@@ -57,8 +57,20 @@ pub fn name(path: &Path) -> String {
 /// # Errors
 /// Fails if native code is not supported on this machine.
 pub fn engine(slots: SlotMode) -> Result<Engine, CliError> {
-    Ok(Engine::new(Config::new().tier(Tier::Jit).slots(slots))?)
+    engine_at(slots, 0)
 }
+
+/// A native engine in a slot mode that places code elsewhere than those with other numbers.
+///
+/// # Errors
+/// Fails if native code is not supported on this machine.
+pub fn engine_at(slots: SlotMode, placement: usize) -> Result<Engine, CliError> {
+    let offset = placement * PLACEMENT_STEP_BYTES;
+    Ok(Engine::new(Config::new().tier(Tier::Jit).slots(slots).code_offset(offset))?)
+}
+
+/// The distance of one placement from the next: other pages, and in these 16 different starts in two cache lines.
+const PLACEMENT_STEP_BYTES: usize = 3 * 4096 + 200;
 
 /// A program to measure.
 #[derive(Clone, Debug)]
