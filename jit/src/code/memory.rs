@@ -124,8 +124,8 @@ impl JITMemoryProvider for Provider {
         let padding = std::mem::take(&mut block.padding);
         if block.by_page {
             let bytes = (padding + size).next_multiple_of(page_bytes());
-            let (align, kind) = (page_bytes() as u64, JITMemoryKind::Executable);
-            let start = block.arena.allocate(bytes, align, kind)?;
+            let kind = JITMemoryKind::Executable;
+            let start = block.arena.allocate(bytes, page_bytes() as u64, kind)?;
             start.expose_provenance();
             block.used = start.addr() - block.base.addr() + bytes;
             debug_assert!(((start.addr() + padding) as u64).is_multiple_of(align));
