@@ -9,6 +9,7 @@
 //! | `parallel` | compiling on several threads |
 //! | `hostile` | what hostile modules cost: a report |
 //! | `lazy` | compiling functions when they are first called: a report |
+//! | `placement` | how much the time of each program depends on where its code lies: a report |
 //! | `programs` | each program in each slot mode |
 //! | `calls` | calls between host and guest, and what a trap costs |
 //! | `interruption` | what it costs that guest code can be interrupted, and how late it is: a report |

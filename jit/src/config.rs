@@ -113,6 +113,7 @@ pub struct Config {
     pub(crate) profiler: ProfilingStrategy,
     pub(crate) debug_info: bool,
     pub(crate) parallel_compilation: bool,
+    pub(crate) code_offset_bytes: usize,
 }
 
 impl Default for Config {
@@ -137,6 +138,7 @@ impl Default for Config {
             profiler: ProfilingStrategy::None,
             debug_info: false,
             parallel_compilation: false,
+            code_offset_bytes: 0,
         }
     }
 }
@@ -350,6 +352,14 @@ impl Config {
     /// error that names the stage. On in debug builds by default; costs about as much time as compiling.
     pub fn verify_passes(&mut self, verify: bool) -> &mut Config {
         self.verify_passes = verify;
+        self
+    }
+
+    /// Leaves this many bytes empty before the code of each module, except with [`Compile::Lazy`]. It exists for
+    /// benchmarks, which measure how much the time of code depends on its address.
+    #[doc(hidden)]
+    pub fn code_offset(&mut self, bytes: usize) -> &mut Config {
+        self.code_offset_bytes = bytes;
         self
     }
 

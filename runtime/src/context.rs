@@ -225,6 +225,10 @@ pub struct Libcalls {
     /// `memory.grow`: returns the old size in pages, or `u32::MAX`. It is more than that if the limiter
     /// of the store failed; its error is then pending in the store.
     pub memory_grow: unsafe extern "C" fn(ctx: *mut VmCtx, pages: u32) -> u64,
+    /// Sets bytes, all of which may be written, to one value.
+    pub set_bytes: unsafe extern "C" fn(dst: *mut u8, byte: u32, len: usize),
+    /// Copies bytes to a place that may be written and may overlap theirs.
+    pub move_bytes: unsafe extern "C" fn(dst: *mut u8, src: *const u8, len: usize),
     /// `memory.fill`.
     pub memory_fill: unsafe extern "C" fn(ctx: *mut VmCtx, dst: u32, byte: u32, len: u32) -> u32,
     /// `memory.copy`.
@@ -295,6 +299,8 @@ offsets! {
     HOSTCTX_CALL = HostCtx.call;
     LIBCALL_POLL = Libcalls.poll;
     LIBCALL_MEMORY_GROW = Libcalls.memory_grow;
+    LIBCALL_SET_BYTES = Libcalls.set_bytes;
+    LIBCALL_MOVE_BYTES = Libcalls.move_bytes;
     LIBCALL_MEMORY_FILL = Libcalls.memory_fill;
     LIBCALL_MEMORY_COPY = Libcalls.memory_copy;
     LIBCALL_MEMORY_INIT = Libcalls.memory_init;

@@ -86,6 +86,6 @@ pub mod native {
     pub use crate::memory::linear::access_end_max;
     pub use crate::stack::{bytes_left, limit_below};
     pub use crate::store::funcs::EntryPoints;
-    pub use crate::store::libcalls::{interrupts_wait, leave_pending};
+    pub use crate::store::libcalls::{interrupts_wait, leave_pending, move_bytes, set_bytes};
     pub use crate::store::{Executor, HostTrampoline, NativeCode, NativeHooks};
 }

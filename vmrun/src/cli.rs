@@ -302,7 +302,8 @@ pub struct BenchArgs {
     #[arg(required = true)]
     pub programs: Vec<PathBuf>,
 
-    /// Rounds of each program in each mode; the shortest time counts
+    /// Rounds of each program in each mode, with its code at five places in turn; the shortest time at each place
+    /// counts, and of those the median
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub rounds: u32,
 

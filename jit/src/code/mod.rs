@@ -1,6 +1,7 @@
 //! Machine code in memory: placement, tables, and registration with debuggers and profilers.
 
 pub(crate) mod debugger;
+pub(crate) mod memory;
 pub(crate) mod pctable;
 pub(crate) mod profiling;
 pub(crate) mod registry;

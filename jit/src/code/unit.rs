@@ -1,4 +1,4 @@
-//! Code memory: the only module that uses cranelift-jit.
+//! Placing of code: with [`memory`](super::memory) the only module that uses cranelift-jit.
 //!
 //! Takes the machine code of functions that call each other ([`MachineCode`]), places it into one
 //! block of executable memory, resolves its relocations, and registers where it lies with the tables
@@ -8,22 +8,20 @@
 //! The memory is freed when its [`CodeUnit`] is dropped. Anything that may still execute or call the code
 //! must keep the unit alive.
 
-use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cranelift_codegen::ir::{self, ExternalName, Function};
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::{CompiledCode, FinalizedMachReloc, FinalizedRelocTarget};
-use cranelift_jit::{
-    ArenaMemoryProvider, BranchProtection, JITBuilder, JITMemoryKind, JITMemoryProvider, JITModule,
-};
+use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{
-    FuncId, Module as _, ModuleReloc, ModuleRelocTarget, ModuleResult, default_libcall_names,
+    FuncId, Module as _, ModuleReloc, ModuleRelocTarget, default_libcall_names,
 };
 use slotvm_bytecode::VerifiedModule;
 
 use crate::code::debugger::DebugImage;
+use crate::code::memory::{Anchor, CodeMemory, Provider, page_bytes};
 use crate::code::pctable::{
     CallSite, PageTables, PcTable, Place, PlaceId, Tables, TrapReason, TrapSite,
 };
@@ -38,8 +36,10 @@ pub(crate) const FUNC_NAMESPACE: u32 = 0;
 pub(crate) struct MachineCode {
     /// The instructions.
     pub(crate) bytes: Vec<u8>,
-    /// A power of two.
+    /// What the address of the code must be a multiple of, a power of two.
     pub(crate) alignment: u64,
+    /// The instruction that is to be aligned.
+    pub(crate) anchor: Anchor,
     /// Uses of the addresses of other functions; names of [`FUNC_NAMESPACE`] are functions of
     /// the unit.
     pub(crate) relocs: Vec<FinalizedReloc>,
@@ -119,6 +119,7 @@ impl MachineCode {
         MachineCode {
             bytes: compiled.code_buffer().to_vec(),
             alignment: u64::from(buffer.alignment),
+            anchor: Anchor::default(),
             relocs: buffer.relocs().iter().map(|reloc| FinalizedReloc::new(reloc, func)).collect(),
             traps,
             calls,
@@ -163,7 +164,22 @@ impl CodeUnit {
         codes: &[MachineCode],
         module: Option<Arc<VerifiedModule>>,
     ) -> Result<CodeUnit, CodeError> {
-        let memory = Arc::new(CodeMemory::reserve(block_bytes(isa, codes)?)?);
+        CodeUnit::place_at(0, isa, first_func, codes, module)
+    }
+
+    /// The same, with this many bytes before the first function.
+    ///
+    /// # Errors
+    /// Fails if no memory for code can be allocated.
+    pub(crate) fn place_at(
+        offset: usize,
+        isa: &OwnedTargetIsa,
+        first_func: u32,
+        codes: &[MachineCode],
+        module: Option<Arc<VerifiedModule>>,
+    ) -> Result<CodeUnit, CodeError> {
+        let bytes = fits(block_bytes(isa, codes)?.saturating_add(offset))?;
+        let memory = Arc::new(CodeMemory::reserve(bytes, offset)?);
         let funcs = write(isa, &memory, first_func, codes)?;
         let (base, bytes) = memory.used();
         let _tables = Box::new(Tables::Unit(unit_table(base, &funcs, codes, module)));
@@ -226,6 +242,7 @@ fn write(
     debug_assert!(ids.iter().enumerate().all(|(i, id)| id.as_u32() == i as u32));
     for (&id, code) in ids.iter().zip(codes) {
         let relocs: Vec<_> = code.relocs.iter().map(|r| r.in_unit(first_func)).collect();
+        memory.align(code);
         jit.define_function_bytes(id, code.alignment, &code.bytes, &relocs)?;
     }
     jit.finalize_definitions()?;
@@ -240,11 +257,16 @@ fn block_bytes(isa: &OwnedTargetIsa, codes: &[MachineCode]) -> Result<usize, Cod
     let alignment_max = u64::from(isa.function_alignment().preferred).max(isa.symbol_alignment());
     let of_func = |code: &MachineCode| {
         let alignment = code.alignment.max(alignment_max) as usize;
-        code.bytes.len() + code.relocs.len() * VENEER_BYTES + alignment
+        let padding_max = alignment + code.anchor.boundary as usize;
+        code.bytes.len() + code.relocs.len() * VENEER_BYTES + padding_max
     };
     let bytes: usize = codes.iter().map(of_func).sum();
-    // Offsets in tables have 32 bits, relocations have a sign besides.
-    if bytes > i32::MAX as usize { Err(CodeError::TooLarge) } else { Ok(bytes.max(1)) }
+    fits(bytes.max(1))
+}
+
+/// The size, if offsets in tables, which have 32 bits, and relocations, which have a sign besides, can address it.
+fn fits(bytes: usize) -> Result<usize, CodeError> {
+    if bytes > i32::MAX as usize { Err(CodeError::TooLarge) } else { Ok(bytes) }
 }
 
 /// Joins the tables of functions; `funcs` are their addresses.
@@ -346,7 +368,7 @@ impl CodeArena {
         let (base, used) = memory.used();
         let funcs = write(isa, memory, 0, codes)?;
         let start = funcs[0];
-        debug_assert_eq!(start, base + used);
+        debug_assert!((base + used..base + used + page_bytes()).contains(&start));
         let table = unit_table(start, &funcs, codes, Some(module.clone()));
         let Tables::Pages(pages) = &**tables else { unreachable!("chunks have tables by page") };
         pages.insert(table, memory.used().1 - used);
@@ -363,105 +385,6 @@ impl Chunk {
         let _unwinding = Unwinding::register(&range);
         let _registration = registry::register(range, &*tables);
         Ok(Chunk { _unwinding, _registration, tables, memory })
-    }
-}
-
-/// Memory for code. cranelift-jit's arena does the work; it leaks its memory when it is dropped, so it is
-/// freed by hand here.
-struct CodeMemory(Mutex<Block>);
-
-struct Block {
-    arena: ArenaMemoryProvider,
-    base: *mut u8,
-    bytes: usize,
-    used: usize,
-    /// Whether each function takes whole pages, of which the arena knows only when it does.
-    by_page: bool,
-}
-
-// SAFETY: the block's pointer is to memory that the block owns; the arena is `Send` itself.
-unsafe impl Send for Block {}
-
-impl CodeMemory {
-    fn reserve(bytes: usize) -> Result<CodeMemory, CodeError> {
-        let memory = |error: &dyn std::fmt::Display| CodeError::Memory(error.to_string());
-        let bytes = bytes.next_multiple_of(page_bytes());
-        let mut arena = ArenaMemoryProvider::new_with_size(bytes).map_err(|e| memory(&e))?;
-        let base = arena.allocate(bytes, 1, JITMemoryKind::Executable).map_err(|e| memory(&e))?;
-        base.expose_provenance();
-        Ok(CodeMemory(Mutex::new(Block { arena, base, bytes, used: 0, by_page: false })))
-    }
-
-    /// Memory in which each function takes whole pages.
-    fn reserve_pages(bytes: usize) -> Result<CodeMemory, CodeError> {
-        let memory = |error: &dyn std::fmt::Display| CodeError::Memory(error.to_string());
-        let bytes = bytes.next_multiple_of(page_bytes());
-        let mut arena = ArenaMemoryProvider::new_with_size(bytes).map_err(|e| memory(&e))?;
-        // The first page stays empty: its address is that of the arena, which tells it in no other way.
-        let first = arena.allocate(1, 1, JITMemoryKind::Executable).map_err(|e| memory(&e))?;
-        first.expose_provenance();
-        let block = Block { arena, base: first, bytes, used: page_bytes(), by_page: true };
-        Ok(CodeMemory(Mutex::new(block)))
-    }
-
-    /// The bytes that are not used yet.
-    fn room(&self) -> usize {
-        let block = self.lock();
-        block.bytes - block.used
-    }
-
-    /// The address and the length of what has been allocated.
-    fn used(&self) -> (usize, usize) {
-        let block = self.lock();
-        (block.base.addr(), block.used)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Block> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Block {
-    fn drop(&mut self) {
-        // SAFETY: the last owner of the unit is gone, so nothing executes or calls the code.
-        unsafe { self.arena.free_memory() }
-    }
-}
-
-fn page_bytes() -> usize {
-    // SAFETY: the call has no preconditions.
-    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
-}
-
-/// The memory that cranelift-jit allocates from.
-struct Provider(Arc<CodeMemory>);
-
-impl JITMemoryProvider for Provider {
-    fn allocate(&mut self, size: usize, align: u64, _kind: JITMemoryKind) -> io::Result<*mut u8> {
-        let mut block = self.0.lock();
-        if block.by_page {
-            let bytes = size.next_multiple_of(page_bytes());
-            let (align, kind) = (page_bytes() as u64, JITMemoryKind::Executable);
-            let start = block.arena.allocate(bytes, align, kind)?;
-            start.expose_provenance();
-            block.used = start.addr() - block.base.addr() + bytes;
-            return Ok(start);
-        }
-        let start = block.used.next_multiple_of(align as usize);
-        if start + size > block.bytes {
-            return Err(io::Error::other("the code is larger than its size estimate"));
-        }
-        block.used = start + size;
-        // SAFETY: the offset lies inside the block, as was just checked.
-        Ok(unsafe { block.base.add(start) })
-    }
-
-    unsafe fn free_memory(&mut self) {
-        // The owner of the block frees it.
-    }
-
-    fn finalize(&mut self, branch_protection: BranchProtection) -> ModuleResult<()> {
-        JITMemoryProvider::finalize(&mut self.0.lock().arena, branch_protection)
     }
 }
 

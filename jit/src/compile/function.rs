@@ -33,6 +33,7 @@ use tracing::trace_span;
 use crate::code::unit::MachineCode;
 use crate::compile::budget::{Candidate, Cause, Parts, Rung, Share, TooMuchWork, Work};
 use crate::compile::function_info::{FunctionInfo, Sizes};
+use crate::compile::hot_loop::HotLoops;
 use crate::compile::places::machine_code;
 use crate::config::passes::Passes;
 use crate::config::slot_mode::SlotMode;
@@ -120,6 +121,7 @@ pub(crate) struct Compiler {
     slot_form: Function,
     frontend: FunctionBuilderContext,
     context: Context,
+    hot_loops: HotLoops,
 }
 
 impl Compiler {
@@ -134,6 +136,7 @@ impl Compiler {
             slot_form: Function::default(),
             frontend: FunctionBuilderContext::new(),
             context: Context::new(),
+            hot_loops: HotLoops::default(),
         }
     }
 
@@ -387,7 +390,9 @@ impl Compiler {
 
         let compiled = self.context.compiled_code().expect("it was compiled");
         sizes.code_bytes = compiled.code_buffer().len();
-        let code = machine_code(compiled, &self.context.func, function, &lowered, options.trapping);
+        let mut code =
+            machine_code(compiled, &self.context.func, function, &lowered, options.trapping);
+        code.anchor = self.hot_loops.anchor(compiled);
         let asm = compiled.vcode.clone();
         Ok(CompiledFunction { code, promotion, work, sizes, times, clif, asm })
     }

@@ -13,6 +13,8 @@ pub(crate) mod budget;
 pub(crate) mod function;
 pub(crate) mod function_info;
 #[cfg(feature = "jit")]
+mod hot_loop;
+#[cfg(feature = "jit")]
 pub(crate) mod parallel;
 #[cfg(feature = "jit")]
 mod passes;

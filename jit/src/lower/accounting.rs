@@ -108,17 +108,14 @@ impl Lowering<'_, '_> {
     }
 
     fn zero_frame(&mut self, address: ir::Value, n_bytes: u32) {
+        // The frame stack lies inside the memory.
+        let start = self.memory_address(address);
         if n_bytes > UNROLLED_BYTES_MAX {
             let zero = self.builder.ins().iconst(types::I32, 0);
-            let length = self.builder.ins().iconst(types::I32, i64::from(n_bytes));
-            // Cannot fail: the frame stack lies inside the memory.
-            self.libcall(offsets::LIBCALL_MEMORY_FILL, &[address, zero, length], Some(types::I32));
-            return;
+            let length = self.builder.ins().iconst(POINTER, i64::from(n_bytes));
+            return self.call_bytes(offsets::LIBCALL_SET_BYTES, [start, zero, length]);
         }
         let flags = self.memory_flags().with_notrap();
-        let base = self.memory_base();
-        let address = self.builder.ins().uextend(POINTER, address);
-        let start = self.builder.ins().iadd(base, address);
         let zero = self.builder.ins().iconst(types::I64, 0);
         for offset in (0..n_bytes).step_by(CELL_BYTES as usize) {
             self.builder.ins().store(flags, zero, start, offset as i32);

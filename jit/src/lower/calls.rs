@@ -252,12 +252,17 @@ impl Lowering<'_, '_> {
         }
         signature.returns.extend(result.map(AbiParam::new));
         let signature = self.builder.import_signature(signature);
-        let shared = self.shared();
-        let libcalls = self.constant_pointer(shared, offsets::SHARED_LIBCALLS);
-        let code = self.constant_pointer(libcalls, libcall);
+        let code = self.libcall_code(libcall);
         let args: Vec<_> = std::iter::once(self.context).chain(args.iter().copied()).collect();
         let call = self.builder.ins().call_indirect(signature, code, &args);
         self.builder.inst_results(call).first().copied()
+    }
+
+    /// The address of a function of the runtime.
+    pub(super) fn libcall_code(&mut self, libcall: i32) -> ir::Value {
+        let shared = self.shared();
+        let libcalls = self.constant_pointer(shared, offsets::SHARED_LIBCALLS);
+        self.constant_pointer(libcalls, libcall)
     }
 }
 

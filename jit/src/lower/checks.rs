@@ -87,7 +87,7 @@ impl Lowering<'_, '_> {
     }
 
     /// The value of a constant, zero-extended.
-    fn constant_value(&self, value: ir::Value) -> Option<u64> {
+    pub(super) fn constant_value(&self, value: ir::Value) -> Option<u64> {
         let dfg = &self.builder.func.dfg;
         match dfg.insts[dfg.value_def(value).inst()?] {
             ir::InstructionData::UnaryImm { opcode: ir::Opcode::Iconst, imm } => {

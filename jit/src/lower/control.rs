@@ -14,6 +14,10 @@ use super::Lowering;
 use super::order::comes_first;
 use crate::lower::abi::{cell_flags, clif_type, in_cells};
 
+/// Targets of a switch, the default left out, for which the selector is compared with the number of each: so few
+/// branches take less time than a jump by a table.
+const COMPARED_TARGETS_MAX: usize = 3;
+
 impl Lowering<'_, '_> {
     pub(super) fn lower_control(&mut self, block: Block, inst: Inst, op: Op) {
         match op {
@@ -57,14 +61,48 @@ impl Lowering<'_, '_> {
 
     fn lower_br_table(&mut self, block: Block, inst: Inst) {
         let operand = self.operand(inst, 0);
+        let edges: Vec<Edge> = self.func.succ_edges(block).collect();
+        if edges.len() - 1 <= COMPARED_TARGETS_MAX {
+            return self.lower_compared_targets(operand, &edges);
+        }
         let mut calls: Vec<BlockCall> = Vec::new();
-        for edge in self.func.succ_edges(block) {
+        for edge in edges {
             let (target, args) = self.edge_target(edge);
             calls.push(self.builder.func.dfg.block_call(target, &args));
         }
         let default = calls.pop().expect("`br_table` has a default");
         let table = self.builder.create_jump_table(JumpTableData::new(default, &calls));
         self.builder.ins().br_table(operand, table);
+    }
+
+    /// Compares the selector with the number of each edge but the last, which is the default.
+    fn lower_compared_targets(&mut self, selector: ir::Value, edges: &[Edge]) {
+        let (&default, compared) = edges.split_last().expect("`br_table` has a default");
+        if compared.is_empty() {
+            let (target, args) = self.edge_target(default);
+            self.builder.ins().jump(target, &args);
+        }
+        for (i, &edge) in compared.iter().enumerate() {
+            let is_last = i + 1 == compared.len();
+            let (target, args) = self.edge_target(edge);
+            let (other, other_args) = match is_last {
+                true => self.edge_target(default),
+                false => (self.builder.create_block(), Vec::new()),
+            };
+            let number = self.builder.ins().iconst(types::I32, i as i64);
+            let leaves_more = |&other| comes_first(self.func, self.loops, other, edge);
+            if edges[i + 1..].iter().all(leaves_more) {
+                let differs = self.builder.ins().icmp(IntCC::NotEqual, selector, number);
+                self.builder.ins().brif(differs, other, &other_args, target, &args);
+            } else {
+                let is_it = self.builder.ins().icmp(IntCC::Equal, selector, number);
+                self.builder.ins().brif(is_it, target, &args, other, &other_args);
+            }
+            if !is_last {
+                self.builder.seal_block(other);
+                self.builder.switch_to_block(other);
+            }
+        }
     }
 
     fn lower_return(&mut self, inst: Inst) {

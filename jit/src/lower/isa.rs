@@ -114,8 +114,8 @@ fn flags(options: IsaOptions) -> Flags {
         ("use_colocated_libcalls", "false"),
         // Code is relocated in place, so absolute addresses do.
         ("is_pic", "false"),
-        // On x86-64 functions would otherwise be packed at byte alignment.
-        ("log2_min_function_alignment", "4"),
+        // Placement looks for loops.
+        ("machine_code_cfg_info", "true"),
         // Backtraces go by frame pointers, and nothing unwinds through guest frames.
         ("unwind_info", "false"),
     ];

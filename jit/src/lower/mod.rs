@@ -14,6 +14,7 @@
 
 pub(crate) mod abi;
 mod accounting;
+mod bulk;
 mod calls;
 mod checks;
 mod conditions;

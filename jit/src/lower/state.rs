@@ -53,45 +53,12 @@ impl Lowering<'_, '_> {
                 let table = self.builder.ins().iconst(types::I32, i64::from(index));
                 self.lower_grow(inst, offsets::LIBCALL_TABLE_GROW, &[table, value, n]);
             }
+            Op::MemoryFill => self.lower_memory_fill(inst),
+            Op::MemoryCopy => self.lower_memory_copy(inst),
+            Op::DataDrop => self.lower_drop(offsets::LIBCALL_DATA_DROP, index),
+            Op::ElemDrop => self.lower_drop(offsets::LIBCALL_ELEM_DROP, index),
             _ => self.lower_bulk(inst, op),
         }
-    }
-
-    fn lower_bulk(&mut self, inst: Inst, op: Op) {
-        let imm = self.func.imm(inst);
-        let (libcall, code) = match op {
-            Op::MemoryFill => (offsets::LIBCALL_MEMORY_FILL, TrapCode::MemoryOutOfBounds),
-            Op::MemoryCopy => (offsets::LIBCALL_MEMORY_COPY, TrapCode::MemoryOutOfBounds),
-            Op::MemoryInit => (offsets::LIBCALL_MEMORY_INIT, TrapCode::MemoryOutOfBounds),
-            Op::TableFill => (offsets::LIBCALL_TABLE_FILL, TrapCode::TableOutOfBounds),
-            Op::TableCopy => (offsets::LIBCALL_TABLE_COPY, TrapCode::TableOutOfBounds),
-            Op::TableInit => (offsets::LIBCALL_TABLE_INIT, TrapCode::TableOutOfBounds),
-            Op::DataDrop => return self.lower_drop(offsets::LIBCALL_DATA_DROP, imm.low()),
-            Op::ElemDrop => return self.lower_drop(offsets::LIBCALL_ELEM_DROP, imm.low()),
-            _ => unreachable!("`{}` has a lowering of its own", op.mnemonic()),
-        };
-        let mut args = Vec::with_capacity(4);
-        match op {
-            Op::MemoryInit | Op::TableFill => {
-                args.push(self.builder.ins().iconst(types::I32, i64::from(imm.low())));
-            }
-            // Both indices, packed as in the immediate.
-            Op::TableCopy | Op::TableInit => {
-                args.push(self.builder.ins().iconst(types::I64, imm.0 as i64));
-            }
-            _ => {}
-        }
-        let operands: [ir::Value; 3] = self.operands(inst);
-        args.extend(operands);
-        let status = self.libcall(libcall, &args, Some(types::I32)).expect("a status");
-        if !self.options.polls {
-            return self.trap_if(status, code);
-        }
-        // 1 is the operation's trap, 2 an interruption.
-        let one = self.builder.ins().iconst(types::I32, 1);
-        let failed = self.builder.ins().icmp(IntCC::Equal, status, one);
-        self.trap_if(failed, code);
-        self.trap_for_host(status);
     }
 
     fn lower_grow(&mut self, inst: Inst, libcall: i32, args: &[ir::Value]) {

@@ -47,7 +47,9 @@ impl EagerCode {
             codes.push(compiled.code);
         }
         let unit = timings.0.stage(Stage::Place, || {
-            CodeUnit::place(native.isa(), module.n_imported_funcs(), &codes, Some(module.clone()))
+            let (isa, first_func) = (native.isa(), module.n_imported_funcs());
+            let offset = native.config().code_offset_bytes;
+            CodeUnit::place_at(offset, isa, first_func, &codes, Some(module.clone()))
         });
         let mut unit = unit.map_err(Error::compile)?;
         let names = functions.iter().map(|function: &FunctionInfo| function.name.clone());

@@ -228,6 +228,14 @@ macro_rules! unused {
 static LIBCALLS: Libcalls = Libcalls {
     poll: unused!(*mut VmCtx),
     memory_grow: unused!(*mut VmCtx, u32 => u64),
+    set_bytes: {
+        extern "C" fn unused(_: *mut u8, _: u32, _: usize) {}
+        unused
+    },
+    move_bytes: {
+        extern "C" fn unused(_: *mut u8, _: *const u8, _: usize) {}
+        unused
+    },
     memory_fill: unused!(*mut VmCtx, u32, u32, u32),
     memory_copy: unused!(*mut VmCtx, u32, u32, u32),
     memory_init: unused!(*mut VmCtx, u32, u32, u32, u32),

@@ -1,7 +1,7 @@
 //! The functions of the runtime that C functions call. Those that need an instance are never called: code
 //! that does verifies in no module that [`Compiler`](super::Compiler) takes.
 
-use slotvm_runtime::native::{Libcalls, VmCtx};
+use slotvm_runtime::native::{Libcalls, VmCtx, move_bytes, set_bytes};
 
 use super::context::Context;
 
@@ -13,6 +13,8 @@ const NOT_GROWN: u64 = u32::MAX as u64;
 pub(super) static LIBCALLS: Libcalls = Libcalls {
     poll,
     memory_grow,
+    set_bytes,
+    move_bytes,
     memory_fill,
     memory_copy,
     memory_init,

@@ -5,6 +5,7 @@
 //! afterwards. A store that traps has written nothing.
 
 mod accesses;
+mod bulk;
 mod points;
 
 use std::collections::hash_map::DefaultHasher;

@@ -12,6 +12,8 @@ use crate::error::{Error, Stop};
 pub(crate) static LIBCALLS: Libcalls = Libcalls {
     poll,
     memory_grow,
+    set_bytes,
+    move_bytes,
     memory_fill,
     memory_copy,
     memory_init,
@@ -104,6 +106,24 @@ unsafe extern "C" fn memory_grow(ctx: *mut VmCtx, pages: u32) -> u64 {
     // SAFETY: `LIBCALLS` alone leads here, and native code calls what is there with its context.
     let (store, instance) = unsafe { parts(ctx) };
     grown(store, |store| store.memory_grow_of(instance, pages))
+}
+
+/// The entry of [`Libcalls`] of this name.
+///
+/// # Safety
+/// The bytes may be written.
+pub unsafe extern "C" fn set_bytes(dst: *mut u8, byte: u32, len: usize) {
+    // SAFETY: the caller says so.
+    unsafe { dst.write_bytes(byte as u8, len) };
+}
+
+/// The entry of [`Libcalls`] of this name.
+///
+/// # Safety
+/// The bytes at `src` may be read, those at `dst` written.
+pub unsafe extern "C" fn move_bytes(dst: *mut u8, src: *const u8, len: usize) {
+    // SAFETY: the caller says so.
+    unsafe { dst.copy_from(src, len) };
 }
 
 unsafe extern "C" fn memory_fill(ctx: *mut VmCtx, dst: u32, byte: u32, len: u32) -> u32 {

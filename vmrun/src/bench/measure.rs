@@ -15,6 +15,9 @@ use crate::error::CliError;
 /// A short program is run repeatedly, each time as a new instance, until this much time has passed.
 const RUNS_TIME_MIN: Duration = Duration::from_millis(10);
 
+/// The places that the code of a program is put to, one in each round.
+const PLACEMENTS_MAX: u32 = 5;
+
 /// Runs all programs in all modes with these passes, discarding their output.
 ///
 /// # Errors
@@ -53,35 +56,50 @@ fn measure_program(
 ) -> Result<ProgramReport, CliError> {
     let mut contenders = Vec::new();
     for mode in SlotMode::ALL {
-        let report = ModeReport::unmeasured(mode);
-        contenders.push(Contender { engine: program::engine(mode, passes)?, report });
+        contenders.push(Contender::new(mode, passes, rounds.min(PLACEMENTS_MAX) as usize)?);
     }
-    for _ in 0..rounds {
+    for round in 0..rounds as usize {
         for contender in &mut contenders {
-            contender.round(program)?;
+            contender.round(program, round)?;
         }
     }
-    let modes = contenders.into_iter().map(|contender| contender.report).collect();
+    let modes = contenders.into_iter().map(Contender::report).collect();
     Ok(ProgramReport::new(program.name.clone(), program.size, program.n_ops, modes))
 }
 
-/// An engine in one slot mode, and its figures so far.
+/// One slot mode, and its figures so far.
 struct Contender {
-    engine: Engine,
+    /// An engine for each place of code, and the shortest run there.
+    placements: Vec<(Engine, u64)>,
     report: ModeReport,
 }
 
 impl Contender {
+    fn new(mode: SlotMode, passes: PassSet, n_placements: usize) -> Result<Contender, CliError> {
+        let placement = |i| Ok((program::engine_at(mode, passes, i)?, u64::MAX));
+        let placements = (0..n_placements).map(placement).collect::<Result<_, CliError>>()?;
+        Ok(Contender { placements, report: ModeReport::unmeasured(mode) })
+    }
+
+    /// The figures. The run time is the median over the places of code.
+    fn report(self) -> ModeReport {
+        let mut runs_ns: Vec<u64> = self.placements.into_iter().map(|(_, run_ns)| run_ns).collect();
+        runs_ns.sort_unstable();
+        ModeReport { run_ns: runs_ns[runs_ns.len() / 2], ..self.report }
+    }
+
     /// Compiles once, runs at least once, and keeps the shortest times.
-    fn round(&mut self, program: &Program) -> Result<(), CliError> {
-        let module = program.compile(&self.engine)?;
+    fn round(&mut self, program: &Program, round: usize) -> Result<(), CliError> {
+        let i = round % self.placements.len();
+        let (engine, run_ns) = &mut self.placements[i];
+        let module = program.compile(engine)?;
         let report = &mut self.report;
         let start = Instant::now();
         loop {
             let mut run = program.start(&module)?;
             let before = thread_cpu_time();
             run.call()?;
-            keep_least(&mut report.run_ns, thread_cpu_time() - before);
+            keep_least(run_ns, thread_cpu_time() - before);
             if start.elapsed() >= RUNS_TIME_MIN {
                 break;
             }

@@ -1,8 +1,9 @@
 //! The memory-against-register report: real programs in every slot mode, side by side in one run.
 //!
 //! [`mod@measure`] runs the programs, [`table`] prints the figures, `chart` (feature `charts`) draws them; [`Report`]
-//! is also what `--json` writes. Run times are CPU time ([`clock`]), the shortest of several rounds. A round runs all
-//! modes of a program one after the other, so that a change of the machine's speed affects all of them.
+//! is also what `--json` writes. Times are CPU time ([`clock`]), the shortest of several rounds. A round runs all modes of
+//! a program one after the other, so that a change of the machine's speed affects all of them. Rounds put the code of a
+//! program to several places, since its time depends on that; the median over the places counts.
 
 #[cfg(feature = "charts")]
 pub mod chart;
@@ -67,7 +68,8 @@ pub struct ProgramReport {
 pub struct ModeReport {
     /// The mode.
     pub mode: &'static str,
-    /// The shortest CPU time of a run, in nanoseconds, without compilation and start-up.
+    /// The CPU time of a run, in nanoseconds, without compilation and start-up: the shortest at each place of the
+    /// code, and of those the median.
     pub run_ns: u64,
     /// The shortest time of each stage of compilation, in nanoseconds, in the order of
     /// [`Timings::stages`].

@@ -57,8 +57,21 @@ pub fn name(path: &Path) -> String {
 /// # Errors
 /// Fails if native code is not supported on this machine.
 pub fn engine(slots: SlotMode, passes: PassSet) -> Result<Engine, CliError> {
-    Ok(Engine::new(Config::new().tier(Tier::Jit).slots(slots).passes(passes))?)
+    engine_at(slots, passes, 0)
 }
+
+/// A native engine in a slot mode that places code elsewhere than those with other numbers.
+///
+/// # Errors
+/// Fails if native code is not supported on this machine.
+pub fn engine_at(slots: SlotMode, passes: PassSet, placement: usize) -> Result<Engine, CliError> {
+    let mut config = Config::new();
+    config.tier(Tier::Jit).slots(slots).passes(passes);
+    Ok(Engine::new(config.code_offset(placement * PLACEMENT_STEP_BYTES))?)
+}
+
+/// The distance of one placement from the next: other pages, and in these 16 different starts in two cache lines.
+const PLACEMENT_STEP_BYTES: usize = 3 * 4096 + 200;
 
 /// A program to measure.
 #[derive(Clone, Debug)]

@@ -11,6 +11,10 @@ pub(super) fn n_code_blocks(func: &Function, block: Block, splits: bool) -> u64 
     let of_inst = |&inst: &Inst| match func.opcode(inst) {
         Opcode::Ir(IrOp::Poll) => 1,
         Opcode::Op(Op::BrTable) => func.succ_edges(block).len() as u64,
+        // Lengths for which the runtime polls are told apart.
+        op @ Opcode::Op(Op::MemoryCopy | Op::MemoryFill) => {
+            3 + if splits { n_checks(op) } else { 0 }
+        }
         op if splits => n_checks(op),
         _ => 0,
     };
@@ -40,6 +44,8 @@ pub(super) fn n_checks(op: Opcode) -> u64 {
         Effect::Read | Effect::Write => match op {
             Op::GlobalGet | Op::GlobalSet | Op::RefFunc | Op::TableSize | Op::MemorySize => 0,
             Op::TableGet | Op::TableSet | Op::TableGrow | Op::MemoryGrow => 1,
+            // The bounds; for lengths for which the runtime polls, what the others have.
+            Op::MemoryCopy | Op::MemoryFill => 3,
             // The trap, and an interruption.
             _ => 2,
         },

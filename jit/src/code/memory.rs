@@ -1,0 +1,173 @@
+//! Memory for machine code, and where functions start in it.
+//!
+//! A function starts such that its [`Anchor`] is aligned. What stays empty before it is less than the boundary of the
+//! anchor.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cranelift_jit::{ArenaMemoryProvider, BranchProtection, JITMemoryKind, JITMemoryProvider};
+use cranelift_module::ModuleResult;
+
+use crate::code::unit::{CodeError, MachineCode};
+
+/// An instruction whose address is to be a multiple of a power of two, or the first such address after it that the
+/// alignment of the code permits.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Anchor {
+    /// The offset of the instruction.
+    pub(crate) offset: u32,
+    /// The power of two.
+    pub(crate) boundary: u32,
+}
+
+impl Default for Anchor {
+    /// The start of the code.
+    fn default() -> Anchor {
+        Anchor { offset: 0, boundary: 16 }
+    }
+}
+
+/// Memory for code. cranelift-jit's arena does the work; it leaks its memory when it is dropped, so it is
+/// freed by hand here.
+pub(super) struct CodeMemory(Mutex<Block>);
+
+struct Block {
+    arena: ArenaMemoryProvider,
+    base: *mut u8,
+    bytes: usize,
+    used: usize,
+    /// The bytes that stay empty before the next function.
+    padding: usize,
+    /// Whether each function takes whole pages, of which the arena knows only when it does.
+    by_page: bool,
+}
+
+// SAFETY: the block's pointer is to memory that the block owns; the arena is `Send` itself.
+unsafe impl Send for Block {}
+
+impl CodeMemory {
+    /// Memory of this many bytes, of which the first `used` stay empty.
+    pub(super) fn reserve(bytes: usize, used: usize) -> Result<CodeMemory, CodeError> {
+        let memory = |error: &dyn std::fmt::Display| CodeError::Memory(error.to_string());
+        let bytes = bytes.next_multiple_of(page_bytes());
+        let mut arena = ArenaMemoryProvider::new_with_size(bytes).map_err(|e| memory(&e))?;
+        let base = arena.allocate(bytes, 1, JITMemoryKind::Executable).map_err(|e| memory(&e))?;
+        base.expose_provenance();
+        Ok(CodeMemory(Mutex::new(Block { arena, base, bytes, used, padding: 0, by_page: false })))
+    }
+
+    /// Memory in which each function takes whole pages.
+    pub(super) fn reserve_pages(bytes: usize) -> Result<CodeMemory, CodeError> {
+        let memory = |error: &dyn std::fmt::Display| CodeError::Memory(error.to_string());
+        let bytes = bytes.next_multiple_of(page_bytes());
+        let mut arena = ArenaMemoryProvider::new_with_size(bytes).map_err(|e| memory(&e))?;
+        // The first page stays empty: its address is that of the arena, which tells it in no other way.
+        let first = arena.allocate(1, 1, JITMemoryKind::Executable).map_err(|e| memory(&e))?;
+        first.expose_provenance();
+        let used = page_bytes();
+        let block = Block { arena, base: first, bytes, used, padding: 0, by_page: true };
+        Ok(CodeMemory(Mutex::new(block)))
+    }
+
+    /// Chooses where the next function, which is given, starts.
+    pub(super) fn align(&self, code: &MachineCode) {
+        let mut block = self.lock();
+        block.padding = padding(block.base.addr() + block.used, code);
+    }
+
+    /// The bytes that are not used yet.
+    pub(super) fn room(&self) -> usize {
+        let block = self.lock();
+        block.bytes - block.used
+    }
+
+    /// The address and the length of what has been allocated.
+    pub(super) fn used(&self) -> (usize, usize) {
+        let block = self.lock();
+        (block.base.addr(), block.used)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Block> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: the last owner of the unit is gone, so nothing executes or calls the code.
+        unsafe { self.arena.free_memory() }
+    }
+}
+
+/// The bytes from an address to the first one after it at which a function can start with its anchor aligned.
+fn padding(address: usize, code: &MachineCode) -> usize {
+    let Anchor { offset, boundary } = code.anchor;
+    let (alignment, boundary) = (code.alignment as usize, boundary as usize);
+    // Where the anchor lies after a multiple of the alignment is not to be chosen.
+    let offset = offset as usize / alignment * alignment;
+    let anchor = (address + offset).next_multiple_of(boundary.max(alignment));
+    anchor - offset - address
+}
+
+pub(super) fn page_bytes() -> usize {
+    // SAFETY: the call has no preconditions.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+}
+
+/// The memory that cranelift-jit allocates from.
+pub(super) struct Provider(pub(super) Arc<CodeMemory>);
+
+impl JITMemoryProvider for Provider {
+    fn allocate(&mut self, size: usize, align: u64, _kind: JITMemoryKind) -> io::Result<*mut u8> {
+        let mut block = self.0.lock();
+        let padding = std::mem::take(&mut block.padding);
+        if block.by_page {
+            let bytes = (padding + size).next_multiple_of(page_bytes());
+            let kind = JITMemoryKind::Executable;
+            let start = block.arena.allocate(bytes, page_bytes() as u64, kind)?;
+            start.expose_provenance();
+            block.used = start.addr() - block.base.addr() + bytes;
+            debug_assert!(((start.addr() + padding) as u64).is_multiple_of(align));
+            // SAFETY: the padding lies inside what was just allocated.
+            return Ok(unsafe { start.add(padding) });
+        }
+        let start = block.used + padding;
+        debug_assert!(((block.base.addr() + start) as u64).is_multiple_of(align));
+        if start + size > block.bytes {
+            return Err(io::Error::other("the code is larger than its size estimate"));
+        }
+        block.used = start + size;
+        // SAFETY: the offset lies inside the block, as was just checked.
+        Ok(unsafe { block.base.add(start) })
+    }
+
+    unsafe fn free_memory(&mut self) {
+        // The owner of the block frees it.
+    }
+
+    fn finalize(&mut self, branch_protection: BranchProtection) -> ModuleResult<()> {
+        JITMemoryProvider::finalize(&mut self.0.lock().arena, branch_protection)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn anchors_are_aligned_as_far_as_the_alignment_of_the_code_permits() {
+        for (alignment, boundary) in [(1, 64), (4, 32), (16, 64), (32, 16), (64, 64)] {
+            for (offset, address) in (0..200).flat_map(|o| (0..200).map(move |a| (o, a))) {
+                let anchor = Anchor { offset, boundary };
+                let code = MachineCode { alignment, anchor, ..MachineCode::default() };
+                let padding = padding(address, &code);
+                assert!(padding < alignment.max(boundary.into()) as usize);
+                let start = address + padding;
+                assert!(start.is_multiple_of(alignment as usize));
+                let beyond = (start + offset as usize) % boundary as usize;
+                assert!(beyond < alignment as usize, "{anchor:?} at {start} is {beyond} too far");
+            }
+        }
+    }
+}
