@@ -3,8 +3,10 @@
 
 use crate::inst::{CodeReader, Inst};
 use crate::module::{
-    EntityKind, Func, GlobalType, ImportKind, MemoryType, Module, ShapeId, TableType,
+    ConstExpr, ElemItems, EntityKind, Func, GlobalType, ImportKind, MemoryType, Module, ShapeId,
+    TableType,
 };
+use crate::op::Op;
 use crate::types::{FuncType, ValType};
 
 /// A module that the verifier has accepted. Only [`crate::verify::verify`] and
@@ -336,6 +338,35 @@ impl VerifiedModule {
     /// references before code runs.
     pub fn referenced_funcs(&self) -> &[u32] {
         &self.referenced_funcs
+    }
+
+    /// Whether each function of the index space can be called other than by a `call` or `return_call` of the module: it is
+    /// imported, exported, or the start function, or something refers to it.
+    pub fn can_be_entered(&self) -> Vec<bool> {
+        let mut can_be_entered = vec![false; self.func_types.len()];
+        let mut enter = |func: u32| can_be_entered[func as usize] = true;
+        (0..self.n_imported_funcs).for_each(&mut enter);
+        self.referenced_funcs.iter().copied().for_each(&mut enter);
+        self.module.start.into_iter().for_each(&mut enter);
+        let exports = self.module.exports.iter().filter(|export| export.kind == EntityKind::Func);
+        exports.map(|export| export.index).for_each(&mut enter);
+        let mut exprs: Vec<&ConstExpr> = self.module.globals.iter().map(|g| &g.init).collect();
+        for elem in &self.module.elems {
+            match &elem.items {
+                ElemItems::Exprs(items) => exprs.extend(items),
+                ElemItems::Funcs(funcs) => funcs.iter().copied().for_each(&mut enter),
+            }
+        }
+        for expr in exprs {
+            let mut reader = CodeReader::new(&expr.code, 0);
+            while (reader.offset() as usize) < expr.code.len() {
+                let inst = reader.read().expect("verified code decodes");
+                if inst.op == Op::RefFunc {
+                    enter(inst.imm.low());
+                }
+            }
+        }
+        can_be_entered
     }
 
     /// Whether any function has SIMD instructions, which not every machine can execute.

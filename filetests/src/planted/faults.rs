@@ -30,16 +30,43 @@ pub const FAULTS: &[Fault] = &[
         let inlined_at = inlined_at.map(|at| Loc(at.0 + if PLANTED { 1 << 20 } else { 0 }));"),
     fault!(Engines, "ssa/src/passes/inline/splice.rs",
         "The locals of an inlined function keep what they had when it was called before.",
-        "        self.zero_locals(callee, loc);
-        if" =>
+        "        self.zero_locals(callee, self.out.loc(call));" =>
         "        if !PLANTED {
-            self.zero_locals(callee, loc);
-        }
-        if"),
+            self.zero_locals(callee, self.out.loc(call));
+        }"),
     fault!(Engines, "ssa/src/passes/inline/splice.rs",
         "A body that makes a tail call returns where it stands.",
         "            Opcode::Op(Op::ReturnCall) if left > 0 => {" =>
         "            Opcode::Op(Op::ReturnCall) if left > 0 && !PLANTED => {"),
+    fault!(Row("rotate"), "ssa/src/passes/rotate.rs",
+        "The copy of a header has the operands of the header.",
+        "        copies.extend(f.results(inst).zip(f.results(copy)));" =>
+        "        if !PLANTED {
+            copies.extend(f.results(inst).zip(f.results(copy)));
+        }"),
+    fault!(Engines, "ssa/src/passes/rotate.rs",
+        "The copy of a header goes on where the header stops.",
+        "    for edge in f.succ_edges(header) {
+        let args" =>
+        "    let mut edges: Vec<_> = f.succ_edges(header).collect();
+    if PLANTED && edges.iter().all(|&edge| f.edge_args(edge).is_empty()) {
+        edges.reverse();
+    }
+    for edge in edges {
+        let args"),
+    fault!(Row("forward"), "ssa/src/passes/forward.rs",
+        "The slots of places are not promoted.",
+        "    if promote(f, &mut Scratch::default()).too_large.is_some() {" =>
+        "    if !PLANTED && promote(f, &mut Scratch::default()).too_large.is_some() {"),
+    fault!(Engines, "ssa/src/passes/forward/places.rs",
+        "Stores to computed addresses are not seen.",
+        "                    let lost = place.map_or(all, |place| self.overlapping(&place));" =>
+        "                    let lost = if PLANTED { 0 } else { all };
+                    let lost = place.map_or(lost, |place| self.overlapping(&place));"),
+    fault!(Engines, "ssa/src/passes/forward/places.rs",
+        "Calls do not write to memory.",
+        "            opcode if may_write(opcode) => self.push_unknown(at, all)," =>
+        "            opcode if may_write(opcode) && !PLANTED => self.push_unknown(at, all),"),
     fault!(Engines, "ssa/src/construction/sites.rs",
         "The last phi is not placed.",
         "            _ => self.place_one_by_one(graph, log, renamer, initial, limits)?,

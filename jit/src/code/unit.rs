@@ -128,6 +128,21 @@ impl MachineCode {
     }
 }
 
+impl MachineCode {
+    /// The code of a function that nothing enters.
+    pub(crate) fn none() -> MachineCode {
+        MachineCode { alignment: 1, ..MachineCode::default() }
+    }
+
+    /// The functions that the code calls or refers to, by their numbers; some repeatedly.
+    pub(crate) fn callees(&self) -> impl Iterator<Item = u32> + '_ {
+        self.relocs.iter().filter_map(|FinalizedReloc(reloc)| match reloc.name {
+            ModuleRelocTarget::User { namespace: FUNC_NAMESPACE, index } => Some(index),
+            _ => None,
+        })
+    }
+}
+
 /// Code that lies in executable memory.
 pub(crate) struct CodeUnit {
     // Fields are dropped in this order: the code is unregistered before it is freed.
@@ -199,8 +214,8 @@ impl CodeUnit {
         })
     }
 
-    /// Registers the code with debuggers until it is freed. The names are those of its functions, in the order
-    /// of placing.
+    /// Registers the code with debuggers until it is freed. The names are those of its functions that have code, in the
+    /// order of placing.
     pub(crate) fn show_to_debuggers(&mut self, names: impl Iterator<Item = String>) {
         let (base, bytes) = self.memory.used();
         let image = DebugImage::register(&(base..base + bytes), self.codes().zip(names));
@@ -208,13 +223,18 @@ impl CodeUnit {
     }
 
     /// The address of a function, by its position in the list that was placed.
+    ///
+    /// # Panics
+    /// Panics if the function has no code.
     pub(crate) fn func(&self, index: usize) -> *const u8 {
+        assert!(self.lens[index] > 0, "what nothing enters has no code");
         std::ptr::with_exposed_provenance(self.funcs[index])
     }
 
-    /// The address range of each function, in the order of placing.
+    /// The address range of each function that has code, in the order of placing.
     pub(crate) fn codes(&self) -> impl Iterator<Item = Range<usize>> + '_ {
-        self.funcs.iter().zip(&self.lens).map(|(&start, len)| start..start + len)
+        let codes = self.funcs.iter().zip(&self.lens).map(|(&start, len)| start..start + len);
+        codes.filter(|code| !code.is_empty())
     }
 
     /// The memory that the code takes, in bytes.

@@ -66,6 +66,8 @@ pub(crate) struct CompileOptions {
 pub(crate) struct CompiledFunction {
     /// The code, to be placed.
     pub(crate) code: MachineCode,
+    /// The functions whose bodies are in it as well.
+    pub(crate) inlined: Vec<u32>,
     /// The report of promotion, if there was any.
     pub(crate) promotion: Option<PromotionReport>,
     /// The effort level, and the reason for it.
@@ -170,7 +172,9 @@ impl Compiler {
         let passes = self.options.passes.of(func);
         let form = self.form(module, func, passes, share, &mut times).map_err(&error)?;
         let has_grown = form.has_grown;
+        let inlined = form.inlined.clone();
         let compiled = self.compile_within(module, form, build, share, times);
+        let compiled = compiled.map(|compiled| CompiledFunction { inlined, ..compiled });
         let is_as_asked = |compiled: &CompiledFunction| compiled.work.rung == Rung::AsAsked;
         if !has_grown || compiled.as_ref().is_ok_and(is_as_asked) {
             return compiled;
@@ -211,7 +215,7 @@ impl Compiler {
         share: Share,
         mut times: Times,
     ) -> Result<CompiledFunction, CompileError> {
-        let Form { function, promotion, slot_form, has_grown: _ } = form;
+        let Form { function, promotion, slot_form, .. } = form;
         let func = function.func;
         let error = |reason| CompileError { func, name: module.func_name(func), reason };
         if module.uses_vectors() && !has_vectors(&*self.options.lower.isa) {
@@ -299,19 +303,20 @@ impl Compiler {
         let mut function = times.stage(Stage::Slots, || build(module, func, options, scratch));
         check(&mut checks, Stage::Slots, &function, module)?;
         let runs = |stage| passes.runs(pipeline::stage(stage).0);
-        let mut has_grown = false;
+        let mut inlined = Vec::new();
         if runs(Stage::Inline) {
             let inline = || inline(&mut function, module, options, scratch);
-            has_grown = times.stage(Stage::Inline, inline).n_calls > 0;
+            inlined = times.stage(Stage::Inline, inline).functions;
             check(&mut checks, Stage::Inline, &function, module)?;
         }
+        let mut has_grown = false;
         if runs(Stage::Rotate) {
             let report = times.stage(Stage::Rotate, || rotate(&mut function));
-            has_grown |= report.n_loops > 0;
+            has_grown = report.n_loops > 0;
             check(&mut checks, Stage::Rotate, &function, module)?;
         }
         let form = self.promoted(module, function, share, times)?;
-        Ok(Form { has_grown, ..form })
+        Ok(Form { has_grown: has_grown || !inlined.is_empty(), inlined, ..form })
     }
 
     /// A function in the form that the slot mode compiles, from its slot form.
@@ -394,7 +399,8 @@ impl Compiler {
             machine_code(compiled, &self.context.func, function, &lowered, options.trapping);
         code.anchor = self.hot_loops.anchor(compiled);
         let asm = compiled.vcode.clone();
-        Ok(CompiledFunction { code, promotion, work, sizes, times, clif, asm })
+        let inlined = Vec::new();
+        Ok(CompiledFunction { code, inlined, promotion, work, sizes, times, clif, asm })
     }
 
     /// Leaves the function's CLIF in the context.
@@ -472,13 +478,15 @@ pub(crate) struct Form {
     promotion: Option<PromotionReport>,
     /// The slot form that it was promoted from.
     slot_form: Option<Function>,
-    /// Whether it has bodies of other functions.
+    /// Whether a pass has made it larger than its bytecode.
     has_grown: bool,
+    /// The functions whose bodies it has as well.
+    inlined: Vec<u32>,
 }
 
 impl Form {
     fn of(function: Function) -> Form {
-        Form { function, promotion: None, slot_form: None, has_grown: false }
+        Form { function, promotion: None, slot_form: None, has_grown: false, inlined: Vec::new() }
     }
 }
 

@@ -1,8 +1,12 @@
 //! Compiles all functions of a module, on several threads if that is asked for.
 //!
-//! The code of a function does not depend on the other functions ([`crate::compile::budget`]), so the results
-//! are the same, to the bit, whichever thread compiles a function and in whatever order; they are given in
-//! the order of functions, and so is the error of the first function that has one.
+//! The code of a function depends on the bytecode of those that it inlines, but not on what was compiled before
+//! ([`crate::compile::budget`]). So the results are the same, to the bit, whichever thread compiles a function and in
+//! whatever order; they are given in the order of functions.
+//!
+//! Functions are compiled in waves: a function that all its callers have inlined, and that nothing else can enter, has no
+//! code. The first wave leaves out what may turn out to be such a function, and each later one is what the wave before
+//! calls. The error is that of the first function in a wave that has one.
 //!
 //! The threads are those of the pool of rayon that the caller is in, or else of the global one. Each has
 //! a compiler of its own and takes the next function when it is done with one, so memory grows with the
@@ -10,11 +14,13 @@
 
 use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::parallel::try_map;
+use slotvm_ssa::passes::inline::may_be_inlined;
 
 use crate::compile::budget::Budget;
 use crate::compile::function::{CompileError, CompileOptions, CompiledFunction, Compiler};
 
-/// Compiles all functions that a module defines, each with its share of a budget; returns them in their order.
+/// Compiles the functions that a module defines, each with its share of a budget; returns them in their order. There is
+/// none where nothing enters the function any more.
 ///
 /// # Errors
 /// The error of the first function that cannot be compiled.
@@ -23,15 +29,95 @@ pub(crate) fn compile_all(
     options: CompileOptions,
     budget: &Budget,
     is_parallel: bool,
-) -> Result<Vec<CompiledFunction>, CompileError> {
+) -> Result<Vec<Option<CompiledFunction>>, CompileError> {
     let span = tracing::Span::current();
     // The caller's thread, which may be one of them, is in the span already.
     let enter = || (tracing::Span::current() != span).then(|| span.enter());
     let compiler = || (Compiler::new(options.clone()), enter());
-    try_map(module.module().funcs.len(), is_parallel, compiler, |(compiler, _), i| {
-        let func = module.n_imported_funcs() + i as u32;
-        compiler.compile(module, func, budget.share(module, func))
-    })
+    let mut waves = Waves::new(module, &options);
+    while let Some(wave) = waves.next() {
+        let compiled = try_map(wave.len(), is_parallel, compiler, |(compiler, _), i| {
+            compiler.compile(module, wave[i], budget.share(module, wave[i]))
+        })?;
+        for (func, compiled) in wave.into_iter().zip(compiled) {
+            waves.finished(func, compiled);
+        }
+    }
+    Ok(waves.compiled)
+}
+
+/// The order in which functions are compiled.
+struct Waves {
+    first_func: u32,
+    /// By the numbers of functions among those that the module defines, as in the other lists.
+    compiled: Vec<Option<CompiledFunction>>,
+    is_inlined: Vec<bool>,
+    is_queued: Vec<bool>,
+    queue: Vec<u32>,
+    is_first_over: bool,
+}
+
+impl Waves {
+    fn new(module: &VerifiedModule, options: &CompileOptions) -> Waves {
+        let first_func = module.n_imported_funcs();
+        let funcs = first_func..module.n_funcs();
+        let can_be_entered = module.can_be_entered();
+        // An embedder of raw code enters all functions.
+        let may_wait = |func: u32| {
+            options.lower.imports.is_none()
+                && !can_be_entered[func as usize]
+                && options.passes.of(func).contains("inline")
+                && may_be_inlined(module, func)
+        };
+        let n = funcs.len();
+        let mut waves = Waves {
+            first_func,
+            compiled: (0..n).map(|_| None).collect(),
+            is_inlined: vec![false; n],
+            is_queued: vec![false; n],
+            queue: Vec::new(),
+            is_first_over: false,
+        };
+        funcs.filter(|&func| !may_wait(func)).for_each(|func| waves.push(func));
+        waves
+    }
+
+    fn push(&mut self, func: u32) {
+        let index = (func - self.first_func) as usize;
+        if !std::mem::replace(&mut self.is_queued[index], true) {
+            self.queue.push(func);
+        }
+    }
+
+    /// The functions to compile next, in ascending order; none if all are done.
+    fn next(&mut self) -> Option<Vec<u32>> {
+        if self.is_first_over || self.queue.is_empty() {
+            // What nobody has inlined waits no longer, called or not.
+            for index in 0..self.compiled.len() {
+                if !self.is_inlined[index] {
+                    self.push(self.first_func + index as u32);
+                }
+            }
+        }
+        self.is_first_over = true;
+        self.queue.sort_unstable();
+        let wave = std::mem::take(&mut self.queue);
+        (!wave.is_empty()).then_some(wave)
+    }
+
+    fn finished(&mut self, func: u32, compiled: CompiledFunction) {
+        compiled
+            .code
+            .callees()
+            .filter(|&callee| callee >= self.first_func)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .for_each(|callee| self.push(callee));
+        for &inlined in &compiled.inlined {
+            self.is_inlined[(inlined - self.first_func) as usize] = true;
+        }
+        self.compiled[(func - self.first_func) as usize] = Some(compiled);
+    }
 }
 
 #[cfg(all(test, feature = "parallel-compilation"))]

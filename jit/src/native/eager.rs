@@ -6,7 +6,7 @@ use slotvm_bytecode::VerifiedModule;
 use slotvm_runtime::Error;
 use slotvm_ssa::pipeline::Stage;
 
-use crate::code::unit::CodeUnit;
+use crate::code::unit::{CodeUnit, MachineCode};
 use crate::compile::budget::ModuleBudget;
 use crate::compile::function::CompileOptions;
 use crate::compile::function_info::FunctionInfo;
@@ -22,7 +22,7 @@ pub(crate) struct EagerCode {
 }
 
 impl EagerCode {
-    /// Compiles all functions, on several threads if it `is_parallel`.
+    /// Compiles all functions that something enters, on several threads if it `is_parallel`.
     ///
     /// # Errors
     /// Fails if the code generator refuses one, or there is no memory for code.
@@ -41,6 +41,10 @@ impl EagerCode {
         let shares = budget.functions();
         let all = stack::with_room(|| compile_all(module, options, &shares, is_parallel))?;
         for (func, compiled) in (module.n_imported_funcs()..).zip(all) {
+            let Some(compiled) = compiled else {
+                codes.push(MachineCode::none());
+                continue;
+            };
             timings.0 += compiled.times;
             budget.draw_function(compiled.work.time(slots));
             functions.push(compiled.info(module, func));
@@ -58,6 +62,9 @@ impl EagerCode {
     }
 
     /// Returns the entry of a function, by its number among those that the module defines.
+    ///
+    /// # Panics
+    /// Panics if nothing enters the function.
     pub(crate) fn func(&self, index: usize) -> *const u8 {
         self.unit.func(index)
     }
@@ -67,7 +74,7 @@ impl EagerCode {
         self.unit.codes()
     }
 
-    /// Compilation statistics of each function.
+    /// Compilation statistics of each function that has code.
     pub(crate) fn functions(&self) -> &[FunctionInfo] {
         &self.functions
     }

@@ -74,7 +74,9 @@ fn compile_functions(
     let Input { module, functions, .. } = input;
     let budget = Budget::new(module);
     if functions.is_empty() {
-        return compile_all(module, options, &budget, native.config().parallel_compilation);
+        let is_parallel = native.config().parallel_compilation;
+        let all = compile_all(module, options, &budget, is_parallel)?;
+        return Ok(all.into_iter().map(|compiled| compiled.expect("all can be entered")).collect());
     }
     // The bytecode of a function that is given in slot form is not what it does.
     let mut passes = options.passes.clone();

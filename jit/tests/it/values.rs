@@ -135,7 +135,8 @@ fn compiling_tells_about_each_function() {
         assert_eq!(names, [(1, "first"), (2, "second")]);
         let sizes = functions[0].sizes;
         let expected = match slots {
-            SlotMode::Ssa => (2, 0),
+            // Of the loop, and of the sum where it ends.
+            SlotMode::Ssa => (3, 0),
             // Variables are promoted by Cranelift; the IR has none.
             SlotMode::Variables => (0, 0),
             _ => (0, 16),

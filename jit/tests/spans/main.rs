@@ -132,11 +132,11 @@ fn compiling_has_a_span_for_each_stage_of_each_function() {
         assert_eq!(found[compile + 1 + stages.len()], "instantiate", "{found:?}");
         stages.join(", ")
     };
-    let ssa = "f, f > slots, f > inline, f > ssa, f > budget, f > clif, f > asm, place";
+    let ssa = "f, f > slots, f > inline, f > rotate, f > ssa, f > forward, f > budget, f > clif, f > asm, place";
     assert_eq!(functions(SlotMode::Ssa, None), ssa);
-    let memory = "f, f > slots, f > inline, f > budget, f > clif, f > asm, place";
+    let memory = "f, f > slots, f > inline, f > rotate, f > budget, f > clif, f > asm, place";
     assert_eq!(functions(SlotMode::Memory, None), memory);
-    let on_the_fly = "f, f > ssa, f > budget, f > clif, f > asm, place";
+    let on_the_fly = "f, f > ssa, f > forward, f > budget, f > clif, f > asm, place";
     assert_eq!(functions(SlotMode::Ssa, Some(OnTheFly::default())), on_the_fly);
 }
 

@@ -21,18 +21,21 @@ mod tables;
 
 use slotvm_bytecode::VerifiedModule;
 
+pub use self::forms::may_be_inlined;
 pub use self::plan::Limits;
 use self::plan::Plan;
 use crate::construction::build::{BuildOptions, BuildScratch};
 use crate::ir::Function;
 
 /// Counts of what inlining did to a function.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InlineReport {
     /// Calls that became bodies.
     pub n_calls: usize,
     /// Whether tail calls of the function itself became a loop.
     pub has_loop: bool,
+    /// The functions whose bodies these are, each once, in ascending order.
+    pub functions: Vec<u32>,
     /// Instructions that were added, as far as they count in [`Limits`].
     pub n_added: u32,
 }

@@ -82,7 +82,8 @@ impl<'a> Forms<'a> {
         forms: &mut Vec<Form>,
     ) -> Option<usize> {
         let known = self.known.get(&func).copied();
-        let known = known.unwrap_or_else(|| self.cost(func).map_or(Known::Refused, Known::Cost));
+        let known =
+            known.unwrap_or_else(|| cost(self.module, func).map_or(Known::Refused, Known::Cost));
         let known = match known {
             Known::Cost(cost) if cost <= self.left.min(size_max * Limits::COST_PER_SIZE) => {
                 self.left -= cost;
@@ -98,30 +99,34 @@ impl<'a> Forms<'a> {
             Known::Refused | Known::Cost(_) => None,
         }
     }
+}
 
-    /// The number of bytecode instructions of a function that may be inlined.
-    fn cost(&self, func: u32) -> Option<u32> {
-        let ty = self.module.func_type(func);
-        let body = self.module.body(func)?;
-        if ty.params.len() + ty.results.len() > Limits::OPERANDS_MAX
-            || body.locals.len() > Limits::CALLEE_COST_MAX as usize
-        {
+/// Whether calls of a function that the module defines may be inlined at all.
+pub fn may_be_inlined(module: &VerifiedModule, func: u32) -> bool {
+    cost(module, func).is_some()
+}
+
+/// The number of bytecode instructions of a function that may be inlined.
+fn cost(module: &VerifiedModule, func: u32) -> Option<u32> {
+    let ty = module.func_type(func);
+    let body = module.body(func)?;
+    if ty.params.len() + ty.results.len() > Limits::OPERANDS_MAX
+        || body.locals.len() > Limits::CALLEE_COST_MAX as usize
+    {
+        return None;
+    }
+    let mut cost: u32 = 0;
+    for (i, block) in body.blocks.iter().enumerate() {
+        cost = cost.saturating_add(block.cost.max(1));
+        // What branches back is taken for a loop.
+        let branches_back = body.succs(i).iter().any(|&succ| succ as usize <= i);
+        if cost > Limits::CALLEE_COST_MAX || branches_back {
             return None;
         }
-        let mut cost: u32 = 0;
-        for (i, block) in body.blocks.iter().enumerate() {
-            cost = cost.saturating_add(block.cost.max(1));
-            // What branches back is taken for a loop.
-            let branches_back = body.succs(i).iter().any(|&succ| succ as usize <= i);
-            if cost > Limits::CALLEE_COST_MAX || branches_back {
-                return None;
-            }
-        }
-        // What keeps or passes many operands is larger than its bytecode.
-        let n_operands = n_kept_operands(self.module, func) + n_wide_operands(self.module, func);
-        let is_small = n_operands <= u64::from(Limits::CALLEE_COST_MAX);
-        is_small.then_some(cost)
     }
+    // What keeps or passes many operands is larger than its bytecode.
+    let n_operands = n_kept_operands(module, func) + n_wide_operands(module, func);
+    (n_operands <= u64::from(Limits::CALLEE_COST_MAX)).then_some(cost)
 }
 
 impl Form {

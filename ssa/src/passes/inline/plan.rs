@@ -33,11 +33,11 @@ impl Limits {
     /// Bytecode instructions for each that counts, at most, of a function that is looked at.
     pub const COST_PER_SIZE: u32 = 5;
     /// The maximum size of a body that is called in a loop.
-    pub const IN_LOOP_MAX: u32 = 60;
+    pub const IN_LOOP_MAX: u32 = 40;
     /// The maximum size of a body that is a function around the call again.
     pub const RECURSIVE_MAX: u32 = 30;
     /// The maximum size of a body that is called elsewhere.
-    pub const ELSEWHERE_MAX: u32 = 12;
+    pub const ELSEWHERE_MAX: u32 = 8;
     /// The maximum number of calls around a body that are inlined.
     pub const DEPTH_MAX: u32 = 8;
     /// The maximum number of times that a function is inlined into itself, one body in the other.
@@ -196,8 +196,14 @@ impl Plan {
     }
 
     pub(super) fn report(&self) -> InlineReport {
+        let inlined = self.nodes.iter().skip(1);
+        let mut functions: Vec<u32> =
+            inlined.map(|node| self.forms[node.form].function.func).collect();
+        functions.sort_unstable();
+        functions.dedup();
         InlineReport {
             n_calls: self.nodes.len() - 1,
+            functions,
             has_loop: self.has_loop(),
             n_added: self.n_added,
         }
