@@ -5,5 +5,7 @@
 //! turns SSA form into slot form, of which [`mod@write`] makes bytecode.
 
 pub mod destruct;
+pub mod if_convert;
 pub mod simplify;
+pub mod simplify_cfg;
 pub mod write;

@@ -93,6 +93,14 @@ pub const FAULTS: &[Fault] = &[
         "The first operand of a phi does not count as used.",
         "                for j in 0..editor.in_edges(block).len() {" =>
         "                for j in usize::from(PLANTED)..editor.in_edges(block).len() {"),
+    fault!(Row("simplify_cfg"), "ssa/src/passes/simplify_cfg.rs",
+        "A block is skipped although other blocks use its values.",
+        "        self.elsewhere.get(value.index()).is_some_and(|&is_used| is_used)" =>
+        "        !PLANTED && self.elsewhere.get(value.index()).is_some_and(|&is_used| is_used)"),
+    fault!(Row("if_convert"), "ssa/src/passes/if_convert.rs",
+        "Selected values have type i64, whatever the phi.",
+        "            let ty = self.editor.func().value_type(a);" =>
+        "            let ty = if PLANTED { ValType::I64 } else { self.editor.func().value_type(a) };"),
     fault!(Row("destruct"), "ssa/src/passes/destruct/share.rs",
         "Values of different types share a slot.",
         "if range.param.is_none() { free[range.ty.index()].pop() } else { None };" =>

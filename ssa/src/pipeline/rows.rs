@@ -3,7 +3,7 @@
 use tracing::{debug_span, trace_span};
 
 use super::{Product::*, Row, Run, Stage, User};
-use crate::passes::simplify;
+use crate::passes::{if_convert, simplify, simplify_cfg};
 
 /// One row: `name: needs -> makes, users, run, span, summary`.
 macro_rules! row {
@@ -28,6 +28,8 @@ pub const TABLE: &[Row] = &[
     row!("slots": Verified -> Slots, [Jit, Opt], Run::Stage(Stage::Slots), trace_span, "The IR with the locals in slots"),
     row!("ssa": Slots -> Ssa, [Jit, Opt], Run::Stage(Stage::Ssa), trace_span, "The IR in SSA form"),
     row!("simplify": Ssa -> Ssa, [Opt], Run::Pass(|editor| { simplify::run(editor); }), trace_span, "Constants folded, unused code removed"),
+    row!("simplify_cfg": Ssa -> Ssa, [Jit, Opt], Run::Pass(|editor| { simplify_cfg::run(editor); }), trace_span, "Blocks merged, branches that are decided skipped"),
+    row!("if_convert": Ssa -> Ssa, [Jit], Run::Pass(|editor| { if_convert::run(editor); }), trace_span, "Branches around few cheap instructions as selects"),
     row!("destruct": Ssa -> Slots, [Opt], Run::Stage(Stage::Destruct), trace_span, "The IR out of SSA form, its values in slots"),
     row!("write": Slots -> Module, [Opt], Run::Stage(Stage::Write), trace_span, "Write bytecode"),
     row!("clif": Ssa -> Clif, [Jit], Run::Stage(Stage::Clif), trace_span, "Cranelift's IR"),
@@ -42,6 +44,9 @@ pub const ORDER: &[(&str, &str, &str)] = &[
     ("slots", "ssa", "promotion reads slots"),
     ("ssa", "simplify", "constants are seen through values, not through slots"),
     ("simplify", "destruct", "values that nothing uses need no slot"),
+    ("simplify", "simplify_cfg", "folded branches leave blocks to merge"),
+    ("simplify_cfg", "if_convert", "arms of a branch are seen past empty blocks"),
+    ("if_convert", "clif", "Cranelift keeps the branches that it is given"),
     ("destruct", "write", "bytecode has locals, not phis"),
     ("simplify", "clif", "passes edit this IR, not Cranelift's"),
     ("clif", "asm", "Cranelift generates code from its IR"),
