@@ -6,7 +6,10 @@
 
 pub mod destruct;
 pub mod forward;
+pub mod if_convert;
 pub mod inline;
+pub mod peephole;
 pub mod rotate;
 pub mod simplify;
+pub mod simplify_cfg;
 pub mod write;

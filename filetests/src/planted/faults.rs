@@ -133,10 +133,28 @@ pub const FAULTS: &[Fault] = &[
                 return;
             }
             self.writes[state.write as usize].value = value;"),
+    fault!(Row("peephole"), "ssa/src/passes/peephole.rs",
+        "Operations that became cheaper ones are removed.",
+        "                report.n_changed += 1;" =>
+        "                if PLANTED {
+                    is_removed.resize(inst.index() + 1, false);
+                    is_removed[inst.index()] = true;
+                }
+                report.n_changed += 1;"),
     fault!(Row("simplify"), "ssa/src/passes/simplify/unused.rs",
         "The first operand of a phi does not count as used.",
         "                for j in 0..editor.in_edges(block).len() {" =>
         "                for j in usize::from(PLANTED)..editor.in_edges(block).len() {"),
+    fault!(Row("simplify_cfg"), "ssa/src/passes/simplify_cfg/forward.rs",
+        "An edge that skips a block keeps the parameters of the block as operands.",
+        "        Some(i) => editor.args(edge)[i],
+        None => value," =>
+        "        Some(i) if !PLANTED => editor.args(edge)[i],
+        _ => value,"),
+    fault!(Row("if_convert"), "ssa/src/passes/if_convert.rs",
+        "Selected values have type i64, whatever the phi.",
+        "            let ty = self.editor.func().value_type(a);" =>
+        "            let ty = if PLANTED { ValType::I64 } else { self.editor.func().value_type(a) };"),
     fault!(Row("destruct"), "ssa/src/passes/destruct/share.rs",
         "Values of different types share a slot.",
         "if range.param.is_none() { free[range.ty.index()].pop() } else { None };" =>

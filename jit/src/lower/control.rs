@@ -4,6 +4,8 @@
 //! elaboration walks the first one first and forgets a loop once it has left it, so that with the
 //! other order nothing is hoisted out of the loop and the code layout is worse. An edge that goes back comes before both:
 //! the layout then has its moves beside the branch.
+//!
+//! A `br_table` of few targets becomes comparisons.
 
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{self, BlockArg, BlockCall, InstBuilder, JumpTableData, types};
@@ -14,9 +16,9 @@ use super::Lowering;
 use super::order::comes_first;
 use crate::lower::abi::{cell_flags, clif_type, in_cells};
 
-/// Targets of a switch, the default left out, for which the selector is compared with the number of each: so few
-/// branches take less time than a jump by a table.
-const COMPARED_TARGETS_MAX: usize = 3;
+/// The maximum number of indexed targets of a `br_table` that becomes comparisons. Cranelift compares with the number
+/// of targets, moves conditionally, loads from a table and jumps, which takes as long as four predicted branches.
+const COMPARED_TARGETS_MAX: usize = 4;
 
 impl Lowering<'_, '_> {
     pub(super) fn lower_control(&mut self, block: Block, inst: Inst, op: Op) {
@@ -62,8 +64,8 @@ impl Lowering<'_, '_> {
     fn lower_br_table(&mut self, block: Block, inst: Inst) {
         let operand = self.operand(inst, 0);
         let edges: Vec<Edge> = self.func.succ_edges(block).collect();
-        if edges.len() - 1 <= COMPARED_TARGETS_MAX {
-            return self.lower_compared_targets(operand, &edges);
+        if edges.len() <= COMPARED_TARGETS_MAX + 1 {
+            return self.lower_compares(operand, &edges);
         }
         let mut calls: Vec<BlockCall> = Vec::new();
         for edge in edges {
@@ -75,30 +77,35 @@ impl Lowering<'_, '_> {
         self.builder.ins().br_table(operand, table);
     }
 
-    /// Compares the selector with the number of each edge but the last, which is the default.
-    fn lower_compared_targets(&mut self, selector: ir::Value, edges: &[Edge]) {
-        let (&default, compared) = edges.split_last().expect("`br_table` has a default");
+    /// Goes to the edge with the number that the operand has, or else to the last one, by a comparison with each.
+    fn lower_compares(&mut self, operand: ir::Value, edges: &[Edge]) {
+        let (&default, indexed) = edges.split_last().expect("`br_table` has a default");
+        let to_default = self.edge_target(default);
+        let mut compared: Vec<(i64, Edge)> = (0..).zip(indexed.iter().copied()).collect();
+        compared.retain(|&(_, edge)| self.edge_target(edge) != to_default);
         if compared.is_empty() {
-            let (target, args) = self.edge_target(default);
-            self.builder.ins().jump(target, &args);
+            self.builder.ins().jump(to_default.0, &to_default.1);
+            return;
         }
-        for (i, &edge) in compared.iter().enumerate() {
-            let is_last = i + 1 == compared.len();
-            let (target, args) = self.edge_target(edge);
-            let (other, other_args) = match is_last {
-                true => self.edge_target(default),
-                false => (self.builder.create_block(), Vec::new()),
+        let ty = self.builder.func.dfg.value_type(operand);
+        for (i, &(number, edge)) in compared.iter().enumerate() {
+            let others = &compared[i + 1..];
+            let (other, other_args) = match others {
+                [] => to_default.clone(),
+                _ => (self.builder.create_block(), Vec::new()),
             };
-            let number = self.builder.ins().iconst(types::I32, i as i64);
-            let leaves_more = |&other| comes_first(self.func, self.loops, other, edge);
-            if edges[i + 1..].iter().all(leaves_more) {
-                let differs = self.builder.ins().icmp(IntCC::NotEqual, selector, number);
+            let leaves = |&other: &Edge| comes_first(self.func, self.loops, other, edge);
+            let others_leave = leaves(&default) && others.iter().all(|(_, other)| leaves(other));
+            let (target, args) = self.edge_target(edge);
+            let number = self.builder.ins().iconst(ty, number);
+            if others_leave {
+                let differs = self.builder.ins().icmp(IntCC::NotEqual, operand, number);
                 self.builder.ins().brif(differs, other, &other_args, target, &args);
             } else {
-                let is_it = self.builder.ins().icmp(IntCC::Equal, selector, number);
-                self.builder.ins().brif(is_it, target, &args, other, &other_args);
+                let is_equal = self.builder.ins().icmp(IntCC::Equal, operand, number);
+                self.builder.ins().brif(is_equal, target, &args, other, &other_args);
             }
-            if !is_last {
+            if !others.is_empty() {
                 self.builder.seal_block(other);
                 self.builder.switch_to_block(other);
             }

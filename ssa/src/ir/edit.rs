@@ -15,6 +15,8 @@
 //! it does not.
 //! [`crate::ir::verify::effects`] checks the order of effects over a whole pass, without relying on the editor.
 
+mod graph;
+
 use slotvm_bytecode::{Effect, Imm, Op, ValType};
 
 use crate::graphs::cfg::Cfg;
@@ -31,6 +33,14 @@ pub fn edit(f: &mut Function, pass: impl FnOnce(&mut Editor<'_>)) {
     editor.finish();
 }
 
+/// Numbers the blocks of a function as [`crate::ir`] says, so that tests can write them in any order.
+#[cfg(test)]
+pub(crate) fn renumber(f: &mut Function) {
+    let mut editor = Editor::new(f);
+    editor.changed_graph = true;
+    editor.finish();
+}
+
 /// A function that is being edited.
 #[derive(Debug)]
 pub struct Editor<'f> {
@@ -42,6 +52,8 @@ pub struct Editor<'f> {
     order: Vec<Block>,
     /// The in-edges of each block, unless edges have changed since they were sorted.
     in_edges: Option<InEdges>,
+    /// The number of in-edges of each block, or nothing as long as nobody asks.
+    n_in_edges: Vec<u32>,
     /// The replacement of each value; empty if none was replaced. Values beyond the end stand for themselves.
     stands_for: Vec<Value>,
     /// Whether blocks or edges have come or gone.
@@ -112,6 +124,7 @@ impl<'f> Editor<'f> {
             blocks,
             edges,
             in_edges: None,
+            n_in_edges: Vec::new(),
             stands_for: Vec::new(),
             changed_graph: false,
             changed_lists: false,
@@ -242,6 +255,27 @@ impl<'f> Editor<'f> {
         self.f.operands[inst.index()].1 = 0;
     }
 
+    /// Turns an instruction into another that computes its only result.
+    ///
+    /// # Panics
+    /// Panics if the effects of either are ordered.
+    pub fn rewrite(&mut self, inst: Inst, op: Opcode, operands: &[Value]) {
+        assert!(!self.f.opcode(inst).is_ordered(), "{inst} has ordered effects");
+        assert!(!op.is_ordered() && !op.is_terminator(), "{} has effects", op.mnemonic());
+        self.f.ops[inst.index()] = op;
+        self.f.imms[inst.index()] = Imm::NONE;
+        let (start, len) = self.f.operands[inst.index()];
+        let start = if operands.len() <= len as usize {
+            let start = start as usize;
+            self.f.operand_pool[start..start + operands.len()].copy_from_slice(operands);
+            start
+        } else {
+            self.f.operand_pool.extend_from_slice(operands);
+            self.f.operand_pool.len() - operands.len()
+        };
+        self.f.operands[inst.index()] = (start as u32, operands.len() as u32);
+    }
+
     /// Makes the branch at the end of a block always take one of its out-edges.
     ///
     /// # Panics
@@ -251,6 +285,9 @@ impl<'f> Editor<'f> {
         let terminator = *self.insts(block).last().expect("a block has a terminator");
         self.f.ops[terminator.index()] = Opcode::Op(Op::Br);
         self.f.operands[terminator.index()].1 = 0;
+        for dropped in self.out_edges(block).filter(|&other| other != edge) {
+            self.count_in_edge(self.dst(dropped), false);
+        }
         self.blocks[block.index()].edges = List { start: edge.0, len: 1 };
         self.in_edges = None;
         self.changed_graph = true;
@@ -268,6 +305,9 @@ impl<'f> Editor<'f> {
         self.edges[edge.index()] = EdgeLists { src, dst: block, args: List::default() };
         let offset = self.blocks[src.index()].offset;
         self.blocks.push(BlockLists { insts, params: List::default(), edges, label: 0, offset });
+        if !self.n_in_edges.is_empty() {
+            self.n_in_edges.push(1);
+        }
         self.order.push(block);
         self.in_edges = None;
         self.changed_graph = true;
@@ -374,6 +414,7 @@ impl<'f> Editor<'f> {
         self.order.clear();
         self.order.extend(tree.preorder().iter().copied().map(Block));
         self.in_edges = None;
+        self.n_in_edges.clear();
     }
 
     /// Ends editing: restores what [`crate::ir`] promises of a function's tables.

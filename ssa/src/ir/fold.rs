@@ -33,6 +33,22 @@ pub(crate) fn chosen(condition: u64) -> usize {
     usize::from(condition as u32 == 0)
 }
 
+/// The index of the out-edge that a branch takes, by the cell of its selector.
+pub(crate) fn taken(op: Op, selector: u64, n_edges: usize) -> usize {
+    let selector = selector as u32 as usize;
+    match op {
+        Op::BrIf => usize::from(selector == 0),
+        _ => selector.min(n_edges - 1),
+    }
+}
+
+/// Whether an operation returns 0 or 1.
+pub(crate) fn is_comparison(op: Op) -> bool {
+    use Op::*;
+    let is_in = |first: Op, last: Op| (first as u16..=last as u16).contains(&(op as u16));
+    is_in(I32Eqz, F64Ge) || op == RefIsNull
+}
+
 /// The instruction of a constant. The only reference constant is null, and the only vector constant zero.
 pub(crate) fn constant(f: &mut Function, ty: ValType, bits: u64) -> (Op, Imm) {
     match ty {

@@ -18,6 +18,7 @@ mod unused;
 
 use crate::ir::Function;
 use crate::ir::edit::Editor;
+pub(crate) use constants::only_target;
 
 /// The maximum number of rounds of a simplification.
 pub const ROUNDS_MAX: usize = 4;

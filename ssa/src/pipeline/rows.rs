@@ -3,7 +3,8 @@
 use tracing::{debug_span, trace_span};
 
 use super::{Product::*, Row, Run, Stage, User};
-use crate::passes::{forward, simplify};
+use crate::ir::edit::edit;
+use crate::passes::{forward, if_convert, peephole, simplify, simplify_cfg};
 
 /// One row: `name: needs -> makes, users, run, span, summary`, after `optional` if it can be switched off.
 macro_rules! row {
@@ -34,7 +35,10 @@ pub const TABLE: &[Row] = &[
     row!(optional "rotate": Slots -> Slots, [Jit], Run::Stage(Stage::Rotate), trace_span, "Loops that test at their end"),
     row!("ssa": Slots -> Ssa, [Jit, Opt], Run::Stage(Stage::Ssa), trace_span, "The IR in SSA form"),
     row!(optional "forward": Ssa -> Ssa, [Jit], Run::Pass(|f| { forward::forward(f); }), trace_span, "Values instead of loads of what is known in memory"),
+    row!(optional "peephole": Ssa -> Ssa, [Jit, Opt], Run::Pass(|f| edit(f, |editor| { peephole::run(editor); })), trace_span, "Masks, extensions and tests that do nothing removed"),
     row!(optional "simplify": Ssa -> Ssa, [Opt], Run::Pass(|f| { simplify::simplify(f); }), trace_span, "Constants folded, unused code removed"),
+    row!(optional "simplify_cfg": Ssa -> Ssa, [Jit, Opt], Run::Pass(|f| edit(f, |editor| { simplify_cfg::run(editor); })), trace_span, "Blocks merged, branches that are decided skipped"),
+    row!(optional "if_convert": Ssa -> Ssa, [Jit], Run::Pass(|f| edit(f, |editor| { if_convert::run(editor); })), trace_span, "Branches around few cheap instructions as selects"),
     row!("destruct": Ssa -> Slots, [Opt], Run::Stage(Stage::Destruct), trace_span, "The IR out of SSA form, its values in slots"),
     row!("write": Slots -> Module, [Opt], Run::Stage(Stage::Write), trace_span, "Write bytecode"),
     row!("clif": Ssa -> Clif, [Jit], Run::Stage(Stage::Clif), trace_span, "Cranelift's IR"),
@@ -54,7 +58,12 @@ pub const ORDER: &[(&str, &str, &str)] = &[
     ("ssa", "simplify", "constants are seen through values, not through slots"),
     ("ssa", "forward", "addresses are seen through values, not through slots"),
     ("forward", "clif", "passes edit this IR, not Cranelift's"),
+    ("peephole", "simplify", "constants of operations that went are unused"),
+    ("peephole", "simplify_cfg", "conditions without masks decide branches"),
     ("simplify", "destruct", "values that nothing uses need no slot"),
+    ("simplify", "simplify_cfg", "folded branches leave blocks to merge"),
+    ("simplify_cfg", "if_convert", "arms of a branch are seen past empty blocks"),
+    ("if_convert", "clif", "Cranelift keeps the branches that it is given"),
     ("destruct", "write", "bytecode has locals, not phis"),
     ("simplify", "clif", "passes edit this IR, not Cranelift's"),
     ("clif", "asm", "Cranelift generates code from its IR"),

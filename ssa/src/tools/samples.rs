@@ -10,7 +10,10 @@ use crate::construction::build::{BuildOptions, BuildScratch, build};
 use crate::construction::promote::{Scratch, promote};
 use crate::graphs::cfg::ControlFlow;
 use crate::ir::Function;
+use crate::ir::edit::renumber;
 use crate::ir::eval::{Imports, Machine, Options, Trap};
+use crate::ir::parse::parse;
+use crate::ir::verify::effects::Effects;
 use crate::ir::verify::{Form, verify};
 use crate::tools::testing::{Rng, random_numbered_graph};
 
@@ -45,6 +48,29 @@ pub(crate) fn ssa(source: &str) -> Function {
     let mut f = slot_form(&module(source), 0, &BuildOptions::default());
     promote(&mut f, &mut Scratch::default());
     f
+}
+
+/// The blocks that a pass leaves of a function in SSA form, without locations, and the report of the pass. The text
+/// may have its blocks in any order. The function is verified before and after, and its effects are compared.
+pub(crate) fn blocks_after<R>(text: &str, pass: impl FnOnce(&mut Function) -> R) -> (String, R) {
+    let mut f = parse(text).unwrap_or_else(|error| panic!("{error}"));
+    let params = f.ty.params.iter().enumerate().map(|(i, ty)| format!("p{i}: {}", ty.name()));
+    let results: Vec<&str> = f.ty.results.iter().map(|ty| ty.name()).collect();
+    let params = params.collect::<Vec<_>>().join(", ");
+    let results = results.join(", ");
+    let module = module(&format!("memory m 1\nfunc f({params}) -> ({results}) {{ unreachable }}"));
+    let check = |f: &Function| {
+        verify(f, Form::Ssa, &module).unwrap_or_else(|violation| panic!("{violation}\n{f}"));
+    };
+    renumber(&mut f);
+    check(&f);
+    let effects = Effects::of(&f);
+    let report = pass(&mut f);
+    check(&f);
+    effects.check(&f).unwrap_or_else(|violation| panic!("{violation}\n{f}"));
+    let text = crate::ir::print::print(&f);
+    let lines = text.lines().skip(1).map(|line| line.split(';').next().unwrap_or("").trim());
+    (lines.filter(|line| *line != "}").collect::<Vec<_>>().join("; "), report)
 }
 
 /// The slot forms of all functions that the module defines, made with one scratch memory.

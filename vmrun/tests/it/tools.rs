@@ -44,8 +44,11 @@ fn assembling_and_disassembling_are_inverse_on_all_programs() {
     });
 }
 
-const STAGES: [&str; 10] =
-    ["bytecode", "cfg", "dom", "promotion", "slots", "ssa", "simplify", "destruct", "clif", "asm"];
+#[rustfmt::skip]
+const STAGES: [&str; 13] = [
+    "bytecode", "cfg", "dom", "promotion", "slots", "ssa", "peephole", "simplify", "simplify_cfg", "if_convert",
+    "destruct", "clif", "asm",
+];
 
 #[test]
 fn every_stage_of_every_program_can_be_shown() {

@@ -58,7 +58,7 @@ fn fold_inst(
             }
         }
         Op::BrIf | Op::BrTable => {
-            let chosen = cell(0).map(|cell| taken(op, cell, editor.out_edges(block).len()));
+            let chosen = cell(0).map(|cell| fold::taken(op, cell, editor.out_edges(block).len()));
             let chosen = chosen.and_then(|i| editor.out_edges(block).nth(i));
             if let Some(edge) = chosen.or_else(|| only_target(editor, block)) {
                 editor.keep_edge(block, edge);
@@ -75,17 +75,8 @@ fn fold_inst(
     }
 }
 
-/// The out-edge that a branch takes.
-fn taken(op: Op, selector: u64, n_edges: usize) -> usize {
-    let selector = selector as u32 as usize;
-    match op {
-        Op::BrIf => usize::from(selector == 0),
-        _ => selector.min(n_edges - 1),
-    }
-}
-
 /// An out-edge, if all enter one block with the same operands.
-fn only_target(editor: &mut Editor<'_>, block: Block) -> Option<Edge> {
+pub(crate) fn only_target(editor: &mut Editor<'_>, block: Block) -> Option<Edge> {
     let mut edges = editor.out_edges(block);
     let first = edges.next()?;
     let is_same = |edge| {

@@ -55,7 +55,7 @@ fn a_loop_is_as_people_write_it() {
       end:
         local.get sum  return }";
     let expected = "local sum: i64; again:; local.get sum; local.get n; i64.add; local.set sum; \
-        local.get n; i64.const 1; i64.sub; local.tee n; i64.eqz; br_if end; br again; end:; \
+        local.get n; i64.const 1; i64.sub; local.tee n; i64.eqz; i32.eqz; br_if again; end:; \
         local.get sum; return";
     assert_eq!(code(source), expected);
 }
