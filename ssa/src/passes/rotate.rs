@@ -3,7 +3,7 @@
 //! Relies on slot form, and guarantees it. A block that branches back to a small header which decides whether the loop
 //! goes on gets a copy of the header instead, so that a round of the loop takes one branch and not two. The header
 //! itself stays in front of the loop. It is the `while` loop that becomes a guarded `do` loop, as in LLVM's
-//! `LoopRotation`.
+//! `LoopRotation`. All that branches back must do nothing else, so that no branch to the header is left in the loop.
 //!
 //! It works before promotion, since the values of a header's copy and of the header meet afterwards: promotion makes
 //! the phis. Only headers whose values are not used in other blocks are copied, which in slot form is nearly all.
@@ -11,7 +11,7 @@
 //! A copy has all instructions of the header, charges and polls included, in their order and with their locations. So
 //! each path does what it did. Copies add no more than `COPIED_MAX` instructions for each loop.
 
-use slotvm_bytecode::Effect;
+use slotvm_bytecode::{Effect, Op};
 
 use crate::graphs::ids::Loop;
 use crate::graphs::loops::LoopForest;
@@ -123,9 +123,14 @@ fn size_of_test(f: &Function, loops: &LoopForest, of: Loop, header: Block) -> Op
         Opcode::Ir(op) => !op.is_slot_access(),
         Opcode::Op(op) => op.effect() != Effect::Pure || !f.operands(**inst).is_empty(),
     };
-    let is_dear = |&inst: &Inst| {
-        matches!(f.opcode(inst), Opcode::Op(op) if op.effect() == Effect::Call)
-            || f.opcode(inst) == Opcode::Ir(IrOp::FramePush)
+    let is_dear = |&inst: &Inst| match f.opcode(inst) {
+        Opcode::Ir(op) => op == IrOp::FramePush,
+        Opcode::Op(Op::GlobalSet) => false,
+        Opcode::Op(op) => match op.effect() {
+            Effect::Call => true,
+            Effect::Write => op.access().is_none(),
+            _ => false,
+        },
     };
     let size = f.insts(header).iter().filter(counts).count();
     (decides && size <= HEADER_MAX && !f.insts(header).iter().any(is_dear)).then_some(size)

@@ -77,7 +77,8 @@ fn sizes_and_stages_are_summed() {
     assert_eq!(sums[0], ["sum", "200", "200", "200", "64", "64", "64", "6"]);
     let mut stages = vec!["sum", "84"];
     stages.extend(vec!["2000"; stage_names().len()]);
-    stages.extend(["14000"; 3]);
+    let all = (2_000 * stage_names().len()).to_string();
+    stages.extend([all.as_str(); 3]);
     assert_eq!(sums[1], stages);
 }
 

@@ -243,10 +243,15 @@ fn tail_calls_in_bodies_return_to_the_caller() {
         other:
           local.get n  return
         }
-        func f(n: i64) -> i64 { local.get n  call both  i64.const 1  i64.add  return }",
+        func f(n: i64) -> i64 {
+        again:
+          local.get n  call both  i64.const 1  i64.add  local.tee n
+          i64.const 100  i64.lt_s  br_if again
+          local.get n  return
+        }",
     );
     let report = check_same(&module, &args(&[0, 3, 5]));
-    assert!(report.n_calls >= 3, "{report:?}");
+    assert!(report.n_calls >= 2, "{report:?}");
     let (forms, _) = inlined(&module, &BUILDS[0]);
     let f = &forms[3];
     let is_call = |inst: &&entity::Inst| f.opcode(**inst) == Opcode::Op(slotvm_bytecode::Op::Call);
@@ -319,7 +324,7 @@ fn random_functions_do_the_same() {
         n_calls += report.n_calls;
         n_loops += usize::from(report.has_loop);
     }
-    assert!(n_calls > 250 && n_loops > 50, "{n_calls} calls, {n_loops} loops");
+    assert!(n_calls > 100 && n_loops > 50, "{n_calls} calls, {n_loops} loops");
 }
 
 /// A module of many small functions that call one another grows in proportion.
