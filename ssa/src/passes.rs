@@ -6,6 +6,7 @@
 
 pub mod destruct;
 pub mod if_convert;
+pub mod peephole;
 pub mod simplify;
 pub mod simplify_cfg;
 pub mod write;

@@ -3,6 +3,8 @@
 //! Of the two edges of a conditional branch the one that leaves more loops comes first: Cranelift's
 //! elaboration walks the first one first and forgets a loop once it has left it, so that with the
 //! other order nothing is hoisted out of the loop and the code layout is worse.
+//!
+//! A `br_table` of few targets becomes comparisons.
 
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{self, BlockArg, BlockCall, InstBuilder, JumpTableData, types};
@@ -12,6 +14,10 @@ use slotvm_ssa::ir::entity::{Block, Edge, Inst};
 use super::Lowering;
 use super::order::leaves_more_loops;
 use crate::lower::abi::{cell_flags, clif_type, in_cells};
+
+/// The maximum number of indexed targets of a `br_table` that becomes comparisons. Cranelift compares with the number
+/// of targets, moves conditionally, loads from a table and jumps, which takes as long as four predicted branches.
+const COMPARED_TARGETS_MAX: usize = 4;
 
 impl Lowering<'_, '_> {
     pub(super) fn lower_control(&mut self, block: Block, inst: Inst, op: Op) {
@@ -56,14 +62,53 @@ impl Lowering<'_, '_> {
 
     fn lower_br_table(&mut self, block: Block, inst: Inst) {
         let operand = self.operand(inst, 0);
+        let edges: Vec<Edge> = self.func.succ_edges(block).collect();
+        if edges.len() <= COMPARED_TARGETS_MAX + 1 {
+            return self.lower_compares(operand, &edges);
+        }
         let mut calls: Vec<BlockCall> = Vec::new();
-        for edge in self.func.succ_edges(block) {
+        for edge in edges {
             let (target, args) = self.edge_target(edge);
             calls.push(self.builder.func.dfg.block_call(target, &args));
         }
         let default = calls.pop().expect("`br_table` has a default");
         let table = self.builder.create_jump_table(JumpTableData::new(default, &calls));
         self.builder.ins().br_table(operand, table);
+    }
+
+    /// Goes to the edge with the number that the operand has, or else to the last one, by a comparison with each.
+    fn lower_compares(&mut self, operand: ir::Value, edges: &[Edge]) {
+        let (&default, indexed) = edges.split_last().expect("`br_table` has a default");
+        let to_default = self.edge_target(default);
+        let mut compared: Vec<(i64, Edge)> = (0..).zip(indexed.iter().copied()).collect();
+        compared.retain(|&(_, edge)| self.edge_target(edge) != to_default);
+        if compared.is_empty() {
+            self.builder.ins().jump(to_default.0, &to_default.1);
+            return;
+        }
+        let ty = self.builder.func.dfg.value_type(operand);
+        for (i, &(number, edge)) in compared.iter().enumerate() {
+            let others = &compared[i + 1..];
+            let (other, other_args) = match others {
+                [] => to_default.clone(),
+                _ => (self.builder.create_block(), Vec::new()),
+            };
+            let leaves = |&other: &Edge| leaves_more_loops(self.func, self.loops, other, edge);
+            let others_leave = leaves(&default) && others.iter().all(|(_, other)| leaves(other));
+            let (target, args) = self.edge_target(edge);
+            let number = self.builder.ins().iconst(ty, number);
+            if others_leave {
+                let differs = self.builder.ins().icmp(IntCC::NotEqual, operand, number);
+                self.builder.ins().brif(differs, other, &other_args, target, &args);
+            } else {
+                let is_equal = self.builder.ins().icmp(IntCC::Equal, operand, number);
+                self.builder.ins().brif(is_equal, target, &args, other, &other_args);
+            }
+            if !others.is_empty() {
+                self.builder.seal_block(other);
+                self.builder.switch_to_block(other);
+            }
+        }
     }
 
     fn lower_return(&mut self, inst: Inst) {

@@ -255,6 +255,27 @@ impl<'f> Editor<'f> {
         self.f.operands[inst.index()].1 = 0;
     }
 
+    /// Turns an instruction into another that computes its only result.
+    ///
+    /// # Panics
+    /// Panics if the effects of either are ordered.
+    pub fn rewrite(&mut self, inst: Inst, op: Opcode, operands: &[Value]) {
+        assert!(!self.f.opcode(inst).is_ordered(), "{inst} has ordered effects");
+        assert!(!op.is_ordered() && !op.is_terminator(), "{} has effects", op.mnemonic());
+        self.f.ops[inst.index()] = op;
+        self.f.imms[inst.index()] = Imm::NONE;
+        let (start, len) = self.f.operands[inst.index()];
+        let start = if operands.len() <= len as usize {
+            let start = start as usize;
+            self.f.operand_pool[start..start + operands.len()].copy_from_slice(operands);
+            start
+        } else {
+            self.f.operand_pool.extend_from_slice(operands);
+            self.f.operand_pool.len() - operands.len()
+        };
+        self.f.operands[inst.index()] = (start as u32, operands.len() as u32);
+    }
+
     /// Makes the branch at the end of a block always take one of its out-edges.
     ///
     /// # Panics

@@ -27,6 +27,7 @@ use self::chains::Chains;
 use crate::ir::Function;
 use crate::ir::edit::Editor;
 use crate::ir::entity::{Block, Edge, Inst, Value};
+use crate::ir::fold;
 use crate::ir::irop::Opcode;
 use crate::passes::simplify_cfg::{self, CfgReport};
 
@@ -226,6 +227,19 @@ impl Converter<'_, '_> {
         is_constant && f.opcode(a) == f.opcode(b) && f.imm(a) == f.imm(b)
     }
 
+    /// Whether a value is 1 if a condition holds and 0 if not, and so is the condition itself.
+    fn is_condition(&self, a: Value, b: Value, condition: Value) -> bool {
+        let f = self.editor.func();
+        let is = |value, constant| {
+            self.def(value).is_some_and(|inst| {
+                f.opcode(inst) == Opcode::Op(Op::I32Const) && f.imm(inst).0 == constant
+            })
+        };
+        let op = self.def(condition).map(|inst| f.opcode(inst));
+        let is_boolean = matches!(op, Some(Opcode::Op(op)) if fold::is_comparison(op));
+        is_boolean && is(a, 1) && is(b, 0)
+    }
+
     /// Whether a predicted branch would let loads start before its condition is known.
     fn starts_loads(&mut self, branch: &Branch) -> bool {
         let chains = self.chains.get_or_insert_with(|| Chains::scan(self.editor));
@@ -249,6 +263,10 @@ impl Converter<'_, '_> {
         for &(a, b) in &branch.args {
             if a == b {
                 args.push(a);
+                continue;
+            }
+            if self.is_condition(a, b, branch.condition) {
+                args.push(branch.condition);
                 continue;
             }
             let ty = self.editor.func().value_type(a);

@@ -3,7 +3,7 @@
 use tracing::{debug_span, trace_span};
 
 use super::{Product::*, Row, Run, Stage, User};
-use crate::passes::{if_convert, simplify, simplify_cfg};
+use crate::passes::{if_convert, peephole, simplify, simplify_cfg};
 
 /// One row: `name: needs -> makes, users, run, span, summary`.
 macro_rules! row {
@@ -27,6 +27,7 @@ pub const TABLE: &[Row] = &[
     row!("verify": Module -> Verified, [Jit, Opt], Run::Stage(Stage::Verify), debug_span, "Verify the bytecode"),
     row!("slots": Verified -> Slots, [Jit, Opt], Run::Stage(Stage::Slots), trace_span, "The IR with the locals in slots"),
     row!("ssa": Slots -> Ssa, [Jit, Opt], Run::Stage(Stage::Ssa), trace_span, "The IR in SSA form"),
+    row!("peephole": Ssa -> Ssa, [Jit, Opt], Run::Pass(|editor| { peephole::run(editor); }), trace_span, "Masks, extensions and tests that do nothing removed"),
     row!("simplify": Ssa -> Ssa, [Opt], Run::Pass(|editor| { simplify::run(editor); }), trace_span, "Constants folded, unused code removed"),
     row!("simplify_cfg": Ssa -> Ssa, [Jit, Opt], Run::Pass(|editor| { simplify_cfg::run(editor); }), trace_span, "Blocks merged, branches that are decided skipped"),
     row!("if_convert": Ssa -> Ssa, [Jit], Run::Pass(|editor| { if_convert::run(editor); }), trace_span, "Branches around few cheap instructions as selects"),
@@ -43,6 +44,8 @@ pub const ORDER: &[(&str, &str, &str)] = &[
     ("verify", "slots", "building relies on what the verifier has proved"),
     ("slots", "ssa", "promotion reads slots"),
     ("ssa", "simplify", "constants are seen through values, not through slots"),
+    ("peephole", "simplify", "constants of operations that went are unused"),
+    ("peephole", "simplify_cfg", "conditions without masks decide branches"),
     ("simplify", "destruct", "values that nothing uses need no slot"),
     ("simplify", "simplify_cfg", "folded branches leave blocks to merge"),
     ("simplify_cfg", "if_convert", "arms of a branch are seen past empty blocks"),

@@ -45,8 +45,8 @@ fn assembling_and_disassembling_are_inverse_on_all_programs() {
 }
 
 #[rustfmt::skip]
-const STAGES: [&str; 12] = [
-    "bytecode", "cfg", "dom", "promotion", "slots", "ssa", "simplify", "simplify_cfg", "if_convert",
+const STAGES: [&str; 13] = [
+    "bytecode", "cfg", "dom", "promotion", "slots", "ssa", "peephole", "simplify", "simplify_cfg", "if_convert",
     "destruct", "clif", "asm",
 ];
 

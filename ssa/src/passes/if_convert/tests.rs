@@ -92,6 +92,23 @@ fn equal_values_need_no_select() {
     assert!(left.ends_with("v3 = select v0, v2, v0; return v1, v3"), "{left}");
 }
 
+#[test]
+fn a_condition_as_a_number_is_the_condition() {
+    let (left, report) = converted(
+        "func f0(v0: i32) -> (i32) {
+        b0:
+          v1 = i32.eqz v0
+          v2 = i32.const 1
+          v3 = i32.const 0
+          br_if v1, b1(v2), b1(v3)
+        b1(v4: i32):
+          return v4
+        }",
+    );
+    assert_eq!(left, "b0:; v1 = i32.eqz v0; v2 = i32.const 1; v3 = i32.const 0; return v1");
+    assert_eq!((report.n_branches, report.n_selects), (1, 0));
+}
+
 fn stays(why: &str, text: &str) {
     let (left, report) = converted(text);
     assert_eq!(report.n_branches, 0, "{why}: {left}");
