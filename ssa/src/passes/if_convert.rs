@@ -8,7 +8,8 @@
 //!
 //! A mispredicted branch costs as much as some twenty instructions, but a branch that is predicted costs nothing,
 //! and a `select` waits for its condition and both values. So the rules are those of LLVM's `SimplifyCFG`, in
-//! numbers: arms cost at most [`COST_MAX`], and at most [`SELECTS_MAX`] phis differ. Besides:
+//! numbers: arms cost at most [`COST_MAX`], and at most [`SELECTS_MAX`] phis differ, of which the second costs
+//! [`SECOND_SELECT_COST`]. Besides:
 //! * Only integers and references are selected. Floats have no conditional move on x86-64.
 //! * A condition that needs two flags (equality of floats) stays a branch.
 //! * A branch stays if its condition depends on a load and a selected value becomes the address of one: a predicted
@@ -35,6 +36,8 @@ use crate::passes::simplify_cfg::{self, CfgReport};
 pub const COST_MAX: u32 = 4;
 /// The maximum number of values that are selected for one branch.
 pub const SELECTS_MAX: usize = 2;
+/// The cost of the second value: Cranelift compares again for it.
+pub const SECOND_SELECT_COST: u32 = 3;
 /// The maximum number of blocks in an arm.
 pub const BLOCKS_MAX: usize = 4;
 /// The maximum number of instructions in a block of an arm, free ones included.
@@ -126,7 +129,11 @@ impl Converter<'_, '_> {
         if self.needs_two_flags(condition) {
             return None;
         }
-        let args = self.args(&taken, &other)?;
+        let (args, n_selects) = self.args(&taken, &other)?;
+        let of_selects = if n_selects > 1 { SECOND_SELECT_COST } else { 0 };
+        if taken.cost + other.cost + of_selects > COST_MAX {
+            return None;
+        }
         let branch = Branch { join, taken, other, condition, args };
         if self.starts_loads(&branch) {
             self.report.n_kept_for_loads += 1;
@@ -185,9 +192,9 @@ impl Converter<'_, '_> {
         matches!(op, Some(Opcode::Op(Op::F32Eq | Op::F32Ne | Op::F64Eq | Op::F64Ne)))
     }
 
-    /// The operands for the join's parameters from both arms, unless too many differ or differ in values that cannot
-    /// be selected.
-    fn args(&mut self, taken: &Arm, other: &Arm) -> Option<Vec<(Value, Value)>> {
+    /// The operands for the join's parameters from both arms, and the number of those that differ, unless too many do
+    /// or cannot be selected.
+    fn args(&mut self, taken: &Arm, other: &Arm) -> Option<(Vec<(Value, Value)>, usize)> {
         let n_params = self.editor.args(taken.last).len();
         let mut args = Vec::with_capacity(n_params);
         let mut n_selects = 0;
@@ -204,7 +211,7 @@ impl Converter<'_, '_> {
                 args.push((a, a));
             }
         }
-        Some(args)
+        Some((args, n_selects))
     }
 
     /// The value of an operand at the end of an arm: parameters in the arm are operands of the edges before.

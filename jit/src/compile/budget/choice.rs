@@ -1,5 +1,7 @@
 //! The first way of compiling a function whose estimate stays below its share.
 
+use std::collections::HashMap;
+
 use slotvm_bytecode::{Effect, Op};
 use slotvm_ssa::construction::promote::{Scratch, promote};
 use slotvm_ssa::graphs::loops::LoopForest;
@@ -19,6 +21,7 @@ use super::parts::Parts;
 use super::shares::Share;
 use super::{Cause, DOMINATOR_STEPS_MAX, Rung, WorkCounts};
 use crate::config::slot_mode::SlotMode;
+use crate::lower::order::find_loops;
 
 /// Words of 64 slots in which liveness is counted.
 const LIVE_WORDS_MAX: u64 = 1 << 24;
@@ -150,7 +153,8 @@ impl Candidate<'_> {
         }
         let dominator_steps = counts.dominator_steps;
         let slots = if self.is_promoted() { slot_form() } else { self.function };
-        let mut counts = WorkCounts::cheap(slots, self.loops, self.parts);
+        // Passes may have changed the blocks.
+        let mut counts = WorkCounts::cheap(slots, &find_loops(slots), self.parts);
         counts.dominator_steps = dominator_steps;
         let crowding = self.crowding(slots, false);
         counts.crowd(crowding);
@@ -212,10 +216,7 @@ impl Candidate<'_> {
         let words_max = (self.share.time / LIVE_WORD_NS).min(LIVE_WORDS_MAX) as usize;
         let Some(live) = live_slots(slot_form, words_max) else { return };
         let func = self.function;
-        if live.len() != func.n_blocks() {
-            // Passes have changed the blocks, so the bounds remain.
-            return;
-        }
+        let live = live_of_blocks(func, slot_form, live);
         let n_live = |block: Block| {
             let n_live_in = |block: Block| u64::from(live[block.index()]);
             let is_switch = func.opcode(func.terminator(block)) == Opcode::Op(Op::BrTable);
@@ -279,6 +280,24 @@ impl Candidate<'_> {
         end_stretch(&mut n_live, &mut n_operands);
         total
     }
+}
+
+/// The numbers of live slots of a function's blocks, from those of its slot form. Passes may have changed the blocks:
+/// each has the greatest number among the blocks of the slot form that were made from the same bytecode.
+fn live_of_blocks(func: &Function, slot_form: &Function, live: Vec<u32>) -> Vec<u32> {
+    let key = |f: &Function, block| f.block_offset(block);
+    let is_same = func.n_blocks() == slot_form.n_blocks()
+        && func.blocks().all(|block| key(func, block) == key(slot_form, block));
+    if is_same {
+        return live;
+    }
+    let mut at_offsets: HashMap<u32, u32> = HashMap::new();
+    for (block, n_live) in slot_form.blocks().zip(live) {
+        let most = at_offsets.entry(key(slot_form, block)).or_default();
+        *most = n_live.max(*most);
+    }
+    let n_live = |block| at_offsets.get(&key(func, block)).copied().unwrap_or_default();
+    func.blocks().map(n_live).collect()
 }
 
 /// The cost of operations that the optimiser computes in more than one block.

@@ -11,10 +11,20 @@ const HOPS_MAX: usize = 8;
 /// Makes edges skip blocks that only pass their parameters on.
 pub(super) fn forward(editor: &mut Editor<'_>, uses: &mut Option<Uses>, report: &mut CfgReport) {
     let mut args = Vec::new();
+    let mut is_header = vec![false; editor.n_blocks()];
+    for &block in editor.order() {
+        for edge in editor.out_edges(block) {
+            // In preorder of the dominator tree, an edge that goes back enters a loop header.
+            is_header[editor.dst(edge).index()] |= editor.dst(edge) <= block;
+        }
+    }
     for i in 0..editor.order().len() {
         let block = editor.order()[i];
         for edge in editor.out_edges(block) {
             for _ in 0..HOPS_MAX {
+                if is_header[editor.dst(edge).index()] {
+                    break;
+                }
                 let Some(onward) = onward(editor, uses, edge) else { break };
                 args.clear();
                 for i in 0..editor.args(onward).len() {

@@ -89,6 +89,29 @@ fn too_many_slots_stay_in_memory() {
     }
 }
 
+/// Passes merge and skip blocks, and the estimates of the cheaper levels are made from the slot form.
+#[test]
+fn blocks_that_passes_change_are_counted_by_the_slot_form() {
+    // Loops that locals live through, with empty blocks in between.
+    let module_of = |n: usize| {
+        let mut source = String::from("func f(n: i32) -> i32 {\n");
+        for i in 0..n {
+            writeln!(source, "  local x{i}: i32").unwrap();
+        }
+        for i in 0..n {
+            writeln!(source, "h{i}: local.get n br_if e{i} br s{i} e{i}: br s{i} s{i}:").unwrap();
+            writeln!(source, "  local.get x{i} local.get n i32.add local.set x{i}").unwrap();
+        }
+        for i in (0..n).rev() {
+            writeln!(source, "  local.get x{i} br_if h{i}").unwrap();
+        }
+        module(&(source + "  local.get x0 return }"))
+    };
+    let rung = |n| compile_all(&module_of(n), options(TARGETS[0], SlotMode::Ssa))[0].work.rung;
+    assert_eq!(rung(20), Rung::AsAsked);
+    assert!(rung(1_500) >= Rung::SlotsInMemory);
+}
+
 #[test]
 fn without_its_instructions_vectors_are_an_error_that_says_so() {
     let with_vectors = module("func f(v: v128) -> v128 { local.get v i8x16.abs return }");
