@@ -89,6 +89,14 @@ pub const FAULTS: &[Fault] = &[
                 return;
             }
             self.writes[state.write as usize].value = value;"),
+    fault!(Row("peephole"), "ssa/src/passes/peephole.rs",
+        "Operations that became cheaper ones are removed.",
+        "                report.n_changed += 1;" =>
+        "                if PLANTED {
+                    is_removed.resize(inst.index() + 1, false);
+                    is_removed[inst.index()] = true;
+                }
+                report.n_changed += 1;"),
     fault!(Row("simplify"), "ssa/src/passes/simplify/unused.rs",
         "The first operand of a phi does not count as used.",
         "                for j in 0..editor.in_edges(block).len() {" =>

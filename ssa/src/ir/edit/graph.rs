@@ -3,9 +3,9 @@
 //! None of them moves an effect past another on any path that stays. Which paths stay is the pass's choice, and
 //! [`crate::ir::verify::effects`] checks it.
 
-use slotvm_bytecode::{Op, ValType};
+use slotvm_bytecode::Op;
 
-use super::{EdgeLists, Editor, List};
+use super::{Editor, List};
 use crate::ir::Function;
 use crate::ir::entity::{Block, Edge, Inst, Value};
 use crate::ir::irop::Opcode;
@@ -129,30 +129,5 @@ impl Editor<'_> {
         lists.params = List::default();
         self.in_edges = None;
         self.changed_graph = true;
-    }
-
-    /// Appends parameters to a block. [`Editor::append_args`] must give each of its in-edges operands for them.
-    /// Returns the first; the others follow it.
-    pub fn append_params(&mut self, block: Block, types: &[ValType]) -> Value {
-        let first = Value::new(self.f.n_values());
-        self.f.value_types.extend_from_slice(types);
-        let list = self.blocks[block.index()].params;
-        let start = self.f.block_params.len() as u32;
-        self.f.block_params.extend_from_within(list.range());
-        self.f.block_params.extend((0..types.len() as u32).map(|i| Value(first.0 + i)));
-        let len = list.len + types.len() as u32;
-        self.blocks[block.index()].params = List { start, len };
-        self.changed_lists = true;
-        first
-    }
-
-    /// Appends operands to an edge, for parameters that were appended to the block that it enters.
-    pub fn append_args(&mut self, edge: Edge, args: &[Value]) {
-        let EdgeLists { args: list, .. } = self.edges[edge.index()];
-        let start = self.f.edge_args.len() as u32;
-        self.f.edge_args.extend_from_within(list.range());
-        self.f.edge_args.extend_from_slice(args);
-        self.edges[edge.index()].args = List { start, len: list.len + args.len() as u32 };
-        self.changed_lists = true;
     }
 }

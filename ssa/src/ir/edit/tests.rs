@@ -116,6 +116,76 @@ fn blocks_without_a_path_to_them_go() {
     assert_eq!(text(&f), "b0:; br b1; b1:; v1 = i32.const 2; return v1");
 }
 
+#[test]
+fn edges_enter_other_blocks() {
+    let mut f = parse(
+        "func f0(v0: i32) -> (i32) {
+        b0:
+          br_if v0, b2(v0), b1
+        b1:
+          br b2(v0)
+        b2(v1: i32):
+          br b3
+        b3:
+          return v0
+        }",
+    )
+    .unwrap_or_else(|error| panic!("{error}"));
+    renumber(&mut f);
+    let mut editor = Editor::new(&mut f);
+    let [taken, other] = editor.out_edges(Block(0)).collect::<Vec<_>>()[..] else { panic!() };
+    let (empty, join) = (editor.dst(other), editor.dst(taken));
+    assert_eq!([empty, join].map(|block| editor.n_in_edges(block)), [1, 2]);
+    editor.redirect_edge(other, join, &[Value(0)]);
+    assert_eq!([empty, join].map(|block| editor.n_in_edges(block)), [0, 3]);
+    editor.remove_block(empty);
+    assert_eq!((editor.n_in_edges(join), editor.in_edges(join)), (2, &[taken, other][..]));
+    let last = editor.only_out_edge(join).map(|edge| editor.dst(edge)).expect("it is `br`");
+    editor.redirect_edge(taken, last, &[]);
+    assert_eq!((editor.args(taken).len(), editor.n_in_edges(last)), (0, 2));
+    editor.finish();
+    let expected = "b0:; br_if v0, b2, b1(v0); b1(v1: i32):; br b2; b2:; return v0";
+    assert_eq!(text(&f), expected);
+}
+
+#[test]
+fn a_block_takes_over_its_only_successors() {
+    let mut f = parse(
+        "func f0(v0: i32) -> (i32) {
+        b0:
+          br b1(v0)
+        b1(v1: i32):
+          v2 = i32.div_s v1, v0
+          br b2(v2, v1)
+        b2(v3: i32, v4: i32):
+          v5 = i32.add v3, v4
+          br_if v5, b3(v5), b3(v4)
+        b3(v6: i32):
+          return v6
+        }",
+    )
+    .unwrap_or_else(|error| panic!("{error}"));
+    let mut editor = Editor::new(&mut f);
+    editor.merge_successor(Block(0));
+    editor.merge_successor(Block(0));
+    assert_eq!((editor.insts(Block(0)).len(), editor.out_edges(Block(0)).len()), (3, 2));
+    assert_eq!(editor.only_out_edge(Block(0)), None);
+    editor.finish();
+    let expected = "b0:; v1 = i32.div_s v0, v0; v2 = i32.add v1, v0; br_if v2, b1(v2), b1(v0); \
+                    b1(v3: i32):; return v3";
+    assert_eq!(text(&f), expected);
+}
+
+#[test]
+fn pure_instructions_become_others() {
+    let mut f = function();
+    let mut editor = Editor::new(&mut f);
+    let constant = editor.insts(Block(0))[0];
+    editor.rewrite(constant, Opcode::Op(Op::I32Add), &[Value(0), Value(0)]);
+    editor.finish();
+    assert!(text(&f).starts_with("b0:; v1 = i32.add v0, v0; br_if"), "{f}");
+}
+
 /// Asserts that an edit panics and names the reason.
 fn refused(reason: &str, edit: impl FnOnce(&mut Editor<'_>) + std::panic::UnwindSafe) {
     let mut f = function();
@@ -135,6 +205,9 @@ fn effects_stay_in_their_order() {
     refused("effects of b1 would change", |editor| editor.set_insts(Block(1), &[ret, div]));
     refused("effects of b0 would change", |editor| editor.insert(Block(0), 0, &[div]));
     refused("has ordered effects", |editor| editor.fold(ret, 0));
+    refused("has ordered effects", |editor| editor.rewrite(div, Opcode::Op(Op::I32Add), &[]));
+    refused("b1 is reachable", |editor| editor.remove_block(Block(1)));
+    refused("may not enter the entry", |editor| editor.redirect_edge(Edge(0), Block(0), &[]));
     refused("has ordered effects", |editor| {
         let loc = editor.func().loc(ret);
         editor.make_inst(Opcode::Op(Op::Unreachable), Imm::NONE, &[], &[], loc);

@@ -25,30 +25,39 @@ pub(super) fn thread(editor: &mut Editor<'_>, uses: &mut Option<Uses>, report: &
     if candidates.is_empty() {
         return;
     }
-    let uses = uses.get_or_insert_with(|| Uses::scan(editor));
     let mut threader = Threader::new(editor, uses);
     for block in candidates {
         threader.thread(block, report);
     }
 }
 
-/// Whether a block has phis, a branch, and few instructions without effects.
+/// Whether a block has few instructions without effects, and a branch that depends on a phi.
 fn is_small(editor: &Editor<'_>, block: Block) -> bool {
-    let n_params = editor.params(block).len();
+    let params = editor.params(block);
     let insts = editor.insts(block);
-    if block == Function::ENTRY || n_params == 0 || n_params > PARAMS_MAX || insts.len() > INSTS_MAX
-    {
+    if block == Function::ENTRY || params.is_empty() || insts.len() > INSTS_MAX {
         return false;
     }
     let f = editor.func();
     let Some((&last, others)) = insts.split_last() else { return false };
-    matches!(f.opcode(last), Opcode::Op(Op::BrIf | Op::BrTable))
-        && others.iter().all(|&inst| f.opcode(inst).effect() == Effect::Pure)
+    if !matches!(f.opcode(last), Opcode::Op(Op::BrIf | Op::BrTable)) || params.len() > PARAMS_MAX {
+        return false;
+    }
+    let mut dependent = params.to_vec();
+    for &inst in others {
+        if f.opcode(inst).effect() != Effect::Pure {
+            return false;
+        }
+        if f.operands(inst).iter().any(|operand| dependent.contains(operand)) {
+            dependent.extend(f.results(inst));
+        }
+    }
+    dependent.contains(&f.operands(last)[0])
 }
 
 struct Threader<'e, 'f> {
     editor: &'e mut Editor<'f>,
-    uses: &'e mut Uses,
+    uses: &'e mut Option<Uses>,
     /// The instruction that defines each value, if one does.
     defs: Vec<Option<Inst>>,
     in_edges: InEdges,
@@ -58,16 +67,17 @@ struct Threader<'e, 'f> {
 }
 
 impl<'e, 'f> Threader<'e, 'f> {
-    fn new(editor: &'e mut Editor<'f>, uses: &'e mut Uses) -> Threader<'e, 'f> {
+    fn new(editor: &'e mut Editor<'f>, uses: &'e mut Option<Uses>) -> Threader<'e, 'f> {
         let mut defs = vec![None; editor.func().n_values()];
-        let mut in_edges = InEdges::default();
+        let mut in_edges = InEdges { first: vec![NO_EDGE; editor.n_blocks()], next: Vec::new() };
         let mut n_edges = 0;
-        for &block in editor.order() {
+        // Backwards, since the last edge that is put into a list comes first.
+        for &block in editor.order().iter().rev() {
             for &inst in editor.insts(block) {
                 editor.func().results(inst).for_each(|result| defs[result.index()] = Some(inst));
             }
-            for edge in editor.out_edges(block) {
-                in_edges.push(editor.dst(edge), edge);
+            for edge in editor.out_edges(block).rev() {
+                in_edges.put(editor.dst(edge), edge);
                 n_edges += 1;
             }
         }
@@ -77,31 +87,43 @@ impl<'e, 'f> Threader<'e, 'f> {
 
     /// Makes edges skip a block as far as they decide its branch.
     fn thread(&mut self, block: Block, report: &mut CfgReport) {
-        if self.is_used_elsewhere(block) {
+        let edges = self.in_edges.of(block);
+        // An edge from a later block goes back: to a loop header.
+        if edges.iter().any(|&edge| self.editor.src(edge) >= block) {
             return;
         }
-        let edges = self.in_edges.take(block);
-        // An edge from a later block goes back: to a loop header.
-        let is_header = edges.iter().any(|&edge| self.editor.src(edge) >= block);
-        for edge in edges {
-            let is_open = !is_header && self.n_edges_left > 0;
-            let onward = if is_open { self.decided(block, edge) } else { None };
+        let onward: Vec<Option<Edge>> =
+            edges.iter().map(|&edge| self.decided(block, edge)).collect();
+        if onward.iter().all(Option::is_none) || self.is_used_elsewhere(block) {
+            return;
+        }
+        self.in_edges.clear(block);
+        for (edge, onward) in edges.into_iter().zip(onward).rev() {
+            let onward = onward.filter(|_| self.n_edges_left > 0);
             match onward.and_then(|onward| self.skip(edge, onward)) {
                 Some((target, edge)) => {
-                    self.in_edges.push(target, edge);
+                    self.in_edges.put(target, edge);
                     self.n_edges_left -= 1;
                     report.n_threaded += 1;
                 }
-                None => self.in_edges.push(block, edge),
+                None => self.in_edges.put(block, edge),
             }
         }
     }
 
-    fn is_used_elsewhere(&self, block: Block) -> bool {
+    fn is_used_elsewhere(&mut self, block: Block) -> bool {
+        let uses = self.uses.get_or_insert_with(|| Uses::scan(self.editor));
         let f = self.editor.func();
         let results = self.editor.insts(block).iter().flat_map(|&inst| f.results(inst));
         let mut defined = self.editor.params(block).iter().copied().chain(results);
-        defined.any(|value| self.uses.is_used_elsewhere(value))
+        defined.any(|value| uses.is_used_elsewhere(value))
+    }
+
+    /// Notes that a value is used in a block of its own.
+    fn note_use(&mut self, value: Value) {
+        if let Some(uses) = self.uses {
+            uses.note(value);
+        }
     }
 
     /// The out-edge that a block takes if an edge enters it.
@@ -259,7 +281,7 @@ impl<'e, 'f> Threader<'e, 'f> {
             let mut operands = self.editor.func().operands(inst).to_vec();
             for operand in &mut operands {
                 *operand = map(&values, self.editor.resolve(*operand));
-                self.uses.note(*operand);
+                self.note_use(*operand);
             }
             let f = self.editor.func();
             let types: Vec<_> = f.results(inst).map(|result| f.value_type(result)).collect();
@@ -276,7 +298,7 @@ impl<'e, 'f> Threader<'e, 'f> {
         insts.push(self.editor.terminator(on_edge));
         self.editor.set_insts(on_edge, &insts);
         let args: Vec<Value> = args.iter().map(|&value| map(&values, value)).collect();
-        args.iter().for_each(|&arg| self.uses.note(arg));
+        args.iter().for_each(|&arg| self.note_use(arg));
         let inner = self.editor.only_out_edge(on_edge).expect("a block on an edge branches on");
         self.editor.redirect_edge(inner, target, &args);
         inner
@@ -284,20 +306,30 @@ impl<'e, 'f> Threader<'e, 'f> {
 }
 
 /// The edges that enter each block, in lists that change as edges do.
-#[derive(Default)]
 struct InEdges {
-    by_block: Vec<Vec<Edge>>,
+    first: Vec<Edge>,
+    /// The edge after each edge in its list.
+    next: Vec<Edge>,
 }
 
+const NO_EDGE: Edge = Edge(u32::MAX);
+
 impl InEdges {
-    fn push(&mut self, block: Block, edge: Edge) {
-        if self.by_block.len() <= block.index() {
-            self.by_block.resize_with(block.index() + 1, Vec::new);
+    /// Puts an edge first into the list of a block.
+    fn put(&mut self, block: Block, edge: Edge) {
+        if self.next.len() <= edge.index() {
+            self.next.resize(edge.index() + 1, NO_EDGE);
         }
-        self.by_block[block.index()].push(edge);
+        self.next[edge.index()] = std::mem::replace(&mut self.first[block.index()], edge);
     }
 
-    fn take(&mut self, block: Block) -> Vec<Edge> {
-        self.by_block.get_mut(block.index()).map(std::mem::take).unwrap_or_default()
+    fn clear(&mut self, block: Block) {
+        self.first[block.index()] = NO_EDGE;
+    }
+
+    fn of(&self, block: Block) -> Vec<Edge> {
+        let first = Some(self.first[block.index()]).filter(|&edge| edge != NO_EDGE);
+        let next = |&edge: &Edge| Some(self.next[edge.index()]).filter(|&edge| edge != NO_EDGE);
+        std::iter::successors(first, next).collect()
     }
 }
