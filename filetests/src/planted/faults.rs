@@ -101,10 +101,12 @@ pub const FAULTS: &[Fault] = &[
         "The first operand of a phi does not count as used.",
         "                for j in 0..editor.in_edges(block).len() {" =>
         "                for j in usize::from(PLANTED)..editor.in_edges(block).len() {"),
-    fault!(Row("simplify_cfg"), "ssa/src/passes/simplify_cfg.rs",
-        "A block is skipped although other blocks use its values.",
-        "        self.elsewhere.get(value.index()).is_some_and(|&is_used| is_used)" =>
-        "        !PLANTED && self.elsewhere.get(value.index()).is_some_and(|&is_used| is_used)"),
+    fault!(Row("simplify_cfg"), "ssa/src/passes/simplify_cfg/forward.rs",
+        "An edge that skips a block keeps the parameters of the block as operands.",
+        "        Some(i) => editor.args(edge)[i],
+        None => value," =>
+        "        Some(i) if !PLANTED => editor.args(edge)[i],
+        _ => value,"),
     fault!(Row("if_convert"), "ssa/src/passes/if_convert.rs",
         "Selected values have type i64, whatever the phi.",
         "            let ty = self.editor.func().value_type(a);" =>

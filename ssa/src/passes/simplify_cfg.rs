@@ -22,12 +22,12 @@
 
 mod forward;
 mod thread;
+mod uses;
 
 use slotvm_bytecode::Op;
 
 use crate::ir::Function;
 use crate::ir::edit::Editor;
-use crate::ir::entity::{Block, Value};
 use crate::ir::irop::Opcode;
 use crate::passes::simplify::only_target;
 
@@ -64,10 +64,9 @@ pub fn simplify_cfg(f: &mut Function) -> CfgReport {
 /// Simplifies the control-flow graph of a function that is being edited.
 pub(crate) fn run(editor: &mut Editor<'_>) -> CfgReport {
     let mut report = CfgReport::default();
-    let mut uses = None;
     branches(editor, &mut report);
-    forward::forward(editor, &mut uses, &mut report);
-    thread::thread(editor, &mut uses, &mut report);
+    forward::forward(editor, &mut report);
+    thread::thread(editor, &mut report);
     merge(editor, &mut report);
     report
 }
@@ -116,53 +115,6 @@ pub(super) fn merge(editor: &mut Editor<'_>, report: &mut CfgReport) {
         }
         report.n_params += editor.params(block).len();
         editor.retain_params(block, &vec![false; editor.params(block).len()]);
-    }
-}
-
-/// The values that are used in blocks other than the one that defines them.
-struct Uses {
-    elsewhere: Vec<bool>,
-}
-
-impl Uses {
-    /// Scans the function. Operands of an edge are used in the block that it leaves.
-    fn scan(editor: &mut Editor<'_>) -> Uses {
-        let mut homes = vec![Block(u32::MAX); editor.func().n_values()];
-        for &block in editor.order() {
-            editor.params(block).iter().for_each(|param| homes[param.index()] = block);
-            for &inst in editor.insts(block) {
-                editor.func().results(inst).for_each(|result| homes[result.index()] = block);
-            }
-        }
-        let mut elsewhere = vec![false; homes.len()];
-        let mut operands: Vec<Value> = Vec::new();
-        for i in 0..editor.order().len() {
-            let block = editor.order()[i];
-            operands.clear();
-            for &inst in editor.insts(block) {
-                operands.extend(editor.func().operands(inst));
-            }
-            for edge in editor.out_edges(block) {
-                operands.extend(editor.args(edge));
-            }
-            for &operand in &operands {
-                let value = editor.resolve(operand);
-                elsewhere[value.index()] |= homes[value.index()] != block;
-            }
-        }
-        Uses { elsewhere }
-    }
-
-    /// Whether a value is used in other blocks. Values made since the scan are not.
-    fn is_used_elsewhere(&self, value: Value) -> bool {
-        self.elsewhere.get(value.index()).is_some_and(|&is_used| is_used)
-    }
-
-    /// Notes a use in another block.
-    fn note(&mut self, value: Value) {
-        if let Some(is_used) = self.elsewhere.get_mut(value.index()) {
-            *is_used = true;
-        }
     }
 }
 

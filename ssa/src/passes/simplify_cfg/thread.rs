@@ -7,7 +7,8 @@
 use slotvm_bytecode::{Effect, Op};
 
 use super::forward::passed_on;
-use super::{COPIES_MAX, CfgReport, THREADED_PER_EDGE_MAX, Uses, has_room};
+use super::uses::Uses;
+use super::{COPIES_MAX, CfgReport, THREADED_PER_EDGE_MAX, has_room};
 use crate::ir::edit::Editor;
 use crate::ir::entity::{Block, Edge, Inst, Value};
 use crate::ir::irop::Opcode;
@@ -19,13 +20,13 @@ const INSTS_MAX: usize = 8;
 const PARAMS_MAX: usize = 16;
 
 /// Makes edges that decide the branch of the block that they enter skip that block.
-pub(super) fn thread(editor: &mut Editor<'_>, uses: &mut Option<Uses>, report: &mut CfgReport) {
+pub(super) fn thread(editor: &mut Editor<'_>, report: &mut CfgReport) {
     let candidates: Vec<Block> =
         editor.order().iter().copied().filter(|&block| is_small(editor, block)).collect();
     if candidates.is_empty() {
         return;
     }
-    let mut threader = Threader::new(editor, uses);
+    let mut threader = Threader::new(editor);
     for block in candidates {
         threader.thread(block, report);
     }
@@ -57,7 +58,8 @@ fn is_small(editor: &Editor<'_>, block: Block) -> bool {
 
 struct Threader<'e, 'f> {
     editor: &'e mut Editor<'f>,
-    uses: &'e mut Option<Uses>,
+    /// Made when the first edge decides a branch.
+    uses: Option<Uses>,
     /// The instruction that defines each value, if one does.
     defs: Vec<Option<Inst>>,
     in_edges: InEdges,
@@ -67,7 +69,7 @@ struct Threader<'e, 'f> {
 }
 
 impl<'e, 'f> Threader<'e, 'f> {
-    fn new(editor: &'e mut Editor<'f>, uses: &'e mut Option<Uses>) -> Threader<'e, 'f> {
+    fn new(editor: &'e mut Editor<'f>) -> Threader<'e, 'f> {
         let mut defs = vec![None; editor.func().n_values()];
         let mut in_edges = InEdges { first: vec![NO_EDGE; editor.n_blocks()], next: Vec::new() };
         let mut n_edges = 0;
@@ -82,7 +84,7 @@ impl<'e, 'f> Threader<'e, 'f> {
             }
         }
         let n_edges_left = THREADED_PER_EDGE_MAX * n_edges;
-        Threader { editor, uses, defs, in_edges, n_edges_left, cells: Vec::new() }
+        Threader { editor, uses: None, defs, in_edges, n_edges_left, cells: Vec::new() }
     }
 
     /// Makes edges skip a block as far as they decide its branch.
@@ -121,7 +123,7 @@ impl<'e, 'f> Threader<'e, 'f> {
 
     /// Notes that a value is used in a block of its own.
     fn note_use(&mut self, value: Value) {
-        if let Some(uses) = self.uses {
+        if let Some(uses) = &mut self.uses {
             uses.note(value);
         }
     }
