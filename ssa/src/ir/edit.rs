@@ -11,8 +11,8 @@
 //!
 //! Instructions with [ordered effects](Opcode::is_ordered) are fuel, polls, pushes and pops of stacks, and all
 //! writes, calls and traps. An editor keeps them: it neither removes, inserts nor exchanges them, and panics
-//! on such an edit. The one exception is an operation that may trap: it can be folded once it is known that
-//! it does not.
+//! on such an edit. There are two exceptions: an operation that may trap can be folded once it is known that it does
+//! not, and a block that no edge enters goes with its effects.
 //! [`crate::ir::verify::effects`] checks the order of effects over a whole pass, without relying on the editor.
 
 mod graph;

@@ -125,6 +125,37 @@ fn a_condition_is_known_on_the_edges_of_its_branch() {
     assert_eq!(report.n_threaded, 1);
 }
 
+/// `(a && b) && c`: the first 0 skips both tests, with the operand that the last phi wants.
+#[test]
+fn a_constant_skips_one_branch_after_the_other() {
+    let (left, report) = simplified(
+        "func f0(v0: i32, v1: i32, v2: i32) -> (i32) {
+        b0:
+          v3 = i32.const 0
+          br_if v0, b1, b2(v3)
+        b1:
+          v4 = i32.ne v1, v3
+          br b2(v4)
+        b2(v5: i32):
+          v6 = i32.const 0
+          br_if v5, b3, b4(v6)
+        b3:
+          v7 = i32.ne v2, v3
+          br b4(v7)
+        b4(v8: i32):
+          br_if v8, b5, b6
+        b5:
+          v9 = i32.const 1
+          return v9
+        b6:
+          v10 = i32.const 2
+          return v10
+        }",
+    );
+    assert_eq!(report.n_threaded, 3, "{left}");
+    assert!(!left.contains("i32):"), "no phi is left: {left}");
+}
+
 #[test]
 fn values_that_other_blocks_use_keep_their_block() {
     let text = AND.replace("v9 = i32.const 20", "v9 = i32.add v5, v5");

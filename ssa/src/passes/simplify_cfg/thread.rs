@@ -63,6 +63,7 @@ struct Threader<'e, 'f> {
     /// The instruction that defines each value, if one does.
     defs: Vec<Option<Inst>>,
     in_edges: InEdges,
+    n_blocks_before: usize,
     n_edges_left: usize,
     /// The known cells of values of the block that is looked at.
     cells: Vec<(Value, u64)>,
@@ -83,15 +84,25 @@ impl<'e, 'f> Threader<'e, 'f> {
                 n_edges += 1;
             }
         }
+        let n_blocks_before = editor.n_blocks();
         let n_edges_left = THREADED_PER_EDGE_MAX * n_edges;
-        Threader { editor, uses: None, defs, in_edges, n_edges_left, cells: Vec::new() }
+        Threader {
+            editor,
+            uses: None,
+            defs,
+            in_edges,
+            n_blocks_before,
+            n_edges_left,
+            cells: Vec::new(),
+        }
     }
 
     /// Makes edges skip a block as far as they decide its branch.
     fn thread(&mut self, block: Block, report: &mut CfgReport) {
         let edges = self.in_edges.of(block);
-        // An edge from a later block goes back: to a loop header.
-        if edges.iter().any(|&edge| self.editor.src(edge) >= block) {
+        // An edge from a later block goes back, to a loop header; not so one from a block that was made here.
+        let goes_back = |src: Block| src >= block && src.index() < self.n_blocks_before;
+        if edges.iter().any(|&edge| goes_back(self.editor.src(edge))) {
             return;
         }
         let onward: Vec<Option<Edge>> =
@@ -232,7 +243,7 @@ impl<'e, 'f> Threader<'e, 'f> {
             let arg = self.editor.args(onward)[i];
             needed.push(self.editor.resolve(arg));
         }
-        let copied = self.to_copy(block, &needed)?;
+        let copied = self.insts_of(block, &needed)?;
         if copied.is_empty() {
             let args: Vec<Value> =
                 needed.iter().map(|&value| passed_on(self.editor, edge, value)).collect();
@@ -243,7 +254,7 @@ impl<'e, 'f> Threader<'e, 'f> {
     }
 
     /// The instructions of a block that compute the values, if they are few.
-    fn to_copy(&mut self, block: Block, values: &[Value]) -> Option<Vec<Inst>> {
+    fn insts_of(&mut self, block: Block, values: &[Value]) -> Option<Vec<Inst>> {
         let mut needed = values.to_vec();
         let mut copied = Vec::new();
         for i in (0..self.editor.insts(block).len() - 1).rev() {
