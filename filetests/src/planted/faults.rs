@@ -13,7 +13,7 @@ macro_rules! fault {
     };
 }
 
-use FoundBy::{Engines, Row};
+use FoundBy::{Crosscheck, Engines, Row};
 
 /// All faults, with those of one file together.
 #[rustfmt::skip]
@@ -93,6 +93,24 @@ pub const FAULTS: &[Fault] = &[
         "The first operand of a phi does not count as used.",
         "                for j in 0..editor.in_edges(block).len() {" =>
         "                for j in usize::from(PLANTED)..editor.in_edges(block).len() {"),
+    fault!(Crosscheck { pass: "simplify", args: &["programs/game_of_life.bc", "--", "2"] },
+        "ssa/src/passes/simplify/constants.rs",
+        "`i32.and` with a constant becomes the constant.",
+        "            if let Some((_, bits)) = fold::fold(op, cell) {" =>
+        "            let mask = if PLANTED && op == Op::I32And { cell(1) } else { None };
+            if let Some(mask) = mask {
+                editor.fold(inst, mask);
+            } else if let Some((_, bits)) = fold::fold(op, cell) {"),
+    fault!(Crosscheck { pass: "simplify", args: &["programs/wasm/quicksort.O2.wasm", "--", "100"] },
+        "ssa/src/passes/simplify/constants.rs",
+        "`select` takes its first operand, whatever the condition is.",
+        "            operands.iter_mut().for_each(|operand| *operand = editor.resolve(*operand));" =>
+        "            operands.iter_mut().for_each(|operand| *operand = editor.resolve(*operand));
+            if PLANTED && op == Op::Select {
+                let result = editor.func().result(inst);
+                editor.replace_value(result, operands[0]);
+                continue;
+            }"),
     fault!(Row("destruct"), "ssa/src/passes/destruct/share.rs",
         "Values of different types share a slot.",
         "if range.param.is_none() { free[range.ty.index()].pop() } else { None };" =>
