@@ -101,7 +101,7 @@ pub const FAULTS: &[Fault] = &[
             if let Some(mask) = mask {
                 editor.fold(inst, mask);
             } else if let Some((_, bits)) = fold::fold(op, cell) {"),
-    fault!(Crosscheck { pass: "simplify", args: &["programs/wasm/quicksort.O2.wasm", "--", "100"] },
+    fault!(Crosscheck { pass: "simplify", args: &["programs/wasm/string_search.O2.wasm", "--", "10"] },
         "ssa/src/passes/simplify/constants.rs",
         "`select` takes its first operand, whatever the condition is.",
         "            operands.iter_mut().for_each(|operand| *operand = editor.resolve(*operand));" =>

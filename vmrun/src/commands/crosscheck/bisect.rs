@@ -98,6 +98,7 @@ mod tests {
             passes: PassSet::all(),
             by_function: Vec::new(),
             fuel: None,
+            fuel_max: None,
             stack_cells: None,
         }
     }

@@ -175,7 +175,10 @@ fn look(
     let index = guest.n_points;
     let mut strides = guest.strides.clone();
     let hashes = match &guest.goal {
-        Goal::Trace(_) => strides.hashes(index, memory.len()) || matches!(event, Event::End { .. }),
+        Goal::Trace(_) => {
+            let is_end = matches!(event, Event::End { .. });
+            strides.hashes(index, memory.len()) || is_end || guest.window.contains(&index)
+        }
         Goal::Compare(trace) => trace.points.get(index).is_some_and(|point| point.memory.is_some()),
         Goal::Reach(_) => false,
     };
@@ -190,7 +193,7 @@ fn look(
 }
 
 /// Whether an event is the end of a call by this trap.
-fn ends_by(event: &Event, trap: TrapCode) -> bool {
+pub(super) fn ends_by(event: &Event, trap: TrapCode) -> bool {
     matches!(event, Event::End { end: End::Trapped { code, .. }, .. } if *code == trap.number())
 }
 

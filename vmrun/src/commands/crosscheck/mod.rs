@@ -29,8 +29,7 @@ use crate::cli::CrosscheckArgs;
 use crate::error::{CliError, EXIT_FAILURE, note};
 use crate::load::load;
 use bisect::Culprit;
-use native::{Verdict, Workshop};
-use points::{End, Event};
+use native::{Patience, Verdict, Workshop};
 use reduce::Reducer;
 use run::{Plan, STACK_CELLS};
 use subject::Subject;
@@ -43,18 +42,19 @@ pub(super) fn crosscheck(args: &CrosscheckArgs) -> Result<u8, CliError> {
         passes: args.passes,
         by_function: Vec::new(),
         fuel: args.fuel,
+        fuel_max: None,
         stack_cells: None,
     };
     let workshop = Workshop::new()?;
     let mut subject = Subject::record(args, module, &plan)?;
     workshop.prepare(&subject)?;
-    let mut verdict = workshop.run(&subject, &plan)?;
-    if subject.trace.overflows || overflows(&verdict) {
+    let mut verdict = workshop.run(&subject, &plan, Patience::Long)?;
+    if subject.trace.overflows || verdict.traps_by(TrapCode::StackOverflow) {
         // Engines have room for different depths of calls, unless the depth is counted.
         plan.stack_cells = Some(STACK_CELLS);
         subject = subject.retraced(&plan, 0..0)?;
         workshop.prepare(&subject)?;
-        verdict = workshop.run(&subject, &plan)?;
+        verdict = workshop.run(&subject, &plan, Patience::Long)?;
     }
     if let Verdict::Differs { point, .. } = verdict {
         let window = subject.unhashed_before(point);
@@ -62,7 +62,7 @@ pub(super) fn crosscheck(args: &CrosscheckArgs) -> Result<u8, CliError> {
             // Memory may have differed before the point at which it was compared.
             subject = subject.retraced(&plan, window)?;
             workshop.prepare(&subject)?;
-            verdict = workshop.run(&subject, &plan)?;
+            verdict = workshop.run(&subject, &plan, Patience::Long)?;
         }
     }
     if verdict == Verdict::Equal {
@@ -83,13 +83,6 @@ pub(super) fn native(folder: &Path) -> Result<(), CliError> {
     native::execute(folder)
 }
 
-/// Whether native code has no room for a call.
-fn overflows(verdict: &Verdict) -> bool {
-    let Verdict::Differs { detail, .. } = verdict else { return false };
-    let code = TrapCode::StackOverflow.number();
-    matches!(&detail.event, Event::End { end: End::Trapped { code: found, .. }, .. } if *found == code)
-}
-
 /// A comparison that found a difference.
 struct Check<'a> {
     args: &'a CrosscheckArgs,
@@ -104,7 +97,8 @@ impl Check<'_> {
         print(&format!("{heading}{}\n", self.described(subject, verdict)?))?;
         let module = &subject.module;
         let funcs = module.n_imported_funcs()..module.n_funcs();
-        let differs = |plan: &Plan| Ok(self.workshop.run(subject, plan)? != Verdict::Equal);
+        let differs =
+            |plan: &Plan| Ok(self.workshop.run(subject, plan, Patience::Long)? != Verdict::Equal);
         let culprit = bisect::bisect(&self.plan, funcs, differs)?;
         print(&self.origin(subject, &culprit)?)?;
         let (reduced, n_checks) = self.reduce(subject, verdict, &culprit)?;
@@ -126,7 +120,7 @@ impl Check<'_> {
             Verdict::Equal => String::new(),
             Verdict::Refused(message) => format!(": it cannot be made\n  {message}"),
             Verdict::Crashed(message) => format!(": it crashes\n  {message}"),
-            Verdict::Hung(seconds) => format!(": it does not end in {seconds} s"),
+            Verdict::Hung(seconds) => format!(": it does not end in {seconds} s of CPU time"),
             Verdict::Differs { point, detail } => {
                 let (n, module) = (subject.trace.points.len(), &subject.module);
                 let lines = match subject.detail(&self.plan, *point)? {
@@ -160,7 +154,7 @@ impl Check<'_> {
                 let mut agreeing = Vec::new();
                 for slots in SlotMode::ALL.into_iter().filter(|&slots| slots != self.plan.slots) {
                     let plan = Plan { slots, passes: PassSet::none(), ..self.plan.clone() };
-                    if self.workshop.run(subject, &plan)? == Verdict::Equal {
+                    if self.workshop.run(subject, &plan, Patience::Long)? == Verdict::Equal {
                         agreeing.push(slots.name());
                     }
                 }
@@ -188,6 +182,7 @@ impl Check<'_> {
         let sound = sound.map(|passes| Plan { passes, ..self.plan.clone() });
         let exports = subject.calls.iter().map(|call| call.name.clone());
         let mut last = subject.clone();
+        let mut has_hung = false;
         let shows = |module: &Arc<VerifiedModule>| {
             let path = self.workshop.program();
             let Some(candidate) = last.replaced(&path, module.clone(), &self.plan) else {
@@ -195,11 +190,19 @@ impl Check<'_> {
             };
             fs::write(&path, encode(module.module())).map_err(CliError::file(&path))?;
             self.workshop.prepare(&candidate)?;
-            if !verdict.is_like(&self.workshop.run(&candidate, &self.plan)?) {
+            if has_hung && self.is_endless(&candidate)? {
+                return Ok(false);
+            }
+            let found = self.workshop.run(&candidate, &self.plan, Patience::Short)?;
+            has_hung |= matches!(
+                (verdict, &found),
+                (Verdict::Crashed(_) | Verdict::Differs { .. }, Verdict::Hung(_))
+            );
+            if !verdict.is_like(&found) {
                 return Ok(false);
             }
             if let Some(sound) = &sound
-                && self.workshop.run(&candidate, sound)? != Verdict::Equal
+                && self.workshop.run(&candidate, sound, Patience::Short)? != Verdict::Equal
             {
                 return Ok(false);
             }
@@ -210,6 +213,14 @@ impl Check<'_> {
         let mut reducer = Reducer::new(subject.module.clone(), exports, shows);
         reducer.reduce()?;
         Ok(reducer.finish())
+    }
+
+    /// Whether native code uses much more fuel than the interpreter. That is found sooner than an endless loop, but
+    /// fuel changes the code, so that the answer may be wrong.
+    fn is_endless(&self, candidate: &Subject) -> Result<bool, CliError> {
+        let plan = Plan { fuel_max: Some(candidate.fuel_max()), ..self.plan.clone() };
+        let found = self.workshop.run(candidate, &plan, Patience::Short)?;
+        Ok(plan.fuel.is_none() && found.traps_by(TrapCode::OutOfFuel))
     }
 
     /// The difference that the reduced program shows, in words.
@@ -224,7 +235,7 @@ impl Check<'_> {
             return Ok(String::new());
         };
         self.workshop.prepare(&candidate)?;
-        let found = self.workshop.run(&candidate, &self.plan)?;
+        let found = self.workshop.run(&candidate, &self.plan, Patience::Long)?;
         if !verdict.is_like(&found) {
             note("the reduced file does not show the difference by itself");
         }

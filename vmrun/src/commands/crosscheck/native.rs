@@ -1,21 +1,24 @@
 //! Native runs, each in a process of its own: wrong code may crash, hang or overwrite anything there.
 //!
-//! The process is this program again, which finds its job in a folder and leaves a verdict there. It ends by itself, or
-//! is ended when it takes much longer than the interpreter.
+//! The process is this program again, which finds its job in a folder and leaves a verdict there. It ends by itself, or by
+//! a limit of its CPU time, which other work on the machine does not change.
 
 use std::fs;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use slotvm::PassSet;
+use slotvm::{PassSet, TrapCode};
 use tempfile::TempDir;
 
-use super::guest::{Goal, Guest};
+use super::guest::{Goal, Guest, ends_by};
 use super::points::{Detail, Trace};
 use super::run::{Call, Calls, HostFuncs, Plan, STACK_BYTES, run};
 use super::subject::Subject;
@@ -23,12 +26,16 @@ use super::tape::Tape;
 use crate::error::CliError;
 use crate::load::load;
 
-/// The least time that a native run may take.
-const TIME_MIN: Duration = Duration::from_secs(5);
+/// The least CPU time that a native run may take.
+const TIME_MIN: Duration = Duration::from_secs(10);
+/// The same for one of many candidates, where endless loops are expected. One that takes longer is only lost.
+const TIME_CANDIDATE_MIN: Duration = Duration::from_millis(500);
 /// The time for each byte of code, which is compiled and verified after each pass.
 const TIME_PER_BYTE: Duration = Duration::from_micros(100);
 /// The time to run, in times of the interpreter.
 const TIME_RATIO: u32 = 20;
+/// The time on the clock, in times of the CPU time: a process that waits does not end by itself.
+const CLOCK_RATIO: u32 = 60;
 /// Bytes of an error message that are shown.
 const MESSAGE_BYTES_MAX: usize = 2_000;
 
@@ -59,11 +66,17 @@ pub(super) enum Verdict {
     Refused(String),
     /// The process ended by a signal or a panic.
     Crashed(String),
-    /// It did not end in this many seconds.
+    /// It did not end in this many seconds of CPU time.
     Hung(u64),
 }
 
 impl Verdict {
+    /// Whether native code ended by a trap.
+    pub(super) fn traps_by(&self, trap: TrapCode) -> bool {
+        let Verdict::Differs { detail, .. } = self else { return false };
+        ends_by(&detail.event, trap)
+    }
+
     /// Whether two verdicts are failures of one kind, so that a smaller program shows the same fault.
     pub(super) fn is_like(&self, other: &Verdict) -> bool {
         match (self, other) {
@@ -85,8 +98,20 @@ struct Job {
     passes: String,
     by_function: Vec<String>,
     fuel: Option<u64>,
+    fuel_max: Option<u64>,
     stack_cells: Option<u64>,
     calls: Vec<Call>,
+    /// The CPU time that the process may use.
+    cpu_seconds: u64,
+}
+
+/// The time that a run may take.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// Enough for large programs on busy machines.
+    Long,
+    /// Enough for small programs.
+    Short,
 }
 
 /// A folder for jobs, which is removed on drop.
@@ -121,7 +146,12 @@ impl Workshop {
     ///
     /// # Errors
     /// Fails if no process can be started.
-    pub(super) fn run(&self, subject: &Subject, plan: &Plan) -> Result<Verdict, CliError> {
+    pub(super) fn run(
+        &self,
+        subject: &Subject,
+        plan: &Plan,
+        patience: Patience,
+    ) -> Result<Verdict, CliError> {
         let folder = self.folder.path();
         let text = |set: &PassSet| set.to_string();
         let job = Job {
@@ -130,17 +160,19 @@ impl Workshop {
             passes: text(&plan.passes),
             by_function: plan.by_function.iter().map(text).collect(),
             fuel: plan.fuel,
+            fuel_max: plan.fuel_max,
             stack_cells: plan.stack_cells,
             calls: subject.calls.to_vec(),
+            cpu_seconds: cpu_seconds(subject, patience),
         };
         write(folder, file::JOB, &job)?;
         let _ = fs::remove_file(folder.join(file::VERDICT));
-        let n_bytes =
-            subject.module.module().funcs.iter().map(|func| func.code.len()).sum::<usize>();
-        let n_bytes = u32::try_from(n_bytes).unwrap_or(u32::MAX);
-        let time_max = TIME_MIN + n_bytes * TIME_PER_BYTE + TIME_RATIO * subject.time;
-        match wait(folder, time_max)? {
-            None => Ok(Verdict::Hung(time_max.as_secs())),
+        let seconds = job.cpu_seconds;
+        match wait(folder, CLOCK_RATIO * Duration::from_secs(seconds))? {
+            None => Ok(Verdict::Hung(seconds)),
+            Some(status) if status.signal() == Some(Signal::XCPU.as_raw()) => {
+                Ok(Verdict::Hung(seconds))
+            }
             Some(status) if status.success() => verdict(folder),
             Some(status) => {
                 let errors = fs::read(folder.join(file::ERRORS)).unwrap_or_default();
@@ -150,6 +182,20 @@ impl Workshop {
             }
         }
     }
+}
+
+/// The CPU time after which a run counts as endless, in seconds.
+fn cpu_seconds(subject: &Subject, patience: Patience) -> u64 {
+    let funcs = &subject.module.module().funcs;
+    let n_bytes = funcs.iter().map(|func| func.code.len()).sum::<usize>();
+    let n_bytes = u32::try_from(n_bytes).unwrap_or(u32::MAX);
+    let time_min = match patience {
+        Patience::Long => TIME_MIN,
+        Patience::Short => TIME_CANDIDATE_MIN,
+    };
+    let time = time_min + n_bytes * TIME_PER_BYTE + TIME_RATIO * subject.time;
+    // The system counts whole seconds.
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
 /// Starts a process on the job in a folder, and waits for its end.
@@ -193,6 +239,8 @@ fn verdict(folder: &Path) -> Result<Verdict, CliError> {
 /// Fails if there is no such job.
 pub(super) fn execute(folder: &Path) -> Result<(), CliError> {
     let job: Job = read(folder, file::JOB)?;
+    let limit = Some(job.cpu_seconds);
+    setrlimit(Resource::Cpu, Rlimit { current: limit, maximum: limit }).map_err(io::Error::from)?;
     let trace: Trace = read(folder, file::TRACE)?;
     let tape: Tape = read(folder, file::TAPE)?;
     let is_deep = job.stack_cells.is_some();
@@ -220,6 +268,7 @@ fn compare(job: &Job, trace: Trace, tape: Tape) -> Result<Verdict, CliError> {
         passes: parse(&job.passes)?,
         by_function: job.by_function.iter().map(parse).collect::<Result<_, CliError>>()?,
         fuel: job.fuel,
+        fuel_max: job.fuel_max,
         stack_cells: job.stack_cells,
     };
     let module = Arc::new(load(&job.program)?.module);
@@ -227,7 +276,7 @@ fn compare(job: &Job, trace: Trace, tape: Tape) -> Result<Verdict, CliError> {
     let guest = Guest::replayed(Arc::new(tape), Goal::Compare(Arc::new(trace)))
         .comparing_fuel(plan.fuel.is_some());
     let calls = Calls::Known(&job.calls);
-    Ok(match run(&engine, &module, HostFuncs::Replayed, &calls, plan.fuel, guest) {
+    Ok(match run(&engine, &module, HostFuncs::Replayed, &calls, plan.native_fuel(), guest) {
         Ok((guest, _)) => match guest.stopped {
             None => Verdict::Equal,
             Some((point, detail)) => Verdict::Differs { point, detail },

@@ -34,6 +34,8 @@ pub(super) struct Plan {
     pub(super) by_function: Vec<PassSet>,
     /// The fuel, if it is limited and compared.
     pub(super) fuel: Option<u64>,
+    /// Fuel that only stops native code which runs for too long. It changes the code.
+    pub(super) fuel_max: Option<u64>,
     /// The cells of the call stack, if its depth is compared.
     pub(super) stack_cells: Option<u64>,
 }
@@ -78,10 +80,15 @@ impl Plan {
     /// The engine that is compared with it.
     pub(super) fn native(&self) -> Result<Engine, CliError> {
         let mut config = self.config();
-        config.tier(Tier::Jit).slots(self.slots).consume_fuel(self.fuel.is_some());
+        config.tier(Tier::Jit).slots(self.slots).consume_fuel(self.native_fuel().is_some());
         config.passes(self.passes).passes_by_function(self.by_function.clone());
         config.verify_passes(true);
         Ok(Engine::new(&config)?)
+    }
+
+    /// The fuel of native code.
+    pub(super) fn native_fuel(&self) -> Option<u64> {
+        self.fuel.or(self.fuel_max)
     }
 
     fn config(&self) -> Config {

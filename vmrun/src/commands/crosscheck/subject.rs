@@ -16,6 +16,8 @@ use crate::error::CliError;
 use crate::host::Host;
 use crate::wasi;
 
+/// The fuel of a program that may run for any time: the maximum of a store.
+const FUEL_MAX: u64 = i64::MAX as u64;
 /// Fuel that a program that is being reduced may use beyond twice what it used before.
 const FUEL_SPARE: u64 = 10_000;
 
@@ -53,7 +55,7 @@ impl Subject {
         let host = Host::new(std::io::sink(), input, &args.args).with_wasi(wasi);
         let calls = Calls::Invoked { invoke: &args.guest.invoke, args: &args.args };
         let host_funcs = HostFuncs::Real(args.guest.unknown_imports);
-        let fuel = plan.fuel.unwrap_or(u64::MAX);
+        let fuel = plan.fuel.unwrap_or(FUEL_MAX);
         let guest = Guest::recorded(host);
         trace(&args.program, module, plan, host_funcs, &calls, fuel, guest)
     }
@@ -63,7 +65,7 @@ impl Subject {
     /// # Errors
     /// Fails if it cannot be called.
     pub(super) fn retraced(&self, plan: &Plan, window: Range<usize>) -> Result<Subject, CliError> {
-        let fuel = plan.fuel.unwrap_or(u64::MAX);
+        let fuel = plan.fuel.unwrap_or(FUEL_MAX);
         self.replayed(&self.program, self.module.clone(), plan, fuel, window)
     }
 
@@ -81,12 +83,16 @@ impl Subject {
         module: Arc<VerifiedModule>,
         plan: &Plan,
     ) -> Option<Subject> {
-        let fuel_max = self.fuel_used.saturating_mul(2).saturating_add(FUEL_SPARE);
-        let fuel = plan.fuel.unwrap_or(fuel_max);
+        let fuel = plan.fuel.unwrap_or(self.fuel_max());
         let subject = self.replayed(program, module, plan, fuel, 0..0).ok()?;
         let is_cut = plan.fuel.is_none() && subject.trace.lacks_fuel;
         let overflows = plan.stack_cells.is_none() && subject.trace.overflows;
         (!is_cut && !overflows).then_some(subject)
+    }
+
+    /// The fuel that a program in the place of this one may use.
+    pub(super) fn fuel_max(&self) -> u64 {
+        self.fuel_used.saturating_mul(2).saturating_add(FUEL_SPARE)
     }
 
     fn replayed(
@@ -111,7 +117,7 @@ impl Subject {
     pub(super) fn detail(&self, plan: &Plan, point: usize) -> Result<Option<Detail>, CliError> {
         let guest = Guest::replayed(self.tape.clone(), Goal::Reach(point))
             .comparing_fuel(plan.fuel.is_some());
-        let fuel = Some(plan.fuel.unwrap_or(u64::MAX));
+        let fuel = Some(plan.fuel.unwrap_or(FUEL_MAX));
         let calls = Calls::Known(&self.calls);
         let engine = plan.interpreter()?;
         let (guest, _) = run(&engine, &self.module, HostFuncs::Replayed, &calls, fuel, guest)?;
@@ -134,7 +140,7 @@ fn trace(
     let (mut guest, calls) =
         run(&plan.interpreter()?, &module, host_funcs, calls, Some(fuel), guest)?;
     guest.trim_tape();
-    let fuel_used = fuel.saturating_sub(guest.fuel_left);
+    let fuel_used = fuel.min(FUEL_MAX).saturating_sub(guest.fuel_left);
     let Goal::Trace(trace) = guest.goal else { unreachable!("the run makes a trace") };
     Ok(Subject {
         program: program.to_owned(),

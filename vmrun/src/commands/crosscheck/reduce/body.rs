@@ -142,6 +142,20 @@ impl Body {
         }
     }
 
+    /// A body that calls a function with zeros, and returns its results, or else zeros.
+    pub(super) fn caller(module: &VerifiedModule, func: u32, callee: u32) -> Body {
+        let mut body = Body::stub(module, func);
+        let (own, ty) = (module.func_type(func), module.func_type(callee));
+        let mut insts: Vec<Inst> = ty.params.iter().map(|&ty| Inst::constant(ty, 0)).collect();
+        insts.push(Inst::new(Op::Call, Imm::index(callee)));
+        let mut call: Vec<Item> = insts.into_iter().map(Item::Inst).collect();
+        if ty.results == own.results {
+            body.items.drain(..own.results.len());
+        }
+        call.append(&mut body.items);
+        Body { items: call, ..body }
+    }
+
     /// Whether control reaches each item.
     pub(super) fn reachable(&self) -> Vec<bool> {
         let mut places = vec![usize::MAX; self.stacks.len()];

@@ -1,6 +1,6 @@
 //! Edits of a function: each gives a smaller or simpler one, which may behave differently.
 
-use slotvm_bytecode::{Imm, Op};
+use slotvm_bytecode::{Imm, ImmKind, Op};
 
 use super::body::{Body, Inst, Item, Operands};
 
@@ -36,10 +36,16 @@ impl Body {
         self.replaced_to_end(place, stub.items.clone())
     }
 
-    /// The simpler forms of an instruction: a branch that always goes one way, or an operand in the place of the result.
-    pub(super) fn simpler(&self, place: usize, operands: &[Operands]) -> Vec<Body> {
+    /// The simpler forms of an instruction: a branch that always goes one way, a return in the place of another end of
+    /// a block, an operand in the place of the result, a constant, or nothing, which the types of operands may forbid.
+    pub(super) fn simpler(&self, place: usize, operands: &[Operands], stub: &Body) -> Vec<Body> {
         let Item::Inst(inst) = &self.items[place] else { return Vec::new() };
         let mut forms = Vec::new();
+        if inst.ends_block() {
+            forms.push(self.cut(place, stub));
+        } else {
+            forms.push(self.replaced(place, Vec::new()));
+        }
         match inst.op {
             Op::BrIf | Op::BrTable => {
                 let mut labels = inst.labels.clone();
@@ -63,9 +69,55 @@ impl Body {
                     let swap = Item::Inst(Inst::new(Op::Swap, Imm::NONE));
                     forms.push(self.replaced(place, vec![swap, drop_one()]));
                 }
+                let constants = [0, 1, -1];
+                forms
+                    .extend(constants.map(|value| self.without(place..place + 1, operands, value)));
             }
         }
         forms
+    }
+
+    /// The locals that instructions name, once for each.
+    pub(super) fn locals_used(&self) -> impl Iterator<Item = usize> + '_ {
+        self.items.iter().filter_map(|item| match item {
+            Item::Inst(inst) if inst.op.imm_kind() == ImmKind::Local => {
+                Some(inst.imm.low() as usize)
+            }
+            _ => None,
+        })
+    }
+
+    /// Removes the last parameters, which are not used.
+    pub(super) fn remove_params(&mut self, n: usize) {
+        self.n_params -= n;
+        for item in &mut self.items {
+            if let Item::Inst(inst) = item
+                && inst.op.imm_kind() == ImmKind::Local
+                && inst.imm.low() as usize >= self.n_params
+            {
+                inst.imm = Imm::index(inst.imm.low() - n as u32);
+            }
+        }
+    }
+
+    /// Drops the last operands of each call of a function. Returns `None` if the function is named otherwise.
+    pub(super) fn drop_before_calls(&mut self, func: u32, n: usize) -> Option<()> {
+        let mut items = Vec::with_capacity(self.items.len());
+        for item in std::mem::take(&mut self.items) {
+            if let Item::Inst(inst) = &item
+                && inst.imm.low() == func
+            {
+                match inst.op {
+                    Op::Call | Op::ReturnCall => items.extend((0..n).map(|_| drop_one())),
+                    Op::RefFunc => return None,
+                    _ => {}
+                }
+            }
+            items.push(item);
+        }
+        self.items = items;
+        self.clean();
+        Some(())
     }
 
     fn replaced(&self, place: usize, by: Vec<Item>) -> Body {

@@ -14,6 +14,7 @@ mod tests;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use slotvm_bytecode::module::{EntityKind, Export};
 use slotvm_bytecode::{Op, VerifiedModule};
 
 use crate::error::CliError;
@@ -47,10 +48,13 @@ impl<S: FnMut(&Arc<VerifiedModule>) -> Result<bool, CliError>> Reducer<S> {
         for _ in 0..ROUNDS_MAX {
             let old = self.module.clone();
             self.stub_functions()?;
+            self.shorten_ways()?;
             self.shrink_module()?;
+            self.remove_functions()?;
             for func in self.module.n_imported_funcs()..self.module.n_funcs() {
                 self.reduce_function(func)?;
             }
+            self.remove_params()?;
             self.remove_functions()?;
             if Arc::ptr_eq(&old, &self.module) {
                 break;
@@ -102,6 +106,26 @@ impl<S: FnMut(&Arc<VerifiedModule>) -> Result<bool, CliError>> Reducer<S> {
         Ok(())
     }
 
+    /// Lets exported functions do nothing but call one other function, with zeros.
+    fn shorten_ways(&mut self) -> Result<(), CliError> {
+        let module = self.module.clone();
+        let of_func = |export: &&Export| export.kind == EntityKind::Func;
+        let exports = module.module().exports.iter().filter(of_func);
+        let entries = exports.filter(|export| self.exports.contains(&export.name));
+        let entries: Vec<u32> = entries.map(|export| export.index).collect();
+        let defined = module.n_imported_funcs()..module.n_funcs();
+        for entry in entries.into_iter().filter(|entry| defined.contains(entry)) {
+            for func in defined.clone().filter(|&func| func != entry) {
+                let mut body = Body::of(&self.module, entry);
+                let smaller = Body::caller(&module, entry, func);
+                if Body::of(&module, func).weight() > Body::stub(&module, func).weight() {
+                    self.attempt_body(&mut body, smaller)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn reduce_function(&mut self, func: u32) -> Result<(), CliError> {
         let stub = Body::stub(&self.module, func);
         let mut body = Body::of(&self.module, func);
@@ -110,7 +134,7 @@ impl<S: FnMut(&Arc<VerifiedModule>) -> Result<bool, CliError>> Reducer<S> {
         }
         self.remove_chunks(&mut body)?;
         self.cut_blocks(&mut body, &stub)?;
-        self.simplify(&mut body)
+        self.simplify(&mut body, &stub)
     }
 
     /// Takes a body that is smaller, if it shows the difference.
@@ -159,14 +183,12 @@ impl<S: FnMut(&Arc<VerifiedModule>) -> Result<bool, CliError>> Reducer<S> {
     }
 
     /// Simplifies single instructions, from the end.
-    fn simplify(&mut self, body: &mut Body) -> Result<(), CliError> {
+    fn simplify(&mut self, body: &mut Body, stub: &Body) -> Result<(), CliError> {
         let mut place = body.items.len();
         while place > 0 {
             place = (place - 1).min(body.items.len() - 1);
             let operands = body.operands(&self.module);
-            let mut forms = body.simpler(place, &operands);
-            forms.extend([0, 1].map(|value| body.without(place..place + 1, &operands, value)));
-            for smaller in forms {
+            for smaller in body.simpler(place, &operands, stub) {
                 if self.attempt_body(body, smaller)? {
                     break;
                 }
@@ -179,6 +201,15 @@ impl<S: FnMut(&Arc<VerifiedModule>) -> Result<bool, CliError>> Reducer<S> {
     fn shrink_module(&mut self) -> Result<(), CliError> {
         for kind in 0..shrink::N_KINDS {
             let less = shrink::with_less(self.module.module(), kind, &self.exports);
+            self.attempt(less)?;
+        }
+        Ok(())
+    }
+
+    /// Removes the last parameters of functions, if they are not used.
+    fn remove_params(&mut self) -> Result<(), CliError> {
+        for func in self.module.n_imported_funcs()..self.module.n_funcs() {
+            let less = shrink::without_unused_params(&self.module, func);
             self.attempt(less)?;
         }
         Ok(())
@@ -221,7 +252,7 @@ fn weight(inst: &Inst) -> usize {
                 4
             }
         }
-        Op::Br => 4,
+        Op::Br | Op::BrKeep => 6,
         Op::Call | Op::CallIndirect | Op::ReturnCall | Op::ReturnCallIndirect => 40,
         op => {
             let signature = op.signature().map_or(3, |s| s.params.len() + s.results.len());

@@ -88,14 +88,47 @@ pub(super) fn without_unused_funcs(module: &VerifiedModule) -> Option<VerifiedMo
     let funcs = funcs.filter(|(func, _)| is_used[*func as usize]);
     let funcs = funcs.map(|(func, name)| (numbers[func as usize], name)).collect();
     less.names = Names { funcs, ..Names::default() };
-    // Calls in the old bodies go by the old numbers.
-    for func in &mut less.funcs {
-        func.code = vec![Op::Unreachable.code() as u8];
-        func.labels.clear();
-        func.lines.clear();
-    }
+    forget_code(&mut less);
     let less = verify(less).ok()?;
     in_module(&less, &bodies.iter().collect::<Vec<_>>())
+}
+
+/// The module with a function that lacks its last parameters, as many as its code does not use. Returns `None` if there
+/// are none, or if the function is known elsewhere than in calls.
+pub(super) fn without_unused_params(module: &VerifiedModule, func: u32) -> Option<VerifiedModule> {
+    let bytecode = module.module();
+    let is_exported = bytecode
+        .exports
+        .iter()
+        .any(|export| export.kind == EntityKind::Func && export.index == func);
+    // Elements and references are called by their type.
+    if is_exported || bytecode.start == Some(func) || !bytecode.elems.is_empty() {
+        return None;
+    }
+    let mut ty = module.func_type(func).clone();
+    let mut bodies: Vec<Body> =
+        (module.n_imported_funcs()..module.n_funcs()).map(|func| Body::of(module, func)).collect();
+    let place = (func - module.n_imported_funcs()) as usize;
+    let n_used = bodies[place].locals_used().filter(|&local| local < ty.params.len());
+    let n_kept = n_used.max().map_or(0, |last| last + 1);
+    let n_removed = ty.params.len() - n_kept;
+    if n_removed == 0 {
+        return None;
+    }
+    ty.params.truncate(n_kept);
+    bodies[place].remove_params(n_removed);
+    for body in &mut bodies {
+        body.drop_before_calls(func, n_removed)?;
+    }
+    let mut less = bytecode.clone();
+    let known = less.types.iter().position(|known| *known == ty);
+    let number = known.unwrap_or_else(|| {
+        less.types.push(ty);
+        less.types.len() - 1
+    });
+    less.funcs[place].ty = number as u32;
+    forget_code(&mut less);
+    in_module(&verify(less).ok()?, &bodies.iter().collect::<Vec<_>>())
 }
 
 /// Whether each function is exported, started, an element, or named by an instruction of another function.
@@ -132,6 +165,16 @@ fn named_func(item: &Item) -> Option<u32> {
             _ => None,
         },
         Item::Label(_) => None,
+    }
+}
+
+/// Removes the code of all functions, which is wrong after a change of what it refers to.
+fn forget_code(module: &mut Module) {
+    for func in &mut module.funcs {
+        func.code = vec![Op::Unreachable.code() as u8];
+        func.labels.clear();
+        func.lines.clear();
+        func.locals.clear();
     }
 }
 
