@@ -5,8 +5,8 @@
 //! list, so one build has all faults, and a test switches them on one at a time. The copy also has a pass between
 //! `simplify` and `destruct` that a test chooses.
 //!
-//! `examples/plant.rs` makes the copy; there, `tests/planted_faults.rs` and vmrun's `tests/planted_row.rs` can be built
-//! with the feature `planted`.
+//! `examples/plant.rs` makes the copy; there, `tests/planted_faults.rs` and vmrun's `tests/planted_row.rs` and
+//! `tests/planted_crosscheck.rs` can be built with the feature `planted`.
 
 mod faults;
 
@@ -34,6 +34,13 @@ pub enum FoundBy {
     Engines,
     /// Verification after this row of the pipeline.
     Row(&'static str),
+    /// `vmrun crosscheck`.
+    Crosscheck {
+        /// The pass that it names.
+        pass: &'static str,
+        /// The program, and options.
+        args: &'static [&'static str],
+    },
 }
 
 /// A text in place of another.
@@ -149,6 +156,15 @@ mod tests {
         for row in rows.filter(|row| row.makes.form().is_some() && row.name != "planted") {
             let is_of = |fault: &Fault| fault.found_by == FoundBy::Row(row.name);
             assert!(FAULTS.iter().any(is_of), "no fault is planted in {}", row.name);
+        }
+    }
+
+    #[test]
+    fn every_pass_has_a_fault_that_crosscheck_finds() {
+        let rows = slotvm_ssa::pipeline::optional_rows();
+        for (_, row) in rows.filter(|(_, row)| row.name != "planted") {
+            let is_of = |fault: &Fault| matches!(fault.found_by, FoundBy::Crosscheck { pass, .. } if pass == row.name);
+            assert!(FAULTS.iter().any(is_of), "no fault of crosscheck is planted in {}", row.name);
         }
     }
 }

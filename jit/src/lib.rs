@@ -78,6 +78,8 @@ pub use api::externs::{Extern, Global, Memory, MemoryAccessError, MemoryValue, T
 pub use api::func::Func;
 pub use api::host_func::{HostFunc, IntoFunc};
 pub use api::instance::Instance;
+#[doc(hidden)]
+pub use api::linker::HostCallObserver;
 pub use api::linker::{InstancePre, Linker, UnknownImportError};
 pub use api::module::Module;
 pub use api::store::{AsContext, AsContextMut, Store, StoreContext, StoreContextMut};

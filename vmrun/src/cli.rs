@@ -79,6 +79,12 @@ pub enum Command {
     Wast(WastArgs),
     /// Measure programs in every slot mode: memory code against register code
     Bench(BenchArgs),
+    /// Find and reduce the first difference between native code and the interpreter
+    #[command(after_help = HOST_FUNCTIONS)]
+    Crosscheck(CrosscheckArgs),
+    /// The part of `crosscheck` that may crash
+    #[command(hide = true)]
+    CrosscheckNative(CrosscheckNativeArgs),
 }
 
 /// Arguments of `run`.
@@ -105,21 +111,9 @@ pub struct RunArgs {
     #[arg(long)]
     pub lazy: bool,
 
-    /// Call this exported function instead of `_start` or `main`, and print its results, one per line
-    #[arg(long, value_names = ["NAME", "VALUES"], num_args = 1..)]
-    pub invoke: Vec<String>,
-
-    /// Give a WASI program full access to this directory, under the same name or GUEST
-    #[arg(long, value_name = "HOST[::GUEST]")]
-    pub dir: Vec<String>,
-
-    /// Set an environment variable of a WASI program; without a value, copy that of this process
-    #[arg(long, value_name = "NAME[=VALUE]")]
-    pub env: Vec<String>,
-
-    /// Define unknown imported functions this way [default: refuse to run the program]
-    #[arg(long, value_enum, value_name = "HOW")]
-    pub unknown_imports: Option<UnknownImports>,
+    /// Options of the program
+    #[command(flatten)]
+    pub guest: GuestArgs,
 
     /// Stop after this much fuel, one unit for each bytecode instruction
     #[arg(long, value_name = "N")]
@@ -136,6 +130,65 @@ pub struct RunArgs {
     /// Arguments for the program, after `--`
     #[arg(last = true, value_name = "ARGS", allow_hyphen_values = true)]
     pub args: Vec<String>,
+}
+
+/// Options of a program: the function to call, and what it gets from its host.
+#[derive(Clone, Debug, Args)]
+pub struct GuestArgs {
+    /// Call this exported function instead of `_start` or `main`, and print its results, one per line
+    #[arg(long, value_names = ["NAME", "VALUES"], num_args = 1..)]
+    pub invoke: Vec<String>,
+
+    /// Give a WASI program full access to this directory, under the same name or GUEST
+    #[arg(long, value_name = "HOST[::GUEST]")]
+    pub dir: Vec<String>,
+
+    /// Set an environment variable of a WASI program; without a value, copy that of this process
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub env: Vec<String>,
+
+    /// Define unknown imported functions this way [default: refuse to run the program]
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub unknown_imports: Option<UnknownImports>,
+}
+
+/// Arguments of `crosscheck`.
+#[derive(Debug, Args)]
+pub struct CrosscheckArgs {
+    /// The program
+    #[arg(value_name = "PROGRAM")]
+    pub program: PathBuf,
+
+    /// The slot mode of native code
+    #[arg(long, value_name = "MODE", default_value = "ssa", value_parser = slot_mode_parser())]
+    pub slots: SlotMode,
+
+    /// The passes: all, none, or a list such as -NAME or none,NAME
+    #[arg(long, value_name = "PASSES", allow_hyphen_values = true, default_value_t)]
+    pub passes: PassSet,
+
+    /// Options of the program
+    #[command(flatten)]
+    pub guest: GuestArgs,
+
+    /// Limit and compare fuel, one unit for each bytecode instruction
+    #[arg(long, value_name = "N")]
+    pub fuel: Option<u64>,
+
+    /// Path of the reduced program [default: the program's name with the extension .reduced.vasm]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Arguments for the program, after `--`
+    #[arg(last = true, value_name = "ARGS", allow_hyphen_values = true)]
+    pub args: Vec<String>,
+}
+
+/// Arguments of `crosscheck-native`.
+#[derive(Debug, Args)]
+pub struct CrosscheckNativeArgs {
+    /// The folder with the job
+    pub folder: PathBuf,
 }
 
 /// Definitions of unknown imported functions.
@@ -378,7 +431,7 @@ mod tests {
     #[test]
     fn invoked_values_may_look_like_options() {
         let args = run_args("vmrun p.bc --invoke f -1 -inf -0x10 null --jit -- --invoke -x");
-        assert_eq!(args.invoke, ["f", "-1", "-inf", "-0x10", "null"]);
+        assert_eq!(args.guest.invoke, ["f", "-1", "-inf", "-0x10", "null"]);
         assert!(args.jit);
         assert_eq!(args.args, ["--invoke", "-x"]);
     }

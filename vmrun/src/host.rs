@@ -98,33 +98,44 @@ impl Host {
     }
 }
 
+impl AsMut<Host> for Host {
+    fn as_mut(&mut self) -> &mut Host {
+        self
+    }
+}
+
 /// Defines the functions in a linker.
 ///
 /// # Errors
 /// Fails if the linker already defines one of them.
-pub fn define(linker: &mut Linker<Host>) -> Result<(), Error> {
-    type C<'a> = Caller<'a, Host>;
-    slotvm_wasi::add_to_linker(linker, |host: &mut Host| &mut host.wasi)?;
-    linker.func_wrap("env", "print_i32", |mut c: C<'_>, v: i32| c.data_mut().print(v))?;
-    linker.func_wrap("env", "print_i64", |mut c: C<'_>, v: i64| c.data_mut().print(v))?;
-    linker.func_wrap("env", "print_f64", |mut c: C<'_>, v: f64| c.data_mut().print(v))?;
-    linker.func_wrap("env", "print_char", |mut c: C<'_>, code: i32| {
-        c.data_mut().print_char(code as u32)
+pub fn define<T: AsMut<Host> + 'static>(linker: &mut Linker<T>) -> Result<(), Error> {
+    type C<'a, T> = Caller<'a, T>;
+    slotvm_wasi::add_to_linker(linker, |data: &mut T| &mut data.as_mut().wasi)?;
+    linker
+        .func_wrap("env", "print_i32", |mut c: C<'_, T>, v: i32| c.data_mut().as_mut().print(v))?;
+    linker
+        .func_wrap("env", "print_i64", |mut c: C<'_, T>, v: i64| c.data_mut().as_mut().print(v))?;
+    linker
+        .func_wrap("env", "print_f64", |mut c: C<'_, T>, v: f64| c.data_mut().as_mut().print(v))?;
+    linker.func_wrap("env", "print_char", |mut c: C<'_, T>, code: i32| {
+        c.data_mut().as_mut().print_char(code as u32)
     })?;
-    linker.func_wrap("env", "print_str", |mut c: C<'_>, ptr: i32, len: i32| {
+    linker.func_wrap("env", "print_str", |mut c: C<'_, T>, ptr: i32, len: i32| {
         let bytes = bytes_at(memory(&c)?.data(&c), ptr as u32, len as u32)?.to_vec();
-        c.data_mut().print_bytes(&bytes)
+        c.data_mut().as_mut().print_bytes(&bytes)
     })?;
-    linker.func_wrap("env", "read_line", |mut c: C<'_>, ptr: i32, cap: i32| {
+    linker.func_wrap("env", "read_line", |mut c: C<'_, T>, ptr: i32, cap: i32| {
         let memory = memory(&c)?;
-        let bytes = c.data_mut().read_line(cap as u32 as usize)?;
+        let bytes = c.data_mut().as_mut().read_line(cap as u32 as usize)?;
         memory.write(&mut c, ptr as u32 as usize, &bytes).map_err(|_| out_of_bounds())?;
         Ok::<i32, Error>(bytes.len() as i32)
     })?;
-    linker.func_wrap("env", "clock_ns", |c: C<'_>| c.data().start.elapsed().as_nanos() as i64)?;
-    linker.func_wrap("env", "args", |mut c: C<'_>, ptr: i32, cap: i32| {
+    linker.func_wrap("env", "clock_ns", |mut c: C<'_, T>| {
+        c.data_mut().as_mut().start.elapsed().as_nanos() as i64
+    })?;
+    linker.func_wrap("env", "args", |mut c: C<'_, T>, ptr: i32, cap: i32| {
         let memory = memory(&c)?;
-        let args = c.data().args.clone();
+        let args = c.data_mut().as_mut().args.clone();
         let n = args.len().min(cap as u32 as usize);
         memory.write(&mut c, ptr as u32 as usize, &args[..n]).map_err(|_| out_of_bounds())?;
         Ok::<i32, Error>(args.len() as i32)
@@ -133,7 +144,7 @@ pub fn define(linker: &mut Linker<Host>) -> Result<(), Error> {
 }
 
 /// Memory 0 of the calling instance.
-fn memory(caller: &Caller<'_, Host>) -> Result<Memory, Error> {
+fn memory<T>(caller: &Caller<'_, T>) -> Result<Memory, Error> {
     caller.memory().ok_or_else(|| Error::host("the program has no memory"))
 }
 

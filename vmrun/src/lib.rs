@@ -1,12 +1,13 @@
 //! The command line of slotvm, as a library for its tests and benchmarks.
 //!
 //! [`cli`] parses the arguments, [`commands`] executes them; [`load`] reads programs, [`host`] has the functions that
-//! programs can call, `wast` (feature `wat`) runs test scripts, [`table`] makes the tables of reports, [`error`] maps
+//! programs can call, [`entry`] the calls that run them, `wast` (feature `wat`) runs test scripts, [`table`] makes the tables of reports, [`error`] maps
 //! failures to exit codes.
 
 pub mod bench;
 pub mod cli;
 pub mod commands;
+pub mod entry;
 pub mod error;
 pub mod host;
 pub mod load;

@@ -13,7 +13,7 @@ macro_rules! fault {
     };
 }
 
-use FoundBy::{Engines, Row};
+use FoundBy::{Crosscheck, Engines, Row};
 
 /// All faults, with those of one file together.
 #[rustfmt::skip]
@@ -155,6 +155,24 @@ pub const FAULTS: &[Fault] = &[
         "Selected values have type i64, whatever the phi.",
         "            let ty = self.editor.func().value_type(a);" =>
         "            let ty = if PLANTED { ValType::I64 } else { self.editor.func().value_type(a) };"),
+    fault!(Crosscheck { pass: "simplify", args: &["programs/game_of_life.bc", "--", "2"] },
+        "ssa/src/passes/simplify/constants.rs",
+        "`i32.and` with a constant becomes the constant.",
+        "            if let Some((_, bits)) = fold::fold(op, cell) {" =>
+        "            let mask = if PLANTED && op == Op::I32And { cell(1) } else { None };
+            if let Some(mask) = mask {
+                editor.fold(inst, mask);
+            } else if let Some((_, bits)) = fold::fold(op, cell) {"),
+    fault!(Crosscheck { pass: "simplify", args: &["programs/wasm/string_search.O2.wasm", "--", "10"] },
+        "ssa/src/passes/simplify/constants.rs",
+        "`select` takes its first operand, whatever the condition is.",
+        "            operands.iter_mut().for_each(|operand| *operand = editor.resolve(*operand));" =>
+        "            operands.iter_mut().for_each(|operand| *operand = editor.resolve(*operand));
+            if PLANTED && op == Op::Select {
+                let result = editor.func().result(inst);
+                editor.replace_value(result, operands[0]);
+                continue;
+            }"),
     fault!(Row("destruct"), "ssa/src/passes/destruct/share.rs",
         "Values of different types share a slot.",
         "if range.param.is_none() { free[range.ty.index()].pop() } else { None };" =>

@@ -84,6 +84,29 @@ impl HostFunc {
         unsafe { store.new_trusted_host_func(&self.ty, self.f.clone(), instance) }
     }
 
+    /// A function around this one: `before` sees the parameters, `after` the results unless it failed.
+    pub(crate) fn observed<T: 'static>(
+        &self,
+        before: impl Fn(Caller<'_, T>, &[Val]) -> Result<(), Error> + Send + Sync + 'static,
+        after: impl Fn(Caller<'_, T>, Result<&[Val], &Error>) + Send + Sync + 'static,
+    ) -> HostFunc {
+        let HostFunc { ty, f } = self.clone();
+        HostFunc::new(ty.clone(), move |call| {
+            let mut params = vec![Val::I32(0); ty.params.len()];
+            Val::read_cells(&mut params, &ty.params, call.cells, call.store);
+            before(Caller::new(call.store, call.instance), &params)?;
+            let HostCall { store, instance, cells } = call;
+            let instance = *instance;
+            let called = f.call(&mut HostCall { store, instance, cells });
+            let mut results = vec![Val::I32(0); ty.results.len()];
+            if called.is_ok() {
+                Val::read_cells(&mut results, &ty.results, cells, store);
+            }
+            after(Caller::new(store, instance), called.as_ref().map(|()| results.as_slice()));
+            called
+        })
+    }
+
     pub(crate) fn dynamic<T: 'static>(
         ty: FuncType,
         f: impl Fn(Caller<'_, T>, &[Val], &mut [Val]) -> Result<(), Error> + Send + Sync + 'static,

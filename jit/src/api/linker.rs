@@ -1,5 +1,6 @@
 //! Imports by name.
 
+mod observe;
 mod unknown;
 
 use std::collections::HashMap;
@@ -19,6 +20,7 @@ use crate::api::module::Module;
 use crate::api::store::{AsContext, AsContextMut};
 use crate::api::val::Val;
 
+pub use observe::HostCallObserver;
 pub use unknown::UnknownImportError;
 
 /// Provides the imports of modules, by name. Functions of the host belong to no store, so that a linker

@@ -321,6 +321,11 @@ pub struct StoreContextMut<'a, T: 'static> {
 }
 
 impl<'a, T: 'static> StoreContext<'a, T> {
+    /// See [`Store::runtime`].
+    pub fn runtime(&self) -> &'a rt::Store {
+        self.inner
+    }
+
     /// The caller knows that the store's data is a `T`.
     pub(crate) fn new(inner: &'a rt::Store) -> StoreContext<'a, T> {
         StoreContext { inner, data: PhantomData }

@@ -2,6 +2,7 @@
 
 mod bench;
 mod binary;
+mod crosscheck;
 mod dis;
 mod dump;
 mod ops;
@@ -39,6 +40,8 @@ pub fn execute(cli: Cli) -> Result<u8, CliError> {
             Err(CliError::NotBuilt { what: "WebAssembly text", feature: "wat" })
         }
         (Some(Command::Bench(args)), _) => bench::bench(&args).map(|()| 0),
+        (Some(Command::Crosscheck(args)), _) => crosscheck::crosscheck(&args),
+        (Some(Command::CrosscheckNative(args)), _) => crosscheck::native(&args.folder).map(|()| 0),
         (None, None) => unreachable!("clap requires a command or a program"),
     }
 }
@@ -58,7 +61,7 @@ fn print(text: &str) -> Result<(), CliError> {
 }
 
 /// The message for an unknown function name, with the known names.
-fn no_function(how: &str, name: &str, funcs: impl Iterator<Item = String>) -> String {
+pub(crate) fn no_function(how: &str, name: &str, funcs: impl Iterator<Item = String>) -> String {
     const SHOWN_MAX: usize = 20;
     let mut names: Vec<String> = funcs.map(|name| format!("`{}`", Printable(&name))).collect();
     let n_more = names.len().saturating_sub(SHOWN_MAX);

@@ -1,26 +1,21 @@
 //! `vmrun PROGRAM`: runs a program, interpreted or as native code.
 //!
-//! A WASI program exports `_start`, and ends with an exit code. Any other program exports `main`. The `i32`
-//! parameter of `main`, if it has one, is the first program argument, or the exported global `default_size`
-//! without arguments. Its `i32` result, if it has one, is the exit code. `--invoke` calls any exported function and
-//! prints its results. Before `main` or an invoked function, an exported `_initialize` is called.
+//! [`entry`] says which functions are called. The `i32` result of `main`, if it has one, is the exit code. `--invoke`
+//! prints the results of the function.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use slotvm::{
-    Compile, Config, Engine, Extern, Func, Instance, Linker, Module, Store, Tier, Val, ValType,
-};
+use slotvm::{Compile, Config, Engine, Instance, Linker, Module, Store, Tier, Val};
 use slotvm_wasi::I32Exit;
 
-use super::no_function;
 use crate::cli::{RunArgs, UnknownImports};
 use crate::error::{CliError, note};
 use crate::host::{self, Host};
 use crate::load::load;
-use crate::{trace, wasi};
+use crate::{entry, trace, wasi};
 use slotvm_cases::values;
 
 /// Bytes of code from which starting threads to compile pays.
@@ -83,7 +78,12 @@ fn host(args: &RunArgs, module: &Module) -> Result<Host, CliError> {
         let buffer_bytes = if args.trace { 0 } else { 64 << 10 };
         Box::new(BufWriter::with_capacity(buffer_bytes, io::stdout()))
     };
-    Ok(Host::new(out, input, &args.args).with_wasi(wasi::context(args)?))
+    Ok(Host::new(out, input, &args.args).with_wasi(wasi::context(
+        &args.program,
+        &args.args,
+        &args.guest,
+        true,
+    )?))
 }
 
 fn tier(args: &RunArgs) -> Tier {
@@ -109,7 +109,7 @@ fn instantiate_and_call(
     let start = Instant::now();
     let mut linker = Linker::new(module.engine());
     host::define(&mut linker)?;
-    match args.unknown_imports {
+    match args.guest.unknown_imports {
         None => {}
         Some(UnknownImports::Trap) => linker.define_unknown_imports_as_traps(module),
         Some(UnknownImports::Zero) => linker.define_unknown_imports_as_default_values(module),
@@ -123,101 +123,27 @@ fn instantiate_and_call(
 }
 
 fn call(args: &RunArgs, store: &mut Store<Host>, instance: Instance) -> Result<u8, CliError> {
-    if args.invoke.is_empty() && call_if_exported(store, &instance, "_start")? {
-        return Ok(0);
+    let mut results = Vec::new();
+    for call in entry::calls(&args.guest.invoke, &args.args, store, &instance)? {
+        results = call.run(store)?;
     }
-    call_if_exported(store, &instance, "_initialize")?;
-    if let [name, values @ ..] = args.invoke.as_slice() {
-        return invoke(store, &instance, name, values);
+    if !args.guest.invoke.is_empty() {
+        return print(store, &results).map(|()| 0);
     }
-    let Some(main) = instance.get_func(&*store, "main") else {
-        let message = "the program exports no function `main`; call another one with --invoke";
-        return Err(CliError::Usage(message.into()));
-    };
-    let ty = main.ty(&*store);
-    let params = match ty.params.as_slice() {
-        [] => vec![],
-        [ValType::I32] => vec![Val::I32(size(args, store, &instance)?)],
-        _ => {
-            return Err(CliError::Usage(format!(
-                "`main` has type {ty}; expected no parameters or one i32"
-            )));
-        }
-    };
-    match results(store, main, &params)?.as_slice() {
+    match results.as_slice() {
         [Val::I32(code)] => Ok(*code as u8),
         _ => Ok(0),
     }
 }
 
-/// Calls a function without parameters and results, if it is exported. Returns whether it is.
-fn call_if_exported(
-    store: &mut Store<Host>,
-    instance: &Instance,
-    name: &str,
-) -> Result<bool, CliError> {
-    let Some(func) = instance.get_func(&*store, name) else { return Ok(false) };
-    let ty = func.ty(&*store);
-    if !ty.params.is_empty() || !ty.results.is_empty() {
-        return Err(CliError::Usage(format!("`{name}` has type {ty}; expected () -> ()")));
-    }
-    results(store, func, &[])?;
-    Ok(true)
-}
-
-/// The size to run a program with.
-fn size(args: &RunArgs, store: &mut Store<Host>, instance: &Instance) -> Result<i32, CliError> {
-    if let Some(arg) = args.args.first() {
-        return arg.parse().map_err(|_| {
-            CliError::Usage(format!(
-                "the first program argument {arg:?} is not a size; expected an i32"
-            ))
-        });
-    }
-    match instance.get_global(&*store, "default_size").map(|global| global.get(&*store)) {
-        Some(Val::I32(size)) => Ok(size),
-        _ => Err(CliError::Usage("`main` takes an i32; pass it after `--`".into())),
-    }
-}
-
-fn invoke(
-    store: &mut Store<Host>,
-    instance: &Instance,
-    name: &str,
-    args: &[String],
-) -> Result<u8, CliError> {
-    let Some(func) = instance.get_func(&*store, name) else {
-        let exports = instance.exports(&*store).into_iter();
-        let funcs = exports.filter(|(_, export)| matches!(export, Extern::Func(_)));
-        let message = no_function("exports", name, funcs.map(|(name, _)| name));
-        return Err(CliError::Usage(message));
-    };
-    let ty = func.ty(&*store);
-    if args.len() != ty.params.len() {
-        let (wanted, given) = (ty.params.len(), args.len());
-        let message = format!("`{name}` has type {ty}: expected {wanted} values, found {given}");
-        return Err(CliError::Usage(message));
-    }
-    let mut params = Vec::with_capacity(args.len());
-    for (i, (arg, &ty)) in args.iter().zip(&ty.params).enumerate() {
-        let bad = |message| CliError::Usage(format!("value {} of `{name}`: {message}", i + 1));
-        params.push(values::parse_val(arg, ty).map_err(bad)?);
-    }
-    let results = results(store, func, &params)?;
-    // The program's own output comes first.
+/// Prints the results of an invoked function, after the program's own output.
+fn print(store: &mut Store<Host>, results: &[Val]) -> Result<(), CliError> {
     store.data_mut().flush()?;
     let mut out = io::stdout().lock();
     for value in results {
-        writeln!(out, "{}", values::print(&value))?;
+        writeln!(out, "{}", values::print(value))?;
     }
-    Ok(0)
-}
-
-fn results(store: &mut Store<Host>, func: Func, params: &[Val]) -> Result<Vec<Val>, CliError> {
-    let ty = func.ty(&*store);
-    let mut results: Vec<Val> = ty.results.iter().map(|&ty| Val::default_for(ty)).collect();
-    func.call(store, params, &mut results)?;
-    Ok(results)
+    Ok(())
 }
 
 /// The time of each stage, in order. Times of compilation stages are summed over all threads.

@@ -7,8 +7,20 @@ use similar::TextDiff;
 
 use crate::binary::vmrun;
 
-const COMMANDS: [&str; 11] =
-    ["run", "asm", "dis", "convert", "opt", "verify", "dump", "ops", "test", "wast", "bench"];
+const COMMANDS: [&str; 12] = [
+    "run",
+    "asm",
+    "dis",
+    "convert",
+    "opt",
+    "verify",
+    "dump",
+    "ops",
+    "test",
+    "wast",
+    "bench",
+    "crosscheck",
+];
 
 /// Compares `vmrun --help` with the expected text.
 #[test]

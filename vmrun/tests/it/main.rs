@@ -1,6 +1,7 @@
 //! The command line as users meet it, by running the real binary, and the programs of the repository.
 
 mod binary;
+mod crosscheck;
 mod failures;
 mod help;
 mod invoke;
