@@ -78,7 +78,7 @@ fn stages_show_what_they_are() {
         ("dom", "func f", "b0 idom - level 0"),
         ("slots", "func f", "slot.get s0"),
         ("promotion", "func f", "local 0: i64"),
-        ("ssa", "func f", "b1("),
+        ("ssa", "func f", "b2(v"),
         ("clif", "function u0:", "block0(v0: i64"),
         ("asm", "", "block0:"),
     ] {
@@ -102,7 +102,7 @@ fn the_ir_is_written_for_llvm_too() {
     let steps = dump("--stage slots --func steps");
     assert!(slots.contains(&steps), "{steps}");
     assert!(steps.contains("%s1.count = alloca i32\n") && !steps.contains(" phi "), "{steps}");
-    let steps = dump("--stage ssa --func steps");
+    let steps = dump("--stage ssa --passes none --func steps");
     assert!(steps.contains(" = phi i32 [ 0, %b0 ], ") && !steps.contains("alloca"), "{steps}");
 }
 
@@ -221,7 +221,7 @@ end:
         (case("; stages: ssa"), "the sections differ from those that `stages:` lists"),
         (
             case("; stages: tokens"),
-            "unknown stage \"tokens\"; expected bytecode, cfg, dom, promotion, slots, ssa",
+            "unknown stage \"tokens\"; expected bytecode, cfg, dom, promotion, slots, inline, rotate, ssa",
         ),
         (case("; stages: clif"), "the stage `clif` depends on the machine; expected `; target: …`"),
         (case("; target: any\n; stages: clif registers"), "unknown slot mode `registers`"),
