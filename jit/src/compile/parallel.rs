@@ -35,7 +35,7 @@ pub(crate) fn compile_all(
     let enter = || (tracing::Span::current() != span).then(|| span.enter());
     let compiler = || (Compiler::new(options.clone()), enter());
     let mut waves = Waves::new(module, &options);
-    while let Some(wave) = waves.next() {
+    while let Some(wave) = waves.next_wave() {
         let compiled = try_map(wave.len(), is_parallel, compiler, |(compiler, _), i| {
             compiler.compile(module, wave[i], budget.share(module, wave[i]))
         })?;
@@ -55,6 +55,7 @@ struct Waves {
     is_queued: Vec<bool>,
     queue: Vec<u32>,
     is_first_over: bool,
+    has_stopped_waiting: bool,
 }
 
 impl Waves {
@@ -77,6 +78,7 @@ impl Waves {
             is_queued: vec![false; n],
             queue: Vec::new(),
             is_first_over: false,
+            has_stopped_waiting: false,
         };
         funcs.filter(|&func| !may_wait(func)).for_each(|func| waves.push(func));
         waves
@@ -90,14 +92,9 @@ impl Waves {
     }
 
     /// The functions to compile next, in ascending order; none if all are done.
-    fn next(&mut self) -> Option<Vec<u32>> {
-        if self.is_first_over || self.queue.is_empty() {
-            // What nobody has inlined waits no longer, called or not.
-            for index in 0..self.compiled.len() {
-                if !self.is_inlined[index] {
-                    self.push(self.first_func + index as u32);
-                }
-            }
+    fn next_wave(&mut self) -> Option<Vec<u32>> {
+        if self.queue.is_empty() || self.is_first_over {
+            self.stop_waiting();
         }
         self.is_first_over = true;
         self.queue.sort_unstable();
@@ -105,14 +102,23 @@ impl Waves {
         (!wave.is_empty()).then_some(wave)
     }
 
+    /// Queues what nobody has inlined, called or not. Later waves inline and call what they will, so once is enough.
+    fn stop_waiting(&mut self) {
+        if std::mem::replace(&mut self.has_stopped_waiting, true) {
+            return;
+        }
+        for index in 0..self.compiled.len() {
+            if !self.is_inlined[index] {
+                self.push(self.first_func + index as u32);
+            }
+        }
+    }
+
     fn finished(&mut self, func: u32, compiled: CompiledFunction) {
-        compiled
-            .code
-            .callees()
-            .filter(|&callee| callee >= self.first_func)
-            .collect::<Vec<_>>()
-            .into_iter()
-            .for_each(|callee| self.push(callee));
+        let first_func = self.first_func;
+        for callee in compiled.code.callees().filter(|&callee| callee >= first_func) {
+            self.push(callee);
+        }
         for &inlined in &compiled.inlined {
             self.is_inlined[(inlined - self.first_func) as usize] = true;
         }

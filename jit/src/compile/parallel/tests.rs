@@ -127,3 +127,38 @@ fn engines_compile_in_parallel_if_they_are_asked_to() {
     // On the global pool, too.
     assert!(functions(true) == expected);
 }
+
+/// Functions whose callers have all inlined them have no code, unless something else can enter them.
+#[test]
+fn what_nothing_enters_has_no_code() {
+    let source = "
+        export \"exported\" func exported
+        export \"main\" func main
+        table t funcref 1
+        elem e t at i32.const 0 func in_table
+        func leaf(n: i64) -> i64 { local.get n i64.const 3 i64.add return }
+        func middle(n: i64) -> i64 { local.get n call leaf return }
+        func exported(n: i64) -> i64 { local.get n call leaf return }
+        func in_table(n: i64) -> i64 { local.get n call leaf return }
+        func never_called(n: i64) -> i64 { local.get n i64.const 1 i64.add return }
+        func has_loop(n: i64) -> i64 {
+        again: local.get n i64.const 1 i64.sub local.tee n i64.eqz i32.eqz br_if again
+          local.get n return }
+        func main(n: i64) -> i64 {
+          local.get n call middle call exported call in_table call has_loop return }";
+    let module = verify(text::parse(source).unwrap()).unwrap();
+    let names = |passes: &str| {
+        let engine = Engine::new(Config::new().passes(passes.parse().unwrap())).unwrap();
+        let module = Module::from_verified(&engine, module.clone().into()).unwrap();
+        let names: Vec<String> = module.functions().iter().map(|f| f.name.clone()).collect();
+        assert_eq!(module.native().unwrap().codes().len(), names.len());
+        let mut store = crate::Store::new(&engine, ());
+        let instance = crate::Instance::new(&mut store, &module, &[]).unwrap();
+        let main = instance.get_typed_func::<i64, i64>(&store, "main").unwrap();
+        assert_eq!(main.call(&mut store, 5).unwrap(), 0);
+        names
+    };
+    assert_eq!(names("all"), ["exported", "in_table", "never_called", "has_loop", "main"]);
+    let all = ["leaf", "middle", "exported", "in_table", "never_called", "has_loop", "main"];
+    assert_eq!(names("-inline"), all);
+}
