@@ -149,7 +149,7 @@ fn what_nothing_enters_has_no_code() {
     let module = verify(text::parse(source).unwrap()).unwrap();
     let names = |passes: &str| {
         let engine = Engine::new(Config::new().passes(passes.parse().unwrap())).unwrap();
-        let module = Module::from_verified(&engine, module.clone().into()).unwrap();
+        let module = Module::from_verified(&engine, module.clone()).unwrap();
         let names: Vec<String> = module.functions().iter().map(|f| f.name.clone()).collect();
         assert_eq!(module.native().unwrap().codes().len(), names.len());
         let mut store = crate::Store::new(&engine, ());
