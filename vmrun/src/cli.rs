@@ -111,9 +111,21 @@ pub struct RunArgs {
     #[arg(long)]
     pub lazy: bool,
 
-    /// Options of the program
-    #[command(flatten)]
-    pub guest: GuestArgs,
+    /// Call this exported function instead of `_start` or `main`, and print its results, one per line
+    #[arg(long, value_names = ["NAME", "VALUES"], num_args = 1..)]
+    pub invoke: Vec<String>,
+
+    /// Give a WASI program full access to this directory, under the same name or GUEST
+    #[arg(long, value_name = "HOST[::GUEST]")]
+    pub dir: Vec<String>,
+
+    /// Set an environment variable of a WASI program; without a value, copy that of this process
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub env: Vec<String>,
+
+    /// Define unknown imported functions this way [default: refuse to run the program]
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub unknown_imports: Option<UnknownImports>,
 
     /// Stop after this much fuel, one unit for each bytecode instruction
     #[arg(long, value_name = "N")]
@@ -132,26 +144,6 @@ pub struct RunArgs {
     pub args: Vec<String>,
 }
 
-/// Options of a program: the function to call, and what it gets from its host.
-#[derive(Clone, Debug, Args)]
-pub struct GuestArgs {
-    /// Call this exported function instead of `_start` or `main`, and print its results, one per line
-    #[arg(long, value_names = ["NAME", "VALUES"], num_args = 1..)]
-    pub invoke: Vec<String>,
-
-    /// Give a WASI program full access to this directory, under the same name or GUEST
-    #[arg(long, value_name = "HOST[::GUEST]")]
-    pub dir: Vec<String>,
-
-    /// Set an environment variable of a WASI program; without a value, copy that of this process
-    #[arg(long, value_name = "NAME[=VALUE]")]
-    pub env: Vec<String>,
-
-    /// Define unknown imported functions this way [default: refuse to run the program]
-    #[arg(long, value_enum, value_name = "HOW")]
-    pub unknown_imports: Option<UnknownImports>,
-}
-
 /// Arguments of `crosscheck`.
 #[derive(Debug, Args)]
 pub struct CrosscheckArgs {
@@ -167,9 +159,21 @@ pub struct CrosscheckArgs {
     #[arg(long, value_name = "PASSES", allow_hyphen_values = true, default_value_t)]
     pub passes: PassSet,
 
-    /// Options of the program
-    #[command(flatten)]
-    pub guest: GuestArgs,
+    /// Call this exported function instead of `_start` or `main`
+    #[arg(long, value_names = ["NAME", "VALUES"], num_args = 1..)]
+    pub invoke: Vec<String>,
+
+    /// Give a WASI program full access to this directory, under the same name or GUEST
+    #[arg(long, value_name = "HOST[::GUEST]")]
+    pub dir: Vec<String>,
+
+    /// Set an environment variable of a WASI program; without a value, copy that of this process
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub env: Vec<String>,
+
+    /// Define unknown imported functions this way [default: refuse to run the program]
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub unknown_imports: Option<UnknownImports>,
 
     /// Limit and compare fuel, one unit for each bytecode instruction
     #[arg(long, value_name = "N")]
@@ -431,7 +435,7 @@ mod tests {
     #[test]
     fn invoked_values_may_look_like_options() {
         let args = run_args("vmrun p.bc --invoke f -1 -inf -0x10 null --jit -- --invoke -x");
-        assert_eq!(args.guest.invoke, ["f", "-1", "-inf", "-0x10", "null"]);
+        assert_eq!(args.invoke, ["f", "-1", "-inf", "-0x10", "null"]);
         assert!(args.jit);
         assert_eq!(args.args, ["--invoke", "-x"]);
     }

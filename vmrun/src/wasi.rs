@@ -5,7 +5,6 @@ use std::path::Path;
 use slotvm::Module;
 use slotvm_wasi::{MODULE, WasiCtx};
 
-use crate::cli::GuestArgs;
 use crate::error::CliError;
 
 /// Whether a module imports anything from WASI.
@@ -21,7 +20,8 @@ pub fn is_imported_by(module: &Module) -> bool {
 pub fn context(
     program: &Path,
     args: &[String],
-    guest: &GuestArgs,
+    dirs: &[String],
+    env: &[String],
     inherits_output: bool,
 ) -> Result<WasiCtx, CliError> {
     let mut builder = WasiCtx::builder();
@@ -30,13 +30,13 @@ pub fn context(
     if inherits_output {
         builder.inherit_stdout().inherit_stderr();
     }
-    for variable in &guest.env {
+    for variable in env {
         match variable.split_once('=') {
             Some((name, value)) => builder.env(name, value),
             None => builder.env(variable, inherited(variable)?),
         };
     }
-    for dir in &guest.dir {
+    for dir in dirs {
         let (host, guest) = dir.split_once("::").unwrap_or((dir, dir));
         builder.preopened_dir(host, guest).map_err(CliError::file(Path::new(host)))?;
     }

@@ -81,7 +81,8 @@ fn host(args: &RunArgs, module: &Module) -> Result<Host, CliError> {
     Ok(Host::new(out, input, &args.args).with_wasi(wasi::context(
         &args.program,
         &args.args,
-        &args.guest,
+        &args.dir,
+        &args.env,
         true,
     )?))
 }
@@ -109,7 +110,7 @@ fn instantiate_and_call(
     let start = Instant::now();
     let mut linker = Linker::new(module.engine());
     host::define(&mut linker)?;
-    match args.guest.unknown_imports {
+    match args.unknown_imports {
         None => {}
         Some(UnknownImports::Trap) => linker.define_unknown_imports_as_traps(module),
         Some(UnknownImports::Zero) => linker.define_unknown_imports_as_default_values(module),
@@ -124,10 +125,10 @@ fn instantiate_and_call(
 
 fn call(args: &RunArgs, store: &mut Store<Host>, instance: Instance) -> Result<u8, CliError> {
     let mut results = Vec::new();
-    for call in entry::calls(&args.guest.invoke, &args.args, store, &instance)? {
+    for call in entry::calls(&args.invoke, &args.args, store, &instance)? {
         results = call.run(store)?;
     }
-    if !args.guest.invoke.is_empty() {
+    if !args.invoke.is_empty() {
         return print(store, &results).map(|()| 0);
     }
     match results.as_slice() {

@@ -83,7 +83,7 @@ fn start_functions_and_imports_of_unknown_functions_are_compared() {
     let folder = Folder::new("crosscheck_start");
     let source = "import \"env\" \"print_i32\" func print(i32)
 import \"other\" \"unknown\" func unknown(i32) -> i64
-global g: mut i32 = 1
+global g: mut i32 = i32.const 1
 func begin() { i32.const 5  call print  i32.const 9  global.set g  return }
 func main() -> i32 { i32.const 3  call unknown  i32.wrap_i64  return }
 start begin

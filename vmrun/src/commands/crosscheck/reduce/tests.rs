@@ -26,9 +26,9 @@ const SOURCE: &str = r#"
 import "env" "print_i32" func print_i32(i32)
 memory m 1
 table t funcref 2
-global g: mut i32 = 5
-data text at 16 "text"
-elem at t 0 [helper]
+global g: mut i32 = i32.const 5
+data text at i32.const 16 "text"
+elem helpers t at i32.const 0 func helper
 export "main" func main
 export "helper" func helper
 func helper(a: i32, b: i32) -> i32 {
