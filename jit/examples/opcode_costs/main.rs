@@ -42,9 +42,11 @@ const COLUMNS: &[(&str, Effort, &[Shape])] = &[
     ("alone", Effort::Optimised, &Shape::ALONE),
     ("chained", Effort::Optimised, &Shape::CHAINS),
     ("chained_with_consts", Effort::Optimised, &Shape::CONST_CHAINS),
-    ("unoptimised", Effort::Unoptimised, &[Shape::Chained, Shape::Alone, Shape::Parted]),
-    ("in_one_pass", Effort::OnePass, &[Shape::Chained, Shape::Alone, Shape::Parted]),
+    ("unoptimised", Effort::Unoptimised, &UNOPTIMISED),
+    ("in_one_pass", Effort::OnePass, &UNOPTIMISED),
 ];
+
+const UNOPTIMISED: [Shape; 4] = [Shape::Chained, Shape::Alone, Shape::Parted, Shape::ConstLength];
 
 /// The costs of an opcode, by column: instructions and bytes, or nothing where it cannot stand so.
 type Row = Vec<Option<[Split; 2]>>;
@@ -106,7 +108,8 @@ fn fitting(op: Op, effort: Effort, shapes: &'static [Shape]) -> Vec<&'static Sha
     let mut fitting: Vec<_> = shapes.iter().filter(|&&shape| shapes::fits(op, shape)).collect();
     if effort != Effort::Optimised {
         let first = fitting.first().copied();
-        fitting.retain(|&shape| Some(shape) == first || *shape == Shape::Parted);
+        let other = [Shape::Parted, Shape::ConstLength];
+        fitting.retain(|&shape| Some(shape) == first || other.contains(shape));
     }
     fitting
 }

@@ -8,6 +8,9 @@ use slotvm_bytecode::{Effect, Imm, ImmKind, Op};
 /// The types of the parameters of each function that is measured.
 const TYPES: [ValType; 6] = [I32, I64, F32, F64, V128, FuncRef];
 
+/// The length of an operation on memory that is done by the most accesses.
+const CONST_LENGTH: i32 = 63;
+
 /// The source of the operands of a function's instructions.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Shape {
@@ -16,6 +19,9 @@ pub(crate) enum Shape {
     /// The operands are parameters, as is the result, and each instruction has a block of its own, which shares no
     /// loads of constant fields with others.
     Parted,
+    /// The last operand is a constant: the length for which an operation on memory is the most accesses. The others
+    /// are loaded.
+    ConstLength,
     /// Each operand of the type of the result is the result before.
     Chained,
     /// The first is the result before, the others are parameters.
@@ -30,7 +36,7 @@ pub(crate) enum Shape {
 
 impl Shape {
     /// Shapes without chains.
-    pub(crate) const ALONE: [Shape; 2] = [Shape::Alone, Shape::Parted];
+    pub(crate) const ALONE: [Shape; 3] = [Shape::Alone, Shape::Parted, Shape::ConstLength];
     /// Chains without constants.
     pub(crate) const CHAINS: [Shape; 3] = [Shape::Chained, Shape::ChainedFirst, Shape::ChainedLast];
     /// Chains with them.
@@ -65,6 +71,9 @@ pub(crate) fn fits(op: Op, shape: Shape) -> bool {
     let has_const = matches!(params.last(), Some(I32 | I64));
     // What uses no field of the context costs the same in any block.
     let is_arithmetic = matches!(op.effect(), Effect::Pure | Effect::Trap);
+    if shape == Shape::ConstLength {
+        return matches!(op, Op::MemoryCopy | Op::MemoryFill);
+    }
     let [result] = results else {
         return shape == Shape::Alone || shape == Shape::Parted && !is_arithmetic;
     };
@@ -73,6 +82,7 @@ pub(crate) fn fits(op: Op, shape: Shape) -> bool {
     match shape {
         Shape::Alone => true,
         Shape::Parted => !is_arithmetic,
+        Shape::ConstLength => false,
         Shape::Chained => chains,
         Shape::ChainedFirst => chains && is_binary && params.first() == Some(result),
         Shape::ChainedLast => chains && is_binary && params.last() == Some(result),
@@ -108,9 +118,9 @@ pub(crate) fn module(op: Op, is_there: bool, shape: Shape, n: usize, n_crowded: 
         f.global_set(global);
     }
     match shape {
-        Shape::Alone => {
+        Shape::Alone | Shape::ConstLength => {
             for i in 0..n {
-                writer.alone(&mut f, params, results, i);
+                writer.alone(&mut f, params, results, shape, i);
             }
         }
         Shape::Parted => {
@@ -148,6 +158,7 @@ impl Writer {
         f: &mut FunctionBuilder<'_>,
         params: &[ValType],
         results: &[ValType],
+        shape: Shape,
         i: usize,
     ) {
         let offset = |k: usize| (64 * (4 * i + k)) as u32;
@@ -157,6 +168,9 @@ impl Writer {
         }
         for (k, &ty) in params.iter().enumerate() {
             match access(ty) {
+                _ if shape == Shape::ConstLength && k + 1 == params.len() => {
+                    f.i32_const(CONST_LENGTH);
+                }
                 Some((load, _)) => drop(f.i32_const(0).load(load, offset(k))),
                 None => drop(f.local_get(param(ty))),
             }
