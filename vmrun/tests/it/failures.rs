@@ -133,12 +133,12 @@ fn wrong_usage_exits_with_two() {
         ("dump programs/fib_rec.bc", "--stage <STAGE>"),
         (
             "dump programs/fib_rec.bc --stage tokens",
-            "[possible values: bytecode, cfg, dom, promotion, slots, ssa, simplify, destruct, clif, asm]",
+            "[possible values: bytecode, cfg, dom, promotion, slots, ssa, peephole, simplify, simplify_cfg, if_convert, destruct, clif, asm]",
         ),
         ("dump programs/fib_rec.bc --stage ssa --dot", "--dot requires stage cfg or dom"),
         (
             "dump programs/fib_rec.bc --stage cfg --format llvm",
-            "--format llvm requires one of the stages slots, ssa, simplify, destruct",
+            "--format llvm requires one of the stages slots, ssa, peephole, simplify, simplify_cfg, if_convert, destruct",
         ),
         (
             "dump programs/fib_rec.bc --stage ssa --func nope",
