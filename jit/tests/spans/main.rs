@@ -156,7 +156,7 @@ fn passes_of_bytecode_have_spans() {
     let found = spans(Level::TRACE, || {
         slotvm_ssa::optimize::optimize(&module).unwrap();
     });
-    let passes = ["slots", "ssa", "simplify", "simplify_cfg", "destruct", "write"];
+    let passes = ["slots", "ssa", "peephole", "simplify", "simplify_cfg", "destruct", "write"];
     let passes = passes.map(|pass| format!("optimize > function func=0 name=\"f\" > {pass}"));
     assert_eq!(found[2..], passes);
 }
