@@ -10,7 +10,7 @@ mod allocator;
 use std::sync::Arc;
 
 use slotvm::compiler::{Cause, Rung, Work};
-use slotvm::{Config, Engine, Error, Instance, Module, SlotMode, Store, Tier};
+use slotvm::{Config, Engine, Error, Instance, Module, PassSet, SlotMode, Store, Tier};
 use slotvm_bytecode::{VerifiedModule, encode, verify};
 use slotvm_filetests::bombs::{ALL, NAME, family};
 use slotvm_filetests::campaign::cost::promised_bytes;
@@ -21,16 +21,26 @@ fn verified(name: &str, size: usize, n_funcs: usize) -> Arc<VerifiedModule> {
 }
 
 fn compile(tier: Tier, slots: SlotMode, module: &Arc<VerifiedModule>) -> Result<Module, Error> {
+    compile_with(tier, slots, PassSet::all(), module)
+}
+
+fn compile_with(
+    tier: Tier,
+    slots: SlotMode,
+    passes: PassSet,
+    module: &Arc<VerifiedModule>,
+) -> Result<Module, Error> {
     // Verification of passes is off, since its memory is not part of the budget.
     let config = &mut Config::new();
-    config.tier(tier).slots(slots).verify_passes(false).parallel_compilation(false);
+    config.tier(tier).slots(slots).passes(passes);
+    config.verify_passes(false).parallel_compilation(false);
     let engine = Engine::new(config);
     Module::from_verified(&engine.expect("there is native code"), module.clone())
 }
 
 /// The compile work of the bomb, or the error if it was refused.
-fn work(name: &str, size: usize, slots: SlotMode) -> Result<Work, Error> {
-    let module = compile(Tier::Jit, slots, &verified(name, size, 1))?;
+fn work(name: &str, size: usize, slots: SlotMode, passes: PassSet) -> Result<Work, Error> {
+    let module = compile_with(Tier::Jit, slots, passes, &verified(name, size, 1))?;
     // In some families, the bomb is not the first function.
     let works = module.functions().into_iter().map(|function| function.work);
     Ok(works.max_by_key(|work| work.rung).expect("there is a function"))
@@ -75,7 +85,7 @@ fn bombs_are_compiled_with_less_work() {
         ("targets", 100_000, Ssa, AsAsked),
         ("targets", 300_000, Ssa, OnePass),
     ] {
-        match work(name, size, slots) {
+        match work(name, size, slots, PassSet::none()) {
             Ok(work) if work.rung == expected => {
                 assert_eq!(work.cause.is_some(), expected != AsAsked, "{work:?}");
             }
@@ -85,10 +95,22 @@ fn bombs_are_compiled_with_less_work() {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
+/// Of some bombs, passes leave little.
+#[test]
+fn passes_defuse_bombs() {
+    for (name, size) in
+        [("ifs", 180_000), ("blocks", 1_000_000), ("common values", 8_000), ("targets", 300_000)]
+    {
+        let rung = |passes| work(name, size, SlotMode::Ssa, passes).map(|work| work.rung).unwrap();
+        assert_ne!(rung(PassSet::none()), Rung::AsAsked, "{name}");
+        assert_eq!(rung(PassSet::all()), Rung::AsAsked, "{name}");
+    }
+}
+
 #[test]
 fn what_can_be_compiled_in_no_way_is_refused() {
     for name in ["wide calls", "wide returns"] {
-        let error = work(name, 4_000, SlotMode::Ssa).unwrap_err().to_string();
+        let error = work(name, 4_000, SlotMode::Ssa, PassSet::all()).unwrap_err().to_string();
         assert!(error.contains("cannot be compiled"), "{error}");
         assert!(error.contains(Cause::WideOperands.message()), "{error}");
     }
