@@ -6,6 +6,7 @@ use slotvm_ssa::pipeline::PassSet;
 
 /// A set of passes for each function.
 #[derive(Clone, Debug, Default)]
+#[cfg_attr(not(feature = "jit"), allow(dead_code, reason = "interpreters run no passes"))]
 pub(crate) struct Passes {
     /// The passes of functions that have no set of their own.
     pub(crate) usual: PassSet,
@@ -13,9 +14,9 @@ pub(crate) struct Passes {
     pub(crate) by_function: Arc<[PassSet]>,
 }
 
+#[cfg_attr(not(feature = "jit"), allow(dead_code, reason = "interpreters run no passes"))]
 impl Passes {
     /// The passes of a function.
-    #[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "interpreters run no passes"))]
     pub(crate) fn of(&self, func: u32) -> PassSet {
         self.by_function.get(func as usize).copied().unwrap_or(self.usual)
     }
