@@ -132,12 +132,11 @@ fn compiling_has_a_span_for_each_stage_of_each_function() {
         assert_eq!(found[compile + 1 + stages.len()], "instantiate", "{found:?}");
         stages.join(", ")
     };
-    let ssa = "f, f > slots, f > ssa, f > simplify_cfg, f > if_convert, f > budget, f > clif, f > asm, place";
+    let ssa = "f, f > slots, f > ssa, f > peephole, f > simplify_cfg, f > if_convert, f > budget, f > clif, f > asm, place";
     assert_eq!(functions(SlotMode::Ssa, None), ssa);
     let memory = "f, f > slots, f > budget, f > clif, f > asm, place";
     assert_eq!(functions(SlotMode::Memory, None), memory);
-    let on_the_fly =
-        "f, f > ssa, f > simplify_cfg, f > if_convert, f > budget, f > clif, f > asm, place";
+    let on_the_fly = "f, f > ssa, f > peephole, f > simplify_cfg, f > if_convert, f > budget, f > clif, f > asm, place";
     assert_eq!(functions(SlotMode::Ssa, Some(OnTheFly::default())), on_the_fly);
 }
 
@@ -154,7 +153,7 @@ fn passes_of_bytecode_have_spans() {
     let found = spans(Level::TRACE, || {
         slotvm_ssa::optimize::optimize(&module).unwrap();
     });
-    let passes = ["slots", "ssa", "simplify", "simplify_cfg", "destruct", "write"];
+    let passes = ["slots", "ssa", "peephole", "simplify", "simplify_cfg", "destruct", "write"];
     let passes = passes.map(|pass| format!("optimize > function func=0 name=\"f\" > {pass}"));
     assert_eq!(found[2..], passes);
 }
