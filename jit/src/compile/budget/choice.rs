@@ -21,7 +21,6 @@ use super::parts::Parts;
 use super::shares::Share;
 use super::{Cause, DOMINATOR_STEPS_MAX, Rung, WorkCounts};
 use crate::config::slot_mode::SlotMode;
-use crate::lower::order::find_loops;
 
 /// Words of 64 slots in which liveness is counted.
 const LIVE_WORDS_MAX: u64 = 1 << 24;
@@ -154,7 +153,8 @@ impl Candidate<'_> {
         let dominator_steps = counts.dominator_steps;
         let slots = if self.is_promoted() { slot_form() } else { self.function };
         // Passes may have changed the blocks.
-        let mut counts = WorkCounts::cheap(slots, &find_loops(slots), self.parts);
+        let mut counts =
+            WorkCounts::cheap(slots, &LoopForest::new(&control_flow(slots)), self.parts);
         counts.dominator_steps = dominator_steps;
         let crowding = self.crowding(slots, false);
         counts.crowd(crowding);
