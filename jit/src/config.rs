@@ -1,5 +1,6 @@
 //! Configuration of an engine.
 
+#[cfg_attr(not(feature = "jit"), allow(dead_code, reason = "interpreters run no passes"))]
 pub(crate) mod passes;
 pub(crate) mod slot_mode;
 

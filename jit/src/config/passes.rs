@@ -6,7 +6,6 @@ use slotvm_ssa::pipeline::PassSet;
 
 /// A set of passes for each function.
 #[derive(Clone, Debug, Default)]
-#[cfg_attr(not(feature = "jit"), allow(dead_code, reason = "interpreters run no passes"))]
 pub(crate) struct Passes {
     /// The passes of functions that have no set of their own.
     pub(crate) usual: PassSet,

@@ -130,12 +130,12 @@ fn random_statement(rng: &mut Rng, text: &mut String) {
     let offset = rng.below(3) * 2;
     let (address, value) = (random_address(rng), random_address(rng));
     match rng.below(9) {
-        0 | 1 => write!(text, "{address}  local.get sum  i32.store {offset}\n"),
-        2 => write!(text, "{address}  i64.const {}  i64.store 0\n", rng.below(1000)),
-        3 => write!(text, "{address}  local.get n  i32.store8 {offset}\n"),
-        4 => write!(text, "call host\n"),
-        5 => write!(text, "{value}  i32.const 2044  i32.and  local.set p\n"),
-        _ => write!(text, "{address}  i32.load {offset}  local.get sum  i32.add  local.set sum\n"),
+        0 | 1 => writeln!(text, "{address}  local.get sum  i32.store {offset}"),
+        2 => writeln!(text, "{address}  i64.const {}  i64.store 0", rng.below(1000)),
+        3 => writeln!(text, "{address}  local.get n  i32.store8 {offset}"),
+        4 => writeln!(text, "call host"),
+        5 => writeln!(text, "{value}  i32.const 2044  i32.and  local.set p"),
+        _ => writeln!(text, "{address}  i32.load {offset}  local.get sum  i32.add  local.set sum"),
     }
     .unwrap();
 }
@@ -152,10 +152,10 @@ fn random_functions_do_the_same() {
                 random_statement(&mut rng, &mut body);
             }
             if rng.one_in(2) {
-                write!(body, "local.get n  i32.const 1  i32.and  br_if l{block}\n").unwrap();
+                writeln!(body, "local.get n  i32.const 1  i32.and  br_if l{block}").unwrap();
                 random_statement(&mut rng, &mut body);
             }
-            write!(body, "l{block}: nop\n").unwrap();
+            writeln!(body, "l{block}: nop").unwrap();
         }
         let source = in_loop(&body, "local.get sum");
         n_loads += check_same(&source.replace("p: i32\n", "p: i32, sum: i32\n")).n_loads;
