@@ -1,7 +1,7 @@
 //! Store-to-load forwarding: a load whose value is known on every path becomes that value.
 //!
 //! Relies on SSA form, and guarantees it. Works on linear memory alone; what it assumes about aliasing stands in
-//! [`places`]. In these steps:
+//! `places`. In these steps:
 //! 1. `places` finds the places that are loaded more than once, or loaded and stored, and what each instruction does
 //!    to them: it is a place's definition, or leaves its content unknown.
 //! 2. `available` finds the places whose content is known at the start of each block: on every path from the entry

@@ -2,7 +2,7 @@
 //!
 //! Relies on slot form as [`mod@crate::construction::build`] makes it, and guarantees slot form, so that one promotion
 //! sees the slots of all functions that came together, and every slot mode gains the same. What is inlined:
-//! * Direct calls that [`plan`] chooses, from the counts of the function and of those that it may call.
+//! * Direct calls that `plan` chooses, from the counts of the function and of those that it may call.
 //! * Tail calls of the function itself, which become a loop.
 //!
 //! What a program can observe stays as it was. A body is made with the same charges as its function's own code: fuel,
