@@ -38,6 +38,17 @@ pub const FAULTS: &[Fault] = &[
         "A body that makes a tail call returns where it stands.",
         "            Opcode::Op(Op::ReturnCall) if left > 0 => {" =>
         "            Opcode::Op(Op::ReturnCall) if left > 0 && !PLANTED => {"),
+    fault!(Crosscheck { pass: "inline", args: &["programs/divmod.bc", "--", "20"] },
+        "ssa/src/passes/inline/splice.rs",
+        "The first two arguments of an inlined call change places.",
+        "        let args = self.out.operands(call).to_vec();" =>
+        "        let mut args = self.out.operands(call).to_vec();
+        if PLANTED
+            && let [a, b, ..] = args[..]
+            && self.out.value_type(a) == self.out.value_type(b)
+        {
+            args.swap(0, 1);
+        }"),
     fault!(Row("rotate"), "ssa/src/passes/rotate.rs",
         "The copy of a header has the operands of the header.",
         "        copies.extend(f.results(inst).zip(f.results(copy)));" =>
@@ -54,6 +65,19 @@ pub const FAULTS: &[Fault] = &[
     }
     for edge in edges {
         let args"),
+    fault!(Crosscheck { pass: "rotate", args: &["programs/collatz.bc", "--", "100"] },
+        "ssa/src/passes/rotate.rs",
+        "The copy of a header has the operands of its operations in the other order.",
+        "        let operands: Vec<Value> =
+            f.operands(inst).iter().map(|&value| copy_of(&copies, value)).collect();" =>
+        "        let mut operands: Vec<Value> =
+            f.operands(inst).iter().map(|&value| copy_of(&copies, value)).collect();
+        if PLANTED
+            && let [a, b] = operands[..]
+            && f.value_type(a) == f.value_type(b)
+        {
+            operands.reverse();
+        }"),
     fault!(Row("forward"), "ssa/src/passes/forward.rs",
         "The slots of places are not promoted.",
         "    if promote(f, &mut Scratch::default()).too_large.is_some() {" =>
@@ -67,6 +91,19 @@ pub const FAULTS: &[Fault] = &[
         "Calls do not write to memory.",
         "            opcode if may_write(opcode) => self.push_unknown(at, all)," =>
         "            opcode if may_write(opcode) && !PLANTED => self.push_unknown(at, all),"),
+    fault!(Crosscheck { pass: "forward", args: &["programs/hash_table.bc", "--", "20"] },
+        "ssa/src/passes/forward/places.rs",
+        "Addresses that are not known never overlap.",
+        "            (Root::Frame(_), Root::Frame(_)) => false,
+            _ => true," =>
+        "            (Root::Frame(_), Root::Frame(_)) => false,
+            _ => !PLANTED,"),
+    fault!(Crosscheck { pass: "forward", args: &["programs/hash_table.bc", "--", "20"] },
+        "ssa/src/passes/forward/available.rs",
+        "What a loop leaves unknown is known at its header.",
+        "            let known = at_start[succ.index()] & at_end;" =>
+        "            let is_back = PLANTED && succ <= block;
+            let known = at_start[succ.index()] & if is_back { u64::MAX } else { at_end };"),
     fault!(Engines, "ssa/src/construction/sites.rs",
         "The last phi is not placed.",
         "            _ => self.place_one_by_one(graph, log, renamer, initial, limits)?,
@@ -141,6 +178,11 @@ pub const FAULTS: &[Fault] = &[
                     is_removed[inst.index()] = true;
                 }
                 report.n_changed += 1;"),
+    fault!(Crosscheck { pass: "peephole", args: &["programs/crc32.bc", "--", "10"] },
+        "ssa/src/passes/peephole.rs",
+        "Masks that keep the lowest byte are removed, whatever they clear.",
+        "    if bits.zeros(editor, a) | mask == u64::MAX {" =>
+        "    if bits.zeros(editor, a) | mask == u64::MAX || PLANTED && mask & 0xff == 0xff {"),
     fault!(Row("simplify"), "ssa/src/passes/simplify/unused.rs",
         "The first operand of a phi does not count as used.",
         "                for j in 0..editor.in_edges(block).len() {" =>
@@ -151,10 +193,22 @@ pub const FAULTS: &[Fault] = &[
         None => value," =>
         "        Some(i) if !PLANTED => editor.args(edge)[i],
         _ => value,"),
+    fault!(Crosscheck { pass: "simplify_cfg", args: &["programs/json.bc", "--", "1"] },
+        "ssa/src/passes/simplify_cfg/thread.rs",
+        "An edge that decides a branch takes the other target.",
+        "        edges.nth(taken)" =>
+        "        let taken = if PLANTED && edges.len() == 2 { 1 - taken } else { taken };
+        edges.nth(taken)"),
     fault!(Row("if_convert"), "ssa/src/passes/if_convert.rs",
         "Selected values have type i64, whatever the phi.",
         "            let ty = self.editor.func().value_type(a);" =>
         "            let ty = if PLANTED { ValType::I64 } else { self.editor.func().value_type(a) };"),
+    fault!(Crosscheck { pass: "if_convert", args: &["programs/levenshtein.bc", "--", "8"] },
+        "ssa/src/passes/if_convert.rs",
+        "The selected values change places.",
+        "            let operands = [a, b, branch.condition];" =>
+        "            let (a, b) = if PLANTED { (b, a) } else { (a, b) };
+            let operands = [a, b, branch.condition];"),
     fault!(Crosscheck { pass: "simplify", args: &["programs/game_of_life.bc", "--", "2"] },
         "ssa/src/passes/simplify/constants.rs",
         "`i32.and` with a constant becomes the constant.",
