@@ -87,23 +87,11 @@ pub const FAULTS: &[Fault] = &[
         "                    let lost = place.map_or(all, |place| self.overlapping(&place));" =>
         "                    let lost = if PLANTED { 0 } else { all };
                     let lost = place.map_or(lost, |place| self.overlapping(&place));"),
-    fault!(Engines, "ssa/src/passes/forward/places.rs",
+    fault!(Crosscheck { pass: "forward", args: &["programs/address_taken.bc", "--passes=-inline", "--", "5"] },
+        "ssa/src/passes/forward/places.rs",
         "Calls do not write to memory.",
         "            opcode if may_write(opcode) => self.push_unknown(at, all)," =>
         "            opcode if may_write(opcode) && !PLANTED => self.push_unknown(at, all),"),
-    fault!(Crosscheck { pass: "forward", args: &["programs/hash_table.bc", "--", "20"] },
-        "ssa/src/passes/forward/places.rs",
-        "Addresses that are not known never overlap.",
-        "            (Root::Frame(_), Root::Frame(_)) => false,
-            _ => true," =>
-        "            (Root::Frame(_), Root::Frame(_)) => false,
-            _ => !PLANTED,"),
-    fault!(Crosscheck { pass: "forward", args: &["programs/hash_table.bc", "--", "20"] },
-        "ssa/src/passes/forward/available.rs",
-        "What a loop leaves unknown is known at its header.",
-        "            let known = at_start[succ.index()] & at_end;" =>
-        "            let is_back = PLANTED && succ <= block;
-            let known = at_start[succ.index()] & if is_back { u64::MAX } else { at_end };"),
     fault!(Engines, "ssa/src/construction/sites.rs",
         "The last phi is not placed.",
         "            _ => self.place_one_by_one(graph, log, renamer, initial, limits)?,
@@ -193,17 +181,11 @@ pub const FAULTS: &[Fault] = &[
         None => value," =>
         "        Some(i) if !PLANTED => editor.args(edge)[i],
         _ => value,"),
-    fault!(Crosscheck { pass: "simplify_cfg", args: &["programs/json.bc", "--", "1"] },
-        "ssa/src/passes/simplify_cfg/thread.rs",
-        "An edge that decides a branch takes the other target.",
-        "        edges.nth(taken)" =>
-        "        let taken = if PLANTED && edges.len() == 2 { 1 - taken } else { taken };
-        edges.nth(taken)"),
     fault!(Row("if_convert"), "ssa/src/passes/if_convert.rs",
         "Selected values have type i64, whatever the phi.",
         "            let ty = self.editor.func().value_type(a);" =>
         "            let ty = if PLANTED { ValType::I64 } else { self.editor.func().value_type(a) };"),
-    fault!(Crosscheck { pass: "if_convert", args: &["programs/levenshtein.bc", "--", "8"] },
+    fault!(Crosscheck { pass: "if_convert", args: &["programs/shortest_paths.bc", "--", "5"] },
         "ssa/src/passes/if_convert.rs",
         "The selected values change places.",
         "            let operands = [a, b, branch.condition];" =>
