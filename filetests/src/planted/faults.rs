@@ -181,6 +181,17 @@ pub const FAULTS: &[Fault] = &[
         None => value," =>
         "        Some(i) if !PLANTED => editor.args(edge)[i],
         _ => value,"),
+    fault!(Crosscheck { pass: "simplify_cfg", args: &["programs/wasm/string_search.O0.wasm", "--", "10"] },
+        "ssa/src/passes/simplify_cfg/forward.rs",
+        "An edge that skips a block carries the first parameter of the function.",
+        "                    args.push(passed_on(editor, edge, arg));" =>
+        "                    let first = editor.params(Function::ENTRY).first().copied();
+                    let is_alike = |value| {
+                        let f = editor.func();
+                        PLANTED && f.value_type(value) == f.value_type(arg)
+                    };
+                    let arg = first.filter(|&value| is_alike(value)).unwrap_or(arg);
+                    args.push(passed_on(editor, edge, arg));"),
     fault!(Row("if_convert"), "ssa/src/passes/if_convert.rs",
         "Selected values have type i64, whatever the phi.",
         "            let ty = self.editor.func().value_type(a);" =>
