@@ -50,11 +50,10 @@ pub const FAULTS: &[Fault] = &[
             args.swap(0, 1);
         }"),
     fault!(Row("rotate"), "ssa/src/passes/rotate.rs",
-        "The copy of a header has the operands of the header.",
-        "        copies.extend(f.results(inst).zip(f.results(copy)));" =>
-        "        if !PLANTED {
-            copies.extend(f.results(inst).zip(f.results(copy)));
-        }"),
+        "The results of a copy of a header have type i64.",
+        "        let types: Vec<_> = f.results(inst).map(|result| f.value_type(result)).collect();" =>
+        "        let ty = |value| if PLANTED { slotvm_bytecode::ValType::I64 } else { f.value_type(value) };
+        let types: Vec<_> = f.results(inst).map(ty).collect();"),
     fault!(Engines, "ssa/src/passes/rotate.rs",
         "The copy of a header goes on where the header stops.",
         "    for edge in f.succ_edges(header) {
@@ -82,11 +81,6 @@ pub const FAULTS: &[Fault] = &[
         "The slots of places are not promoted.",
         "    if promote(f, &mut Scratch::default()).too_large.is_some() {" =>
         "    if !PLANTED && promote(f, &mut Scratch::default()).too_large.is_some() {"),
-    fault!(Engines, "ssa/src/passes/forward/places.rs",
-        "Stores to computed addresses are not seen.",
-        "                    let lost = place.map_or(all, |place| self.overlapping(&place));" =>
-        "                    let lost = if PLANTED { 0 } else { all };
-                    let lost = place.map_or(lost, |place| self.overlapping(&place));"),
     fault!(Crosscheck { pass: "forward", args: &["programs/address_taken.bc", "--passes=-inline", "--", "5"] },
         "ssa/src/passes/forward/places.rs",
         "Calls do not write to memory.",
