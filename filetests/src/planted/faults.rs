@@ -175,7 +175,7 @@ pub const FAULTS: &[Fault] = &[
         None => value," =>
         "        Some(i) if !PLANTED => editor.args(edge)[i],
         _ => value,"),
-    fault!(Crosscheck { pass: "simplify_cfg", args: &["programs/wasm/string_search.O0.wasm", "--", "10"] },
+    fault!(Crosscheck { pass: "simplify_cfg", args: &["programs/collatz.bc", "--", "100"] },
         "ssa/src/passes/simplify_cfg/forward.rs",
         "An edge that skips a block carries the first parameter of the function.",
         "                    args.push(passed_on(editor, edge, arg));" =>
