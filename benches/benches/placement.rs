@@ -1,8 +1,8 @@
-//! How much the time of each program depends on where its code lies: a report.
+//! The dependence of each program's time on the place of its code: a report.
 //!
 //! Each program runs in mode `ssa` with its code at 16 places, in turns. Its rows are the median CPU time of `main`
 //! over the places, of which the least of several rounds counts at each, and the slowest place over the fastest. The
-//! project wants at most [`SPREAD_MAX`]; `!` marks what takes more.
+//! project wants at most [`SPREAD_MAX`]; `!` marks programs above it.
 //!
 //! `--quick` measures one round; a filter selects programs.
 

@@ -26,6 +26,7 @@ pub mod graph;
 pub mod irop;
 pub mod parse;
 pub mod print;
+pub(crate) mod replacements;
 pub mod verify;
 pub mod work;
 

@@ -79,8 +79,11 @@ pub const FAULTS: &[Fault] = &[
         }"),
     fault!(Row("forward"), "ssa/src/passes/forward.rs",
         "The slots of places are not promoted.",
-        "    if promote(f, &mut Scratch::default()).too_large.is_some() {" =>
-        "    if !PLANTED && promote(f, &mut Scratch::default()).too_large.is_some() {"),
+        "    let promotion = promote(f, &mut Scratch::default());" =>
+        "    let promotion = match PLANTED {
+        true => Default::default(),
+        false => promote(f, &mut Scratch::default()),
+    };"),
     fault!(Crosscheck { pass: "forward", args: &["programs/address_taken.bc", "--passes=-inline", "--", "5"] },
         "ssa/src/passes/forward/places.rs",
         "Calls do not write to memory.",

@@ -1,6 +1,6 @@
 //! Memory for machine code, and where functions start in it.
 //!
-//! A function starts such that its [`Anchor`] is aligned. What stays empty before it is less than the boundary of the
+//! A function starts such that its [`Anchor`] is aligned. The padding before it is less than the boundary of the
 //! anchor.
 
 use std::io;

@@ -36,7 +36,7 @@ pub(crate) const FUNC_NAMESPACE: u32 = 0;
 pub(crate) struct MachineCode {
     /// The instructions.
     pub(crate) bytes: Vec<u8>,
-    /// What the address of the code must be a multiple of, a power of two.
+    /// The alignment of the code's address in bytes, a power of two.
     pub(crate) alignment: u64,
     /// The instruction that is to be aligned.
     pub(crate) anchor: Anchor,

@@ -9,6 +9,8 @@
 //! The result is a [`MachineCode`], which [`crate::code::unit`] places, with the tables that lead from a pc
 //! to a trap and to the bytecode.
 
+mod form;
+
 use std::cell::OnceCell;
 use std::time::Instant;
 
@@ -19,17 +21,16 @@ use cranelift_frontend::FunctionBuilderContext;
 use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::{ValType, VerifiedModule};
 use slotvm_ssa::construction::build::{
-    BuildOptions, BuildScratch, OPERANDS_MAX, SsaOptions, build, build_ssa, is_buildable,
-    n_kept_operands, n_wide_operands,
+    BuildOptions, BuildScratch, OPERANDS_MAX, SsaOptions, build, is_buildable, n_kept_operands,
+    n_wide_operands,
 };
-use slotvm_ssa::construction::promote::{self, PromoteOptions, PromotionReport, promote_with};
+use slotvm_ssa::construction::promote::{self, PromoteOptions, PromotionReport};
 use slotvm_ssa::graphs::loops::LoopForest;
 use slotvm_ssa::ir::Function;
-use slotvm_ssa::passes::inline::inline;
-use slotvm_ssa::passes::rotate::rotate;
-use slotvm_ssa::pipeline::{self, Checks, PassSet, Stage, StageError, Times, User, run_passes};
+use slotvm_ssa::pipeline::{self, Stage, StageError, Times};
 use tracing::trace_span;
 
+use self::form::{Form, without_growth};
 use crate::code::unit::MachineCode;
 use crate::compile::budget::{Candidate, Cause, Parts, Rung, Share, TooMuchWork, Work};
 use crate::compile::function_info::{FunctionInfo, Sizes};
@@ -169,21 +170,14 @@ impl Compiler {
         let mut times = Times::default();
         let build_options = self.options.build;
         let build = || build(module, func, &build_options, &mut BuildScratch::default());
-        let passes = self.options.passes.of(func);
-        let form = self.form(module, func, passes, share, &mut times).map_err(&error)?;
-        let has_grown = form.has_grown;
-        let inlined = form.inlined.clone();
-        let compiled = self.compile_within(module, form, build, share, times);
-        let compiled = compiled.map(|compiled| CompiledFunction { inlined, ..compiled });
-        let is_as_asked = |compiled: &CompiledFunction| compiled.work.rung == Rung::AsAsked;
-        if !has_grown || compiled.as_ref().is_ok_and(is_as_asked) {
-            return compiled;
+        let mut passes = self.options.passes.of(func);
+        loop {
+            let form = self.form(module, func, passes, share, &mut times).map_err(&error)?;
+            if let Some(compiled) = self.compile_within(module, form, build, share, &mut times)? {
+                return Ok(compiled);
+            }
+            passes = without_growth(passes);
         }
-        // The share is that of the function alone, which decides about its effort level.
-        let mut times = Times::default();
-        let form = self.form(module, func, without_growth(passes), share, &mut times);
-        let form = form.map_err(&error)?;
-        self.compile_within(module, form, build, share, times)
     }
 
     /// Compiles a function of the module from its slot form, which has passed the verifier of the IR,
@@ -202,20 +196,25 @@ impl Compiler {
         let error = |reason| CompileError { func, name: name.to_owned(), reason };
         let mut times = Times::default();
         let form = self.promoted(module, function.clone(), share, &mut times).map_err(error)?;
-        self.compile_within(module, form, || function.clone(), share, times)
+        let build = || function.clone();
+        let compiled = self.compile_within(module, form, build, share, &mut times)?;
+        Ok(compiled.expect("no pass has made it larger"))
     }
 
     /// Compiles a function in the form that the slot mode wants, or its slot form, at the first effort level whose
     /// cost is within its share. `build` makes the slot form of a function that never had one.
+    ///
+    /// Returns `None` if passes have made the function too large for the level that was asked for: its share is that of
+    /// its bytecode alone, by which it may be compiled without them.
     fn compile_within(
         &mut self,
         module: &VerifiedModule,
         form: Form,
         build: impl Fn() -> Function,
         share: Share,
-        mut times: Times,
-    ) -> Result<CompiledFunction, CompileError> {
-        let Form { function, promotion, slot_form, .. } = form;
+        times: &mut Times,
+    ) -> Result<Option<CompiledFunction>, CompileError> {
+        let Form { function, promotion, slot_form, has_grown, inlined } = form;
         let func = function.func;
         let error = |reason| CompileError { func, name: module.func_name(func), reason };
         if module.uses_vectors() && !has_vectors(&*self.options.lower.isa) {
@@ -244,10 +243,13 @@ impl Compiler {
         };
         let slots_of = || slot_form.get();
         let work = trace_span!("budget").in_scope(|| candidate.choose(&slots_of));
+        *times.of_row(pipeline::stage(Stage::Clif).0) += start.elapsed();
+        if has_grown && !work.as_ref().is_ok_and(|work| work.rung == Rung::AsAsked) {
+            return Ok(None);
+        }
         let work = work.map_err(|refused| error(refused.to_string()))?;
         let options = self.lower_options(work.rung).map_err(|isa| error(isa.to_string()))?;
-        *times.of_row(pipeline::stage(Stage::Clif).0) = start.elapsed();
-        let report = Report { promotion, work, times };
+        let report = Report { promotion, inlined, work, times: std::mem::take(times) };
         let compiled = if candidate.is_promoted() && !options.slots.is_promoted() {
             let function = slot_form.get();
             // Passes may have changed the blocks.
@@ -256,7 +258,7 @@ impl Compiler {
             self.compile_form(module, &function, &loops, &options, report)
         };
         self.slot_form = slot_form.made.into_inner().unwrap_or_default();
-        compiled
+        compiled.map(Some)
     }
 
     /// Returns the lowering options of an effort level.
@@ -275,103 +277,13 @@ impl Compiler {
         Ok(options)
     }
 
-    /// The form of a function that the slot mode compiles, after these passes.
-    ///
-    /// # Errors
-    /// Fails if a stage leaves an invalid function, which is a fault of this project.
-    pub(crate) fn form(
-        &mut self,
-        module: &VerifiedModule,
-        func: u32,
-        passes: PassSet,
-        share: Share,
-        times: &mut Times,
-    ) -> Result<Form, String> {
-        let mut checks = Checks::new(self.options.verify);
-        if let Some(options) =
-            self.options.on_the_fly.filter(|_| self.options.lower.slots.is_promoted())
-        {
-            let scratch = &mut self.build;
-            let built = times.stage(Stage::Ssa, || build_ssa(module, func, &options, scratch));
-            if let Some((function, _)) = built {
-                check(&mut checks, Stage::Ssa, &function, module)?;
-                let form = Form::of(function);
-                return self.passed(module, form, times);
-            }
-        }
-        let (options, scratch) = (&self.options.build, &mut self.build);
-        let mut function = times.stage(Stage::Slots, || build(module, func, options, scratch));
-        check(&mut checks, Stage::Slots, &function, module)?;
-        let runs = |stage| passes.runs(pipeline::stage(stage).0);
-        let mut inlined = Vec::new();
-        if runs(Stage::Inline) {
-            let inline = || inline(&mut function, module, options, scratch);
-            inlined = times.stage(Stage::Inline, inline).functions;
-            check(&mut checks, Stage::Inline, &function, module)?;
-        }
-        let mut has_grown = false;
-        if runs(Stage::Rotate) {
-            let report = times.stage(Stage::Rotate, || rotate(&mut function));
-            has_grown = report.n_loops > 0;
-            check(&mut checks, Stage::Rotate, &function, module)?;
-        }
-        let form = self.promoted(module, function, share, times)?;
-        Ok(Form { has_grown: has_grown || !inlined.is_empty(), inlined, ..form })
-    }
-
-    /// A function in the form that the slot mode compiles, from its slot form.
-    fn promoted(
-        &mut self,
-        module: &VerifiedModule,
-        mut function: Function,
-        share: Share,
-        times: &mut Times,
-    ) -> Result<Form, String> {
-        if !self.options.lower.slots.is_promoted() {
-            return Ok(Form::of(function));
-        }
-        let mut checks = Checks::new(self.options.verify);
-        checks.before(&function);
-        let mut slot_form = std::mem::take(&mut self.slot_form);
-        let mut promotion = self.options.promotion;
-        promotion.phi_operands_max = promotion.phi_operands_max.min(share.phi_operands_max());
-        let scratch = &mut self.promote;
-        let report = times.stage(Stage::Ssa, || {
-            slot_form.clone_from(&function);
-            promote_with(&mut function, promotion, scratch)
-        });
-        if report.too_large.is_some() {
-            // The function is in slot form still.
-            let slot_form = Some(slot_form);
-            return Ok(Form { promotion: Some(report), slot_form, ..Form::of(function) });
-        }
-        check(&mut checks, Stage::Ssa, &function, module)?;
-        let slot_form = Some(slot_form);
-        let form = Form { promotion: Some(report), slot_form, ..Form::of(function) };
-        self.passed(module, form, times)
-    }
-
-    /// A function after all passes.
-    fn passed(
-        &self,
-        module: &VerifiedModule,
-        mut form: Form,
-        times: &mut Times,
-    ) -> Result<Form, String> {
-        let mut checks = Checks::new(self.options.verify);
-        let f = &mut form.function;
-        let passes = self.options.passes.of(f.func);
-        let passed = run_passes(User::Jit, passes, f, module, &mut checks, times);
-        passed.map_err(|error| error.to_string()).map(|()| form)
-    }
-
     fn compile_form(
         &mut self,
         module: &VerifiedModule,
         function: &Function,
         loops: &LoopForest,
         options: &LowerOptions,
-        Report { promotion, work, mut times }: Report,
+        Report { promotion, inlined, work, mut times }: Report,
     ) -> Result<CompiledFunction, CompileError> {
         let lowered = times.stage(Stage::Clif, || self.lower(module, function, loops, options));
         let clif = self.options.keep_clif.then(|| self.context.func.display().to_string());
@@ -399,7 +311,6 @@ impl Compiler {
             machine_code(compiled, &self.context.func, function, &lowered, options.trapping);
         code.anchor = self.hot_loops.anchor(compiled);
         let asm = compiled.vcode.clone();
-        let inlined = Vec::new();
         Ok(CompiledFunction { code, inlined, promotion, work, sizes, times, clif, asm })
     }
 
@@ -470,26 +381,6 @@ impl Compiler {
     }
 }
 
-/// A function before it is lowered.
-pub(crate) struct Form {
-    /// The function in the form that the slot mode compiles.
-    pub(crate) function: Function,
-    /// The report of promotion, if there was any.
-    promotion: Option<PromotionReport>,
-    /// The slot form that it was promoted from.
-    slot_form: Option<Function>,
-    /// Whether a pass has made it larger than its bytecode.
-    has_grown: bool,
-    /// The functions whose bodies it has as well.
-    inlined: Vec<u32>,
-}
-
-impl Form {
-    fn of(function: Function) -> Form {
-        Form { function, promotion: None, slot_form: None, has_grown: false, inlined: Vec::new() }
-    }
-}
-
 /// The slot form of a function, made at most once.
 struct SlotForm<F> {
     made: OnceCell<Function>,
@@ -502,29 +393,10 @@ impl<F: Fn() -> Function> SlotForm<F> {
     }
 }
 
-/// The passes without those that make a function larger than its bytecode.
-fn without_growth(mut passes: PassSet) -> PassSet {
-    for stage in [Stage::Inline, Stage::Rotate] {
-        let (_, row) = pipeline::stage(stage);
-        passes.switch(row.name, false).expect("it is optional");
-    }
-    passes
-}
-
-/// Verifies what a stage has left, if checks are on.
-fn check(
-    checks: &mut Checks,
-    stage: Stage,
-    function: &Function,
-    module: &VerifiedModule,
-) -> Result<(), String> {
-    let (_, row) = pipeline::stage(stage);
-    checks.after(row, function, module).map_err(|error| error.to_string())
-}
-
 /// The statistics of a function before it is lowered.
 struct Report {
     promotion: Option<PromotionReport>,
+    inlined: Vec<u32>,
     work: Work,
     times: Times,
 }

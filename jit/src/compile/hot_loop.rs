@@ -17,10 +17,10 @@ use crate::code::memory::Anchor;
 
 /// A loop starts at a multiple of these bytes: a line of the cache of decoded instructions.
 const LOOP_BOUNDARY_BYTES: u32 = 64;
-/// A function without loops starts at a multiple of these bytes: what is fetched at once.
+/// The alignment of a function without loops in bytes: the size of a fetch.
 const START_BOUNDARY_BYTES: u32 = 32;
 
-/// Finds what is to be aligned, in memory that it reuses.
+/// Finds the block to align, in memory that it reuses.
 #[derive(Default)]
 pub(super) struct HotLoops {
     cfg: Cfg,

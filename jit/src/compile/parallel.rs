@@ -1,6 +1,6 @@
 //! Compiles all functions of a module, on several threads if that is asked for.
 //!
-//! The code of a function depends on the bytecode of those that it inlines, but not on what was compiled before
+//! The code of a function depends on the bytecode of those that it inlines, but not on earlier compilations
 //! ([`crate::compile::budget`]). So the results are the same, to the bit, whichever thread compiles a function and in
 //! whatever order; they are given in the order of functions.
 //!
@@ -102,7 +102,8 @@ impl Waves {
         (!wave.is_empty()).then_some(wave)
     }
 
-    /// Queues what nobody has inlined, called or not. Later waves inline and call what they will, so once is enough.
+    /// Queues the functions that no caller has inlined yet, called or not. Once is enough, since later waves queue their
+    /// own callees.
     fn stop_waiting(&mut self) {
         if std::mem::replace(&mut self.has_stopped_waiting, true) {
             return;

@@ -1,7 +1,7 @@
 //! `memory.copy` and `memory.fill` at every edge: of constant lengths, which code may do by loads and stores, and of
 //! others; with and without fuel and polls.
 //!
-//! The interpreter defines the outcome, the fuel that is left, and what the memory holds.
+//! The interpreter defines the outcome, the fuel that is left, and the contents of memory.
 
 use std::sync::Arc;
 
@@ -110,7 +110,7 @@ impl Guest {
         (end, left, self.digest(a, n))
     }
 
-    /// A digest of what an operation may have written, and of its surroundings.
+    /// A digest of the bytes that an operation may have written, and of those around them.
     fn digest(&self, dst: u32, n: u32) -> u64 {
         let memory = self.instance.get_memory(&self.store, "memory").unwrap();
         let start = dst.saturating_sub(32).min(BYTES - 128) as usize;

@@ -1,6 +1,6 @@
 //! The blocks of a function that is put together anew.
 //!
-//! A pass that copies or joins blocks lists what they consist of, in any order and under any numbers. The tables of
+//! A pass that copies or joins blocks lists their contents, in any order and under any numbers. The tables of
 //! instructions and values are the function's. [`Blocks::finish`] puts the blocks that are reachable into the function,
 //! in the order and with the numbers that [`crate::ir`] promises. Takes time linear in the lists, except for the
 //! dominator tree.

@@ -24,6 +24,7 @@ use crate::graphs::dominators::DomTree;
 use crate::ir::entity::{Block, Edge, Inst, Loc, Value};
 use crate::ir::fold;
 use crate::ir::irop::Opcode;
+use crate::ir::replacements::Replacements;
 use crate::ir::{BlockData, EdgeData, Function};
 
 /// Edits a function by one pass.
@@ -54,8 +55,7 @@ pub struct Editor<'f> {
     in_edges: Option<InEdges>,
     /// The number of in-edges of each block, or nothing as long as nobody asks.
     n_in_edges: Vec<u32>,
-    /// The replacement of each value; empty if none was replaced. Values beyond the end stand for themselves.
-    stands_for: Vec<Value>,
+    replacements: Replacements,
     /// Whether blocks or edges have come or gone.
     changed_graph: bool,
     /// Whether lists of instructions, parameters or edge operands have changed.
@@ -125,7 +125,7 @@ impl<'f> Editor<'f> {
             edges,
             in_edges: None,
             n_in_edges: Vec::new(),
-            stands_for: Vec::new(),
+            replacements: Replacements::default(),
             changed_graph: false,
             changed_lists: false,
         }
@@ -209,27 +209,14 @@ impl<'f> Editor<'f> {
 
     /// Returns the value that stands for a value: its final replacement, or itself. Operands may still
     /// name values that were replaced.
-    pub fn resolve(&mut self, mut value: Value) -> Value {
-        // Path halving.
-        while let Some(&next) = self.stands_for.get(value.index())
-            && next != value
-        {
-            let after = self.stands_for[next.index()];
-            self.stands_for[value.index()] = after;
-            value = after;
-        }
-        value
+    pub fn resolve(&mut self, value: Value) -> Value {
+        self.replacements.resolve(value)
     }
 
     /// Replaces all uses of a value that stands for itself.
     pub fn replace_value(&mut self, value: Value, by: Value) {
-        if self.stands_for.is_empty() {
-            self.stands_for.reserve(self.f.n_values());
-        }
-        let known = self.stands_for.len();
-        self.stands_for.extend((known..self.f.n_values()).map(Value::new));
         debug_assert_eq!(self.f.value_type(value), self.f.value_type(by), "{value} by {by}");
-        self.stands_for[value.index()] = self.resolve(by);
+        self.replacements.replace(value, by, self.f.n_values());
     }
 
     /// Replaces one operand of an instruction.
@@ -419,7 +406,7 @@ impl<'f> Editor<'f> {
 
     /// Ends editing: restores what [`crate::ir`] promises of a function's tables.
     pub fn finish(mut self) {
-        if !self.stands_for.is_empty() {
+        if !self.replacements.is_empty() {
             self.rewrite_operands();
         }
         if self.changed_graph {

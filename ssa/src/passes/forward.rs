@@ -1,9 +1,9 @@
 //! Store-to-load forwarding: a load whose value is known on every path becomes that value.
 //!
-//! Relies on SSA form, and guarantees it. Works on linear memory alone; what it assumes about aliasing stands in
+//! Relies on SSA form, and guarantees it. Works on linear memory alone; its assumptions about aliasing stand in
 //! `places`. In these steps:
-//! 1. `places` finds the places that are loaded more than once, or loaded and stored, and what each instruction does
-//!    to them: it is a place's definition, or leaves its content unknown.
+//! 1. `places` finds the places that are loaded more than once, or loaded and stored, and the effect of each instruction
+//!    on them: it is a place's definition, or leaves its content unknown.
 //! 2. `available` finds the places whose content is known at the start of each block: on every path from the entry
 //!    there is a definition, and nothing after it that may write there. This is the dataflow problem of available
 //!    expressions (Aho, Lam, Sethi, Ullman, *Compilers*, section 9.2.6), for 64 places at a time.
@@ -24,12 +24,12 @@ use slotvm_bytecode::{Imm, ValType};
 
 use self::available::available;
 use self::places::{Event, Places};
-use crate::construction::promote::{Scratch, promote};
+use crate::construction::promote::{PHI_OPERANDS_MAX, Scratch, promote};
 use crate::ir::entity::{Block, Inst, Value};
 use crate::ir::irop::{IrOp, Opcode};
 use crate::ir::{Function, SlotData, SlotOrigin, fold};
 
-/// Counts of what forwarding did.
+/// Statistics of forwarding.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct ForwardReport {
     /// Places in memory that became values somewhere.
@@ -44,7 +44,8 @@ pub fn forward(f: &mut Function) -> ForwardReport {
         return ForwardReport::default();
     }
     let places = Places::find(f);
-    if places.len() == 0 {
+    // Within this limit, promotion never gives up.
+    if places.len() == 0 || places.len() * f.n_edges() > PHI_OPERANDS_MAX {
         return ForwardReport::default();
     }
     let known_at = available(f, &places);
@@ -52,18 +53,13 @@ pub fn forward(f: &mut Function) -> ForwardReport {
     if loads.n_known == 0 {
         return ForwardReport::default();
     }
-    let before = f.clone();
-    let n_slots = f.slots.len();
-    let report =
-        ForwardReport { n_places: loads.places.count_ones() as usize, n_loads: loads.n_known };
-    Rewriter { f, places: &places, is_used: loads.places, first_slot: n_slots as u32 }
-        .run(&known_at);
-    if promote(f, &mut Scratch::default()).too_large.is_some() {
-        *f = before;
-        return ForwardReport::default();
-    }
-    f.slots.truncate(n_slots);
-    report
+    // The function's own slots are promoted already.
+    let own_slots = std::mem::take(&mut f.slots);
+    Rewriter { f, places: &places, is_used: loads.places }.run(&known_at);
+    let promotion = promote(f, &mut Scratch::default());
+    assert_eq!(promotion.too_large, None, "so few slots can be promoted");
+    f.slots = own_slots;
+    ForwardReport { n_places: loads.places.count_ones() as usize, n_loads: loads.n_known }
 }
 
 /// Whether several edges enter a block.
@@ -103,13 +99,12 @@ struct Rewriter<'a> {
     places: &'a Places,
     /// The places that become slots.
     is_used: u64,
-    first_slot: u32,
 }
 
 impl Rewriter<'_> {
     fn run(mut self, known_at: &[u64]) {
         for place in 0..self.places.len() {
-            let origin = SlotOrigin::Inlined(self.f.slots.len() as u32);
+            let origin = SlotOrigin::Inlined(place as u32);
             self.f.slots.push(SlotData { ty: self.places.ty(place), origin });
         }
         let layout = std::mem::take(&mut self.f.layout);
@@ -129,7 +124,7 @@ impl Rewriter<'_> {
                 match event {
                     Event::Load(place) if self.is_slot(place) && known >> place & 1 == 1 => {
                         self.f.ops[inst.index()] = Opcode::Ir(IrOp::SlotGet);
-                        self.f.imms[inst.index()] = Imm::index(self.first_slot + place as u32);
+                        self.f.imms[inst.index()] = Imm::index(place as u32);
                         self.f.operands[inst.index()].1 = 0;
                     }
                     Event::Load(place) => self.write(place, self.f.result(inst), inst),
@@ -152,7 +147,7 @@ impl Rewriter<'_> {
     /// Writes the slot of a place, if it is one.
     fn write(&mut self, place: usize, value: Value, at: Inst) {
         if self.is_slot(place) {
-            let (op, imm) = (Opcode::Ir(IrOp::SlotSet), Imm::index(self.first_slot + place as u32));
+            let (op, imm) = (Opcode::Ir(IrOp::SlotSet), Imm::index(place as u32));
             let set = self.f.make_inst(op, imm, &[value], &[], self.f.loc(at));
             self.f.layout.push(set);
         }

@@ -43,7 +43,7 @@ pub const BLOCKS_MAX: usize = 4;
 /// The maximum number of instructions in a block of an arm, free ones included.
 const INSTS_MAX: usize = 16;
 
-/// Counts of what if-conversion did.
+/// Statistics of if-conversion.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct IfConversionReport {
     /// Branches that were converted.

@@ -1,18 +1,19 @@
 //! Inlining: calls of small functions of the module become the bodies of these functions.
 //!
 //! Relies on slot form as [`mod@crate::construction::build`] makes it, and guarantees slot form, so that one promotion
-//! sees the slots of all functions that came together, and every slot mode gains the same. What is inlined:
+//! sees the slots of all functions that came together, and every slot mode gains the same. It inlines:
 //! * Direct calls that `plan` chooses, from the counts of the function and of those that it may call.
 //! * Tail calls of the function itself, which become a loop.
 //!
-//! What a program can observe stays as it was. A body is made with the same charges as its function's own code: fuel,
+//! Observable behaviour does not change. A body is made with the same charges as its function's own code: fuel,
 //! polls, and cells of the deterministic call stack stand where they stood. Each location names the function that it
 //! comes from, and the call that this function was inlined at, so that traps have their places and backtraces their
 //! frames. An inlined function that leaves by a tail call no longer has a frame then, so that call gets the place of
 //! the call that was inlined. Only the native stack that a call takes changes, of which nothing is promised.
 //!
 //! The work and the growth of a function have limits that depend on its own size and on the number of functions in
-//! the module ([`Limits`]), so that a module grows no more than about twice.
+//! the module ([`Limits`]). So a module grows by about a quarter, and by a number of instructions for each function
+//! that gets smaller with their number.
 
 mod forms;
 mod plan;
@@ -27,7 +28,7 @@ use self::plan::Plan;
 use crate::construction::build::{BuildOptions, BuildScratch};
 use crate::ir::Function;
 
-/// Counts of what inlining did to a function.
+/// Statistics of inlining in a function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InlineReport {
     /// Calls that became bodies.

@@ -22,7 +22,7 @@ use crate::ir::edit::Editor;
 use crate::ir::entity::{Block, Inst, Value};
 use crate::ir::irop::Opcode;
 
-/// Counts of what peepholes did.
+/// Statistics of peepholes.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct PeepholeReport {
     /// Operations that became one of their operands.
@@ -106,7 +106,7 @@ fn is_candidate(op: Op) -> bool {
     )
 }
 
-/// What an operation becomes.
+/// The replacement of an operation.
 enum Change {
     /// Another value.
     Value(Value),

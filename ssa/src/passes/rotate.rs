@@ -26,7 +26,7 @@ const HEADER_MAX: usize = 10;
 /// The maximum number of instructions, counted so, in all copies of a header.
 const COPIED_MAX: usize = 2 * HEADER_MAX;
 
-/// Counts of what rotation did.
+/// Statistics of rotation.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct RotationReport {
     /// Loops that were rotated.
@@ -176,7 +176,7 @@ fn copy_header(f: &mut Function, blocks: &mut Blocks, latch: Block, header: Bloc
     }
 }
 
-/// What stands for a value in a copy. Headers are small, so a list will do.
+/// Returns the value that stands for a value in a copy. Headers are small, so a list will do.
 fn copy_of(copies: &[(Value, Value)], value: Value) -> Value {
     copies.iter().rev().find(|&&(of, _)| of == value).map_or(value, |&(_, copy)| copy)
 }

@@ -38,7 +38,7 @@ pub const COPIES_MAX: usize = 4;
 /// The maximum number of operands of an edge that enters another block, unless it had more before.
 pub const OPERANDS_MAX: usize = 8;
 
-/// Counts of what simplification of the graph did.
+/// Statistics of the simplification.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct CfgReport {
     /// Branches that became `br`.

@@ -8,6 +8,7 @@ use slotvm_bytecode::op::ImmKind;
 use slotvm_bytecode::{Effect, Op, TrapCode, ValType, text, verify};
 use slotvm_runtime::MemoryPlan;
 use slotvm_ssa::ir::irop::{IrOp, Opcode, is_in_ir};
+use slotvm_ssa::pipeline::PassSet;
 use target_lexicon::Triple;
 
 use super::*;

@@ -4,7 +4,7 @@ use super::places::Places;
 use crate::ir::Function;
 use crate::ir::entity::Block;
 
-/// The effect of a block on what is known: what it leaves unknown, and then what it defines.
+/// The effect of a block: the places that it leaves unknown, and then those that it defines.
 #[derive(Copy, Clone, Default)]
 struct Transfer {
     lost: u64,

@@ -1,4 +1,4 @@
-//! Places in linear memory, and what instructions do to their content.
+//! Places in linear memory, and the effects of instructions on them.
 //!
 //! A place is a number of bytes at a constant offset from a root: the address of a frame that the function has taken
 //! from the frame stack, any other value, or zero for constant addresses. Two places with one root overlap if their
@@ -28,7 +28,7 @@ enum Root {
     Other(Value),
 }
 
-/// What is accessed.
+/// A range of bytes in linear memory.
 #[derive(Copy, Clone, PartialEq, Eq, Hash)]
 struct Place {
     root: Root,
@@ -50,7 +50,7 @@ impl Place {
     }
 }
 
-/// What an instruction does to places.
+/// The effect of an instruction on places.
 #[derive(Copy, Clone, Debug)]
 pub(super) enum Event {
     /// Loads a place, so that its content is known afterwards.
@@ -66,7 +66,7 @@ pub(super) enum Event {
 /// The places of a function, by numbers below 64.
 pub(super) struct Places {
     places: Vec<(Place, ValType)>,
-    /// What happens in all blocks, each at the index of its instruction in the block.
+    /// The events of all blocks, each with the index of its instruction in the block.
     events: Vec<(u32, Event)>,
     /// The events of each block.
     blocks: Vec<Range<usize>>,

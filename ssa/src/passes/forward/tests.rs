@@ -84,7 +84,7 @@ fn a_frame_starts_as_zero() {
     assert!(report.n_loads >= 2, "{report:?}");
 }
 
-/// What may write to a place leaves its content unknown.
+/// Writes that may overlap a place leave its content unknown.
 #[test]
 fn writes_that_may_overlap_are_seen() {
     for other in [
@@ -107,7 +107,7 @@ fn writes_that_may_overlap_are_seen() {
     }
 }
 
-/// The address changes from round to round, so what was loaded before lies elsewhere.
+/// The address changes from round to round, so an earlier load was from another place.
 #[test]
 fn a_place_is_unknown_when_its_address_changes() {
     let body = "local.get p  i32.const 4  i32.add  local.set p

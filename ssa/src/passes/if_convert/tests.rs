@@ -181,7 +181,7 @@ fn three_values_stay_a_branch() {
     );
 }
 
-/// A search by halves: each step loads what the next address depends on.
+/// A binary search: the next address depends on each load.
 #[test]
 fn branches_that_let_loads_start_early_stay() {
     let text = "func f0(v0: i32, v1: i32, v2: i32) -> (i32) {

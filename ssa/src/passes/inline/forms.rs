@@ -1,4 +1,4 @@
-//! The slot forms of the functions in a plan, with what decides whether they are inlined.
+//! The slot forms of the functions in a plan, with the counts that decide about inlining.
 
 use std::collections::HashMap;
 
@@ -45,7 +45,7 @@ pub(super) struct Forms<'a> {
     module: &'a VerifiedModule,
     options: &'a BuildOptions,
     scratch: &'a mut BuildScratch,
-    /// What is known of each function that was looked at.
+    /// The result for each function that was looked at.
     known: HashMap<u32, Known>,
     /// Bytecode instructions that may still be looked at.
     left: u32,

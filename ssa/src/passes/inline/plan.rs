@@ -1,7 +1,7 @@
 //! The calls of a function that are to be inlined.
 //!
 //! A plan is a tree: its root is the function, and each other node is a call to inline, in the body of its parent.
-//! Calls are taken in the order of what they promise, those in the deepest loops first, then those of the smallest
+//! Calls are taken in the order of expected gain: those in the deepest loops first, then those of the smallest
 //! functions, until the limits are reached. A body that is chosen brings its own calls. The same function may occur
 //! often; its form is made once.
 
@@ -186,7 +186,7 @@ impl Plan {
         node
     }
 
-    /// Whether tail calls of the root become a loop: its own, and those of what replaces its tail calls.
+    /// Whether tail calls of the root become a loop: its own, and those of bodies that replace its tail calls.
     pub(super) fn has_loop(&self) -> bool {
         let root = self.form(0).func;
         let calls_root = |site: &Site| site.is_tail && site.callee == root;

@@ -14,6 +14,7 @@ use super::tables::{Tables, new_tables};
 use crate::ir::blocks::Blocks;
 use crate::ir::entity::{Block, Inst, Loc, Value};
 use crate::ir::irop::{IrOp, Opcode};
+use crate::ir::replacements::Replacements;
 use crate::ir::{Function, SlotOrigin, fold};
 
 /// The function with the bodies of its plan.
@@ -42,8 +43,8 @@ struct Splicer<'p> {
     after: Vec<Option<u32>>,
     /// The number of places at which each node returns.
     n_exits: Vec<u32>,
-    /// The value that each value stands for.
-    stands_for: Vec<Value>,
+    /// Parameters and results that stand for arguments and returned values.
+    replacements: Replacements,
     blocks: Blocks,
     /// Blocks to be filled, each from a position on.
     work: Vec<(u32, Position)>,
@@ -58,7 +59,7 @@ impl<'p> Splicer<'p> {
             returns_to: vec![None; n_nodes],
             after: vec![None; n_nodes],
             n_exits: n_exits(plan),
-            stands_for: (0..out.n_values()).map(Value::new).collect(),
+            replacements: Replacements::default(),
             blocks: Blocks::new(tables.n_blocks as usize),
             work: Vec::new(),
             out,
@@ -91,7 +92,6 @@ impl<'p> Splicer<'p> {
         let entry = self.blocks.add();
         let types = self.out.ty.params.to_vec();
         let params: Vec<Value> = types.into_iter().map(|ty| self.out.make_value(ty)).collect();
-        self.stands_for.extend(&params);
         self.blocks.set_params(entry, params.iter().copied());
         self.blocks.open(entry);
         let head = self.tables.block(0, Function::ENTRY);
@@ -121,7 +121,7 @@ impl<'p> Splicer<'p> {
         }
     }
 
-    /// Fills a block with what is executed from a position on.
+    /// Fills a block with the code from a position on.
     fn fill(&mut self, block: u32, mut at: Position) {
         loop {
             let f = self.form(at.node);
@@ -148,7 +148,8 @@ impl<'p> Splicer<'p> {
         let call = self.tables.inst(at.node, call);
         let args = self.out.operands(call).to_vec();
         for (&param, arg) in self.form(callee).params(Function::ENTRY).iter().zip(args) {
-            self.stands_for[self.tables.value(callee, param).index()] = arg;
+            let param = self.tables.value(callee, param);
+            self.replacements.replace(param, arg, self.out.n_values());
         }
         self.zero_locals(callee, self.out.loc(call));
         self.queue_blocks(callee, 1);
@@ -223,7 +224,7 @@ impl<'p> Splicer<'p> {
         let call_results = self.out.results(self.tables.inst(caller, call));
         if self.n_exits[node] == 1 {
             for (result, &value) in call_results.zip(results) {
-                self.stands_for[result.index()] = value;
+                self.replacements.replace(result, value, self.out.n_values());
             }
             return Some(back);
         }
@@ -250,7 +251,6 @@ impl<'p> Splicer<'p> {
         loc: Loc,
     ) -> Inst {
         let inst = self.out.make_inst(op, imm, operands, results, loc);
-        self.stands_for.extend(self.out.results(inst));
         self.blocks.push(inst);
         inst
     }
@@ -262,25 +262,10 @@ impl<'p> Splicer<'p> {
         self.blocks.close(block);
     }
 
-    /// The value that a value stands for in the end.
-    fn resolve(&mut self, mut value: Value) -> Value {
-        // Path halving.
-        while self.stands_for[value.index()] != value {
-            let next = self.stands_for[value.index()];
-            self.stands_for[value.index()] = self.stands_for[next.index()];
-            value = self.stands_for[value.index()];
-        }
-        value
-    }
-
+    /// Puts the blocks together.
     fn finish(mut self, entry: u32) -> Function {
-        for i in 0..self.out.operand_pool.len() {
-            self.out.operand_pool[i] = self.resolve(self.out.operand_pool[i]);
-        }
-        for i in 0..self.blocks.args_mut().len() {
-            let arg = self.blocks.args_mut()[i];
-            self.blocks.args_mut()[i] = self.resolve(arg);
-        }
+        let operands = self.out.operand_pool.iter_mut().chain(self.blocks.args_mut());
+        operands.for_each(|value| *value = self.replacements.resolve(*value));
         self.blocks.finish(&mut self.out, entry);
         self.out
     }

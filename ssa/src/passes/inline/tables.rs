@@ -24,7 +24,7 @@ struct Base {
     offset: u32,
 }
 
-/// Where the parts of nodes are.
+/// The first ids of all nodes.
 pub(super) struct Tables {
     bases: Vec<Base>,
     /// The number of blocks of all nodes.

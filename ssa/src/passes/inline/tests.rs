@@ -30,7 +30,7 @@ fn inlined(module: &VerifiedModule, options: &BuildOptions) -> (Vec<Function>, I
     (forms, total)
 }
 
-/// What a program does: the values that it shows, the end of each call, and the fuel and cells left of each.
+/// The behaviour of a program: the values that it shows, and the end of each call with the fuel left.
 type Run = (Vec<u128>, Vec<(Result<Vec<u128>, Trap>, Option<u64>)>);
 
 fn run(

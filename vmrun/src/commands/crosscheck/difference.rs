@@ -14,7 +14,7 @@ const FRAMES_MAX: usize = 8;
 /// Bytes that are shown where memories differ.
 const SHOWN_BYTES: usize = 16;
 
-/// What happens at a point, in words.
+/// A description of the event at a point.
 pub(super) fn event(event: &Event, module: &VerifiedModule) -> String {
     match event {
         Event::Call { import, params } => format!("calls {import} with {params:?}"),

@@ -1,4 +1,4 @@
-//! The data of a store whose run is compared: the host of the program, and what is done at each point.
+//! The data of a store whose run is compared: the host of the program, and the action at each point.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -111,7 +111,7 @@ impl Guest {
         Guest { window, ..self }
     }
 
-    /// Removes what the tape has only recorded for the sake of order.
+    /// Removes entries that the tape has recorded only to keep the order.
     pub(super) fn trim_tape(&mut self) {
         Arc::make_mut(&mut self.tape).trim();
     }

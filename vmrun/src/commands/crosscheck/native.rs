@@ -59,7 +59,7 @@ pub(super) enum Verdict {
     Differs {
         /// Its number.
         point: usize,
-        /// What is there in native code.
+        /// The value in native code.
         detail: Box<Detail>,
     },
     /// Native code cannot be made.

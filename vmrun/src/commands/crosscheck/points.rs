@@ -1,4 +1,4 @@
-//! The points at which two engines are compared, and what is observable there.
+//! The points at which two engines are compared, and the observable state there.
 //!
 //! A point is a call of a host function, or the end of a call from the host. Of most points only hashes are kept; the
 //! point that differs is run to again, and then described in full by a [`Detail`].

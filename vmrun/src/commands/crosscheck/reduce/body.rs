@@ -216,7 +216,7 @@ impl Body {
         operands
     }
 
-    /// Emits what control reaches. `see` is called before each item, and at the end.
+    /// Emits the reachable code. `see` is called before each item, and at the end.
     fn emit(&self, f: &mut FunctionBuilder<'_>, mut see: impl FnMut(&FunctionBuilder<'_>, usize)) {
         let reachable = self.reachable();
         let is_target = self.targets(&reachable);

@@ -145,7 +145,7 @@ impl Body {
         body
     }
 
-    /// Removes what control does not reach, computations that are only dropped, and branches to the next instruction.
+    /// Removes unreachable code, computations that are only dropped, and branches to the next instruction.
     pub(super) fn clean(&mut self) {
         let reachable = self.reachable();
         let is_target = self.targets(&reachable);
@@ -173,7 +173,7 @@ fn drop_one() -> Item {
     Item::Inst(Inst::new(Op::Drop, Imm::NONE))
 }
 
-/// Appends a drop, or removes the computation of what it would drop.
+/// Appends a drop, or removes the computation of the operand.
 fn drop_top(out: &mut Vec<Item>) {
     let mut n_drops = 1;
     while n_drops > 0 {

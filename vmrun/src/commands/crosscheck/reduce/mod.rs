@@ -197,7 +197,7 @@ impl<S: FnMut(&Arc<VerifiedModule>) -> Result<bool, CliError>> Reducer<S> {
         Ok(())
     }
 
-    /// Removes what is around functions.
+    /// Removes parts of the module around functions.
     fn shrink_module(&mut self) -> Result<(), CliError> {
         for kind in 0..shrink::N_KINDS {
             let less = shrink::with_less(self.module.module(), kind, &self.exports);

@@ -168,7 +168,7 @@ fn named_func(item: &Item) -> Option<u32> {
     }
 }
 
-/// Removes the code of all functions, which is wrong after a change of what it refers to.
+/// Removes the code of all functions, which is wrong after a change of the entities that it refers to.
 fn forget_code(module: &mut Module) {
     for func in &mut module.funcs {
         func.code = vec![Op::Unreachable.code() as u8];

@@ -1,0 +1,146 @@
+//! A function from bytecode to the form that is lowered: the rows of the table up to the last pass.
+//!
+//! Without promotion, that is the slot form after the passes on slot form.
+
+use slotvm_bytecode::VerifiedModule;
+use slotvm_ssa::construction::build::{build, build_ssa};
+use slotvm_ssa::construction::promote::{PromotionReport, promote_with};
+use slotvm_ssa::ir::Function;
+use slotvm_ssa::passes::inline::inline;
+use slotvm_ssa::passes::rotate::rotate;
+use slotvm_ssa::pipeline::{self, Checks, PassSet, Stage, Times, User, run_passes};
+
+use super::Compiler;
+use crate::compile::budget::Share;
+
+/// A function before it is lowered.
+pub(crate) struct Form {
+    /// The function in the form that the slot mode compiles.
+    pub(crate) function: Function,
+    /// The report of promotion, if there was any.
+    pub(super) promotion: Option<PromotionReport>,
+    /// The slot form that it was promoted from.
+    pub(super) slot_form: Option<Function>,
+    /// Whether a pass has made it larger than its bytecode.
+    pub(super) has_grown: bool,
+    /// The functions whose bodies it has as well.
+    pub(super) inlined: Vec<u32>,
+}
+
+impl Form {
+    fn of(function: Function) -> Form {
+        Form { function, promotion: None, slot_form: None, has_grown: false, inlined: Vec::new() }
+    }
+}
+
+impl Compiler {
+    /// The form of a function that the slot mode compiles, after these passes.
+    ///
+    /// # Errors
+    /// Fails if a stage leaves an invalid function, which is a fault of this project.
+    pub(crate) fn form(
+        &mut self,
+        module: &VerifiedModule,
+        func: u32,
+        passes: PassSet,
+        share: Share,
+        times: &mut Times,
+    ) -> Result<Form, String> {
+        let mut checks = Checks::new(self.options.verify);
+        if let Some(options) =
+            self.options.on_the_fly.filter(|_| self.options.lower.slots.is_promoted())
+        {
+            let scratch = &mut self.build;
+            let built = times.stage(Stage::Ssa, || build_ssa(module, func, &options, scratch));
+            if let Some((function, _)) = built {
+                check(&mut checks, Stage::Ssa, &function, module)?;
+                let form = Form::of(function);
+                return self.passed(module, form, times);
+            }
+        }
+        let (options, scratch) = (&self.options.build, &mut self.build);
+        let mut function = times.stage(Stage::Slots, || build(module, func, options, scratch));
+        check(&mut checks, Stage::Slots, &function, module)?;
+        let runs = |stage| passes.runs(pipeline::stage(stage).0);
+        let mut inlined = Vec::new();
+        if runs(Stage::Inline) {
+            let inline = || inline(&mut function, module, options, scratch);
+            inlined = times.stage(Stage::Inline, inline).functions;
+            check(&mut checks, Stage::Inline, &function, module)?;
+        }
+        let mut has_grown = false;
+        if runs(Stage::Rotate) {
+            let report = times.stage(Stage::Rotate, || rotate(&mut function));
+            has_grown = report.n_loops > 0;
+            check(&mut checks, Stage::Rotate, &function, module)?;
+        }
+        let form = self.promoted(module, function, share, times)?;
+        Ok(Form { has_grown: has_grown || !inlined.is_empty(), inlined, ..form })
+    }
+
+    /// A function in the form that the slot mode compiles, from its slot form.
+    pub(super) fn promoted(
+        &mut self,
+        module: &VerifiedModule,
+        mut function: Function,
+        share: Share,
+        times: &mut Times,
+    ) -> Result<Form, String> {
+        if !self.options.lower.slots.is_promoted() {
+            return Ok(Form::of(function));
+        }
+        let mut checks = Checks::new(self.options.verify);
+        checks.before(&function);
+        let mut slot_form = std::mem::take(&mut self.slot_form);
+        let mut promotion = self.options.promotion;
+        promotion.phi_operands_max = promotion.phi_operands_max.min(share.phi_operands_max());
+        let scratch = &mut self.promote;
+        let report = times.stage(Stage::Ssa, || {
+            slot_form.clone_from(&function);
+            promote_with(&mut function, promotion, scratch)
+        });
+        if report.too_large.is_some() {
+            // The function is in slot form still.
+            let slot_form = Some(slot_form);
+            return Ok(Form { promotion: Some(report), slot_form, ..Form::of(function) });
+        }
+        check(&mut checks, Stage::Ssa, &function, module)?;
+        let slot_form = Some(slot_form);
+        let form = Form { promotion: Some(report), slot_form, ..Form::of(function) };
+        self.passed(module, form, times)
+    }
+
+    /// A function after all passes.
+    fn passed(
+        &self,
+        module: &VerifiedModule,
+        mut form: Form,
+        times: &mut Times,
+    ) -> Result<Form, String> {
+        let mut checks = Checks::new(self.options.verify);
+        let f = &mut form.function;
+        let passes = self.options.passes.of(f.func);
+        let passed = run_passes(User::Jit, passes, f, module, &mut checks, times);
+        passed.map_err(|error| error.to_string()).map(|()| form)
+    }
+}
+
+/// The passes without those that make a function larger than its bytecode.
+pub(super) fn without_growth(mut passes: PassSet) -> PassSet {
+    for stage in [Stage::Inline, Stage::Rotate] {
+        let (_, row) = pipeline::stage(stage);
+        passes.switch(row.name, false).expect("it is optional");
+    }
+    passes
+}
+
+/// Verifies what a stage has left, if checks are on.
+fn check(
+    checks: &mut Checks,
+    stage: Stage,
+    function: &Function,
+    module: &VerifiedModule,
+) -> Result<(), String> {
+    let (_, row) = pipeline::stage(stage);
+    checks.after(row, function, module).map_err(|error| error.to_string())
+}
