@@ -111,6 +111,13 @@ fn compile_all(module: &VerifiedModule, options: CompileOptions) -> Vec<Compiled
         .collect()
 }
 
+/// The form of a function after all passes.
+fn form(compiler: &mut Compiler, module: &VerifiedModule, func: u32) -> Function {
+    let share = share(module, func);
+    let form = compiler.form(module, func, PassSet::all(), share, &mut Times::default());
+    form.expect("all stages are right").function
+}
+
 #[test]
 fn the_test_module_has_every_opcode() {
     let module = all_opcodes();
@@ -119,14 +126,7 @@ fn the_test_module_has_every_opcode() {
     compiler.options.build = BuildOptions { fuel: true, stack_cells: true, polls: true };
     let mut ir_ops = Vec::new();
     for func in module.n_imported_funcs()..module.n_funcs() {
-        let form = compiler.form(
-            &module,
-            func,
-            PassSet::all(),
-            share(&module, func),
-            &mut Times::default(),
-        );
-        let function = form.expect("all stages are right").function;
+        let function = form(&mut compiler, &module, func);
         for block in function.blocks() {
             for &inst in function.insts(block) {
                 match function.opcode(inst) {
@@ -169,9 +169,7 @@ fn for_each_clif(
 ) {
     let mut compiler = Compiler::new(options(TARGETS[0], slots));
     for func in module.n_imported_funcs()..module.n_funcs() {
-        let form =
-            compiler.form(module, func, PassSet::all(), share(module, func), &mut Times::default());
-        let function = form.expect("all stages are right").function;
+        let function = form(&mut compiler, module, func);
         let options = compiler.options.lower.clone();
         compiler.lower(module, &function, &find_loops(&function), &options);
         check(&function, &compiler.context.func);

@@ -3,9 +3,8 @@ use slotvm_bytecode::VerifiedModule;
 use super::*;
 use crate::construction::build::BuildOptions;
 use crate::construction::promote::{Scratch, promote};
-use crate::ir::parse::parse;
 use crate::ir::verify::{Form, verify};
-use crate::tools::samples::{module, random_walk, slot_form, walk};
+use crate::tools::samples::{blocks_after, random_walk, slot_form, walk};
 use crate::tools::testing::Rng;
 
 fn assert_valid(f: &Function, module: &VerifiedModule) {
@@ -14,17 +13,7 @@ fn assert_valid(f: &Function, module: &VerifiedModule) {
 
 /// The instructions and blocks that are left of a function, without locations.
 fn simplified(text: &str) -> (String, SimplificationReport) {
-    let mut f = parse(text).unwrap_or_else(|error| panic!("{error}"));
-    let params = f.ty.params.iter().enumerate().map(|(i, ty)| format!("p{i}: {}", ty.name()));
-    let results: Vec<&str> = f.ty.results.iter().map(|ty| ty.name()).collect();
-    let params = params.collect::<Vec<_>>().join(", ");
-    let module = module(&format!("func f({params}) -> ({}) {{ unreachable }}", results.join(", ")));
-    assert_valid(&f, &module);
-    let report = simplify(&mut f);
-    assert_valid(&f, &module);
-    let text = crate::ir::print::print(&f);
-    let lines = text.lines().skip(1).map(|line| line.split(';').next().unwrap_or("").trim());
-    (lines.filter(|line| *line != "}").collect::<Vec<_>>().join("; "), report)
+    blocks_after(text, simplify)
 }
 
 #[test]

@@ -197,14 +197,7 @@ fn bounds_are_checked_exactly_where_the_reservation_does_not_cover_the_access() 
             options.lower.memory = plan;
             let mut compiler = Compiler::new(options);
             for (func, checked) in (0..).zip(checked) {
-                let form = compiler.form(
-                    &module,
-                    func,
-                    PassSet::all(),
-                    share(&module, func),
-                    &mut Times::default(),
-                );
-                let function = form.expect("all stages are right").function;
+                let function = form(&mut compiler, &module, func);
                 let options = compiler.options.lower.clone();
                 compiler.lower(&module, &function, &find_loops(&function), &options);
                 let checks = count(&compiler.context.func, ir::Opcode::Trapnz);
@@ -253,14 +246,7 @@ fn a_probe_loads_the_last_byte() {
     let module = module(STORES);
     let mut compiler = Compiler::new(options(TARGETS[1], SlotMode::Ssa));
     for (func, offset) in [(1, 101), (2, 103), (3, 107)] {
-        let form = compiler.form(
-            &module,
-            func,
-            PassSet::all(),
-            share(&module, func),
-            &mut Times::default(),
-        );
-        let function = form.expect("all stages are right").function;
+        let function = form(&mut compiler, &module, func);
         let options = compiler.options.lower.clone();
         compiler.lower(&module, &function, &find_loops(&function), &options);
         let loads = clif_insts(&compiler.context.func).filter_map(|inst| match inst {
