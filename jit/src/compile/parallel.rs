@@ -35,14 +35,18 @@ pub(crate) fn compile_all(
     let enter = || (tracing::Span::current() != span).then(|| span.enter());
     let compiler = || (Compiler::new(options.clone()), enter());
     let mut waves = Waves::new(module, &options);
-    while let Some(wave) = waves.next_wave() {
+    // Compiles a wave, and returns whether there was one.
+    let compile = |waves: &mut Waves| {
+        let wave = waves.take();
         let compiled = try_map(wave.len(), is_parallel, compiler, |(compiler, _), i| {
             compiler.compile(module, wave[i], budget.share(module, wave[i]))
         })?;
-        for (func, compiled) in wave.into_iter().zip(compiled) {
-            waves.finished(func, compiled);
-        }
-    }
+        wave.iter().zip(compiled).for_each(|(&func, compiled)| waves.finished(func, compiled));
+        Ok(!wave.is_empty())
+    };
+    compile(&mut waves)?;
+    waves.stop_waiting();
+    while compile(&mut waves)? {}
     Ok(waves.compiled)
 }
 
@@ -54,8 +58,6 @@ struct Waves {
     is_inlined: Vec<bool>,
     is_queued: Vec<bool>,
     queue: Vec<u32>,
-    is_first_over: bool,
-    has_stopped_waiting: bool,
 }
 
 impl Waves {
@@ -77,8 +79,6 @@ impl Waves {
             is_inlined: vec![false; n],
             is_queued: vec![false; n],
             queue: Vec::new(),
-            is_first_over: false,
-            has_stopped_waiting: false,
         };
         funcs.filter(|&func| !may_wait(func)).for_each(|func| waves.push(func));
         waves
@@ -91,23 +91,15 @@ impl Waves {
         }
     }
 
-    /// The functions to compile next, in ascending order; none if all are done.
-    fn next_wave(&mut self) -> Option<Vec<u32>> {
-        if self.queue.is_empty() || self.is_first_over {
-            self.stop_waiting();
-        }
-        self.is_first_over = true;
+    /// Takes the functions to compile next, in ascending order.
+    fn take(&mut self) -> Vec<u32> {
         self.queue.sort_unstable();
-        let wave = std::mem::take(&mut self.queue);
-        (!wave.is_empty()).then_some(wave)
+        std::mem::take(&mut self.queue)
     }
 
-    /// Queues the functions that no caller has inlined yet, called or not. Once is enough, since later waves queue their
-    /// own callees.
+    /// Queues the functions that no caller in the first wave has inlined, called or not. Later waves queue their own
+    /// callees.
     fn stop_waiting(&mut self) {
-        if std::mem::replace(&mut self.has_stopped_waiting, true) {
-            return;
-        }
         for index in 0..self.compiled.len() {
             if !self.is_inlined[index] {
                 self.push(self.first_func + index as u32);
