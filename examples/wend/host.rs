@@ -2,7 +2,9 @@
 
 use std::io::Write;
 
-use slotvm::{Caller, Engine, Error, Linker, Memory, Module, Store, TypedFunc};
+use slotvm::{
+    Caller, Engine, Error, Linker, Memory, MemoryAccessError, Module, Store, TypedFunc,
+};
 
 use crate::emit::Compiled;
 
@@ -64,13 +66,14 @@ fn define<W: Write + Send + 'static>(linker: &mut Linker<W>) -> Result<(), Error
     })?;
     linker.func_wrap("env", "print_char", |mut c: C<'_, W>, code: i32| {
         let printed = char::from_u32(code as u32).unwrap_or(char::REPLACEMENT_CHARACTER);
-        write!(c.data_mut(), "{printed}").map_err(Error::host)
+        c.data_mut().write_all(printed.encode_utf8(&mut [0; 4]).as_bytes()).map_err(Error::host)
     })?;
     linker.func_wrap("env", "print_str", |mut c: C<'_, W>, start: i32, length: i32| {
         let memory: Memory = c.memory().expect("programs have a memory");
-        let mut bytes = vec![0; length as usize];
-        memory.read(&c, start as u32 as usize, &mut bytes).map_err(Error::host)?;
-        c.data_mut().write_all(&bytes).map_err(Error::host)
+        let (bytes, out) = memory.data_and_store_mut(&mut c);
+        let (start, length) = (start as u32 as usize, length as u32 as usize);
+        let text = bytes.get(start..).and_then(|bytes| bytes.get(..length));
+        out.write_all(text.ok_or_else(|| Error::host(MemoryAccessError))?).map_err(Error::host)
     })?;
     Ok(())
 }

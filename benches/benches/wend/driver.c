@@ -1,4 +1,5 @@
-// Runs a program a number of times, and prints what it printed, then the least time in nanoseconds.
+// Runs a number of rounds of so many runs of a program each, and prints what a run printed, then the least time of a
+// round in nanoseconds.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,11 +24,14 @@ static long long now(void) {
 
 int main(int argc, char **argv) {
     long long least = -1;
+    int in_round = argc > 2 ? atoi(argv[2]) : 1;
     for (int i = argc > 1 ? atoi(argv[1]) : 1; i > 0; i--) {
-        used = 0;
-        wend_reset();
         long long start = now();
-        wend_main();
+        for (int k = 0; k < in_round; k++) {
+            used = 0;
+            wend_reset();
+            wend_main();
+        }
         long long taken = now() - start;
         if (least < 0 || taken < least) least = taken;
     }

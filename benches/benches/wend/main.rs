@@ -2,8 +2,9 @@
 //!
 //! LLVM gets what `wend --emit llvm` prints, with a runtime in LLVM IR (`runtime.ll`) whose functions are inlined
 //! always. It compiles that once without optimisation (`llc -O0`) and once with it (`opt -O2`, `llc -O2`). Times are
-//! CPU time of a run, without compiling, the least of several rounds; all must print the same. A filter selects
-//! programs by name. Needs LLVM 19 and a C compiler; without them, the columns are empty.
+//! CPU time of a run, without compiling, the least of several rounds; all must print the same. A round is as many runs
+//! as make it long beside a look at the clock. A filter selects programs by name. Needs LLVM 19 and a C compiler;
+//! without them, the columns are empty.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,6 +23,16 @@ const DRIVER: &str = include_str!("driver.c");
 /// The time in which a program is run again and again.
 const TIME: Duration = Duration::from_millis(400);
 const ROUNDS_MAX: u32 = 500;
+/// A round takes at least this long. A look at the clock takes a third of a microsecond, as some programs do.
+const ROUND: Duration = Duration::from_micros(100);
+
+/// The runs of a program that are timed.
+#[derive(Copy, Clone)]
+struct Runs {
+    n_rounds: u32,
+    /// The number of runs in a round.
+    in_round: u32,
+}
 
 fn main() -> Result<(), Failure> {
     let args = Args::from_env();
@@ -38,12 +49,12 @@ fn main() -> Result<(), Failure> {
         let compiled = wend::compile(&source)?;
         let [memory, ssa] =
             [SlotMode::Memory, SlotMode::Ssa].map(|mode| ours(&compiled, mode, args.is_test));
-        let ((expected, memory, _), (printed, ssa, rounds)) = (memory?, ssa?);
+        let ((expected, memory, _), (printed, ssa, runs)) = (memory?, ssa?);
         assert_eq!(printed, expected, "{name}");
         let mut cells = vec![name.clone(), micros(memory), micros(ssa)];
         let mut ratios = Vec::new();
         for (level, logs) in [Level::None, Level::Two].into_iter().zip(&mut logs) {
-            let Some((printed, time)) = llvm(&compiled, level, rounds)? else { break };
+            let Some((printed, time)) = llvm(&compiled, level, runs)? else { break };
             assert_eq!(printed, expected, "{name} by LLVM");
             let ratio = time.as_secs_f64() / ssa.as_secs_f64();
             logs.push(ratio.ln());
@@ -75,30 +86,39 @@ fn programs() -> Result<Vec<PathBuf>, Failure> {
 }
 
 fn micros(time: Duration) -> String {
-    format!("{:.1}", time.as_secs_f64() * 1e6)
+    format!("{:.2}", time.as_secs_f64() * 1e6)
 }
 
-/// Returns the output of a program in a slot mode, the least time of a run, and the number of runs.
+/// Returns the output of a program in a slot mode, the least time of a run, and what was run.
 fn ours(
     compiled: &wend::Compiled,
     slots: SlotMode,
     is_test: bool,
-) -> Result<(Vec<u8>, Duration, u32), Failure> {
+) -> Result<(Vec<u8>, Duration, Runs), Failure> {
     let engine = Engine::new(Config::new().slots(slots))?;
     let mut program = wend::host::Instance::new(&engine, compiled, Vec::new())?;
     // The first run makes the ways between host and guest, too.
     program.run()?;
     let printed = std::mem::take(program.out_mut());
-    let (mut least, mut total, mut rounds) = (Duration::MAX, Duration::ZERO, 0);
-    while rounds == 0 || !is_test && total < TIME && rounds < ROUNDS_MAX {
-        program.out_mut().clear();
+    let mut round = |in_round: u32| -> Result<Duration, Failure> {
         let start = thread_cpu_time();
-        program.run()?;
-        let time = thread_cpu_time() - start;
-        (least, total, rounds) = (least.min(time), total + time, rounds + 1);
+        for _ in 0..in_round {
+            program.out_mut().clear();
+            program.run()?;
+        }
+        Ok(thread_cpu_time() - start)
+    };
+    let mut runs = Runs { n_rounds: 0, in_round: 1 };
+    while !is_test && round(runs.in_round)? < ROUND {
+        runs.in_round *= 2;
+    }
+    let (mut least, mut total) = (Duration::MAX, Duration::ZERO);
+    while runs.n_rounds == 0 || !is_test && total < TIME && runs.n_rounds < ROUNDS_MAX {
+        let time = round(runs.in_round)?;
+        (least, total, runs.n_rounds) = (least.min(time), total + time, runs.n_rounds + 1);
     }
     assert_eq!(*program.out_mut(), printed, "another run prints the same");
-    Ok((printed, least, rounds))
+    Ok((printed, least / runs.in_round, runs))
 }
 
 /// The optimisation of LLVM.
@@ -112,7 +132,7 @@ enum Level {
 fn llvm(
     compiled: &wend::Compiled,
     level: Level,
-    rounds: u32,
+    runs: Runs,
 ) -> Result<Option<(Vec<u8>, Duration)>, Failure> {
     let tools = ["opt-19", "llc-19", "cc"];
     let is_there = |tool: &&str| Command::new(tool).arg("--version").output().is_ok();
@@ -145,9 +165,10 @@ fn llvm(
     let options = ["-relocation-model=pic", "-filetype=obj", "inlined.ll", "-o", "program.o"];
     succeed(with(with(llc, &[effort]), &options))?;
     succeed(with(cc, &["-O2", "driver.c", "program.o", "-o", "program"]))?;
-    let output = succeed(with(Command::new(file("program")), &[&rounds.to_string()]))?;
+    let counts = [runs.n_rounds, runs.in_round].map(|count| count.to_string());
+    let output = succeed(with(Command::new(file("program")), &counts.each_ref().map(|c| &**c)))?;
     let nanos = String::from_utf8(output.stderr)?.trim().parse()?;
-    Ok(Some((output.stdout, Duration::from_nanos(nanos))))
+    Ok(Some((output.stdout, Duration::from_nanos(nanos) / runs.in_round)))
 }
 
 /// The LLVM form of a program, with the runtime.

@@ -24,6 +24,10 @@ pub struct Limits {
     pub added_max: u32,
     /// The maximum number of bytecode instructions of all functions that are looked at together.
     pub looked_at_max: u32,
+    /// The maximum size of a body that is called in a loop.
+    pub in_loop_max: u32,
+    /// The maximum size of a body that is called elsewhere.
+    pub elsewhere_max: u32,
 }
 
 impl Limits {
@@ -32,12 +36,8 @@ impl Limits {
     pub const CALLEE_COST_MAX: u32 = 200;
     /// Bytecode instructions for each that counts, at most, of a function that is looked at.
     pub const COST_PER_SIZE: u32 = 5;
-    /// The maximum size of a body that is called in a loop.
-    pub const IN_LOOP_MAX: u32 = 40;
     /// The maximum size of a body that is a function around the call again.
     pub const RECURSIVE_MAX: u32 = 30;
-    /// The maximum size of a body that is called elsewhere.
-    pub const ELSEWHERE_MAX: u32 = 8;
     /// The maximum number of calls around a body that are inlined.
     pub const DEPTH_MAX: u32 = 8;
     /// The maximum number of times that a function is inlined into itself, one body in the other.
@@ -48,6 +48,10 @@ impl Limits {
     const MODULE_ADDED: u32 = 4_000;
     /// The part of [`Limits::MODULE_ADDED`] that one function gets, at least and at most.
     const ADDED_PARTS: (u32, u32) = (8, 400);
+    /// [`Limits::in_loop_max`] and [`Limits::elsewhere_max`] of large and of small modules. Between them they are a
+    /// part of that part.
+    const IN_LOOP: (u32, u32) = (40, 60);
+    const ELSEWHERE: (u32, u32) = (8, 12);
     /// The part of its own size that a function may grow by beyond that.
     const OWN_PART: u32 = 4;
 
@@ -56,7 +60,12 @@ impl Limits {
         let (least, most) = Self::ADDED_PARTS;
         let part = (Self::MODULE_ADDED / n_funcs.max(1)).clamp(least, most);
         let added_max = size / Self::OWN_PART + part;
-        Limits { added_max, looked_at_max: added_max.saturating_mul(4) + Self::CALLEE_COST_MAX }
+        Limits {
+            added_max,
+            looked_at_max: added_max.saturating_mul(4) + Self::CALLEE_COST_MAX,
+            in_loop_max: (part / 2).clamp(Self::IN_LOOP.0, Self::IN_LOOP.1),
+            elsewhere_max: (part / 10).clamp(Self::ELSEWHERE.0, Self::ELSEWHERE.1),
+        }
     }
 }
 
@@ -83,6 +92,7 @@ pub(super) struct Plan {
     pub(super) nodes: Vec<Node>,
     /// The node that replaces a call, by the caller's node.
     pub(super) inlined: HashMap<(usize, Inst), usize>,
+    limits: Limits,
     n_added: u32,
 }
 
@@ -97,8 +107,8 @@ impl Plan {
         let root = Form::new(root, module);
         let limits = Limits::of(root.size, n_funcs);
         let node = Node { form: 0, caller: None, is_tail: false, loop_depth: 0, depth: 0 };
-        let mut plan =
-            Plan { forms: vec![root], nodes: vec![node], inlined: HashMap::new(), n_added: 0 };
+        let (forms, nodes) = (vec![root], vec![node]);
+        let mut plan = Plan { forms, nodes, inlined: HashMap::new(), limits, n_added: 0 };
         if plan.forms[0].sites.is_empty() {
             return plan;
         }
@@ -140,9 +150,9 @@ impl Plan {
             let loop_depth = node.loop_depth + loop_depth;
             let n_recursions = self.n_recursions(number, callee);
             let size_max = match (loop_depth, n_recursions) {
-                (1.., _) => Limits::IN_LOOP_MAX,
+                (1.., _) => self.limits.in_loop_max,
                 (0, 1..) => Limits::RECURSIVE_MAX,
-                (0, 0) => Limits::ELSEWHERE_MAX,
+                (0, 0) => self.limits.elsewhere_max,
             };
             if n_recursions > Limits::RECURSION_MAX {
                 continue;
