@@ -2,9 +2,7 @@
 
 use std::io::Write;
 
-use slotvm::{
-    Caller, Engine, Error, Linker, Memory, MemoryAccessError, Module, Store, TypedFunc,
-};
+use slotvm::{Caller, Engine, Error, Linker, Memory, MemoryAccessError, Module, Store, TypedFunc};
 
 use crate::emit::Compiled;
 

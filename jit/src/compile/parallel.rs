@@ -12,6 +12,8 @@
 //! a compiler of its own and takes the next function when it is done with one, so memory grows with the
 //! number of threads, and not of functions.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::parallel::try_map;
 use slotvm_ssa::passes::inline::may_be_inlined;
@@ -33,13 +35,14 @@ pub(crate) fn compile_all(
     let span = tracing::Span::current();
     // The caller's thread, which may be one of them, is in the span already.
     let enter = || (tracing::Span::current() != span).then(|| span.enter());
-    let compiler = || (Compiler::new(options.clone()), enter());
+    let compilers = Compilers { options: options.clone(), idle: Mutex::default() };
+    let compiler = || (compilers.lend(), enter());
     let mut waves = Waves::new(module, &options);
     // Compiles a wave, and returns whether there was one.
     let compile = |waves: &mut Waves| {
         let wave = waves.take();
         let compiled = try_map(wave.len(), is_parallel, compiler, |(compiler, _), i| {
-            compiler.compile(module, wave[i], budget.share(module, wave[i]))
+            compiler.compiler().compile(module, wave[i], budget.share(module, wave[i]))
         })?;
         wave.iter().zip(compiled).for_each(|(&func, compiled)| waves.finished(func, compiled));
         Ok(!wave.is_empty())
@@ -48,6 +51,42 @@ pub(crate) fn compile_all(
     waves.stop_waiting();
     while compile(&mut waves)? {}
     Ok(waves.compiled)
+}
+
+/// Compilers that have been used, for the threads of the next wave.
+struct Compilers {
+    options: CompileOptions,
+    idle: Mutex<Vec<Box<Compiler>>>,
+}
+
+impl Compilers {
+    fn idle(&self) -> MutexGuard<'_, Vec<Box<Compiler>>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lend(&self) -> Lent<'_> {
+        let idle = self.idle().pop();
+        let compiler = idle.unwrap_or_else(|| Box::new(Compiler::new(self.options.clone())));
+        Lent { compiler: Some(compiler), from: self }
+    }
+}
+
+/// A compiler that is given back when it is dropped.
+struct Lent<'a> {
+    compiler: Option<Box<Compiler>>,
+    from: &'a Compilers,
+}
+
+impl Lent<'_> {
+    fn compiler(&mut self) -> &mut Compiler {
+        self.compiler.as_mut().expect("it is given back at the end only")
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.from.idle().extend(self.compiler.take());
+    }
 }
 
 /// The order in which functions are compiled.

@@ -20,8 +20,6 @@ pub(super) struct Form {
     /// See [`Limits`].
     pub(super) size: u32,
     pub(super) sites: Vec<Site>,
-    /// Whether it has a loop. A call takes little time beside one, and the values of the caller that live across it would
-    /// take registers from it.
     pub(super) has_loop: bool,
     /// Whether it tail calls itself, which is a loop as well.
     pub(super) calls_itself_last: bool,
@@ -51,12 +49,21 @@ pub(super) struct Forms<'a> {
     left: u32,
 }
 
+/// The size of a function that may be inlined.
+#[derive(Copy, Clone)]
+struct Cost {
+    /// The number of bytecode instructions.
+    n_insts: u32,
+    /// Whether it branches back, which is taken for a loop.
+    has_loop: bool,
+}
+
 #[derive(Copy, Clone)]
 enum Known {
     /// Never inlined.
     Refused,
-    /// So many bytecode instructions.
-    Cost(u32),
+    /// Its form is not made yet.
+    Cost(Cost),
     /// The index of its form.
     Form(usize),
 }
@@ -74,19 +81,22 @@ impl<'a> Forms<'a> {
         Forms { module, options, scratch, known, left: looked_at_max }
     }
 
-    /// The index of the form of a function that may be inlined, unless its size surely exceeds a limit.
+    /// The index of the form of a function that may be inlined, unless its size surely exceeds the limit,
+    /// which depends on whether it has a loop.
     pub(super) fn find(
         &mut self,
         func: u32,
-        size_max: u32,
+        size_max: impl Fn(bool) -> u32,
         forms: &mut Vec<Form>,
     ) -> Option<usize> {
         let known = self.known.get(&func).copied();
         let known =
             known.unwrap_or_else(|| cost(self.module, func).map_or(Known::Refused, Known::Cost));
         let known = match known {
-            Known::Cost(cost) if cost <= self.left.min(size_max * Limits::COST_PER_SIZE) => {
-                self.left -= cost;
+            Known::Cost(Cost { n_insts, has_loop })
+                if n_insts <= self.left.min(Limits::COST_PER_SIZE * size_max(has_loop)) =>
+            {
+                self.left -= n_insts;
                 let function = build(self.module, func, self.options, self.scratch);
                 forms.push(Form::new(function, self.module));
                 Known::Form(forms.len() - 1)
@@ -106,8 +116,8 @@ pub fn may_be_inlined(module: &VerifiedModule, func: u32) -> bool {
     cost(module, func).is_some()
 }
 
-/// The number of bytecode instructions of a function that may be inlined.
-fn cost(module: &VerifiedModule, func: u32) -> Option<u32> {
+/// The size of a function that may be inlined.
+fn cost(module: &VerifiedModule, func: u32) -> Option<Cost> {
     let ty = module.func_type(func);
     let body = module.body(func)?;
     if ty.params.len() + ty.results.len() > Limits::OPERANDS_MAX
@@ -115,18 +125,17 @@ fn cost(module: &VerifiedModule, func: u32) -> Option<u32> {
     {
         return None;
     }
-    let mut cost: u32 = 0;
+    let (mut n_insts, mut has_loop): (u32, bool) = (0, false);
     for (i, block) in body.blocks.iter().enumerate() {
-        cost = cost.saturating_add(block.cost.max(1));
-        // What branches back is taken for a loop.
-        let branches_back = body.succs(i).iter().any(|&succ| succ as usize <= i);
-        if cost > Limits::CALLEE_COST_MAX || branches_back {
+        n_insts = n_insts.saturating_add(block.cost.max(1));
+        has_loop |= body.succs(i).iter().any(|&succ| succ as usize <= i);
+        if n_insts > Limits::callee_cost_max(has_loop) {
             return None;
         }
     }
     // What keeps or passes many operands is larger than its bytecode.
     let n_operands = n_kept_operands(module, func) + n_wide_operands(module, func);
-    (n_operands <= u64::from(Limits::CALLEE_COST_MAX)).then_some(cost)
+    (n_operands <= u64::from(Limits::CALLEE_COST_MAX)).then_some(Cost { n_insts, has_loop })
 }
 
 impl Form {

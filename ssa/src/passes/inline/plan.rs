@@ -38,6 +38,9 @@ impl Limits {
     pub const COST_PER_SIZE: u32 = 5;
     /// The maximum size of a body that is a function around the call again.
     pub const RECURSIVE_MAX: u32 = 30;
+    /// The maximum size of a body that has a loop, and is called in one. In larger ones a call takes little time beside
+    /// the loop, and the values of the caller that live across it would take registers from it.
+    pub const WITH_LOOP_MAX: u32 = 12;
     /// The maximum number of calls around a body that are inlined.
     pub const DEPTH_MAX: u32 = 8;
     /// The maximum number of times that a function is inlined into itself, one body in the other.
@@ -54,6 +57,14 @@ impl Limits {
     const ELSEWHERE: (u32, u32) = (8, 12);
     /// The part of its own size that a function may grow by beyond that.
     const OWN_PART: u32 = 4;
+
+    /// The maximum cost of a function that may be inlined.
+    pub(super) fn callee_cost_max(has_loop: bool) -> u32 {
+        match has_loop {
+            true => Self::WITH_LOOP_MAX * Self::COST_PER_SIZE,
+            false => Self::CALLEE_COST_MAX,
+        }
+    }
 
     /// The limits for a function of this size in a module with so many functions.
     fn of(size: u32, n_funcs: u32) -> Limits {
@@ -149,18 +160,20 @@ impl Plan {
             let Site { inst, callee, is_tail, loop_depth } = self.forms[node.form].sites[i];
             let loop_depth = node.loop_depth + loop_depth;
             let n_recursions = self.n_recursions(number, callee);
-            let size_max = match (loop_depth, n_recursions) {
+            if n_recursions > Limits::RECURSION_MAX {
+                continue;
+            }
+            let size_max = |has_loop| match (loop_depth, n_recursions) {
+                (1.., _) if has_loop => Limits::WITH_LOOP_MAX,
+                _ if has_loop => 0,
                 (1.., _) => self.limits.in_loop_max,
                 (0, 1..) => Limits::RECURSIVE_MAX,
                 (0, 0) => self.limits.elsewhere_max,
             };
-            if n_recursions > Limits::RECURSION_MAX {
-                continue;
-            }
             let Some(form) = forms.find(callee, size_max, &mut self.forms) else { continue };
-            let Form { size, has_loop, is_for_tails, .. } = self.forms[form];
-            if size > size_max
-                || has_loop
+            let Form { size, has_loop, is_for_tails, ref sites, .. } = self.forms[form];
+            if size > size_max(has_loop)
+                || (has_loop && !sites.is_empty())
                 || (is_for_tails && !(is_tail && self.returning(number) == 0))
             {
                 continue;

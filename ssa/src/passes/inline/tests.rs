@@ -116,6 +116,35 @@ fn a_body_replaces_a_call_in_a_loop() {
     assert!(!forms.iter().any(is_call));
 }
 
+#[test]
+fn a_small_loop_is_inlined_in_a_loop_only() {
+    // The numbers of instructions in the loop, and of calls to inline.
+    for (n_more, expected) in [(0, 1), (20, 0)] {
+        let more = "local.get a  i64.const 1  i64.rotl  local.set a  ".repeat(n_more);
+        let module = module(&format!(
+            "func zeros(a: i64) -> i64 {{
+              local n: i64
+            next:
+              {more}
+              local.get n  i64.const 1  i64.add  local.set n
+              local.get a  i64.const 2  i64.div_s  local.tee a  i32.wrap_i64  br_if next
+              local.get n  return
+            }}
+            func f(n: i64) -> i64 {{
+              local sum: i64
+              local.get n  call zeros  local.set sum
+            again:
+              local.get sum  local.get n  call zeros  i64.add  local.set sum
+              local.get n  i64.const 1  i64.add  local.tee n
+              i64.const 24  i64.lt_s  br_if again
+              local.get sum  return
+            }}"
+        ));
+        let report = check_same(&module, &args(&[1, 16]));
+        assert_eq!(report.n_calls, expected);
+    }
+}
+
 /// A local of an inlined function starts as zero each time.
 #[test]
 fn locals_start_anew_in_each_round() {
@@ -225,31 +254,24 @@ fn tail_calls_of_itself_become_loops() {
 /// A body that leaves by a tail call continues after the call that it replaces, and has no frame in the callee.
 #[test]
 fn tail_calls_in_bodies_return_to_the_caller() {
-    let module = module(
+    let shows = "local.get n  call show  ".repeat(40);
+    let module = module(&format!(
         "import \"env\" \"show\" func show(i64)
-        func trap(n: i64) -> i64 {
-          local.get n  call show  local.get n  call show  local.get n  call show  local.get n  call show
-          local.get n  call show  local.get n  call show  local.get n  call show  local.get n  call show
-          local.get n  call show  local.get n  call show  local.get n  call show  local.get n  call show
-          local.get n  call show  local.get n  call show  local.get n  call show  local.get n  call show
-          local.get n  call show  local.get n  call show  local.get n  call show  local.get n  call show
-          local.get n  call show  local.get n  call show  local.get n  call show  local.get n  call show
-          i64.const 100  local.get n  i64.div_s  return
-        }
-        func pass(n: i64) -> i64 { local.get n  return_call trap }
-        func both(n: i64) -> i64 {
+        func trap(n: i64) -> i64 {{ {shows}  i64.const 100  local.get n  i64.div_s  return }}
+        func pass(n: i64) -> i64 {{ local.get n  return_call trap }}
+        func both(n: i64) -> i64 {{
           local.get n  i64.const 3  i64.eq  br_if other
           local.get n  return_call pass
         other:
           local.get n  return
-        }
-        func f(n: i64) -> i64 {
+        }}
+        func f(n: i64) -> i64 {{
         again:
           local.get n  call both  i64.const 1  i64.add  local.tee n
           i64.const 100  i64.lt_s  br_if again
           local.get n  return
-        }",
-    );
+        }}",
+    ));
     let report = check_same(&module, &args(&[0, 3, 5]));
     assert!(report.n_calls >= 2, "{report:?}");
     let (forms, _) = inlined(&module, &BUILDS[0]);
