@@ -39,6 +39,20 @@ impl Blocks {
         Blocks { lists: vec![Lists::default(); n], ..Blocks::default() }
     }
 
+    /// As many blocks as a function has, of the same parameters and origins, and with room for what they contain.
+    pub(crate) fn like(f: &Function) -> Blocks {
+        let mut blocks = Blocks {
+            insts: Vec::with_capacity(f.layout.len()),
+            edges: Vec::with_capacity(f.edges.len()),
+            ..Blocks::new(f.n_blocks())
+        };
+        for block in f.blocks() {
+            blocks.set_params(block.0, f.params(block).iter().copied());
+            blocks.set_origin(block.0, f.label(block), f.block_offset(block));
+        }
+        blocks
+    }
+
     /// Adds a block that is not opened yet.
     pub(crate) fn add(&mut self) -> u32 {
         self.lists.push(Lists::default());
@@ -68,6 +82,11 @@ impl Blocks {
     /// Appends an instruction to the block that is open.
     pub(crate) fn push(&mut self, inst: Inst) {
         self.insts.push(inst);
+    }
+
+    /// Appends instructions to the block that is open.
+    pub(crate) fn push_all(&mut self, insts: &[Inst]) {
+        self.insts.extend_from_slice(insts);
     }
 
     /// Appends an out-edge with its operands to the block that is open.

@@ -46,11 +46,7 @@ pub fn rotate(f: &mut Function) -> RotationReport {
     if copies.report == RotationReport::default() {
         return RotationReport::default();
     }
-    let mut blocks = Blocks::new(f.n_blocks());
-    for block in f.blocks() {
-        blocks.set_params(block.0, f.params(block).iter().copied());
-        blocks.set_origin(block.0, f.label(block), f.block_offset(block));
-    }
+    let mut blocks = Blocks::like(f);
     let layout = std::mem::take(&mut f.layout);
     for block in f.blocks() {
         let (start, end) = f.blocks[block.index()].insts;
@@ -58,13 +54,13 @@ pub fn rotate(f: &mut Function) -> RotationReport {
         blocks.open(block.0);
         match copies.of[block.index()] {
             Some(header) => {
-                insts[..insts.len() - 1].iter().for_each(|&inst| blocks.push(inst));
+                blocks.push_all(&insts[..insts.len() - 1]);
                 let (start, end) = f.blocks[header.index()].insts;
                 let header_insts = &layout[start as usize..end as usize];
                 copy_header(f, &mut blocks, block, header, header_insts);
             }
             None => {
-                insts.iter().for_each(|&inst| blocks.push(inst));
+                blocks.push_all(insts);
                 for edge in f.succ_edges(block) {
                     blocks.push_edge(f.edge_dst(edge).0, f.edge_args(edge).iter().copied());
                 }
@@ -84,27 +80,26 @@ struct Copies {
 
 fn find_copies(f: &Function) -> Copies {
     let loops = LoopForest::new(&control_flow(f));
-    let is_exported = blocks_with_exports(f);
-    let mut copies = Copies { of: vec![None; f.n_blocks()], report: RotationReport::default() };
-    for of in loops.loops() {
+    let mut found = Vec::new();
+    for of in loops.loops().filter(|&of| !loops.is_irreducible(of)) {
         let header = Block(loops.header(of));
-        if loops.is_irreducible(of) || is_exported[header.index()] {
-            continue;
-        }
         let Some(size) = size_of_test(f, &loops, of, header) else { continue };
         let is_latch =
             |block: &Block| loops.contains(of, block.0) && f.succ_edges(*block).len() == 1;
         let latches = f.pred_edges(header).iter().map(|&edge| f.edge_src(edge)).filter(is_latch);
-        let latches: Vec<Block> = latches.collect();
-        if latches.is_empty() || latches.len() * size > COPIED_MAX {
-            continue;
-        }
-        copies.report.n_loops += 1;
-        copies.report.n_copies += latches.len();
-        for latch in latches {
-            copies.of[latch.index()] = Some(header);
+        let n_latches = latches.clone().count();
+        if n_latches > 0 && n_latches * size <= COPIED_MAX {
+            found.extend(latches.map(|latch| (header, latch)));
         }
     }
+    remove_exporting(f, &mut found);
+    let mut copies = Copies { of: vec![None; f.n_blocks()], report: RotationReport::default() };
+    for &(header, latch) in &found {
+        copies.of[latch.index()] = Some(header);
+    }
+    copies.report.n_copies = found.len();
+    found.dedup_by_key(|(header, _)| *header);
+    copies.report.n_loops = found.len();
     copies
 }
 
@@ -136,24 +131,27 @@ fn size_of_test(f: &Function, loops: &LoopForest, of: Loop, header: Block) -> Op
     (decides && size <= HEADER_MAX && !f.insts(header).iter().any(is_dear)).then_some(size)
 }
 
-/// Whether a value of each block is used in another one.
-fn blocks_with_exports(f: &Function) -> Vec<bool> {
-    let mut block_of = vec![Block(0); f.n_values()];
-    for block in f.blocks() {
-        f.params(block).iter().for_each(|param| block_of[param.index()] = block);
-        let results = f.insts(block).iter().flat_map(|&inst| f.results(inst));
-        results.for_each(|result| block_of[result.index()] = block);
+/// Removes the headers that have a value which another block uses, and their latches.
+fn remove_exporting(f: &Function, found: &mut Vec<(Block, Block)>) {
+    if found.is_empty() {
+        return;
     }
-    let mut is_exported = vec![false; f.n_blocks()];
+    // The header of each of their values.
+    let mut header_of = vec![None; f.n_values()];
+    for &(header, _) in &*found {
+        let results = f.insts(header).iter().flat_map(|&inst| f.results(inst));
+        for value in f.params(header).iter().copied().chain(results) {
+            header_of[value.index()] = Some(header);
+        }
+    }
+    let mut exports = vec![false; f.n_blocks()];
     for block in f.blocks() {
         let operands = f.insts(block).iter().flat_map(|&inst| f.operands(inst));
         let args = f.succ_edges(block).flat_map(|edge| f.edge_args(edge));
-        for value in operands.chain(args) {
-            let from = block_of[value.index()];
-            is_exported[from.index()] |= from != block;
-        }
+        let headers = operands.chain(args).filter_map(|value| header_of[value.index()]);
+        headers.filter(|&header| header != block).for_each(|from| exports[from.index()] = true);
     }
-    is_exported
+    found.retain(|&(header, _)| !exports[header.index()]);
 }
 
 /// Ends a block with a copy of a header instead of the branch to it.
