@@ -11,6 +11,8 @@
 //! second run it traps by signals in some slot modes and by calls in the others, chosen by the case. So each
 //! case covers both, and each mode covers both in half of the cases.
 //!
+//! Then two slot modes run with a part of the passes, which the case selects: one pass alone, or all but one.
+//!
 //! This works for any module, not only for generated ones: all imports are provided (`host`), and all
 //! definitions are exported for inspection.
 
@@ -19,6 +21,7 @@ mod evaluator;
 mod expose;
 mod host;
 mod optimized;
+mod some_passes;
 mod survey;
 
 use std::fmt;
@@ -35,6 +38,7 @@ use slotvm_ssa::ir::verify::Form;
 
 use crate::generate::Case;
 pub use optimized::check_optimized;
+pub use some_passes::parts;
 use slotvm_cases::stages;
 use survey::Watch;
 pub use survey::{Facts, Survey};
@@ -273,7 +277,7 @@ impl Plan {
         Engine::new(&config).expect("there is native code for this machine")
     }
 
-    fn native(self, slots: SlotMode, bounds: Bounds, compile: Compile) -> Engine {
+    fn native_config(self, slots: SlotMode, bounds: Bounds, compile: Compile) -> Config {
         let mut config = self.config();
         config.tier(Tier::Jit).slots(slots).compile(compile);
         match bounds {
@@ -281,6 +285,11 @@ impl Plan {
             Bounds::Checked => _ = config.memory(Some(MemoryPlan::CHECKED)),
             Bounds::WithoutSignals => _ = config.signals_based_traps(false),
         }
+        config
+    }
+
+    fn native(self, slots: SlotMode, bounds: Bounds, compile: Compile) -> Engine {
+        let config = self.native_config(slots, bounds, compile);
         Engine::new(&config).expect("there is native code for this machine")
     }
 }
@@ -339,6 +348,7 @@ pub fn check(case: &Case) -> Result<Facts, Difference> {
             compare(name, expected.clone(), found)?;
         }
     }
+    some_passes::check(case, &module, &budgets, &expected)?;
     if whole.runs_without_limits() {
         check_without_limits(case, &module, &whole)?;
     }
