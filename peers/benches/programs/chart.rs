@@ -5,12 +5,16 @@ use std::error::Error;
 use plotters::prelude::*;
 
 use crate::Measured;
-use crate::report::{Phase, ratios};
+use crate::report::{Phase, cell, ratios};
 use crate::stats::Estimate;
 
 /// Ratios beyond these are left out: interpreters would make the rest too small to read.
-const RATIO_MIN: f64 = 0.4;
-const RATIO_MAX: f64 = 1.9;
+const RATIO_MIN: f64 = 0.2;
+const RATIO_MAX: f64 = 1.8;
+/// Where the figures are, right of the points.
+const FIGURES: f64 = 1.84;
+/// End of the axis, right of the figures.
+const END: f64 = 2.2;
 
 const ROW_HEIGHT: u32 = 20;
 
@@ -51,7 +55,7 @@ fn draw(svg: &mut String, lines: &[Line]) -> Result<(), Box<dyn Error>> {
         .margin(10)
         .x_label_area_size(35)
         .y_label_area_size(190)
-        .build_cartesian_2d(RATIO_MIN..RATIO_MAX, (0..n).into_segmented())?;
+        .build_cartesian_2d(RATIO_MIN..END, (0..n - 1).into_segmented())?;
     // The first line is at the top.
     let label = |row: &SegmentValue<usize>| match row {
         SegmentValue::CenterOf(row) if *row < n => match &lines[n - 1 - row] {
@@ -72,20 +76,20 @@ fn draw(svg: &mut String, lines: &[Line]) -> Result<(), Box<dyn Error>> {
     for (i, line) in lines.iter().enumerate() {
         let row = n - 1 - i;
         let Line::Contender(_, estimate) = line else {
-            let ends = [RATIO_MIN, RATIO_MAX].map(|x| (x, SegmentValue::Exact(row + 1)));
+            let ends = [RATIO_MIN, END].map(|x| (x, SegmentValue::Exact(row + 1)));
             chart.draw_series([PathElement::new(ends, BLACK.mix(0.3))])?;
             continue;
         };
         let colour = RGBColor(33, 102, 172);
         if let Some((low, high)) = estimate.interval {
-            let ends = [low, high].map(|x| (x, SegmentValue::CenterOf(row)));
+            let ends = [low.max(RATIO_MIN), high.min(RATIO_MAX)];
+            let ends = ends.map(|x| (x, SegmentValue::CenterOf(row)));
             chart.draw_series([PathElement::new(ends, colour.stroke_width(2))])?;
         }
         let place = (estimate.ratio, SegmentValue::CenterOf(row));
         chart.draw_series([Circle::new(place, 4, colour.filled())])?;
-        let text = format!("{:.2}", estimate.ratio);
-        let beside = EmptyElement::at((estimate.ratio, SegmentValue::CenterOf(row)))
-            + Text::new(text, (8, -14), ("sans-serif", 12));
+        let figures = Text::new(cell(*estimate), (0, -7), ("sans-serif", 13));
+        let beside = EmptyElement::at((FIGURES, SegmentValue::CenterOf(row))) + figures;
         chart.draw_series([beside])?;
     }
     area.present()?;

@@ -9,6 +9,9 @@ use crate::program::{Outcome, Program, Run};
 /// A program that is done sooner runs several times in a row, each time as a new instance.
 const RUN_TIME_MIN: Duration = Duration::from_millis(8);
 
+/// Engines that take so many times as long as the first run once at each placement: a second run would tell little.
+const SLOW_RATIO: f64 = 2.0;
+
 /// Number of placements, and of rounds at each.
 #[derive(Copy, Clone)]
 pub(crate) struct Plan {
@@ -97,7 +100,7 @@ pub(crate) fn measure(
         for round in 0..plan.n_rounds {
             for turn in turns(compiled.len(), round) {
                 let (i, module) = &compiled[turn];
-                if round > 0 && !engines[*i].is_compiler() {
+                if round > 0 && least[*i] > SLOW_RATIO * least[0] {
                     continue;
                 }
                 let (outcome, taken) = module.run(&program.large, n_runs).map_err(at(*i))?;
