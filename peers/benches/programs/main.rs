@@ -1,77 +1,136 @@
-//! Real programs beside wasmtime and wasmi: the kernels and the WASI programs below `programs/wasm`, as
-//! clang's -O2 has made them, in every slot mode of the native code, in the interpreter, and in the other
-//! engines. All run in one process, in turns, with their default configurations, each with its own
-//! implementation of WASI; compiling is eager and on one thread.
+//! Real programs beside other engines: the kernels and the WASI programs below `programs/wasm`. All engines run in
+//! turns, with their default configurations unless a table says otherwise, each with its own implementation of
+//! WASI; compiling is eager. V8 and native code, for which `node` and `clang-19` (or `CLANG`) are needed, run in
+//! processes of their own; the rest shares one process and thread.
 //!
-//! `cargo bench --bench programs` prints the tables; with parts of names as arguments only of those programs;
-//! `--rounds=N` sets how often. With `--test` every program runs once, at the size of its expected output, and
-//! nothing is measured. Programs must print in all engines what is expected of them and end with the code
-//! that is: what is wrong is said, has no figures, and makes the exit code 1.
+//! `cargo bench --bench programs` prints the tables; with parts of names as arguments only of those programs, as
+//! `naive/` or `O2/sieve`. `--placements=N` sets at how many places of code they are measured, `--rounds=N` how
+//! often at each; `--svg=FILE` draws the geometric means. With `--test` every program runs once, at the size of its
+//! expected output, and nothing is measured. Programs must print in all engines what is expected of them and end
+//! with the code that is: what is wrong is said, has no figures, and makes the exit code 1.
 
+mod chart;
 mod engine;
 mod measure;
+mod placement;
 mod program;
 mod report;
+mod stats;
+mod suite;
 
 use std::process::ExitCode;
 
 use engine::Engine;
-use measure::Row;
-use program::Program;
+use measure::{Plan, Row};
 use report::Phase;
+use suite::Suite;
 
-/// Default number of turns of each engine.
-const ROUNDS: usize = 5;
+/// Default number of places of the code of programs.
+const PLACEMENTS: usize = 5;
+/// Default number of turns of each engine at each of them.
+const ROUNDS: usize = 3;
+
+/// What the command line asks for.
+struct Options {
+    is_test: bool,
+    plan: Plan,
+    svg: Option<String>,
+    /// Parts of the names of programs.
+    filters: Vec<String>,
+}
+
+/// A suite that has run.
+struct Measured {
+    suite: &'static Suite,
+    engines: Vec<&'static str>,
+    rows: Vec<Row>,
+}
 
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let is_test = args.iter().any(|arg| arg == "--test");
-    let rounds = args.iter().find_map(|arg| arg.strip_prefix("--rounds="));
-    let n_rounds = rounds.map_or(ROUNDS, |n| n.parse().expect("--rounds=N takes a number"));
-    let filters: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
-    let mut programs = Program::all();
-    programs.retain(|program| {
-        filters.is_empty() || filters.iter().any(|part| program.name.contains(*part))
-    });
-
-    let engines = engine::all();
-    let (mut rows, mut n_wrong) = (Vec::new(), 0);
-    for program in &programs {
-        let result = measure::check(program, &engines).and_then(|()| match is_test {
-            true => Ok(None),
-            false => measure::measure(program, &engines, n_rounds.max(1)).map(Some),
-        });
-        match result {
-            Ok(Some(row)) => {
-                eprintln!("{} is measured", program.name);
-                rows.push(row);
-            }
-            Ok(None) => println!("{} works in {} engines", program.name, engines.len()),
-            Err(failure) => {
-                eprintln!("{failure}");
-                n_wrong += 1;
+    let options = Options::read();
+    let (mut measured, mut n_programs, mut n_wrong) = (Vec::new(), 0, 0);
+    for suite in &suite::ALL {
+        let mut programs = (suite.programs)();
+        programs.retain(|program| options.takes(&format!("{}/{}", suite.key, program.name)));
+        if programs.is_empty() {
+            continue;
+        }
+        let engines = suite.engines();
+        let mut rows = Vec::new();
+        for program in &programs {
+            n_programs += 1;
+            let name = format!("{}/{}", suite.key, program.name);
+            let result = measure::check(program, &engines).and_then(|()| match options.is_test {
+                true => Ok(None),
+                false => measure::measure(program, &engines, options.plan).map(Some),
+            });
+            match result {
+                Ok(Some(row)) => {
+                    eprintln!("{name} is measured");
+                    rows.push(row);
+                }
+                Ok(None) => println!("{name} works in {} engines", engines.len()),
+                Err(failure) => {
+                    eprintln!("{}/{failure}", suite.key);
+                    n_wrong += 1;
+                }
             }
         }
+        if !rows.is_empty() {
+            let engines = engines.iter().map(|engine: &Box<dyn Engine>| engine.name()).collect();
+            let suite = Measured { suite, engines, rows };
+            suite.print();
+            measured.push(suite);
+        }
     }
-    if !rows.is_empty() {
-        print(&engines, &rows, n_rounds);
+    if let Some(path) = options.svg.as_ref().filter(|_| !measured.is_empty()) {
+        let svg = chart::render(&measured).expect("it is drawn into memory");
+        std::fs::write(path, svg).expect("the chart can be written");
     }
     match n_wrong {
         0 => ExitCode::SUCCESS,
         n => {
-            eprintln!("{n} of {} programs went wrong", programs.len());
+            eprintln!("{n} of {n_programs} programs went wrong");
             ExitCode::FAILURE
         }
     }
 }
 
-fn print(engines: &[Box<dyn Engine>], rows: &[Row], n_rounds: usize) {
-    let names: Vec<&str> = engines.iter().map(|engine| engine.name()).collect();
-    println!(
-        "CPU time, the least of {n_rounds} rounds, and the ratio of the other engines' times to it; in \
-         brackets the least and the greatest ratio of a round\n"
-    );
-    for (title, phase) in [("Running", Phase::Run), ("Compiling", Phase::Compile)] {
-        println!("{title}\n\n{}\n", report::render(phase, &names, rows));
+impl Options {
+    fn read() -> Options {
+        let args: Vec<String> = std::env::args().skip(1).collect();
+        let value = |key: &str| args.iter().find_map(|arg| arg.strip_prefix(key));
+        let number = |key: &str, default: usize| {
+            value(key)
+                .map_or(default, |n| n.parse().expect("options of numbers take a number"))
+                .max(1)
+        };
+        Options {
+            is_test: args.iter().any(|arg| arg == "--test"),
+            plan: Plan {
+                n_placements: number("--placements=", PLACEMENTS),
+                n_rounds: number("--rounds=", ROUNDS),
+            },
+            svg: value("--svg=").map(str::to_owned),
+            filters: args.iter().filter(|arg| !arg.starts_with('-')).cloned().collect(),
+        }
+    }
+
+    fn takes(&self, name: &str) -> bool {
+        self.filters.is_empty() || self.filters.iter().any(|part| name.contains(part.as_str()))
+    }
+}
+
+impl Measured {
+    fn print(&self) {
+        println!("## {}\n", self.suite.title);
+        if !self.suite.about.is_empty() {
+            println!("{}\n", self.suite.about);
+        }
+        println!("Run time:\n\n{}\n", report::render(Phase::Run, &self.engines, &self.rows));
+        println!(
+            "Compile time:\n\n{}\n",
+            report::render(Phase::Compile, &self.engines, &self.rows)
+        );
     }
 }

@@ -2,18 +2,29 @@
 
 use std::time::Duration;
 
-use vmrun::bench::clock::thread_cpu_time;
-
-use crate::engine::{Engine, Failure, run};
+use crate::engine::{Code, Compiled, Engine, Failure};
+use crate::placement::Placement;
 use crate::program::{Outcome, Program, Run};
 
 /// A program that is done sooner runs several times in a row, each time as a new instance.
 const RUN_TIME_MIN: Duration = Duration::from_millis(8);
 
-/// Times of an engine for a program in each round, in seconds.
+/// Engines that take so many times as long as the first run once at each placement: a second run would tell little.
+const SLOW_RATIO: f64 = 2.0;
+
+/// Number of placements, and of rounds at each.
+#[derive(Copy, Clone)]
+pub(crate) struct Plan {
+    pub(crate) n_placements: usize,
+    pub(crate) n_rounds: usize,
+}
+
+/// Times of an engine for a program, in seconds, by placement. There are none if it cannot run it.
 #[derive(Clone, Default)]
 pub(crate) struct Times {
+    /// Empty for engines that tell no such time.
     pub(crate) compile: Vec<f64>,
+    /// The least of the rounds.
     pub(crate) run: Vec<f64>,
 }
 
@@ -31,10 +42,11 @@ pub(crate) struct Row {
 
 /// Checks what a program prints in every engine, at the size of its expected output.
 pub(crate) fn check(program: &Program, engines: &[Box<dyn Engine>]) -> Result<(), Failure> {
-    for engine in engines {
+    let placed = place(program, Placement(1))?;
+    for engine in engines.iter().filter(|engine| engine.runs(program)) {
         let at = |failure| format!("{} in {}: {failure}", program.name, engine.name());
-        let module = engine.compile(&program.wasm).map_err(at)?;
-        let (outcome, _) = run(module.as_ref(), &program.small, 1).map_err(at)?;
+        let compiled = engine.compile(&placed).map_err(at)?;
+        let (outcome, _) = compiled.run(&program.small, 1).map_err(at)?;
         compare(&outcome, &program.small, None).map_err(at)?;
     }
     Ok(())
@@ -53,30 +65,51 @@ fn compare(outcome: &Outcome, run: &Run, other: Option<&Outcome>) -> Result<(), 
     Ok(())
 }
 
-/// Compiles and runs a program in all engines in turns, for a number of rounds.
+fn place(program: &Program, placement: Placement) -> Result<Code, Failure> {
+    let wasm = placement.module(&program.wasm).map_err(|e| format!("{}: {e}", program.name))?;
+    Ok(Code { wasm, source: program.source.clone(), placement })
+}
+
+/// Runs a program in all engines in turns, for a number of rounds, at each of a number of placements. Each
+/// placement compiles it anew.
 pub(crate) fn measure(
     program: &Program,
     engines: &[Box<dyn Engine>],
-    n_rounds: usize,
+    plan: Plan,
 ) -> Result<Row, Failure> {
     let at = |engine: usize| {
         move |failure| format!("{} in {}: {failure}", program.name, engines[engine].name())
     };
     // What the first engine shows once is what all have to show, if there is no other word on it.
-    let module = engines[0].compile(&program.wasm).map_err(at(0))?;
-    let (shown, time) = run(module.as_ref(), &program.large, 1).map_err(at(0))?;
+    let first = engines[0].compile(&place(program, Placement(0))?).map_err(at(0))?;
+    let (shown, time) = first.run(&program.large, 1).map_err(at(0))?;
     let n_runs = (RUN_TIME_MIN.as_secs_f64() / time.as_secs_f64()).ceil().max(1.0) as u32;
     let mut times = vec![Times::default(); engines.len()];
-    for round in 0..n_rounds {
-        for i in 0..engines.len() {
-            // Whoever comes later finds a slower clock, or other caches.
-            let i = (i + round) % engines.len();
-            let before = thread_cpu_time();
-            let module = engines[i].compile(&program.wasm).map_err(at(i))?;
-            times[i].compile.push((thread_cpu_time() - before).as_secs_f64());
-            let (outcome, taken) = run(module.as_ref(), &program.large, n_runs).map_err(at(i))?;
-            compare(&outcome, &program.large, Some(&shown)).map_err(at(i))?;
-            times[i].run.push(taken.as_secs_f64());
+    for placement in 0..plan.n_placements {
+        let code = place(program, Placement(placement))?;
+        // Interpreters have no code of the program that could lie elsewhere.
+        let takes_part =
+            |i: &usize| engines[*i].runs(program) && (placement == 0 || engines[*i].is_compiler());
+        let mut compiled: Vec<(usize, Box<dyn Compiled>)> = Vec::new();
+        for i in turns(engines.len(), placement).filter(takes_part) {
+            let module = engines[i].compile(&code).map_err(at(i))?;
+            times[i].compile.extend(module.compile_time().map(|time| time.as_secs_f64()));
+            compiled.push((i, module));
+        }
+        let mut least = vec![f64::INFINITY; engines.len()];
+        for round in 0..plan.n_rounds {
+            for turn in turns(compiled.len(), round) {
+                let (i, module) = &compiled[turn];
+                if round > 0 && least[*i] > SLOW_RATIO * least[0] {
+                    continue;
+                }
+                let (outcome, taken) = module.run(&program.large, n_runs).map_err(at(*i))?;
+                compare(&outcome, &program.large, Some(&shown)).map_err(at(*i))?;
+                least[*i] = least[*i].min(taken.as_secs_f64());
+            }
+        }
+        for (i, _) in &compiled {
+            times[*i].run.push(least[*i]);
         }
     }
     Ok(Row {
@@ -86,4 +119,10 @@ pub(crate) fn measure(
         n_runs,
         times,
     })
+}
+
+/// All numbers below `n`, in an order that is another one for each round: whoever comes later finds a slower
+/// clock, or other caches.
+fn turns(n: usize, round: usize) -> impl Iterator<Item = usize> {
+    (0..n).map(move |i| (i + round) % n)
 }

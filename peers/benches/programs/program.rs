@@ -1,14 +1,16 @@
-//! Programs to run: the kernels and the WASI programs below `programs/wasm`, as clang's -O2 compiled them.
+//! Programs to run: the kernels and the WASI programs below `programs/wasm`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use vmrun::bench::description::Description;
+use vmrun::bench::description::{Description, source};
 
 /// A program.
 pub(crate) struct Program {
     pub(crate) name: String,
     pub(crate) wasm: Vec<u8>,
+    /// What the module was made from.
+    pub(crate) source: PathBuf,
     /// Run with the expected output.
     pub(crate) small: Run,
     /// Measured run.
@@ -58,22 +60,27 @@ pub(crate) struct Outcome {
     pub(crate) exit: i32,
 }
 
-impl Program {
-    /// All programs, the kernels first.
-    pub(crate) fn all() -> Vec<Program> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../programs/wasm");
-        let mut programs: Vec<Program> = modules(&folder).iter().map(|path| kernel(path)).collect();
-        programs.extend(modules(&folder.join("wasi")).iter().map(|path| command(path)));
-        programs
-    }
+/// All kernels, as compilers made them in one of several ways, which is in the names of the modules.
+pub(crate) fn kernels(level: &str) -> Vec<Program> {
+    modules(&folder(), level).iter().map(|path| kernel(path)).collect()
+}
+
+/// All WASI programs, as compilers optimised them.
+pub(crate) fn wasi() -> Vec<Program> {
+    modules(&folder().join("wasi"), "O2").iter().map(|path| command(path)).collect()
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../programs/wasm")
 }
 
 /// The modules of a folder, by name.
-fn modules(folder: &Path) -> Vec<PathBuf> {
+fn modules(folder: &Path, level: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("the folder is there");
     let paths = entries.map(|entry| entry.expect("the folder can be listed").path());
+    let ending = format!(".{level}.wasm");
     let mut modules: Vec<_> =
-        paths.filter(|path| path.to_string_lossy().ends_with(".O2.wasm")).collect();
+        paths.filter(|path| path.to_string_lossy().ends_with(&ending)).collect();
     modules.sort();
     modules
 }
@@ -82,16 +89,17 @@ fn read(path: &Path) -> Vec<u8> {
     fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The name of the program in a file, and the description in its source.
-fn described(path: &Path) -> (String, Description) {
+/// The name of the program in a file, its source, and the description in that.
+fn described(path: &Path) -> (String, PathBuf, Description) {
     let file = path.file_name().expect("it is a file").to_string_lossy();
-    let name = file.strip_suffix(".O2.wasm").expect("it was found by this").to_owned();
-    let description = Description::read(&path.with_file_name(format!("{name}.c")));
-    (name, description.expect("the program has a source"))
+    let name = file.split('.').next().expect("there is a first part").to_owned();
+    let source = source(path);
+    let description = Description::read(&source).expect("the program has a source");
+    (name, source, description)
 }
 
 fn kernel(path: &Path) -> Program {
-    let (name, description) = described(path);
+    let (name, source, description) = described(path);
     let run = |size: Option<i32>, expected| {
         let size = size.expect("the source of a kernel says its sizes");
         Run { what: size.to_string(), entry: Entry::Main(size), expected, exit: 0 }
@@ -101,12 +109,13 @@ fn kernel(path: &Path) -> Program {
         wasm: read(path),
         small: run(description.default_size, Some(expected)),
         large: run(description.bench_size, None),
+        source,
         name,
     }
 }
 
 fn command(path: &Path) -> Program {
-    let (name, description) = described(path);
+    let (name, source, description) = described(path);
     let beside = |name: &str| path.with_file_name(name);
     let mut args = vec![name.clone()];
     args.extend(description.args);
@@ -127,7 +136,7 @@ fn command(path: &Path) -> Program {
         exit: description.exit,
     };
     let large = larger(&name, &small, wasi);
-    Program { name: format!("wasi/{name}"), wasm: read(path), small, large }
+    Program { name, wasm: read(path), source, small, large }
 }
 
 /// The files of a directory.
@@ -152,6 +161,14 @@ fn larger(name: &str, small: &Run, mut wasi: Wasi) -> Run {
         "match" => repeated(8),
         "sudoku" => repeated(12),
         "words" => repeated(150),
+        "phrases" => {
+            wasi.args[1] = "300".to_owned();
+            repeated(20)
+        }
+        "events" => {
+            wasi.args[1] = "4000".to_owned();
+            ("4,000 steps".to_owned(), None)
+        }
         "chess" => {
             wasi.args[1] = "3".to_owned();
             ("depth 3".to_owned(), None)

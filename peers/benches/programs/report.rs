@@ -3,6 +3,7 @@
 use vmrun::table::table;
 
 use crate::measure::{Row, Times};
+use crate::stats::{Estimate, median};
 
 /// Measured phase of an engine.
 #[derive(Copy, Clone)]
@@ -22,31 +23,49 @@ impl Phase {
     }
 }
 
-/// A table of all programs: what the first engine took, and the times of the others divided by that.
+/// Returns the times of the first engine divided by those of another, for each program the ratio at each placement.
+/// Programs that the other engine cannot run have none.
+pub(crate) fn ratios(phase: Phase, engine: usize, rows: &[Row]) -> Vec<Vec<f64>> {
+    let row_ratios = |row: &Row| {
+        let (ours, theirs) = (phase.of(&row.times[0]), phase.of(&row.times[engine]));
+        match theirs.len() {
+            0 => Vec::new(),
+            // Interpreters run at one placement.
+            1 => vec![median(ours) / theirs[0]],
+            _ => ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect(),
+        }
+    };
+    rows.iter().map(row_ratios).collect()
+}
+
+/// A table of all programs: what the first engine took, and that divided by the times of the others.
 pub(crate) fn render(phase: Phase, engines: &[&str], rows: &[Row]) -> String {
+    // Native code tells no time of its compiler.
+    let shown: Vec<usize> =
+        (1..engines.len()).filter(|&i| !phase.of(&rows[0].times[i]).is_empty()).collect();
     let about = match phase {
         Phase::Compile => "bytes",
         Phase::Run => "size",
     };
     let mut headers = vec!["program".to_owned(), about.to_owned(), format!("{} ms", engines[0])];
-    headers.extend(engines[1..].iter().map(|&name| name.to_owned()));
+    headers.extend(shown.iter().map(|&i| engines[i].to_owned()));
     let mut table = table(2, headers);
-    for row in rows {
+    let columns: Vec<Vec<Vec<f64>>> = shown.iter().map(|&i| ratios(phase, i, rows)).collect();
+    for (r, row) in rows.iter().enumerate() {
         let about = match phase {
             Phase::Compile => row.wasm_bytes.to_string(),
             Phase::Run => how(row),
         };
-        let ours = phase.of(&row.times[0]);
-        let mut cells = vec![row.name.clone(), about, format!("{:.2}", least(ours) * 1e3)];
-        cells.extend(row.times[1..].iter().map(|times| ratio_cell(phase.of(times), ours)));
+        let ours = median(phase.of(&row.times[0]));
+        let mut cells = vec![row.name.clone(), about, format!("{:.2}", ours * 1e3)];
+        cells.extend(columns.iter().map(|column| match column[r].as_slice() {
+            [] => "–".to_owned(),
+            ratios => cell(Estimate::of(ratios)),
+        }));
         table.add_row(cells);
     }
     let mut means = vec!["geometric mean".to_owned(), String::new(), String::new()];
-    means.extend((1..engines.len()).map(|engine| {
-        let ratio =
-            |row: &Row| least(phase.of(&row.times[engine])) / least(phase.of(&row.times[0]));
-        format!("{:.2}", geometric_mean(rows.iter().map(ratio)))
-    }));
+    means.extend(columns.iter().map(|column| cell(Estimate::mean(column))));
     table.add_row(means);
     table.to_string()
 }
@@ -60,18 +79,13 @@ fn how(row: &Row) -> String {
     }
 }
 
-fn least(times: &[f64]) -> f64 {
-    times.iter().copied().fold(f64::INFINITY, f64::min)
-}
-
-/// The ratio of the least times, and the least and the greatest ratio of all rounds.
-fn ratio_cell(times: &[f64], ours: &[f64]) -> String {
-    let ratios: Vec<f64> = times.iter().zip(ours).map(|(time, ours)| time / ours).collect();
-    let greatest = ratios.iter().copied().fold(0.0, f64::max);
-    format!("{:.2} ({:.2}-{:.2})", least(times) / least(ours), least(&ratios), greatest)
-}
-
-fn geometric_mean(ratios: impl Iterator<Item = f64>) -> f64 {
-    let (n, sum) = ratios.fold((0, 0.0), |(n, sum), ratio| (n + 1, sum + ratio.ln()));
-    (sum / f64::from(n)).exp()
+/// A ratio with its interval.
+pub(crate) fn cell(estimate: Estimate) -> String {
+    let Estimate { ratio, interval } = estimate;
+    // Interpreters take many times as long.
+    let digits = if ratio < 0.1 { 3 } else { 2 };
+    match interval {
+        Some((low, high)) => format!("{ratio:.digits$} ({low:.digits$}-{high:.digits$})"),
+        None => format!("{ratio:.digits$}"),
+    }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use slotvm_wasi::WasiCtx;
 use tempfile::TempDir;
 
-use super::description::Description;
+use super::description::{Description, source};
 use crate::error::CliError;
 
 /// The comment at the top of a program's source, with the input that it names. A program without a source
@@ -25,11 +25,10 @@ pub(super) struct Command {
 }
 
 impl Command {
-    /// Reads the source of the program in a file: NAME.c for NAME.wasm or NAME.O2.wasm.
+    /// Reads the source of the program in a file.
     pub(super) fn of(path: &Path) -> Result<Command, CliError> {
         let file_name = path.file_name().unwrap_or_default().to_string_lossy();
-        let name = file_name.split('.').next().unwrap_or_default();
-        let source = path.with_file_name(format!("{name}.c"));
+        let source = source(path);
         let described = match Description::read(&source) {
             Ok(description) => description,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Description::default(),

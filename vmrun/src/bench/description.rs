@@ -1,4 +1,4 @@
-//! Comments at the top of C programs, which describe how a program is run.
+//! Comments at the top of programs in C, C++ and Rust, which describe how a program is run.
 //!
 //! | line | meaning |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | `// bench-size: N` | the argument of `main` in measurements |
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A parsed comment. All fields except [`default_size`](Description::default_size) and
 /// [`bench_size`](Description::bench_size) are for WASI programs.
@@ -31,6 +31,16 @@ pub struct Description {
     pub default_size: Option<i32>,
     /// The size to measure with.
     pub bench_size: Option<i32>,
+}
+
+/// The source of NAME.wasm or NAME.O2.wasm, which is beside it: NAME.c, NAME.cc or NAME.rs. It is NAME.c if there
+/// is none.
+pub fn source(module: &Path) -> PathBuf {
+    let file_name = module.file_name().unwrap_or_default().to_string_lossy();
+    let name = file_name.split('.').next().unwrap_or_default();
+    let beside = |ending: &str| module.with_file_name(format!("{name}.{ending}"));
+    let found = ["c", "cc", "rs"].map(beside).into_iter().find(|source| source.exists());
+    found.unwrap_or_else(|| beside("c"))
 }
 
 impl Description {

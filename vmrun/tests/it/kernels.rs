@@ -12,8 +12,8 @@ use vmrun::load::load;
 use crate::binary::root;
 use crate::programs::check_each;
 
-/// The optimisation levels of the modules.
-const LEVELS: [&str; 2] = ["O0", "O2"];
+/// The optimisation levels of the modules, and the one that only promotes variables.
+const LEVELS: [&str; 3] = ["O0", "O2", "naive"];
 /// Files that belong to no kernel.
 const SHARED_FILES: [&str; 5] = ["README.md", "build", "env.h", "native.c", "wasi"];
 

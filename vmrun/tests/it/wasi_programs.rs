@@ -1,4 +1,4 @@
-//! WASI programs in C with a C library, compiled to WebAssembly by clang.
+//! WASI programs in C, C++ and Rust with their libraries, compiled to WebAssembly.
 //!
 //! The expected outputs are those of the same sources as native programs, checked for undefined behaviour.
 
@@ -8,12 +8,12 @@ use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use similar::TextDiff;
-use vmrun::bench::description::Description;
+use vmrun::bench::description::{Description, source};
 
 use crate::binary::{ENGINES, Folder, command, root};
 use crate::programs::check_each;
 
-/// The optimisation levels of the modules.
+/// The optimisation levels of the modules of C programs. Others have the second only.
 const LEVELS: [&str; 2] = ["O0", "O2"];
 /// The entries of the folder that belong to no program.
 const SHARED: [&str; 3] = ["README.md", "build", "work"];
@@ -25,13 +25,21 @@ fn folder() -> PathBuf {
 /// A program, and its settings in the comment at the top of its source.
 struct Program {
     name: String,
+    /// Ending of its source.
+    language: String,
     runs: Description,
 }
 
 impl Program {
     fn new(name: &str) -> Program {
-        let runs = Description::read(&folder().join(format!("{name}.c")));
-        Program { name: name.to_owned(), runs: runs.expect("the program has a source") }
+        let source = source(&folder().join(name));
+        let runs = Description::read(&source).expect("the program has a source");
+        let language = source.extension().expect("it has an ending").to_string_lossy();
+        Program { name: name.to_owned(), language: language.into_owned(), runs }
+    }
+
+    fn levels(&self) -> &'static [&'static str] {
+        if self.language == "c" { &LEVELS } else { &LEVELS[1..] }
     }
 
     /// Checks the output of the module of an optimisation level in an engine.
@@ -100,9 +108,9 @@ fn the_folder_holds_what_its_readme_lists() {
     let mut expected: BTreeSet<String> = SHARED.map(str::to_owned).into();
     for name in names() {
         let program = Program::new(&name);
+        expected.extend(program.levels().iter().map(|level| format!("{name}.{level}.wasm")));
+        expected.extend([&program.language, "expected"].map(|ending| format!("{name}.{ending}")));
         expected.extend(program.runs.stdin);
-        expected.extend(["c", "expected"].map(|ending| format!("{name}.{ending}")));
-        expected.extend(LEVELS.map(|level| format!("{name}.{level}.wasm")));
     }
     let files = fs::read_dir(folder()).expect("the folder is there");
     let found = files.map(|file| file.expect("it can be listed").file_name().into_string());
@@ -115,7 +123,7 @@ fn every_wasi_program_in_every_engine() {
     assert!(programs.len() >= 10, "only {} programs found", programs.len());
     let runs: Vec<(&Program, &str, &str)> = programs
         .iter()
-        .flat_map(|program| LEVELS.map(|level| (program, level)))
+        .flat_map(|program| program.levels().iter().map(move |&level| (program, level)))
         .flat_map(|(program, level)| ENGINES.map(|engine| (program, level, engine)))
         .collect();
     check_each(&runs, |run| &run.0.name, |(program, level, engine)| program.check(level, engine));

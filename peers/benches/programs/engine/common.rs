@@ -12,11 +12,13 @@
 macro_rules! common {
     ($api:ident) => {
         use std::rc::Rc;
+        use std::time::Duration;
 
+        use vmrun::bench::clock::thread_cpu_time;
         use $api::{Caller, Engine, Error, Extern, Instance, Linker, Memory, Module, Store};
 
-        use super::{Failure, directories};
-        use crate::program::{Entry, Run, Wasi};
+        use super::{Code, Failure, directories, repeat};
+        use crate::program::{Entry, Outcome, Run, Wasi};
 
         /// Data of stores.
         struct Data {
@@ -39,19 +41,34 @@ macro_rules! common {
                 Host { engine, linker: Rc::new(linker) }
             }
 
-            fn compile(&self, wasm: &[u8]) -> Result<Box<dyn super::Compiled>, Failure> {
-                let module = Module::new(&self.engine, wasm).map_err(failure)?;
-                Ok(Box::new(Compiled { module, linker: Rc::clone(&self.linker) }))
+            fn compile(&self, code: &Code) -> Result<Box<dyn super::Compiled>, Failure> {
+                let before = thread_cpu_time();
+                let module = Module::new(&self.engine, &code.wasm).map_err(failure)?;
+                let taken = thread_cpu_time() - before;
+                Ok(Box::new(Compiled { module, taken, linker: Rc::clone(&self.linker) }))
             }
         }
 
         struct Compiled {
             module: Module,
             linker: Rc<Linker<Data>>,
+            /// What compiling took.
+            taken: Duration,
         }
 
         impl super::Compiled for Compiled {
-            fn prepare(&self, run: &Run) -> Result<Box<dyn super::Prepared>, Failure> {
+            fn compile_time(&self) -> Option<Duration> {
+                Some(self.taken)
+            }
+
+            fn run(&self, run: &Run, n: u32) -> Result<(Outcome, Duration), Failure> {
+                repeat(n, || self.once(run))
+            }
+        }
+
+        impl Compiled {
+            /// Prepares everything outside of the guest, and takes the time of making an instance and calling it.
+            fn once(&self, run: &Run) -> Result<(Outcome, Duration), Failure> {
                 let none = Wasi::default();
                 let (wasi, size) = match &run.entry {
                     Entry::Main(size) => (&none, Some(*size)),
@@ -60,27 +77,19 @@ macro_rules! common {
                 let dirs = directories(wasi)?;
                 let (provider, output) = provide(wasi, dirs.as_ref().map(|dirs| dirs.path()))?;
                 let data = Data { wasi: provider, printed: Vec::new() };
-                let store = Store::new(self.module.engine(), data);
-                let (module, linker) = (self.module.clone(), Rc::clone(&self.linker));
-                Ok(Box::new(Prepared { module, linker, store, output, size, _dirs: dirs }))
+                let mut store = Store::new(self.module.engine(), data);
+                let before = thread_cpu_time();
+                let exit = self.go(&mut store, size)?;
+                let taken = thread_cpu_time() - before;
+                let mut bytes = store.into_data().printed;
+                bytes.extend(printed(output));
+                Ok((Outcome { printed: bytes, exit }, taken))
             }
-        }
 
-        struct Prepared {
-            module: Module,
-            linker: Rc<Linker<Data>>,
-            store: Store<Data>,
-            output: Output,
-            /// Argument of `main`; without it `_start` is called.
-            size: Option<i32>,
-            _dirs: Option<tempfile::TempDir>,
-        }
-
-        impl super::Prepared for Prepared {
-            fn go(&mut self) -> Result<i32, Failure> {
-                let store = &mut self.store;
+            /// Calls `main` of a new instance with a size, or without one `_start`.
+            fn go(&self, store: &mut Store<Data>, size: Option<i32>) -> Result<i32, Failure> {
                 let result = instantiate(&self.linker, store, &self.module).and_then(|instance| {
-                    if let Some(size) = self.size {
+                    if let Some(size) = size {
                         let main = instance.get_typed_func::<i32, i32>(&mut *store, "main")?;
                         return main.call(&mut *store, size);
                     }
@@ -88,12 +97,6 @@ macro_rules! common {
                     start.call(&mut *store, ()).map(|()| 0)
                 });
                 result.or_else(|error| exit_code(&error).ok_or_else(|| failure(error)))
-            }
-
-            fn printed(self: Box<Self>) -> Vec<u8> {
-                let mut bytes = self.store.into_data().printed;
-                bytes.extend(printed(self.output));
-                bytes
             }
         }
 

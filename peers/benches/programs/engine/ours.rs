@@ -1,9 +1,9 @@
-//! slotvm: the slot modes of its native code, and its interpreter.
+//! slotvm: native code with guard pages and with explicit checks, and the interpreter.
 
 use std::io::Cursor;
 use std::path::Path;
 
-use slotvm::{Config, SlotMode, Tier};
+use slotvm::{Config, MemoryPlan, Tier};
 use slotvm_wasi::{I32Exit, MemoryOutput, WasiCtx};
 
 common!(slotvm);
@@ -20,12 +20,22 @@ pub(super) struct Ours {
 }
 
 impl Ours {
-    pub(super) fn jit(slots: SlotMode) -> Ours {
-        Ours::new(slots.name(), Config::new().tier(Tier::Jit).slots(slots))
+    pub(super) fn jit() -> Ours {
+        Ours::new("slotvm", Config::new().tier(Tier::Jit))
+    }
+
+    pub(super) fn checked() -> Ours {
+        let memory = Some(MemoryPlan::CHECKED);
+        Ours::new("slotvm, checks", Config::new().tier(Tier::Jit).memory(memory))
+    }
+
+    pub(super) fn without_signals() -> Ours {
+        let config = &mut Config::new();
+        Ours::new("slotvm, no signals", config.tier(Tier::Jit).signals_based_traps(false))
     }
 
     pub(super) fn interpreter() -> Ours {
-        Ours::new("interpreter", Config::new().tier(Tier::Interpreter))
+        Ours::new("slotvm, interpreter", Config::new().tier(Tier::Interpreter))
     }
 
     fn new(name: &'static str, config: &mut Config) -> Ours {
@@ -40,8 +50,12 @@ impl super::Engine for Ours {
         self.name
     }
 
-    fn compile(&self, wasm: &[u8]) -> Result<Box<dyn super::Compiled>, Failure> {
-        self.host.compile(wasm)
+    fn is_compiler(&self) -> bool {
+        self.host.engine.tier() == Tier::Jit
+    }
+
+    fn compile(&self, code: &Code) -> Result<Box<dyn super::Compiled>, Failure> {
+        self.host.compile(code)
     }
 }
 

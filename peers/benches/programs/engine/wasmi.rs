@@ -30,8 +30,12 @@ impl super::Engine for Wasmi {
         "wasmi"
     }
 
-    fn compile(&self, wasm: &[u8]) -> Result<Box<dyn super::Compiled>, Failure> {
-        self.host.compile(wasm)
+    fn is_compiler(&self) -> bool {
+        false
+    }
+
+    fn compile(&self, code: &Code) -> Result<Box<dyn super::Compiled>, Failure> {
+        self.host.compile(code)
     }
 }
 
