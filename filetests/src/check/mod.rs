@@ -38,8 +38,8 @@ use slotvm_ssa::ir::verify::Form;
 
 use crate::generate::Case;
 pub use optimized::check_optimized;
-pub use some_passes::parts;
 use slotvm_cases::stages;
+pub use some_passes::parts;
 use survey::Watch;
 pub use survey::{Facts, Survey};
 
