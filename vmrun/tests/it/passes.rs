@@ -3,7 +3,16 @@
 use std::ffi::OsStr;
 use std::fs;
 
+use slotvm::PassSet;
+
 use crate::binary::{Folder, vmrun};
+
+/// Parts of the passes for long tests: none; with `SLOTVM_FULL=1` also each alone, and all but each.
+pub(crate) fn parts() -> Vec<PassSet> {
+    let is_full = std::env::var("SLOTVM_FULL").as_deref() == Ok("1");
+    let parts = slotvm_filetests::check::parts().filter(|_| is_full);
+    std::iter::once(PassSet::none()).chain(parts).collect()
+}
 
 /// `simplify` folds the product.
 const SOURCE: &str = "func f() -> i32 { i32.const 6 i32.const 7 i32.mul return }

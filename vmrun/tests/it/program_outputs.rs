@@ -9,7 +9,7 @@ use std::path::Path;
 use similar::TextDiff;
 
 use crate::binary::{ENGINES, vmrun_line};
-use crate::{kernels, programs};
+use crate::{kernels, passes, programs};
 
 #[test]
 fn every_program_in_every_engine() {
@@ -24,6 +24,21 @@ fn every_kernel_in_every_engine() {
     kernels::check_all(|kernel| {
         let size = format!("-- {}", kernel.size("default-size")?);
         check(&kernel.path, &size, &kernel.beside("expected"), &ENGINES)
+    });
+}
+
+#[test]
+fn every_program_by_parts_of_the_passes() {
+    let engines: Vec<String> =
+        passes::parts().iter().map(|part| format!("--jit --passes {part}")).collect();
+    let engines: Vec<&str> = engines.iter().map(String::as_str).collect();
+    programs::check_all(|program| {
+        let path = &program.path;
+        check(&path.with_extension("bc"), "", &path.with_extension("expected"), &engines)
+    });
+    kernels::check_all(|kernel| {
+        let size = format!("-- {}", kernel.size("default-size")?);
+        check(&kernel.path, &size, &kernel.beside("expected"), &engines)
     });
 }
 

