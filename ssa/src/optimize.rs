@@ -159,6 +159,7 @@ impl Optimizer<'_> {
             Run::Stage(
                 Stage::Load
                 | Stage::Verify
+                | Stage::Devirtualise
                 | Stage::Inline
                 | Stage::Rotate
                 | Stage::Clif

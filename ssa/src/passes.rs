@@ -4,7 +4,9 @@
 //! [pipeline](crate::pipeline), and edits the function by an [`Editor`](crate::ir::edit::Editor). [`mod@destruct`]
 //! turns SSA form into slot form, of which [`mod@write`] makes bytecode.
 
+pub mod bounds;
 pub mod destruct;
+pub mod devirtualise;
 pub mod forward;
 pub mod if_convert;
 pub mod inline;

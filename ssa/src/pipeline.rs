@@ -78,6 +78,8 @@ pub enum Stage {
     Verify,
     /// Builds the slot form: [`mod@crate::construction::build`].
     Slots,
+    /// Makes indirect calls direct: [`mod@crate::passes::devirtualise`].
+    Devirtualise,
     /// Inlines calls: [`mod@crate::passes::inline`].
     Inline,
     /// Rotates loops: [`mod@crate::passes::rotate`].

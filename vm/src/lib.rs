@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod builder;
+mod constant_tables;
 pub mod cost;
 pub mod decode;
 pub mod encode;
@@ -37,6 +38,7 @@ pub mod verify;
 #[cfg(feature = "wasm")]
 pub mod wasm;
 
+pub use constant_tables::TableEntry;
 pub use decode::{DecodeError, decode};
 pub use encode::encode;
 pub use inst::{CodeReader, Imm, Inst};

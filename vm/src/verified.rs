@@ -1,6 +1,7 @@
 //! Result of the verifier: a well-typed module, with the basic blocks, frame layout and storage of locals of
 //! each function.
 
+use crate::constant_tables::{ConstantTables, TableEntry};
 use crate::inst::{CodeReader, Inst};
 use crate::module::{
     ConstExpr, ElemItems, EntityKind, Func, GlobalType, ImportKind, MemoryType, Module, ShapeId,
@@ -32,6 +33,7 @@ pub struct VerifiedModule {
     pub(crate) uses_vectors: bool,
     /// See [`VerifiedModule::referenced_funcs`].
     pub(crate) referenced_funcs: Vec<u32>,
+    pub(crate) constant_tables: ConstantTables,
 }
 
 /// Exports and imports of the functions of the index space, so that naming a function needs no search.
@@ -267,6 +269,12 @@ impl VerifiedModule {
     /// All tables of the index space.
     pub fn tables(&self) -> &[TableType] {
         &self.tables
+    }
+
+    /// The functions of a type in a table that nobody can change once the module has been instantiated, in ascending
+    /// order of their indices. None if the table may change. Types are the same if they are equal.
+    pub fn constant_entries(&self, table: u32, ty: u32) -> Option<&[TableEntry]> {
+        self.constant_tables.entries(table, ty)
     }
 
     /// All memories of the index space.

@@ -53,6 +53,7 @@ impl Lowering<'_, '_> {
         let code = self.builder.ins().load(POINTER, flags, shared, offsets::SHARED_POLL);
         let signature = self.poll_signature();
         self.builder.ins().call_indirect(signature, code, &[self.context]);
+        self.load_extent();
         self.builder.ins().jump(next, &[]);
         self.builder.seal_block(next);
         self.builder.switch_to_block(next);

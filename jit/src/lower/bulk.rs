@@ -132,9 +132,7 @@ impl Lowering<'_, '_> {
     fn check_range(&mut self, start: ir::Value, len: ir::Value) {
         let (start, len) = (self.extended(start), self.extended(len));
         let end = self.builder.ins().iadd(start, len);
-        let memory = self.memory();
-        let flags = self.context_flags();
-        let bytes = self.builder.ins().load(types::I64, flags, memory, offsets::MEMORY_BYTES);
+        let bytes = self.memory_bytes();
         let beyond = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, end, bytes);
         self.trap_if(beyond, TrapCode::MemoryOutOfBounds);
     }

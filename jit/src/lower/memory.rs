@@ -9,11 +9,10 @@
 //! the guard may have written its first bytes when it faults, so the last byte that it will write is
 //! loaded before. What has been checked needs no probe, and a single byte lies on one page.
 
-use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 use slotvm_bytecode::op::Access;
-use slotvm_bytecode::{Imm, Op, TrapCode, ValType};
+use slotvm_bytecode::{Imm, Op, ValType};
 use slotvm_runtime::native::access_end_max;
 use slotvm_runtime::native::offsets;
 use slotvm_ssa::ir::entity::Inst;
@@ -29,7 +28,7 @@ impl Lowering<'_, '_> {
     pub(super) fn lower_access(&mut self, inst: Inst, op: Op, access: Access) {
         let imm = self.func.imm(inst);
         let faults = self.options.memory.covers(access_end_max(op, imm));
-        if !faults {
+        if !faults && !imm.is_in_bounds() {
             self.check_bounds(inst, access, imm);
         }
         let place = self.place(inst, access, imm);
@@ -64,20 +63,22 @@ impl Lowering<'_, '_> {
 
     /// Traps if the access is out of bounds.
     pub(super) fn check_bounds(&mut self, inst: Inst, access: Access, imm: Imm) {
-        let mut end = self.extended_operand(inst, 0);
+        if !access.indexed && self.is_constant_in_bounds(inst, access, imm) {
+            return;
+        }
+        let mut start = self.extended_operand(inst, 0);
         if access.indexed {
             let index = self.scaled_index(inst, imm);
-            end = self.builder.ins().iadd(end, index);
+            start = self.builder.ins().iadd(start, index);
         }
-        // At most (1 + 8 + 1) * 2^32, so nothing wraps.
-        let rest = i64::from(imm.offset()) + i64::from(access.bytes);
-        let rest = self.builder.ins().iconst(types::I64, rest);
-        let end = self.builder.ins().iadd(end, rest);
-        let memory = self.memory();
-        let flags = self.context_flags();
-        let bytes = self.builder.ins().load(types::I64, flags, memory, offsets::MEMORY_BYTES);
-        let beyond = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, end, bytes);
-        self.trap_if(beyond, TrapCode::MemoryOutOfBounds);
+        self.check_end(start, access, imm);
+    }
+
+    /// Whether an access of a constant address is in bounds, however small the memory is.
+    fn is_constant_in_bounds(&self, inst: Inst, access: Access, imm: Imm) -> bool {
+        let end = u64::from(imm.offset()) + u64::from(access.bytes);
+        let address = self.constant_value(self.operand(inst, 0));
+        address.is_some_and(|address| address + end <= self.memory_bytes_min())
     }
 
     /// The native address. Base and first operand are added first: in loops over an index they are
@@ -143,17 +144,6 @@ impl Lowering<'_, '_> {
     /// The definition of memory 0.
     pub(super) fn memory(&mut self) -> ir::Value {
         self.constant_pointer(self.context, offsets::VMCTX_MEMORY)
-    }
-
-    /// The first byte of memory 0.
-    pub(super) fn memory_base(&mut self) -> ir::Value {
-        if self.options.memory.reservation_bytes > 0 {
-            return self.constant_pointer(self.context, offsets::VMCTX_MEMORY_BASE);
-        }
-        // Without a reservation the memory may move when it grows.
-        let memory = self.memory();
-        let flags = self.context_flags();
-        self.builder.ins().load(POINTER, flags, memory, offsets::MEMORY_BASE)
     }
 
     /// A load or store at an address of the host, the first operand. Returns what was loaded.

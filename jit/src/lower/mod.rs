@@ -14,6 +14,7 @@
 
 pub(crate) mod abi;
 mod accounting;
+mod bounds;
 mod bulk;
 mod calls;
 mod checks;
@@ -40,9 +41,9 @@ use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::packed_option::ReservedValue;
 use cranelift_codegen::settings::OptLevel;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use slotvm_bytecode::{Access, Effect, FuncType, Op, TrapCode, VerifiedModule};
+use slotvm_bytecode::{Access, Effect, FuncType, Imm, Op, TrapCode, VerifiedModule};
 use slotvm_runtime::MemoryPlan;
-use slotvm_runtime::native::offsets;
+use slotvm_runtime::native::{access_end_max, offsets};
 use slotvm_ssa::graphs::loops::LoopForest;
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::ir::entity::{Block, Inst, Loc, Value};
@@ -82,6 +83,15 @@ pub(crate) struct LowerOptions {
     /// The imported functions in their order, if they are code of the module's own unit ([`crate::raw`]). Otherwise
     /// they are called by their records.
     pub(crate) imports: Option<Arc<[UnitImport]>>,
+}
+
+impl LowerOptions {
+    /// Whether accesses of memory 0 are checked, and stay in bounds once they are. A memory that the host lends code may
+    /// be exchanged by each call.
+    pub(crate) fn relies_on_checks(&self) -> bool {
+        let access = access_end_max(Op::I32Load8U, Imm::mem(0));
+        !self.memory.covers(access) && self.imports.is_none()
+    }
 }
 
 /// An imported function that is code of the unit, by its number.
@@ -217,6 +227,7 @@ struct Lowering<'a, 'f> {
     /// The area for the results of the functions that this one calls, and its size so far.
     callee_area: Option<(ir::StackSlot, u32)>,
     slots: Slots,
+    extent: bounds::Extent,
     loops: &'a LoopForest,
     n_imported_globals: u32,
     constants: Constants,
@@ -255,6 +266,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
             return_area: None,
             callee_area: None,
             slots: Slots::default(),
+            extent: bounds::Extent::default(),
             loops,
             n_imported_globals: n_imported_globals(module),
             constants: Constants::default(),
@@ -284,6 +296,9 @@ impl<'a, 'f> Lowering<'a, 'f> {
     fn start_block(&mut self, block: Block) {
         let clif_block = self.blocks[block.index()];
         self.builder.switch_to_block(clif_block);
+        if self.func.insts(block).last().is_some_and(|&last| self.is_never_left(last)) {
+            self.builder.set_cold_block(clif_block);
+        }
         if block == Function::ENTRY {
             self.builder.seal_block(clif_block);
             self.start_entry(clif_block);
@@ -294,6 +309,11 @@ impl<'a, 'f> Lowering<'a, 'f> {
             let value = self.builder.append_block_param(clif_block, ty);
             self.define(param, value);
         }
+    }
+
+    /// Whether a terminator only traps.
+    fn is_never_left(&self, terminator: Inst) -> bool {
+        self.func.opcode(terminator) == Opcode::Op(Op::Unreachable)
     }
 
     fn start_entry(&mut self, entry: ir::Block) {
@@ -317,6 +337,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
             self.locate(first);
         }
         self.start_slots();
+        self.start_extent();
     }
 
     /// Compares the stack pointer, which lies below the frame, with the limit in the context. The trap has
@@ -333,9 +354,17 @@ impl<'a, 'f> Lowering<'a, 'f> {
     /// Lowers one instruction.
     fn lower_inst(&mut self, block: Block, inst: Inst) {
         self.locate(inst);
-        match self.func.opcode(inst) {
+        let opcode = self.func.opcode(inst);
+        match opcode {
             Opcode::Op(op) => self.lower_op(block, inst, op),
             Opcode::Ir(op) => self.lower_ir_op(inst, op),
+        }
+        // Polls see to it themselves.
+        if matches!(opcode, Opcode::Op(_))
+            && bounds::may_grow_memory(opcode)
+            && !opcode.is_terminator()
+        {
+            self.load_extent();
         }
     }
 

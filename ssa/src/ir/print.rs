@@ -325,6 +325,9 @@ impl Printer<'_> {
                 write!(self.out, "+{}", imm.offset())?;
             }
         }
+        if imm.is_in_bounds() {
+            self.out.push_str(" in_bounds");
+        }
         Ok(())
     }
 

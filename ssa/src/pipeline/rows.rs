@@ -4,7 +4,7 @@ use tracing::{debug_span, trace_span};
 
 use super::{Product::*, Row, Run, Stage, User};
 use crate::ir::edit::edit;
-use crate::passes::{forward, if_convert, peephole, simplify, simplify_cfg};
+use crate::passes::{bounds, forward, if_convert, peephole, simplify, simplify_cfg};
 
 /// One row: `name: needs -> makes, users, run, span, summary`, after `optional` if it can be switched off.
 macro_rules! row {
@@ -31,6 +31,7 @@ pub const TABLE: &[Row] = &[
     row!("load": Bytes -> Module, [Jit, Opt], Run::Stage(Stage::Load), debug_span, "Decode, assemble or import a module"),
     row!("verify": Module -> Verified, [Jit, Opt], Run::Stage(Stage::Verify), debug_span, "Verify the bytecode"),
     row!("slots": Verified -> Slots, [Jit, Opt], Run::Stage(Stage::Slots), trace_span, "The IR with the locals in slots"),
+    row!(optional "devirtualise": Slots -> Slots, [Jit], Run::Stage(Stage::Devirtualise), trace_span, "Direct calls instead of indirect ones through constant tables"),
     row!(optional "inline": Slots -> Slots, [Jit], Run::Stage(Stage::Inline), trace_span, "The bodies of small functions instead of calls"),
     row!(optional "rotate": Slots -> Slots, [Jit], Run::Stage(Stage::Rotate), trace_span, "Loops that test at their end"),
     row!("ssa": Slots -> Ssa, [Jit, Opt], Run::Stage(Stage::Ssa), trace_span, "The IR in SSA form"),
@@ -39,6 +40,7 @@ pub const TABLE: &[Row] = &[
     row!(optional "simplify": Ssa -> Ssa, [Opt], Run::Pass(|f| { simplify::simplify(f); }), trace_span, "Constants folded, unused code removed"),
     row!(optional "simplify_cfg": Ssa -> Ssa, [Jit, Opt], Run::Pass(|f| edit(f, |editor| { simplify_cfg::run(editor); })), trace_span, "Blocks merged, branches that are decided skipped"),
     row!(optional "if_convert": Ssa -> Ssa, [Jit], Run::Pass(|f| edit(f, |editor| { if_convert::run(editor); })), trace_span, "Branches around few cheap instructions as selects"),
+    row!(optional "bounds": Ssa -> Ssa, [Jit], Run::Pass(|f| { bounds::bounds(f); }), trace_span, "Accesses that are in bounds since an earlier one is"),
     row!("destruct": Ssa -> Slots, [Opt], Run::Stage(Stage::Destruct), trace_span, "The IR out of SSA form, its values in slots"),
     row!("write": Slots -> Module, [Opt], Run::Stage(Stage::Write), trace_span, "Write bytecode"),
     row!("clif": Ssa -> Clif, [Jit], Run::Stage(Stage::Clif), trace_span, "Cranelift's IR"),
@@ -50,6 +52,8 @@ pub const TABLE: &[Row] = &[
 pub const ORDER: &[(&str, &str, &str)] = &[
     ("load", "verify", "only a module can be verified"),
     ("verify", "slots", "building relies on what the verifier has proved"),
+    ("slots", "devirtualise", "calls are replaced in slot form"),
+    ("devirtualise", "inline", "calls that became direct can be inlined"),
     ("slots", "inline", "the bodies of functions are joined in slot form"),
     ("inline", "ssa", "one promotion sees the slots of all functions that were joined"),
     ("inline", "rotate", "the loops of functions that were joined are loops as well"),
@@ -63,6 +67,9 @@ pub const ORDER: &[(&str, &str, &str)] = &[
     ("simplify", "destruct", "values that nothing uses need no slot"),
     ("simplify", "simplify_cfg", "folded branches leave blocks to merge"),
     ("simplify_cfg", "if_convert", "arms of a branch are seen past empty blocks"),
+    ("forward", "bounds", "loads that become values show nothing"),
+    ("if_convert", "bounds", "marks depend on instructions that stay where they are"),
+    ("bounds", "clif", "checks are made by the lowering"),
     ("if_convert", "clif", "Cranelift keeps the branches that it is given"),
     ("destruct", "write", "bytecode has locals, not phis"),
     ("simplify", "clif", "passes edit this IR, not Cranelift's"),

@@ -9,6 +9,7 @@ use crate::ir::Function;
 use crate::ir::graph::{print_cfg, print_dom};
 use crate::ir::print::print;
 use crate::passes::destruct::destruct;
+use crate::passes::devirtualise::devirtualise;
 use crate::passes::inline::inline;
 use crate::passes::rotate::rotate;
 use crate::tools::llvm;
@@ -185,6 +186,10 @@ pub fn after_with(
             _ if !passes.runs(place) => {}
             // The function is as this row leaves it.
             Run::Stage(Stage::Slots) => checks.after(row, &f, module)?,
+            Run::Stage(Stage::Devirtualise) => {
+                devirtualise(&mut f, module);
+                checks.after(row, &f, module)?;
+            }
             Run::Stage(Stage::Inline) => {
                 inline(&mut f, module, &BuildOptions::default(), &mut BuildScratch::default());
                 checks.after(row, &f, module)?;

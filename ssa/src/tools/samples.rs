@@ -11,7 +11,7 @@ use crate::construction::promote::{Scratch, promote};
 use crate::graphs::cfg::ControlFlow;
 use crate::ir::Function;
 use crate::ir::edit::renumber;
-use crate::ir::eval::{Imports, Machine, Options, Trap};
+use crate::ir::eval::{HostCall, Imports, Machine, Options, Trap};
 use crate::ir::parse::parse;
 use crate::ir::verify::effects::Effects;
 use crate::ir::verify::{Form, verify};
@@ -71,6 +71,43 @@ pub(crate) fn blocks_after<R>(text: &str, pass: impl FnOnce(&mut Function) -> R)
     let text = crate::ir::print::print(&f);
     let lines = text.lines().skip(1).map(|line| line.split(';').next().unwrap_or("").trim());
     (lines.filter(|line| *line != "}").collect::<Vec<_>>().join("; "), report)
+}
+
+/// The options of the build, from none to all charges.
+pub(crate) const BUILDS: [BuildOptions; 2] = [
+    BuildOptions { fuel: false, stack_cells: false, polls: false },
+    BuildOptions { fuel: true, stack_cells: true, polls: true },
+];
+
+/// The behaviour of a program: the values that it shows, and the end of each call with the fuel left.
+pub(crate) type Run = (Vec<u128>, Vec<(Result<Vec<u128>, Trap>, Option<u64>)>);
+
+/// Runs the last function of a module in these functions' code, once on each list of arguments. The host shows up to 200
+/// values.
+pub(crate) fn run(
+    module: &VerifiedModule,
+    functions: Vec<Function>,
+    calls: &[Vec<u128>],
+    options: &Options,
+) -> Run {
+    let shown = Rc::new(RefCell::new(Vec::new()));
+    let log = Rc::clone(&shown);
+    let host = Box::new(move |call: HostCall<'_>| {
+        log.borrow_mut().extend(call.args);
+        if log.borrow().len() > 200 { Err(TrapCode::Unreachable) } else { Ok(vec![]) }
+    });
+    let imports = Imports { host, globals: Vec::new() };
+    let mut machine = Machine::new(module, functions, imports, options.clone());
+    machine.instantiate().expect("the module instantiates");
+    let main = module.n_funcs() - 1;
+    let ends = calls.iter().map(|args| (machine.call(main, args), machine.fuel())).collect();
+    drop(machine);
+    (Rc::into_inner(shown).expect("the machine is gone").into_inner(), ends)
+}
+
+/// A list of one argument for each of these.
+pub(crate) fn args(args: &[u128]) -> Vec<Vec<u128>> {
+    args.iter().map(|&arg| vec![arg]).collect()
 }
 
 /// The slot forms of all functions that the module defines, made with one scratch memory.
@@ -178,7 +215,7 @@ pub(crate) fn walk(
     let shown = Rc::new(RefCell::new(Vec::new()));
     let (mut rng, mut n_choices) = (Rng(seed), 0);
     let log = Rc::clone(&shown);
-    let host = Box::new(move |call: crate::ir::eval::HostCall<'_>| match call.args {
+    let host = Box::new(move |call: HostCall<'_>| match call.args {
         [] if n_choices == 50 => Err(TrapCode::Unreachable),
         [] => {
             n_choices += 1;

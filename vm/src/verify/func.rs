@@ -45,6 +45,8 @@ pub(super) struct Found {
     pub(super) uses_vectors: bool,
     /// The functions that `ref.func` refers to, with repetitions.
     pub(super) referenced_funcs: Vec<u32>,
+    /// The tables that an instruction writes, with repetitions.
+    pub(super) written_tables: Vec<u32>,
 }
 
 impl Found {
@@ -53,6 +55,7 @@ impl Found {
         self.uses_indexed |= other.uses_indexed;
         self.uses_vectors |= other.uses_vectors;
         self.referenced_funcs.extend(other.referenced_funcs);
+        self.written_tables.extend(other.written_tables);
     }
 }
 

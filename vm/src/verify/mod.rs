@@ -17,6 +17,7 @@ use std::collections::HashSet;
 
 pub use error::{Place, Rule, VerifyError};
 
+use crate::constant_tables::ConstantTables;
 use crate::limits;
 use crate::module::{
     ElemItems, EntityKind, Func, GlobalType, ImportKind, MemoryType, Module, PAGE_BYTES,
@@ -65,7 +66,10 @@ fn verify_by(module: Module, is_parallel: bool) -> Result<VerifiedModule, Verify
     let mut referenced_funcs = found.referenced_funcs;
     referenced_funcs.sort_unstable();
     referenced_funcs.dedup();
+    let constant_tables =
+        ConstantTables::find(&module, &spaces.tables, &spaces.funcs, &found.written_tables);
     Ok(VerifiedModule {
+        constant_tables,
         n_imported_funcs: spaces.n_imported_funcs,
         func_sources: FuncSources::new(&module),
         global_cells: global_cells(&spaces),

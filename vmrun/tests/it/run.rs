@@ -237,7 +237,7 @@ fn times_are_shown_by_stage_and_in_all() {
     assert_eq!(stages(&ran.stderr), ["load", "verify", "instantiate", "run", "total"]);
     let ran = vmrun(&["programs/fib_rec.bc", "--time", "--jit", "--", "10"]);
     let passes = ["inline", "rotate", "ssa", "forward", "peephole", "simplify_cfg", "if_convert"];
-    let mut native = vec!["load", "verify", "slots"];
+    let mut native = vec!["load", "verify", "slots", "devirtualise"];
     native.extend(passes);
     native.extend(["clif", "asm", "place", "instantiate", "run", "total"]);
     assert_eq!(stages(&ran.stderr), native);

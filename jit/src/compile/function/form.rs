@@ -6,6 +6,7 @@ use slotvm_bytecode::VerifiedModule;
 use slotvm_ssa::construction::build::{build, build_ssa};
 use slotvm_ssa::construction::promote::{PromotionReport, promote_with};
 use slotvm_ssa::ir::Function;
+use slotvm_ssa::passes::devirtualise::devirtualise;
 use slotvm_ssa::passes::inline::inline;
 use slotvm_ssa::passes::rotate::rotate;
 use slotvm_ssa::pipeline::{self, Checks, PassSet, Stage, Times, User, run_passes};
@@ -62,16 +63,21 @@ impl Compiler {
         let mut function = times.stage(Stage::Slots, || build(module, func, options, scratch));
         check(&mut checks, Stage::Slots, &function, module)?;
         let runs = |stage| passes.runs(pipeline::stage(stage).0);
+        let mut has_grown = false;
+        if runs(Stage::Devirtualise) {
+            let report = times.stage(Stage::Devirtualise, || devirtualise(&mut function, module));
+            has_grown |= report.n_calls > 0;
+            check(&mut checks, Stage::Devirtualise, &function, module)?;
+        }
         let mut inlined = Vec::new();
         if runs(Stage::Inline) {
             let inline = || inline(&mut function, module, options, scratch);
             inlined = times.stage(Stage::Inline, inline).functions;
             check(&mut checks, Stage::Inline, &function, module)?;
         }
-        let mut has_grown = false;
         if runs(Stage::Rotate) {
             let report = times.stage(Stage::Rotate, || rotate(&mut function));
-            has_grown = report.n_loops > 0;
+            has_grown |= report.n_loops > 0;
             check(&mut checks, Stage::Rotate, &function, module)?;
         }
         let form = self.promoted(module, function, share, times)?;
@@ -119,7 +125,10 @@ impl Compiler {
     ) -> Result<Form, String> {
         let mut checks = Checks::new(self.options.verify);
         let f = &mut form.function;
-        let passes = self.options.passes.of(f.func);
+        let mut passes = self.options.passes.of(f.func);
+        if !self.options.lower.relies_on_checks() {
+            passes.switch("bounds", false).expect("it is optional");
+        }
         let passed = run_passes(User::Jit, passes, f, module, &mut checks, times);
         passed.map_err(|error| error.to_string()).map(|()| form)
     }
@@ -127,7 +136,7 @@ impl Compiler {
 
 /// The passes without those that make a function larger than its bytecode.
 pub(super) fn without_growth(mut passes: PassSet) -> PassSet {
-    for stage in [Stage::Inline, Stage::Rotate] {
+    for stage in [Stage::Devirtualise, Stage::Inline, Stage::Rotate] {
         let (_, row) = pipeline::stage(stage);
         passes.switch(row.name, false).expect("it is optional");
     }

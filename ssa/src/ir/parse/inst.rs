@@ -59,7 +59,8 @@ impl<'t> Parser<'t> {
             _ => {}
         }
         if let ImmKind::Mem | ImmKind::Indexed | ImmKind::MemLane = op.imm_kind() {
-            return self.access(op, code);
+            let imm = self.access(op, code)?;
+            return Ok(if code.eat("in_bounds") { imm.in_bounds() } else { imm });
         }
         let imm = match op.imm_kind() {
             ImmKind::V128 | ImmKind::Lanes => Some(self.vector(op, code)?),

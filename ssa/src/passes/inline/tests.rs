@@ -1,21 +1,13 @@
 use std::fmt::Write;
 
-use slotvm_bytecode::TrapCode;
-
 use super::*;
-use crate::ir::eval::{HostCall, Imports, Machine, Options, Trap};
+use crate::ir::eval::Options;
 use crate::ir::irop::Opcode;
 use crate::ir::print::print;
 use crate::ir::verify::{Form, verify};
 use crate::ir::{LocData, entity};
-use crate::tools::samples::{module, random_functions, slot_forms};
+use crate::tools::samples::{BUILDS, args, module, random_functions, run, slot_forms};
 use crate::tools::testing::Rng;
-
-/// The options of the build, from none to all charges.
-const BUILDS: [BuildOptions; 2] = [
-    BuildOptions { fuel: false, stack_cells: false, polls: false },
-    BuildOptions { fuel: true, stack_cells: true, polls: true },
-];
 
 fn inlined(module: &VerifiedModule, options: &BuildOptions) -> (Vec<Function>, InlineReport) {
     let mut forms = slot_forms(module, options);
@@ -28,30 +20,6 @@ fn inlined(module: &VerifiedModule, options: &BuildOptions) -> (Vec<Function>, I
         total.n_added += report.n_added;
     }
     (forms, total)
-}
-
-/// The behaviour of a program: the values that it shows, and the end of each call with the fuel left.
-type Run = (Vec<u128>, Vec<(Result<Vec<u128>, Trap>, Option<u64>)>);
-
-fn run(
-    module: &VerifiedModule,
-    functions: Vec<Function>,
-    calls: &[Vec<u128>],
-    options: &Options,
-) -> Run {
-    let shown = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
-    let log = std::rc::Rc::clone(&shown);
-    let host = Box::new(move |call: HostCall<'_>| {
-        log.borrow_mut().extend(call.args);
-        if log.borrow().len() > 200 { Err(TrapCode::Unreachable) } else { Ok(vec![]) }
-    });
-    let imports = Imports { host, globals: Vec::new() };
-    let mut machine = Machine::new(module, functions, imports, options.clone());
-    machine.instantiate().expect("the module instantiates");
-    let main = module.n_funcs() - 1;
-    let ends = calls.iter().map(|args| (machine.call(main, args), machine.fuel())).collect();
-    drop(machine);
-    (std::rc::Rc::into_inner(shown).expect("the machine is gone").into_inner(), ends)
 }
 
 /// Checks that a module does the same with its calls inlined, with every charge, at several amounts of fuel and of stack.
@@ -82,10 +50,6 @@ fn check_same_with(
         }
     }
     report
-}
-
-fn args(args: &[u128]) -> Vec<Vec<u128>> {
-    args.iter().map(|&arg| vec![arg]).collect()
 }
 
 #[test]

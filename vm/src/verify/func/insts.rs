@@ -14,6 +14,13 @@ impl Checker<'_, '_> {
         let Inst { op, imm } = inst;
         self.check_indices(op.imm_kind(), imm)?;
         self.scratch.found.uses_vectors |= op.is_vector();
+        match op {
+            Op::TableSet | Op::TableGrow | Op::TableFill | Op::TableCopy => {
+                self.scratch.found.written_tables.push(imm.low());
+            }
+            Op::TableInit => self.scratch.found.written_tables.push(imm.high()),
+            _ => {}
+        }
         let Some(signature) = op.signature() else { return typing::apply(self, op, imm) };
         match op {
             Op::RefFunc => {
