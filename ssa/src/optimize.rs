@@ -161,6 +161,7 @@ impl Optimizer<'_> {
                 | Stage::Verify
                 | Stage::Inline
                 | Stage::Rotate
+                | Stage::Pressure
                 | Stage::Clif
                 | Stage::Asm
                 | Stage::Place,

@@ -133,13 +133,13 @@ fn wrong_usage_exits_with_two() {
         ("dump programs/fib_rec.bc", "--stage <STAGE>"),
         (
             "dump programs/fib_rec.bc --stage tokens",
-            "[possible values: bytecode, cfg, dom, promotion, slots, inline, rotate, ssa, forward, peephole, simplify, \
+            "[possible values: bytecode, cfg, dom, promotion, slots, inline, rotate, pressure, ssa, forward, peephole, simplify, \
              simplify_cfg, if_convert, destruct, clif, asm]",
         ),
         ("dump programs/fib_rec.bc --stage ssa --dot", "--dot requires stage cfg or dom"),
         (
             "dump programs/fib_rec.bc --stage cfg --format llvm",
-            "--format llvm requires one of the stages slots, inline, rotate, ssa, forward, peephole, simplify, \
+            "--format llvm requires one of the stages slots, inline, rotate, pressure, ssa, forward, peephole, simplify, \
              simplify_cfg, if_convert, destruct",
         ),
         (

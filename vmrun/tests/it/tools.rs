@@ -221,7 +221,7 @@ end:
         (case("; stages: ssa"), "the sections differ from those that `stages:` lists"),
         (
             case("; stages: tokens"),
-            "unknown stage \"tokens\"; expected bytecode, cfg, dom, promotion, slots, inline, rotate, ssa",
+            "unknown stage \"tokens\"; expected bytecode, cfg, dom, promotion, slots, inline, rotate, pressure, ssa",
         ),
         (case("; stages: clif"), "the stage `clif` depends on the machine; expected `; target: …`"),
         (case("; target: any\n; stages: clif registers"), "unknown slot mode `registers`"),
