@@ -109,6 +109,16 @@ pub struct SlotData {
     pub ty: ValType,
     /// The local or operand that it stands for.
     pub origin: SlotOrigin,
+    /// The code offset of the loop for whose sake promotion leaves the slot in memory, if it does:
+    /// [`mod@crate::passes::pressure`].
+    pub kept: Option<u32>,
+}
+
+impl SlotData {
+    /// A slot that promotion turns into values.
+    pub const fn new(ty: ValType, origin: SlotOrigin) -> SlotData {
+        SlotData { ty, origin, kept: None }
+    }
 }
 
 /// The origin of a slot in the bytecode. Its cell in the frame follows from it.

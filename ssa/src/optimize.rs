@@ -162,6 +162,7 @@ impl Optimizer<'_> {
                 | Stage::Devirtualise
                 | Stage::Inline
                 | Stage::Rotate
+                | Stage::Pressure
                 | Stage::Clif
                 | Stage::Asm
                 | Stage::Place,

@@ -11,6 +11,7 @@ pub mod forward;
 pub mod if_convert;
 pub mod inline;
 pub mod peephole;
+pub mod pressure;
 pub mod rotate;
 pub mod simplify;
 pub mod simplify_cfg;

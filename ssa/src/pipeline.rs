@@ -84,6 +84,8 @@ pub enum Stage {
     Inline,
     /// Rotates loops: [`mod@crate::passes::rotate`].
     Rotate,
+    /// Decides which slots stay in memory: [`mod@crate::passes::pressure`].
+    Pressure,
     /// Promotes slots: [`mod@crate::construction::promote`], or [`crate::construction::build::build_ssa`] in one step
     /// from bytecode.
     Ssa,

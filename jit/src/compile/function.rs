@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
-use cranelift_codegen::{CodegenError, Context};
+use cranelift_codegen::{CodegenError, CompiledCode, Context};
 use cranelift_frontend::FunctionBuilderContext;
 use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::{ValType, VerifiedModule};
@@ -33,6 +33,7 @@ use tracing::trace_span;
 use self::form::{Form, without_growth};
 use crate::code::unit::MachineCode;
 use crate::compile::budget::{Candidate, Cause, Parts, Rung, Share, TooMuchWork, Work};
+use crate::compile::folds::Folds;
 use crate::compile::function_info::{FunctionInfo, Sizes};
 use crate::compile::hot_loop::HotLoops;
 use crate::compile::places::machine_code;
@@ -124,6 +125,8 @@ pub(crate) struct Compiler {
     slot_form: Function,
     frontend: FunctionBuilderContext,
     context: Context,
+    /// The machine code of the CLIF in the context.
+    compiled: Option<CompiledCode>,
     hot_loops: HotLoops,
 }
 
@@ -139,6 +142,7 @@ impl Compiler {
             slot_form: Function::default(),
             frontend: FunctionBuilderContext::new(),
             context: Context::new(),
+            compiled: None,
             hot_loops: HotLoops::default(),
         }
     }
@@ -289,8 +293,8 @@ impl Compiler {
         let clif = self.options.keep_clif.then(|| self.context.func.display().to_string());
         let mut sizes = self.clif_sizes(function);
 
-        times
-            .stage(Stage::Asm, || self.generate(options))
+        let folds = times
+            .stage(Stage::Asm, || self.generate(options, &lowered))
             .map_err(|refusal| self.refused(refusal, module, function, loops, options))?;
         if options.trapping == Trapping::Calls && self.frame_bytes() > CHECKED_FRAME_BYTES_MAX {
             self.context.clear();
@@ -300,15 +304,16 @@ impl Compiler {
                 lower::lower_overflow(function, loops, module, options, clif, frontend);
             });
             times
-                .stage(Stage::Asm, || self.generate(options))
+                .stage(Stage::Asm, || self.generate(options, &Lowered::default()))
                 .map_err(|refusal| self.refused(refusal, module, function, loops, options))?;
         }
         sizes.frame_bytes = self.frame_bytes();
 
-        let compiled = self.context.compiled_code().expect("it was compiled");
+        let compiled = self.compiled.as_ref().expect("it was compiled");
         sizes.code_bytes = compiled.code_buffer().len();
-        let mut code =
-            machine_code(compiled, &self.context.func, function, &lowered, options.trapping);
+        let (clif_func, folds) = (&self.context.func, folds.as_ref());
+        let trapping = options.trapping;
+        let mut code = machine_code(compiled, clif_func, function, &lowered, folds, trapping);
         code.anchor = self.hot_loops.anchor(compiled);
         let asm = compiled.vcode.clone();
         Ok(CompiledFunction { code, inlined, promotion, work, sizes, times, clif, asm })
@@ -327,11 +332,28 @@ impl Compiler {
         lower::lower_function(function, loops, module, options, clif, &mut self.frontend)
     }
 
-    /// Makes machine code of the CLIF in the context, and leaves it there.
-    fn generate(&mut self, options: &LowerOptions) -> Result<(), CodegenError> {
-        self.context.set_disasm(self.options.keep_asm);
-        let compiled = self.context.compile(&*options.isa, &mut ControlPlane::default());
-        compiled.map(|_| ()).map_err(|refusal| refusal.inner)
+    /// Makes machine code of the CLIF in the context. Numbers its instructions if that is how to tell its loads apart.
+    fn generate(
+        &mut self,
+        options: &LowerOptions,
+        lowered: &Lowered,
+    ) -> Result<Option<Folds>, CodegenError> {
+        let (context, isa) = (&mut self.context, &*options.isa);
+        let control = &mut ControlPlane::default();
+        context.set_disasm(self.options.keep_asm);
+        if !lowered.loads_share_codes() {
+            context.compile(isa, control).map_err(|refusal| refusal.inner)?;
+            self.compiled = context.take_compiled_code();
+            return Ok(None);
+        }
+        context.optimize(isa, control)?;
+        let folds = Folds::number(&mut context.func);
+        let allocator = &mut Default::default();
+        let (func, tree) = (&context.func, &context.domtree);
+        let stencil =
+            isa.compile_function(func, tree, allocator, self.options.keep_asm, control)?;
+        self.compiled = Some(stencil.apply_params(&func.params));
+        Ok(Some(folds))
     }
 
     /// The error of a function that Cranelift refuses.
@@ -362,7 +384,7 @@ impl Compiler {
 
     /// The frame of the machine code in the context.
     fn frame_bytes(&self) -> u32 {
-        let compiled = self.context.compiled_code().expect("it was compiled");
+        let compiled = self.compiled.as_ref().expect("it was compiled");
         compiled.buffer.frame_layout().map_or(0, |layout| layout.frame_to_fp_offset)
     }
 

@@ -10,6 +10,8 @@
 )]
 pub(crate) mod budget;
 #[cfg(feature = "jit")]
+mod folds;
+#[cfg(feature = "jit")]
 pub(crate) mod function;
 pub(crate) mod function_info;
 #[cfg(feature = "jit")]

@@ -8,6 +8,7 @@ use slotvm_ssa::ir::entity::Loc;
 
 use crate::code::pctable::{Place, PlaceId, TrapReason};
 use crate::code::unit::MachineCode;
+use crate::compile::folds::Folds;
 use crate::lower::{Lowered, Trapping, traps};
 
 /// Takes over the code with its tables of traps and calls.
@@ -16,13 +17,18 @@ pub(super) fn machine_code(
     clif: &cranelift_codegen::ir::Function,
     function: &Function,
     lowered: &Lowered,
+    folds: Option<&Folds>,
     trapping: Trapping,
 ) -> MachineCode {
     let srclocs = compiled.buffer.get_srclocs_sorted();
     let mut places = Places::new(function);
     let place = |offset: u32, trap: Option<cranelift_codegen::ir::TrapCode>| {
-        let load = trap.and_then(traps::load_of);
-        let loc = load.map(|load| lowered.load_locs[load]).or_else(|| loc_at(srclocs, offset));
+        let loc = || loc_at(srclocs, offset);
+        let loc = match (folds, trap.and_then(traps::load_of)) {
+            (Some(folds), _) => loc().and_then(|Loc(number)| folds.loc(clif, number, trap)),
+            (None, Some(load)) => Some(lowered.load_locs[load]),
+            (None, None) => loc(),
+        };
         places.place(loc)
     };
     let reason = |code| match trapping {

@@ -43,11 +43,8 @@ impl Lowering<'_, '_> {
                 self.keep_store();
             }
         } else if faults && access.is_full() {
-            let (flags, must_keep) = self.loaded_flags(access.ty, self.func.loc(inst));
+            let flags = self.loaded_flags(access.ty, self.func.loc(inst));
             let value = self.load(access, flags, place);
-            if must_keep {
-                self.keep_load();
-            }
             self.define_result(inst, value);
         } else {
             let flags = if faults { self.faulting_flags() } else { self.checked_flags() };

@@ -106,8 +106,15 @@ pub(crate) enum UnitImport {
 /// The results of the lowering besides the CLIF.
 #[derive(Debug, Default)]
 pub(crate) struct Lowered {
-    /// The locations of the loads that have trap codes of their own, see [`traps::load_of`].
+    /// The locations of the loads that have trap codes of loads, see [`traps::load_of`].
     pub(crate) load_locs: Vec<Loc>,
+}
+
+impl Lowered {
+    /// Whether several loads share a trap code.
+    pub(crate) fn loads_share_codes(&self) -> bool {
+        self.load_locs.len() > traps::LOAD_CODES
+    }
 }
 
 /// Lowers a function, of which `loops` are the loops, into an empty CLIF function.

@@ -38,9 +38,9 @@ impl Lowering<'_, '_> {
     pub(super) fn start_slots(&mut self) {
         let accessed = self.accessed_slots();
         match self.options.slots {
-            SlotMode::Ssa => debug_assert!(!accessed.contains(&true), "promotion left a slot"),
             SlotMode::Variables => self.start_variables(&accessed),
-            SlotMode::Memory | SlotMode::MemoryOpt | SlotMode::MemoryForwarded => {
+            // Of promoted functions, only the slots that are kept in memory are accessed.
+            SlotMode::Memory | SlotMode::MemoryOpt | SlotMode::MemoryForwarded | SlotMode::Ssa => {
                 self.start_frame(&accessed);
             }
         }

@@ -12,8 +12,8 @@
 //! which Cranelift is right about *that* a trap happens, and not about where:
 //!
 //! * Back ends fold a load into the instruction that uses its value, on aarch64 into one that extends it, and the
-//!   fault then has that instruction's location. Each load that can be folded therefore gets a trap code of its own,
-//!   as long as there are any ([`Lowering::loaded_flags`]); a fence keeps the loads after them from being folded.
+//!   fault then has that instruction's location. Loads that can be folded therefore have trap codes in turn
+//!   ([`Lowering::loaded_flags`]). Where several have one code, [`crate::compile::folds`] tells them apart.
 //! * A store that another one overwrites is removed even if it can fault, since the other one faults
 //!   in its place. A trap that never happens, and that the optimiser deletes after its alias analysis
 //!   has seen it, observes the first store ([`Lowering::keep_store`]).
@@ -43,13 +43,13 @@ pub(crate) const HOST_ERROR_NUMBER: u8 = 31;
 /// Follows calls that do not return: Cranelift requires a terminator in each block.
 pub(crate) const NEVER: ir::TrapCode = ir::TrapCode::unwrap_user(30);
 
-/// The codes from this one on belong to single loads.
+/// The codes from this one on belong to loads.
 const FIRST_LOAD_CODE: u8 = 32;
-/// The number of loads that can have a code of their own.
-pub(crate) const LOAD_CODES_MAX: usize = 219;
+/// The number of such codes.
+pub(crate) const LOAD_CODES: usize = 219;
 
-const _: () = assert!(ir::TrapCode::user(FIRST_LOAD_CODE + LOAD_CODES_MAX as u8 - 1).is_some());
-const _: () = assert!(ir::TrapCode::user(FIRST_LOAD_CODE + LOAD_CODES_MAX as u8).is_none());
+const _: () = assert!(ir::TrapCode::user(FIRST_LOAD_CODE + LOAD_CODES as u8 - 1).is_some());
+const _: () = assert!(ir::TrapCode::user(FIRST_LOAD_CODE + LOAD_CODES as u8).is_none());
 
 /// The code of a trap in compiled code.
 pub(crate) const fn clif_trap_code(code: TrapCode) -> ir::TrapCode {
@@ -75,10 +75,10 @@ pub(crate) fn trap_code_of(code: ir::TrapCode) -> Option<TrapCode> {
     })
 }
 
-/// The load that a trap code belongs to, as an index into `Lowered::load_locs`.
+/// The first load that a trap code belongs to, as an index into `Lowered::load_locs`.
 pub(crate) fn load_of(code: ir::TrapCode) -> Option<usize> {
     let load = usize::from(code.as_raw().get().checked_sub(FIRST_LOAD_CODE)?);
-    (load < LOAD_CODES_MAX).then_some(load)
+    (load < LOAD_CODES).then_some(load)
 }
 
 /// Decodes the number that code passes when it traps by a call.
@@ -199,29 +199,20 @@ impl Lowering<'_, '_> {
     }
 
     /// The flags of a load of a type that the back end may fold into the use of its value, and that faults
-    /// with the given location. Says whether [`Lowering::keep_load`] must follow.
-    pub(super) fn loaded_flags(&mut self, ty: ValType, loc: Loc) -> (MemFlagsData, bool) {
-        if !folds_loads(self.isa(), ty) {
-            return (self.faulting_flags(), false);
+    /// with the given location.
+    pub(super) fn loaded_flags(&mut self, ty: ValType, loc: Loc) -> MemFlagsData {
+        if folds_loads(self.isa(), ty) {
+            self.single_load_flags(loc)
+        } else {
+            self.faulting_flags()
         }
-        self.single_load_flags(loc)
     }
 
-    /// The flags of a load that faults with the given location wherever the back end moves it. Says whether
-    /// [`Lowering::keep_load`] must follow.
-    pub(super) fn single_load_flags(&mut self, loc: Loc) -> (MemFlagsData, bool) {
-        let load = self.load_locs.len();
-        if load == LOAD_CODES_MAX {
-            return (self.faulting_flags(), true);
-        }
+    /// The flags of a load that faults with the given location wherever the back end moves it.
+    pub(super) fn single_load_flags(&mut self, loc: Loc) -> MemFlagsData {
+        let code = FIRST_LOAD_CODE + (self.load_locs.len() % LOAD_CODES) as u8;
         self.load_locs.push(loc);
-        let code = ir::TrapCode::unwrap_user(FIRST_LOAD_CODE + load as u8);
-        (self.memory_flags().with_trap_code(Some(code)), false)
-    }
-
-    /// Keeps the load before from being folded: no load moves across a fence.
-    pub(super) fn keep_load(&mut self) {
-        self.builder.ins().sequence_point();
+        self.memory_flags().with_trap_code(Some(ir::TrapCode::unwrap_user(code)))
     }
 
     /// Keeps the store before, which can fault, from being removed in favour of a later one.
@@ -255,8 +246,8 @@ mod tests {
             assert!(trap_code_of(code).is_some());
             assert_eq!(load_of(code), None);
         }
-        let last = ir::TrapCode::unwrap_user(FIRST_LOAD_CODE + LOAD_CODES_MAX as u8 - 1);
-        assert_eq!(load_of(last), Some(LOAD_CODES_MAX - 1));
+        let last = ir::TrapCode::unwrap_user(FIRST_LOAD_CODE + LOAD_CODES as u8 - 1);
+        assert_eq!(load_of(last), Some(LOAD_CODES - 1));
         assert_eq!(trap_code_of(last), Some(TrapCode::MemoryOutOfBounds));
     }
 }

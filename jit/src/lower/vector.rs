@@ -343,12 +343,8 @@ impl Lowering<'_, '_> {
             return self.define_result(inst, value);
         }
         // The back ends fold these loads into what makes vectors of them, wherever that ends up.
-        let (flags, must_keep) =
-            if faults { self.single_load_flags(self.func.loc(inst)) } else { (flags, false) };
+        let flags = if faults { self.single_load_flags(self.func.loc(inst)) } else { flags };
         let value = self.builder.ins().load(lanes.lane_type(), flags, address, offset);
-        if must_keep {
-            self.keep_load();
-        }
         let vector = match part {
             VectorPart::Splat => self.builder.ins().splat(lanes, value),
             VectorPart::LowLane => self.builder.ins().scalar_to_vector(lanes, value),

@@ -134,7 +134,7 @@ fn compiling_has_a_span_for_each_stage_of_each_function() {
     };
     let passes = "f > forward, f > peephole, f > simplify_cfg, f > if_convert";
     let ssa = format!(
-        "f, f > slots, f > devirtualise, f > inline, f > rotate, f > ssa, {passes}, f > budget, f > clif, f > asm, place"
+        "f, f > slots, f > devirtualise, f > inline, f > rotate, f > pressure, f > ssa, {passes}, f > budget, f > clif, f > asm, place"
     );
     assert_eq!(functions(SlotMode::Ssa, None), ssa);
     let memory = "f, f > slots, f > devirtualise, f > inline, f > rotate, f > budget, f > clif, f > asm, place";

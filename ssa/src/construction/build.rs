@@ -261,7 +261,7 @@ impl<'a, S: Slots> Builder<'a, S> {
             let promotable = local.storage == Storage::Promotable;
             local_slots.push(if promotable { f.slots.len() as u32 } else { NO_SLOT });
             if promotable {
-                f.slots.push(SlotData { ty: local.ty, origin: SlotOrigin::Local(i as u32) });
+                f.slots.push(SlotData::new(local.ty, SlotOrigin::Local(i as u32)));
             }
         }
         let n_insts = body.blocks.iter().map(|block| block.cost as usize).sum::<usize>();

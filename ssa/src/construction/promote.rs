@@ -1,6 +1,6 @@
 //! Promotion: from slot form to SSA form.
 //!
-//! Every slot becomes values: phis are placed where different writes meet (as block parameters), each
+//! Every slot becomes values, unless it is marked to stay ([`SlotData::kept`](crate::ir::SlotData::kept)): phis are placed where different writes meet (as block parameters), each
 //! `slot.get` is replaced by the value that reaches it, and all `slot.get` and `slot.set` are removed.
 //! [`PromoteOptions`] choose the set of phis. By default the result is *pruned* and *minimal* SSA, as
 //! LLVM's `mem2reg` makes it: a block has a phi of a slot exactly if it lies in the iterated dominance
@@ -85,6 +85,8 @@ pub struct PromotionReport {
     pub too_large: Option<TooLarge>,
     /// The function's slots.
     pub n_slots: usize,
+    /// The slots that stay in memory because registers are short: [`mod@crate::passes::pressure`].
+    pub n_kept: usize,
     /// The number of slots on each path.
     pub counts: SlotCounts,
     /// The phis placed.
@@ -122,8 +124,9 @@ pub fn promote_with(
     scratch: &mut Scratch,
 ) -> PromotionReport {
     let n_slots = func.slots.len();
-    let mut report = PromotionReport { n_slots, ..PromotionReport::default() };
-    if n_slots == 0 {
+    let n_kept = func.slots.iter().filter(|slot| slot.kept.is_some()).count();
+    let mut report = PromotionReport { n_slots, n_kept, ..PromotionReport::default() };
+    if n_slots == n_kept {
         return report;
     }
     // What may turn out to be too large is restored from a copy.
@@ -204,7 +207,8 @@ fn promote_in(
 /// Scans the function, and removes the slot instructions from its blocks. Returns their number.
 fn take_out_accesses(func: &mut Function, log: &mut AccessLog) -> usize {
     log.start(func.slots.len(), func.n_values());
-    let Function { layout, blocks, ops, imms, operands, operand_pool, results, .. } = func;
+    let Function { slots, layout, blocks, ops, imms, operands, operand_pool, results, .. } = func;
+    let is_kept = |slot: u32| slots[slot as usize].kept.is_some();
     let mut kept = 0;
     for block in blocks {
         log.start_block();
@@ -213,10 +217,10 @@ fn take_out_accesses(func: &mut Function, log: &mut AccessLog) -> usize {
         for i in start as usize..end as usize {
             let inst = layout[i];
             match ops[inst.index()] {
-                Opcode::Ir(IrOp::SlotGet) => {
+                Opcode::Ir(IrOp::SlotGet) if !is_kept(imms[inst.index()].low()) => {
                     log.read(Slot(imms[inst.index()].low()), results[inst.index()].0.0);
                 }
-                Opcode::Ir(IrOp::SlotSet) => {
+                Opcode::Ir(IrOp::SlotSet) if !is_kept(imms[inst.index()].low()) => {
                     let (operand, _) = operands[inst.index()];
                     log.write(Slot(imms[inst.index()].low()), operand_pool[operand as usize].0);
                 }

@@ -126,6 +126,18 @@ impl Opcode {
         }
     }
 
+    /// Whether native code calls a function for the instruction, after which only some registers have their values.
+    pub const fn calls(self) -> bool {
+        match self {
+            Opcode::Ir(_) | Opcode::Op(Op::GlobalSet) => false,
+            Opcode::Op(op) => match op.effect() {
+                Effect::Call => true,
+                Effect::Write => op.access().is_none(),
+                _ => false,
+            },
+        }
+    }
+
     /// Whether the instruction ends a block.
     pub const fn is_terminator(self) -> bool {
         matches!(self.effect(), Effect::Control)

@@ -230,7 +230,7 @@ impl<'t> Parser<'t> {
         Ok(true)
     }
 
-    /// `slot s0: i64 = local 0`
+    /// `slot s0: i64 = local 0`, with `kept @0012` if it stays in memory for the sake of the loop there
     fn slot(&mut self, mut code: Cursor<'t>) -> Result<(), ParseError> {
         code.expect("slot")?;
         let start = code;
@@ -250,7 +250,8 @@ impl<'t> Parser<'t> {
             code.expect("stack")?;
             SlotOrigin::Stack(code.number()?)
         };
-        self.f.slots.push(SlotData { ty, origin });
+        let kept = if code.eat("kept") { Some(code.offset()?) } else { None };
+        self.f.slots.push(SlotData { ty, origin, kept });
         code.end()
     }
 

@@ -103,9 +103,13 @@ impl Printer<'_> {
         for (i, slot) in self.f.slots.iter().enumerate() {
             write!(self.out, "  slot s{i}: {} = ", slot.ty)?;
             match slot.origin {
-                SlotOrigin::Local(local) => writeln!(self.out, "local {local}")?,
-                SlotOrigin::Stack(depth) => writeln!(self.out, "stack {depth}")?,
-                SlotOrigin::Inlined(number) => writeln!(self.out, "inlined {number}")?,
+                SlotOrigin::Local(local) => write!(self.out, "local {local}")?,
+                SlotOrigin::Stack(depth) => write!(self.out, "stack {depth}")?,
+                SlotOrigin::Inlined(number) => write!(self.out, "inlined {number}")?,
+            }
+            match slot.kept {
+                Some(at) => writeln!(self.out, " kept @{at:04x}")?,
+                None => self.out.push('\n'),
             }
         }
         for block in self.f.blocks() {

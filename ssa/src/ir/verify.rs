@@ -34,7 +34,7 @@
 //!
 //! In SSA form:
 //!
-//! 20. `no-slot-access`: no instruction reads or writes a slot.
+//! 20. `no-slot-access`: no instruction reads or writes a slot, except those that are kept in memory.
 //!
 //! Slot form may have phis too: it is what a pass that promotes some of the slots leaves.
 //!

@@ -53,12 +53,12 @@ pub fn forward(f: &mut Function) -> ForwardReport {
     if loads.n_known == 0 {
         return ForwardReport::default();
     }
-    // The function's own slots are promoted already.
-    let own_slots = std::mem::take(&mut f.slots);
-    Rewriter { f, places: &places, is_used: loads.places }.run(&known_at);
+    // The function's own slots are promoted already, or stay in memory.
+    let n_own = f.slots.len();
+    Rewriter { f, places: &places, is_used: loads.places, n_own }.run(&known_at);
     let promotion = promote(f, &mut Scratch::default());
     assert_eq!(promotion.too_large, None, "so few slots can be promoted");
-    f.slots = own_slots;
+    f.slots.truncate(n_own);
     ForwardReport { n_places: loads.places.count_ones() as usize, n_loads: loads.n_known }
 }
 
@@ -99,13 +99,15 @@ struct Rewriter<'a> {
     places: &'a Places,
     /// The places that become slots.
     is_used: u64,
+    /// The number of slots that the function has, which come first.
+    n_own: usize,
 }
 
 impl Rewriter<'_> {
     fn run(mut self, known_at: &[u64]) {
         for place in 0..self.places.len() {
             let origin = SlotOrigin::Inlined(place as u32);
-            self.f.slots.push(SlotData { ty: self.places.ty(place), origin });
+            self.f.slots.push(SlotData::new(self.places.ty(place), origin));
         }
         let layout = std::mem::take(&mut self.f.layout);
         for block in self.f.blocks() {
@@ -124,7 +126,7 @@ impl Rewriter<'_> {
                 match event {
                     Event::Load(place) if self.is_slot(place) && known >> place & 1 == 1 => {
                         self.f.ops[inst.index()] = Opcode::Ir(IrOp::SlotGet);
-                        self.f.imms[inst.index()] = Imm::index(place as u32);
+                        self.f.imms[inst.index()] = self.slot(place);
                         self.f.operands[inst.index()].1 = 0;
                     }
                     Event::Load(place) => self.write(place, self.f.result(inst), inst),
@@ -140,6 +142,11 @@ impl Rewriter<'_> {
         }
     }
 
+    /// The slot of a place, as an immediate.
+    fn slot(&self, place: usize) -> Imm {
+        Imm::index((self.n_own + place) as u32)
+    }
+
     fn is_slot(&self, place: usize) -> bool {
         self.is_used >> place & 1 == 1
     }
@@ -147,7 +154,7 @@ impl Rewriter<'_> {
     /// Writes the slot of a place, if it is one.
     fn write(&mut self, place: usize, value: Value, at: Inst) {
         if self.is_slot(place) {
-            let (op, imm) = (Opcode::Ir(IrOp::SlotSet), Imm::index(place as u32));
+            let (op, imm) = (Opcode::Ir(IrOp::SlotSet), self.slot(place));
             let set = self.f.make_inst(op, imm, &[value], &[], self.f.loc(at));
             self.f.layout.push(set);
         }

@@ -8,6 +8,9 @@
 //! It works before promotion, since the values of a header's copy and of the header meet afterwards: promotion makes
 //! the phis. Only headers whose values are not used in other blocks are copied, which in slot form is nearly all.
 //!
+//! A loop that chooses among many targets right after its test, as an interpreter does, stays: it took longer with a
+//! copy, since every target then passes the test before it jumps back to the choice.
+//!
 //! A copy has all instructions of the header, charges and polls included, in their order and with their locations. So
 //! each path does what it did. Copies add no more than `COPIED_MAX` instructions for each loop.
 
@@ -25,6 +28,9 @@ use crate::ir::irop::{IrOp, Opcode};
 const HEADER_MAX: usize = 10;
 /// The maximum number of instructions, counted so, in all copies of a header.
 const COPIED_MAX: usize = 2 * HEADER_MAX;
+
+/// A `br_table` with more edges than this dispatches.
+const UNDISPATCHED_MAX: usize = 8;
 
 /// Statistics of rotation.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -114,21 +120,25 @@ fn size_of_test(f: &Function, loops: &LoopForest, of: Loop, header: Block) -> Op
         false => [b, a],
     };
     let decides = loops.contains(of, stays.0) && !loops.contains(of, leaves.0) && stays != header;
+    if is_dispatch(f, stays) {
+        return None;
+    }
     let counts = |inst: &&Inst| match f.opcode(**inst) {
         Opcode::Ir(op) => !op.is_slot_access(),
         Opcode::Op(op) => op.effect() != Effect::Pure || !f.operands(**inst).is_empty(),
     };
-    let is_dear = |&inst: &Inst| match f.opcode(inst) {
-        Opcode::Ir(op) => op == IrOp::FramePush,
-        Opcode::Op(Op::GlobalSet) => false,
-        Opcode::Op(op) => match op.effect() {
-            Effect::Call => true,
-            Effect::Write => op.access().is_none(),
-            _ => false,
-        },
+    let is_dear = |&inst: &Inst| {
+        let op = f.opcode(inst);
+        op.calls() || op == Opcode::Ir(IrOp::FramePush)
     };
     let size = f.insts(header).iter().filter(counts).count();
     (decides && size <= HEADER_MAX && !f.insts(header).iter().any(is_dear)).then_some(size)
+}
+
+/// Whether a block chooses among many targets.
+fn is_dispatch(f: &Function, block: Block) -> bool {
+    f.opcode(f.terminator(block)) == Opcode::Op(Op::BrTable)
+        && f.succ_edges(block).len() > UNDISPATCHED_MAX
 }
 
 /// Removes the headers that have a value which another block uses, and their latches.

@@ -11,6 +11,7 @@ use crate::ir::print::print;
 use crate::passes::destruct::destruct;
 use crate::passes::devirtualise::devirtualise;
 use crate::passes::inline::inline;
+use crate::passes::pressure::pressure;
 use crate::passes::rotate::rotate;
 use crate::tools::llvm;
 
@@ -144,6 +145,7 @@ fn shown(
         Some(View::Dom) => return Ok(print_dom(f, is_dot)),
         Some(View::Promotion) => {
             let (mut f, mut scratch) = (f.clone(), Scratch::default());
+            pressure(&mut f);
             let report = promote(&mut f, &mut scratch);
             return Ok(report::print(&f, module, &report, &scratch));
         }
@@ -196,6 +198,10 @@ pub fn after_with(
             }
             Run::Stage(Stage::Rotate) => {
                 rotate(&mut f);
+                checks.after(row, &f, module)?;
+            }
+            Run::Stage(Stage::Pressure) => {
+                pressure(&mut f);
                 checks.after(row, &f, module)?;
             }
             Run::Stage(Stage::Ssa) => {

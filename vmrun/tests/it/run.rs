@@ -236,7 +236,16 @@ fn times_are_shown_by_stage_and_in_all() {
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "fib(10) = 55\n"));
     assert_eq!(stages(&ran.stderr), ["load", "verify", "instantiate", "run", "total"]);
     let ran = vmrun(&["programs/fib_rec.bc", "--time", "--jit", "--", "10"]);
-    let passes = ["inline", "rotate", "ssa", "forward", "peephole", "simplify_cfg", "if_convert"];
+    let passes = [
+        "inline",
+        "rotate",
+        "pressure",
+        "ssa",
+        "forward",
+        "peephole",
+        "simplify_cfg",
+        "if_convert",
+    ];
     let mut native = vec!["load", "verify", "slots", "devirtualise"];
     native.extend(passes);
     native.extend(["clif", "asm", "place", "instantiate", "run", "total"]);

@@ -8,6 +8,7 @@ use slotvm_ssa::construction::promote::{PromotionReport, promote_with};
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::passes::devirtualise::devirtualise;
 use slotvm_ssa::passes::inline::inline;
+use slotvm_ssa::passes::pressure::pressure;
 use slotvm_ssa::passes::rotate::rotate;
 use slotvm_ssa::pipeline::{self, Checks, PassSet, Stage, Times, User, run_passes};
 
@@ -96,6 +97,10 @@ impl Compiler {
             return Ok(Form::of(function));
         }
         let mut checks = Checks::new(self.options.verify);
+        if self.options.passes.of(function.func).runs(pipeline::stage(Stage::Pressure).0) {
+            times.stage(Stage::Pressure, || pressure(&mut function));
+            check(&mut checks, Stage::Pressure, &function, module)?;
+        }
         checks.before(&function);
         let mut slot_form = std::mem::take(&mut self.slot_form);
         let mut promotion = self.options.promotion;

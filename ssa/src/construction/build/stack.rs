@@ -214,7 +214,7 @@ impl AbstractStack<'_> {
         let slot = &mut depths[depth as usize][ty.index()];
         if *slot == NO_SLOT {
             *slot = f.slots.len() as u32;
-            f.slots.push(SlotData { ty, origin: SlotOrigin::Stack(depth) });
+            f.slots.push(SlotData::new(ty, SlotOrigin::Stack(depth)));
         }
         *slot
     }

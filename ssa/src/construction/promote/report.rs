@@ -43,6 +43,11 @@ pub enum Fate {
     Promoted(SlotPath),
     /// Still in its slot, with all others of the function, since promotion would exceed a limit.
     Left(TooLarge),
+    /// Still in its slot, since registers are short: [`mod@crate::passes::pressure`].
+    Kept {
+        /// The code offset of the loop with more values than registers.
+        at: u32,
+    },
     /// The local stays in linear memory, as in the bytecode, since its address escapes.
     Escapes {
         /// The code offset of the first use of the address other than a plain access.
@@ -59,6 +64,9 @@ impl fmt::Display for Fate {
         match self {
             Fate::Promoted(path) => write!(f, "promoted: {}", path.message()),
             Fate::Left(too_large) => write!(f, "left in its slot: {too_large}"),
+            Fate::Kept { at } => {
+                write!(f, "left in its slot: values outnumber registers in the loop at @{at:04x}")
+            }
             Fate::Escapes { at, by, reason } => {
                 let (reason, by) = (reason.message(), by.mnemonic());
                 write!(f, "in memory: {reason}, `{by}` at @{at:04x}")
@@ -95,6 +103,8 @@ pub fn locals(
         };
         if let Some(too_large) = report.too_large {
             local.fate = Fate::Left(too_large);
+        } else if let Some(at) = slot.kept {
+            local.fate = Fate::Kept { at };
         } else {
             local.fate = Fate::Promoted(scratch.finder.path(&scratch.log, id));
             (local.n_gets, local.n_sets) = scratch.log.n_accesses(id);

@@ -31,7 +31,7 @@ pub(super) struct FunctionOf(Function);
 impl FunctionOf {
     /// A function with slots of these types.
     pub(super) fn start(slots: &[ValType]) -> FunctionOf {
-        let slot = |(i, &ty)| SlotData { ty, origin: SlotOrigin::Local(i) };
+        let slot = |(i, &ty)| SlotData::new(ty, SlotOrigin::Local(i));
         FunctionOf(Function {
             name: "f".into(),
             ty: FuncType::new([ValType::I32], []),
@@ -411,8 +411,15 @@ fn each_fast_path_is_taken_and_counted() {
         n_one_writer: 2,
         n_placed: 1,
     };
-    let expected =
-        PromotionReport { too_large: None, n_slots: 7, counts, n_phis: 1, n_gets: 7, n_sets: 8 };
+    let expected = PromotionReport {
+        too_large: None,
+        n_slots: 7,
+        n_kept: 0,
+        counts,
+        n_phis: 1,
+        n_gets: 7,
+        n_sets: 8,
+    };
     assert_eq!(report, expected);
     assert_eq!(f.params(Block(1)).len(), 1);
 }

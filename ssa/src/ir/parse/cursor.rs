@@ -98,6 +98,15 @@ impl<'t> Cursor<'t> {
     }
 
     /// Whether a prefix and a number come next.
+    /// A code offset, such as `@001c`.
+    pub(super) fn offset(&mut self) -> Result<u32, ParseError> {
+        let start = *self;
+        self.expect("@")?;
+        let digits = self.word();
+        u32::from_str_radix(digits, 16)
+            .or_else(|_| start.error("expected a code offset such as `@001c`"))
+    }
+
     pub(super) fn at_entity(&self, prefix: &str) -> bool {
         { *self }.entity(prefix, "").is_ok()
     }

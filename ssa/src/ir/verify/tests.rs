@@ -48,9 +48,9 @@ fn push(f: &mut Function, op: Opcode, imm: u64, operands: &[u32], results: &[Val
 /// A function from `i64` to `i64` whose blocks are filled by `fill`.
 fn function(fill: impl FnOnce(&mut Function)) -> Function {
     let mut f = Function { ty: context().0, ..Function::default() };
-    f.slots.push(SlotData { ty: I64, origin: SlotOrigin::Local(0) });
-    f.slots.push(SlotData { ty: I64, origin: SlotOrigin::Stack(0) });
-    f.slots.push(SlotData { ty: I32, origin: SlotOrigin::Stack(0) });
+    f.slots.push(SlotData::new(I64, SlotOrigin::Local(0)));
+    f.slots.push(SlotData::new(I64, SlotOrigin::Stack(0)));
+    f.slots.push(SlotData::new(I32, SlotOrigin::Stack(0)));
     f.locs.push(LocData::default());
     f.start_block(None, 0);
     f.append_param(I64);

@@ -96,7 +96,10 @@ fn check_inst(
     };
     require!(!is_bytecode_only, OpcodeOfIr, "{inst} is {name}");
     let is_slot_access = matches!(opcode, Opcode::Ir(op) if op.is_slot_access());
-    require!(form == Form::Slots || !is_slot_access, NoSlotAccess, "{inst} is {name}");
+    let is_kept =
+        || f.slots.get(f.imm(inst).low() as usize).is_some_and(|slot| slot.kept.is_some());
+    let may_access = form == Form::Slots || !is_slot_access || is_kept();
+    require!(may_access, NoSlotAccess, "{inst} is {name}");
     require!(f.loc(inst).index() < f.locs.len(), Locations, "{inst} has {}", f.loc(inst));
 
     let operands = f.operands(inst);

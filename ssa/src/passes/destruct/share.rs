@@ -77,7 +77,7 @@ impl Slots {
                     n_locals += 1;
                     n_locals - 1
                 });
-                self.slots.push(SlotData { ty: range.ty, origin: SlotOrigin::Local(local) });
+                self.slots.push(SlotData::new(range.ty, SlotOrigin::Local(local)));
                 self.slots.len() as u32 - 1
             });
             self.of_class[range.class as usize] = Some(slot);

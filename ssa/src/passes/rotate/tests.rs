@@ -50,10 +50,36 @@ fn loops_that_test_at_their_end_or_in_the_middle_stay() {
             0,
         ),
         (WHILE, 1),
+        (&dispatching(8), 0),
+        (&dispatching(7), 1),
     ] {
         let (_, report) = rotated(&module(text), &BuildOptions::default());
         assert_eq!(report.n_loops, n_loops, "{text}");
     }
+}
+
+/// A loop that chooses among targets right after its test.
+fn dispatching(n_indexed: usize) -> String {
+    let targets = vec!["even, odd"; n_indexed / 2].join(", ");
+    let targets = if n_indexed % 2 == 1 { format!("{targets}, odd") } else { targets };
+    format!(
+        "func f(n: i32) -> i32 {{
+          local sum: i32
+        again:
+          local.get n  i32.eqz  br_if done
+          local.get n  br_table [{targets}] even
+        even:
+          local.get sum  i32.const 3  i32.add  local.set sum
+          br next
+        odd:
+          local.get sum  i32.const 1  i32.add  local.set sum
+        next:
+          local.get n  i32.const 1  i32.sub  local.set n
+          br again
+        done:
+          local.get sum  return
+        }}"
+    )
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn each_access_traps_at_its_own_offset() {
 #[test]
 fn loads_beyond_the_codes_of_their_own_trap_at_their_offsets_too() {
     let mut source = String::from("memory mem 1\nfunc sum(a: i32, b: i64) -> i64 {\n");
-    let n_loads = traps::LOAD_CODES_MAX + 50;
+    let n_loads = traps::LOAD_CODES + 50;
     for i in 0..n_loads {
         writeln!(source, "  local.get b local.get a i64.load {} i64.add local.set b", i * 8)
             .unwrap();
@@ -276,7 +276,7 @@ fn code_that_traps_by_calls_holds_no_instruction_that_would_fault() {
             let code = compiler.compile(&module, func, share(&module, func)).unwrap().code;
             assert!(code.traps.is_empty(), "{about}");
             let divides = !offsets_of(&module, func, |op| divisions.contains(&op)).is_empty();
-            for trap in compiler.context.compiled_code().unwrap().buffer.traps() {
+            for trap in compiler.compiled.as_ref().unwrap().buffer.traps() {
                 let follows_call = code.calls.iter().any(|call| call.offset == trap.offset);
                 match trap.code {
                     traps::NEVER => assert!(follows_call, "{about}"),
@@ -288,4 +288,49 @@ fn code_that_traps_by_calls_holds_no_instruction_that_would_fault() {
         }
     }
     assert!(n_calls > 1_000 && n_of_divisions > 50, "{n_calls} {n_of_divisions}");
+}
+
+/// Loads of more than two rounds of codes in one block, in each shape that a back end folds, with users that stand
+/// together after all loads.
+#[test]
+fn loads_that_share_codes_trap_at_their_offsets_whatever_uses_them() {
+    let n_loads = 2 * traps::LOAD_CODES + 30;
+    let shapes: [(&str, &str); 5] = [
+        ("local.get b  local.get a i64.load OFF  i64.xor local.set b", ""),
+        ("local.get a  local.get a i64.load OFF  local.get b i64.add  i64.store OFF", ""),
+        ("local.get a i64.load OFF  local.get b i64.lt_s br_if out", ""),
+        ("local.get a i64.load OFF", "i64.add"),
+        ("local.get a i32.load OFF  i64.extend_i32_u", "i64.mul"),
+    ];
+    for (load, combine) in shapes {
+        let mut source = String::from("memory mem 1\nfunc f(a: i32, b: i64) -> i64 {\n");
+        // Operands that wait go through locals, so that all loads stand before all users.
+        if !combine.is_empty() {
+            for i in 0..n_loads {
+                writeln!(source, "  local t{i}: i64").unwrap();
+            }
+        }
+        for i in 0..n_loads {
+            source += &load.replace("OFF", &(i * 8).to_string());
+            source +=
+                &if combine.is_empty() { "\n".to_owned() } else { format!(" local.set t{i}\n") };
+        }
+        if !combine.is_empty() {
+            for i in 0..n_loads {
+                writeln!(source, "  local.get b local.get t{i} {combine} local.set b").unwrap();
+            }
+        }
+        source += "out:\n  local.get b return\n}";
+        let module = module(&source);
+        let accesses = offsets_of(&module, 0, |op| op.access().is_some());
+        for options in all_options() {
+            let about = describe(&options);
+            let compiled = compile_all(&module, options);
+            let traps = trap_offsets(&compiled[0], TrapCode::MemoryOutOfBounds);
+            // A store to an address that was loaded is checked once.
+            let is_known = |trap: &u32| accesses.contains(trap);
+            assert!(traps.iter().all(is_known), "{load}, {about}");
+            assert!(traps.len() >= n_loads, "{load}, {about}: {} of {n_loads}", traps.len());
+        }
+    }
 }

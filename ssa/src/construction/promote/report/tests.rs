@@ -47,7 +47,7 @@ fn each_local_has_its_path_or_its_reason() {
             assert_eq!(CodeReader::new(code, at).read().expect("an instruction").op, by);
             (local.origin, Err((by, reason)))
         }
-        Fate::Left(too_large) => panic!("{too_large}"),
+        fate @ (Fate::Left(_) | Fate::Kept { .. }) => panic!("{fate}"),
     });
     let mut expected: Vec<(SlotOrigin, Outcome)> = [
         Ok(SlotPath::OneWriter),

@@ -1,0 +1,208 @@
+//! Register pressure: slots that would only be spilled stay in memory.
+//!
+//! Relies on slot form, and guarantees it: it only marks slots ([`SlotData::kept`](crate::ir::SlotData::kept)), which
+//! [promotion](mod@crate::construction::promote) then leaves alone. The decision is made from counts, loop by loop:
+//! 1. `frequencies` estimates how often each block runs: a loop goes round `ROUNDS` times, and a branch goes each way
+//!    equally often, except that one of `ROUNDS` leaves a loop.
+//! 2. A slot in memory *costs* the frequencies of the blocks that read or write it.
+//! 3. The values of a loop are the slots that are live on entry to its header. If the loop calls, they live across the
+//!    call. If there are more of them than registers that calls preserve, the cheapest stay in memory, as long as they
+//!    cost less than `COST_MAX` accesses in each round.
+//!
+//! Without that, a register allocator splits the values somewhere in the loop: it moves them between frame and
+//! registers on the way through blocks that do not use them. An interpreter with a rarely taken call is such a loop.
+//! Loops without calls gained nothing (`docs/decisions.md`).
+//!
+//! It counts the registers of x86-64, the fewest of all targets. Linear in the function, apart from liveness, which has
+//! a limit.
+
+use slotvm_bytecode::ValType;
+
+use crate::graphs::cfg::Cfg;
+use crate::graphs::ids::{Loop, Slot};
+use crate::graphs::liveness::Liveness;
+use crate::graphs::loops::LoopForest;
+use crate::graphs::slot_blocks::SlotBlocks;
+use crate::ir::Function;
+use crate::ir::entity::{Block, Edge};
+use crate::ir::graph::control_flow;
+use crate::ir::irop::{IrOp, Opcode};
+
+/// The registers that calls preserve: for integers and references, and for floats and vectors.
+const PRESERVED: [usize; 2] = [5, 0];
+/// The estimated rounds of a loop.
+const ROUNDS: f32 = 8.0;
+/// The maximum cost of a slot that stays in memory, in accesses for each round of the loop.
+const COST_MAX: f32 = 0.5;
+/// The greatest frequency. Deeper nests are all the same.
+const FREQUENCY_MAX: f32 = 1e30;
+/// The maximum number of words of liveness: blocks, times slots in groups of 64.
+const LIVE_WORDS_MAX: usize = 1 << 18;
+
+/// Statistics of the decision.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct PressureReport {
+    /// Slots that stay in memory.
+    pub n_kept: usize,
+}
+
+/// Marks the slots of a function in slot form that stay in memory.
+pub fn pressure(f: &mut Function) -> PressureReport {
+    let mut report = PressureReport::default();
+    if !loops_and_calls(f) {
+        return report;
+    }
+    let cfg = control_flow(f);
+    let loops = LoopForest::new(&cfg);
+    let calls = loops_with_calls(f, &loops);
+    let n_words = f.slots.len().div_ceil(64).saturating_mul(f.n_blocks());
+    if !calls.contains(&true) || n_words > LIVE_WORDS_MAX {
+        return report;
+    }
+    let frequencies = frequencies(f, &loops);
+    let accesses = Accesses::find(f, &frequencies);
+    let Some(live) = accesses.liveness(f, &cfg) else { return report };
+    let under_pressure = |of: &Loop| calls[of.index()] && !loops.is_irreducible(*of);
+    for of in loops.loops().filter(under_pressure) {
+        let header = Block(loops.header(of));
+        let cost_max = frequencies[header.index()] * COST_MAX;
+        for (class, &n_registers) in PRESERVED.iter().enumerate() {
+            let is_value = |slot: &Slot| {
+                let data = &f.slots[slot.index()];
+                data.kept.is_none() && class_of(data.ty) == class
+            };
+            let values: Vec<Slot> = live_slots(&live, header).filter(is_value).collect();
+            let n_over = values.len().saturating_sub(n_registers);
+            for slot in accesses.cheapest(values, cost_max).into_iter().take(n_over) {
+                f.slots[slot.index()].kept = Some(f.block_offset(header));
+                report.n_kept += 1;
+            }
+        }
+    }
+    report
+}
+
+/// Whether a function has more slots than the fewest registers, loops, and calls at all.
+fn loops_and_calls(f: &Function) -> bool {
+    // Blocks are numbered so that only what closes a loop leads back.
+    let is_back = |edge: Edge| f.edge_dst(edge) <= f.edge_src(edge);
+    f.slots.len() > PRESERVED[0].min(PRESERVED[1])
+        && f.blocks().any(|block| f.succ_edges(block).any(is_back))
+        && f.layout.iter().any(|&inst| f.opcode(inst).calls())
+}
+
+/// The index in [`PRESERVED`] of the registers that a value needs.
+fn class_of(ty: ValType) -> usize {
+    usize::from(matches!(ty, ValType::F32 | ValType::F64 | ValType::V128))
+}
+
+/// The slots that are live on entry to a block.
+fn live_slots(live: &Liveness, block: Block) -> impl Iterator<Item = Slot> {
+    let words = (0..).zip(live.words(block.0));
+    words.flat_map(|(i, &word)| {
+        (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| Slot(i * 64 + bit))
+    })
+}
+
+/// Whether each loop calls, itself or in a loop inside it.
+fn loops_with_calls(f: &Function, loops: &LoopForest) -> Vec<bool> {
+    let mut calls = vec![false; loops.n_loops()];
+    for block in f.blocks() {
+        if let Some(of) = loops.innermost(block.0)
+            && f.insts(block).iter().any(|&inst| f.opcode(inst).calls())
+        {
+            calls[of.index()] = true;
+        }
+    }
+    for of in loops.loops().rev() {
+        if let Some(around) = loops.parent(of) {
+            calls[around.index()] |= calls[of.index()];
+        }
+    }
+    calls
+}
+
+/// The estimated number of times that each block runs.
+fn frequencies(f: &Function, loops: &LoopForest) -> Vec<f32> {
+    let mut frequencies = vec![0.0_f32; f.n_blocks()];
+    frequencies[Function::ENTRY.index()] = 1.0;
+    let mut targets: Vec<Block> = Vec::new();
+    for block in loops.reverse_postorder().map(Block) {
+        let rounds = if loops.is_header(block.0) { ROUNDS } else { 1.0 };
+        let frequency = (frequencies[block.index()] * rounds).min(FREQUENCY_MAX);
+        frequencies[block.index()] = frequency;
+        // The entries of a table that share a target count once.
+        targets.clear();
+        targets.extend(f.succ_edges(block).map(|edge| f.edge_dst(edge)));
+        targets.sort_unstable();
+        targets.dedup();
+        let innermost = loops.innermost(block.0);
+        let share = |target: Block| match innermost {
+            Some(of) if !loops.contains(of, target.0) => 1.0 / ROUNDS,
+            _ => 1.0,
+        };
+        let shares: f32 = targets.iter().map(|&target| share(target)).sum();
+        for &target in &targets {
+            // The rounds of a loop count what comes back to its header.
+            if target > block || !loops.is_header(target.0) {
+                frequencies[target.index()] += frequency * share(target) / shares;
+            }
+        }
+    }
+    frequencies
+}
+
+/// The accesses of slots that are left if each block reads a slot at most once, before it writes it, and writes it
+/// at most once.
+struct Accesses {
+    reads: Vec<(u32, Slot)>,
+    writes: Vec<(u32, Slot)>,
+    /// The frequencies of the accesses of each slot.
+    costs: Vec<f32>,
+}
+
+impl Accesses {
+    fn find(f: &Function, frequencies: &[f32]) -> Accesses {
+        let n_slots = f.slots.len();
+        let mut accesses =
+            Accesses { reads: Vec::new(), writes: Vec::new(), costs: vec![0.0; n_slots] };
+        // One more than the last block that accesses a slot, and than the last one that writes it.
+        let mut touched = vec![(0, 0); n_slots];
+        for block in f.blocks() {
+            let now = block.0 + 1;
+            for &inst in f.insts(block) {
+                let Opcode::Ir(op @ (IrOp::SlotGet | IrOp::SlotSet)) = f.opcode(inst) else {
+                    continue;
+                };
+                let slot = Slot(f.imm(inst).low());
+                let (accessed, written) = &mut touched[slot.index()];
+                if op == IrOp::SlotSet && *written != now {
+                    *written = now;
+                    accesses.writes.push((block.0, slot));
+                    accesses.costs[slot.index()] += frequencies[block.index()];
+                } else if op == IrOp::SlotGet && *accessed != now {
+                    accesses.reads.push((block.0, slot));
+                    accesses.costs[slot.index()] += frequencies[block.index()];
+                }
+                *accessed = now;
+            }
+        }
+        accesses
+    }
+
+    fn liveness(&self, f: &Function, cfg: &Cfg) -> Option<Liveness> {
+        let (writes, reads) = (self.writes.iter().copied(), self.reads.iter().copied());
+        Liveness::new(cfg, &SlotBlocks::new(f.slots.len(), writes, reads)).ok()
+    }
+
+    /// The slots that cost less than a maximum, the cheapest first.
+    fn cheapest(&self, mut slots: Vec<Slot>, cost_max: f32) -> Vec<Slot> {
+        let cost = |slot: &Slot| self.costs[slot.index()];
+        slots.retain(|slot| cost(slot) < cost_max);
+        slots.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
+        slots
+    }
+}
+
+#[cfg(test)]
+mod tests;
