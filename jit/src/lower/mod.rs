@@ -228,6 +228,8 @@ struct Lowering<'a, 'f> {
     callee_area: Option<(ir::StackSlot, u32)>,
     slots: Slots,
     extent: bounds::Extent,
+    /// The block that defines each value, if checks depend on it.
+    block_of: Vec<Block>,
     loops: &'a LoopForest,
     n_imported_globals: u32,
     constants: Constants,
@@ -267,6 +269,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
             callee_area: None,
             slots: Slots::default(),
             extent: bounds::Extent::default(),
+            block_of: Vec::new(),
             loops,
             n_imported_globals: n_imported_globals(module),
             constants: Constants::default(),
@@ -374,7 +377,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
 
     fn lower_op(&mut self, block: Block, inst: Inst, op: Op) {
         if let Some(access) = op.access() {
-            return self.lower_access(inst, op, access);
+            return self.lower_access(block, inst, op, access);
         }
         if op.is_vector() {
             return match op.vector_access() {
