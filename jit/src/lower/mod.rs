@@ -299,13 +299,13 @@ impl<'a, 'f> Lowering<'a, 'f> {
     fn start_block(&mut self, block: Block) {
         let clif_block = self.blocks[block.index()];
         self.builder.switch_to_block(clif_block);
-        if self.func.insts(block).last().is_some_and(|&last| self.is_never_left(last)) {
-            self.builder.set_cold_block(clif_block);
-        }
         if block == Function::ENTRY {
             self.builder.seal_block(clif_block);
             self.start_entry(clif_block);
             return;
+        }
+        if self.func.insts(block).last().is_some_and(|&last| self.is_never_left(last)) {
+            self.builder.set_cold_block(clif_block);
         }
         for &param in self.func.params(block) {
             let ty = abi::clif_type(self.func.value_type(param));
