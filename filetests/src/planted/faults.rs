@@ -29,17 +29,19 @@ pub const FAULTS: &[Fault] = &[
         "        if !PLANTED {
             self.blocks.set_params(join, self.f.results(call));
         }"),
-    fault!(Engines, "vm/src/constant_tables.rs",
-        "Tables that instructions write count as constant.",
-        "    for table in exported.map(|export| export.index).chain(written.iter().copied()) {" =>
-        "    let written = if PLANTED { &[] } else { written };
-    for table in exported.map(|export| export.index).chain(written.iter().copied()) {"),
     fault!(Crosscheck { pass: "devirtualise", args: &["programs/vtable.bc", "--", "20"] },
         "ssa/src/passes/devirtualise.rs",
         "Whatever the index, the first function is called.",
         "            let results = self.call(call, callee.func);" =>
         "            let callee = if PLANTED { &site.callees[0] } else { callee };
             let results = self.call(call, callee.func);"),
+    fault!(Row("bounds"), "ssa/src/passes/bounds.rs",
+        "Accesses that are in bounds are of another memory.",
+        "            f.imms[inst.index()] = f.imms[inst.index()].in_bounds();" =>
+        "            f.imms[inst.index()] = f.imms[inst.index()].in_bounds();
+            if PLANTED {
+                f.imms[inst.index()] = slotvm_bytecode::Imm::pair(0, 7);
+            }"),
     fault!(Row("inline"), "ssa/src/passes/inline/tables.rs",
         "Bodies are inlined at locations that do not exist.",
         "        let inlined_at = data.inlined_at.map(|at| Loc(at.0 + base.loc)).or(base.outer);" =>

@@ -4,6 +4,9 @@
 //! function without any of these they are constants. In other functions they are variables that are loaded at the entry
 //! and after each of these, so that checks in a loop without calls load nothing. Without the optimiser each check loads
 //! what it needs: a value that lives long takes a register or a place in the frame.
+//!
+//! The check of an indexed access compares the index alone if the base is the same in each iteration of the loop around
+//! it: the last index in bounds is then the same as well.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};
@@ -13,6 +16,7 @@ use slotvm_bytecode::op::Access;
 use slotvm_bytecode::{Effect, Imm, Op, TrapCode};
 use slotvm_runtime::native::{access_end_max, offsets};
 use slotvm_ssa::ir::Function;
+use slotvm_ssa::ir::entity::{Block, Inst};
 use slotvm_ssa::ir::irop::{IrOp, Opcode};
 
 use super::{LowerOptions, Lowering};
@@ -45,6 +49,7 @@ impl Lowering<'_, '_> {
                 Extent::Variables([bytes, self.builder.declare_var(POINTER)])
             }
         };
+        self.block_of = blocks_of_values(self.func);
         self.load_extent();
     }
 
@@ -96,21 +101,51 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Traps if an access at an address is out of bounds. `start` is the sum of its operands in 64 bits, which does not
-    /// wrap.
+    /// Traps if the end of an access lies beyond the memory. `start` is the sum of its operands in 64 bits, which does
+    /// not wrap.
     pub(super) fn check_end(&mut self, start: ir::Value, access: Access, imm: Imm) {
-        let rest = u64::from(imm.offset()) + u64::from(access.bytes);
+        let rest = self.rest(access, imm);
+        let end = self.builder.ins().iadd(start, rest);
         let bytes = self.memory_bytes();
-        let rest_value = self.builder.ins().iconst(types::I64, rest as i64);
-        // The difference is the same for all accesses of this kind, and constant in loops.
-        let beyond = if rest <= self.memory_bytes_min() && !matches!(self.extent, Extent::Loads) {
-            let last = self.builder.ins().isub(bytes, rest_value);
-            self.builder.ins().icmp(IntCC::UnsignedGreaterThan, start, last)
-        } else {
-            let end = self.builder.ins().iadd(start, rest_value);
-            self.builder.ins().icmp(IntCC::UnsignedGreaterThan, end, bytes)
-        };
+        let beyond = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, end, bytes);
         self.trap_if(beyond, TrapCode::MemoryOutOfBounds);
+    }
+
+    /// Traps if the index of an access lies beyond the last one for its base, which is the same in each iteration of a
+    /// loop if the base is. All sums are less than 2^36, so the last index is negative if there is none.
+    pub(super) fn check_index(
+        &mut self,
+        base: ir::Value,
+        index: ir::Value,
+        access: Access,
+        imm: Imm,
+    ) {
+        let rest = self.rest(access, imm);
+        let bytes = self.memory_bytes();
+        let end = self.builder.ins().iadd(base, rest);
+        let mut last = self.builder.ins().isub(bytes, end);
+        if imm.scale_log2() > 0 {
+            let scale = self.builder.ins().iconst(types::I32, i64::from(imm.scale_log2()));
+            last = self.builder.ins().sshr(last, scale);
+        }
+        let beyond = self.builder.ins().icmp(IntCC::SignedGreaterThan, index, last);
+        self.trap_if(beyond, TrapCode::MemoryOutOfBounds);
+    }
+
+    /// The distance from the start of an access without its static offset to its end.
+    fn rest(&mut self, access: Access, imm: Imm) -> ir::Value {
+        let rest = i64::from(imm.offset()) + i64::from(access.bytes);
+        self.builder.ins().iconst(types::I64, rest)
+    }
+
+    /// Whether the base of an indexed access is the same in each iteration of the loop around it, and its index is not.
+    pub(super) fn has_invariant_base(&self, block: Block, inst: Inst) -> bool {
+        let Some(around) = self.loops.innermost(block.0) else { return false };
+        let is_inside = |i: usize| {
+            let value = self.func.operands(inst)[i];
+            self.block_of.get(value.index()).is_some_and(|&of| self.loops.contains(around, of.0))
+        };
+        !self.block_of.is_empty() && !is_inside(0) && is_inside(1)
     }
 
     /// The least number of bytes that memory 0 ever has. Of a memory that the host lends code, and may exchange,
@@ -121,6 +156,18 @@ impl Lowering<'_, '_> {
         }
         self.module.memories().first().map_or(0, |memory| u64::from(memory.min) * PAGE_BYTES)
     }
+}
+
+/// The block that defines each value.
+fn blocks_of_values(f: &Function) -> Vec<Block> {
+    let mut block_of = vec![Function::ENTRY; f.n_values()];
+    for block in f.blocks() {
+        let results = f.insts(block).iter().flat_map(|&inst| f.results(inst));
+        for value in f.params(block).iter().copied().chain(results) {
+            block_of[value.index()] = block;
+        }
+    }
+    block_of
 }
 
 /// Whether a function has accesses that are checked.

@@ -15,7 +15,7 @@ use slotvm_bytecode::op::Access;
 use slotvm_bytecode::{Imm, Op, ValType};
 use slotvm_runtime::native::access_end_max;
 use slotvm_runtime::native::offsets;
-use slotvm_ssa::ir::entity::Inst;
+use slotvm_ssa::ir::entity::{Block, Inst};
 use target_lexicon::Architecture;
 
 use super::Lowering;
@@ -25,11 +25,16 @@ use crate::lower::abi::{POINTER, clif_type};
 type Place = (ir::Value, i32);
 
 impl Lowering<'_, '_> {
-    pub(super) fn lower_access(&mut self, inst: Inst, op: Op, access: Access) {
+    pub(super) fn lower_access(&mut self, block: Block, inst: Inst, op: Op, access: Access) {
         let imm = self.func.imm(inst);
         let faults = self.options.memory.covers(access_end_max(op, imm));
         if !faults && !imm.is_in_bounds() {
-            self.check_bounds(inst, access, imm);
+            if access.indexed && self.has_invariant_base(block, inst) {
+                let [base, index] = [0, 1].map(|i| self.extended_operand(inst, i));
+                self.check_index(base, index, access, imm);
+            } else {
+                self.check_bounds(inst, access, imm);
+            }
         }
         let place = self.place(inst, access, imm);
         if access.store {

@@ -235,6 +235,8 @@ struct Lowering<'a, 'f> {
     callee_area: Option<(ir::StackSlot, u32)>,
     slots: Slots,
     extent: bounds::Extent,
+    /// The block that defines each value, if checks depend on it.
+    block_of: Vec<Block>,
     loops: &'a LoopForest,
     n_imported_globals: u32,
     constants: Constants,
@@ -274,6 +276,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
             callee_area: None,
             slots: Slots::default(),
             extent: bounds::Extent::default(),
+            block_of: Vec::new(),
             loops,
             n_imported_globals: n_imported_globals(module),
             constants: Constants::default(),
@@ -303,13 +306,13 @@ impl<'a, 'f> Lowering<'a, 'f> {
     fn start_block(&mut self, block: Block) {
         let clif_block = self.blocks[block.index()];
         self.builder.switch_to_block(clif_block);
-        if self.func.insts(block).last().is_some_and(|&last| self.is_never_left(last)) {
-            self.builder.set_cold_block(clif_block);
-        }
         if block == Function::ENTRY {
             self.builder.seal_block(clif_block);
             self.start_entry(clif_block);
             return;
+        }
+        if self.func.insts(block).last().is_some_and(|&last| self.is_never_left(last)) {
+            self.builder.set_cold_block(clif_block);
         }
         for &param in self.func.params(block) {
             let ty = abi::clif_type(self.func.value_type(param));
@@ -381,7 +384,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
 
     fn lower_op(&mut self, block: Block, inst: Inst, op: Op) {
         if let Some(access) = op.access() {
-            return self.lower_access(inst, op, access);
+            return self.lower_access(block, inst, op, access);
         }
         if op.is_vector() {
             return match op.vector_access() {

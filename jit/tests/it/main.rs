@@ -4,6 +4,7 @@
 mod alone;
 mod api;
 mod backtraces;
+mod bounds;
 mod builds;
 mod deadline;
 #[cfg(feature = "jit")]

@@ -94,6 +94,9 @@ impl Store {
     }
 
     /// The tables of an instance, in the index space of its module.
+    ///
+    /// Code relies on tables that nothing can change ([`VerifiedModule::constant_entries`]): reading them is fine, and
+    /// after writing one, native code would still call the functions that the module put there.
     pub fn instance_tables(&self, instance: InstanceId) -> &[TableHandle] {
         &self.instance(instance).tables
     }

@@ -328,9 +328,9 @@ impl Printer<'_> {
             if ends_address && imm.offset() != 0 {
                 write!(self.out, "+{}", imm.offset())?;
             }
-        }
-        if imm.is_in_bounds() {
-            self.out.push_str(" in_bounds");
+            if ends_address && imm.is_in_bounds() {
+                self.out.push_str(" in_bounds");
+            }
         }
         Ok(())
     }

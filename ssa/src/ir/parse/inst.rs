@@ -59,8 +59,7 @@ impl<'t> Parser<'t> {
             _ => {}
         }
         if let ImmKind::Mem | ImmKind::Indexed | ImmKind::MemLane = op.imm_kind() {
-            let imm = self.access(op, code)?;
-            return Ok(if code.eat("in_bounds") { imm.in_bounds() } else { imm });
+            return self.access(op, code);
         }
         let imm = match op.imm_kind() {
             ImmKind::V128 | ImmKind::Lanes => Some(self.vector(op, code)?),
@@ -142,8 +141,9 @@ impl<'t> Parser<'t> {
             code.expect(",")?;
             self.operand(code)?;
             let offset = if code.eat("+") { code.number()? } else { 0 };
+            let imm = mark(Imm::mem_lane(offset, lane), code);
             self.operands(true, code)?;
-            return Ok(Imm::mem_lane(offset, lane));
+            return Ok(imm);
         }
         self.operand(code)?;
         let mut scale_log2 = 0;
@@ -159,8 +159,9 @@ impl<'t> Parser<'t> {
             scale_log2 = scale.trailing_zeros();
         }
         let offset = if code.eat("+") { code.number()? } else { 0 };
+        let imm = mark(Imm::indexed(offset, scale_log2), code);
         self.operands(true, code)?;
-        Ok(Imm::indexed(offset, scale_log2))
+        Ok(imm)
     }
 
     fn branch(&mut self, op: Op, code: &mut Cursor<'t>) -> Result<Imm, ParseError> {
@@ -250,6 +251,11 @@ impl<'t> Parser<'t> {
 
 /// Stands in the operand pool for a value that is not defined yet.
 const UNRESOLVED: Value = Value(u32::MAX);
+
+/// Marks an access as in bounds if the text does.
+fn mark(imm: Imm, code: &mut Cursor<'_>) -> Imm {
+    if code.eat("in_bounds") { imm.in_bounds() } else { imm }
+}
 
 /// `v1, v2: i32 =`, or nothing.
 fn result_names<'t>(code: &mut Cursor<'t>) -> Result<Vec<ResultName<'t>>, ParseError> {
