@@ -96,6 +96,18 @@ pub const FAULTS: &[Fault] = &[
         {
             operands.reverse();
         }"),
+    fault!(Row("pressure"), "ssa/src/passes/pressure.rs",
+        "A slot that stays in memory becomes one of references.",
+        "                f.slots[slot.index()].kept = Some(f.block_offset(header));" =>
+        "                f.slots[slot.index()].kept = Some(f.block_offset(header));
+                if PLANTED {
+                    f.slots[slot.index()].ty = ValType::FuncRef;
+                }"),
+    fault!(Crosscheck { pass: "pressure", args: &["programs/hash_table.bc", "--", "20"] },
+        "ssa/src/construction/promote.rs",
+        "Slots that stay in memory are read as if nothing wrote them.",
+        "                Opcode::Ir(IrOp::SlotGet) if !is_kept(imms[inst.index()].low()) => {" =>
+        "                Opcode::Ir(IrOp::SlotGet) if PLANTED || !is_kept(imms[inst.index()].low()) => {"),
     fault!(Row("forward"), "ssa/src/passes/forward.rs",
         "The slots of places are not promoted.",
         "    let promotion = promote(f, &mut Scratch::default());" =>

@@ -49,31 +49,38 @@ pub struct PressureReport {
 /// Marks the slots of a function in slot form that stay in memory.
 pub fn pressure(f: &mut Function) -> PressureReport {
     let mut report = PressureReport::default();
-    if !loops_and_calls(f) {
+    if !has_loops_and_calls(f) {
+        return report;
+    }
+    let accesses = Accesses::find(f);
+    let n_words = accesses.exposed.len().div_ceil(64).saturating_mul(f.n_blocks());
+    if !accesses.may_exceed(f) || n_words > LIVE_WORDS_MAX {
         return report;
     }
     let cfg = control_flow(f);
     let loops = LoopForest::new(&cfg);
     let calls = loops_with_calls(f, &loops);
-    let n_words = f.slots.len().div_ceil(64).saturating_mul(f.n_blocks());
-    if !calls.contains(&true) || n_words > LIVE_WORDS_MAX {
+    if !calls.contains(&true) {
         return report;
     }
+    let Some(live) = accesses.liveness(&cfg) else { return report };
     let frequencies = frequencies(f, &loops);
-    let accesses = Accesses::find(f, &frequencies);
-    let Some(live) = accesses.liveness(f, &cfg) else { return report };
+    let costs = accesses.costs(&frequencies);
     let under_pressure = |of: &Loop| calls[of.index()] && !loops.is_irreducible(*of);
     for of in loops.loops().filter(under_pressure) {
         let header = Block(loops.header(of));
         let cost_max = frequencies[header.index()] * COST_MAX;
         for (class, &n_registers) in PRESERVED.iter().enumerate() {
-            let is_value = |slot: &Slot| {
+            let is_value = |&(_, slot): &(usize, Slot)| {
                 let data = &f.slots[slot.index()];
                 data.kept.is_none() && class_of(data.ty) == class
             };
-            let values: Vec<Slot> = live_slots(&live, header).filter(is_value).collect();
+            let values = accesses.live_slots(&live, header).filter(is_value);
+            let mut values: Vec<(usize, Slot)> = values.collect();
             let n_over = values.len().saturating_sub(n_registers);
-            for slot in accesses.cheapest(values, cost_max).into_iter().take(n_over) {
+            values.retain(|&(number, _)| costs[number] < cost_max);
+            values.sort_by(|a, b| costs[a.0].total_cmp(&costs[b.0]));
+            for (_, slot) in values.into_iter().take(n_over) {
                 f.slots[slot.index()].kept = Some(f.block_offset(header));
                 report.n_kept += 1;
             }
@@ -82,26 +89,17 @@ pub fn pressure(f: &mut Function) -> PressureReport {
     report
 }
 
-/// Whether a function has more slots than the fewest registers, loops, and calls at all.
-fn loops_and_calls(f: &Function) -> bool {
+/// Whether a function has loops and calls at all.
+fn has_loops_and_calls(f: &Function) -> bool {
     // Blocks are numbered so that only what closes a loop leads back.
     let is_back = |edge: Edge| f.edge_dst(edge) <= f.edge_src(edge);
-    f.slots.len() > PRESERVED[0].min(PRESERVED[1])
-        && f.blocks().any(|block| f.succ_edges(block).any(is_back))
+    f.blocks().any(|block| f.succ_edges(block).any(is_back))
         && f.layout.iter().any(|&inst| f.opcode(inst).calls())
 }
 
 /// The index in [`PRESERVED`] of the registers that a value needs.
 fn class_of(ty: ValType) -> usize {
     usize::from(matches!(ty, ValType::F32 | ValType::F64 | ValType::V128))
-}
-
-/// The slots that are live on entry to a block.
-fn live_slots(live: &Liveness, block: Block) -> impl Iterator<Item = Slot> {
-    let words = (0..).zip(live.words(block.0));
-    words.flat_map(|(i, &word)| {
-        (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| Slot(i * 64 + bit))
-    })
 }
 
 /// Whether each loop calls, itself or in a loop inside it.
@@ -152,20 +150,21 @@ fn frequencies(f: &Function, loops: &LoopForest) -> Vec<f32> {
     frequencies
 }
 
-/// The accesses of slots that are left if each block reads a slot at most once, before it writes it, and writes it
-/// at most once.
+/// The accesses that are left of *exposed* slots, those that a block reads before it writes them, if each block reads a
+/// slot at most once, before it writes it, and writes it at most once. No other slot is live on entry to a block.
 struct Accesses {
+    /// The exposed slots. Below, they have numbers in this order.
+    exposed: Vec<Slot>,
+    /// Block and number of each read and write.
     reads: Vec<(u32, Slot)>,
     writes: Vec<(u32, Slot)>,
-    /// The frequencies of the accesses of each slot.
-    costs: Vec<f32>,
 }
 
 impl Accesses {
-    fn find(f: &Function, frequencies: &[f32]) -> Accesses {
+    fn find(f: &Function) -> Accesses {
         let n_slots = f.slots.len();
-        let mut accesses =
-            Accesses { reads: Vec::new(), writes: Vec::new(), costs: vec![0.0; n_slots] };
+        let mut accesses = Accesses { exposed: vec![], reads: vec![], writes: vec![] };
+        let mut numbers = vec![u32::MAX; n_slots];
         // One more than the last block that accesses a slot, and than the last one that writes it.
         let mut touched = vec![(0, 0); n_slots];
         for block in f.blocks() {
@@ -179,28 +178,52 @@ impl Accesses {
                 if op == IrOp::SlotSet && *written != now {
                     *written = now;
                     accesses.writes.push((block.0, slot));
-                    accesses.costs[slot.index()] += frequencies[block.index()];
                 } else if op == IrOp::SlotGet && *accessed != now {
-                    accesses.reads.push((block.0, slot));
-                    accesses.costs[slot.index()] += frequencies[block.index()];
+                    let number = &mut numbers[slot.index()];
+                    if *number == u32::MAX {
+                        *number = accesses.exposed.len() as u32;
+                        accesses.exposed.push(slot);
+                    }
+                    accesses.reads.push((block.0, Slot(*number)));
                 }
                 *accessed = now;
             }
         }
+        accesses.writes.retain_mut(|(_, slot)| {
+            *slot = Slot(numbers[slot.index()]);
+            slot.0 != u32::MAX
+        });
         accesses
     }
 
-    fn liveness(&self, f: &Function, cfg: &Cfg) -> Option<Liveness> {
-        let (writes, reads) = (self.writes.iter().copied(), self.reads.iter().copied());
-        Liveness::new(cfg, &SlotBlocks::new(f.slots.len(), writes, reads)).ok()
+    /// Whether there are more values of a class than registers, if all slots are live at once.
+    fn may_exceed(&self, f: &Function) -> bool {
+        let mut counts = [0; PRESERVED.len()];
+        self.exposed.iter().for_each(|slot| counts[class_of(f.slots[slot.index()].ty)] += 1);
+        counts.iter().zip(PRESERVED).any(|(&n, n_registers)| n > n_registers)
     }
 
-    /// The slots that cost less than a maximum, the cheapest first.
-    fn cheapest(&self, mut slots: Vec<Slot>, cost_max: f32) -> Vec<Slot> {
-        let cost = |slot: &Slot| self.costs[slot.index()];
-        slots.retain(|slot| cost(slot) < cost_max);
-        slots.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
-        slots
+    fn liveness(&self, cfg: &Cfg) -> Option<Liveness> {
+        let (writes, reads) = (self.writes.iter().copied(), self.reads.iter().copied());
+        Liveness::new(cfg, &SlotBlocks::new(self.exposed.len(), writes, reads)).ok()
+    }
+
+    /// The slots that are live on entry to a block, with their numbers.
+    fn live_slots(&self, live: &Liveness, block: Block) -> impl Iterator<Item = (usize, Slot)> {
+        let words = live.words(block.0).iter().enumerate();
+        let numbers = words.flat_map(|(i, &word)| {
+            (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| i * 64 + bit)
+        });
+        numbers.map(|number| (number, self.exposed[number]))
+    }
+
+    /// The frequencies of the accesses of each slot, by number.
+    fn costs(&self, frequencies: &[f32]) -> Vec<f32> {
+        let mut costs = vec![0.0; self.exposed.len()];
+        for &(block, number) in self.reads.iter().chain(&self.writes) {
+            costs[number.index()] += frequencies[block as usize];
+        }
+        costs
     }
 }
 
