@@ -10,11 +10,11 @@ use crate::stats::Estimate;
 
 /// Ratios beyond these are left out: interpreters would make the rest too small to read.
 const RATIO_MIN: f64 = 0.2;
-const RATIO_MAX: f64 = 1.8;
+const RATIO_MAX: f64 = 2.0;
 /// Where the figures are, right of the points.
-const FIGURES: f64 = 1.84;
+const FIGURES: f64 = 2.04;
 /// End of the axis, right of the figures.
-const END: f64 = 2.2;
+const END: f64 = 2.4;
 
 const ROW_HEIGHT: u32 = 20;
 

@@ -20,8 +20,8 @@ mod suite;
 
 use std::process::ExitCode;
 
-use engine::Engine;
 use measure::{Plan, Row};
+use program::Program;
 use report::Phase;
 use suite::Suite;
 
@@ -46,39 +46,19 @@ struct Measured {
     rows: Vec<Row>,
 }
 
+/// Numbers of programs.
+#[derive(Default)]
+struct Counts {
+    n_programs: usize,
+    n_wrong: usize,
+}
+
 fn main() -> ExitCode {
     let options = Options::read();
-    let (mut measured, mut n_programs, mut n_wrong) = (Vec::new(), 0, 0);
+    let (mut measured, mut counts) = (Vec::new(), Counts::default());
     for suite in &suite::ALL {
-        let mut programs = (suite.programs)();
-        programs.retain(|program| options.takes(&format!("{}/{}", suite.key, program.name)));
-        if programs.is_empty() {
-            continue;
-        }
-        let engines = suite.engines();
-        let mut rows = Vec::new();
-        for program in &programs {
-            n_programs += 1;
-            let name = format!("{}/{}", suite.key, program.name);
-            let result = measure::check(program, &engines).and_then(|()| match options.is_test {
-                true => Ok(None),
-                false => measure::measure(program, &engines, options.plan).map(Some),
-            });
-            match result {
-                Ok(Some(row)) => {
-                    eprintln!("{name} is measured");
-                    rows.push(row);
-                }
-                Ok(None) => println!("{name} works in {} engines", engines.len()),
-                Err(failure) => {
-                    eprintln!("{}/{failure}", suite.key);
-                    n_wrong += 1;
-                }
-            }
-        }
-        if !rows.is_empty() {
-            let engines = engines.iter().map(|engine: &Box<dyn Engine>| engine.name()).collect();
-            let suite = Measured { suite, engines, rows };
+        let suite = run(suite, &options, &mut counts);
+        if !suite.rows.is_empty() {
             suite.print();
             measured.push(suite);
         }
@@ -87,13 +67,45 @@ fn main() -> ExitCode {
         let svg = chart::render(&measured).expect("it is drawn into memory");
         std::fs::write(path, svg).expect("the chart can be written");
     }
-    match n_wrong {
+    match counts.n_wrong {
         0 => ExitCode::SUCCESS,
         n => {
-            eprintln!("{n} of {n_programs} programs went wrong");
+            eprintln!("{n} of {} programs went wrong", counts.n_programs);
             ExitCode::FAILURE
         }
     }
+}
+
+/// Checks the programs of a suite, and measures those that are right.
+fn run(suite: &'static Suite, options: &Options, counts: &mut Counts) -> Measured {
+    let name = |program: &Program| format!("{}/{}", suite.key, program.name);
+    let mut programs = (suite.programs)();
+    programs.retain(|program| options.takes(&name(program)));
+    let mut measured = Measured { suite, engines: Vec::new(), rows: Vec::new() };
+    if programs.is_empty() {
+        return measured;
+    }
+    let engines = suite.engines();
+    measured.engines = engines.iter().map(|engine| engine.name()).collect();
+    for program in &programs {
+        counts.n_programs += 1;
+        let result = measure::check(program, &engines).and_then(|()| match options.is_test {
+            true => Ok(None),
+            false => measure::measure(program, &engines, options.plan).map(Some),
+        });
+        match result {
+            Ok(Some(row)) => {
+                eprintln!("{} is measured", name(program));
+                measured.rows.push(row);
+            }
+            Ok(None) => println!("{} works in {} engines", name(program), engines.len()),
+            Err(failure) => {
+                eprintln!("{}/{failure}", suite.key);
+                counts.n_wrong += 1;
+            }
+        }
+    }
+    measured
 }
 
 impl Options {

@@ -28,7 +28,7 @@ pub(crate) const ALL: [Suite; 5] = [
     Suite {
         key: "naive",
         title: "Naive slot bytecode",
-        about: "The kernels as a simple compiler makes them: `clang -O0`, `mem2reg` and `llc -O0`. C variables are \
+        about: "The kernels as a simple compiler makes them: `clang -O0`, `mem2reg` and `llc -O0`. C variables are\n\
                 locals; nothing else is optimised.",
         programs: || kernels("naive"),
         contenders: COMPILERS,
@@ -67,8 +67,8 @@ pub(crate) const ALL: [Suite; 5] = [
     Suite {
         key: "checks",
         title: "Explicit bounds checks",
-        about: "The kernels by clang -O2, where each access of memory is checked by instructions. Masks are those \
-                that wasmtime puts on addresses against Spectre. Without signals, no instruction may fault.",
+        about: "The kernels by clang -O2, where instructions check each access of memory. Masks are those that\n\
+                wasmtime puts on addresses against Spectre. Without signals, no instruction may fault.",
         programs: || kernels("O2"),
         contenders: &[
             Checked,
