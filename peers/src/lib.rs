@@ -3,7 +3,7 @@
 //!
 //! [`check`] makes a random module of bytes (`program`), gives it whatever it imports (`host`), runs it
 //! in all engines (`engine`) and compares what can be seen from outside: results, traps, memories,
-//! globals, tables, and the arguments of host functions.
+//! globals, tables, and the arguments of host functions. [`stats`] has what benchmarks make of times.
 //!
 //! The crate is no member of the workspace, as the other engines take minutes to build.
 
@@ -11,6 +11,7 @@ mod check;
 mod engine;
 mod host;
 mod program;
+pub mod stats;
 mod survey;
 mod value;
 

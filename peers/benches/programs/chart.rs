@@ -6,7 +6,7 @@ use plotters::prelude::*;
 
 use crate::Measured;
 use crate::report::{Phase, cell, ratios};
-use crate::stats::Estimate;
+use slotvm_peers::stats::Estimate;
 
 /// Ratios beyond these are left out: interpreters would make the rest too small to read.
 const RATIO_MIN: f64 = 0.2;

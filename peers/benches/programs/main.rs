@@ -15,7 +15,6 @@ mod measure;
 mod placement;
 mod program;
 mod report;
-mod stats;
 mod suite;
 
 use std::process::ExitCode;

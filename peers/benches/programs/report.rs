@@ -3,7 +3,7 @@
 use vmrun::table::table;
 
 use crate::measure::{Row, Times};
-use crate::stats::{Estimate, median};
+use slotvm_peers::stats::{Estimate, median};
 
 /// Measured phase of an engine.
 #[derive(Copy, Clone)]

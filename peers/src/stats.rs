@@ -2,23 +2,23 @@
 
 /// A ratio of times, and where it lies.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub(crate) struct Estimate {
+pub struct Estimate {
     /// The median over the placements.
-    pub(crate) ratio: f64,
+    pub ratio: f64,
     /// The 95% confidence interval, if there is more than one placement.
-    pub(crate) interval: Option<(f64, f64)>,
+    pub interval: Option<(f64, f64)>,
 }
 
 impl Estimate {
     /// The estimate from the ratio at each placement. The interval is that of Student's t distribution for the
     /// mean of their logarithms.
-    pub(crate) fn of(ratios: &[f64]) -> Estimate {
+    pub fn of(ratios: &[f64]) -> Estimate {
         Estimate { ratio: median(ratios), interval: interval(ratios) }
     }
 
     /// The geometric mean over programs, each with its ratio at each placement; those without are left out. The
     /// interval is that of the geometric mean at each placement.
-    pub(crate) fn mean(programs: &[Vec<f64>]) -> Estimate {
+    pub fn mean(programs: &[Vec<f64>]) -> Estimate {
         let programs: Vec<&Vec<f64>> =
             programs.iter().filter(|ratios| !ratios.is_empty()).collect();
         let medians: Vec<f64> = programs.iter().map(|ratios| median(ratios)).collect();
@@ -33,7 +33,7 @@ impl Estimate {
 }
 
 /// The middle value, or the geometric mean of the two in the middle.
-pub(crate) fn median(values: &[f64]) -> f64 {
+pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let middle = sorted.len() / 2;
@@ -43,7 +43,8 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     }
 }
 
-pub(crate) fn geometric_mean(values: &[f64]) -> f64 {
+/// The geometric mean.
+pub fn geometric_mean(values: &[f64]) -> f64 {
     let sum: f64 = values.iter().map(|value| value.ln()).sum();
     (sum / values.len() as f64).exp()
 }
@@ -66,4 +67,40 @@ fn quantile(degrees: usize) -> Option<f64> {
     ];
     // That of the largest number in the table is slightly too wide for more.
     QUANTILES.get(degrees.checked_sub(1)?.min(QUANTILES.len() - 1)).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 0.001
+    }
+
+    #[test]
+    fn intervals_are_those_of_students_t() {
+        // Logarithms -1, 0 and 1 have the standard deviation 1.
+        let e = std::f64::consts::E;
+        let estimate = Estimate::of(&[e, 1.0, 1.0 / e]);
+        let (low, high) = estimate.interval.expect("there are three");
+        assert!(close(estimate.ratio, 1.0));
+        assert!(close(low.ln(), -4.303 / 3f64.sqrt()) && close(high.ln(), 4.303 / 3f64.sqrt()));
+    }
+
+    #[test]
+    fn one_ratio_has_no_interval() {
+        assert_eq!(Estimate::of(&[0.5]), Estimate { ratio: 0.5, interval: None });
+    }
+
+    #[test]
+    fn medians_of_even_numbers_are_between_the_two_in_the_middle() {
+        assert!(close(median(&[8.0, 1.0, 2.0, 100.0]), 4.0));
+    }
+
+    #[test]
+    fn means_leave_out_programs_without_ratios() {
+        let estimate = Estimate::mean(&[vec![2.0, 2.0, 2.0], vec![], vec![8.0, 8.0, 8.0]]);
+        let (low, high) = estimate.interval.expect("there are three placements");
+        assert!(close(estimate.ratio, 4.0) && close(low, 4.0) && close(high, 4.0));
+    }
 }
