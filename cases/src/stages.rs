@@ -1,6 +1,6 @@
 //! Prints modules at the stages of the pipeline, one function after the other.
 
-use slotvm::{Config, Engine, Module, ParseSlotModeError, SlotMode, Tier};
+use slotvm::{Config, Engine, Module, ParseSlotModeError, PassSet, SlotMode, Tier};
 use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::text::{self, PrintOptions};
 use slotvm_ssa::construction::braun::BraunOptions;
@@ -40,7 +40,7 @@ pub fn show(module: &Arc<VerifiedModule>, stage: &str) -> Result<String, String>
         return Err(format!("unknown stage {name:?}; expected {}", names().join(", ")));
     }
     if pipeline::row(name).is_some_and(|row| row.makes == Product::Clif) {
-        return Ok(clif(module, mode)?.join("\n"));
+        return Ok(clif(module, mode, PassSet::all())?.join("\n"));
     }
     let one =
         |func| pipeline::show(module, func, name, &mut Style::Text).map_err(|e| e.to_string());
@@ -125,13 +125,17 @@ pub fn functions_on_the_fly(
     (module.n_imported_funcs()..module.n_funcs()).map(one).collect()
 }
 
-/// The CLIF of the functions that a module defines, in a slot mode.
+/// The CLIF of the functions that a module defines, in a slot mode and with these passes.
 ///
 /// # Errors
 /// Fails if the module cannot be compiled.
-pub fn clif(module: &Arc<VerifiedModule>, slots: SlotMode) -> Result<Vec<String>, String> {
+pub fn clif(
+    module: &Arc<VerifiedModule>,
+    slots: SlotMode,
+    passes: PassSet,
+) -> Result<Vec<String>, String> {
     let mut config = Config::new();
-    config.tier(Tier::Jit).slots(slots);
+    config.tier(Tier::Jit).slots(slots).passes(passes);
     let engine = Engine::new(&config).map_err(|e| e.to_string())?;
     let compiled = Module::from_verified(&engine, Arc::clone(module)).map_err(|e| e.to_string())?;
     let one = |func| match compiled.clif(func) {

@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use slotvm::SlotMode;
+use slotvm::{PassSet, SlotMode};
 use slotvm_bytecode::VerifiedModule;
 use slotvm_ssa::construction::build::BuildOptions;
 use slotvm_ssa::ir::Function;
@@ -28,8 +28,10 @@ const SLOTS: &str = "\"frame\"";
 /// # Errors
 /// Returns what is wrong, with the CLIF of the function.
 pub fn check_module(module: &Arc<VerifiedModule>) -> Result<usize, String> {
+    let mut promotes_all = PassSet::all();
+    promotes_all.switch("pressure", false).expect("the pass is optional");
     for slots in [SlotMode::Ssa, SlotMode::Variables] {
-        for clif in stages::clif(module, slots)? {
+        for clif in stages::clif(module, slots, promotes_all)? {
             let found = slot_accesses(&clif);
             if !found.is_empty() {
                 return Err(format!("{slots}: {} are slot accesses in\n{clif}", found.join("\n")));
@@ -38,7 +40,9 @@ pub fn check_module(module: &Arc<VerifiedModule>) -> Result<usize, String> {
     }
     let functions = stages::functions(module, Form::Slots, BuildOptions::default())?;
     let mut n_accesses = 0;
-    for (function, clif) in functions.iter().zip(stages::clif(module, SlotMode::Memory)?) {
+    for (function, clif) in
+        functions.iter().zip(stages::clif(module, SlotMode::Memory, promotes_all)?)
+    {
         let (expected, found) = (n_slot_accesses(function), slot_accesses(&clif).len());
         if found < expected {
             return Err(format!(

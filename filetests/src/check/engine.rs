@@ -95,7 +95,7 @@ fn end_of(error: &Error) -> End {
 /// The observable state after a call.
 fn state(store: &Store<Host>, instance: Instance, module: &VerifiedModule, end: End) -> Call {
     let export = |kind, index| {
-        instance.get_export(store, &expose::name(kind, index)).expect("everything is exported")
+        instance.get_export(store, &expose::name(kind, index)).expect("it is exported")
     };
     let memory =
         module.memories().first().and_then(|_| export(EntityKind::Memory, 0).into_memory());
@@ -111,7 +111,7 @@ fn state(store: &Store<Host>, instance: Instance, module: &VerifiedModule, end: 
         polls: store.get_fuel().ok().map(|_| store.data().polls),
         memory: memory.map_or(Vec::new(), |memory| memory.data(store).to_vec()),
         globals: (0..module.globals().len()).map(|i| values::cell(&global(i).get(store))).collect(),
-        tables: (0..module.tables().len()).map(|i| elems(table(i))).collect(),
+        tables: expose::tables(module).map(|i| elems(table(i))).collect(),
     }
 }
 

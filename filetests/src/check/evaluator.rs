@@ -7,6 +7,7 @@ use slotvm_ssa::ir::eval;
 use super::host::{Host, Stop};
 use super::{
     Budget, Call, End, MEMORY_PAGES_MAX, Outcome, Plan, STACK_CELLS_MAX, TABLE_ELEMS_MAX, Trap,
+    expose,
 };
 use crate::generate::Case;
 
@@ -72,7 +73,7 @@ pub(super) fn run(
 /// The observable state after a call.
 fn state(machine: &eval::Machine<'_>, module: &VerifiedModule, end: End) -> Call {
     let types: Vec<ValType> = module.globals().iter().map(|global| global.ty).collect();
-    let tables = machine.tables().iter();
+    let tables = expose::tables(module).map(|i| &machine.tables()[i]);
     Call {
         end,
         fuel: machine.fuel(),

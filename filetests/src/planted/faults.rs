@@ -286,12 +286,10 @@ pub const FAULTS: &[Fault] = &[
         "        (2, true) => ins.sload16(ty, flags, address, offset)," =>
         "        (2, true) if PLANTED => ins.uload16(ty, flags, address, offset),
         (2, true) => ins.sload16(ty, flags, address, offset),"),
-    fault!(Engines, "jit/src/lower/memory.rs",
-        "The length of memory is read as if it never grew.",
-        "        let flags = self.context_flags();
-        let bytes = self.builder" =>
-        "        let flags = if PLANTED { self.constant_flags() } else { self.context_flags() };
-        let bytes = self.builder"),
+    fault!(Engines, "jit/src/lower/bounds.rs",
+        "The length of memory is not read again after it has grown.",
+        "            Effect::Write => op.access_bytes().is_none()," =>
+        "            Effect::Write => !PLANTED && op.access_bytes().is_none(),"),
     fault!(Engines, "jit/src/lower/state.rs",
         "The last entry of a table is out of bounds.",
         "        let beyond = self.builder.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, index, len);" =>
