@@ -347,6 +347,6 @@ pub const FAULTS: &[Fault] = &[
             let never"),
     fault!(Engines, "jit/src/lower/traps.rs",
         "A load that traps is folded into an instruction elsewhere.",
-        "        if !folds_loads(self.isa(), ty) {" =>
-        "        if !folds_loads(self.isa(), ty) || PLANTED {"),
+        "        if folds_loads(self.isa(), ty) {" =>
+        "        if !PLANTED && folds_loads(self.isa(), ty) {"),
 ];
