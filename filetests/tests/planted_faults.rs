@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use slotvm::{Config, Engine, Module, Tier};
+use slotvm::{Config, Engine, MemoryPlan, Module, Tier};
 use slotvm_bytecode::verify;
 use slotvm_filetests::generate::{Case, case_of_seed};
 use slotvm_filetests::planted::{FAULTS, FoundBy};
@@ -45,6 +45,8 @@ fn try_all(fault: usize, find: impl Fn(&Case) -> Option<String>) -> Option<(u64,
 fn stage_errors(case: &Case) -> Vec<String> {
     let mut config = Config::new();
     config.tier(Tier::Jit).parallel_compilation(false).verify_passes(true);
+    // Without guard pages, so that all passes run.
+    config.memory(Some(MemoryPlan::CHECKED));
     let engine = Engine::new(&config).expect("the host has native code");
     let module = verify(case.module.clone()).expect("cases verify");
     let text = |error: &dyn Display| error.to_string();

@@ -29,18 +29,21 @@ pub const FAULTS: &[Fault] = &[
         "        if !PLANTED {
             self.blocks.set_params(join, self.f.results(call));
         }"),
-    fault!(Crosscheck { pass: "devirtualise", args: &["programs/vtable.bc", "--", "20"] },
+    fault!(Crosscheck {
+            pass: "devirtualise",
+            args: &["filetests/cases/inline/calls-through-constant-tables-are-direct.vasm", "--invoke", "f", "3"],
+        },
         "ssa/src/passes/devirtualise.rs",
         "Whatever the index, the first function is called.",
         "            let results = self.call(call, callee.func);" =>
         "            let callee = if PLANTED { &site.callees[0] } else { callee };
             let results = self.call(call, callee.func);"),
     fault!(Row("bounds"), "ssa/src/passes/bounds.rs",
-        "Accesses that are in bounds are of another memory.",
+        "An access that is in bounds loses an operand.",
         "            f.imms[inst.index()] = f.imms[inst.index()].in_bounds();" =>
         "            f.imms[inst.index()] = f.imms[inst.index()].in_bounds();
             if PLANTED {
-                f.imms[inst.index()] = slotvm_bytecode::Imm::pair(0, 7);
+                f.operands[inst.index()].1 -= 1;
             }"),
     fault!(Row("inline"), "ssa/src/passes/inline/tables.rs",
         "Bodies are inlined at locations that do not exist.",
@@ -103,7 +106,10 @@ pub const FAULTS: &[Fault] = &[
                 if PLANTED {
                     f.slots[slot.index()].ty = ValType::FuncRef;
                 }"),
-    fault!(Crosscheck { pass: "pressure", args: &["programs/hash_table.bc", "--", "20"] },
+    fault!(Crosscheck {
+            pass: "pressure",
+            args: &["filetests/cases/passes/a-float-stays-in-memory-around-calls.vasm", "--invoke", "f", "3"],
+        },
         "ssa/src/construction/promote.rs",
         "Slots that stay in memory are read as if nothing wrote them.",
         "                Opcode::Ir(IrOp::SlotGet) if !is_kept(imms[inst.index()].low()) => {" =>
