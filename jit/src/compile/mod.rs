@@ -10,7 +10,7 @@
 )]
 pub(crate) mod budget;
 #[cfg(feature = "jit")]
-mod folds;
+pub(crate) mod folds;
 #[cfg(feature = "jit")]
 pub(crate) mod function;
 pub(crate) mod function_info;
