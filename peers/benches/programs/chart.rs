@@ -11,7 +11,7 @@ use slotvm_peers::stats::Estimate;
 /// Ratios beyond these are left out: interpreters would make the rest too small to read.
 const RATIO_MIN: f64 = 0.2;
 const RATIO_MAX: f64 = 2.0;
-/// Where the figures are, right of the points.
+/// The place of the figures, right of the points.
 const FIGURES: f64 = 2.04;
 /// End of the axis, right of the figures.
 const END: f64 = 2.4;

@@ -29,7 +29,7 @@ const PLACEMENTS: usize = 5;
 /// Default number of turns of each engine at each of them.
 const ROUNDS: usize = 3;
 
-/// What the command line asks for.
+/// The options of the command line.
 struct Options {
     is_test: bool,
     plan: Plan,

@@ -9,7 +9,7 @@ use vmrun::bench::description::{Description, source};
 pub(crate) struct Program {
     pub(crate) name: String,
     pub(crate) wasm: Vec<u8>,
-    /// What the module was made from.
+    /// The path of the module's source.
     pub(crate) source: PathBuf,
     /// Run with the expected output.
     pub(crate) small: Run,

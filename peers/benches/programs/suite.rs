@@ -1,4 +1,4 @@
-//! What is measured: programs, each kind in the engines that it is of interest in.
+//! The programs that are measured, each kind in the engines that it is of interest in.
 
 use crate::engine::{Contender, Engine, contenders};
 use crate::program::{Program, kernels, wasi};
@@ -8,10 +8,10 @@ pub(crate) struct Suite {
     /// First part of the names of its programs.
     pub(crate) key: &'static str,
     pub(crate) title: &'static str,
-    /// What is special about it, for the tables.
+    /// A description for the tables.
     pub(crate) about: &'static str,
     pub(crate) programs: fn() -> Vec<Program>,
-    /// What the times of the others are compared with comes first.
+    /// The first one is the one that the others are compared with.
     contenders: &'static [Contender],
 }
 

@@ -65,7 +65,7 @@ struct Address {
 struct Walk {
     /// The distance from each address within which all bytes are in bounds.
     ends: HashMap<Address, u64>,
-    /// What `ends` had before, in the blocks from the root to the one at hand.
+    /// The earlier contents of `ends`, in the blocks from the root to the one at hand.
     log: Vec<(Address, Option<u64>)>,
     constants: HashMap<Value, u32>,
     /// The start of each sum with constants, and the distance from there in 32 bits.

@@ -52,7 +52,7 @@ macro_rules! common {
         struct Compiled {
             module: Module,
             linker: Rc<Linker<Data>>,
-            /// What compiling took.
+            /// The time of compiling.
             taken: Duration,
         }
 

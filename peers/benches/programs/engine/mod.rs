@@ -45,7 +45,7 @@ pub(crate) trait Engine {
 pub(crate) struct Code {
     /// The module, which is at its place already.
     pub(crate) wasm: Vec<u8>,
-    /// What it was made from.
+    /// The path of its source.
     pub(crate) source: PathBuf,
     pub(crate) placement: Placement,
 }

@@ -54,7 +54,7 @@ impl Program {
 struct Compiled {
     engine: Rc<Engine>,
     wasm: Vec<u8>,
-    /// What compiling took.
+    /// The time of compiling.
     taken: Duration,
     /// The instance for the next run, if it is made already.
     next: RefCell<Option<Program>>,

@@ -85,7 +85,7 @@ struct Node {
     answers: BufReader<ChildStdout>,
 }
 
-/// What it says on a line after compiling and after each run.
+/// A line that the process prints after compiling and after each run.
 #[derive(Deserialize)]
 struct Answer {
     microseconds: u64,
@@ -122,7 +122,7 @@ impl Drop for Node {
 struct Compiled {
     /// The program, its input and its output.
     folder: TempDir,
-    /// What compiling took.
+    /// The time of compiling.
     taken: Duration,
     node: RefCell<Node>,
 }

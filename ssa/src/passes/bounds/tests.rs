@@ -45,7 +45,7 @@ fn an_index_with_its_scale_belongs_to_the_address() {
     assert_eq!(marks(text), "010010");
 }
 
-/// What one side of a branch shows is not known on the other one, nor after both.
+/// Facts from one side of a branch are not known on the other one, nor after both.
 #[test]
 fn only_accesses_that_dominate_count() {
     let text = "func f0(v0: i32, v1: i32) {
