@@ -197,6 +197,11 @@ impl Function {
         self.ops.len()
     }
 
+    /// The number of instructions in blocks.
+    pub fn n_insts_in_blocks(&self) -> usize {
+        self.layout.len()
+    }
+
     /// The number of values ever made; ids are below it.
     pub fn n_values(&self) -> usize {
         self.value_types.len()

@@ -15,4 +15,5 @@ pub mod pressure;
 pub mod rotate;
 pub mod simplify;
 pub mod simplify_cfg;
+pub mod version;
 pub mod write;

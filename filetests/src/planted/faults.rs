@@ -38,6 +38,10 @@ pub const FAULTS: &[Fault] = &[
         "            let results = self.call(call, callee.func);" =>
         "            let callee = if PLANTED { &site.callees[0] } else { callee };
             let results = self.call(call, callee.func);"),
+    fault!(Row("version"), "ssa/src/passes/version/copy.rs",
+        "Values that are used after a loop come from the loop, even if its copy ran.",
+        "            Some(&Some((slot, of))) if of != number => {" =>
+        "            Some(&Some((slot, of))) if of != number && !PLANTED => {"),
     fault!(Row("bounds"), "ssa/src/passes/bounds.rs",
         "An access that is in bounds loses an operand.",
         "            f.imms[inst.index()] = f.imms[inst.index()].in_bounds();" =>

@@ -199,7 +199,9 @@ impl Compiler {
         let _function = trace_span!("function", func, name).entered();
         let error = |reason| CompileError { func, name: name.to_owned(), reason };
         let mut times = Times::default();
-        let form = self.promoted(module, function.clone(), share, &mut times).map_err(error)?;
+        let passes = without_growth(self.options.passes.of(func));
+        let form =
+            self.promoted(module, function.clone(), passes, share, &mut times).map_err(error)?;
         let build = || function.clone();
         let compiled = self.compile_within(module, form, build, share, &mut times)?;
         Ok(compiled.expect("no pass has made it larger"))

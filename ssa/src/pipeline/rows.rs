@@ -4,7 +4,7 @@ use tracing::{debug_span, trace_span};
 
 use super::{Product::*, Row, Run, Stage, User};
 use crate::ir::edit::edit;
-use crate::passes::{bounds, forward, if_convert, peephole, simplify, simplify_cfg};
+use crate::passes::{bounds, forward, if_convert, peephole, simplify, simplify_cfg, version};
 
 /// One row: `name: needs -> makes, users, run, span, summary`, after `optional` if it can be switched off.
 macro_rules! row {
@@ -41,6 +41,7 @@ pub const TABLE: &[Row] = &[
     row!(optional "simplify": Ssa -> Ssa, [Opt], Run::Pass(|f| { simplify::simplify(f); }), trace_span, "Constants folded, unused code removed"),
     row!(optional "simplify_cfg": Ssa -> Ssa, [Jit, Opt], Run::Pass(|f| edit(f, |editor| { simplify_cfg::run(editor); })), trace_span, "Blocks merged, branches that are decided skipped"),
     row!(optional "if_convert": Ssa -> Ssa, [Jit], Run::Pass(|f| edit(f, |editor| { if_convert::run(editor); })), trace_span, "Branches around few cheap instructions as selects"),
+    row!(optional "version": Ssa -> Ssa, [Jit], Run::Pass(|f| { version::version(f); }), trace_span, "Loops without checks of what a guard in front of them checks"),
     row!(optional "bounds": Ssa -> Ssa, [Jit], Run::Pass(|f| { bounds::bounds(f); }), trace_span, "Accesses that are in bounds since an earlier one is"),
     row!("destruct": Ssa -> Slots, [Opt], Run::Stage(Stage::Destruct), trace_span, "The IR out of SSA form, its values in slots"),
     row!("write": Slots -> Module, [Opt], Run::Stage(Stage::Write), trace_span, "Write bytecode"),
@@ -70,6 +71,9 @@ pub const ORDER: &[(&str, &str, &str)] = &[
     ("simplify", "destruct", "values that nothing uses need no slot"),
     ("simplify", "simplify_cfg", "folded branches leave blocks to merge"),
     ("simplify_cfg", "if_convert", "arms of a branch are seen past empty blocks"),
+    ("simplify_cfg", "version", "tests of loops are plain comparisons"),
+    ("if_convert", "version", "copies of branches are converted once"),
+    ("version", "bounds", "accesses that no guard covers may follow one that is checked"),
     ("forward", "bounds", "loads that become values show nothing"),
     ("if_convert", "bounds", "marks depend on instructions that stay where they are"),
     ("bounds", "clif", "checks are made by the lowering"),

@@ -65,9 +65,15 @@ pub fn engine(slots: SlotMode, passes: PassSet) -> Result<Engine, CliError> {
 /// # Errors
 /// Fails if native code is not supported on this machine.
 pub fn engine_at(slots: SlotMode, passes: PassSet, placement: usize) -> Result<Engine, CliError> {
+    Ok(Engine::new(&config_at(slots, passes, placement))?)
+}
+
+/// The configuration of such an engine.
+pub fn config_at(slots: SlotMode, passes: PassSet, placement: usize) -> Config {
     let mut config = Config::new();
     config.tier(Tier::Jit).slots(slots).passes(passes);
-    Ok(Engine::new(config.code_offset(placement * PLACEMENT_STEP_BYTES))?)
+    config.code_offset(placement * PLACEMENT_STEP_BYTES);
+    config
 }
 
 /// The distance of one placement from the next: other pages, and in these 16 different starts in two cache lines.

@@ -134,13 +134,13 @@ fn wrong_usage_exits_with_two() {
         (
             "dump programs/fib_rec.bc --stage tokens",
             "[possible values: bytecode, cfg, dom, promotion, slots, devirtualise, inline, rotate, pressure, ssa, forward, peephole, \
-             simplify, simplify_cfg, if_convert, bounds, destruct, clif, asm]",
+             simplify, simplify_cfg, if_convert, version, bounds, destruct, clif, asm]",
         ),
         ("dump programs/fib_rec.bc --stage ssa --dot", "--dot requires stage cfg or dom"),
         (
             "dump programs/fib_rec.bc --stage cfg --format llvm",
             "--format llvm requires one of the stages slots, devirtualise, inline, rotate, pressure, ssa, forward, peephole, \
-             simplify, simplify_cfg, if_convert, bounds, destruct",
+             simplify, simplify_cfg, if_convert, version, bounds, destruct",
         ),
         (
             "dump programs/fib_rec.bc --stage ssa --func nope",

@@ -245,6 +245,7 @@ fn times_are_shown_by_stage_and_in_all() {
         "peephole",
         "simplify_cfg",
         "if_convert",
+        "version",
         "bounds",
     ];
     let mut native = vec!["load", "verify", "slots", "devirtualise"];

@@ -45,9 +45,9 @@ fn assembling_and_disassembling_are_inverse_on_all_programs() {
 }
 
 #[rustfmt::skip]
-const STAGES: [&str; 13] = [
+const STAGES: [&str; 15] = [
     "bytecode", "cfg", "dom", "promotion", "slots", "ssa", "peephole", "simplify", "simplify_cfg", "if_convert",
-    "destruct", "clif", "asm",
+    "version", "bounds", "destruct", "clif", "asm",
 ];
 
 #[test]

@@ -56,8 +56,7 @@ impl Compiler {
             let built = times.stage(Stage::Ssa, || build_ssa(module, func, &options, scratch));
             if let Some((function, _)) = built {
                 check(&mut checks, Stage::Ssa, &function, module)?;
-                let form = Form::of(function);
-                return self.passed(module, form, times);
+                return self.passed(module, Form::of(function), passes, times);
             }
         }
         let (options, scratch) = (&self.options.build, &mut self.build);
@@ -81,8 +80,9 @@ impl Compiler {
             has_grown |= report.n_loops > 0;
             check(&mut checks, Stage::Rotate, &function, module)?;
         }
-        let form = self.promoted(module, function, share, times)?;
-        Ok(Form { has_grown: has_grown || !inlined.is_empty(), inlined, ..form })
+        has_grown |= !inlined.is_empty();
+        let form = self.promoted(module, function, passes, share, times)?;
+        Ok(Form { has_grown: has_grown || form.has_grown, inlined, ..form })
     }
 
     /// A function in the form that the slot mode compiles, from its slot form.
@@ -90,6 +90,7 @@ impl Compiler {
         &mut self,
         module: &VerifiedModule,
         mut function: Function,
+        passes: PassSet,
         share: Share,
         times: &mut Times,
     ) -> Result<Form, String> {
@@ -97,7 +98,7 @@ impl Compiler {
             return Ok(Form::of(function));
         }
         let mut checks = Checks::new(self.options.verify);
-        if self.options.passes.of(function.func).runs(pipeline::stage(Stage::Pressure).0) {
+        if passes.runs(pipeline::stage(Stage::Pressure).0) {
             times.stage(Stage::Pressure, || pressure(&mut function));
             check(&mut checks, Stage::Pressure, &function, module)?;
         }
@@ -118,7 +119,7 @@ impl Compiler {
         check(&mut checks, Stage::Ssa, &function, module)?;
         let slot_form = Some(slot_form);
         let form = Form { promotion: Some(report), slot_form, ..Form::of(function) };
-        self.passed(module, form, times)
+        self.passed(module, form, passes, times)
     }
 
     /// A function after all passes.
@@ -126,24 +127,28 @@ impl Compiler {
         &self,
         module: &VerifiedModule,
         mut form: Form,
+        mut passes: PassSet,
         times: &mut Times,
     ) -> Result<Form, String> {
         let mut checks = Checks::new(self.options.verify);
         let f = &mut form.function;
-        let mut passes = self.options.passes.of(f.func);
         if !self.options.lower.relies_on_checks() {
-            passes.switch("bounds", false).expect("it is optional");
+            for name in ["version", "bounds"] {
+                passes.switch(name, false).expect("it is optional");
+            }
         }
+        let n_insts = f.n_insts_in_blocks();
         let passed = run_passes(User::Jit, passes, f, module, &mut checks, times);
-        passed.map_err(|error| error.to_string()).map(|()| form)
+        passed.map_err(|error| error.to_string())?;
+        form.has_grown |= passes.contains("version") && form.function.n_insts_in_blocks() > n_insts;
+        Ok(form)
     }
 }
 
 /// The passes without those that make a function larger than its bytecode.
 pub(super) fn without_growth(mut passes: PassSet) -> PassSet {
-    for stage in [Stage::Devirtualise, Stage::Inline, Stage::Rotate] {
-        let (_, row) = pipeline::stage(stage);
-        passes.switch(row.name, false).expect("it is optional");
+    for name in ["devirtualise", "inline", "rotate", "version"] {
+        passes.switch(name, false).expect("it is optional");
     }
     passes
 }

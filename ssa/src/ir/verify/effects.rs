@@ -2,11 +2,13 @@
 //!
 //! Checks that a function after a pass has no execution whose [ordered effects](Opcode::is_ordered) the function
 //! before it did not have: each path through the blocks after the pass is followed beside one before it, effect by
-//! effect. A pass may drop paths (a branch that always goes one way), split edges, merge and copy blocks. An operation
+//! effect. A pass may drop paths (a branch that always goes one way), split edges, merge and copy blocks, and choose
+//! between copies by a branch of its own, whose location is none that was there. An operation
 //! that may trap and does nothing else can go, since passes remove it where it is known not to; it cannot pass another
 //! effect. Any other effect that is missing, new or elsewhere is a violation.
 //!
-//! Relies on passes that keep the ids of instructions with effects. Says nothing of the values that effects use:
+//! Relies on passes that keep the ids of instructions with effects, or copy these. A copy is known by its operation and
+//! its location. Says nothing of the values that effects use:
 //! the evaluator compares those.
 //!
 //! Linear in the function where blocks are what they were. Where they are not, a search for the next effect looks at
@@ -17,7 +19,7 @@ use slotvm_bytecode::Effect;
 
 use super::{Property, Violation};
 use crate::ir::Function;
-use crate::ir::entity::{Block, Inst};
+use crate::ir::entity::{Block, Inst, Loc};
 use crate::ir::irop::Opcode;
 
 /// The maximum number of blocks in which the next effect is looked for.
@@ -28,13 +30,25 @@ const PLACES_MAX: usize = 4;
 /// The ordered effects of a function, kept for comparison with the function after a pass.
 #[derive(Debug)]
 pub struct Effects {
-    /// The ordered instructions and the terminator of each block, one block after the other, with whether they may go.
-    insts: Vec<(Inst, bool)>,
+    /// The ordered instructions and the terminator of each block, one block after the other.
+    insts: Vec<EffectData>,
+    /// The number of instructions ever made. Those from it on are of the pass.
+    n_insts: usize,
     /// The end of each block's instructions.
     ends: Vec<u32>,
     succs: Vec<Block>,
     /// The end of each block's successors.
     succ_ends: Vec<u32>,
+}
+
+/// An ordered instruction, or a terminator.
+#[derive(Copy, Clone, Debug)]
+struct EffectData {
+    inst: Inst,
+    op: Opcode,
+    loc: Loc,
+    /// Whether a pass may remove it.
+    may_go: bool,
 }
 
 /// A place among the effects: a block, and how many of its effects are past.
@@ -45,6 +59,7 @@ impl Effects {
     pub fn of(f: &Function) -> Effects {
         let mut effects = Effects {
             insts: Vec::new(),
+            n_insts: f.n_insts(),
             ends: Vec::new(),
             succs: Vec::new(),
             succ_ends: Vec::new(),
@@ -54,7 +69,10 @@ impl Effects {
                 let op = f.opcode(inst);
                 op.is_ordered() || op.is_terminator()
             });
-            effects.insts.extend(of_block.map(|&inst| (inst, may_go(f.opcode(inst)))));
+            effects.insts.extend(of_block.map(|&inst| {
+                let (op, loc) = (f.opcode(inst), f.loc(inst));
+                EffectData { inst, op, loc, may_go: may_go(op) }
+            }));
             effects.ends.push(effects.insts.len() as u32);
             effects.succs.extend(f.succ_edges(block).map(|edge| f.edge_dst(edge)));
             effects.succ_ends.push(effects.succs.len() as u32);
@@ -104,9 +122,13 @@ impl Effects {
                 // Goes on where it was, or where a branch went that has other edges no more.
                 return Ok(Some(vec![place]));
             }
-            match self.find(inst, place) {
+            match self.find(f, inst, place) {
                 Search::Found(found) => place = found,
                 Search::TooFar => return Ok(None),
+                // The pass decides between ways to do the same.
+                Search::Missing if self.is_new(inst) && !op.is_ordered() => {
+                    return Ok(Some(vec![place; n_succs]));
+                }
                 Search::Missing => {
                     let name = op.mnemonic();
                     let detail = format!("{inst} ({name}) in {block} is not where it was");
@@ -124,14 +146,18 @@ impl Effects {
     }
 
     /// Looks for an instruction from a place on, past branches and past what may go. Returns the place after it.
-    fn find(&self, inst: Inst, start: Place) -> Search {
+    fn find(&self, f: &Function, inst: Inst, start: Place) -> Search {
+        let is_it = |effect: &EffectData| match self.is_new(inst) {
+            true => (effect.op, effect.loc) == (f.opcode(inst), f.loc(inst)),
+            false => effect.inst == inst,
+        };
         let (mut seen, mut next) = (vec![start], 0);
         while let Some(&(block, n_past)) = seen.get(next) {
             next += 1;
             let ahead = &self.effects(block)[n_past as usize..];
-            let at = ahead.iter().position(|&(other, may_go)| other == inst || !may_go);
+            let at = ahead.iter().position(|effect| is_it(effect) || !effect.may_go);
             if let Some(at) = at {
-                if ahead[at].0 == inst {
+                if is_it(&ahead[at]) {
                     return Search::Found((block, n_past + at as u32 + 1));
                 }
                 continue;
@@ -148,19 +174,24 @@ impl Effects {
         Search::Missing
     }
 
+    /// Whether the pass has made an instruction.
+    fn is_new(&self, inst: Inst) -> bool {
+        inst.index() >= self.n_insts
+    }
+
     /// The same place, past blocks in which nothing happens but the branch at their end.
     fn ahead(&self, mut place: Place) -> Place {
         for _ in 0..BLOCKS_MAX {
             let (block, n_past) = place;
             match (&self.effects(block)[n_past as usize..], self.succs(block)) {
-                (&[(_, true)] | &[], &[succ]) => place = (succ, 0),
+                (&[EffectData { may_go: true, .. }] | &[], &[succ]) => place = (succ, 0),
                 _ => break,
             }
         }
         place
     }
 
-    fn effects(&self, block: Block) -> &[(Inst, bool)] {
+    fn effects(&self, block: Block) -> &[EffectData] {
         row(&self.insts, &self.ends, block)
     }
 

@@ -1,0 +1,216 @@
+//! The guard of a loop: whether the accesses of all rounds are in bounds.
+//!
+//! A condition of the guard is that a difference of 64 bits is not negative. The differences are joined by `or`, so that
+//! one test of a sign decides. Rounds are below [`ROUNDS_MAX`] and amounts below 2^32, so no sum reaches 2^63. Where the
+//! number of rounds is larger, the other conditions may be wrong, but the guard refuses the loop for that number.
+
+use slotvm_bytecode::{Imm, Op, ValType};
+
+use super::affine::{Affine, Step};
+use super::copy::ValueMap;
+use super::{GUARDED_MAX, Plan};
+use crate::ir::Function;
+use crate::ir::entity::{Inst, Loc, Value};
+use crate::ir::irop::Opcode;
+
+/// The minimum number of the last round of a loop without checks.
+const ROUNDS_MIN: i64 = 4;
+/// The maximum number of rounds of a loop without checks.
+const ROUNDS_MAX: i64 = 1 << 30;
+
+/// Accesses with the same address, but for their static offsets.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Access {
+    pub(super) base: Affine,
+    /// The index, and the logarithm of its scale.
+    pub(super) index: Option<(Affine, u32)>,
+    /// The distance from the address to the end of the farthest byte.
+    pub(super) end: u64,
+}
+
+impl Access {
+    fn operands(&self) -> impl Iterator<Item = Affine> {
+        [self.base].into_iter().chain(self.index.map(|(index, _)| index))
+    }
+
+    /// The values that the guard needs.
+    pub(super) fn values(&self) -> impl Iterator<Item = Value> {
+        self.operands().flat_map(|operand| {
+            let factor = match operand.step {
+                Step::Times(factor, _) => Some(factor),
+                Step::Constant(_) => None,
+            };
+            [operand.value].into_iter().chain(factor)
+        })
+    }
+}
+
+/// Adds an access to those that a guard checks. Returns whether the guard will check it.
+pub(super) fn add(accesses: &mut Vec<Access>, access: Access) -> bool {
+    let is_downward = |step| matches!(step, Step::Times(_, factor) if factor < 0);
+    if access.operands().any(|operand| is_downward(operand.step)) {
+        return false;
+    }
+    let is_same = |other: &&mut Access| (other.base, other.index) == (access.base, access.index);
+    if let Some(same) = accesses.iter_mut().find(is_same) {
+        same.end = same.end.max(access.end);
+        return true;
+    }
+    let has_room = accesses.len() < GUARDED_MAX;
+    if has_room {
+        accesses.push(access);
+    }
+    has_room
+}
+
+/// Writes a guard.
+pub(super) struct Guard<'f> {
+    f: &'f mut Function,
+    /// The values of the first round, by those of the loop.
+    first_round: &'f mut ValueMap,
+    loc: Loc,
+    insts: Vec<Inst>,
+    /// What is negative if a condition does not hold.
+    refused: Option<Value>,
+}
+
+/// One of the two parts of a guard, and a value that is 0 unless this part refuses the loop.
+pub(super) struct Part {
+    pub(super) insts: Vec<Inst>,
+    pub(super) refuses: Value,
+}
+
+/// Writes the guard of a loop. `first_round` has the phis of the header as the loop starts.
+///
+/// The first part refuses loops of few rounds, for which the second one would cost more than their checks do.
+pub(super) fn write(
+    f: &mut Function,
+    plan: &Plan,
+    first_round: &mut ValueMap,
+    loc: Loc,
+) -> [Part; 2] {
+    let mut guard = Guard { f, first_round, loc, insts: Vec::new(), refused: None };
+    for &inst in &plan.first_round {
+        guard.copy(inst);
+    }
+    let rounds = plan.rounds.write(&mut guard);
+    let min = guard.constant(ROUNDS_MIN);
+    let refuses = guard.emit(Op::I64LtU, Imm::NONE, &[rounds, min], ValType::I32);
+    let first = Part { insts: std::mem::take(&mut guard.insts), refuses };
+
+    let [zero, max] = [0, ROUNDS_MAX].map(|bound| guard.constant(bound));
+    guard.require_at_most(zero, rounds);
+    guard.require_at_most(rounds, max);
+    let pages = guard.emit(Op::MemorySize, Imm::NONE, &[], ValType::I32);
+    let pages = guard.extend(pages, false);
+    let bytes = guard.shifted(pages, 16);
+    for access in &plan.accesses {
+        guard.check(access, rounds, bytes);
+    }
+    let refused = guard.refused.expect("there are conditions");
+    let refuses = guard.emit(Op::I64LtS, Imm::NONE, &[refused, zero], ValType::I32);
+    [first, Part { insts: guard.insts, refuses }]
+}
+
+impl Guard<'_> {
+    /// Requires that an access is in bounds in all rounds, of a memory of so many bytes.
+    fn check(&mut self, access: &Access, rounds: Value, bytes: Value) {
+        let mut last = self.last(access.base, rounds);
+        if let Some((index, scale_log2)) = access.index {
+            let mut index_last = self.last(index, rounds);
+            // No number of rounds may make the shift lose bits.
+            self.require_at_most(index_last, bytes);
+            if scale_log2 > 0 {
+                index_last = self.shifted(index_last, scale_log2);
+            }
+            last = self.binary(Op::I64Add, last, index_last);
+        }
+        let end = self.constant(access.end as i64);
+        let end = self.binary(Op::I64Add, last, end);
+        self.require_at_most(end, bytes);
+    }
+
+    /// The largest value of an operand in all rounds, in 64 bits. Requires that it does not pass 0 on the way down; that
+    /// it does not pass 2^32 on the way up follows if it is in bounds.
+    fn last(&mut self, Affine { value, step }: Affine, rounds: Value) -> Value {
+        let first = self.first(value);
+        let first = self.extend(first, false);
+        let distance = match step {
+            Step::NONE => return first,
+            Step::Constant(1 | -1) => rounds,
+            Step::Constant(step) => {
+                let amount = self.constant(step.unsigned_abs().into());
+                self.binary(Op::I64Mul, rounds, amount)
+            }
+            Step::Times(factor, times) => {
+                let mut amount = self.first(factor);
+                if times != 1 {
+                    let times = self.constant32(times);
+                    amount = self.binary32(Op::I32Mul, amount, times);
+                }
+                let amount = self.extend(amount, false);
+                self.binary(Op::I64Mul, rounds, amount)
+            }
+        };
+        if matches!(step, Step::Constant(step) if step < 0) {
+            self.require_at_most(distance, first);
+            return first;
+        }
+        self.binary(Op::I64Add, first, distance)
+    }
+
+    // --- Conditions and instructions ------------------------------------------------------------------------
+
+    /// Adds the condition that a number is at most another one. Both are signed; their difference fits in 64 bits.
+    pub(super) fn require_at_most(&mut self, a: Value, b: Value) {
+        let difference = self.binary(Op::I64Sub, b, a);
+        self.refused = Some(match self.refused {
+            Some(refused) => self.binary(Op::I64Or, refused, difference),
+            None => difference,
+        });
+    }
+
+    /// A value of the loop in the first round.
+    pub(super) fn first(&self, value: Value) -> Value {
+        self.first_round.get(value)
+    }
+
+    pub(super) fn constant(&mut self, value: i64) -> Value {
+        self.emit(Op::I64Const, Imm::i64(value), &[], ValType::I64)
+    }
+
+    pub(super) fn constant32(&mut self, value: i32) -> Value {
+        self.emit(Op::I32Const, Imm::i32(value), &[], ValType::I32)
+    }
+
+    /// A value of 32 bits in 64 bits.
+    pub(super) fn extend(&mut self, value: Value, is_signed: bool) -> Value {
+        let op = if is_signed { Op::I64ExtendI32S } else { Op::I64ExtendI32U };
+        self.emit(op, Imm::NONE, &[value], ValType::I64)
+    }
+
+    pub(super) fn binary(&mut self, op: Op, a: Value, b: Value) -> Value {
+        self.emit(op, Imm::NONE, &[a, b], ValType::I64)
+    }
+
+    pub(super) fn binary32(&mut self, op: Op, a: Value, b: Value) -> Value {
+        self.emit(op, Imm::NONE, &[a, b], ValType::I32)
+    }
+
+    fn shifted(&mut self, value: Value, by: u32) -> Value {
+        let by = self.constant(by.into());
+        self.binary(Op::I64Shl, value, by)
+    }
+
+    fn emit(&mut self, op: Op, imm: Imm, operands: &[Value], result: ValType) -> Value {
+        let inst = self.f.make_inst(Opcode::Op(op), imm, operands, &[result], self.loc);
+        self.insts.push(inst);
+        self.f.result(inst)
+    }
+
+    /// Copies a pure instruction of the loop.
+    fn copy(&mut self, inst: Inst) {
+        let copy = self.first_round.copy(self.f, inst);
+        self.insts.push(copy);
+    }
+}
