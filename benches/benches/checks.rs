@@ -74,10 +74,10 @@ impl Row {
                     *least = (*least).min(thread_cpu_time() - start);
                 }
             }
-            row.times.push(times);
             if row.times.is_empty() {
                 row.code_bytes = std::array::from_fn(|i| modules[i].code_bytes());
             }
+            row.times.push(times);
         }
         Ok(row)
     }

@@ -98,8 +98,8 @@ pub(super) fn write(
     let refuses = guard.emit(Op::I64LtU, Imm::NONE, &[rounds, min], ValType::I32);
     let first = Part { insts: std::mem::take(&mut guard.insts), refuses };
 
-    let [zero, max] = [0, ROUNDS_MAX].map(|bound| guard.constant(bound));
-    guard.require_at_most(zero, rounds);
+    guard.require_not_negative(rounds);
+    let max = guard.constant(ROUNDS_MAX);
     guard.require_at_most(rounds, max);
     let pages = guard.emit(Op::MemorySize, Imm::NONE, &[], ValType::I32);
     let pages = guard.extend(pages, false);
@@ -108,6 +108,7 @@ pub(super) fn write(
         guard.check(access, rounds, bytes);
     }
     let refused = guard.refused.expect("there are conditions");
+    let zero = guard.constant(0);
     let refuses = guard.emit(Op::I64LtS, Imm::NONE, &[refused, zero], ValType::I32);
     [first, Part { insts: guard.insts, refuses }]
 }
@@ -164,9 +165,14 @@ impl Guard<'_> {
     /// Adds the condition that a number is at most another one. Both are signed; their difference fits in 64 bits.
     pub(super) fn require_at_most(&mut self, a: Value, b: Value) {
         let difference = self.binary(Op::I64Sub, b, a);
+        self.require_not_negative(difference);
+    }
+
+    /// Adds the condition that a signed number is not negative.
+    pub(super) fn require_not_negative(&mut self, value: Value) {
         self.refused = Some(match self.refused {
-            Some(refused) => self.binary(Op::I64Or, refused, difference),
-            None => difference,
+            Some(refused) => self.binary(Op::I64Or, refused, value),
+            None => value,
         });
     }
 

@@ -12,6 +12,9 @@ use crate::ir::Function;
 use crate::ir::entity::{Block, Edge, Value};
 use crate::ir::irop::Opcode;
 
+/// The maximum number of `i32.eqz` around a comparison. Passes leave one; many loops may share a chain of them.
+const NEGATIONS_MAX: usize = 3;
+
 /// The test with which a round goes on.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rounds {
@@ -204,18 +207,18 @@ fn compared(
     mut condition: Value,
 ) -> (Relation, Value, Option<Value>) {
     let mut is_negated = false;
-    let (relation, a, b) = loop {
-        match values.op(f, condition) {
-            Some((Op::I32Eqz, inst)) => {
-                condition = f.operands(inst)[0];
-                is_negated = !is_negated;
-            }
-            Some((op, inst)) if let Some(relation) = Relation::of(op) => {
-                let operands = f.operands(inst);
-                break (relation, operands[0], Some(operands[1]));
-            }
-            _ => break (Relation::NotEqual, condition, None),
+    for _ in 0..NEGATIONS_MAX {
+        let Some((Op::I32Eqz, inst)) = values.op(f, condition) else { break };
+        condition = f.operands(inst)[0];
+        is_negated = !is_negated;
+    }
+    let comparison = values.op(f, condition).and_then(|(op, inst)| Some((Relation::of(op)?, inst)));
+    let (relation, a, b) = match comparison {
+        Some((relation, inst)) => {
+            let operands = f.operands(inst);
+            (relation, operands[0], Some(operands[1]))
         }
+        None => (Relation::NotEqual, condition, None),
     };
     (if is_negated { relation.negated() } else { relation }, a, b)
 }
@@ -250,8 +253,8 @@ fn quotient(guard: &mut Guard<'_>, distance: Value, amount: u32) -> Value {
     // By a rounded reciprocal: `distance * remainder < 2^31`, so the quotient of a multiple is exact, and of others it is
     // too large by one at most.
     const ONE: u64 = 1 << 31;
-    let [zero, max] = [0, ONE as i64].map(|bound| guard.constant(bound));
-    guard.require_at_most(zero, distance);
+    guard.require_not_negative(distance);
+    let max = guard.constant(ONE as i64);
     guard.require_at_most(distance, max);
     let reciprocal = guard.constant(ONE.div_ceil(amount.into()) as i64);
     let product = guard.binary(Op::I64Mul, distance, reciprocal);

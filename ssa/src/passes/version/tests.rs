@@ -105,7 +105,9 @@ fn rounds_end_where_the_test_says() {
     let mut n_fast = 0;
     for step in [1, 2, 3, 4, 7, 24, -1, -2, -3, -8] {
         for test in ["ne", "lt_s", "lt_u", "le_s", "le_u", "gt_s", "gt_u", "ge_s", "ge_u", "eq"] {
-            for (sides, not) in [("i n", ""), ("n i", ""), ("i n", "i32.eqz")] {
+            for (sides, not) in
+                [("i n", ""), ("n i", ""), ("i n", "i32.eqz"), ("n i", "i32.eqz i32.eqz")]
+            {
                 let sides = sides.replace('i', "local.get i ").replace('n', "local.get n ");
                 let test = format!("{sides}  i32.{test}  {not}");
                 let versions = Versions::new(&source(&[BYTE], step, &test));
