@@ -11,7 +11,7 @@
 //!
 //! Steps:
 //! 1. `affine` finds the values that change by the same amount in each round.
-//! 2. `rounds` finds the test that ends the loop, and from it the number of rounds.
+//! 2. `rounds` finds the test that ends the loop, and from it how far the loop goes.
 //! 3. `guard` writes the guard. All sums are of 64 bits and do not wrap.
 //! 4. `copy` makes the copies. Values of a loop that are used after it come from two loops then. They are written to
 //!    slots, which are promoted in turn.
@@ -126,7 +126,7 @@ fn plan(f: &Function, values: &mut Values, blocks: Vec<Block>) -> Option<Plan> {
     let (mut accesses, mut in_bounds) = (Vec::new(), Vec::new());
     for &inst in blocks.iter().flat_map(|&block| f.insts(block)) {
         if let Some(access) = access(f, values, inst)
-            && guard::add(&mut accesses, access)
+            && guard::add(&mut accesses, access, &rounds)
         {
             in_bounds.push(inst);
         }

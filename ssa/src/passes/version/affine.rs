@@ -21,6 +21,14 @@ pub(super) enum Step {
 impl Step {
     pub(super) const NONE: Step = Step::Constant(0);
 
+    /// The invariant value that it depends on.
+    pub(super) fn factor(self) -> Option<Value> {
+        match self {
+            Step::Times(factor, _) => Some(factor),
+            Step::Constant(_) => None,
+        }
+    }
+
     fn plus(self, other: Step) -> Option<Step> {
         match (self, other) {
             (Step::Constant(a), Step::Constant(b)) => Some(Step::Constant(a.wrapping_add(b))),

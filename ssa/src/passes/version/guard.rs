@@ -8,6 +8,7 @@ use slotvm_bytecode::{Imm, Op, ValType};
 
 use super::affine::{Affine, Step};
 use super::copy::ValueMap;
+use super::rounds::{Reach, Rounds};
 use super::{GUARDED_MAX, Plan};
 use crate::ir::Function;
 use crate::ir::entity::{Inst, Loc, Value};
@@ -35,20 +36,13 @@ impl Access {
 
     /// The values that the guard needs.
     pub(super) fn values(&self) -> impl Iterator<Item = Value> {
-        self.operands().flat_map(|operand| {
-            let factor = match operand.step {
-                Step::Times(factor, _) => Some(factor),
-                Step::Constant(_) => None,
-            };
-            [operand.value].into_iter().chain(factor)
-        })
+        self.operands().flat_map(|it| [it.value].into_iter().chain(it.step.factor()))
     }
 }
 
 /// Adds an access to those that a guard checks. Returns whether the guard will check it.
-pub(super) fn add(accesses: &mut Vec<Access>, access: Access) -> bool {
-    let is_downward = |step| matches!(step, Step::Times(_, factor) if factor < 0);
-    if access.operands().any(|operand| is_downward(operand.step)) {
+pub(super) fn add(accesses: &mut Vec<Access>, access: Access, rounds: &Rounds) -> bool {
+    if !access.operands().all(|operand| rounds.reaches(operand.step)) {
         return false;
     }
     let is_same = |other: &&mut Access| (other.base, other.index) == (access.base, access.index);
@@ -93,19 +87,26 @@ pub(super) fn write(
     for &inst in &plan.first_round {
         guard.copy(inst);
     }
-    let rounds = plan.rounds.write(&mut guard);
-    let min = guard.constant(ROUNDS_MIN);
-    let refuses = guard.emit(Op::I64LtU, Imm::NONE, &[rounds, min], ValType::I32);
+    let reach = plan.rounds.write(&mut guard);
+    let (length, min) = match reach {
+        Reach::Rounds(rounds) => (rounds, guard.constant(ROUNDS_MIN)),
+        Reach::Distance(distance, amount) => {
+            (distance, guard.shifted(amount, ROUNDS_MIN.trailing_zeros()))
+        }
+    };
+    let refuses = guard.emit(Op::I64LtU, Imm::NONE, &[length, min], ValType::I32);
     let first = Part { insts: std::mem::take(&mut guard.insts), refuses };
 
-    guard.require_not_negative(rounds);
-    let max = guard.constant(ROUNDS_MAX);
-    guard.require_at_most(rounds, max);
+    if let Reach::Rounds(rounds) = reach {
+        guard.require_not_negative(rounds);
+        let max = guard.constant(ROUNDS_MAX);
+        guard.require_at_most(rounds, max);
+    }
     let pages = guard.emit(Op::MemorySize, Imm::NONE, &[], ValType::I32);
     let pages = guard.extend(pages, false);
     let bytes = guard.shifted(pages, 16);
     for access in &plan.accesses {
-        guard.check(access, rounds, bytes);
+        guard.check(access, reach, bytes);
     }
     let refused = guard.refused.expect("there are conditions");
     let zero = guard.constant(0);
@@ -115,10 +116,10 @@ pub(super) fn write(
 
 impl Guard<'_> {
     /// Requires that an access is in bounds in all rounds, of a memory of so many bytes.
-    fn check(&mut self, access: &Access, rounds: Value, bytes: Value) {
-        let mut last = self.last(access.base, rounds);
+    fn check(&mut self, access: &Access, reach: Reach, bytes: Value) {
+        let mut last = self.last(access.base, reach);
         if let Some((index, scale_log2)) = access.index {
-            let mut index_last = self.last(index, rounds);
+            let mut index_last = self.last(index, reach);
             // No number of rounds may make the shift lose bits.
             self.require_at_most(index_last, bytes);
             if scale_log2 > 0 {
@@ -133,23 +134,15 @@ impl Guard<'_> {
 
     /// The largest value of an operand in all rounds, in 64 bits. Requires that it does not pass 0 on the way down; that
     /// it does not pass 2^32 on the way up follows if it is in bounds.
-    fn last(&mut self, Affine { value, step }: Affine, rounds: Value) -> Value {
+    fn last(&mut self, Affine { value, step }: Affine, reach: Reach) -> Value {
         let first = self.first(value);
         let first = self.extend(first, false);
-        let distance = match step {
-            Step::NONE => return first,
-            Step::Constant(1 | -1) => rounds,
-            Step::Constant(step) => {
-                let amount = self.constant(step.unsigned_abs().into());
-                self.binary(Op::I64Mul, rounds, amount)
-            }
-            Step::Times(factor, times) => {
-                let mut amount = self.first(factor);
-                if times != 1 {
-                    let times = self.constant32(times);
-                    amount = self.binary32(Op::I32Mul, amount, times);
-                }
-                let amount = self.extend(amount, false);
+        let distance = match (step, reach) {
+            (Step::NONE, _) => return first,
+            (_, Reach::Distance(distance, _)) => distance,
+            (Step::Constant(1 | -1), Reach::Rounds(rounds)) => rounds,
+            (step, Reach::Rounds(rounds)) => {
+                let amount = self.amount(step);
                 self.binary(Op::I64Mul, rounds, amount)
             }
         };
@@ -158,6 +151,21 @@ impl Guard<'_> {
             return first;
         }
         self.binary(Op::I64Add, first, distance)
+    }
+
+    /// The size of a step in 64 bits.
+    pub(super) fn amount(&mut self, step: Step) -> Value {
+        match step {
+            Step::Constant(step) => self.constant(step.unsigned_abs().into()),
+            Step::Times(factor, times) => {
+                let mut amount = self.first(factor);
+                if times != 1 {
+                    let times = self.constant32(times);
+                    amount = self.binary32(Op::I32Mul, amount, times);
+                }
+                self.extend(amount, false)
+            }
+        }
     }
 
     // --- Conditions and instructions ------------------------------------------------------------------------

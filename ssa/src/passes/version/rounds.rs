@@ -1,8 +1,11 @@
 //! The test that ends a loop, and the last round that can begin.
 //!
 //! The test stands at the end of the latch or of the header, so each round that another one follows has passed it. It
-//! compares a value that changes by a constant in each round with one that stays the same. Rounds are counted from 0: the
-//! last one that can begin is the number of rounds in a row that pass the test.
+//! compares a value that changes by the same amount in each round with one that stays the same. Rounds are counted from
+//! 0: the last one that can begin is the number of rounds in a row that pass the test.
+//!
+//! That number is a quotient. Where the amount is no constant, only the distance is computed that the counter goes at
+//! most, which suffices for addresses that change by the same amount.
 
 use slotvm_bytecode::Op;
 
@@ -15,16 +18,28 @@ use crate::ir::irop::Opcode;
 /// The maximum number of `i32.eqz` around a comparison. Passes leave one; many loops may share a chain of them.
 const NEGATIONS_MAX: usize = 3;
 
+/// The maximum amount of a counter that changes by no constant.
+const AMOUNT_MAX: i64 = 1 << 30;
+
 /// The test with which a round goes on.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rounds {
     /// The value that changes.
     counter: Value,
-    /// The amount by which it changes, which is not 0.
-    step: i32,
+    /// The amount by which it changes.
+    step: Step,
     /// The value that it is compared with; 0 if there is none.
     limit: Option<Value>,
     relation: Relation,
+}
+
+/// How far a loop goes at most, as the guard computes it. Of loops that the guard refuses, the values are anything.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum Reach {
+    /// The number of the last round that can begin.
+    Rounds(Value),
+    /// The distance that values with the step of the counter go. The other value is that step, in 64 bits.
+    Distance(Value, Value),
 }
 
 /// The relation of the counter to the limit.
@@ -109,40 +124,54 @@ impl Rounds {
         let relation = if if_true { relation } else { relation.negated() };
         let is_invariant = |value: Value| values.step(value) == Some(Step::NONE);
         let rounds = |counter: Value, limit: Option<Value>, relation| {
-            let Some(Step::Constant(step)) = values.step(counter) else { return None };
-            let rounds = Rounds { counter, step, limit, relation };
+            let rounds = Rounds { counter, step: values.step(counter)?, limit, relation };
             (limit.is_none_or(is_invariant) && rounds.ends()).then_some(rounds)
         };
         rounds(a, b, relation).or_else(|| rounds(b?, Some(a), relation.swapped()))
     }
 
-    /// Whether the counter goes towards the limit.
+    /// Whether the counter goes towards the limit, as far as that is known.
     fn ends(&self) -> bool {
-        match self.relation {
-            Relation::Equal => false,
-            Relation::NotEqual => self.step != 0,
-            Relation::Less(_) => self.step > 0,
-            Relation::Greater(_) => self.step < 0,
+        match (self.relation, self.step) {
+            (Relation::Equal, _) | (_, Step::NONE) => false,
+            (Relation::NotEqual, Step::Constant(_)) => true,
+            (Relation::Less(_), Step::Constant(step)) => step > 0,
+            (Relation::Greater(_), Step::Constant(step)) => step < 0,
+            (Relation::Less(_), Step::Times(_, factor)) => factor > 0,
+            (_, Step::Times(..)) => false,
+        }
+    }
+
+    /// Whether the guard can compute how far values with a step go.
+    pub(super) fn reaches(&self, step: Step) -> bool {
+        match (step, self.step) {
+            (Step::Times(_, factor), _) if factor < 0 => false,
+            (Step::NONE, _) | (_, Step::Constant(_)) => true,
+            (step, own) => step == own,
         }
     }
 
     /// The values that the guard needs.
     pub(super) fn values(&self) -> impl Iterator<Item = Value> {
-        [self.counter].into_iter().chain(self.limit)
+        [self.counter].into_iter().chain(self.limit).chain(self.step.factor())
     }
 
-    /// Writes the number of the last round that can begin. The guard requires what makes it right.
-    pub(super) fn write(&self, guard: &mut Guard<'_>) -> Value {
+    /// Writes how far the loop goes. The guard requires what makes it right.
+    pub(super) fn write(&self, guard: &mut Guard<'_>) -> Reach {
         let counter = guard.first(self.counter);
         let limit = match self.limit {
             Some(limit) => guard.first(limit),
             None => guard.constant32(0),
         };
-        let amount = self.step.unsigned_abs();
-        match self.relation {
+        let Step::Constant(step) = self.step else {
+            let Relation::Less(order) = self.relation else { unreachable!("it has no guard") };
+            return self.distance(guard, order, counter, limit);
+        };
+        let amount = step.unsigned_abs();
+        Reach::Rounds(match self.relation {
             Relation::Equal => unreachable!("such a loop has no guard"),
             Relation::NotEqual => {
-                let (from, to) = if self.step > 0 { (counter, limit) } else { (limit, counter) };
+                let (from, to) = if step > 0 { (counter, limit) } else { (limit, counter) };
                 let distance = guard.binary32(Op::I32Sub, to, from);
                 let distance = guard.extend(distance, false);
                 let rounds = quotient(guard, distance, amount);
@@ -176,7 +205,26 @@ impl Rounds {
                 }
                 rounds_between(guard, limit, counter, excess, amount)
             }
+        })
+    }
+
+    /// Writes the distance that a counter goes whose step is no constant.
+    fn distance(&self, guard: &mut Guard<'_>, order: Order, counter: Value, limit: Value) -> Reach {
+        let amount = guard.amount(self.step);
+        let max = guard.constant(AMOUNT_MAX);
+        guard.require_at_most(amount, max);
+        let (counter, limit) = (order.extended(guard, counter), order.extended(guard, limit));
+        // The first value that fails the test lies before this end.
+        let mut end = guard.binary(Op::I64Add, limit, amount);
+        if !order.or_equal {
+            let one = guard.constant(1);
+            end = guard.binary(Op::I64Sub, end, one);
         }
+        let max = guard.constant(order.max());
+        guard.require_at_most(end, max);
+        let distance = guard.binary(Op::I64Sub, end, counter);
+        guard.require_not_negative(distance);
+        Reach::Distance(distance, amount)
     }
 }
 

@@ -270,3 +270,41 @@ fn growth_is_bounded() {
     let report = Versions::new(&(text + " return }")).report;
     assert_eq!(report.n_loops, LIVE_OUT_MAX);
 }
+
+/// A counter that goes up by a variable, as in a sieve.
+#[test]
+fn counters_may_change_by_an_invariant_amount() {
+    let up = |source: String| {
+        source.replace("i32.const 1  i32.add  local.set i", "local.get base  i32.add  local.set i")
+    };
+    let twice = "local.get i  i32.const 2  i32.shl  i64.load8_u 0";
+    let mut n_fast = 0;
+    for (test, n_loops) in
+        [("lt_s", 1), ("lt_u", 1), ("le_s", 1), ("le_u", 1), ("ne", 0), ("gt_s", 0), ("ge_u", 0)]
+    {
+        let test = format!("local.get i  local.get n  i32.{test}");
+        let versions = Versions::new(&up(source(&[BYTE], 1, &test)));
+        assert_eq!(versions.report.n_loops, n_loops, "{test}");
+        // An address with another step keeps its check.
+        let other = Versions::new(&up(source(&[BYTE, twice], 1, &test)));
+        assert_eq!(other.report, versions.report, "{test}");
+        for from in [0, 1, 100, BYTES - 40, -1, i32::MAX.into(), i32::MIN.into()] {
+            for amount in [0, 1, 2, 3, 7, 9, 1000, 1 << 30, (1 << 30) + 1, i32::MIN.into(), -1] {
+                for limit in [
+                    from,
+                    from + 5 * amount,
+                    from + 6 * amount + 1,
+                    BYTES - 1,
+                    BYTES,
+                    BYTES + 8,
+                    i32::MAX.into(),
+                    -1,
+                ] {
+                    n_fast += usize::from(versions.compare([from, limit, amount]));
+                    other.compare([from, limit, amount]);
+                }
+            }
+        }
+    }
+    assert!(n_fast > 50, "{n_fast}");
+}
