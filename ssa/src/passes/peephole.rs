@@ -16,7 +16,7 @@ mod bits;
 
 use slotvm_bytecode::Op;
 
-use self::bits::{Bits, is_boolean};
+use self::bits::{Bits, above_bits, is_boolean};
 use crate::ir::Function;
 use crate::ir::edit::Editor;
 use crate::ir::entity::{Block, Inst, Value};
@@ -163,7 +163,7 @@ fn split(bits: &Bits, editor: &mut Editor<'_>, a: Value, b: Value) -> Option<(Va
 
 /// Whether all bits of a value from `n` on are known to be zero.
 fn is_below(bits: &mut Bits, editor: &mut Editor<'_>, value: Value, n: u32) -> bool {
-    bits.zeros(editor, value) | !(u64::MAX << n) == u64::MAX
+    bits.zeros(editor, value) | !above_bits(n) == u64::MAX
 }
 
 /// `a & mask`, where `a` has no other bits; `!a & 1`, where `a` is 0 or 1.

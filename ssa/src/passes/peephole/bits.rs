@@ -188,7 +188,7 @@ fn sum(a: u64, b: u64, ty: ValType) -> u64 {
 }
 
 /// All bits from `n` on.
-fn above_bits(n: u32) -> u64 {
+pub(super) fn above_bits(n: u32) -> u64 {
     u64::MAX.checked_shl(n).unwrap_or(0)
 }
 

@@ -65,6 +65,22 @@ fn extensions_of_what_is_extended_go() {
     assert!(left("v0: i32", "i32", &shifts.replace("16_s v0", "16_u v0")).contains("shr_s"));
 }
 
+/// No bit lies above all 64.
+#[test]
+fn shifts_to_the_left_and_back_by_the_width_are_no_shifts() {
+    for (ty, width) in [("i32", 32), ("i64", 64)] {
+        for count in [0, width] {
+            for back in ["shr_s", "shr_u"] {
+                let shifts = format!(
+                    "v2 = {ty}.const {count}\n v3 = {ty}.shl v0, v2\n v9 = {ty}.{back} v3, v2"
+                );
+                let left = left(&format!("v0: {ty}"), ty, &shifts);
+                assert_eq!(left.ends_with("return v0"), back == "shr_u", "{shifts}: {left}");
+            }
+        }
+    }
+}
+
 /// A byte that is loaded before a loop and again in each round.
 const BYTES: &str = "func f0(v0: i32) -> (i32) {
         b0:
