@@ -138,6 +138,11 @@ impl Opcode {
         }
     }
 
+    /// Whether the instruction loads from linear memory or stores to it.
+    pub fn is_access(self) -> bool {
+        matches!(self, Opcode::Op(op) if op.access_bytes().is_some())
+    }
+
     /// Whether the instruction ends a block.
     pub const fn is_terminator(self) -> bool {
         matches!(self.effect(), Effect::Control)

@@ -50,7 +50,7 @@ pub fn bounds(f: &mut Function) -> BoundsReport {
 }
 
 fn is_access(f: &Function) -> impl Fn(&&Inst) -> bool {
-    |&&inst| matches!(f.opcode(inst), Opcode::Op(op) if op.access_bytes().is_some())
+    |&&inst| f.opcode(inst).is_access()
 }
 
 /// An address without its static offset: a base and perhaps an index with the logarithm of its scale.

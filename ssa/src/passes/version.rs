@@ -57,7 +57,8 @@ pub fn version(f: &mut Function) -> VersionReport {
     // Blocks are numbered so that only what closes a loop leads back.
     let is_back = |edge: Edge| f.edge_dst(edge) <= f.edge_src(edge);
     let has_loops = f.blocks().any(|block| f.succ_edges(block).any(is_back));
-    if !has_loops || f.n_blocks() > BLOCKS_MAX {
+    let has_accesses = f.layout.iter().any(|&inst| f.opcode(inst).is_access());
+    if !has_loops || !has_accesses || f.n_blocks() > BLOCKS_MAX {
         return VersionReport::default();
     }
     let plans = find_plans(f);
@@ -76,7 +77,7 @@ struct Plan {
     /// Its blocks; the first one is the header.
     blocks: Vec<Block>,
     rounds: Rounds,
-    /// What the guard checks.
+    /// The accesses that the guard checks, one for each address.
     accesses: Vec<Access>,
     /// The accesses that it shows to be in bounds.
     in_bounds: Vec<Inst>,
@@ -114,7 +115,7 @@ fn find_plans(f: &Function) -> Vec<Plan> {
 fn is_worth_a_look(f: &Function, blocks: &[Block]) -> bool {
     let opcodes = || blocks.iter().flat_map(|&b| f.insts(b)).map(|&inst| f.opcode(inst));
     opcodes().count() <= LOOP_INSTS_MAX
-        && opcodes().any(|op| matches!(op, Opcode::Op(op) if op.access_bytes().is_some()))
+        && opcodes().any(Opcode::is_access)
         && !opcodes().any(|op| op.calls() || op == Opcode::Ir(IrOp::FramePush))
 }
 

@@ -3,19 +3,18 @@
 //! Checks that a function after a pass has no execution whose [ordered effects](Opcode::is_ordered) the function
 //! before it did not have: each path through the blocks after the pass is followed beside one before it, effect by
 //! effect. A pass may drop paths (a branch that always goes one way), split edges, merge and copy blocks, and choose
-//! between copies by a branch of its own, whose location is none that was there. An operation
-//! that may trap and does nothing else can go, since passes remove it where it is known not to; it cannot pass another
-//! effect. Any other effect that is missing, new or elsewhere is a violation.
+//! between copies by a branch of its own, whose location is none that was there. An operation that may trap and does
+//! nothing else can go, since passes remove it where it is known not to; it cannot pass another effect. Any other effect
+//! that is missing, new or elsewhere is a violation.
 //!
-//! Relies on passes that keep the ids of instructions with effects, or copy these. A copy is known by its operation and
-//! its location. Says nothing of the values that effects use:
-//! the evaluator compares those.
+//! Relies on passes that keep the ids of instructions with effects, or copy these. A copy is known by its operation,
+//! immediate and location. Says nothing of the values that effects use: the evaluator compares those.
 //!
 //! Linear in the function where blocks are what they were. Where they are not, a search for the next effect looks at
 //! no more than `BLOCKS_MAX` blocks, and a block is compared with no more than `PLACES_MAX` places; beyond these
 //! limits a path counts as unchanged.
 
-use slotvm_bytecode::Effect;
+use slotvm_bytecode::{Effect, Imm};
 
 use super::{Property, Violation};
 use crate::ir::Function;
@@ -45,8 +44,8 @@ pub struct Effects {
 #[derive(Copy, Clone, Debug)]
 struct EffectData {
     inst: Inst,
-    op: Opcode,
-    loc: Loc,
+    /// The operation, its immediate and its location, by which a copy is known.
+    identity: (Opcode, Imm, Loc),
     /// Whether a pass may remove it.
     may_go: bool,
 }
@@ -70,8 +69,8 @@ impl Effects {
                 op.is_ordered() || op.is_terminator()
             });
             effects.insts.extend(of_block.map(|&inst| {
-                let (op, loc) = (f.opcode(inst), f.loc(inst));
-                EffectData { inst, op, loc, may_go: may_go(op) }
+                let may_go = may_go(f.opcode(inst));
+                EffectData { inst, identity: identity(f, inst), may_go }
             }));
             effects.ends.push(effects.insts.len() as u32);
             effects.succs.extend(f.succ_edges(block).map(|edge| f.edge_dst(edge)));
@@ -148,7 +147,7 @@ impl Effects {
     /// Looks for an instruction from a place on, past branches and past what may go. Returns the place after it.
     fn find(&self, f: &Function, inst: Inst, start: Place) -> Search {
         let is_it = |effect: &EffectData| match self.is_new(inst) {
-            true => (effect.op, effect.loc) == (f.opcode(inst), f.loc(inst)),
+            true => effect.identity == identity(f, inst),
             false => effect.inst == inst,
         };
         let (mut seen, mut next) = (vec![start], 0);
@@ -210,6 +209,10 @@ enum Search {
 fn row<'a, T>(items: &'a [T], ends: &[u32], block: Block) -> &'a [T] {
     let start = block.index().checked_sub(1).map_or(0, |before| ends[before]);
     &items[start as usize..ends[block.index()] as usize]
+}
+
+fn identity(f: &Function, inst: Inst) -> (Opcode, Imm, Loc) {
+    (f.opcode(inst), f.imm(inst), f.loc(inst))
 }
 
 /// Whether a pass may remove an operation: a branch, or one that may trap and does nothing else, once it is known that

@@ -1,7 +1,7 @@
 //! Values of a loop that change by the same amount in each round, modulo 2^32.
 //!
 //! Such a value is a phi of the header that a constant or invariant amount is added to, or a sum, difference, product or
-//! shift of such values. What is pure and has operands that stay the same stays the same. Values are visited in the order
+//! shift of such values. A pure operation on values that stay the same stays the same. Values are visited in the order
 //! of the code, so none is visited before its operands.
 
 use slotvm_bytecode::{Effect, Op};
@@ -55,7 +55,8 @@ pub(super) struct Affine {
     pub(super) step: Step,
 }
 
-/// What is known of the values of a function, one loop after the other. No value is in two of the loops.
+/// Definitions and steps of the values of a function. Steps are found one loop after the other; no value is in two of
+/// the loops.
 pub(super) struct Values {
     /// The instruction that defines each value, unless it is a parameter.
     defs: Vec<Option<Inst>>,

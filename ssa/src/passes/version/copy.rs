@@ -40,7 +40,7 @@ impl ValueMap {
         self.mapped.drain(..).for_each(|value| self.by[value.index()] = value);
     }
 
-    /// Copies an instruction. What it uses and defines is mapped.
+    /// Copies an instruction. Its operands are mapped, and its results are from now on.
     pub(super) fn copy(&mut self, f: &mut Function, inst: Inst) -> Inst {
         let operands: Vec<Value> = f.operands(inst).iter().map(|&value| self.get(value)).collect();
         let types: Vec<ValType> = f.results(inst).map(|result| f.value_type(result)).collect();

@@ -14,8 +14,8 @@ use crate::ir::Function;
 use crate::ir::entity::{Inst, Loc, Value};
 use crate::ir::irop::Opcode;
 
-/// The minimum number of the last round of a loop without checks.
-const ROUNDS_MIN: i64 = 4;
+/// The logarithm of the minimum number of the last round of a loop without checks.
+const ROUNDS_MIN_LOG2: u32 = 2;
 /// The maximum number of rounds of a loop without checks.
 const ROUNDS_MAX: i64 = 1 << 30;
 
@@ -64,7 +64,7 @@ pub(super) struct Guard<'f> {
     first_round: &'f mut ValueMap,
     loc: Loc,
     insts: Vec<Inst>,
-    /// What is negative if a condition does not hold.
+    /// A number that is negative unless all conditions so far hold.
     refused: Option<Value>,
 }
 
@@ -89,10 +89,8 @@ pub(super) fn write(
     }
     let reach = plan.rounds.write(&mut guard);
     let (length, min) = match reach {
-        Reach::Rounds(rounds) => (rounds, guard.constant(ROUNDS_MIN)),
-        Reach::Distance(distance, amount) => {
-            (distance, guard.shifted(amount, ROUNDS_MIN.trailing_zeros()))
-        }
+        Reach::Rounds(rounds) => (rounds, guard.constant(1 << ROUNDS_MIN_LOG2)),
+        Reach::Distance(distance, amount) => (distance, guard.shifted(amount, ROUNDS_MIN_LOG2)),
     };
     let refuses = guard.emit(Op::I64LtU, Imm::NONE, &[length, min], ValType::I32);
     let first = Part { insts: std::mem::take(&mut guard.insts), refuses };
