@@ -308,3 +308,25 @@ fn counters_may_change_by_an_invariant_amount() {
     }
     assert!(n_fast > 50, "{n_fast}");
 }
+
+/// Copies that charge something else, or lose a store, are found by the comparison of effects.
+#[test]
+fn effects_of_copies_are_compared() {
+    let source = source(&[BYTE], 1, "local.get i  local.get n  i32.lt_s");
+    let versions = Versions::new(&source);
+    let effects = Effects::of(&versions.before);
+    let first_new = versions.before.n_insts();
+    let copy_of = |op: Opcode| {
+        let insts = versions.after.layout.iter().copied();
+        let is_it = |&inst: &Inst| inst.index() >= first_new && versions.after.opcode(inst) == op;
+        insts.filter(is_it).last().expect("the copy has one")
+    };
+    let mut charges = versions.after.clone();
+    charges.imms[copy_of(Opcode::Ir(IrOp::Fuel)).index()].0 += 1;
+    let mut loses = versions.after.clone();
+    loses.ops[copy_of(Opcode::Op(Op::I64Store8)).index()] = Opcode::Op(Op::Nop);
+    for changed in [charges, loses] {
+        assert!(effects.check(&changed).is_err(), "{changed}");
+    }
+    effects.check(&versions.after).expect("nothing was changed");
+}
