@@ -319,7 +319,7 @@ fn effects_of_copies_are_compared() {
     let copy_of = |op: Opcode| {
         let insts = versions.after.layout.iter().copied();
         let is_it = |&inst: &Inst| inst.index() >= first_new && versions.after.opcode(inst) == op;
-        insts.filter(is_it).last().expect("the copy has one")
+        insts.rev().find(is_it).expect("the copy has one")
     };
     let mut charges = versions.after.clone();
     charges.imms[copy_of(Opcode::Ir(IrOp::Fuel)).index()].0 += 1;
