@@ -18,7 +18,7 @@ use crate::config::slot_mode::SlotMode;
 /// The engine that runs guest code.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Tier {
-    /// The interpreter, which is the semantic reference.
+    /// The interpreter, which needs no executable memory.
     Interpreter,
     /// Native code, compiled when a module is made. A build without the feature `jit` has none, and
     /// [`Engine::new`](crate::Engine::new) fails.

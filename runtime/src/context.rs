@@ -180,6 +180,8 @@ pub struct FuncRecord {
     pub ctx: *mut VmCtx,
     /// The store's number of its type.
     pub type_id: u32,
+    /// Its number among the functions that its module defines; [`u32::MAX`] for a host function.
+    pub defined: u32,
 }
 
 /// The first argument of a host function's native trampoline. It starts as [`VmCtx`] does.

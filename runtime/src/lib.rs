@@ -6,7 +6,7 @@
 //!   ([`InstanceId`]). [`Store::instantiate`] links a module ([`LinkError`] states why it cannot) and runs its start
 //!   function.
 //! * [`Store::call`] is the only way into guest code, and respects the limits of the host's stack. The
-//!   interpreter, the semantic reference, runs it, or native code from another crate, by the
+//!   interpreter runs it, or native code from another crate, by the
 //!   module `native`.
 //! * A program that stops before it returns fails with a [`Trap`], everything else with an [`Error`].
 //! * A program whose code polls can be stopped, by the epochs of the host or by time: [`Interruption`].

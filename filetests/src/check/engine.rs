@@ -17,18 +17,42 @@ use slotvm_cases::values;
 
 const WORKS: &str = "the engine takes what verifies";
 
+/// How the interpreter of a store works.
+pub(super) enum Interpretation {
+    /// As in every program.
+    Usual,
+    /// As in programs that the compiler has not optimised.
+    ByLoop,
+    /// One instruction after the other, which a function sees.
+    Traced(TraceFn),
+}
+
 /// Makes an instance with the fuel of the first call, and calls the case's function once for each
-/// budget. `trace` sees the instructions that the interpreter executes.
+/// budget.
 pub(super) fn run(
     engine: &Engine,
     module: &Arc<VerifiedModule>,
     case: &Case,
     budgets: &[Budget],
-    trace: Option<TraceFn>,
+) -> Outcome {
+    run_by(engine, module, case, budgets, Interpretation::Usual)
+}
+
+/// The same, where the engine interprets.
+pub(super) fn run_by(
+    engine: &Engine,
+    module: &Arc<VerifiedModule>,
+    case: &Case,
+    budgets: &[Budget],
+    interpretation: Interpretation,
 ) -> Outcome {
     let compiled = Module::from_verified(engine, Arc::clone(module)).expect(WORKS);
     let mut store = Store::new(engine, Host::default());
-    store.set_trace(trace);
+    match interpretation {
+        Interpretation::Usual => {}
+        Interpretation::ByLoop => store.interpret_by_loop(),
+        Interpretation::Traced(trace) => store.set_trace(Some(trace)),
+    }
     let is_limited = store.get_fuel().is_ok();
     if is_limited {
         store.set_fuel(case.fuel).expect(WORKS);

@@ -37,6 +37,7 @@ use slotvm_ssa::ir::Function;
 use slotvm_ssa::ir::verify::Form;
 
 use crate::generate::Case;
+use engine::Interpretation;
 pub use optimized::check_optimized;
 use slotvm_cases::stages;
 pub use some_passes::parts;
@@ -316,12 +317,17 @@ pub fn check(case: &Case) -> Result<Facts, Difference> {
     let plan = Plan { limited: true, memory: case.memory };
     let interpreter = plan.interpreter();
     let (watch, trace) = Watch::start();
-    let whole = engine::run(&interpreter, &module, case, &[Budget::whole(case)], Some(trace));
+    let traced = Interpretation::Traced(trace);
+    let whole = engine::run_by(&interpreter, &module, case, &[Budget::whole(case)], traced);
     let budgets = budgets(case, &whole);
     let expected = match budgets.len() {
         1 => whole.clone(),
-        _ => engine::run(&interpreter, &module, case, &budgets, None),
+        _ => engine::run(&interpreter, &module, case, &budgets),
     };
+    let found = engine::run(&interpreter, &module, case, &budgets);
+    compare(|| "the interpreter without an observer".to_owned(), expected.clone(), found)?;
+    let found = engine::run_by(&interpreter, &module, case, &budgets, Interpretation::ByLoop);
+    compare(|| "the interpreter by a loop".to_owned(), expected.clone(), found)?;
     // The evaluator has no limits, so it is left out if a store's limits refuse the instance.
     let is_refused = matches!(whole.start, Some(End::Refused(_)));
     if !is_refused {
@@ -343,7 +349,7 @@ pub fn check(case: &Case) -> Result<Facts, Difference> {
             let is_lazy = (usize::from(case.cut) / 2 + i).is_multiple_of(2);
             let compile = if is_lazy { Compile::Lazy } else { Compile::Eager };
             let engine = plan.native(mode, bounds, compile);
-            let found = engine::run(&engine, &module, case, &budgets, None);
+            let found = engine::run(&engine, &module, case, &budgets);
             let name = || format!("native code, {mode}, {bounds:?}, {compile:?}");
             compare(name, expected.clone(), found)?;
         }
@@ -367,11 +373,11 @@ pub fn check(case: &Case) -> Result<Facts, Difference> {
 pub fn check_some(case: &Case, module: &Arc<VerifiedModule>, which: u64) -> Result<(), Difference> {
     let plan = Plan { limited: true, memory: case.memory };
     let interpreter = plan.interpreter();
-    let whole = engine::run(&interpreter, module, case, &[Budget::whole(case)], None);
+    let whole = engine::run(&interpreter, module, case, &[Budget::whole(case)]);
     let budgets = budgets(case, &whole);
     let expected = match budgets.len() {
         1 => whole,
-        _ => engine::run(&interpreter, module, case, &budgets, None),
+        _ => engine::run(&interpreter, module, case, &budgets),
     };
     for mode in [SlotMode::Ssa, case.bare] {
         for (i, bounds) in Bounds::both(case, mode).into_iter().enumerate() {
@@ -382,7 +388,7 @@ pub fn check_some(case: &Case, module: &Arc<VerifiedModule>, which: u64) -> Resu
             let is_lazy = which >> (8 + i) & 1 == 0;
             let compile = if is_lazy { Compile::Lazy } else { Compile::Eager };
             let engine = plan.native(mode, bounds, compile);
-            let found = engine::run(&engine, module, case, &budgets, None);
+            let found = engine::run(&engine, module, case, &budgets);
             let name = || format!("native code, {mode}, {bounds:?}, {compile:?}");
             compare(name, expected.clone(), found)?;
         }
@@ -402,14 +408,14 @@ pub fn check_constructions(case: &Case) -> Result<(), Difference> {
     let module = verified(case).unwrap_or_else(|error| panic!("cases verify: {error}"));
     let plan = Plan { limited: true, memory: case.memory };
     let budgets = [Budget::whole(case)];
-    let expected = engine::run(&plan.interpreter(), &module, case, &budgets, None);
+    let expected = engine::run(&plan.interpreter(), &module, case, &budgets);
     if matches!(expected.start, Some(End::Refused(_))) {
         return Ok(());
     }
     // Each form runs in native code with the usual options, and in the evaluator with others.
     for (construction, placement) in stages::constructions().zip(Placement::ALL) {
         let usual = PromoteOptions { construction, ..PromoteOptions::default() };
-        let found = engine::run(&plan.promoted(usual), &module, case, &budgets, None);
+        let found = engine::run(&plan.promoted(usual), &module, case, &budgets);
         compare(|| format!("native code, {usual:?}"), expected.clone(), found)?;
         let other = PromoteOptions { placement, renaming: Renaming::Chains, ..usual };
         let functions = stages::functions_with(&module, Some(other), plan.accounts());
@@ -419,7 +425,7 @@ pub fn check_constructions(case: &Case) -> Result<(), Difference> {
         compare(engine, expected.clone().without_backtraces(), found)?;
     }
     let on_the_fly = ssa_options(plan, case);
-    let found = engine::run(&plan.on_the_fly(on_the_fly), &module, case, &budgets, None);
+    let found = engine::run(&plan.on_the_fly(on_the_fly), &module, case, &budgets);
     compare(|| format!("native code, {on_the_fly:?}"), expected, found)
 }
 
@@ -432,16 +438,11 @@ fn check_without_limits(
     let plan = Plan { limited: false, memory: case.memory };
     let expected = limited.clone().without_fuel();
     let budgets = [Budget::whole(case)];
-    let found = engine::run(&plan.interpreter(), module, case, &budgets, None);
+    let found = engine::run(&plan.interpreter(), module, case, &budgets);
     compare(|| "the interpreter without limits".to_owned(), expected.clone(), found)?;
     for bounds in Bounds::both(case, case.bare) {
-        let found = engine::run(
-            &plan.native(case.bare, bounds, Compile::Eager),
-            module,
-            case,
-            &budgets,
-            None,
-        );
+        let found =
+            engine::run(&plan.native(case.bare, bounds, Compile::Eager), module, case, &budgets);
         let engine = || format!("native code without limits, {}, {bounds:?}", case.bare);
         compare(engine, expected.clone(), found)?;
     }

@@ -24,7 +24,7 @@ pub fn check_optimized(case: &Case) -> Result<bool, Difference> {
     let original = verified(case).unwrap_or_else(|error| panic!("cases verify: {error}"));
     let limited = Plan { limited: true, memory: case.memory };
     let budgets = [Budget::whole(case)];
-    let whole = engine::run(&limited.interpreter(), &original, case, &budgets, None);
+    let whole = engine::run(&limited.interpreter(), &original, case, &budgets);
     let once = optimized(&original);
     let twice = optimized(&once);
     if !whole.runs_without_limits() {
@@ -37,7 +37,7 @@ pub fn check_optimized(case: &Case) -> Result<bool, Difference> {
             (plan.interpreter(), "the interpreter"),
             (plan.native(SlotMode::Ssa, Bounds::Guarded, Compile::Eager), "native code"),
         ] {
-            let found = at_lines(engine::run(&engine, module, case, &budgets, None), module);
+            let found = at_lines(engine::run(&engine, module, case, &budgets), module);
             compare(|| format!("{name}, optimised {times},"), expected.clone(), found)?;
         }
     }

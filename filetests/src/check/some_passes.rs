@@ -35,7 +35,7 @@ pub(super) fn check(
         let mut config = plan.native_config(slots, Bounds::Guarded, Compile::Eager);
         config.passes(passes);
         let native = Engine::new(&config).expect("there is native code for this machine");
-        let found = engine::run(&native, module, case, budgets, None);
+        let found = engine::run(&native, module, case, budgets);
         compare(|| format!("native code, {slots}, passes {passes}"), expected.clone(), found)?;
     }
     Ok(())

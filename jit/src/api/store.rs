@@ -247,6 +247,12 @@ impl<T: 'static> Store<T> {
         self.inner.set_trace(trace);
     }
 
+    /// Lets the interpreter run as it does where the compiler has not optimised it. For tests.
+    #[doc(hidden)]
+    pub fn interpret_by_loop(&mut self) {
+        self.inner.interpret_by_loop();
+    }
+
     /// The store of the runtime, for tools that need more than the embedding API. Only this crate
     /// can change it: native code that runs in it relies on that.
     ///

@@ -14,10 +14,11 @@ use crate::entities::{
     Extern, GlobalData, GlobalHandle, InstanceId, MemoryHandle, TableHandle, cells_of,
 };
 use crate::error::{Error, check_limit};
+use crate::interp;
 use crate::memory::image::MemoryImage;
 use crate::memory::linear::{Memory, MemoryPlan};
 use crate::pinned::Pinned;
-use crate::steps::prepare::{ExtraSteps, ModuleCode};
+use crate::steps::code::{CodeOptions, ModuleCode};
 use crate::store::Store;
 use crate::store::funcs::{EntryPoints, InstanceFuncs};
 use crate::store::instance::Instance;
@@ -176,12 +177,16 @@ impl Store {
         let globals = Pinned::from_box(cells.into_boxed_slice());
         let global_handles = self.export_globals(&module, imports.globals, &globals)?;
 
-        let extra = ExtraSteps {
+        let options = CodeOptions {
             fuel: self.config.fuel.is_some(),
             polls: self.config.interruption.is_some(),
+            stack_cells: self.config.stack_cells.is_some(),
+            canonical_nans: self.config.canonical_nans,
+            jumps: !self.interprets_by_loop && interp::tail_calls_are_jumps(),
         };
         let code = self.codes.entry(Arc::as_ptr(&module));
-        let code = code.or_insert_with(|| Arc::new(ModuleCode::new(module.clone(), extra))).clone();
+        let code =
+            code.or_insert_with(|| Arc::new(ModuleCode::new(module.clone(), options))).clone();
         let mut instance = Instance {
             datas_dropped: vec![false; module.module().datas.len()],
             module,

@@ -1,22 +1,30 @@
-//! The interpreter: the semantic reference, to which every other engine must be equal.
+//! The interpreter: runs a register form of the bytecode, which is made from verified code when a function is first
+//! called.
 //!
-//! The code of a function is prepared when it is first called (`prepare`): decoded into steps of equal
-//! size, with branches resolved. `run` executes the steps that concern the active frame; `drive` does
-//! the rest: it calls, returns, traps and does what concerns the whole store (`services`). Guest calls
-//! do not recurse on the host's stack; only a host function that calls back does, which is limited by
+//! * [`translate`] makes the form. Its instructions name cells of the frame and constants, where bytecode moves values
+//!   over the operand stack.
+//! * [`handlers`] has the code that executes instructions, [`dispatch`] how one leads to the next.
+//! * [`outside`] does what is rare or concerns the whole store, with [`services`] and [`vector`].
+//! * [`activation`] is a call from the host: it enters and leaves functions, and traps.
+//!
+//! Guest calls do not recurse on the host's stack; only a host function that calls back does, which is limited by
 //! [`crate::stack`].
 //!
 //! A frame is an array of cells, the locals and after them the operand stack, with the cell numbers of
-//! [`slotvm_bytecode::verified::Body`].
+//! [`slotvm_bytecode::verified::Body`]. At the start of each basic block all operands lie in their cells.
 //!
 //! On entering a function, (1) the depth is checked, (2) the frame in the frame stack is pushed and
 //! zeroed and parameters that live there are stored; leaving gives both back; a tail call does so
 //! before it enters. Traps in (1) and (2) are at offset 0 of the function that was to be entered.
 
-mod drive;
-mod frame;
-mod run;
+mod activation;
+mod dispatch;
+mod handlers;
+mod outside;
+mod probe;
 mod services;
+mod translate;
 mod vector;
 
-pub(crate) use drive::execute;
+pub(crate) use activation::execute;
+pub(crate) use probe::tail_calls_are_jumps;

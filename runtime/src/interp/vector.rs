@@ -1,13 +1,33 @@
-//! The steps that concern operands of two cells, the lower half in the first one.
+//! Operations on operands of two cells, the lower half in the first one. The operands lie on the operand stack.
 
-use slotvm_bytecode::{Op, TrapCode, ValType, VectorPart, vector};
+use slotvm_bytecode::{Imm, Op, TrapCode, ValType, VectorPart, vector};
 
-use super::frame::{Frame, load, store};
 use crate::entities::{cells_of, value_of};
-use crate::steps::prepare::VectorStep;
+use crate::steps::code::StackOp;
 use crate::store::instance::GuestParts;
 
-impl Frame<'_> {
+/// The cells of a frame, and the cell above the top of its operand stack.
+pub(super) struct Operands<'a> {
+    pub(super) cells: &'a mut [u64],
+    pub(super) sp: usize,
+}
+
+impl Operands<'_> {
+    fn push(&mut self, cell: u64) {
+        self.cells[self.sp] = cell;
+        self.sp += 1;
+    }
+
+    fn pop(&mut self) -> u64 {
+        self.sp -= 1;
+        self.cells[self.sp]
+    }
+
+    /// Pops the address of a plain access.
+    fn pop_address(&mut self, imm: Imm) -> u64 {
+        u64::from(self.pop() as u32) + u64::from(imm.offset())
+    }
+
     fn push_wide(&mut self, value: u128) {
         let [low, high] = cells_of(value);
         self.push(low);
@@ -39,33 +59,32 @@ impl Frame<'_> {
     }
 }
 
-/// Executes a step.
+/// Executes an operation.
 ///
 /// # Errors
 /// The trap of an access out of bounds. What has been popped is then not restored.
-#[inline(never)]
 pub(super) fn execute(
-    step: VectorStep,
+    op: StackOp,
     parts: &mut GuestParts<'_>,
     canonical_nans: bool,
-    frame: &mut Frame<'_>,
+    operands: &mut Operands<'_>,
 ) -> Result<(), TrapCode> {
-    match step {
-        VectorStep::Const(value) => frame.push_wide(value),
-        VectorStep::Op(op, imm) => operation(op, imm, canonical_nans, frame),
-        VectorStep::Load(imm) => {
-            let address = frame.pop_address(imm);
-            frame.push_wide(u128::from_le_bytes(load(parts.memory, address)?));
+    match op {
+        StackOp::Const(value) => operands.push_wide(value),
+        StackOp::Vector(op, imm) => operation(op, imm, canonical_nans, operands),
+        StackOp::Load(imm) => {
+            let address = operands.pop_address(imm);
+            operands.push_wide(u128::from_le_bytes(load(parts.memory, address)?));
         }
-        VectorStep::Store(imm) => {
-            let value = frame.pop_wide();
-            let address = frame.pop_address(imm);
+        StackOp::Store(imm) => {
+            let value = operands.pop_wide();
+            let address = operands.pop_address(imm);
             store(parts.memory, address, value.to_le_bytes())?;
         }
-        VectorStep::Part(access, imm) => {
+        StackOp::Part(access, imm) => {
             let takes_vector = access.part == VectorPart::Lane;
-            let value = if takes_vector { frame.pop_wide() } else { 0 };
-            let (address, lane) = (frame.pop_address(imm), imm.access_lane());
+            let value = if takes_vector { operands.pop_wide() } else { 0 };
+            let (address, lane) = (operands.pop_address(imm), imm.access_lane());
             let memory = &mut *parts.memory;
             if access.store {
                 let bytes = vector::stored(access, lane, value);
@@ -82,71 +101,87 @@ pub(super) fn execute(
                 4 => u32::from_le_bytes(load(memory, address)?).into(),
                 _ => u64::from_le_bytes(load(memory, address)?),
             };
-            frame.push_wide(vector::loaded(access, bytes, lane, value));
+            operands.push_wide(vector::loaded(access, bytes, lane, value));
         }
-        VectorStep::LocalGet(cell) => {
-            let value = *frame.wide_at(cell as usize);
-            frame.push_wide(value_of(value));
+        StackOp::LocalGet(cell) => {
+            let value = *operands.wide_at(cell as usize);
+            operands.push_wide(value_of(value));
         }
-        VectorStep::LocalSet(cell) => {
-            let value = frame.pop_wide();
-            *frame.wide_at(cell as usize) = cells_of(value);
+        StackOp::LocalSet(cell) => {
+            let value = operands.pop_wide();
+            *operands.wide_at(cell as usize) = cells_of(value);
         }
-        VectorStep::LocalTee(cell) => {
-            let value = *frame.wide_at(frame.sp - 2);
-            *frame.wide_at(cell as usize) = value;
+        StackOp::LocalTee(cell) => {
+            let value = *operands.wide_at(operands.sp - 2);
+            *operands.wide_at(cell as usize) = value;
         }
-        VectorStep::GlobalGet(cell) => frame.push_wide(parts.globals.get_wide(cell)),
-        VectorStep::GlobalSet(cell) => {
-            let value = frame.pop_wide();
+        StackOp::GlobalGet(cell) => operands.push_wide(parts.globals.get_wide(cell)),
+        StackOp::GlobalSet(cell) => {
+            let value = operands.pop_wide();
             parts.globals.set_wide(cell, value);
         }
-        VectorStep::Shuffle(op, wide) => shuffle(op, wide, frame),
+        StackOp::Shuffle(op, wide) => shuffle(op, wide, operands),
+        StackOp::Service(op, _) => unreachable!("`{}` concerns the store", op.mnemonic()),
     }
     Ok(())
 }
 
-fn operation(op: Op, imm: u128, canonical_nans: bool, frame: &mut Frame<'_>) {
+/// Reads memory 0.
+fn load<const N: usize>(memory: &[u8], address: u64) -> Result<[u8; N], TrapCode> {
+    let bytes = usize::try_from(address).ok().and_then(|start| memory.get(start..));
+    bytes.and_then(<[u8]>::first_chunk).copied().ok_or(TrapCode::MemoryOutOfBounds)
+}
+
+/// Writes memory 0.
+fn store<const N: usize>(memory: &mut [u8], address: u64, value: [u8; N]) -> Result<(), TrapCode> {
+    let bytes = usize::try_from(address).ok().and_then(|start| memory.get_mut(start..));
+    let bytes = bytes.and_then(<[u8]>::first_chunk_mut).ok_or(TrapCode::MemoryOutOfBounds)?;
+    *bytes = value;
+    Ok(())
+}
+
+fn operation(op: Op, imm: u128, canonical_nans: bool, operands: &mut Operands<'_>) {
     let signature = op.signature().expect("operations on vectors have fixed signatures");
-    let mut operands = [0; 3];
-    for (operand, &ty) in operands.iter_mut().zip(signature.params).rev() {
-        *operand = frame.pop_of_type(ty);
+    let mut values = [0; 3];
+    for (value, &ty) in values.iter_mut().zip(signature.params).rev() {
+        *value = operands.pop_of_type(ty);
     }
-    let mut value = vector::eval(op, imm, operands);
+    let mut value = vector::eval(op, imm, values);
     if canonical_nans {
         value = vector::canonical_nans(op, value);
     }
-    frame.push_of_type(signature.results[0], value);
+    operands.push_of_type(signature.results[0], value);
 }
 
 /// A stack shuffle, `drop` or `select`; bit `i` of `wide` is set if operand `i` from the top takes two cells.
-fn shuffle(op: Op, wide: u8, frame: &mut Frame<'_>) {
+fn shuffle(op: Op, wide: u8, operands: &mut Operands<'_>) {
     let ty = |i: u32| if wide >> i & 1 == 1 { ValType::V128 } else { ValType::I64 };
     match op {
-        Op::Drop => drop(frame.pop_wide()),
+        Op::Drop => drop(operands.pop_wide()),
         Op::Dup => {
-            let a = frame.pop_wide();
-            frame.push_wide(a);
-            frame.push_wide(a);
+            let a = operands.pop_wide();
+            operands.push_wide(a);
+            operands.push_wide(a);
         }
         Op::Swap | Op::Over => {
-            let (b, a) = (frame.pop_of_type(ty(0)), frame.pop_of_type(ty(1)));
+            let (b, a) = (operands.pop_of_type(ty(0)), operands.pop_of_type(ty(1)));
             if op == Op::Over {
-                frame.push_of_type(ty(1), a);
+                operands.push_of_type(ty(1), a);
             }
-            frame.push_of_type(ty(0), b);
-            frame.push_of_type(ty(1), a);
+            operands.push_of_type(ty(0), b);
+            operands.push_of_type(ty(1), a);
         }
         Op::Rot => {
-            let (c, b) = (frame.pop_of_type(ty(0)), frame.pop_of_type(ty(1)));
-            let a = frame.pop_of_type(ty(2));
-            frame.push_of_type(ty(1), b);
-            frame.push_of_type(ty(0), c);
-            frame.push_of_type(ty(2), a);
+            let (c, b) = (operands.pop_of_type(ty(0)), operands.pop_of_type(ty(1)));
+            let a = operands.pop_of_type(ty(2));
+            operands.push_of_type(ty(1), b);
+            operands.push_of_type(ty(0), c);
+            operands.push_of_type(ty(2), a);
         }
         Op::Select => {
-            let (condition, b, a) = (frame.pop() as u32, frame.pop_wide(), frame.pop_wide());
-            frame.push_wide(if condition != 0 { a } else { b });
+            let (condition, b, a) =
+                (operands.pop() as u32, operands.pop_wide(), operands.pop_wide());
+            operands.push_wide(if condition != 0 { a } else { b });
         }
         _ => unreachable!("`{}` shuffles nothing", op.mnemonic()),
     }

@@ -1,5 +1,6 @@
-//! The interpreter's state in a store: prepared code, stacks, and the observer of instructions.
+//! What the interpreter keeps in a store: code, stacks, and its state while it runs.
 
-pub(crate) mod prepare;
+pub(crate) mod code;
 pub(crate) mod stack;
+pub(crate) mod state;
 pub(crate) mod trace;

@@ -1,20 +1,23 @@
-//! The interpreter's stacks: the cells of all frames, and where each frame's function is.
+//! The interpreter's stacks: the cells of all frames, and how each frame that waits goes on.
 //!
 //! The arguments of a call are the first locals of the callee in the place where the caller pushed
 //! them, and the results replace them there, so nothing is copied.
 
-use crate::entities::InstanceId;
+use super::code::{FuncCode, Instr};
 use crate::error::Error;
 
-/// A guest frame that waits for one that it called, or for a host function.
+/// A guest frame that waits for one that it called, or the host's call below a guest frame.
+#[repr(C)]
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Frame {
-    pub(crate) instance: InstanceId,
-    pub(crate) func: u32,
-    /// The step of the call.
-    pub(crate) pc: usize,
-    /// The start of its cells.
-    pub(crate) base: usize,
+    /// The instruction after the call.
+    pub(crate) ret: *const Instr,
+    /// The function; null for the host.
+    pub(crate) code: *const FuncCode,
+    /// The cell of the frame where that of the callee starts.
+    pub(crate) args: u32,
+    /// The instance.
+    pub(crate) instance: u32,
 }
 
 /// The stacks of a store. All calls from the host share them: a call that is made by a host function
@@ -35,9 +38,9 @@ pub(crate) struct Mark {
 }
 
 impl Stack {
-    /// Whether there is nothing of it; functions without cells have frames nevertheless.
+    /// Whether there is nothing of it.
     pub(crate) fn is_empty(&self) -> bool {
-        self.cells.is_empty() && self.frames.is_empty()
+        self.cells.is_empty() && self.frames.capacity() == 0
     }
 
     /// Returns the parts that are in use.

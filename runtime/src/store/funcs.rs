@@ -158,7 +158,8 @@ impl InstanceFuncs {
         }
         let code = self.code.as_ref().map_or(std::ptr::null(), |code| code(func));
         let type_id = type_ids[module.func_type_index(func) as usize];
-        let record = FuncRecord { code, ctx: self.ctx, type_id };
+        let defined = func - module.n_imported_funcs();
+        let record = FuncRecord { code, ctx: self.ctx, type_id, defined };
         let kind = FuncKind::Guest { instance: self.instance, func };
         // SAFETY: the context lives as long as the instance, and that of an instance leads to what its
         // store shares.

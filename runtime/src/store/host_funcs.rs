@@ -91,7 +91,7 @@ impl Store {
         });
         let callee = owner.as_ptr();
         self.host_callees.push(owner);
-        let record = FuncRecord { code, ctx: callee.cast(), type_id: ty };
+        let record = FuncRecord { code, ctx: callee.cast(), type_id: ty, defined: u32::MAX };
         // SAFETY: it is our own.
         Ok(unsafe { self.funcs.push(self.shared_ptr(), record, FuncKind::Host(callee)) })
     }

@@ -8,9 +8,8 @@ use slotvm_bytecode::VerifiedModule;
 use crate::context::{TableDef, VmCtx};
 use crate::entities::{FuncHandle, GlobalHandle, MemoryHandle, TableHandle, cells_of, value_of};
 use crate::pinned::Pinned;
-use crate::steps::prepare::ModuleCode;
+use crate::steps::code::ModuleCode;
 use crate::store::funcs::InstanceFuncs;
-use crate::store::interrupt::Interrupts;
 
 /// A module that is ready to run.
 pub(crate) struct Instance {
@@ -106,13 +105,6 @@ impl Globals<'_> {
         unsafe { *self.cell(cell) }
     }
 
-    #[inline]
-    pub(crate) fn set(&mut self, cell: u32, value: u64) {
-        // SAFETY: `cell` gives the address of a cell that lives as long as the store, which is borrowed
-        // exclusively.
-        unsafe { *self.cell(cell) = value }
-    }
-
     /// Reads both cells of a global of type `v128`.
     pub(crate) fn get_wide(&self, cell: u32) -> u128 {
         // SAFETY: `cell` gives the address of a cell that lives as long as the store, which is borrowed
@@ -132,10 +124,6 @@ pub(crate) struct GuestParts<'a> {
     /// The contents of memory 0, empty if there is none.
     pub(crate) memory: &'a mut [u8],
     pub(crate) globals: Globals<'a>,
-    pub(crate) fuel: &'a mut i64,
-    pub(crate) interrupts: Option<&'a Interrupts>,
-    /// The frame of the active function.
-    pub(crate) frame_sp: u32,
 }
 
 impl Instance {

@@ -45,7 +45,6 @@ impl Store {
 
     /// Returns the parts of an instance that the interpreter accesses.
     pub(crate) fn guest_parts(&mut self, instance: InstanceId) -> GuestParts<'_> {
-        let shared = self.shared_ptr();
         let instance = &self.instances[instance.index()];
         let globals = Globals {
             cells: instance.globals.first(),
@@ -53,15 +52,11 @@ impl Store {
             n_imported: instance.n_imported_globals,
             store: PhantomData,
         };
-        let frame_sp = instance.frame_sp();
         let memory = match instance.memory {
             Some(memory) => self.memories[memory.0 as usize].data_mut(),
             None => &mut [],
         };
-        // SAFETY: the store owns the structure and is borrowed for as long as the reference lives. The
-        // field lies neither in a memory nor in a global.
-        let fuel = unsafe { &mut (*shared).fuel };
-        GuestParts { memory, globals, fuel, interrupts: self.interrupts.as_ref(), frame_sp }
+        GuestParts { memory, globals }
     }
 
     /// Returns the export of an instance with a name.

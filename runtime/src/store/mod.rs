@@ -41,7 +41,7 @@ use crate::memory::limiter::FindLimiter;
 use crate::memory::linear::Memory;
 use crate::memory::table::Table;
 use crate::pinned::Pinned;
-use crate::steps::prepare::ModuleCode;
+use crate::steps::code::ModuleCode;
 use crate::steps::stack::Stack;
 use crate::steps::trace::TraceFn;
 use crate::trap::Frame;
@@ -164,6 +164,8 @@ pub struct Store {
     pending: Option<Pending>,
     pub(crate) interp: Stack,
     pub(crate) trace: Option<TraceFn>,
+    /// Whether a loop calls the interpreter's handlers, even if they can call each other.
+    pub(crate) interprets_by_loop: bool,
 }
 
 // SAFETY: the raw pointers in a store point to heap memory and mappings that the store itself owns, and
@@ -252,6 +254,7 @@ impl Store {
             pending: None,
             interp: Stack::default(),
             trace: None,
+            interprets_by_loop: false,
         }
     }
 
@@ -445,6 +448,13 @@ impl Store {
     /// active are not concerned.
     pub fn set_trace(&mut self, trace: Option<TraceFn>) {
         self.trace = trace;
+    }
+
+    /// Lets the interpreter of this store run as it does where the compiler has not optimised it. For tests;
+    /// instances that exist are not concerned.
+    #[doc(hidden)]
+    pub fn interpret_by_loop(&mut self) {
+        self.interprets_by_loop = true;
     }
 
     // The counters that native code changes, too.

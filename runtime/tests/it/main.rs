@@ -2,6 +2,7 @@
 
 mod bulk;
 mod calls;
+mod forms;
 mod frames;
 mod fuel;
 mod host;

@@ -1,0 +1,478 @@
+//! A call from the host that is being interpreted: enters, leaves and switches between functions, and traps.
+
+use std::mem;
+use std::ptr;
+use std::sync::Arc;
+
+use slotvm_bytecode::{TrapCode, n_cells};
+
+use super::dispatch;
+use super::translate;
+use crate::entities::FuncHandle;
+use crate::entities::FuncTarget;
+use crate::entities::InstanceId;
+use crate::error::{Error, Stop};
+use crate::limits::TRACE_FRAMES_MAX;
+use crate::steps::code::{FuncCode, Instr, ModuleCode};
+use crate::steps::stack::{Frame, Stack};
+use crate::steps::state::State;
+use crate::steps::trace::TraceFn;
+use crate::store::Store;
+use crate::trap::Trap;
+
+/// Runs a guest function by interpretation.
+///
+/// # Errors
+/// Fails if it traps or a host function that it calls fails.
+pub(crate) fn execute(store: &mut Store, func: FuncHandle, cells: &mut [u64]) -> Result<(), Error> {
+    let FuncTarget::Guest { instance, func } = store.func_target(func) else {
+        return Err(Error::Usage("the interpreter cannot call host functions".to_owned()));
+    };
+    let mut activation = Activation::new(store, instance);
+    let result = activation.run(func, cells);
+    // After an error, `Store::call` resets the stack.
+    activation.stack.top = activation.base;
+    result
+}
+
+/// See the module documentation. Handlers see only the state, which therefore comes first.
+#[repr(C)]
+pub(super) struct Activation<'a> {
+    pub(super) state: State,
+    pub(super) store: &'a mut Store,
+    /// The store's stacks, taken out of it except while the host runs. Their lengths are right only then:
+    /// handlers push and pop frames behind their back.
+    pub(super) stack: Stack,
+    /// Frames that belong to calls from the host below this one.
+    n_outer_frames: usize,
+    /// The start of the cells of the function that the host has called.
+    base: usize,
+    /// The code of the active instance.
+    pub(super) module: Arc<ModuleCode>,
+    /// Why the activation ended, unless it returned.
+    stop: Option<Stop>,
+    pub(super) trace: Option<TraceFn>,
+}
+
+impl Drop for Activation<'_> {
+    /// Gives the stacks back, also if a hook has panicked that sees them. While the host runs, the store has
+    /// them already, and these are empty.
+    fn drop(&mut self) {
+        if !self.stack.is_empty() {
+            self.count_frames();
+            self.store.interp = mem::take(&mut self.stack);
+        }
+    }
+}
+
+impl<'a> Activation<'a> {
+    fn new(store: &'a mut Store, instance: InstanceId) -> Activation<'a> {
+        let trace = store.trace.clone();
+        let stack = mem::take(&mut store.interp);
+        let (n_outer_frames, base) = (stack.frames.len(), stack.top);
+        let module = store.instance(instance).code().clone();
+        let state =
+            State { shared: store.shared_ptr(), instance: instance.number(), ..State::EMPTY };
+        let mut activation =
+            Activation { state, store, stack, n_outer_frames, base, module, stop: None, trace };
+        activation.look_at_stacks(base, n_outer_frames);
+        activation.look_at_instance();
+        activation
+    }
+
+    /// The activation that a state belongs to.
+    ///
+    /// # Safety
+    /// The state is that of an activation, and there is no other reference to that.
+    pub(super) unsafe fn of<'b>(state: *mut State) -> &'b mut Activation<'b> {
+        // SAFETY: the state comes first in an activation, and only there; and this reference is the only one, as
+        // the caller says.
+        unsafe { &mut *state.cast() }
+    }
+
+    /// Calls a function from the host.
+    fn run(&mut self, func: u32, cells: &mut [u64]) -> Result<(), Error> {
+        let base = self.base;
+        self.stack.reserve(base + cells.len())?;
+        self.stack.cells[base..base + cells.len()].copy_from_slice(cells);
+        self.look_at_stacks(base, self.n_outer_frames);
+        match self.begin(func) {
+            Ok(pc) => {
+                self.state.pc = pc;
+                // SAFETY: the state is that of this activation. The function has been entered, so its code, frame and
+                // memory are those in the state.
+                unsafe { dispatch::run(&raw mut self.state) };
+            }
+            Err(stop) => self.stop = Some(stop),
+        }
+        self.count_frames();
+        match self.stop.take() {
+            None => {
+                cells.copy_from_slice(&self.stack.cells[base..base + cells.len()]);
+                Ok(())
+            }
+            Some(Stop::Error(error)) => Err(error),
+            Some(Stop::Trap(code)) => {
+                let mut error = Trap::new(code, []).into();
+                self.add_frames(&mut error, true);
+                Err(error)
+            }
+        }
+    }
+
+    /// Enters the function that the host has called, if there is enough of the host's stack.
+    fn begin(&mut self, func: u32) -> Result<*const Instr, Stop> {
+        let instance = self.instance();
+        self.push_frame(translate::exit(self.module.options().jumps), ptr::null(), 0)?;
+        self.state.code = self.code(func);
+        self.state.pc = ptr::null();
+        self.store.check_host_stack()?;
+        self.enter(instance, func, self.base)
+    }
+
+    /// Ends the activation.
+    pub(super) fn stop(&mut self, stop: Stop) {
+        self.stop = Some(stop);
+    }
+
+    // What the state says.
+
+    pub(super) fn instance(&self) -> InstanceId {
+        InstanceId::from_number(self.state.instance)
+    }
+
+    /// The active function.
+    pub(super) fn active(&self) -> &FuncCode {
+        // SAFETY: it is code of an instance, which the store keeps.
+        unsafe { &*self.state.code }
+    }
+
+    /// The index of a cell.
+    pub(super) fn index(&self, cell: *const u64) -> usize {
+        (cell.addr() - self.stack.cells.as_ptr().addr()) / size_of::<u64>()
+    }
+
+    /// A function of the active module.
+    pub(super) fn code(&self, func: u32) -> *const FuncCode {
+        let is_traced = self.trace.is_some();
+        self.module.func(func, is_traced, |module, options| {
+            translate::translate(module, func, options, is_traced)
+        })
+    }
+
+    /// Lets the state name the stacks, which may have moved. There are so many frames.
+    fn look_at_stacks(&mut self, fp: usize, n_frames: usize) {
+        let limits = &self.store.config.limits;
+        let has_limits = self.store.config.stack_cells.is_none();
+        let Stack { cells, frames, .. } = &mut self.stack;
+        let n_cells = match has_limits {
+            true => cells.len().min(limits.interp_cells_max as usize),
+            false => cells.len(),
+        };
+        let n_frames_max = match has_limits {
+            true => frames.capacity().min(limits.interp_frames_max as usize),
+            false => frames.capacity(),
+        };
+        let first = cells.as_mut_ptr();
+        self.state.fp = first.wrapping_add(fp);
+        self.state.cells_end = first.wrapping_add(n_cells.max(fp));
+        let first = frames.as_mut_ptr();
+        self.state.frames = first.wrapping_add(n_frames);
+        self.state.frames_end = first.wrapping_add(n_frames_max.max(n_frames));
+    }
+
+    /// The number of frames that wait.
+    fn n_frames(&self) -> usize {
+        (self.state.frames.addr() - self.stack.frames.as_ptr().addr()) / size_of::<Frame>()
+    }
+
+    /// Tells the list of frames how many there are.
+    pub(super) fn count_frames(&mut self) {
+        let n_frames = self.n_frames();
+        assert!(n_frames <= self.stack.frames.capacity(), "frames lie in the list");
+        // SAFETY: there is room for as many, and the first ones of the list are written before more are.
+        unsafe { self.stack.frames.set_len(n_frames) };
+    }
+
+    /// Lets the state name what belongs to its instance.
+    fn look_at_instance(&mut self) {
+        let instance = self.store.instance(self.instance());
+        self.state.ctx = instance.ctx();
+        self.state.globals = instance.globals.first();
+        self.state.funcs = self.module.funcs(self.trace.is_some()).as_ptr();
+        self.look_at_memory();
+    }
+
+    /// Lets the state name the memory of its instance, which may have grown.
+    fn look_at_memory(&mut self) {
+        // SAFETY: the context lives as long as the instance, and leads to memory 0 if there is one.
+        (self.state.memory, self.state.memory_bytes) = unsafe {
+            match (*self.state.ctx).memory {
+                memory if memory.is_null() => (ptr::dangling_mut(), 0),
+                memory => ((*memory).base, (*memory).bytes as usize),
+            }
+        };
+    }
+
+    /// Makes another instance the active one.
+    fn switch(&mut self, instance: InstanceId) {
+        if instance != self.instance() {
+            self.state.instance = instance.number();
+            self.module = self.store.instance(instance).code().clone();
+            self.look_at_instance();
+        }
+    }
+
+    // Entering and leaving. The arguments of a call lie where the callee's cells start.
+
+    /// Lets a function wait. Its callee's cells start at `args`.
+    fn push_frame(
+        &mut self,
+        ret: *const Instr,
+        code: *const FuncCode,
+        args: u32,
+    ) -> Result<(), Stop> {
+        self.count_frames();
+        let fp = self.index(self.state.fp);
+        self.stack.reserve(0)?;
+        self.stack.frames.push(Frame { ret, code, args, instance: self.state.instance });
+        self.look_at_stacks(fp, self.stack.frames.len());
+        Ok(())
+    }
+
+    /// Enters a function, whose cells start at an index, and returns its first instruction.
+    fn enter(
+        &mut self,
+        instance: InstanceId,
+        func: u32,
+        base: usize,
+    ) -> Result<*const Instr, Stop> {
+        self.switch(instance);
+        self.state.code = self.code(func);
+        let code = self.state.code;
+        // SAFETY: it is code of an instance, which the store keeps.
+        let code = unsafe { &*code };
+        self.state.pc = ptr::null();
+        let end = base + code.n_cells as usize;
+        let n_frames = self.n_frames();
+        if self.store.config.stack_cells.is_some() {
+            if !self.store.take_stack_cells(code.call_cells.into()) {
+                return Err(TrapCode::StackOverflow.into());
+            }
+        } else {
+            let limits = &self.store.config.limits;
+            if end > limits.interp_cells_max as usize
+                || n_frames > limits.interp_frames_max as usize
+            {
+                return Err(TrapCode::StackOverflow.into());
+            }
+        }
+        self.count_frames();
+        self.stack.reserve(end)?;
+        self.look_at_stacks(base, n_frames);
+        let cells = &mut self.stack.cells[base..end];
+        if code.frame_bytes > 0 {
+            let frame_sp = self.store.push_frame(instance, code.frame_bytes)?;
+            let memory = self.store.guest_parts(instance).memory;
+            let frame = &mut memory[frame_sp as usize..][..code.frame_bytes as usize];
+            frame.fill(0);
+            for &(param, offset, bytes) in &code.frame_params {
+                let value = cells[param as usize].to_le_bytes();
+                frame[offset as usize..][..bytes as usize]
+                    .copy_from_slice(&value[..bytes as usize]);
+            }
+        }
+        cells[code.n_params as usize..code.n_locals as usize].fill(0);
+        Ok(code.start())
+    }
+
+    /// Gives back what `enter` has taken.
+    pub(super) fn release(&mut self) {
+        let (call_cells, frame_bytes) = (self.active().call_cells, self.active().frame_bytes);
+        if self.store.config.stack_cells.is_some() {
+            self.store.give_stack_cells(call_cells.into());
+        }
+        if frame_bytes > 0 {
+            self.store.pop_frame(self.instance(), frame_bytes);
+        }
+    }
+
+    /// Goes on after the call of the active function, which has been released; its results lie where its cells
+    /// start.
+    pub(super) fn leave(&mut self) -> *const Instr {
+        self.count_frames();
+        let frame = self.stack.frames.pop().expect("below each function is a frame that waits");
+        let fp = self.index(self.state.fp) - frame.args as usize;
+        self.switch(InstanceId::from_number(frame.instance));
+        self.state.code = frame.code;
+        self.look_at_stacks(fp, self.stack.frames.len());
+        frame.ret
+    }
+
+    // Calls.
+
+    /// Calls a function, with the instruction to go on with after it.
+    pub(super) fn call(
+        &mut self,
+        func: FuncHandle,
+        args: u32,
+        ret: *const Instr,
+    ) -> Result<*const Instr, Stop> {
+        match self.store.func_target(func) {
+            FuncTarget::Guest { instance, func } => self.call_guest(instance, func, args, ret),
+            FuncTarget::Host { .. } => {
+                let fp = self.index(self.state.fp);
+                let top = fp + self.active().n_cells as usize;
+                self.call_host(func, fp + args as usize, top, true)?;
+                Ok(ret)
+            }
+        }
+    }
+
+    pub(super) fn call_guest(
+        &mut self,
+        instance: InstanceId,
+        func: u32,
+        args: u32,
+        ret: *const Instr,
+    ) -> Result<*const Instr, Stop> {
+        let base = self.index(self.state.fp) + args as usize;
+        self.push_frame(ret, self.state.code, args)?;
+        self.enter(instance, func, base)
+    }
+
+    /// Calls a function in place of the active one, which has been released.
+    pub(super) fn return_call(
+        &mut self,
+        func: FuncHandle,
+        args: u32,
+    ) -> Result<*const Instr, Stop> {
+        match self.store.func_target(func) {
+            FuncTarget::Guest { instance, func } => self.return_call_guest(instance, func, args),
+            FuncTarget::Host { .. } => {
+                let ty = self.store.func_type(func);
+                let (n_params, n_results) = (n_cells(&ty.params), n_cells(&ty.results));
+                let base = self.index(self.state.fp);
+                self.move_args(args, n_params);
+                let top = base + n_params.max(n_results);
+                self.count_frames();
+                self.stack.reserve(top)?;
+                self.look_at_stacks(base, self.stack.frames.len());
+                self.call_host(func, base, top, false)?;
+                Ok(self.leave())
+            }
+        }
+    }
+
+    pub(super) fn return_call_guest(
+        &mut self,
+        instance: InstanceId,
+        func: u32,
+        args: u32,
+    ) -> Result<*const Instr, Stop> {
+        let ty = self.store.instance(instance).module().func_type(func);
+        let n_params = n_cells(&ty.params);
+        self.move_args(args, n_params);
+        let base = self.index(self.state.fp);
+        self.enter(instance, func, base)
+    }
+
+    /// Moves the arguments of a call to where the active function's cells start.
+    fn move_args(&mut self, args: u32, n_params: usize) {
+        let base = self.index(self.state.fp);
+        let start = base + args as usize;
+        self.stack.cells.copy_within(start..start + n_params, base);
+    }
+
+    /// Calls a host function, whose arguments and then results lie at the cell with an index. The cells from
+    /// `top` on are free for calls that it makes. If it fails, the active function is one of the frames if it
+    /// waits.
+    fn call_host(
+        &mut self,
+        func: FuncHandle,
+        args: usize,
+        top: usize,
+        waits: bool,
+    ) -> Result<(), Stop> {
+        const SMALL: usize = 16;
+        let ty = self.store.func_type(func);
+        let (n_params, n_results) = (n_cells(&ty.params), n_cells(&ty.results));
+        let n = n_params.max(n_results);
+        // The stack may move while the host runs, so the host gets cells of its own.
+        let (mut small, mut large) = ([0; SMALL], Vec::new());
+        let cells = if n <= SMALL {
+            &mut small[..n]
+        } else {
+            large.resize(n, 0);
+            &mut large[..]
+        };
+        cells[..n_params].copy_from_slice(&self.stack.cells[args..args + n_params]);
+        let result = self.lend_stack(top, |store| store.call_host(func, cells));
+        if let Err(mut error) = result {
+            self.add_frames(&mut error, waits);
+            return Err(error.into());
+        }
+        self.stack.cells[args..args + n_results].copy_from_slice(&cells[..n_results]);
+        Ok(())
+    }
+
+    /// Lets something work on the store that may call back into guest code. The stacks are in the store meanwhile,
+    /// whose cells from `top` on are free.
+    fn lend_stack<R>(&mut self, top: usize, work: impl FnOnce(&mut Store) -> R) -> R {
+        let fp = self.index(self.state.fp);
+        self.count_frames();
+        self.stack.top = top;
+        self.store.interp = mem::take(&mut self.stack);
+        let result = work(self.store);
+        self.stack = mem::take(&mut self.store.interp);
+        self.look_at_stacks(fp, self.stack.frames.len());
+        self.look_at_memory();
+        result
+    }
+
+    /// Lets something work on the store that may call back into guest code, for the instruction at hand. An error that
+    /// is a trap gets its frames.
+    pub(super) fn with_store<R, E>(
+        &mut self,
+        work: impl FnOnce(&mut Store) -> Result<R, E>,
+    ) -> Result<R, Stop>
+    where
+        Stop: From<E>,
+    {
+        let fp = self.index(self.state.fp);
+        let top = fp + self.active().n_cells as usize;
+        self.lend_stack(top, work).map_err(|stop| match stop.into() {
+            Stop::Trap(code) => Stop::Trap(code),
+            Stop::Error(mut error) => {
+                self.add_frames(&mut error, true);
+                Stop::Error(error)
+            }
+        })
+    }
+
+    /// Appends the frames of this activation to an error: the active function, if it is to be there, and
+    /// those that wait.
+    fn add_frames(&self, error: &mut Error, active: bool) {
+        let place = |code: *const FuncCode, pc: *const Instr, instance: u32| {
+            // SAFETY: it is code of an instance, which the store keeps.
+            let code = unsafe { &*code };
+            let instance = InstanceId::from_number(instance);
+            let module = self.store.instance(instance).module();
+            // Where a function was to be entered, it has not begun.
+            let is_entered = !pc.is_null();
+            let offset =
+                if is_entered { translate::offset(module, code, code.slot(pc)) } else { 0 };
+            self.store.frame(instance, code.func, offset)
+        };
+        let State { code, pc, instance, .. } = self.state;
+        let active = active.then_some((code, pc, instance));
+        let waiting = &self.stack.frames[self.n_outer_frames..];
+        // The first of them is the host's call.
+        let waiting = waiting.iter().skip(1).rev();
+        let n_frames = waiting.len() + usize::from(active.is_some());
+        let waiting = waiting.map(|frame| (frame.code, frame.ret.wrapping_sub(1), frame.instance));
+        let frames = active.into_iter().chain(waiting).take(TRACE_FRAMES_MAX);
+        let listed = frames.map(|(code, pc, instance)| place(code, pc, instance));
+        error.add_frames(listed, n_frames.saturating_sub(TRACE_FRAMES_MAX) as u64);
+    }
+}

@@ -1,0 +1,107 @@
+//! Handlers of branches, fuel and polls, of what is left to the store, and of frames with very many cells.
+
+use std::sync::atomic::Ordering;
+
+use slotvm_bytecode::TrapCode;
+use slotvm_bytecode::numeric::ops::I32Eqz;
+
+use super::operands::Operand;
+
+use crate::interp::dispatch::{Dispatch, Regs, handlers};
+use crate::interp::outside;
+use crate::steps::code::Instr;
+use crate::steps::state::State;
+
+handlers! {
+    /// Branches by `c`.
+    fn br(r) {
+        r.branch(r.instr().c as i32)
+    }
+
+    /// Branches by the distance in the slot whose number after this one is `a`, at most `c`.
+    fn br_table<L: Operand>(r) {
+        let index = (L::get::<I32Eqz, D>(&r) as u32).min(r.instr().c);
+        let distance = r.data(1 + index as usize);
+        r.branch(distance as i32)
+    }
+
+    /// Moves as many cells as `a` and `b` say from `c` on, to the cell in the next slot.
+    fn move_cells(r) {
+        let from = r.fp.wrapping_add(r.instr().c as usize);
+        let to = r.fp.wrapping_add(r.data(1) as usize);
+        // SAFETY: the translator names cells of the frame.
+        unsafe { to.copy_from(from, r.instr().ab() as usize) };
+        r.next(2)
+    }
+
+    /// Traps.
+    fn unreachable(r) {
+        r.trap(TrapCode::Unreachable)
+    }
+
+    /// Charges `c` for a block.
+    fn fuel(r) {
+        // SAFETY: what all instances share lives as long as the store. Nobody has a reference to its fuel while
+        // the interpreter runs.
+        let fuel = unsafe { &mut (*(*r.state).shared).fuel };
+        let cost = i64::from(r.instr().c);
+        if *fuel < cost {
+            return r.trap(TrapCode::OutOfFuel);
+        }
+        *fuel -= cost;
+        r.next(1)
+    }
+
+    /// Lets the host interrupt the program.
+    fn poll(r) {
+        // SAFETY: the words live as long as the store, and only code of a store that has them polls.
+        let is_due = unsafe {
+            let shared = (*r.state).shared;
+            (*(*shared).epoch).load(Ordering::Relaxed) >= (*(*shared).poll_at).load(Ordering::Relaxed)
+        };
+        if is_due { r.leave_to(outside::poll) } else { r.next(1) }
+    }
+
+    /// Executes the stack operation `c`; `a` and `b` are the cell above the top of the operand stack.
+    fn stack_op(r) {
+        r.leave_to(outside::stack_op)
+    }
+
+    /// Shows the instruction that follows to the observer; `a` and `b` are the cell above the top of the
+    /// operand stack.
+    fn trace(r) {
+        r.leave_to(outside::trace)
+    }
+
+    /// Computes in scratch cells from now on.
+    fn far_begin(r) {
+        // SAFETY: the state is that of the running interpreter, to which nobody has a reference. Code after this names
+        // no cell but those of `scratch`.
+        unsafe {
+            (*r.state).far = r.fp;
+            r.go(r.pc.wrapping_add(1), (&raw mut (*r.state).scratch).cast())
+        }
+    }
+
+    /// Computes in cells of the frame again.
+    fn far_end(r) {
+        // SAFETY: `far_begin` has put the frame there, and code after this names its cells.
+        unsafe { r.go(r.pc.wrapping_add(1), (*r.state).far) }
+    }
+
+    /// `a =` the cell `c` of the frame.
+    fn far_get(r) {
+        // SAFETY: `far_begin` has put the frame there, and the translator names its cells.
+        let value = unsafe { *(*r.state).far.wrapping_add(r.instr().c as usize) };
+        r.set(r.instr().a, value);
+        r.next(1)
+    }
+
+    /// The cell `c` of the frame is set to `a`.
+    fn far_set(r) {
+        let value = r.get(r.instr().a);
+        // SAFETY: `far_begin` has put the frame there, and the translator names its cells.
+        unsafe { *(*r.state).far.wrapping_add(r.instr().c as usize) = value };
+        r.next(1)
+    }
+}

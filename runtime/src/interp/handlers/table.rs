@@ -1,0 +1,529 @@
+//! The handler of each instruction.
+
+use slotvm_bytecode::numeric::Numeric;
+use slotvm_bytecode::numeric::ops::{self, F64Add, I64Add};
+use slotvm_bytecode::{Access, Op, ValType};
+
+use super::calls::*;
+use super::control::*;
+use super::memory::*;
+use super::numeric::*;
+use super::operands::*;
+use crate::interp::dispatch::{Dispatch, Loop, Tail};
+use crate::steps::code::Handler;
+
+/// An instruction, up to its operands. The handlers say what these are.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(in crate::interp) enum Code {
+    Unary(Op, In, Dest),
+    Binary(Op, In, RightIn, Dest),
+    /// Branches if the operation is what the last part says.
+    BranchIf(Op, In, RightIn, bool),
+    /// An operation whose left operand is a short constant; `In` has the right one.
+    ShortBinary(Op, In, Dest),
+    /// The same with a long constant.
+    LongBinary(Op, In, Dest),
+    AddScaled(In, Dest),
+    AddScaledConst(u32, In, Dest),
+    MulAdd(In, Dest),
+    /// Counts, and branches by an operation on the new count and what lies in a cell, or a short constant.
+    CountBranch(Op, RightIn),
+    CanonicalF32,
+    CanonicalF64,
+    /// A constant that is sign-extended, or zero-extended.
+    ShortConst,
+    ShortConstU,
+    LongConst,
+    Copy,
+    CopyTwo,
+    Select(In, Dest),
+    Swap,
+    Load(Loaded, AddressIn, Dest),
+    /// Stores so many bytes.
+    Store(u32, StoredIn, AddressIn),
+    FrameAddr,
+    FrameGet(u32),
+    FrameSet(u32),
+    MemorySize,
+    GlobalGet,
+    GlobalSet,
+    ImportedGlobalGet,
+    ImportedGlobalSet,
+    Br,
+    BrTable(In),
+    MoveCells,
+    Unreachable,
+    Fuel,
+    Poll,
+    StackOp,
+    Trace,
+    FarBegin,
+    FarEnd,
+    FarGet,
+    FarSet,
+    Call,
+    CallImport,
+    CallIndirect,
+    ReturnCall,
+    ReturnCallImport,
+    ReturnCallIndirect,
+    Release,
+    Ret,
+    RetCell,
+    RetShort,
+    Exit,
+}
+
+/// Where an operand is: in its cell, or in the accumulator for its type.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(in crate::interp) enum In {
+    Cell,
+    Acc,
+}
+
+/// Where a right operand is. Branches find a short constant in `b`, other instructions in `c`.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(in crate::interp) enum RightIn {
+    Cell,
+    Acc,
+    Short,
+    Long,
+}
+
+/// Where a result goes: to the cell and the accumulator, or to the accumulator alone.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(in crate::interp) enum Dest {
+    Cell,
+    Acc,
+}
+
+/// Where the value of a store is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(in crate::interp) enum StoredIn {
+    Cell,
+    Short,
+    Acc,
+    FloatAcc,
+}
+
+/// See [`Address`].
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(in crate::interp) enum AddressIn {
+    Plain(In),
+    Fixed,
+    Indexed(SumIn),
+    IndexedFar,
+    Wrapped(SumIn),
+    Moved(In),
+    Scaled(u32, In),
+}
+
+/// Where the base and the index of an address are.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(in crate::interp) enum SumIn {
+    Cells,
+    /// The base is in the accumulator.
+    BaseAcc,
+    /// The index is.
+    IndexAcc,
+}
+
+/// See [`Load`]: the bytes, and how they are extended.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(in crate::interp) struct Loaded {
+    bytes: u32,
+    /// The bytes that a narrow value's sign is extended to; 0 if it is not.
+    signed_to: u32,
+    /// Whether it is a float of 64 bits.
+    is_float: bool,
+}
+
+impl Loaded {
+    pub(in crate::interp) fn of(access: Access) -> Loaded {
+        let signed_to = if access.signed { access.ty.bytes() } else { 0 };
+        Loaded { bytes: access.bytes, signed_to, is_float: access.ty == ValType::F64 }
+    }
+
+    pub(in crate::interp) fn is_float(self) -> bool {
+        self.is_float
+    }
+}
+
+impl Code {
+    /// Whether the accumulators are lost.
+    pub(in crate::interp) fn leaves(self) -> bool {
+        use Code::*;
+        matches!(
+            self,
+            Poll | StackOp
+                | Trace
+                | MoveCells
+                | Call
+                | CallImport
+                | CallIndirect
+                | Release
+                | FarBegin
+        )
+    }
+
+    /// Whether it branches by `c`.
+    pub(in crate::interp) fn branches(self) -> bool {
+        matches!(self, Code::Br | Code::BranchIf(..) | Code::CountBranch(..))
+    }
+
+    /// The instruction whose result goes to the accumulator alone, if there is one.
+    pub(in crate::interp) fn without_cell(self) -> Option<Code> {
+        Some(match self {
+            Code::Unary(op, left, _) => Code::Unary(op, left, Dest::Acc),
+            Code::Binary(op, left, right, _) => Code::Binary(op, left, right, Dest::Acc),
+            Code::ShortBinary(op, right, _) => Code::ShortBinary(op, right, Dest::Acc),
+            Code::LongBinary(op, right, _) => Code::LongBinary(op, right, Dest::Acc),
+            Code::AddScaled(index, _) => Code::AddScaled(index, Dest::Acc),
+            Code::AddScaledConst(bits, index, _) => Code::AddScaledConst(bits, index, Dest::Acc),
+            Code::MulAdd(left, _) => Code::MulAdd(left, Dest::Acc),
+            Code::Select(condition, _) => Code::Select(condition, Dest::Acc),
+            Code::Load(loaded, address, _) => Code::Load(loaded, address, Dest::Acc),
+            _ => return None,
+        })
+    }
+}
+
+/// Returns the address of an instruction's handler, in the form that ends with jumps or in the other one.
+pub(in crate::interp) fn address(code: Code, jumps: bool) -> *const () {
+    let handler = if jumps { of::<Tail>(code) } else { of::<Loop>(code) };
+    handler as *const ()
+}
+
+/// Returns the handler of an instruction.
+pub(in crate::interp) fn of<D: Dispatch>(code: Code) -> Handler {
+    match code {
+        Code::Unary(op, ..) if touches_narrow_float(op) => of_narrow_unary::<D>(op),
+        Code::Unary(op, left, to) => match (left, to) {
+            (In::Cell, Dest::Cell) => of_unary::<CellB, ToCell, D>(op),
+            (In::Cell, Dest::Acc) => of_unary::<CellB, D::ToAcc, D>(op),
+            (In::Acc, Dest::Cell) => of_unary::<D::Acc<CellB>, ToCell, D>(op),
+            (In::Acc, Dest::Acc) => of_unary::<D::Acc<CellB>, D::ToAcc, D>(op),
+        },
+        Code::Binary(op, left, right, Dest::Cell) => of_binary::<ToCell, D>(op, left, right),
+        Code::Binary(op, left, right, Dest::Acc) => of_binary::<D::ToAcc, D>(op, left, right),
+        Code::BranchIf(op, left, right, taken) => of_branch::<D>(op, left, right, taken),
+        Code::AddScaled(In::Cell, Dest::Cell) => add_scaled::<CellX, ToCell, D>,
+        Code::AddScaled(In::Cell, Dest::Acc) => add_scaled::<CellX, D::ToAcc, D>,
+        Code::AddScaled(In::Acc, Dest::Cell) => add_scaled::<D::Acc<CellX>, ToCell, D>,
+        Code::AddScaled(In::Acc, Dest::Acc) => add_scaled::<D::Acc<CellX>, D::ToAcc, D>,
+        Code::ShortBinary(op, In::Cell, Dest::Cell) => of_left::<ShortC, CellB, ToCell, D>(op),
+        Code::ShortBinary(op, In::Cell, Dest::Acc) => of_left::<ShortC, CellB, D::ToAcc, D>(op),
+        Code::ShortBinary(op, In::Acc, Dest::Cell) => {
+            of_left::<ShortC, D::Acc<CellB>, ToCell, D>(op)
+        }
+        Code::ShortBinary(op, In::Acc, Dest::Acc) => {
+            of_left::<ShortC, D::Acc<CellB>, D::ToAcc, D>(op)
+        }
+        Code::LongBinary(op, In::Cell, Dest::Cell) => of_float_left::<CellB, ToCell, D>(op),
+        Code::LongBinary(op, In::Cell, Dest::Acc) => of_float_left::<CellB, D::ToAcc, D>(op),
+        Code::LongBinary(op, In::Acc, Dest::Cell) => of_float_left::<D::Acc<CellB>, ToCell, D>(op),
+        Code::LongBinary(op, In::Acc, Dest::Acc) => of_float_left::<D::Acc<CellB>, D::ToAcc, D>(op),
+        Code::AddScaledConst(bits, In::Cell, to) => of_add_scaled::<CellB, D>(bits, to),
+        Code::AddScaledConst(bits, In::Acc, to) => of_add_scaled::<D::Acc<CellB>, D>(bits, to),
+        Code::MulAdd(In::Cell, Dest::Cell) => mul_add::<CellX, ToCell, D>,
+        Code::MulAdd(In::Cell, Dest::Acc) => mul_add::<CellX, D::ToAcc, D>,
+        Code::MulAdd(In::Acc, Dest::Cell) => mul_add::<D::Acc<CellX>, ToCell, D>,
+        Code::MulAdd(In::Acc, Dest::Acc) => mul_add::<D::Acc<CellX>, D::ToAcc, D>,
+        Code::CountBranch(op, RightIn::Short) => of_count_branch::<ShortB, D>(op),
+        Code::CountBranch(op, _) => of_count_branch::<CellB, D>(op),
+        Code::CanonicalF32 => canonical_f32::<D>,
+        Code::CanonicalF64 => canonical_f64::<D>,
+        Code::ShortConst => short_const::<D>,
+        Code::ShortConstU => short_const_u::<D>,
+        Code::LongConst => long_const::<D>,
+        Code::Copy => copy::<D>,
+        Code::CopyTwo => copy_two::<D>,
+        Code::Select(In::Cell, Dest::Cell) => select::<CellB, ToCell, D>,
+        Code::Select(In::Cell, Dest::Acc) => select::<CellB, D::ToAcc, D>,
+        Code::Select(In::Acc, Dest::Cell) => select::<D::Acc<CellB>, ToCell, D>,
+        Code::Select(In::Acc, Dest::Acc) => select::<D::Acc<CellB>, D::ToAcc, D>,
+        Code::Swap => swap::<D>,
+        Code::Load(loaded, address, Dest::Cell) => of_load::<ToCell, D>(loaded, address),
+        Code::Load(loaded, address, Dest::Acc) => of_load::<D::ToAcc, D>(loaded, address),
+        Code::Store(bytes, StoredIn::Cell, address) => of_store::<CellA, I64Add, D>(bytes, address),
+        Code::Store(bytes, StoredIn::Short, address) => {
+            of_store::<ShortA, I64Add, D>(bytes, address)
+        }
+        Code::Store(bytes, StoredIn::Acc, address) => {
+            of_store::<D::Acc<CellA>, I64Add, D>(bytes, address)
+        }
+        Code::Store(_, StoredIn::FloatAcc, address) => {
+            of_store_at::<Store64, D::Acc<CellA>, F64Add, D>(address)
+        }
+        Code::FrameAddr => frame_addr::<D>,
+        Code::FrameGet(4) => frame_get::<Load32U, D>,
+        Code::FrameGet(_) => frame_get::<Load64, D>,
+        Code::FrameSet(4) => frame_set::<Store32, D>,
+        Code::FrameSet(_) => frame_set::<Store64, D>,
+        Code::MemorySize => memory_size::<D>,
+        Code::GlobalGet => global_get::<D>,
+        Code::GlobalSet => global_set::<D>,
+        Code::ImportedGlobalGet => imported_global_get::<D>,
+        Code::ImportedGlobalSet => imported_global_set::<D>,
+        Code::Br => br::<D>,
+        Code::BrTable(In::Cell) => br_table::<CellA, D>,
+        Code::BrTable(In::Acc) => br_table::<D::Acc<CellA>, D>,
+        Code::MoveCells => move_cells::<D>,
+        Code::Unreachable => unreachable::<D>,
+        Code::Fuel => fuel::<D>,
+        Code::Poll => poll::<D>,
+        Code::StackOp => stack_op::<D>,
+        Code::Trace => trace::<D>,
+        Code::FarBegin => far_begin::<D>,
+        Code::FarEnd => far_end::<D>,
+        Code::FarGet => far_get::<D>,
+        Code::FarSet => far_set::<D>,
+        Code::Call => call::<D>,
+        Code::CallImport => call_import::<D>,
+        Code::CallIndirect => call_indirect::<D>,
+        Code::ReturnCall => return_call::<D>,
+        Code::ReturnCallImport => return_call_import::<D>,
+        Code::ReturnCallIndirect => return_call_indirect::<D>,
+        Code::Release => release::<D>,
+        Code::Ret => ret::<D>,
+        Code::RetCell => ret_cell::<D>,
+        Code::RetShort => ret_short::<D>,
+        Code::Exit => exit::<D>,
+    }
+}
+
+/// Chooses among handlers that are made for one operation each.
+macro_rules! choose {
+    ($op:ident: $handler:ident $generics:tt: $($name:ident)*) => {
+        match $op {
+            $(Op::$name => instance!($handler $name $generics),)*
+            _ => unreachable!("`{}` has no such form", $op.mnemonic()),
+        }
+    };
+}
+
+/// The handler for an operation.
+macro_rules! instance {
+    ($handler:ident $name:ident [$($generic:ty),*]) => {
+        $handler::<ops::$name, $($generic),*>
+    };
+}
+
+fn of_unary<L: Operand, T: To, D: Dispatch>(op: Op) -> Handler {
+    choose!(op: unary [L, T, D]:
+        I32Eqz I64Eqz I32Clz I32Ctz I32Popcnt I64Clz I64Ctz I64Popcnt
+        F64Abs F64Neg F64Ceil F64Floor F64Trunc F64Nearest F64Sqrt
+        I32WrapI64 I32TruncF64S I32TruncF64U
+        I64ExtendI32S I64TruncF64S I64TruncF64U
+        F64ConvertI32S F64ConvertI32U F64ConvertI64S F64ConvertI64U
+        I32Extend8S I32Extend16S I64Extend8S I64Extend16S I64Extend32S
+        I32TruncSatF64S I32TruncSatF64U I64TruncSatF64S I64TruncSatF64U)
+}
+
+/// Those that take or make floats of 32 bits, for which there is no accumulator.
+fn of_narrow_unary<D: Dispatch>(op: Op) -> Handler {
+    choose!(op: unary [CellB, ToCell, D]:
+        F32Abs F32Neg F32Ceil F32Floor F32Trunc F32Nearest F32Sqrt
+        I32TruncF32S I32TruncF32U I64TruncF32S I64TruncF32U
+        F32ConvertI32S F32ConvertI32U F32ConvertI64S F32ConvertI64U
+        F32DemoteF64 F64PromoteF32
+        I32TruncSatF32S I32TruncSatF32U I64TruncSatF32S I64TruncSatF32U)
+}
+
+fn of_binary<T: To, D: Dispatch>(op: Op, left: In, right: RightIn) -> Handler {
+    match (left, right) {
+        _ if is_narrow_float(op) => match right {
+            RightIn::Short => of_narrow_binary::<ShortC, D>(op),
+            _ => of_narrow_binary::<CellX, D>(op),
+        },
+        (In::Cell, RightIn::Cell) => of_wide_binary::<CellB, CellX, T, D>(op),
+        (In::Cell, RightIn::Acc) => of_wide_binary::<CellB, D::Acc<CellX>, T, D>(op),
+        (In::Cell, RightIn::Short) => of_wide_binary::<CellB, ShortC, T, D>(op),
+        (In::Cell, RightIn::Long) => of_long_binary::<CellB, T, D>(op),
+        (In::Acc, RightIn::Cell | RightIn::Acc) => of_wide_binary::<D::Acc<CellB>, CellX, T, D>(op),
+        (In::Acc, RightIn::Short) => of_wide_binary::<D::Acc<CellB>, ShortC, T, D>(op),
+        (In::Acc, RightIn::Long) => of_long_binary::<D::Acc<CellB>, T, D>(op),
+    }
+}
+
+/// Whether the operand or the result is a float of 32 bits, for which there is no accumulator.
+pub(in crate::interp) fn touches_narrow_float(op: Op) -> bool {
+    let signature = op.signature();
+    signature.is_some_and(|s| s.params[0] == ValType::F32 || s.results[0] == ValType::F32)
+}
+
+/// Whether the operands are floats of 32 bits, for which there is no accumulator.
+fn is_narrow_float(op: Op) -> bool {
+    op.signature().is_some_and(|signature| signature.params[0] == ValType::F32)
+}
+
+fn of_wide_binary<L: Operand, R: Operand, T: To, D: Dispatch>(op: Op) -> Handler {
+    choose!(op: binary [L, R, T, D]:
+        I32Eq I32Ne I32LtS I32LtU I32GtS I32GtU I32LeS I32LeU I32GeS I32GeU
+        I64Eq I64Ne I64LtS I64LtU I64GtS I64GtU I64LeS I64LeU I64GeS I64GeU
+        F64Eq F64Ne F64Lt F64Gt F64Le F64Ge
+        I32Add I32Sub I32Mul I32DivS I32DivU I32RemS I32RemU I32And I32Or I32Xor
+        I32Shl I32ShrS I32ShrU I32Rotl I32Rotr
+        I64Add I64Sub I64Mul I64DivS I64DivU I64RemS I64RemU I64And I64Or I64Xor
+        I64Shl I64ShrS I64ShrU I64Rotl I64Rotr
+        F64Add F64Sub F64Mul F64Div F64Min F64Max F64Copysign)
+}
+
+fn of_long_binary<L: Operand, T: To, D: Dispatch>(op: Op) -> Handler {
+    choose!(op: binary [L, Long, T, D]:
+        I64Eq I64Ne I64LtS I64LtU I64GtS I64GtU I64LeS I64LeU I64GeS I64GeU
+        F64Eq F64Ne F64Lt F64Gt F64Le F64Ge
+        I64Add I64Sub I64Mul I64DivS I64DivU I64RemS I64RemU I64And I64Or I64Xor
+        I64Shl I64ShrS I64ShrU I64Rotl I64Rotr
+        F64Add F64Sub F64Mul F64Div F64Min F64Max F64Copysign)
+}
+
+/// Operations whose operands cannot be exchanged.
+fn of_left<L: Operand, R: Operand, T: To, D: Dispatch>(op: Op) -> Handler {
+    choose!(op: binary [L, R, T, D]:
+        I32Sub I32DivS I32DivU I32RemS I32RemU I32Shl I32ShrS I32ShrU I32Rotl I32Rotr
+        I64Sub I64DivS I64DivU I64RemS I64RemU I64Shl I64ShrS I64ShrU I64Rotl I64Rotr)
+}
+
+fn of_float_left<R: Operand, T: To, D: Dispatch>(op: Op) -> Handler {
+    choose!(op: binary [Long, R, T, D]: F64Sub F64Div)
+}
+
+fn of_add_scaled<L: Operand, D: Dispatch>(bits: u32, to: Dest) -> Handler {
+    match (bits, to) {
+        (1, Dest::Cell) => add_scaled_const::<By1, L, ToCell, D>,
+        (1, Dest::Acc) => add_scaled_const::<By1, L, D::ToAcc, D>,
+        (2, Dest::Cell) => add_scaled_const::<By2, L, ToCell, D>,
+        (2, Dest::Acc) => add_scaled_const::<By2, L, D::ToAcc, D>,
+        (_, Dest::Cell) => add_scaled_const::<By3, L, ToCell, D>,
+        (_, Dest::Acc) => add_scaled_const::<By3, L, D::ToAcc, D>,
+    }
+}
+
+fn of_count_branch<R: Operand, D: Dispatch>(op: Op) -> Handler {
+    choose!(op: count_branch [R, D]:
+        I32Eq I32Ne I32LtS I32LtU I32GtS I32GtU I32LeS I32LeU I32GeS I32GeU)
+}
+
+fn of_narrow_binary<R: Operand, D: Dispatch>(op: Op) -> Handler {
+    choose!(op: binary [CellB, R, ToCell, D]:
+        F32Eq F32Ne F32Lt F32Gt F32Le F32Ge
+        F32Add F32Sub F32Mul F32Div F32Min F32Max F32Copysign)
+}
+
+fn of_branch<D: Dispatch>(op: Op, left: In, right: RightIn, taken: bool) -> Handler {
+    match (left, right, taken) {
+        _ if is_narrow_float(op) => match taken {
+            true => of_narrow_branch::<IfTrue, D>(op),
+            false => of_narrow_branch::<IfFalse, D>(op),
+        },
+        (In::Cell, RightIn::Cell, true) => of_wide_branch::<CellA, CellB, IfTrue, D>(op),
+        (In::Cell, RightIn::Cell, false) => of_inexact_branch::<CellA, CellB, IfFalse, D>(op),
+        (In::Cell, RightIn::Acc, true) => of_wide_branch::<CellA, D::Acc<CellB>, IfTrue, D>(op),
+        (In::Cell, RightIn::Acc, false) => {
+            of_inexact_branch::<CellA, D::Acc<CellB>, IfFalse, D>(op)
+        }
+        (In::Acc, RightIn::Cell | RightIn::Acc, true) => {
+            of_wide_branch::<D::Acc<CellA>, CellB, IfTrue, D>(op)
+        }
+        (In::Acc, RightIn::Cell | RightIn::Acc, false) => {
+            of_inexact_branch::<D::Acc<CellA>, CellB, IfFalse, D>(op)
+        }
+        (In::Cell, _, true) => of_short_branch::<CellA, IfTrue, D>(op),
+        (In::Acc, _, true) => of_short_branch::<D::Acc<CellA>, IfTrue, D>(op),
+        (In::Cell, _, false) => branch_if::<ops::I32And, CellA, ShortB, IfFalse, D>,
+        (In::Acc, _, false) => branch_if::<ops::I32And, D::Acc<CellA>, ShortB, IfFalse, D>,
+    }
+}
+
+fn of_wide_branch<L: Operand, R: Operand, T: Taken, D: Dispatch>(op: Op) -> Handler {
+    choose!(op: branch_if [L, R, T, D]:
+        I32Eq I32Ne I32LtS I32LtU I32GtS I32GtU I32LeS I32LeU I32GeS I32GeU I32And
+        I64Eq I64Ne I64LtS I64LtU I64GtS I64GtU I64LeS I64LeU I64GeS I64GeU
+        F64Eq F64Ne F64Lt F64Gt F64Le F64Ge)
+}
+
+/// Operations whose opposite is no operation.
+fn of_inexact_branch<L: Operand, R: Operand, T: Taken, D: Dispatch>(op: Op) -> Handler {
+    choose!(op: branch_if [L, R, T, D]: I32And F64Eq F64Ne F64Lt F64Gt F64Le F64Ge)
+}
+
+fn of_narrow_branch<T: Taken, D: Dispatch>(op: Op) -> Handler {
+    choose!(op: branch_if [CellA, CellB, T, D]: F32Eq F32Ne F32Lt F32Gt F32Le F32Ge)
+}
+
+fn of_short_branch<L: Operand, T: Taken, D: Dispatch>(op: Op) -> Handler {
+    choose!(op: branch_if [L, ShortB, T, D]:
+        I32Eq I32Ne I32LtS I32LtU I32GtS I32GtU I32LeS I32LeU I32GeS I32GeU I32And
+        I64Eq I64Ne I64LtS I64LtU I64GtS I64GtU I64LeS I64LeU I64GeS I64GeU)
+}
+
+fn of_load<T: To, D: Dispatch>(loaded: Loaded, address: AddressIn) -> Handler {
+    match (loaded.bytes, loaded.signed_to) {
+        (1, 0) => of_load_at::<Load8U, T, D>(address),
+        (1, 4) => of_load_at::<Load8S32, T, D>(address),
+        (1, _) => of_load_at::<Load8S64, T, D>(address),
+        (2, 0) => of_load_at::<Load16U, T, D>(address),
+        (2, 4) => of_load_at::<Load16S32, T, D>(address),
+        (2, _) => of_load_at::<Load16S64, T, D>(address),
+        (4, 0 | 4) => of_load_at::<Load32U, T, D>(address),
+        (4, _) => of_load_at::<Load32S64, T, D>(address),
+        _ if loaded.is_float => of_load_at::<LoadF64, T, D>(address),
+        _ => of_load_at::<Load64, T, D>(address),
+    }
+}
+
+fn of_load_at<L: Load, T: To, D: Dispatch>(address: AddressIn) -> Handler {
+    match address {
+        AddressIn::Plain(In::Cell) => load::<L, Plain<CellB>, T, D>,
+        AddressIn::Plain(In::Acc) => load::<L, Plain<D::Acc<CellB>>, T, D>,
+        AddressIn::Fixed => load::<L, Fixed, T, D>,
+        AddressIn::Indexed(SumIn::Cells) => load::<L, Indexed<CellB, CellX>, T, D>,
+        AddressIn::Indexed(SumIn::BaseAcc) => load::<L, Indexed<D::Acc<CellB>, CellX>, T, D>,
+        AddressIn::Indexed(SumIn::IndexAcc) => load::<L, Indexed<CellB, D::Acc<CellX>>, T, D>,
+        AddressIn::IndexedFar => load::<L, IndexedFar, T, D>,
+        AddressIn::Wrapped(SumIn::Cells) => load::<L, Wrapped<CellB, CellX>, T, D>,
+        AddressIn::Wrapped(SumIn::BaseAcc) => load::<L, Wrapped<D::Acc<CellB>, CellX>, T, D>,
+        AddressIn::Wrapped(SumIn::IndexAcc) => load::<L, Wrapped<CellB, D::Acc<CellX>>, T, D>,
+        AddressIn::Moved(In::Cell) => load::<L, Moved<CellB>, T, D>,
+        AddressIn::Moved(In::Acc) => load::<L, Moved<D::Acc<CellB>>, T, D>,
+        AddressIn::Scaled(1, In::Cell) => load::<L, Scaled<By1, CellB>, T, D>,
+        AddressIn::Scaled(1, In::Acc) => load::<L, Scaled<By1, D::Acc<CellB>>, T, D>,
+        AddressIn::Scaled(2, In::Cell) => load::<L, Scaled<By2, CellB>, T, D>,
+        AddressIn::Scaled(2, In::Acc) => load::<L, Scaled<By2, D::Acc<CellB>>, T, D>,
+        AddressIn::Scaled(_, In::Cell) => load::<L, Scaled<By3, CellB>, T, D>,
+        AddressIn::Scaled(_, In::Acc) => load::<L, Scaled<By3, D::Acc<CellB>>, T, D>,
+    }
+}
+
+fn of_store<V: Operand, N: Numeric, D: Dispatch>(bytes: u32, address: AddressIn) -> Handler {
+    match bytes {
+        1 => of_store_at::<Store8, V, N, D>(address),
+        2 => of_store_at::<Store16, V, N, D>(address),
+        4 => of_store_at::<Store32, V, N, D>(address),
+        _ => of_store_at::<Store64, V, N, D>(address),
+    }
+}
+
+fn of_store_at<S: StoreBytes, V: Operand, N: Numeric, D: Dispatch>(address: AddressIn) -> Handler {
+    match address {
+        AddressIn::Plain(In::Cell) => store::<S, V, N, Plain<CellB>, D>,
+        AddressIn::Plain(In::Acc) => store::<S, V, N, Plain<D::Acc<CellB>>, D>,
+        AddressIn::Fixed => store::<S, V, N, Fixed, D>,
+        AddressIn::Indexed(SumIn::Cells) => store::<S, V, N, Indexed<CellB, CellX>, D>,
+        AddressIn::Indexed(SumIn::BaseAcc) => store::<S, V, N, Indexed<D::Acc<CellB>, CellX>, D>,
+        AddressIn::Indexed(SumIn::IndexAcc) => store::<S, V, N, Indexed<CellB, D::Acc<CellX>>, D>,
+        AddressIn::IndexedFar => store::<S, V, N, IndexedFar, D>,
+        AddressIn::Wrapped(SumIn::Cells) => store::<S, V, N, Wrapped<CellB, CellX>, D>,
+        AddressIn::Wrapped(SumIn::BaseAcc) => store::<S, V, N, Wrapped<D::Acc<CellB>, CellX>, D>,
+        AddressIn::Wrapped(SumIn::IndexAcc) => store::<S, V, N, Wrapped<CellB, D::Acc<CellX>>, D>,
+        AddressIn::Moved(In::Cell) => store::<S, V, N, Moved<CellB>, D>,
+        AddressIn::Moved(In::Acc) => store::<S, V, N, Moved<D::Acc<CellB>>, D>,
+        AddressIn::Scaled(1, In::Cell) => store::<S, V, N, Scaled<By1, CellB>, D>,
+        AddressIn::Scaled(1, In::Acc) => store::<S, V, N, Scaled<By1, D::Acc<CellB>>, D>,
+        AddressIn::Scaled(2, In::Cell) => store::<S, V, N, Scaled<By2, CellB>, D>,
+        AddressIn::Scaled(2, In::Acc) => store::<S, V, N, Scaled<By2, D::Acc<CellB>>, D>,
+        AddressIn::Scaled(_, In::Cell) => store::<S, V, N, Scaled<By3, CellB>, D>,
+        AddressIn::Scaled(_, In::Acc) => store::<S, V, N, Scaled<By3, D::Acc<CellB>>, D>,
+    }
+}

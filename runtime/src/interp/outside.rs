@@ -1,0 +1,187 @@
+//! What handlers do not do by themselves: calls that need more than a frame, and everything that concerns the store.
+//!
+//! Each function here does what the handler of the same name leaves to it, and returns the instruction to go on with.
+
+use std::ptr;
+
+use slotvm_bytecode::{CodeReader, TrapCode};
+
+use super::activation::Activation;
+use super::vector;
+use crate::entities::FuncHandle;
+use crate::error::Stop;
+use crate::steps::code::{Instr, StackOp};
+use crate::steps::state::State;
+use crate::steps::trace::TraceEvent;
+use crate::store::Store;
+
+/// Work that a handler leaves to others, with its state, instruction and frame. See
+/// [`Regs::leave_to`](super::dispatch::Regs::leave_to).
+pub(super) type Outside = unsafe fn(*mut State, *const Instr, *mut u64) -> *const Instr;
+
+/// Defines functions of type [`Outside`]; the body returns the instruction to go on with or why the activation ends.
+macro_rules! outside {
+    ($(
+        $(#[$attribute:meta])*
+        fn $name:ident($activation:ident, $instr:ident) $body:block
+    )*) => {$(
+        $(#[$attribute])*
+        ///
+        /// # Safety
+        /// The arguments are those of a handler.
+        #[cold]
+        #[inline(never)]
+        pub(super) unsafe fn $name(
+            state: *mut State,
+            pc: *const Instr,
+            fp: *mut u64,
+        ) -> *const Instr {
+            // SAFETY: the state of a handler is that of an activation, to which the handler has no reference.
+            let $activation = unsafe { Activation::of(state) };
+            // SAFETY: the instruction of a handler lives as long as the store.
+            let $instr = unsafe { &*pc };
+            ($activation.state.pc, $activation.state.fp) = (pc, fp);
+            let result: Result<*const Instr, Stop> = $body;
+            result.unwrap_or_else(|stop| {
+                $activation.stop(stop);
+                ptr::null()
+            })
+        }
+    )*};
+}
+
+/// The instruction after one that takes so many slots.
+fn after(instr: &Instr, slots: usize) -> *const Instr {
+    ptr::from_ref(instr).wrapping_add(slots)
+}
+
+/// The data in the slot after an instruction.
+fn data(instr: &Instr) -> u64 {
+    // SAFETY: the translator has put a slot after each instruction whose handler or outside function reads it.
+    unsafe { (*after(instr, 1)).handler.addr() as u64 }
+}
+
+outside! {
+    /// Lets the host interrupt the program.
+    fn poll(activation, instr) {
+        activation.with_store(Store::poll).map(|()| after(instr, 1))
+    }
+
+    /// Executes a stack operation.
+    fn stack_op(activation, instr) {
+        let op = activation.active().stack_ops[instr.c as usize];
+        let done = match op {
+            StackOp::Service(op, imm) => activation.serve(op, imm, instr.ab() as usize),
+            op => vector_op(activation, op, instr.ab() as usize).map_err(Stop::Trap),
+        };
+        done.map(|()| after(instr, 1))
+    }
+
+    /// Shows an instruction to the observer.
+    fn trace(activation, instr) {
+        show(activation, instr);
+        Ok(after(instr, 1))
+    }
+
+    /// Calls a function that the module defines.
+    fn call(activation, instr) {
+        let instance = activation.instance();
+        let func = activation.module.module().n_imported_funcs() + instr.c;
+        activation.call_guest(instance, func, instr.ab(), after(instr, 1))
+    }
+
+    /// Calls an imported function.
+    fn call_import(activation, instr) {
+        let func = activation.store.instance(activation.instance()).func_handle(instr.c);
+        activation.call(func, instr.ab(), after(instr, 1))
+    }
+
+    /// Calls a function of a table.
+    fn call_indirect(activation, instr) {
+        match callee(activation, instr) {
+            Ok(func) => activation.call(func, instr.ab(), after(instr, 2)),
+            Err(code) => Err(code.into()),
+        }
+    }
+
+    /// Calls a function that the module defines in place of the active one.
+    fn return_call(activation, instr) {
+        let instance = activation.instance();
+        let func = activation.module.module().n_imported_funcs() + instr.c;
+        activation.return_call_guest(instance, func, instr.ab())
+    }
+
+    /// Calls an imported function in place of the active one.
+    fn return_call_import(activation, instr) {
+        let func = activation.store.instance(activation.instance()).func_handle(instr.c);
+        activation.return_call(func, instr.ab())
+    }
+
+    /// Calls a function of a table in place of the active one.
+    fn return_call_indirect(activation, instr) {
+        match callee(activation, instr) {
+            Ok(func) => activation.return_call(func, instr.ab()),
+            Err(code) => Err(code.into()),
+        }
+    }
+
+    /// Gives back what entering the active function has taken beyond its frame.
+    fn release(activation, instr) {
+        activation.release();
+        Ok(after(instr, 1))
+    }
+
+    /// Goes on after the call of the active function.
+    fn leave(activation, _instr) {
+        Ok(activation.leave())
+    }
+}
+
+/// The function that an indirect call means.
+fn callee(activation: &Activation<'_>, instr: &Instr) -> Result<FuncHandle, TrapCode> {
+    let (ty, place) = (data(instr) as u32, data(instr) >> 32);
+    let index = activation.stack.cells[activation.index(activation.state.fp) + place as usize];
+    let store = &activation.store;
+    let table = store.table_of(activation.instance(), instr.c);
+    let cell = store.table(table).get(index as u32)?;
+    let func = FuncHandle::from_cell(cell).ok_or(TrapCode::IndirectCallToNull)?;
+    let wanted = store.instance(activation.instance()).type_id(ty);
+    match store.func_record(func).type_id == wanted {
+        true => Ok(func),
+        false => Err(TrapCode::BadSignature),
+    }
+}
+
+/// Executes an operation on vectors, with the top of the operand stack below a cell.
+fn vector_op(activation: &mut Activation<'_>, op: StackOp, sp: usize) -> Result<(), TrapCode> {
+    let canonical_nans = activation.store.config.canonical_nans;
+    let start = activation.index(activation.state.fp);
+    let n_cells = activation.active().n_cells as usize;
+    let mut parts = activation.store.guest_parts(activation.instance());
+    let cells = &mut activation.stack.cells[start..start + n_cells];
+    vector::execute(op, &mut parts, canonical_nans, &mut vector::Operands { cells, sp })
+}
+
+/// Shows the instruction at a place to the observer; it is the one that `instr` was made for.
+fn show(activation: &mut Activation<'_>, instr: &Instr) {
+    let Some(hook) = activation.trace.clone() else { return };
+    let module = activation.module.module().clone();
+    let code = activation.active();
+    let (func, n_locals) = (code.func, code.n_locals as usize);
+    let offset = super::translate::offset(&module, code, code.slot(instr));
+    let bytes = &module.func(func).expect("a function of the module").code;
+    let inst = CodeReader::new(bytes, offset).read().expect("verified code decodes");
+    activation.count_frames();
+    let start = activation.index(activation.state.fp);
+    let stack = &activation.stack.cells[start + n_locals..start + instr.ab() as usize];
+    hook(&TraceEvent {
+        instance: activation.instance(),
+        module: &module,
+        // The host's call is one of the frames.
+        depth: activation.stack.frames.len() - 1,
+        func,
+        offset,
+        inst,
+        stack,
+    });
+}

@@ -1,0 +1,234 @@
+//! The code that the interpreter runs: instructions of equal size, which name cells of the frame.
+//!
+//! An instruction starts with the address of the code that executes it, its handler. Its operands are up to
+//! three cells and a constant; what they mean is the handler's affair. By convention `a` is the cell that an
+//! instruction writes, where it writes one. Some instructions have a second slot after the first, for a constant
+//! that does not fit; a slot that holds data has no handler.
+//!
+//! The code of a function is made when it is first called, from verified bytecode (`interp::translate`). It keeps
+//! no places of instructions in the bytecode: these are found by translating once more, when the first trap
+//! asks for one.
+
+use std::collections::HashMap;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use slotvm_bytecode::{Imm, Op, VectorAccess, VerifiedModule};
+
+use super::state::State;
+
+/// Code that executes an instruction.
+///
+/// The arguments are the instruction, the first cell of the frame, the first byte and the number of bytes of memory
+/// 0, the state of the interpreter, and the accumulators of integers and floats. The result is the instruction to go on with, or null to leave the
+/// interpreter. Only `interp::dispatch` calls handlers.
+pub(crate) type Handler =
+    unsafe fn(*const Instr, *mut u64, *mut u8, usize, *mut State, u64, f64) -> *const Instr;
+
+/// An instruction, or a slot of data after one.
+#[repr(C)]
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Instr {
+    /// The address of a [`Handler`], or 64 bits of data.
+    pub(crate) handler: *const (),
+    pub(crate) a: u16,
+    pub(crate) b: u16,
+    pub(crate) c: u32,
+}
+
+impl Instr {
+    /// Returns a slot of data.
+    pub(crate) fn data(data: u64) -> Instr {
+        Instr { handler: ptr::without_provenance(data as usize), a: 0, b: 0, c: 0 }
+    }
+
+    /// The lower half of `c`, for instructions that name four cells.
+    #[inline(always)]
+    pub(crate) fn x(&self) -> u16 {
+        self.c as u16
+    }
+
+    /// The upper half of `c`.
+    #[inline(always)]
+    pub(crate) fn y(&self) -> u16 {
+        (self.c >> 16) as u16
+    }
+
+    /// `a` and `b` as one number, for instructions of frames of any size.
+    #[inline(always)]
+    pub(crate) fn ab(&self) -> u32 {
+        u32::from(self.a) | u32::from(self.b) << 16
+    }
+}
+
+const _: () = assert!(size_of::<Instr>() == 16);
+
+/// An operation on cells that lie on the operand stack: on vectors, tables, or a range of memory.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum StackOp {
+    /// Pushes a vector.
+    Const(u128),
+    /// An instruction on vectors alone, with its immediate as [`slotvm_bytecode::vector::eval`] takes it.
+    Vector(Op, u128),
+    /// Loads 16 bytes.
+    Load(Imm),
+    /// Stores 16 bytes.
+    Store(Imm),
+    /// Loads or stores a part of a vector.
+    Part(VectorAccess, Imm),
+    /// Pushes both cells of a local, by the first.
+    LocalGet(u32),
+    /// Pops them.
+    LocalSet(u32),
+    /// Copies them from the top.
+    LocalTee(u32),
+    /// Pushes both cells of a global, by the first.
+    GlobalGet(u32),
+    /// Pops them.
+    GlobalSet(u32),
+    /// A stack shuffle, `drop` or `select`, and which of its operands take two cells: see
+    /// [`slotvm_bytecode::verified::WideOperands`].
+    Shuffle(Op, u8),
+    /// An instruction that concerns the store.
+    Service(Op, Imm),
+}
+
+/// A function of a module as the interpreter runs it.
+#[derive(Debug)]
+pub(crate) struct FuncCode {
+    pub(crate) instrs: Box<[Instr]>,
+    pub(crate) stack_ops: Box<[StackOp]>,
+    /// The function.
+    pub(crate) func: u32,
+    /// Cells of the parameters, and of all locals.
+    pub(crate) n_params: u32,
+    pub(crate) n_locals: u32,
+    /// Cells of its frame: locals and operand stack.
+    pub(crate) n_cells: u32,
+    /// Bytes of stack that a call needs to be entered at once; `usize::MAX` if it takes more than a frame.
+    pub(crate) entry_bytes: usize,
+    /// Cells that a call takes from the deterministic call stack.
+    pub(crate) call_cells: u32,
+    /// Bytes of its frame in the frame stack.
+    pub(crate) frame_bytes: u32,
+    /// The parameters that live there: cell, offset in the frame, and bytes.
+    pub(crate) frame_params: Box<[(u32, u32, u32)]>,
+    /// Whether it shows each instruction to an observer.
+    pub(crate) is_traced: bool,
+    pub(crate) options: CodeOptions,
+    /// The code offset of the bytecode instruction that each slot was made from, once somebody has asked.
+    pub(crate) offsets: OnceLock<Box<[u32]>>,
+}
+
+// SAFETY: the addresses in instructions are those of functions of this program, or data.
+unsafe impl Send for FuncCode {}
+// SAFETY: nothing is written once the translator has made it, but `offsets`, which threads share.
+unsafe impl Sync for FuncCode {}
+
+impl FuncCode {
+    pub(crate) fn start(&self) -> *const Instr {
+        self.instrs.as_ptr()
+    }
+
+    /// The number of the slot at an address.
+    pub(crate) fn slot(&self, pc: *const Instr) -> usize {
+        (pc.addr() - self.start().addr()) / size_of::<Instr>()
+    }
+}
+
+/// What code does beyond its instructions. All code of a store has the same options.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CodeOptions {
+    /// Blocks charge fuel.
+    pub(crate) fuel: bool,
+    /// Blocks poll if [`slotvm_bytecode::verified::Block::polls`] is set.
+    pub(crate) polls: bool,
+    /// Calls take cells from the deterministic call stack.
+    pub(crate) stack_cells: bool,
+    /// NaNs that arithmetic makes are canonical.
+    pub(crate) canonical_nans: bool,
+    /// Handlers end with calls that are jumps, see `interp::dispatch`.
+    pub(crate) jumps: bool,
+}
+
+/// A module as the interpreter runs it. Functions are translated when they are first called.
+pub(crate) struct ModuleCode {
+    module: Arc<VerifiedModule>,
+    options: CodeOptions,
+    /// Those that the module defines, as they run and as they run for an observer; null where one was never
+    /// called. A list itself is made when the first one is called: native code never does.
+    funcs: [OnceLock<Box<[AtomicPtr<FuncCode>]>>; 2],
+    exports: OnceLock<HashMap<String, usize>>,
+}
+
+impl ModuleCode {
+    /// Translates nothing yet.
+    pub(crate) fn new(module: Arc<VerifiedModule>, options: CodeOptions) -> ModuleCode {
+        ModuleCode { module, options, funcs: Default::default(), exports: OnceLock::new() }
+    }
+
+    pub(crate) fn module(&self) -> &Arc<VerifiedModule> {
+        &self.module
+    }
+
+    pub(crate) fn options(&self) -> CodeOptions {
+        self.options
+    }
+
+    /// The functions that the module defines, in order.
+    pub(crate) fn funcs(&self, is_traced: bool) -> &[AtomicPtr<FuncCode>] {
+        self.funcs[usize::from(is_traced)].get_or_init(|| {
+            let n = self.module.n_funcs() - self.module.n_imported_funcs();
+            (0..n).map(|_| AtomicPtr::new(ptr::null_mut())).collect()
+        })
+    }
+
+    /// A function that the module defines, which is made if it was never called.
+    pub(crate) fn func(
+        &self,
+        func: u32,
+        is_traced: bool,
+        make: impl FnOnce(&Arc<VerifiedModule>, CodeOptions) -> FuncCode,
+    ) -> &FuncCode {
+        let defined = func - self.module.n_imported_funcs();
+        let place = &self.funcs(is_traced)[defined as usize];
+        let mut code = place.load(Ordering::Acquire);
+        if code.is_null() {
+            let new = Box::into_raw(Box::new(make(&self.module, self.options)));
+            let null = ptr::null_mut();
+            code = match place.compare_exchange(null, new, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => new,
+                Err(made) => {
+                    // SAFETY: the box was made above, and nobody else has its address.
+                    drop(unsafe { Box::from_raw(new) });
+                    made
+                }
+            };
+        }
+        // SAFETY: what is in the list was made by the lines above, stays there as long as `self` lives, and
+        // is never written.
+        unsafe { &*code }
+    }
+
+    /// The number of the export with a name.
+    pub(crate) fn export(&self, name: &str) -> Option<usize> {
+        let exports = self.exports.get_or_init(|| {
+            let exports = self.module.module().exports.iter();
+            exports.enumerate().map(|(i, export)| (export.name.clone(), i)).collect()
+        });
+        exports.get(name).copied()
+    }
+}
+
+impl Drop for ModuleCode {
+    fn drop(&mut self) {
+        for place in self.funcs.iter_mut().filter_map(OnceLock::get_mut).flatten() {
+            let code = *place.get_mut();
+            if !code.is_null() {
+                // SAFETY: `func` put it there, from a box, and `self` is borrowed exclusively.
+                drop(unsafe { Box::from_raw(code) });
+            }
+        }
+    }
+}

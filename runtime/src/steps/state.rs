@@ -1,0 +1,64 @@
+//! What handlers of the interpreter see of it.
+
+use std::ptr;
+use std::sync::atomic::AtomicPtr;
+
+use super::code::{FuncCode, Instr};
+use super::stack::Frame;
+use crate::context::{Shared, VmCtx};
+
+/// Cells beside the frame that code of very large frames computes in.
+pub(crate) const SCRATCH_CELLS: usize = 8;
+
+/// The state of the interpreter while it runs: the part that handlers read and write by themselves. What they
+/// read often travels in registers instead, see [`super::code::Handler`].
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct State {
+    /// The place for the next frame that waits, and the end of such places.
+    pub(crate) frames: *mut Frame,
+    pub(crate) frames_end: *mut Frame,
+    /// The end of the cells of all frames.
+    pub(crate) cells_end: *mut u64,
+    /// The active function.
+    pub(crate) code: *const FuncCode,
+    /// The functions that its module defines.
+    pub(crate) funcs: *const AtomicPtr<FuncCode>,
+    /// Its instance: context, globals, and number.
+    pub(crate) ctx: *mut VmCtx,
+    pub(crate) globals: *mut u64,
+    pub(crate) shared: *mut Shared,
+    pub(crate) instance: u32,
+
+    /// Where to go on: the arguments of the next handler, wherever they are not passed on in registers.
+    pub(crate) pc: *const Instr,
+    pub(crate) fp: *mut u64,
+    pub(crate) memory: *mut u8,
+    pub(crate) memory_bytes: usize,
+
+    /// The frame of a function whose cells are too many to be named by 16 bits, while its code computes in
+    /// `scratch`.
+    pub(crate) far: *mut u64,
+    pub(crate) scratch: [u64; SCRATCH_CELLS],
+}
+
+impl State {
+    /// A state that leads nowhere.
+    pub(crate) const EMPTY: State = State {
+        frames: ptr::null_mut(),
+        frames_end: ptr::null_mut(),
+        cells_end: ptr::null_mut(),
+        code: ptr::null(),
+        funcs: ptr::null(),
+        ctx: ptr::null_mut(),
+        globals: ptr::null_mut(),
+        shared: ptr::null_mut(),
+        instance: 0,
+        pc: ptr::null(),
+        fp: ptr::null_mut(),
+        memory: ptr::null_mut(),
+        memory_bytes: 0,
+        far: ptr::null_mut(),
+        scratch: [0; SCRATCH_CELLS],
+    };
+}
