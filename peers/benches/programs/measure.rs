@@ -87,9 +87,10 @@ pub(crate) fn measure(
     let mut times = vec![Times::default(); engines.len()];
     for placement in 0..plan.n_placements {
         let code = place(program, Placement(placement))?;
-        // Interpreters have no code of the program that could lie elsewhere.
-        let takes_part =
-            |i: &usize| engines[*i].runs(program) && (placement == 0 || engines[*i].is_compiler());
+        // Interpreters have no code of the program that could lie elsewhere; among each other they take part for the
+        // sake of the interval.
+        let is_moved = |engine: usize| engines[0].is_compiler() && !engines[engine].is_compiler();
+        let takes_part = |i: &usize| engines[*i].runs(program) && (placement == 0 || !is_moved(*i));
         let mut compiled: Vec<(usize, Box<dyn Compiled>)> = Vec::new();
         for i in turns(engines.len(), placement).filter(takes_part) {
             let module = engines[i].compile(&code).map_err(at(i))?;

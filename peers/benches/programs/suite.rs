@@ -16,15 +16,18 @@ pub(crate) struct Suite {
 }
 
 use Contender::{
-    Checked, CheckedNoSignals, Interpreter, Liftoff, Native, Silverfir, Ssa, TurboFan, Wasmi,
-    Wasmtime, WasmtimeChecked, WasmtimeInliner, WasmtimeNoSignals, WasmtimeUnmasked,
+    Checked, CheckedNoSignals, Interpreter, Liftoff, Native, Silverfir, SilverfirInterpreter, Ssa,
+    TurboFan, Wasmi, Wasmtime, WasmtimeChecked, WasmtimeInliner, WasmtimeNoSignals,
+    WasmtimeUnmasked,
 };
 
 const COMPILERS: &[Contender] =
     &[Ssa, Wasmtime, WasmtimeInliner, TurboFan, Liftoff, Silverfir, Native];
 
+const INTERPRETERS: &[Contender] = &[Interpreter, Wasmi, SilverfirInterpreter];
+
 /// All suites, in the order of their tables.
-pub(crate) const ALL: [Suite; 5] = [
+pub(crate) const ALL: [Suite; 9] = [
     Suite {
         key: "naive",
         title: "Naive slot bytecode",
@@ -38,17 +41,7 @@ pub(crate) const ALL: [Suite; 5] = [
         title: "Kernels by clang -O2",
         about: "",
         programs: || kernels("O2"),
-        contenders: &[
-            Ssa,
-            Wasmtime,
-            WasmtimeInliner,
-            TurboFan,
-            Liftoff,
-            Silverfir,
-            Native,
-            Wasmi,
-            Interpreter,
-        ],
+        contenders: COMPILERS,
     },
     Suite {
         key: "O0",
@@ -62,7 +55,7 @@ pub(crate) const ALL: [Suite; 5] = [
         title: "WASI programs by -O2",
         about: "Each engine has a WASI of its own. `files` and `host` measure that more than the engine.",
         programs: wasi,
-        contenders: &[Ssa, Wasmtime, WasmtimeInliner, TurboFan, Liftoff, Wasmi, Interpreter],
+        contenders: &[Ssa, Wasmtime, WasmtimeInliner, TurboFan, Liftoff],
     },
     Suite {
         key: "checks",
@@ -78,6 +71,34 @@ pub(crate) const ALL: [Suite; 5] = [
             WasmtimeUnmasked,
             WasmtimeNoSignals,
         ],
+    },
+    Suite {
+        key: "interpreted-naive",
+        title: "Interpreters: naive slot bytecode",
+        about: "",
+        programs: || kernels("naive"),
+        contenders: INTERPRETERS,
+    },
+    Suite {
+        key: "interpreted-O2",
+        title: "Interpreters: kernels by clang -O2",
+        about: "",
+        programs: || kernels("O2"),
+        contenders: INTERPRETERS,
+    },
+    Suite {
+        key: "interpreted-O0",
+        title: "Interpreters: kernels by clang -O0",
+        about: "",
+        programs: || kernels("O0"),
+        contenders: INTERPRETERS,
+    },
+    Suite {
+        key: "interpreted-wasi",
+        title: "Interpreters: WASI programs by -O2",
+        about: "",
+        programs: wasi,
+        contenders: &[Interpreter, Wasmi],
     },
 ];
 

@@ -80,6 +80,7 @@ pub(crate) enum Contender {
     TurboFan,
     Liftoff,
     Silverfir,
+    SilverfirInterpreter,
     Wasmi,
     /// The C source as clang compiles it for this machine.
     Native,
@@ -100,7 +101,8 @@ impl Contender {
             Contender::WasmtimeNoSignals => Box::new(Wasmtime::checked(Accesses::NoSignals)),
             Contender::TurboFan => Box::new(v8::V8::turbofan()?),
             Contender::Liftoff => Box::new(v8::V8::liftoff()?),
-            Contender::Silverfir => Box::new(silverfir::Silverfir::new()?),
+            Contender::Silverfir => Box::new(silverfir::Silverfir::jit()?),
+            Contender::SilverfirInterpreter => Box::new(silverfir::Silverfir::interpreter()?),
             Contender::Wasmi => Box::new(wasmi::Wasmi::new()),
             Contender::Native => Box::new(native::Native::new()?),
         })

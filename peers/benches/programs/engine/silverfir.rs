@@ -1,4 +1,4 @@
-//! Silverfir-nano, a compiler with a back end of its own. Its WASI has no other standard output than that of the
+//! Silverfir-nano: a compiler with a back end of its own, and an interpreter. Its WASI has no other standard output than that of the
 //! process, so it runs kernels only.
 
 use std::cell::RefCell;
@@ -13,19 +13,35 @@ use crate::program::{Entry, Outcome, Run};
 
 pub(super) struct Silverfir {
     engine: Rc<Engine>,
+    tier: Tier,
 }
 
 impl Silverfir {
-    pub(super) fn new() -> Result<Silverfir, Failure> {
-        let config = Config::new().tier(Tier::Jit).parallel_compilation(false);
+    pub(super) fn jit() -> Result<Silverfir, Failure> {
+        Silverfir::new(Tier::Jit)
+    }
+
+    pub(super) fn interpreter() -> Result<Silverfir, Failure> {
+        Silverfir::new(Tier::Interp)
+    }
+
+    fn new(tier: Tier) -> Result<Silverfir, Failure> {
+        let config = Config::new().tier(tier).parallel_compilation(false);
         let engine = Engine::new(config).map_err(|error| format!("Silverfir-nano: {error:?}"))?;
-        Ok(Silverfir { engine: Rc::new(engine) })
+        Ok(Silverfir { engine: Rc::new(engine), tier })
     }
 }
 
 impl super::Engine for Silverfir {
     fn name(&self) -> &'static str {
-        "Silverfir-nano"
+        match self.tier {
+            Tier::Jit => "Silverfir-nano",
+            Tier::Interp => "Silverfir-nano, interpreter",
+        }
+    }
+
+    fn is_compiler(&self) -> bool {
+        self.tier == Tier::Jit
     }
 
     fn compile(&self, code: &Code) -> Result<Box<dyn super::Compiled>, Failure> {
