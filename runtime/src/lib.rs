@@ -67,6 +67,7 @@ pub use limits::Limits;
 pub use memory::limiter::{ResourceLimiter, StoreLimits, StoreLimitsBuilder};
 pub use memory::linear::{Memory, MemoryPlan};
 pub use memory::table::Table;
+pub use steps::code::InterpreterCode;
 pub use steps::trace::{TraceEvent, TraceFn};
 pub use store::config::StoreConfig;
 pub use store::host::{HostCall, HostFn};

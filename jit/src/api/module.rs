@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use slotvm_bytecode::VerifiedModule;
-use slotvm_runtime::{self as rt, Error, InstanceId};
+use slotvm_runtime::{self as rt, Error, InstanceId, InterpreterCode};
 use tracing::debug_span;
 
 use crate::api::engine::Engine;
@@ -24,6 +24,8 @@ struct Inner {
     verified: Arc<VerifiedModule>,
     timings: Timings,
     native: Option<NativeModule>,
+    /// The code of an engine that interprets.
+    interpreted: InterpreterCode,
 }
 
 impl Module {
@@ -83,7 +85,8 @@ impl Module {
     }
 
     fn from_parts(engine: &Engine, Parts { verified, timings, native }: Parts) -> Module {
-        Module(Arc::new(Inner { engine: engine.clone(), verified, timings, native }))
+        let interpreted = InterpreterCode::default();
+        Module(Arc::new(Inner { engine: engine.clone(), verified, timings, native, interpreted }))
     }
 
     /// The engine.
@@ -147,7 +150,7 @@ impl Module {
         if let Some(native) = &self.0.native {
             return native.instantiate(store, imports);
         }
-        store.instantiate(self.0.verified.clone(), imports)
+        store.instantiate_with(self.0.verified.clone(), imports, &self.0.interpreted)
     }
 }
 

@@ -18,7 +18,7 @@ use crate::interp;
 use crate::memory::image::MemoryImage;
 use crate::memory::linear::{Memory, MemoryPlan};
 use crate::pinned::Pinned;
-use crate::steps::code::{CodeOptions, ModuleCode};
+use crate::steps::code::{CodeOptions, InterpreterCode};
 use crate::store::Store;
 use crate::store::funcs::{EntryPoints, InstanceFuncs};
 use crate::store::instance::Instance;
@@ -58,11 +58,24 @@ impl Store {
         module: Arc<VerifiedModule>,
         imports: &[Extern],
     ) -> Result<InstanceId, Error> {
+        self.instantiate_with(module, imports, &InterpreterCode::default())
+    }
+
+    /// Makes an instance as [`Store::instantiate`] does, with code of the module that other stores use, too.
+    ///
+    /// # Errors
+    /// As for [`Store::instantiate`].
+    pub fn instantiate_with(
+        &mut self,
+        module: Arc<VerifiedModule>,
+        imports: &[Extern],
+        code: &InterpreterCode,
+    ) -> Result<InstanceId, Error> {
         if self.native.is_some() {
             let message = "a store that runs native code makes no instances without it";
             return Err(Error::Usage(message.to_owned()));
         }
-        let (instance, _) = self.allocate(module, imports, None)?;
+        let (instance, _) = self.allocate(module, imports, None, code)?;
         self.initialize(instance, None)
     }
 
@@ -87,7 +100,9 @@ impl Store {
     ) -> Result<InstanceId, Error> {
         let mut checked = Some(checked);
         let mut checked = || checked.take().expect("it is asked once")();
-        let (instance, image) = self.allocate(module, imports, Some((natives, &mut checked)))?;
+        let natives = Some((natives, &mut checked as _));
+        let code = InterpreterCode::default();
+        let (instance, image) = self.allocate(module, imports, natives, &code)?;
         self.initialize(instance, image)
     }
 
@@ -113,6 +128,7 @@ impl Store {
         module: Arc<VerifiedModule>,
         imports: &[Extern],
         natives: Option<NativeChoice<'a, '_>>,
+        shared: &InterpreterCode,
     ) -> Result<(InstanceId, Option<&'a MemoryImage>), Error> {
         let id = self.next_instance();
         self.check_instances()?;
@@ -185,8 +201,7 @@ impl Store {
             jumps: !self.interprets_by_loop && interp::tail_calls_are_jumps(),
         };
         let code = self.codes.entry(Arc::as_ptr(&module));
-        let code =
-            code.or_insert_with(|| Arc::new(ModuleCode::new(module.clone(), options))).clone();
+        let code = code.or_insert_with(|| shared.of(&module, options)).clone();
         let mut instance = Instance {
             datas_dropped: vec![false; module.module().datas.len()],
             module,

@@ -10,9 +10,10 @@
 //! asks for one.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use slotvm_bytecode::{Imm, Op, VectorAccess, VerifiedModule};
 
@@ -218,6 +219,35 @@ impl ModuleCode {
             exports.enumerate().map(|(i, export)| (export.name.clone(), i)).collect()
         });
         exports.get(name).copied()
+    }
+}
+
+/// What the interpreter makes of a module, for all stores that are given it with the module
+/// ([`Store::instantiate_with`](crate::Store::instantiate_with)): a function is translated once and not in each of them.
+#[derive(Default)]
+pub struct InterpreterCode {
+    /// One for each kind of store.
+    made: Mutex<Vec<Arc<ModuleCode>>>,
+}
+
+impl fmt::Debug for InterpreterCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InterpreterCode").finish_non_exhaustive()
+    }
+}
+
+impl InterpreterCode {
+    /// The code of a module for stores with these options.
+    pub(crate) fn of(&self, module: &Arc<VerifiedModule>, options: CodeOptions) -> Arc<ModuleCode> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits =
+            |code: &&Arc<ModuleCode>| code.options == options && Arc::ptr_eq(&code.module, module);
+        if let Some(code) = made.iter().find(fits) {
+            return code.clone();
+        }
+        let code = Arc::new(ModuleCode::new(module.clone(), options));
+        made.push(code.clone());
+        code
     }
 }
 

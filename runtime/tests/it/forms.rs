@@ -9,7 +9,7 @@ use std::thread;
 
 use slotvm_bytecode::module::{ConstExpr, ImportKind, Module};
 use slotvm_bytecode::{CodeReader, Op, TrapCode, ValType, decode, numeric, verify};
-use slotvm_runtime::{Error, Extern, HostFn, Store, StoreConfig};
+use slotvm_runtime::{Error, Extern, HostFn, InterpreterCode, Store, StoreConfig};
 
 use crate::support::{call, func, module};
 
@@ -24,7 +24,11 @@ enum Form {
 const FORMS: [Form; 3] = [Form::Usual, Form::ByLoop, Form::Traced];
 
 fn store(form: Form) -> Store {
-    let mut store = Store::new(StoreConfig::default(), Box::new(()));
+    store_with(StoreConfig::default(), form)
+}
+
+fn store_with(config: StoreConfig, form: Form) -> Store {
+    let mut store = Store::new(config, Box::new(()));
     match form {
         Form::Usual => {}
         Form::ByLoop => store.interpret_by_loop(),
@@ -204,6 +208,41 @@ fn handlers_leave_nothing_on_the_stack() {
         }
     };
     thread::Builder::new().stack_size(512 << 10).spawn(run).unwrap().join().unwrap();
+}
+
+#[test]
+fn stores_of_all_kinds_share_code_on_all_threads() {
+    let source = "func f(i64) -> i64 { local.get 0 i64.eqz br_if end \
+                  local.get 0 local.get 0 i64.const 1 i64.sub call f i64.add return \
+                  end: i64.const 0 return }";
+    let (module, code) = (module(source), InterpreterCode::default());
+    let configs = [
+        StoreConfig::default(),
+        StoreConfig { fuel: Some(1 << 20), ..StoreConfig::default() },
+        StoreConfig { stack_cells: Some(1 << 20), ..StoreConfig::default() },
+    ];
+    thread::scope(|scope| {
+        for (config, form) in configs.iter().flat_map(|c| FORMS.map(|form| (c, form))) {
+            let (module, code) = (module.clone(), &code);
+            scope.spawn(move || {
+                for _ in 0..100 {
+                    let mut store = store_with(config.clone(), form);
+                    let instance = store.instantiate_with(module.clone(), &[], code).unwrap();
+                    let func = func(&store, instance, "f");
+                    assert_eq!(call(&mut store, func, &[100]).unwrap(), [5050], "{form:?}");
+                    // Ten instructions for each call but the last one, which has five.
+                    let taken = store.fuel().map(|left| (1 << 20) - left);
+                    assert!(taken.is_none_or(|fuel| fuel == 100 * 10 + 5), "{taken:?}");
+                }
+            });
+        }
+    });
+    // Code that was given with another module is not taken for this one's.
+    let other = self::module("func f(i64) -> i64 { local.get 0 return }");
+    let mut store = store(Form::Usual);
+    let instance = store.instantiate_with(other, &[], &code).unwrap();
+    let func = func(&store, instance, "f");
+    assert_eq!(call(&mut store, func, &[7]).unwrap(), [7]);
 }
 
 /// A program of the repository, with locals added to each function.
