@@ -72,7 +72,10 @@ outside! {
         let op = activation.active().stack_ops[instr.c as usize];
         let done = match op {
             StackOp::Service(op, imm) => activation.serve(op, imm, instr.ab() as usize),
-            op => vector_op(activation, op, instr.ab() as usize).map_err(Stop::Trap),
+            op => {
+                global_op(activation, op, instr.ab() as usize);
+                Ok(())
+            }
         };
         done.map(|()| after(instr, 1))
     }
@@ -152,14 +155,41 @@ fn callee(activation: &Activation<'_>, instr: &Instr) -> Result<FuncHandle, Trap
     }
 }
 
-/// Executes an operation on vectors, with the top of the operand stack below a cell.
-fn vector_op(activation: &mut Activation<'_>, op: StackOp, sp: usize) -> Result<(), TrapCode> {
-    let canonical_nans = activation.store.config.canonical_nans;
+/// Reads or writes a global that is a vector, with the top of the operand stack below a cell.
+fn global_op(activation: &mut Activation<'_>, op: StackOp, sp: usize) {
     let start = activation.index(activation.state.fp);
     let n_cells = activation.active().n_cells as usize;
-    let mut parts = activation.store.guest_parts(activation.instance());
+    let mut globals = activation.store.guest_parts(activation.instance()).globals;
     let cells = &mut activation.stack.cells[start..start + n_cells];
-    vector::execute(op, &mut parts, canonical_nans, &mut vector::Operands { cells, sp })
+    let mut operands = vector::Operands { cells, sp };
+    match op {
+        StackOp::GlobalGet(cell) => operands.push_wide(globals.get_wide(cell)),
+        StackOp::GlobalSet(cell) => globals.set_wide(cell, operands.pop_wide()),
+        _ => unreachable!("{op:?} does not concern the store"),
+    }
+}
+
+/// Executes the operation on vectors at an instruction, with memory 0. Returns whether its access is in bounds.
+///
+/// # Safety
+/// The arguments are those of a handler.
+#[inline(never)]
+pub(super) unsafe fn vector_op(
+    state: *mut State,
+    pc: *const Instr,
+    fp: *mut u64,
+    (memory, bytes): (*mut u8, usize),
+) -> bool {
+    // SAFETY: the handler `vector` passes what it got: the state names the active function, whose instruction and
+    // frame these are, and nobody else accesses the frame or the memory while the interpreter runs.
+    let (code, instr, cells, memory) = unsafe {
+        let code = &*(*state).code;
+        let cells = std::slice::from_raw_parts_mut(fp, code.n_cells as usize);
+        (code, &*pc, cells, std::slice::from_raw_parts_mut(memory, bytes))
+    };
+    let op = code.stack_ops[instr.c as usize];
+    let mut operands = vector::Operands { cells, sp: instr.ab() as usize };
+    vector::execute(op, memory, code.options.canonical_nans, &mut operands).is_ok()
 }
 
 /// Shows the instruction at a place to the observer; it is the one that `instr` was made for.

@@ -4,7 +4,6 @@ use slotvm_bytecode::{Imm, Op, TrapCode, ValType, VectorPart, vector};
 
 use crate::entities::{cells_of, value_of};
 use crate::steps::code::StackOp;
-use crate::store::instance::GuestParts;
 
 /// The cells of a frame, and the cell above the top of its operand stack.
 pub(super) struct Operands<'a> {
@@ -28,13 +27,13 @@ impl Operands<'_> {
         u64::from(self.pop() as u32) + u64::from(imm.offset())
     }
 
-    fn push_wide(&mut self, value: u128) {
+    pub(super) fn push_wide(&mut self, value: u128) {
         let [low, high] = cells_of(value);
         self.push(low);
         self.push(high);
     }
 
-    fn pop_wide(&mut self) -> u128 {
+    pub(super) fn pop_wide(&mut self) -> u128 {
         let (high, low) = (self.pop(), self.pop());
         value_of([low, high])
     }
@@ -65,7 +64,7 @@ impl Operands<'_> {
 /// The trap of an access out of bounds. What has been popped is then not restored.
 pub(super) fn execute(
     op: StackOp,
-    parts: &mut GuestParts<'_>,
+    memory: &mut [u8],
     canonical_nans: bool,
     operands: &mut Operands<'_>,
 ) -> Result<(), TrapCode> {
@@ -74,18 +73,17 @@ pub(super) fn execute(
         StackOp::Vector(op, imm) => operation(op, imm, canonical_nans, operands),
         StackOp::Load(imm) => {
             let address = operands.pop_address(imm);
-            operands.push_wide(u128::from_le_bytes(load(parts.memory, address)?));
+            operands.push_wide(u128::from_le_bytes(load(memory, address)?));
         }
         StackOp::Store(imm) => {
             let value = operands.pop_wide();
             let address = operands.pop_address(imm);
-            store(parts.memory, address, value.to_le_bytes())?;
+            store(memory, address, value.to_le_bytes())?;
         }
         StackOp::Part(access, imm) => {
             let takes_vector = access.part == VectorPart::Lane;
             let value = if takes_vector { operands.pop_wide() } else { 0 };
             let (address, lane) = (operands.pop_address(imm), imm.access_lane());
-            let memory = &mut *parts.memory;
             if access.store {
                 let bytes = vector::stored(access, lane, value);
                 return match access.bytes {
@@ -115,13 +113,10 @@ pub(super) fn execute(
             let value = *operands.wide_at(operands.sp - 2);
             *operands.wide_at(cell as usize) = value;
         }
-        StackOp::GlobalGet(cell) => operands.push_wide(parts.globals.get_wide(cell)),
-        StackOp::GlobalSet(cell) => {
-            let value = operands.pop_wide();
-            parts.globals.set_wide(cell, value);
-        }
         StackOp::Shuffle(op, wide) => shuffle(op, wide, operands),
-        StackOp::Service(op, _) => unreachable!("`{}` concerns the store", op.mnemonic()),
+        StackOp::GlobalGet(_) | StackOp::GlobalSet(_) | StackOp::Service(..) => {
+            unreachable!("{op:?} concerns the store")
+        }
     }
     Ok(())
 }

@@ -67,6 +67,16 @@ handlers! {
         r.leave_to(outside::stack_op)
     }
 
+    /// Executes the stack operation `c`, which concerns no more than the frame and memory 0; `a` and `b` are as for
+    /// `stack_op`.
+    fn vector(r) {
+        // SAFETY: the arguments are those of this handler.
+        match unsafe { outside::vector_op(r.state, r.pc, r.fp, (r.memory, r.bytes)) } {
+            true => r.next(1),
+            false => r.trap(TrapCode::MemoryOutOfBounds),
+        }
+    }
+
     /// Shows the instruction that follows to the observer; `a` and `b` are the cell above the top of the
     /// operand stack.
     fn trace(r) {

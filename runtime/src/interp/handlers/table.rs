@@ -56,6 +56,7 @@ pub(in crate::interp) enum Code {
     Fuel,
     Poll,
     StackOp,
+    Vector,
     Trace,
     FarBegin,
     FarEnd,
@@ -155,7 +156,8 @@ impl Code {
         use Code::*;
         matches!(
             self,
-            Poll | StackOp
+            Poll | Vector
+                | StackOp
                 | Trace
                 | MoveCells
                 | Call
@@ -273,6 +275,7 @@ pub(in crate::interp) fn of<D: Dispatch>(code: Code) -> Handler {
         Code::Fuel => fuel::<D>,
         Code::Poll => poll::<D>,
         Code::StackOp => stack_op::<D>,
+        Code::Vector => vector::<D>,
         Code::Trace => trace::<D>,
         Code::FarBegin => far_begin::<D>,
         Code::FarEnd => far_end::<D>,

@@ -344,7 +344,10 @@ impl<'a> Translator<'a> {
         self.flush();
         let height = self.operands.height();
         self.far_end();
-        self.emit_ab(Code::StackOp, height, self.stack_ops.len() as u32);
+        let concerns_store =
+            matches!(op, StackOp::Service(..) | StackOp::GlobalGet(_) | StackOp::GlobalSet(_));
+        let code = if concerns_store { Code::StackOp } else { Code::Vector };
+        self.emit_ab(code, height, self.stack_ops.len() as u32);
         self.stack_ops.push(op);
         self.far_begin();
         self.operands.set_height(height - pops + pushes);
