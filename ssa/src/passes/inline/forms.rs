@@ -180,7 +180,11 @@ impl Form {
         match op {
             Op::Return => self.n_exits += 1,
             Op::ReturnCallIndirect => self.is_for_tails = true,
-            Op::ReturnCall if f.imm(inst).low() == f.func => self.calls_itself_last = true,
+            Op::ReturnCall if f.imm(inst).low() == f.func => {
+                self.calls_itself_last = true;
+                // Where the function is inlined, that is a call and a return.
+                self.n_exits += 1;
+            }
             Op::Call | Op::ReturnCall => {
                 let is_tail = op == Op::ReturnCall;
                 // Each operand is moved to where the callee takes it.
