@@ -177,6 +177,8 @@ impl<'a> Translator<'a> {
         if block.label.is_some() {
             self.accumulators = Accumulators::default();
         }
+        // The branch before may go where cells are read that hold the same.
+        self.accumulators.read_all();
         let height = self.body.n_local_cells() + self.module.shape_cells(block.shape);
         self.operands.begin(height);
         if self.options.polls && block.polls {

@@ -148,6 +148,13 @@ impl Accumulators {
         }
     }
 
+    /// Instructions that are not followed may read any cell.
+    pub(super) fn read_all(&mut self) {
+        for acc in [&mut self.int, &mut self.float].into_iter().flatten() {
+            acc.is_read = true;
+        }
+    }
+
     /// The instruction at a slot writes another cell.
     pub(super) fn retarget(&mut self, slot: usize, cell: u32) {
         for acc in [&mut self.int, &mut self.float].into_iter().flatten() {
