@@ -115,8 +115,7 @@ pub(super) unsafe fn run(state: *mut State) {
     }
 }
 
-/// What a handler works on: its arguments, of which the translator and the verifier promise what makes the
-/// methods here sound.
+/// The arguments of a handler. The methods are sound by promises of the translator and the verifier.
 pub(super) struct Regs<D> {
     pub(super) pc: *const Instr,
     pub(super) fp: *mut u64,

@@ -1,4 +1,4 @@
-//! What handlers do not do by themselves: calls that need more than a frame, and everything that concerns the store.
+//! Work that handlers leave to others: calls that need more than a frame, and everything that concerns the store.
 //!
 //! Each function here does what the handler of the same name leaves to it, and returns the instruction to go on with.
 

@@ -138,7 +138,7 @@ impl FuncCode {
     }
 }
 
-/// What code does beyond its instructions. All code of a store has the same options.
+/// Options of code. All code of a store has the same.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CodeOptions {
     /// Blocks charge fuel.
@@ -222,7 +222,7 @@ impl ModuleCode {
     }
 }
 
-/// What the interpreter makes of a module, for all stores that are given it with the module
+/// The interpreter's code of a module, for all stores that are given it with the module
 /// ([`Store::instantiate_with`](crate::Store::instantiate_with)): a function is translated once and not in each of them.
 #[derive(Default)]
 pub struct InterpreterCode {

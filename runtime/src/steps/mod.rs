@@ -1,4 +1,4 @@
-//! What the interpreter keeps in a store: code, stacks, and its state while it runs.
+//! Data of the interpreter in a store: code, stacks, and its state while it runs.
 
 pub(crate) mod code;
 pub(crate) mod stack;

@@ -1,4 +1,4 @@
-//! What handlers of the interpreter see of it.
+//! The state of the interpreter that its handlers see.
 
 use std::ptr;
 use std::sync::atomic::AtomicPtr;

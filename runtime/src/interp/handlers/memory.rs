@@ -101,7 +101,7 @@ impl<S: Shift, B: Operand> Address for Scaled<S, B> {
     }
 }
 
-/// What a load makes of bytes.
+/// The value that a load makes of bytes.
 pub(in crate::interp) trait Load {
     /// Whether it is a float of 64 bits.
     const IS_FLOAT: bool = false;

@@ -89,8 +89,8 @@ pub(super) struct Last {
     pub(super) slot: usize,
     /// The operand's cell.
     pub(super) cell: u32,
-    /// What it computes, for instructions that may take its place: the slot from which on they do so, its code, and
-    /// its operands `b` and `c`.
+    /// For instructions that may take its place: the slot from which on they do so, its code, and its operands `b` and
+    /// `c`.
     pub(super) start: usize,
     pub(super) code: Code,
     pub(super) b: u16,
