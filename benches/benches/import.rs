@@ -8,7 +8,8 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use slotvm_bytecode::{verify, verify_in_parallel, wasm};
+use slotvm_bytecode::load::{LoadOptions, load};
+use slotvm_bytecode::wasm;
 use slotvm_filetests::packages::{BUNDLER, SQLITE, TYPESCRIPT_FORMATTER};
 use wasmparser::Validator;
 
@@ -32,13 +33,13 @@ fn import(c: &mut Criterion) {
         group.finish();
     };
     stage("validate", &|bytes| drop(Validator::new().validate_all(bytes).expect("it is valid")));
-    let import = |bytes: &[u8]| wasm::import(bytes).expect("it needs nothing unsupported");
-    stage("import", &|bytes| drop(black_box(import(bytes))));
-    stage("verified", &|bytes| drop(black_box(verify(import(bytes)).expect("it verifies"))));
-    let import = |bytes: &[u8]| wasm::import_in_parallel(bytes).expect("as before");
-    stage("verified in parallel", &|bytes| {
-        drop(black_box(verify_in_parallel(import(bytes)).expect("it verifies")));
-    });
+    stage("import", &|bytes| drop(black_box(wasm::import(bytes).expect("it needs nothing more"))));
+    let verified = |bytes: &[u8], is_parallel: bool| {
+        let loaded = load(bytes, LoadOptions { is_parallel, ..LoadOptions::default() });
+        drop(black_box(loaded.expect("as before").verify(is_parallel).expect("it verifies")));
+    };
+    stage("verified", &|bytes| verified(bytes, false));
+    stage("verified in parallel", &|bytes| verified(bytes, true));
 }
 
 criterion_group!(benches, import);

@@ -41,6 +41,7 @@ use crate::module::{
 };
 use crate::types::{FuncType, ValType};
 
+mod draft;
 mod error;
 mod func;
 #[cfg(feature = "wasm")]
@@ -51,9 +52,9 @@ mod stacks;
 pub use error::{BuildError, BuildRule};
 pub use func::{FunctionBuilder, LabelId};
 
+pub(crate) use stacks::Stacks;
 #[cfg(feature = "wasm")]
-pub(crate) use stacks::StackId;
-use stacks::Stacks;
+pub(crate) use {draft::Draft, parts::Part, stacks::StackId};
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident;)*) => {
@@ -358,12 +359,6 @@ impl ModuleBuilder {
     /// Sets the function that runs at instantiation. The last call takes effect.
     pub fn start(&mut self, func: FuncId) {
         self.module.start = Some(func.0);
-    }
-
-    /// Number of distinct operand stacks of all labels, including the stacks below them.
-    #[cfg(feature = "wasm")]
-    pub(crate) fn n_label_stacks(&self) -> usize {
-        self.stacks.len()
     }
 
     /// Returns the first mistake so far, if any.

@@ -34,6 +34,6 @@ limits! {
     STACK_OPERANDS_MAX: usize = 1_000_000 "Depth of the operand stack, in operands.";
     NAME_BYTES_MAX: usize = 100_000 "Bytes of a name.";
     KEPT_OPERANDS_MAX: usize = 1_000 "Operands that a `br_keep` keeps.";
-    IMPORT_STACKS_MAX: usize = 65_536 "Distinct operand stacks that the WebAssembly import meets in a function, or at the labels of all functions, in excess of one for each byte of the code. A call of two bytes can make a thousand.";
+    IMPORT_STACKS_MAX: usize = 65_536 "Operands on the stack of a function that the WebAssembly import meets, and distinct operand stacks at its labels or at those of all functions, in excess of one for each byte of the code. A call of two bytes can make a thousand.";
     CONST_EXPR_INSTS_MAX: usize = 10_000 "Instructions of a constant expression.";
 }

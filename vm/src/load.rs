@@ -7,6 +7,8 @@
 use crate::decode::{DecodeError, decode};
 use crate::module::Module;
 use crate::text::{ParseError, ParseOptions, parse_with};
+use crate::verified::VerifiedModule;
+use crate::verify::{Proof, VerifyError, verify_by};
 
 /// Options of [`load`].
 #[derive(Copy, Clone, Debug, Default)]
@@ -38,29 +40,61 @@ pub enum LoadError {
     UnknownFormat,
 }
 
+/// A module that has been loaded, and is not verified yet.
+#[derive(Debug)]
+pub struct Loaded {
+    module: Module,
+    /// What validation has proved about a WebAssembly module.
+    proof: Proof,
+}
+
+impl Loaded {
+    /// The module.
+    pub fn module(&self) -> &Module {
+        &self.module
+    }
+
+    /// Takes the module.
+    pub fn into_module(self) -> Module {
+        self.module
+    }
+
+    /// Verifies the module, its functions on several threads if asked for. What validation has proved about a
+    /// WebAssembly module is not checked again, except in builds with debug assertions.
+    ///
+    /// # Errors
+    /// Fails with the first violated rule and its place.
+    pub fn verify(self, is_parallel: bool) -> Result<VerifiedModule, VerifyError> {
+        verify_by(self.module, self.proof, is_parallel)
+    }
+}
+
+impl From<Module> for Loaded {
+    fn from(module: Module) -> Loaded {
+        Loaded { module, proof: Proof::default() }
+    }
+}
+
 /// Loads a module from the contents of a file. Does not verify it.
 ///
 /// # Errors
 /// Fails if the bytes are not a module, or exceed a limit of [`crate::limits`].
-pub fn load(bytes: &[u8], options: LoadOptions<'_>) -> Result<Module, LoadError> {
+pub fn load(bytes: &[u8], options: LoadOptions<'_>) -> Result<Loaded, LoadError> {
     let is_called = |extension| options.extension == Some(extension);
     #[cfg(feature = "wasm")]
     if bytes.starts_with(crate::wasm::MAGIC) || is_called("wasm") {
-        let import = match options.is_parallel {
-            true => crate::wasm::import_in_parallel,
-            false => crate::wasm::import,
-        };
-        return Ok(import(bytes)?);
+        let (module, proof) = crate::wasm::import_by(bytes, options.is_parallel)?;
+        return Ok(Loaded { module, proof });
     }
     let is_text = match bytes.first() {
         Some(&first) => first != 0 && !is_called("bc"),
         None => is_called("vasm"),
     };
     if !is_text {
-        return Ok(decode(bytes)?);
+        return Ok(decode(bytes)?.into());
     }
     let source = std::str::from_utf8(bytes).map_err(|_| LoadError::UnknownFormat)?;
-    Ok(parse_with(source, ParseOptions { record_lines: options.record_lines })?)
+    Ok(parse_with(source, ParseOptions { record_lines: options.record_lines })?.into())
 }
 
 #[cfg(test)]
@@ -68,7 +102,8 @@ mod tests {
     use super::*;
 
     fn loaded(bytes: &[u8], extension: Option<&str>) -> Result<Module, LoadError> {
-        load(bytes, LoadOptions { extension, ..LoadOptions::default() })
+        let loaded = load(bytes, LoadOptions { extension, ..LoadOptions::default() });
+        loaded.map(Loaded::into_module)
     }
 
     const TEXT: &str = "func f() { return }";
@@ -96,7 +131,7 @@ mod tests {
     fn lines_of_texts_are_recorded_if_asked_for() {
         let with = |record_lines| {
             let options = LoadOptions { record_lines, ..LoadOptions::default() };
-            load(TEXT.as_bytes(), options).expect("it is text").funcs[0].lines.is_empty()
+            load(TEXT.as_bytes(), options).expect("it is text").module().funcs[0].lines.is_empty()
         };
         assert!(with(false) && !with(true));
     }

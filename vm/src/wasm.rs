@@ -14,14 +14,18 @@ use wasmparser::{
     Operator, Parser, Payload, RefType, TypeRef, ValidPayload, Validator, ValidatorResources,
 };
 
-use crate::builder::{BuildError, FuncId, GlobalId, MemoryId, ModuleBuilder, TableId, TypeId};
+use crate::builder::{
+    BuildError, BuildRule, FuncId, GlobalId, MemoryId, ModuleBuilder, Part, TableId, TypeId,
+};
 use crate::limits;
 use crate::module::{ConstExpr, Data, ElemItems, Module, SegmentMode};
 use crate::parallel;
 use crate::printable::Printable;
 use crate::types::{FuncType, ValType};
+use crate::verify::Proof;
 
 mod counts;
+mod emit;
 mod func;
 mod lines;
 mod names;
@@ -81,7 +85,7 @@ impl From<BinaryReaderError> for Error {
 /// Fails if the bytes are not a valid module, or if the module needs an unsupported proposal or exceeds a
 /// limit.
 pub fn import(bytes: &[u8]) -> Result<Module, Error> {
-    import_by(bytes, false)
+    Ok(import_by(bytes, false)?.0)
 }
 
 /// Translates a binary module like [`import`], with several threads for the functions; see
@@ -92,10 +96,11 @@ pub fn import(bytes: &[u8]) -> Result<Module, Error> {
 /// # Errors
 /// Fails like [`import`]. If the module has several errors, it may return a different one.
 pub fn import_in_parallel(bytes: &[u8]) -> Result<Module, Error> {
-    import_by(bytes, true)
+    Ok(import_by(bytes, true)?.0)
 }
 
-fn import_by(bytes: &[u8], is_parallel: bool) -> Result<Module, Error> {
+/// Translates a binary module. Returns what validation has proved about its functions, too.
+pub(crate) fn import_by(bytes: &[u8], is_parallel: bool) -> Result<(Module, Proof), Error> {
     if bytes.len() > limits::MODULE_BYTES_MAX {
         return Err(Error::Limit("MODULE_BYTES_MAX"));
     }
@@ -131,6 +136,25 @@ impl Types {
     }
 }
 
+/// What functions refer to.
+#[derive(Copy, Clone)]
+struct Known<'m> {
+    types: &'m Types,
+    module: &'m ModuleBuilder,
+    /// Whether a type or a global has vectors.
+    has_vectors: bool,
+}
+
+impl<'m> Known<'m> {
+    fn func_type(self, func: u32) -> &'m FuncType {
+        self.module.func_type_of(FuncId(func))
+    }
+
+    fn error(self, func: u32, rule: BuildRule) -> Error {
+        self.module.error_in(FuncId(func), rule).into()
+    }
+}
+
 /// A function that has not been validated yet.
 type Body<'b> = (FuncToValidate<ValidatorResources>, FunctionBody<'b>);
 
@@ -143,16 +167,16 @@ struct Importer<'b> {
 }
 
 impl<'b> Importer<'b> {
-    fn import(mut self, bytes: &'b [u8], is_parallel: bool) -> Result<Module, Error> {
+    fn import(mut self, bytes: &'b [u8], is_parallel: bool) -> Result<(Module, Proof), Error> {
         let sections = self.sections(bytes);
         // Errors in the code take precedence over errors in later sections.
-        self.code(&lines::Lines::read(bytes), is_parallel)?;
+        let proof = self.code(&lines::Lines::read(bytes), is_parallel)?;
         sections?;
         let mut module = self.module.finish()?;
         if let Some(section) = self.name_section {
             names::apply(section, &mut module);
         }
-        Ok(module)
+        Ok((module, proof))
     }
 
     /// Validates and translates all sections except the function bodies.
@@ -196,46 +220,55 @@ impl<'b> Importer<'b> {
     }
 
     /// Validates and translates the function bodies.
-    fn code(&mut self, lines: &lines::Lines, is_parallel: bool) -> Result<(), Error> {
+    fn code(&mut self, lines: &lines::Lines, is_parallel: bool) -> Result<Proof, Error> {
         let bodies = std::mem::take(&mut self.bodies);
         self.check_locals(&bodies)?;
         let code_bytes: Vec<usize> = bodies.iter().map(|(_, body)| body.as_bytes().len()).collect();
         let n_stacks_max = limits::IMPORT_STACKS_MAX + code_bytes.iter().sum::<usize>();
-        let check_stacks = |module: &ModuleBuilder| match module.n_label_stacks() {
-            n if n > n_stacks_max => Err(Error::Limit("IMPORT_STACKS_MAX")),
-            _ => Ok(()),
-        };
+        let known = self.known();
         let parts = parallel::parts(&code_bytes, is_parallel);
         let translate = |scratch: &mut func::Scratch, part: usize| -> Result<_, Error> {
             let range = parts[part].clone();
-            let mut module = self.module.part(range.clone());
             // Skip the lines of earlier functions.
             let mut lines = match range.start.checked_sub(1) {
                 None => lines.cursor(),
                 Some(before) => lines.cursor_behind(bodies[before].1.range().end - 1),
             };
             let mut allocations = FuncValidatorAllocations::default();
+            let (mut part, mut facts) = (Part::default(), Vec::with_capacity(range.len()));
             for (func, body) in &bodies[range] {
                 let func = FuncToValidate { resources: func.resources.clone(), ..*func };
-                let (ty, builder) = (func.ty, module.define(FuncId(func.index)));
-                let mut validator = func.into_validator(allocations);
-                func::Translator::new(builder, &self.types, scratch).translate(
-                    ty,
-                    body,
-                    &mut validator,
-                    &mut lines,
-                )?;
+                let (ty, validator) = (func.ty, func.into_validator(allocations));
+                let translator = func::Translator::new(known, validator, scratch);
+                let (func, of_func, validator) = translator.translate(ty, body, &mut lines)?;
+                part.add(func, &scratch.emitter.stacks);
+                facts.push(of_func);
                 allocations = validator.into_allocations();
-                check_stacks(&module)?;
+                if part.n_label_stacks() > n_stacks_max {
+                    return Err(Error::Limit("IMPORT_STACKS_MAX"));
+                }
             }
-            Ok(module)
+            Ok((part, facts, std::mem::take(&mut scratch.found)))
         };
-        for part in parallel::try_map(parts.len(), is_parallel, func::Scratch::default, translate)?
-        {
-            self.module.take_funcs(part);
-            check_stacks(&self.module)?;
+        let made = parallel::try_map(parts.len(), is_parallel, func::Scratch::default, translate)?;
+        let mut proof = Proof::default();
+        for (range, (part, facts, found)) in parts.into_iter().zip(made) {
+            self.module.define_all(range.start, part);
+            if self.module.n_label_stacks() > n_stacks_max {
+                return Err(Error::Limit("IMPORT_STACKS_MAX"));
+            }
+            proof.bodies.extend(facts);
+            proof.found.add(found);
         }
-        Ok(())
+        Ok(proof)
+    }
+
+    fn known(&self) -> Known<'_> {
+        let is_vector = |ty: &ValType| ty.cells() > 1;
+        let mut types = self.types.types.iter();
+        let has_vectors = types.any(|ty| ty.params.iter().chain(&ty.results).any(is_vector))
+            || self.module.globals().iter().any(|global| is_vector(&global.ty));
+        Known { types: &self.types, module: &self.module, has_vectors }
     }
 
     /// Translates a validated section.

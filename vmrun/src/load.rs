@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use slotvm_bytecode::load::{self, LoadError, LoadOptions};
-use slotvm_bytecode::{Module, VerifiedModule, verify_in_parallel};
+use slotvm_bytecode::{Module, VerifiedModule};
 
 use crate::error::CliError;
 
@@ -27,6 +27,10 @@ pub struct Loaded {
 /// # Errors
 /// Fails if the file cannot be read, or is neither a binary module nor text that assembles.
 pub fn load_module(path: &Path) -> Result<Module, CliError> {
+    Ok(load_unverified(path)?.into_module())
+}
+
+fn load_unverified(path: &Path) -> Result<load::Loaded, CliError> {
     let bytes = fs::read(path).map_err(CliError::file(path))?;
     let extension = path.extension().and_then(|extension| extension.to_str());
     // Traps name the lines of the text, unless it has line directives of its own.
@@ -64,9 +68,9 @@ fn assemble_wat(_: &Path, _: &[u8]) -> Result<Vec<u8>, CliError> {
 /// Fails like [`load_module`], and if the module does not verify.
 pub fn load(path: &Path) -> Result<Loaded, CliError> {
     let start = Instant::now();
-    let module = load_module(path)?;
+    let loaded = load_unverified(path)?;
     let load = start.elapsed();
     let start = Instant::now();
-    let module = verify_in_parallel(module).map_err(|error| CliError::module(path, error))?;
+    let module = loaded.verify(true).map_err(|error| CliError::module(path, error))?;
     Ok(Loaded { module, load, verify: start.elapsed() })
 }

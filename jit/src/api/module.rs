@@ -67,7 +67,10 @@ impl Module {
         engine: &Engine,
         module: slotvm_bytecode::Module,
     ) -> Result<Module, Error> {
-        Ok(Module::from_parts(engine, pipeline::from_bytecode(engine, module, Timings::default())?))
+        Ok(Module::from_parts(
+            engine,
+            pipeline::from_loaded(engine, module.into(), Timings::default())?,
+        ))
     }
 
     /// Makes a module from one that is verified already.

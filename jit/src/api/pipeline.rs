@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use slotvm_bytecode::load::{self, LoadOptions};
+use slotvm_bytecode::load::{self, LoadOptions, Loaded};
 use slotvm_bytecode::{VerifiedModule, text};
 use slotvm_runtime::Error;
 use slotvm_ssa::pipeline::Stage;
@@ -31,27 +31,25 @@ pub(crate) fn from_bytes(
     let is_parallel = engine.config().parallel_compilation;
     let options = LoadOptions { extension, is_parallel, ..LoadOptions::default() };
     let n_bytes = bytes.len();
-    let module = timings.0.stage_of(Stage::Load, "bytes", n_bytes, || load::load(bytes, options));
-    from_bytecode(engine, module?, timings)
+    let loaded = timings.0.stage_of(Stage::Load, "bytes", n_bytes, || load::load(bytes, options));
+    from_loaded(engine, loaded?, timings)
 }
 
 pub(crate) fn from_text(engine: &Engine, source: &str) -> Result<Parts, Error> {
     let mut timings = Timings::default();
     let module = timings.0.stage_of(Stage::Load, "bytes", source.len(), || text::parse(source));
-    from_bytecode(engine, module?, timings)
+    from_loaded(engine, module?.into(), timings)
 }
 
-pub(crate) fn from_bytecode(
+pub(crate) fn from_loaded(
     engine: &Engine,
-    module: slotvm_bytecode::Module,
+    loaded: Loaded,
     mut timings: Timings,
 ) -> Result<Parts, Error> {
-    let verify = match engine.config().parallel_compilation {
-        true => slotvm_bytecode::verify_in_parallel,
-        false => slotvm_bytecode::verify,
-    };
-    let n_funcs = module.funcs.len();
-    let verified = timings.0.stage_of(Stage::Verify, "functions", n_funcs, || verify(module));
+    let is_parallel = engine.config().parallel_compilation;
+    let n_funcs = loaded.module().funcs.len();
+    let verify = || loaded.verify(is_parallel);
+    let verified = timings.0.stage_of(Stage::Verify, "functions", n_funcs, verify);
     from_verified(engine, Arc::new(verified?), timings)
 }
 

@@ -1,21 +1,17 @@
-//! Builder of one function.
-//!
-//! Labels are numbered in the order of binding, which is that of the label table. The label number of a
-//! forward branch is not yet known. So branches are emitted without labels; [`FunctionBuilder::finish`]
-//! inserts them and adjusts code offsets.
+//! Builder of one function: it types instructions as they are emitted, and writes them into a [`Draft`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::draft::Draft;
 use super::stacks::{StackId, Stacks};
 use super::{
     BuildError, BuildRule, DataId, ElemId, FuncId, GlobalId, LocalId, ModuleBuilder, NameSpace,
     TableId, TypeId,
 };
-use crate::inst::{Imm, check_lane, write_inst, write_op, write_vector};
-use crate::leb;
+use crate::inst::{Imm, check_lane, write_inst, write_vector};
 use crate::limits;
-use crate::module::{Func, Label, ShapeId};
+use crate::module::Func;
 use crate::op::{ImmKind, Op};
 use crate::types::{FuncType, ValType};
 
@@ -39,18 +35,13 @@ pub struct FunctionBuilder<'m> {
     replaces: bool,
     locals: Vec<ValType>,
     local_names: BTreeMap<u32, String>,
+    /// The names and stacks of labels.
     labels: Vec<LabelInfo>,
     /// All operand stacks that the function has had.
     stacks: Stacks,
     /// The operand stack, or `None` in unreachable code.
     stack: Option<StackId>,
-    /// The code without the labels of branches, which belong at the offsets in `label_uses`.
-    code: Vec<u8>,
-    label_uses: Vec<(u32, LabelId)>,
-    /// The code offsets of bound labels with their stacks, each offset once, in ascending order.
-    bound: Vec<(u32, StackId)>,
-    lines: Vec<(u32, u32)>,
-    source_bytes: u32,
+    draft: Draft,
     n_insts: u32,
     error: Option<BuildError>,
 }
@@ -59,8 +50,6 @@ pub struct FunctionBuilder<'m> {
 struct LabelInfo {
     name: String,
     stack: Option<StackId>,
-    /// The number in the label table, once it is bound.
-    number: Option<u32>,
 }
 
 /// Marks a mistake, which the emitter has recorded.
@@ -88,11 +77,7 @@ impl<'m> FunctionBuilder<'m> {
             labels: Vec::new(),
             stacks: module.spare_stacks.take_empty(),
             stack: Some(StackId::EMPTY),
-            code: Vec::new(),
-            label_uses: Vec::new(),
-            bound: Vec::new(),
-            lines: Vec::new(),
-            source_bytes: 0,
+            draft: Draft::default(),
             n_insts: 0,
             error: None,
             module,
@@ -147,7 +132,7 @@ impl<'m> FunctionBuilder<'m> {
     /// branch to it, or else that of the code that falls into it.
     pub fn label(&mut self) -> LabelId {
         self.labels.push(LabelInfo::default());
-        LabelId(self.labels.len() as u32 - 1)
+        self.draft.label()
     }
 
     /// Creates a label with a name.
@@ -168,9 +153,8 @@ impl<'m> FunctionBuilder<'m> {
     /// Binds a label to the next instruction. Several labels may share a position.
     pub fn bind(&mut self, label: LabelId) -> &mut Self {
         self.emit(None, |f| {
-            let info = f.label_info(None, label)?;
-            let (known, number) = (info.stack, info.number);
-            if number.is_some() {
+            let known = f.label_info(None, label)?.stack;
+            if f.draft.number(label).is_some() {
                 return f.fail(None, BuildRule::Rebound(label.0));
             }
             let stack = match (known, f.stack) {
@@ -178,12 +162,8 @@ impl<'m> FunctionBuilder<'m> {
                 (Some(known), None) => known,
                 (_, Some(_)) => f.flow_to(None, label)?,
             };
-            let offset = f.code.len() as u32;
             // Another label bound here has the same stack, since control continues from it.
-            if f.bound.last().is_none_or(|&(place, _)| place < offset) {
-                f.bound.push((offset, stack));
-            }
-            f.labels[label.0 as usize].number = Some(f.bound.len() as u32 - 1);
+            f.draft.bind(label, stack);
             f.stack = Some(stack);
             Ok(())
         })
@@ -201,20 +181,8 @@ impl<'m> FunctionBuilder<'m> {
 
     /// Sets the source line of the following instructions; 0 means "no line".
     pub fn line(&mut self, line: u32) -> &mut Self {
-        let offset = self.code.len() as u32;
-        if self.lines.last().is_some_and(|&(o, _)| o == offset) {
-            self.lines.pop();
-        }
-        if self.current_line() != line {
-            self.lines.push((offset, line));
-        }
+        self.draft.line(line);
         self
-    }
-
-    /// Sets the size in bytes of the function that this one is translated from.
-    #[cfg(feature = "wasm")]
-    pub(crate) fn set_source_bytes(&mut self, n_bytes: usize) {
-        self.source_bytes = u32::try_from(n_bytes).unwrap_or(u32::MAX);
     }
 
     /// Emits an instruction without immediates.
@@ -269,7 +237,7 @@ impl<'m> FunctionBuilder<'m> {
             }
             f.live(op)?;
             f.apply(op, Imm::NONE)?;
-            write_vector(&mut f.code, op, bytes);
+            write_vector(&mut f.draft.code, op, bytes);
             Ok(())
         })
     }
@@ -431,7 +399,7 @@ impl<'m> FunctionBuilder<'m> {
     pub fn br(&mut self, label: LabelId) -> &mut Self {
         self.emit(Some(Op::Br), |f| {
             f.apply_branch(Op::Br, label, 0)?;
-            f.branch_to(Op::Br, &[label]);
+            f.draft.branch(Op::Br, label);
             Ok(())
         })
     }
@@ -442,8 +410,7 @@ impl<'m> FunctionBuilder<'m> {
     pub fn br_keep(&mut self, label: LabelId, n: u32) -> &mut Self {
         self.emit(Some(Op::BrKeep), |f| {
             f.apply_branch(Op::BrKeep, label, n)?;
-            f.branch_to(Op::BrKeep, &[label]);
-            leb::write_u32(&mut f.code, n);
+            f.draft.br_keep(label, n);
             Ok(())
         })
     }
@@ -452,7 +419,7 @@ impl<'m> FunctionBuilder<'m> {
     pub fn br_if(&mut self, label: LabelId) -> &mut Self {
         self.emit(Some(Op::BrIf), |f| {
             f.apply_branch(Op::BrIf, label, 0)?;
-            f.branch_to(Op::BrIf, &[label]);
+            f.draft.branch(Op::BrIf, label);
             Ok(())
         })
     }
@@ -461,10 +428,7 @@ impl<'m> FunctionBuilder<'m> {
     pub fn br_table(&mut self, labels: &[LabelId], default: LabelId) -> &mut Self {
         self.emit(Some(Op::BrTable), |f| {
             f.apply_table(labels, default)?;
-            write_op(&mut f.code, Op::BrTable);
-            leb::write_u32(&mut f.code, labels.len() as u32);
-            let place = f.code.len() as u32;
-            f.label_uses.extend(labels.iter().chain([&default]).map(|&label| (place, label)));
+            f.draft.br_table(labels, default);
             Ok(())
         })
     }
@@ -477,28 +441,6 @@ impl<'m> FunctionBuilder<'m> {
     /// Number of operands on the stack; 0 in unreachable code.
     pub fn depth(&self) -> u32 {
         self.stack.map_or(0, |stack| self.stacks.depth(stack))
-    }
-
-    /// Number of distinct operand stacks that the function has had.
-    #[cfg(feature = "wasm")]
-    pub(crate) fn n_stacks(&self) -> usize {
-        self.stacks.len()
-    }
-
-    /// The operand stack below the topmost `n` operands. It must have that many.
-    #[cfg(feature = "wasm")]
-    pub(crate) fn stack_below(&self, n: u32) -> StackId {
-        let stack = self.stack.unwrap_or(StackId::EMPTY);
-        self.stacks.below(stack, self.depth() - n)
-    }
-
-    /// Sets the operand stack of a label to these operands on top of `below`, unless it is already known.
-    #[cfg(feature = "wasm")]
-    pub(crate) fn give_stack(&mut self, label: LabelId, below: StackId, types: &[ValType]) {
-        let info = &mut self.labels[label.0 as usize];
-        if info.stack.is_none() {
-            info.stack = Some(self.stacks.push_all(below, types));
-        }
     }
 
     /// The types of the operands, topmost first.
@@ -514,7 +456,7 @@ impl<'m> FunctionBuilder<'m> {
 
     /// Whether a label is already bound.
     pub fn is_bound(&self, label: LabelId) -> bool {
-        self.labels.get(label.0 as usize).is_some_and(|info| info.number.is_some())
+        self.draft.number(label).is_some()
     }
 
     /// Returns the first mistake in the function so far, if any.
@@ -534,7 +476,8 @@ impl<'m> FunctionBuilder<'m> {
         }
         self.name_all();
         let mut layout = self.lay_out();
-        self.settle_shapes(&mut layout.labels);
+        self.module.stacks.take_labels(&mut layout.labels, &self.stacks);
+        self.module.spare_stacks = std::mem::take(&mut self.stacks);
         let func = &mut self.module.module.funcs[self.place];
         *func = Func { ty: func.ty, ..layout };
         self.module.defined[self.place] = true;
@@ -545,22 +488,16 @@ impl<'m> FunctionBuilder<'m> {
         if self.stack.is_some() {
             return self.fail(None, BuildRule::FallsOff);
         }
-        let unbound = |&(_, label): &(u32, LabelId)| !self.is_bound(label);
-        if let Some((_, label)) = self.label_uses.iter().copied().find(unbound) {
+        if let Some(label) = self.draft.unbound() {
             return self.fail(None, BuildRule::Unbound(label.0));
         }
         if self.locals.len() > limits::LOCALS_MAX {
             return self.fail(None, BuildRule::Limit("LOCALS_MAX"));
         }
-        if self.bound.len() > limits::LABELS_MAX {
-            return self.fail(None, BuildRule::Limit("LABELS_MAX"));
+        match self.draft.exceeds() {
+            Some(limit) => self.fail(None, BuildRule::Limit(limit)),
+            None => Ok(()),
         }
-        // The missing labels take at most 4 bytes each.
-        let code_bytes = self.code.len() + 4 * self.label_uses.len();
-        if code_bytes > limits::CODE_BYTES_MAX {
-            return self.fail(None, BuildRule::Limit("CODE_BYTES_MAX"));
-        }
-        Ok(())
     }
 
     /// Adds the names of locals and labels to the module.
@@ -572,8 +509,8 @@ impl<'m> FunctionBuilder<'m> {
         }
         // Labels at the same position share a number; the first one names it.
         let mut by_number = BTreeMap::new();
-        for label in self.labels.iter().filter(|label| !label.name.is_empty()) {
-            if let Some(number) = label.number {
+        for (id, label) in (0..).zip(&self.labels).filter(|(_, label)| !label.name.is_empty()) {
+            if let Some(number) = self.draft.number(LabelId(id)) {
                 by_number.entry(number).or_insert(&label.name);
             }
         }
@@ -590,58 +527,11 @@ impl<'m> FunctionBuilder<'m> {
         }
     }
 
-    /// Replaces the shapes of labels by numbers of the stacks of all labels of the module. Releases the other
-    /// stacks of the function.
-    fn settle_shapes(&mut self, labels: &mut [Label]) {
-        if labels.iter().any(|label| label.shape != ShapeId::EMPTY) {
-            let of_labels = &mut self.module.stacks;
-            self.stacks.renumber(labels.iter_mut(), |below, ty| {
-                of_labels.push(StackId::from_shape(below), ty).to_shape()
-            });
-        }
-        self.module.spare_stacks = std::mem::take(&mut self.stacks);
-    }
-
     /// Returns the function with labels inserted.
     fn lay_out(&self) -> Func {
-        let mut code = Vec::with_capacity(self.code.len() + self.label_uses.len());
-        let mut labels = Vec::with_capacity(self.bound.len());
-        let mut lines = Vec::with_capacity(self.lines.len());
-        let mut uses = self.label_uses.iter().peekable();
-        let mut bound = self.bound.iter().peekable();
-        let mut marks = self.lines.iter().peekable();
-        let mut copied = 0;
-        loop {
-            // The next position in the code. Labels of a branch come before marks after it.
-            let next_use = uses.peek().map(|&&(place, _)| place);
-            let next_mark = [bound.peek().map(|&&(p, _)| p), marks.peek().map(|&&(p, _)| p)];
-            let Some(place) = next_mark.into_iter().chain([next_use]).flatten().min() else {
-                break;
-            };
-            code.extend_from_slice(&self.code[copied..place as usize]);
-            copied = place as usize;
-            while let Some((_, label)) = uses.next_if(|&&(p, _)| p == place) {
-                let number = self.labels[label.0 as usize].number;
-                leb::write_u32(&mut code, number.expect("checked by `check_end`"));
-            }
-            let offset = code.len() as u32;
-            if let Some((_, stack)) = bound.next_if(|&&(p, _)| p == place) {
-                labels.push(Label { offset, shape: stack.to_shape() });
-            }
-            if let Some(&(_, line)) = marks.next_if(|&&(p, _)| p == place) {
-                lines.push((offset, line));
-            }
-        }
-        code.extend_from_slice(&self.code[copied..]);
-        // A line set after the last instruction has no instruction.
-        lines.retain(|&(offset, _)| (offset as usize) < code.len());
         let declared = &self.locals[self.ty.params.len()..];
         let runs = declared.chunk_by(|a, b| a == b).map(|run| (run.len() as u32, run[0]));
-        Func { ty: 0, locals: runs.collect(), labels, code, lines, source_bytes: self.source_bytes }
-    }
-
-    fn current_line(&self) -> u32 {
-        self.lines.last().map_or(0, |&(_, line)| line)
+        Func { locals: runs.collect(), ..self.draft.lay_out(std::iter::empty()) }
     }
 
     /// Runs an emitter, unless a mistake has been recorded.
@@ -661,7 +551,7 @@ impl<'m> FunctionBuilder<'m> {
     #[cold]
     fn record(&mut self, op: Option<Op>, rule: BuildRule) {
         let name = self.module.module.names.func(self.id.0).map(str::to_owned);
-        let line = self.current_line();
+        let line = self.draft.current_line();
         let inst = op.map(|op| (self.n_insts, op));
         let error = BuildError { inst, line, ..BuildError::in_func(self.id, name, rule) };
         self.error.get_or_insert(error);
@@ -692,13 +582,7 @@ impl<'m> FunctionBuilder<'m> {
     fn plain(&mut self, op: Op, imm: Imm) -> Emit {
         self.live(op)?;
         self.apply(op, imm)?;
-        write_inst(&mut self.code, op, imm);
+        write_inst(&mut self.draft.code, op, imm);
         Ok(())
-    }
-
-    fn branch_to(&mut self, op: Op, labels: &[LabelId]) {
-        write_op(&mut self.code, op);
-        let place = self.code.len() as u32;
-        self.label_uses.extend(labels.iter().map(|&label| (place, label)));
     }
 }

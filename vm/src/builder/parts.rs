@@ -1,60 +1,59 @@
-//! Parallel definition of a module's functions by several builders that share its declarations.
+//! Functions that are made without a [`FunctionBuilder`](super::FunctionBuilder), some on other threads.
 
-use std::ops::Range;
+use super::stacks::Stacks;
+use super::{BuildError, BuildRule, FuncId, ModuleBuilder};
+use crate::module::{Func, GlobalType};
+use crate::types::FuncType;
 
-use super::stacks::StackId;
-use super::{ModuleBuilder, TypeId};
-use crate::module::{Data, Elem, ElemItems, Func, Module, SegmentMode};
-use crate::types::ValType;
+/// Some of the functions of a module, in their order.
+#[derive(Debug, Default)]
+pub(crate) struct Part {
+    /// The operand stacks of labels.
+    stacks: Stacks,
+    funcs: Vec<Func>,
+}
+
+impl Part {
+    /// Adds a function. The shapes of its labels are numbers of `stacks`.
+    pub(crate) fn add(&mut self, mut func: Func, stacks: &Stacks) {
+        self.stacks.take_labels(&mut func.labels, stacks);
+        self.funcs.push(func);
+    }
+
+    /// Number of distinct operand stacks of all labels, including the stacks below them.
+    pub(crate) fn n_label_stacks(&self) -> usize {
+        self.stacks.len()
+    }
+}
 
 impl ModuleBuilder {
-    /// Creates a builder for some of the functions declared here, as a range of indices among those that the
-    /// module defines. Ids stay the same. Declare nothing in either builder until
-    /// [`ModuleBuilder::take_funcs`] has added the functions to the module.
-    pub(crate) fn part(&self, funcs: Range<usize>) -> ModuleBuilder {
-        // Code depends on the types of segments, but not on their contents.
-        let elem = |ty: ValType| Elem {
-            mode: SegmentMode::Passive,
-            ty,
-            items: ElemItems::Funcs(Vec::new()),
-        };
-        let data = || Data { mode: SegmentMode::Passive, bytes: Vec::new() };
-        let of_funcs = &self.func_types[self.first_func as usize..][funcs.clone()];
-        ModuleBuilder {
-            module: Module {
-                funcs: of_funcs.iter().map(|&TypeId(ty)| Func { ty, ..Func::default() }).collect(),
-                elems: self.module.elems.iter().map(|segment| elem(segment.ty)).collect(),
-                datas: self.module.datas.iter().map(|_| data()).collect(),
-                ..Module::default()
-            },
-            types: self.types.clone(),
-            func_types: self.func_types.clone(),
-            first_func: self.first_func + funcs.start as u32,
-            defined: vec![false; funcs.len()],
-            tables: self.tables.clone(),
-            globals: self.globals.clone(),
-            n_memories: self.n_memories,
-            ..ModuleBuilder::default()
+    /// Defines declared functions, from that with number `first` among them on.
+    pub(crate) fn define_all(&mut self, first: usize, part: Part) {
+        for (i, mut func) in (first..).zip(part.funcs) {
+            self.stacks.take_labels(&mut func.labels, &part.stacks);
+            self.module.funcs[i] = func;
+            self.defined[i] = true;
         }
     }
 
-    /// Takes over the functions that a part has defined.
-    pub(crate) fn take_funcs(&mut self, part: ModuleBuilder) {
-        let stacks = self.stacks.merge(&part.stacks);
-        let place = (part.first_func - self.first_func) as usize;
-        for (i, (mut func, defined)) in
-            (place..).zip(part.module.funcs.into_iter().zip(part.defined))
-        {
-            for label in &mut func.labels {
-                label.shape = stacks[StackId::from_shape(label.shape).index()].to_shape();
-            }
-            self.module.funcs[i] = func;
-            self.defined[i] |= defined;
-        }
-        self.module.names.locals.extend(part.module.names.locals);
-        self.module.names.labels.extend(part.module.names.labels);
-        if let Some(error) = part.error {
-            self.fail_with(error);
-        }
+    /// Number of distinct operand stacks of all labels, including the stacks below them.
+    pub(crate) fn n_label_stacks(&self) -> usize {
+        self.stacks.len()
+    }
+
+    /// All globals of the index space.
+    pub(crate) fn globals(&self) -> &[GlobalType] {
+        &self.globals
+    }
+
+    /// The type of a function of the index space.
+    pub(crate) fn func_type_of(&self, func: FuncId) -> &FuncType {
+        &self.types[self.func_types[func.0 as usize].0 as usize]
+    }
+
+    /// An error that concerns a function.
+    pub(crate) fn error_in(&self, func: FuncId, rule: BuildRule) -> BuildError {
+        let name = self.module.names.func(func.0).map(str::to_owned);
+        BuildError::in_func(func, name, rule)
     }
 }

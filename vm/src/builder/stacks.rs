@@ -13,7 +13,7 @@ use crate::types::ValType;
 pub(crate) struct StackId(u32);
 
 impl StackId {
-    pub(super) const EMPTY: StackId = StackId(0);
+    pub(crate) const EMPTY: StackId = StackId(0);
 
     pub(super) fn index(self) -> usize {
         self.0 as usize
@@ -30,7 +30,7 @@ impl StackId {
 }
 
 #[derive(Debug)]
-pub(super) struct Stacks {
+pub(crate) struct Stacks {
     nodes: Vec<Node>,
 }
 
@@ -58,20 +58,25 @@ impl Default for Stacks {
 }
 
 impl Stacks {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.nodes.len()
+    }
+
+    /// Leaves only the empty stack.
+    pub(crate) fn clear(&mut self) {
+        self.nodes.truncate(1);
+        self.nodes[0].above = StackId::EMPTY;
     }
 
     /// Takes the allocation of unused stacks for new ones.
     pub(super) fn take_empty(&mut self) -> Stacks {
         let mut stacks = std::mem::take(self);
-        stacks.nodes.truncate(1);
-        stacks.nodes[0].above = StackId::EMPTY;
+        stacks.clear();
         stacks
     }
 
     #[inline]
-    pub(super) fn push(&mut self, stack: StackId, ty: ValType) -> StackId {
+    pub(crate) fn push(&mut self, stack: StackId, ty: ValType) -> StackId {
         let first = self.nodes[stack.index()].above;
         // The list has at most one stack for each type.
         let mut known = first;
@@ -123,7 +128,7 @@ impl Stacks {
             && self.below(stack, n_lowest) == self.below(label, n_lowest)
     }
 
-    pub(super) fn push_all(&mut self, stack: StackId, types: &[ValType]) -> StackId {
+    pub(crate) fn push_all(&mut self, stack: StackId, types: &[ValType]) -> StackId {
         types.iter().fold(stack, |stack, &ty| self.push(stack, ty))
     }
 
@@ -135,7 +140,7 @@ impl Stacks {
     }
 
     #[inline]
-    pub(super) fn depth(&self, stack: StackId) -> u32 {
+    pub(crate) fn depth(&self, stack: StackId) -> u32 {
         self.nodes[stack.index()].depth
     }
 
@@ -175,15 +180,13 @@ impl Stacks {
         }
     }
 
-    /// Adds the stacks of the labels of another builder. Returns the new number of each, indexed by its old
-    /// number.
-    #[cfg(feature = "wasm")]
-    pub(super) fn merge(&mut self, others: &Stacks) -> Vec<StackId> {
-        let mut ids = vec![StackId::EMPTY];
-        for node in &others.nodes[1..] {
-            ids.push(self.push(ids[node.below.index()], node.top));
+    /// Adds the stacks of labels, whose shapes are numbers of `others`. They become numbers of these stacks.
+    pub(super) fn take_labels(&mut self, labels: &mut [Label], others: &Stacks) {
+        if labels.iter().any(|label| label.shape != ShapeId::EMPTY) {
+            others.renumber(labels.iter_mut(), |below, ty| {
+                self.push(StackId::from_shape(below), ty).to_shape()
+            });
         }
-        ids
     }
 
     /// Returns the topmost operands as text for an error message, deepest first.

@@ -8,55 +8,29 @@
 //! An operand that is the address of a local carries the local (its *token*). Each use of a token
 //! other than a plain full access at offset 0 makes the local escape.
 
+use super::blocks::Blocks;
 use super::error::{Place, Rule, VerifyError};
+use super::found::Found;
 use super::{IndexSpaces, Shapes, check_limit};
 use crate::inst::CodeReader;
 use crate::limits;
 use crate::module::{Func, Module, ShapeId};
 use crate::op::Op;
 use crate::types::{FuncType, ValType};
-use crate::verified::{Block, Body, DirectAccess, EscapeReason, Local, Storage, WideOperands};
+use crate::verified::{Body, DirectAccess, EscapeReason, Local, Storage, WideOperands};
 
 mod control;
 mod insts;
 mod stack;
 mod typing;
 
-/// Marks a successor that is a label, not yet resolved to a block.
-const LABEL_BIT: u32 = 1 << 31;
-const _: () = assert!(limits::LABELS_MAX < LABEL_BIT as usize);
-const _: () = assert!(limits::CODE_BYTES_MAX < LABEL_BIT as usize);
-
 /// Buffers reused between functions, and facts found in all of them.
 #[derive(Default)]
 pub(super) struct Scratch {
     top: Vec<Operand>,
     escapes: Vec<Option<(u32, EscapeReason)>>,
-    block_of_label: Vec<u32>,
+    blocks: Blocks,
     pub(super) found: Found,
-}
-
-/// Facts about functions that concern the whole module.
-#[derive(Default)]
-pub(super) struct Found {
-    /// Whether any function has an indexed access.
-    pub(super) uses_indexed: bool,
-    /// Whether any function has a SIMD instruction.
-    pub(super) uses_vectors: bool,
-    /// The functions that `ref.func` refers to, with repetitions.
-    pub(super) referenced_funcs: Vec<u32>,
-    /// The tables that an instruction writes, with repetitions.
-    pub(super) written_tables: Vec<u32>,
-}
-
-impl Found {
-    /// Adds what was found in other functions.
-    pub(super) fn add(&mut self, other: Found) {
-        self.uses_indexed |= other.uses_indexed;
-        self.uses_vectors |= other.uses_vectors;
-        self.referenced_funcs.extend(other.referenced_funcs);
-        self.written_tables.extend(other.written_tables);
-    }
 }
 
 /// An operand on the stack.
@@ -86,13 +60,21 @@ struct Checker<'m, 's> {
     wide: Vec<WideOperands>,
     /// The code offset of the instruction being checked.
     offset: u32,
-    block: Block,
-    blocks: Vec<Block>,
-    succs: Vec<u32>,
     direct: Vec<DirectAccess>,
 }
 
 type Check<T = ()> = Result<T, VerifyError>;
+
+/// Checks the size of function `index` of [`Module::funcs`].
+pub(super) fn check_limits(module: &Module, spaces: &IndexSpaces, index: usize) -> Check {
+    let def = &module.funcs[index];
+    let n_params = module.types[def.ty as usize].params.len() as u64;
+    let n_locals = (n_params + def.n_declared_locals()) as usize;
+    let place = Place::Func(spaces.n_imported_funcs + index as u32);
+    check_limit(place.clone(), n_locals, limits::LOCALS_MAX, "LOCALS_MAX")?;
+    check_limit(place.clone(), def.labels.len(), limits::LABELS_MAX, "LABELS_MAX")?;
+    check_limit(place, def.code.len(), limits::CODE_BYTES_MAX, "CODE_BYTES_MAX")
+}
 
 /// Checks function `index` of [`Module::funcs`].
 pub(super) fn check(
@@ -102,14 +84,10 @@ pub(super) fn check(
     index: usize,
     scratch: &mut Scratch,
 ) -> Check<Body> {
+    check_limits(module, spaces, index)?;
     let func = spaces.n_imported_funcs + index as u32;
     let def = &module.funcs[index];
     let ty = &module.types[def.ty as usize];
-    let n_locals = ty.params.len() as u64 + def.n_declared_locals();
-    let place = Place::Func(func);
-    check_limit(place.clone(), n_locals as usize, limits::LOCALS_MAX, "LOCALS_MAX")?;
-    check_limit(place.clone(), def.labels.len(), limits::LABELS_MAX, "LABELS_MAX")?;
-    check_limit(place, def.code.len(), limits::CODE_BYTES_MAX, "CODE_BYTES_MAX")?;
     let mut locals = ty.params.clone();
     for &(n, ty) in &def.locals {
         locals.resize(locals.len() + n as usize, ty);
@@ -117,7 +95,7 @@ pub(super) fn check(
     scratch.top.clear();
     scratch.escapes.clear();
     scratch.escapes.resize(locals.len(), None);
-    scratch.block_of_label.clear();
+    scratch.blocks.clear();
     let checker = Checker {
         module,
         spaces,
@@ -133,17 +111,6 @@ pub(super) fn check(
         stack_cells_max: 0,
         wide: Vec::new(),
         offset: 0,
-        block: Block {
-            start: 0,
-            end: 0,
-            cost: 0,
-            shape: ShapeId::EMPTY,
-            label: None,
-            polls: true,
-            succ_start: 0,
-        },
-        blocks: Vec::new(),
-        succs: Vec::new(),
         direct: Vec::new(),
     };
     checker.check()
@@ -166,7 +133,7 @@ impl<'m> Checker<'m, '_> {
             self.offset = reader.offset();
             self.enter(falls_in)?;
             let inst = reader.read().map_err(|e| self.error(Rule::Inst, e.to_string()))?;
-            self.block.cost += 1;
+            self.scratch.blocks.inst();
             self.inst(inst)?;
             falls_in = true;
             if inst.op.is_terminator() {
@@ -178,7 +145,7 @@ impl<'m> Checker<'m, '_> {
         if falls_in {
             return Err(self.error(Rule::CodeEnd, "control runs off the end of the code".into()));
         }
-        if let Some(label) = def.labels.get(self.scratch.block_of_label.len()) {
+        if let Some(label) = def.labels.get(self.scratch.blocks.n_labels()) {
             self.offset = label.offset;
             return Err(
                 self.error(Rule::LabelBoundary, "the label is inside an instruction".into())
@@ -218,7 +185,7 @@ impl<'m> Checker<'m, '_> {
 
     /// Starts a new block if there is a label before the instruction, and rejects unreachable code.
     fn enter(&mut self, falls_in: bool) -> Check {
-        let n_passed = self.scratch.block_of_label.len();
+        let n_passed = self.scratch.blocks.n_labels();
         match self.def.labels.get(n_passed) {
             Some(label) if label.offset < self.offset => {
                 self.offset = label.offset;
@@ -227,19 +194,12 @@ impl<'m> Checker<'m, '_> {
             Some(label) if label.offset == self.offset => {
                 if falls_in {
                     self.flow_to(n_passed as u32, label.shape)?;
-                    // The label's block replaces a block without instructions.
-                    if self.block.cost > 0 {
-                        self.succs.push(self.blocks.len() as u32 + 1);
-                        self.end_block(self.offset);
-                    }
                 } else {
                     self.scratch.top.clear();
                     self.base = label.shape;
                     self.n_wide = self.shapes.n_wide(label.shape) as usize;
                 }
-                self.block.label = Some(n_passed as u32);
-                self.block.shape = label.shape;
-                self.scratch.block_of_label.push(self.blocks.len() as u32);
+                self.scratch.blocks.label(self.offset, label.shape);
                 self.grown()
             }
             _ if !falls_in => {
@@ -250,38 +210,21 @@ impl<'m> Checker<'m, '_> {
         }
     }
 
-    /// Ends the current block at `end` and prepares the next one, into which control falls.
+    /// Ends the current block at `end`.
     fn end_block(&mut self, end: u32) {
         for i in 0..self.scratch.top.len() {
             self.escape(self.scratch.top[i], EscapeReason::LeavesBlock);
             self.scratch.top[i].token = 0;
         }
-        self.block.end = end;
-        self.blocks.push(self.block);
-        self.block = Block {
-            start: end,
-            end,
-            cost: 0,
-            shape: self.base,
-            label: None,
-            polls: false,
-            succ_start: self.succs.len() as u32,
-        };
+        self.scratch.blocks.end(end, self.base);
     }
 
     fn finish(self) -> Body {
-        let Scratch { escapes, block_of_label, .. } = self.scratch;
-        let mut succs = self.succs;
-        for succ in &mut succs {
-            if *succ & LABEL_BIT != 0 {
-                *succ = block_of_label[(*succ & !LABEL_BIT) as usize];
-            }
-        }
-        let mut blocks = self.blocks;
-        mark_polls(&mut blocks, &succs);
+        let (blocks, succs) = self.scratch.blocks.finish(|label| label);
+        let escapes = &self.scratch.escapes;
         let mut frame_bytes = 0;
         let mut locals = Vec::with_capacity(self.locals.len());
-        for (&ty, escape) in self.locals.iter().zip(&*escapes) {
+        for (&ty, escape) in self.locals.iter().zip(escapes) {
             let storage = match *escape {
                 None => Storage::Promotable,
                 Some((at, reason)) => {
@@ -314,14 +257,4 @@ fn wide_runs(locals: &[ValType]) -> Vec<(u32, u32, u32)> {
         }
     }
     runs
-}
-
-/// Marks the targets of backward branches.
-fn mark_polls(blocks: &mut [Block], succs: &[u32]) {
-    for source in 0..blocks.len() {
-        let end = blocks.get(source + 1).map_or(succs.len(), |next| next.succ_start as usize);
-        for &target in &succs[blocks[source].succ_start as usize..end] {
-            blocks[target as usize].polls |= target as usize <= source;
-        }
-    }
 }

@@ -4,18 +4,26 @@
 //!   shape table. `const_expr` checks constant expressions, and `names` the names.
 //! * `func` types each function's code in one forward pass, as the JVM does with its StackMapTable (JVM
 //!   specification 4.10.1). Every label declares its operand stack, so no fixed point is needed. The same
-//!   pass splits the code into basic blocks and decides which locals can be promoted.
+//!   pass splits the code into basic blocks (`blocks`) and decides which locals can be promoted.
+//! * A translator from a typed language knows all that already, and hands it over (`proof`). What it has not proved is
+//!   checked, and debug builds check everything.
 //!
 //! Each rule has a name ([`Rule`]). An error names the violated rule and the place.
 
+mod blocks;
 mod const_expr;
 mod error;
+mod found;
 mod func;
 mod names;
+mod proof;
 
 use std::collections::HashSet;
 
 pub use error::{Place, Rule, VerifyError};
+pub(crate) use proof::Proof;
+#[cfg(feature = "wasm")]
+pub(crate) use {blocks::Blocks, found::Found};
 
 use crate::constant_tables::ConstantTables;
 use crate::limits;
@@ -23,16 +31,15 @@ use crate::module::{
     ElemItems, EntityKind, Func, GlobalType, ImportKind, MemoryType, Module, PAGE_BYTES,
     SegmentMode, ShapeId, TableType,
 };
-use crate::parallel;
 use crate::types::ValType;
-use crate::verified::{Body, FuncSources, Local, VerifiedModule};
+use crate::verified::{FuncSources, Local, VerifiedModule};
 
 /// Verifies a module.
 ///
 /// # Errors
 /// Fails with the first violated rule and its place.
 pub fn verify(module: Module) -> Result<VerifiedModule, VerifyError> {
-    verify_by(module, false)
+    verify_by(module, Proof::default(), false)
 }
 
 /// Verifies a module, its functions on several threads; see [`crate::parallel`].
@@ -40,29 +47,20 @@ pub fn verify(module: Module) -> Result<VerifiedModule, VerifyError> {
 /// # Errors
 /// Fails with the first violated rule and its place.
 pub fn verify_in_parallel(module: Module) -> Result<VerifiedModule, VerifyError> {
-    verify_by(module, true)
+    verify_by(module, Proof::default(), true)
 }
 
-fn verify_by(module: Module, is_parallel: bool) -> Result<VerifiedModule, VerifyError> {
+/// Verifies a module of which something is known already.
+pub(crate) fn verify_by(
+    module: Module,
+    proof: Proof,
+    is_parallel: bool,
+) -> Result<VerifiedModule, VerifyError> {
     let spaces = IndexSpaces::collect(&module)?;
     check_module(&module, &spaces)?;
     let shapes = check_shapes(&module)?;
     names::check(&module, &spaces)?;
-    let code_bytes: Vec<usize> = module.funcs.iter().map(|func| func.code.len()).collect();
-    let parts = parallel::parts(&code_bytes, is_parallel);
-    let check = |scratch: &mut func::Scratch, part: usize| {
-        let check = |i| func::check(&module, &spaces, &shapes, i, scratch);
-        let bodies = parts[part].clone().map(check).collect::<Result<Vec<Body>, _>>()?;
-        Ok((bodies, std::mem::take(&mut scratch.found)))
-    };
-    let mut bodies = Vec::with_capacity(module.funcs.len());
-    let mut found = func::Found::default();
-    for (of_part, found_there) in
-        parallel::try_map(parts.len(), is_parallel, func::Scratch::default, check)?
-    {
-        bodies.extend(of_part);
-        found.add(found_there);
-    }
+    let (bodies, found) = proof.complete(&module, &spaces, &shapes, is_parallel)?;
     let mut referenced_funcs = found.referenced_funcs;
     referenced_funcs.sort_unstable();
     referenced_funcs.dedup();

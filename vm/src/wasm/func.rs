@@ -1,8 +1,7 @@
 //! Translation of one function: structured control becomes labels and branches, in one pass and without
 //! recursion.
 //!
-//! The operand stack is unchanged, so the results of a block are operands at its end label, and
-//! [`crate::builder`] finds the shapes. The differences:
+//! The operand stack is unchanged, so the results of a block are operands at its end label. The differences:
 //!
 //! * A WebAssembly branch drops the operands between those that it takes along and those below the block
 //!   that it leaves. Of our branches only `br_keep` does, and it is unconditional. So conditional branches
@@ -12,14 +11,19 @@
 
 use std::collections::HashMap;
 
-use wasmparser::{BlockType, BrTable, FuncValidator, Operator, WasmModuleResources};
+use wasmparser::{BlockType, BrTable, FuncValidator, FunctionBody, Operator, ValidatorResources};
 
+use super::emit::Emitter;
 use super::lines::LineCursor;
-use super::{Error, Types, ops};
-use crate::builder::{FunctionBuilder, LabelId, StackId, TableId};
+use super::{Error, Known, ops};
+use crate::builder::{BuildRule, LabelId, StackId};
+use crate::inst::Imm;
 use crate::limits;
+use crate::module::Func;
 use crate::op::Op;
 use crate::types::ValType;
+use crate::verified::Body;
+use crate::verify::Found;
 
 /// An open block.
 #[derive(Copy, Clone, Debug)]
@@ -30,9 +34,8 @@ struct Block {
     label: LabelId,
     /// Whether a branch goes to the label.
     is_target: bool,
-    /// The depth of the operand stack below the parameters, and the stack itself.
+    /// The depth of the operand stack below the parameters.
     height: u32,
-    below: StackId,
     /// The last of its detours, as an index into [`Scratch::pending`].
     last_detour: Option<u32>,
 }
@@ -51,6 +54,7 @@ enum BlockKind {
 /// Buffers that are reused from function to function.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
+    pub(super) emitter: Emitter,
     blocks: Vec<Block>,
     /// The targets of a `br_table`.
     targets: Vec<LabelId>,
@@ -58,112 +62,149 @@ pub(super) struct Scratch {
     detours: HashMap<(LabelId, StackId), LabelId>,
     /// All detours, in linked lists by block.
     pending: Vec<Detour>,
+    /// The types of all locals, parameters first.
+    locals: Vec<ValType>,
+    /// What is found in all functions.
+    pub(super) found: Found,
 }
 
 /// The target of conditional branches that drop operands: a `br_keep` at the end of the block that they
 /// leave. All branches with the same operand stack share it.
-#[derive(Debug)]
+#[derive(Copy, Clone, Debug)]
 struct Detour {
     label: LabelId,
+    /// The operands that come with the branches.
+    stack: StackId,
     /// The previous detour of the same block.
     previous: Option<u32>,
 }
 
 /// Translates a function.
-pub(super) struct Translator<'t, 'm> {
-    f: FunctionBuilder<'m>,
-    types: &'t Types,
+pub(super) struct Translator<'t> {
+    module: Known<'t>,
+    validator: FuncValidator<ValidatorResources>,
     scratch: &'t mut Scratch,
     /// The number of blocks that are open in unreachable code.
     n_unreachable: u32,
 }
 
-impl<'t, 'm> Translator<'t, 'm> {
+impl<'t> Translator<'t> {
     pub(super) fn new(
-        f: FunctionBuilder<'m>,
-        types: &'t Types,
+        module: Known<'t>,
+        validator: FuncValidator<ValidatorResources>,
         scratch: &'t mut Scratch,
-    ) -> Translator<'t, 'm> {
+    ) -> Translator<'t> {
+        scratch.emitter.start();
         scratch.blocks.clear();
         scratch.detours.clear();
         scratch.pending.clear();
-        Translator { f, types, scratch, n_unreachable: 0 }
+        scratch.locals.clear();
+        Translator { module, validator, scratch, n_unreachable: 0 }
     }
 
-    /// Validates and translates a body of type `ty` of the module.
-    pub(super) fn translate<R: WasmModuleResources>(
+    /// Validates and translates a body of type `ty` of the module. Returns the validator, too. The shapes of labels are
+    /// numbers of the emitter's stacks.
+    pub(super) fn translate(
         mut self,
         ty: u32,
-        body: &wasmparser::FunctionBody<'_>,
-        validator: &mut FuncValidator<R>,
+        body: &FunctionBody<'_>,
         lines: &mut LineCursor<'_>,
-    ) -> Result<(), Error> {
-        // The length before the body and the function's type take at least one byte each.
-        self.f.set_source_bytes(2 + body.as_bytes().len());
-        let mut locals = body.get_locals_reader()?;
-        for _ in 0..locals.get_count() {
-            let offset = locals.original_position();
-            let (count, ty) = locals.read()?;
-            validator.define_locals(offset, count, ty)?;
-            let ty = super::val_type(ty);
-            for _ in 0..count {
-                self.f.local(ty);
-            }
-        }
+    ) -> Result<(Func, Option<Body>, FuncValidator<ValidatorResources>), Error> {
+        let declared = self.locals(ty, body)?;
         self.open_at(0, BlockKind::Block, BlockType::FuncType(ty));
         let n_stacks_max = limits::IMPORT_STACKS_MAX + body.as_bytes().len();
         let mut operators = body.get_operators_reader()?;
         while !operators.eof() {
-            if self.f.n_stacks() > n_stacks_max {
+            // The operands in code that cannot be reached count, too.
+            let height = self.validator.operand_stack_height() as usize;
+            if self.scratch.emitter.stacks.len().max(height) > n_stacks_max {
                 return Err(Error::Limit("IMPORT_STACKS_MAX"));
             }
             let offset = operators.original_position();
             let operator = operators.read()?;
-            validator.op(offset, &operator)?;
+            if let Operator::BrTable { .. } = operator {
+                self.before_br_table();
+            }
+            self.validator.op(offset, &operator)?;
             if let Some(line) = lines.at(offset) {
-                self.f.line(line);
+                self.scratch.emitter.line(line);
             }
             self.operator(&operator)?;
         }
         operators.finish()?;
-        self.f.finish().map_err(Error::from)
+        if let Some(limit) = self.scratch.emitter.exceeds() {
+            return Err(self.module.error(self.validator.index(), BuildRule::Limit(limit)));
+        }
+        let Scratch { emitter, locals, .. } = self.scratch;
+        let (func, facts) = emitter.finish(locals);
+        // The length before the body and the function's type take at least one byte each.
+        let source_bytes = u32::try_from(2 + body.as_bytes().len()).unwrap_or(u32::MAX);
+        let func = Func { ty: self.module.types.id(ty).0, locals: declared, source_bytes, ..func };
+        Ok((func, facts.filter(|_| !self.module.has_vectors), self.validator))
     }
 
+    /// Reads the locals. Returns those that are declared, in runs.
+    fn locals(&mut self, ty: u32, body: &FunctionBody<'_>) -> Result<Vec<(u32, ValType)>, Error> {
+        let locals = &mut self.scratch.locals;
+        locals.extend_from_slice(&self.module.types.get(ty).params);
+        let mut runs: Vec<(u32, ValType)> = Vec::new();
+        let mut declared = body.get_locals_reader()?;
+        for _ in 0..declared.get_count() {
+            let offset = declared.original_position();
+            let (count, ty) = declared.read()?;
+            self.validator.define_locals(offset, count, ty)?;
+            let ty = super::val_type(ty);
+            locals.resize(locals.len() + count as usize, ty);
+            match runs.last_mut() {
+                _ if count == 0 => {}
+                Some((n, last)) if *last == ty => *n += count,
+                _ => runs.push((count, ty)),
+            }
+        }
+        Ok(runs)
+    }
+
+    /// The operands of the validator end at a `br_table`, and detours need them.
+    fn before_br_table(&mut self) {
+        let emitter = &mut self.scratch.emitter;
+        if let Some(depth) = emitter.depth().checked_sub(1).filter(|_| emitter.is_reachable()) {
+            emitter.stack(depth, &self.validator);
+        }
+    }
+
+    /// Translates an operator that has just been validated.
     fn operator(&mut self, operator: &Operator<'_>) -> Result<(), Error> {
-        if !self.f.is_reachable() {
+        if !self.scratch.emitter.is_reachable() {
             self.unreachable_operator(operator);
             return Ok(());
         }
+        let depth = self.validator.operand_stack_height();
         if let Some((op, imm)) = ops::plain(operator) {
-            match op {
-                Op::CallIndirect => {
-                    self.f.call_indirect(self.types.id(imm.low()), TableId(imm.high()))
-                }
-                Op::ReturnCallIndirect => {
-                    self.f.return_call_indirect(self.types.id(imm.low()), TableId(imm.high()))
-                }
-                _ => self.f.inst(op, imm),
-            };
+            self.plain(op, imm, depth);
             return Ok(());
         }
+        let emitter = &mut self.scratch.emitter;
         if let Some((op, bytes)) = ops::vector(operator) {
-            self.f.vector(op, bytes);
+            emitter.vector(op, bytes);
+            emitter.set_depth(depth, 1);
+            self.scratch.found.note(op, Imm::NONE);
             return Ok(());
         }
         match *operator {
             Operator::Nop => {}
-            Operator::Unreachable => {
-                self.f.unreachable();
-            }
+            Operator::Unreachable => emitter.inst(Op::Unreachable, Imm::NONE),
             Operator::Block { blockty } => self.open(BlockKind::Block, blockty),
             Operator::Loop { blockty } => {
                 self.open(BlockKind::Loop, blockty);
-                let label = self.block(0).label;
-                self.f.bind(label);
+                let (label, emitter) = (self.block(0).label, &mut self.scratch.emitter);
+                let stack = emitter.stack(depth, &self.validator);
+                emitter.bind(label, stack);
             }
             Operator::If { blockty } => {
-                let other = self.f.label();
-                self.f.op(Op::I32Eqz).br_if(other);
+                let other = emitter.label();
+                emitter.inst(Op::I32Eqz, Imm::NONE);
+                emitter.br_if(other);
+                emitter.set_depth(depth, 0);
                 self.open(BlockKind::If(other), blockty);
             }
             Operator::Else => self.start_other_arm(),
@@ -171,15 +212,34 @@ impl<'t, 'm> Translator<'t, 'm> {
             Operator::Br { relative_depth } => self.br(relative_depth),
             Operator::BrIf { relative_depth } => {
                 let label = self.conditional_target(relative_depth);
-                self.f.br_if(label);
+                let emitter = &mut self.scratch.emitter;
+                emitter.br_if(label);
+                emitter.set_depth(depth, 0);
             }
             Operator::BrTable { ref targets } => self.br_table(targets)?,
-            Operator::Return => {
-                self.f.ret();
-            }
+            Operator::Return => emitter.inst(Op::Return, Imm::NONE),
             ref other => unreachable!("the validator rejects {other:?}"),
         }
         Ok(())
+    }
+
+    /// Translates an operator with an equivalent instruction. `depth` is the depth of the stack after it.
+    fn plain(&mut self, op: Op, imm: Imm, depth: u32) {
+        let Known { types, .. } = self.module;
+        let (imm, n_pushed) = match op {
+            Op::Call => (imm, self.module.func_type(imm.low()).results.len() as u32),
+            Op::CallIndirect | Op::ReturnCallIndirect => {
+                let ty = imm.low();
+                (Imm::pair(types.id(ty).0, imm.high()), types.get(ty).results.len() as u32)
+            }
+            _ => (imm, 1),
+        };
+        let Scratch { emitter, found, .. } = &mut *self.scratch;
+        found.note(op, imm);
+        emitter.inst(op, imm);
+        if emitter.is_reachable() {
+            emitter.set_depth(depth, n_pushed);
+        }
     }
 
     /// Translates an operator in unreachable code.
@@ -205,75 +265,81 @@ impl<'t, 'm> Translator<'t, 'm> {
     }
 
     fn open(&mut self, kind: BlockKind, ty: BlockType) {
-        self.open_at(self.f.depth() - self.params(ty).len() as u32, kind, ty);
+        let depth = self.scratch.emitter.depth();
+        self.open_at(depth - self.params(ty).len() as u32, kind, ty);
     }
 
     fn open_at(&mut self, height: u32, kind: BlockKind, ty: BlockType) {
-        let label = self.f.label();
-        let below = self.f.stack_below(self.f.depth() - height);
+        let label = self.scratch.emitter.label();
         let last_detour = None;
-        let block = Block { kind, ty, label, is_target: false, height, below, last_detour };
+        let block = Block { kind, ty, label, is_target: false, height, last_detour };
         self.scratch.blocks.push(block);
+    }
+
+    /// Binds a label whose stack is that below a block with operands of these types.
+    fn bind(&mut self, label: LabelId, height: u32, types: &[ValType]) {
+        let emitter = &mut self.scratch.emitter;
+        let below = emitter.stack(height, &self.validator);
+        let stack = emitter.stacks.push_all(below, types);
+        emitter.bind(label, stack);
     }
 
     /// Ends the first arm of an `if`, whose end may be unreachable.
     fn start_other_arm(&mut self) {
-        let goes_on = self.f.is_reachable();
+        let goes_on = self.scratch.emitter.is_reachable();
         let block = self.block(0);
         let BlockKind::If(other) = block.kind else { unreachable!("`else` belongs to an `if`") };
         block.kind = BlockKind::Else;
         block.is_target |= goes_on;
-        let end = block.label;
+        let Block { label, height, ty, .. } = *block;
         if goes_on {
-            self.f.br(end);
+            self.scratch.emitter.br(label);
         }
-        self.f.bind(other);
+        self.scratch.emitter.forget_above(height);
+        self.bind(other, height, self.params(ty));
     }
 
     /// Ends a block, whose end may be unreachable.
     fn close(&mut self) {
         let block = self.scratch.blocks.pop().expect("the validator balances blocks");
+        self.scratch.emitter.forget_above(block.height);
+        let (height, results) = (block.height, self.results(block.ty));
         if let BlockKind::If(other) = block.kind {
             // The second arm is empty: its parameters are the results.
-            self.f.bind(other);
+            self.bind(other, height, results);
         }
         let is_loop = matches!(block.kind, BlockKind::Loop);
         if block.last_detour.is_some() {
-            let end = if is_loop { self.f.label() } else { block.label };
-            let goes_on = self.f.is_reachable();
+            let emitter = &mut self.scratch.emitter;
+            let end = if is_loop { emitter.label() } else { block.label };
+            let goes_on = emitter.is_reachable();
             if goes_on {
-                self.f.br(end);
+                emitter.br(end);
             }
             self.bind_detours(&block);
             if goes_on && is_loop {
-                self.f.bind(end);
+                self.bind(end, height, results);
             }
         }
         if block.is_target && !is_loop {
-            self.f.bind(block.label);
+            self.bind(block.label, height, results);
         }
-        if self.scratch.blocks.is_empty() && self.f.is_reachable() {
-            self.f.ret();
+        if self.scratch.blocks.is_empty() && self.scratch.emitter.is_reachable() {
+            self.scratch.emitter.inst(Op::Return, Imm::NONE);
         }
     }
 
     /// Emits the detours of a block.
     fn bind_detours(&mut self, block: &Block) {
+        let n = self.taken(block).len() as u32;
+        let Scratch { emitter, pending, .. } = &mut *self.scratch;
         let mut next = block.last_detour;
         while let Some(detour) = next {
-            let Detour { label, previous } = self.scratch.pending[detour as usize];
-            self.f.bind(label);
-            self.br_keep(block);
+            let Detour { label, stack, previous } = pending[detour as usize];
+            emitter.bind(label, stack);
+            emitter.br_keep(block.label, n);
             next = previous;
         }
-    }
-
-    /// Branches to the label of a block. Drops the operands between those that the branch takes along and
-    /// those below the block.
-    fn br_keep(&mut self, block: &Block) {
-        let taken = self.taken(block);
-        self.f.give_stack(block.label, block.below, taken);
-        self.f.br_keep(block.label, taken.len() as u32);
     }
 
     /// Returns the types of the operands that a branch to a block takes along.
@@ -287,10 +353,12 @@ impl<'t, 'm> Translator<'t, 'm> {
     fn br(&mut self, depth: u32) {
         let i = self.target(depth);
         let block = self.scratch.blocks[i];
-        if self.f.depth() == block.height + self.taken(&block).len() as u32 {
-            self.f.br(block.label);
-        } else {
-            self.br_keep(&block);
+        let n = self.taken(&block).len() as u32;
+        let emitter = &mut self.scratch.emitter;
+        match emitter.depth() == block.height + n {
+            true => emitter.br(block.label),
+            // It drops the operands between those that it takes along and those below the block.
+            false => emitter.br_keep(block.label, n),
         }
     }
 
@@ -301,7 +369,7 @@ impl<'t, 'm> Translator<'t, 'm> {
             targets.push(self.conditional_target(depth?));
         }
         let default = self.conditional_target(table.default());
-        self.f.br_table(&targets, default);
+        self.scratch.emitter.br_table(&targets, default);
         self.scratch.targets = targets;
         Ok(())
     }
@@ -318,14 +386,16 @@ impl<'t, 'm> Translator<'t, 'm> {
     fn conditional_target(&mut self, depth: u32) -> LabelId {
         let i = self.target(depth);
         let block = &self.scratch.blocks[i];
-        if self.f.depth() - 1 == block.height + self.taken(block).len() as u32 {
+        let stack_depth = self.scratch.emitter.depth() - 1;
+        if stack_depth == block.height + self.taken(block).len() as u32 {
             return block.label;
         }
-        let Scratch { blocks, detours, pending, .. } = &mut *self.scratch;
+        let Scratch { emitter, blocks, detours, pending, .. } = &mut *self.scratch;
+        let stack = emitter.stack(stack_depth, &self.validator);
         let block = &mut blocks[i];
-        *detours.entry((block.label, self.f.stack_below(1))).or_insert_with(|| {
-            let label = self.f.label();
-            pending.push(Detour { label, previous: block.last_detour });
+        *detours.entry((block.label, stack)).or_insert_with(|| {
+            let label = emitter.label();
+            pending.push(Detour { label, stack, previous: block.last_detour });
             block.last_detour = Some(pending.len() as u32 - 1);
             label
         })
@@ -333,7 +403,7 @@ impl<'t, 'm> Translator<'t, 'm> {
 
     fn params(&self, ty: BlockType) -> &'t [ValType] {
         match ty {
-            BlockType::FuncType(ty) => &self.types.get(ty).params,
+            BlockType::FuncType(ty) => &self.module.types.get(ty).params,
             _ => &[],
         }
     }
@@ -346,7 +416,7 @@ impl<'t, 'm> Translator<'t, 'm> {
                 let i = super::val_type(ty).index();
                 &types[i..=i]
             }
-            BlockType::FuncType(ty) => &self.types.get(ty).results,
+            BlockType::FuncType(ty) => &self.module.types.get(ty).results,
         }
     }
 }

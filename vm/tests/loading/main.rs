@@ -9,8 +9,9 @@ mod texts;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use slotvm_bytecode::load::{LoadOptions, load};
 use slotvm_bytecode::module::Module;
-use slotvm_bytecode::{decode, text, verify, wasm};
+use slotvm_bytecode::{decode, text, verify};
 
 /// The variable that tells a process which case to run.
 const CASE: &str = "SLOTVM_TEST_LOADING";
@@ -57,7 +58,8 @@ fn load_text(bytes: &[u8]) -> Option<u64> {
 }
 
 fn load_wasm(bytes: &[u8]) -> Option<u64> {
-    verified(wasm::import(bytes).ok()?)
+    let options = LoadOptions { extension: Some("wasm"), ..LoadOptions::default() };
+    Some(n_locals(load(bytes, options).ok()?.verify(false).ok()?.module()))
 }
 
 fn cases() -> impl Iterator<Item = Case> {

@@ -19,6 +19,7 @@ pub(crate) const CASES: &[(&str, Make)] = &[
     ("functions of a wide type", functions),
     ("locals of many functions", locals),
     ("calls of a wide function", |n| calls(n, 1, &[])),
+    ("calls of a wide function that nothing reaches", unreachable_calls),
     ("calls of wide functions on each other", |n| calls(n, 100, &[Dropped::AtOnce])),
     ("labels on wide stacks", |n| calls(n, 100, &[Dropped::BehindLabel])),
     ("exports", exports),
@@ -82,6 +83,26 @@ fn imports(n: usize) -> Vec<u8> {
     }
     let mut module = Module::new();
     module.section(&wide()).section(&imports);
+    module.finish()
+}
+
+/// Returns a function whose calls, which nothing reaches, leave 1,000 results each.
+fn unreachable_calls(n: usize) -> Vec<u8> {
+    let mut functions = FunctionSection::new();
+    functions.function(0).function(1);
+    let mut body = Function::new([]);
+    let mut insts = body.instructions();
+    insts.unreachable();
+    for _ in 0..n / 2 {
+        insts.call(1);
+    }
+    insts.unreachable().end();
+    let mut wide = Function::new([]);
+    wide.instructions().unreachable().end();
+    let mut code = CodeSection::new();
+    code.function(&body).function(&wide);
+    let mut module = Module::new();
+    module.section(&self::wide()).section(&functions).section(&code);
     module.finish()
 }
 

@@ -1,6 +1,6 @@
 //! Branches and returns: the operands that they keep, and the shapes of labels.
 
-use super::{Check, Checker, LABEL_BIT, Operand};
+use super::{Check, Checker, Operand};
 use crate::limits;
 use crate::module::ShapeId;
 use crate::types::ValType;
@@ -77,7 +77,7 @@ impl Checker<'_, '_> {
             );
             return Err(self.error(Rule::KeptOperands, detail));
         }
-        self.succs.push(label | LABEL_BIT);
+        self.scratch.blocks.branch(label);
         Ok(())
     }
 

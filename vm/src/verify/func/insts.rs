@@ -13,20 +13,9 @@ impl Checker<'_, '_> {
     pub(super) fn inst(&mut self, inst: Inst) -> Check {
         let Inst { op, imm } = inst;
         self.check_indices(op.imm_kind(), imm)?;
-        self.scratch.found.uses_vectors |= op.is_vector();
-        match op {
-            Op::TableSet | Op::TableGrow | Op::TableFill | Op::TableCopy => {
-                self.scratch.found.written_tables.push(imm.low());
-            }
-            Op::TableInit => self.scratch.found.written_tables.push(imm.high()),
-            _ => {}
-        }
+        self.scratch.found.note(op, imm);
         let Some(signature) = op.signature() else { return typing::apply(self, op, imm) };
         match op {
-            Op::RefFunc => {
-                self.scratch.found.referenced_funcs.push(imm.low());
-                self.push(ValType::FuncRef)
-            }
             Op::TableCopy => {
                 let elem_of = |table: u32| self.spaces.tables[table as usize].elem;
                 self.copies_elements(signature, elem_of(imm.high()), elem_of(imm.low()))
@@ -127,7 +116,6 @@ impl Checker<'_, '_> {
             self.escape(value, EscapeReason::Stored);
         }
         if access.indexed {
-            self.scratch.found.uses_indexed = true;
             let index = self.pop_expecting(ValType::I32)?;
             self.escape(index, EscapeReason::Stored);
         }

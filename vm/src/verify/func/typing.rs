@@ -1,7 +1,7 @@
 //! The verifier's [`OperandStack`], for instructions without a fixed signature. Their indices have been
 //! checked.
 
-use super::{Check, Checker, LABEL_BIT, Operand};
+use super::{Check, Checker, Operand};
 use crate::inst::{Imm, labels};
 use crate::module::GlobalType;
 use crate::types::{FuncType, ValType};
@@ -121,7 +121,7 @@ impl<'m> OperandStack for Checker<'m, '_> {
     #[inline]
     fn branch(&mut self, label: u32) -> Check {
         self.flow_to(label, self.def.labels[label as usize].shape)?;
-        self.succs.push(label | LABEL_BIT);
+        self.scratch.blocks.branch(label);
         Ok(())
     }
 
@@ -136,7 +136,7 @@ impl<'m> OperandStack for Checker<'m, '_> {
 
     #[inline]
     fn falls_through(&mut self) {
-        self.succs.push(self.blocks.len() as u32 + 1);
+        self.scratch.blocks.falls_through();
     }
 
     fn leave(&mut self) -> Check {
