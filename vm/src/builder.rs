@@ -471,7 +471,7 @@ fn settle_names(names: &mut Vec<(u32, Vec<(u32, String)>)>) {
 
 /// Returns the table of the shapes that labels use, including the shapes below them, in the order of first
 /// use. Replaces the shapes of labels, which are numbers of `stacks`, by numbers of the table.
-fn number_shapes(stacks: &Stacks, funcs: &mut [Func]) -> Vec<Shape> {
+pub(crate) fn number_shapes(stacks: &Stacks, funcs: &mut [Func]) -> Vec<Shape> {
     let mut shapes = Vec::new();
     let labels = funcs.iter_mut().flat_map(|func| &mut func.labels);
     stacks.renumber(labels, |parent, ty| {

@@ -18,6 +18,7 @@ pub mod cost;
 pub mod decode;
 pub mod encode;
 pub mod inst;
+mod lazy;
 pub mod leb;
 pub mod limits;
 pub mod load;

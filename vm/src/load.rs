@@ -19,6 +19,10 @@ pub struct LoadOptions<'a> {
     pub record_lines: bool,
     /// Whether to translate WebAssembly on several threads.
     pub is_parallel: bool,
+    /// Whether to translate a function of WebAssembly only when [`VerifiedModule::func`] or [`VerifiedModule::body`] first
+    /// asks for it. All functions are validated at once, so there is no later error. A module with vectors or functions of
+    /// several results, or one that may exceed a limit, is translated at once all the same.
+    pub is_lazy: bool,
 }
 
 /// Error for a file that is not a module.
@@ -49,14 +53,17 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// The module.
-    pub fn module(&self) -> &Module {
-        &self.module
+    /// The number of functions that the module defines.
+    pub fn n_defined_funcs(&self) -> usize {
+        self.module.funcs.len()
     }
 
-    /// Takes the module.
+    /// Takes the module. Its functions are translated if they are not yet.
     pub fn into_module(self) -> Module {
-        self.module
+        match self.proof.lazy {
+            Some(lazy) => lazy.complete(self.module),
+            None => self.module,
+        }
     }
 
     /// Verifies the module, its functions on several threads if asked for. What validation has proved about a
@@ -83,7 +90,9 @@ pub fn load(bytes: &[u8], options: LoadOptions<'_>) -> Result<Loaded, LoadError>
     let is_called = |extension| options.extension == Some(extension);
     #[cfg(feature = "wasm")]
     if bytes.starts_with(crate::wasm::MAGIC) || is_called("wasm") {
-        let (module, proof) = crate::wasm::import_by(bytes, options.is_parallel)?;
+        let LoadOptions { is_parallel, is_lazy, .. } = options;
+        let options = crate::wasm::Options { is_parallel, is_lazy };
+        let (module, proof) = crate::wasm::import_by(bytes, options)?;
         return Ok(Loaded { module, proof });
     }
     let is_text = match bytes.first() {
@@ -131,7 +140,9 @@ mod tests {
     fn lines_of_texts_are_recorded_if_asked_for() {
         let with = |record_lines| {
             let options = LoadOptions { record_lines, ..LoadOptions::default() };
-            load(TEXT.as_bytes(), options).expect("it is text").module().funcs[0].lines.is_empty()
+            load(TEXT.as_bytes(), options).expect("it is text").into_module().funcs[0]
+                .lines
+                .is_empty()
         };
         assert!(with(false) && !with(true));
     }

@@ -4,7 +4,7 @@
 //! A [`Module`] guarantees nothing: indices may dangle and code may be ill-typed. Only a
 //! [`crate::VerifiedModule`], made by [`crate::verify()`], is valid.
 
-use crate::inst::{self, Imm};
+use crate::inst::{self, CodeReader, Imm};
 use crate::op::Op;
 use crate::types::{FuncType, ValType};
 
@@ -400,6 +400,29 @@ impl Module {
     /// Number of imported functions, which is the index of the first function defined here.
     pub fn n_imported_funcs(&self) -> u32 {
         self.imported_funcs().count() as u32
+    }
+
+    /// Calls `f` with each function that an export, a segment or the start of a global refers to. Constant expressions
+    /// must have been verified.
+    pub(crate) fn for_each_ref(&self, mut f: impl FnMut(u32)) {
+        let exports = self.exports.iter().filter(|export| export.kind == EntityKind::Func);
+        exports.for_each(|export| f(export.index));
+        let mut exprs: Vec<&ConstExpr> = self.globals.iter().map(|g| &g.init).collect();
+        for elem in &self.elems {
+            match &elem.items {
+                ElemItems::Exprs(items) => exprs.extend(items),
+                ElemItems::Funcs(funcs) => funcs.iter().copied().for_each(&mut f),
+            }
+        }
+        for expr in exprs {
+            let mut reader = CodeReader::new(&expr.code, 0);
+            while !reader.is_at_end() {
+                let inst = reader.read().expect("verified code decodes");
+                if inst.op == Op::RefFunc {
+                    f(inst.imm.low());
+                }
+            }
+        }
     }
 
     /// The export with this name.

@@ -1,17 +1,18 @@
 //! Result of the verifier: a well-typed module, with the basic blocks, frame layout and storage of locals of
 //! each function.
 
+use std::sync::Arc;
+
 use crate::constant_tables::{ConstantTables, TableEntry};
 use crate::inst::{CodeReader, Inst};
+use crate::lazy::LazyFuncs;
 use crate::module::{
-    ConstExpr, ElemItems, EntityKind, Func, GlobalType, ImportKind, MemoryType, Module, ShapeId,
-    TableType,
+    EntityKind, Func, GlobalType, ImportKind, Label, MemoryType, Module, ShapeId, TableType,
 };
-use crate::op::Op;
 use crate::types::{FuncType, ValType};
 
-/// A module that the verifier has accepted. Only [`crate::verify::verify`] and
-/// [`crate::verify::verify_in_parallel`] make one.
+/// A module that the verifier has accepted. Only [`crate::verify()`], [`crate::verify_in_parallel`] and
+/// [`Loaded::verify`](crate::load::Loaded::verify) make one.
 #[derive(Clone, Debug)]
 pub struct VerifiedModule {
     pub(crate) module: Module,
@@ -29,6 +30,8 @@ pub struct VerifiedModule {
     /// The number of operands of each shape that take two cells; empty if no shape has any.
     pub(crate) shape_n_wide: Vec<u32>,
     pub(crate) bodies: Vec<Body>,
+    /// The functions with their bodies, if they are made when they are first asked for.
+    pub(crate) lazy: Option<Arc<LazyFuncs>>,
     pub(crate) uses_indexed: bool,
     pub(crate) uses_vectors: bool,
     /// See [`VerifiedModule::referenced_funcs`].
@@ -178,6 +181,19 @@ pub struct WideOperands {
 }
 
 impl Body {
+    /// Sets the shapes of blocks, given the function's labels: that of the label at the start, or else that of the label
+    /// to which a conditional branch goes before.
+    pub(crate) fn set_shapes(&mut self, labels: &[Label]) {
+        for i in 0..self.blocks.len() {
+            let label = match (self.blocks[i].label, i.checked_sub(1)) {
+                (None, Some(before)) => self.blocks[self.succs(before)[0] as usize].label,
+                (label, _) => label,
+            };
+            self.blocks[i].shape =
+                label.map_or(ShapeId::EMPTY, |label| labels[label as usize].shape);
+        }
+    }
+
     /// Number of cells of the function's frame.
     pub fn n_cells(&self) -> u32 {
         self.n_local_cells() + self.stack_max
@@ -231,9 +247,22 @@ impl Body {
 }
 
 impl VerifiedModule {
-    /// The unchanged module.
+    /// The unchanged module. If [`VerifiedModule::is_lazy`], its functions have only their types, it has no shapes, and
+    /// no names but its own and those of imports; see [`VerifiedModule::completed`].
     pub fn module(&self) -> &Module {
         &self.module
+    }
+
+    /// Whether functions are made when they are first asked for ([`LoadOptions::is_lazy`]).
+    ///
+    /// [`LoadOptions::is_lazy`]: crate::load::LoadOptions::is_lazy
+    pub fn is_lazy(&self) -> bool {
+        self.lazy.is_some()
+    }
+
+    /// Returns the module with all functions in [`VerifiedModule::module`]. Those that are not made yet are made.
+    pub fn completed(self: &Arc<VerifiedModule>) -> &Arc<VerifiedModule> {
+        self.lazy.as_ref().map_or(self, |lazy| lazy.completed(&self.module))
     }
 
     /// Number of functions of the index space.
@@ -258,12 +287,20 @@ impl VerifiedModule {
 
     /// The definition of a function, or `None` if it is imported.
     pub fn func(&self, func: u32) -> Option<&Func> {
-        self.module.funcs.get(func.checked_sub(self.n_imported_funcs)? as usize)
+        let place = func.checked_sub(self.n_imported_funcs)? as usize;
+        match &self.lazy {
+            Some(lazy) => Some(&lazy.get(place)?.0),
+            None => self.module.funcs.get(place),
+        }
     }
 
     /// Results of verification for a function, or `None` if it is imported.
     pub fn body(&self, func: u32) -> Option<&Body> {
-        self.bodies.get(func.checked_sub(self.n_imported_funcs)? as usize)
+        let place = func.checked_sub(self.n_imported_funcs)? as usize;
+        match &self.lazy {
+            Some(lazy) => Some(&lazy.get(place)?.1),
+            None => self.bodies.get(place),
+        }
     }
 
     /// All tables of the index space.
@@ -296,7 +333,10 @@ impl VerifiedModule {
 
     /// Number of operands of a shape.
     pub fn shape_depth(&self, shape: ShapeId) -> u32 {
-        self.shape_depths[shape.0 as usize]
+        match &self.lazy {
+            Some(lazy) => lazy.shape_depth(shape),
+            None => self.shape_depths[shape.0 as usize],
+        }
     }
 
     /// Number of cells that the operands of a shape take.
@@ -307,6 +347,9 @@ impl VerifiedModule {
 
     /// The topmost operand of a shape and the shape below, or `None` if it is empty.
     pub fn shape_top(&self, shape: ShapeId) -> Option<(ShapeId, ValType)> {
+        if let Some(lazy) = &self.lazy {
+            return lazy.shape_top(shape);
+        }
         let entry = self.module.shapes[shape.0.checked_sub(1)? as usize];
         Some((entry.parent, entry.ty))
     }
@@ -329,6 +372,7 @@ impl VerifiedModule {
     /// its number.
     pub fn func_name(&self, func: u32) -> String {
         let Module { names, exports, imports, .. } = &self.module;
+        let names = self.lazy.as_ref().map_or(names, |lazy| lazy.names(&self.module));
         let FuncSources { exports: exported, imports: imported } = &self.func_sources;
         if let Some(name) = names.func(func) {
             return name.to_owned();
@@ -356,24 +400,7 @@ impl VerifiedModule {
         (0..self.n_imported_funcs).for_each(&mut enter);
         self.referenced_funcs.iter().copied().for_each(&mut enter);
         self.module.start.into_iter().for_each(&mut enter);
-        let exports = self.module.exports.iter().filter(|export| export.kind == EntityKind::Func);
-        exports.map(|export| export.index).for_each(&mut enter);
-        let mut exprs: Vec<&ConstExpr> = self.module.globals.iter().map(|g| &g.init).collect();
-        for elem in &self.module.elems {
-            match &elem.items {
-                ElemItems::Exprs(items) => exprs.extend(items),
-                ElemItems::Funcs(funcs) => funcs.iter().copied().for_each(&mut enter),
-            }
-        }
-        for expr in exprs {
-            let mut reader = CodeReader::new(&expr.code, 0);
-            while (reader.offset() as usize) < expr.code.len() {
-                let inst = reader.read().expect("verified code decodes");
-                if inst.op == Op::RefFunc {
-                    enter(inst.imm.low());
-                }
-            }
-        }
+        self.module.for_each_ref(enter);
         can_be_entered
     }
 

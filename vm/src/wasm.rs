@@ -8,6 +8,8 @@
 //! WebAssembly 2.0 with tail calls and extended constant expressions is supported. A module that needs
 //! another proposal is rejected, and the error names the proposal (`proposals`).
 
+use std::sync::Arc;
+
 use wasmparser::{
     BinaryReader, BinaryReaderError, ConstExpr as WasmConstExpr, DataKind, ElementItems,
     ElementKind, ExternalKind, FuncToValidate, FuncValidatorAllocations, FunctionBody, KnownCustom,
@@ -24,9 +26,12 @@ use crate::printable::Printable;
 use crate::types::{FuncType, ValType};
 use crate::verify::Proof;
 
+use lines::Lines;
+
 mod counts;
 mod emit;
 mod func;
+mod lazy;
 mod lines;
 mod names;
 mod ops;
@@ -85,7 +90,7 @@ impl From<BinaryReaderError> for Error {
 /// Fails if the bytes are not a valid module, or if the module needs an unsupported proposal or exceeds a
 /// limit.
 pub fn import(bytes: &[u8]) -> Result<Module, Error> {
-    Ok(import_by(bytes, false)?.0)
+    Ok(import_by(bytes, Options::default())?.0)
 }
 
 /// Translates a binary module like [`import`], with several threads for the functions; see
@@ -96,11 +101,20 @@ pub fn import(bytes: &[u8]) -> Result<Module, Error> {
 /// # Errors
 /// Fails like [`import`]. If the module has several errors, it may return a different one.
 pub fn import_in_parallel(bytes: &[u8]) -> Result<Module, Error> {
-    Ok(import_by(bytes, true)?.0)
+    Ok(import_by(bytes, Options { is_parallel: true, ..Options::default() })?.0)
+}
+
+/// The ways to translate a module.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct Options {
+    /// Functions are translated by several threads.
+    pub(crate) is_parallel: bool,
+    /// Functions are translated when they are first asked for, if possible.
+    pub(crate) is_lazy: bool,
 }
 
 /// Translates a binary module. Returns what validation has proved about its functions, too.
-pub(crate) fn import_by(bytes: &[u8], is_parallel: bool) -> Result<(Module, Proof), Error> {
+pub(crate) fn import_by(bytes: &[u8], options: Options) -> Result<(Module, Proof), Error> {
     if bytes.len() > limits::MODULE_BYTES_MAX {
         return Err(Error::Limit("MODULE_BYTES_MAX"));
     }
@@ -109,7 +123,7 @@ pub(crate) fn import_by(bytes: &[u8], is_parallel: bool) -> Result<(Module, Proo
         return Err(Error::Unsupported { proposals: vec!["components"], offset: 4, message });
     }
     counts::check(bytes)?;
-    match Importer::default().import(bytes, is_parallel) {
+    match Importer::default().import(bytes, options) {
         Err(Error::Invalid { offset, message }) => match proposals::missing(bytes) {
             proposals if proposals.is_empty() => Err(Error::Invalid { offset, message }),
             proposals => Err(Error::Unsupported { proposals, offset, message }),
@@ -118,12 +132,18 @@ pub(crate) fn import_by(bytes: &[u8], is_parallel: bool) -> Result<(Module, Proo
     }
 }
 
-/// The function types, by their index in the WebAssembly module.
+/// The types of functions, by their index in the WebAssembly module.
 #[derive(Debug, Default)]
 struct Types {
     types: Vec<FuncType>,
     /// The type ids; equal types share one.
     ids: Vec<TypeId>,
+    /// The type of each function of the index space.
+    funcs: Vec<u32>,
+    /// Whether a type, or that of a global, has vectors.
+    has_vectors: bool,
+    /// Whether a type has more than one result.
+    has_several_results: bool,
 }
 
 impl Types {
@@ -134,24 +154,9 @@ impl Types {
     fn id(&self, ty: u32) -> TypeId {
         self.ids[ty as usize]
     }
-}
 
-/// What functions refer to.
-#[derive(Copy, Clone)]
-struct Known<'m> {
-    types: &'m Types,
-    module: &'m ModuleBuilder,
-    /// Whether a type or a global has vectors.
-    has_vectors: bool,
-}
-
-impl<'m> Known<'m> {
-    fn func_type(self, func: u32) -> &'m FuncType {
-        self.module.func_type_of(FuncId(func))
-    }
-
-    fn error(self, func: u32, rule: BuildRule) -> Error {
-        self.module.error_in(FuncId(func), rule).into()
+    fn of_func(&self, func: u32) -> &FuncType {
+        self.get(self.funcs[func as usize])
     }
 }
 
@@ -164,19 +169,41 @@ struct Importer<'b> {
     types: Types,
     bodies: Vec<Body<'b>>,
     name_section: Option<BinaryReader<'b>>,
+    /// The start of the contents of the code section.
+    code_start: u64,
+    /// The line table of DWARF, empty if there is none.
+    line_table: &'b [u8],
 }
 
 impl<'b> Importer<'b> {
-    fn import(mut self, bytes: &'b [u8], is_parallel: bool) -> Result<(Module, Proof), Error> {
+    fn import(mut self, bytes: &'b [u8], options: Options) -> Result<(Module, Proof), Error> {
         let sections = self.sections(bytes);
         // Errors in the code take precedence over errors in later sections.
-        let proof = self.code(&lines::Lines::read(bytes), is_parallel)?;
-        sections?;
+        let lines = Lines::read(self.line_table, self.code_start, bytes.len());
+        let bodies = std::mem::take(&mut self.bodies);
+        self.check_locals(&bodies)?;
+        let later = match options.is_lazy && sections.is_ok() {
+            true => lazy::validate(bytes, &self.types, &bodies, options.is_parallel),
+            false => None,
+        };
+        let Some(later) = later else {
+            let proof = self.code(&bodies, &lines, options.is_parallel)?;
+            sections?;
+            let mut module = self.module.finish()?;
+            if let Some(section) = self.name_section {
+                let n_declared = |place: usize| module.funcs[place].n_declared_locals();
+                module.names = names::read_all(section, &module, n_declared);
+            }
+            return Ok((module, proof));
+        };
+        self.module.define_later();
         let mut module = self.module.finish()?;
-        if let Some(section) = self.name_section {
-            names::apply(section, &mut module);
+        if let Some(section) = &self.name_section {
+            module.names.module = names::of_module(section.clone());
         }
-        Ok((module, proof))
+        let names = self.name_section.map(|section| section.range());
+        let funcs = later.into_funcs(bytes, self.types, lines, names);
+        Ok((module, Proof { lazy: Some(Arc::new(funcs)), ..Proof::default() }))
     }
 
     /// Validates and translates all sections except the function bodies.
@@ -194,7 +221,12 @@ impl<'b> Importer<'b> {
                 Payload::CustomSection(section) => {
                     if let KnownCustom::Name(_) = section.as_known() {
                         self.name_section = Some(section.data_reader());
+                    } else if section.name() == ".debug_line" && self.line_table.is_empty() {
+                        self.line_table = section.data();
                     }
+                }
+                Payload::CodeSectionStart { unchecked_range, .. } => {
+                    self.code_start = unchecked_range.start;
                 }
                 payload => self.section(payload)?,
             }
@@ -220,27 +252,32 @@ impl<'b> Importer<'b> {
     }
 
     /// Validates and translates the function bodies.
-    fn code(&mut self, lines: &lines::Lines, is_parallel: bool) -> Result<Proof, Error> {
-        let bodies = std::mem::take(&mut self.bodies);
-        self.check_locals(&bodies)?;
+    fn code(
+        &mut self,
+        bodies: &[Body<'_>],
+        lines: &Lines,
+        is_parallel: bool,
+    ) -> Result<Proof, Error> {
         let code_bytes: Vec<usize> = bodies.iter().map(|(_, body)| body.as_bytes().len()).collect();
         let n_stacks_max = limits::IMPORT_STACKS_MAX + code_bytes.iter().sum::<usize>();
-        let known = self.known();
         let parts = parallel::parts(&code_bytes, is_parallel);
         let translate = |scratch: &mut func::Scratch, part: usize| -> Result<_, Error> {
             let range = parts[part].clone();
-            // Skip the lines of earlier functions.
-            let mut lines = match range.start.checked_sub(1) {
-                None => lines.cursor(),
-                Some(before) => lines.cursor_behind(bodies[before].1.range().end - 1),
-            };
+            let before = range.start.checked_sub(1).map_or(0, |i| bodies[i].1.range().end);
+            let mut lines = lines.cursor_behind(before);
             let mut allocations = FuncValidatorAllocations::default();
             let (mut part, mut facts) = (Part::default(), Vec::with_capacity(range.len()));
             for (func, body) in &bodies[range] {
                 let func = FuncToValidate { resources: func.resources.clone(), ..*func };
-                let (ty, validator) = (func.ty, func.into_validator(allocations));
-                let translator = func::Translator::new(known, validator, scratch);
-                let (func, of_func, validator) = translator.translate(ty, body, &mut lines)?;
+                let (index, ty) = (func.index, func.ty);
+                let validator = func.into_validator(allocations);
+                let translator = func::Translator::new(&self.types, validator, scratch);
+                let validator = translator.translate(ty, body, &mut lines)?;
+                if let Some(limit) = scratch.emitter.exceeds() {
+                    let rule = BuildRule::Limit(limit);
+                    return Err(self.module.error_in(FuncId(index), rule).into());
+                }
+                let (func, of_func) = scratch.finish(&self.types, ty, body);
                 part.add(func, &scratch.emitter.stacks);
                 facts.push(of_func);
                 allocations = validator.into_allocations();
@@ -263,14 +300,6 @@ impl<'b> Importer<'b> {
         Ok(proof)
     }
 
-    fn known(&self) -> Known<'_> {
-        let is_vector = |ty: &ValType| ty.cells() > 1;
-        let mut types = self.types.types.iter();
-        let has_vectors = types.any(|ty| ty.params.iter().chain(&ty.results).any(is_vector))
-            || self.module.globals().iter().any(|global| is_vector(&global.ty));
-        Known { types: &self.types, module: &self.module, has_vectors }
-    }
-
     /// Translates a validated section.
     fn section(&mut self, payload: Payload<'_>) -> Result<(), Error> {
         match payload {
@@ -287,6 +316,7 @@ impl<'b> Importer<'b> {
             Payload::FunctionSection(section) => {
                 for ty in section {
                     let ty = ty?;
+                    self.types.funcs.push(ty);
                     self.module.declare_func_of("", self.types.id(ty));
                 }
             }
@@ -307,6 +337,7 @@ impl<'b> Importer<'b> {
                     let global = global?;
                     let init = const_expr(&global.init_expr)?;
                     let ty = val_type(global.ty.content_type);
+                    self.types.has_vectors |= ty.cells() > 1;
                     self.module.global("", ty, global.ty.mutable, init);
                 }
             }
@@ -343,6 +374,8 @@ impl<'b> Importer<'b> {
         };
         let (params, results) = (all(ty.params()), all(ty.results()));
         self.types.ids.push(self.module.func_type(&params, &results));
+        self.types.has_vectors |= params.iter().chain(&results).any(|ty| ty.cells() > 1);
+        self.types.has_several_results |= results.len() > 1;
         self.types.types.push(FuncType::new(params, results));
     }
 
@@ -350,6 +383,7 @@ impl<'b> Importer<'b> {
         let wasmparser::Import { module, name, ty } = import;
         match ty {
             TypeRef::Func(ty) => {
+                self.types.funcs.push(ty);
                 self.module.import_func_of(module, name, self.types.id(ty));
             }
             TypeRef::Table(ty) => {
@@ -360,8 +394,10 @@ impl<'b> Importer<'b> {
                 let max = ty.maximum.map(|n| n as u32);
                 self.module.import_memory(module, name, ty.initial as u32, max);
             }
-            TypeRef::Global(ty) => {
-                self.module.import_global(module, name, val_type(ty.content_type), ty.mutable);
+            TypeRef::Global(global) => {
+                let ty = val_type(global.content_type);
+                self.types.has_vectors |= ty.cells() > 1;
+                self.module.import_global(module, name, ty, global.mutable);
             }
             other => unreachable!("the validator rejects imports of {other:?}"),
         }

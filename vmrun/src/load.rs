@@ -27,14 +27,14 @@ pub struct Loaded {
 /// # Errors
 /// Fails if the file cannot be read, or is neither a binary module nor text that assembles.
 pub fn load_module(path: &Path) -> Result<Module, CliError> {
-    Ok(load_unverified(path)?.into_module())
+    Ok(load_unverified(path, false)?.into_module())
 }
 
-fn load_unverified(path: &Path) -> Result<load::Loaded, CliError> {
+fn load_unverified(path: &Path, is_lazy: bool) -> Result<load::Loaded, CliError> {
     let bytes = fs::read(path).map_err(CliError::file(path))?;
     let extension = path.extension().and_then(|extension| extension.to_str());
     // Traps name the lines of the text, unless it has line directives of its own.
-    let options = LoadOptions { extension, record_lines: true, is_parallel: true };
+    let options = LoadOptions { extension, record_lines: true, is_parallel: true, is_lazy };
     let loaded = if extension == Some("wat") {
         let bytes = assemble_wat(path, &bytes)?;
         load::load(&bytes, LoadOptions { extension: Some("wasm"), ..options })
@@ -67,8 +67,20 @@ fn assemble_wat(_: &Path, _: &[u8]) -> Result<Vec<u8>, CliError> {
 /// # Errors
 /// Fails like [`load_module`], and if the module does not verify.
 pub fn load(path: &Path) -> Result<Loaded, CliError> {
+    load_by(path, false)
+}
+
+/// Reads and verifies a program like [`load`]. Its functions are translated when they are first called, if possible.
+///
+/// # Errors
+/// Fails like [`load`].
+pub fn load_lazily(path: &Path) -> Result<Loaded, CliError> {
+    load_by(path, true)
+}
+
+fn load_by(path: &Path, is_lazy: bool) -> Result<Loaded, CliError> {
     let start = Instant::now();
-    let loaded = load_unverified(path)?;
+    let loaded = load_unverified(path, is_lazy)?;
     let load = start.elapsed();
     let start = Instant::now();
     let module = loaded.verify(true).map_err(|error| CliError::module(path, error))?;

@@ -195,13 +195,13 @@ impl<T: 'static> Linker<T> {
     }
 
     fn definitions_for(&self, module: &Module) -> Result<Vec<&Definition>, LinkError> {
-        let imports = &module.verified().module().imports;
+        let imports = &module.bytecode().module().imports;
         imports.iter().map(|import| self.definition(module, import)).collect()
     }
 
     fn definition(&self, module: &Module, import: &Import) -> Result<&Definition, LinkError> {
         let definition = self.definitions.get(&import.module).and_then(|n| n.get(&import.name));
-        definition.ok_or_else(|| LinkError::missing(module.verified(), import))
+        definition.ok_or_else(|| LinkError::missing(module.bytecode(), import))
     }
 }
 
@@ -224,7 +224,7 @@ fn instantiate<'a>(
     definitions: impl Iterator<Item = &'a Definition> + Clone,
 ) -> Result<Instance, Error> {
     let store = store.as_context_mut().inner;
-    let bytecode = module.verified().module();
+    let bytecode = module.bytecode().module();
     let types = bytecode.imports.iter().zip(definitions.clone());
     let types = types.filter_map(|(import, definition)| match (&import.kind, definition) {
         // What does not fit is refused below.

@@ -97,8 +97,14 @@ impl Module {
         &self.0.engine
     }
 
-    /// The bytecode, with what the verifier found out about it.
+    /// The bytecode, with what the verifier found out about it. An engine that interprets translates functions of
+    /// WebAssembly when they are first called; this translates all of them.
     pub fn verified(&self) -> &Arc<VerifiedModule> {
+        self.0.verified.completed()
+    }
+
+    /// The bytecode, whose functions may not be translated yet.
+    pub(crate) fn bytecode(&self) -> &Arc<VerifiedModule> {
         &self.0.verified
     }
 

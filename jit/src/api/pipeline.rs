@@ -29,7 +29,9 @@ pub(crate) fn from_bytes(
 ) -> Result<Parts, Error> {
     let mut timings = Timings::default();
     let is_parallel = engine.config().parallel_compilation;
-    let options = LoadOptions { extension, is_parallel, ..LoadOptions::default() };
+    // Native code is made of all functions, or looks at the callees of those that it is made of.
+    let is_lazy = engine.native().is_none();
+    let options = LoadOptions { extension, is_parallel, is_lazy, ..LoadOptions::default() };
     let n_bytes = bytes.len();
     let loaded = timings.0.stage_of(Stage::Load, "bytes", n_bytes, || load::load(bytes, options));
     from_loaded(engine, loaded?, timings)
@@ -47,7 +49,7 @@ pub(crate) fn from_loaded(
     mut timings: Timings,
 ) -> Result<Parts, Error> {
     let is_parallel = engine.config().parallel_compilation;
-    let n_funcs = loaded.module().funcs.len();
+    let n_funcs = loaded.n_defined_funcs();
     let verify = || loaded.verify(is_parallel);
     let verified = timings.0.stage_of(Stage::Verify, "functions", n_funcs, verify);
     from_verified(engine, Arc::new(verified?), timings)

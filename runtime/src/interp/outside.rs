@@ -206,7 +206,7 @@ fn show(activation: &mut Activation<'_>, instr: &Instr) {
     let stack = &activation.stack.cells[start + n_locals..start + instr.ab() as usize];
     hook(&TraceEvent {
         instance: activation.instance(),
-        module: &module,
+        module: module.completed(),
         // The host's call is one of the frames.
         depth: activation.stack.frames.len() - 1,
         func,

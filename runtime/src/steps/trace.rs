@@ -11,7 +11,7 @@ use crate::entities::InstanceId;
 pub struct TraceEvent<'a> {
     /// The instance whose code it is.
     pub instance: InstanceId,
-    /// Its module.
+    /// Its module, with the code of all functions.
     pub module: &'a VerifiedModule,
     /// The number of guest frames below the active one.
     pub depth: usize,

@@ -2,8 +2,7 @@
 
 use super::stacks::Stacks;
 use super::{BuildError, BuildRule, FuncId, ModuleBuilder};
-use crate::module::{Func, GlobalType};
-use crate::types::FuncType;
+use crate::module::Func;
 
 /// Some of the functions of a module, in their order.
 #[derive(Debug, Default)]
@@ -41,14 +40,9 @@ impl ModuleBuilder {
         self.stacks.len()
     }
 
-    /// All globals of the index space.
-    pub(crate) fn globals(&self) -> &[GlobalType] {
-        &self.globals
-    }
-
-    /// The type of a function of the index space.
-    pub(crate) fn func_type_of(&self, func: FuncId) -> &FuncType {
-        &self.types[self.func_types[func.0 as usize].0 as usize]
+    /// Leaves all declared functions without code, which they get later.
+    pub(crate) fn define_later(&mut self) {
+        self.defined.fill(true);
     }
 
     /// An error that concerns a function.

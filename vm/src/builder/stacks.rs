@@ -144,6 +144,17 @@ impl Stacks {
         self.nodes[stack.index()].depth
     }
 
+    /// The depth of the stack with the number of a shape.
+    pub(crate) fn shape_depth(&self, shape: ShapeId) -> u32 {
+        self.depth(StackId::from_shape(shape))
+    }
+
+    /// The top of the stack with the number of a shape.
+    pub(crate) fn shape_top(&self, shape: ShapeId) -> Option<(ShapeId, ValType)> {
+        let (below, ty) = self.top(StackId::from_shape(shape))?;
+        Some((below.to_shape(), ty))
+    }
+
     /// The types of the operands, topmost first.
     pub(super) fn types(&self, stack: StackId) -> impl Iterator<Item = ValType> + '_ {
         let mut stack = stack;
@@ -181,7 +192,7 @@ impl Stacks {
     }
 
     /// Adds the stacks of labels, whose shapes are numbers of `others`. They become numbers of these stacks.
-    pub(super) fn take_labels(&mut self, labels: &mut [Label], others: &Stacks) {
+    pub(crate) fn take_labels(&mut self, labels: &mut [Label], others: &Stacks) {
         if labels.iter().any(|label| label.shape != ShapeId::EMPTY) {
             others.renumber(labels.iter_mut(), |below, ty| {
                 self.push(StackId::from_shape(below), ty).to_shape()

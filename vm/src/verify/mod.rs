@@ -60,6 +60,7 @@ pub(crate) fn verify_by(
     check_module(&module, &spaces)?;
     let shapes = check_shapes(&module)?;
     names::check(&module, &spaces)?;
+    let lazy = proof.lazy.clone();
     let (bodies, found) = proof.complete(&module, &spaces, &shapes, is_parallel)?;
     let mut referenced_funcs = found.referenced_funcs;
     referenced_funcs.sort_unstable();
@@ -78,6 +79,7 @@ pub(crate) fn verify_by(
         shape_depths: shapes.depths,
         shape_n_wide: shapes.n_wide,
         bodies,
+        lazy,
         uses_indexed: found.uses_indexed,
         uses_vectors: found.uses_vectors,
         referenced_funcs,

@@ -1,10 +1,13 @@
 //! What is known about the functions of a module before they are verified.
 
+use std::sync::Arc;
+
 use super::error::VerifyError;
 use super::found::Found;
 use super::{IndexSpaces, Shapes, func};
+use crate::lazy::LazyFuncs;
 use crate::limits;
-use crate::module::{Module, ShapeId};
+use crate::module::Module;
 use crate::parallel;
 use crate::verified::Body;
 
@@ -16,6 +19,8 @@ pub(crate) struct Proof {
     pub(crate) bodies: Vec<Option<Body>>,
     /// What was found in the functions with bodies.
     pub(crate) found: Found,
+    /// The functions, if they are not made yet. Nothing is left to check about them.
+    pub(crate) lazy: Option<Arc<LazyFuncs>>,
 }
 
 impl Proof {
@@ -27,7 +32,13 @@ impl Proof {
         shapes: &Shapes,
         is_parallel: bool,
     ) -> Result<(Vec<Body>, Found), VerifyError> {
-        let Proof { bodies: known, mut found } = self;
+        let Proof { bodies: known, mut found, lazy } = self;
+        if lazy.is_some() {
+            // What the code does is not known yet. It may refer to what something outside refers to.
+            found.written_tables.extend(0..spaces.tables.len() as u32);
+            module.for_each_ref(|func| found.referenced_funcs.push(func));
+            return Ok((Vec::new(), found));
+        }
         let fits = |body: &Body| body.stack_max as usize <= limits::STACK_OPERANDS_MAX;
         let is_known = |i: usize| matches!(known.get(i), Some(Some(body)) if fits(body));
         let bytes = |i: usize| if is_known(i) { 0 } else { module.funcs[i].code.len() };
@@ -49,7 +60,7 @@ impl Proof {
         bodies.resize(module.funcs.len(), None);
         for (i, body) in bodies.iter_mut().enumerate() {
             if let Some(body) = body {
-                set_shapes(body, module, i);
+                body.set_shapes(&module.funcs[i].labels);
             }
         }
         for (checked, found_there) in results {
@@ -63,19 +74,5 @@ impl Proof {
             bodies.into_iter().map(|body| body.expect("the others have been checked")).collect(),
             found,
         ))
-    }
-}
-
-/// Sets the shapes of blocks: that of the label at the start, or else that of the label to which a conditional branch
-/// goes before.
-fn set_shapes(body: &mut Body, module: &Module, func: usize) {
-    let labels = &module.funcs[func].labels;
-    for i in 0..body.blocks.len() {
-        let at_label = match (body.blocks[i].label, i.checked_sub(1)) {
-            (None, Some(before)) => body.blocks[body.succs(before)[0] as usize].label,
-            (label, _) => label,
-        };
-        body.blocks[i].shape =
-            at_label.map_or(ShapeId::EMPTY, |label| labels[label as usize].shape);
     }
 }

@@ -15,8 +15,8 @@ use wasmparser::{BlockType, BrTable, FuncValidator, FunctionBody, Operator, Vali
 
 use super::emit::Emitter;
 use super::lines::LineCursor;
-use super::{Error, Known, ops};
-use crate::builder::{BuildRule, LabelId, StackId};
+use super::{Error, Types, ops};
+use crate::builder::{LabelId, StackId};
 use crate::inst::Imm;
 use crate::limits;
 use crate::module::Func;
@@ -64,8 +64,27 @@ pub(super) struct Scratch {
     pending: Vec<Detour>,
     /// The types of all locals, parameters first.
     locals: Vec<ValType>,
+    /// The locals that are declared, in runs.
+    declared: Vec<(u32, ValType)>,
     /// What is found in all functions.
     pub(super) found: Found,
+}
+
+impl Scratch {
+    /// Returns the function that has been translated, and what the verifier will find out about it, as
+    /// [`Emitter::finish`] does.
+    pub(super) fn finish(
+        &mut self,
+        types: &Types,
+        ty: u32,
+        body: &FunctionBody<'_>,
+    ) -> (Func, Option<Body>) {
+        let (func, facts) = self.emitter.finish(&self.locals);
+        // The length before the body and the function's type take at least one byte each.
+        let source_bytes = u32::try_from(2 + body.as_bytes().len()).unwrap_or(u32::MAX);
+        let func = Func { ty: types.id(ty).0, locals: self.declared.clone(), source_bytes, ..func };
+        (func, facts.filter(|_| !types.has_vectors))
+    }
 }
 
 /// The target of conditional branches that drop operands: a `br_keep` at the end of the block that they
@@ -81,7 +100,7 @@ struct Detour {
 
 /// Translates a function.
 pub(super) struct Translator<'t> {
-    module: Known<'t>,
+    types: &'t Types,
     validator: FuncValidator<ValidatorResources>,
     scratch: &'t mut Scratch,
     /// The number of blocks that are open in unreachable code.
@@ -90,7 +109,7 @@ pub(super) struct Translator<'t> {
 
 impl<'t> Translator<'t> {
     pub(super) fn new(
-        module: Known<'t>,
+        types: &'t Types,
         validator: FuncValidator<ValidatorResources>,
         scratch: &'t mut Scratch,
     ) -> Translator<'t> {
@@ -99,18 +118,19 @@ impl<'t> Translator<'t> {
         scratch.detours.clear();
         scratch.pending.clear();
         scratch.locals.clear();
-        Translator { module, validator, scratch, n_unreachable: 0 }
+        scratch.declared.clear();
+        Translator { types, validator, scratch, n_unreachable: 0 }
     }
 
-    /// Validates and translates a body of type `ty` of the module. Returns the validator, too. The shapes of labels are
-    /// numbers of the emitter's stacks.
+    /// Validates and translates a body of type `ty` of the module, which [`Scratch::finish`] returns. Returns the
+    /// validator.
     pub(super) fn translate(
         mut self,
         ty: u32,
         body: &FunctionBody<'_>,
         lines: &mut LineCursor<'_>,
-    ) -> Result<(Func, Option<Body>, FuncValidator<ValidatorResources>), Error> {
-        let declared = self.locals(ty, body)?;
+    ) -> Result<FuncValidator<ValidatorResources>, Error> {
+        self.locals(ty, body)?;
         self.open_at(0, BlockKind::Block, BlockType::FuncType(ty));
         let n_stacks_max = limits::IMPORT_STACKS_MAX + body.as_bytes().len();
         let mut operators = body.get_operators_reader()?;
@@ -132,36 +152,27 @@ impl<'t> Translator<'t> {
             self.operator(&operator)?;
         }
         operators.finish()?;
-        if let Some(limit) = self.scratch.emitter.exceeds() {
-            return Err(self.module.error(self.validator.index(), BuildRule::Limit(limit)));
-        }
-        let Scratch { emitter, locals, .. } = self.scratch;
-        let (func, facts) = emitter.finish(locals);
-        // The length before the body and the function's type take at least one byte each.
-        let source_bytes = u32::try_from(2 + body.as_bytes().len()).unwrap_or(u32::MAX);
-        let func = Func { ty: self.module.types.id(ty).0, locals: declared, source_bytes, ..func };
-        Ok((func, facts.filter(|_| !self.module.has_vectors), self.validator))
+        Ok(self.validator)
     }
 
-    /// Reads the locals. Returns those that are declared, in runs.
-    fn locals(&mut self, ty: u32, body: &FunctionBody<'_>) -> Result<Vec<(u32, ValType)>, Error> {
-        let locals = &mut self.scratch.locals;
-        locals.extend_from_slice(&self.module.types.get(ty).params);
-        let mut runs: Vec<(u32, ValType)> = Vec::new();
-        let mut declared = body.get_locals_reader()?;
-        for _ in 0..declared.get_count() {
-            let offset = declared.original_position();
-            let (count, ty) = declared.read()?;
+    /// Reads the locals.
+    fn locals(&mut self, ty: u32, body: &FunctionBody<'_>) -> Result<(), Error> {
+        let Scratch { locals, declared, .. } = &mut *self.scratch;
+        locals.extend_from_slice(&self.types.get(ty).params);
+        let mut reader = body.get_locals_reader()?;
+        for _ in 0..reader.get_count() {
+            let offset = reader.original_position();
+            let (count, ty) = reader.read()?;
             self.validator.define_locals(offset, count, ty)?;
             let ty = super::val_type(ty);
             locals.resize(locals.len() + count as usize, ty);
-            match runs.last_mut() {
+            match declared.last_mut() {
                 _ if count == 0 => {}
                 Some((n, last)) if *last == ty => *n += count,
-                _ => runs.push((count, ty)),
+                _ => declared.push((count, ty)),
             }
         }
-        Ok(runs)
+        Ok(())
     }
 
     /// The operands of the validator end at a `br_table`, and detours need them.
@@ -225,9 +236,9 @@ impl<'t> Translator<'t> {
 
     /// Translates an operator with an equivalent instruction. `depth` is the depth of the stack after it.
     fn plain(&mut self, op: Op, imm: Imm, depth: u32) {
-        let Known { types, .. } = self.module;
+        let types = self.types;
         let (imm, n_pushed) = match op {
-            Op::Call => (imm, self.module.func_type(imm.low()).results.len() as u32),
+            Op::Call => (imm, types.of_func(imm.low()).results.len() as u32),
             Op::CallIndirect | Op::ReturnCallIndirect => {
                 let ty = imm.low();
                 (Imm::pair(types.id(ty).0, imm.high()), types.get(ty).results.len() as u32)
@@ -403,7 +414,7 @@ impl<'t> Translator<'t> {
 
     fn params(&self, ty: BlockType) -> &'t [ValType] {
         match ty {
-            BlockType::FuncType(ty) => &self.module.types.get(ty).params,
+            BlockType::FuncType(ty) => &self.types.get(ty).params,
             _ => &[],
         }
     }
@@ -416,7 +427,7 @@ impl<'t> Translator<'t> {
                 let i = super::val_type(ty).index();
                 &types[i..=i]
             }
-            BlockType::FuncType(ty) => &self.module.types.get(ty).results,
+            BlockType::FuncType(ty) => &self.types.get(ty).results,
         }
     }
 }

@@ -4,8 +4,6 @@
 //! since lines of our modules have no file. Unreadable debugging information is left out: it has no meaning
 //! for the program.
 
-use wasmparser::{Parser, Payload};
-
 mod program;
 
 /// Source lines by offset in the module's bytes, in ascending order. Each entry applies to the instructions
@@ -17,36 +15,19 @@ mod program;
 pub(super) struct Lines(Vec<(u32, u32)>);
 
 impl Lines {
-    /// Reads the lines of a module. There are none if the module has no line table or it cannot be read.
+    /// Reads the lines of a module of `n_bytes` bytes, given its line table and the start of the contents of its code
+    /// section. There are none if the table cannot be read.
     ///
     /// The units of `.debug_info` are not read, since any number of them may name the same program.
-    pub(super) fn read(bytes: &[u8]) -> Lines {
-        let mut section = None;
-        let mut code_start = 0;
-        for payload in Parser::new(0).parse_all(bytes).map_while(Result::ok) {
-            match payload {
-                Payload::CodeSectionStart { unchecked_range, .. } => {
-                    code_start = unchecked_range.start
-                }
-                Payload::CustomSection(custom) if custom.name() == ".debug_line" => {
-                    section.get_or_insert(custom.data());
-                }
-                _ => {}
-            }
-        }
-        let mut rows = section
-            .map_or_else(Vec::new, |section| read_rows(section, code_start, bytes.len() as u64));
+    pub(super) fn read(table: &[u8], code_start: u64, n_bytes: usize) -> Lines {
+        let mut rows = read_rows(table, code_start, n_bytes as u64);
         rows.sort_by_key(|&(offset, _)| offset);
         Lines(rows)
     }
 
-    pub(super) fn cursor(&self) -> LineCursor<'_> {
-        LineCursor { rest: &self.0 }
-    }
-
-    /// Returns a cursor after the instruction at an offset.
-    pub(super) fn cursor_behind(&self, offset: u64) -> LineCursor<'_> {
-        let n_passed = self.0.partition_point(|&(start, _)| u64::from(start) <= offset);
+    /// Returns a cursor behind the function that ends at an offset, or 0 for one before all functions.
+    pub(super) fn cursor_behind(&self, end: u64) -> LineCursor<'_> {
+        let n_passed = self.0.partition_point(|&(start, _)| u64::from(start) < end);
         LineCursor { rest: &self.0[n_passed..] }
     }
 }

@@ -6,7 +6,7 @@
 use wasmparser::{BinaryReader, Name, NameMap, NameSectionReader};
 
 use crate::builder::NameSpace;
-use crate::module::{ImportKind, Module};
+use crate::module::{ImportKind, Module, Names};
 
 type List = Vec<(u32, String)>;
 
@@ -23,8 +23,13 @@ struct Given<'b> {
     locals: Vec<(u32, NameMap<'b>)>,
 }
 
-/// Applies the contents of a name section to the module. Items that it does not name keep their names.
-pub(super) fn apply(section: BinaryReader<'_>, module: &mut Module) {
+/// Returns the names of a module, given its name section. Items that it does not name keep their names. `n_declared` is
+/// the number of locals that a function declares, given its place among those that the module defines.
+pub(super) fn read_all(
+    section: BinaryReader<'_>,
+    module: &Module,
+    n_declared: impl Fn(usize) -> u64,
+) -> Names {
     let imported = |is: fn(&ImportKind) -> bool| {
         module.imports.iter().filter(|import| is(&import.kind)).count()
     };
@@ -35,10 +40,11 @@ pub(super) fn apply(section: BinaryReader<'_>, module: &mut Module) {
     let n_globals = imported(|kind| matches!(kind, ImportKind::Global(_))) + module.globals.len();
     let (n_elems, n_datas) = (module.elems.len(), module.datas.len());
     let mut given = Given::default();
+    let mut names = module.names.clone();
     for name in NameSectionReader::new(section).map_while(Result::ok) {
         match name {
             Name::Module { name, .. } if !name.is_empty() => {
-                module.names.module = Some(name.to_owned());
+                names.module = Some(name.to_owned());
             }
             Name::Function(map) => given.funcs.extend(read(map, n_funcs)),
             Name::Table(map) => given.tables.extend(read(map, n_tables)),
@@ -54,14 +60,24 @@ pub(super) fn apply(section: BinaryReader<'_>, module: &mut Module) {
             _ => {}
         }
     }
-    let names = &mut module.names;
     rename(&mut names.funcs, given.funcs);
     rename(&mut names.tables, given.tables);
     rename(&mut names.memories, given.memories);
     rename(&mut names.globals, given.globals);
     rename(&mut names.elems, given.elems);
     rename(&mut names.datas, given.datas);
-    name_locals(given.locals, module, n_imported_funcs);
+    names.locals = local_names(given.locals, module, n_imported_funcs, n_declared);
+    names
+}
+
+/// The name of the module that its name section gives.
+pub(super) fn of_module(section: BinaryReader<'_>) -> Option<String> {
+    let names = NameSectionReader::new(section).map_while(Result::ok);
+    let of_module = names.filter_map(|name| match name {
+        Name::Module { name, .. } if !name.is_empty() => Some(name.to_owned()),
+        _ => None,
+    });
+    of_module.last()
 }
 
 /// Adds names to a list, where they override existing names.
@@ -95,16 +111,21 @@ fn unique(mut names: Vec<(u32, &str)>) -> List {
     list
 }
 
-/// Names the locals of functions. If a function has several lists, the first one counts.
-fn name_locals(mut given: Vec<(u32, NameMap<'_>)>, module: &mut Module, n_imported_funcs: usize) {
+/// Returns the names of the locals of functions. If a function has several lists, the first one counts.
+fn local_names(
+    mut given: Vec<(u32, NameMap<'_>)>,
+    module: &Module,
+    n_imported_funcs: usize,
+    n_declared: impl Fn(usize) -> u64,
+) -> Vec<(u32, List)> {
     given.sort_by_key(|&(func, _)| func);
     given.dedup_by_key(|&mut (func, _)| func);
     let of_func = |(index, map): (u32, NameMap<'_>)| {
-        let func = module.funcs.get((index as usize).checked_sub(n_imported_funcs)?)?;
-        let n_params = module.types[func.ty as usize].params.len();
-        let n_locals = n_params + func.n_declared_locals() as usize;
+        let place = (index as usize).checked_sub(n_imported_funcs)?;
+        let n_params = module.types[module.funcs.get(place)?.ty as usize].params.len();
+        let n_locals = n_params + n_declared(place) as usize;
         let names = unique(read(map, n_locals).collect());
         (!names.is_empty()).then_some((index, names))
     };
-    module.names.locals = given.into_iter().filter_map(of_func).collect();
+    given.into_iter().filter_map(of_func).collect()
 }

@@ -14,7 +14,7 @@ use slotvm_wasi::I32Exit;
 use crate::cli::{RunArgs, UnknownImports};
 use crate::error::{CliError, note};
 use crate::host::{self, Host};
-use crate::load::load;
+use crate::load::{load, load_lazily};
 use crate::{entry, trace, wasi};
 use slotvm_cases::values;
 
@@ -23,7 +23,10 @@ const PARALLEL_CODE_BYTES_MIN: usize = 64 << 10;
 
 pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
     let start = Instant::now();
-    let loaded = load(&args.program)?;
+    let loaded = match tier(args) {
+        Tier::Interpreter => load_lazily(&args.program)?,
+        Tier::Jit => load(&args.program)?,
+    };
     let code_bytes: usize = loaded.module.module().funcs.iter().map(|func| func.code.len()).sum();
     let mut config = config(args);
     config.parallel_compilation(code_bytes >= PARALLEL_CODE_BYTES_MIN);

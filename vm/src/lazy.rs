@@ -1,0 +1,100 @@
+//! Functions of a verified module, and its names, that are made when they are first asked for.
+//!
+//! A WebAssembly module has been validated when it is loaded, so its functions can be translated at any time without an
+//! error. A program that runs a small part of a large module need not wait for the rest.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::builder::{Stacks, number_shapes};
+use crate::module::{Func, Module, Names, ShapeId};
+use crate::types::ValType;
+use crate::verified::{Body, VerifiedModule};
+use crate::verify::verify;
+
+/// A function as it is made: the shapes of its labels are numbers of the stacks.
+pub(crate) type Made = (Func, Body, Stacks);
+
+/// Makes what a module has no need of before it runs. It must always make the same.
+pub(crate) trait Source: Send + Sync {
+    /// Makes a function, given its place among those that the module defines.
+    fn func(&self, place: usize) -> Made;
+
+    /// Makes the names of a module, given the module without them.
+    fn names(&self, module: &Module) -> Names;
+}
+
+/// The functions that a module defines, as far as they have been made.
+pub(crate) struct LazyFuncs {
+    funcs: Vec<OnceLock<Box<(Func, Body)>>>,
+    /// The shapes of the labels of all of them.
+    shapes: Mutex<Stacks>,
+    /// The module with all of them, once somebody has asked for it.
+    complete: OnceLock<Arc<VerifiedModule>>,
+    names: OnceLock<Names>,
+    source: Box<dyn Source>,
+}
+
+impl fmt::Debug for LazyFuncs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LazyFuncs").field("n_funcs", &self.funcs.len()).finish_non_exhaustive()
+    }
+}
+
+impl LazyFuncs {
+    #[cfg(feature = "wasm")]
+    /// `n` functions, none of which is made yet.
+    #[cfg(feature = "wasm")]
+    pub(crate) fn new(n: usize, source: Box<dyn Source>) -> LazyFuncs {
+        let (shapes, complete, names) = (Mutex::default(), OnceLock::new(), OnceLock::new());
+        let funcs = (0..n).map(|_| OnceLock::new()).collect();
+        LazyFuncs { funcs, shapes, complete, names, source }
+    }
+
+    /// The names of a module, given the module without them.
+    pub(crate) fn names(&self, module: &Module) -> &Names {
+        self.names.get_or_init(|| self.source.names(module))
+    }
+
+    /// A function and what is known about it, given its place among those that the module defines.
+    pub(crate) fn get(&self, place: usize) -> Option<&(Func, Body)> {
+        let make = || {
+            let (mut func, mut body, stacks) = self.source.func(place);
+            self.shapes().take_labels(&mut func.labels, &stacks);
+            body.set_shapes(&func.labels);
+            Box::new((func, body))
+        };
+        Some(self.funcs.get(place)?.get_or_init(make))
+    }
+
+    /// The number of operands of a shape, all of which take one cell.
+    pub(crate) fn shape_depth(&self, shape: ShapeId) -> u32 {
+        self.shapes().shape_depth(shape)
+    }
+
+    /// The topmost operand of a shape and the shape below, or `None` if it is empty.
+    pub(crate) fn shape_top(&self, shape: ShapeId) -> Option<(ShapeId, ValType)> {
+        self.shapes().shape_top(shape)
+    }
+
+    /// Makes all functions of a module, with the shapes of their labels.
+    pub(crate) fn complete(&self, module: Module) -> Module {
+        let all = (0..self.funcs.len()).filter_map(|place| self.get(place));
+        let mut funcs: Vec<Func> = all.map(|(func, _)| func.clone()).collect();
+        let shapes = number_shapes(&self.shapes(), &mut funcs);
+        let names = self.names(&module).clone();
+        Module { funcs, shapes, names, ..module }
+    }
+
+    /// The module with all functions, given the one without them.
+    pub(crate) fn completed(&self, module: &Module) -> &Arc<VerifiedModule> {
+        self.complete.get_or_init(|| {
+            let verified = verify(self.complete(module.clone()));
+            Arc::new(verified.expect("translated functions obey the rules"))
+        })
+    }
+
+    fn shapes(&self) -> MutexGuard<'_, Stacks> {
+        self.shapes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,162 @@
+//! Validation of functions now, and their translation when they are first asked for.
+
+use std::ops::Range;
+
+use wasmparser::{
+    BinaryReader, BinaryReaderError, FuncToValidate, FuncValidatorAllocations, FunctionBody,
+    ValidatorResources, WasmFeatures,
+};
+
+use super::func::{Scratch, Translator};
+use super::lines::Lines;
+use super::{Body, Types, names, proposals};
+use crate::lazy::{LazyFuncs, Made, Source};
+use crate::limits;
+use crate::module::Names;
+use crate::parallel;
+
+/// A module with a function of more bytes is translated at once, since the function might exceed a limit.
+const BODY_BYTES_MAX: usize = 2_000_000;
+
+/// No byte of a function becomes more bytes of code, or labels, than this.
+const GROWTH_MAX: usize = 8;
+const _: () = assert!(BODY_BYTES_MAX <= limits::LABELS_MAX);
+const _: () = assert!(BODY_BYTES_MAX * GROWTH_MAX <= limits::CODE_BYTES_MAX);
+
+/// An operator that pushes an operand and pops none takes two bytes, unless it has several results. So neither the
+/// depth of the stack nor the number of different stacks is greater than half the bytes.
+const _: () = assert!(BODY_BYTES_MAX / 2 <= limits::STACK_OPERANDS_MAX);
+
+/// A module with more bytes of functions is translated at once, since it might have too many shapes.
+const CODE_BYTES_MAX: usize = 20_000_000;
+const _: () = assert!(CODE_BYTES_MAX / 2 <= limits::SHAPES_MAX);
+
+/// The proposals that functions may use: those without vectors.
+const FEATURES: WasmFeatures = proposals::SUPPORTED.difference(WasmFeatures::SIMD);
+
+/// Validates function bodies, and returns them. `None` if they have to be translated now: the module is invalid, may
+/// exceed a limit, or has vectors, about whose operands validation tells the verifier nothing. Translation finds the
+/// error if there is one.
+pub(super) fn validate(
+    bytes: &[u8],
+    types: &Types,
+    bodies: &[Body<'_>],
+    is_parallel: bool,
+) -> Option<Bodies> {
+    let code_bytes: Vec<usize> = bodies.iter().map(|(_, body)| body.as_bytes().len()).collect();
+    let is_long = code_bytes.iter().any(|&n| n > BODY_BYTES_MAX)
+        || code_bytes.iter().sum::<usize>() > CODE_BYTES_MAX;
+    if types.has_vectors || types.has_several_results || is_long {
+        return None;
+    }
+    let parts = parallel::parts(&code_bytes, is_parallel);
+    let validate = |_: &mut (), part: usize| {
+        let mut allocations = FuncValidatorAllocations::default();
+        for (func, body) in &bodies[parts[part].clone()] {
+            let resources = func.resources.clone();
+            let func = FuncToValidate { resources, features: FEATURES, ..*func };
+            let mut validator = func.into_validator(allocations);
+            validator.validate(body)?;
+            allocations = validator.into_allocations();
+        }
+        Ok::<_, BinaryReaderError>(())
+    };
+    parallel::try_map(parts.len(), is_parallel, || (), validate).ok()?;
+    Some(Bodies::new(bytes, bodies))
+}
+
+/// Bytes of a module, with the offset at which they were.
+#[derive(Default)]
+struct Bytes {
+    bytes: Box<[u8]>,
+    start: u64,
+}
+
+impl Bytes {
+    fn new(module: &[u8], range: Range<u64>) -> Bytes {
+        let bytes = module[range.start as usize..range.end as usize].into();
+        Bytes { bytes, start: range.start }
+    }
+
+    fn reader(&self, range: Range<u64>) -> BinaryReader<'_> {
+        let at = (range.start - self.start) as usize..(range.end - self.start) as usize;
+        BinaryReader::new_features(&self.bytes[at], range.start, FEATURES)
+    }
+}
+
+/// Validated function bodies.
+pub(super) struct Bodies {
+    bytes: Bytes,
+    ranges: Box<[Range<u64>]>,
+    resources: Option<ValidatorResources>,
+    n_imported: u32,
+}
+
+impl Bodies {
+    fn new(module: &[u8], bodies: &[Body<'_>]) -> Bodies {
+        let ranges: Box<[Range<u64>]> = bodies.iter().map(|(_, body)| body.range()).collect();
+        let code = match &*ranges {
+            [] => 0..0,
+            [first, ..] => first.start..ranges[ranges.len() - 1].end,
+        };
+        Bodies {
+            bytes: Bytes::new(module, code),
+            resources: bodies.first().map(|(func, _)| func.resources.clone()),
+            n_imported: bodies.first().map_or(0, |(func, _)| func.index),
+            ranges,
+        }
+    }
+
+    fn body(&self, place: usize) -> FunctionBody<'_> {
+        FunctionBody::new(self.bytes.reader(self.ranges[place].clone()))
+    }
+
+    /// The functions of these bodies, with the name section.
+    pub(super) fn into_funcs(
+        self,
+        module: &[u8],
+        types: Types,
+        lines: Lines,
+        names: Option<Range<u64>>,
+    ) -> LazyFuncs {
+        let names = names.map(|range| (Bytes::new(module, range.clone()), range));
+        LazyFuncs::new(self.ranges.len(), Box::new(Module { bodies: self, types, lines, names }))
+    }
+}
+
+/// What is left to translate of a module.
+struct Module {
+    bodies: Bodies,
+    types: Types,
+    lines: Lines,
+    /// The name section.
+    names: Option<(Bytes, Range<u64>)>,
+}
+
+impl Source for Module {
+    fn func(&self, place: usize) -> Made {
+        let Module { bodies, types, lines, .. } = self;
+        let index = bodies.n_imported + place as u32;
+        let ty = types.funcs[index as usize];
+        let resources = bodies.resources.clone().expect("there are functions");
+        let validator = FuncToValidate { resources, index, ty, features: FEATURES }
+            .into_validator(FuncValidatorAllocations::default());
+        let before = place.checked_sub(1).map_or(0, |before| bodies.ranges[before].end);
+        let (body, mut lines) = (bodies.body(place), lines.cursor_behind(before));
+        let mut scratch = Scratch::default();
+        let translator = Translator::new(types, validator, &mut scratch);
+        translator.translate(ty, &body, &mut lines).expect("the function has been validated");
+        let (func, facts) = scratch.finish(types, ty, &body);
+        let facts = facts.expect("there are no vectors");
+        (func, facts, std::mem::take(&mut scratch.emitter.stacks))
+    }
+
+    fn names(&self, module: &crate::module::Module) -> Names {
+        let Some((bytes, range)) = &self.names else { return module.names.clone() };
+        let n_declared = |place: usize| {
+            let runs = self.bodies.body(place).get_locals_reader().into_iter().flatten();
+            runs.map_while(Result::ok).map(|(n, _)| u64::from(n)).sum()
+        };
+        names::read_all(bytes.reader(range.clone()), module, n_declared)
+    }
+}

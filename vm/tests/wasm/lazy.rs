@@ -1,0 +1,85 @@
+//! Functions that are made when they are asked for.
+
+use std::fs;
+use std::path::Path;
+
+use slotvm_bytecode::load::{LoadOptions, load};
+
+use crate::{binary, load_lazily};
+
+#[test]
+fn programs_are_the_same_in_any_order() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../programs/wasm");
+    let mut n_lazy = 0;
+    for folder in [folder.clone(), folder.join("wasi")] {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|extension| extension != "wasm") {
+                continue;
+            }
+            let bytes = fs::read(&path).unwrap();
+            let at_once = load(&bytes, LoadOptions::default()).unwrap().verify(false).unwrap();
+            let lazy = load_lazily(&bytes).unwrap();
+            n_lazy += usize::from(lazy.is_lazy());
+            for func in (0..lazy.n_funcs()).rev() {
+                assert_eq!(lazy.func_name(func), at_once.func_name(func));
+                let (Some(body), Some(expected)) = (lazy.body(func), at_once.body(func)) else {
+                    assert!(lazy.func(func).is_none() && at_once.func(func).is_none());
+                    continue;
+                };
+                let (code, expected_code) = (lazy.func(func).unwrap(), at_once.func(func).unwrap());
+                assert_eq!((&code.code, &code.lines), (&expected_code.code, &expected_code.lines));
+                assert_eq!(body.succs, expected.succs, "{}", path.display());
+                for (block, expected) in body.blocks.iter().zip(&expected.blocks) {
+                    let (mut shape, mut expected) = (block.shape, expected.shape);
+                    assert_eq!(lazy.shape_depth(shape), at_once.shape_depth(expected));
+                    while let (Some(found), Some(top)) =
+                        (lazy.shape_top(shape), at_once.shape_top(expected))
+                    {
+                        assert_eq!(found.1, top.1);
+                        (shape, expected) = (found.0, top.0);
+                    }
+                }
+            }
+            assert_eq!(lazy.completed().module(), at_once.module(), "{}", path.display());
+        }
+    }
+    assert!(n_lazy > 50, "{n_lazy}");
+}
+
+#[test]
+fn what_concerns_the_module_includes_what_code_may_refer_to() {
+    let lazy = load_lazily(&binary(
+        r#"(module
+            (table 4 funcref)
+            (elem declare func $b)
+            (elem (i32.const 0) $c $d)
+            (global funcref (ref.func $e))
+            (func $a)
+            (func $b (param $named i32) (local $other i64) (drop (ref.func $b)))
+            (func $c (table.set (i32.const 0) (ref.func $d)))
+            (func $d)
+            (func $e)
+            (func (export "f") (drop (ref.func 5))))"#,
+    ));
+    let lazy = lazy.unwrap();
+    assert!(lazy.is_lazy());
+    assert_eq!(lazy.referenced_funcs(), [1, 2, 3, 4, 5]);
+    assert_eq!(lazy.constant_entries(0, 0), None);
+    assert_eq!(lazy.completed().referenced_funcs(), [1, 3, 5]);
+    assert_eq!(lazy.completed().module().names.local(1, 1), Some("other"));
+    assert_eq!(lazy.func_name(2), "c");
+}
+
+#[test]
+fn modules_whose_functions_may_exceed_a_limit_are_translated_at_once() {
+    let is_lazy = |wat: &str| load_lazily(&binary(wat)).unwrap().is_lazy();
+    assert!(is_lazy("(module (func (param i32 i32) (result i32) local.get 0))"));
+    assert!(!is_lazy("(module (func (result i32 i32) unreachable))"));
+    assert!(!is_lazy("(module (func (param v128)))"));
+    assert!(!is_lazy("(module (func (local v128)))"));
+    assert!(!is_lazy("(module (func (drop (i32x4.splat (i32.const 1)))))"));
+    assert!(!is_lazy("(module (global v128 (v128.const i64x2 0 0)))"));
+    let long = format!("(module (func {}))", "(drop (i32.const 1))".repeat(700_000));
+    assert!(!is_lazy(&long));
+}
