@@ -1,7 +1,10 @@
 //! Fuzz target: bytes as a WebAssembly module, with its names and its DWARF.
 
-use slotvm_bytecode::limits;
+use std::sync::Arc;
+
+use slotvm_bytecode::load::{LoadOptions, load};
 use slotvm_bytecode::wasm::{Error, import, import_in_parallel};
+use slotvm_bytecode::{Module, limits};
 
 use super::{Verdict, bytecode, ensure, measured};
 
@@ -25,6 +28,7 @@ pub fn check(bytes: &[u8]) -> Result<Verdict, String> {
         };
         ensure(same, || "importing in several threads makes another module".to_owned())?;
     }
+    check_proof(bytes, &imported)?;
     match imported {
         Ok(module) => {
             // The verifier is linear in the imported module, which is linear in the input.
@@ -33,6 +37,29 @@ pub fn check(bytes: &[u8]) -> Result<Verdict, String> {
         }
         Err(error) => check_error(&error, bytes.len()).map(|()| Verdict::Refused),
     }
+}
+
+/// Checks what the import hands over to the verifier, which builds with debug assertions compare with what it finds, and
+/// functions that are translated later.
+fn check_proof(bytes: &[u8], imported: &Result<Module, Error>) -> Result<(), String> {
+    let verified = |is_lazy| {
+        let options = LoadOptions { extension: Some("wasm"), is_lazy, ..LoadOptions::default() };
+        let loaded = load(bytes, options).map_err(|error| error.to_string())?;
+        loaded.verify(false).map(Arc::new).map_err(|error| error.to_string())
+    };
+    let (at_once, lazy) = (verified(false), verified(true));
+    let same = match (imported, &at_once, &lazy) {
+        (Ok(module), Ok(at_once), Ok(lazy)) => {
+            at_once.module() == module && lazy.completed().module() == module
+        }
+        (Err(error), Err(at_once), Err(lazy)) => {
+            [at_once, lazy].into_iter().all(|found| *found == error.to_string())
+        }
+        // It exceeds a limit of the verifier.
+        (Ok(_), Err(at_once), Err(lazy)) => at_once == lazy,
+        _ => false,
+    };
+    ensure(same, || "functions that are translated later differ, or their errors".to_owned())
 }
 
 fn check_error(error: &Error, n_bytes: usize) -> Result<(), String> {
