@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread::{Builder, JoinHandle};
 
 use slotvm_bytecode::VerifiedModule;
@@ -54,10 +54,31 @@ struct State {
     // Dropped before the code that it shows.
     functions: Box<[OnceLock<Result<LazyFunction, String>>]>,
     code: CodeArena,
-    /// Compilers that are not at work.
-    compilers: Mutex<Vec<Compiler>>,
+    compilers: Idle<Compiler>,
     /// The functions that threads are compiling, if calls can be interrupted.
     compilations: Compilations,
+}
+
+/// Things that are not at work. Nobody waits for another thread: the child of a fork may have inherited the lock from a
+/// thread that it has not.
+struct Idle<T>(Mutex<Vec<T>>);
+
+impl<T> Default for Idle<T> {
+    fn default() -> Idle<T> {
+        Idle(Mutex::default())
+    }
+}
+
+impl<T> Idle<T> {
+    fn take(&self) -> Option<T> {
+        self.0.try_lock().ok()?.pop()
+    }
+
+    fn give(&self, idle: T) {
+        if let Ok(mut all) = self.0.try_lock() {
+            all.push(idle);
+        }
+    }
 }
 
 /// The reason for which a call has no code.
@@ -112,7 +133,7 @@ impl LazyCode {
             entries,
             functions: std::iter::repeat_with(OnceLock::new).take(n_funcs).collect(),
             code: CodeArena::new(),
-            compilers: Mutex::default(),
+            compilers: Idle::default(),
             compilations: Compilations::default(),
         });
         let address = ptr::from_ref(&*state).expose_provenance();
@@ -210,9 +231,10 @@ impl State {
         let module = &self.module;
         let func = module.n_imported_funcs() + index as u32;
         let share = self.shares.share(module, func);
-        let mut compiler = self.compiler();
+        let compiler = self.compilers.take();
+        let mut compiler = compiler.unwrap_or_else(|| Compiler::new(self.options.clone()));
         let compiled = stack::with_room(|| compiler.compile(module, func, share))?;
-        self.compilers.lock().unwrap_or_else(PoisonError::into_inner).push(compiler);
+        self.compilers.give(compiler);
         self.budget.draw_function(compiled.work.time(self.options.lower.slots));
         let code = self.code.place(native.isa(), &compiled.code, module).map_err(Error::compile)?;
         let info = compiled.info(module, func);
@@ -220,11 +242,6 @@ impl State {
         let entry = ptr::with_exposed_provenance_mut(code.start);
         self.entries[index].store(entry, Ordering::Release);
         Ok(LazyFunction { _debug_image, code, info })
-    }
-
-    fn compiler(&self) -> Compiler {
-        let mut free = self.compilers.lock().unwrap_or_else(PoisonError::into_inner);
-        free.pop().unwrap_or_else(|| Compiler::new(self.options.clone()))
     }
 }
 
@@ -440,4 +457,21 @@ mod stubs {
         slotvm_bytecode::limits::FUNCS_MAX * BYTES < 1 << 27,
         "jumps reach the head from all stubs"
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_waits_for_a_lock_that_a_fork_may_have_left() {
+        let idle = Idle(Mutex::new(vec![1, 2]));
+        let left = idle.0.lock().unwrap();
+        assert_eq!(idle.take(), None);
+        idle.give(3);
+        drop(left);
+        assert_eq!((idle.take(), idle.take(), idle.take()), (Some(2), Some(1), None));
+        idle.give(3);
+        assert_eq!(idle.take(), Some(3));
+    }
 }
