@@ -6,3 +6,4 @@ pub(super) mod memory;
 pub(super) mod numeric;
 pub(super) mod operands;
 pub(super) mod table;
+pub(super) mod vector;

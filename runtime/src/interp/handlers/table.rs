@@ -2,13 +2,14 @@
 
 use slotvm_bytecode::numeric::Numeric;
 use slotvm_bytecode::numeric::ops::{self, F64Add, I64Add};
-use slotvm_bytecode::{Access, Op, ValType};
+use slotvm_bytecode::{Access, Op, ValType, vector};
 
 use super::calls::*;
 use super::control::*;
 use super::memory::*;
 use super::numeric::*;
 use super::operands::*;
+use super::vector::*;
 use crate::interp::dispatch::{Dispatch, Loop, Tail};
 use crate::steps::code::Handler;
 
@@ -41,6 +42,15 @@ pub(in crate::interp) enum Code {
     Load(Loaded, AddressIn, Dest),
     /// Stores so many bytes.
     Store(u32, StoredIn, AddressIn),
+    /// An operation on vectors alone.
+    VectorOp(Op),
+    CopyWide,
+    WideConst,
+    SelectWide,
+    CanonicalF32x4,
+    CanonicalF64x2,
+    LoadWide(AddressIn),
+    StoreWide(AddressIn),
     FrameAddr,
     FrameGet(u32),
     FrameSet(u32),
@@ -168,6 +178,18 @@ impl Code {
         )
     }
 
+    /// Whether its result is a vector.
+    pub(in crate::interp) fn makes_vector(self) -> bool {
+        match self {
+            Code::VectorOp(op) => {
+                op.signature().is_some_and(|signature| signature.results[0] == ValType::V128)
+            }
+            Code::WideConst | Code::SelectWide | Code::LoadWide(_) => true,
+            Code::CanonicalF32x4 | Code::CanonicalF64x2 => true,
+            _ => false,
+        }
+    }
+
     /// Whether it branches by `c`.
     pub(in crate::interp) fn branches(self) -> bool {
         matches!(self, Code::Br | Code::BranchIf(..) | Code::CountBranch(..))
@@ -257,6 +279,14 @@ pub(in crate::interp) fn of<D: Dispatch>(code: Code) -> Handler {
         Code::Store(_, StoredIn::FloatAcc, address) => {
             of_store_at::<Store64, D::Acc<CellA>, F64Add, D>(address)
         }
+        Code::VectorOp(op) => of_vector_op::<D>(op),
+        Code::CopyWide => copy_wide::<D>,
+        Code::WideConst => wide_const::<D>,
+        Code::SelectWide => select_wide::<D>,
+        Code::CanonicalF32x4 => canonical_f32x4::<D>,
+        Code::CanonicalF64x2 => canonical_f64x2::<D>,
+        Code::LoadWide(address) => of_load_wide::<D>(address),
+        Code::StoreWide(address) => of_store_wide::<D>(address),
         Code::FrameAddr => frame_addr::<D>,
         Code::FrameGet(4) => frame_get::<Load32U, D>,
         Code::FrameGet(_) => frame_get::<Load64, D>,
@@ -476,27 +506,78 @@ fn of_load<T: To, D: Dispatch>(loaded: Loaded, address: AddressIn) -> Handler {
     }
 }
 
+/// Chooses the handler for an address, given its generics before and after that of the address.
+macro_rules! at_address {
+    ($address:ident: $handler:ident [$($before:ty),*] [$($after:ty),*]) => {
+        match $address {
+            AddressIn::Plain(In::Cell) => $handler::<$($before,)* Plain<CellB>, $($after),*>,
+            AddressIn::Plain(In::Acc) => $handler::<$($before,)* Plain<D::Acc<CellB>>, $($after),*>,
+            AddressIn::Fixed => $handler::<$($before,)* Fixed, $($after),*>,
+            AddressIn::Indexed(SumIn::Cells) => {
+                $handler::<$($before,)* Indexed<CellB, CellX>, $($after),*>
+            }
+            AddressIn::Indexed(SumIn::BaseAcc) => {
+                $handler::<$($before,)* Indexed<D::Acc<CellB>, CellX>, $($after),*>
+            }
+            AddressIn::Indexed(SumIn::IndexAcc) => {
+                $handler::<$($before,)* Indexed<CellB, D::Acc<CellX>>, $($after),*>
+            }
+            AddressIn::IndexedFar => $handler::<$($before,)* IndexedFar, $($after),*>,
+            AddressIn::Wrapped(SumIn::Cells) => {
+                $handler::<$($before,)* Wrapped<CellB, CellX>, $($after),*>
+            }
+            AddressIn::Wrapped(SumIn::BaseAcc) => {
+                $handler::<$($before,)* Wrapped<D::Acc<CellB>, CellX>, $($after),*>
+            }
+            AddressIn::Wrapped(SumIn::IndexAcc) => {
+                $handler::<$($before,)* Wrapped<CellB, D::Acc<CellX>>, $($after),*>
+            }
+            AddressIn::Moved(In::Cell) => $handler::<$($before,)* Moved<CellB>, $($after),*>,
+            AddressIn::Moved(In::Acc) => $handler::<$($before,)* Moved<D::Acc<CellB>>, $($after),*>,
+            AddressIn::Scaled(1, In::Cell) => {
+                $handler::<$($before,)* Scaled<By1, CellB>, $($after),*>
+            }
+            AddressIn::Scaled(1, In::Acc) => {
+                $handler::<$($before,)* Scaled<By1, D::Acc<CellB>>, $($after),*>
+            }
+            AddressIn::Scaled(2, In::Cell) => {
+                $handler::<$($before,)* Scaled<By2, CellB>, $($after),*>
+            }
+            AddressIn::Scaled(2, In::Acc) => {
+                $handler::<$($before,)* Scaled<By2, D::Acc<CellB>>, $($after),*>
+            }
+            AddressIn::Scaled(_, In::Cell) => {
+                $handler::<$($before,)* Scaled<By3, CellB>, $($after),*>
+            }
+            AddressIn::Scaled(_, In::Acc) => {
+                $handler::<$($before,)* Scaled<By3, D::Acc<CellB>>, $($after),*>
+            }
+        }
+    };
+}
+
 fn of_load_at<L: Load, T: To, D: Dispatch>(address: AddressIn) -> Handler {
-    match address {
-        AddressIn::Plain(In::Cell) => load::<L, Plain<CellB>, T, D>,
-        AddressIn::Plain(In::Acc) => load::<L, Plain<D::Acc<CellB>>, T, D>,
-        AddressIn::Fixed => load::<L, Fixed, T, D>,
-        AddressIn::Indexed(SumIn::Cells) => load::<L, Indexed<CellB, CellX>, T, D>,
-        AddressIn::Indexed(SumIn::BaseAcc) => load::<L, Indexed<D::Acc<CellB>, CellX>, T, D>,
-        AddressIn::Indexed(SumIn::IndexAcc) => load::<L, Indexed<CellB, D::Acc<CellX>>, T, D>,
-        AddressIn::IndexedFar => load::<L, IndexedFar, T, D>,
-        AddressIn::Wrapped(SumIn::Cells) => load::<L, Wrapped<CellB, CellX>, T, D>,
-        AddressIn::Wrapped(SumIn::BaseAcc) => load::<L, Wrapped<D::Acc<CellB>, CellX>, T, D>,
-        AddressIn::Wrapped(SumIn::IndexAcc) => load::<L, Wrapped<CellB, D::Acc<CellX>>, T, D>,
-        AddressIn::Moved(In::Cell) => load::<L, Moved<CellB>, T, D>,
-        AddressIn::Moved(In::Acc) => load::<L, Moved<D::Acc<CellB>>, T, D>,
-        AddressIn::Scaled(1, In::Cell) => load::<L, Scaled<By1, CellB>, T, D>,
-        AddressIn::Scaled(1, In::Acc) => load::<L, Scaled<By1, D::Acc<CellB>>, T, D>,
-        AddressIn::Scaled(2, In::Cell) => load::<L, Scaled<By2, CellB>, T, D>,
-        AddressIn::Scaled(2, In::Acc) => load::<L, Scaled<By2, D::Acc<CellB>>, T, D>,
-        AddressIn::Scaled(_, In::Cell) => load::<L, Scaled<By3, CellB>, T, D>,
-        AddressIn::Scaled(_, In::Acc) => load::<L, Scaled<By3, D::Acc<CellB>>, T, D>,
+    at_address!(address: load [L] [T, D])
+}
+
+fn of_load_wide<D: Dispatch>(address: AddressIn) -> Handler {
+    at_address!(address: load_wide [] [D])
+}
+
+fn of_store_wide<D: Dispatch>(address: AddressIn) -> Handler {
+    at_address!(address: store_wide [] [D])
+}
+
+fn of_vector_op<D: Dispatch>(op: Op) -> Handler {
+    macro_rules! choose_vector_op {
+        ($op:ident $($name:ident)*) => {
+            match $op {
+                $(Op::$name => vector_op::<vector::ops::$name, D>,)*
+                _ => unreachable!("`{}` is no operation on vectors alone", $op.mnemonic()),
+            }
+        };
     }
+    slotvm_bytecode::for_each_vector_op!(choose_vector_op! op)
 }
 
 fn of_store<V: Operand, N: Numeric, D: Dispatch>(bytes: u32, address: AddressIn) -> Handler {
@@ -509,24 +590,5 @@ fn of_store<V: Operand, N: Numeric, D: Dispatch>(bytes: u32, address: AddressIn)
 }
 
 fn of_store_at<S: StoreBytes, V: Operand, N: Numeric, D: Dispatch>(address: AddressIn) -> Handler {
-    match address {
-        AddressIn::Plain(In::Cell) => store::<S, V, N, Plain<CellB>, D>,
-        AddressIn::Plain(In::Acc) => store::<S, V, N, Plain<D::Acc<CellB>>, D>,
-        AddressIn::Fixed => store::<S, V, N, Fixed, D>,
-        AddressIn::Indexed(SumIn::Cells) => store::<S, V, N, Indexed<CellB, CellX>, D>,
-        AddressIn::Indexed(SumIn::BaseAcc) => store::<S, V, N, Indexed<D::Acc<CellB>, CellX>, D>,
-        AddressIn::Indexed(SumIn::IndexAcc) => store::<S, V, N, Indexed<CellB, D::Acc<CellX>>, D>,
-        AddressIn::IndexedFar => store::<S, V, N, IndexedFar, D>,
-        AddressIn::Wrapped(SumIn::Cells) => store::<S, V, N, Wrapped<CellB, CellX>, D>,
-        AddressIn::Wrapped(SumIn::BaseAcc) => store::<S, V, N, Wrapped<D::Acc<CellB>, CellX>, D>,
-        AddressIn::Wrapped(SumIn::IndexAcc) => store::<S, V, N, Wrapped<CellB, D::Acc<CellX>>, D>,
-        AddressIn::Moved(In::Cell) => store::<S, V, N, Moved<CellB>, D>,
-        AddressIn::Moved(In::Acc) => store::<S, V, N, Moved<D::Acc<CellB>>, D>,
-        AddressIn::Scaled(1, In::Cell) => store::<S, V, N, Scaled<By1, CellB>, D>,
-        AddressIn::Scaled(1, In::Acc) => store::<S, V, N, Scaled<By1, D::Acc<CellB>>, D>,
-        AddressIn::Scaled(2, In::Cell) => store::<S, V, N, Scaled<By2, CellB>, D>,
-        AddressIn::Scaled(2, In::Acc) => store::<S, V, N, Scaled<By2, D::Acc<CellB>>, D>,
-        AddressIn::Scaled(_, In::Cell) => store::<S, V, N, Scaled<By3, CellB>, D>,
-        AddressIn::Scaled(_, In::Acc) => store::<S, V, N, Scaled<By3, D::Acc<CellB>>, D>,
-    }
+    at_address!(address: store [S, V, N] [D])
 }

@@ -12,11 +12,12 @@
 mod control;
 mod operands;
 mod values;
+mod vectors;
 
 use std::sync::OnceLock;
 
 use slotvm_bytecode::verified::{Block, Body, Storage};
-use slotvm_bytecode::{Imm, Inst, Op, ValType, VerifiedModule, inst, n_cells, numeric};
+use slotvm_bytecode::{Imm, Inst, Op, ValType, VerifiedModule, n_cells, numeric};
 
 use super::handlers::table::{self, Code};
 use crate::steps::code::{CodeOptions, FuncCode, Instr, StackOp};
@@ -367,22 +368,5 @@ impl<'a> Translator<'a> {
             _ => unreachable!("`{}` does not concern the store", op.mnemonic()),
         };
         self.stack_op(StackOp::Service(op, imm), pops, pushes);
-    }
-
-    fn vector(&mut self, op: Op, imm: Imm) {
-        let stack_op = match op {
-            Op::V128Const => StackOp::Const(inst::vector(self.code(), imm)),
-            Op::I8x16Shuffle => StackOp::Vector(op, inst::vector(self.code(), imm)),
-            Op::V128Load => StackOp::Load(imm),
-            Op::V128Store => StackOp::Store(imm),
-            _ => match op.vector_access() {
-                Some(access) => StackOp::Part(access, imm),
-                None => StackOp::Vector(op, imm.low().into()),
-            },
-        };
-        let signature = op.signature().expect("operations on vectors have fixed signatures");
-        let pops = n_cells(signature.params) as u32;
-        let pushes = n_cells(signature.results) as u32;
-        self.stack_op(stack_op, pops, pushes);
     }
 }

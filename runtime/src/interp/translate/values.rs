@@ -13,6 +13,13 @@ use crate::steps::code::StackOp;
 impl Translator<'_> {
     pub(super) fn shuffle(&mut self, op: Op) {
         let wide = self.wide_operands();
+        if wide != 0 && !self.is_exact() && op == Op::Drop {
+            self.pop_wide();
+            return;
+        }
+        if wide != 0 && !self.is_exact() && op == Op::Select {
+            return self.select_wide();
+        }
         if wide != 0 {
             let n_wide = |operands: u32| (wide & ((1 << operands) - 1)).count_ones();
             let (pops, pushes) = match op {
@@ -65,12 +72,7 @@ impl Translator<'_> {
     pub(super) fn local(&mut self, op: Op, local: u32) {
         let cell = self.body.local_cell(local);
         if self.local_type(local) == ValType::V128 {
-            match op {
-                Op::LocalGet => self.stack_op(StackOp::LocalGet(cell), 0, 2),
-                Op::LocalSet => self.stack_op(StackOp::LocalSet(cell), 2, 0),
-                _ => self.stack_op(StackOp::LocalTee(cell), 0, 0),
-            }
-            return;
+            return self.wide_local(op, cell);
         }
         let Some((offset, bytes)) = self.frame_place(local) else {
             match op {
@@ -159,7 +161,7 @@ impl Translator<'_> {
         }
         if access.store {
             let value = self.pop();
-            let (address, b, c, data) = self.address(access, imm);
+            let (address, b, c, data) = self.address(access.indexed, imm);
             let short = match value.value {
                 Value::Const(value) => short_store(value, access.bytes),
                 Value::Cell(_) => None,
@@ -177,7 +179,7 @@ impl Translator<'_> {
                 self.emit_data(data);
             }
         } else {
-            let (address, b, c, data) = self.address(access, imm);
+            let (address, b, c, data) = self.address(access.indexed, imm);
             self.define_with(Code::Load(Loaded::of(access), address, Dest::Cell), b, c, data);
         }
     }
@@ -197,9 +199,13 @@ impl Translator<'_> {
     }
 
     /// Pops the address of an access: how it is found, `b`, `c`, and the data of a second slot.
-    fn address(&mut self, access: Access, imm: Imm) -> (AddressIn, u16, u32, Option<u64>) {
+    pub(super) fn address(
+        &mut self,
+        is_indexed: bool,
+        imm: Imm,
+    ) -> (AddressIn, u16, u32, Option<u64>) {
         let offset = imm.offset();
-        if access.indexed {
+        if is_indexed {
             let (index, base) = (self.pop(), self.pop());
             let (b, x) = (self.source(base), self.source(index));
             let scale = imm.scale_log2();
