@@ -39,6 +39,13 @@ fn samples() -> impl Iterator<Item = Code> {
         MemorySize,
         Br,
         FarBegin,
+        VectorOp(Op::I8x16Swizzle),
+        VectorOp(Op::F32x4Nearest),
+        VectorOp(Op::I16x8ReplaceLane),
+        VectorOp(Op::I32x4Bitmask),
+        SelectWide,
+        LoadWide(AddressIn::Plain(In::Cell)),
+        StoreWide(AddressIn::Fixed),
     ];
     let binary = binary.into_iter().flat_map(|op| {
         let rights = [RightIn::Cell, RightIn::Short];

@@ -15,15 +15,15 @@ use crate::support::{call, func, module};
 
 /// A form.
 #[derive(Copy, Clone, Debug, PartialEq)]
-enum Form {
+pub(crate) enum Form {
     Usual,
     ByLoop,
     Traced,
 }
 
-const FORMS: [Form; 3] = [Form::Usual, Form::ByLoop, Form::Traced];
+pub(crate) const FORMS: [Form; 3] = [Form::Usual, Form::ByLoop, Form::Traced];
 
-fn store(form: Form) -> Store {
+pub(crate) fn store(form: Form) -> Store {
     store_with(StoreConfig::default(), form)
 }
 

@@ -11,3 +11,4 @@ mod model;
 mod ops;
 mod support;
 mod traps;
+mod vectors;

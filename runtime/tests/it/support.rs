@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use slotvm_bytecode::{FuncType, TrapCode, ValType, VerifiedModule, text, verify};
+use slotvm_bytecode::{FuncType, TrapCode, ValType, VerifiedModule, n_cells, text, verify};
 use slotvm_runtime::{
     Error, Extern, FuncHandle, HostCall, HostFn, InstanceId, Store, StoreConfig, Trap,
 };
@@ -88,7 +88,7 @@ pub(crate) fn func(store: &Store, instance: InstanceId, name: &str) -> FuncHandl
 
 /// Calls a function of a store.
 pub(crate) fn call(store: &mut Store, func: FuncHandle, args: &[u64]) -> Result<Vec<u64>, Error> {
-    let n_results = store.func_type(func).results.len();
+    let n_results = n_cells(&store.func_type(func).results);
     let mut cells = args.to_vec();
     cells.resize(args.len().max(n_results), 0);
     store.call(func, &mut cells)?;
