@@ -23,11 +23,12 @@ const GROWTH_MAX: usize = 8;
 const _: () = assert!(BODY_BYTES_MAX <= limits::LABELS_MAX);
 const _: () = assert!(BODY_BYTES_MAX * GROWTH_MAX <= limits::CODE_BYTES_MAX);
 
-/// An operator that pushes an operand and pops none takes two bytes, unless it has several results. So neither the
-/// depth of the stack nor the number of different stacks is greater than half the bytes.
+/// An operator that pushes an operand and pops none takes two bytes, unless it has several results. So the depth of the
+/// stack is at most half the bytes.
 const _: () = assert!(BODY_BYTES_MAX / 2 <= limits::STACK_OPERANDS_MAX);
 
-/// A module with more bytes of functions is translated at once, since it might have too many shapes.
+/// A module with more bytes of functions is translated at once, since it might have too many shapes: each takes two bytes,
+/// for an operand that was pushed, or for one that took the place of another before a label.
 const CODE_BYTES_MAX: usize = 20_000_000;
 const _: () = assert!(CODE_BYTES_MAX / 2 <= limits::SHAPES_MAX);
 
