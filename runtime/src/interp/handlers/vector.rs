@@ -4,7 +4,6 @@ use slotvm_bytecode::vector::{self, VectorNumeric};
 use slotvm_bytecode::{Op, TrapCode, ValType};
 
 use super::memory::Address;
-use super::operands::ToCell;
 use crate::entities::{cells_of, value_of};
 use crate::interp::dispatch::{Dispatch, Regs, handlers};
 use crate::steps::code::Instr;
@@ -46,13 +45,63 @@ const fn makes(op: Op) -> ValType {
     }
 }
 
-/// Reads an operand of a type.
+/// The two cells from one on.
+///
+/// # Safety
+/// They are cells of the frame at `fp`.
 #[inline(always)]
-fn operand<D: Dispatch>(r: &Regs<D>, ty: Option<ValType>, cell: u16) -> u128 {
-    match ty {
-        Some(ValType::V128) => r.get_wide(cell),
-        Some(_) => r.get(cell).into(),
-        None => 0,
+unsafe fn wide(fp: *mut u64, cell: u16) -> u128 {
+    // SAFETY: the caller names cells of the frame.
+    value_of(unsafe { *fp.wrapping_add(cell as usize).cast::<[u64; 2]>() })
+}
+
+/// Executes an operation. It is not a part of its handler, since a compiler keeps lanes in memory in some builds, and
+/// then does not make a jump of the handler's last call.
+///
+/// # Safety
+/// `pc` is an instruction that the translator has made for [`vector_op`] of the operation, and `fp` a frame of its function.
+#[inline(never)]
+unsafe fn execute<N: VectorNumeric>(fp: *mut u64, pc: *const Instr) {
+    // SAFETY: the caller has an instruction, after which the translator has put as many slots as the operation reads, and
+    // a frame with the cells that it names.
+    unsafe {
+        let i = &*pc;
+        let operand = |ty: Option<ValType>, cell: u16| match ty {
+            Some(ValType::V128) => wide(fp, cell),
+            Some(_) => (*fp.wrapping_add(cell as usize)).into(),
+            None => 0,
+        };
+        let operands = [
+            operand(const { takes(N::OP, 0) }, i.b),
+            operand(const { takes(N::OP, 1) }, i.x()),
+            operand(const { takes(N::OP, 2) }, i.y()),
+        ];
+        let imm = match N::OP {
+            Op::I8x16Shuffle => {
+                let half = |slot: usize| (*pc.wrapping_add(slot)).handler.addr() as u64;
+                value_of([half(1), half(2)])
+            }
+            _ => i.y().into(),
+        };
+        let value = N::eval(imm, operands);
+        let result = fp.wrapping_add(i.a as usize);
+        match const { makes(N::OP) } {
+            ValType::V128 => *result.cast::<[u64; 2]>() = cells_of(value),
+            _ => *result = value as u64,
+        }
+    }
+}
+
+/// `a = b` with the canonical NaN in place of each NaN that an operation may make; apart from its handler as [`execute`].
+///
+/// # Safety
+/// As [`execute`], for handlers of canonical NaNs.
+#[inline(never)]
+unsafe fn make_canonical(fp: *mut u64, pc: *const Instr, op: Op) {
+    // SAFETY: the caller has an instruction and a frame with the cells that it names.
+    unsafe {
+        let value = vector::canonical_nans(op, wide(fp, (*pc).b));
+        *fp.wrapping_add((*pc).a as usize).cast::<[u64; 2]>() = cells_of(value);
     }
 }
 
@@ -60,24 +109,23 @@ handlers! {
     /// `a =` an operation on `b`, `x` and `y`. An instruction on lanes has the lane in `y`, a shuffle those of its
     /// result in two more slots.
     fn vector_op<N: VectorNumeric>(r) {
-        let i = r.instr();
-        let operands = [
-            operand(&r, const { takes(N::OP, 0) }, i.b),
-            operand(&r, const { takes(N::OP, 1) }, i.x()),
-            operand(&r, const { takes(N::OP, 2) }, i.y()),
-        ];
-        let (imm, slots) = match N::OP {
-            Op::I8x16Shuffle => (r.wide_data(), 3),
-            _ => (i.y().into(), 1),
-        };
-        let value = N::eval(imm, operands);
-        match const { makes(N::OP) } {
-            ValType::V128 => r.set_wide(i.a, value),
-            ValType::F64 => return r.finish_float::<ToCell>(slots, value as u64),
-            ValType::F32 => r.set(i.a, value as u64),
-            _ => return r.finish::<ToCell>(slots, value as u64),
-        }
-        r.next(slots)
+        // SAFETY: the handler has an instruction of its own, and the frame.
+        unsafe { execute::<N>(r.fp, r.pc) };
+        r.next(if matches!(N::OP, Op::I8x16Shuffle) { 3 } else { 1 })
+    }
+
+    /// `a = b` with canonical bits in place of each NaN of 32 bits.
+    fn canonical_f32x4(r) {
+        // SAFETY: the handler has an instruction of its own, and the frame.
+        unsafe { make_canonical(r.fp, r.pc, Op::F32x4Add) };
+        r.next(1)
+    }
+
+    /// `a = b` with canonical bits in place of each NaN of 64 bits.
+    fn canonical_f64x2(r) {
+        // SAFETY: the handler has an instruction of its own, and the frame.
+        unsafe { make_canonical(r.fp, r.pc, Op::F64x2Add) };
+        r.next(1)
     }
 
     /// `a = b`.
@@ -97,18 +145,6 @@ handlers! {
         let i = r.instr();
         let (x, y) = (r.get_wide(i.x()), r.get_wide(i.y()));
         r.set_wide(i.a, if r.get(i.b) as u32 != 0 { x } else { y });
-        r.next(1)
-    }
-
-    /// `a = b` with canonical bits in place of each NaN of 32 bits.
-    fn canonical_f32x4(r) {
-        r.set_wide(r.instr().a, vector::canonical_nans(Op::F32x4Add, r.get_wide(r.instr().b)));
-        r.next(1)
-    }
-
-    /// `a = b` with canonical bits in place of each NaN of 64 bits.
-    fn canonical_f64x2(r) {
-        r.set_wide(r.instr().a, vector::canonical_nans(Op::F64x2Add, r.get_wide(r.instr().b)));
         r.next(1)
     }
 

@@ -136,7 +136,7 @@ impl Accumulators {
         let acc = Some(Accumulator { cell, slot, code, is_read: false });
         match made_by(code) {
             Some(ValType::F64) => self.float = acc,
-            Some(ValType::F32 | ValType::V128) | None => {}
+            Some(ValType::F32) | None => {}
             Some(_) => self.int = acc,
         }
     }
@@ -172,7 +172,6 @@ fn made_by(code: Code) -> Option<ValType> {
         | Code::Binary(op, ..)
         | Code::ShortBinary(op, ..)
         | Code::LongBinary(op, ..) => Some(op.signature()?.results[0]),
-        Code::VectorOp(op) => Some(op.signature()?.results[0]),
         Code::MulAdd(..) => Some(ValType::F64),
         Code::Load(loaded, ..) if loaded.is_float() => Some(ValType::F64),
         Code::Load(..)
