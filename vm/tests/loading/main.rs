@@ -62,11 +62,22 @@ fn load_wasm(bytes: &[u8]) -> Option<u64> {
     Some(n_locals(load(bytes, options).ok()?.verify(false).ok()?.module()))
 }
 
+/// Makes functions, and the module's names, when they are asked for.
+fn load_wasm_lazily(bytes: &[u8]) -> Option<u64> {
+    let options = LoadOptions { extension: Some("wasm"), is_lazy: true, ..LoadOptions::default() };
+    let module = load(bytes, options).ok()?.verify(false).ok()?;
+    let funcs = (0..module.n_funcs()).filter_map(|func| module.body(func));
+    let n_locals = funcs.map(|body| body.locals.len() as u64).sum();
+    assert!(module.n_funcs() == 0 || !module.func_name(0).is_empty());
+    Some(n_locals)
+}
+
 fn cases() -> impl Iterator<Item = Case> {
-    let wasm = [dwarf::CASES, modules::CASES].into_iter().flatten();
-    let wasm = wasm.map(|&(name, make)| {
-        let make = Box::new(make);
-        Case { name, kind: "wasm", make, load: load_wasm }
+    let loads: [(&str, fn(&[u8]) -> Option<u64>); 2] =
+        [("wasm", load_wasm), ("lazy wasm", load_wasm_lazily)];
+    let wasm = loads.into_iter().flat_map(|(kind, load)| {
+        let cases = [dwarf::CASES, modules::CASES].into_iter().flatten();
+        cases.map(move |&(name, make)| Case { name, kind, make: Box::new(make), load })
     });
     let binary = bytecode::CASES.iter().map(|&(name, make)| {
         let make = Box::new(move |n| bytecode::bytes(make, n));
