@@ -70,10 +70,10 @@ pub fn load(path: &Path) -> Result<Loaded, CliError> {
     load_by(path, false)
 }
 
-/// Reads and verifies a program like [`load`]. Its functions are translated when they are first called, if possible.
+/// Reads and verifies a program like [`load()`]. Its functions are translated when they are first called, if possible.
 ///
 /// # Errors
-/// Fails like [`load`].
+/// Fails like [`load()`].
 pub fn load_lazily(path: &Path) -> Result<Loaded, CliError> {
     load_by(path, true)
 }

@@ -28,6 +28,9 @@ const BYTES_PER_LOCAL: u64 = 16;
 /// The size of a case's input in bytes; with `SLOTVM_FULL=1` it is ten times as large.
 const CASE_BYTES: usize = 200_000;
 
+/// Loads and verifies an input, as far as possible. Returns the number of locals if it is accepted.
+type Load = fn(&[u8]) -> Option<u64>;
+
 /// The worst kind of input for one aspect of a loader.
 struct Case {
     name: &'static str,
@@ -35,8 +38,7 @@ struct Case {
     kind: &'static str,
     /// Makes an input of about the given size in bytes.
     make: Box<dyn Fn(usize) -> Vec<u8>>,
-    /// Loads and verifies the input, as far as possible. Returns the number of locals if it is accepted.
-    load: fn(&[u8]) -> Option<u64>,
+    load: Load,
 }
 
 impl Case {
@@ -73,8 +75,7 @@ fn load_wasm_lazily(bytes: &[u8]) -> Option<u64> {
 }
 
 fn cases() -> impl Iterator<Item = Case> {
-    let loads: [(&str, fn(&[u8]) -> Option<u64>); 2] =
-        [("wasm", load_wasm), ("lazy wasm", load_wasm_lazily)];
+    let loads: [(&str, Load); 2] = [("wasm", load_wasm), ("lazy wasm", load_wasm_lazily)];
     let wasm = loads.into_iter().flat_map(|(kind, load)| {
         let cases = [dwarf::CASES, modules::CASES].into_iter().flatten();
         cases.map(move |&(name, make)| Case { name, kind, make: Box::new(make), load })
