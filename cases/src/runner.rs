@@ -11,7 +11,10 @@ use std::sync::Arc;
 
 use similar::TextDiff;
 use slotvm::compiler::OnTheFly;
-use slotvm::{Compile, Config, Engine, Error, Linker, Module, SlotMode, Store, Tier, Val};
+use slotvm::{
+    Compile, Config, Engine, Error, Linker, Module, SlotMode, Store, Tier, TierCompilation,
+    TierThresholds, Val,
+};
 use slotvm_bytecode::text::{self, ParseOptions};
 use slotvm_bytecode::verify::Place;
 use slotvm_bytecode::{FuncType, Op, ValType, VerifiedModule, builder::ModuleBuilder, verify};
@@ -267,6 +270,13 @@ fn configs() -> Vec<(String, Config)> {
     }
     // The following configurations use mode `ssa`, which is the default.
     add("native code, lazily".to_owned(), &|config| config.compile(Compile::Lazy));
+    for n in [1, 2] {
+        let thresholds = TierThresholds { calls: n, rounds: n };
+        add(format!("all tiers from {n} on"), &|config| {
+            config.tier(Tier::Auto).tier_thresholds(Some(thresholds));
+            config.tier_compilation(TierCompilation::Synchronous)
+        });
+    }
     for construction in stages::constructions() {
         let promotion = PromoteOptions { construction, ..PromoteOptions::default() };
         let name = format!("native code, {} SSA form", construction.name());

@@ -20,6 +20,8 @@ use crate::config::slot_mode::SlotMode;
 pub enum Tier {
     /// The interpreter, which needs no executable memory.
     Interpreter,
+    /// The interpreter at first, and native code of what a program does often. See [`Config::tier_thresholds`].
+    Auto,
     /// Native code, compiled when a module is made. A build without the feature `jit` has none, and
     /// [`Engine::new`](crate::Engine::new) fails.
     Jit,
@@ -29,6 +31,8 @@ impl Tier {
     /// The tiers that this build has.
     pub const ALL: &'static [Tier] = &[
         Tier::Interpreter,
+        #[cfg(feature = "jit")]
+        Tier::Auto,
         #[cfg(feature = "jit")]
         Tier::Jit,
     ];
@@ -40,6 +44,7 @@ impl Tier {
     pub const fn name(self) -> &'static str {
         match self {
             Tier::Interpreter => "interpreter",
+            Tier::Auto => "auto",
             Tier::Jit => "jit",
         }
     }
@@ -61,6 +66,25 @@ pub enum Compile {
     /// so are later ones, which go through a table. Memory for code is taken page by page. Calls that wait for code
     /// can be interrupted like others, see [`Config::timeout`].
     Lazy,
+}
+
+/// How often something is done before native code is made of it, see [`Config::tier_thresholds`].
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TierThresholds {
+    /// Calls of a function.
+    pub calls: u32,
+    /// Rounds of a loop.
+    pub rounds: u32,
+}
+
+/// Where native code of [`Tier::Auto`] is made.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum TierCompilation {
+    /// In other threads, while the program goes on.
+    #[default]
+    Background,
+    /// Where the program is when a threshold is reached. It waits.
+    Synchronous,
 }
 
 /// Options of SSA construction from bytecode in one step, see [`Config::on_the_fly`].
@@ -101,6 +125,9 @@ pub struct Config {
     pub(crate) on_the_fly: Option<OnTheFly>,
     pub(crate) passes: Passes,
     pub(crate) compile: Compile,
+    pub(crate) tier_thresholds: Option<TierThresholds>,
+    pub(crate) tier_compilation: TierCompilation,
+    pub(crate) tier_seed: Option<u64>,
     pub(crate) consume_fuel: bool,
     pub(crate) epoch_interruption: bool,
     pub(crate) timeout: Option<Duration>,
@@ -126,6 +153,9 @@ impl Default for Config {
             on_the_fly: None,
             passes: Passes::default(),
             compile: Compile::Eager,
+            tier_thresholds: None,
+            tier_compilation: TierCompilation::default(),
+            tier_seed: None,
             consume_fuel: false,
             epoch_interruption: false,
             timeout: None,
@@ -204,6 +234,27 @@ impl Config {
     /// compiled fails the call that first reaches it.
     pub fn compile(&mut self, when: Compile) -> &mut Config {
         self.compile = when;
+        self
+    }
+
+    /// Sets after how many calls of a function, or rounds of a loop, [`Tier::Auto`] makes native code of it. With `None`,
+    /// the default, that depends on what the code costs and what it saves, both estimated from its size.
+    pub fn tier_thresholds(&mut self, thresholds: Option<TierThresholds>) -> &mut Config {
+        self.tier_thresholds = thresholds;
+        self
+    }
+
+    /// Sets thresholds of [`Tier::Auto`] for each function and loop by a random number, and by another one how much later
+    /// than its threshold native code is there. For tests, together with [`TierCompilation::Synchronous`].
+    #[doc(hidden)]
+    pub fn tier_seed(&mut self, seed: u64) -> &mut Config {
+        self.tier_seed = Some(seed);
+        self
+    }
+
+    /// Sets where [`Tier::Auto`] makes native code.
+    pub fn tier_compilation(&mut self, compilation: TierCompilation) -> &mut Config {
+        self.tier_compilation = compilation;
         self
     }
 

@@ -88,7 +88,7 @@ pub use api::types::{ExportType, ExternType, ImportType};
 pub use api::val::{ExternRef, V128, Val};
 pub use compile::timings::Timings;
 pub use config::slot_mode::{ParseSlotModeError, SlotMode};
-pub use config::{Compile, Config, ProfilingStrategy, Tier};
+pub use config::{Compile, Config, ProfilingStrategy, Tier, TierCompilation, TierThresholds};
 pub use native::engine::CRANELIFT_VERSION;
 pub use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
 pub use slotvm_bytecode::{FuncType, Module as Bytecode, Op, TrapCode, ValType, builder};

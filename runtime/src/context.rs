@@ -15,6 +15,9 @@ use std::sync::atomic::AtomicU64;
 pub struct VmCtx {
     /// The state that all instances of the store share.
     pub shared: *mut Shared,
+    /// Interprets the function of the instance whose number is in [`Shared::callee`], as [`HostCtx::call`] calls a
+    /// host function: the same trampolines lead to both.
+    pub interpret: Option<Interpret>,
     /// Memory 0, or null if the module has none.
     pub memory: *mut MemoryDef,
     /// The first byte of memory 0 if it has guard pages: such a memory never moves, so code need not look at
@@ -45,6 +48,7 @@ impl VmCtx {
     /// The context of an empty instance.
     pub const EMPTY: VmCtx = VmCtx {
         shared: ptr::null_mut(),
+        interpret: None,
         memory: ptr::null_mut(),
         memory_base: ptr::null_mut(),
         globals: ptr::null_mut(),
@@ -85,6 +89,9 @@ pub struct Shared {
     pub raise: Option<Raise>,
     /// The function that native code calls when the epoch has reached `poll_at`.
     pub poll: Option<Poll>,
+    /// The function that native code calls and that has none, by its number among those that its module defines.
+    /// Native code writes it, and goes on to [`VmCtx::interpret`].
+    pub callee: u32,
     /// The store, for the runtime's own functions. Set by `Store::enter_native`.
     pub store: *mut core::ffi::c_void,
     /// The address space of the memories of the store.
@@ -106,6 +113,7 @@ impl Shared {
         libcalls: ptr::null(),
         raise: None,
         poll: None,
+        callee: 0,
         store: ptr::null_mut(),
         memories: ptr::null(),
         n_memories: 0,
@@ -166,8 +174,7 @@ pub struct TableDef {
 /// A function of a store, as `call_indirect` and calls of imported functions see it. It never changes.
 ///
 /// `code` is native code of the `tail` calling convention that takes `ctx`, a return-area pointer if
-/// the results do not fit registers, and the parameters. It is null while only the interpreter can run
-/// the function.
+/// the results do not fit registers, and the parameters. It is null in a store that interprets everything.
 ///
 /// Its size is a power of two, so that the number of a record comes from a handle by a shift.
 #[repr(C, align(32))]
@@ -184,7 +191,8 @@ pub struct FuncRecord {
     pub defined: u32,
 }
 
-/// The first argument of a host function's native trampoline. It starts as [`VmCtx`] does.
+/// The first argument of a host function's native trampoline. It starts as [`VmCtx`] does, so that the trampoline
+/// also serves functions that are interpreted.
 #[repr(C)]
 #[derive(Debug)]
 pub struct HostCtx {
@@ -194,6 +202,10 @@ pub struct HostCtx {
     /// function failed; its error is then pending in the store.
     pub call: unsafe extern "C" fn(ctx: *mut HostCtx, cells: *mut u64) -> u32,
 }
+
+/// Interprets a function. `cells` holds the parameters and receives the results. Returns 0, or 1 if the function failed;
+/// its error is then pending in the store.
+pub type Interpret = unsafe extern "C" fn(ctx: *mut VmCtx, cells: *mut u64) -> u32;
 
 /// Entry from the host to native code of a function type: reads the parameters from the cells, calls `code` with
 /// `ctx`, and writes the results to the cells. Returns 1, or 0 if the code trapped. The maker of the code defines
@@ -291,6 +303,7 @@ offsets! {
     SHARED_LIBCALLS = Shared.libcalls;
     SHARED_RAISE = Shared.raise;
     SHARED_POLL = Shared.poll;
+    SHARED_CALLEE = Shared.callee;
     MEMORY_BASE = MemoryDef.base;
     MEMORY_BYTES = MemoryDef.bytes;
     TABLE_BASE = TableDef.base;
@@ -315,6 +328,7 @@ offsets! {
 }
 
 const _: () = assert!(offset_of!(VmCtx, shared) == offset_of!(HostCtx, shared));
+const _: () = assert!(offset_of!(VmCtx, interpret) == offset_of!(HostCtx, call));
 
 #[cfg(test)]
 mod tests {

@@ -33,8 +33,8 @@
 //! # use std::sync::Arc;
 //! fn forge(store: &mut Store, module: Arc<slotvm_bytecode::VerifiedModule>) {
 //!     let code: EntryPoints = Arc::new(|_| 0x1234 as *const u8);
-//!     let natives = || Ok(Natives { code: &code, memory_span_bytes: 0, image: None });
-//!     store.instantiate_native(module, &[], natives().unwrap(), natives);
+//!     let natives = || Ok(Natives { code: &code, memory_span_bytes: 0, image: None, tiers: None });
+//!     store.instantiate_native(module, &[], natives().unwrap(), &Default::default(), natives);
 //! }
 //! ```
 //! ```compile_fail,E0133
@@ -88,5 +88,6 @@ pub mod native {
     pub use crate::stack::{bytes_left, limit_below};
     pub use crate::store::funcs::EntryPoints;
     pub use crate::store::libcalls::{interrupts_wait, leave_pending, move_bytes, set_bytes};
-    pub use crate::store::{Executor, HostTrampoline, NativeCode, NativeHooks};
+    pub use crate::steps::tiers::{Part, TieredCode, Tiers};
+    pub use crate::store::{Executor, HostTrampoline, NativeCallee, NativeCode, NativeHooks};
 }

@@ -47,8 +47,10 @@ pub struct Function {
     pub name: String,
     /// Names of its labels, for people: see [`Function::name_labels`].
     pub label_names: BTreeMap<u32, String>,
-    /// Its type.
+    /// Its type. Where it is entered in a loop, the parameters are those of [`Function::entry`].
     pub ty: FuncType,
+    /// The way it is entered.
+    pub entry: Entry,
     /// Its slots. Promotion leaves the list as it is.
     pub slots: Vec<SlotData>,
     /// Locations, by [`Loc`].
@@ -97,8 +99,39 @@ impl Clone for Function {
                 $(self.$field.clone_from($field);)*
             };
         }
-        clone_fields!(func name label_names ty slots locs vectors ops imms operands operand_pool results inst_locs
+        clone_fields!(func name label_names ty entry slots locs vectors ops imms operands operand_pool results inst_locs
             value_types layout blocks block_params edges pred_starts pred_edges edge_args);
+    }
+}
+
+/// The way a function is entered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Entry {
+    /// By a call.
+    #[default]
+    Call,
+    /// At the start of a basic block, from a frame of the interpreter. The function has been called before.
+    Loop {
+        /// The code offset of the block.
+        offset: u32,
+        /// The places of the parameters, in their order.
+        params: Vec<FramePlace>,
+    },
+}
+
+/// The place in the interpreter of what a function that is entered in a loop needs.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum FramePlace {
+    /// A cell of the frame; the first of two if the value is a vector.
+    Cell(u32),
+    /// The address of the function's frame in the frame stack, which is the frame pointer.
+    FrameSp,
+}
+
+impl Function {
+    /// The function that a call of would enter this one at its start, if any would.
+    pub fn called_as(&self) -> Option<u32> {
+        (self.entry == Entry::Call).then_some(self.func)
     }
 }
 

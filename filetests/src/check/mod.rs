@@ -28,7 +28,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use slotvm::compiler::{OnTheFly, Placement, Renaming};
-use slotvm::{Compile, Config, Engine, Limits, MemoryPlan, SlotMode, Tier};
+use slotvm::{
+    Compile, Config, Engine, Limits, MemoryPlan, SlotMode, Tier, TierCompilation, TierThresholds,
+};
 use slotvm_bytecode::{TrapCode, VerifiedModule, VerifyError, verify};
 use slotvm_ssa::construction::braun::BraunOptions;
 use slotvm_ssa::construction::build::{BuildOptions, SsaOptions};
@@ -354,12 +356,43 @@ pub fn check(case: &Case) -> Result<Facts, Difference> {
             compare(name, expected.clone(), found)?;
         }
     }
+    check_tiers(case, plan, &module, &budgets, &expected)?;
     some_passes::check(case, &module, &budgets, &expected)?;
     if whole.runs_without_limits() {
         check_without_limits(case, &module, &whole)?;
     }
     let watch = watch.lock().expect("the watch does not panic");
     Ok(Facts::new(&module, case.func, &watch, &whole))
+}
+
+/// Runs a case in engines that interpret at first, with equal thresholds for all functions and loops, and with random ones.
+fn check_tiers(
+    case: &Case,
+    plan: Plan,
+    module: &Arc<VerifiedModule>,
+    budgets: &[Budget],
+    expected: &Outcome,
+) -> Result<(), Difference> {
+    const THRESHOLDS: [u32; 6] = [1, 2, 3, 7, 50, 1000];
+    let number = usize::from(case.cut);
+    for (i, bounds) in Bounds::both(case, case.bare).into_iter().enumerate() {
+        let slots = if i == 0 { SlotMode::Ssa } else { case.bare };
+        let mut config = plan.native_config(slots, bounds, Compile::Eager);
+        config.tier(Tier::Auto).tier_compilation(TierCompilation::Synchronous);
+        let n = THRESHOLDS[number % THRESHOLDS.len()];
+        let thresholds = match i {
+            0 => config.tier_thresholds(Some(TierThresholds { calls: n, rounds: n })),
+            _ => config.tier_seed(number as u64),
+        };
+        let engine = Engine::new(thresholds).expect("there is native code for this machine");
+        let found = engine::run(&engine, module, case, budgets);
+        let name = || match i {
+            0 => format!("all tiers from {n} on, {slots}, {bounds:?}"),
+            _ => format!("all tiers at random, {slots}, {bounds:?}"),
+        };
+        compare(name, expected.clone(), found)?;
+    }
+    Ok(())
 }
 
 /// Runs a case in the interpreter and in two kinds of native code, chosen by a number: one with slots in

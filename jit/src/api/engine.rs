@@ -37,7 +37,7 @@ impl Engine {
             config: config.clone(),
             interruption: config.polls().then(|| interruption(config)),
             native: match config.tier {
-                Tier::Jit => Some(Arc::new(NativeEngine::new(config)?)),
+                Tier::Auto | Tier::Jit => Some(Arc::new(NativeEngine::new(config)?)),
                 Tier::Interpreter => None,
             },
         })))

@@ -9,8 +9,14 @@ use crate::native::executor::StoreData;
 use crate::native::trampolines::Trampoline;
 
 impl StoreData for Embedding {
-    fn entry(&self, instance: InstanceId, func: u32) -> Result<Arc<Trampoline>, Error> {
+    fn entry(
+        &self,
+        instance: InstanceId,
+        func: u32,
+        is_loop: bool,
+    ) -> Result<Arc<Trampoline>, Error> {
         let module = &self.modules[instance.number() as usize];
-        module.native().expect("the engine makes native code").entry(func)
+        let native = module.native().expect("the engine makes native code");
+        if is_loop { native.loop_entry(func) } else { native.entry(func) }
     }
 }

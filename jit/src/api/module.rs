@@ -24,7 +24,7 @@ struct Inner {
     verified: Arc<VerifiedModule>,
     timings: Timings,
     native: Option<NativeModule>,
-    /// The code of an engine that interprets.
+    /// The code of an engine that interprets, always or at first.
     interpreted: InterpreterCode,
 }
 
@@ -157,7 +157,7 @@ impl Module {
     ) -> Result<InstanceId, Error> {
         let _instantiate = debug_span!("instantiate", module = self.name()).entered();
         if let Some(native) = &self.0.native {
-            return native.instantiate(store, imports);
+            return native.instantiate(store, imports, &self.0.interpreted);
         }
         store.instantiate_with(self.0.verified.clone(), imports, &self.0.interpreted)
     }

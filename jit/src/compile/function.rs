@@ -21,7 +21,7 @@ use cranelift_frontend::FunctionBuilderContext;
 use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::{ValType, VerifiedModule};
 use slotvm_ssa::construction::build::{
-    BuildOptions, BuildScratch, OPERANDS_MAX, SsaOptions, build, is_buildable, n_kept_operands,
+    BuildOptions, BuildScratch, OPERANDS_MAX, SsaOptions, is_buildable, n_kept_operands,
     n_wide_operands,
 };
 use slotvm_ssa::construction::promote::{self, PromoteOptions, PromotionReport};
@@ -30,7 +30,7 @@ use slotvm_ssa::ir::Function;
 use slotvm_ssa::pipeline::{self, Stage, StageError, Times};
 use tracing::trace_span;
 
-use self::form::{Form, without_growth};
+use self::form::{Form, build_form, without_growth};
 use crate::code::unit::MachineCode;
 use crate::compile::budget::{Candidate, Cause, Parts, Rung, Share, TooMuchWork, Work};
 use crate::compile::folds::Folds;
@@ -157,6 +157,21 @@ impl Compiler {
         func: u32,
         share: Share,
     ) -> Result<CompiledFunction, CompileError> {
+        self.compile_at(module, func, None, share)
+    }
+
+    /// Compiles a function as [`Compiler::compile`] does, or what follows in it at the start of a block, for frames of the
+    /// interpreter: see [`build_loop`].
+    ///
+    /// # Errors
+    /// Fails if it is too large, or takes too much work.
+    pub(crate) fn compile_at(
+        &mut self,
+        module: &VerifiedModule,
+        func: u32,
+        start: Option<u32>,
+        share: Share,
+    ) -> Result<CompiledFunction, CompileError> {
         let _function = trace_span!("function", func, name = module.func_name(func)).entered();
         let error = |reason| CompileError { func, name: module.func_name(func), reason };
         if !is_buildable(module, func) {
@@ -173,10 +188,10 @@ impl Compiler {
         }
         let mut times = Times::default();
         let build_options = self.options.build;
-        let build = || build(module, func, &build_options, &mut BuildScratch::default());
+        let build = || build_form(module, func, start, &build_options, &mut Default::default());
         let mut passes = self.options.passes.of(func);
         loop {
-            let form = self.form(module, func, passes, share, &mut times).map_err(&error)?;
+            let form = self.form(module, (func, start), passes, share, &mut times).map_err(&error)?;
             if let Some(compiled) = self.compile_within(module, form, build, share, &mut times)? {
                 return Ok(compiled);
             }

@@ -96,7 +96,7 @@ impl Lowering<'_, '_> {
         let n_bytes = self.func.imm(inst).low();
         let flags = self.context_flags();
         let (context, ty) = (self.context, types::I32);
-        let sp = self.builder.ins().load(ty, flags, context, offsets::VMCTX_FRAME_SP);
+        let sp = self.frame_sp();
         let base = self.constant_field(ty, context, offsets::VMCTX_FRAME_BASE);
         let bytes = self.builder.ins().iconst(ty, i64::from(n_bytes));
         let left = self.builder.ins().isub(sp, base);
@@ -106,6 +106,12 @@ impl Lowering<'_, '_> {
         self.builder.ins().store(flags, sp, context, offsets::VMCTX_FRAME_SP);
         self.zero_frame(sp, n_bytes);
         self.define_result(inst, sp);
+    }
+
+    /// The frame pointer of the instance.
+    pub(super) fn frame_sp(&mut self) -> ir::Value {
+        let (flags, context) = (self.context_flags(), self.context);
+        self.builder.ins().load(types::I32, flags, context, offsets::VMCTX_FRAME_SP)
     }
 
     fn zero_frame(&mut self, address: ir::Value, n_bytes: u32) {
@@ -126,7 +132,7 @@ impl Lowering<'_, '_> {
     pub(super) fn lower_frame_pop(&mut self, inst: Inst) {
         let flags = self.context_flags();
         let context = self.context;
-        let sp = self.builder.ins().load(types::I32, flags, context, offsets::VMCTX_FRAME_SP);
+        let sp = self.frame_sp();
         let bytes = self.builder.ins().iconst(types::I32, i64::from(self.func.imm(inst).low()));
         let sp = self.builder.ins().iadd(sp, bytes);
         self.builder.ins().store(flags, sp, context, offsets::VMCTX_FRAME_SP);

@@ -41,11 +41,11 @@ use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::packed_option::ReservedValue;
 use cranelift_codegen::settings::OptLevel;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use slotvm_bytecode::{Access, Effect, FuncType, Imm, Op, TrapCode, VerifiedModule};
+use slotvm_bytecode::{Access, Effect, FuncType, Imm, Op, TrapCode, ValType, VerifiedModule};
 use slotvm_runtime::MemoryPlan;
 use slotvm_runtime::native::{access_end_max, offsets};
 use slotvm_ssa::graphs::loops::LoopForest;
-use slotvm_ssa::ir::Function;
+use slotvm_ssa::ir::{Entry, FramePlace, Function};
 use slotvm_ssa::ir::entity::{Block, Inst, Loc, Value};
 use slotvm_ssa::ir::irop::{IrOp, Opcode};
 
@@ -126,7 +126,7 @@ pub(crate) fn lower_function(
     clif: &mut ir::Function,
     context: &mut FunctionBuilderContext,
 ) -> Lowered {
-    clif.signature = abi::guest_signature(&func.ty);
+    clif.signature = signature(func);
     clif.name = ir::UserFuncName::User(abi::func_name(func.func));
     debug_assert!(
         options.trapping == Trapping::Signals || options.memory == MemoryPlan::CHECKED,
@@ -139,6 +139,16 @@ pub(crate) fn lower_function(
     lowering.lower_blocks();
     lowering.builder.finalize(options.isa.frontend_config());
     Lowered { load_locs: lowering.load_locs }
+}
+
+/// The signature of a function. Where it is entered in a loop, its parameter is the address of the interpreter's frame.
+fn signature(func: &Function) -> ir::Signature {
+    match func.entry {
+        Entry::Call => abi::guest_signature(&func.ty),
+        Entry::Loop { .. } => {
+            abi::guest_signature(&FuncType::new([ValType::I64], &func.ty.results[..]))
+        }
+    }
 }
 
 /// Makes the prologue compare the stack pointer, less the size of the frame, with the limit in the
@@ -172,7 +182,7 @@ pub(crate) fn lower_overflow(
     clif: &mut ir::Function,
     context: &mut FunctionBuilderContext,
 ) {
-    clif.signature = abi::guest_signature(&func.ty);
+    clif.signature = signature(func);
     clif.name = ir::UserFuncName::User(abi::func_name(func.func));
     let mut lowering = Lowering::new(func, loops, module, options, clif, context);
     let entry = lowering.builder.create_block();
@@ -333,11 +343,15 @@ impl<'a, 'f> Lowering<'a, 'f> {
         if abi::returns_by_area(&self.func.ty) {
             self.return_area = Some(params[1]);
         }
-        let own = &params[abi::n_leading_params(&self.func.ty)..];
-        let own_params = self.func.params(Function::ENTRY);
-        debug_assert_eq!(own.len(), own_params.len(), "the entry's parameters are the function's");
-        for (&param, &value) in own_params.iter().zip(own) {
-            self.define(param, value);
+        let func = self.func;
+        let own = &params[abi::n_leading_params(&func.ty)..];
+        let own_params = func.params(Function::ENTRY);
+        match &func.entry {
+            Entry::Call => {
+                debug_assert_eq!(own.len(), own_params.len(), "they are the function's");
+                own_params.iter().zip(own).for_each(|(&param, &value)| self.define(param, value));
+            }
+            Entry::Loop { params, .. } => self.read_frame(own_params, params, own[0]),
         }
         if self.traps_by_calls() {
             self.check_stack();
@@ -348,6 +362,23 @@ impl<'a, 'f> Lowering<'a, 'f> {
         }
         self.start_slots();
         self.start_extent();
+    }
+
+    /// Defines the parameters of a function that is entered in a loop by what lies in the interpreter's frame. Calls of the
+    /// function overwrite the frame, so it is all read here.
+    fn read_frame(&mut self, params: &[Value], places: &[FramePlace], frame: ir::Value) {
+        for (&param, &place) in params.iter().zip(places) {
+            let ty = self.func.value_type(param);
+            let value = match place {
+                FramePlace::Cell(cell) => {
+                    let at = cell as i32 * abi::CELL_BYTES as i32;
+                    let flags = abi::cell_flags(ty, self.result_flags());
+                    self.builder.ins().load(abi::clif_type(ty), flags, frame, at)
+                }
+                FramePlace::FrameSp => self.frame_sp(),
+            };
+            self.define(param, value);
+        }
     }
 
     /// Compares the stack pointer, which lies below the frame, with the limit in the context. The trap has

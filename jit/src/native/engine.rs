@@ -12,7 +12,7 @@ use crate::code::debugger::DebugImage;
 use crate::code::profiling::Profiler;
 use crate::code::unit::{CodeError, CodeUnit};
 use crate::compile::function::CompileOptions;
-use crate::config::{Config, OnTheFly};
+use crate::config::{Config, OnTheFly, Tier};
 use crate::lower::LowerOptions;
 use crate::lower::Trapping;
 use crate::lower::isa::{IsaOptions, host_isa};
@@ -72,6 +72,7 @@ impl NativeEngine {
     ) -> Store {
         let hooks = NativeHooks {
             executor: executor::execute::<D>,
+            is_tiered: self.config.tier == Tier::Auto,
             host_trampoline: self.host_trampoline(),
             raise: raise::raise,
             poll: self.poll(),

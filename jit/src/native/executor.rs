@@ -4,7 +4,8 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use slotvm_runtime::{Error, Frame, FuncHandle, FuncTarget, InstanceId, Store, Trap};
+use slotvm_runtime::native::NativeCallee;
+use slotvm_runtime::{Error, Frame, InstanceId, Store, Trap};
 
 use crate::code::pctable::TrapReason;
 use crate::native::activation::{self, EntryTrampoline, NativeTrap};
@@ -12,11 +13,17 @@ use crate::native::trampolines::Trampoline;
 
 /// The data of a store that runs native code.
 pub(crate) trait StoreData: Any + Send {
-    /// The trampoline by which the host calls a function of the module of an instance. The module pays for it.
+    /// The trampoline by which the host enters a function of the module of an instance, or a loop of one. The module pays
+    /// for it.
     ///
     /// # Errors
     /// Fails if it exceeds the budget of the module, or there is no memory for code.
-    fn entry(&self, instance: InstanceId, func: u32) -> Result<Arc<Trampoline>, Error>;
+    fn entry(
+        &self,
+        instance: InstanceId,
+        func: u32,
+        is_loop: bool,
+    ) -> Result<Arc<Trampoline>, Error>;
 }
 
 /// The executor of stores whose engine makes native code, and whose data are a `D`.
@@ -27,37 +34,35 @@ pub(crate) trait StoreData: Any + Send {
 /// [`NativeEngine::store`]: crate::native::engine::NativeEngine::store
 pub(crate) unsafe fn execute<D: StoreData>(
     store: &mut Store,
-    func: FuncHandle,
+    callee: &NativeCallee,
     cells: &mut [u64],
 ) -> Result<(), Error> {
-    let record = store.func_record(func);
-    let entry = match store.entry_point(record.type_id) {
+    let entry = match store.entry_point(callee.type_id) {
         Some(entry) => entry,
-        None => find_entry::<D>(store, func)?,
+        None => find_entry::<D>(store, callee)?,
     };
     store.enter_native();
-    // SAFETY: the entry is that of the function's type, since only `find_entry` sets entries. The record is
-    // that of a guest function of the store, as the store has promised, whose code and context live as
+    // SAFETY: the entry is that of the code's type, since only `find_entry` sets entries. The callee is
+    // a guest function of the store, as the store has promised, whose code and context live as
     // long as the store; the cells fit, as it has promised, too, and it has set the limit of the stack. The
     // engine has installed the signal handlers, or else given the store what its code traps by.
-    let result = unsafe { activation::enter(entry, record.ctx, record.code, cells.as_mut_ptr()) };
+    let result = unsafe { activation::enter(entry, callee.ctx, callee.code, cells.as_mut_ptr()) };
     result.map_err(|trap| error(store, trap))
 }
 
-/// The entry trampoline of a function's type, which the store then remembers. The module of the function
+/// The entry trampoline of a callee's type, which the store then remembers. The module of the function
 /// pays for it.
 #[cold]
-fn find_entry<D: StoreData>(store: &mut Store, func: FuncHandle) -> Result<EntryTrampoline, Error> {
-    let FuncTarget::Guest { instance, func: index } = store.func_target(func) else {
-        unreachable!("executors run guest functions");
-    };
-    let type_id = store.func_record(func).type_id;
+fn find_entry<D: StoreData>(
+    store: &mut Store,
+    callee: &NativeCallee,
+) -> Result<EntryTrampoline, Error> {
     let data: &D = store.data_as().expect("the engine has made the store with these data");
-    let trampoline = data.entry(instance, index)?;
+    let trampoline = data.entry(callee.instance, callee.func, callee.is_loop)?;
     let entry = trampoline.entry();
-    // SAFETY: the trampoline is that of the function's type, which has this number in the store. It lives as long
+    // SAFETY: the trampoline is that of the callee's type, which has this number in the store. It lives as long
     // as its owner, which the store keeps.
-    unsafe { store.set_entry_point(type_id, entry, trampoline) };
+    unsafe { store.set_entry_point(callee.type_id, entry, trampoline) };
     Ok(entry)
 }
 

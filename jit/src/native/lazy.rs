@@ -3,7 +3,9 @@
 //! Calls of a function of the module go to the address in its cell of a table. At first that is a piece of
 //! code that has the function compiled, puts its address into the cell, and continues there as if it had
 //! been called: arguments, return address and stack are as they were. Where a function is called by its
-//! record, which never changes, the record has a stub that jumps to the address in the cell.
+//! record, which never changes, the record has a stub that jumps to the address in the cell ([`crate::native::stubs`]).
+//!
+//! With [`Tier::Auto`] a function that is not compiled is interpreted instead: [`crate::native::tiers`].
 //!
 //! Each function is compiled once, whichever threads call it; the others wait. If that fails, so does every
 //! call of the function, with the error. In engines whose code can be interrupted, threads compile
@@ -20,18 +22,21 @@ use std::thread::{Builder, JoinHandle};
 
 use slotvm_bytecode::VerifiedModule;
 use slotvm_runtime::Error;
-use slotvm_runtime::native::VmCtx;
+use slotvm_runtime::native::{Tiers, VmCtx};
 
 use crate::code::debugger::DebugImage;
 use crate::code::unit::{CodeArena, CodeError, CodeUnit, MachineCode};
 use crate::compile::budget::{Budget, ModuleBudget};
 use crate::compile::function::{CompileOptions, Compiler};
 use crate::compile::function_info::FunctionInfo;
+use crate::config::Tier;
 use crate::lower::traps::HOST_ERROR_NUMBER;
 use crate::native::compilations::{Compilations, Left};
 use crate::native::engine::NativeEngine;
+use crate::native::module_trampolines::ModuleTrampolines;
 use crate::native::raise::raise;
-use crate::native::stack;
+use crate::native::tiers::Loops;
+use crate::native::{stack, stubs};
 
 /// The code of a module, as far as it is compiled.
 pub(crate) struct LazyCode {
@@ -41,22 +46,27 @@ pub(crate) struct LazyCode {
 }
 
 /// The inputs and outputs of compiling a function.
-struct State {
+pub(super) struct State {
     /// Reference to itself for the threads that compile.
     this: Weak<State>,
-    native: Arc<NativeEngine>,
-    module: Arc<VerifiedModule>,
+    pub(super) native: Arc<NativeEngine>,
+    pub(super) module: Arc<VerifiedModule>,
     options: CompileOptions,
     shares: Budget,
     budget: Arc<ModuleBudget>,
     /// The targets of calls, by function that the module defines.
     entries: Box<[AtomicPtr<u8>]>,
+    /// Where functions of a type go that are not compiled: to the interpreter, by a trampoline, or to [`enter`].
+    detours: Box<[AtomicPtr<u8>]>,
+    trampolines: Arc<ModuleTrampolines>,
     // Dropped before the code that it shows.
-    functions: Box<[OnceLock<Result<LazyFunction, String>>]>,
+    pub(super) functions: Box<[OnceLock<Result<LazyFunction, String>>]>,
     code: CodeArena,
     compilers: Idle<Compiler>,
     /// The functions that threads are compiling, if calls can be interrupted.
     compilations: Compilations,
+    /// The loops that go on in native code.
+    pub(super) loops: Loops,
 }
 
 /// Things that are not at work. Nobody waits for another thread: the child of a fork may have inherited the lock from a
@@ -82,7 +92,7 @@ impl<T> Idle<T> {
 }
 
 /// The reason for which a call has no code.
-enum NoCode {
+pub(super) enum NoCode {
     Failed(Error),
     /// The error is pending in the store.
     Interrupted,
@@ -100,9 +110,9 @@ impl From<Left> for NoCode {
     }
 }
 
-struct LazyFunction {
+pub(super) struct LazyFunction {
     _debug_image: Option<DebugImage>,
-    code: Range<usize>,
+    pub(super) code: Range<usize>,
     info: FunctionInfo,
 }
 
@@ -115,11 +125,13 @@ impl LazyCode {
         native: &Arc<NativeEngine>,
         module: &Arc<VerifiedModule>,
         mut options: CompileOptions,
-        budget: Arc<ModuleBudget>,
+        (budget, trampolines): (Arc<ModuleBudget>, Arc<ModuleTrampolines>),
     ) -> Result<LazyCode, CodeError> {
         let n_funcs = module.module().funcs.len();
-        let entry = || AtomicPtr::new(ptr::null_mut());
-        let entries: Box<[_]> = std::iter::repeat_with(entry).take(n_funcs).collect();
+        let nowhere = |n| -> Box<[_]> {
+            std::iter::repeat_with(|| AtomicPtr::new(ptr::null_mut())).take(n).collect()
+        };
+        let (entries, detours) = (nowhere(n_funcs), nowhere(module.module().types.len()));
         // Calls have the address of the table.
         let table = entries.as_ptr().expose_provenance();
         options.lower.entries = Some(table);
@@ -131,27 +143,45 @@ impl LazyCode {
             shares: budget.functions(),
             budget,
             entries,
+            detours,
+            trampolines,
             functions: std::iter::repeat_with(OnceLock::new).take(n_funcs).collect(),
             code: CodeArena::new(),
             compilers: Idle::default(),
             compilations: Compilations::default(),
+            loops: Loops::default(),
         });
         let address = ptr::from_ref(&*state).expose_provenance();
+        let detours = state.detours.as_ptr().expose_provenance();
+        let first_func = module.n_imported_funcs();
+        let funcs = (0..n_funcs).map(|index| {
+            let ty = module.func_type_index(first_func + index as u32);
+            let cell = |table, index| table + index * size_of::<usize>();
+            stubs::Callee { entry: cell(table, index), detour: cell(detours, ty as usize) }
+        });
         let stubs = MachineCode {
-            bytes: stubs::write(address, enter as *const () as usize, table, n_funcs),
-            alignment: stubs::BYTES as u64,
+            bytes: stubs::write(address, enter as *const () as usize, funcs),
+            alignment: stubs::ALIGNMENT,
             ..MachineCode::default()
         };
         let stubs = CodeUnit::place(native.isa(), 0, &[stubs], None)?;
         let code = LazyCode { stubs, state };
+        for detour in &code.state.detours {
+            detour.store(code.stubs.func(0).cast_mut(), Ordering::Relaxed);
+        }
         for (i, entry) in code.state.entries.iter().enumerate() {
-            entry.store(code.stub(i).wrapping_add(stubs::COMPILE_AT).cast_mut(), Ordering::Relaxed);
+            entry.store(code.stub(i).wrapping_add(stubs::DETOUR_AT).cast_mut(), Ordering::Relaxed);
         }
         Ok(code)
     }
 
     fn stub(&self, index: usize) -> *const u8 {
         self.stubs.func(0).wrapping_add(stubs::HEAD_BYTES + index * stubs::BYTES)
+    }
+
+    /// The decisions about native code, if functions are interpreted at first.
+    pub(crate) fn tiers(&self) -> Option<Arc<dyn Tiers>> {
+        self.state.is_tiered().then(|| self.state.clone() as Arc<dyn Tiers>)
     }
 
     /// Returns the address for calls of a function that the module defines, by its number among them.
@@ -191,14 +221,19 @@ impl Drop for LazyCode {
 }
 
 impl State {
+    /// Whether functions are interpreted until they are compiled.
+    pub(super) fn is_tiered(&self) -> bool {
+        self.native.config().tier == Tier::Auto
+    }
+
     /// The code of a function, which is compiled if it is not yet.
-    fn code_of(
+    pub(super) fn code_of(
         &self,
         index: usize,
         is_interrupted: impl FnMut() -> bool,
     ) -> Result<*const u8, NoCode> {
         let function = &self.functions[index];
-        if self.native.config().polls() {
+        if self.native.config().polls() && !self.is_tiered() {
             let (is_done, start) = (|| function.get().is_some(), || self.start(index));
             self.compilations.wait(index, is_done, start, is_interrupted)?;
         }
@@ -206,6 +241,15 @@ impl State {
             Ok(function) => Ok(ptr::with_exposed_provenance(function.code.start)),
             Err(error) => Err(NoCode::Failed(Error::compile(error.clone()))),
         }
+    }
+
+    /// The way of a function that is not compiled to the interpreter.
+    fn detour(&self, index: usize) -> Result<*const u8, Error> {
+        let ty = self.module.func_type_index(self.module.n_imported_funcs() + index as u32);
+        let trampoline = self.trampolines.to_interpreter(&self.native, &self.module, ty)?;
+        let code = trampoline.host_code().address;
+        self.detours[ty as usize].store(code.cast_mut(), Ordering::Release);
+        Ok(code)
     }
 
     /// Starts a thread that compiles a function.
@@ -227,20 +271,30 @@ impl State {
     }
 
     fn compile(&self, index: usize) -> Result<LazyFunction, Error> {
+        let compiled = self.compile_at(index, None)?;
+        let entry = ptr::with_exposed_provenance_mut(compiled.code.start);
+        self.entries[index].store(entry, Ordering::Release);
+        Ok(compiled)
+    }
+
+    /// Compiles and places a function, or what follows in it at the start of a block.
+    pub(super) fn compile_at(
+        &self,
+        index: usize,
+        start: Option<u32>,
+    ) -> Result<LazyFunction, Error> {
         let native = &self.native;
         let module = &self.module;
         let func = module.n_imported_funcs() + index as u32;
         let share = self.shares.share(module, func);
         let compiler = self.compilers.take();
         let mut compiler = compiler.unwrap_or_else(|| Compiler::new(self.options.clone()));
-        let compiled = stack::with_room(|| compiler.compile(module, func, share))?;
+        let compiled = stack::with_room(|| compiler.compile_at(module, func, start, share))?;
         self.compilers.give(compiler);
         self.budget.draw_function(compiled.work.time(self.options.lower.slots));
         let code = self.code.place(native.isa(), &compiled.code, module).map_err(Error::compile)?;
         let info = compiled.info(module, func);
         let _debug_image = native.announce_function(&code, &info.name);
-        let entry = ptr::with_exposed_provenance_mut(code.start);
-        self.entries[index].store(entry, Ordering::Release);
         Ok(LazyFunction { _debug_image, code, info })
     }
 }
@@ -260,7 +314,11 @@ unsafe extern "C" fn compile(ctx: *mut VmCtx, index: usize, state: *const State)
     // returns null, with which `enter` goes back to the host.
     let is_interrupted =
         || unsafe { slotvm_runtime::native::interrupts_wait(ctx, func, &mut seen) };
-    let failure = match catch_unwind(AssertUnwindSafe(|| state.code_of(index, is_interrupted))) {
+    let code = || match state.is_tiered() {
+        true => state.detour(index).map_err(NoCode::Failed),
+        false => state.code_of(index, is_interrupted),
+    };
+    let failure = match catch_unwind(AssertUnwindSafe(code)) {
         Ok(Ok(code)) => return code,
         Ok(Err(NoCode::Interrupted)) => return ptr::null(),
         Ok(Err(NoCode::Failed(error))) => Ok(error),
@@ -369,94 +427,6 @@ unsafe extern "C" fn enter() {
         host_error = const HOST_ERROR_NUMBER,
         raise = sym raise,
     )
-}
-
-/// The machine code of stubs: a head that jumps to [`enter`], and for each function one that jumps to what
-/// its cell says, followed by one that jumps to the head with the function's number.
-mod stubs {
-    /// Size of the head.
-    pub(super) const HEAD_BYTES: usize = 32;
-    /// Size of the stubs of one function.
-    pub(super) const BYTES: usize = 32;
-
-    /// Writes all of them. The addresses are those of the state, of [`super::enter`], and of the cells.
-    pub(super) fn write(state: usize, enter: usize, cells: usize, n_funcs: usize) -> Vec<u8> {
-        let mut code = Vec::with_capacity(HEAD_BYTES + n_funcs * BYTES);
-        head(&mut code, state as u64, enter as u64);
-        assert_eq!(code.len(), HEAD_BYTES);
-        for index in 0..n_funcs {
-            let cell = cells + index * size_of::<usize>();
-            let to_head = (code.len() + COMPILE_AT) as u32;
-            stub(&mut code, cell as u64, index as u32, to_head);
-            assert_eq!(code.len(), HEAD_BYTES + (index + 1) * BYTES);
-        }
-        code
-    }
-
-    /// The offset of the second stub of a function.
-    #[cfg(target_arch = "x86_64")]
-    pub(super) const COMPILE_AT: usize = 13;
-
-    #[cfg(target_arch = "x86_64")]
-    fn head(code: &mut Vec<u8>, state: u64, enter: u64) {
-        code.extend([0x4c, 0x8b, 0x15, 9, 0, 0, 0]); // mov r10, [rip + 9]
-        code.extend([0xff, 0x25, 11, 0, 0, 0]); // jmp [rip + 11]
-        code.extend([0xcc; 3]);
-        code.extend(state.to_le_bytes());
-        code.extend(enter.to_le_bytes());
-    }
-
-    /// `at` is where the second stub starts, counted from the head.
-    #[cfg(target_arch = "x86_64")]
-    fn stub(code: &mut Vec<u8>, cell: u64, index: u32, at: u32) {
-        code.extend([0x49, 0xba]); // mov r10, cell
-        code.extend(cell.to_le_bytes());
-        code.extend([0x41, 0xff, 0x22]); // jmp [r10]
-        code.extend([0x41, 0xbb]); // mov r11d, index
-        code.extend(index.to_le_bytes());
-        code.push(0xe9); // jmp head
-        code.extend(0_u32.wrapping_sub(at + 11).to_le_bytes());
-        code.extend([0xcc; 8]);
-    }
-
-    /// The offset of the second stub of a function.
-    #[cfg(target_arch = "aarch64")]
-    pub(super) const COMPILE_AT: usize = 12;
-
-    #[cfg(target_arch = "aarch64")]
-    fn head(code: &mut Vec<u8>, state: u64, enter: u64) {
-        let load = |register: u32, offset: u32| 0x5800_0000 | offset / 4 << 5 | register;
-        // ldr x17, state; ldr x15, enter; br x15; nop
-        for inst in [load(17, 16), load(15, 20), 0xd61f_01e0, 0xd503_201f] {
-            code.extend(inst.to_le_bytes());
-        }
-        code.extend(state.to_le_bytes());
-        code.extend(enter.to_le_bytes());
-    }
-
-    /// `at` is where the second stub starts, counted from the head.
-    #[cfg(target_arch = "aarch64")]
-    fn stub(code: &mut Vec<u8>, cell: u64, index: u32, at: u32) {
-        let (low, high) = (index & 0xffff, index >> 16);
-        let back = 0_u32.wrapping_sub(at + 8) / 4 & 0x03ff_ffff;
-        for inst in [
-            0x5800_0000 | 24 / 4 << 5 | 16, // ldr x16, cell
-            0xf940_0210,                    // ldr x16, [x16]
-            0xd61f_0200,                    // br x16
-            0x5280_0010 | low << 5,         // movz w16, low
-            0x72a0_0010 | high << 5,        // movk w16, high, lsl 16
-            0x1400_0000 | back,             // b head
-        ] {
-            code.extend(inst.to_le_bytes());
-        }
-        code.extend(cell.to_le_bytes());
-    }
-
-    #[cfg(target_arch = "aarch64")]
-    const _: () = assert!(
-        slotvm_bytecode::limits::FUNCS_MAX * BYTES < 1 << 27,
-        "jumps reach the head from all stubs"
-    );
 }
 
 #[cfg(test)]

@@ -26,8 +26,12 @@ pub(crate) mod raise;
 pub(crate) mod signals;
 #[cfg(feature = "jit")]
 pub(crate) mod stack;
+#[cfg(feature = "jit")]
+mod stubs;
 #[cfg(all(test, feature = "jit"))]
 mod tests;
+#[cfg(feature = "jit")]
+mod tiers;
 #[cfg(feature = "jit")]
 pub(crate) mod trampoline;
 #[cfg(feature = "jit")]

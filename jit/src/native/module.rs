@@ -10,8 +10,8 @@ use std::sync::{Arc, OnceLock};
 
 use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::module::ImportKind;
-use slotvm_runtime::native::{EntryPoints, MemoryImage, Natives};
-use slotvm_runtime::{self as rt, Error, FuncTarget, InstanceId, MemoryPlan};
+use slotvm_runtime::native::{EntryPoints, MemoryImage, Natives, Tiers};
+use slotvm_runtime::{self as rt, Error, FuncTarget, InstanceId, InterpreterCode, MemoryPlan};
 use slotvm_ssa::pipeline::Stage;
 use tracing::debug_span;
 
@@ -19,7 +19,7 @@ use crate::compile::budget::{Budget, ModuleBudget};
 use crate::compile::function::{CompileError, CompileOptions, Compiler};
 use crate::compile::function_info::FunctionInfo;
 use crate::compile::timings::Timings;
-use crate::config::{Compile, Config};
+use crate::config::{Compile, Config, Tier};
 use crate::native::eager::EagerCode;
 use crate::native::engine::NativeEngine;
 use crate::native::lazy::LazyCode;
@@ -33,6 +33,8 @@ pub(crate) struct NativeModule {
     code: Arc<Code>,
     /// The entry of each function of `code`.
     entry_points: EntryPoints,
+    /// The decisions about native code, if functions are interpreted at first.
+    tiers: Option<Arc<dyn Tiers>>,
     /// The address space that the code relies on.
     memory: MemoryPlan,
     /// The image of the initialised memory, made for the first instance.
@@ -81,7 +83,7 @@ impl NativeModule {
         let budget = Arc::new(ModuleBudget::new(verified));
         let trampolines = Arc::new(ModuleTrampolines::new(verified, budget.clone()));
         let account = (budget, trampolines);
-        let when = config.compile;
+        let when = when(config);
         NativeModule::with_options(native, verified, options, when, account, is_parallel, timings)
     }
 
@@ -102,10 +104,15 @@ impl NativeModule {
                 Code::Eager(code?)
             }
             Compile::Lazy => {
-                let code = || LazyCode::new(native, verified, options, budget.clone());
+                let account = (budget.clone(), trampolines.clone());
+                let code = || LazyCode::new(native, verified, options, account);
                 let code = timings.0.stage(Stage::Place, code);
                 Code::Lazy(code.map_err(Error::compile)?)
             }
+        };
+        let tiers = match &code {
+            Code::Lazy(code) => code.tiers(),
+            Code::Eager(_) => None,
         };
         let code = Arc::new(code);
         let entry_points: EntryPoints = {
@@ -118,6 +125,7 @@ impl NativeModule {
             verified: verified.clone(),
             code,
             entry_points,
+            tiers,
             memory,
             image,
             budget,
@@ -143,6 +151,14 @@ impl NativeModule {
         self.trampolines.entry(&self.native, &self.verified, ty)
     }
 
+    /// The trampoline by which a loop of a function goes on in native code.
+    ///
+    /// # Errors
+    /// Fails if it exceeds the budget of the module, or there is no memory for code.
+    pub(crate) fn loop_entry(&self, func: u32) -> Result<Arc<Trampoline>, Error> {
+        self.trampolines.loop_entry(&self.native, &self.verified.func_type(func).results)
+    }
+
     /// Keeps the trampolines to host functions that an instance imports, so that other stores find them.
     fn keep_imports(&self, store: &rt::Store, imports: &[rt::Extern]) -> Result<(), Error> {
         for (import, found) in self.verified.module().imports.iter().zip(imports) {
@@ -160,6 +176,7 @@ impl NativeModule {
         &self,
         store: &mut rt::Store,
         imports: &[rt::Extern],
+        interpreted: &InterpreterCode,
     ) -> Result<InstanceId, Error> {
         self.keep_imports(store, imports)?;
         let checked = || Ok(self.checked()?.natives());
@@ -167,13 +184,16 @@ impl NativeModule {
         // SAFETY: this is the code of the module, and that of `checked` is, too; both were compiled for the
         // address space that they say, by the engine of the store, as `Instance::from_entities` has checked. The
         // module owns the code, and the store keeps the module, as `Instance::from_entities` has told it to.
-        unsafe { store.instantiate_native(verified, imports, self.natives(), checked) }
+        unsafe {
+            store.instantiate_native(verified, imports, self.natives(), interpreted, checked)
+        }
     }
 
     fn natives(&self) -> Natives<'_> {
         let image = self.image.get_or_init(|| MemoryImage::new(&self.verified));
         let memory_span_bytes = self.memory.span_bytes();
-        Natives { code: &self.entry_points, memory_span_bytes, image: image.as_ref() }
+        let (code, tiers) = (&self.entry_points, self.tiers.as_ref());
+        Natives { code, memory_span_bytes, image: image.as_ref(), tiers }
     }
 
     /// The same code, with a check of each access.
@@ -181,7 +201,7 @@ impl NativeModule {
         let compile = || {
             let config = self.native.config();
             let options = self.native.compile_options(MemoryPlan::CHECKED);
-            let when = if config.polls() { Compile::Lazy } else { config.compile };
+            let when = if config.polls() { Compile::Lazy } else { when(config) };
             // A thread of a pool that waited for others here could come to wait for itself.
             let is_parallel = false;
             let mut timings = Timings::default();
@@ -239,6 +259,11 @@ impl NativeModule {
             Code::Lazy(code) => code.functions().collect(),
         }
     }
+}
+
+/// When functions are compiled.
+fn when(config: &Config) -> Compile {
+    if config.tier == Tier::Auto { Compile::Lazy } else { config.compile }
 }
 
 /// The address space that memory 0 will have as a rule. A memory that comes from elsewhere is made

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use slotvm_bytecode::VerifiedModule;
+use slotvm_bytecode::{FuncType, ValType, VerifiedModule};
 use slotvm_runtime::Error;
 
 use crate::compile::budget::ModuleBudget;
@@ -22,6 +22,8 @@ pub(crate) struct ModuleTrampolines {
     first_equal: Box<[u32]>,
     to_host: Box<[Kept]>,
     from_host: Box<[Kept]>,
+    /// Those by which loops go on in native code, by the results of their functions.
+    to_loops: Mutex<HashMap<Box<[ValType]>, Arc<Trampoline>>>,
     /// Trampolines that the budget was charged for; changes together with the budget.
     paid: Mutex<[Vec<bool>; 2]>,
 }
@@ -37,7 +39,8 @@ impl ModuleTrampolines {
         let first_equal = (0..).zip(types).map(|(i, ty)| *firsts.entry(ty).or_insert(i)).collect();
         let kept = || std::iter::repeat_with(Kept::new).take(n_types).collect();
         let paid = Mutex::new([vec![false; n_types], vec![false; n_types]]);
-        ModuleTrampolines { budget, first_equal, to_host: kept(), from_host: kept(), paid }
+        let to_loops = Mutex::default();
+        ModuleTrampolines { budget, first_equal, to_host: kept(), from_host: kept(), to_loops, paid }
     }
 
     /// Makes and keeps the trampolines to the host of types of the module, which pays for all of them before
@@ -88,6 +91,41 @@ impl ModuleTrampolines {
         let ty = self.first_equal[ty as usize];
         self.pay(Way::FromHost, module, &[ty])?;
         self.keep(Way::FromHost, native, module, ty)
+    }
+
+    /// The trampoline of guest code to interpreted functions of a type of the module, the one that leads to host functions.
+    ///
+    /// # Errors
+    /// Fails if it exceeds the budget, or there is no memory for code.
+    pub(crate) fn to_interpreter(
+        &self,
+        native: &NativeEngine,
+        module: &VerifiedModule,
+        ty: u32,
+    ) -> Result<Arc<Trampoline>, Error> {
+        let ty = self.first_equal[ty as usize];
+        self.pay(Way::ToHost, module, &[ty])?;
+        self.keep(Way::ToHost, native, module, ty)
+    }
+
+    /// The trampoline by which loops of functions with these results go on in native code.
+    ///
+    /// # Errors
+    /// Fails if it exceeds the budget, or there is no memory for code.
+    pub(crate) fn loop_entry(
+        &self,
+        native: &NativeEngine,
+        results: &[ValType],
+    ) -> Result<Arc<Trampoline>, Error> {
+        let mut kept = self.to_loops.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(trampoline) = kept.get(results) {
+            return Ok(trampoline.clone());
+        }
+        let ty = FuncType::new([ValType::I64], results);
+        self.budget.draw(trampoline::time(&ty)).map_err(Error::compile)?;
+        let made = native.trampoline(Way::FromHost, &ty).map_err(Error::compile)?;
+        kept.insert(results.into(), made.clone());
+        Ok(made)
     }
 
     /// Makes and keeps a trampoline of a type to which none before is equal.

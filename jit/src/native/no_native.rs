@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use slotvm_bytecode::VerifiedModule;
-use slotvm_runtime::{self as rt, Error, InstanceId, StoreConfig};
+use slotvm_runtime::{self as rt, Error, InstanceId, InterpreterCode, StoreConfig};
 
 use crate::compile::function_info::FunctionInfo;
 use crate::compile::timings::Timings;
@@ -43,6 +43,7 @@ impl NativeModule {
         &self,
         _: &mut rt::Store,
         _: &[rt::Extern],
+        _: &InterpreterCode,
     ) -> Result<InstanceId, Error> {
         match *self {}
     }

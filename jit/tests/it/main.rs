@@ -25,6 +25,7 @@ mod pages;
 mod safety;
 mod stack;
 mod support;
+mod tiers;
 mod traps;
 mod values;
 #[cfg(feature = "jit")]

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::thread;
 
-use slotvm::{Caller, Engine, Error, Extern, InstancePre, Limits, Linker, Store, TrapCode};
+use slotvm::{Caller, Engine, Error, Extern, InstancePre, Limits, Linker, Store, Tier, TrapCode};
 
 use crate::support::{for_all_with, module};
 
@@ -93,7 +93,9 @@ fn run_out(engine: &Engine, way: Way, kib: u32) {
         assert_eq!(one.call(&mut store, ()).unwrap(), 1);
         counts.push(store.data().n_calls);
     }
-    assert!(counts[0] > 0 && counts[0] == counts[1], "{way:?}: {counts:?}");
+    // The first time, more is interpreted.
+    let is_equal = counts[0] == counts[1] || engine.tier() == Tier::Auto;
+    assert!(counts[0] > 0 && is_equal, "{way:?}: {counts:?}");
 }
 
 #[test]

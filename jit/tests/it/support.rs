@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use slotvm::{
     Compile, Config, Engine, Error, Instance, Linker, MemoryPlan, Module, SlotMode, Store, Tier,
+    TierCompilation, TierThresholds,
 };
 use slotvm_bytecode::text;
 
@@ -21,7 +22,7 @@ impl fmt::Display for Kind {
 }
 
 /// The interpreter, native code in all slot modes, the same with a check of each memory access, and the same without
-/// signals; and native code that is compiled when it is called; all with the configuration that `configure` makes.
+/// signals; native code that is compiled when it is called; and all tiers in one program; all with the configuration that `configure` makes.
 pub(crate) fn kinds(configure: impl Fn(&mut Config)) -> Vec<Kind> {
     let kind = |description: String, change: &dyn Fn(&mut Config)| {
         let mut config = Config::new();
@@ -53,7 +54,16 @@ pub(crate) fn kinds(configure: impl Fn(&mut Config)) -> Vec<Kind> {
             config.slots(slots).compile(Compile::Lazy).signals_based_traps(signals);
         })
     });
-    std::iter::once(interpreter).chain(native).chain(lazy).collect()
+    let thresholds = [1, 2, 3].into_iter().filter(|_| Tier::BEST != Tier::Interpreter);
+    let tiered = thresholds.map(|n| {
+        let suffix = if n == 2 { ", without signals" } else { "" };
+        kind(format!("tiers from {n} on{suffix}"), &|config| {
+            let thresholds = TierThresholds { calls: n, rounds: n };
+            config.tier(Tier::Auto).tier_thresholds(Some(thresholds));
+            config.tier_compilation(TierCompilation::Synchronous).signals_based_traps(n != 2);
+        })
+    });
+    std::iter::once(interpreter).chain(native).chain(lazy).chain(tiered).collect()
 }
 
 /// Runs a test with engines of all kinds. A failure names the engine.

@@ -4,7 +4,8 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
 use slotvm::{
-    Compile, Config, Engine, Error, Instance, Linker, Module, SlotMode, Store, Tier, Val,
+    Compile, Config, Engine, Error, Instance, Linker, Module, SlotMode, Store, Tier,
+    TierCompilation, TierThresholds, Val,
 };
 use slotvm_runtime::MemoryPlan;
 
@@ -27,7 +28,7 @@ pub(crate) struct Candidate {
 }
 
 /// The interpreter, then native code in all modes, with guard pages, with checks of memory accesses, and
-/// without signals; and native code that is compiled when it is called. If the build has native code.
+/// without signals; native code that is compiled when it is called; and all tiers in one program. If the build has native code.
 pub(crate) fn candidates(setup: Setup) -> Vec<Candidate> {
     let interpreter = candidate(setup, "interpreter".to_owned(), |config| {
         config.tier(Tier::Interpreter);
@@ -48,6 +49,13 @@ pub(crate) fn candidates(setup: Setup) -> Vec<Candidate> {
     candidates.extend([true, false].map(|signals| {
         candidate(setup, format!("lazily, signals: {signals}"), |config| {
             config.compile(Compile::Lazy).signals_based_traps(signals);
+        })
+    }));
+    candidates.extend([1, 2].map(|n| {
+        candidate(setup, format!("tiers from {n} on"), |config| {
+            let thresholds = TierThresholds { calls: n, rounds: n };
+            config.tier(Tier::Auto).tier_thresholds(Some(thresholds));
+            config.tier_compilation(TierCompilation::Synchronous).signals_based_traps(n == 1);
         })
     }));
     candidates

@@ -56,13 +56,22 @@ impl Store {
                 Ok(()) => entry.store.call_host(func, cells),
                 Err(code) => Err(Trap::new(code, []).into()),
             },
-            FuncKind::Guest { .. } => match entry.store.native.as_ref().map(|hooks| hooks.executor)
-            {
-                None => interp::execute(entry.store, func, cells),
-                // SAFETY: this is the caller it is for. That the function is of the store and the cells fit is
-                // what the caller of this function promises.
-                Some(executor) => unsafe { executor(entry.store, func, cells) },
-            },
+            FuncKind::Guest { instance, func: index } => {
+                let store = &mut *entry.store;
+                let callee = match &store.native {
+                    None => None,
+                    Some(hooks) if hooks.is_tiered => {
+                        store.native_callee(func, store.instance(instance).code().native(index))
+                    }
+                    Some(_) => store.native_callee(func, store.funcs.record(func).code),
+                };
+                match callee {
+                    None => interp::execute(store, instance, index, cells),
+                    // SAFETY: the code is that of the function. That the cells fit is what the caller of this
+                    // function promises.
+                    Some(callee) => unsafe { store.run_native(&callee, cells) },
+                }
+            }
         };
         entry.failed = result.is_err();
         result

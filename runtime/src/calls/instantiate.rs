@@ -19,6 +19,7 @@ use crate::memory::image::MemoryImage;
 use crate::memory::linear::{Memory, MemoryPlan};
 use crate::pinned::Pinned;
 use crate::steps::code::{CodeOptions, InterpreterCode};
+use crate::steps::tiers::Tiers;
 use crate::store::Store;
 use crate::store::funcs::{EntryPoints, InstanceFuncs};
 use crate::store::instance::Instance;
@@ -34,6 +35,8 @@ pub struct Natives<'a> {
     pub memory_span_bytes: u64,
     /// The image of the module, if it has one.
     pub image: Option<&'a MemoryImage>,
+    /// Whoever decides about native code, if functions are interpreted at first.
+    pub tiers: Option<&'a Arc<dyn Tiers>>,
 }
 
 /// Native code of a module, and what makes code that relies on less address space.
@@ -96,13 +99,13 @@ impl Store {
         module: Arc<VerifiedModule>,
         imports: &[Extern],
         natives: Natives<'a>,
+        code: &InterpreterCode,
         checked: impl FnOnce() -> Result<Natives<'a>, Error>,
     ) -> Result<InstanceId, Error> {
         let mut checked = Some(checked);
         let mut checked = || checked.take().expect("it is asked once")();
         let natives = Some((natives, &mut checked as _));
-        let code = InterpreterCode::default();
-        let (instance, image) = self.allocate(module, imports, natives, &code)?;
+        let (instance, image) = self.allocate(module, imports, natives, code)?;
         self.initialize(instance, image)
     }
 
@@ -153,8 +156,10 @@ impl Store {
         let memory_def = memory.map(|memory| self.memory_def(memory));
         // SAFETY: the store, which owns the memory, is borrowed, and no native code runs.
         let memory_base = memory_def.map(|def| unsafe { (*def).base });
+        let is_tiered = self.native.as_ref().is_some_and(|hooks| hooks.is_tiered);
         let ctx = Pinned::new(VmCtx {
             shared: self.shared_ptr(),
+            interpret: is_tiered.then_some(interp::interpret),
             memory: memory_def.unwrap_or(std::ptr::null_mut()),
             memory_base: memory_base.unwrap_or(std::ptr::null_mut()),
             frame_base: module.module().frame_stack.map_or(0, |stack| stack.base),
@@ -163,6 +168,7 @@ impl Store {
         });
 
         let code = natives.map(|natives| natives.code.clone());
+        let tiers = natives.and_then(|natives| natives.tiers);
         let mut imported = imports.funcs;
         for func in &mut imported {
             *func = self.bind_host_func(*func, id)?;
@@ -199,9 +205,11 @@ impl Store {
             stack_cells: self.config.stack_cells.is_some(),
             canonical_nans: self.config.canonical_nans,
             jumps: !self.interprets_by_loop && interp::tail_calls_are_jumps(),
+            counts: tiers.is_some(),
         };
-        let code = self.codes.entry(Arc::as_ptr(&module));
-        let code = code.or_insert_with(|| shared.of(&module, options)).clone();
+        let address = tiers.map_or(std::ptr::null(), |tiers| Arc::as_ptr(tiers).cast());
+        let code = self.codes.entry((Arc::as_ptr(&module), address));
+        let code = code.or_insert_with(|| shared.of(&module, options, tiers)).clone();
         let mut instance = Instance {
             datas_dropped: vec![false; module.module().datas.len()],
             module,

@@ -20,18 +20,24 @@ use crate::steps::trace::TraceFn;
 use crate::store::Store;
 use crate::trap::Trap;
 
-/// Runs a guest function by interpretation.
+/// Runs a function of an instance by interpretation.
 ///
 /// # Errors
 /// Fails if it traps or a host function that it calls fails.
-pub(crate) fn execute(store: &mut Store, func: FuncHandle, cells: &mut [u64]) -> Result<(), Error> {
-    let FuncTarget::Guest { instance, func } = store.func_target(func) else {
-        return Err(Error::Usage("the interpreter cannot call host functions".to_owned()));
-    };
+pub(crate) fn execute(
+    store: &mut Store,
+    instance: InstanceId,
+    func: u32,
+    cells: &mut [u64],
+) -> Result<(), Error> {
     let mut activation = Activation::new(store, instance);
     let result = activation.run(func, cells);
-    // After an error, `Store::call` resets the stack.
-    activation.stack.top = activation.base;
+    let (base, n_outer_frames) = (activation.base, activation.n_outer_frames);
+    activation.stack.top = base;
+    if result.is_err() {
+        // The frames of an activation below may be asked for, too.
+        activation.look_at_stacks(base, n_outer_frames);
+    }
     result
 }
 
@@ -155,8 +161,9 @@ impl<'a> Activation<'a> {
     /// A function of the active module.
     pub(super) fn code(&self, func: u32) -> *const FuncCode {
         let is_traced = self.trace.is_some();
+        let tiers = self.module.tiers().filter(|_| !is_traced);
         self.module.func(func, is_traced, |module, options| {
-            translate::translate(module, func, options, is_traced)
+            translate::translate(module, func, options, tiers.map(|tiers| &**tiers), is_traced)
         })
     }
 
@@ -418,7 +425,7 @@ impl<'a> Activation<'a> {
 
     /// Lets something work on the store that may call back into guest code. The stacks are in the store meanwhile,
     /// whose cells from `top` on are free.
-    fn lend_stack<R>(&mut self, top: usize, work: impl FnOnce(&mut Store) -> R) -> R {
+    pub(super) fn lend_stack<R>(&mut self, top: usize, work: impl FnOnce(&mut Store) -> R) -> R {
         let fp = self.index(self.state.fp);
         self.count_frames();
         self.stack.top = top;
@@ -452,7 +459,7 @@ impl<'a> Activation<'a> {
 
     /// Appends the frames of this activation to an error: the active function, if it is to be there, and
     /// those that wait.
-    fn add_frames(&self, error: &mut Error, active: bool) {
+    pub(super) fn add_frames(&self, error: &mut Error, active: bool) {
         let place = |code: *const FuncCode, pc: *const Instr, instance: u32| {
             // SAFETY: it is code of an instance, which the store keeps.
             let code = unsafe { &*code };

@@ -6,6 +6,7 @@
 //! * [`handlers`] has the code that executes instructions, [`dispatch`] how one leads to the next.
 //! * [`outside`] does what is rare or concerns the whole store, with [`services`] and [`vector`].
 //! * [`activation`] is a call from the host: it enters and leaves functions, and traps.
+//! * [`tiers`] leads to native code and back, where there is some.
 //!
 //! Guest calls do not recurse on the host's stack; only a host function that calls back does, which is limited by
 //! [`crate::stack`].
@@ -23,8 +24,10 @@ mod handlers;
 mod outside;
 mod probe;
 mod services;
+mod tiers;
 mod translate;
 mod vector;
 
 pub(crate) use activation::execute;
 pub(crate) use probe::tail_calls_are_jumps;
+pub(crate) use tiers::interpret;

@@ -80,6 +80,16 @@ outside! {
         done.map(|()| after(instr, 1))
     }
 
+    /// Counts what is done often.
+    fn count(activation, instr) {
+        activation.count(instr)
+    }
+
+    /// Calls native code in the place of the active function.
+    fn native(activation, _instr) {
+        activation.run_native()
+    }
+
     /// Shows an instruction to the observer.
     fn trace(activation, instr) {
         show(activation, instr);

@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
     use crate::native::{EntryPoints, Natives};
-    use crate::{Store, StoreConfig};
+    use crate::{InterpreterCode, Store, StoreConfig};
 
     fn module(source: &str) -> Arc<VerifiedModule> {
         Arc::new(verify(text::parse(source).unwrap()).unwrap())
@@ -119,10 +119,11 @@ mod tests {
         let image = MemoryImage::new(&module).expect("there is enough data");
         let mut store = Store::new(StoreConfig::default(), Box::new(()));
         let code: EntryPoints = Arc::new(|_| std::ptr::null());
-        let natives = Natives { code: &code, memory_span_bytes: 0, image: Some(&image) };
+        let natives = Natives { code: &code, memory_span_bytes: 0, image: Some(&image), tiers: None };
         // SAFETY: there is no code, and the store interprets.
         let mapped = |store: &mut Store| unsafe {
-            store.instantiate_native(module.clone(), &[], natives, || Ok(natives)).unwrap()
+            let code = &InterpreterCode::default();
+            store.instantiate_native(module.clone(), &[], natives, code, || Ok(natives)).unwrap()
         };
         let copied = store.instantiate(module.clone(), &[]).unwrap();
         let first = mapped(&mut store);

@@ -12,12 +12,13 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use slotvm_bytecode::{Imm, Op, VectorAccess, VerifiedModule};
 
 use super::state::State;
+use super::tiers::{Part, Tiers};
 
 /// Code that executes an instruction.
 ///
@@ -118,6 +119,10 @@ pub(crate) struct FuncCode {
     /// Whether it shows each instruction to an observer.
     pub(crate) is_traced: bool,
     pub(crate) options: CodeOptions,
+    /// Native code of the function. Then its instructions only call that.
+    pub(crate) native: *const u8,
+    /// What is counted: calls of the function, rounds of loops.
+    pub(crate) counts: Box<[Count]>,
     /// The code offset of the bytecode instruction that each slot was made from, once somebody has asked.
     pub(crate) offsets: OnceLock<Box<[u32]>>,
 }
@@ -138,6 +143,17 @@ impl FuncCode {
     }
 }
 
+/// A count of what a program does often.
+#[derive(Debug)]
+pub(crate) struct Count {
+    /// Times that are left until [`Tiers::hot`] is told. Threads that run the same code may count less than all: it is no
+    /// matter.
+    pub(crate) left: AtomicU32,
+    pub(crate) part: Part,
+    /// Native code of the loop, once there is some.
+    pub(crate) native: AtomicPtr<u8>,
+}
+
 /// Options of code. All code of a store has the same.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CodeOptions {
@@ -151,6 +167,8 @@ pub(crate) struct CodeOptions {
     pub(crate) canonical_nans: bool,
     /// Handlers end with calls that are jumps, see `interp::dispatch`.
     pub(crate) jumps: bool,
+    /// Calls and rounds of loops are counted.
+    pub(crate) counts: bool,
 }
 
 /// A module as the interpreter runs it. Functions are translated when they are first called.
@@ -160,13 +178,27 @@ pub(crate) struct ModuleCode {
     /// Those that the module defines, as they run and as they run for an observer; null where one was never
     /// called. A list itself is made when the first one is called: native code never does.
     funcs: [OnceLock<Box<[AtomicPtr<FuncCode>]>>; 2],
+    /// The code of functions in whose place native code is called now. Frames may be running it.
+    replaced: Mutex<HashMap<u32, Replaced>>,
+    tiers: Option<Arc<dyn Tiers>>,
     exports: OnceLock<HashMap<String, usize>>,
 }
 
+/// Code that was in a list of functions before.
+struct Replaced(*mut FuncCode);
+
+// SAFETY: it owns code, which any thread may free.
+unsafe impl Send for Replaced {}
+
 impl ModuleCode {
     /// Translates nothing yet.
-    pub(crate) fn new(module: Arc<VerifiedModule>, options: CodeOptions) -> ModuleCode {
-        ModuleCode { module, options, funcs: Default::default(), exports: OnceLock::new() }
+    pub(crate) fn new(
+        module: Arc<VerifiedModule>,
+        options: CodeOptions,
+        tiers: Option<Arc<dyn Tiers>>,
+    ) -> ModuleCode {
+        let (funcs, exports) = (Default::default(), OnceLock::new());
+        ModuleCode { module, options, funcs, replaced: Mutex::default(), tiers, exports }
     }
 
     pub(crate) fn module(&self) -> &Arc<VerifiedModule> {
@@ -212,6 +244,54 @@ impl ModuleCode {
         unsafe { &*code }
     }
 
+    /// Whoever decides about native code of the module.
+    pub(crate) fn tiers(&self) -> Option<&Arc<dyn Tiers>> {
+        self.tiers.as_ref()
+    }
+
+    /// Native code of a function, if calls go there.
+    pub(crate) fn native(&self, func: u32) -> *const u8 {
+        let Some(funcs) = self.funcs[0].get() else { return ptr::null() };
+        let defined = func - self.module.n_imported_funcs();
+        let code = funcs[defined as usize].load(Ordering::Acquire);
+        // SAFETY: what is in the list stays alive as long as `self`.
+        if code.is_null() { ptr::null() } else { unsafe { (*code).native } }
+    }
+
+    /// Lets calls of a function go to `call`, code that calls native code, from now on. Nothing changes if they go to
+    /// such code already.
+    pub(crate) fn replace(&self, func: u32, call: FuncCode) {
+        let defined = func - self.module.n_imported_funcs();
+        let place = &self.funcs(false)[defined as usize];
+        let mut replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.native(func).is_null() {
+            // Meanwhile others may put the first code there, but not replace it.
+            let old = place.swap(Box::into_raw(Box::new(call)), Ordering::AcqRel);
+            if !old.is_null() {
+                replaced.insert(func, Replaced(old));
+            }
+        }
+    }
+
+    /// Lets loops go on in native code from now on, in the frames of a function that are being interpreted.
+    pub(crate) fn leave_loop(&self, part: Part, native: *const u8) {
+        let func = part.func();
+        let defined = func - self.module.n_imported_funcs();
+        let replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
+        let code = match replaced.get(&func) {
+            Some(replaced) => replaced.0,
+            None => self.funcs(false)[defined as usize].load(Ordering::Acquire),
+        };
+        if code.is_null() {
+            return;
+        }
+        // SAFETY: it stays alive as long as `self`.
+        let mut counts = unsafe { (*code).counts.iter() };
+        if let Some(count) = counts.find(|count| count.part == part) {
+            count.native.store(native.cast_mut(), Ordering::Release);
+        }
+    }
+
     /// The number of the export with a name.
     pub(crate) fn export(&self, name: &str) -> Option<usize> {
         let exports = self.exports.get_or_init(|| {
@@ -238,14 +318,25 @@ impl fmt::Debug for InterpreterCode {
 
 impl InterpreterCode {
     /// The code of a module for stores with these options.
-    pub(crate) fn of(&self, module: &Arc<VerifiedModule>, options: CodeOptions) -> Arc<ModuleCode> {
+    pub(crate) fn of(
+        &self,
+        module: &Arc<VerifiedModule>,
+        options: CodeOptions,
+        tiers: Option<&Arc<dyn Tiers>>,
+    ) -> Arc<ModuleCode> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits =
-            |code: &&Arc<ModuleCode>| code.options == options && Arc::ptr_eq(&code.module, module);
+        let same_tiers = |code: &ModuleCode| match (&code.tiers, tiers) {
+            (None, None) => true,
+            (Some(made), Some(tiers)) => Arc::ptr_eq(made, tiers),
+            _ => false,
+        };
+        let fits = |code: &&Arc<ModuleCode>| {
+            code.options == options && Arc::ptr_eq(&code.module, module) && same_tiers(code)
+        };
         if let Some(code) = made.iter().find(fits) {
             return code.clone();
         }
-        let code = Arc::new(ModuleCode::new(module.clone(), options));
+        let code = Arc::new(ModuleCode::new(module.clone(), options, tiers.cloned()));
         made.push(code.clone());
         code
     }
@@ -253,6 +344,11 @@ impl InterpreterCode {
 
 impl Drop for ModuleCode {
     fn drop(&mut self) {
+        let replaced = self.replaced.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for (_, Replaced(code)) in replaced.drain() {
+            // SAFETY: `replace` put it there, from a list whose elements are boxes, and `self` is borrowed exclusively.
+            drop(unsafe { Box::from_raw(code) });
+        }
         for place in self.funcs.iter_mut().filter_map(OnceLock::get_mut).flatten() {
             let code = *place.get_mut();
             if !code.is_null() {

@@ -3,4 +3,5 @@
 pub(crate) mod code;
 pub(crate) mod stack;
 pub(crate) mod state;
+pub(crate) mod tiers;
 pub(crate) mod trace;

@@ -208,8 +208,8 @@ mod tests {
 
     use super::*;
     use crate::context::HostCtx;
-    use crate::native::{EntryPoints, NativeCode, NativeHooks, Natives};
-    use crate::{Extern, FuncHandle, HostFn, StoreConfig};
+    use crate::native::{EntryPoints, NativeCallee, NativeCode, NativeHooks, Natives};
+    use crate::{Extern, FuncHandle, HostFn, InterpreterCode, StoreConfig};
 
     const SOURCE: &str = "
         import \"env\" \"host\" func host(i64) -> i64
@@ -235,8 +235,12 @@ mod tests {
     ///
     /// # Safety
     /// The parameter is the address of a script.
-    unsafe fn execute(store: &mut Store, func: FuncHandle, cells: &mut [u64]) -> Result<(), Error> {
-        let ctx = store.func_record(func).ctx;
+    unsafe fn execute(
+        store: &mut Store,
+        callee: &NativeCallee,
+        cells: &mut [u64],
+    ) -> Result<(), Error> {
+        let ctx = callee.ctx;
         store.enter_native();
         // SAFETY: only `run` calls the function, with the address of a script. The context and what it
         // points to live as long as the store, which is not used until the script is done.
@@ -250,6 +254,7 @@ mod tests {
     fn store() -> Store {
         let hooks = NativeHooks {
             executor: execute,
+            is_tiered: false,
             host_trampoline: Arc::new(|_| {
                 Ok(NativeCode { address: std::ptr::null(), owner: Arc::new(()) })
             }),
@@ -276,11 +281,14 @@ mod tests {
             }),
         );
         let module = Arc::new(verify(text::parse(SOURCE).unwrap()).unwrap());
-        let code: EntryPoints = Arc::new(|_| std::ptr::null());
-        let natives = Natives { code: &code, memory_span_bytes: 0, image: None };
+        let code: EntryPoints = Arc::new(|_| std::ptr::dangling());
+        let natives = Natives { code: &code, memory_span_bytes: 0, image: None, tiers: None };
         let imports = [Extern::Func(host.unwrap())];
         // SAFETY: the executor runs scripts, and nothing reads the code.
-        unsafe { store.instantiate_native(module, &imports, natives, || Ok(natives)).unwrap() };
+        unsafe {
+            let code = &InterpreterCode::default();
+            store.instantiate_native(module, &imports, natives, code, || Ok(natives)).unwrap()
+        };
         store
     }
 

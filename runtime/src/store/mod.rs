@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use slotvm_bytecode::{FuncType, ValType, VerifiedModule};
 
-use crate::context::{Entry as EntryPoint, FuncRecord, Libcalls, MemorySpan, Poll, Raise, Shared};
+use crate::context::{Entry as EntryPoint, FuncRecord, Libcalls, MemorySpan, Poll, Raise, Shared, VmCtx};
 use crate::data::Data;
 use crate::entities::{FuncHandle, FuncTarget, GlobalData, InstanceId};
 use crate::error::{Error, check_limit};
@@ -51,13 +51,30 @@ use host::HostCallee;
 use instance::Instance;
 use interrupt::{Interrupts, UpdateDeadline};
 
-/// Runs a guest function. The cells hold the parameters and receive the results; there are as many as
+/// A guest function whose native code is to be entered, or a loop of one.
+#[derive(Copy, Clone, Debug)]
+pub struct NativeCallee {
+    /// The context of its instance.
+    pub ctx: *mut VmCtx,
+    /// Native code.
+    pub code: *const u8,
+    /// The store's number of the type of the code.
+    pub type_id: u32,
+    /// Its instance.
+    pub instance: InstanceId,
+    /// Its number in the function index space of its module.
+    pub func: u32,
+    /// Whether the code is that of a loop: its parameter is the address of a frame, its results are the function's.
+    pub is_loop: bool,
+}
+
+/// Runs native code of a guest function. The cells hold the parameters and receive the results; there are as many as
 /// the larger of the two numbers. [`Store::call`] undoes the effects on the guest's stacks if the executor
 /// fails or panics.
 ///
 /// # Safety
-/// Only [`Store::call_unchecked`] calls it, with a guest function of the store and cells that fit its type.
-pub type Executor = unsafe fn(&mut Store, FuncHandle, &mut [u64]) -> Result<(), Error>;
+/// Only [`Store::run_native`] calls it, with what it was given.
+pub type Executor = unsafe fn(&mut Store, &NativeCallee, &mut [u64]) -> Result<(), Error>;
 
 /// Returns the native code through which native code calls a host function of a type.
 pub type HostTrampoline = Arc<dyn Fn(&FuncType) -> Result<NativeCode, Error> + Send + Sync>;
@@ -84,6 +101,8 @@ impl fmt::Debug for NativeCode {
 pub struct NativeHooks {
     /// Runs guest functions.
     pub executor: Executor,
+    /// Whether the store also interprets, and functions have native code only once it was installed.
+    pub is_tiered: bool,
     /// Native code for calls of host functions.
     pub host_trampoline: HostTrampoline,
     /// The function that native code calls to trap without a signal.
@@ -151,8 +170,8 @@ pub struct Store {
     pub(crate) host_globals: Vec<Pinned<[u64; 2]>>,
     pub(crate) externs: Vec<Box<dyn Any + Send>>,
     pub(crate) instances: Vec<Instance>,
-    /// Prepared code, by the address of its module, which it keeps alive.
-    pub(crate) codes: HashMap<*const VerifiedModule, Arc<ModuleCode>>,
+    /// Prepared code, by the addresses of its module, which it keeps alive, and of its tiers.
+    pub(crate) codes: HashMap<(*const VerifiedModule, *const ()), Arc<ModuleCode>>,
 
     /// Calls from the host that are active.
     pub(crate) n_host_calls: u32,
@@ -421,10 +440,10 @@ impl Store {
     /// Native code that [`Store::enter_native`] has announced is running, and no other reference to the
     /// store is in use: those of its callers rest until it has returned.
     #[inline]
-    unsafe fn running<'a>(shared: *mut Shared) -> &'a mut Store {
+    pub(crate) unsafe fn running<'a>(shared: *mut Shared) -> &'a mut Store {
         // SAFETY: the executor has called `enter_native`, which stored the address, before it entered the native
-        // code that runs. The store stays there until that returns, as the executor borrows it; `libcalls` and
-        // `host_call`, which alone come here, use it while that borrow rests.
+        // code that runs. The store stays there until that returns, as the executor borrows it; `libcalls`,
+        // `host_call` and `interpret`, which alone come here, use it while that borrow rests.
         unsafe { &mut *(*shared).store.cast::<Store>() }
     }
 

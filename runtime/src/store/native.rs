@@ -4,9 +4,9 @@ use std::any::Any;
 use std::sync::Arc;
 
 use super::libcalls::LIBCALLS;
-use super::{NativeHooks, Pending, Store};
-use crate::context::{Entry, VmCtx};
-use crate::entities::InstanceId;
+use super::{NativeCallee, NativeHooks, Pending, Store};
+use crate::context::{Entry, FuncRecord, VmCtx};
+use crate::entities::{FuncHandle, FuncTarget, InstanceId};
 use crate::error::Error;
 use crate::store::config::StoreConfig;
 
@@ -16,8 +16,8 @@ impl Store {
     ///
     /// # Safety
     /// As long as the store lives,
-    /// * the executor runs what it is given, a guest function of the store: it enters the code of the function's
-    ///   record with its context by an entry for the function's type, and returns when that has been left, with
+    /// * the executor runs what it is given, a guest function of the store: it enters the code
+    ///   with the context by an entry for the type, and returns when that has been left, with
     ///   the cells as the function leaves them. It may rely on [`Store::instantiate_native`] and
     ///   [`Store::set_entry_point`] having been called as they say;
     /// * what the host trampoline returns is native code, of the convention that [`FuncRecord::code`] has, which
@@ -65,6 +65,38 @@ impl Store {
                 Ok(code.address)
             }
         }
+    }
+
+    /// A guest function with its native code, if that is not null.
+    #[inline]
+    pub(crate) fn native_callee(&self, func: FuncHandle, code: *const u8) -> Option<NativeCallee> {
+        let FuncTarget::Guest { instance, func: index } = self.func_target(func) else { return None };
+        let FuncRecord { ctx, type_id, .. } = self.funcs.record(func);
+        let callee = NativeCallee { ctx, code, type_id, instance, func: index, is_loop: false };
+        (!code.is_null()).then_some(callee)
+    }
+
+    /// Enters native code.
+    ///
+    /// # Safety
+    /// The store runs native code. The callee is a function or a loop of one of its instances, its type that of the code,
+    /// and the cells are what [`Store::call`] would make of them. The parameter of a loop is the address of a frame of the
+    /// function, all of whose cells can be read.
+    #[inline]
+    pub(crate) unsafe fn run_native(
+        &mut self,
+        callee: &NativeCallee,
+        cells: &mut [u64],
+    ) -> Result<(), Error> {
+        let executor = self.native.as_ref().expect("the store runs native code").executor;
+        let shared = self.shared_ptr();
+        // SAFETY: the store owns the structure, and native code does not run at the moment.
+        let outer = unsafe { (*shared).store };
+        // SAFETY: this is the caller that it is for, with what it was given.
+        let result = unsafe { executor(self, callee, cells) };
+        // SAFETY: the store owns the structure, and the code that was entered has been left.
+        unsafe { (*shared).store = outer };
+        result
     }
 
     /// The context of an instance. Valid while the store lives.

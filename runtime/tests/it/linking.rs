@@ -351,7 +351,7 @@ fn native_code_does_not_get_less_address_space_than_it_relies_on() {
     ] {
         let config = StoreConfig { memory: plan, ..StoreConfig::default() };
         let mut store = Store::new(config, Box::new(()));
-        let natives = Natives { code: &code, memory_span_bytes: span, image: None };
+        let natives = Natives { code: &code, memory_span_bytes: span, image: None, tiers: None };
         let mut n_asked = 0;
         let other = |memory_span_bytes: u64| {
             n_asked += 1;
@@ -359,7 +359,7 @@ fn native_code_does_not_get_less_address_space_than_it_relies_on() {
         };
         // SAFETY: there is no code, and the store interprets.
         let result =
-            unsafe { store.instantiate_native(module(source), &[], natives, || { other }(span)) };
+            unsafe { store.instantiate_native(module(source), &[], natives, &Default::default(), || { other }(span)) };
         match result {
             Ok(_) => assert!(fits),
             Err(error) => assert!(!fits && matches!(error, Error::AddressSpace { .. }), "{error}"),
@@ -370,7 +370,7 @@ fn native_code_does_not_get_less_address_space_than_it_relies_on() {
         // SAFETY: as above.
         let result = unsafe {
             let checked = || Ok(Natives { memory_span_bytes: 0, ..natives });
-            store.instantiate_native(module(source), &[], natives, checked)
+            store.instantiate_native(module(source), &[], natives, &Default::default(), checked)
         };
         assert!(result.is_ok());
     }

@@ -40,7 +40,7 @@ use crate::graphs::cfg::{Cfg, ControlFlow};
 use crate::graphs::dominators::{DomScratch, DomTree};
 use crate::ir::entity::{self, Block, Loc, Value};
 use crate::ir::irop::{IrOp, Opcode};
-use crate::ir::{Function, LocData, SlotData, SlotOrigin};
+use crate::ir::{Entry, FramePlace, Function, LocData, SlotData, SlotOrigin};
 
 /// The charges of the slot form, and whether it can be interrupted.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
@@ -144,10 +144,42 @@ pub fn build(
     options: &BuildOptions,
     scratch: &mut BuildScratch,
 ) -> Function {
+    build_at(module, func, None, options, scratch)
+}
+
+/// Makes the slot form of what follows in a function at the start of a basic block, by its number, for frames of the
+/// interpreter that are there: on-stack replacement. The entry sets all slots from the frame's cells ([`Entry::Loop`])
+/// and goes on at the block; what cannot be reached from there is left out. It neither takes stack nor pushes a frame, as
+/// the interpreter has, but gives back what that took.
+///
+/// After Fink & Qian, "Design, Implementation and Evaluation of Adaptive Recompilation with On-Stack Replacement" (CGO
+/// 2003), section 3.2, where the entry is bytecode; here it is the slot form that is promoted like any other.
+///
+/// # Panics
+/// As for [`build`], and if there is no such block.
+pub fn build_loop(
+    module: &VerifiedModule,
+    func: u32,
+    block: u32,
+    options: &BuildOptions,
+    scratch: &mut BuildScratch,
+) -> Function {
+    build_at(module, func, Some(block), options, scratch)
+}
+
+/// Makes the slot form of a function, from its start or from a block on.
+fn build_at(
+    module: &VerifiedModule,
+    func: u32,
+    start: Option<u32>,
+    options: &BuildOptions,
+    scratch: &mut BuildScratch,
+) -> Function {
     let BuildScratch { graph, dom, dom_scratch, local_slots, stack, surviving, .. } = scratch;
-    let is_split = analyse(module, func, graph, dom, dom_scratch);
+    let is_split = analyse(module, func, start, graph, dom, dom_scratch);
     let slots = AsInsts { surviving };
     let mut builder = Builder::new(module, func, *options, local_slots, stack, slots);
+    builder.start = start;
     builder.all_blocks(graph, dom, is_split);
     builder.finish().0
 }
@@ -183,7 +215,7 @@ pub fn build_ssa(
     scratch: &mut BuildScratch,
 ) -> Option<(Function, BraunReport)> {
     let BuildScratch { graph, dom, dom_scratch, local_slots, stack, on_the_fly, .. } = scratch;
-    let is_split = analyse(module, func, graph, dom, dom_scratch);
+    let is_split = analyse(module, func, None, graph, dom, dom_scratch);
     let slots = OnTheFly::new(graph, dom, *options, on_the_fly);
     let mut builder = Builder::new(module, func, options.build, local_slots, stack, slots);
     builder.all_blocks(graph, dom, is_split);
@@ -193,26 +225,28 @@ pub fn build_ssa(
 }
 
 /// Makes the graph of a function and its dominator tree. Returns whether the entry is split: if a block
-/// branches to block 0, an empty one is put before it, and all blocks move by one.
+/// branches to block 0, or the function is entered at another block, an empty one is put before it, and all blocks move by
+/// one.
 fn analyse(
     module: &VerifiedModule,
     func: u32,
+    start: Option<u32>,
     graph: &mut Cfg,
     dom: &mut DomTree,
     dom_scratch: &mut DomScratch,
 ) -> bool {
     let body = module.body(func).expect("the function is defined in the module");
-    let is_split = body.succs.contains(&0);
-    rebuild_graph(graph, body, is_split);
+    let is_split = start.is_some() || body.succs.contains(&0);
+    rebuild_graph(graph, body, is_split.then_some(start.unwrap_or(0)));
     dom.compute(graph, dom_scratch);
     is_split
 }
 
-/// Makes the graph of a verified function's basic blocks.
-fn rebuild_graph(graph: &mut Cfg, body: &Body, is_split: bool) {
-    let shift = u32::from(is_split);
-    let entry: &[u32] = if is_split { &[0] } else { &[] };
-    let lists = is_split.then_some(entry).into_iter();
+/// Makes the graph of a verified function's basic blocks, after an empty entry that leads to one of them, if that is named.
+fn rebuild_graph(graph: &mut Cfg, body: &Body, first: Option<u32>) {
+    let shift = u32::from(first.is_some());
+    let lists = first.as_slice();
+    let lists = (!lists.is_empty()).then_some(lists).into_iter();
     let lists = lists.chain((0..body.blocks.len()).map(|block| body.succs(block)));
     graph.rebuild(0, lists.map(|list| list.iter().map(move |&succ| succ + shift)));
 }
@@ -224,6 +258,8 @@ struct Builder<'a, S> {
     code: &'a [u8],
     labels: &'a [Label],
     options: BuildOptions,
+    /// The block where the function is entered, if it is not the first one.
+    start: Option<u32>,
     f: Function,
     /// The slot of each local, [`NO_SLOT`] for escaping ones.
     local_slots: &'a [u32],
@@ -272,6 +308,7 @@ impl<'a, S: Slots> Builder<'a, S> {
             code: &def.code,
             labels: &def.labels,
             options,
+            start: None,
             f,
             local_slots,
             stack: AbstractStack::new(stack),
@@ -294,7 +331,10 @@ impl<'a, S: Slots> Builder<'a, S> {
             let block = self.f.start_block(label, offset);
             self.slots.start_block(&mut self.f, block.0);
             if block == Function::ENTRY {
-                self.prologue();
+                match self.start {
+                    None => self.prologue(),
+                    Some(start) => self.enter_loop(start),
+                }
             }
             match bytecode_block {
                 Some(block) => self.block(block),
@@ -327,6 +367,45 @@ impl<'a, S: Slots> Builder<'a, S> {
             // The parameters are the first values.
             self.write_local(i, Value(i));
         }
+    }
+
+    /// Sets all slots that exist at the start of a block from the frame of the interpreter, in the entry block.
+    fn enter_loop(&mut self, start: u32) {
+        let (body, module) = (self.body, self.module);
+        let block = &body.blocks[start as usize];
+        self.offset = block.start;
+        self.f.ty.params.clear();
+        let mut params = Vec::new();
+        for (i, local) in (0..).zip(&body.locals) {
+            if local.storage == Storage::Promotable {
+                params.push(FramePlace::Cell(body.local_cell(i)));
+                let value = self.append_entry_param(local.ty);
+                self.write_local(i, value);
+            }
+        }
+        let depth = module.shape_depth(block.shape);
+        let mut shape = block.shape;
+        for depth in (0..depth).rev() {
+            let (below, ty) = module.shape_top(shape).expect("as deep as it is");
+            let cell = body.n_local_cells() + module.shape_cells(below);
+            params.push(FramePlace::Cell(cell));
+            let value = self.append_entry_param(ty);
+            let slot = self.stack.slot(depth, ty, &mut self.f);
+            self.slots.write(&mut self.f, slot, value, self.offset);
+            shape = below;
+        }
+        if body.frame_bytes > 0 {
+            params.push(FramePlace::FrameSp);
+            self.frame = self.append_entry_param(ValType::I32);
+        }
+        self.f.entry = Entry::Loop { offset: block.start, params };
+    }
+
+    /// Appends a parameter of a function that is entered in a loop.
+    fn append_entry_param(&mut self, ty: ValType) -> Value {
+        self.f.ty.params.push(ty);
+        self.f.append_param(ty);
+        self.last_value()
     }
 
     /// Releases the frame and the stack cells of the function before it is left.

@@ -25,7 +25,7 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
     let start = Instant::now();
     let loaded = match tier(args) {
         Tier::Interpreter => load_lazily(&args.program)?,
-        Tier::Jit => load(&args.program)?,
+        Tier::Auto | Tier::Jit => load(&args.program)?,
     };
     let code_bytes: usize = loaded.module.module().funcs.iter().map(|func| func.code.len()).sum();
     let mut config = config(args);

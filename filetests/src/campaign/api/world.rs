@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use slotvm::{
     Caller, Compile, Config, Engine, Error, Func, Limits, Linker, MemoryPlan, Module, SlotMode,
-    StoreLimits, Tier, Trap, TrapCode, Val,
+    StoreLimits, Tier, TierCompilation, TierThresholds, Trap, TrapCode, Val,
 };
 
 /// The limits of the stores of a sequence.
@@ -109,7 +109,7 @@ pub(super) struct World {
 }
 
 /// Engines that all threads share.
-pub(super) static WORLDS: LazyLock<Vec<World>> = LazyLock::new(|| (0..8).map(world).collect());
+pub(super) static WORLDS: LazyLock<Vec<World>> = LazyLock::new(|| (0..9).map(world).collect());
 
 /// The configuration of an engine, by number.
 fn config(n: usize) -> Config {
@@ -129,6 +129,10 @@ fn config(n: usize) -> Config {
         3 => _ = config.compile(Compile::Eager).slots(SlotMode::Memory),
         5 => _ = config.compile(Compile::Lazy).signals_based_traps(false),
         6 => _ = config.compile(Compile::Eager).slots(SlotMode::Variables),
+        8 => {
+            config.tier(Tier::Auto).tier_compilation(TierCompilation::Synchronous);
+            _ = config.tier_thresholds(Some(TierThresholds { calls: 2, rounds: 3 }));
+        }
         _ => {
             _ = config
                 .compile(Compile::Lazy)

@@ -3,7 +3,9 @@
 //! Without promotion, that is the slot form after the passes on slot form.
 
 use slotvm_bytecode::VerifiedModule;
-use slotvm_ssa::construction::build::{build, build_ssa};
+use slotvm_ssa::construction::build::{
+    BuildOptions, BuildScratch, build, build_loop, build_ssa,
+};
 use slotvm_ssa::construction::promote::{PromotionReport, promote_with};
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::passes::devirtualise::devirtualise;
@@ -36,22 +38,22 @@ impl Form {
 }
 
 impl Compiler {
-    /// The form of a function that the slot mode compiles, after these passes.
+    /// The form of a function that the slot mode compiles, from its start or from a block on, after these passes.
     ///
     /// # Errors
     /// Fails if a stage leaves an invalid function, which is a fault of this project.
     pub(crate) fn form(
         &mut self,
         module: &VerifiedModule,
-        func: u32,
+        (func, start): (u32, Option<u32>),
         passes: PassSet,
         share: Share,
         times: &mut Times,
     ) -> Result<Form, String> {
         let mut checks = Checks::new(self.options.verify);
-        if let Some(options) =
-            self.options.on_the_fly.filter(|_| self.options.lower.slots.is_promoted())
-        {
+        let is_promoted = self.options.lower.slots.is_promoted();
+        let on_the_fly = self.options.on_the_fly.filter(|_| is_promoted && start.is_none());
+        if let Some(options) = on_the_fly {
             let scratch = &mut self.build;
             let built = times.stage(Stage::Ssa, || build_ssa(module, func, &options, scratch));
             if let Some((function, _)) = built {
@@ -60,7 +62,8 @@ impl Compiler {
             }
         }
         let (options, scratch) = (&self.options.build, &mut self.build);
-        let mut function = times.stage(Stage::Slots, || build(module, func, options, scratch));
+        let mut function = times
+            .stage(Stage::Slots, || build_form(module, func, start, options, scratch));
         check(&mut checks, Stage::Slots, &function, module)?;
         let runs = |stage| passes.runs(pipeline::stage(stage).0);
         let mut has_grown = false;
@@ -151,6 +154,20 @@ pub(super) fn without_growth(mut passes: PassSet) -> PassSet {
         passes.switch(name, false).expect("it is optional");
     }
     passes
+}
+
+/// The slot form of a function, from its start or from a block on.
+pub(super) fn build_form(
+    module: &VerifiedModule,
+    func: u32,
+    start: Option<u32>,
+    options: &BuildOptions,
+    scratch: &mut BuildScratch,
+) -> Function {
+    match start {
+        None => build(module, func, options, scratch),
+        Some(block) => build_loop(module, func, block, options, scratch),
+    }
 }
 
 /// Verifies what a stage has left, if checks are on.

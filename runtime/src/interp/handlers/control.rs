@@ -62,6 +62,21 @@ handlers! {
         if is_due { r.leave_to(outside::poll) } else { r.next(1) }
     }
 
+    /// Counts down the count `c` of the function.
+    fn count(r) {
+        // SAFETY: the state is that of the running interpreter. Code that counts has as many counts as it names.
+        let left = unsafe { &(*(*(*r.state).code).counts.as_ptr().add(r.instr().c as usize)).left };
+        let n = left.load(Ordering::Relaxed).wrapping_sub(1);
+        left.store(n, Ordering::Relaxed);
+        // Another thread may have counted the last one.
+        if n as i32 <= 0 { r.leave_to(outside::count) } else { r.next(1) }
+    }
+
+    /// Calls native code in the place of the function.
+    fn native(r) {
+        r.leave_to(outside::native)
+    }
+
     /// Executes the stack operation `c`; `a` and `b` are the cell above the top of the operand stack.
     fn stack_op(r) {
         r.leave_to(outside::stack_op)

@@ -65,6 +65,8 @@ pub(in crate::interp) enum Code {
     Unreachable,
     Fuel,
     Poll,
+    Count,
+    Native,
     StackOp,
     Vector,
     Trace,
@@ -166,7 +168,8 @@ impl Code {
         use Code::*;
         matches!(
             self,
-            Poll | Vector
+            Poll | Count
+                | Vector
                 | StackOp
                 | Trace
                 | MoveCells
@@ -304,6 +307,8 @@ pub(in crate::interp) fn of<D: Dispatch>(code: Code) -> Handler {
         Code::Unreachable => unreachable::<D>,
         Code::Fuel => fuel::<D>,
         Code::Poll => poll::<D>,
+        Code::Count => count::<D>,
+        Code::Native => native::<D>,
         Code::StackOp => stack_op::<D>,
         Code::Vector => vector::<D>,
         Code::Trace => trace::<D>,

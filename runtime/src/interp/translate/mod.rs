@@ -10,17 +10,21 @@
 //! scratch cells beside the frame.
 
 mod control;
+mod counts;
 mod operands;
 mod values;
 mod vectors;
 
+use std::ptr;
 use std::sync::OnceLock;
 
 use slotvm_bytecode::verified::{Block, Body, Storage};
 use slotvm_bytecode::{Imm, Inst, Op, ValType, VerifiedModule, n_cells, numeric};
 
 use super::handlers::table::{self, Code};
-use crate::steps::code::{CodeOptions, FuncCode, Instr, StackOp};
+use crate::steps::code::{CodeOptions, Count, FuncCode, Instr, StackOp};
+use crate::steps::tiers::Tiers;
+use counts::Counted;
 use operands::{Accumulators, Last, Operands, Value};
 
 /// Makes the code of a function that the module defines.
@@ -28,9 +32,11 @@ pub(super) fn translate(
     module: &VerifiedModule,
     func: u32,
     options: CodeOptions,
+    tiers: Option<&dyn Tiers>,
     is_traced: bool,
 ) -> FuncCode {
     let mut translator = Translator::new(module, func, options, is_traced);
+    translator.tiers = tiers;
     translator.run();
     translator.finish()
 }
@@ -72,11 +78,14 @@ struct Translator<'a> {
     body: &'a Body,
     options: CodeOptions,
     is_traced: bool,
+    /// Whoever is told what is done often.
+    tiers: Option<&'a dyn Tiers>,
     /// Whether the frame has more cells than instructions can name.
     is_far: bool,
 
     instrs: Vec<Instr>,
     stack_ops: Vec<StackOp>,
+    counts: Vec<Count>,
     /// The code offset of each slot, if somebody asks.
     offsets: Option<Vec<u32>>,
     /// That of the instruction at hand.
@@ -114,9 +123,11 @@ impl<'a> Translator<'a> {
             body,
             options,
             is_traced,
+            tiers: None,
             is_far: body.n_cells() > NEAR_CELLS_MAX,
             instrs: Vec::new(),
             stack_ops: Vec::new(),
+            counts: Vec::new(),
             offsets: None,
             offset: 0,
             operands: Operands::default(),
@@ -135,8 +146,11 @@ impl<'a> Translator<'a> {
     fn run(&mut self) {
         self.far_begin();
         let body = self.body;
-        for block in &body.blocks {
-            self.block(block);
+        let counted = if self.options.counts && !self.is_traced { counts::of(body) } else { Vec::new() };
+        let mut counted = counted.into_iter().peekable();
+        for (i, block) in (0..).zip(&body.blocks) {
+            let count = counted.next_if(|counted| counted.block == i);
+            self.block(block, count);
         }
         self.link();
     }
@@ -160,6 +174,8 @@ impl<'a> Translator<'a> {
             frame_params: frame_params.collect(),
             is_traced: self.is_traced,
             options,
+            native: ptr::null(),
+            counts: self.counts.into(),
             offsets: OnceLock::new(),
             instrs: self.instrs.into(),
             stack_ops: self.stack_ops.into(),
@@ -171,7 +187,7 @@ impl<'a> Translator<'a> {
         self.is_traced || self.is_far
     }
 
-    fn block(&mut self, block: &Block) {
+    fn block(&mut self, block: &Block, counted: Option<Counted>) {
         self.starts.push(self.instrs.len() as u32);
         self.offset = block.start;
         (self.last, self.last_copy) = (None, None);
@@ -182,6 +198,9 @@ impl<'a> Translator<'a> {
         self.accumulators.read_all();
         let height = self.body.n_local_cells() + self.module.shape_cells(block.shape);
         self.operands.begin(height);
+        if let Some(counted) = counted {
+            self.count(counted);
+        }
         if self.options.polls && block.polls {
             self.far_end();
             self.emit(Code::Poll, 0, 0, 0);

@@ -206,7 +206,7 @@ impl AbstractStack<'_> {
     }
 
     /// The slot of an operand-stack position while it has a type.
-    fn slot(&mut self, depth: u32, ty: ValType, f: &mut Function) -> u32 {
+    pub(super) fn slot(&mut self, depth: u32, ty: ValType, f: &mut Function) -> u32 {
         let depths = &mut self.scratch.slots;
         if depth as usize >= depths.len() {
             depths.resize(depth as usize + 1, [NO_SLOT; ValType::ALL.len()]);

@@ -69,15 +69,15 @@ enum Known {
 }
 
 impl<'a> Forms<'a> {
-    /// Knows the form of the root, which is the first one.
+    /// Knows the form of the root, which is the first one, if calls enter it.
     pub(super) fn new(
         module: &'a VerifiedModule,
         options: &'a BuildOptions,
         scratch: &'a mut BuildScratch,
-        root: u32,
+        root: Option<u32>,
         looked_at_max: u32,
     ) -> Forms<'a> {
-        let known = HashMap::from([(root, Known::Form(0))]);
+        let known = root.into_iter().map(|root| (root, Known::Form(0))).collect();
         Forms { module, options, scratch, known, left: looked_at_max }
     }
 
@@ -180,7 +180,7 @@ impl Form {
         match op {
             Op::Return => self.n_exits += 1,
             Op::ReturnCallIndirect => self.is_for_tails = true,
-            Op::ReturnCall if f.imm(inst).low() == f.func => {
+            Op::ReturnCall if f.called_as() == Some(f.imm(inst).low()) => {
                 self.calls_itself_last = true;
                 // Where the function is inlined, that is a call and a return.
                 self.n_exits += 1;

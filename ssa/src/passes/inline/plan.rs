@@ -123,7 +123,7 @@ impl Plan {
         if plan.forms[0].sites.is_empty() {
             return plan;
         }
-        let root = plan.forms[0].function.func;
+        let root = plan.forms[0].function.called_as();
         let mut forms = Forms::new(module, options, scratch, root, limits.looked_at_max);
         let mut queue = BinaryHeap::new();
         let mut candidates = Vec::new();
@@ -211,8 +211,8 @@ impl Plan {
 
     /// Whether tail calls of the root become a loop: its own, and those of bodies that replace its tail calls.
     pub(super) fn has_loop(&self) -> bool {
-        let root = self.form(0).func;
-        let calls_root = |site: &Site| site.is_tail && site.callee == root;
+        let root = self.form(0).called_as();
+        let calls_root = |site: &Site| site.is_tail && root == Some(site.callee);
         let nodes = (0..self.nodes.len()).filter(|&node| self.returning(node) == 0);
         let mut forms = nodes.map(|node| self.form_of(node));
         forms.any(|form| form.sites.iter().any(calls_root) || form.calls_itself_last)

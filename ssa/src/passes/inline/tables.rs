@@ -36,6 +36,7 @@ pub(super) fn new_tables(plan: &Plan) -> (Function, Tables) {
     let root = plan.form(0);
     let mut out = Function {
         func: root.func,
+        entry: root.entry.clone(),
         name: root.name.clone(),
         label_names: root.label_names.clone(),
         ty: root.ty.clone(),

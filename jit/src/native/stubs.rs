@@ -1,0 +1,142 @@
+//! The machine code of stubs: a head that jumps to code of ours, and two stubs for each function that a module defines.
+//!
+//! The first stub of a function jumps to where its entry leads, a cell that others write. As long as it is not compiled,
+//! that is the second stub: it stores the function's number in [`Shared::callee`] and jumps to where the detour of the
+//! function's type leads, a cell as well. That is the head, or a trampoline to the interpreter. The head passes the
+//! number and an address of ours on, in registers that calls do not use.
+//!
+//! [`Shared::callee`]: slotvm_runtime::native::Shared::callee
+
+use slotvm_runtime::native::offsets::{SHARED_CALLEE, VMCTX_SHARED};
+
+const _: () = assert!(VMCTX_SHARED == 0, "the code below loads it from there");
+
+/// A function: the addresses of the cells that its stubs jump by.
+pub(super) struct Callee {
+    pub(super) entry: usize,
+    pub(super) detour: usize,
+}
+
+/// Writes all of them. `state` is the address to pass on, `enter` where the head jumps to.
+pub(super) fn write(
+    state: usize,
+    enter: usize,
+    funcs: impl ExactSizeIterator<Item = Callee>,
+) -> Vec<u8> {
+    let mut code = Vec::with_capacity(HEAD_BYTES + funcs.len() * BYTES);
+    head(&mut code, state as u64, enter as u64);
+    assert_eq!(code.len(), HEAD_BYTES);
+    for (index, Callee { entry, detour }) in funcs.enumerate() {
+        stubs(&mut code, entry as u64, index as u32, detour as u64);
+        assert_eq!(code.len(), HEAD_BYTES + (index + 1) * BYTES);
+    }
+    code
+}
+
+/// The alignment of the code.
+pub(super) const ALIGNMENT: u64 = 16;
+/// Size of the head.
+pub(super) const HEAD_BYTES: usize = 48;
+
+#[cfg(target_arch = "x86_64")]
+pub(super) use x86_64::{BYTES, DETOUR_AT};
+#[cfg(target_arch = "x86_64")]
+use x86_64::{head, stubs};
+
+#[cfg(target_arch = "aarch64")]
+pub(super) use aarch64::{BYTES, DETOUR_AT};
+#[cfg(target_arch = "aarch64")]
+use aarch64::{head, stubs};
+
+#[cfg(target_arch = "x86_64")]
+mod x86_64 {
+    use super::SHARED_CALLEE;
+
+    /// Size of the stubs of one function.
+    pub(in crate::native) const BYTES: usize = 48;
+    /// The offset of the second one.
+    pub(in crate::native) const DETOUR_AT: usize = 13;
+
+    /// Guest code has its context in `rdi`.
+    pub(super) fn head(code: &mut Vec<u8>, state: u64, enter: u64) {
+        code.extend([0x4c, 0x8b, 0x1f]); // mov r11, [rdi]
+        code.extend([0x45, 0x8b, 0x9b]); // mov r11d, [r11 + SHARED_CALLEE]
+        code.extend(SHARED_CALLEE.to_le_bytes());
+        code.extend([0x4c, 0x8b, 0x15, 9, 0, 0, 0]); // mov r10, [rip + 9]
+        code.extend([0xff, 0x25, 11, 0, 0, 0]); // jmp [rip + 11]
+        code.extend([0xcc; 3]);
+        code.extend(state.to_le_bytes());
+        code.extend(enter.to_le_bytes());
+        code.extend([0xcc; 6]);
+    }
+
+    pub(super) fn stubs(code: &mut Vec<u8>, entry: u64, index: u32, detour: u64) {
+        code.extend([0x49, 0xba]); // mov r10, entry
+        code.extend(entry.to_le_bytes());
+        code.extend([0x41, 0xff, 0x22]); // jmp [r10]
+        code.extend([0x4c, 0x8b, 0x1f]); // mov r11, [rdi]
+        code.extend([0x41, 0xc7, 0x83]); // mov dword [r11 + SHARED_CALLEE], index
+        code.extend(SHARED_CALLEE.to_le_bytes());
+        code.extend(index.to_le_bytes());
+        code.extend([0x49, 0xba]); // mov r10, detour
+        code.extend(detour.to_le_bytes());
+        code.extend([0x41, 0xff, 0x22]); // jmp [r10]
+        code.extend([0xcc; 8]);
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod aarch64 {
+    use super::SHARED_CALLEE;
+
+    /// Size of the stubs of one function.
+    pub(in crate::native) const BYTES: usize = 56;
+    /// The offset of the second one.
+    pub(in crate::native) const DETOUR_AT: usize = 12;
+
+    /// The offset of the field, scaled, where loads and stores have it.
+    const CALLEE: u32 = (SHARED_CALLEE as u32 / 4) << 10;
+    const _: () = assert!(SHARED_CALLEE % 4 == 0 && SHARED_CALLEE / 4 < 1 << 12);
+
+    /// `ldr register, [pc + offset]`
+    const fn literal(register: u32, offset: u32) -> u32 {
+        0x5800_0000 | offset / 4 << 5 | register
+    }
+
+    /// Guest code has its context in `x2`.
+    pub(super) fn head(code: &mut Vec<u8>, state: u64, enter: u64) {
+        for inst in [
+            0xf940_0050,                        // ldr x16, [x2]
+            0xb940_0000 | CALLEE | 16 << 5 | 16, // ldr w16, [x16, SHARED_CALLEE]
+            literal(17, 16),                    // ldr x17, state
+            literal(15, 20),                    // ldr x15, enter
+            0xd61f_01e0,                        // br x15
+            0xd503_201f,                        // nop
+        ] {
+            code.extend(inst.to_le_bytes());
+        }
+        code.extend(state.to_le_bytes());
+        code.extend(enter.to_le_bytes());
+        code.extend(0_u64.to_le_bytes());
+    }
+
+    pub(super) fn stubs(code: &mut Vec<u8>, entry: u64, index: u32, detour: u64) {
+        let (low, high) = (index & 0xffff, index >> 16);
+        for inst in [
+            literal(16, 40),                     // ldr x16, entry
+            0xf940_0210,                         // ldr x16, [x16]
+            0xd61f_0200,                         // br x16
+            0xf940_0050,                         // ldr x16, [x2]
+            0x5280_0011 | low << 5,              // movz w17, low
+            0x72a0_0011 | high << 5,             // movk w17, high, lsl 16
+            0xb900_0000 | CALLEE | 16 << 5 | 17, // str w17, [x16, SHARED_CALLEE]
+            literal(16, 20),                     // ldr x16, detour
+            0xf940_0210,                         // ldr x16, [x16]
+            0xd61f_0200,                         // br x16
+        ] {
+            code.extend(inst.to_le_bytes());
+        }
+        code.extend(entry.to_le_bytes());
+        code.extend(detour.to_le_bytes());
+    }
+}

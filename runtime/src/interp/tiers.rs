@@ -1,0 +1,188 @@
+//! The ways between the interpreter and native code: functions that native code takes the place of, loops that go on in
+//! it, and calls that come back from it.
+//!
+//! A function with native code has code of one instruction here, which calls that with the cells of its frame. So every
+//! call of the interpreter enters it as it enters any other function, and asks nothing before. A loop goes on in native
+//! code that is made for its first block and takes all that it needs from the cells; it returns from the function.
+//!
+//! Native code may call back, and what it calls may move the stacks of the interpreter. So it gets cells of its own, and
+//! the stacks are in the store meanwhile.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::slice;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+
+use slotvm_bytecode::{FuncType, ValType, VerifiedModule, n_cells};
+
+use super::activation::{self, Activation};
+use super::handlers::table::{self, Code};
+use crate::context::VmCtx;
+use crate::entities::InstanceId;
+use crate::error::{Error, Stop};
+use crate::steps::code::{CodeOptions, FuncCode, Instr};
+use crate::steps::tiers::{Part, TieredCode};
+use crate::store::{NativeCallee, Store};
+
+impl TieredCode {
+    /// Lets calls of the function go to native code, or lets the loop go on there.
+    ///
+    /// # Safety
+    /// `code` is native code of the function, as [`FuncRecord::code`](crate::native::FuncRecord::code) is. That of a loop
+    /// takes as its only parameter the address of the cells of the function's frame, reads them before it does anything
+    /// else, and has the function's results. The code lives as long as any store that has been given its tiers with
+    /// [`Natives`](crate::native::Natives), and relies on no more than these do.
+    pub unsafe fn install(&self, part: Part, code: *const u8) {
+        match part {
+            Part::Func(func) => {
+                let call = native_call(self.0.module(), self.0.options(), func, code);
+                self.0.replace(func, call);
+            }
+            Part::Loop(..) => self.0.leave_loop(part, code),
+        }
+    }
+}
+
+/// Code of a function that calls its native code.
+fn native_call(
+    module: &VerifiedModule,
+    options: CodeOptions,
+    func: u32,
+    native: *const u8,
+) -> FuncCode {
+    let ty = module.func_type(func);
+    let (n_params, n_results) = (n_cells(&ty.params) as u32, n_cells(&ty.results) as u32);
+    let handler = table::address(Code::Native, options.jumps);
+    let instrs = Box::new([Instr { handler, a: 0, b: 0, c: 0 }]);
+    let n_cells = n_params.max(n_results);
+    FuncCode {
+        instrs,
+        stack_ops: Box::default(),
+        func,
+        n_params,
+        n_locals: n_params,
+        n_cells,
+        entry_bytes: n_cells as usize * size_of::<u64>(),
+        // Native code takes by itself what a call takes.
+        call_cells: 0,
+        frame_bytes: 0,
+        frame_params: Box::default(),
+        is_traced: false,
+        options,
+        native,
+        counts: Box::default(),
+        offsets: OnceLock::new(),
+    }
+}
+
+impl Activation<'_> {
+    /// Calls the native code of the active function, whose frame has the parameters, and leaves the function.
+    pub(super) fn run_native(&mut self) -> Result<*const Instr, Stop> {
+        let FuncCode { func, native, n_cells, .. } = *self.active();
+        let type_index = self.module.module().func_type_index(func);
+        let type_id = self.store.instance(self.instance()).type_id(type_index);
+        let (mut small, mut large) = ([0; SMALL_CELLS], Vec::new());
+        let cells = first(&mut small, &mut large, n_cells as usize);
+        let fp = self.index(self.state.fp);
+        cells.copy_from_slice(&self.stack.cells[fp..fp + cells.len()]);
+        self.enter_native(native, type_id, false, cells)
+    }
+
+    /// Counts what the active function does often. Where native code of a loop is there, goes on in it, and then leaves
+    /// the function.
+    pub(super) fn count(&mut self, instr: &Instr) -> Result<*const Instr, Stop> {
+        let count = &self.active().counts[instr.c as usize];
+        if count.native.load(Ordering::Acquire).is_null() {
+            let tiers = self.module.tiers().expect("somebody wants what is counted").clone();
+            let left = tiers.hot(&TieredCode(self.module.clone()), count.part);
+            count.left.store(left.max(1), Ordering::Relaxed);
+        }
+        let native = count.native.load(Ordering::Acquire);
+        if native.is_null() {
+            return Ok(ptr::from_ref(instr).wrapping_add(1));
+        }
+        let module = self.module.module().clone();
+        let results = &module.func_type(self.active().func).results;
+        let type_id = self.store.intern_type(&FuncType::new([ValType::I64], &results[..]));
+        let (mut small, mut large) = ([0; SMALL_CELLS], Vec::new());
+        let cells = first(&mut small, &mut large, n_cells(results).max(1));
+        // The code reads the frame before anything else, so before anything can move it.
+        cells[0] = self.state.fp.expose_provenance() as u64;
+        self.enter_native(native, type_id, true, cells)
+    }
+
+    /// Enters native code of the active function, and leaves the function with its results.
+    fn enter_native(
+        &mut self,
+        code: *const u8,
+        type_id: u32,
+        is_loop: bool,
+        cells: &mut [u64],
+    ) -> Result<*const Instr, Stop> {
+        let FuncCode { func, n_cells: n_frame_cells, .. } = *self.active();
+        let (instance, ctx) = (self.instance(), self.state.ctx);
+        let n_results = n_cells(&self.module.module().func_type(func).results);
+        let fp = self.index(self.state.fp);
+        let callee = NativeCallee { ctx, code, type_id, instance, func, is_loop };
+        let top = fp + n_frame_cells as usize;
+        // SAFETY: the code is that of the function or of its loop, as whoever installed it has said, the context that of
+        // the active instance, which has the function, and the cells are those of the type.
+        let result = self.lend_stack(top, |store| unsafe { store.run_native(&callee, cells) });
+        if let Err(mut error) = result {
+            // Native code has said where the active function was.
+            self.add_frames(&mut error, false);
+            return Err(error.into());
+        }
+        self.stack.cells[fp..fp + n_results].copy_from_slice(&cells[..n_results]);
+        Ok(self.leave())
+    }
+}
+
+/// Cells for which nothing is allocated.
+const SMALL_CELLS: usize = 16;
+
+/// `n` cells in either place. Those in `small` are 0.
+fn first<'a>(
+    small: &'a mut [u64; SMALL_CELLS],
+    large: &'a mut Vec<u64>,
+    n: usize,
+) -> &'a mut [u64] {
+    if n <= SMALL_CELLS {
+        return &mut small[..n];
+    }
+    large.resize(n, 0);
+    large
+}
+
+/// The function behind [`VmCtx::interpret`] in stores that do both.
+///
+/// # Safety
+/// Called by native code with its context, after it has set [`Shared::callee`](crate::context::Shared::callee) to a
+/// function of the instance, by the trampoline of the function's type.
+pub(crate) unsafe extern "C" fn interpret(ctx: *mut VmCtx, cells: *mut u64) -> u32 {
+    // SAFETY: native code passes the context that it got, which lives as long as the store.
+    let (store, instance, defined) = unsafe {
+        let shared = (*ctx).shared;
+        let instance = InstanceId::from_number((*ctx).instance);
+        (Store::running(shared), instance, (*shared).callee)
+    };
+    let module = store.instance(instance).module();
+    let func = module.n_imported_funcs() + defined;
+    let ty = module.func_type(func);
+    let cells = match n_cells(&ty.params).max(n_cells(&ty.results)) {
+        // The pointer may be anything.
+        0 => &mut [],
+        // SAFETY: the trampoline of the function's type passes as many cells as it needs.
+        n => unsafe { slice::from_raw_parts_mut(cells, n) },
+    };
+    // A panic must not unwind through native frames; it resumes beyond them.
+    let call = || activation::execute(&mut *store, instance, func, cells);
+    let failure: std::thread::Result<Error> = match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(Ok(())) => return 0,
+        Ok(Err(error)) => Ok(error),
+        Err(panic) => Err(panic),
+    };
+    store.set_pending(failure);
+    1
+}

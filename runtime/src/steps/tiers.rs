@@ -1,0 +1,51 @@
+//! What the interpreter and whoever makes native code tell each other while a program runs.
+//!
+//! The code of the interpreter counts calls of functions and rounds of loops. Where a count is due, it tells its
+//! [`Tiers`], who may have native code made, now or later, in this or another thread, and then hand it over by
+//! `TieredCode::install`. Calls of the function go to that code from then on, and loops go on in it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::code::ModuleCode;
+
+/// A part of a module that native code can be made of by itself.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// A function.
+    Func(u32),
+    /// What follows in a function when it is at the start of a basic block, by its number in
+    /// [`Body::blocks`](slotvm_bytecode::verified::Body::blocks). The function has been entered before: it has taken what
+    /// it takes from the call stack and from the frame stack.
+    Loop(u32, u32),
+}
+
+impl Part {
+    /// The function, in the index space of the module.
+    pub fn func(self) -> u32 {
+        match self {
+            Part::Func(func) | Part::Loop(func, _) => func,
+        }
+    }
+}
+
+/// Decides what is worth native code. See the module documentation.
+pub trait Tiers: Send + Sync {
+    /// How often a function is called, or a loop goes round, before [`Tiers::hot`] is told; at least 1. `n_insts` is the
+    /// number of instructions of the function, or of those that the loop has.
+    fn threshold(&self, part: Part, n_insts: u32) -> u32;
+
+    /// Is told that the threshold was reached. Returns after how many more calls or rounds it is to be told again; native
+    /// code of a loop that is there by then is entered.
+    fn hot(&self, code: &TieredCode, part: Part) -> u32;
+}
+
+/// The interpreter's code of a module, to which native code can be added.
+#[derive(Clone)]
+pub struct TieredCode(pub(crate) Arc<ModuleCode>);
+
+impl fmt::Debug for TieredCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TieredCode").finish_non_exhaustive()
+    }
+}
