@@ -20,6 +20,9 @@ pub(crate) trait Source: Send + Sync {
     /// Makes a function, given its place among those that the module defines.
     fn func(&self, place: usize) -> Made;
 
+    /// The bytes that a function is made of: its [`Func::source_bytes`].
+    fn source_bytes(&self, place: usize) -> u32;
+
     /// Makes the names of a module, given the module without them.
     fn names(&self, module: &Module) -> Names;
 }
@@ -42,7 +45,6 @@ impl fmt::Debug for LazyFuncs {
 }
 
 impl LazyFuncs {
-    #[cfg(feature = "wasm")]
     /// `n` functions, none of which is made yet.
     #[cfg(feature = "wasm")]
     pub(crate) fn new(n: usize, source: Box<dyn Source>) -> LazyFuncs {
@@ -65,6 +67,11 @@ impl LazyFuncs {
             Box::new((func, body))
         };
         Some(self.funcs.get(place)?.get_or_init(make))
+    }
+
+    /// The bytes that a function is made of, given its place among those that the module defines.
+    pub(crate) fn source_bytes(&self, place: usize) -> u32 {
+        self.source.source_bytes(place)
     }
 
     /// The number of operands of a shape, all of which take one cell.

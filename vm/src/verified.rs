@@ -294,6 +294,17 @@ impl VerifiedModule {
         }
     }
 
+    /// The bytes that were given for a function, if it is a translation of something: its
+    /// [`Func::source_bytes`](crate::module::Func::source_bytes), without making it.
+    pub fn source_bytes(&self, func: u32) -> Option<u32> {
+        let place = func.checked_sub(self.n_imported_funcs)? as usize;
+        let bytes = match &self.lazy {
+            Some(lazy) => lazy.source_bytes(place),
+            None => self.module.funcs.get(place)?.source_bytes,
+        };
+        (bytes > 0).then_some(bytes)
+    }
+
     /// Results of verification for a function, or `None` if it is imported.
     pub fn body(&self, func: u32) -> Option<&Body> {
         let place = func.checked_sub(self.n_imported_funcs)? as usize;

@@ -94,9 +94,13 @@ pub struct RunArgs {
     #[arg(value_name = "PROGRAM")]
     pub program: PathBuf,
 
-    /// Run native code instead of interpreting
+    /// Run native code, made of the whole program before it starts
     #[arg(long)]
     pub jit: bool,
+
+    /// Interpret [default: interpret at first, and make native code of what is done often]
+    #[arg(long, conflicts_with_all = ["jit", "slots", "passes", "lazy"])]
+    pub interp: bool,
 
     /// Run native code in this slot mode [default with --jit: ssa]
     #[arg(long, value_name = "MODE", value_parser = slot_mode_parser())]

@@ -11,6 +11,7 @@ use slotvm_ssa::pipeline::Stage;
 
 use crate::api::engine::Engine;
 use crate::compile::timings::Timings;
+use crate::config::Tier;
 use crate::native::module::NativeModule;
 
 /// The parts of a module.
@@ -29,8 +30,8 @@ pub(crate) fn from_bytes(
 ) -> Result<Parts, Error> {
     let mut timings = Timings::default();
     let is_parallel = engine.config().parallel_compilation;
-    // Native code is made of all functions, or looks at the callees of those that it is made of.
-    let is_lazy = engine.native().is_none();
+    // Native code is made of all functions, except where they are interpreted at first.
+    let is_lazy = engine.tier() != Tier::Jit;
     let options = LoadOptions { extension, is_parallel, is_lazy, ..LoadOptions::default() };
     let n_bytes = bytes.len();
     let loaded = timings.0.stage_of(Stage::Load, "bytes", n_bytes, || load::load(bytes, options));

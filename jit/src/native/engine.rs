@@ -21,6 +21,7 @@ use crate::native::raise;
 use crate::native::signals;
 use crate::native::trampoline::{self, Way};
 use crate::native::trampolines::{Trampoline, Trampolines};
+use crate::native::workers::Workers;
 
 /// The version of Cranelift that makes native code; empty in a build without the feature `jit`, which makes
 /// none.
@@ -35,6 +36,8 @@ pub(crate) struct NativeEngine {
     /// The code that guest code calls when a poll is due, if it polls.
     poll: Option<CodeUnit>,
     profiler: Profiler,
+    /// The threads that compile while programs go on.
+    pub(super) workers: Workers,
 }
 
 impl NativeEngine {
@@ -56,6 +59,7 @@ impl NativeEngine {
             trampolines: Trampolines::default(),
             poll: None,
             profiler,
+            workers: Workers::default(),
         };
         if let Some(mut poll) = poll {
             engine.announce(&mut poll, std::iter::once("trampoline of polls".to_owned()));

@@ -35,7 +35,7 @@ use crate::native::compilations::{Compilations, Left};
 use crate::native::engine::NativeEngine;
 use crate::native::module_trampolines::ModuleTrampolines;
 use crate::native::raise::raise;
-use crate::native::tiers::Loops;
+use crate::native::tiers::Parts;
 use crate::native::{stack, stubs};
 
 /// The code of a module, as far as it is compiled.
@@ -48,7 +48,7 @@ pub(crate) struct LazyCode {
 /// The inputs and outputs of compiling a function.
 pub(super) struct State {
     /// Reference to itself for the threads that compile.
-    this: Weak<State>,
+    pub(super) this: Weak<State>,
     pub(super) native: Arc<NativeEngine>,
     pub(super) module: Arc<VerifiedModule>,
     options: CompileOptions,
@@ -65,8 +65,8 @@ pub(super) struct State {
     compilers: Idle<Compiler>,
     /// The functions that threads are compiling, if calls can be interrupted.
     compilations: Compilations,
-    /// The loops that go on in native code.
-    pub(super) loops: Loops,
+    /// The parts that are hot, if functions are interpreted at first.
+    pub(super) parts: Parts,
 }
 
 /// Things that are not at work. Nobody waits for another thread: the child of a fork may have inherited the lock from a
@@ -149,7 +149,7 @@ impl LazyCode {
             code: CodeArena::new(),
             compilers: Idle::default(),
             compilations: Compilations::default(),
-            loops: Loops::default(),
+            parts: Parts::new(n_funcs),
         });
         let address = ptr::from_ref(&*state).expose_provenance();
         let detours = state.detours.as_ptr().expose_provenance();
@@ -214,9 +214,10 @@ impl LazyCode {
 }
 
 impl Drop for LazyCode {
-    /// Waits for compilations that calls have left.
+    /// Waits for compilations that nobody waits for.
     fn drop(&mut self) {
         self.state.compilations.join();
+        self.state.native.workers.finish(self.state.number());
     }
 }
 
@@ -227,13 +228,13 @@ impl State {
     }
 
     /// The code of a function, which is compiled if it is not yet.
-    pub(super) fn code_of(
+    fn code_of(
         &self,
         index: usize,
         is_interrupted: impl FnMut() -> bool,
     ) -> Result<*const u8, NoCode> {
         let function = &self.functions[index];
-        if self.native.config().polls() && !self.is_tiered() {
+        if self.native.config().polls() {
             let (is_done, start) = (|| function.get().is_some(), || self.start(index));
             self.compilations.wait(index, is_done, start, is_interrupted)?;
         }
@@ -270,7 +271,7 @@ impl State {
         builder.stack_size(stack::THREAD_BYTES).spawn(compile)
     }
 
-    fn compile(&self, index: usize) -> Result<LazyFunction, Error> {
+    pub(super) fn compile(&self, index: usize) -> Result<LazyFunction, Error> {
         let compiled = self.compile_at(index, None)?;
         let entry = ptr::with_exposed_provenance_mut(compiled.code.start);
         self.entries[index].store(entry, Ordering::Release);

@@ -36,6 +36,8 @@ mod tiers;
 pub(crate) mod trampoline;
 #[cfg(feature = "jit")]
 pub(crate) mod trampolines;
+#[cfg(feature = "jit")]
+mod workers;
 
 #[cfg(not(feature = "jit"))]
 pub(crate) use no_native::{self as engine, self as module};

@@ -92,16 +92,22 @@ impl Activation<'_> {
     /// Counts what the active function does often. Where native code of a loop is there, goes on in it, and then leaves
     /// the function.
     pub(super) fn count(&mut self, instr: &Instr) -> Result<*const Instr, Stop> {
-        let count = &self.active().counts[instr.c as usize];
+        let counts = &self.active().counts;
+        let count = &counts[instr.c as usize];
         if count.native.load(Ordering::Acquire).is_null() {
             let tiers = self.module.tiers().expect("somebody wants what is counted").clone();
-            let left = tiers.hot(&TieredCode(self.module.clone()), count.part);
+            let code = TieredCode(self.module.clone());
+            let left = tiers.hot(&code, count.part, count.n_insts);
             count.left.store(left.max(1), Ordering::Relaxed);
         }
         let native = count.native.load(Ordering::Acquire);
         if native.is_null() {
             return Ok(ptr::from_ref(instr).wrapping_add(1));
         }
+        // The next frame that comes here goes on there at once, and few more calls make the function native.
+        count.left.store(1, Ordering::Relaxed);
+        let left = &counts[0].left;
+        left.store(left.load(Ordering::Relaxed).min(CALLS_WITH_LOOP), Ordering::Relaxed);
         let module = self.module.module().clone();
         let results = &module.func_type(self.active().func).results;
         let type_id = self.store.intern_type(&FuncType::new([ValType::I64], &results[..]));
@@ -138,6 +144,9 @@ impl Activation<'_> {
         Ok(self.leave())
     }
 }
+
+/// Calls of a function, one of whose loops has gone on in native code, before it is hot itself.
+const CALLS_WITH_LOOP: u32 = 2;
 
 /// Cells for which nothing is allocated.
 const SMALL_CELLS: usize = 16;

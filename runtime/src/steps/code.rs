@@ -150,6 +150,8 @@ pub(crate) struct Count {
     /// matter.
     pub(crate) left: AtomicU32,
     pub(crate) part: Part,
+    /// The instructions that are executed each time, at most.
+    pub(crate) n_insts: u32,
     /// Native code of the loop, once there is some.
     pub(crate) native: AtomicPtr<u8>,
 }
@@ -289,6 +291,7 @@ impl ModuleCode {
         let mut counts = unsafe { (*code).counts.iter() };
         if let Some(count) = counts.find(|count| count.part == part) {
             count.native.store(native.cast_mut(), Ordering::Release);
+            count.left.store(1, Ordering::Relaxed);
         }
     }
 

@@ -35,9 +35,9 @@ pub trait Tiers: Send + Sync {
     /// number of instructions of the function, or of those that the loop has.
     fn threshold(&self, part: Part, n_insts: u32) -> u32;
 
-    /// Is told that the threshold was reached. Returns after how many more calls or rounds it is to be told again; native
-    /// code of a loop that is there by then is entered.
-    fn hot(&self, code: &TieredCode, part: Part) -> u32;
+    /// Is told that the threshold was reached. Returns after how many more calls or rounds it is to be told again, unless
+    /// native code is there by then.
+    fn hot(&self, code: &TieredCode, part: Part, n_insts: u32) -> u32;
 }
 
 /// The interpreter's code of a module, to which native code can be added.

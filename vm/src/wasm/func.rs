@@ -80,11 +80,16 @@ impl Scratch {
         body: &FunctionBody<'_>,
     ) -> (Func, Option<Body>) {
         let (func, facts) = self.emitter.finish(&self.locals);
-        // The length before the body and the function's type take at least one byte each.
-        let source_bytes = u32::try_from(2 + body.as_bytes().len()).unwrap_or(u32::MAX);
+        let source_bytes = source_bytes(body.as_bytes().len());
         let func = Func { ty: types.id(ty).0, locals: self.declared.clone(), source_bytes, ..func };
         (func, facts.filter(|_| !types.has_vectors))
     }
+}
+
+/// The bytes that a module has for a function whose body has so many.
+pub(super) fn source_bytes(body_bytes: usize) -> u32 {
+    // The length before the body and the function's type take at least one byte each.
+    u32::try_from(2 + body_bytes).unwrap_or(u32::MAX)
 }
 
 /// The target of conditional branches that drop operands: a `br_keep` at the end of the block that they

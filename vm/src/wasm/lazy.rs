@@ -7,7 +7,7 @@ use wasmparser::{
     ValidatorResources, WasmFeatures,
 };
 
-use super::func::{Scratch, Translator};
+use super::func::{Scratch, Translator, source_bytes};
 use super::lines::Lines;
 use super::{Body, Types, names, proposals};
 use crate::lazy::{LazyFuncs, Made, Source};
@@ -150,6 +150,11 @@ impl Source for Module {
         let (func, facts) = scratch.finish(types, ty, &body);
         let facts = facts.expect("there are no vectors");
         (func, facts, std::mem::take(&mut scratch.emitter.stacks))
+    }
+
+    fn source_bytes(&self, place: usize) -> u32 {
+        let range = &self.bodies.ranges[place];
+        source_bytes((range.end - range.start) as usize)
     }
 
     fn names(&self, module: &crate::module::Module) -> Names {

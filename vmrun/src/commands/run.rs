@@ -24,8 +24,8 @@ const PARALLEL_CODE_BYTES_MIN: usize = 64 << 10;
 pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
     let start = Instant::now();
     let loaded = match tier(args) {
-        Tier::Interpreter => load_lazily(&args.program)?,
-        Tier::Auto | Tier::Jit => load(&args.program)?,
+        Tier::Interpreter | Tier::Auto => load_lazily(&args.program)?,
+        Tier::Jit => load(&args.program)?,
     };
     let code_bytes: usize = loaded.module.module().funcs.iter().map(|func| func.code.len()).sum();
     let mut config = config(args);
@@ -92,7 +92,12 @@ fn host(args: &RunArgs, module: &Module) -> Result<Host, CliError> {
 
 fn tier(args: &RunArgs) -> Tier {
     let is_native = args.jit || args.lazy || args.slots.is_some() || args.passes.is_some();
-    if is_native { Tier::Jit } else { Tier::Interpreter }
+    let is_interpreted = args.interp || args.trace || !Tier::ALL.contains(&Tier::Auto);
+    match (is_native, is_interpreted) {
+        (true, _) => Tier::Jit,
+        (false, true) => Tier::Interpreter,
+        (false, false) => Tier::Auto,
+    }
 }
 
 fn config(args: &RunArgs) -> Config {

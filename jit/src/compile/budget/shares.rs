@@ -94,10 +94,10 @@ pub(super) fn time(module_bytes: u64) -> u64 {
 /// The bytes that were given for a function: those it is a translation of, or what it takes in a binary
 /// module, at least.
 fn func_bytes(module: &VerifiedModule, func: u32) -> u64 {
-    let func = module.func(func).expect("the module defines the function");
-    if func.source_bytes > 0 {
-        return func.source_bytes.into();
+    if let Some(bytes) = module.source_bytes(func) {
+        return bytes.into();
     }
+    let func = module.func(func).expect("the module defines the function");
     // A label has an offset and a shape; a body a length, a type, and two counts.
     (func.code.len() + 2 * func.labels.len() + 4) as u64
 }

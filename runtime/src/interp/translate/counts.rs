@@ -53,6 +53,7 @@ impl Translator<'_> {
         self.emit(Code::Count, 0, 0, self.counts.len() as u32);
         self.far_begin();
         let left = AtomicU32::new(threshold.clamp(1, i32::MAX as u32));
-        self.counts.push(Count { left, part, native: AtomicPtr::new(ptr::null_mut()) });
+        let native = AtomicPtr::new(ptr::null_mut());
+        self.counts.push(Count { left, part, n_insts, native });
     }
 }

@@ -1,0 +1,222 @@
+//! Threads of an engine that compile while programs go on.
+//!
+//! Nobody who runs a program waits for them: a job that cannot be handed over at once is refused, and asked for again
+//! later. The threads start when there is work, and end with the engine. Whoever owns what jobs work on takes back
+//! those that have not begun, and waits for those that have, before it is dropped ([`Workers::finish`]).
+//!
+//! The child of a fork has none of the threads, and starts its own. A lock that one of them held stays locked there, so
+//! the child then compiles nothing.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Builder, JoinHandle, available_parallelism};
+
+use crate::native::stack;
+
+/// Threads of an engine, at most.
+const THREADS_MAX: usize = 4;
+
+/// See the module documentation.
+#[derive(Default)]
+pub(crate) struct Workers(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// The process that the threads belong to, 0 if there were never any.
+    process: AtomicU32,
+    /// There is work, or no more to come.
+    work: Condvar,
+    /// A job has ended.
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Job>,
+    /// The owners of the jobs that run.
+    running: Vec<usize>,
+    threads: Vec<JoinHandle<()>>,
+    n_idle: usize,
+    is_closed: bool,
+}
+
+struct Job {
+    owner: usize,
+    work: Box<dyn FnOnce() + Send>,
+}
+
+impl Workers {
+    /// Hands over a job for an owner, which is a number that no other one has while it lives. Returns whether that worked:
+    /// not while others have the lock, and not if no thread can be started.
+    pub(crate) fn push(&self, owner: usize, work: impl FnOnce() + Send + 'static) -> bool {
+        let Ok(mut state) = self.0.state.try_lock() else { return false };
+        self.0.enter_process(&mut state);
+        let n_threads_max = available_parallelism().map_or(1, |n| n.get() - 1).clamp(1, THREADS_MAX);
+        if state.n_idle <= state.queue.len() && state.threads.len() < n_threads_max {
+            let shared = self.0.clone();
+            let builder = Builder::new().name("slotvm-compiler".to_owned());
+            match builder.stack_size(stack::THREAD_BYTES).spawn(move || shared.run()) {
+                Ok(thread) => state.threads.push(thread),
+                Err(_) if state.threads.is_empty() => return false,
+                Err(_) => {}
+            }
+        }
+        state.queue.push_back(Job { owner, work: Box::new(work) });
+        drop(state);
+        self.0.work.notify_one();
+        true
+    }
+
+    /// Takes back the jobs of an owner, and waits until none runs.
+    pub(crate) fn finish(&self, owner: usize) {
+        let Some(mut state) = self.0.lock_in_process() else { return };
+        state.queue.retain(|job| job.owner != owner);
+        while state.running.contains(&owner) {
+            state = self.0.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        let Some(mut state) = self.0.lock_in_process() else { return };
+        state.is_closed = true;
+        state.queue.clear();
+        let threads = mem::take(&mut state.threads);
+        drop(state);
+        self.0.work.notify_all();
+        for thread in threads {
+            // A thread that drops the last owner of the engine ends by itself.
+            if thread.thread().id() != thread::current().id() {
+                // Jobs have caught their panics.
+                _ = thread.join();
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The state, or nothing in the child of a fork whose parent had it locked.
+    fn lock_in_process(&self) -> Option<MutexGuard<'_, State>> {
+        let is_childs = ![0, std::process::id()].contains(&self.process.load(Ordering::Relaxed));
+        let mut state = if is_childs { self.state.try_lock().ok()? } else { self.lock() };
+        self.enter_process(&mut state);
+        Some(state)
+    }
+
+    /// Forgets the threads and the jobs of the process from which this one was forked: they never end.
+    fn enter_process(&self, state: &mut State) {
+        let process = std::process::id();
+        if self.process.swap(process, Ordering::Relaxed) != process {
+            mem::take(&mut state.threads).into_iter().for_each(mem::forget);
+            state.running.clear();
+            state.n_idle = 0;
+        }
+    }
+
+    /// Does jobs, in a thread of its own, until there are no more to come.
+    fn run(&self) {
+        let mut state = self.lock();
+        while !state.is_closed {
+            let Some(Job { owner, work }) = state.queue.pop_front() else {
+                state.n_idle += 1;
+                state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state.n_idle = state.n_idle.saturating_sub(1);
+                continue;
+            };
+            state.running.push(owner);
+            drop(state);
+            // What it was to make is then never there, which nobody waits for.
+            _ = catch_unwind(AssertUnwindSafe(work));
+            state = self.lock();
+            if let Some(at) = state.running.iter().position(|&running| running == owner) {
+                state.running.swap_remove(at);
+            }
+            self.ended.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+
+    use super::*;
+
+    /// Hands over a job, as often as it takes.
+    fn push(workers: &Workers, owner: usize, work: impl Fn() + Send + Sync + 'static) {
+        let work = Arc::new(work);
+        while !workers.push(owner, {
+            let work = work.clone();
+            move || work()
+        }) {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn an_owner_waits_for_what_runs_and_takes_back_the_rest() {
+        let workers = Workers::default();
+        let (go, n_done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let job = |is_last: bool| {
+            let (go, n_done) = (go.clone(), n_done.clone());
+            move || {
+                while !go.load(SeqCst) && !is_last {
+                    thread::yield_now();
+                }
+                n_done.fetch_add(1, SeqCst);
+            }
+        };
+        for _ in 0..100 {
+            push(&workers, 1, job(false));
+        }
+        push(&workers, 2, job(true));
+        thread::scope(|scope| {
+            scope.spawn(|| workers.finish(1));
+            while workers.0.lock().queue.iter().any(|job| job.owner == 1) {
+                thread::yield_now();
+            }
+            go.store(true, SeqCst);
+        });
+        let n_run = n_done.load(SeqCst);
+        assert!(n_run <= THREADS_MAX + 1, "{n_run} were run");
+        while workers.0.lock().running.contains(&2) || !workers.0.lock().queue.is_empty() {
+            thread::yield_now();
+        }
+        workers.finish(2);
+        assert!(workers.0.lock().running.is_empty());
+    }
+
+    #[test]
+    fn a_job_that_panics_ends_as_others_do() {
+        let workers = Workers::default();
+        let done = Arc::new(AtomicBool::new(false));
+        push(&workers, 1, || panic!("by a job"));
+        let is_done = done.clone();
+        push(&workers, 1, move || is_done.store(true, SeqCst));
+        while !done.load(SeqCst) {
+            thread::yield_now();
+        }
+        workers.finish(1);
+    }
+
+    #[test]
+    fn threads_end_with_the_engine() {
+        let workers = Workers::default();
+        let counter = Arc::new(());
+        for owner in 0..10 {
+            let counter = counter.clone();
+            push(&workers, owner, move || _ = &counter);
+        }
+        drop(workers);
+        assert_eq!(Arc::strong_count(&counter), 1);
+    }
+}
