@@ -90,7 +90,8 @@ pub struct Shared {
     /// The function that native code calls when the epoch has reached `poll_at`.
     pub poll: Option<Poll>,
     /// The function that native code calls and that has none, by its number among those that its module defines.
-    /// Native code writes it, and goes on to [`VmCtx::interpret`].
+    /// Native code writes it, and goes on to [`VmCtx::interpret`]. In the other direction, the number of the loop that goes
+    /// on in native code.
     pub callee: u32,
     /// The store, for the runtime's own functions. Set by `Store::enter_native`.
     pub store: *mut core::ffi::c_void,

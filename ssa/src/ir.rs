@@ -110,10 +110,8 @@ pub enum Entry {
     /// By a call.
     #[default]
     Call,
-    /// At the start of a basic block, from a frame of the interpreter. The function has been called before.
+    /// At the start of one of some basic blocks, from a frame of the interpreter. The function has been called before.
     Loop {
-        /// The code offset of the block.
-        offset: u32,
         /// The places of the parameters, in their order.
         params: Vec<FramePlace>,
     },
@@ -126,6 +124,8 @@ pub enum FramePlace {
     Cell(u32),
     /// The address of the function's frame in the frame stack, which is the frame pointer.
     FrameSp,
+    /// The number of the block to go on at.
+    Block,
 }
 
 impl Function {

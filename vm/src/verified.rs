@@ -1,6 +1,7 @@
 //! Result of the verifier: a well-typed module, with the basic blocks, frame layout and storage of locals of
 //! each function.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::constant_tables::{ConstantTables, TableEntry};
@@ -202,6 +203,19 @@ impl Body {
     /// Number of cells of the locals.
     pub fn n_local_cells(&self) -> u32 {
         self.local_cell(self.locals.len() as u32)
+    }
+
+    /// The loops that backward branches make, in order: the block that such branches lead to, and the end of the last
+    /// block that branches there. Every cycle of the control flow has a block of those that begin one.
+    pub fn loops(&self) -> Vec<Range<u32>> {
+        let mut ends = vec![0; self.blocks.len()];
+        for block in 0..self.blocks.len() {
+            for &target in self.succs(block).iter().filter(|&&target| target as usize <= block) {
+                ends[target as usize] = block as u32 + 1;
+            }
+        }
+        let loops = (0..).zip(ends).filter(|&(_, end)| end > 0);
+        loops.map(|(start, end)| start..end).collect()
     }
 
     /// The first cell of a local in the frame. For the number of locals, the first cell of the operand stack.

@@ -115,6 +115,10 @@ pub struct RunArgs {
     #[arg(long)]
     pub lazy: bool,
 
+    /// Print what native code is made of while the program runs, and why, to standard error
+    #[arg(long, conflicts_with_all = ["jit", "interp", "slots", "passes", "lazy"])]
+    pub tier_log: bool,
+
     /// Call this exported function instead of `_start` or `main`, and print its results, one per line
     #[arg(long, value_names = ["NAME", "VALUES"], num_args = 1..)]
     pub invoke: Vec<String>,

@@ -12,6 +12,7 @@ pub mod error;
 pub mod host;
 pub mod load;
 pub mod table;
+pub mod tier_log;
 pub mod trace;
 pub mod wasi;
 #[cfg(feature = "wat")]

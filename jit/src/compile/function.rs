@@ -157,11 +157,11 @@ impl Compiler {
         func: u32,
         share: Share,
     ) -> Result<CompiledFunction, CompileError> {
-        self.compile_at(module, func, None, share)
+        self.compile_at(module, func, &[], share)
     }
 
-    /// Compiles a function as [`Compiler::compile`] does, or what follows in it at the start of a block, for frames of the
-    /// interpreter: see [`build_loop`].
+    /// Compiles a function as [`Compiler::compile`] does, or what follows in it at the start of one of some blocks, for
+    /// frames of the interpreter: see [`build_loop`](slotvm_ssa::construction::build::build_loop).
     ///
     /// # Errors
     /// Fails if it is too large, or takes too much work.
@@ -169,7 +169,7 @@ impl Compiler {
         &mut self,
         module: &VerifiedModule,
         func: u32,
-        start: Option<u32>,
+        starts: &[u32],
         share: Share,
     ) -> Result<CompiledFunction, CompileError> {
         let _function = trace_span!("function", func, name = module.func_name(func)).entered();
@@ -188,10 +188,13 @@ impl Compiler {
         }
         let mut times = Times::default();
         let build_options = self.options.build;
-        let build = || build_form(module, func, start, &build_options, &mut Default::default());
+        let build = || {
+            let form = build_form(module, func, starts, &build_options, &mut Default::default());
+            form.expect("it was made before")
+        };
         let mut passes = self.options.passes.of(func);
         loop {
-            let form = self.form(module, (func, start), passes, share, &mut times).map_err(&error)?;
+            let form = self.form(module, (func, starts), passes, share, &mut times).map_err(&error)?;
             if let Some(compiled) = self.compile_within(module, form, build, share, &mut times)? {
                 return Ok(compiled);
             }

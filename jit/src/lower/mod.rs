@@ -351,7 +351,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
                 debug_assert_eq!(own.len(), own_params.len(), "they are the function's");
                 own_params.iter().zip(own).for_each(|(&param, &value)| self.define(param, value));
             }
-            Entry::Loop { params, .. } => self.read_frame(own_params, params, own[0]),
+            Entry::Loop { params } => self.read_frame(own_params, params, own[0]),
         }
         if self.traps_by_calls() {
             self.check_stack();
@@ -376,6 +376,10 @@ impl<'a, 'f> Lowering<'a, 'f> {
                     self.builder.ins().load(abi::clif_type(ty), flags, frame, at)
                 }
                 FramePlace::FrameSp => self.frame_sp(),
+                FramePlace::Block => {
+                    let (shared, flags) = (self.shared(), self.context_flags());
+                    self.builder.ins().load(ir::types::I32, flags, shared, offsets::SHARED_CALLEE)
+                }
             };
             self.define(param, value);
         }

@@ -272,17 +272,17 @@ impl State {
     }
 
     pub(super) fn compile(&self, index: usize) -> Result<LazyFunction, Error> {
-        let compiled = self.compile_at(index, None)?;
+        let compiled = self.compile_at(index, &[])?;
         let entry = ptr::with_exposed_provenance_mut(compiled.code.start);
         self.entries[index].store(entry, Ordering::Release);
         Ok(compiled)
     }
 
-    /// Compiles and places a function, or what follows in it at the start of a block.
+    /// Compiles and places a function, or what follows in it at the start of one of some blocks.
     pub(super) fn compile_at(
         &self,
         index: usize,
-        start: Option<u32>,
+        starts: &[u32],
     ) -> Result<LazyFunction, Error> {
         let native = &self.native;
         let module = &self.module;
@@ -290,7 +290,7 @@ impl State {
         let share = self.shares.share(module, func);
         let compiler = self.compilers.take();
         let mut compiler = compiler.unwrap_or_else(|| Compiler::new(self.options.clone()));
-        let compiled = stack::with_room(|| compiler.compile_at(module, func, start, share))?;
+        let compiled = stack::with_room(|| compiler.compile_at(module, func, starts, share))?;
         self.compilers.give(compiler);
         self.budget.draw_function(compiled.work.time(self.options.lower.slots));
         let code = self.code.place(native.isa(), &compiled.code, module).map_err(Error::compile)?;

@@ -24,20 +24,27 @@ use crate::native::lazy::{LazyFunction, State};
 pub(super) struct Parts {
     /// The functions that were hot once, by their numbers among those that the module defines.
     funcs: Box<[AtomicBool]>,
-    /// The loops that were, at most [`LOOPS_MAX`] of each function.
-    loops: Mutex<HashMap<u32, Vec<(Part, Loop)>>>,
+    /// The loops that were, by their functions.
+    loops: Mutex<HashMap<u32, Vec<Loop>>>,
 }
 
-/// A loop that is hot.
-enum Loop {
-    /// Native code is to be made.
-    Wanted,
-    /// There is native code.
-    Made(LazyFunction),
+/// Loops of a function that are hot, for which there is or will be native code.
+struct Loop {
+    /// The block where it begins; none for all loops of the function beyond [`LOOPS_MAX`].
+    block: Option<u32>,
+    /// Native code, once it is made.
+    made: Option<LazyFunction>,
 }
 
-/// Loops of a function that are compiled by themselves. The function is, too, so the others are entered there.
+/// Loops of a function that get native code of their own. More share code that is entered in any loop, which is not as
+/// good: optimisers like loops with one entry.
 const LOOPS_MAX: usize = 2;
+
+/// The block by which a loop is known among those of its function that are known.
+fn key(known: &[Loop], block: u32) -> Option<u32> {
+    let has_own = known.len() < LOOPS_MAX || known.iter().any(|known| known.block == Some(block));
+    has_own.then_some(block)
+}
 
 // What decides about thresholds, in nanoseconds (docs/decisions.md).
 /// Compiling anything.
@@ -66,13 +73,17 @@ impl Parts {
     fn want(&self, index: usize, part: Part) -> bool {
         match part {
             Part::Func(_) => self.funcs[index].swap(true, Ordering::Relaxed),
-            Part::Loop(..) => {
+            Part::Loop(func, block) => {
                 // Nobody waits. If another thread is here, there will be another time.
                 let Ok(mut loops) = self.loops.try_lock() else { return true };
-                let known = loops.entry(part.func()).or_default();
-                let is_known = known.len() == LOOPS_MAX || known.iter().any(|known| known.0 == part);
-                if !is_known {
-                    known.push((part, Loop::Wanted));
+                let known = loops.entry(func).or_default();
+                let block = key(known, block);
+                // Code of several loops is handed over for each of them.
+                let is_known = known.iter().any(|known| {
+                    known.block == block && (block.is_some() || known.made.is_none())
+                });
+                if !is_known && known.iter().all(|known| known.block != block) {
+                    known.push(Loop { block, made: None });
                 }
                 is_known
             }
@@ -83,9 +94,11 @@ impl Parts {
     fn forget(&self, index: usize, part: Part) {
         match part {
             Part::Func(_) => self.funcs[index].store(false, Ordering::Relaxed),
-            Part::Loop(..) => {
+            Part::Loop(func, block) => {
                 let mut loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
-                loops.entry(part.func()).or_default().retain(|known| known.0 != part);
+                let known = loops.entry(func).or_default();
+                let block = key(known, block);
+                known.retain(|known| known.block != block || known.made.is_some());
             }
         }
     }
@@ -114,14 +127,14 @@ impl Tiers for State {
             {
                 return random(seed, part, true);
             }
-            self.make(code, part);
+            self.make(code, part, n_insts, Instant::now());
             return i32::MAX as u32;
         }
         if !is_wanted {
-            let (state, code) = (self.this.clone(), code.clone());
+            let (state, code, wanted) = (self.this.clone(), code.clone(), Instant::now());
             let work = move || {
                 if let Some(state) = state.upgrade() {
-                    state.make(&code, part);
+                    state.make(&code, part, n_insts, wanted);
                 }
             };
             if !self.native.workers.push(self.number(), work) {
@@ -153,43 +166,48 @@ impl State {
         COMPILE_NS + COMPILE_NS_PER_INST * n_insts
     }
 
-    /// Compiles a part, and hands it over to the interpreter.
-    fn make(&self, code: &TieredCode, part: Part) {
+    /// Compiles a part that somebody has wanted, and hands it over to the interpreter.
+    fn make(&self, code: &TieredCode, part: Part, n_insts: u32, wanted: Instant) {
         let start = Instant::now();
         let index = self.index(part);
         let native = match part {
             Part::Func(_) => self.func_code(index),
-            Part::Loop(_, block) => {
+            Part::Loop(func, block) => {
                 if block == 0 {
                     // Its calls are not counted by themselves.
-                    self.make(code, Part::Func(part.func()));
+                    self.make(code, Part::Func(func), n_insts, wanted);
                 }
-                self.loop_code(part, index, block)
+                self.loop_code(func, block)
             }
         };
         if let Some(native) = native {
             // SAFETY: it is the code of the part. It lives as long as `self`, which a store has that is given it.
             unsafe { code.install(part, native) };
         }
-        let expected = self.compile_ns(part);
-        let spent = start.elapsed().as_nanos() as u64;
-        let (func, is_made) = (part.func(), native.is_some());
-        let offset = match part {
+        let expected_ns = self.compile_ns(part);
+        tracing::debug!(
+            target: "slotvm::tiers",
+            func = part.func(),
+            name = self.module.func_name(part.func()),
+            offset = self.offset(part),
+            is_made = native.is_some(),
+            count = self.threshold(part, n_insts),
+            payback = times(expected_ns, n_insts),
+            expected_ns,
+            spent_ns = start.elapsed().as_nanos() as u64,
+            waited_ns = (start - wanted).as_nanos() as u64,
+        );
+    }
+
+    /// The code offset of a loop.
+    fn offset(&self, part: Part) -> Option<u32> {
+        match part {
             Part::Func(_) => None,
             Part::Loop(func, block) => {
                 let body = self.module.body(func).expect("the module defines the function");
                 Some(body.blocks[block as usize].start)
             }
-        };
-        tracing::debug!(
-            name = self.module.func_name(func),
-            func,
-            offset,
-            is_made,
-            expected,
-            spent,
-            "tier up"
-        );
+        }
     }
 
     /// Native code of a function, which is compiled if it is not yet; none if that fails.
@@ -204,25 +222,33 @@ impl State {
         Some(ptr::with_exposed_provenance(compiled.code.start))
     }
 
-    /// Native code of a loop, which is compiled if it is not yet; none if that fails.
-    fn loop_code(&self, part: Part, index: usize, block: u32) -> Option<*const u8> {
-        let address = |compiled: &LazyFunction| ptr::with_exposed_provenance(compiled.code.start);
-        let wanted = |made: Option<LazyFunction>| {
+    /// Native code of a loop that somebody has wanted, which is compiled if it is not yet; none if that fails.
+    fn loop_code(&self, func: u32, block: u32) -> Option<*const u8> {
+        let found = |made: Option<LazyFunction>| {
             let mut loops = self.parts.loops.lock().unwrap_or_else(PoisonError::into_inner);
-            let (_, known) = loops.get_mut(&part.func())?.iter_mut().find(|known| known.0 == part)?;
+            let known = loops.get_mut(&func)?;
+            let block = key(known, block);
+            let known = known.iter_mut().find(|known| known.block == block)?;
             // Another thread may have been as fast, whose code may run already.
-            if let (Some(made), Loop::Wanted) = (made, &known) {
-                *known = Loop::Made(made);
+            if known.made.is_none() {
+                known.made = made;
             }
-            match known {
-                Loop::Made(compiled) => Some(Some(address(compiled))),
-                Loop::Wanted => Some(None),
+            let code = known.made.as_ref().map(|made| made.code.start);
+            Some((block, code.map(ptr::with_exposed_provenance)))
+        };
+        let (block, code) = found(None)?;
+        if code.is_some() {
+            return code;
+        }
+        let starts = match block {
+            Some(block) => vec![block],
+            None => {
+                let body = self.module.body(func).expect("the module defines the function");
+                body.loops().into_iter().map(|blocks| blocks.start).collect()
             }
         };
-        match wanted(None)? {
-            Some(native) => Some(native),
-            None => wanted(Some(self.compile_at(index, Some(block)).ok()?))?,
-        }
+        let index = (func - self.module.n_imported_funcs()) as usize;
+        found(Some(self.compile_at(index, &starts).ok()?))?.1
     }
 }
 

@@ -31,7 +31,8 @@ impl TieredCode {
     /// # Safety
     /// `code` is native code of the function, as [`FuncRecord::code`](crate::native::FuncRecord::code) is. That of a loop
     /// takes as its only parameter the address of the cells of the function's frame, reads them before it does anything
-    /// else, and has the function's results. The code lives as long as any store that has been given its tiers with
+    /// else, and has the function's results; it finds the number of the loop in
+    /// [`Shared::callee`](crate::native::Shared::callee). The code lives as long as any store that has been given its tiers with
     /// [`Natives`](crate::native::Natives), and relies on no more than these do.
     pub unsafe fn install(&self, part: Part, code: *const u8) {
         match part {
@@ -108,6 +109,8 @@ impl Activation<'_> {
         count.left.store(1, Ordering::Relaxed);
         let left = &counts[0].left;
         left.store(left.load(Ordering::Relaxed).min(CALLS_WITH_LOOP), Ordering::Relaxed);
+        // SAFETY: what all instances share lives as long as the store, and no native code runs.
+        unsafe { (*self.state.shared).callee = count.number };
         let module = self.module.module().clone();
         let results = &module.func_type(self.active().func).results;
         let type_id = self.store.intern_type(&FuncType::new([ValType::I64], &results[..]));

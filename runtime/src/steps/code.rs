@@ -150,6 +150,8 @@ pub(crate) struct Count {
     /// matter.
     pub(crate) left: AtomicU32,
     pub(crate) part: Part,
+    /// The number of the loop in [`Body::loops`](slotvm_bytecode::verified::Body::loops).
+    pub(crate) number: u32,
     /// The instructions that are executed each time, at most.
     pub(crate) n_insts: u32,
     /// Native code of the loop, once there is some.

@@ -27,6 +27,8 @@ mod slots;
 mod stack;
 mod typing;
 
+use std::collections::HashMap;
+
 use slotvm_bytecode::module::Label;
 use slotvm_bytecode::verified::{Body, Storage};
 use slotvm_bytecode::{Imm, Inst, Op, ValType, VerifiedModule, limits};
@@ -144,44 +146,59 @@ pub fn build(
     options: &BuildOptions,
     scratch: &mut BuildScratch,
 ) -> Function {
-    build_at(module, func, None, options, scratch)
+    build_at(module, func, &[], options, scratch).0
 }
 
-/// Makes the slot form of what follows in a function at the start of a basic block, by its number, for frames of the
-/// interpreter that are there: on-stack replacement. The entry sets all slots from the frame's cells ([`Entry::Loop`])
-/// and goes on at the block; what cannot be reached from there is left out. It neither takes stack nor pushes a frame, as
-/// the interpreter has, but gives back what that took.
+/// The most slots that are set where a function is entered in a loop, counted once for each block where it may be.
+const ENTRY_SLOTS_MAX: u64 = 1 << 16;
+
+/// Makes the slot form of what follows in a function at the start of one of some basic blocks, by their numbers, for
+/// frames of the interpreter that are there: on-stack replacement. The entry sets all slots from the frame's cells
+/// ([`Entry::Loop`]) and goes on at the block whose place in the list it is told; what cannot be reached from there is left
+/// out. It neither takes stack nor pushes a frame, as the interpreter has, but gives back what that took.
 ///
 /// After Fink & Qian, "Design, Implementation and Evaluation of Adaptive Recompilation with On-Stack Replacement" (CGO
-/// 2003), section 3.2, where the entry is bytecode; here it is the slot form that is promoted like any other.
+/// 2003), section 3.2, where the entry is bytecode; here it is slot form, which is promoted like any other.
+///
+/// Returns `None` if an operand lies in different cells at different blocks, or there is too much to set.
 ///
 /// # Panics
-/// As for [`build`], and if there is no such block.
+/// As for [`build`], and if there is no such block, or none is named.
 pub fn build_loop(
     module: &VerifiedModule,
     func: u32,
-    block: u32,
+    starts: &[u32],
     options: &BuildOptions,
     scratch: &mut BuildScratch,
-) -> Function {
-    build_at(module, func, Some(block), options, scratch)
+) -> Option<Function> {
+    assert!(!starts.is_empty(), "the function is entered somewhere");
+    let body = module.body(func).expect("the function is defined in the module");
+    let depth = |&start: &u32| u64::from(module.shape_depth(body.blocks[start as usize].shape));
+    let n_slots = body.locals.len() as u64 + starts.iter().map(depth).sum::<u64>();
+    if n_slots > ENTRY_SLOTS_MAX {
+        return None;
+    }
+    let (function, fits) = build_at(module, func, starts, options, scratch);
+    fits.then_some(function)
 }
 
-/// Makes the slot form of a function, from its start or from a block on.
+/// Makes the slot form of a function, from its start or from one of some blocks on. Returns as well whether operands lie in
+/// the same cells at all of these.
 fn build_at(
     module: &VerifiedModule,
     func: u32,
-    start: Option<u32>,
+    starts: &[u32],
     options: &BuildOptions,
     scratch: &mut BuildScratch,
-) -> Function {
+) -> (Function, bool) {
     let BuildScratch { graph, dom, dom_scratch, local_slots, stack, surviving, .. } = scratch;
-    let is_split = analyse(module, func, start, graph, dom, dom_scratch);
+    let is_split = analyse(module, func, starts, graph, dom, dom_scratch);
     let slots = AsInsts { surviving };
     let mut builder = Builder::new(module, func, *options, local_slots, stack, slots);
-    builder.start = start;
+    builder.starts = starts;
     builder.all_blocks(graph, dom, is_split);
-    builder.finish().0
+    let fits = builder.fits;
+    (builder.finish().0, fits)
 }
 
 /// Options for building SSA form directly.
@@ -215,7 +232,7 @@ pub fn build_ssa(
     scratch: &mut BuildScratch,
 ) -> Option<(Function, BraunReport)> {
     let BuildScratch { graph, dom, dom_scratch, local_slots, stack, on_the_fly, .. } = scratch;
-    let is_split = analyse(module, func, None, graph, dom, dom_scratch);
+    let is_split = analyse(module, func, &[], graph, dom, dom_scratch);
     let slots = OnTheFly::new(graph, dom, *options, on_the_fly);
     let mut builder = Builder::new(module, func, options.build, local_slots, stack, slots);
     builder.all_blocks(graph, dom, is_split);
@@ -230,23 +247,23 @@ pub fn build_ssa(
 fn analyse(
     module: &VerifiedModule,
     func: u32,
-    start: Option<u32>,
+    starts: &[u32],
     graph: &mut Cfg,
     dom: &mut DomTree,
     dom_scratch: &mut DomScratch,
 ) -> bool {
     let body = module.body(func).expect("the function is defined in the module");
-    let is_split = start.is_some() || body.succs.contains(&0);
-    rebuild_graph(graph, body, is_split.then_some(start.unwrap_or(0)));
+    let is_split = !starts.is_empty() || body.succs.contains(&0);
+    let starts = if is_split && starts.is_empty() { &[0] } else { starts };
+    rebuild_graph(graph, body, starts);
     dom.compute(graph, dom_scratch);
     is_split
 }
 
-/// Makes the graph of a verified function's basic blocks, after an empty entry that leads to one of them, if that is named.
-fn rebuild_graph(graph: &mut Cfg, body: &Body, first: Option<u32>) {
-    let shift = u32::from(first.is_some());
-    let lists = first.as_slice();
-    let lists = (!lists.is_empty()).then_some(lists).into_iter();
+/// Makes the graph of a verified function's basic blocks, after an empty entry that leads to some of them, if any are named.
+fn rebuild_graph(graph: &mut Cfg, body: &Body, first: &[u32]) {
+    let shift = u32::from(!first.is_empty());
+    let lists = (!first.is_empty()).then_some(first).into_iter();
     let lists = lists.chain((0..body.blocks.len()).map(|block| body.succs(block)));
     graph.rebuild(0, lists.map(|list| list.iter().map(move |&succ| succ + shift)));
 }
@@ -258,8 +275,10 @@ struct Builder<'a, S> {
     code: &'a [u8],
     labels: &'a [Label],
     options: BuildOptions,
-    /// The block where the function is entered, if it is not the first one.
-    start: Option<u32>,
+    /// The blocks where the function is entered, if that is not its start.
+    starts: &'a [u32],
+    /// Whether operands lie in the same cells at all of these.
+    fits: bool,
     f: Function,
     /// The slot of each local, [`NO_SLOT`] for escaping ones.
     local_slots: &'a [u32],
@@ -308,7 +327,8 @@ impl<'a, S: Slots> Builder<'a, S> {
             code: &def.code,
             labels: &def.labels,
             options,
-            start: None,
+            starts: &[],
+            fits: true,
             f,
             local_slots,
             stack: AbstractStack::new(stack),
@@ -331,14 +351,14 @@ impl<'a, S: Slots> Builder<'a, S> {
             let block = self.f.start_block(label, offset);
             self.slots.start_block(&mut self.f, block.0);
             if block == Function::ENTRY {
-                match self.start {
-                    None => self.prologue(),
-                    Some(start) => self.enter_loop(start),
+                match self.starts {
+                    [] => self.prologue(),
+                    _ => self.enter_loop(),
                 }
             }
             match bytecode_block {
                 Some(block) => self.block(block),
-                None => self.jump(),
+                None => self.leave_entry(),
             }
             for &succ in graph.succs(node) {
                 let number = dom.number(succ).expect("what follows a reachable block is reachable");
@@ -369,11 +389,10 @@ impl<'a, S: Slots> Builder<'a, S> {
         }
     }
 
-    /// Sets all slots that exist at the start of a block from the frame of the interpreter, in the entry block.
-    fn enter_loop(&mut self, start: u32) {
+    /// Sets all slots that exist at the starts of blocks from the frame of the interpreter, in the entry block.
+    fn enter_loop(&mut self) {
         let (body, module) = (self.body, self.module);
-        let block = &body.blocks[start as usize];
-        self.offset = block.start;
+        self.offset = body.blocks[self.starts[0] as usize].start;
         self.f.ty.params.clear();
         let mut params = Vec::new();
         for (i, local) in (0..).zip(&body.locals) {
@@ -383,22 +402,43 @@ impl<'a, S: Slots> Builder<'a, S> {
                 self.write_local(i, value);
             }
         }
-        let depth = module.shape_depth(block.shape);
-        let mut shape = block.shape;
-        for depth in (0..depth).rev() {
-            let (below, ty) = module.shape_top(shape).expect("as deep as it is");
-            let cell = body.n_local_cells() + module.shape_cells(below);
-            params.push(FramePlace::Cell(cell));
-            let value = self.append_entry_param(ty);
-            let slot = self.stack.slot(depth, ty, &mut self.f);
-            self.slots.write(&mut self.f, slot, value, self.offset);
-            shape = below;
+        let mut cells: HashMap<(u32, ValType), u32> = HashMap::new();
+        for &start in self.starts {
+            let mut shape = body.blocks[start as usize].shape;
+            for depth in (0..module.shape_depth(shape)).rev() {
+                let (below, ty) = module.shape_top(shape).expect("as deep as it is");
+                let cell = body.n_local_cells() + module.shape_cells(below);
+                shape = below;
+                if let Some(&known) = cells.get(&(depth, ty)) {
+                    self.fits &= known == cell;
+                    continue;
+                }
+                cells.insert((depth, ty), cell);
+                params.push(FramePlace::Cell(cell));
+                let value = self.append_entry_param(ty);
+                let slot = self.stack.slot(depth, ty, &mut self.f);
+                self.slots.write(&mut self.f, slot, value, self.offset);
+            }
         }
         if body.frame_bytes > 0 {
             params.push(FramePlace::FrameSp);
             self.frame = self.append_entry_param(ValType::I32);
         }
-        self.f.entry = Entry::Loop { offset: block.start, params };
+        if self.starts.len() > 1 {
+            params.push(FramePlace::Block);
+            self.append_entry_param(ValType::I32);
+        }
+        self.f.entry = Entry::Loop { params };
+    }
+
+    /// Emits the branch of an entry block that is none of the bytecode's: where there are several to go to, by the last
+    /// parameter.
+    fn leave_entry(&mut self) {
+        if self.starts.len() <= 1 {
+            return self.jump();
+        }
+        let number = self.last_value();
+        self.emit(Opcode::Op(Op::BrTable), Imm::NONE, &[number], &[]);
     }
 
     /// Appends a parameter of a function that is entered in a loop.

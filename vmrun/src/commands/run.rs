@@ -15,7 +15,7 @@ use crate::cli::{RunArgs, UnknownImports};
 use crate::error::{CliError, note};
 use crate::host::{self, Host};
 use crate::load::{load, load_lazily};
-use crate::{entry, trace, wasi};
+use crate::{entry, tier_log, trace, wasi};
 use slotvm_cases::values;
 
 /// Bytes of code from which starting threads to compile pays.
@@ -23,6 +23,9 @@ const PARALLEL_CODE_BYTES_MIN: usize = 64 << 10;
 
 pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
     let start = Instant::now();
+    if args.tier_log {
+        tier_log::start();
+    }
     let loaded = match tier(args) {
         Tier::Interpreter | Tier::Auto => load_lazily(&args.program)?,
         Tier::Jit => load(&args.program)?,

@@ -38,21 +38,22 @@ impl Form {
 }
 
 impl Compiler {
-    /// The form of a function that the slot mode compiles, from its start or from a block on, after these passes.
+    /// The form of a function that the slot mode compiles, from its start or from one of some blocks on, after these
+    /// passes.
     ///
     /// # Errors
     /// Fails if a stage leaves an invalid function, which is a fault of this project.
     pub(crate) fn form(
         &mut self,
         module: &VerifiedModule,
-        (func, start): (u32, Option<u32>),
+        (func, starts): (u32, &[u32]),
         passes: PassSet,
         share: Share,
         times: &mut Times,
     ) -> Result<Form, String> {
         let mut checks = Checks::new(self.options.verify);
         let is_promoted = self.options.lower.slots.is_promoted();
-        let on_the_fly = self.options.on_the_fly.filter(|_| is_promoted && start.is_none());
+        let on_the_fly = self.options.on_the_fly.filter(|_| is_promoted && starts.is_empty());
         if let Some(options) = on_the_fly {
             let scratch = &mut self.build;
             let built = times.stage(Stage::Ssa, || build_ssa(module, func, &options, scratch));
@@ -63,7 +64,8 @@ impl Compiler {
         }
         let (options, scratch) = (&self.options.build, &mut self.build);
         let mut function = times
-            .stage(Stage::Slots, || build_form(module, func, start, options, scratch));
+            .stage(Stage::Slots, || build_form(module, func, starts, options, scratch))
+            .ok_or("there is no entry for all of its loops")?;
         check(&mut checks, Stage::Slots, &function, module)?;
         let runs = |stage| passes.runs(pipeline::stage(stage).0);
         let mut has_grown = false;
@@ -156,17 +158,17 @@ pub(super) fn without_growth(mut passes: PassSet) -> PassSet {
     passes
 }
 
-/// The slot form of a function, from its start or from a block on.
+/// The slot form of a function, from its start, or from one of some blocks on if that can be.
 pub(super) fn build_form(
     module: &VerifiedModule,
     func: u32,
-    start: Option<u32>,
+    starts: &[u32],
     options: &BuildOptions,
     scratch: &mut BuildScratch,
-) -> Function {
-    match start {
-        None => build(module, func, options, scratch),
-        Some(block) => build_loop(module, func, block, options, scratch),
+) -> Option<Function> {
+    match starts {
+        [] => Some(build(module, func, options, scratch)),
+        _ => build_loop(module, func, starts, options, scratch),
     }
 }
 

@@ -114,7 +114,7 @@ fn compile_all(module: &VerifiedModule, options: CompileOptions) -> Vec<Compiled
 /// The form of a function after all passes.
 fn form(compiler: &mut Compiler, module: &VerifiedModule, func: u32) -> Function {
     let share = share(module, func);
-    let form = compiler.form(module, (func, None), PassSet::all(), share, &mut Times::default());
+    let form = compiler.form(module, (func, &[]), PassSet::all(), share, &mut Times::default());
     form.expect("all stages are right").function
 }
 
