@@ -89,5 +89,8 @@ pub mod native {
     pub use crate::store::funcs::EntryPoints;
     pub use crate::store::libcalls::{interrupts_wait, leave_pending, move_bytes, set_bytes};
     pub use crate::steps::tiers::{Part, TieredCode, Tiers};
-    pub use crate::store::{Executor, HostTrampoline, NativeCallee, NativeCode, NativeHooks};
+    pub use crate::store::native::find_host_code;
+    pub use crate::store::{
+        Executor, HostTrampoline, NativeCallee, NativeCode, NativeHooks, TierHooks,
+    };
 }

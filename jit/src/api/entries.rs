@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use slotvm_bytecode::FuncType;
 use slotvm_runtime::{Error, InstanceId};
 
 use crate::api::store::Embedding;
 use crate::native::executor::StoreData;
+use crate::native::module::NativeModule;
 use crate::native::trampolines::Trampoline;
 
 impl StoreData for Embedding {
@@ -15,8 +17,19 @@ impl StoreData for Embedding {
         func: u32,
         is_loop: bool,
     ) -> Result<Arc<Trampoline>, Error> {
-        let module = &self.modules[instance.number() as usize];
-        let native = module.native().expect("the engine makes native code");
+        let native = self.native(instance);
         if is_loop { native.loop_entry(func) } else { native.entry(func) }
+    }
+
+    fn to_host(&self, instance: InstanceId, ty: &FuncType) -> Result<Arc<Trampoline>, Error> {
+        self.native(instance).to_host(ty)
+    }
+}
+
+impl Embedding {
+    /// The native code of the module of an instance.
+    fn native(&self, instance: InstanceId) -> &NativeModule {
+        let module = &self.modules[instance.number() as usize];
+        module.native().expect("the engine makes native code")
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use slotvm_bytecode::FuncType;
-use slotvm_runtime::native::{HostTrampoline, NativeHooks, Poll};
+use slotvm_runtime::native::{HostTrampoline, NativeHooks, Poll, TierHooks};
 use slotvm_runtime::{Error, MemoryPlan, Store, StoreConfig};
 use slotvm_ssa::construction::build::{BuildOptions, SsaOptions};
 
@@ -16,9 +16,11 @@ use crate::config::{Config, OnTheFly, Tier};
 use crate::lower::LowerOptions;
 use crate::lower::Trapping;
 use crate::lower::isa::{IsaOptions, host_isa};
+use crate::native::enter::enter_host;
 use crate::native::executor::{self, StoreData};
 use crate::native::raise;
 use crate::native::signals;
+use crate::native::stack;
 use crate::native::trampoline::{self, Way};
 use crate::native::trampolines::{Trampoline, Trampolines};
 use crate::native::workers::Workers;
@@ -76,7 +78,10 @@ impl NativeEngine {
     ) -> Store {
         let hooks = NativeHooks {
             executor: executor::execute::<D>,
-            is_tiered: self.config.tier == Tier::Auto,
+            tiers: (self.config.tier == Tier::Auto).then_some(TierHooks {
+                host_stub: enter_host,
+                host_code: executor::host_code::<D>,
+            }),
             host_trampoline: self.host_trampoline(),
             raise: raise::raise,
             poll: self.poll(),
@@ -169,7 +174,8 @@ impl NativeEngine {
     /// Fails if it cannot be compiled, or there is no memory for code.
     pub(crate) fn trampoline(&self, way: Way, ty: &FuncType) -> Result<Arc<Trampoline>, CodeError> {
         self.trampolines.get_or_make(way, ty, || {
-            let mut code = trampoline::place(&self.isa, way, ty)?;
+            // Guest code may have left little of the stack.
+            let mut code = stack::with_room(|| trampoline::place(&self.isa, way, ty))?;
             self.announce(&mut code, std::iter::once(way.name(ty)));
             Ok(code)
         })

@@ -4,7 +4,8 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use slotvm_runtime::native::NativeCallee;
+use slotvm_bytecode::FuncType;
+use slotvm_runtime::native::{NativeCallee, NativeCode};
 use slotvm_runtime::{Error, Frame, InstanceId, Store, Trap};
 
 use crate::code::pctable::TrapReason;
@@ -24,6 +25,12 @@ pub(crate) trait StoreData: Any + Send {
         func: u32,
         is_loop: bool,
     ) -> Result<Arc<Trampoline>, Error>;
+
+    /// The trampoline to host functions of a type that the module of an instance imports. The module pays for it.
+    ///
+    /// # Errors
+    /// Fails if it exceeds the budget of the module, or there is no memory for code.
+    fn to_host(&self, instance: InstanceId, ty: &FuncType) -> Result<Arc<Trampoline>, Error>;
 }
 
 /// The executor of stores whose engine makes native code, and whose data are a `D`.
@@ -64,6 +71,16 @@ fn find_entry<D: StoreData>(
     // as its owner, which the store keeps.
     unsafe { store.set_entry_point(callee.type_id, entry, trampoline) };
     Ok(entry)
+}
+
+/// Makes the code for calls of host functions of a type, for an instance that imports them.
+pub(crate) fn host_code<D: StoreData>(
+    store: &Store,
+    instance: InstanceId,
+    ty: &FuncType,
+) -> Result<NativeCode, Error> {
+    let data: &D = store.data_as().expect("the engine has made the store with these data");
+    Ok(data.to_host(instance, ty)?.host_code())
 }
 
 /// Converts a trap of native code to an error of the host. If a host function has panicked, the panic resumes.

@@ -11,7 +11,6 @@
 //! call of the function, with the error. In engines whose code can be interrupted, threads compile
 //! ([`crate::native::compilations`]), so that calls that wait can be interrupted, too; in others the caller compiles.
 
-use std::arch::naked_asm;
 use std::io;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,12 +29,11 @@ use crate::compile::budget::{Budget, ModuleBudget};
 use crate::compile::function::{CompileOptions, Compiler};
 use crate::compile::function_info::FunctionInfo;
 use crate::config::Tier;
-use crate::lower::traps::HOST_ERROR_NUMBER;
 use crate::native::compilations::{Compilations, Left};
 use crate::native::engine::NativeEngine;
 use crate::native::module_trampolines::ModuleTrampolines;
-use crate::native::raise::raise;
 use crate::native::tiers::Parts;
+use crate::native::enter::enter_function;
 use crate::native::{stack, stubs};
 
 /// The code of a module, as far as it is compiled.
@@ -56,7 +54,7 @@ pub(super) struct State {
     budget: Arc<ModuleBudget>,
     /// The targets of calls, by function that the module defines.
     entries: Box<[AtomicPtr<u8>]>,
-    /// Where functions of a type go that are not compiled: to the interpreter, by a trampoline, or to [`enter`].
+    /// Where functions of a type go that are not compiled: to the interpreter, by a trampoline, or to [`enter_function`].
     detours: Box<[AtomicPtr<u8>]>,
     trampolines: Arc<ModuleTrampolines>,
     // Dropped before the code that it shows.
@@ -160,7 +158,7 @@ impl LazyCode {
             stubs::Callee { entry: cell(table, index), detour: cell(detours, ty as usize) }
         });
         let stubs = MachineCode {
-            bytes: stubs::write(address, enter as *const () as usize, funcs),
+            bytes: stubs::write(address, enter_function as *const () as usize, funcs),
             alignment: stubs::ALIGNMENT,
             ..MachineCode::default()
         };
@@ -247,7 +245,7 @@ impl State {
     /// The way of a function that is not compiled to the interpreter.
     fn detour(&self, index: usize) -> Result<*const u8, Error> {
         let ty = self.module.func_type_index(self.module.n_imported_funcs() + index as u32);
-        let trampoline = self.trampolines.to_interpreter(&self.native, &self.module, ty)?;
+        let trampoline = self.trampolines.to_host(&self.native, &self.module, ty)?;
         let code = trampoline.host_code().address;
         self.detours[ty as usize].store(code.cast_mut(), Ordering::Release);
         Ok(code)
@@ -300,19 +298,19 @@ impl State {
     }
 }
 
-/// Returns the code of a function for [`enter`], or null after an error, which is then pending in the store whose
+/// Returns the code of a function for [`enter_function`], or null after an error, which is then pending in the store whose
 /// code made the call.
 ///
 /// # Safety
-/// Called by [`enter`], with what the stub of the function and the call have given it.
-unsafe extern "C" fn compile(ctx: *mut VmCtx, index: usize, state: *const State) -> *const u8 {
+/// Called by [`enter_function`], with what the stub of the function and the call have given it.
+pub(super) unsafe extern "C" fn compile(ctx: *mut VmCtx, index: usize, state: *const State) -> *const u8 {
     // SAFETY: whoever calls code keeps it alive, and the state with it.
     let state = unsafe { &*state };
     // A panic of the compiler resumes in the host, past the frames of native code.
     let mut seen = None;
     let func = state.module.n_imported_funcs() + index as u32;
     // SAFETY: the call passes the context of the function, in whose store it runs; if it is interrupted, this
-    // returns null, with which `enter` goes back to the host.
+    // returns null, with which `enter_function` goes back to the host.
     let is_interrupted =
         || unsafe { slotvm_runtime::native::interrupts_wait(ctx, func, &mut seen) };
     let code = || match state.is_tiered() {
@@ -328,106 +326,6 @@ unsafe extern "C" fn compile(ctx: *mut VmCtx, index: usize, state: *const State)
     // SAFETY: the call passes the context of the code that it runs in.
     unsafe { slotvm_runtime::native::leave_pending(ctx, failure) };
     ptr::null()
-}
-
-/// Compiles a function and continues in it with all registers that may hold arguments unchanged. Stubs of functions
-/// that are not compiled jump here, with the function's number in `r11` and the [`State`] in `r10`.
-#[cfg(target_arch = "x86_64")]
-#[unsafe(naked)]
-unsafe extern "C" fn enter() {
-    naked_asm!(
-        "push rbp",
-        "mov rbp, rsp",
-        "sub rsp, 176",
-        "mov [rsp], rdi",
-        "mov [rsp + 8], rsi",
-        "mov [rsp + 16], rdx",
-        "mov [rsp + 24], rcx",
-        "mov [rsp + 32], r8",
-        "mov [rsp + 40], r9",
-        "movups [rsp + 48], xmm0",
-        "movups [rsp + 64], xmm1",
-        "movups [rsp + 80], xmm2",
-        "movups [rsp + 96], xmm3",
-        "movups [rsp + 112], xmm4",
-        "movups [rsp + 128], xmm5",
-        "movups [rsp + 144], xmm6",
-        "movups [rsp + 160], xmm7",
-        "mov rsi, r11",
-        "mov rdx, r10",
-        "call {compile}",
-        "mov rdi, [rsp]",
-        "mov rsi, [rsp + 8]",
-        "mov rdx, [rsp + 16]",
-        "mov rcx, [rsp + 24]",
-        "mov r8, [rsp + 32]",
-        "mov r9, [rsp + 40]",
-        "movups xmm0, [rsp + 48]",
-        "movups xmm1, [rsp + 64]",
-        "movups xmm2, [rsp + 80]",
-        "movups xmm3, [rsp + 96]",
-        "movups xmm4, [rsp + 112]",
-        "movups xmm5, [rsp + 128]",
-        "movups xmm6, [rsp + 144]",
-        "movups xmm7, [rsp + 160]",
-        "mov rsp, rbp",
-        "pop rbp",
-        "test rax, rax",
-        "jz 2f",
-        "jmp rax",
-        // As if the caller had called `raise`.
-        "2:",
-        "mov edi, {host_error}",
-        "jmp {raise}",
-        compile = sym compile,
-        host_error = const HOST_ERROR_NUMBER,
-        raise = sym raise,
-    )
-}
-
-/// Compiles a function and continues in it with all registers that may hold arguments unchanged. Stubs of functions
-/// that are not compiled jump here, with the function's number in `x16` and the [`State`] in `x17`.
-#[cfg(target_arch = "aarch64")]
-#[unsafe(naked)]
-unsafe extern "C" fn enter() {
-    naked_asm!(
-        "stp x29, x30, [sp, #-224]!",
-        "mov x29, sp",
-        "stp x0, x1, [sp, #16]",
-        "stp x2, x3, [sp, #32]",
-        "stp x4, x5, [sp, #48]",
-        "stp x6, x7, [sp, #64]",
-        "str x8, [sp, #80]",
-        "stp q0, q1, [sp, #96]",
-        "stp q2, q3, [sp, #128]",
-        "stp q4, q5, [sp, #160]",
-        "stp q6, q7, [sp, #192]",
-        // Guest code has its context there: it keeps two registers for other things.
-        "mov x0, x2",
-        "mov x1, x16",
-        "mov x2, x17",
-        "bl {compile}",
-        "mov x16, x0",
-        "ldp x0, x1, [sp, #16]",
-        "ldp x2, x3, [sp, #32]",
-        "ldp x4, x5, [sp, #48]",
-        "ldp x6, x7, [sp, #64]",
-        "ldr x8, [sp, #80]",
-        "ldp q0, q1, [sp, #96]",
-        "ldp q2, q3, [sp, #128]",
-        "ldp q4, q5, [sp, #160]",
-        "ldp q6, q7, [sp, #192]",
-        "ldp x29, x30, [sp], #224",
-        "cbz x16, 2f",
-        "br x16",
-        // As if the caller had called `raise`.
-        "2:",
-        "mov w0, #{host_error}",
-        "b {raise}",
-        compile = sym compile,
-        host_error = const HOST_ERROR_NUMBER,
-        raise = sym raise,
-    )
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ mod eager;
 #[cfg(feature = "jit")]
 pub(crate) mod engine;
 #[cfg(feature = "jit")]
+mod enter;
+#[cfg(feature = "jit")]
 pub(crate) mod executor;
 #[cfg(feature = "jit")]
 mod lazy;

@@ -8,7 +8,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use slotvm_bytecode::VerifiedModule;
+use slotvm_bytecode::{FuncType, VerifiedModule};
 use slotvm_bytecode::module::ImportKind;
 use slotvm_runtime::native::{EntryPoints, MemoryImage, Natives, Tiers};
 use slotvm_runtime::{self as rt, Error, FuncTarget, InstanceId, InterpreterCode, MemoryPlan};
@@ -24,6 +24,7 @@ use crate::native::eager::EagerCode;
 use crate::native::engine::NativeEngine;
 use crate::native::lazy::LazyCode;
 use crate::native::module_trampolines::ModuleTrampolines;
+use crate::native::trampoline::Way;
 use crate::native::trampolines::Trampoline;
 
 /// The native code of a module.
@@ -139,6 +140,10 @@ impl NativeModule {
     /// # Errors
     /// Fails if they exceed the budget of the module, or there is no memory for code.
     pub(crate) fn prepare_imports(&self, types: impl Iterator<Item = u32>) -> Result<(), Error> {
+        if self.is_tiered() {
+            // They are made when native code calls.
+            return Ok(());
+        }
         self.trampolines.prepare_imports(&self.native, &self.verified, types)
     }
 
@@ -151,6 +156,23 @@ impl NativeModule {
         self.trampolines.entry(&self.native, &self.verified, ty)
     }
 
+    /// Whether functions are interpreted at first.
+    fn is_tiered(&self) -> bool {
+        self.native.config().tier == Tier::Auto
+    }
+
+    /// The trampoline to host functions of a type that the module imports.
+    ///
+    /// # Errors
+    /// Fails if it exceeds the budget of the module, or there is no memory for code.
+    pub(crate) fn to_host(&self, ty: &FuncType) -> Result<Arc<Trampoline>, Error> {
+        let types = &self.verified.module().types;
+        match (0..).zip(types).find(|(_, known)| *known == ty) {
+            Some((ty, _)) => self.trampolines.to_host(&self.native, &self.verified, ty),
+            None => self.native.trampoline(Way::ToHost, ty).map_err(Error::compile),
+        }
+    }
+
     /// The trampoline by which a loop of a function goes on in native code.
     ///
     /// # Errors
@@ -161,6 +183,9 @@ impl NativeModule {
 
     /// Keeps the trampolines to host functions that an instance imports, so that other stores find them.
     fn keep_imports(&self, store: &rt::Store, imports: &[rt::Extern]) -> Result<(), Error> {
+        if self.is_tiered() {
+            return Ok(());
+        }
         for (import, found) in self.verified.module().imports.iter().zip(imports) {
             if let (&ImportKind::Func(ty), &rt::Extern::Func(func)) = (&import.kind, found)
                 && matches!(store.func_target(func), FuncTarget::Host { .. })

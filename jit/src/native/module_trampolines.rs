@@ -93,11 +93,11 @@ impl ModuleTrampolines {
         self.keep(Way::FromHost, native, module, ty)
     }
 
-    /// The trampoline of guest code to interpreted functions of a type of the module, the one that leads to host functions.
+    /// The trampoline of guest code to host functions of a type of the module, and to functions of it that are interpreted.
     ///
     /// # Errors
     /// Fails if it exceeds the budget, or there is no memory for code.
-    pub(crate) fn to_interpreter(
+    pub(crate) fn to_host(
         &self,
         native: &NativeEngine,
         module: &VerifiedModule,

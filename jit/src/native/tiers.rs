@@ -78,11 +78,8 @@ impl Parts {
                 let Ok(mut loops) = self.loops.try_lock() else { return true };
                 let known = loops.entry(func).or_default();
                 let block = key(known, block);
-                // Code of several loops is handed over for each of them.
-                let is_known = known.iter().any(|known| {
-                    known.block == block && (block.is_some() || known.made.is_none())
-                });
-                if !is_known && known.iter().all(|known| known.block != block) {
+                let is_known = known.iter().any(|known| known.block == block);
+                if !is_known {
                     known.push(Loop { block, made: None });
                 }
                 is_known
@@ -130,6 +127,12 @@ impl Tiers for State {
             self.make(code, part, n_insts, Instant::now());
             return i32::MAX as u32;
         }
+        if let Some(native) = self.made(index, part) {
+            // Another store, or another loop, has wanted it before.
+            // SAFETY: it is the code of the part. It lives as long as `self`, which a store has that is given it.
+            unsafe { code.install(part, native) };
+            return i32::MAX as u32;
+        }
         if !is_wanted {
             let (state, code, wanted) = (self.this.clone(), code.clone(), Instant::now());
             let work = move || {
@@ -152,6 +155,20 @@ impl Tiers for State {
 impl State {
     fn index(&self, part: Part) -> usize {
         (part.func() - self.module.n_imported_funcs()) as usize
+    }
+
+    /// Native code of a part, if there is any and nobody works on that at the moment.
+    fn made(&self, index: usize, part: Part) -> Option<*const u8> {
+        let code = match part {
+            Part::Func(_) => self.functions[index].get()?.as_ref().ok()?.code.start,
+            Part::Loop(func, block) => {
+                let loops = self.parts.loops.try_lock().ok()?;
+                let known = loops.get(&func)?;
+                let block = key(known, block);
+                known.iter().find(|known| known.block == block)?.made.as_ref()?.code.start
+            }
+        };
+        Some(ptr::with_exposed_provenance(code))
     }
 
     /// The number by which [`Workers`](crate::native::workers::Workers) know it.

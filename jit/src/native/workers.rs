@@ -46,6 +46,8 @@ struct State {
 
 struct Job {
     owner: usize,
+    /// The processor that the program runs on that goes on meanwhile.
+    processor: Option<usize>,
     work: Box<dyn FnOnce() + Send>,
 }
 
@@ -65,9 +67,12 @@ impl Workers {
                 Err(_) => {}
             }
         }
-        state.queue.push_back(Job { owner, work: Box::new(work) });
+        let processor = processor::current();
+        state.queue.push_back(Job { owner, processor, work: Box::new(work) });
         drop(state);
         self.0.work.notify_one();
+        // The system may want to run the thread where this one runs, and not before this one has had its time: 3 ms.
+        thread::yield_now();
         true
     }
 
@@ -126,7 +131,7 @@ impl Shared {
     fn run(&self) {
         let mut state = self.lock();
         while !state.is_closed {
-            let Some(Job { owner, work }) = state.queue.pop_front() else {
+            let Some(Job { owner, processor, work }) = state.queue.pop_front() else {
                 state.n_idle += 1;
                 state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
                 state.n_idle = state.n_idle.saturating_sub(1);
@@ -134,6 +139,7 @@ impl Shared {
             };
             state.running.push(owner);
             drop(state);
+            processor.inspect(|&processor| processor::leave(processor));
             // What it was to make is then never there, which nobody waits for.
             _ = catch_unwind(AssertUnwindSafe(work));
             state = self.lock();
@@ -141,6 +147,59 @@ impl Shared {
                 state.running.swap_remove(at);
             }
             self.ended.notify_all();
+        }
+    }
+}
+
+/// The processor that a thread runs on. New threads, and those that are woken, often run where the thread runs that has
+/// made or woken them, even if another processor has nothing to do; then one of the two waits.
+mod processor {
+    /// The processor of this thread, if the system tells.
+    #[cfg(target_os = "linux")]
+    pub(super) fn current() -> Option<usize> {
+        // SAFETY: the function has no arguments.
+        usize::try_from(unsafe { libc::sched_getcpu() }).ok()
+    }
+
+    /// Moves this thread to another processor, if it runs on this one and may run on others.
+    #[cfg(target_os = "linux")]
+    pub(super) fn leave(processor: usize) {
+        const BYTES: usize = size_of::<libc::cpu_set_t>();
+        if current() != Some(processor) || processor >= 8 * BYTES {
+            return;
+        }
+        // SAFETY: a set is bits, of which all may be 0. The calls read and write sets of this size, and the number of the
+        // processor is one of a bit, as was just checked.
+        unsafe {
+            let mut all: libc::cpu_set_t = std::mem::zeroed();
+            if libc::sched_getaffinity(0, BYTES, &mut all) != 0 {
+                return;
+            }
+            let mut others = all;
+            libc::CPU_CLR(processor, &mut others);
+            if libc::CPU_COUNT(&others) > 0 && libc::sched_setaffinity(0, BYTES, &others) == 0 {
+                // It stays where it is now as long as the system likes.
+                libc::sched_setaffinity(0, BYTES, &all);
+            }
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn current() -> Option<usize> {
+        None
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn leave(_: usize) {}
+
+    #[cfg(all(test, target_os = "linux"))]
+    mod tests {
+        #[test]
+        fn a_thread_moves_if_there_is_another_processor() {
+            let before = super::current().unwrap();
+            super::leave(before);
+            super::leave(usize::MAX);
+            assert!(super::current().is_some());
         }
     }
 }

@@ -60,7 +60,7 @@ impl Store {
                 let store = &mut *entry.store;
                 let callee = match &store.native {
                     None => None,
-                    Some(hooks) if hooks.is_tiered => {
+                    Some(hooks) if hooks.tiers.is_some() => {
                         store.native_callee(func, store.instance(instance).code().native(index))
                     }
                     Some(_) => store.native_callee(func, store.funcs.record(func).code),

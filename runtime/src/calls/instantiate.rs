@@ -156,7 +156,7 @@ impl Store {
         let memory_def = memory.map(|memory| self.memory_def(memory));
         // SAFETY: the store, which owns the memory, is borrowed, and no native code runs.
         let memory_base = memory_def.map(|def| unsafe { (*def).base });
-        let is_tiered = self.native.as_ref().is_some_and(|hooks| hooks.is_tiered);
+        let is_tiered = self.native.as_ref().is_some_and(|hooks| hooks.tiers.is_some());
         let ctx = Pinned::new(VmCtx {
             shared: self.shared_ptr(),
             interpret: is_tiered.then_some(interp::interpret),
@@ -170,8 +170,8 @@ impl Store {
         let code = natives.map(|natives| natives.code.clone());
         let tiers = natives.and_then(|natives| natives.tiers);
         let mut imported = imports.funcs;
-        for func in &mut imported {
-            *func = self.bind_host_func(*func, id)?;
+        for (import, func) in (0..).zip(&mut imported) {
+            *func = self.bind_host_func(*func, id, import)?;
         }
         let imported = (&self.funcs, &imported[..]);
         let funcs = InstanceFuncs::new(id, ctx.as_ptr(), code, module.n_funcs(), imported);

@@ -77,6 +77,11 @@ impl Funcs {
         records[func.index()]
     }
 
+    /// Lets calls of a function go to this code.
+    pub(crate) fn set_code(&self, func: FuncHandle, code: *const u8) {
+        self.records.borrow_mut()[func.index()].code = code;
+    }
+
     pub(crate) fn kind(&self, func: FuncHandle) -> FuncKind {
         self.kinds.borrow()[func.index()]
     }
@@ -126,6 +131,20 @@ impl InstanceFuncs {
     /// Returns the value of [`VmCtx::imports`].
     pub(crate) fn first_import(&self) -> *const FuncRecord {
         self.imports.first()
+    }
+
+    /// Lets calls of an imported function that has this context go to this code.
+    pub(crate) fn set_import_code(&self, import: u32, ctx: *mut VmCtx, code: *const u8) {
+        if (import as usize) < self.imports.len() {
+            // SAFETY: the index is in bounds. Native code only reads the records, and not at the moment: it has called the
+            // runtime.
+            unsafe {
+                let record = self.imports.first().add(import as usize);
+                if (*record).ctx == ctx {
+                    (*record).code = code;
+                }
+            }
+        }
     }
 
     /// The address of the handle of a function.

@@ -1,6 +1,7 @@
 //! The host functions of a store: making them, binding them to instances, calling them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use slotvm_bytecode::{FuncType, TrapCode, n_cells};
 
@@ -50,8 +51,22 @@ impl Store {
         self.new_host_record(ty, f, instance)
     }
 
-    /// Makes a record for a host function that is bound to the instance that imports it.
+    /// Makes a record for a host function that is bound to the instance that imports it, as the import with a number.
     pub(crate) fn bind_host_func(
+        &mut self,
+        func: FuncHandle,
+        instance: InstanceId,
+        import: u32,
+    ) -> Result<FuncHandle, Error> {
+        let bound = self.bound_host_func(func, instance)?;
+        if let FuncKind::Host(callee) = self.funcs.kind(bound) {
+            // SAFETY: it lives as long as the store, and nothing of it but the number is ever written.
+            unsafe { (*callee).import.store(import, Ordering::Relaxed) };
+        }
+        Ok(bound)
+    }
+
+    fn bound_host_func(
         &mut self,
         func: FuncHandle,
         instance: InstanceId,
@@ -88,6 +103,8 @@ impl Store {
             ty,
             instance,
             n_cells,
+            func: FuncHandle::from_index(self.funcs.len()),
+            import: AtomicU32::new(u32::MAX),
         });
         let callee = owner.as_ptr();
         self.host_callees.push(owner);

@@ -254,7 +254,7 @@ mod tests {
     fn store() -> Store {
         let hooks = NativeHooks {
             executor: execute,
-            is_tiered: false,
+            tiers: None,
             host_trampoline: Arc::new(|_| {
                 Ok(NativeCode { address: std::ptr::null(), owner: Arc::new(()) })
             }),

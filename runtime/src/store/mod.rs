@@ -95,14 +95,24 @@ impl fmt::Debug for NativeCode {
     }
 }
 
+/// What a store needs to make native code only when it is needed.
+#[derive(Clone)]
+pub struct TierHooks {
+    /// Native code for calls of host functions of any type: it asks [`find_host_code`](crate::native::find_host_code) for
+    /// that of the type, and goes on there.
+    pub host_stub: unsafe extern "C" fn(),
+    /// Makes the native code for calls of host functions of a type, at the expense of the module of an instance.
+    pub host_code: fn(&Store, InstanceId, &FuncType) -> Result<NativeCode, Error>,
+}
+
 /// Functions and tables by which a store runs native code, given to [`Store::new_native`], which states their
 /// contract.
 #[derive(Clone)]
 pub struct NativeHooks {
     /// Runs guest functions.
     pub executor: Executor,
-    /// Whether the store also interprets, and functions have native code only once it was installed.
-    pub is_tiered: bool,
+    /// What a store needs that also interprets, where functions have native code only once it was installed.
+    pub tiers: Option<TierHooks>,
     /// Native code for calls of host functions.
     pub host_trampoline: HostTrampoline,
     /// The function that native code calls to trap without a signal.

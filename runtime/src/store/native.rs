@@ -1,11 +1,14 @@
 //! A store that runs native code: for executors, and for what native code leaves when it fails.
 
 use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::libcalls::LIBCALLS;
-use super::{NativeCallee, NativeHooks, Pending, Store};
-use crate::context::{Entry, FuncRecord, VmCtx};
+use super::host::HostCallee;
+use super::{NativeCallee, NativeCode, NativeHooks, Pending, Store};
+use crate::context::{Entry, FuncRecord, HostCtx, VmCtx};
 use crate::entities::{FuncHandle, FuncTarget, InstanceId};
 use crate::error::Error;
 use crate::store::config::StoreConfig;
@@ -58,13 +61,43 @@ impl Store {
         let Some(hooks) = &self.native else { return Ok(std::ptr::null()) };
         match self.host_codes.get(type_id as usize) {
             Some(code) if !code.is_null() => Ok(*code),
-            _ => {
-                let code = (hooks.host_trampoline)(&self.types[type_id as usize])?;
-                set_at(&mut self.host_codes, type_id, code.address, std::ptr::null());
-                self.code_owners.push(code.owner);
-                Ok(code.address)
-            }
+            _ => match &hooks.tiers {
+                Some(tiers) => Ok(tiers.host_stub as *const u8),
+                None => {
+                    let code = (hooks.host_trampoline)(&self.types[type_id as usize])?;
+                    Ok(self.keep_host_code(type_id, code))
+                }
+            },
         }
+    }
+
+    fn keep_host_code(&mut self, type_id: u32, code: NativeCode) -> *const u8 {
+        set_at(&mut self.host_codes, type_id, code.address, std::ptr::null());
+        self.code_owners.push(code.owner);
+        code.address
+    }
+
+    /// Makes the native code for calls of a host function, if there is none of its type, and lets later calls go there.
+    fn find_host_code(&mut self, callee: &HostCallee) -> Result<*const u8, Error> {
+        let hooks = self.native.as_ref().expect("the store runs native code");
+        let code = match self.host_codes.get(callee.ty as usize) {
+            Some(&code) if !code.is_null() => code,
+            _ => {
+                let ty = &self.types[callee.ty as usize];
+                let code = match (&hooks.tiers, callee.instance) {
+                    (Some(tiers), Some(instance)) => (tiers.host_code)(self, instance, ty)?,
+                    _ => (hooks.host_trampoline)(ty)?,
+                };
+                self.keep_host_code(callee.ty, code)
+            }
+        };
+        self.funcs.set_code(callee.func, code);
+        if let Some(instance) = callee.instance {
+            let import = callee.import.load(Ordering::Relaxed);
+            let ctx = std::ptr::from_ref(callee).cast_mut().cast();
+            self.instance(instance).funcs.set_import_code(import, ctx, code);
+        }
+        Ok(code)
     }
 
     /// A guest function with its native code, if that is not null.
@@ -121,6 +154,24 @@ impl Store {
             Pending::Panic(panic) => std::panic::resume_unwind(panic),
         }
     }
+}
+
+/// Returns the native code for calls of a host function, to go on in it; null after an error, which is then pending in the
+/// store.
+///
+/// # Safety
+/// Called by native code, with the context of the host function that it is about to call.
+pub unsafe fn find_host_code(ctx: *mut HostCtx) -> *const u8 {
+    // SAFETY: native code passes the context of the host function's record, the first field of a callee, which the store
+    // keeps until it is dropped. Nothing of it but a number is ever written.
+    let (store, callee) = unsafe { (Store::running((*ctx).shared), &*ctx.cast::<HostCallee>()) };
+    let failure = match catch_unwind(AssertUnwindSafe(|| store.find_host_code(callee))) {
+        Ok(Ok(code)) => return code,
+        Ok(Err(error)) => Ok(error),
+        Err(panic) => Err(panic),
+    };
+    store.set_pending(failure);
+    std::ptr::null()
 }
 
 /// Sets an element of a list that has `none` where nothing was set.
