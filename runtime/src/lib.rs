@@ -86,9 +86,9 @@ pub mod native {
     pub use crate::memory::image::MemoryImage;
     pub use crate::memory::linear::access_end_max;
     pub use crate::stack::{bytes_left, limit_below};
+    pub use crate::steps::tiers::{Part, TieredCode, Tiers};
     pub use crate::store::funcs::EntryPoints;
     pub use crate::store::libcalls::{interrupts_wait, leave_pending, move_bytes, set_bytes};
-    pub use crate::steps::tiers::{Part, TieredCode, Tiers};
     pub use crate::store::native::find_host_code;
     pub use crate::store::{
         Executor, HostTrampoline, NativeCallee, NativeCode, NativeHooks, TierHooks,

@@ -22,7 +22,9 @@ struct TierLog {
 
 impl Subscriber for TierLog {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && metadata.target() == "slotvm::tiers" && *metadata.level() <= Level::DEBUG
+        metadata.is_event()
+            && metadata.target() == "slotvm::tiers"
+            && *metadata.level() <= Level::DEBUG
     }
 
     fn event(&self, event: &Event<'_>) {
@@ -101,7 +103,10 @@ impl Fields {
             true => format!("compiled in {spent:.3} ms"),
             false => format!("refused in {spent:.3} ms"),
         };
-        _ = write!(line, "{end} ({expected:.3} expected, waited {waited:.3}), pays after {payback} more");
+        _ = write!(
+            line,
+            "{end} ({expected:.3} expected, waited {waited:.3}), pays after {payback} more"
+        );
         line
     }
 }

@@ -194,7 +194,8 @@ impl Compiler {
         };
         let mut passes = self.options.passes.of(func);
         loop {
-            let form = self.form(module, (func, starts), passes, share, &mut times).map_err(&error)?;
+            let form =
+                self.form(module, (func, starts), passes, share, &mut times).map_err(&error)?;
             if let Some(compiled) = self.compile_within(module, form, build, share, &mut times)? {
                 return Ok(compiled);
             }

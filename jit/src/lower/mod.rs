@@ -45,9 +45,9 @@ use slotvm_bytecode::{Access, Effect, FuncType, Imm, Op, TrapCode, ValType, Veri
 use slotvm_runtime::MemoryPlan;
 use slotvm_runtime::native::{access_end_max, offsets};
 use slotvm_ssa::graphs::loops::LoopForest;
-use slotvm_ssa::ir::{Entry, FramePlace, Function};
 use slotvm_ssa::ir::entity::{Block, Inst, Loc, Value};
 use slotvm_ssa::ir::irop::{IrOp, Opcode};
+use slotvm_ssa::ir::{Entry, FramePlace, Function};
 
 use crate::config::slot_mode::SlotMode;
 use abi::POINTER;

@@ -31,9 +31,9 @@ use crate::compile::function_info::FunctionInfo;
 use crate::config::Tier;
 use crate::native::compilations::{Compilations, Left};
 use crate::native::engine::NativeEngine;
+use crate::native::enter::enter_function;
 use crate::native::module_trampolines::ModuleTrampolines;
 use crate::native::tiers::Parts;
-use crate::native::enter::enter_function;
 use crate::native::{stack, stubs};
 
 /// The code of a module, as far as it is compiled.
@@ -56,7 +56,7 @@ pub(super) struct State {
     entries: Box<[AtomicPtr<u8>]>,
     /// Where functions of a type go that are not compiled: to the interpreter, by a trampoline, or to [`enter_function`].
     detours: Box<[AtomicPtr<u8>]>,
-    trampolines: Arc<ModuleTrampolines>,
+    pub(super) trampolines: Arc<ModuleTrampolines>,
     // Dropped before the code that it shows.
     pub(super) functions: Box<[OnceLock<Result<LazyFunction, String>>]>,
     code: CodeArena,
@@ -277,11 +277,7 @@ impl State {
     }
 
     /// Compiles and places a function, or what follows in it at the start of one of some blocks.
-    pub(super) fn compile_at(
-        &self,
-        index: usize,
-        starts: &[u32],
-    ) -> Result<LazyFunction, Error> {
+    pub(super) fn compile_at(&self, index: usize, starts: &[u32]) -> Result<LazyFunction, Error> {
         let native = &self.native;
         let module = &self.module;
         let func = module.n_imported_funcs() + index as u32;
@@ -303,7 +299,11 @@ impl State {
 ///
 /// # Safety
 /// Called by [`enter_function`], with what the stub of the function and the call have given it.
-pub(super) unsafe extern "C" fn compile(ctx: *mut VmCtx, index: usize, state: *const State) -> *const u8 {
+pub(super) unsafe extern "C" fn compile(
+    ctx: *mut VmCtx,
+    index: usize,
+    state: *const State,
+) -> *const u8 {
     // SAFETY: whoever calls code keeps it alive, and the state with it.
     let state = unsafe { &*state };
     // A panic of the compiler resumes in the host, past the frames of native code.

@@ -8,8 +8,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use slotvm_bytecode::{FuncType, VerifiedModule};
 use slotvm_bytecode::module::ImportKind;
+use slotvm_bytecode::{FuncType, VerifiedModule};
 use slotvm_runtime::native::{EntryPoints, MemoryImage, Natives, Tiers};
 use slotvm_runtime::{self as rt, Error, FuncTarget, InstanceId, InterpreterCode, MemoryPlan};
 use slotvm_ssa::pipeline::Stage;
@@ -209,9 +209,7 @@ impl NativeModule {
         // SAFETY: this is the code of the module, and that of `checked` is, too; both were compiled for the
         // address space that they say, by the engine of the store, as `Instance::from_entities` has checked. The
         // module owns the code, and the store keeps the module, as `Instance::from_entities` has told it to.
-        unsafe {
-            store.instantiate_native(verified, imports, self.natives(), interpreted, checked)
-        }
+        unsafe { store.instantiate_native(verified, imports, self.natives(), interpreted, checked) }
     }
 
     fn natives(&self) -> Natives<'_> {

@@ -40,7 +40,14 @@ impl ModuleTrampolines {
         let kept = || std::iter::repeat_with(Kept::new).take(n_types).collect();
         let paid = Mutex::new([vec![false; n_types], vec![false; n_types]]);
         let to_loops = Mutex::default();
-        ModuleTrampolines { budget, first_equal, to_host: kept(), from_host: kept(), to_loops, paid }
+        ModuleTrampolines {
+            budget,
+            first_equal,
+            to_host: kept(),
+            from_host: kept(),
+            to_loops,
+            paid,
+        }
     }
 
     /// Makes and keeps the trampolines to the host of types of the module, which pays for all of them before

@@ -106,12 +106,12 @@ mod aarch64 {
     /// Guest code has its context in `x2`.
     pub(super) fn head(code: &mut Vec<u8>, state: u64, enter: u64) {
         for inst in [
-            0xf940_0050,                        // ldr x16, [x2]
+            0xf940_0050,                         // ldr x16, [x2]
             0xb940_0000 | CALLEE | 16 << 5 | 16, // ldr w16, [x16, SHARED_CALLEE]
-            literal(17, 16),                    // ldr x17, state
-            literal(15, 20),                    // ldr x15, enter
-            0xd61f_01e0,                        // br x15
-            0xd503_201f,                        // nop
+            literal(17, 16),                     // ldr x17, state
+            literal(15, 20),                     // ldr x15, enter
+            0xd61f_01e0,                         // br x15
+            0xd503_201f,                         // nop
         ] {
             code.extend(inst.to_le_bytes());
         }

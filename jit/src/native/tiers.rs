@@ -7,14 +7,16 @@
 //! have paid rent for a part of the price pays little more than those who know how long they stay. Both are estimated from
 //! numbers of instructions.
 
-use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use slotvm_bytecode::verified::Body;
+use slotvm_bytecode::{Inst, Op};
 use slotvm_runtime::native::{Part, TieredCode, Tiers};
 
 use crate::config::TierCompilation;
@@ -25,25 +27,46 @@ pub(super) struct Parts {
     /// The functions that were hot once, by their numbers among those that the module defines.
     funcs: Box<[AtomicBool]>,
     /// The loops that were, by their functions.
-    loops: Mutex<HashMap<u32, Vec<Loop>>>,
+    loops: Mutex<HashMap<u32, Vec<Loops>>>,
 }
 
-/// Loops of a function that are hot, for which there is or will be native code.
-struct Loop {
-    /// The block where it begins; none for all loops of the function beyond [`LOOPS_MAX`].
-    block: Option<u32>,
-    /// Native code, once it is made.
+/// Loops of a function for which there is or will be native code, because one of them is hot.
+struct Loops {
+    /// The blocks where they begin.
+    starts: Vec<u32>,
+    /// The loops inside of the first that were hot.
+    inner: Vec<u32>,
+    /// How often these were hot since there is native code.
+    n_waits: u32,
+    /// Native code that goes on in any of them, once it is made.
     made: Option<LazyFunction>,
 }
 
-/// Loops of a function that get native code of their own. More share code that is entered in any loop, which is not as
-/// good: optimisers like loops with one entry.
-const LOOPS_MAX: usize = 2;
+/// The times that native code of loops is made for a function. The last time, it is made for all of them.
+const LOOPS_MAX: usize = 3;
 
-/// The block by which a loop is known among those of its function that are known.
-fn key(known: &[Loop], block: u32) -> Option<u32> {
-    let has_own = known.len() < LOOPS_MAX || known.iter().any(|known| known.block == Some(block));
-    has_own.then_some(block)
+/// Loops that are compiled together with one before them, at most.
+const FOLLOWING_MAX: usize = 15;
+
+/// The loops that native code is made for where one of a function is hot, given how often some was made before.
+///
+/// While it is made, the program may get to the next loops of the function. So those that follow are entered there as well,
+/// unless others lie around them: a loop with two entries is none to an optimiser. The last time, all are.
+fn starts(body: &Body, block: u32, n_before: usize) -> Vec<u32> {
+    let mut loops = body.loops();
+    if n_before + 1 >= LOOPS_MAX {
+        return loops.into_iter().map(|blocks| blocks.start).collect();
+    }
+    // Those that overlap are one.
+    loops.dedup_by(|next, last| {
+        let overlap = next.start < last.end;
+        if overlap {
+            last.end = last.end.max(next.end);
+        }
+        overlap
+    });
+    let following = loops.into_iter().map(|blocks| blocks.start).filter(|&start| start > block);
+    std::iter::once(block).chain(following.take(FOLLOWING_MAX)).collect()
 }
 
 // What decides about thresholds, in nanoseconds (docs/decisions.md).
@@ -58,6 +81,15 @@ const PART: u64 = 3;
 /// The time between two looks for native code that is being made.
 const LOOK_NS: u64 = 10_000;
 
+/// Calls of a function, or rounds of a loop, after which more are expected.
+const OFTEN: u32 = 3;
+/// Looks for native code of a loop around, before there is some for the loop inside.
+const WAITS_MAX: u32 = 100;
+/// Rounds of a loop between two looks, at most: what it calls takes time, too.
+const ROUNDS_BETWEEN_MAX: u32 = 100;
+/// Calls of a function before it is wanted again, if there is no native code by then.
+const CALLS_BETWEEN: u32 = 200;
+
 /// How often something of so many instructions is interpreted in a time.
 fn times(ns: u64, n_insts: u32) -> u32 {
     (ns * 16 / (u64::from(n_insts.max(1)) * INTERPRET_NS_PER_16)).clamp(1, 1 << 20) as u32
@@ -69,22 +101,45 @@ impl Parts {
         Parts { funcs, loops: Mutex::default() }
     }
 
-    /// Whether somebody has wanted native code of a part before. If not, somebody has now.
-    fn want(&self, index: usize, part: Part) -> bool {
-        match part {
-            Part::Func(_) => self.funcs[index].swap(true, Ordering::Relaxed),
-            Part::Loop(func, block) => {
-                // Nobody waits. If another thread is here, there will be another time.
-                let Ok(mut loops) = self.loops.try_lock() else { return true };
-                let known = loops.entry(func).or_default();
-                let block = key(known, block);
-                let is_known = known.iter().any(|known| known.block == block);
-                if !is_known {
-                    known.push(Loop { block, made: None });
-                }
-                is_known
+    /// The part that native code is to be made of now that one is hot, unless somebody has wanted it before. `outer` is the
+    /// loop around a hot one that the program is likely to come back to before long.
+    fn want(
+        &self,
+        index: usize,
+        part: Part,
+        outer: impl FnOnce(u32) -> u32,
+        body: &Body,
+    ) -> Option<Part> {
+        let (func, block) = match part {
+            Part::Func(_) => {
+                return (!self.funcs[index].swap(true, Ordering::Relaxed)).then_some(part);
             }
+            Part::Loop(func, block) => (func, block),
+        };
+        // Nobody waits. If another thread is here, there will be another time.
+        let mut loops = self.loops.try_lock().ok()?;
+        let known = loops.entry(func).or_default();
+        if known.iter().any(|known| known.starts.contains(&block)) {
+            return None;
         }
+        let start = match known.iter_mut().find(|known| known.inner.contains(&block)) {
+            Some(around) => {
+                around.n_waits += u32::from(around.made.is_some());
+                if around.n_waits < WAITS_MAX {
+                    return None;
+                }
+                block
+            }
+            None => outer(block),
+        };
+        if let Some(known) = known.iter_mut().find(|known| known.starts.contains(&start)) {
+            known.inner.push(block);
+            return None;
+        }
+        let starts = starts(body, start, known.len());
+        let inner = if start == block { Vec::new() } else { vec![block] };
+        known.push(Loops { starts, inner, n_waits: 0, made: None });
+        Some(Part::Loop(func, start))
     }
 
     /// Takes back that somebody wants native code of a part.
@@ -94,8 +149,7 @@ impl Parts {
             Part::Loop(func, block) => {
                 let mut loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
                 let known = loops.entry(func).or_default();
-                let block = key(known, block);
-                known.retain(|known| known.block != block || known.made.is_some());
+                known.retain(|known| !known.starts.contains(&block) || known.made.is_some());
             }
         }
     }
@@ -115,60 +169,86 @@ impl Tiers for State {
     }
 
     fn hot(&self, code: &TieredCode, part: Part, n_insts: u32) -> u32 {
-        let config = self.native.config();
-        let index = self.index(part);
-        let is_wanted = self.parts.want(index, part);
-        if config.tier_compilation == TierCompilation::Synchronous {
-            if let Some(seed) = config.tier_seed
-                && !is_wanted
-            {
-                return random(seed, part, true);
-            }
-            self.make(code, part, n_insts, Instant::now());
-            return i32::MAX as u32;
+        if self.native.config().tier_compilation == TierCompilation::Synchronous {
+            return self.make_now(code, part, n_insts);
         }
-        if let Some(native) = self.made(index, part) {
-            // Another store, or another loop, has wanted it before.
+        let left = match part {
+            Part::Func(_) => CALLS_BETWEEN,
+            Part::Loop(..) => times(LOOK_NS, n_insts).min(ROUNDS_BETWEEN_MAX),
+        };
+        if let Some(native) = self.made(part) {
+            // It was made for another store.
             // SAFETY: it is the code of the part. It lives as long as `self`, which a store has that is given it.
             unsafe { code.install(part, native) };
-            return i32::MAX as u32;
+            return left;
         }
-        if !is_wanted {
+        let func = Part::Func(part.func());
+        let is_called = part != func && code.n_times(func) >= OFTEN && self.made(func).is_none();
+        // Loops of what is called often are left soon, and the next call is native.
+        let part = if is_called { func } else { part };
+        let outer = |block| {
+            outer(self.body(part), block, |block| {
+                code.n_times(Part::Loop(part.func(), block)) >= OFTEN
+            })
+        };
+        if let Some(part) = self.parts.want(self.index(part), part, outer, self.body(part)) {
             let (state, code, wanted) = (self.this.clone(), code.clone(), Instant::now());
             let work = move || {
-                if let Some(state) = state.upgrade() {
-                    state.make(&code, part, n_insts, wanted);
+                let Some(state) = state.upgrade() else { return };
+                match code.has_gone_on(part) {
+                    true => state.make(&code, part, n_insts, wanted),
+                    // The program has got on to something else.
+                    false => state.parts.forget(state.index(part), part),
                 }
             };
             if !self.native.workers.push(self.number(), work) {
-                self.parts.forget(index, part);
+                self.parts.forget(self.index(part), part);
             }
         }
-        match part {
-            // Calls find native code by themselves.
-            Part::Func(_) => i32::MAX as u32,
-            Part::Loop(..) => times(LOOK_NS, n_insts).min(100),
-        }
+        left
     }
 }
 
+/// The outermost loop around the one that begins at a block which is often gone round, or else that one.
+fn outer(body: &Body, block: u32, is_often: impl Fn(u32) -> bool) -> u32 {
+    let loops = body.loops();
+    let mut around = loops.iter().take_while(|blocks| blocks.start < block);
+    let outer = around.find(|blocks| blocks.end > block && is_often(blocks.start));
+    outer.map_or(block, |blocks| blocks.start)
+}
+
 impl State {
+    /// Makes native code at once. Returns what [`Tiers::hot`] does.
+    fn make_now(&self, code: &TieredCode, part: Part, n_insts: u32) -> u32 {
+        let is_first = self.parts.want(self.index(part), part, |block| block, self.body(part));
+        if let Some(seed) = self.native.config().tier_seed
+            && is_first.is_some()
+        {
+            return random(seed, part, true);
+        }
+        self.make(code, part, n_insts, Instant::now());
+        i32::MAX as u32
+    }
+
     fn index(&self, part: Part) -> usize {
         (part.func() - self.module.n_imported_funcs()) as usize
     }
 
     /// Native code of a part, if there is any and nobody works on that at the moment.
-    fn made(&self, index: usize, part: Part) -> Option<*const u8> {
+    fn made(&self, part: Part) -> Option<*const u8> {
         let code = match part {
-            Part::Func(_) => self.functions[index].get()?.as_ref().ok()?.code.start,
+            Part::Func(_) => self.functions[self.index(part)].get()?.as_ref().ok()?.code.start,
             Part::Loop(func, block) => {
                 let loops = self.parts.loops.try_lock().ok()?;
-                let known = loops.get(&func)?;
-                let block = key(known, block);
-                known.iter().find(|known| known.block == block)?.made.as_ref()?.code.start
+                let mut known = loops.get(&func)?.iter();
+                known.find(|known| known.starts.contains(&block))?.made.as_ref()?.code.start
             }
         };
         Some(ptr::with_exposed_provenance(code))
+    }
+
+    fn body(&self, part: Part) -> &Body {
+        self.module.body(part.func()).expect("the module defines the function")
     }
 
     /// The number by which [`Workers`](crate::native::workers::Workers) know it.
@@ -178,8 +258,7 @@ impl State {
 
     /// The estimated time of compiling a part.
     fn compile_ns(&self, part: Part) -> u64 {
-        let body = self.module.body(part.func()).expect("the module defines the function");
-        let n_insts: u64 = body.blocks.iter().map(|block| u64::from(block.cost)).sum();
+        let n_insts: u64 = self.body(part).blocks.iter().map(|block| u64::from(block.cost)).sum();
         COMPILE_NS + COMPILE_NS_PER_INST * n_insts
     }
 
@@ -187,20 +266,25 @@ impl State {
     fn make(&self, code: &TieredCode, part: Part, n_insts: u32, wanted: Instant) {
         let start = Instant::now();
         let index = self.index(part);
+        self.prepare_ways(part);
+        let install = |part, native| {
+            // SAFETY: it is the code of the part. It lives as long as `self`, which a store has that is given it.
+            unsafe { code.install(part, native) };
+        };
         let native = match part {
-            Part::Func(_) => self.func_code(index),
+            Part::Func(_) => self.func_code(index).inspect(|&native| install(part, native)),
             Part::Loop(func, block) => {
                 if block == 0 {
                     // Its calls are not counted by themselves.
                     self.make(code, Part::Func(func), n_insts, wanted);
                 }
-                self.loop_code(func, block)
+                let (starts, native) = self.loop_code(func, block).unzip();
+                for start in starts.into_iter().flatten() {
+                    native.inspect(|&native| install(Part::Loop(func, start), native));
+                }
+                native
             }
         };
-        if let Some(native) = native {
-            // SAFETY: it is the code of the part. It lives as long as `self`, which a store has that is given it.
-            unsafe { code.install(part, native) };
-        }
         let expected_ns = self.compile_ns(part);
         tracing::debug!(
             target: "slotvm::tiers",
@@ -216,14 +300,40 @@ impl State {
         );
     }
 
+    /// Makes the trampolines that the interpreter will enter a part by, and those by which it calls, so that the program
+    /// need not. Where that fails, the program finds out.
+    fn prepare_ways(&self, part: Part) {
+        let State { native, module, trampolines, .. } = self;
+        let func = part.func();
+        _ = match part {
+            Part::Func(_) => trampolines.entry(native, module, module.func_type_index(func)),
+            Part::Loop(..) => trampolines.loop_entry(native, &module.func_type(func).results),
+        };
+        let blocks = &self.body(part).blocks;
+        let insts = blocks.iter().flat_map(|block| module.insts(func, block));
+        let types = insts.filter_map(|(_, Inst { op, imm })| match op {
+            Op::Call | Op::ReturnCall => {
+                let callee = imm.low();
+                let defined = callee.checked_sub(module.n_imported_funcs());
+                let is_compiled = defined.is_some_and(|defined| {
+                    self.functions[defined as usize].get().is_some() || callee == func
+                });
+                (!is_compiled).then(|| module.func_type_index(callee))
+            }
+            Op::CallIndirect | Op::ReturnCallIndirect => Some(imm.low()),
+            _ => None,
+        });
+        let types: BTreeSet<u32> = types.collect();
+        for ty in types {
+            _ = trampolines.to_host(native, module, ty);
+        }
+    }
+
     /// The code offset of a loop.
     fn offset(&self, part: Part) -> Option<u32> {
         match part {
             Part::Func(_) => None,
-            Part::Loop(func, block) => {
-                let body = self.module.body(func).expect("the module defines the function");
-                Some(body.blocks[block as usize].start)
-            }
+            Part::Loop(_, block) => Some(self.body(part).blocks[block as usize].start),
         }
     }
 
@@ -239,33 +349,41 @@ impl State {
         Some(ptr::with_exposed_provenance(compiled.code.start))
     }
 
-    /// Native code of a loop that somebody has wanted, which is compiled if it is not yet; none if that fails.
-    fn loop_code(&self, func: u32, block: u32) -> Option<*const u8> {
+    /// Native code of a loop that somebody has wanted, which is compiled if it is not yet, with all loops that it is for;
+    /// nothing if that fails.
+    fn loop_code(&self, func: u32, block: u32) -> Option<(Vec<u32>, *const u8)> {
         let found = |made: Option<LazyFunction>| {
             let mut loops = self.parts.loops.lock().unwrap_or_else(PoisonError::into_inner);
-            let known = loops.get_mut(&func)?;
-            let block = key(known, block);
-            let known = known.iter_mut().find(|known| known.block == block)?;
+            let mut known = loops.get_mut(&func)?.iter_mut();
+            let known = known.find(|known| known.starts.contains(&block))?;
             // Another thread may have been as fast, whose code may run already.
             if known.made.is_none() {
                 known.made = made;
             }
             let code = known.made.as_ref().map(|made| made.code.start);
-            Some((block, code.map(ptr::with_exposed_provenance)))
+            Some((known.starts.clone(), code.map(ptr::with_exposed_provenance)))
         };
-        let (block, code) = found(None)?;
-        if code.is_some() {
-            return code;
+        let (starts, code) = found(None)?;
+        if let Some(code) = code {
+            return Some((starts, code));
         }
-        let starts = match block {
-            Some(block) => vec![block],
-            None => {
-                let body = self.module.body(func).expect("the module defines the function");
-                body.loops().into_iter().map(|blocks| blocks.start).collect()
-            }
-        };
         let index = (func - self.module.n_imported_funcs()) as usize;
-        found(Some(self.compile_at(index, &starts).ok()?))?.1
+        let made = self.compile_at(index, &self.numbered(func, &starts)).ok()?;
+        let (starts, code) = found(Some(made))?;
+        Some((starts, code?))
+    }
+
+    /// The blocks where native code of some loops is entered, by the numbers of all loops of the function.
+    fn numbered(&self, func: u32, starts: &[u32]) -> Vec<u32> {
+        if let [start] = *starts {
+            return vec![start];
+        }
+        let loops = self.body(Part::Func(func)).loops();
+        let start = |blocks: std::ops::Range<u32>| {
+            // Nobody enters the others there.
+            if starts.contains(&blocks.start) { blocks.start } else { starts[0] }
+        };
+        loops.into_iter().map(start).collect()
     }
 }
 

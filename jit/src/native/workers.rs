@@ -57,7 +57,8 @@ impl Workers {
     pub(crate) fn push(&self, owner: usize, work: impl FnOnce() + Send + 'static) -> bool {
         let Ok(mut state) = self.0.state.try_lock() else { return false };
         self.0.enter_process(&mut state);
-        let n_threads_max = available_parallelism().map_or(1, |n| n.get() - 1).clamp(1, THREADS_MAX);
+        let n_threads_max =
+            available_parallelism().map_or(1, |n| n.get() - 1).clamp(1, THREADS_MAX);
         if state.n_idle <= state.queue.len() && state.threads.len() < n_threads_max {
             let shared = self.0.clone();
             let builder = Builder::new().name("slotvm-compiler".to_owned());

@@ -76,7 +76,11 @@ fn the_feature_decides_over_private_modules_and_the_list_of_tiers_only() {
         for pair in lines.windows(2).filter(|pair| is_conditional(pair[0])) {
             let item = pair[1].strip_prefix("pub(crate) ").unwrap_or(pair[1]);
             let is_private = ["mod ", "use "].iter().any(|start| item.starts_with(start));
-            assert!(is_private || ["Tier::Auto,", "Tier::Jit,"].contains(&pair[1]), "{}: {pair:?}", path.display());
+            assert!(
+                is_private || ["Tier::Auto,", "Tier::Jit,"].contains(&pair[1]),
+                "{}: {pair:?}",
+                path.display()
+            );
             n_found += 1;
         }
     }

@@ -2,7 +2,6 @@
 
 use slotvm::{
     Config, Engine, Instance, Linker, Module, Store, Tier, TierCompilation, TierThresholds,
-
 };
 
 /// An engine that makes native code at once when these thresholds are reached.

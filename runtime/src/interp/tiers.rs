@@ -43,6 +43,18 @@ impl TieredCode {
             Part::Loop(..) => self.0.leave_loop(part, code),
         }
     }
+
+    /// How often a function was called, or a loop has gone round, at least. Once [`Tiers::hot`](crate::native::Tiers::hot)
+    /// was told, that is nearly its threshold.
+    pub fn n_times(&self, part: Part) -> u32 {
+        self.0.n_times(part)
+    }
+
+    /// Whether a function was called, or a loop went round, since [`Tiers::hot`](crate::native::Tiers::hot) was last told
+    /// of it.
+    pub fn has_gone_on(&self, part: Part) -> bool {
+        self.0.has_gone_on(part)
+    }
 }
 
 /// Code of a function that calls its native code.
@@ -98,8 +110,9 @@ impl Activation<'_> {
         if count.native.load(Ordering::Acquire).is_null() {
             let tiers = self.module.tiers().expect("somebody wants what is counted").clone();
             let code = TieredCode(self.module.clone());
-            let left = tiers.hot(&code, count.part, count.n_insts);
-            count.left.store(left.max(1), Ordering::Relaxed);
+            let left = tiers.hot(&code, count.part, count.n_insts).max(1);
+            count.left.store(left, Ordering::Relaxed);
+            count.left_then.store(left, Ordering::Relaxed);
         }
         let native = count.native.load(Ordering::Acquire);
         if native.is_null() {

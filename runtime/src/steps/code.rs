@@ -154,6 +154,10 @@ pub(crate) struct Count {
     pub(crate) number: u32,
     /// The instructions that are executed each time, at most.
     pub(crate) n_insts: u32,
+    /// What was left at first.
+    pub(crate) threshold: u32,
+    /// What was left when [`Tiers::hot`] had been told.
+    pub(crate) left_then: AtomicU32,
     /// Native code of the loop, once there is some.
     pub(crate) native: AtomicPtr<u8>,
 }
@@ -278,8 +282,45 @@ impl ModuleCode {
     }
 
     /// Lets loops go on in native code from now on, in the frames of a function that are being interpreted.
+    ///
+    /// What else was counted of the function counts for [`ModuleCode::has_gone_on`] from now on: its frames may leave for
+    /// native code.
     pub(crate) fn leave_loop(&self, part: Part, native: *const u8) {
-        let func = part.func();
+        self.with_counts(part.func(), |counts| {
+            for count in counts {
+                if count.part == part {
+                    count.native.store(native.cast_mut(), Ordering::Release);
+                    count.left.store(1, Ordering::Relaxed);
+                }
+                count.left_then.store(count.left.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
+        });
+    }
+
+    /// Whether something was done since [`Tiers::hot`] was told of it.
+    pub(crate) fn has_gone_on(&self, part: Part) -> bool {
+        let has_gone_on = |count: &Count| {
+            count.left.load(Ordering::Relaxed) != count.left_then.load(Ordering::Relaxed)
+        };
+        self.with_counts(part.func(), |counts| {
+            counts.iter().find(|count| count.part == part).is_some_and(has_gone_on)
+        })
+        .unwrap_or(false)
+    }
+
+    /// How often something was done, at least. Once [`Tiers::hot`] was told, that is nearly its threshold.
+    pub(crate) fn n_times(&self, part: Part) -> u32 {
+        let n_times = |count: &Count| {
+            count.threshold - count.left.load(Ordering::Relaxed).min(count.threshold)
+        };
+        self.with_counts(part.func(), |counts| {
+            counts.iter().find(|count| count.part == part).map_or(0, n_times)
+        })
+        .unwrap_or(0)
+    }
+
+    /// The result of `f` on the counts of a function, if it has any.
+    fn with_counts<R>(&self, func: u32, f: impl FnOnce(&[Count]) -> R) -> Option<R> {
         let defined = func - self.module.n_imported_funcs();
         let replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
         let code = match replaced.get(&func) {
@@ -287,14 +328,10 @@ impl ModuleCode {
             None => self.funcs(false)[defined as usize].load(Ordering::Acquire),
         };
         if code.is_null() {
-            return;
+            return None;
         }
         // SAFETY: it stays alive as long as `self`.
-        let mut counts = unsafe { (*code).counts.iter() };
-        if let Some(count) = counts.find(|count| count.part == part) {
-            count.native.store(native.cast_mut(), Ordering::Release);
-            count.left.store(1, Ordering::Relaxed);
-        }
+        Some(f(unsafe { &(*code).counts }))
     }
 
     /// The number of the export with a name.

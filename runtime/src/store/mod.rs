@@ -33,7 +33,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use slotvm_bytecode::{FuncType, ValType, VerifiedModule};
 
-use crate::context::{Entry as EntryPoint, FuncRecord, Libcalls, MemorySpan, Poll, Raise, Shared, VmCtx};
+use crate::context::{
+    Entry as EntryPoint, FuncRecord, Libcalls, MemorySpan, Poll, Raise, Shared, VmCtx,
+};
 use crate::data::Data;
 use crate::entities::{FuncHandle, FuncTarget, GlobalData, InstanceId};
 use crate::error::{Error, check_limit};

@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::libcalls::LIBCALLS;
 use super::host::HostCallee;
+use super::libcalls::LIBCALLS;
 use super::{NativeCallee, NativeCode, NativeHooks, Pending, Store};
 use crate::context::{Entry, FuncRecord, HostCtx, VmCtx};
 use crate::entities::{FuncHandle, FuncTarget, InstanceId};
@@ -103,7 +103,9 @@ impl Store {
     /// A guest function with its native code, if that is not null.
     #[inline]
     pub(crate) fn native_callee(&self, func: FuncHandle, code: *const u8) -> Option<NativeCallee> {
-        let FuncTarget::Guest { instance, func: index } = self.func_target(func) else { return None };
+        let FuncTarget::Guest { instance, func: index } = self.func_target(func) else {
+            return None;
+        };
         let FuncRecord { ctx, type_id, .. } = self.funcs.record(func);
         let callee = NativeCallee { ctx, code, type_id, instance, func: index, is_loop: false };
         (!code.is_null()).then_some(callee)

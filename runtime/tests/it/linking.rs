@@ -358,8 +358,15 @@ fn native_code_does_not_get_less_address_space_than_it_relies_on() {
             Ok(Natives { memory_span_bytes, ..natives })
         };
         // SAFETY: there is no code, and the store interprets.
-        let result =
-            unsafe { store.instantiate_native(module(source), &[], natives, &Default::default(), || { other }(span)) };
+        let result = unsafe {
+            store.instantiate_native(
+                module(source),
+                &[],
+                natives,
+                &Default::default(),
+                || { other }(span),
+            )
+        };
         match result {
             Ok(_) => assert!(fits),
             Err(error) => assert!(!fits && matches!(error, Error::AddressSpace { .. }), "{error}"),

@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::mem;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -56,6 +57,10 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
             let left = store.get_fuel()?;
             note(format_args!("{:>12} {:>12} used, {left} left", "fuel", fuel - left));
         }
+    }
+    if tier(args) == Tier::Auto {
+        // Nobody waits for what is still being compiled: it ends with the process.
+        mem::forget((store, module, engine));
     }
     // A failure of the program comes first: it may be the reason why its output cannot be written.
     let code = exit_code(result)?;

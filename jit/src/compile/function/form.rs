@@ -3,9 +3,7 @@
 //! Without promotion, that is the slot form after the passes on slot form.
 
 use slotvm_bytecode::VerifiedModule;
-use slotvm_ssa::construction::build::{
-    BuildOptions, BuildScratch, build, build_loop, build_ssa,
-};
+use slotvm_ssa::construction::build::{BuildOptions, BuildScratch, build, build_loop, build_ssa};
 use slotvm_ssa::construction::promote::{PromotionReport, promote_with};
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::passes::devirtualise::devirtualise;

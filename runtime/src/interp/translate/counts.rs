@@ -50,8 +50,16 @@ impl Translator<'_> {
         self.far_end();
         self.emit(Code::Count, 0, 0, self.counts.len() as u32);
         self.far_begin();
-        let left = AtomicU32::new(threshold.clamp(1, i32::MAX as u32));
+        let threshold = threshold.clamp(1, i32::MAX as u32);
         let native = AtomicPtr::new(ptr::null_mut());
-        self.counts.push(Count { left, part, number: number.unwrap_or(0), n_insts, native });
+        self.counts.push(Count {
+            left: AtomicU32::new(threshold),
+            part,
+            number: number.unwrap_or(0),
+            n_insts,
+            threshold,
+            left_then: AtomicU32::new(0),
+            native,
+        });
     }
 }

@@ -146,7 +146,8 @@ impl<'a> Translator<'a> {
     fn run(&mut self) {
         self.far_begin();
         let body = self.body;
-        let counted = if self.options.counts && !self.is_traced { counts::of(body) } else { Vec::new() };
+        let counted =
+            if self.options.counts && !self.is_traced { counts::of(body) } else { Vec::new() };
         let mut counted = counted.into_iter().peekable();
         for (i, block) in (0..).zip(&body.blocks) {
             let count = counted.next_if(|counted| counted.block == i);
