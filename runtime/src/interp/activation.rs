@@ -1,6 +1,5 @@
 //! A call from the host that is being interpreted: enters, leaves and switches between functions, and traps.
 
-use std::mem;
 use std::ptr;
 use std::sync::Arc;
 
@@ -33,7 +32,7 @@ pub(crate) fn execute(
     let mut activation = Activation::new(store, instance);
     let result = activation.run(func, cells);
     let (base, n_outer_frames) = (activation.base, activation.n_outer_frames);
-    activation.stack.top = base;
+    activation.store.interp.top = base;
     if result.is_err() {
         // The frames of an activation below may be asked for, too.
         activation.look_at_stacks(base, n_outer_frames);
@@ -42,45 +41,34 @@ pub(crate) fn execute(
 }
 
 /// See the module documentation. Handlers see only the state, which therefore comes first.
+///
+/// The stacks stay in the store. The number of frames there is right only while something works on the store that may call
+/// back: handlers push and pop frames behind its back.
 #[repr(C)]
 pub(super) struct Activation<'a> {
     pub(super) state: State,
     pub(super) store: &'a mut Store,
-    /// The store's stacks, taken out of it except while the host runs. Their lengths are right only then:
-    /// handlers push and pop frames behind their back.
-    pub(super) stack: Stack,
     /// Frames that belong to calls from the host below this one.
     n_outer_frames: usize,
     /// The start of the cells of the function that the host has called.
     base: usize,
     /// The code of the active instance.
-    pub(super) module: Arc<ModuleCode>,
+    module: *const ModuleCode,
     /// Why the activation ended, unless it returned.
     stop: Option<Stop>,
     pub(super) trace: Option<TraceFn>,
 }
 
-impl Drop for Activation<'_> {
-    /// Gives the stacks back, also if a hook has panicked that sees them. While the host runs, the store has
-    /// them already, and these are empty.
-    fn drop(&mut self) {
-        if !self.stack.is_empty() {
-            self.count_frames();
-            self.store.interp = mem::take(&mut self.stack);
-        }
-    }
-}
-
 impl<'a> Activation<'a> {
+    #[inline(always)]
     fn new(store: &'a mut Store, instance: InstanceId) -> Activation<'a> {
         let trace = store.trace.clone();
-        let stack = mem::take(&mut store.interp);
-        let (n_outer_frames, base) = (stack.frames.len(), stack.top);
-        let module = store.instance(instance).code().clone();
+        let (n_outer_frames, base) = (store.interp.frames.len(), store.interp.top);
+        let module = Arc::as_ptr(store.instance(instance).code());
         let state =
             State { shared: store.shared_ptr(), instance: instance.number(), ..State::EMPTY };
         let mut activation =
-            Activation { state, store, stack, n_outer_frames, base, module, stop: None, trace };
+            Activation { state, store, n_outer_frames, base, module, stop: None, trace };
         activation.look_at_stacks(base, n_outer_frames);
         activation.look_at_instance();
         activation
@@ -99,8 +87,8 @@ impl<'a> Activation<'a> {
     /// Calls a function from the host.
     fn run(&mut self, func: u32, cells: &mut [u64]) -> Result<(), Error> {
         let base = self.base;
-        self.stack.reserve(base + cells.len())?;
-        self.stack.cells[base..base + cells.len()].copy_from_slice(cells);
+        self.store.interp.reserve(base + cells.len())?;
+        self.store.interp.cells[base..base + cells.len()].copy_from_slice(cells);
         self.look_at_stacks(base, self.n_outer_frames);
         match self.begin(func) {
             Ok(pc) => {
@@ -114,7 +102,7 @@ impl<'a> Activation<'a> {
         self.count_frames();
         match self.stop.take() {
             None => {
-                cells.copy_from_slice(&self.stack.cells[base..base + cells.len()]);
+                cells.copy_from_slice(&self.store.interp.cells[base..base + cells.len()]);
                 Ok(())
             }
             Some(Stop::Error(error)) => Err(error),
@@ -129,7 +117,7 @@ impl<'a> Activation<'a> {
     /// Enters the function that the host has called, if there is enough of the host's stack.
     fn begin(&mut self, func: u32) -> Result<*const Instr, Stop> {
         let instance = self.instance();
-        self.push_frame(translate::exit(self.module.options().jumps), ptr::null(), 0)?;
+        self.push_frame(translate::exit(self.module().options().jumps), ptr::null(), 0)?;
         self.state.code = self.code(func);
         self.state.pc = ptr::null();
         self.store.check_host_stack()?;
@@ -153,16 +141,22 @@ impl<'a> Activation<'a> {
         unsafe { &*self.state.code }
     }
 
+    /// The code of the active instance.
+    pub(super) fn module(&self) -> &'a ModuleCode {
+        // SAFETY: the instance keeps it, and the store its instances, as long as the store lives.
+        unsafe { &*self.module }
+    }
+
     /// The index of a cell.
     pub(super) fn index(&self, cell: *const u64) -> usize {
-        (cell.addr() - self.stack.cells.as_ptr().addr()) / size_of::<u64>()
+        (cell.addr() - self.store.interp.cells.as_ptr().addr()) / size_of::<u64>()
     }
 
     /// A function of the active module.
     pub(super) fn code(&self, func: u32) -> *const FuncCode {
         let is_traced = self.trace.is_some();
-        let tiers = self.module.tiers().filter(|_| !is_traced);
-        self.module.func(func, is_traced, |module, options| {
+        let tiers = self.module().tiers().filter(|_| !is_traced);
+        self.module().func(func, is_traced, |module, options| {
             translate::translate(module, func, options, tiers.map(|tiers| &**tiers), is_traced)
         })
     }
@@ -171,7 +165,7 @@ impl<'a> Activation<'a> {
     fn look_at_stacks(&mut self, fp: usize, n_frames: usize) {
         let limits = &self.store.config.limits;
         let has_limits = self.store.config.stack_cells.is_none();
-        let Stack { cells, frames, .. } = &mut self.stack;
+        let Stack { cells, frames, .. } = &mut self.store.interp;
         let n_cells = match has_limits {
             true => cells.len().min(limits.interp_cells_max as usize),
             false => cells.len(),
@@ -190,15 +184,15 @@ impl<'a> Activation<'a> {
 
     /// The number of frames that wait.
     fn n_frames(&self) -> usize {
-        (self.state.frames.addr() - self.stack.frames.as_ptr().addr()) / size_of::<Frame>()
+        (self.state.frames.addr() - self.store.interp.frames.as_ptr().addr()) / size_of::<Frame>()
     }
 
     /// Tells the list of frames how many there are.
     pub(super) fn count_frames(&mut self) {
         let n_frames = self.n_frames();
-        assert!(n_frames <= self.stack.frames.capacity(), "frames lie in the list");
+        assert!(n_frames <= self.store.interp.frames.capacity(), "frames lie in the list");
         // SAFETY: there is room for as many, and the first ones of the list are written before more are.
-        unsafe { self.stack.frames.set_len(n_frames) };
+        unsafe { self.store.interp.frames.set_len(n_frames) };
     }
 
     /// Lets the state name what belongs to its instance.
@@ -206,7 +200,7 @@ impl<'a> Activation<'a> {
         let instance = self.store.instance(self.instance());
         self.state.ctx = instance.ctx();
         self.state.globals = instance.globals.first();
-        self.state.funcs = self.module.funcs(self.trace.is_some()).as_ptr();
+        self.state.funcs = self.module().funcs(self.trace.is_some()).as_ptr();
         self.look_at_memory();
     }
 
@@ -225,7 +219,7 @@ impl<'a> Activation<'a> {
     fn switch(&mut self, instance: InstanceId) {
         if instance != self.instance() {
             self.state.instance = instance.number();
-            self.module = self.store.instance(instance).code().clone();
+            self.module = Arc::as_ptr(self.store.instance(instance).code());
             self.look_at_instance();
         }
     }
@@ -241,9 +235,9 @@ impl<'a> Activation<'a> {
     ) -> Result<(), Stop> {
         self.count_frames();
         let fp = self.index(self.state.fp);
-        self.stack.reserve(0)?;
-        self.stack.frames.push(Frame { ret, code, args, instance: self.state.instance });
-        self.look_at_stacks(fp, self.stack.frames.len());
+        self.store.interp.reserve(0)?;
+        self.store.interp.frames.push(Frame { ret, code, args, instance: self.state.instance });
+        self.look_at_stacks(fp, self.store.interp.frames.len());
         Ok(())
     }
 
@@ -275,20 +269,21 @@ impl<'a> Activation<'a> {
             }
         }
         self.count_frames();
-        self.stack.reserve(end)?;
+        self.store.interp.reserve(end)?;
         self.look_at_stacks(base, n_frames);
-        let cells = &mut self.stack.cells[base..end];
         if code.frame_bytes > 0 {
             let frame_sp = self.store.push_frame(instance, code.frame_bytes)?;
+            let start = frame_sp as usize;
             let memory = self.store.guest_parts(instance).memory;
-            let frame = &mut memory[frame_sp as usize..][..code.frame_bytes as usize];
-            frame.fill(0);
+            memory[start..][..code.frame_bytes as usize].fill(0);
             for &(param, offset, bytes) in &code.frame_params {
-                let value = cells[param as usize].to_le_bytes();
-                frame[offset as usize..][..bytes as usize]
+                let value = self.store.interp.cells[base + param as usize].to_le_bytes();
+                let memory = self.store.guest_parts(instance).memory;
+                memory[start + offset as usize..][..bytes as usize]
                     .copy_from_slice(&value[..bytes as usize]);
             }
         }
+        let cells = &mut self.store.interp.cells[base..end];
         cells[code.n_params as usize..code.n_locals as usize].fill(0);
         Ok(code.start())
     }
@@ -308,11 +303,12 @@ impl<'a> Activation<'a> {
     /// start.
     pub(super) fn leave(&mut self) -> *const Instr {
         self.count_frames();
-        let frame = self.stack.frames.pop().expect("below each function is a frame that waits");
+        let frame =
+            self.store.interp.frames.pop().expect("below each function is a frame that waits");
         let fp = self.index(self.state.fp) - frame.args as usize;
         self.switch(InstanceId::from_number(frame.instance));
         self.state.code = frame.code;
-        self.look_at_stacks(fp, self.stack.frames.len());
+        self.look_at_stacks(fp, self.store.interp.frames.len());
         frame.ret
     }
 
@@ -363,8 +359,8 @@ impl<'a> Activation<'a> {
                 self.move_args(args, n_params);
                 let top = base + n_params.max(n_results);
                 self.count_frames();
-                self.stack.reserve(top)?;
-                self.look_at_stacks(base, self.stack.frames.len());
+                self.store.interp.reserve(top)?;
+                self.look_at_stacks(base, self.store.interp.frames.len());
                 self.call_host(func, base, top, false)?;
                 Ok(self.leave())
             }
@@ -388,7 +384,7 @@ impl<'a> Activation<'a> {
     fn move_args(&mut self, args: u32, n_params: usize) {
         let base = self.index(self.state.fp);
         let start = base + args as usize;
-        self.stack.cells.copy_within(start..start + n_params, base);
+        self.store.interp.cells.copy_within(start..start + n_params, base);
     }
 
     /// Calls a host function, whose arguments and then results lie at the cell with an index. The cells from
@@ -413,26 +409,24 @@ impl<'a> Activation<'a> {
             large.resize(n, 0);
             &mut large[..]
         };
-        cells[..n_params].copy_from_slice(&self.stack.cells[args..args + n_params]);
+        cells[..n_params].copy_from_slice(&self.store.interp.cells[args..args + n_params]);
         let result = self.lend_stack(top, |store| store.call_host(func, cells));
         if let Err(mut error) = result {
             self.add_frames(&mut error, waits);
             return Err(error.into());
         }
-        self.stack.cells[args..args + n_results].copy_from_slice(&cells[..n_results]);
+        self.store.interp.cells[args..args + n_results].copy_from_slice(&cells[..n_results]);
         Ok(())
     }
 
-    /// Lets something work on the store that may call back into guest code. The stacks are in the store meanwhile,
-    /// whose cells from `top` on are free.
+    /// Lets something work on the store that may call back into guest code. The cells from `top` on are free
+    /// meanwhile.
     pub(super) fn lend_stack<R>(&mut self, top: usize, work: impl FnOnce(&mut Store) -> R) -> R {
         let fp = self.index(self.state.fp);
         self.count_frames();
-        self.stack.top = top;
-        self.store.interp = mem::take(&mut self.stack);
+        self.store.interp.top = top;
         let result = work(self.store);
-        self.stack = mem::take(&mut self.store.interp);
-        self.look_at_stacks(fp, self.stack.frames.len());
+        self.look_at_stacks(fp, self.store.interp.frames.len());
         self.look_at_memory();
         result
     }
@@ -473,7 +467,7 @@ impl<'a> Activation<'a> {
         };
         let State { code, pc, instance, .. } = self.state;
         let active = active.then_some((code, pc, instance));
-        let waiting = &self.stack.frames[self.n_outer_frames..];
+        let waiting = &self.store.interp.frames[self.n_outer_frames..];
         // The first of them is the host's call.
         let waiting = waiting.iter().skip(1).rev();
         let n_frames = waiting.len() + usize::from(active.is_some());

@@ -99,7 +99,7 @@ outside! {
     /// Calls a function that the module defines.
     fn call(activation, instr) {
         let instance = activation.instance();
-        let func = activation.module.module().n_imported_funcs() + instr.c;
+        let func = activation.module().module().n_imported_funcs() + instr.c;
         activation.call_guest(instance, func, instr.ab(), after(instr, 1))
     }
 
@@ -120,7 +120,7 @@ outside! {
     /// Calls a function that the module defines in place of the active one.
     fn return_call(activation, instr) {
         let instance = activation.instance();
-        let func = activation.module.module().n_imported_funcs() + instr.c;
+        let func = activation.module().module().n_imported_funcs() + instr.c;
         activation.return_call_guest(instance, func, instr.ab())
     }
 
@@ -153,7 +153,8 @@ outside! {
 /// The function that an indirect call means.
 fn callee(activation: &Activation<'_>, instr: &Instr) -> Result<FuncHandle, TrapCode> {
     let (ty, place) = (data(instr) as u32, data(instr) >> 32);
-    let index = activation.stack.cells[activation.index(activation.state.fp) + place as usize];
+    let index =
+        activation.store.interp.cells[activation.index(activation.state.fp) + place as usize];
     let store = &activation.store;
     let table = store.table_of(activation.instance(), instr.c);
     let cell = store.table(table).get(index as u32)?;
@@ -169,12 +170,18 @@ fn callee(activation: &Activation<'_>, instr: &Instr) -> Result<FuncHandle, Trap
 fn global_op(activation: &mut Activation<'_>, op: StackOp, sp: usize) {
     let start = activation.index(activation.state.fp);
     let n_cells = activation.active().n_cells as usize;
-    let mut globals = activation.store.guest_parts(activation.instance()).globals;
-    let cells = &mut activation.stack.cells[start..start + n_cells];
-    let mut operands = vector::Operands { cells, sp };
+    let instance = activation.instance();
     match op {
-        StackOp::GlobalGet(cell) => operands.push_wide(globals.get_wide(cell)),
-        StackOp::GlobalSet(cell) => globals.set_wide(cell, operands.pop_wide()),
+        StackOp::GlobalGet(cell) => {
+            let value = activation.store.guest_parts(instance).globals.get_wide(cell);
+            let cells = &mut activation.store.interp.cells[start..start + n_cells];
+            vector::Operands { cells, sp }.push_wide(value);
+        }
+        StackOp::GlobalSet(cell) => {
+            let cells = &mut activation.store.interp.cells[start..start + n_cells];
+            let value = vector::Operands { cells, sp }.pop_wide();
+            activation.store.guest_parts(instance).globals.set_wide(cell, value);
+        }
         _ => unreachable!("{op:?} does not concern the store"),
     }
 }
@@ -205,7 +212,7 @@ pub(super) unsafe fn vector_op(
 /// Shows the instruction at a place to the observer; it is the one that `instr` was made for.
 fn show(activation: &mut Activation<'_>, instr: &Instr) {
     let Some(hook) = activation.trace.clone() else { return };
-    let module = activation.module.module().clone();
+    let module = activation.module().module().clone();
     let code = activation.active();
     let (func, n_locals) = (code.func, code.n_locals as usize);
     let offset = super::translate::offset(&module, code, code.slot(instr));
@@ -213,12 +220,12 @@ fn show(activation: &mut Activation<'_>, instr: &Instr) {
     let inst = CodeReader::new(bytes, offset).read().expect("verified code decodes");
     activation.count_frames();
     let start = activation.index(activation.state.fp);
-    let stack = &activation.stack.cells[start + n_locals..start + instr.ab() as usize];
+    let stack = &activation.store.interp.cells[start + n_locals..start + instr.ab() as usize];
     hook(&TraceEvent {
         instance: activation.instance(),
         module: module.completed(),
         // The host's call is one of the frames.
-        depth: activation.stack.frames.len() - 1,
+        depth: activation.store.interp.frames.len() - 1,
         func,
         offset,
         inst,

@@ -84,7 +84,7 @@ impl Activation<'_> {
 
     fn cell(&mut self, cell: usize) -> &mut u64 {
         let start = self.index(self.state.fp);
-        &mut self.stack.cells[start + cell]
+        &mut self.store.interp.cells[start + cell]
     }
 
     fn push(&mut self, sp: &mut usize, value: u64) {

@@ -5,8 +5,7 @@
 //! call of the interpreter enters it as it enters any other function, and asks nothing before. A loop goes on in native
 //! code that is made for its first block and takes all that it needs from the cells; it returns from the function.
 //!
-//! Native code may call back, and what it calls may move the stacks of the interpreter. So it gets cells of its own, and
-//! the stacks are in the store meanwhile.
+//! Native code may call back, and what it calls may move the stacks of the interpreter. So it gets cells of its own.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
@@ -21,7 +20,7 @@ use super::handlers::table::{self, Code};
 use crate::context::VmCtx;
 use crate::entities::InstanceId;
 use crate::error::{Error, Stop};
-use crate::steps::code::{CodeOptions, FuncCode, Instr};
+use crate::steps::code::{CodeOptions, Count, FuncCode, Instr};
 use crate::steps::tiers::{Part, TieredCode};
 use crate::store::{NativeCallee, Store};
 
@@ -65,10 +64,10 @@ fn native_call(
     native: *const u8,
 ) -> FuncCode {
     let ty = module.func_type(func);
-    let (n_params, n_results) = (n_cells(&ty.params) as u32, n_cells(&ty.results) as u32);
+    let n_params = n_cells(&ty.params) as u32;
     let handler = table::address(Code::Native, options.jumps);
     let instrs = Box::new([Instr { handler, a: 0, b: 0, c: 0 }]);
-    let n_cells = n_params.max(n_results);
+    let n_cells = n_call_cells(ty) as u32;
     FuncCode {
         instrs,
         stack_ops: Box::default(),
@@ -76,6 +75,7 @@ fn native_call(
         n_params,
         n_locals: n_params,
         n_cells,
+        n_call_cells: n_cells,
         entry_bytes: n_cells as usize * size_of::<u64>(),
         // Native code takes by itself what a call takes.
         call_cells: 0,
@@ -93,12 +93,12 @@ impl Activation<'_> {
     /// Calls the native code of the active function, whose frame has the parameters, and leaves the function.
     pub(super) fn run_native(&mut self) -> Result<*const Instr, Stop> {
         let FuncCode { func, native, n_cells, .. } = *self.active();
-        let type_index = self.module.module().func_type_index(func);
+        let type_index = self.module().module().func_type_index(func);
         let type_id = self.store.instance(self.instance()).type_id(type_index);
         let (mut small, mut large) = ([0; SMALL_CELLS], Vec::new());
         let cells = first(&mut small, &mut large, n_cells as usize);
         let fp = self.index(self.state.fp);
-        cells.copy_from_slice(&self.stack.cells[fp..fp + cells.len()]);
+        cells.copy_from_slice(&self.store.interp.cells[fp..fp + cells.len()]);
         self.enter_native(native, type_id, false, cells)
     }
 
@@ -108,8 +108,8 @@ impl Activation<'_> {
         let counts = &self.active().counts;
         let count = &counts[instr.c as usize];
         if count.native.load(Ordering::Acquire).is_null() {
-            let tiers = self.module.tiers().expect("somebody wants what is counted").clone();
-            let code = TieredCode(self.module.clone());
+            let tiers = self.module().tiers().expect("somebody wants what is counted").clone();
+            let code = TieredCode(self.store.instance(self.instance()).code().clone());
             let left = tiers.hot(&code, count.part, count.n_insts).max(1);
             count.left.store(left, Ordering::Relaxed);
             count.left_then.store(left, Ordering::Relaxed);
@@ -124,7 +124,7 @@ impl Activation<'_> {
         left.store(left.load(Ordering::Relaxed).min(CALLS_WITH_LOOP), Ordering::Relaxed);
         // SAFETY: what all instances share lives as long as the store, and no native code runs.
         unsafe { (*self.state.shared).callee = count.number };
-        let module = self.module.module().clone();
+        let module = self.module().module().clone();
         let results = &module.func_type(self.active().func).results;
         let type_id = self.store.intern_type(&FuncType::new([ValType::I64], &results[..]));
         let (mut small, mut large) = ([0; SMALL_CELLS], Vec::new());
@@ -144,7 +144,7 @@ impl Activation<'_> {
     ) -> Result<*const Instr, Stop> {
         let FuncCode { func, n_cells: n_frame_cells, .. } = *self.active();
         let (instance, ctx) = (self.instance(), self.state.ctx);
-        let n_results = n_cells(&self.module.module().func_type(func).results);
+        let n_results = n_cells(&self.module().module().func_type(func).results);
         let fp = self.index(self.state.fp);
         let callee = NativeCallee { ctx, code, type_id, instance, func, is_loop };
         let top = fp + n_frame_cells as usize;
@@ -156,7 +156,7 @@ impl Activation<'_> {
             self.add_frames(&mut error, false);
             return Err(error.into());
         }
-        self.stack.cells[fp..fp + n_results].copy_from_slice(&cells[..n_results]);
+        self.store.interp.cells[fp..fp + n_results].copy_from_slice(&cells[..n_results]);
         Ok(self.leave())
     }
 }
@@ -180,6 +180,23 @@ fn first<'a>(
     large
 }
 
+/// The time of a call of a function that is interpreted by native code, as the number of instructions that the interpreter
+/// executes meanwhile.
+const DETOUR_INSTS: u32 = 60;
+
+/// Counts a call of a function by native code as often as the way there takes longer than the function.
+fn count_detour(code: &FuncCode) {
+    if let Some(Count { left, part: Part::Func(_), n_insts, .. }) = code.counts.first() {
+        let more = DETOUR_INSTS / (*n_insts).max(1);
+        left.store(left.load(Ordering::Relaxed).saturating_sub(more).max(1), Ordering::Relaxed);
+    }
+}
+
+/// The cells that the parameters or the results of a function take.
+pub(super) fn n_call_cells(ty: &FuncType) -> usize {
+    n_cells(&ty.params).max(n_cells(&ty.results))
+}
+
 /// The function behind [`VmCtx::interpret`] in stores that do both.
 ///
 /// # Safety
@@ -192,10 +209,16 @@ pub(crate) unsafe extern "C" fn interpret(ctx: *mut VmCtx, cells: *mut u64) -> u
         let instance = InstanceId::from_number((*ctx).instance);
         (Store::running(shared), instance, (*shared).callee)
     };
-    let module = store.instance(instance).module();
-    let func = module.n_imported_funcs() + defined;
-    let ty = module.func_type(func);
-    let cells = match n_cells(&ty.params).max(n_cells(&ty.results)) {
+    let code = store.instance(instance).code();
+    let func = code.module().n_imported_funcs() + defined;
+    let n_cells = match code.made(defined) {
+        Some(code) => {
+            count_detour(code);
+            code.n_call_cells as usize
+        }
+        None => n_call_cells(code.module().func_type(func)),
+    };
+    let cells = match n_cells {
         // The pointer may be anything.
         0 => &mut [],
         // SAFETY: the trampoline of the function's type passes as many cells as it needs.

@@ -108,6 +108,8 @@ pub(crate) struct FuncCode {
     pub(crate) n_locals: u32,
     /// Cells of its frame: locals and operand stack.
     pub(crate) n_cells: u32,
+    /// Cells of its parameters or its results, whichever are more.
+    pub(crate) n_call_cells: u32,
     /// Bytes of stack that a call needs to be entered at once; `usize::MAX` if it takes more than a frame.
     pub(crate) entry_bytes: usize,
     /// Cells that a call takes from the deterministic call stack.
@@ -257,13 +259,17 @@ impl ModuleCode {
         self.tiers.as_ref()
     }
 
+    /// A function by its number among those that the module defines, if its code is made.
+    pub(crate) fn made(&self, defined: u32) -> Option<&FuncCode> {
+        let code = self.funcs[0].get()?[defined as usize].load(Ordering::Acquire);
+        // SAFETY: what is in the list stays alive as long as `self`, and is never written.
+        unsafe { code.as_ref() }
+    }
+
     /// Native code of a function, if calls go there.
     pub(crate) fn native(&self, func: u32) -> *const u8 {
-        let Some(funcs) = self.funcs[0].get() else { return ptr::null() };
         let defined = func - self.module.n_imported_funcs();
-        let code = funcs[defined as usize].load(Ordering::Acquire);
-        // SAFETY: what is in the list stays alive as long as `self`.
-        if code.is_null() { ptr::null() } else { unsafe { (*code).native } }
+        self.made(defined).map_or(ptr::null(), |code| code.native)
     }
 
     /// Lets calls of a function go to `call`, code that calls native code, from now on. Nothing changes if they go to

@@ -38,11 +38,6 @@ pub(crate) struct Mark {
 }
 
 impl Stack {
-    /// Whether there is nothing of it.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.cells.is_empty() && self.frames.capacity() == 0
-    }
-
     /// Returns the parts that are in use.
     pub(crate) fn mark(&self) -> Mark {
         Mark { top: self.top, n_frames: self.frames.len() }

@@ -22,6 +22,7 @@ use slotvm_bytecode::verified::{Block, Body, Storage};
 use slotvm_bytecode::{Imm, Inst, Op, ValType, VerifiedModule, n_cells, numeric};
 
 use super::handlers::table::{self, Code};
+use super::tiers::n_call_cells;
 use crate::steps::code::{CodeOptions, Count, FuncCode, Instr, StackOp};
 use crate::steps::tiers::Tiers;
 use counts::Counted;
@@ -169,6 +170,7 @@ impl<'a> Translator<'a> {
             n_params: n_cells(&ty.params) as u32,
             n_locals: body.n_local_cells(),
             n_cells: body.n_cells(),
+            n_call_cells: n_call_cells(ty) as u32,
             entry_bytes: if takes_more { usize::MAX } else { body.n_cells() as usize * 8 },
             call_cells: body.call_cells(),
             frame_bytes: body.frame_bytes,
