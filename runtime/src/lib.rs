@@ -83,6 +83,7 @@ pub mod native {
     pub use crate::calls::instantiate::Natives;
     pub use crate::context::*;
     pub use crate::data::Data;
+    pub use crate::interp::interpret;
     pub use crate::memory::image::MemoryImage;
     pub use crate::memory::linear::access_end_max;
     pub use crate::stack::{bytes_left, limit_below};

@@ -16,7 +16,7 @@ use crate::config::{Config, OnTheFly, Tier};
 use crate::lower::LowerOptions;
 use crate::lower::Trapping;
 use crate::lower::isa::{IsaOptions, host_isa};
-use crate::native::enter::enter_host;
+use crate::native::enter::{enter_host, enter_interpreter};
 use crate::native::executor::{self, StoreData};
 use crate::native::raise;
 use crate::native::signals;
@@ -80,6 +80,7 @@ impl NativeEngine {
             executor: executor::execute::<D>,
             tiers: (self.config.tier == Tier::Auto).then_some(TierHooks {
                 host_stub: enter_host,
+                interpret: enter_interpreter,
                 host_code: executor::host_code::<D>,
             }),
             host_trampoline: self.host_trampoline(),

@@ -3,10 +3,12 @@
 //! as if its caller had called [`raise`].
 
 use std::arch::naked_asm;
+use std::ptr;
 
-use slotvm_runtime::native::find_host_code;
+use slotvm_runtime::native::{VmCtx, find_host_code, interpret};
 
 use crate::lower::traps::HOST_ERROR_NUMBER;
+use crate::native::activation;
 use crate::native::lazy::compile;
 use crate::native::raise::raise;
 
@@ -128,4 +130,39 @@ enter! {
 enter! {
     /// The way into a host function, whose trampoline is made.
     enter_host, find_host_code
+}
+
+/// The function behind [`VmCtx::interpret`]: [`interpret`], with the frame pointer of the trampoline that calls.
+///
+/// # Safety
+/// Called by the trampoline of a function that is interpreted, which keeps a frame pointer.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+pub(super) unsafe extern "C" fn enter_interpreter(ctx: *mut VmCtx, cells: *mut u64) -> u32 {
+    naked_asm!("mov rdx, rbp", "jmp {}", sym interpret_from)
+}
+
+/// The function behind [`VmCtx::interpret`]: [`interpret`], with the frame pointer of the trampoline that calls.
+///
+/// # Safety
+/// Called by the trampoline of a function that is interpreted, which keeps a frame pointer.
+#[cfg(target_arch = "aarch64")]
+#[unsafe(naked)]
+pub(super) unsafe extern "C" fn enter_interpreter(ctx: *mut VmCtx, cells: *mut u64) -> u32 {
+    naked_asm!("mov x2, x29", "b {}", sym interpret_from)
+}
+
+/// Interprets a function that native code calls by a trampoline with a frame pointer.
+///
+/// # Safety
+/// As for [`enter_interpreter`].
+unsafe extern "C" fn interpret_from(ctx: *mut VmCtx, cells: *mut u64, fp: usize) -> u32 {
+    // SAFETY: the frame pointer of a native function leads to that of its caller. Native code runs below an activation,
+    // in which the entry trampoline has stored its own before it called: if the caller is that trampoline, the code that
+    // it had entered has made a call in its own place. Context and cells are those that the trampoline passes.
+    unsafe {
+        let caller = ptr::with_exposed_provenance::<usize>(fp).read();
+        let is_last = caller == (*activation::current()).handler_fp;
+        interpret(ctx, cells, is_last)
+    }
 }

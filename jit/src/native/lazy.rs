@@ -281,7 +281,9 @@ impl State {
         let native = &self.native;
         let module = &self.module;
         let func = module.n_imported_funcs() + index as u32;
-        let share = self.shares.share(module, func);
+        // What is compiled in several ways shares what is left.
+        let shares = if self.is_tiered() { self.budget.functions() } else { self.shares };
+        let share = shares.share(module, func);
         let compiler = self.compilers.take();
         let mut compiler = compiler.unwrap_or_else(|| Compiler::new(self.options.clone()));
         let compiled = stack::with_room(|| compiler.compile_at(module, func, starts, share))?;

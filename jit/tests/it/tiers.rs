@@ -1,16 +1,22 @@
 //! Programs that are interpreted at first, and go on in native code.
 
+use std::thread;
+
 use slotvm::{
     Config, Engine, Instance, Linker, Module, Store, Tier, TierCompilation, TierThresholds,
 };
 
-/// An engine that makes native code at once when these thresholds are reached.
-fn engine(calls: u32, rounds: u32, configure: impl FnOnce(&mut Config)) -> Engine {
+/// An engine that makes native code when these thresholds are reached.
+fn engine_by(compilation: TierCompilation, calls: u32, rounds: u32, passes: &str) -> Engine {
     let mut config = Config::new();
     config.tier(Tier::Auto).tier_thresholds(Some(TierThresholds { calls, rounds }));
-    config.tier_compilation(TierCompilation::Synchronous);
-    configure(&mut config);
+    config.tier_compilation(compilation).passes(passes.parse().unwrap());
     Engine::new(&config).unwrap()
+}
+
+/// The same, at once.
+fn engine(calls: u32, rounds: u32, passes: &str) -> Engine {
+    engine_by(TierCompilation::Synchronous, calls, rounds, passes)
 }
 
 fn instance(engine: &Engine, source: &str) -> (Store<()>, Instance) {
@@ -53,9 +59,7 @@ const EVEN_ODD: &str = r#"
 #[test]
 fn calls_lead_from_each_tier_to_each() {
     for calls in [1, 2, 3, 7, 50, 1000] {
-        let engine = engine(calls, 1, |config| {
-            config.passes("-inline".parse().unwrap());
-        });
+        let engine = engine(calls, 1, "-inline");
         let (mut store, instance) = instance(&engine, EVEN_ODD);
         let even = instance.get_typed_func::<i64, i64>(&store, "even").unwrap();
         for n in 0..200 {
@@ -103,10 +107,164 @@ const SUMS: &str = r#"
 #[test]
 fn loops_go_on_in_native_code() {
     for rounds in [1, 2, 3, 7, 50, 1000] {
-        let engine = engine(1000, rounds, |_| ());
+        let engine = engine(1000, rounds, "all");
         let (mut store, instance) = instance(&engine, SUMS);
         let sum = instance.get_typed_func::<i64, i64>(&store, "sum").unwrap();
         let expected: i64 = (0..100).map(|i| i * (i + 1) / 2).sum();
         assert_eq!(sum.call(&mut store, 100).unwrap(), expected);
+    }
+}
+
+/// A function with more loops than get native code of their own, one after the other and one in the other, which has
+/// operands on the stack in one of them.
+fn many_loops() -> String {
+    let mut source = "export \"run\" func run\nfunc run(n: i64) -> i64 {\n local i: i64\n local j: i64\n local t: i64\n".to_owned();
+    for k in 0..6 {
+        source += &format!(
+            "local.get n local.set i
+            outer{k}:
+            local.get n local.set j
+            inner{k}:
+            local.get t i64.const {} i64.mul local.get j i64.add local.set t
+            local.get j i64.const 1 i64.sub local.tee j i64.eqz i32.eqz br_if inner{k}
+            local.get i i64.const 1 i64.sub local.tee i i64.eqz i32.eqz br_if outer{k}\n",
+            2 * k + 3
+        );
+    }
+    source += "local.get t local.get n local.set i
+        deep (i64): i64.const 7 i64.add
+        local.get i i64.const 1 i64.sub local.tee i i64.eqz i32.eqz br_if deep
+        return }";
+    source
+}
+
+fn many_loops_in_rust(n: i64) -> i64 {
+    let mut t = 0_i64;
+    for k in 0..6 {
+        for _ in 0..n {
+            for j in (1..=n).rev() {
+                t = t.wrapping_mul(2 * k + 3).wrapping_add(j);
+            }
+        }
+    }
+    t.wrapping_add(7 * n)
+}
+
+#[test]
+fn all_loops_of_a_function_go_on_in_native_code() {
+    let n = 40;
+    for rounds in [1, 2, 3, 7, 30, 50, 500, 1000] {
+        let (mut store, instance) = instance(&engine(1000, rounds, "all"), &many_loops());
+        let run = instance.get_typed_func::<i64, i64>(&store, "run").unwrap();
+        for _ in 0..3 {
+            assert_eq!(run.call(&mut store, n).unwrap(), many_loops_in_rust(n), "{rounds}");
+        }
+    }
+}
+
+/// Compilations end whenever they do, in several threads that share a module.
+#[test]
+fn threads_go_on_while_others_compile() {
+    for (calls, rounds) in [(1, 1), (2, 3), (50, 200)] {
+        let engine = engine_by(TierCompilation::Background, calls, rounds, "-inline");
+        let source = many_loops() + &EVEN_ODD.replace("export", "\nexport");
+        let module = Module::from_text(&engine, &source).unwrap();
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let mut store = Store::new(&engine, ());
+                    let instance = Instance::new(&mut store, &module, &[]).unwrap();
+                    let run = instance.get_typed_func::<i64, i64>(&store, "run").unwrap();
+                    let even = instance.get_typed_func::<i64, i64>(&store, "even").unwrap();
+                    for n in 1..80 {
+                        assert_eq!(run.call(&mut store, n).unwrap(), many_loops_in_rust(n));
+                        let is_even = i64::from(n % 2 == 0);
+                        assert_eq!(even.call(&mut store, n).unwrap(), is_even);
+                    }
+                });
+            }
+        });
+        // What is hot is native in the end.
+        let mut store = Store::new(&engine, ());
+        let instance = Instance::new(&mut store, &module, &[]).unwrap();
+        let even = instance.get_typed_func::<i64, i64>(&store, "even").unwrap();
+        for _ in 0..1_000_000 {
+            even.call(&mut store, 10).unwrap();
+            if module.functions().iter().any(|function| function.name == "even") {
+                break;
+            }
+            thread::yield_now();
+        }
+        assert!(module.code_bytes() > 0 && !module.functions().is_empty());
+    }
+}
+
+/// Engines and modules are dropped while something of them is compiled.
+#[test]
+fn what_is_being_compiled_can_be_dropped() {
+    for i in 0..60 {
+        let engine = engine_by(TierCompilation::Background, 1, 1, "all");
+        let (mut store, instance) = instance(&engine, &many_loops());
+        let run = instance.get_typed_func::<i64, i64>(&store, "run").unwrap();
+        let n = 1 + i % 7;
+        assert_eq!(run.call(&mut store, n).unwrap(), many_loops_in_rust(n));
+        match i % 3 {
+            0 => drop(engine),
+            1 => drop(store),
+            _ => {}
+        }
+    }
+}
+
+/// Two functions that call each other last, and one that neither is called with as many arguments.
+const LAST_CALLS: &str = r#"
+    export "even" func even
+    func even(n: i64) -> i64 {
+        local.get n
+        i64.eqz
+        br_if yes
+        local.get n
+        i64.const 1
+        i64.sub
+        i64.const 2
+        i64.const 3
+        return_call odd
+      yes:
+        i64.const 1
+        return
+    }
+    func odd(n: i64, a: i64, b: i64) -> i64 {
+        local.get n
+        i64.eqz
+        br_if no
+        local.get n
+        i64.const 1
+        i64.sub
+        local.get a
+        local.get b
+        i64.sub
+        i64.add
+        i64.const 1
+        i64.add
+        return_call even
+      no:
+        i64.const 0
+        return
+    }"#;
+
+#[test]
+fn last_calls_take_no_stack_in_any_tier() {
+    for calls in [1, 2, 3, 7, 1000, 100_000] {
+        for compilation in [TierCompilation::Synchronous, TierCompilation::Background] {
+            let engine = engine_by(compilation, calls, 1, "-inline");
+            // Each of the two is native before the other.
+            for skipped in [0, 1] {
+                let (mut store, instance) = instance(&engine, LAST_CALLS);
+                let even = instance.get_typed_func::<i64, i64>(&store, "even").unwrap();
+                for n in [skipped, 1_000_000 + skipped, 4, 1_000_001] {
+                    assert_eq!(even.call(&mut store, n).unwrap(), i64::from(n % 2 == 0));
+                }
+            }
+        }
     }
 }

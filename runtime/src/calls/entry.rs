@@ -69,7 +69,13 @@ impl Store {
                     None => interp::execute(store, instance, index, cells),
                     // SAFETY: the code is that of the function. That the cells fit is what the caller of this
                     // function promises.
-                    Some(callee) => unsafe { store.run_native(&callee, cells) },
+                    Some(callee) => match unsafe { store.run_native(&callee, cells) } {
+                        Ok(()) => Ok(()),
+                        Err(error) => match store.tail_call.take() {
+                            Some(call) => store.make_tail_call(call, cells),
+                            None => Err(error),
+                        },
+                    },
                 }
             }
         };

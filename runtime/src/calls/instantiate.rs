@@ -156,10 +156,10 @@ impl Store {
         let memory_def = memory.map(|memory| self.memory_def(memory));
         // SAFETY: the store, which owns the memory, is borrowed, and no native code runs.
         let memory_base = memory_def.map(|def| unsafe { (*def).base });
-        let is_tiered = self.native.as_ref().is_some_and(|hooks| hooks.tiers.is_some());
+        let tier_hooks = self.native.as_ref().and_then(|hooks| hooks.tiers.as_ref());
         let ctx = Pinned::new(VmCtx {
             shared: self.shared_ptr(),
-            interpret: is_tiered.then_some(interp::interpret),
+            interpret: tier_hooks.map(|hooks| hooks.interpret),
             memory: memory_def.unwrap_or(std::ptr::null_mut()),
             memory_base: memory_base.unwrap_or(std::ptr::null_mut()),
             frame_base: module.module().frame_stack.map_or(0, |stack| stack.base),

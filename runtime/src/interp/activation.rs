@@ -31,12 +31,10 @@ pub(crate) fn execute(
 ) -> Result<(), Error> {
     let mut activation = Activation::new(store, instance);
     let result = activation.run(func, cells);
-    let (base, n_outer_frames) = (activation.base, activation.n_outer_frames);
+    let Activation { base, n_outer_frames, .. } = activation;
     activation.store.interp.top = base;
-    if result.is_err() {
-        // The frames of an activation below may be asked for, too.
-        activation.look_at_stacks(base, n_outer_frames);
-    }
+    // After an error some are left, and an activation below may be asked for its own.
+    activation.store.interp.frames.truncate(n_outer_frames);
     result
 }
 
@@ -242,7 +240,7 @@ impl<'a> Activation<'a> {
     }
 
     /// Enters a function, whose cells start at an index, and returns its first instruction.
-    fn enter(
+    pub(super) fn enter(
         &mut self,
         instance: InstanceId,
         func: u32,

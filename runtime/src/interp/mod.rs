@@ -30,4 +30,4 @@ mod vector;
 
 pub(crate) use activation::execute;
 pub(crate) use probe::tail_calls_are_jumps;
-pub(crate) use tiers::interpret;
+pub use tiers::interpret;

@@ -6,6 +6,10 @@
 //! code that is made for its first block and takes all that it needs from the cells; it returns from the function.
 //!
 //! Native code may call back, and what it calls may move the stacks of the interpreter. So it gets cells of its own.
+//!
+//! A tail call must not use up the stack, whatever tiers it leads through. Where native code that was entered calls a
+//! function that is interpreted in its own place, it is left, as a trap would leave it, and whoever has entered it goes on
+//! with that function ([`TailCall`]).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
@@ -21,7 +25,7 @@ use crate::context::VmCtx;
 use crate::entities::InstanceId;
 use crate::error::{Error, Stop};
 use crate::steps::code::{CodeOptions, Count, FuncCode, Instr};
-use crate::steps::tiers::{Part, TieredCode};
+use crate::steps::tiers::{Part, TailCall, TieredCode};
 use crate::store::{NativeCallee, Store};
 
 impl TieredCode {
@@ -152,6 +156,11 @@ impl Activation<'_> {
         // the active instance, which has the function, and the cells are those of the type.
         let result = self.lend_stack(top, |store| unsafe { store.run_native(&callee, cells) });
         if let Err(mut error) = result {
+            if let Some(TailCall { instance, func, args }) = self.store.tail_call.take() {
+                let n_params = self.store.interp_params(instance, func);
+                self.store.interp.cells.copy_within(args..args + n_params, fp);
+                return self.enter(instance, func, fp);
+            }
             // Native code has said where the active function was.
             self.add_frames(&mut error, false);
             return Err(error.into());
@@ -192,17 +201,56 @@ fn count_detour(code: &FuncCode) {
     }
 }
 
+impl Store {
+    /// The cells that the parameters of a function take.
+    fn interp_params(&self, instance: InstanceId, func: u32) -> usize {
+        n_cells(&self.instance(instance).module().func_type(func).params)
+    }
+
+    /// Leaves word of a call that is to be made instead of what native code does. Its arguments are put on top of the stack.
+    fn leave_tail_call(
+        &mut self,
+        instance: InstanceId,
+        func: u32,
+        cells: &[u64],
+    ) -> Result<(), Error> {
+        let (args, n_params) = (self.interp.top, self.interp_params(instance, func));
+        self.interp.reserve(args + n_params)?;
+        self.interp.cells[args..args + n_params].copy_from_slice(&cells[..n_params]);
+        self.tail_call = Some(TailCall { instance, func, args });
+        Ok(())
+    }
+
+    /// Makes a call that native code has left word of, which the host had called. The cells receive the results.
+    pub(crate) fn make_tail_call(
+        &mut self,
+        TailCall { instance, func, args }: TailCall,
+        cells: &mut [u64],
+    ) -> Result<(), Error> {
+        let ty = self.instance(instance).module().func_type(func);
+        let (n, n_results) = (n_call_cells(ty), n_cells(&ty.results));
+        let n_params = self.interp_params(instance, func);
+        let mut own = self.interp.cells[args..args + n_params].to_vec();
+        own.resize(n, 0);
+        activation::execute(self, instance, func, &mut own)?;
+        cells[..n_results].copy_from_slice(&own[..n_results]);
+        Ok(())
+    }
+}
+
 /// The cells that the parameters or the results of a function take.
 pub(super) fn n_call_cells(ty: &FuncType) -> usize {
     n_cells(&ty.params).max(n_cells(&ty.results))
 }
 
-/// The function behind [`VmCtx::interpret`] in stores that do both.
+/// Interprets a function that native code calls: [`VmCtx::interpret`]. If the call is in the place of the native code that
+/// the runtime has entered, it leaves that code to be ended.
 ///
 /// # Safety
 /// Called by native code with its context, after it has set [`Shared::callee`](crate::context::Shared::callee) to a
-/// function of the instance, by the trampoline of the function's type.
-pub(crate) unsafe extern "C" fn interpret(ctx: *mut VmCtx, cells: *mut u64) -> u32 {
+/// function of the instance, by the trampoline of the function's type. `is_last` says that the trampoline returns to where
+/// the runtime's own call of native code returns.
+pub unsafe fn interpret(ctx: *mut VmCtx, cells: *mut u64, is_last: bool) -> u32 {
     // SAFETY: native code passes the context that it got, which lives as long as the store.
     let (store, instance, defined) = unsafe {
         let shared = (*ctx).shared;
@@ -224,6 +272,15 @@ pub(crate) unsafe extern "C" fn interpret(ctx: *mut VmCtx, cells: *mut u64) -> u
         // SAFETY: the trampoline of the function's type passes as many cells as it needs.
         n => unsafe { slice::from_raw_parts_mut(cells, n) },
     };
+    if is_last {
+        let error = match store.leave_tail_call(instance, func, cells) {
+            // Nobody sees it.
+            Ok(()) => Error::Usage(String::new()),
+            Err(error) => error,
+        };
+        store.set_pending(Ok(error));
+        return 1;
+    }
     // A panic must not unwind through native frames; it resumes beyond them.
     let call = || activation::execute(&mut *store, instance, func, cells);
     let failure: std::thread::Result<Error> = match catch_unwind(AssertUnwindSafe(call)) {

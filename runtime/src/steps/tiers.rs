@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::code::ModuleCode;
+use crate::entities::InstanceId;
 
 /// A part of a module that native code can be made of by itself.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +28,15 @@ impl Part {
             Part::Func(func) | Part::Loop(func, _) => func,
         }
     }
+}
+
+/// A call of an interpreted function that is to be made in the place of native code that was left for it.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct TailCall {
+    pub(crate) instance: InstanceId,
+    pub(crate) func: u32,
+    /// The cell of the stack where its arguments start.
+    pub(crate) args: usize,
 }
 
 /// Decides what is worth native code. See the module documentation.

@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use slotvm_bytecode::{FuncType, ValType, VerifiedModule};
 
 use crate::context::{
-    Entry as EntryPoint, FuncRecord, Libcalls, MemorySpan, Poll, Raise, Shared, VmCtx,
+    Entry as EntryPoint, FuncRecord, Interpret, Libcalls, MemorySpan, Poll, Raise, Shared, VmCtx,
 };
 use crate::data::Data;
 use crate::entities::{FuncHandle, FuncTarget, GlobalData, InstanceId};
@@ -45,6 +45,7 @@ use crate::memory::table::Table;
 use crate::pinned::Pinned;
 use crate::steps::code::ModuleCode;
 use crate::steps::stack::Stack;
+use crate::steps::tiers::TailCall;
 use crate::steps::trace::TraceFn;
 use crate::trap::Frame;
 use config::StoreConfig;
@@ -103,6 +104,8 @@ pub struct TierHooks {
     /// Native code for calls of host functions of any type: it asks [`find_host_code`](crate::native::find_host_code) for
     /// that of the type, and goes on there.
     pub host_stub: unsafe extern "C" fn(),
+    /// Interprets a function that native code calls, by [`interpret`](crate::native::interpret).
+    pub interpret: Interpret,
     /// Makes the native code for calls of host functions of a type, at the expense of the module of an instance.
     pub host_code: fn(&Store, InstanceId, &FuncType) -> Result<NativeCode, Error>,
 }
@@ -193,6 +196,8 @@ pub struct Store {
     /// outermost.
     pub(crate) saved_frame_sps: Vec<u32>,
     pending: Option<Pending>,
+    /// The call that native code was left for, until whoever has entered that makes it.
+    pub(crate) tail_call: Option<TailCall>,
     pub(crate) interp: Stack,
     pub(crate) trace: Option<TraceFn>,
     /// Whether a loop calls the interpreter's handlers, even if they can call each other.
@@ -283,6 +288,7 @@ impl Store {
             framed: Vec::new(),
             saved_frame_sps: Vec::new(),
             pending: None,
+            tail_call: None,
             interp: Stack::default(),
             trace: None,
             interprets_by_loop: false,
