@@ -20,7 +20,9 @@ use crate::config::slot_mode::SlotMode;
 pub enum Tier {
     /// The interpreter, which needs no executable memory.
     Interpreter,
-    /// The interpreter at first, and native code of what a program does often. See [`Config::tier_thresholds`].
+    /// The interpreter at first, and native code of what a program does often: functions, and loops that go on in native
+    /// code while they run. Results, traps with their places and frames, and fuel are the same in each tier. A function that
+    /// cannot be compiled stays interpreted. See [`Config::tier_thresholds`].
     Auto,
     /// Native code, compiled when a module is made. A build without the feature `jit` has none, and
     /// [`Engine::new`](crate::Engine::new) fails.
@@ -80,7 +82,10 @@ pub struct TierThresholds {
 /// Where native code of [`Tier::Auto`] is made.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TierCompilation {
-    /// In other threads, while the program goes on.
+    /// In other threads of the engine, at most four, while the program goes on. They end when the engine is dropped.
+    ///
+    /// The child of a `fork` starts threads of its own. It must not run modules that the parent was running meanwhile: what
+    /// a thread of the parent had begun never ends there, and a call may wait for it.
     #[default]
     Background,
     /// Where the program is when a threshold is reached. It waits.

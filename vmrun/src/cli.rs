@@ -143,7 +143,8 @@ pub struct RunArgs {
     #[arg(long, conflicts_with_all = ["jit", "slots", "passes", "lazy"])]
     pub trace: bool,
 
-    /// Print the time of each stage in all threads, of the whole run, and the fuel used, to standard error
+    /// Print the time of each stage in all threads, of the whole run, the CPU time of the process, and the fuel used, to
+    /// standard error
     #[arg(long)]
     pub time: bool,
 

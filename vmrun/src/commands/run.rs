@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use slotvm::{Compile, Config, Engine, Instance, Linker, Module, Store, Tier, Val};
 use slotvm_wasi::I32Exit;
 
+use crate::bench::clock::process_cpu_time;
 use crate::cli::{RunArgs, UnknownImports};
 use crate::error::{CliError, note};
 use crate::host::{self, Host};
@@ -175,5 +176,6 @@ impl Times {
             line(stage, time);
         }
         line("total", total);
+        line("CPU", process_cpu_time());
     }
 }

@@ -8,7 +8,7 @@ use crate::binary::{Folder, vmrun};
 use crate::program_outputs::check;
 use crate::{kernels, programs};
 
-const ENGINES: [&str; 2] = ["", "--jit"];
+const ENGINES: [&str; 3] = ["", "--interp", "--jit"];
 
 /// Optimises a program twice, and runs each result.
 fn check_optimized(name: &str, program: &Path, args: &str, expected: &Path) -> Result<(), String> {

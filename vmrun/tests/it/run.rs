@@ -74,7 +74,7 @@ end:
 fn programs_read_their_arguments_and_their_input() {
     let program = Folder::new("echo").write("echo.vasm", ECHO);
     let program = program.to_str().expect("the path is UTF-8");
-    for engine in ["", "--jit"] {
+    for engine in ["", "--interp", "--jit"] {
         let mut args: Vec<&str> = engine.split_whitespace().collect();
         args.extend([program, "--", "ab", "--jit", "-x"]);
         let ran = vmrun_with_input(&args, "one\n\nlonger\nend");
@@ -101,7 +101,7 @@ func main() {
   return
 }"#;
     let program = Folder::new("printing").write("p.vasm", source);
-    for engine in ["", "--jit"] {
+    for engine in ["", "--interp", "--jit"] {
         let printed = "-1 -9223372036854775808\u{1f600}0.1\u{fffd}1000000000000000000000";
         assert_eq!(vmrun_line(&program, engine).output(), printed, "{engine}");
     }
@@ -131,7 +131,7 @@ back:
   return
 }"#;
     let program = Folder::new("clock").write("p.vasm", source);
-    for engine in ["", "--jit"] {
+    for engine in ["", "--interp", "--jit"] {
         assert_eq!(vmrun_line(&program, engine).output(), "", "{engine}");
     }
 }
@@ -234,7 +234,7 @@ fn stages(stderr: &str) -> Vec<&str> {
 fn times_are_shown_by_stage_and_in_all() {
     let ran = vmrun(&["programs/fib_rec.bc", "--time", "--", "10"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "fib(10) = 55\n"));
-    assert_eq!(stages(&ran.stderr), ["load", "verify", "instantiate", "run", "total"]);
+    assert_eq!(stages(&ran.stderr), ["load", "verify", "instantiate", "run", "total", "CPU"]);
     let ran = vmrun(&["programs/fib_rec.bc", "--time", "--jit", "--", "10"]);
     let passes = [
         "inline",
@@ -250,7 +250,7 @@ fn times_are_shown_by_stage_and_in_all() {
     ];
     let mut native = vec!["load", "verify", "slots", "devirtualise"];
     native.extend(passes);
-    native.extend(["clif", "asm", "place", "instantiate", "run", "total"]);
+    native.extend(["clif", "asm", "place", "instantiate", "run", "total", "CPU"]);
     assert_eq!(stages(&ran.stderr), native);
     let ran = vmrun(&["programs/fib_rec.bc", "--time", "--fuel", "1000", "--", "1"]);
     let fuel = ran.stderr.lines().last().expect("there are lines");

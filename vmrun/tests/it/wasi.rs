@@ -135,7 +135,7 @@ fn pipes_are_copied_from_end_to_end() {
     let folder = Folder::new("wasi_cat");
     let program = program(&folder, CAT);
     let text: String = (0..100_000).map(|i| format!("line {i}\n")).collect();
-    for engine in ["", "--jit", "--lazy"] {
+    for engine in ["", "--interp", "--jit", "--lazy"] {
         let mut args = vec![program.to_str().unwrap()];
         args.extend(engine.split_whitespace());
         assert_eq!(vmrun_with_input(&args, "").output(), "");
@@ -160,7 +160,7 @@ fn pipes_are_copied_from_end_to_end() {
 fn what_is_asked_for_is_answered_before_the_input_ends() {
     let folder = Folder::new("wasi_dialogue");
     let program = program(&folder, CAT);
-    for engine in ["", "--jit"] {
+    for engine in ["", "--interp", "--jit"] {
         let mut args = vec![program.to_str().unwrap()];
         args.extend(engine.split_whitespace());
         let mut child = command(&args).stdin(Stdio::piped()).spawn().unwrap();
@@ -234,7 +234,7 @@ fn start_comes_before_main_and_initialize_before_others() {
         (initialize, "--invoke other", "0\n3\n"),
     ] {
         let program = program(&folder, &source.replace("ENTRIES", entries));
-        for engine in ["", "--jit"] {
+        for engine in ["", "--interp", "--jit"] {
             assert_eq!(run(&program, &format!("{line} {engine}")).output(), printed, "{line}");
         }
     }

@@ -48,9 +48,9 @@ struct Engines {
 const EVERY: [&str; 7] =
     [ENGINES[0], ENGINES[1], ENGINES[2], ENGINES[3], ENGINES[4], ENGINES[5], "--lazy"];
 /// Engines for programs that compile in seconds.
-const SMALL: Engines = Engines { always: &["", "--jit"], full: &EVERY };
+const SMALL: Engines = Engines { always: &["", "--interp", "--jit"], full: &EVERY };
 /// Engines for programs that take a minute to compile, unless they are compiled lazily.
-const LARGE: Engines = Engines { always: &["", "--lazy"], full: &EVERY };
+const LARGE: Engines = Engines { always: &["", "--interp", "--lazy"], full: &EVERY };
 /// Engines for further runs of such a program.
 const AGAIN: Engines = Engines { always: &[""], full: &["", "--lazy"] };
 
