@@ -15,7 +15,7 @@ use vmrun::table::table;
 
 const WAYS: [(&str, &[&str]); 4] =
     [("auto", &[]), ("interp", &["--interp"]), ("jit", &["--jit"]), ("lazy", &["--lazy"])];
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 3;
 /// Wanted times of the interpreter in milliseconds: of a process that does next to nothing, and more.
 const TARGETS_MS: [u64; 5] = [0, 5, 20, 200, 2000];
 
@@ -43,8 +43,8 @@ fn main() -> ExitCode {
         for &target in targets {
             let size = size(program, Duration::from_millis(target));
             let Some(times) = measure(program, size, rounds) else {
-                eprintln!("{} fails at size {size}", program.display());
-                return ExitCode::FAILURE;
+                eprintln!("{} is left out at size {size}: it fails", program.display());
+                continue;
             };
             let [auto, others @ ..] = times;
             let best = others.into_iter().min_by_key(|time| time.wall).expect("there are some");
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
     }
     if !is_test {
         println!("{table}");
-        for (target, ratios) in ratios {
+        for (target, ratios) in &ratios {
             let mean = |k: usize| {
                 let logs: f64 = ratios.iter().map(|ratio| ratio[k].ln()).sum();
                 (logs / ratios.len() as f64).exp()
@@ -74,7 +74,7 @@ fn main() -> ExitCode {
             );
         }
     }
-    ExitCode::SUCCESS
+    if is_test && ratios.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 /// Programs that take a size.

@@ -32,7 +32,9 @@ pub(super) struct Parts {
 
 /// Loops of a function for which there is or will be native code, because one of them is hot.
 struct Loops {
-    /// The blocks where they begin.
+    /// The block where the first begins, for whose sake there is.
+    first: u32,
+    /// The blocks where they begin, in ascending order.
     starts: Vec<u32>,
     /// The loops inside of the first that were hot.
     inner: Vec<u32>,
@@ -40,6 +42,12 @@ struct Loops {
     n_waits: u32,
     /// Native code that goes on in any of them, once it is made.
     made: Option<LazyFunction>,
+}
+
+impl Loops {
+    fn has(&self, block: u32) -> bool {
+        self.starts.binary_search(&block).is_ok()
+    }
 }
 
 /// The times that native code of loops is made for a function. The last time, it is made for all of them.
@@ -119,7 +127,7 @@ impl Parts {
         // Nobody waits. If another thread is here, there will be another time.
         let mut loops = self.loops.try_lock().ok()?;
         let known = loops.entry(func).or_default();
-        if known.iter().any(|known| known.starts.contains(&block)) {
+        if known.iter().any(|known| known.has(block)) {
             return None;
         }
         let start = match known.iter_mut().find(|known| known.inner.contains(&block)) {
@@ -132,13 +140,13 @@ impl Parts {
             }
             None => outer(block),
         };
-        if let Some(known) = known.iter_mut().find(|known| known.starts.contains(&start)) {
+        if let Some(known) = known.iter_mut().find(|known| known.has(start)) {
             known.inner.push(block);
             return None;
         }
         let starts = starts(body, start, known.len());
         let inner = if start == block { Vec::new() } else { vec![block] };
-        known.push(Loops { starts, inner, n_waits: 0, made: None });
+        known.push(Loops { first: start, starts, inner, n_waits: 0, made: None });
         Some(Part::Loop(func, start))
     }
 
@@ -149,14 +157,14 @@ impl Parts {
             Part::Loop(func, block) => {
                 let mut loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
                 let known = loops.entry(func).or_default();
-                known.retain(|known| !known.starts.contains(&block) || known.made.is_some());
+                known.retain(|known| known.first != block || known.made.is_some());
             }
         }
     }
 }
 
 impl Tiers for State {
-    fn threshold(&self, part: Part, n_insts: u32) -> u32 {
+    fn threshold(&self, part: Part, n_insts: u32, n_all: u32) -> u32 {
         let config = self.native.config();
         if let Some(seed) = config.tier_seed {
             return random(seed, part, false);
@@ -164,7 +172,7 @@ impl Tiers for State {
         match (part, config.tier_thresholds) {
             (Part::Func(_), Some(thresholds)) => thresholds.calls,
             (Part::Loop(..), Some(thresholds)) => thresholds.rounds,
-            (_, None) => times(self.compile_ns(part) / PART, n_insts),
+            (_, None) => times(compile_ns(n_all) / PART, n_insts),
         }
     }
 
@@ -178,8 +186,7 @@ impl Tiers for State {
         };
         if let Some(native) = self.made(part) {
             // It was made for another store.
-            // SAFETY: it is the code of the part. It lives as long as `self`, which a store has that is given it.
-            unsafe { code.install(part, native) };
+            self.install(code, part, native);
             return left;
         }
         let func = Part::Func(part.func());
@@ -207,6 +214,11 @@ impl Tiers for State {
         }
         left
     }
+}
+
+/// The estimated time of compiling something of a function of so many instructions.
+fn compile_ns(n_all: u32) -> u64 {
+    COMPILE_NS + COMPILE_NS_PER_INST * u64::from(n_all)
 }
 
 /// The outermost loop around the one that begins at a block which is often gone round, or else that one.
@@ -241,7 +253,7 @@ impl State {
             Part::Loop(func, block) => {
                 let loops = self.parts.loops.try_lock().ok()?;
                 let mut known = loops.get(&func)?.iter();
-                known.find(|known| known.starts.contains(&block))?.made.as_ref()?.code.start
+                known.find(|known| known.has(block))?.made.as_ref()?.code.start
             }
         };
         Some(ptr::with_exposed_provenance(code))
@@ -256,10 +268,15 @@ impl State {
         ptr::from_ref(self).addr()
     }
 
-    /// The estimated time of compiling a part.
-    fn compile_ns(&self, part: Part) -> u64 {
-        let n_insts: u64 = self.body(part).blocks.iter().map(|block| u64::from(block.cost)).sum();
-        COMPILE_NS + COMPILE_NS_PER_INST * n_insts
+    /// Hands native code of a part over to the interpreter.
+    fn install(&self, code: &TieredCode, part: Part, native: *const u8) {
+        // SAFETY: it is the code of the part. It lives as long as `self`, which a store has that is given it.
+        unsafe {
+            match part {
+                Part::Func(func) => code.install(func, native),
+                Part::Loop(func, block) => code.install_loops(func, &[block], native),
+            }
+        }
     }
 
     /// Compiles a part that somebody has wanted, and hands it over to the interpreter.
@@ -267,32 +284,32 @@ impl State {
         let start = Instant::now();
         let index = self.index(part);
         self.prepare_ways(part);
-        let install = |part, native| {
-            // SAFETY: it is the code of the part. It lives as long as `self`, which a store has that is given it.
-            unsafe { code.install(part, native) };
-        };
         let native = match part {
-            Part::Func(_) => self.func_code(index).inspect(|&native| install(part, native)),
+            Part::Func(_) => {
+                self.func_code(index).inspect(|&native| self.install(code, part, native))
+            }
             Part::Loop(func, block) => {
                 if block == 0 {
                     // Its calls are not counted by themselves.
                     self.make(code, Part::Func(func), n_insts, wanted);
                 }
-                let (starts, native) = self.loop_code(func, block).unzip();
-                for start in starts.into_iter().flatten() {
-                    native.inspect(|&native| install(Part::Loop(func, start), native));
-                }
-                native
+                self.loop_code(func, block).map(|(starts, native)| {
+                    // SAFETY: it is the code of these loops. It lives as long as `self`, which a store has that is given it.
+                    unsafe { code.install_loops(func, &starts, native) };
+                    native
+                })
             }
         };
-        let expected_ns = self.compile_ns(part);
+        let costs = self.body(part).blocks.iter().map(|block| block.cost);
+        let n_all = costs.fold(0, u32::saturating_add);
+        let expected_ns = compile_ns(n_all);
         tracing::debug!(
             target: "slotvm::tiers",
             func = part.func(),
             name = self.module.func_name(part.func()),
             offset = self.offset(part),
             is_made = native.is_some(),
-            count = self.threshold(part, n_insts),
+            count = self.threshold(part, n_insts, n_all),
             payback = times(expected_ns, n_insts),
             expected_ns,
             spent_ns = start.elapsed().as_nanos() as u64,
@@ -355,7 +372,7 @@ impl State {
         let found = |made: Option<LazyFunction>| {
             let mut loops = self.parts.loops.lock().unwrap_or_else(PoisonError::into_inner);
             let mut known = loops.get_mut(&func)?.iter_mut();
-            let known = known.find(|known| known.starts.contains(&block))?;
+            let known = known.find(|known| known.has(block))?;
             // Another thread may have been as fast, whose code may run already.
             if known.made.is_none() {
                 known.made = made;
@@ -381,7 +398,7 @@ impl State {
         let loops = self.body(Part::Func(func)).loops();
         let start = |blocks: std::ops::Range<u32>| {
             // Nobody enters the others there.
-            if starts.contains(&blocks.start) { blocks.start } else { starts[0] }
+            if starts.binary_search(&blocks.start).is_ok() { blocks.start } else { starts[0] }
         };
         loops.into_iter().map(start).collect()
     }

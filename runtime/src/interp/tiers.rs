@@ -29,22 +29,24 @@ use crate::steps::tiers::{Part, TailCall, TieredCode};
 use crate::store::{NativeCallee, Store};
 
 impl TieredCode {
-    /// Lets calls of the function go to native code, or lets the loop go on there.
+    /// Lets calls of a function go to native code.
     ///
     /// # Safety
-    /// `code` is native code of the function, as [`FuncRecord::code`](crate::native::FuncRecord::code) is. That of a loop
-    /// takes as its only parameter the address of the cells of the function's frame, reads them before it does anything
-    /// else, and has the function's results; it finds the number of the loop in
-    /// [`Shared::callee`](crate::native::Shared::callee). The code lives as long as any store that has been given its tiers with
-    /// [`Natives`](crate::native::Natives), and relies on no more than these do.
-    pub unsafe fn install(&self, part: Part, code: *const u8) {
-        match part {
-            Part::Func(func) => {
-                let call = native_call(self.0.module(), self.0.options(), func, code);
-                self.0.replace(func, call);
-            }
-            Part::Loop(..) => self.0.leave_loop(part, code),
-        }
+    /// `code` is native code of the function, as [`FuncRecord::code`](crate::native::FuncRecord::code) is. It lives as long
+    /// as any store that has been given its tiers with [`Natives`](crate::native::Natives), and relies on no more than
+    /// these do.
+    pub unsafe fn install(&self, func: u32, code: *const u8) {
+        self.0.replace(func, native_call(self.0.module(), self.0.options(), func, code));
+    }
+
+    /// Lets loops of a function, which begin at these blocks in ascending order, go on in native code.
+    ///
+    /// # Safety
+    /// `code` takes the context of the function's instance, and as its only parameter the address of the cells of the
+    /// function's frame, which it reads before it does anything else, and has the function's results. It finds the number of
+    /// the loop in [`Shared::callee`](crate::native::Shared::callee). Otherwise as for [`TieredCode::install`].
+    pub unsafe fn install_loops(&self, func: u32, starts: &[u32], code: *const u8) {
+        self.0.leave_loops(func, starts, code);
     }
 
     /// How often a function was called, or a loop has gone round, at least. Once [`Tiers::hot`](crate::native::Tiers::hot)

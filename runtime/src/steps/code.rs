@@ -164,6 +164,16 @@ pub(crate) struct Count {
     pub(crate) native: AtomicPtr<u8>,
 }
 
+/// The count of a part, among those of its function in the order of blocks.
+fn find(counts: &[Count], part: Part) -> Option<&Count> {
+    let block = |part| match part {
+        Part::Func(_) => 0,
+        Part::Loop(_, block) => block,
+    };
+    let at = counts.binary_search_by_key(&block(part), |count| block(count.part)).ok()?;
+    counts.get(at).filter(|count| count.part == part)
+}
+
 /// Options of code. All code of a store has the same.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CodeOptions {
@@ -287,14 +297,17 @@ impl ModuleCode {
         }
     }
 
-    /// Lets loops go on in native code from now on, in the frames of a function that are being interpreted.
+    /// Lets loops of a function, which begin at these blocks in ascending order, go on in native code from now on, in the
+    /// frames that are being interpreted.
     ///
     /// What else was counted of the function counts for [`ModuleCode::has_gone_on`] from now on: its frames may leave for
     /// native code.
-    pub(crate) fn leave_loop(&self, part: Part, native: *const u8) {
-        self.with_counts(part.func(), |counts| {
+    pub(crate) fn leave_loops(&self, func: u32, starts: &[u32], native: *const u8) {
+        self.with_counts(func, |counts| {
             for count in counts {
-                if count.part == part {
+                if let Part::Loop(_, block) = count.part
+                    && starts.binary_search(&block).is_ok()
+                {
                     count.native.store(native.cast_mut(), Ordering::Release);
                     count.left.store(1, Ordering::Relaxed);
                 }
@@ -308,10 +321,8 @@ impl ModuleCode {
         let has_gone_on = |count: &Count| {
             count.left.load(Ordering::Relaxed) != count.left_then.load(Ordering::Relaxed)
         };
-        self.with_counts(part.func(), |counts| {
-            counts.iter().find(|count| count.part == part).is_some_and(has_gone_on)
-        })
-        .unwrap_or(false)
+        self.with_counts(part.func(), |counts| find(counts, part).is_some_and(has_gone_on))
+            .unwrap_or(false)
     }
 
     /// How often something was done, at least. Once [`Tiers::hot`] was told, that is nearly its threshold.
@@ -319,10 +330,7 @@ impl ModuleCode {
         let n_times = |count: &Count| {
             count.threshold - count.left.load(Ordering::Relaxed).min(count.threshold)
         };
-        self.with_counts(part.func(), |counts| {
-            counts.iter().find(|count| count.part == part).map_or(0, n_times)
-        })
-        .unwrap_or(0)
+        self.with_counts(part.func(), |counts| find(counts, part).map_or(0, n_times)).unwrap_or(0)
     }
 
     /// The result of `f` on the counts of a function, if it has any.

@@ -42,8 +42,8 @@ pub(crate) struct TailCall {
 /// Decides what is worth native code. See the module documentation.
 pub trait Tiers: Send + Sync {
     /// How often a function is called, or a loop goes round, before [`Tiers::hot`] is told; at least 1. `n_insts` is the
-    /// number of instructions of the function, or of those that the loop has.
-    fn threshold(&self, part: Part, n_insts: u32) -> u32;
+    /// number of instructions of the function, or of those that the loop has, `n_all` that of the function.
+    fn threshold(&self, part: Part, n_insts: u32, n_all: u32) -> u32;
 
     /// Is told that the threshold was reached. Returns after how many more calls or rounds it is to be told again, unless
     /// native code is there by then.

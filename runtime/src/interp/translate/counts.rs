@@ -17,6 +17,8 @@ pub(super) struct Counted {
     number: Option<u32>,
     /// The instructions of the loop, or of the function.
     n_insts: u32,
+    /// Those of the function.
+    n_all: u32,
 }
 
 /// The counted blocks of a function, in order: the first one, and those where loops begin.
@@ -29,24 +31,26 @@ pub(super) fn of(body: &Body) -> Vec<Counted> {
     }
     before.push(n_insts);
     let loops = body.loops();
-    let first = Counted { block: 0, number: None, n_insts };
+    let n_all = n_insts;
+    let first = Counted { block: 0, number: None, n_insts, n_all };
     let first = Some(first).filter(|_| loops.first().is_none_or(|first| first.start > 0));
     let loops = (0..).zip(loops).map(|(number, blocks)| Counted {
         block: blocks.start,
         number: Some(number),
         n_insts: before[blocks.end as usize] - before[blocks.start as usize],
+        n_all,
     });
     first.into_iter().chain(loops).collect()
 }
 
 impl Translator<'_> {
     /// Counts at the start of a block, where all operands lie in their cells.
-    pub(super) fn count(&mut self, Counted { block, number, n_insts }: Counted) {
+    pub(super) fn count(&mut self, Counted { block, number, n_insts, n_all }: Counted) {
         let part = match number {
             Some(_) => Part::Loop(self.func, block),
             None => Part::Func(self.func),
         };
-        let threshold = self.tiers.map_or(1, |tiers| tiers.threshold(part, n_insts));
+        let threshold = self.tiers.map_or(1, |tiers| tiers.threshold(part, n_insts, n_all));
         self.far_end();
         self.emit(Code::Count, 0, 0, self.counts.len() as u32);
         self.far_begin();
