@@ -76,7 +76,7 @@ pub struct NativeCallee {
 /// fails or panics.
 ///
 /// # Safety
-/// Only [`Store::run_native`] calls it, with what it was given.
+/// Only the store calls it, with a callee of its own.
 pub type Executor = unsafe fn(&mut Store, &NativeCallee, &mut [u64]) -> Result<(), Error>;
 
 /// Returns the native code through which native code calls a host function of a type.
