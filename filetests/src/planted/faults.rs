@@ -23,6 +23,15 @@ pub const FAULTS: &[Fault] = &[
         "            let value = self.slots.read(&mut self.f, slot, ty, self.offset);" =>
         "            let ty = if PLANTED { ValType::I64 } else { ty };
             let value = self.slots.read(&mut self.f, slot, ty, self.offset);"),
+    fault!(Engines, "ssa/src/construction/build.rs",
+        "A loop that goes on in native code takes the first local for each of them.",
+        "                params.push(FramePlace::Cell(body.local_cell(i)));" =>
+        "                let i_read = if PLANTED { 0 } else { i };
+                params.push(FramePlace::Cell(body.local_cell(i_read)));"),
+    fault!(Engines, "ssa/src/construction/build.rs",
+        "A loop that goes on in native code takes operands from the cells below theirs.",
+        "                params.push(FramePlace::Cell(cell));" =>
+        "                params.push(FramePlace::Cell(cell.saturating_sub(u32::from(PLANTED))));"),
     fault!(Row("devirtualise"), "ssa/src/passes/devirtualise.rs",
         "The results of a call are those of the first function that it may call.",
         "        self.blocks.set_params(join, self.f.results(call));" =>
