@@ -52,13 +52,15 @@
 //! sizes that they made. The stages are also spans of the crate `tracing`, by the same names; without a subscriber
 //! they cost some 80 instructions a function. Stages of a whole module (`load`, `verify`, `place`) are at level debug,
 //! as are `compile`, which encloses the work on functions, and `instantiate`. Stages of a function are at level trace,
-//! enclosed by `function` with its number and name; so is `budget`, the choice of an effort level.
+//! enclosed by `function` with its number and name; so is `budget`, the choice of an effort level. With [`Tier::Auto`]
+//! an event of the target `slotvm::tiers`, at level debug, says what native code was made of, why, what it cost, and when
+//! that is paid back; `vmrun --tier-log` prints it.
 //!
 //! # Builds without native code
 //!
 //! The feature `jit` is on by default. Without it there is no dependency on Cranelift, and the API stays the same.
-//! Engines interpret, which is then the default tier ([`Tier::BEST`]). [`Tier::Jit`] and a [`raw::Compiler`] are
-//! errors. [`Module::functions`] is empty, and [`Module::clif`] and [`Module::asm`] return `None`.
+//! Engines interpret, which is then the default tier ([`Tier::BEST`]). [`Tier::Auto`], [`Tier::Jit`] and a
+//! [`raw::Compiler`] are errors. [`Module::functions`] is empty, and [`Module::clif`] and [`Module::asm`] return `None`.
 
 mod api;
 #[cfg(feature = "jit")]
