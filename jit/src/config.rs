@@ -70,7 +70,7 @@ pub enum Compile {
     Lazy,
 }
 
-/// How often something is done before native code is made of it, see [`Config::tier_thresholds`].
+/// Counts at which native code is made, see [`Config::tier_thresholds`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TierThresholds {
     /// Calls of a function.
@@ -79,7 +79,7 @@ pub struct TierThresholds {
     pub rounds: u32,
 }
 
-/// Where native code of [`Tier::Auto`] is made.
+/// The threads that make native code of [`Tier::Auto`].
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TierCompilation {
     /// In other threads of the engine, at most four, while the program goes on. They end when the engine is dropped.
@@ -88,7 +88,7 @@ pub enum TierCompilation {
     /// a thread of the parent had begun never ends there, and a call may wait for it.
     #[default]
     Background,
-    /// Where the program is when a threshold is reached. It waits.
+    /// The thread of the program, which waits, when a threshold is reached.
     Synchronous,
 }
 
@@ -257,7 +257,7 @@ impl Config {
         self
     }
 
-    /// Sets where [`Tier::Auto`] makes native code.
+    /// Sets in which threads [`Tier::Auto`] makes native code.
     pub fn tier_compilation(&mut self, compilation: TierCompilation) -> &mut Config {
         self.tier_compilation = compilation;
         self

@@ -172,7 +172,8 @@ pub struct TableDef {
     pub len: u64,
 }
 
-/// A function of a store, as `call_indirect` and calls of imported functions see it. It never changes.
+/// A function of a store, as `call_indirect` and calls of imported functions see it. It never changes, but the code of a
+/// host function, where the first leads to the second ([`find_host_code`](crate::native::find_host_code)).
 ///
 /// `code` is native code of the `tail` calling convention that takes `ctx`, a return-area pointer if
 /// the results do not fit registers, and the parameters. It is null in a store that interprets everything.

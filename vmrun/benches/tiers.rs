@@ -90,7 +90,7 @@ fn programs() -> Vec<PathBuf> {
     programs
 }
 
-/// What a process took.
+/// The times of a process.
 #[derive(Copy, Clone)]
 struct Time {
     wall: Duration,

@@ -1,4 +1,4 @@
-//! `--tier-log`: what native code was made of while a program ran, and why.
+//! `--tier-log`: the functions and loops that native code was made of while a program ran, and the reasons.
 
 use std::fmt::{Debug, Write as _};
 use std::time::Instant;

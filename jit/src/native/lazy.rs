@@ -54,7 +54,8 @@ pub(super) struct State {
     budget: Arc<ModuleBudget>,
     /// The targets of calls, by function that the module defines.
     entries: Box<[AtomicPtr<u8>]>,
-    /// Where functions of a type go that are not compiled: to the interpreter, by a trampoline, or to [`enter_function`].
+    /// The targets of calls of functions that are not compiled, by type: a trampoline to the interpreter, or
+    /// [`enter_function`].
     detours: Box<[AtomicPtr<u8>]>,
     pub(super) trampolines: Arc<ModuleTrampolines>,
     // Dropped before the code that it shows.
@@ -281,7 +282,7 @@ impl State {
         let native = &self.native;
         let module = &self.module;
         let func = module.n_imported_funcs() + index as u32;
-        // What is compiled in several ways shares what is left.
+        // Functions that are compiled in several ways share the rest of the budget.
         let shares = if self.is_tiered() { self.budget.functions() } else { self.shares };
         let share = shares.share(module, func);
         let compiler = self.compilers.take();

@@ -95,9 +95,7 @@ impl ModuleTrampolines {
         module: &VerifiedModule,
         ty: u32,
     ) -> Result<Arc<Trampoline>, Error> {
-        let ty = self.first_equal[ty as usize];
-        self.pay(Way::FromHost, module, &[ty])?;
-        self.keep(Way::FromHost, native, module, ty)
+        self.paid(Way::FromHost, native, module, ty)
     }
 
     /// The trampoline of guest code to host functions of a type of the module, and to functions of it that are interpreted.
@@ -110,9 +108,7 @@ impl ModuleTrampolines {
         module: &VerifiedModule,
         ty: u32,
     ) -> Result<Arc<Trampoline>, Error> {
-        let ty = self.first_equal[ty as usize];
-        self.pay(Way::ToHost, module, &[ty])?;
-        self.keep(Way::ToHost, native, module, ty)
+        self.paid(Way::ToHost, native, module, ty)
     }
 
     /// The trampoline by which loops of functions with these results go on in native code.
@@ -124,15 +120,28 @@ impl ModuleTrampolines {
         native: &NativeEngine,
         results: &[ValType],
     ) -> Result<Arc<Trampoline>, Error> {
-        let mut kept = self.to_loops.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(trampoline) = kept.get(results) {
+        let kept = || self.to_loops.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(trampoline) = kept().get(results) {
             return Ok(trampoline.clone());
         }
+        // Nobody waits for the compiler meanwhile. Another thread may be as far as this one, and pay as well.
         let ty = FuncType::new([ValType::I64], results);
         self.budget.draw(trampoline::time(&ty)).map_err(Error::compile)?;
         let made = native.trampoline(Way::FromHost, &ty).map_err(Error::compile)?;
-        kept.insert(results.into(), made.clone());
-        Ok(made)
+        Ok(kept().entry(results.into()).or_insert(made).clone())
+    }
+
+    /// A trampoline of a type of the module, which pays for it.
+    fn paid(
+        &self,
+        way: Way,
+        native: &NativeEngine,
+        module: &VerifiedModule,
+        ty: u32,
+    ) -> Result<Arc<Trampoline>, Error> {
+        let ty = self.first_equal[ty as usize];
+        self.pay(way, module, &[ty])?;
+        self.keep(way, native, module, ty)
     }
 
     /// Makes and keeps a trampoline of a type to which none before is equal.

@@ -3,9 +3,9 @@
 //! A function that is called often is compiled, and calls of it go to its native code. A loop that goes round often is
 //! compiled from its first block on, and the frames that are in it go on there.
 //!
-//! Often is when interpreting has taken as long as a part of what compiling is estimated to take: whoever buys when they
-//! have paid rent for a part of the price pays little more than those who know how long they stay. Both are estimated from
-//! numbers of instructions.
+//! A part is hot when interpreting it has taken a third of the time that compiling it is estimated to take, as a traveller
+//! who rents until the rent has reached a part of the price pays little more than one who knows the length of the stay.
+//! Both times are estimated from numbers of instructions.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeSet, HashMap};
@@ -22,7 +22,7 @@ use slotvm_runtime::native::{Part, TieredCode, Tiers};
 use crate::config::TierCompilation;
 use crate::native::lazy::{LazyFunction, State};
 
-/// What is known about the parts of a module whose functions are interpreted at first.
+/// The parts of a module that were hot.
 pub(super) struct Parts {
     /// The functions that were hot once, by their numbers among those that the module defines.
     funcs: Box<[AtomicBool]>,
@@ -38,7 +38,7 @@ struct Loops {
     starts: Vec<u32>,
     /// The loops inside of the first that were hot.
     inner: Vec<u32>,
-    /// How often these were hot since there is native code.
+    /// The times that these were hot since there is native code.
     n_waits: u32,
     /// Native code that goes on in any of them, once it is made.
     made: Option<LazyFunction>,
@@ -77,13 +77,13 @@ fn starts(body: &Body, block: u32, n_before: usize) -> Vec<u32> {
     std::iter::once(block).chain(following.take(FOLLOWING_MAX)).collect()
 }
 
-// What decides about thresholds, in nanoseconds (docs/decisions.md).
+// Estimates of times that thresholds follow from, in nanoseconds (docs/decisions.md).
 /// Compiling anything.
 const COMPILE_NS: u64 = 60_000;
 /// Compiling an instruction.
 const COMPILE_NS_PER_INST: u64 = 2_000;
-/// Interpreting 16 instructions.
-const INTERPRET_NS_PER_16: u64 = 16;
+/// Interpreting an instruction.
+const INTERPRET_NS_PER_INST: u64 = 1;
 /// The part of the time of compiling that interpreting may take before.
 const PART: u64 = 3;
 /// The time between two looks for native code that is being made.
@@ -98,9 +98,9 @@ const ROUNDS_BETWEEN_MAX: u32 = 100;
 /// Calls of a function before it is wanted again, if there is no native code by then.
 const CALLS_BETWEEN: u32 = 200;
 
-/// How often something of so many instructions is interpreted in a time.
+/// The times that something of so many instructions is interpreted in a time.
 fn times(ns: u64, n_insts: u32) -> u32 {
-    (ns * 16 / (u64::from(n_insts.max(1)) * INTERPRET_NS_PER_16)).clamp(1, 1 << 20) as u32
+    (ns / (u64::from(n_insts.max(1)) * INTERPRET_NS_PER_INST)).clamp(1, 1 << 20) as u32
 }
 
 impl Parts {

@@ -141,7 +141,7 @@ impl Shared {
             state.running.push(owner);
             drop(state);
             processor.inspect(|&processor| processor::leave(processor));
-            // What it was to make is then never there, which nobody waits for.
+            // Nobody waits for the result of a job that panics.
             _ = catch_unwind(AssertUnwindSafe(work));
             state = self.lock();
             if let Some(at) = state.running.iter().position(|&running| running == owner) {

@@ -184,7 +184,7 @@ fn threads_go_on_while_others_compile() {
                 });
             }
         });
-        // What is hot is native in the end.
+        // In the end the hot functions are native.
         let mut store = Store::new(&engine, ());
         let instance = Instance::new(&mut store, &module, &[]).unwrap();
         let even = instance.get_typed_func::<i64, i64>(&store, "even").unwrap();

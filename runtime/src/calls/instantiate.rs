@@ -35,7 +35,7 @@ pub struct Natives<'a> {
     pub memory_span_bytes: u64,
     /// The image of the module, if it has one.
     pub image: Option<&'a MemoryImage>,
-    /// Whoever decides about native code, if functions are interpreted at first.
+    /// The decisions about native code, if functions are interpreted at first.
     pub tiers: Option<&'a Arc<dyn Tiers>>,
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use slotvm_bytecode::{TrapCode, n_cells};
 
 use super::dispatch;
+use super::tiers::{SMALL_CELLS, first};
 use super::translate;
 use crate::entities::FuncHandle;
 use crate::entities::FuncTarget;
@@ -395,18 +396,12 @@ impl<'a> Activation<'a> {
         top: usize,
         waits: bool,
     ) -> Result<(), Stop> {
-        const SMALL: usize = 16;
         let ty = self.store.func_type(func);
         let (n_params, n_results) = (n_cells(&ty.params), n_cells(&ty.results));
         let n = n_params.max(n_results);
         // The stack may move while the host runs, so the host gets cells of its own.
-        let (mut small, mut large) = ([0; SMALL], Vec::new());
-        let cells = if n <= SMALL {
-            &mut small[..n]
-        } else {
-            large.resize(n, 0);
-            &mut large[..]
-        };
+        let (mut small, mut large) = ([0; SMALL_CELLS], Vec::new());
+        let cells = first(&mut small, &mut large, n);
         cells[..n_params].copy_from_slice(&self.store.interp.cells[args..args + n_params]);
         let result = self.lend_stack(top, |store| store.call_host(func, cells));
         if let Err(mut error) = result {

@@ -49,7 +49,7 @@ impl TieredCode {
         self.0.leave_loops(func, starts, code);
     }
 
-    /// How often a function was called, or a loop has gone round, at least. Once [`Tiers::hot`](crate::native::Tiers::hot)
+    /// The times that a function was called, or a loop has gone round, at least. Once [`Tiers::hot`](crate::native::Tiers::hot)
     /// was told, that is nearly its threshold.
     pub fn n_times(&self, part: Part) -> u32 {
         self.0.n_times(part)
@@ -176,10 +176,10 @@ impl Activation<'_> {
 const CALLS_WITH_LOOP: u32 = 2;
 
 /// Cells for which nothing is allocated.
-const SMALL_CELLS: usize = 16;
+pub(super) const SMALL_CELLS: usize = 16;
 
 /// `n` cells in either place. Those in `small` are 0.
-fn first<'a>(
+pub(super) fn first<'a>(
     small: &'a mut [u64; SMALL_CELLS],
     large: &'a mut Vec<u64>,
     n: usize,

@@ -123,7 +123,7 @@ pub(crate) struct FuncCode {
     pub(crate) options: CodeOptions,
     /// Native code of the function. Then its instructions only call that.
     pub(crate) native: *const u8,
-    /// What is counted: calls of the function, rounds of loops.
+    /// The counts of calls of the function and of rounds of its loops, in the order of blocks.
     pub(crate) counts: Box<[Count]>,
     /// The code offset of the bytecode instruction that each slot was made from, once somebody has asked.
     pub(crate) offsets: OnceLock<Box<[u32]>>,
@@ -156,9 +156,9 @@ pub(crate) struct Count {
     pub(crate) number: u32,
     /// The instructions that are executed each time, at most.
     pub(crate) n_insts: u32,
-    /// What was left at first.
+    /// The number that was left at first.
     pub(crate) threshold: u32,
-    /// What was left when [`Tiers::hot`] had been told.
+    /// The number that was left when [`Tiers::hot`] had been told.
     pub(crate) left_then: AtomicU32,
     /// Native code of the loop, once there is some.
     pub(crate) native: AtomicPtr<u8>,
@@ -264,7 +264,7 @@ impl ModuleCode {
         unsafe { &*code }
     }
 
-    /// Whoever decides about native code of the module.
+    /// The decisions about native code of the module.
     pub(crate) fn tiers(&self) -> Option<&Arc<dyn Tiers>> {
         self.tiers.as_ref()
     }
@@ -300,8 +300,7 @@ impl ModuleCode {
     /// Lets loops of a function, which begin at these blocks in ascending order, go on in native code from now on, in the
     /// frames that are being interpreted.
     ///
-    /// What else was counted of the function counts for [`ModuleCode::has_gone_on`] from now on: its frames may leave for
-    /// native code.
+    /// For [`ModuleCode::has_gone_on`], all counts of the function begin anew: its frames may leave for native code.
     pub(crate) fn leave_loops(&self, func: u32, starts: &[u32], native: *const u8) {
         self.with_counts(func, |counts| {
             for count in counts {
@@ -325,7 +324,7 @@ impl ModuleCode {
             .unwrap_or(false)
     }
 
-    /// How often something was done, at least. Once [`Tiers::hot`] was told, that is nearly its threshold.
+    /// The times that something was done, at least. Once [`Tiers::hot`] was told, that is nearly its threshold.
     pub(crate) fn n_times(&self, part: Part) -> u32 {
         let n_times = |count: &Count| {
             count.threshold - count.left.load(Ordering::Relaxed).min(count.threshold)

@@ -1,4 +1,4 @@
-//! What the interpreter and whoever makes native code tell each other while a program runs.
+//! The interface between the interpreter and a maker of native code while a program runs.
 //!
 //! The code of the interpreter counts calls of functions and rounds of loops. Where a count is due, it tells its
 //! [`Tiers`], who may have native code made, now or later, in this or another thread, and then hand it over by
@@ -15,7 +15,7 @@ use crate::entities::InstanceId;
 pub enum Part {
     /// A function.
     Func(u32),
-    /// What follows in a function when it is at the start of a basic block, by its number in
+    /// The rest of a function from the start of a basic block on, by the block's number in
     /// [`Body::blocks`](slotvm_bytecode::verified::Body::blocks). The function has been entered before: it has taken what
     /// it takes from the call stack and from the frame stack.
     Loop(u32, u32),
@@ -41,7 +41,7 @@ pub(crate) struct TailCall {
 
 /// Decides what is worth native code. See the module documentation.
 pub trait Tiers: Send + Sync {
-    /// How often a function is called, or a loop goes round, before [`Tiers::hot`] is told; at least 1. `n_insts` is the
+    /// The calls of a function, or rounds of a loop, after which [`Tiers::hot`] is told; at least 1. `n_insts` is the
     /// number of instructions of the function, or of those that the loop has, `n_all` that of the function.
     fn threshold(&self, part: Part, n_insts: u32, n_all: u32) -> u32;
 

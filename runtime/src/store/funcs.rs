@@ -27,7 +27,7 @@ pub(crate) enum FuncKind {
         instance: InstanceId,
         func: u32,
     },
-    /// The callee lives as long as the store, and is never written.
+    /// The callee lives as long as the store, and nothing of it is written but the number of an import, which is atomic.
     Host(*const HostCallee),
 }
 

@@ -98,7 +98,7 @@ impl fmt::Debug for NativeCode {
     }
 }
 
-/// What a store needs to make native code only when it is needed.
+/// Functions by which a store makes native code only when it is needed.
 #[derive(Clone)]
 pub struct TierHooks {
     /// Native code for calls of host functions of any type: it asks [`find_host_code`](crate::native::find_host_code) for
@@ -116,7 +116,7 @@ pub struct TierHooks {
 pub struct NativeHooks {
     /// Runs guest functions.
     pub executor: Executor,
-    /// What a store needs that also interprets, where functions have native code only once it was installed.
+    /// Functions for a store that also interprets, where functions have native code only once it was installed.
     pub tiers: Option<TierHooks>,
     /// Native code for calls of host functions.
     pub host_trampoline: HostTrampoline,

@@ -1,4 +1,4 @@
-//! What is counted in a function: its calls, and the rounds of its loops.
+//! Counts of the calls of a function, and of the rounds of its loops.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32};

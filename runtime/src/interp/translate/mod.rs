@@ -79,7 +79,7 @@ struct Translator<'a> {
     body: &'a Body,
     options: CodeOptions,
     is_traced: bool,
-    /// Whoever is told what is done often.
+    /// The receiver of counts that are due.
     tiers: Option<&'a dyn Tiers>,
     /// Whether the frame has more cells than instructions can name.
     is_far: bool,
