@@ -25,6 +25,7 @@ mod pages;
 mod safety;
 mod stack;
 mod support;
+#[cfg(feature = "jit")]
 mod tiers;
 mod traps;
 mod values;
