@@ -7,7 +7,7 @@
 
 use std::mem::offset_of;
 use std::ptr;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicPtr, AtomicU64};
 
 /// The context of one instance, as native code sees it.
 #[repr(C)]
@@ -35,6 +35,9 @@ pub struct VmCtx {
     pub func_handles: *const u64,
     /// Copies of the records of the imported functions, for calls: those of the store move, these do not.
     pub imports: *const FuncRecord,
+    /// Where calls of each function that the module defines go, in their order, if its functions are compiled one by one.
+    /// Other threads write it while native code runs; where an entry led before, calls still lead to the function.
+    pub entries: *const AtomicPtr<u8>,
     /// The address in memory 0 of the lowest byte of the frame stack in use; the frame stack grows
     /// downwards. 0 if the module declares none.
     pub frame_sp: u32,
@@ -56,6 +59,7 @@ impl VmCtx {
         type_ids: ptr::null(),
         func_handles: ptr::null(),
         imports: ptr::null(),
+        entries: ptr::null(),
         frame_sp: 0,
         frame_base: 0,
         instance: 0,
@@ -294,6 +298,7 @@ offsets! {
     VMCTX_TYPE_IDS = VmCtx.type_ids;
     VMCTX_FUNC_HANDLES = VmCtx.func_handles;
     VMCTX_IMPORTS = VmCtx.imports;
+    VMCTX_ENTRIES = VmCtx.entries;
     VMCTX_FRAME_SP = VmCtx.frame_sp;
     VMCTX_FRAME_BASE = VmCtx.frame_base;
     SHARED_FUEL = Shared.fuel;

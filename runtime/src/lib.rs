@@ -33,7 +33,7 @@
 //! # use std::sync::Arc;
 //! fn forge(store: &mut Store, module: Arc<slotvm_bytecode::VerifiedModule>) {
 //!     let code: EntryPoints = Arc::new(|_| 0x1234 as *const u8);
-//!     let natives = || Ok(Natives { code: &code, memory_span_bytes: 0, image: None, tiers: None });
+//!     let natives = || Ok(Natives { code: &code, entries: std::ptr::null(), memory_span_bytes: 0, image: None, tiers: None });
 //!     store.instantiate_native(module, &[], natives().unwrap(), &Default::default(), natives);
 //! }
 //! ```

@@ -261,7 +261,7 @@ impl Compiler {
             loops: &loops,
             parts: Parts {
                 n_imported_funcs: module.n_imported_funcs(),
-                loads_entries: self.options.lower.entries.is_some(),
+                loads_entries: self.options.lower.loads_entries,
                 checks: self.options.lower.trapping == Trapping::Calls,
                 canonical_nans: self.options.lower.isa.flags().enable_nan_canonicalization(),
             },

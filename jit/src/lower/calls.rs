@@ -116,14 +116,12 @@ impl Lowering<'_, '_> {
     }
 
     fn own_callee(&mut self, func: u32, ty: u32) -> Callee {
-        let Some(entries) = self.options.entries else {
+        if !self.options.loads_entries {
             return Callee::Own(self.own_function(func, ty));
-        };
-        let index = (func - self.module.n_imported_funcs()) as usize;
-        let entry = entries + index * size_of::<usize>();
-        let entry = self.builder.ins().iconst(POINTER, entry as i64);
+        }
         // It changes when the function is compiled; but what it was before leads there, too.
-        let code = self.constant_pointer(entry, 0);
+        let index = func - self.module.n_imported_funcs();
+        let code = self.context_array_entry(offsets::VMCTX_ENTRIES, index);
         Callee::OwnAt(self.signature(ty), code)
     }
 

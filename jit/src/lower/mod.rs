@@ -77,9 +77,10 @@ pub(crate) struct LowerOptions {
     pub(crate) polls: bool,
     /// The way in which the code traps.
     pub(crate) trapping: Trapping,
-    /// The address of a table with the addresses of the functions that the module defines, if calls are to
-    /// take them from there. Otherwise calls are direct.
-    pub(crate) entries: Option<usize>,
+    /// Whether calls of functions that the module defines go where [`VmCtx::entries`] leads. Otherwise they are direct.
+    ///
+    /// [`VmCtx::entries`]: slotvm_runtime::native::VmCtx::entries
+    pub(crate) loads_entries: bool,
     /// The imported functions in their order, if they are code of the module's own unit ([`crate::raw`]). Otherwise
     /// they are called by their records.
     pub(crate) imports: Option<Arc<[UnitImport]>>,

@@ -128,7 +128,7 @@ impl NativeEngine {
                 memory,
                 polls: config.polls(),
                 trapping: self.trapping,
-                entries: None,
+                loads_entries: false,
                 imports: None,
             },
             verify: config.verify_passes,

@@ -131,9 +131,8 @@ impl LazyCode {
             std::iter::repeat_with(|| AtomicPtr::new(ptr::null_mut())).take(n).collect()
         };
         let (entries, detours) = (nowhere(n_funcs), nowhere(module.module().types.len()));
-        // Calls have the address of the table.
+        options.lower.loads_entries = true;
         let table = entries.as_ptr().expose_provenance();
-        options.lower.entries = Some(table);
         let state = Arc::new_cyclic(|this| State {
             this: this.clone(),
             native: native.clone(),
@@ -172,6 +171,11 @@ impl LazyCode {
             entry.store(code.stub(i).wrapping_add(stubs::DETOUR_AT).cast_mut(), Ordering::Relaxed);
         }
         Ok(code)
+    }
+
+    /// Where calls of each function lead, see [`VmCtx::entries`].
+    pub(crate) fn entries(&self) -> &[AtomicPtr<u8>] {
+        &self.state.entries
     }
 
     fn stub(&self, index: usize) -> *const u8 {

@@ -216,7 +216,11 @@ impl NativeModule {
         let image = self.image.get_or_init(|| MemoryImage::new(&self.verified));
         let memory_span_bytes = self.memory.span_bytes();
         let (code, tiers) = (&self.entry_points, self.tiers.as_ref());
-        Natives { code, memory_span_bytes, image: image.as_ref(), tiers }
+        let entries = match &*self.code {
+            Code::Eager(_) => std::ptr::null(),
+            Code::Lazy(code) => code.entries().as_ptr(),
+        };
+        Natives { code, entries, memory_span_bytes, image: image.as_ref(), tiers }
     }
 
     /// The same code, with a check of each access.

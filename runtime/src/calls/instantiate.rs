@@ -4,6 +4,7 @@
 //! whose making failed stay callable through tables of others.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicPtr;
 
 use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::module::{ConstExpr, SegmentMode};
@@ -30,6 +31,8 @@ use crate::store::link::Imports;
 pub struct Natives<'a> {
     /// The entry points of its functions.
     pub code: &'a EntryPoints,
+    /// [`VmCtx::entries`] of its instances, null if no code reads it.
+    pub entries: *const AtomicPtr<u8>,
     /// Bytes from the start of memory 0 that the code relies on being accessible or faulting; 0 if it
     /// checks each access. See [`MemoryPlan::span_bytes`].
     pub memory_span_bytes: u64,
@@ -88,8 +91,8 @@ impl Store {
     ///
     /// # Safety
     /// [`Natives::code`], of `natives` and of what `checked` returns, gives native code for the functions of
-    /// this module, or null if the store interprets, to be entered as [`Store::new_native`] says. The code relies
-    /// on no more address space than [`Natives::memory_span_bytes`], and lives as long as the store.
+    /// this module, or null if the store interprets, to be entered as [`Store::new_native`] says, and
+    /// [`Natives::entries`] is what it calls by. The code relies on no more address space than [`Natives::memory_span_bytes`], and lives as long as the store.
     ///
     /// # Errors
     /// As for [`Store::instantiate`]; if `checked` fails, or its code relies on too much, too.
@@ -162,6 +165,7 @@ impl Store {
             interpret: tier_hooks.map(|hooks| hooks.interpret),
             memory: memory_def.unwrap_or(std::ptr::null_mut()),
             memory_base: memory_base.unwrap_or(std::ptr::null_mut()),
+            entries: natives.as_ref().map_or(std::ptr::null(), |natives| natives.entries),
             frame_base: module.module().frame_stack.map_or(0, |stack| stack.base),
             instance: id.0,
             ..VmCtx::EMPTY

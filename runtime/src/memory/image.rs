@@ -119,8 +119,13 @@ mod tests {
         let image = MemoryImage::new(&module).expect("there is enough data");
         let mut store = Store::new(StoreConfig::default(), Box::new(()));
         let code: EntryPoints = Arc::new(|_| std::ptr::null());
-        let natives =
-            Natives { code: &code, memory_span_bytes: 0, image: Some(&image), tiers: None };
+        let natives = Natives {
+            code: &code,
+            entries: std::ptr::null(),
+            memory_span_bytes: 0,
+            image: Some(&image),
+            tiers: None,
+        };
         // SAFETY: there is no code, and the store interprets.
         let mapped = |store: &mut Store| unsafe {
             let code = &InterpreterCode::default();

@@ -282,7 +282,13 @@ mod tests {
         );
         let module = Arc::new(verify(text::parse(SOURCE).unwrap()).unwrap());
         let code: EntryPoints = Arc::new(|_| std::ptr::dangling());
-        let natives = Natives { code: &code, memory_span_bytes: 0, image: None, tiers: None };
+        let natives = Natives {
+            code: &code,
+            entries: std::ptr::null(),
+            memory_span_bytes: 0,
+            image: None,
+            tiers: None,
+        };
         let imports = [Extern::Func(host.unwrap())];
         // SAFETY: the executor runs scripts, and nothing reads the code.
         unsafe {

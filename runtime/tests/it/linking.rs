@@ -351,7 +351,13 @@ fn native_code_does_not_get_less_address_space_than_it_relies_on() {
     ] {
         let config = StoreConfig { memory: plan, ..StoreConfig::default() };
         let mut store = Store::new(config, Box::new(()));
-        let natives = Natives { code: &code, memory_span_bytes: span, image: None, tiers: None };
+        let natives = Natives {
+            code: &code,
+            entries: std::ptr::null(),
+            memory_span_bytes: span,
+            image: None,
+            tiers: None,
+        };
         let mut n_asked = 0;
         let other = |memory_span_bytes: u64| {
             n_asked += 1;

@@ -48,7 +48,7 @@ fn options(target: &str, slots: SlotMode) -> CompileOptions {
             memory: MemoryPlan::INDEXED,
             polls: false,
             trapping: Trapping::Signals,
-            entries: None,
+            loads_entries: false,
             imports: None,
         },
         verify: true,
