@@ -51,7 +51,8 @@ pub(crate) fn candidates(setup: Setup) -> Vec<Candidate> {
             config.compile(Compile::Lazy).signals_based_traps(signals);
         })
     }));
-    candidates.extend([1, 2].map(|n| {
+    let thresholds = [1, 2].into_iter().filter(|_| Tier::ALL.contains(&Tier::Auto));
+    candidates.extend(thresholds.map(|n| {
         candidate(setup, format!("tiers from {n} on"), |config| {
             let thresholds = TierThresholds { calls: n, rounds: n };
             config.tier(Tier::Auto).tier_thresholds(Some(thresholds));
