@@ -4,6 +4,7 @@
 pub(crate) mod passes;
 pub(crate) mod slot_mode;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use slotvm_ssa::pipeline::PassSet;
 
 use crate::config::passes::Passes;
 use crate::config::slot_mode::SlotMode;
+use crate::native::keeping::Cache;
 
 /// The engine that runs guest code.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -147,6 +149,42 @@ pub struct Config {
     pub(crate) debug_info: bool,
     pub(crate) parallel_compilation: bool,
     pub(crate) code_offset_bytes: usize,
+    pub(crate) cache: Option<Cache>,
+    pub(crate) code_key: Option<[u8; 32]>,
+}
+
+/// Where a [`Cache`] is, and how large it may become.
+#[derive(Clone, Debug)]
+pub struct CacheConfig {
+    pub(crate) directory: Option<PathBuf>,
+    pub(crate) size_max: u64,
+}
+
+impl Default for CacheConfig {
+    fn default() -> CacheConfig {
+        CacheConfig { directory: None, size_max: 512 << 20 }
+    }
+}
+
+impl CacheConfig {
+    /// The user's directory for caches, and at most 512 MiB in it.
+    pub fn new() -> CacheConfig {
+        CacheConfig::default()
+    }
+
+    /// Sets the directory. By default it is `slotvm` in the directory that `XDG_CACHE_HOME` names, or in `~/.cache`. Nobody
+    /// but the user may be able to write in it.
+    pub fn with_directory(&mut self, directory: impl Into<PathBuf>) -> &mut CacheConfig {
+        self.directory = Some(directory.into());
+        self
+    }
+
+    /// Sets the size of all files together in bytes. Beyond that, those that were not used for the longest time are removed
+    /// when one is written. A larger file is not written.
+    pub fn with_files_total_size_soft_limit(&mut self, bytes: u64) -> &mut CacheConfig {
+        self.size_max = bytes;
+        self
+    }
 }
 
 impl Default for Config {
@@ -175,6 +213,8 @@ impl Default for Config {
             debug_info: false,
             parallel_compilation: false,
             code_offset_bytes: 0,
+            cache: None,
+            code_key: None,
         }
     }
 }
@@ -409,6 +449,34 @@ impl Config {
     /// error that names the stage. On in debug builds by default; costs about as much time as compiling.
     pub fn verify_passes(&mut self, verify: bool) -> &mut Config {
         self.verify_passes = verify;
+        self
+    }
+
+    /// Sets a directory where native code is kept for the next process, none by default. What a module is given as bytes or
+    /// as a file is looked up there by its hash and by all that its code depends on. If it is there, functions have their
+    /// code when they are first called, and function bodies are not validated again.
+    ///
+    /// An engine that compiles whole modules ([`Compile::Eager`]) writes them as soon as they are compiled; calls in
+    /// their code then go through a table, as with [`Compile::Lazy`]. Others write, when a module is dropped, what the program
+    /// has needed.
+    ///
+    /// ```no_run
+    /// use slotvm::{Cache, CacheConfig, Config, Engine, Module};
+    ///
+    /// let engine = Engine::new(Config::new().cache(Some(Cache::new(&CacheConfig::new())?)))?;
+    /// let module = Module::from_file(&engine, "program.bc")?;
+    /// # Ok::<(), slotvm::Error>(())
+    /// ```
+    pub fn cache(&mut self, cache: Option<Cache>) -> &mut Config {
+        self.cache = cache;
+        self
+    }
+
+    /// Sets the key by which precompiled modules are authenticated: [`Module::serialize`](crate::Module::serialize) and
+    /// [`Engine::precompile_module`](crate::Engine::precompile_module) write a keyed hash (BLAKE3), and what has another one
+    /// is not loaded. Whoever knows the key can have any code executed.
+    pub fn code_key(&mut self, key: Option<[u8; 32]>) -> &mut Config {
+        self.code_key = key;
         self
     }
 

@@ -70,6 +70,8 @@ mod config;
 #[cfg(feature = "jit")]
 mod lower;
 mod native;
+#[cfg(feature = "jit")]
+mod precompiled;
 pub mod raw;
 #[cfg(all(test, feature = "jit"))]
 mod soak_tests;
@@ -90,8 +92,11 @@ pub use api::types::{ExportType, ExternType, ImportType};
 pub use api::val::{ExternRef, V128, Val};
 pub use compile::timings::Timings;
 pub use config::slot_mode::{ParseSlotModeError, SlotMode};
-pub use config::{Compile, Config, ProfilingStrategy, Tier, TierCompilation, TierThresholds};
+pub use config::{
+    CacheConfig, Compile, Config, ProfilingStrategy, Tier, TierCompilation, TierThresholds,
+};
 pub use native::engine::CRANELIFT_VERSION;
+pub use native::keeping::Cache;
 pub use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
 pub use slotvm_bytecode::{FuncType, Module as Bytecode, Op, TrapCode, ValType, builder};
 pub use slotvm_runtime::{

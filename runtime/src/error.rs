@@ -41,6 +41,17 @@ pub enum Error {
     /// memory for it.
     #[error(transparent)]
     Compile(Box<dyn std::error::Error + Send + Sync>),
+    /// A precompiled module is not used: it was changed, is for another engine, or is none.
+    #[error(transparent)]
+    Precompiled(Box<dyn std::error::Error + Send + Sync>),
+    /// A directory cannot be a cache of native code.
+    #[error("cannot use {} as a cache: {source}", directory.display())]
+    Cache {
+        /// Which directory.
+        directory: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
     /// Guest code trapped.
     #[error(transparent)]
     Trap(#[from] Trap),
@@ -156,6 +167,11 @@ impl Error {
     /// The error of whoever makes native code.
     pub fn compile(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         Error::Compile(error.into())
+    }
+
+    /// The error of a precompiled module that is not used.
+    pub fn precompiled(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        Error::Precompiled(error.into())
     }
 
     /// The error of a host function.

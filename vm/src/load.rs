@@ -23,6 +23,10 @@ pub struct LoadOptions<'a> {
     /// asks for it. All functions are validated at once, so there is no later error. A module with vectors or functions of
     /// several results, or one that may exceed a limit, is translated at once all the same.
     pub is_lazy: bool,
+    /// Whether the function bodies are known to be valid, since the same bytes were loaded before, so that
+    /// [`LoadOptions::is_lazy`] need not validate them. If they are not after all, asking for a function that is not
+    /// panics.
+    pub is_validated: bool,
 }
 
 /// Error for a file that is not a module.
@@ -90,8 +94,8 @@ pub fn load(bytes: &[u8], options: LoadOptions<'_>) -> Result<Loaded, LoadError>
     let is_called = |extension| options.extension == Some(extension);
     #[cfg(feature = "wasm")]
     if bytes.starts_with(crate::wasm::MAGIC) || is_called("wasm") {
-        let LoadOptions { is_parallel, is_lazy, .. } = options;
-        let options = crate::wasm::Options { is_parallel, is_lazy };
+        let LoadOptions { is_parallel, is_lazy, is_validated, .. } = options;
+        let options = crate::wasm::Options { is_parallel, is_lazy, is_validated };
         let (module, proof) = crate::wasm::import_by(bytes, options)?;
         return Ok(Loaded { module, proof });
     }

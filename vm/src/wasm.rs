@@ -111,6 +111,8 @@ pub(crate) struct Options {
     pub(crate) is_parallel: bool,
     /// Functions are translated when they are first asked for, if possible.
     pub(crate) is_lazy: bool,
+    /// Those need not be validated.
+    pub(crate) is_validated: bool,
 }
 
 /// Translates a binary module. Returns what validation has proved about its functions, too.
@@ -183,7 +185,7 @@ impl<'b> Importer<'b> {
         let bodies = std::mem::take(&mut self.bodies);
         self.check_locals(&bodies)?;
         let later = match options.is_lazy && sections.is_ok() {
-            true => lazy::validate(bytes, &self.types, &bodies, options.is_parallel),
+            true => lazy::bodies(bytes, &self.types, &bodies, options),
             false => None,
         };
         let Some(later) = later else {

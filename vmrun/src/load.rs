@@ -34,7 +34,13 @@ fn load_unverified(path: &Path, is_lazy: bool) -> Result<load::Loaded, CliError>
     let bytes = fs::read(path).map_err(CliError::file(path))?;
     let extension = path.extension().and_then(|extension| extension.to_str());
     // Traps name the lines of the text, unless it has line directives of its own.
-    let options = LoadOptions { extension, record_lines: true, is_parallel: true, is_lazy };
+    let options = LoadOptions {
+        extension,
+        record_lines: true,
+        is_parallel: true,
+        is_lazy,
+        ..LoadOptions::default()
+    };
     let loaded = if extension == Some("wat") {
         let bytes = assemble_wat(path, &bytes)?;
         load::load(&bytes, LoadOptions { extension: Some("wasm"), ..options })

@@ -12,6 +12,7 @@ pub(crate) mod instance;
 pub(crate) mod linker;
 pub(crate) mod module;
 pub(crate) mod pipeline;
+mod precompiled;
 pub(crate) mod store;
 pub(crate) mod typed;
 pub(crate) mod types;

@@ -12,6 +12,7 @@ use crate::api::pipeline::{self, Parts};
 use crate::api::types::{self, ExportType, ExternType, ImportType};
 use crate::compile::function_info::FunctionInfo;
 use crate::compile::timings::Timings;
+use crate::native::keeping::Keeping;
 use crate::native::module::{NativeModule, Texts};
 
 /// A module that is ready to be instantiated. Cloning it is cheap and returns the same module; many
@@ -69,7 +70,7 @@ impl Module {
     ) -> Result<Module, Error> {
         Ok(Module::from_parts(
             engine,
-            pipeline::from_loaded(engine, module.into(), Timings::default())?,
+            pipeline::from_loaded(engine, module.into(), None, Timings::default())?,
         ))
     }
 
@@ -83,8 +84,18 @@ impl Module {
     ) -> Result<Module, Error> {
         Ok(Module::from_parts(
             engine,
-            pipeline::from_verified(engine, verified.into(), Timings::default())?,
+            pipeline::from_verified(engine, verified.into(), None, Timings::default())?,
         ))
+    }
+
+    /// Makes a module from its bytes, whose code was kept.
+    pub(crate) fn from_kept(
+        engine: &Engine,
+        keeping: Keeping,
+        bytes: &[u8],
+    ) -> Result<Module, Error> {
+        let timings = Timings::default();
+        Ok(Module::from_parts(engine, pipeline::load(engine, bytes, None, Some(keeping), timings)?))
     }
 
     fn from_parts(engine: &Engine, Parts { verified, timings, native }: Parts) -> Module {

@@ -5,13 +5,14 @@
 use std::sync::Arc;
 
 use slotvm_bytecode::load::{self, LoadOptions, Loaded};
-use slotvm_bytecode::{VerifiedModule, text};
+use slotvm_bytecode::{VerifiedModule, encode, text};
 use slotvm_runtime::Error;
 use slotvm_ssa::pipeline::Stage;
 
 use crate::api::engine::Engine;
 use crate::compile::timings::Timings;
 use crate::config::Tier;
+use crate::native::keeping::Keeping;
 use crate::native::module::NativeModule;
 
 /// The parts of a module.
@@ -22,46 +23,93 @@ pub(crate) struct Parts {
     pub(crate) native: Option<NativeModule>,
 }
 
-/// Makes a module of a file's content, told apart by its first bytes and the ending of the file's name.
+/// Makes a module of a file's content, told apart by its first bytes and the ending of the file's name. Its code may be
+/// in the engine's cache.
 pub(crate) fn from_bytes(
     engine: &Engine,
     bytes: &[u8],
     extension: Option<&str>,
 ) -> Result<Parts, Error> {
     let mut timings = Timings::default();
+    let open = || engine.native()?.keeping(bytes, extension);
+    let keeping = timings.0.stage(Stage::Load, open);
+    load(engine, bytes, extension, keeping, timings)
+}
+
+/// The same, of which it is known how its code is kept.
+pub(crate) fn load(
+    engine: &Engine,
+    bytes: &[u8],
+    extension: Option<&str>,
+    keeping: Option<Keeping>,
+    mut timings: Timings,
+) -> Result<Parts, Error> {
     let is_parallel = engine.config().parallel_compilation;
-    // Native code is made of all functions, except where they are interpreted at first.
-    let is_lazy = engine.tier() != Tier::Jit;
-    let options = LoadOptions { extension, is_parallel, is_lazy, ..LoadOptions::default() };
+    // Native code is made of all functions, except where they are interpreted at first, or where it was kept.
+    let is_lazy = engine.tier() != Tier::Jit || keeping.is_some();
+    let is_validated = keeping.as_ref().is_some_and(Keeping::is_validated);
+    let options =
+        LoadOptions { extension, is_parallel, is_lazy, is_validated, ..LoadOptions::default() };
     let n_bytes = bytes.len();
     let loaded = timings.0.stage_of(Stage::Load, "bytes", n_bytes, || load::load(bytes, options));
-    from_loaded(engine, loaded?, timings)
+    from_loaded(engine, loaded?, keeping, timings)
+}
+
+/// A module whose code is to be kept: its bytes in a binary form, and its functions if they are not left to be translated.
+pub(crate) fn to_precompile(
+    engine: &Engine,
+    bytes: &[u8],
+) -> Result<(Vec<u8>, Arc<VerifiedModule>), Error> {
+    let is_parallel = engine.config().parallel_compilation;
+    let options = LoadOptions { is_parallel, is_lazy: true, ..LoadOptions::default() };
+    let verified = Arc::new(load::load(bytes, options)?.verify(is_parallel)?);
+    let is_text = bytes.first().is_none_or(|&first| first != 0);
+    let bytes = if is_text { encode(verified.module()) } else { bytes.to_vec() };
+    Ok((bytes, verified))
+}
+
+/// The native code of a module, which is to be kept.
+pub(crate) fn kept(
+    engine: &Engine,
+    verified: Arc<VerifiedModule>,
+    keeping: Keeping,
+) -> Result<NativeModule, Error> {
+    let native = engine.native().expect("the engine makes native code");
+    NativeModule::compile(native, &verified, Some(keeping), &mut Timings::default())
 }
 
 pub(crate) fn from_text(engine: &Engine, source: &str) -> Result<Parts, Error> {
     let mut timings = Timings::default();
     let module = timings.0.stage_of(Stage::Load, "bytes", source.len(), || text::parse(source));
-    from_loaded(engine, module?.into(), timings)
+    from_loaded(engine, module?.into(), None, timings)
 }
 
 pub(crate) fn from_loaded(
     engine: &Engine,
     loaded: Loaded,
+    keeping: Option<Keeping>,
     mut timings: Timings,
 ) -> Result<Parts, Error> {
     let is_parallel = engine.config().parallel_compilation;
     let n_funcs = loaded.n_defined_funcs();
     let verify = || loaded.verify(is_parallel);
     let verified = timings.0.stage_of(Stage::Verify, "functions", n_funcs, verify);
-    from_verified(engine, Arc::new(verified?), timings)
+    from_verified(engine, Arc::new(verified?), keeping, timings)
 }
 
 pub(crate) fn from_verified(
     engine: &Engine,
-    verified: Arc<VerifiedModule>,
+    mut verified: Arc<VerifiedModule>,
+    mut keeping: Option<Keeping>,
     mut timings: Timings,
 ) -> Result<Parts, Error> {
-    let compile = |native| NativeModule::compile(native, &verified, &mut timings);
+    if let Some(keeping) = keeping.as_mut().filter(|keeping| keeping.is_new()) {
+        keeping.set_lazy(verified.is_lazy());
+        if engine.tier() == Tier::Jit {
+            verified = verified.completed().clone();
+        }
+    }
+    let compile = |native| NativeModule::compile(native, &verified, keeping, &mut timings);
     let native = engine.native().map(compile).transpose()?;
     Ok(Parts { verified, timings, native })
 }

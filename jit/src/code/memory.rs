@@ -101,7 +101,7 @@ impl Drop for Block {
 }
 
 /// The bytes from an address to the first one after it at which a function can start with its anchor aligned.
-fn padding(address: usize, code: &MachineCode) -> usize {
+pub(crate) fn padding(address: usize, code: &MachineCode) -> usize {
     let Anchor { offset, boundary } = code.anchor;
     let (alignment, boundary) = (code.alignment as usize, boundary as usize);
     // Where the anchor lies after a multiple of the alignment is not to be chosen.

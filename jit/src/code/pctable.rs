@@ -7,6 +7,8 @@
 //! [`Tables`] holds the tables of an address range: one for the range or, where functions are added while
 //! others in the range run, one for each page.
 
+use std::collections::HashMap;
+use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -25,7 +27,7 @@ pub(crate) struct Place {
 }
 
 /// An entry of a unit's list of places.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PlaceId(pub(crate) u32);
 
 impl PlaceId {
@@ -60,6 +62,34 @@ pub(crate) struct CallSite {
     pub(crate) offset: u32,
     /// The bytecode instruction it was compiled from.
     pub(crate) place: PlaceId,
+}
+
+impl Place {
+    /// The place in a list that has so many before the first one of its own list.
+    pub(crate) fn moved(&self, n_places: u32) -> Place {
+        Place { inlined_at: self.inlined_at.moved(n_places), ..*self }
+    }
+}
+
+impl PlaceId {
+    fn moved(self, n_places: u32) -> PlaceId {
+        if self == PlaceId::NONE { self } else { PlaceId(self.0 + n_places) }
+    }
+}
+
+impl TrapSite {
+    /// The site in code that has so many bytes, and places, before the site's own.
+    pub(crate) fn moved(&self, bytes: u32, n_places: u32) -> TrapSite {
+        let (offset, place) = (self.offset + bytes, self.place.moved(n_places));
+        TrapSite { offset, place, ..*self }
+    }
+}
+
+impl CallSite {
+    /// The site in code that has so many bytes, and places, before the site's own.
+    pub(crate) fn moved(&self, bytes: u32, n_places: u32) -> CallSite {
+        CallSite { offset: self.offset + bytes, place: self.place.moved(n_places) }
+    }
 }
 
 /// The traps, calls and places of the code of a unit.
@@ -131,7 +161,7 @@ impl PageTables {
         }
     }
 
-    fn at(&self, pc: usize) -> Option<&PcTable> {
+    pub(crate) fn at(&self, pc: usize) -> Option<&PcTable> {
         let table = self.pages.get(self.page(pc)?)?.load(Ordering::Acquire);
         // SAFETY: the table was made by `Box::into_raw` and lives as long as `self`.
         unsafe { table.as_ref() }
@@ -168,6 +198,50 @@ impl PcTable {
         let offset = pc.checked_sub(self.base)? as u32;
         let i = self.calls.binary_search_by_key(&offset, |site| site.offset).ok()?;
         Some(self.calls[i])
+    }
+
+    /// The traps, calls and places of a part of the code, as if it were alone.
+    pub(crate) fn part(&self, code: &Range<usize>) -> (Vec<TrapSite>, Vec<CallSite>, Vec<Place>) {
+        let (start, end) = ((code.start - self.base) as u32, (code.end - self.base) as u32);
+        let mut numbers: HashMap<PlaceId, PlaceId> = HashMap::new();
+        let mut places: Vec<Place> = Vec::new();
+        let mut number = |id: PlaceId| {
+            // Those around come first.
+            let mut chain = vec![id];
+            while let Some(&inner) = chain.last()
+                && inner != PlaceId::NONE
+                && !numbers.contains_key(&inner)
+            {
+                chain.push(self.places[inner.0 as usize].inlined_at);
+            }
+            let known = |numbers: &HashMap<_, _>, id| match id {
+                PlaceId::NONE => PlaceId::NONE,
+                id => numbers[&id],
+            };
+            let mut outer = known(&numbers, chain.pop().expect("there is one at least"));
+            for id in chain.into_iter().rev() {
+                places.push(Place { inlined_at: outer, ..self.places[id.0 as usize] });
+                outer = PlaceId(places.len() as u32 - 1);
+                numbers.insert(id, outer);
+            }
+            outer
+        };
+        let first = self.traps.partition_point(|site| site.offset < start);
+        let traps = self.traps[first..].iter().take_while(|site| site.offset < end);
+        let traps: Vec<TrapSite> = traps
+            .map(|site| TrapSite {
+                offset: site.offset - start,
+                place: number(site.place),
+                ..*site
+            })
+            .collect();
+        // Calls are at the address after them.
+        let first = self.calls.partition_point(|site| site.offset <= start);
+        let calls = self.calls[first..].iter().take_while(|site| site.offset <= end);
+        let calls = calls
+            .map(|site| CallSite { offset: site.offset - start, place: number(site.place) })
+            .collect();
+        (traps, calls, places)
     }
 
     /// A place and the call sites it was inlined at, innermost first.

@@ -45,6 +45,11 @@ impl Profiler {
         })
     }
 
+    /// Whether anybody wants to know.
+    pub(crate) fn listens(&self) -> bool {
+        !matches!(self, Profiler::None)
+    }
+
     /// Reports placed functions, each with its name. Functions that cannot be written are missing from the
     /// profile.
     pub(crate) fn report(&self, mut funcs: impl Iterator<Item = (Range<usize>, String)>) {

@@ -134,6 +134,29 @@ impl MachineCode {
         MachineCode { alignment: 1, ..MachineCode::default() }
     }
 
+    /// Whether the code is the same wherever it is placed, with any other.
+    pub(crate) fn is_kept_as_it_is(&self) -> bool {
+        self.relocs.is_empty()
+    }
+
+    /// Code that was placed, without relocations, with its table.
+    ///
+    /// # Safety
+    /// The range is of code that stays meanwhile.
+    unsafe fn of_placed(table: &PcTable, code: &Range<usize>, how: Placing) -> MachineCode {
+        let start = std::ptr::with_exposed_provenance::<u8>(code.start);
+        // SAFETY: code can be read, and this stays, as the caller promises.
+        let bytes = unsafe { std::slice::from_raw_parts(start, code.len()) }.to_vec();
+        let (traps, calls, places) = table.part(code);
+        let Placing { alignment, anchor } = how;
+        MachineCode { bytes, alignment, anchor, relocs: Vec::new(), traps, calls, places }
+    }
+
+    /// How the code is to be placed.
+    pub(crate) fn placing(&self) -> Placing {
+        Placing { alignment: self.alignment, anchor: self.anchor }
+    }
+
     /// The functions that the code calls or refers to, by their numbers; some repeatedly.
     pub(crate) fn callees(&self) -> impl Iterator<Item = u32> + '_ {
         self.relocs.iter().filter_map(|FinalizedReloc(reloc)| match reloc.name {
@@ -143,18 +166,27 @@ impl MachineCode {
     }
 }
 
+/// How code is aligned.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Placing {
+    alignment: u64,
+    anchor: Anchor,
+}
+
 /// Code that lies in executable memory.
 pub(crate) struct CodeUnit {
     // Fields are dropped in this order: the code is unregistered before it is freed.
     debug_image: Option<DebugImage>,
     _unwinding: Unwinding,
     _registration: Registration,
-    _tables: Box<Tables>,
+    tables: Box<Tables>,
     /// The address of each function, in the order of placing.
     funcs: Vec<usize>,
     /// The size of each, in bytes.
     lens: Vec<usize>,
     bytes: usize,
+    /// How the function is aligned, if there is only one, without relocations.
+    placing: Option<Placing>,
     memory: Arc<CodeMemory>,
 }
 
@@ -197,19 +229,23 @@ impl CodeUnit {
         let memory = Arc::new(CodeMemory::reserve(bytes, offset)?);
         let funcs = write(isa, &memory, first_func, codes)?;
         let (base, bytes) = memory.used();
-        let _tables = Box::new(Tables::Unit(unit_table(base, &funcs, codes, module)));
+        let tables = Box::new(Tables::Unit(unit_table(base, &funcs, codes, module)));
         let range = base..base + bytes;
         let _unwinding = Unwinding::register(&range);
-        let _registration = registry::register(range, &*_tables);
+        let _registration = registry::register(range, &*tables);
         let lens = codes.iter().map(|code| code.bytes.len()).collect();
         Ok(CodeUnit {
             debug_image: None,
             _unwinding,
             _registration,
-            _tables,
+            tables,
             funcs,
             lens,
             bytes,
+            placing: match codes {
+                [code] if code.is_kept_as_it_is() => Some(code.placing()),
+                _ => None,
+            },
             memory,
         })
     }
@@ -235,6 +271,16 @@ impl CodeUnit {
     pub(crate) fn codes(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         let codes = self.funcs.iter().zip(&self.lens).map(|(&start, len)| start..start + len);
         codes.filter(|code| !code.is_empty())
+    }
+
+    /// The only function of the unit, if it can be placed elsewhere as it is.
+    pub(crate) fn to_machine_code(&self) -> Option<MachineCode> {
+        let Tables::Unit(table) = &*self.tables else { unreachable!("a unit has one table") };
+        let ([start], [bytes], Some(how)) = (&*self.funcs, &*self.lens, self.placing) else {
+            return None;
+        };
+        // SAFETY: it is the code of the unit.
+        Some(unsafe { MachineCode::of_placed(table, &(*start..start + bytes), how) })
     }
 
     /// The memory that the code takes, in bytes.
@@ -300,21 +346,9 @@ fn unit_table(
     for (&func, code) in funcs.iter().zip(codes) {
         let start = (func - base) as u32;
         let first_place = table.places.len() as u32;
-        let shift = |id: PlaceId| match id {
-            PlaceId::NONE => PlaceId::NONE,
-            PlaceId(id) => PlaceId(id + first_place),
-        };
-        let place = |place: &Place| Place { inlined_at: shift(place.inlined_at), ..*place };
-        let trap = |site: &TrapSite| TrapSite {
-            offset: site.offset + start,
-            place: shift(site.place),
-            ..*site
-        };
-        let call =
-            |site: &CallSite| CallSite { offset: site.offset + start, place: shift(site.place) };
-        table.places.extend(code.places.iter().map(place));
-        table.traps.extend(code.traps.iter().map(trap));
-        table.calls.extend(code.calls.iter().map(call));
+        table.places.extend(code.places.iter().map(|place| place.moved(first_place)));
+        table.traps.extend(code.traps.iter().map(|site| site.moved(start, first_place)));
+        table.calls.extend(code.calls.iter().map(|site| site.moved(start, first_place)));
     }
     debug_assert!(table.traps.is_sorted_by_key(|site| site.offset));
     debug_assert!(table.calls.is_sorted_by_key(|site| site.offset));
@@ -393,6 +427,20 @@ impl CodeArena {
         let Tables::Pages(pages) = &**tables else { unreachable!("chunks have tables by page") };
         pages.insert(table, memory.used().1 - used);
         Ok(start..start + code.bytes.len())
+    }
+
+    /// Code without relocations that was placed here.
+    ///
+    /// # Panics
+    /// Panics if it was not.
+    pub(crate) fn to_machine_code(&self, code: &Range<usize>, how: Placing) -> MachineCode {
+        let chunks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = chunks.iter().find_map(|chunk| match &*chunk.tables {
+            Tables::Pages(pages) => pages.at(code.start),
+            Tables::Unit(_) => None,
+        });
+        // SAFETY: what is placed stays as long as the arena.
+        unsafe { MachineCode::of_placed(table.expect("it was placed here"), code, how) }
     }
 }
 

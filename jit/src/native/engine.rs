@@ -1,7 +1,7 @@
 //! The state that native code of all modules of an engine shares: target, trampolines, listeners for new code.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use slotvm_bytecode::FuncType;
 use slotvm_runtime::native::{HostTrampoline, NativeHooks, Poll, TierHooks};
@@ -18,12 +18,15 @@ use crate::lower::Trapping;
 use crate::lower::isa::{IsaOptions, host_isa};
 use crate::native::enter::{enter_host, enter_interpreter};
 use crate::native::executor::{self, StoreData};
+use crate::native::kept::Kept;
 use crate::native::raise;
 use crate::native::signals;
 use crate::native::stack;
 use crate::native::trampoline::{self, Way};
 use crate::native::trampolines::{Trampoline, Trampolines};
 use crate::native::workers::Workers;
+use crate::precompiled::fields::{self, Fields};
+use crate::precompiled::{Key, file};
 
 /// The version of Cranelift that makes native code; empty in a build without the feature `jit`, which makes
 /// none.
@@ -40,6 +43,8 @@ pub(crate) struct NativeEngine {
     profiler: Profiler,
     /// The threads that compile while programs go on.
     pub(super) workers: Workers,
+    /// What code that is kept depends on.
+    fields: OnceLock<Fields>,
 }
 
 impl NativeEngine {
@@ -62,6 +67,7 @@ impl NativeEngine {
             poll: None,
             profiler,
             workers: Workers::default(),
+            fields: OnceLock::new(),
         };
         if let Some(mut poll) = poll {
             engine.announce(&mut poll, std::iter::once("trampoline of polls".to_owned()));
@@ -102,6 +108,19 @@ impl NativeEngine {
         Arc::new(move |ty| {
             Ok(native.trampoline(Way::ToHost, ty).map_err(Error::compile)?.host_code())
         })
+    }
+
+    /// What code that is kept depends on.
+    pub(crate) fn fields(&self) -> &Fields {
+        self.fields.get_or_init(|| {
+            let options = self.compile_options(MemoryPlan::CHECKED);
+            fields::of_engine(&options, self.config.memory)
+        })
+    }
+
+    /// The key of files with code.
+    pub(crate) fn code_key(&self) -> &Key {
+        self.config.code_key.as_ref().unwrap_or(file::NO_KEY)
     }
 
     /// The configuration of the engine.
@@ -163,8 +182,15 @@ impl NativeEngine {
     }
 
     /// The same of a function that was placed alone. Debuggers know it as long as the result is kept.
-    pub(crate) fn announce_function(&self, code: &Range<usize>, name: &str) -> Option<DebugImage> {
-        let function = std::iter::once((code.clone(), name.to_owned()));
+    pub(crate) fn announce_function(
+        &self,
+        code: &Range<usize>,
+        name: impl FnOnce() -> String,
+    ) -> Option<DebugImage> {
+        if !self.config.debug_info && !self.profiler.listens() {
+            return None;
+        }
+        let function = std::iter::once((code.clone(), name()));
         self.profiler.report(function.clone());
         self.config.debug_info.then(|| DebugImage::register(code, function))
     }
@@ -174,9 +200,25 @@ impl NativeEngine {
     /// # Errors
     /// Fails if it cannot be compiled, or there is no memory for code.
     pub(crate) fn trampoline(&self, way: Way, ty: &FuncType) -> Result<Arc<Trampoline>, CodeError> {
+        self.kept_trampoline(way, ty, None)
+    }
+
+    /// The same, whose code may have been kept.
+    ///
+    /// # Errors
+    /// Fails if it cannot be compiled, or there is no memory for code.
+    pub(crate) fn kept_trampoline(
+        &self,
+        way: Way,
+        ty: &FuncType,
+        kept: Option<&Kept>,
+    ) -> Result<Arc<Trampoline>, CodeError> {
         self.trampolines.get_or_make(way, ty, || {
-            // Guest code may have left little of the stack.
-            let mut code = stack::with_room(|| trampoline::place(&self.isa, way, ty))?;
+            let mut code = match kept.and_then(|kept| kept.trampoline(way, ty)) {
+                Some(code) => CodeUnit::place(&self.isa, 0, &[code], None)?,
+                // Guest code may have left little of the stack.
+                None => stack::with_room(|| trampoline::place(&self.isa, way, ty))?,
+            };
             self.announce(&mut code, std::iter::once(way.name(ty)));
             Ok(code)
         })

@@ -24,14 +24,16 @@ use slotvm_runtime::Error;
 use slotvm_runtime::native::{Tiers, VmCtx};
 
 use crate::code::debugger::DebugImage;
-use crate::code::unit::{CodeArena, CodeError, CodeUnit, MachineCode};
+use crate::code::unit::{CodeArena, CodeError, CodeUnit, MachineCode, Placing};
 use crate::compile::budget::{Budget, ModuleBudget};
-use crate::compile::function::{CompileOptions, Compiler};
+use crate::compile::function::{CompileOptions, CompiledFunction, Compiler};
 use crate::compile::function_info::FunctionInfo;
 use crate::config::Tier;
 use crate::native::compilations::{Compilations, Left};
 use crate::native::engine::NativeEngine;
 use crate::native::enter::enter_function;
+use crate::native::kept::Kept;
+use crate::native::module::Account;
 use crate::native::module_trampolines::ModuleTrampolines;
 use crate::native::tiers::Parts;
 use crate::native::{stack, stubs};
@@ -40,7 +42,7 @@ use crate::native::{stack, stubs};
 pub(crate) struct LazyCode {
     stubs: CodeUnit,
     /// Stubs have its address.
-    state: Arc<State>,
+    pub(super) state: Arc<State>,
 }
 
 /// The inputs and outputs of compiling a function.
@@ -49,23 +51,25 @@ pub(super) struct State {
     pub(super) this: Weak<State>,
     pub(super) native: Arc<NativeEngine>,
     pub(super) module: Arc<VerifiedModule>,
-    options: CompileOptions,
-    shares: Budget,
+    pub(super) options: CompileOptions,
+    pub(super) shares: Budget,
     budget: Arc<ModuleBudget>,
     /// The targets of calls, by function that the module defines.
-    entries: Box<[AtomicPtr<u8>]>,
+    pub(super) entries: Box<[AtomicPtr<u8>]>,
     /// The targets of calls of functions that are not compiled, by type: a trampoline to the interpreter, or
     /// [`enter_function`].
     detours: Box<[AtomicPtr<u8>]>,
     pub(super) trampolines: Arc<ModuleTrampolines>,
     // Dropped before the code that it shows.
     pub(super) functions: Box<[OnceLock<Result<LazyFunction, String>>]>,
-    code: CodeArena,
+    pub(super) code: CodeArena,
     compilers: Idle<Compiler>,
     /// The functions that threads are compiling, if calls can be interrupted.
     compilations: Compilations,
     /// The parts that are hot, if functions are interpreted at first.
     pub(super) parts: Parts,
+    /// Code that need not be made.
+    pub(super) kept: Option<Arc<Kept>>,
 }
 
 /// Things that are not at work. Nobody waits for another thread: the child of a fork may have inherited the lock from a
@@ -112,7 +116,10 @@ impl From<Left> for NoCode {
 pub(super) struct LazyFunction {
     _debug_image: Option<DebugImage>,
     pub(super) code: Range<usize>,
-    info: FunctionInfo,
+    /// How it is aligned, if it can be kept.
+    pub(super) placing: Option<Placing>,
+    /// None if the code was kept.
+    pub(super) info: Option<FunctionInfo>,
 }
 
 impl LazyCode {
@@ -124,7 +131,7 @@ impl LazyCode {
         native: &Arc<NativeEngine>,
         module: &Arc<VerifiedModule>,
         mut options: CompileOptions,
-        (budget, trampolines): (Arc<ModuleBudget>, Arc<ModuleTrampolines>),
+        Account { budget, trampolines, kept }: Account,
     ) -> Result<LazyCode, CodeError> {
         let n_funcs = module.module().funcs.len();
         let nowhere = |n| -> Box<[_]> {
@@ -148,6 +155,7 @@ impl LazyCode {
             compilers: Idle::default(),
             compilations: Compilations::default(),
             parts: Parts::new(n_funcs),
+            kept,
         });
         let address = ptr::from_ref(&*state).expose_provenance();
         let detours = state.detours.as_ptr().expose_provenance();
@@ -202,7 +210,7 @@ impl LazyCode {
 
     /// Returns the statistics of the compiled functions.
     pub(crate) fn functions(&self) -> impl Iterator<Item = &FunctionInfo> {
-        self.compiled().map(|function| &function.info)
+        self.compiled().filter_map(|function| function.info.as_ref())
     }
 
     /// The bytes of memory that the code takes.
@@ -236,6 +244,7 @@ impl State {
         index: usize,
         is_interrupted: impl FnMut() -> bool,
     ) -> Result<*const u8, NoCode> {
+        self.place_kept_func(index);
         let function = &self.functions[index];
         if self.native.config().polls() {
             let (is_done, start) = (|| function.get().is_some(), || self.start(index));
@@ -283,7 +292,6 @@ impl State {
 
     /// Compiles and places a function, or what follows in it at the start of one of some blocks.
     pub(super) fn compile_at(&self, index: usize, starts: &[u32]) -> Result<LazyFunction, Error> {
-        let native = &self.native;
         let module = &self.module;
         let func = module.n_imported_funcs() + index as u32;
         // Functions that are compiled in several ways share the rest of the budget.
@@ -293,11 +301,39 @@ impl State {
         let mut compiler = compiler.unwrap_or_else(|| Compiler::new(self.options.clone()));
         let compiled = stack::with_room(|| compiler.compile_at(module, func, starts, share))?;
         self.compilers.give(compiler);
+        self.draw(&compiled);
+        self.place(index, compiled)
+    }
+
+    /// Takes the cost of a function from the budget.
+    pub(super) fn draw(&self, compiled: &CompiledFunction) {
         self.budget.draw_function(compiled.work.time(self.options.lower.slots));
-        let code = self.code.place(native.isa(), &compiled.code, module).map_err(Error::compile)?;
-        let info = compiled.info(module, func);
-        let _debug_image = native.announce_function(&code, &info.name);
-        Ok(LazyFunction { _debug_image, code, info })
+    }
+
+    /// Places a function alone.
+    pub(super) fn place(
+        &self,
+        index: usize,
+        compiled: CompiledFunction,
+    ) -> Result<LazyFunction, Error> {
+        let code = self.code.place(self.native.isa(), &compiled.code, &self.module);
+        let info = compiled.info(&self.module, self.module.n_imported_funcs() + index as u32);
+        let placing = compiled.code.is_kept_as_it_is().then(|| compiled.code.placing());
+        Ok(self.announced(code.map_err(Error::compile)?, index, placing, Some(info)))
+    }
+
+    /// A function that was placed, about which profilers and debuggers are told.
+    pub(super) fn announced(
+        &self,
+        code: Range<usize>,
+        index: usize,
+        placing: Option<Placing>,
+        info: Option<FunctionInfo>,
+    ) -> LazyFunction {
+        let _debug_image = self.native.announce_function(&code, || {
+            self.module.func_name(self.module.n_imported_funcs() + index as u32)
+        });
+        LazyFunction { _debug_image, code, placing, info }
     }
 }
 

@@ -15,6 +15,10 @@ mod enter;
 #[cfg(feature = "jit")]
 pub(crate) mod executor;
 #[cfg(feature = "jit")]
+pub(crate) mod keeping;
+#[cfg(feature = "jit")]
+pub(crate) mod kept;
+#[cfg(feature = "jit")]
 mod lazy;
 #[cfg(feature = "jit")]
 pub(crate) mod module;
@@ -42,4 +46,4 @@ pub(crate) mod trampolines;
 mod workers;
 
 #[cfg(not(feature = "jit"))]
-pub(crate) use no_native::{self as engine, self as module};
+pub(crate) use no_native::{self as engine, self as keeping, self as module};

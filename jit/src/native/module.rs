@@ -6,6 +6,7 @@
 //! a check of each access. This happens while an instance is made. If calls may be interrupted, so may start
 //! functions be: then each function is compiled when it is first called, whatever the engine does otherwise.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use slotvm_bytecode::module::ImportKind;
@@ -22,10 +23,14 @@ use crate::compile::timings::Timings;
 use crate::config::{Compile, Config, Tier};
 use crate::native::eager::EagerCode;
 use crate::native::engine::NativeEngine;
+use crate::native::keeping::{Keeper, Keeping};
+use crate::native::kept::Kept;
 use crate::native::lazy::LazyCode;
 use crate::native::module_trampolines::ModuleTrampolines;
 use crate::native::trampoline::Way;
 use crate::native::trampolines::Trampoline;
+use crate::precompiled::file::{About, Image};
+use crate::precompiled::{Cache, Part};
 
 /// The native code of a module.
 pub(crate) struct NativeModule {
@@ -40,9 +45,9 @@ pub(crate) struct NativeModule {
     memory: MemoryPlan,
     /// The image of the initialised memory, made for the first instance.
     image: OnceLock<Option<MemoryImage>>,
-    /// The budget that all code of the module draws on.
-    budget: Arc<ModuleBudget>,
-    trampolines: Arc<ModuleTrampolines>,
+    account: Account,
+    /// How the code is kept.
+    keeps: Option<Keeps>,
     /// Code that checks each access, if it was needed.
     checked: OnceLock<Result<Box<NativeModule>, String>>,
 }
@@ -62,6 +67,34 @@ impl Code {
     }
 }
 
+/// How the code of a module is kept.
+struct Keeps {
+    about: About,
+    /// Where it goes, and the name there.
+    cache: Option<(Cache, String)>,
+    /// The number of its parts there.
+    n_written: AtomicUsize,
+}
+
+/// What all code of a module shares.
+#[derive(Clone)]
+pub(super) struct Account {
+    /// The budget that all of it draws on.
+    pub(super) budget: Arc<ModuleBudget>,
+    pub(super) trampolines: Arc<ModuleTrampolines>,
+    /// Code that need not be made.
+    pub(super) kept: Option<Arc<Kept>>,
+}
+
+impl Account {
+    fn new(verified: &VerifiedModule, kept: Option<Image>) -> Account {
+        let budget = Arc::new(ModuleBudget::new(verified));
+        let kept = kept.map(|image| Arc::new(Kept::new(image)));
+        let trampolines = ModuleTrampolines::new(verified, budget.clone(), kept.clone());
+        Account { budget, trampolines: Arc::new(trampolines), kept }
+    }
+}
+
 /// Text of a function's code.
 pub(crate) struct Texts {
     pub(crate) clif: String,
@@ -69,23 +102,47 @@ pub(crate) struct Texts {
 }
 
 impl NativeModule {
-    /// Compiles a module by the configuration of its engine.
+    /// Compiles a module by the configuration of its engine, as far as its code was not kept.
     ///
     /// # Errors
     /// Fails if the code generator refuses a function, or there is no memory for code.
     pub(crate) fn compile(
         native: &Arc<NativeEngine>,
         verified: &Arc<VerifiedModule>,
+        keeping: Option<Keeping>,
         timings: &mut Timings,
     ) -> Result<NativeModule, Error> {
         let config = native.config();
         let options = native.compile_options(memory_plan(config, verified));
         let is_parallel = config.parallel_compilation;
-        let budget = Arc::new(ModuleBudget::new(verified));
-        let trampolines = Arc::new(ModuleTrampolines::new(verified, budget.clone()));
-        let account = (budget, trampolines);
-        let when = when(config);
-        NativeModule::with_options(native, verified, options, when, account, is_parallel, timings)
+        let is_new = keeping.as_ref().is_some_and(|keeping| keeping.kept.is_none());
+        let n_kept = keeping.as_ref().map_or(0, |keeping| {
+            keeping.kept.as_ref().map_or(0, |image| image.parts().map(<[Part]>::len).sum())
+        });
+        let (kept, keeps) = match keeping {
+            Some(Keeping { about, kept, cache }) => {
+                (kept, Some(Keeps { about, cache, n_written: AtomicUsize::new(n_kept) }))
+            }
+            None => (None, None),
+        };
+        let account = Account::new(verified, kept);
+        let when = if keeps.is_some() { Compile::Lazy } else { when(config) };
+        let mut module = NativeModule::with_options(
+            native,
+            verified,
+            options,
+            when,
+            account,
+            is_parallel,
+            timings,
+        )?;
+        module.keeps = keeps;
+        if is_new && self::when(config) == Compile::Eager {
+            let keeper = module.keeper().expect("its functions are compiled one by one");
+            keeper.complete(is_parallel, timings)?;
+            module.save(&keeper);
+        }
+        Ok(module)
     }
 
     fn with_options(
@@ -93,20 +150,20 @@ impl NativeModule {
         verified: &Arc<VerifiedModule>,
         options: CompileOptions,
         when: Compile,
-        (budget, trampolines): (Arc<ModuleBudget>, Arc<ModuleTrampolines>),
+        account: Account,
         is_parallel: bool,
         timings: &mut Timings,
     ) -> Result<NativeModule, Error> {
         let _compile = debug_span!("compile", functions = verified.module().funcs.len()).entered();
         let memory = options.lower.memory;
+        let budget = &account.budget;
         let code = match when {
             Compile::Eager => {
-                let code = EagerCode::new(native, verified, options, &budget, is_parallel, timings);
+                let code = EagerCode::new(native, verified, options, budget, is_parallel, timings);
                 Code::Eager(code?)
             }
             Compile::Lazy => {
-                let account = (budget.clone(), trampolines.clone());
-                let code = || LazyCode::new(native, verified, options, account);
+                let code = || LazyCode::new(native, verified, options, account.clone());
                 let code = timings.0.stage(Stage::Place, code);
                 Code::Lazy(code.map_err(Error::compile)?)
             }
@@ -129,8 +186,8 @@ impl NativeModule {
             tiers,
             memory,
             image,
-            budget,
-            trampolines,
+            account,
+            keeps: None,
             checked,
         })
     }
@@ -144,7 +201,7 @@ impl NativeModule {
             // They are made when native code calls.
             return Ok(());
         }
-        self.trampolines.prepare_imports(&self.native, &self.verified, types)
+        self.account.trampolines.prepare_imports(&self.native, &self.verified, types)
     }
 
     /// The trampoline by which the host calls a function of the module.
@@ -153,7 +210,7 @@ impl NativeModule {
     /// Fails if it exceeds the budget of the module, or there is no memory for code.
     pub(crate) fn entry(&self, func: u32) -> Result<Arc<Trampoline>, Error> {
         let ty = self.verified.func_type_index(func);
-        self.trampolines.entry(&self.native, &self.verified, ty)
+        self.account.trampolines.entry(&self.native, &self.verified, ty)
     }
 
     /// Whether functions are interpreted at first.
@@ -168,7 +225,7 @@ impl NativeModule {
     pub(crate) fn to_host(&self, ty: &FuncType) -> Result<Arc<Trampoline>, Error> {
         let types = &self.verified.module().types;
         match (0..).zip(types).find(|(_, known)| *known == ty) {
-            Some((ty, _)) => self.trampolines.to_host(&self.native, &self.verified, ty),
+            Some((ty, _)) => self.account.trampolines.to_host(&self.native, &self.verified, ty),
             None => self.native.trampoline(Way::ToHost, ty).map_err(Error::compile),
         }
     }
@@ -178,7 +235,7 @@ impl NativeModule {
     /// # Errors
     /// Fails if it exceeds the budget of the module, or there is no memory for code.
     pub(crate) fn loop_entry(&self, func: u32) -> Result<Arc<Trampoline>, Error> {
-        self.trampolines.loop_entry(&self.native, &self.verified.func_type(func).results)
+        self.account.trampolines.loop_entry(&self.native, &self.verified.func_type(func).results)
     }
 
     /// Keeps the trampolines to host functions that an instance imports, so that other stores find them.
@@ -190,7 +247,7 @@ impl NativeModule {
             if let (&ImportKind::Func(ty), &rt::Extern::Func(func)) = (&import.kind, found)
                 && matches!(store.func_target(func), FuncTarget::Host { .. })
             {
-                self.trampolines.keep_import(&self.native, &self.verified, ty)?;
+                self.account.trampolines.keep_import(&self.native, &self.verified, ty)?;
             }
         }
         Ok(())
@@ -232,7 +289,8 @@ impl NativeModule {
             // A thread of a pool that waited for others here could come to wait for itself.
             let is_parallel = false;
             let mut timings = Timings::default();
-            let account = (self.budget.clone(), self.trampolines.clone());
+            // What was kept relies on the address space.
+            let account = Account { kept: None, ..self.account.clone() };
             let checked = NativeModule::with_options(
                 &self.native,
                 &self.verified,
@@ -264,6 +322,54 @@ impl NativeModule {
         Ok(Some(Texts { clif, asm }))
     }
 
+    /// The file of a module with these bytes, with code of all functions.
+    ///
+    /// # Errors
+    /// Fails if the code generator refuses a function, or there is no memory for code.
+    pub(crate) fn serialize(&self, about: &About, module: &[u8]) -> Result<Vec<u8>, Error> {
+        let is_parallel = self.native.config().parallel_compilation;
+        let timings = &mut Timings::default();
+        if let Some(keeper) = self.keeper() {
+            keeper.complete(is_parallel, timings)?;
+            return Ok(keeper.file(self.native.code_key(), about, Some(module)));
+        }
+        // Functions that call each other directly are placed together, and nowhere else.
+        let (native, verified) = (&self.native, &self.verified);
+        let options = native.compile_options(memory_plan(native.config(), verified));
+        let account = Account::new(verified, None);
+        NativeModule::with_options(
+            native,
+            verified,
+            options,
+            Compile::Lazy,
+            account,
+            is_parallel,
+            timings,
+        )?
+        .serialize(about, module)
+    }
+
+    /// The bytes of the module with what they are, if they are where its code was kept.
+    pub(crate) fn kept_module(&self) -> Option<(About, Vec<u8>)> {
+        self.account.kept.as_ref()?.module()
+    }
+
+    /// What can be kept; nothing if all code was placed together.
+    fn keeper(&self) -> Option<Keeper<'_>> {
+        let NativeModule { native, verified, account, .. } = self;
+        let Code::Lazy(code) = &*self.code else { return None };
+        Some(Keeper { native, module: verified, trampolines: &account.trampolines, code })
+    }
+
+    /// Writes the code to the cache, if there is one.
+    fn save(&self, keeper: &Keeper<'_>) {
+        let Some(Keeps { about, cache: Some((cache, name)), n_written }) = &self.keeps else {
+            return;
+        };
+        cache.save(name, &keeper.file(cache.key(), about, None));
+        n_written.store(keeper.n_kept() + keeper.n_made(), Ordering::Relaxed);
+    }
+
     /// Returns the code range of each compiled function.
     #[cfg(test)]
     pub(crate) fn codes(&self) -> Vec<std::ops::Range<usize>> {
@@ -287,6 +393,21 @@ impl NativeModule {
         }
     }
 }
+
+impl Drop for NativeModule {
+    /// Keeps code that the program has needed, if it is much beside what was kept before.
+    fn drop(&mut self) {
+        let (Some(keeper), Some(keeps)) = (self.keeper(), &self.keeps) else { return };
+        let n_written = keeps.n_written.load(Ordering::Relaxed);
+        let n = keeper.n_kept() + keeper.n_made();
+        if n > n_written + n_written / MUCH {
+            self.save(&keeper);
+        }
+    }
+}
+
+/// The part of the code that was kept which more has to exceed to be kept as well.
+const MUCH: usize = 8;
 
 /// When functions are compiled.
 fn when(config: &Config) -> Compile {

@@ -12,6 +12,7 @@ use slotvm_runtime::Error;
 
 use crate::compile::budget::ModuleBudget;
 use crate::native::engine::NativeEngine;
+use crate::native::kept::Kept;
 use crate::native::trampoline::{self, Way};
 use crate::native::trampolines::Trampoline;
 
@@ -20,24 +21,30 @@ pub(crate) struct ModuleTrampolines {
     budget: Arc<ModuleBudget>,
     /// The first type that is equal to each. The lists have entries for it alone.
     first_equal: Box<[u32]>,
-    to_host: Box<[Kept]>,
-    from_host: Box<[Kept]>,
+    to_host: Box<[Made]>,
+    from_host: Box<[Made]>,
     /// Those by which loops go on in native code, by the results of their functions.
     to_loops: Mutex<HashMap<Box<[ValType]>, Arc<Trampoline>>>,
     /// Trampolines that the budget was charged for; changes together with the budget.
     paid: Mutex<[Vec<bool>; 2]>,
+    /// Where the code of some may be.
+    code: Option<Arc<Kept>>,
 }
 
-type Kept = OnceLock<Arc<Trampoline>>;
+type Made = OnceLock<Arc<Trampoline>>;
 
 impl ModuleTrampolines {
     /// None yet.
-    pub(crate) fn new(module: &VerifiedModule, budget: Arc<ModuleBudget>) -> ModuleTrampolines {
+    pub(crate) fn new(
+        module: &VerifiedModule,
+        budget: Arc<ModuleBudget>,
+        code: Option<Arc<Kept>>,
+    ) -> ModuleTrampolines {
         let types = &module.module().types;
         let n_types = types.len();
         let mut firsts = HashMap::with_capacity(n_types);
         let first_equal = (0..).zip(types).map(|(i, ty)| *firsts.entry(ty).or_insert(i)).collect();
-        let kept = || std::iter::repeat_with(Kept::new).take(n_types).collect();
+        let kept = || std::iter::repeat_with(Made::new).take(n_types).collect();
         let paid = Mutex::new([vec![false; n_types], vec![false; n_types]]);
         let to_loops = Mutex::default();
         ModuleTrampolines {
@@ -47,7 +54,15 @@ impl ModuleTrampolines {
             from_host: kept(),
             to_loops,
             paid,
+            code,
         }
+    }
+
+    /// Those that were made or found.
+    pub(crate) fn made(&self) -> Vec<Arc<Trampoline>> {
+        let by_type = self.to_host.iter().chain(&self.from_host).filter_map(OnceLock::get);
+        let to_loops = self.to_loops.lock().unwrap_or_else(PoisonError::into_inner);
+        by_type.chain(to_loops.values()).cloned().collect()
     }
 
     /// Makes and keeps the trampolines to the host of types of the module, which pays for all of them before
@@ -127,7 +142,8 @@ impl ModuleTrampolines {
         // Nobody waits for the compiler meanwhile. Another thread may be as far as this one, and pay as well.
         let ty = FuncType::new([ValType::I64], results);
         self.budget.draw(trampoline::time(&ty)).map_err(Error::compile)?;
-        let made = native.trampoline(Way::FromHost, &ty).map_err(Error::compile)?;
+        let made = native.kept_trampoline(Way::FromHost, &ty, self.code.as_deref());
+        let made = made.map_err(Error::compile)?;
         Ok(kept().entry(results.into()).or_insert(made).clone())
     }
 
@@ -159,7 +175,8 @@ impl ModuleTrampolines {
         if let Some(trampoline) = kept.get() {
             return Ok(trampoline.clone());
         }
-        let made = native.trampoline(way, &module.module().types[ty as usize]);
+        let ty = &module.module().types[ty as usize];
+        let made = native.kept_trampoline(way, ty, self.code.as_deref());
         let made = made.map_err(Error::compile)?;
         Ok(kept.get_or_init(|| made).clone())
     }

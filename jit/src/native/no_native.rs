@@ -1,6 +1,8 @@
 //! Placeholders of `engine` and `module` in builds without the feature `jit`: the same names, of
 //! which no value can exist. So everything else is written once, and the public API is the same.
 
+use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 
 use slotvm_bytecode::VerifiedModule;
@@ -8,7 +10,7 @@ use slotvm_runtime::{self as rt, Error, InstanceId, InterpreterCode, StoreConfig
 
 use crate::compile::function_info::FunctionInfo;
 use crate::compile::timings::Timings;
-use crate::config::Config;
+use crate::config::{CacheConfig, Config};
 
 /// The version of Cranelift that makes native code; empty in a build without the feature `jit`, which makes
 /// none.
@@ -19,12 +21,78 @@ pub(crate) enum NativeEngine {}
 
 impl NativeEngine {
     pub(crate) fn new(_: &Config) -> Result<NativeEngine, Error> {
-        Err(Error::compile("this build of slotvm lacks the feature `jit`, which makes native code"))
+        Err(lacks_native())
+    }
+
+    pub(crate) fn new_keeping(&self, _: &[u8], _: bool) -> Keeping {
+        match *self {}
+    }
+
+    pub(crate) fn open_bytes(&self, _: &[u8]) -> Result<(Keeping, Vec<u8>), Error> {
+        match *self {}
+    }
+
+    pub(crate) fn open_file(&self, _: File) -> Result<(Keeping, Vec<u8>), Error> {
+        match *self {}
+    }
+
+    pub(crate) fn keeping(&self, _: &[u8], _: Option<&str>) -> Option<Keeping> {
+        match *self {}
     }
 
     pub(crate) fn store<D>(self: &Arc<NativeEngine>, _: StoreConfig, _: D) -> rt::Store {
         match **self {}
     }
+}
+
+/// A directory for native code, of which this build has none.
+#[derive(Clone, Debug)]
+pub enum Cache {}
+
+impl Cache {
+    /// Fails.
+    ///
+    /// # Errors
+    /// There is nothing to keep.
+    pub fn new(_: &CacheConfig) -> Result<Cache, Error> {
+        Err(lacks_native())
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        match *self {}
+    }
+
+    /// The key that its files are authenticated by.
+    pub fn key(&self) -> &[u8; 32] {
+        match *self {}
+    }
+}
+
+/// Where native code is kept. Nobody makes one.
+pub(crate) struct Keeping;
+
+impl Keeping {
+    pub(crate) fn about(&self) -> About {
+        About
+    }
+
+    pub(crate) fn is_new(&self) -> bool {
+        true
+    }
+
+    pub(crate) fn set_lazy(&mut self, _: bool) {}
+
+    pub(crate) fn is_validated(&self) -> bool {
+        false
+    }
+}
+
+/// What kept code belongs to. Nobody makes one.
+pub(crate) struct About;
+
+fn lacks_native() -> Error {
+    Error::compile("this build of slotvm lacks the feature `jit`, which makes native code")
 }
 
 /// Module with native code, which this build does not have.
@@ -34,6 +102,7 @@ impl NativeModule {
     pub(crate) fn compile(
         native: &Arc<NativeEngine>,
         _: &Arc<VerifiedModule>,
+        _: Option<Keeping>,
         _: &mut Timings,
     ) -> Result<NativeModule, Error> {
         match **native {}
@@ -49,6 +118,14 @@ impl NativeModule {
     }
 
     pub(crate) fn prepare_imports(&self, _: impl Iterator<Item = u32>) -> Result<(), Error> {
+        match *self {}
+    }
+
+    pub(crate) fn serialize(&self, _: &About, _: &[u8]) -> Result<Vec<u8>, Error> {
+        match *self {}
+    }
+
+    pub(crate) fn kept_module(&self) -> Option<(About, Vec<u8>)> {
         match *self {}
     }
 

@@ -150,6 +150,31 @@ impl Parts {
         Some(Part::Loop(func, start))
     }
 
+    /// Native code of some loops of a function was there before anybody wanted it.
+    pub(super) fn set_loops(&self, func: u32, starts: &[u32], made: LazyFunction) {
+        let mut starts = starts.to_vec();
+        let Some(&first) = starts.first() else { return };
+        starts.sort_unstable();
+        let mut loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = loops.entry(func).or_default();
+        known.push(Loops { first, starts, inner: Vec::new(), n_waits: 0, made: Some(made) });
+    }
+
+    /// Calls `f` for the native code of loops: with the function, the blocks where it starts, the first one for whose sake
+    /// there is code first, and the code.
+    pub(super) fn for_each_made(&self, mut f: impl FnMut(u32, &[u32], &LazyFunction)) {
+        let loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut funcs: Vec<_> = loops.iter().collect();
+        funcs.sort_unstable_by_key(|(func, _)| **func);
+        for (&func, all) in funcs {
+            for Loops { first, starts, made, .. } in all {
+                let others = starts.iter().copied().filter(|start| start != first);
+                let starts: Vec<u32> = std::iter::once(*first).chain(others).collect();
+                made.iter().for_each(|made| f(func, &starts, made));
+            }
+        }
+    }
+
     /// Takes back that somebody wants native code of a part.
     fn forget(&self, index: usize, part: Part) {
         match part {
@@ -172,11 +197,16 @@ impl Tiers for State {
         match (part, config.tier_thresholds) {
             (Part::Func(_), Some(thresholds)) => thresholds.calls,
             (Part::Loop(..), Some(thresholds)) => thresholds.rounds,
+            (_, None) if self.is_kept(part) => 1,
             (_, None) => times(compile_ns(n_all) / PART, n_insts),
         }
     }
 
     fn hot(&self, code: &TieredCode, part: Part, n_insts: u32) -> u32 {
+        match part {
+            Part::Func(_) => self.place_kept_func(self.index(part)),
+            Part::Loop(_, block) => self.place_kept_loops(self.index(part), block),
+        }
         if self.native.config().tier_compilation == TierCompilation::Synchronous {
             return self.make_now(code, part, n_insts);
         }
@@ -240,6 +270,16 @@ impl State {
         }
         self.make(code, part, n_insts, Instant::now());
         i32::MAX as u32
+    }
+
+    /// Whether native code of a part is there, and at most to be placed.
+    fn is_kept(&self, part: Part) -> bool {
+        let Some(kept) = &self.kept else { return false };
+        let index = self.index(part) as u32;
+        match part {
+            Part::Func(_) => kept.func(index).is_some(),
+            Part::Loop(_, block) => kept.loops(index, block).is_some(),
+        }
     }
 
     fn index(&self, part: Part) -> usize {
@@ -356,6 +396,7 @@ impl State {
 
     /// Native code of a function, which is compiled if it is not yet; none if that fails.
     fn func_code(&self, index: usize) -> Option<*const u8> {
+        self.place_kept_func(index);
         let function = &self.functions[index];
         if function.get().is_none() {
             // Not `get_or_init`: in the child of a fork nobody may be there to end what was begun.

@@ -32,7 +32,7 @@ use crate::lower::traps::trap_trampoline;
 use crate::native::activation::{EntryTrampoline, offsets};
 
 /// Which way calls go through a trampoline.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Way {
     /// Guest code to host functions of the signature, whose records have the trampoline as their code.
     ToHost,

@@ -16,9 +16,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use slotvm_bytecode::FuncType;
 use slotvm_runtime::native::NativeCode;
 
-use crate::code::unit::{CodeError, CodeUnit};
+use crate::code::unit::{CodeError, CodeUnit, MachineCode};
 use crate::native::activation::EntryTrampoline;
 use crate::native::trampoline::{self, Way};
+use crate::precompiled::Part;
 
 /// A trampoline in use.
 pub(crate) struct Trampoline {
@@ -97,6 +98,12 @@ impl Trampoline {
     pub(crate) fn host_code(self: &Arc<Trampoline>) -> NativeCode {
         assert_eq!(self.way, Way::ToHost);
         NativeCode { address: self.code.func(0), owner: self.clone() }
+    }
+
+    /// The way, the type, and the code, if it can be kept.
+    pub(crate) fn to_part(&self) -> Option<(Part, MachineCode)> {
+        let code = self.code.to_machine_code()?;
+        Some((Part::Trampoline(self.way, self.ty.clone()), code))
     }
 
     /// Returns the trampoline by which the host enters functions of the type. It lives as long as `self`.

@@ -22,6 +22,8 @@ mod limits;
 mod linking;
 #[cfg(feature = "jit")]
 mod pages;
+#[cfg(feature = "jit")]
+mod precompiled;
 mod safety;
 mod stack;
 mod support;

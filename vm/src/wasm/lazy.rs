@@ -1,4 +1,4 @@
-//! Validation of functions now, and their translation when they are first asked for.
+//! Validation of functions now, unless it was done before, and their translation when they are first asked for.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use wasmparser::{
 
 use super::func::{Scratch, Translator, source_bytes};
 use super::lines::Lines;
-use super::{Body, Types, names, proposals};
+use super::{Body, Options, Types, names, proposals};
 use crate::lazy::{LazyFuncs, Made, Source};
 use crate::limits;
 use crate::module::Names;
@@ -35,14 +35,14 @@ const _: () = assert!(CODE_BYTES_MAX / 2 <= limits::SHAPES_MAX);
 /// The proposals that functions may use: those without vectors.
 const FEATURES: WasmFeatures = proposals::SUPPORTED.difference(WasmFeatures::SIMD);
 
-/// Validates function bodies, and returns them. `None` if they have to be translated now: the module is invalid, may
+/// Validates function bodies if they are not yet, and returns them. `None` if they have to be translated now: the module is invalid, may
 /// exceed a limit, or has vectors, about whose operands validation tells the verifier nothing. Translation finds the
 /// error if there is one.
-pub(super) fn validate(
+pub(super) fn bodies(
     bytes: &[u8],
     types: &Types,
     bodies: &[Body<'_>],
-    is_parallel: bool,
+    options: Options,
 ) -> Option<Bodies> {
     let code_bytes: Vec<usize> = bodies.iter().map(|(_, body)| body.as_bytes().len()).collect();
     let is_long = code_bytes.iter().any(|&n| n > BODY_BYTES_MAX)
@@ -50,7 +50,10 @@ pub(super) fn validate(
     if types.has_vectors || types.has_several_results || is_long {
         return None;
     }
-    let parts = parallel::parts(&code_bytes, is_parallel);
+    if options.is_validated {
+        return Some(Bodies::new(bytes, bodies));
+    }
+    let parts = parallel::parts(&code_bytes, options.is_parallel);
     let validate = |_: &mut (), part: usize| {
         let mut allocations = FuncValidatorAllocations::default();
         for (func, body) in &bodies[parts[part].clone()] {
@@ -62,7 +65,7 @@ pub(super) fn validate(
         }
         Ok::<_, BinaryReaderError>(())
     };
-    parallel::try_map(parts.len(), is_parallel, || (), validate).ok()?;
+    parallel::try_map(parts.len(), options.is_parallel, || (), validate).ok()?;
     Some(Bodies::new(bytes, bodies))
 }
 

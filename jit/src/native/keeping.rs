@@ -1,0 +1,289 @@
+//! Keeping the code of a module: placing what was kept, and collecting what is to be.
+//!
+//! Code is kept in files of their own ([`Engine::precompile_module`](crate::Engine::precompile_module)) or in a cache. An
+//! engine with a cache that makes all code at once writes it at once; others write what the program has needed when the
+//! module is dropped.
+
+use std::fs::File;
+use std::ptr;
+use std::sync::atomic::Ordering;
+
+use slotvm_bytecode::parallel::try_map;
+use slotvm_bytecode::{VerifiedModule, module::EntityKind, module::ImportKind};
+use slotvm_runtime::Error;
+
+use crate::code::unit::Placing;
+use crate::compile::function::Compiler;
+use crate::compile::timings::Timings;
+use crate::native::engine::NativeEngine;
+use crate::native::kept::Kept;
+use crate::native::lazy::{LazyCode, LazyFunction, State};
+use crate::native::module_trampolines::ModuleTrampolines;
+use crate::native::stack;
+pub use crate::precompiled::Cache;
+use crate::precompiled::chunk::{self, Chunk};
+use crate::precompiled::file::{self, About, Contents, Image, Refusal, Source};
+use crate::precompiled::{Key, Part};
+
+/// How the code of a module is kept.
+pub(crate) struct Keeping {
+    /// What it belongs to.
+    pub(crate) about: About,
+    /// The code that there is.
+    pub(crate) kept: Option<Image>,
+    /// Where code is to go, and the name there.
+    pub(crate) cache: Option<(Cache, String)>,
+}
+
+impl Keeping {
+    pub(crate) fn about(&self) -> About {
+        self.about.clone()
+    }
+
+    /// Whether no code was kept.
+    pub(crate) fn is_new(&self) -> bool {
+        self.kept.is_none()
+    }
+
+    /// Sets whether functions of the module can be left to be translated when they are asked for.
+    pub(crate) fn set_lazy(&mut self, is_lazy: bool) {
+        self.about.is_lazy = is_lazy;
+    }
+
+    /// Whether the functions of the module were validated before, and can be translated when they are asked for.
+    pub(crate) fn is_validated(&self) -> bool {
+        self.kept.is_some() && self.about.is_lazy
+    }
+}
+
+impl NativeEngine {
+    /// How code of the module with these bytes is kept, if the engine has a cache. `extension` says which format they are.
+    pub(crate) fn keeping(&self, bytes: &[u8], extension: Option<&str>) -> Option<Keeping> {
+        let cache = self.config().cache.as_ref()?;
+        let (fields, module) = (self.fields(), file::hash(bytes));
+        let name = cache.name(&module, extension, fields);
+        let kept = cache.open(&name, &module, fields);
+        let about = match &kept {
+            Some(image) => image.about().clone(),
+            // Whoever loads the module finds out whether it is.
+            None => About { fields: fields.clone(), module, is_lazy: false },
+        };
+        Some(Keeping { about, kept, cache: Some((cache.clone(), name)) })
+    }
+}
+
+impl NativeEngine {
+    /// How code of a module with these bytes is to be kept in a file of its own.
+    pub(crate) fn new_keeping(&self, bytes: &[u8], is_lazy: bool) -> Keeping {
+        let (fields, module) = (self.fields().clone(), file::hash(bytes));
+        Keeping { about: About { fields, module, is_lazy }, kept: None, cache: None }
+    }
+
+    /// The module in the bytes of a file with code, which is kept there.
+    pub(crate) fn open_bytes(&self, bytes: &[u8]) -> Result<(Keeping, Vec<u8>), Error> {
+        self.open(Source::Bytes(bytes.into()))
+    }
+
+    /// The module in a file with code, which is kept there.
+    pub(crate) fn open_file(&self, file: File) -> Result<(Keeping, Vec<u8>), Error> {
+        self.open(Source::File(file))
+    }
+
+    fn open(&self, source: Source) -> Result<(Keeping, Vec<u8>), Error> {
+        let open = || {
+            let image = Image::open(source, self.code_key(), self.fields())?;
+            let module = image.module()?;
+            let about = image.about().clone();
+            Ok::<_, Refusal>((Keeping { about, kept: Some(image), cache: None }, module))
+        };
+        open().map_err(Error::precompiled)
+    }
+}
+
+/// Code of a module that is kept beside its files.
+pub(super) struct Keeper<'m> {
+    pub(super) native: &'m NativeEngine,
+    pub(super) module: &'m VerifiedModule,
+    pub(super) trampolines: &'m ModuleTrampolines,
+    pub(super) code: &'m LazyCode,
+}
+
+impl Keeper<'_> {
+    /// Compiles all that is not there yet.
+    ///
+    /// # Errors
+    /// Fails if the code generator refuses a function, or there is no memory for code.
+    pub(super) fn complete(&self, is_parallel: bool, timings: &mut Timings) -> Result<(), Error> {
+        self.code.complete(is_parallel, timings)?;
+        let Keeper { native, module, trampolines, .. } = self;
+        let funcs = module.module().exports.iter().filter(|e| e.kind == EntityKind::Func);
+        for func in funcs.map(|export| export.index).chain(module.module().start) {
+            trampolines.entry(native, module, module.func_type_index(func))?;
+        }
+        for import in &module.module().imports {
+            if let ImportKind::Func(ty) = import.kind {
+                trampolines.to_host(native, module, ty)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The file with all code that there is, authenticated by a key.
+    pub(super) fn file(&self, key: &Key, about: &About, module: Option<&[u8]>) -> Vec<u8> {
+        let kept = self.code.state.kept.as_deref();
+        let mut chunks = kept.map_or_else(Vec::new, Kept::chunks);
+        chunks.extend(self.new_chunks());
+        let contents = Contents { about: about.clone(), module, chunks };
+        file::write(key, &contents)
+    }
+
+    /// The number of parts that were kept.
+    pub(super) fn n_kept(&self) -> usize {
+        self.code.state.kept.as_ref().map_or(0, |kept| kept.len())
+    }
+
+    /// The number of functions and loops that were made, not kept.
+    pub(super) fn n_made(&self) -> usize {
+        let mut n = 0;
+        self.code.for_each_made(|_, _, _| n += 1);
+        n
+    }
+
+    fn new_chunks(&self) -> Vec<(Vec<Part>, Vec<u8>)> {
+        let (mut parts, mut codes) = (Vec::new(), Vec::new());
+        self.code.for_each_made(|part, made, placing| {
+            parts.push(part);
+            codes.push(self.code.state.code.to_machine_code(&made.code, placing));
+        });
+        let mut parts = parts.into_iter();
+        let mut chunks: Vec<_> = (chunk::pack(&codes).iter())
+            .map(|chunk| (parts.by_ref().take(chunk.pieces.len()).collect(), chunk.encode()))
+            .collect();
+        let kept = self.code.state.kept.as_deref();
+        let trampolines = self.trampolines.made().into_iter().filter_map(|made| made.to_part());
+        let new = trampolines.filter(|(part, _)| kept.is_none_or(|kept| !kept.has(part)));
+        // Each is placed alone, since the engine frees it with its last user.
+        chunks.extend(new.flat_map(|(part, code)| {
+            chunk::pack([&code]).into_iter().map(move |chunk| (vec![part.clone()], chunk.encode()))
+        }));
+        chunks
+    }
+}
+
+impl LazyCode {
+    /// Compiles all functions that are not there yet, and places them together.
+    fn complete(&self, is_parallel: bool, timings: &mut Timings) -> Result<(), Error> {
+        let state = &*self.state;
+        let is_missing = |&index: &u32| {
+            let kept = state.kept.as_ref();
+            state.functions[index as usize].get().is_none()
+                && kept.is_none_or(|kept| kept.func(index).is_none())
+        };
+        let missing: Vec<u32> = (0..state.functions.len() as u32).filter(is_missing).collect();
+        let first_func = state.module.n_imported_funcs();
+        let compile = |compiler: &mut Compiler, i: usize| {
+            let func = first_func + missing[i];
+            compiler.compile(&state.module, func, state.shares.share(&state.module, func))
+        };
+        let compiler = || Compiler::new(state.options.clone());
+        let all = stack::with_room(|| try_map(missing.len(), is_parallel, compiler, compile))?;
+        let mut packed = Vec::new();
+        for (&index, mut compiled) in missing.iter().zip(all) {
+            timings.0 += std::mem::take(&mut compiled.times);
+            state.draw(&compiled);
+            if compiled.code.is_kept_as_it_is() {
+                packed.push((index, compiled));
+            } else {
+                let placed = state.place(index as usize, compiled)?;
+                state.set(index, placed);
+            }
+        }
+        let place = || {
+            let codes = packed.iter().map(|(_, compiled)| &compiled.code);
+            let mut functions = packed.iter();
+            for chunk in chunk::pack(codes) {
+                let start = state.code.place(state.native.isa(), &chunk.code, &state.module);
+                let start = start.map_err(Error::compile)?.start;
+                for (piece, (index, compiled)) in chunk.pieces.iter().zip(functions.by_ref()) {
+                    let code = start + piece.start as usize..start + piece.end as usize;
+                    let info = compiled.info(&state.module, first_func + index);
+                    let placing = Some(compiled.code.placing());
+                    let placed = state.announced(code, *index as usize, placing, Some(info));
+                    state.set(*index, placed);
+                }
+            }
+            Ok(())
+        };
+        timings.0.stage(slotvm_ssa::pipeline::Stage::Place, place)
+    }
+
+    /// Calls `f` for the functions and loops that were compiled, and can be kept.
+    fn for_each_made(&self, mut f: impl FnMut(Part, &LazyFunction, Placing)) {
+        let state = &*self.state;
+        let mut made = |part, made: &LazyFunction| {
+            if let (Some(_), Some(placing)) = (&made.info, made.placing) {
+                f(part, made, placing);
+            }
+        };
+        for (index, function) in (0..).zip(&state.functions) {
+            if let Some(Ok(function)) = function.get() {
+                made(Part::Func(index), function);
+            }
+        }
+        state.parts.for_each_made(|func, starts, function| {
+            let func = func - state.module.n_imported_funcs();
+            made(Part::Loops { func, starts: starts.to_vec() }, function);
+        });
+    }
+}
+
+impl State {
+    /// Places the code of a function, if it was kept.
+    pub(super) fn place_kept_func(&self, index: usize) {
+        let Some(kept) = &self.kept else { return };
+        if let Some(chunk) = kept.func(index as u32) {
+            self.place_kept(kept, chunk);
+        }
+    }
+
+    /// Places the code that goes on in a loop, if it was kept.
+    pub(super) fn place_kept_loops(&self, index: usize, block: u32) {
+        let Some(kept) = &self.kept else { return };
+        if let Some(chunk) = kept.loops(index as u32, block) {
+            self.place_kept(kept, chunk);
+        }
+    }
+
+    fn place_kept(&self, kept: &Kept, chunk: usize) {
+        let place = |Chunk { code, pieces }: Chunk, parts: &[Part]| {
+            let Ok(placed) = self.code.place(self.native.isa(), &code, &self.module) else {
+                // There is no memory for it: whoever compiles the function will say so.
+                return;
+            };
+            for (piece, part) in pieces.into_iter().zip(parts) {
+                let start = placed.start;
+                let code = start + piece.start as usize..start + piece.end as usize;
+                match part {
+                    Part::Func(index) if (*index as usize) < self.functions.len() => {
+                        self.set(*index, self.announced(code, *index as usize, None, None));
+                    }
+                    Part::Loops { func, starts } => {
+                        let placed = self.announced(code, *func as usize, None, None);
+                        let func = func + self.module.n_imported_funcs();
+                        self.parts.set_loops(func, starts, placed);
+                    }
+                    Part::Func(_) | Part::Trampoline(..) => {}
+                }
+            }
+        };
+        kept.place(chunk, place);
+    }
+
+    /// Gives a function its code, unless it has some.
+    fn set(&self, index: u32, function: LazyFunction) {
+        let entry = ptr::with_exposed_provenance_mut(function.code.start);
+        if self.functions[index as usize].set(Ok(function)).is_ok() {
+            self.entries[index as usize].store(entry, Ordering::Release);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The code of a module that was kept: which of its parts are there, and what was placed of it.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use slotvm_bytecode::FuncType;
+
+use crate::code::unit::MachineCode;
+use crate::native::trampoline::Way;
+use crate::precompiled::Part;
+use crate::precompiled::chunk::Chunk;
+use crate::precompiled::file::{About, Image};
+
+/// Code from a file.
+pub(crate) struct Kept {
+    image: Image,
+    /// The chunk of each function, by the functions' numbers among those that the module defines.
+    funcs: HashMap<u32, usize>,
+    /// The chunks with code that goes on in loops, by the numbers of their functions, with the blocks where it starts.
+    loops: HashMap<u32, Vec<(Vec<u32>, usize)>>,
+    trampolines: HashMap<(Way, FuncType), usize>,
+    /// Whether each chunk was placed, or cannot be.
+    is_placed: Box<[OnceLock<()>]>,
+}
+
+impl Kept {
+    pub(crate) fn new(image: Image) -> Kept {
+        let (mut funcs, mut loops, mut trampolines) =
+            (HashMap::new(), HashMap::<_, Vec<_>>::new(), HashMap::new());
+        for (chunk, parts) in image.parts().enumerate() {
+            for part in parts {
+                match part.clone() {
+                    Part::Func(func) => _ = funcs.insert(func, chunk),
+                    Part::Loops { func, starts } => {
+                        loops.entry(func).or_default().push((starts, chunk));
+                    }
+                    Part::Trampoline(way, ty) => _ = trampolines.insert((way, ty), chunk),
+                }
+            }
+        }
+        let is_placed = image.parts().map(|_| OnceLock::new()).collect();
+        Kept { image, funcs, loops, trampolines, is_placed }
+    }
+
+    /// The chunk with the code of a function.
+    pub(super) fn func(&self, func: u32) -> Option<usize> {
+        self.funcs.get(&func).copied()
+    }
+
+    /// The chunk with code that goes on in the loop at a block of a function.
+    pub(super) fn loops(&self, func: u32, block: u32) -> Option<usize> {
+        let all = self.loops.get(&func)?;
+        all.iter().find(|(starts, _)| starts.contains(&block)).map(|&(_, chunk)| chunk)
+    }
+
+    /// Whether a part is there, as it was written.
+    pub(super) fn has(&self, part: &Part) -> bool {
+        match part {
+            Part::Func(func) => self.funcs.contains_key(func),
+            Part::Loops { func, starts } => {
+                let all = self.loops.get(func);
+                all.is_some_and(|all| all.iter().any(|(known, _)| known == starts))
+            }
+            Part::Trampoline(way, ty) => self.trampolines.contains_key(&(*way, ty.clone())),
+        }
+    }
+
+    /// Lets `place` place a chunk and its parts, in their order, the first time. Other threads wait until it is done.
+    pub(super) fn place(&self, chunk: usize, place: impl FnOnce(Chunk, &[Part])) {
+        self.is_placed[chunk].get_or_init(|| {
+            if let Some(code) = self.decoded(chunk) {
+                place(code, self.parts(chunk));
+            }
+        });
+    }
+
+    /// The code of the trampoline of a function type.
+    pub(super) fn trampoline(&self, way: Way, ty: &FuncType) -> Option<MachineCode> {
+        let chunk = *self.trampolines.get(&(way, ty.clone()))?;
+        let is_alone = self.parts(chunk).len() == 1;
+        is_alone.then(|| self.decoded(chunk)).flatten().map(|chunk| chunk.code)
+    }
+
+    fn parts(&self, chunk: usize) -> &[Part] {
+        self.image.parts().nth(chunk).expect("the index has the chunk")
+    }
+
+    /// A chunk, unless the file was changed.
+    fn decoded(&self, chunk: usize) -> Option<Chunk> {
+        let decoded = match self.image.chunk(chunk) {
+            Ok(bytes) => Chunk::decode(&bytes),
+            Err(refusal) => {
+                tracing::warn!(target: "slotvm::cache", chunk, %refusal, "code not used");
+                None
+            }
+        };
+        decoded.filter(|decoded| decoded.pieces.len() == self.parts(chunk).len())
+    }
+
+    /// The bytes of the module with what they are, if they are in the file.
+    pub(super) fn module(&self) -> Option<(About, Vec<u8>)> {
+        Some((self.image.about().clone(), self.image.module().ok()?))
+    }
+
+    /// The number of parts.
+    pub(super) fn len(&self) -> usize {
+        self.image.parts().map(<[Part]>::len).sum()
+    }
+
+    /// All chunks with their parts, except those that have changed.
+    pub(super) fn chunks(&self) -> Vec<(Vec<Part>, Vec<u8>)> {
+        let chunk = |(chunk, parts): (usize, &[Part])| {
+            Some((parts.to_vec(), self.image.chunk(chunk).ok()?))
+        };
+        self.image.parts().enumerate().filter_map(chunk).collect()
+    }
+}

@@ -1,0 +1,303 @@
+//! The form of a file: a header, the index, its hash by a key, and what the index lists.
+//!
+//! | bytes | |
+//! |---|---|
+//! | 8 | [`MAGIC`] |
+//! | 4 | [`FORMAT`] |
+//! | 8 | the length of the index |
+//! | | the index |
+//! | 32 | the keyed BLAKE3 of all before |
+//! | | the bytes of the module, if it is there |
+//! | | the chunks, one after the other |
+//!
+//! Numbers are little-endian. The index has the lengths and the BLAKE3 of all that follows, so nothing that the key's owner
+//! has not written is ever decoded or run.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use slotvm_bytecode::{FuncType, ValType};
+
+use super::fields::{self, Fields};
+use super::{Key, Part};
+use crate::native::trampoline::Way;
+
+/// The first bytes. No other format of modules starts so.
+pub(crate) const MAGIC: &[u8; 8] = b"\0slotvmc";
+/// The version of the form of files.
+const FORMAT: u32 = 1;
+const HEADER_BYTES: usize = 8 + 4 + 8;
+const HASH_BYTES: usize = 32;
+
+type Hash = [u8; HASH_BYTES];
+
+/// The key of files that are to be trusted for other reasons than their hash, which then shows damage alone.
+pub(crate) const NO_KEY: &Key = b"slotvm: not a key, for checksums";
+
+/// The reason why a file is not used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("cannot read a precompiled module: {0}")]
+    Read(#[from] io::Error),
+    #[error("not a precompiled module")]
+    NotPrecompiled,
+    #[error("a precompiled module of format {0}, not {FORMAT}")]
+    Format(u32),
+    #[error("a precompiled module that is cut off")]
+    CutOff,
+    #[error("a precompiled module that was changed, or that has another key")]
+    NotAuthentic,
+    #[error("a precompiled module whose index is damaged")]
+    Damaged,
+    #[error("a precompiled module with bytes behind its end")]
+    TooLong,
+    #[error("a precompiled module for another engine: its {name} is {there}, not {here}")]
+    Field { name: String, here: String, there: String },
+    #[error("the code of another module")]
+    OtherModule,
+}
+
+/// What a file contains.
+pub(crate) struct Contents<'a> {
+    pub(crate) about: About,
+    /// The bytes of the module, if they are to be there.
+    pub(crate) module: Option<&'a [u8]>,
+    /// The parts of each chunk, and its bytes.
+    pub(crate) chunks: Vec<(Vec<Part>, Vec<u8>)>,
+}
+
+/// What the code belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct About {
+    /// What the code depends on.
+    pub(crate) fields: Fields,
+    /// The BLAKE3 of the bytes of the module.
+    pub(crate) module: Hash,
+    /// Whether functions of the module can be translated when they are first asked for. They are valid.
+    pub(crate) is_lazy: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Index {
+    about: About,
+    module_bytes: Option<u64>,
+    chunks: Vec<IndexedChunk>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct IndexedChunk {
+    bytes: u32,
+    hash: Hash,
+    parts: Vec<IndexedPart>,
+}
+
+/// [`Part`], with the codes of types.
+#[derive(Serialize, Deserialize)]
+enum IndexedPart {
+    Func(u32),
+    Loops(u32, Vec<u32>),
+    ToHost(Vec<u8>, Vec<u8>),
+    FromHost(Vec<u8>, Vec<u8>),
+}
+
+impl IndexedPart {
+    fn new(part: &Part) -> IndexedPart {
+        let codes = |types: &[ValType]| types.iter().map(|ty| ty.code()).collect();
+        match part {
+            Part::Func(func) => IndexedPart::Func(*func),
+            Part::Loops { func, starts } => IndexedPart::Loops(*func, starts.clone()),
+            Part::Trampoline(way, ty) => {
+                let (params, results) = (codes(&ty.params), codes(&ty.results));
+                match way {
+                    Way::ToHost => IndexedPart::ToHost(params, results),
+                    Way::FromHost => IndexedPart::FromHost(params, results),
+                }
+            }
+        }
+    }
+
+    fn part(self) -> Option<Part> {
+        let trampoline = |way, params: Vec<u8>, results: Vec<u8>| {
+            let types = |codes: Vec<u8>| -> Option<Vec<ValType>> {
+                codes.into_iter().map(ValType::from_code).collect()
+            };
+            Some(Part::Trampoline(way, FuncType::new(types(params)?, types(results)?)))
+        };
+        match self {
+            IndexedPart::Func(func) => Some(Part::Func(func)),
+            IndexedPart::Loops(func, starts) => Some(Part::Loops { func, starts }),
+            IndexedPart::ToHost(params, results) => trampoline(Way::ToHost, params, results),
+            IndexedPart::FromHost(params, results) => trampoline(Way::FromHost, params, results),
+        }
+    }
+}
+
+/// Hashes the bytes of a module, with several threads if they are many and there is a pool.
+pub(crate) fn hash(bytes: &[u8]) -> Hash {
+    blake3::hash(bytes).into()
+}
+
+/// The bytes of a file.
+pub(crate) fn write(key: &Key, contents: &Contents<'_>) -> Vec<u8> {
+    let Contents { about, module, chunks } = contents;
+    let indexed = |(parts, bytes): &(Vec<Part>, Vec<u8>)| IndexedChunk {
+        bytes: bytes.len() as u32,
+        hash: hash(bytes),
+        parts: parts.iter().map(IndexedPart::new).collect(),
+    };
+    let index = Index {
+        about: about.clone(),
+        module_bytes: module.map(|module| module.len() as u64),
+        chunks: chunks.iter().map(indexed).collect(),
+    };
+    let index = postcard::to_stdvec(&index).expect("lists of numbers and texts have a form");
+    let mut file = Vec::new();
+    file.extend(MAGIC);
+    file.extend(FORMAT.to_le_bytes());
+    file.extend((index.len() as u64).to_le_bytes());
+    file.extend(&index);
+    let tag = blake3::keyed_hash(key, &file);
+    file.extend(tag.as_bytes());
+    file.extend(module.unwrap_or_default());
+    chunks.iter().for_each(|(_, bytes)| file.extend(bytes));
+    file
+}
+
+/// Where the bytes of a file are.
+pub(crate) enum Source {
+    /// What is in it now counts, whatever it was when it was opened.
+    File(File),
+    Bytes(Arc<[u8]>),
+}
+
+impl Source {
+    fn len(&self) -> io::Result<u64> {
+        match self {
+            Source::File(file) => Ok(file.metadata()?.len()),
+            Source::Bytes(bytes) => Ok(bytes.len() as u64),
+        }
+    }
+
+    /// Copies bytes that are in the file.
+    fn read(&self, start: u64, len: usize) -> io::Result<Vec<u8>> {
+        match self {
+            Source::File(file) => {
+                let mut bytes = vec![0; len];
+                file.read_exact_at(&mut bytes, start)?;
+                Ok(bytes)
+            }
+            Source::Bytes(bytes) => {
+                let bytes = bytes.get(start as usize..).and_then(|bytes| bytes.get(..len));
+                Ok(bytes.ok_or(io::ErrorKind::UnexpectedEof)?.to_vec())
+            }
+        }
+    }
+}
+
+/// A file whose index is authentic.
+pub(crate) struct Image {
+    source: Source,
+    about: About,
+    module: Option<(u64, usize)>,
+    chunks: Vec<ImageChunk>,
+}
+
+struct ImageChunk {
+    start: u64,
+    len: usize,
+    hash: Hash,
+    parts: Vec<Part>,
+}
+
+impl Image {
+    /// Reads and checks the index.
+    ///
+    /// # Errors
+    /// Fails if it has not the hash by this key, does not fit the file, or is for code of other fields.
+    pub(crate) fn open(source: Source, key: &Key, fields: &Fields) -> Result<Image, Refusal> {
+        let len = source.len()?;
+        let header = source.read(0, HEADER_BYTES.min(len.try_into().unwrap_or(usize::MAX)))?;
+        if !header.starts_with(MAGIC) {
+            return Err(Refusal::NotPrecompiled);
+        }
+        let header: [u8; HEADER_BYTES] = header.try_into().map_err(|_| Refusal::CutOff)?;
+        let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte));
+        let (format, index_bytes) = (number(&header[8..12]), number(&header[12..]));
+        if format != u64::from(FORMAT) {
+            return Err(Refusal::Format(format as u32));
+        }
+        let body_at = (HEADER_BYTES as u64 + HASH_BYTES as u64).checked_add(index_bytes);
+        let body_at = body_at.filter(|&at| at <= len).ok_or(Refusal::CutOff)?;
+        let authenticated = source.read(0, body_at as usize - HASH_BYTES)?;
+        let tag: Hash = source
+            .read(authenticated.len() as u64, HASH_BYTES)?
+            .try_into()
+            .map_err(|_| Refusal::CutOff)?;
+        if blake3::keyed_hash(key, &authenticated) != tag {
+            return Err(Refusal::NotAuthentic);
+        }
+        let index = postcard::from_bytes(&authenticated[HEADER_BYTES..]);
+        let Index { about, module_bytes, chunks } = index.map_err(|_| Refusal::Damaged)?;
+        if let Some((name, here, there)) = fields::difference(fields, &about.fields) {
+            let [name, here, there] = [name, here, there].map(str::to_owned);
+            return Err(Refusal::Field { name, here, there });
+        }
+        let mut end = body_at;
+        let mut place = |bytes: u64| {
+            let start = end;
+            end = end.checked_add(bytes).filter(|&end| end <= len).ok_or(Refusal::CutOff)?;
+            Ok::<_, Refusal>((start, bytes as usize))
+        };
+        let module = module_bytes.map(&mut place).transpose()?;
+        let chunk = |chunk: IndexedChunk| {
+            let (start, len) = place(chunk.bytes.into())?;
+            let parts = chunk.parts.into_iter().map(IndexedPart::part).collect::<Option<_>>();
+            let parts = parts.ok_or(Refusal::Damaged)?;
+            Ok(ImageChunk { start, len, hash: chunk.hash, parts })
+        };
+        let chunks: Vec<ImageChunk> =
+            chunks.into_iter().map(chunk).collect::<Result<_, Refusal>>()?;
+        if end != len {
+            return Err(Refusal::TooLong);
+        }
+        Ok(Image { source, about, module, chunks })
+    }
+
+    pub(crate) fn about(&self) -> &About {
+        &self.about
+    }
+
+    /// The bytes of the module.
+    ///
+    /// # Errors
+    /// Fails if they are not there any more, or were never.
+    pub(crate) fn module(&self) -> Result<Vec<u8>, Refusal> {
+        let (start, len) = self.module.ok_or(Refusal::OtherModule)?;
+        let module = self.source.read(start, len)?;
+        if hash(&module) != self.about.module {
+            return Err(Refusal::NotAuthentic);
+        }
+        Ok(module)
+    }
+
+    /// The parts of each chunk.
+    pub(crate) fn parts(&self) -> impl ExactSizeIterator<Item = &[Part]> {
+        self.chunks.iter().map(|chunk| &*chunk.parts)
+    }
+
+    /// The bytes of a chunk.
+    ///
+    /// # Errors
+    /// Fails if they are not there any more.
+    pub(crate) fn chunk(&self, index: usize) -> Result<Vec<u8>, Refusal> {
+        let ImageChunk { start, len, hash: expected, .. } = &self.chunks[index];
+        let bytes = self.source.read(*start, *len)?;
+        if hash(&bytes) != *expected {
+            return Err(Refusal::NotAuthentic);
+        }
+        Ok(bytes)
+    }
+}
