@@ -30,8 +30,8 @@ and variables of --dir and --env.";
 
 /// Runs, assembles, inspects and measures slotvm programs.
 ///
-/// Programs are binary modules (`.bc`), assembler text (`.vasm`), or WebAssembly modules (`.wasm` or
-/// `.wat`).
+/// Programs are binary modules (`.bc`), assembler text (`.vasm`), WebAssembly modules (`.wasm` or
+/// `.wat`), or, to be run, what `vmrun compile` has written (`.vmc`).
 #[derive(Debug, Parser)]
 #[command(
     name = "vmrun",
@@ -67,6 +67,8 @@ pub enum Command {
     Convert(ConvertArgs),
     /// Optimise a program and write it as a binary module
     Opt(OptArgs),
+    /// Make native code of a program, and write both for later runs
+    Compile(CompileArgs),
     /// Load and verify modules; print only errors
     Verify(VerifyArgs),
     /// Show a program at a stage of the pipeline
@@ -118,6 +120,11 @@ pub struct RunArgs {
     /// Print what native code is made of while the program runs, and why, to standard error
     #[arg(long, conflicts_with_all = ["jit", "interp", "slots", "passes", "lazy"])]
     pub tier_log: bool,
+
+    /// Keep native code in this directory, and start with what is kept there
+    /// [default directory: slotvm in $XDG_CACHE_HOME or ~/.cache]
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, conflicts_with_all = ["interp", "trace"])]
+    pub cache: Option<Option<PathBuf>>,
 
     /// Call this exported function instead of `_start` or `main`, and print its results, one per line
     #[arg(long, value_names = ["NAME", "VALUES"], num_args = 1..)]
@@ -263,6 +270,21 @@ pub struct OptArgs {
     /// The passes: all, none, or a list such as -NAME or none,NAME
     #[arg(long, value_name = "PASSES", allow_hyphen_values = true, default_value_t)]
     pub passes: PassSet,
+}
+
+/// Arguments of `compile`.
+#[derive(Debug, Args)]
+pub struct CompileArgs {
+    /// The program
+    pub program: PathBuf,
+
+    /// Path of the precompiled program, for `vmrun` without --slots, --passes and --fuel
+    /// [default: the program with the extension .vmc]
+    ///
+    /// Only the same version of `vmrun` runs it, on a machine of the same kind, for the user who compiled it: it is
+    /// authenticated by the key of the user's cache.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 }
 
 /// Arguments of `verify`.

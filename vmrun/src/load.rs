@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use slotvm_bytecode::load::{self, LoadError, LoadOptions};
-use slotvm_bytecode::{Module, VerifiedModule};
+use slotvm_bytecode::{Module, VerifiedModule, encode};
 
 use crate::error::CliError;
 
@@ -66,6 +66,21 @@ fn assemble_wat(path: &Path, text: &[u8]) -> Result<Vec<u8>, CliError> {
 #[cfg(not(feature = "wat"))]
 fn assemble_wat(_: &Path, _: &[u8]) -> Result<Vec<u8>, CliError> {
     Err(CliError::NotBuilt { what: "WebAssembly text", feature: "wat" })
+}
+
+/// Reads a program in a binary form: what [`load_module`] makes of it, or a WebAssembly module as it is.
+///
+/// # Errors
+/// Fails if the file cannot be read, or if it is text with errors.
+pub fn load_bytes(path: &Path) -> Result<Vec<u8>, CliError> {
+    let bytes = fs::read(path).map_err(CliError::file(path))?;
+    let is_text = bytes.first().is_none_or(|&first| first != 0);
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("wat") => assemble_wat(path, &bytes),
+        Some("bc" | "wasm") => Ok(bytes),
+        _ if is_text => Ok(encode(&load_module(path)?)),
+        _ => Ok(bytes),
+    }
 }
 
 /// Reads and verifies a program.

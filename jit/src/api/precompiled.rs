@@ -1,6 +1,7 @@
 //! Modules that were compiled before, by this process or another.
 
 use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use slotvm_bytecode::encode;
@@ -10,8 +11,24 @@ use crate::api::engine::Engine;
 use crate::api::module::Module;
 use crate::api::pipeline;
 use crate::native::engine::NativeEngine;
+use crate::native::keeping::MAGIC;
 
 impl Engine {
+    /// Whether bytes begin as a precompiled module does.
+    pub fn detect_precompiled(bytes: &[u8]) -> bool {
+        bytes.starts_with(MAGIC)
+    }
+
+    /// Whether a file begins as a precompiled module does.
+    ///
+    /// # Errors
+    /// Fails if it cannot be read.
+    pub fn detect_precompiled_file(path: impl AsRef<Path>) -> io::Result<bool> {
+        let mut bytes = Vec::new();
+        File::open(path)?.take(MAGIC.len() as u64).read_to_end(&mut bytes)?;
+        Ok(Engine::detect_precompiled(&bytes))
+    }
+
     /// Compiles a module, given as for [`Module::new`], and returns its precompiled form for [`Module::deserialize`]. It
     /// contains the module. It has a hash by [`Config::code_key`](crate::Config::code_key).
     ///

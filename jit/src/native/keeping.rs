@@ -22,6 +22,7 @@ use crate::native::module_trampolines::ModuleTrampolines;
 use crate::native::stack;
 pub use crate::precompiled::Cache;
 use crate::precompiled::chunk::{self, Chunk};
+pub(crate) use crate::precompiled::file::MAGIC;
 use crate::precompiled::file::{self, About, Contents, Image, Refusal, Source};
 use crate::precompiled::{Key, Part};
 

@@ -57,7 +57,7 @@ pub(super) struct State {
     /// The targets of calls, by function that the module defines.
     pub(super) entries: Box<[AtomicPtr<u8>]>,
     /// The targets of calls of functions that are not compiled, by type: a trampoline to the interpreter, or
-    /// [`enter_function`].
+    /// [`enter_function`]. The last one is for functions whose code was kept, and always the latter.
     detours: Box<[AtomicPtr<u8>]>,
     pub(super) trampolines: Arc<ModuleTrampolines>,
     // Dropped before the code that it shows.
@@ -137,7 +137,9 @@ impl LazyCode {
         let nowhere = |n| -> Box<[_]> {
             std::iter::repeat_with(|| AtomicPtr::new(ptr::null_mut())).take(n).collect()
         };
-        let (entries, detours) = (nowhere(n_funcs), nowhere(module.module().types.len()));
+        let n_types = module.module().types.len();
+        // The last one is for functions whose code was kept.
+        let (entries, detours) = (nowhere(n_funcs), nowhere(n_types + 1));
         options.lower.loads_entries = true;
         let table = entries.as_ptr().expose_provenance();
         let state = Arc::new_cyclic(|this| State {
@@ -161,9 +163,12 @@ impl LazyCode {
         let detours = state.detours.as_ptr().expose_provenance();
         let first_func = module.n_imported_funcs();
         let funcs = (0..n_funcs).map(|index| {
-            let ty = module.func_type_index(first_func + index as u32);
+            let detour = match &state.kept {
+                Some(kept) if kept.func(index as u32).is_some() => n_types,
+                _ => module.func_type_index(first_func + index as u32) as usize,
+            };
             let cell = |table, index| table + index * size_of::<usize>();
-            stubs::Callee { entry: cell(table, index), detour: cell(detours, ty as usize) }
+            stubs::Callee { entry: cell(table, index), detour: cell(detours, detour) }
         });
         let stubs = MachineCode {
             bytes: stubs::write(address, enter_function as *const () as usize, funcs),
@@ -253,6 +258,15 @@ impl State {
         match function.get_or_init(|| self.compile(index).map_err(|error| error.to_string())) {
             Ok(function) => Ok(ptr::with_exposed_provenance(function.code.start)),
             Err(error) => Err(NoCode::Failed(Error::compile(error.clone()))),
+        }
+    }
+
+    /// The code of a function if it was kept, or else its way to the interpreter.
+    fn placed_or_detour(&self, index: usize) -> Result<*const u8, Error> {
+        self.place_kept_func(index);
+        match self.functions[index].get() {
+            Some(Ok(function)) => Ok(ptr::with_exposed_provenance(function.code.start)),
+            _ => self.detour(index),
         }
     }
 
@@ -357,7 +371,7 @@ pub(super) unsafe extern "C" fn compile(
     let is_interrupted =
         || unsafe { slotvm_runtime::native::interrupts_wait(ctx, func, &mut seen) };
     let code = || match state.is_tiered() {
-        true => state.detour(index).map_err(NoCode::Failed),
+        true => state.placed_or_detour(index).map_err(NoCode::Failed),
         false => state.code_of(index, is_interrupted),
     };
     let failure = match catch_unwind(AssertUnwindSafe(code)) {

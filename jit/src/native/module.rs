@@ -6,7 +6,7 @@
 //! a check of each access. This happens while an instance is made. If calls may be interrupted, so may start
 //! functions be: then each function is compiled when it is first called, whatever the engine does otherwise.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use slotvm_bytecode::module::ImportKind;
@@ -43,8 +43,9 @@ pub(crate) struct NativeModule {
     tiers: Option<Arc<dyn Tiers>>,
     /// The address space that the code relies on.
     memory: MemoryPlan,
-    /// The image of the initialised memory, made for the first instance.
+    /// The image of the initialised memory, made for the second instance: it pays when it is used again.
     image: OnceLock<Option<MemoryImage>>,
+    has_instance: AtomicBool,
     account: Account,
     /// How the code is kept.
     keeps: Option<Keeps>,
@@ -186,6 +187,7 @@ impl NativeModule {
             tiers,
             memory,
             image,
+            has_instance: AtomicBool::new(false),
             account,
             keeps: None,
             checked,
@@ -270,14 +272,16 @@ impl NativeModule {
     }
 
     fn natives(&self) -> Natives<'_> {
-        let image = self.image.get_or_init(|| MemoryImage::new(&self.verified));
+        let is_first = !self.has_instance.swap(true, Ordering::Relaxed);
+        let image = || self.image.get_or_init(|| MemoryImage::new(&self.verified)).as_ref();
+        let image = if is_first { None } else { image() };
         let memory_span_bytes = self.memory.span_bytes();
         let (code, tiers) = (&self.entry_points, self.tiers.as_ref());
         let entries = match &*self.code {
             Code::Eager(_) => std::ptr::null(),
             Code::Lazy(code) => code.entries().as_ptr(),
         };
-        Natives { code, entries, memory_span_bytes, image: image.as_ref(), tiers }
+        Natives { code, entries, memory_span_bytes, image, tiers }
     }
 
     /// The same code, with a check of each access.

@@ -45,6 +45,9 @@ impl NativeEngine {
     }
 }
 
+/// The first bytes of files with native code.
+pub(crate) const MAGIC: &[u8; 8] = b"\0slotvmc";
+
 /// A directory for native code, of which this build has none.
 #[derive(Clone, Debug)]
 pub enum Cache {}

@@ -188,7 +188,15 @@ impl Parts {
     }
 }
 
-impl Tiers for State {
+// SAFETY: what `ready` returns is the code of the function. It lives as long as `self`, which a store has that is given it,
+// and relies on what the code relies on that the store is given with it.
+unsafe impl Tiers for State {
+    fn ready(&self, func: u32) -> Option<*const u8> {
+        let part = Part::Func(func);
+        self.place_kept_func(self.index(part));
+        self.made(part)
+    }
+
     fn threshold(&self, part: Part, n_insts: u32, n_all: u32) -> u32 {
         let config = self.native.config();
         if let Some(seed) = config.tier_seed {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use slotvm_bytecode::{TrapCode, n_cells};
 
 use super::dispatch;
-use super::tiers::{SMALL_CELLS, first};
+use super::tiers::{SMALL_CELLS, first, native_call};
 use super::translate;
 use crate::entities::FuncHandle;
 use crate::entities::FuncTarget;
@@ -156,6 +156,9 @@ impl<'a> Activation<'a> {
         let is_traced = self.trace.is_some();
         let tiers = self.module().tiers().filter(|_| !is_traced);
         self.module().func(func, is_traced, |module, options| {
+            if let Some(native) = tiers.and_then(|tiers| tiers.ready(func)) {
+                return native_call(module, options, func, native);
+            }
             translate::translate(module, func, options, tiers.map(|tiers| &**tiers), is_traced)
         })
     }

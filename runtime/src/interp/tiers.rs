@@ -63,7 +63,7 @@ impl TieredCode {
 }
 
 /// Code of a function that calls its native code.
-fn native_call(
+pub(super) fn native_call(
     module: &VerifiedModule,
     options: CodeOptions,
     func: u32,

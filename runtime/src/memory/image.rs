@@ -5,6 +5,7 @@
 //! whatever the imports are, and where it is worth a file descriptor; otherwise the segments are copied.
 
 use std::fs::File;
+use std::io;
 use std::os::fd::FromRawFd;
 use std::os::unix::fs::FileExt;
 
@@ -57,9 +58,7 @@ impl MemoryImage {
         }
         let file = new_file()?;
         file.set_len(bytes).ok()?;
-        for (at, data) in segments {
-            file.write_all_at(data, at - start).ok()?;
-        }
+        write(&file, segments.into_iter().map(|(at, data)| (at - start, data))).ok()?;
         Some(MemoryImage { file, start, bytes })
     }
 
@@ -68,6 +67,31 @@ impl MemoryImage {
     pub(crate) fn map_into(&self, memory: &mut Memory) -> bool {
         memory.map(&self.file, self.start, self.bytes)
     }
+}
+
+/// Writes segments in their order. Those that follow each other at a short distance are written together: a module may have
+/// a hundred thousand.
+fn write<'d>(file: &File, segments: impl Iterator<Item = (u64, &'d [u8])>) -> io::Result<()> {
+    const GAP_MAX: u64 = 4096;
+    const TOGETHER_MAX: usize = 1 << 20;
+    // Where the segments so far end, and the last ones of them.
+    let (mut end, mut start, mut together) = (0, 0, Vec::new());
+    for (at, data) in segments {
+        // Then nothing was written between them, or behind the last one.
+        let is_last = start + together.len() as u64 == end;
+        let follows = is_last && at >= end && at - end <= GAP_MAX;
+        if !follows || together.len() > TOGETHER_MAX {
+            file.write_all_at(&together, start)?;
+            together.clear();
+        }
+        if together.is_empty() {
+            start = at;
+        }
+        together.resize((at - start) as usize, 0);
+        together.extend(data);
+        end = end.max(at + data.len() as u64);
+    }
+    file.write_all_at(&together, start)
 }
 
 /// A file without a name, in memory.
@@ -96,6 +120,42 @@ mod tests {
     use slotvm_bytecode::{text, verify};
 
     use super::*;
+
+    #[test]
+    fn segments_are_written_in_their_order() {
+        let mut state = 1_u64;
+        let mut below = |n: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % n
+        };
+        for round in 0..200 {
+            let mut at = 0_u64;
+            let segments: Vec<(u64, Vec<u8>)> = (0..100)
+                .map(|i| {
+                    at = match below(10) {
+                        0 => below(60_000),
+                        1 => at.saturating_sub(below(100)),
+                        2 => at + below(9_000),
+                        _ => at + below(40),
+                    } % 60_000;
+                    let data = vec![i as u8 + 1; below(50) as usize];
+                    let segment = (at, data);
+                    at += segment.1.len() as u64;
+                    segment
+                })
+                .collect();
+            let mut expected = vec![0; 1 << 16];
+            for (at, data) in &segments {
+                expected[*at as usize..*at as usize + data.len()].copy_from_slice(data);
+            }
+            let file = new_file().unwrap();
+            file.set_len(1 << 16).unwrap();
+            write(&file, segments.iter().map(|(at, data)| (*at, &data[..]))).unwrap();
+            let mut found = vec![0; 1 << 16];
+            file.read_exact_at(&mut found, 0).unwrap();
+            assert!(found == expected, "round {round}");
+        }
+    }
     use crate::native::{EntryPoints, Natives};
     use crate::{InterpreterCode, Store, StoreConfig};
 

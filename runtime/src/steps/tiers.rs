@@ -40,10 +40,17 @@ pub(crate) struct TailCall {
 }
 
 /// Decides what is worth native code. See the module documentation.
-pub trait Tiers: Send + Sync {
+///
+/// # Safety
+/// What [`Tiers::ready`] returns is as [`TieredCode::install`] demands.
+pub unsafe trait Tiers: Send + Sync {
     /// The calls of a function, or rounds of a loop, after which [`Tiers::hot`] is told; at least 1. `n_insts` is the
     /// number of instructions of the function, or of those that the loop has, `n_all` that of the function.
     fn threshold(&self, part: Part, n_insts: u32, n_all: u32) -> u32;
+
+    /// Native code of a function that is about to be called for the first time, if it is there already, so that the function
+    /// need never be interpreted. It is as [`TieredCode::install`] takes it.
+    fn ready(&self, func: u32) -> Option<*const u8>;
 
     /// Is told that the threshold was reached. Returns after how many more calls or rounds it is to be told again, unless
     /// native code is there by then.

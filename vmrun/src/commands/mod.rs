@@ -2,6 +2,7 @@
 
 mod bench;
 mod binary;
+mod compile;
 mod crosscheck;
 mod dis;
 mod dump;
@@ -30,6 +31,7 @@ pub fn execute(cli: Cli) -> Result<u8, CliError> {
         (Some(Command::Dis(args)), _) => dis::dis(&args).map(|()| 0),
         (Some(Command::Verify(args)), _) => verify::verify(&args).map(|()| 0),
         (Some(Command::Dump(args)), _) => dump::dump(&args).map(|()| 0),
+        (Some(Command::Compile(args)), _) => compile::compile(&args).map(|()| 0),
         (Some(Command::Opt(args)), _) => opt::opt(&args).map(|()| 0),
         (Some(Command::Ops), _) => ops::ops().map(|()| 0),
         (Some(Command::Test(args)), _) => test::test(&args).map(|()| 0),

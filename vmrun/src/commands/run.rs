@@ -9,14 +9,16 @@ use std::mem;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use slotvm::{Compile, Config, Engine, Instance, Linker, Module, Store, Tier, Val};
+use slotvm::{
+    Cache, CacheConfig, Compile, Config, Engine, Instance, Linker, Module, Store, Tier, Val,
+};
 use slotvm_wasi::I32Exit;
 
 use crate::bench::clock::process_cpu_time;
 use crate::cli::{RunArgs, UnknownImports};
 use crate::error::{CliError, note};
 use crate::host::{self, Host};
-use crate::load::{load, load_lazily};
+use crate::load::{load, load_bytes, load_lazily};
 use crate::{entry, tier_log, trace, wasi};
 use slotvm_cases::values;
 
@@ -28,21 +30,14 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
     if args.tier_log {
         tier_log::start();
     }
-    let loaded = match tier(args) {
-        Tier::Interpreter | Tier::Auto => load_lazily(&args.program)?,
-        Tier::Jit => load(&args.program)?,
+    let is_precompiled = Engine::detect_precompiled_file(&args.program);
+    let is_precompiled = is_precompiled.map_err(CliError::file(&args.program))?;
+    let is_kept = is_precompiled || args.cache.is_some();
+    let (module, mut times) = match is_kept {
+        true => kept_module(args, is_precompiled)?,
+        false => module(args)?,
     };
-    let code_bytes: usize = loaded.module.module().funcs.iter().map(|func| func.code.len()).sum();
-    let mut config = config(args);
-    config.parallel_compilation(code_bytes >= PARALLEL_CODE_BYTES_MIN);
-    let engine = Engine::new(&config)?;
-    let mut times = Times(vec![("load", loaded.load), ("verify", loaded.verify)]);
-    let module = Module::from_verified(&engine, loaded.module)
-        .map_err(|error| CliError::module(&args.program, error))?;
-    // `load` has measured the first stages, not the engine. The interpreter has no further stages.
-    let timings = *module.timings();
-    let stages = timings.stages().skip(times.0.len());
-    times.0.extend(stages.filter(|_| tier(args) == Tier::Jit));
+    let engine = module.engine().clone();
     let mut store = Store::new(&engine, host(args, &module)?);
     if let Some(fuel) = args.fuel {
         store.set_fuel(fuel)?;
@@ -59,7 +54,7 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
             note(format_args!("{:>12} {:>12} used, {left} left", "fuel", fuel - left));
         }
     }
-    if tier(args) == Tier::Auto {
+    if tier(args) == Tier::Auto && !is_kept {
         // Nobody waits for what is still being compiled: it ends with the process.
         mem::forget((store, module, engine));
     }
@@ -67,6 +62,48 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
     let code = exit_code(result)?;
     flushed?;
     Ok(code)
+}
+
+/// Loads the program.
+fn module(args: &RunArgs) -> Result<(Module, Times), CliError> {
+    let loaded = match tier(args) {
+        Tier::Interpreter | Tier::Auto => load_lazily(&args.program)?,
+        Tier::Jit => load(&args.program)?,
+    };
+    let code_bytes: usize = loaded.module.module().funcs.iter().map(|func| func.code.len()).sum();
+    let mut config = config(args);
+    config.parallel_compilation(code_bytes >= PARALLEL_CODE_BYTES_MIN);
+    let engine = Engine::new(&config)?;
+    let mut times = Times(vec![("load", loaded.load), ("verify", loaded.verify)]);
+    let module = Module::from_verified(&engine, loaded.module)
+        .map_err(|error| CliError::module(&args.program, error))?;
+    // `load` has measured the first stages, not the engine. The interpreter has no further stages.
+    let timings = *module.timings();
+    let stages = timings.stages().skip(times.0.len());
+    times.0.extend(stages.filter(|_| tier(args) == Tier::Jit));
+    Ok((module, times))
+}
+
+/// Loads the program with code that was kept.
+fn kept_module(args: &RunArgs, is_precompiled: bool) -> Result<(Module, Times), CliError> {
+    let mut directory = CacheConfig::new();
+    if let Some(Some(path)) = &args.cache {
+        directory.with_directory(path);
+    }
+    let cache = Cache::new(&directory)?;
+    let mut config = config(args);
+    let module = if is_precompiled {
+        config.code_key(Some(*cache.key()));
+        Module::deserialize_file_authenticated(&Engine::new(&config)?, &args.program)
+    } else {
+        let bytes = load_bytes(&args.program)?;
+        config.parallel_compilation(bytes.len() >= PARALLEL_CODE_BYTES_MIN).cache(Some(cache));
+        Module::new(&Engine::new(&config)?, bytes)
+    };
+    let module = module.map_err(|error| CliError::module(&args.program, error))?;
+    let timings = *module.timings();
+    let times = timings.stages().filter(|(_, time)| !time.is_zero()).collect();
+    Ok((module, Times(times)))
 }
 
 /// The exit code of a program that has returned or called exit. As for any process, it has 8 bits.

@@ -7,12 +7,13 @@ use similar::TextDiff;
 
 use crate::binary::vmrun;
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "run",
     "asm",
     "dis",
     "convert",
     "opt",
+    "compile",
     "verify",
     "dump",
     "ops",
