@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use slotvm::Engine;
 use slotvm_bytecode::load::{self, LoadError, LoadOptions};
 use slotvm_bytecode::{Module, VerifiedModule, encode};
 
@@ -32,6 +33,9 @@ pub fn load_module(path: &Path) -> Result<Module, CliError> {
 
 fn load_unverified(path: &Path, is_lazy: bool) -> Result<load::Loaded, CliError> {
     let bytes = fs::read(path).map_err(CliError::file(path))?;
+    if Engine::detect_precompiled(&bytes) {
+        return Err(CliError::module(path, "a precompiled program, which can only be run"));
+    }
     let extension = path.extension().and_then(|extension| extension.to_str());
     // Traps name the lines of the text, unless it has line directives of its own.
     let options = LoadOptions {

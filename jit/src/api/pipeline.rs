@@ -12,7 +12,7 @@ use slotvm_ssa::pipeline::Stage;
 use crate::api::engine::Engine;
 use crate::compile::timings::Timings;
 use crate::config::Tier;
-use crate::native::keeping::Keeping;
+use crate::native::keeping::{Keeping, MAGIC};
 use crate::native::module::NativeModule;
 
 /// The parts of a module.
@@ -30,6 +30,9 @@ pub(crate) fn from_bytes(
     bytes: &[u8],
     extension: Option<&str>,
 ) -> Result<Parts, Error> {
+    if bytes.starts_with(MAGIC) {
+        return Err(Error::precompiled("a precompiled module, which has to be deserialized"));
+    }
     let mut timings = Timings::default();
     let open = || engine.native()?.keeping(bytes, extension);
     let keeping = timings.0.stage(Stage::Load, open);

@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn chunks_have_what_their_pieces_have() {
-        let pieces: Vec<MachineCode> = (0..200).map(piece).collect();
+        let pieces: Vec<MachineCode> = (0..500).map(piece).collect();
         let chunks = pack(&pieces);
         assert!(chunks.len() > 2);
         let mut n = 0;

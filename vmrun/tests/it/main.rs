@@ -5,6 +5,7 @@ mod crosscheck;
 mod failures;
 mod help;
 mod invoke;
+mod kept;
 mod kernels;
 mod opt;
 mod passes;
