@@ -1,5 +1,9 @@
 //! Configuration of an engine.
 
+#[cfg(feature = "jit")]
+mod cache;
+#[cfg(not(feature = "jit"))]
+mod no_cache;
 #[cfg_attr(not(feature = "jit"), allow(dead_code, reason = "interpreters run no passes"))]
 pub(crate) mod passes;
 pub(crate) mod slot_mode;
@@ -13,9 +17,12 @@ use slotvm_ssa::construction::braun::BraunOptions;
 use slotvm_ssa::construction::promote::PromoteOptions;
 use slotvm_ssa::pipeline::PassSet;
 
+#[cfg(feature = "jit")]
+pub use crate::config::cache::Cache;
+#[cfg(not(feature = "jit"))]
+pub use crate::config::no_cache::Cache;
 use crate::config::passes::Passes;
 use crate::config::slot_mode::SlotMode;
-use crate::native::keeping::Cache;
 
 /// The engine that runs guest code.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -93,10 +93,9 @@ pub use api::val::{ExternRef, V128, Val};
 pub use compile::timings::Timings;
 pub use config::slot_mode::{ParseSlotModeError, SlotMode};
 pub use config::{
-    CacheConfig, Compile, Config, ProfilingStrategy, Tier, TierCompilation, TierThresholds,
+    Cache, CacheConfig, Compile, Config, ProfilingStrategy, Tier, TierCompilation, TierThresholds,
 };
 pub use native::engine::CRANELIFT_VERSION;
-pub use native::keeping::Cache;
 pub use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
 pub use slotvm_bytecode::{FuncType, Module as Bytecode, Op, TrapCode, ValType, builder};
 pub use slotvm_runtime::{

@@ -38,6 +38,22 @@ pub(super) fn run(
     run_by(engine, module, case, budgets, Interpretation::Usual)
 }
 
+/// The same with a module that was compiled, written, and read again; its functions are not compiled again. The engine has
+/// a key.
+pub(super) fn run_kept(
+    engine: &Engine,
+    module: &Arc<VerifiedModule>,
+    case: &Case,
+    budgets: &[Budget],
+) -> Outcome {
+    let compiled = Module::from_verified(engine, Arc::clone(module)).expect(WORKS);
+    let bytes = compiled.serialize().expect(WORKS);
+    let kept = Module::deserialize_authenticated(engine, bytes).expect(WORKS);
+    let outcome = run_module(engine, &kept, case, budgets, Interpretation::Usual);
+    assert!(kept.functions().is_empty(), "all functions are kept");
+    outcome
+}
+
 /// The same, where the engine interprets.
 pub(super) fn run_by(
     engine: &Engine,
@@ -47,6 +63,16 @@ pub(super) fn run_by(
     interpretation: Interpretation,
 ) -> Outcome {
     let compiled = Module::from_verified(engine, Arc::clone(module)).expect(WORKS);
+    run_module(engine, &compiled, case, budgets, interpretation)
+}
+
+fn run_module(
+    engine: &Engine,
+    compiled: &Module,
+    case: &Case,
+    budgets: &[Budget],
+    interpretation: Interpretation,
+) -> Outcome {
     let mut store = Store::new(engine, Host::default());
     match interpretation {
         Interpretation::Usual => {}
@@ -59,7 +85,7 @@ pub(super) fn run_by(
         store.data_mut().polls = u64::MAX;
         store.epoch_deadline_callback(|mut context| Ok(context.data_mut().poll()));
     }
-    let instance = match instantiate(&mut store, &compiled) {
+    let instance = match instantiate(&mut store, compiled) {
         Ok(instance) => instance,
         Err(error) => {
             let log = store.data().log.clone();
@@ -73,7 +99,7 @@ pub(super) fn run_by(
             store.data_mut().polls = budget.polls;
         }
         let end = call(&mut store, instance, case);
-        calls.push(state(&store, instance, module, end));
+        calls.push(state(&store, instance, compiled.verified(), end));
     }
     Outcome { start: None, calls, log: store.data().log.clone() }
 }

@@ -357,6 +357,7 @@ pub fn check(case: &Case) -> Result<Facts, Difference> {
         }
     }
     check_tiers(case, plan, &module, &budgets, &expected)?;
+    check_kept(case, plan, &module, &budgets, &expected)?;
     some_passes::check(case, &module, &budgets, &expected)?;
     if whole.runs_without_limits() {
         check_without_limits(case, &module, &whole)?;
@@ -393,6 +394,30 @@ fn check_tiers(
         compare(name, expected.clone(), found)?;
     }
     Ok(())
+}
+
+/// Runs every fourth case with code that was written and read again, in native code alone or in all tiers.
+fn check_kept(
+    case: &Case,
+    plan: Plan,
+    module: &Arc<VerifiedModule>,
+    budgets: &[Budget],
+    expected: &Outcome,
+) -> Result<(), Difference> {
+    const EVERY: u16 = 4;
+    if !case.cut.is_multiple_of(EVERY) {
+        return Ok(());
+    }
+    let number = usize::from(case.cut / EVERY);
+    let slots = if number.is_multiple_of(2) { SlotMode::Ssa } else { case.bare };
+    let both = Bounds::both(case, slots);
+    let bounds = both[number / 2 % both.len()];
+    let tier = if (number / 4).is_multiple_of(2) { Tier::Jit } else { Tier::Auto };
+    let mut config = plan.native_config(slots, bounds, Compile::Eager);
+    config.tier(tier).tier_compilation(TierCompilation::Synchronous).code_key(Some([1; 32]));
+    let engine = Engine::new(&config).expect("there is native code for this machine");
+    let found = engine::run_kept(&engine, module, case, budgets);
+    compare(|| format!("kept code, {tier}, {slots}, {bounds:?}"), expected.clone(), found)
 }
 
 /// Runs a case in the interpreter and in two kinds of native code, chosen by a number: one with slots in

@@ -34,8 +34,9 @@ pub(crate) fn from_bytes(
         return Err(Error::precompiled("a precompiled module, which has to be deserialized"));
     }
     let mut timings = Timings::default();
-    let open = || engine.native()?.keeping(bytes, extension);
-    let keeping = timings.0.stage(Stage::Load, open);
+    let native = engine.native().filter(|_| engine.config().cache.is_some());
+    let keeping =
+        native.and_then(|native| timings.0.stage(Stage::Load, || native.keeping(bytes, extension)));
     load(engine, bytes, extension, keeping, timings)
 }
 

@@ -145,7 +145,8 @@ impl MachineCode {
     /// The range is of code that stays meanwhile.
     unsafe fn of_placed(table: &PcTable, code: &Range<usize>, how: Placing) -> MachineCode {
         let start = std::ptr::with_exposed_provenance::<u8>(code.start);
-        // SAFETY: code can be read, and this stays, as the caller promises.
+        // SAFETY: the memory provider makes pages of code readable. `to_machine_code` of the unit or arena that owns these
+        // calls this, which keeps them meanwhile.
         let bytes = unsafe { std::slice::from_raw_parts(start, code.len()) }.to_vec();
         let (traps, calls, places) = table.part(code);
         let Placing { alignment, anchor } = how;

@@ -105,6 +105,25 @@ pub(crate) fn poll_signature() -> Signature {
     signature
 }
 
+/// Which way calls go through a trampoline.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Way {
+    /// Guest code to host functions of the signature, whose records have the trampoline as their code.
+    ToHost,
+    /// The host to guest functions of the signature: an `EntryTrampoline`.
+    FromHost,
+}
+
+impl Way {
+    /// The name of the trampoline of a signature, for profilers and debuggers.
+    pub(crate) fn name(self, ty: &FuncType) -> String {
+        match self {
+            Way::ToHost => format!("trampoline to the host {ty}"),
+            Way::FromHost => format!("trampoline from the host {ty}"),
+        }
+    }
+}
+
 /// The name by which native code refers to a function of the module.
 pub(crate) const fn func_name(func: u32) -> UserExternalName {
     UserExternalName { namespace: FUNC_NAMESPACE, index: func }

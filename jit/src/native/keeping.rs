@@ -5,6 +5,7 @@
 //! module is dropped.
 
 use std::fs::File;
+use std::io;
 use std::ptr;
 use std::sync::atomic::Ordering;
 
@@ -15,12 +16,12 @@ use slotvm_runtime::Error;
 use crate::code::unit::Placing;
 use crate::compile::function::Compiler;
 use crate::compile::timings::Timings;
+use crate::config::Cache;
 use crate::native::engine::NativeEngine;
 use crate::native::kept::Kept;
 use crate::native::lazy::{LazyCode, LazyFunction, State};
 use crate::native::module_trampolines::ModuleTrampolines;
 use crate::native::stack;
-pub use crate::precompiled::Cache;
 use crate::precompiled::chunk::{self, Chunk};
 pub(crate) use crate::precompiled::file::MAGIC;
 use crate::precompiled::file::{self, About, Contents, Image, Refusal, Source};
@@ -62,8 +63,9 @@ impl NativeEngine {
     pub(crate) fn keeping(&self, bytes: &[u8], extension: Option<&str>) -> Option<Keeping> {
         let cache = self.config().cache.as_ref()?;
         let (fields, module) = (self.fields(), file::hash(bytes));
-        let name = cache.name(&module, extension, fields);
-        let kept = cache.open(&name, &module, fields);
+        let texts = fields.iter().flat_map(|(name, value)| [name.as_str(), value]);
+        let name = file::name(cache.key(), &module, texts.chain(extension));
+        let kept = self.open_cached(cache, &name, &module);
         let about = match &kept {
             Some(image) => image.about().clone(),
             // Whoever loads the module finds out whether it is.
@@ -74,6 +76,22 @@ impl NativeEngine {
 }
 
 impl NativeEngine {
+    /// The code of a module in a file of a cache. A file that is not as it should be is as if it were missing.
+    fn open_cached(&self, cache: &Cache, name: &str, module: &[u8; 32]) -> Option<Image> {
+        let open = || {
+            let image = Image::open(Source::File(cache.open(name)?), cache.key(), self.fields())?;
+            if image.about().module == *module { Ok(image) } else { Err(Refusal::OtherModule) }
+        };
+        match open() {
+            Ok(image) => Some(image),
+            Err(Refusal::Read(error)) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(refusal) => {
+                tracing::warn!(target: "slotvm::cache", name, %refusal, "file not used");
+                None
+            }
+        }
+    }
+
     /// How code of a module with these bytes is to be kept in a file of its own.
     pub(crate) fn new_keeping(&self, bytes: &[u8], is_lazy: bool) -> Keeping {
         let (fields, module) = (self.fields().clone(), file::hash(bytes));

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use slotvm_bytecode::FuncType;
 
 use crate::code::unit::MachineCode;
-use crate::native::trampoline::Way;
+use crate::lower::abi::Way;
 use crate::precompiled::Part;
 use crate::precompiled::chunk::Chunk;
 use crate::precompiled::file::{About, Image};

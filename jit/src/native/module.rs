@@ -20,17 +20,17 @@ use crate::compile::budget::{Budget, ModuleBudget};
 use crate::compile::function::{CompileError, CompileOptions, Compiler};
 use crate::compile::function_info::FunctionInfo;
 use crate::compile::timings::Timings;
-use crate::config::{Compile, Config, Tier};
+use crate::config::{Cache, Compile, Config, Tier};
+use crate::lower::abi::Way;
 use crate::native::eager::EagerCode;
 use crate::native::engine::NativeEngine;
 use crate::native::keeping::{Keeper, Keeping};
 use crate::native::kept::Kept;
 use crate::native::lazy::LazyCode;
 use crate::native::module_trampolines::ModuleTrampolines;
-use crate::native::trampoline::Way;
 use crate::native::trampolines::Trampoline;
+use crate::precompiled::Part;
 use crate::precompiled::file::{About, Image};
-use crate::precompiled::{Cache, Part};
 
 /// The native code of a module.
 pub(crate) struct NativeModule {

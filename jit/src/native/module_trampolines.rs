@@ -11,9 +11,10 @@ use slotvm_bytecode::{FuncType, ValType, VerifiedModule};
 use slotvm_runtime::Error;
 
 use crate::compile::budget::ModuleBudget;
+use crate::lower::abi::Way;
 use crate::native::engine::NativeEngine;
 use crate::native::kept::Kept;
-use crate::native::trampoline::{self, Way};
+use crate::native::trampoline;
 use crate::native::trampolines::Trampoline;
 
 /// The trampolines that a module keeps, by its types.

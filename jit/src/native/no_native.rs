@@ -2,7 +2,6 @@
 //! which no value can exist. So everything else is written once, and the public API is the same.
 
 use std::fs::File;
-use std::path::Path;
 use std::sync::Arc;
 
 use slotvm_bytecode::VerifiedModule;
@@ -10,7 +9,7 @@ use slotvm_runtime::{self as rt, Error, InstanceId, InterpreterCode, StoreConfig
 
 use crate::compile::function_info::FunctionInfo;
 use crate::compile::timings::Timings;
-use crate::config::{CacheConfig, Config};
+use crate::config::Config;
 
 /// The version of Cranelift that makes native code; empty in a build without the feature `jit`, which makes
 /// none.
@@ -47,30 +46,6 @@ impl NativeEngine {
 
 /// The first bytes of files with native code.
 pub(crate) const MAGIC: &[u8; 8] = b"\0slotvmc";
-
-/// A directory for native code, of which this build has none.
-#[derive(Clone, Debug)]
-pub enum Cache {}
-
-impl Cache {
-    /// Fails.
-    ///
-    /// # Errors
-    /// There is nothing to keep.
-    pub fn new(_: &CacheConfig) -> Result<Cache, Error> {
-        Err(lacks_native())
-    }
-
-    /// The directory.
-    pub fn directory(&self) -> &Path {
-        match *self {}
-    }
-
-    /// The key that its files are authenticated by.
-    pub fn key(&self) -> &[u8; 32] {
-        match *self {}
-    }
-}
 
 /// Where native code is kept. Nobody makes one.
 pub(crate) struct Keeping;

@@ -24,11 +24,12 @@ use slotvm_runtime::{Memory, MemoryPlan};
 use crate::code::pctable::{Place, PlaceId, TrapReason};
 use crate::code::unit::{CodeUnit, MachineCode};
 use crate::lower::abi;
+use crate::lower::abi::Way;
 use crate::lower::traps::HOST_ERROR;
 use crate::native::activation::{self, NativeTrap};
 use crate::native::raise::raise;
 use crate::native::signals;
-use crate::native::trampoline::{self, Way};
+use crate::native::trampoline;
 
 fn isa() -> OwnedTargetIsa {
     let mut flags = settings::builder();

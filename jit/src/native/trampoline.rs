@@ -26,29 +26,10 @@ use slotvm_runtime::native::offsets as rt;
 
 use crate::code::pctable::PlaceId;
 use crate::code::unit::{CodeError, CodeUnit, MachineCode};
-use crate::lower::abi::{self, CELL_BYTES, POINTER};
+use crate::lower::abi::{self, CELL_BYTES, POINTER, Way};
 use crate::lower::isa::in_one_pass;
 use crate::lower::traps::trap_trampoline;
 use crate::native::activation::{EntryTrampoline, offsets};
-
-/// Which way calls go through a trampoline.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Way {
-    /// Guest code to host functions of the signature, whose records have the trampoline as their code.
-    ToHost,
-    /// The host to guest functions of the signature: an [`EntryTrampoline`].
-    FromHost,
-}
-
-impl Way {
-    /// The name of the trampoline of a signature, for profilers and debuggers.
-    pub(crate) fn name(self, ty: &FuncType) -> String {
-        match self {
-            Way::ToHost => format!("trampoline to the host {ty}"),
-            Way::FromHost => format!("trampoline from the host {ty}"),
-        }
-    }
-}
 
 /// The time that the trampoline of a signature is estimated to take, in points: see [`crate::compile::budget`].
 pub(crate) fn time(ty: &FuncType) -> u64 {

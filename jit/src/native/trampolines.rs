@@ -17,8 +17,9 @@ use slotvm_bytecode::FuncType;
 use slotvm_runtime::native::NativeCode;
 
 use crate::code::unit::{CodeError, CodeUnit, MachineCode};
+use crate::lower::abi::Way;
 use crate::native::activation::EntryTrampoline;
-use crate::native::trampoline::{self, Way};
+use crate::native::trampoline;
 use crate::precompiled::Part;
 
 /// A trampoline in use.

@@ -23,7 +23,7 @@ use slotvm_bytecode::{FuncType, ValType};
 
 use super::fields::{self, Fields};
 use super::{Key, Part};
-use crate::native::trampoline::Way;
+use crate::lower::abi::Way;
 
 /// The first bytes. No other format of modules starts so.
 pub(crate) const MAGIC: &[u8; 8] = b"\0slotvmc";
@@ -135,9 +135,20 @@ impl IndexedPart {
     }
 }
 
-/// Hashes the bytes of a module, with several threads if they are many and there is a pool.
+/// The hash of bytes.
 pub(crate) fn hash(bytes: &[u8]) -> Hash {
     blake3::hash(bytes).into()
+}
+
+/// The name in a cache for code of the module with a hash, which depends on these texts.
+pub(crate) fn name<'t>(key: &Key, module: &Hash, texts: impl Iterator<Item = &'t str>) -> String {
+    let mut hasher = blake3::Hasher::new_keyed(key);
+    hasher.update(module);
+    for text in texts {
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
+    }
+    format!("{}.vmc", hasher.finalize().to_hex())
 }
 
 /// The bytes of a file.

@@ -9,16 +9,13 @@
 //! Guarantees that code comes from a file only if its index has the hash by the key, its fields are those of the engine,
 //! and its chunk has the hash in the index. A chunk that has not is as if it were missing.
 
-pub(crate) mod cache;
 pub(crate) mod chunk;
 pub(crate) mod fields;
 pub(crate) mod file;
 
-pub use cache::Cache;
-
 use slotvm_bytecode::FuncType;
 
-use crate::native::trampoline::Way;
+use crate::lower::abi::Way;
 
 /// The key of the hash that authenticates files.
 pub(crate) type Key = [u8; 32];

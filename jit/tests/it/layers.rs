@@ -6,7 +6,8 @@ use std::path::Path;
 use crate::safety::sources;
 
 /// The folders from the top down.
-const JIT: [&str; 7] = ["raw", "api", "native", "compile", "lower", "code", "config"];
+const JIT: [&str; 8] =
+    ["raw", "api", "native", "precompiled", "compile", "lower", "code", "config"];
 const SSA: [&str; 7] = ["optimize", "pipeline", "tools", "passes", "construction", "ir", "graphs"];
 const RUNTIME: [&str; 5] = ["calls", "interp", "store", "steps", "memory"];
 

@@ -1,5 +1,6 @@
 //! Engines of all kinds, and short ways to a running instance.
 
+use std::cell::Cell;
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -15,14 +16,23 @@ pub(crate) struct Kind {
     description: String,
 }
 
+thread_local! {
+    /// Whether modules are written and read again.
+    static ARE_KEPT: Cell<bool> = const { Cell::new(false) };
+}
+
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.description)
     }
 }
 
+/// How descriptions of engines begin whose modules are written and read again.
+const KEPT: &str = "kept code";
+
 /// The interpreter, native code in all slot modes, the same with a check of each memory access, and the same without
-/// signals; native code that is compiled when it is called; and all tiers in one program; all with the configuration that `configure` makes.
+/// signals; native code that is compiled when it is called; all tiers in one program; and code that was
+/// kept; all with the configuration that `configure` makes.
 pub(crate) fn kinds(configure: impl Fn(&mut Config)) -> Vec<Kind> {
     let kind = |description: String, change: &dyn Fn(&mut Config)| {
         let mut config = Config::new();
@@ -63,7 +73,13 @@ pub(crate) fn kinds(configure: impl Fn(&mut Config)) -> Vec<Kind> {
             config.tier_compilation(TierCompilation::Synchronous).signals_based_traps(n != 2);
         })
     });
-    std::iter::once(interpreter).chain(native).chain(lazy).chain(tiered).collect()
+    let kept = [Tier::Jit, Tier::Auto].into_iter().filter(|tier| Tier::ALL.contains(tier));
+    let kept = kept.map(|tier| {
+        kind(format!("{KEPT}, {tier}"), &|config| {
+            config.tier(tier).code_key(Some([1; 32]));
+        })
+    });
+    std::iter::once(interpreter).chain(native).chain(lazy).chain(tiered).chain(kept).collect()
 }
 
 /// Runs a test with engines of all kinds. A failure names the engine.
@@ -75,7 +91,9 @@ pub(crate) fn for_all(test: impl Fn(&Engine)) {
 pub(crate) fn for_all_with(configure: impl Fn(&mut Config), test: impl Fn(&Engine)) {
     for kind in kinds(configure) {
         let guard = SayOnPanic(&kind);
+        ARE_KEPT.set(kind.description.starts_with(KEPT));
         test(&kind.engine);
+        ARE_KEPT.set(false);
         std::mem::forget(guard);
     }
 }
@@ -92,7 +110,12 @@ impl Drop for SayOnPanic<'_> {
 pub(crate) fn module(engine: &Engine, source: &str) -> Module {
     let options = text::ParseOptions { record_lines: true };
     let parsed = text::parse_with(source, options).unwrap_or_else(|error| panic!("{error}"));
-    Module::from_bytecode(engine, parsed).unwrap_or_else(|error| panic!("{error}"))
+    let module = Module::from_bytecode(engine, parsed);
+    let module = module.unwrap_or_else(|error| panic!("{error}"));
+    if !ARE_KEPT.get() {
+        return module;
+    }
+    Module::deserialize_authenticated(engine, module.serialize().unwrap()).unwrap()
 }
 
 /// An instance of a module without imports, in a store without data.

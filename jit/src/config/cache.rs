@@ -1,9 +1,8 @@
 //! A directory with the code of modules, for the next process that loads them.
 //!
-//! A file bears the name of the hash of what its code depends on: the module's bytes and the engine's fields. Files are
-//! written under another name first, and renamed when they are complete, so that many processes can use a directory at the
-//! same time. All are authenticated by a key that the directory has, which nobody but its owner can read. A file that is
-//! not as it should be is as if it were missing, and is replaced.
+//! Files are written under another name first, and renamed when they are complete, so that many processes can use a
+//! directory at the same time. What is in them is authenticated by a key that the directory has, which nobody but its owner
+//! can read ([`crate::precompiled`]).
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
@@ -14,10 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use slotvm_runtime::Error;
 
-use super::Key;
-use super::fields::Fields;
-use super::file::{Image, Refusal, Source};
-use crate::config::CacheConfig;
+use super::CacheConfig;
 
 /// The name of the file with the key.
 const KEY: &str = "key";
@@ -36,7 +32,7 @@ pub struct Cache(Arc<Inner>);
 struct Inner {
     directory: PathBuf,
     size_max: u64,
-    key: Key,
+    key: [u8; 32],
 }
 
 impl std::fmt::Debug for Cache {
@@ -71,43 +67,12 @@ impl Cache {
         &self.0.key
     }
 
-    /// The name of a module's file: the hash of its bytes, of what their format is called, and of what else the code
-    /// depends on.
-    pub(crate) fn name(
-        &self,
-        module: &[u8; 32],
-        extension: Option<&str>,
-        fields: &Fields,
-    ) -> String {
-        let mut hasher = blake3::Hasher::new_keyed(&self.0.key);
-        hasher.update(module);
-        let fields = fields.iter().flat_map(|(name, value)| [name.as_str(), value]);
-        for text in fields.chain(extension) {
-            hasher.update(&(text.len() as u64).to_le_bytes());
-            hasher.update(text.as_bytes());
-        }
-        format!("{}.vmc", hasher.finalize().to_hex())
-    }
-
-    /// The file of a name, if it is there and as it should be.
-    pub(crate) fn open(&self, name: &str, module: &[u8; 32], fields: &Fields) -> Option<Image> {
-        let path = self.0.directory.join(name);
-        let open = || {
-            let file = File::open(&path)?;
-            // It was used now. Without that, it only stays for a shorter time.
-            _ = file.set_modified(SystemTime::now());
-            let image = Image::open(Source::File(file), &self.0.key, fields)?;
-            if image.about().module == *module { Ok(image) } else { Err(Refusal::OtherModule) }
-        };
-        match open() {
-            Ok(image) => Some(image),
-            Err(Refusal::Read(error)) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(refusal) => {
-                eprintln!("REFUSED {refusal}");
-                tracing::warn!(target: "slotvm::cache", name, %refusal, "file not used");
-                None
-            }
-        }
+    /// The file of a name, if it is there.
+    pub(crate) fn open(&self, name: &str) -> io::Result<File> {
+        let file = File::open(self.0.directory.join(name))?;
+        // It was used now. Without that, it only stays for a shorter time.
+        _ = file.set_modified(SystemTime::now());
+        Ok(file)
     }
 
     /// Writes the file of a name, and removes those that were not used for the longest time if all are too large together.
@@ -172,7 +137,7 @@ fn default_directory() -> Option<PathBuf> {
 }
 
 /// Makes the directory and its key if they are not there, and returns the key.
-fn prepare(directory: &Path) -> io::Result<Key> {
+fn prepare(directory: &Path) -> io::Result<[u8; 32]> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     let metadata = fs::metadata(directory)?;
     // SAFETY: the call has no preconditions.
