@@ -17,12 +17,12 @@ use slotvm_ssa::construction::braun::BraunOptions;
 use slotvm_ssa::construction::promote::PromoteOptions;
 use slotvm_ssa::pipeline::PassSet;
 
-#[cfg(feature = "jit")]
-pub use crate::config::cache::Cache;
 #[cfg(not(feature = "jit"))]
-pub use crate::config::no_cache::Cache;
+use self::no_cache as cache;
 use crate::config::passes::Passes;
 use crate::config::slot_mode::SlotMode;
+
+pub use cache::Cache;
 
 /// The engine that runs guest code.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -44,12 +44,13 @@ pub(crate) unsafe fn execute<D: StoreData>(
     callee: &NativeCallee,
     cells: &mut [u64],
 ) -> Result<(), Error> {
-    let entry = match store.entry_point(callee.type_id) {
+    let entry = match callee.entry.or_else(|| store.entry_point(callee.type_id)) {
         Some(entry) => entry,
         None => find_entry::<D>(store, callee)?,
     };
     store.enter_native();
-    // SAFETY: the entry is that of the code's type, since only `find_entry` sets entries. The callee is
+    // SAFETY: the entry is that of the code's type, since only `find_entry` sets entries, and `State::install` hands over
+    // those with code. The callee is
     // a guest function of the store, as the store has promised, whose code and context live as
     // long as the store; the cells fit, as it has promised, too, and it has set the limit of the stack. The
     // engine has installed the signal handlers, or else given the store what its code traps by.

@@ -20,6 +20,7 @@ use slotvm_bytecode::{Inst, Op};
 use slotvm_runtime::native::{Part, TieredCode, Tiers};
 
 use crate::config::TierCompilation;
+use crate::native::activation::EntryTrampoline;
 use crate::native::lazy::{LazyFunction, State};
 
 /// The parts of a module that were hot.
@@ -191,10 +192,10 @@ impl Parts {
 // SAFETY: what `ready` returns is the code of the function. It lives as long as `self`, which a store has that is given it,
 // and relies on what the code relies on that the store is given with it.
 unsafe impl Tiers for State {
-    fn ready(&self, func: u32) -> Option<*const u8> {
+    fn ready(&self, func: u32) -> Option<(*const u8, Option<EntryTrampoline>)> {
         let part = Part::Func(func);
         self.place_kept_func(self.index(part));
-        self.made(part)
+        Some((self.made(part)?, self.entry(func)))
     }
 
     fn threshold(&self, part: Part, n_insts: u32, n_all: u32) -> u32 {
@@ -316,12 +317,20 @@ impl State {
         ptr::from_ref(self).addr()
     }
 
+    /// The trampoline by which the interpreter enters a function. Where it cannot be made, a call finds out.
+    fn entry(&self, func: u32) -> Option<EntryTrampoline> {
+        let State { native, module, trampolines, .. } = self;
+        let trampoline = trampolines.entry(native, module, module.func_type_index(func));
+        Some(trampoline.ok()?.entry())
+    }
+
     /// Hands native code of a part over to the interpreter.
     fn install(&self, code: &TieredCode, part: Part, native: *const u8) {
-        // SAFETY: it is the code of the part. It lives as long as `self`, which a store has that is given it.
+        // SAFETY: it is the code of the part, and the entry is that of its type. Both live as long as `self`, which a store
+        // has that is given it: the module's trampolines keep those that they have returned.
         unsafe {
             match part {
-                Part::Func(func) => code.install(func, native),
+                Part::Func(func) => code.install(func, native, self.entry(func)),
                 Part::Loop(func, block) => code.install_loops(func, &[block], native),
             }
         }

@@ -219,10 +219,10 @@ impl Random {
     }
 }
 
-/// Changes of files: as many as `SLOTVM_CHANGES` says.
+/// Changes of files: as many as `SLOTVM_GENERATED` says.
 #[test]
 fn changed_code_is_refused_or_compiled_anew() {
-    let n = std::env::var("SLOTVM_CHANGES").map_or(1000, |n| n.parse().unwrap());
+    let n = std::env::var("SLOTVM_GENERATED").map_or(1000, |n| n.parse().unwrap());
     let engine = engine(|_| {});
     let one = engine.precompile_module(SOURCE).unwrap();
     let other_source = SOURCE.replace("i64.mul", "i64.add");

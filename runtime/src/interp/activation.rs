@@ -164,7 +164,7 @@ impl<'a> Activation<'a> {
     }
 
     /// Lets the state name the stacks, which may have moved. There are so many frames.
-    fn look_at_stacks(&mut self, fp: usize, n_frames: usize) {
+    pub(super) fn look_at_stacks(&mut self, fp: usize, n_frames: usize) {
         let limits = &self.store.config.limits;
         let has_limits = self.store.config.stack_cells.is_none();
         let Stack { cells, frames, .. } = &mut self.store.interp;
@@ -207,7 +207,7 @@ impl<'a> Activation<'a> {
     }
 
     /// Lets the state name the memory of its instance, which may have grown.
-    fn look_at_memory(&mut self) {
+    pub(super) fn look_at_memory(&mut self) {
         // SAFETY: the context lives as long as the instance, and leads to memory 0 if there is one.
         (self.state.memory, self.state.memory_bytes) = unsafe {
             match (*self.state.ctx).memory {
@@ -305,9 +305,14 @@ impl<'a> Activation<'a> {
     /// start.
     pub(super) fn leave(&mut self) -> *const Instr {
         self.count_frames();
+        self.leave_at(self.index(self.state.fp))
+    }
+
+    /// The same, where the active function's cells start at an index, and the list knows how many frames there are.
+    pub(super) fn leave_at(&mut self, fp: usize) -> *const Instr {
         let frame =
             self.store.interp.frames.pop().expect("below each function is a frame that waits");
-        let fp = self.index(self.state.fp) - frame.args as usize;
+        let fp = fp - frame.args as usize;
         self.switch(InstanceId::from_number(frame.instance));
         self.state.code = frame.code;
         self.look_at_stacks(fp, self.store.interp.frames.len());

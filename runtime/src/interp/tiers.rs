@@ -21,7 +21,7 @@ use slotvm_bytecode::{FuncType, ValType, VerifiedModule, n_cells};
 
 use super::activation::{self, Activation};
 use super::handlers::table::{self, Code};
-use crate::context::VmCtx;
+use crate::context::{Entry, VmCtx};
 use crate::entities::InstanceId;
 use crate::error::{Error, Stop};
 use crate::steps::code::{CodeOptions, Count, FuncCode, Instr};
@@ -32,11 +32,11 @@ impl TieredCode {
     /// Lets calls of a function go to native code.
     ///
     /// # Safety
-    /// `code` is native code of the function, as [`FuncRecord::code`](crate::native::FuncRecord::code) is. It lives as long
-    /// as any store that has been given its tiers with [`Natives`](crate::native::Natives), and relies on no more than
-    /// these do.
-    pub unsafe fn install(&self, func: u32, code: *const u8) {
-        self.0.replace(func, native_call(self.0.module(), self.0.options(), func, code));
+    /// `code` is native code of the function, as [`FuncRecord::code`](crate::native::FuncRecord::code) is, and `entry` leads
+    /// to code of its type, if it is known. Both live as long as any store that has been given its tiers with
+    /// [`Natives`](crate::native::Natives), and rely on no more than these do.
+    pub unsafe fn install(&self, func: u32, code: *const u8, entry: Option<Entry>) {
+        self.0.replace(func, native_call(self.0.module(), self.0.options(), func, (code, entry)));
     }
 
     /// Lets loops of a function, which begin at these blocks in ascending order, go on in native code.
@@ -67,7 +67,7 @@ pub(super) fn native_call(
     module: &VerifiedModule,
     options: CodeOptions,
     func: u32,
-    native: *const u8,
+    (native, entry): (*const u8, Option<Entry>),
 ) -> FuncCode {
     let ty = module.func_type(func);
     let n_params = n_cells(&ty.params) as u32;
@@ -89,7 +89,9 @@ pub(super) fn native_call(
         frame_params: Box::default(),
         is_traced: false,
         options,
+        n_results: slotvm_bytecode::n_cells(&ty.results) as u32,
         native,
+        entry,
         counts: Box::default(),
         offsets: OnceLock::new(),
     }
@@ -98,14 +100,19 @@ pub(super) fn native_call(
 impl Activation<'_> {
     /// Calls the native code of the active function, whose frame has the parameters, and leaves the function.
     pub(super) fn run_native(&mut self) -> Result<*const Instr, Stop> {
-        let FuncCode { func, native, n_cells, .. } = *self.active();
-        let type_index = self.module().module().func_type_index(func);
-        let type_id = self.store.instance(self.instance()).type_id(type_index);
+        let FuncCode { func, native, entry, n_cells, .. } = *self.active();
+        let type_id = match entry {
+            Some(_) => u32::MAX,
+            None => {
+                let type_index = self.module().module().func_type_index(func);
+                self.store.instance(self.instance()).type_id(type_index)
+            }
+        };
         let (mut small, mut large) = ([0; SMALL_CELLS], Vec::new());
         let cells = first(&mut small, &mut large, n_cells as usize);
         let fp = self.index(self.state.fp);
         cells.copy_from_slice(&self.store.interp.cells[fp..fp + cells.len()]);
-        self.enter_native(native, type_id, false, cells)
+        self.enter_native(native, (entry, type_id), false, cells)
     }
 
     /// Counts what the active function does often. Where native code of a loop is there, goes on in it, and then leaves
@@ -137,27 +144,29 @@ impl Activation<'_> {
         let cells = first(&mut small, &mut large, n_cells(results).max(1));
         // The code reads the frame before anything else, so before anything can move it.
         cells[0] = self.state.fp.expose_provenance() as u64;
-        self.enter_native(native, type_id, true, cells)
+        self.enter_native(native, (None, type_id), true, cells)
     }
 
     /// Enters native code of the active function, and leaves the function with its results.
     fn enter_native(
         &mut self,
         code: *const u8,
-        type_id: u32,
+        (entry, type_id): (Option<Entry>, u32),
         is_loop: bool,
         cells: &mut [u64],
     ) -> Result<*const Instr, Stop> {
-        let FuncCode { func, n_cells: n_frame_cells, .. } = *self.active();
+        let FuncCode { func, n_cells, n_results, .. } = *self.active();
         let (instance, ctx) = (self.instance(), self.state.ctx);
-        let n_results = n_cells(&self.module().module().func_type(func).results);
         let fp = self.index(self.state.fp);
-        let callee = NativeCallee { ctx, code, type_id, instance, func, is_loop };
-        let top = fp + n_frame_cells as usize;
-        // SAFETY: the code is that of the function or of its loop, as whoever installed it has said, the context that of
-        // the active instance, which has the function, and the cells are those of the type.
-        let result = self.lend_stack(top, |store| unsafe { store.run_native(&callee, cells) });
+        let callee = NativeCallee { ctx, code, entry, type_id, instance, func, is_loop };
+        self.count_frames();
+        self.store.interp.top = fp + n_cells as usize;
+        // SAFETY: code and entry are those of the function or of its loop, as whoever installed them has said, the context
+        // is that of the active instance, which has the function, and the cells are those of the type.
+        let result = unsafe { self.store.run_native(&callee, cells) };
         if let Err(mut error) = result {
+            self.look_at_stacks(fp, self.store.interp.frames.len());
+            self.look_at_memory();
             if let Some(TailCall { instance, func, args }) = self.store.tail_call.take() {
                 let n_params = self.store.interp_params(instance, func);
                 self.store.interp.cells.copy_within(args..args + n_params, fp);
@@ -167,8 +176,11 @@ impl Activation<'_> {
             self.add_frames(&mut error, false);
             return Err(error.into());
         }
+        let n_results = n_results as usize;
         self.store.interp.cells[fp..fp + n_results].copy_from_slice(&cells[..n_results]);
-        Ok(self.leave())
+        let pc = self.leave_at(fp);
+        self.look_at_memory();
+        Ok(pc)
     }
 }
 

@@ -19,6 +19,7 @@ use slotvm_bytecode::{Imm, Op, VectorAccess, VerifiedModule};
 
 use super::state::State;
 use super::tiers::{Part, Tiers};
+use crate::context::Entry;
 
 /// Code that executes an instruction.
 ///
@@ -121,8 +122,12 @@ pub(crate) struct FuncCode {
     /// Whether it shows each instruction to an observer.
     pub(crate) is_traced: bool,
     pub(crate) options: CodeOptions,
+    /// Cells of its results.
+    pub(crate) n_results: u32,
     /// Native code of the function. Then its instructions only call that.
     pub(crate) native: *const u8,
+    /// The entry to it, if it is known.
+    pub(crate) entry: Option<Entry>,
     /// The counts of calls of the function and of rounds of its loops, in the order of blocks.
     pub(crate) counts: Box<[Count]>,
     /// The code offset of the bytecode instruction that each slot was made from, once somebody has asked.

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::code::ModuleCode;
+use crate::context::Entry;
 use crate::entities::InstanceId;
 
 /// A part of a module that native code can be made of by itself.
@@ -49,8 +50,8 @@ pub unsafe trait Tiers: Send + Sync {
     fn threshold(&self, part: Part, n_insts: u32, n_all: u32) -> u32;
 
     /// Native code of a function that is about to be called for the first time, if it is there already, so that the function
-    /// need never be interpreted. It is as [`TieredCode::install`] takes it.
-    fn ready(&self, func: u32) -> Option<*const u8>;
+    /// need never be interpreted. It and the entry to it are as [`TieredCode::install`] takes them.
+    fn ready(&self, func: u32) -> Option<(*const u8, Option<Entry>)>;
 
     /// Is told that the threshold was reached. Returns after how many more calls or rounds it is to be told again, unless
     /// native code is there by then.

@@ -61,7 +61,9 @@ pub struct NativeCallee {
     pub ctx: *mut VmCtx,
     /// Native code.
     pub code: *const u8,
-    /// The store's number of the type of the code.
+    /// The entry to code of its type, if it is known.
+    pub entry: Option<EntryPoint>,
+    /// Otherwise the store's number of the type of the code.
     pub type_id: u32,
     /// Its instance.
     pub instance: InstanceId,

@@ -107,7 +107,8 @@ impl Store {
             return None;
         };
         let FuncRecord { ctx, type_id, .. } = self.funcs.record(func);
-        let callee = NativeCallee { ctx, code, type_id, instance, func: index, is_loop: false };
+        let (func, entry, is_loop) = (index, None, false);
+        let callee = NativeCallee { ctx, code, entry, type_id, instance, func, is_loop };
         (!code.is_null()).then_some(callee)
     }
 
