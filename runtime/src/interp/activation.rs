@@ -30,13 +30,34 @@ pub(crate) fn execute(
     func: u32,
     cells: &mut [u64],
 ) -> Result<(), Error> {
-    let mut activation = Activation::new(store, instance);
-    let result = activation.run(func, cells);
-    let Activation { base, n_outer_frames, .. } = activation;
+    let trace = store.trace.clone();
+    let (n_outer_frames, base) = (store.interp.frames.len(), store.interp.top);
+    let module = Arc::as_ptr(store.instance(instance).code());
+    let shared = store.shared_ptr();
+    // Made where it stays, and errors are not moved unless there are some: native code calls often.
+    let state = State { shared, instance: instance.number(), ..State::EMPTY };
+    let activation =
+        &mut Activation { state, store, n_outer_frames, base, module, stop: None, trace };
+    activation.run(func, cells);
     activation.store.interp.top = base;
+    let stop = activation.stop.take();
+    let result = match stop {
+        None => Ok(()),
+        Some(stop) => Err(activation.error(stop)),
+    };
     // After an error some are left, and an activation below may be asked for its own.
     activation.store.interp.frames.truncate(n_outer_frames);
     result
+}
+
+/// Copies as many cells as `to` has. They are few, as a rule.
+#[inline(always)]
+pub(super) fn copy_cells(from: &[u64], to: &mut [u64]) {
+    if to.len() <= SMALL_CELLS {
+        to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+    } else {
+        to.copy_from_slice(&from[..to.len()]);
+    }
 }
 
 /// See the module documentation. Handlers see only the state, which therefore comes first.
@@ -59,20 +80,6 @@ pub(super) struct Activation<'a> {
 }
 
 impl<'a> Activation<'a> {
-    #[inline(always)]
-    fn new(store: &'a mut Store, instance: InstanceId) -> Activation<'a> {
-        let trace = store.trace.clone();
-        let (n_outer_frames, base) = (store.interp.frames.len(), store.interp.top);
-        let module = Arc::as_ptr(store.instance(instance).code());
-        let state =
-            State { shared: store.shared_ptr(), instance: instance.number(), ..State::EMPTY };
-        let mut activation =
-            Activation { state, store, n_outer_frames, base, module, stop: None, trace };
-        activation.look_at_stacks(base, n_outer_frames);
-        activation.look_at_instance();
-        activation
-    }
-
     /// The activation that a state belongs to.
     ///
     /// # Safety
@@ -83,13 +90,9 @@ impl<'a> Activation<'a> {
         unsafe { &mut *state.cast() }
     }
 
-    /// Calls a function from the host.
-    fn run(&mut self, func: u32, cells: &mut [u64]) -> Result<(), Error> {
-        let base = self.base;
-        self.store.interp.reserve(base + cells.len())?;
-        self.store.interp.cells[base..base + cells.len()].copy_from_slice(cells);
-        self.look_at_stacks(base, self.n_outer_frames);
-        match self.begin(func) {
+    /// Calls a function from the host. If it does not return, [`Activation::stop`] says why.
+    fn run(&mut self, func: u32, cells: &mut [u64]) {
+        match self.begin(func, cells) {
             Ok(pc) => {
                 self.state.pc = pc;
                 // SAFETY: the state is that of this activation. The function has been entered, so its code, frame and
@@ -99,24 +102,43 @@ impl<'a> Activation<'a> {
             Err(stop) => self.stop = Some(stop),
         }
         self.count_frames();
-        match self.stop.take() {
-            None => {
-                cells.copy_from_slice(&self.store.interp.cells[base..base + cells.len()]);
-                Ok(())
-            }
-            Some(Stop::Error(error)) => Err(error),
-            Some(Stop::Trap(code)) => {
+        if self.stop.is_none() {
+            copy_cells(&self.store.interp.cells[self.base..], cells);
+        }
+    }
+
+    /// The error that the activation ends with.
+    #[cold]
+    fn error(&self, stop: Stop) -> Error {
+        match stop {
+            Stop::Error(error) => error,
+            Stop::Trap(code) => {
                 let mut error = Trap::new(code, []).into();
                 self.add_frames(&mut error, true);
-                Err(error)
+                error
             }
         }
     }
 
     /// Enters the function that the host has called, if there is enough of the host's stack.
-    fn begin(&mut self, func: u32) -> Result<*const Instr, Stop> {
+    fn begin(&mut self, func: u32, cells: &[u64]) -> Result<*const Instr, Stop> {
         let instance = self.instance();
-        self.push_frame(translate::exit(self.module().options().jumps), ptr::null(), 0)?;
+        let stack = &mut self.store.interp;
+        let reserved = stack.reserve(self.base + cells.len());
+        // What an error is told of looks at them.
+        self.look_at_stacks(self.base, self.n_outer_frames);
+        reserved?;
+        let exit = translate::exit(self.module().options().jumps);
+        let stack = &mut self.store.interp;
+        copy_cells(cells, &mut stack.cells[self.base..self.base + cells.len()]);
+        stack.frames.push(Frame {
+            ret: exit,
+            code: ptr::null(),
+            args: 0,
+            instance: instance.number(),
+        });
+        self.look_at_stacks(self.base, self.n_outer_frames + 1);
+        self.look_at_instance();
         self.state.code = self.code(func);
         self.state.pc = ptr::null();
         self.store.check_host_stack()?;

@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 
 use slotvm_bytecode::{FuncType, ValType, VerifiedModule, n_cells};
 
-use super::activation::{self, Activation};
+use super::activation::{self, Activation, copy_cells};
 use super::handlers::table::{self, Code};
 use crate::context::{Entry, VmCtx};
 use crate::entities::InstanceId;
@@ -111,7 +111,7 @@ impl Activation<'_> {
         let (mut small, mut large) = ([0; SMALL_CELLS], Vec::new());
         let cells = first(&mut small, &mut large, n_cells as usize);
         let fp = self.index(self.state.fp);
-        cells.copy_from_slice(&self.store.interp.cells[fp..fp + cells.len()]);
+        copy_cells(&self.store.interp.cells[fp..], cells);
         self.enter_native(native, (entry, type_id), false, cells)
     }
 
@@ -177,7 +177,7 @@ impl Activation<'_> {
             return Err(error.into());
         }
         let n_results = n_results as usize;
-        self.store.interp.cells[fp..fp + n_results].copy_from_slice(&cells[..n_results]);
+        copy_cells(cells, &mut self.store.interp.cells[fp..fp + n_results]);
         let pc = self.leave_at(fp);
         self.look_at_memory();
         Ok(pc)
@@ -295,11 +295,18 @@ pub unsafe fn interpret(ctx: *mut VmCtx, cells: *mut u64, is_last: bool) -> u32 
         store.set_pending(Ok(error));
         return 1;
     }
+    let mut error = None;
     // A panic must not unwind through native frames; it resumes beyond them.
-    let call = || activation::execute(&mut *store, instance, func, cells);
-    let failure: std::thread::Result<Error> = match catch_unwind(AssertUnwindSafe(call)) {
-        Ok(Ok(())) => return 0,
-        Ok(Err(error)) => Ok(error),
+    let call = || match activation::execute(&mut *store, instance, func, cells) {
+        Ok(()) => true,
+        Err(failure) => {
+            error = Some(failure);
+            false
+        }
+    };
+    let failure = match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(true) => return 0,
+        Ok(false) => Ok(error.expect("it has failed")),
         Err(panic) => Err(panic),
     };
     store.set_pending(failure);
