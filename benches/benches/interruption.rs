@@ -164,9 +164,9 @@ fn overshoot(effort: &Effort) -> Result<Table, CliError> {
 
 fn entry(effort: &Effort) -> Result<Table, CliError> {
     let configs = [
-        ("no polls", Config::new()),
-        ("epochs", Config::new().epoch_interruption(true).clone()),
-        ("timeout", Config::new().timeout(Some(LONG)).clone()),
+        ("no polls", Config::new().tier(Tier::BEST).clone()),
+        ("epochs", Config::new().tier(Tier::BEST).epoch_interruption(true).clone()),
+        ("timeout", Config::new().tier(Tier::BEST).timeout(Some(LONG)).clone()),
     ];
     let mut guests = Vec::new();
     for (name, config) in &configs {

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use slotvm::{Compile, Config, Engine, Error, Instance, Module, Store};
+use slotvm::{Compile, Config, Engine, Error, Instance, Module, Store, Tier};
 use slotvm_benches::{Args, program_files};
 use slotvm_bytecode::encode;
 use slotvm_filetests::bombs::{NAME, family};
@@ -27,7 +27,7 @@ fn main() -> Result<(), CliError> {
     let args = Args::from_env();
     let rounds = if args.is_test || args.is_quick { 1 } else { ROUNDS };
     let size = args.is_test.then_some(1);
-    let engine = |compile| Engine::new(Config::new().compile(compile));
+    let engine = |compile| Engine::new(Config::new().tier(Tier::BEST).compile(compile));
     let engines = [engine(Compile::Eager)?, engine(Compile::Lazy)?];
     let headers = [
         "program",

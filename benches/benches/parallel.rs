@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use rayon::ThreadPoolBuilder;
-use slotvm::{Config, Engine, Module};
+use slotvm::{Config, Engine, Module, Tier};
 use slotvm_bytecode::{VerifiedModule, text, verify};
 
 const N_FUNCS: usize = 400;
@@ -36,6 +36,7 @@ fn parallel(c: &mut Criterion) {
     group.sample_size(10).measurement_time(Duration::from_secs(5));
     let engine = |parallel| {
         let mut config = Config::new();
+        config.tier(Tier::BEST);
         config.verify_passes(false).parallel_compilation(parallel);
         Engine::new(&config).expect("the machine is supported")
     };

@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use slotvm::compiler::Rung;
-use slotvm::{Config, Engine, Module, SlotMode};
+use slotvm::{Config, Engine, Module, SlotMode, Tier};
 use slotvm_bytecode::encode;
 use slotvm_filetests::bombs::family;
 use slotvm_filetests::campaign::cost::{promised_bytes, promised_ms};
@@ -122,7 +122,8 @@ fn row(name: &str, bytes: &[u8], mode: SlotMode) -> String {
 fn compile(mode: SlotMode) {
     let mut bytes = Vec::new();
     std::io::stdin().read_to_end(&mut bytes).expect("the parent writes");
-    let engine = Engine::new(Config::new().slots(mode)).expect("there is native code");
+    let engine =
+        Engine::new(Config::new().tier(Tier::BEST).slots(mode)).expect("there is native code");
     let memory_before = status_kib("VmRSS");
     let time_before = cpu_time();
     let module = Module::new(&engine, &bytes);

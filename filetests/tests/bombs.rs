@@ -134,8 +134,8 @@ fn polls_and_fuel_count() {
         module.expect("it compiles").functions()[0].work.counts
     };
     let plain = counts(&mut Config::new());
-    let polled = counts(Config::new().epoch_interruption(true));
-    let metered = counts(Config::new().consume_fuel(true));
+    let polled = counts(Config::new().tier(Tier::BEST).epoch_interruption(true));
+    let metered = counts(Config::new().tier(Tier::BEST).consume_fuel(true));
     assert!(polled.n_blocks >= plain.n_blocks + 60, "{polled:?} {plain:?}");
     assert!(polled.n_edges >= plain.n_edges + 60, "{polled:?} {plain:?}");
     assert!(metered.n_insts >= plain.n_insts + 60, "{metered:?} {plain:?}");

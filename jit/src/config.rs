@@ -61,6 +61,17 @@ impl Tier {
     }
 }
 
+impl Default for Tier {
+    /// [`Tier::Auto`]; [`Tier::Interpreter`] in a build without the feature `jit`.
+    fn default() -> Tier {
+        match Tier::ALL {
+            [first] => *first,
+            [_, second, ..] => *second,
+            [] => unreachable!("there is one at least"),
+        }
+    }
+}
+
 impl std::fmt::Display for Tier {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(self.name())
@@ -197,7 +208,7 @@ impl CacheConfig {
 impl Default for Config {
     fn default() -> Config {
         Config {
-            tier: Tier::BEST,
+            tier: Tier::default(),
             slots: SlotMode::default(),
             promotion: PromoteOptions::default(),
             on_the_fly: None,
@@ -227,18 +238,18 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The default: the fastest tier of the build, no fuel, nothing deterministic beyond the semantics.
+    /// The default: all tiers of the build, no fuel, nothing deterministic beyond the semantics.
     pub fn new() -> Config {
         Config::default()
     }
 
-    /// The engine that runs guest code.
+    /// Sets the engine that runs guest code, [`Tier::Auto`] by default.
     pub fn tier(&mut self, tier: Tier) -> &mut Config {
         self.tier = tier;
         self
     }
 
-    /// Sets where native code keeps the slots of functions. The interpreter ignores it.
+    /// Sets where native code keeps the slots of functions, in each tier that makes some. The interpreter ignores it.
     pub fn slots(&mut self, slots: SlotMode) -> &mut Config {
         self.slots = slots;
         self
@@ -282,7 +293,7 @@ impl Config {
         self
     }
 
-    /// Sets when native code is compiled. The results are the same. With [`Compile::Lazy`] a function that cannot be
+    /// Sets when [`Tier::Jit`] makes native code. The results are the same. With [`Compile::Lazy`] a function that cannot be
     /// compiled fails the call that first reaches it.
     pub fn compile(&mut self, when: Compile) -> &mut Config {
         self.compile = when;

@@ -59,7 +59,7 @@
 //! # Builds without native code
 //!
 //! The feature `jit` is on by default. Without it there is no dependency on Cranelift, and the API stays the same.
-//! Engines interpret, which is then the default tier ([`Tier::BEST`]). [`Tier::Auto`], [`Tier::Jit`] and a
+//! Engines interpret, which is then the default tier. [`Tier::Auto`], [`Tier::Jit`] and a
 //! [`raw::Compiler`] are errors. [`Module::functions`] is empty, and [`Module::clif`] and [`Module::asm`] return `None`.
 
 mod api;

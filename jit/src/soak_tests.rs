@@ -9,7 +9,8 @@ use alone::alone;
 
 use crate::code::registry;
 use crate::{
-    AsContext, Compile, Config, Engine, Error, Func, Instance, Linker, Module, Store, TrapCode,
+    AsContext, Compile, Config, Engine, Error, Func, Instance, Linker, Module, Store, Tier,
+    TrapCode,
 };
 
 /// The figures that a leak would make grow.
@@ -141,7 +142,7 @@ fn hostile_modules_leave_nothing_behind() {
         let is_full = std::env::var("SLOTVM_FULL").as_deref() == Ok("1");
         let (n_rounds, n_samples) = if is_full { (100_000, 20) } else { (400, 10) };
         let engines = [Compile::Eager, Compile::Lazy].map(|compile| {
-            let engine = Engine::new(Config::new().compile(compile)).unwrap();
+            let engine = Engine::new(Config::new().tier(Tier::BEST).compile(compile)).unwrap();
             // Allocations that are made once.
             round(&engine, 1);
             engine
@@ -189,7 +190,7 @@ fn instantiate(store: &mut Store<()>, module: &Module) -> Instance {
 #[test]
 fn trampolines_are_made_when_they_are_needed_and_freed_with_the_last_who_keeps_them() {
     for compile in [Compile::Eager, Compile::Lazy] {
-        let engine = Engine::new(Config::new().compile(compile)).unwrap();
+        let engine = Engine::new(Config::new().tier(Tier::BEST).compile(compile)).unwrap();
         let n = || n_trampolines(&engine);
         let module = Module::from_text(&engine, &source(5, "")).unwrap();
         let same_types = Module::from_text(&engine, &source(5, "")).unwrap();
@@ -231,7 +232,7 @@ fn trampolines_are_made_when_they_are_needed_and_freed_with_the_last_who_keeps_t
 
 #[test]
 fn threads_that_need_the_same_trampolines_share_them() {
-    let engine = Engine::default();
+    let engine = Engine::new(Config::new().tier(Tier::BEST)).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..16 {
             let engine = &engine;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use slotvm::{Config, Engine, SlotMode};
+use slotvm::{Config, Engine, SlotMode, Tier};
 use slotvm_benches::Args;
 use slotvm_bytecode::verify;
 use vmrun::bench::clock::thread_cpu_time;
@@ -95,7 +95,7 @@ fn ours(
     slots: SlotMode,
     is_test: bool,
 ) -> Result<(Vec<u8>, Duration, Runs), Failure> {
-    let engine = Engine::new(Config::new().slots(slots))?;
+    let engine = Engine::new(Config::new().tier(Tier::BEST).slots(slots))?;
     let mut program = wend::host::Instance::new(&engine, compiled, Vec::new())?;
     // The first run makes the ways between host and guest, too.
     program.run()?;

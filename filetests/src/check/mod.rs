@@ -235,6 +235,7 @@ impl Bounds {
 impl Plan {
     fn config(self) -> Config {
         let mut config = Config::new();
+        config.tier(Tier::BEST);
         let limits = Limits {
             memory_pages_max: MEMORY_PAGES_MAX,
             table_elems_max: TABLE_ELEMS_MAX,

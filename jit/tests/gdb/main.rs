@@ -6,7 +6,7 @@
 use std::process::{Command, ExitCode, Output};
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
-use slotvm::{Config, Engine, Linker, Module, Store};
+use slotvm::{Config, Engine, Linker, Module, Store, Tier};
 
 /// Set in the program that is debugged.
 const GUEST: &str = "SLOTVM_TEST_GDB";
@@ -43,8 +43,10 @@ fn main() -> ExitCode {
 /// The debugged program.
 #[inline(never)]
 fn guest_program() {
-    let engine =
-        Engine::new(Config::new().debug_info(true).passes("-inline".parse().unwrap())).unwrap();
+    let engine = Engine::new(
+        Config::new().tier(Tier::BEST).debug_info(true).passes("-inline".parse().unwrap()),
+    )
+    .unwrap();
     let module = Module::from_text(&engine, SOURCE).unwrap();
     let mut linker = Linker::new(&engine);
     linker.func_wrap("env", "report", |n: i32| println!("the guest says {n}")).unwrap();

@@ -3,8 +3,8 @@
 use std::error::Error as _;
 
 use slotvm::{
-    Caller, Engine, Error, ExternType, FuncType, GlobalType, LinkError, Linker, Memory, MemoryType,
-    Module, Store, TableType, Val, ValType,
+    Caller, Config, Engine, Error, ExternType, FuncType, GlobalType, LinkError, Linker, Memory,
+    MemoryType, Module, Store, TableType, Tier, Val, ValType,
 };
 
 use crate::support::{for_all, module};
@@ -122,7 +122,7 @@ fn a_linked_import_of_another_type_is_refused() {
 
 #[test]
 fn numbers_in_memory_are_little_endian_and_checked() {
-    let engine = Engine::default();
+    let engine = Engine::new(Config::new().tier(Tier::BEST)).unwrap();
     let mut store = Store::new(&engine, ());
     let memory = Memory::new(&mut store, MemoryType { min: 1, max: Some(1) }).unwrap();
     memory.write_value(&mut store, 1, 0x0102_0304_0506_0708_u64).unwrap();

@@ -3,7 +3,7 @@
 use std::backtrace::Backtrace;
 use std::sync::{Arc, Mutex};
 
-use slotvm::{Caller, Config, Engine, Func, Linker, Module, ProfilingStrategy, Store};
+use slotvm::{Caller, Config, Engine, Func, Linker, Module, ProfilingStrategy, Store, Tier};
 
 const SOURCE: &str = r#"
     import "env" "look" func look(i32)
@@ -43,7 +43,8 @@ fn backtrace_below_guest(engine: &Engine) -> String {
 #[cfg(target_env = "gnu")]
 fn backtraces_of_the_host_pass_through_native_frames() {
     // Inlined functions have no native frame.
-    let engine = Engine::new(Config::new().passes("-inline".parse().unwrap())).unwrap();
+    let engine =
+        Engine::new(Config::new().tier(Tier::BEST).passes("-inline".parse().unwrap())).unwrap();
     // Code comes and goes; what is gone must not be in the way of what takes its place.
     for _ in 0..3 {
         let text = backtrace_below_guest(&engine);
@@ -61,9 +62,11 @@ fn backtraces_of_the_host_pass_through_native_frames() {
 #[test]
 #[cfg_attr(not(feature = "jit"), ignore = "needs native code")]
 fn a_perf_map_names_guest_functions_and_trampolines() {
-    let engine = Engine::new(Config::new().profiler(ProfilingStrategy::PerfMap)).unwrap();
+    let engine =
+        Engine::new(Config::new().tier(Tier::BEST).profiler(ProfilingStrategy::PerfMap)).unwrap();
     // Both engines of the process write to one file.
-    let second = Engine::new(Config::new().profiler(ProfilingStrategy::PerfMap)).unwrap();
+    let second =
+        Engine::new(Config::new().tier(Tier::BEST).profiler(ProfilingStrategy::PerfMap)).unwrap();
     let module = Module::from_text(&engine, SOURCE).unwrap();
     let source = SOURCE.replace("outer_guest", "second_guest");
     let second_module = Module::from_text(&second, &source).unwrap();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread;
 
 use slotvm::raw::{CFunction, Code, Compiler, Context};
-use slotvm::{Config, Engine, SlotMode, TrapCode};
+use slotvm::{Config, Engine, SlotMode, Tier, TrapCode};
 
 type Unary = unsafe extern "C" fn(*mut Context, i64) -> i64;
 type Binary = unsafe extern "C" fn(*mut Context, i64, i64) -> i64;
@@ -17,7 +17,8 @@ type Binary = unsafe extern "C" fn(*mut Context, i64, i64) -> i64;
 /// Engines that make C functions, all slot modes, with signals and without.
 fn engines() -> Vec<Engine> {
     let engine = |slots, signals| {
-        Engine::new(Config::new().slots(slots).signals_based_traps(signals)).unwrap()
+        Engine::new(Config::new().tier(Tier::BEST).slots(slots).signals_based_traps(signals))
+            .unwrap()
     };
     SlotMode::ALL.into_iter().flat_map(|slots| [true, false].map(|s| engine(slots, s))).collect()
 }
@@ -90,7 +91,7 @@ fn functions_compute_and_call_each_other() {
 
 #[test]
 fn values_of_all_types_and_many_of_them_cross() {
-    let engine = Engine::default();
+    let engine = Engine::new(Config::new().tier(Tier::BEST)).unwrap();
     let params: Vec<String> =
         (0..12).map(|i| format!("p{i}: {}", ["i32", "f64", "i64", "f32"][i % 4])).collect();
     let source = format!(
@@ -141,7 +142,7 @@ fn values_of_all_types_and_many_of_them_cross() {
 
 #[test]
 fn several_results_go_where_the_caller_wants_them() {
-    let engine = Engine::default();
+    let engine = Engine::new(Config::new().tier(Tier::BEST)).unwrap();
     let nine = "i64.const 9  ".repeat(8);
     let code = compile(
         &engine,
@@ -334,7 +335,7 @@ fn the_memory_is_a_buffer_of_the_host_and_ends_with_it() {
 
 #[test]
 fn threads_run_the_same_code_each_with_a_context() {
-    let engine = Engine::default();
+    let engine = Engine::new(Config::new().tier(Tier::BEST)).unwrap();
     let code = compile(&engine, MEMORY);
     let sum: Binary = get(&code, "sum");
     thread::scope(|scope| {
@@ -361,7 +362,7 @@ fn threads_run_the_same_code_each_with_a_context() {
 
 #[test]
 fn fuel_is_the_contexts() {
-    let engine = Engine::new(Config::new().consume_fuel(true)).unwrap();
+    let engine = Engine::new(Config::new().tier(Tier::BEST).consume_fuel(true)).unwrap();
     let code = compile(&engine, MEMORY);
     let sum: Binary = get(&code, "sum");
     let mut bytes = [1; 64];
@@ -385,7 +386,7 @@ fn fuel_is_the_contexts() {
 
 #[test]
 fn code_is_freed_with_its_last_owner() {
-    let engine = Engine::default();
+    let engine = Engine::new(Config::new().tier(Tier::BEST)).unwrap();
     let code = compile(&engine, MEMORY);
     assert!(code.code_bytes() > 100);
     let module = code.verified().clone();

@@ -147,7 +147,7 @@ fn a_host_function_without_memory_for_its_trampoline_is_an_error() {
             assert_eq!(libc::mallopt(libc::M_TRIM_THRESHOLD, -1), 1);
         }
         drop(std::hint::black_box(vec![0_u8; 64 << 20]));
-        let engine = Engine::new(&Config::new()).unwrap();
+        let engine = Engine::new(Config::new().tier(Tier::BEST)).unwrap();
         let mut store = Store::new(&engine, ());
         Func::wrap(&mut store, |x: i64| x).unwrap();
         limit_address_space(1);
@@ -192,7 +192,7 @@ fn four_gibibytes_cost_what_is_written() {
 #[test]
 fn four_billion_elements_or_locals_are_refused() {
     alone("hostile::four_billion_elements_or_locals_are_refused", || {
-        let engine = Engine::default();
+        let engine = Engine::new(Config::new().tier(Tier::BEST)).unwrap();
         let (cost, ()) = cost_bytes(|| {
             let ty = TableType { elem: ValType::FuncRef, min: u32::MAX, max: None };
             let mut bytecode = slotvm_bytecode::Module { tables: vec![ty], ..Default::default() };
@@ -375,7 +375,7 @@ fn imports(n_types: u32, n_different: u32) -> Vec<u8> {
 fn types_of_imports_cost_nothing_before_there_are_instances() {
     alone("hostile::types_of_imports_cost_nothing_before_there_are_instances", || {
         for compile in [Compile::Eager, Compile::Lazy] {
-            let engine = Engine::new(Config::new().compile(compile)).unwrap();
+            let engine = Engine::new(Config::new().tier(Tier::BEST).compile(compile)).unwrap();
             let load = |n_types| {
                 let module = Module::new(&engine, imports_of_types(n_types)).unwrap();
                 (module.code_bytes(), Resources::now())
@@ -396,7 +396,7 @@ fn types_of_imports_cost_nothing_before_there_are_instances() {
 #[cfg_attr(not(feature = "jit"), ignore = "needs native code")]
 fn host_functions_of_too_many_types_are_refused() {
     let n_types = 40_000;
-    let engine = Engine::default();
+    let engine = Engine::new(Config::new().tier(Tier::BEST)).unwrap();
     let load = |bytes: Vec<u8>| {
         let module = Module::new(&engine, bytes).unwrap();
         let mut linker = Linker::new(&engine);
@@ -434,7 +434,7 @@ fn functions_of_the_widest_types_call_and_are_called() {
         params.join(", ")
     );
     for compile in [Compile::Eager, Compile::Lazy] {
-        let engine = Engine::new(Config::new().compile(compile)).unwrap();
+        let engine = Engine::new(Config::new().tier(Tier::BEST).compile(compile)).unwrap();
         let module = Module::from_text(&engine, &source).unwrap();
         let mut linker = Linker::new(&engine);
         let wide = vec![ValType::I64; n];

@@ -1,8 +1,8 @@
 //! A limiter of the embedder: what it is asked, and what its answers do.
 
 use slotvm::{
-    Engine, Error, Instance, Linker, Memory, ResourceLimiter, Store, StoreLimits,
-    StoreLimitsBuilder, Table, TrapCode, Val,
+    Config, Engine, Error, Instance, Linker, Memory, ResourceLimiter, Store, StoreLimits,
+    StoreLimitsBuilder, Table, Tier, TrapCode, Val,
 };
 use slotvm_bytecode::ValType;
 use slotvm_bytecode::module::{MemoryType, TableType};
@@ -290,7 +290,7 @@ fn the_failure_that_becomes_a_trap_is_its_source() {
 #[test]
 fn numbers_of_things_are_limited() {
     let refused = |limits: StoreLimits, source: &str| {
-        let engine = Engine::default();
+        let engine = Engine::new(Config::new().tier(Tier::BEST)).unwrap();
         let mut store = Store::new(&engine, limits);
         store.limiter(|limits| limits);
         let module = module(&engine, source);

@@ -159,6 +159,7 @@ fn large_frames_do_not_jump_over_the_limit() {
     }
     source += "return }";
     let mut config = Config::new();
+    config.tier(Tier::BEST);
     config.verify_passes(false);
     config.slots(slotvm::SlotMode::Memory);
     let engine = slotvm::Engine::new(&config).unwrap();
@@ -307,6 +308,6 @@ fn a_loop_with_very_many_edges_back_computes_the_same() {
     };
     let (expected, _) = run(Config::new().tier(Tier::Interpreter));
     for slots in [SlotMode::Memory, SlotMode::Ssa] {
-        assert_eq!(run(Config::new().slots(slots)), (expected, true), "{slots}");
+        assert_eq!(run(Config::new().tier(Tier::BEST).slots(slots)), (expected, true), "{slots}");
     }
 }

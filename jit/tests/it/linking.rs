@@ -368,7 +368,7 @@ fn functions_stand_in_for_unknown_imports() {
 
 #[test]
 fn memories_are_not_made_up() {
-    let engine = Engine::default();
+    let engine = Engine::new(Config::new().tier(Tier::BEST)).unwrap();
     let module = module(&engine, "import \"a\" \"m\" memory m 1");
     let mut linker = Linker::<()>::new(&engine);
     linker.define_unknown_imports_as_traps(&module);
@@ -381,7 +381,7 @@ fn memories_are_not_made_up() {
 #[test]
 fn errors_of_linking_show_no_name_as_it_is() {
     use slotvm_bytecode::printable::Printable;
-    let engine = Engine::default();
+    let engine = Engine::new(Config::new().tier(Tier::BEST)).unwrap();
     let name = r"\u{1b}[2J\n\u{202e}";
     let source = format!(
         "import \"{name}\" \"{name}\" func f(i32)\nexport \"run\" func run\nfunc run() {{ i32.const 0 call f return }}"

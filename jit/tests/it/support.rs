@@ -36,6 +36,7 @@ const KEPT: &str = "kept code";
 pub(crate) fn kinds(configure: impl Fn(&mut Config)) -> Vec<Kind> {
     let kind = |description: String, change: &dyn Fn(&mut Config)| {
         let mut config = Config::new();
+        config.tier(Tier::BEST);
         configure(&mut config);
         change(&mut config);
         Kind { engine: Engine::new(&config).unwrap(), description }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use slotvm::{Config, Engine, Error, Linker, TrapCode, UpdateDeadline, Val};
+use slotvm::{Config, Engine, Error, Linker, Tier, TrapCode, UpdateDeadline, Val};
 
 use crate::support::{for_all, for_all_with, frames, instance, instance_with, marked};
 
@@ -511,7 +511,7 @@ fn trap_under_signals() {
         recurse: local.get kind call f i32.const 1 i32.add return
         unreachable: unreachable
         }"#;
-    let engine = Engine::default();
+    let engine = Engine::new(Config::new().tier(Tier::BEST)).unwrap();
     let (mut store, instance) = instance(&engine, source);
     let f = instance.get_typed_func::<i32, i32>(&store, "f").unwrap();
     let codes = [
@@ -552,6 +552,7 @@ fn a_function_with_a_frame_that_is_too_large_overflows_without_signals() {
     for (n_locals, overflows_without) in [(1_000, false), (20_000, true)] {
         for without in [false, true] {
             let mut config = Config::new();
+            config.tier(Tier::BEST);
             config.slots(slotvm::SlotMode::Memory).signals_based_traps(!without);
             let engine = Engine::new(&config).unwrap();
             let (mut store, instance) = instance(&engine, &source(n_locals));

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use slotvm::{Engine, FuncType, Global, GlobalType, Linker, Module, Store, V128, Val, ValType};
+use slotvm::{
+    Config, Engine, FuncType, Global, GlobalType, Linker, Module, Store, Tier, V128, Val, ValType,
+};
 
 use crate::support::{for_all, instance, instance_with};
 
@@ -40,7 +42,7 @@ fn signatures_of_all_sizes() {
 fn the_largest_signatures() {
     // The modes lower calls by the same code, so the default stands for all.
     for (n_params, n_results) in [(1000, 1000), (1000, 0), (0, 1000)] {
-        check_signature(&Engine::default(), n_params, n_results);
+        check_signature(&Engine::new(Config::new().tier(Tier::BEST)).unwrap(), n_params, n_results);
     }
 }
 
@@ -128,7 +130,7 @@ fn compiling_tells_about_each_function() {
         }
         func second() { return }"#;
     for slots in SlotMode::ALL {
-        let engine = Engine::new(Config::new().slots(slots)).unwrap();
+        let engine = Engine::new(Config::new().tier(Tier::BEST).slots(slots)).unwrap();
         let module = crate::support::module(&engine, source);
         let functions = module.functions();
         let names: Vec<_> = functions.iter().map(|f| (f.func, f.name.as_str())).collect();

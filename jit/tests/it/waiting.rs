@@ -46,6 +46,7 @@ fn slow_functions(n: usize) -> String {
 
 fn lazy(configure: impl FnOnce(&mut Config)) -> Engine {
     let mut config = Config::new();
+    config.tier(Tier::BEST);
     config.compile(Compile::Lazy);
     configure(&mut config);
     Engine::new(&config).unwrap()
@@ -192,6 +193,7 @@ fn backtraces_of_calls_that_wait_are_those_of_other_engines() {
 fn code_that_is_made_for_an_instance_is_waited_for_as_long_as_calls_may_take() {
     let plan = MemoryPlan { reservation_bytes: 1 << 60, guard_bytes: 1 << 16 };
     let mut config = Config::new();
+    config.tier(Tier::BEST);
     let engine = Engine::new(config.memory(Some(plan)).timeout(Some(Duration::from_millis(10))));
     let source = format!(
         "memory m 1 start run func run() {{ i32.const 0 call f drop return }} {}",

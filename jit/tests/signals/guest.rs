@@ -1,7 +1,8 @@
 //! Guest code that traps in every way.
 
 use slotvm::{
-    Config, Engine, Instance, IntoFunc, Linker, MemoryPlan, Module, Store, TrapCode, TypedFunc,
+    Config, Engine, Instance, IntoFunc, Linker, MemoryPlan, Module, Store, Tier, TrapCode,
+    TypedFunc,
 };
 
 /// Functions that trap if the parameter is 0, and the host function `host`.
@@ -62,14 +63,16 @@ impl Guest {
 
     /// An instance with a host function, in a new engine.
     pub(crate) fn with_host<P, R>(host: impl IntoFunc<(), P, R>) -> Guest {
-        Guest::with_config(&Config::new(), host)
+        Guest::with_config(Config::new().tier(Tier::BEST), host)
     }
 
     /// Returns an instance that relies on guard pages and one that checks each access.
     pub(crate) fn of_both_kinds() -> [Guest; 2] {
-        let mut checked = Config::new();
+        let mut guarded = Config::new();
+        guarded.tier(Tier::BEST);
+        let mut checked = guarded.clone();
         checked.memory(Some(MemoryPlan::CHECKED));
-        [Config::new(), checked].map(|config| Guest::with_config(&config, |n: i32| n))
+        [guarded, checked].map(|config| Guest::with_config(&config, |n: i32| n))
     }
 
     fn with_config<P, R>(config: &Config, host: impl IntoFunc<(), P, R>) -> Guest {

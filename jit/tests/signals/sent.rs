@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use slotvm::{Config, Engine, Linker, Module, Store};
+use slotvm::{Config, Engine, Linker, Module, Store, Tier};
 
 use crate::guest::Guest;
 use crate::{check_in_child, in_child};
@@ -63,7 +63,7 @@ fn send_to_guest_code(n_signals: usize) {
     let (sender, receiver) = mpsc::sync_channel(1);
     std::thread::scope(|scope| {
         let guest = scope.spawn(move || {
-            let engine = Engine::new(&Config::new()).unwrap();
+            let engine = Engine::new(Config::new().tier(Tier::BEST)).unwrap();
             // SAFETY: the call has no preconditions.
             sender.send(unsafe { libc::pthread_self() }).unwrap();
             spin(&engine, || i32::from(!DONE.load(SeqCst)));

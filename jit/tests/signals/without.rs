@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use slotvm::{
-    Config, Engine, Error, Instance, Linker, MemoryPlan, Module, SlotMode, Store, Trap, TrapCode,
+    Config, Engine, Error, Instance, Linker, MemoryPlan, Module, SlotMode, Store, Tier, Trap,
+    TrapCode,
 };
 
 use crate::check_in_child;
@@ -161,6 +162,7 @@ fn configs() -> Vec<Config> {
     for slots in SlotMode::ALL {
         for plan in [None, Some(MemoryPlan::PLAIN)] {
             let mut config = Config::new();
+            config.tier(Tier::BEST);
             config.slots(slots).memory(plan).consume_fuel(true).signals_based_traps(false);
             config.epoch_interruption(true);
             configs.push(config);

@@ -120,6 +120,7 @@ fn modules_without_native_code_have_a_span_for_each_stage() {
 fn compiling_has_a_span_for_each_stage_of_each_function() {
     let functions = |slots, on_the_fly: Option<OnTheFly>| {
         let mut config = Config::new();
+        config.tier(Tier::BEST);
         config.slots(slots);
         if let Some(options) = on_the_fly {
             config.on_the_fly(options);
@@ -145,7 +146,8 @@ fn compiling_has_a_span_for_each_stage_of_each_function() {
 
 #[test]
 fn spans_of_functions_are_of_the_lowest_level_only() {
-    let found = spans(Level::DEBUG, || instantiate(&Config::new(), SOURCE.as_bytes()));
+    let found =
+        spans(Level::DEBUG, || instantiate(Config::new().tier(Tier::BEST), SOURCE.as_bytes()));
     assert!(found.iter().any(|span| span == "instantiate"), "{found:?}");
     assert!(found.iter().all(|span| !span.contains("function func")), "{found:?}");
 }

@@ -16,6 +16,10 @@ mod ours {
 
     side!(slotvm);
 
+    fn engine() -> Engine {
+        Engine::new(slotvm::Config::new().tier(slotvm::Tier::Jit)).expect("there is native code")
+    }
+
     fn func_type(_: &Engine, params: [ValType; 1], results: [ValType; 1]) -> FuncType {
         FuncType::new(params, results)
     }
@@ -33,6 +37,10 @@ mod theirs {
     use wasmtime::{Error, FuncType, Trap};
 
     side!(wasmtime);
+
+    fn engine() -> Engine {
+        Engine::default()
+    }
 
     fn func_type(engine: &Engine, params: [ValType; 1], results: [ValType; 1]) -> FuncType {
         FuncType::new(engine, params, results)

@@ -147,7 +147,7 @@ macro_rules! side {
 
         /// The cases in their order, which is the same for all engines.
         pub(crate) fn cases() -> Vec<Case> {
-            let engine = Engine::default();
+            let engine = engine();
             let mut cases = Vec::new();
             calls(&engine, &mut cases);
             host_calls(&engine, &mut cases);

@@ -100,6 +100,7 @@ fn the_interpreter_passes_and_the_table_is_current() {
 /// Native code with guard pages, with a check of each access, and without signals.
 fn check_native(slots: SlotMode) {
     let mut config = Config::new();
+    config.tier(Tier::BEST);
     check_all(config.tier(Tier::Jit).slots(slots));
     check_all(config.memory(Some(MemoryPlan::CHECKED)));
     check_all(config.memory(None).signals_based_traps(false));

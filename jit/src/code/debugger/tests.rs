@@ -1,7 +1,7 @@
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SectionKind, SymbolKind};
 
 use super::*;
-use crate::{Compile, Config, Engine, Instance, Module, Store};
+use crate::{Compile, Config, Engine, Instance, Module, Store, Tier};
 
 /// Held by tests that need the list unchanged.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -46,7 +46,7 @@ fn symbols(object: &[u8]) -> Vec<(String, Range<usize>)> {
 #[test]
 fn functions_are_symbols_where_their_code_lies_until_it_is_dropped() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let engine = Engine::new(Config::new().debug_info(true)).unwrap();
+    let engine = Engine::new(Config::new().tier(Tier::BEST).debug_info(true)).unwrap();
     let before = objects().len();
     let modules: Vec<Module> = ["one", "two", "three"].map(|name| module(&engine, name)).into();
     let objects_of_all = objects();
@@ -75,6 +75,7 @@ fn functions_are_symbols_where_their_code_lies_until_it_is_dropped() {
 fn functions_that_are_compiled_when_they_are_called_are_shown_then() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut config = Config::new();
+    config.tier(Tier::BEST);
     let engine = Engine::new(config.debug_info(true).compile(Compile::Lazy)).unwrap();
     let source = "export \"run\" func run
         func never() { return }
@@ -114,7 +115,7 @@ fn a_debugger_finds_the_caller_of_every_place_in_the_code() {
 fn code_is_not_shown_unless_asked_for() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let before = objects().len();
-    let engine = Engine::new(&Config::new()).unwrap();
+    let engine = Engine::new(Config::new().tier(Tier::BEST)).unwrap();
     let _module = module(&engine, "hidden");
     assert_eq!(objects().len(), before);
 }

@@ -7,7 +7,7 @@ use slotvm_bytecode::{decode, text, verify};
 
 use super::*;
 use crate::native::module::memory_plan;
-use crate::{Config, Engine, Module, SlotMode};
+use crate::{Config, Engine, Module, SlotMode, Tier};
 
 /// A way to compile a module.
 fn options(engine: &Engine, module: &VerifiedModule) -> CompileOptions {
@@ -42,7 +42,7 @@ fn in_pools(check: impl Fn() + Sync) {
 }
 
 fn check_same(module: &VerifiedModule, slots: SlotMode) {
-    let engine = Engine::new(Config::new().slots(slots)).unwrap();
+    let engine = Engine::new(Config::new().tier(Tier::BEST).slots(slots)).unwrap();
     let options = options(&engine, module);
     let budget = Budget::new(module);
     let expected = describe(&compile_all(module, options.clone(), &budget, false).unwrap());
@@ -106,7 +106,7 @@ fn the_error_is_that_of_the_first_function_that_has_one() {
         writeln!(source, "func f{i}() {{ {body} }}").unwrap();
     }
     let module = verify(text::parse(&source).unwrap()).unwrap();
-    let engine = Engine::default();
+    let engine = Engine::new(Config::new().tier(Tier::BEST)).unwrap();
     let budget = Budget::new(&module);
     in_pools(|| {
         let error = compile_all(&module, options(&engine, &module), &budget, true).err().unwrap();
@@ -118,7 +118,8 @@ fn the_error_is_that_of_the_first_function_that_has_one() {
 fn engines_compile_in_parallel_if_they_are_asked_to() {
     let module = std::sync::Arc::new(many_functions());
     let functions = |parallel| {
-        let engine = Engine::new(Config::new().parallel_compilation(parallel)).unwrap();
+        let engine =
+            Engine::new(Config::new().tier(Tier::BEST).parallel_compilation(parallel)).unwrap();
         let module = Module::from_verified(&engine, module.clone()).unwrap();
         format!("{:?} {}", module.functions(), module.code_bytes())
     };
@@ -148,7 +149,8 @@ fn what_nothing_enters_has_no_code() {
           local.get n call middle call exported call in_table call has_loop return }";
     let module = verify(text::parse(source).unwrap()).unwrap();
     let names = |passes: &str| {
-        let engine = Engine::new(Config::new().passes(passes.parse().unwrap())).unwrap();
+        let engine =
+            Engine::new(Config::new().tier(Tier::BEST).passes(passes.parse().unwrap())).unwrap();
         let module = Module::from_verified(&engine, module.clone()).unwrap();
         let names: Vec<String> = module.functions().iter().map(|f| f.name.clone()).collect();
         assert_eq!(module.native().unwrap().codes().len(), names.len());

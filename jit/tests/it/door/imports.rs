@@ -1,7 +1,7 @@
 //! Functions of the host that compiled code calls by their addresses.
 
 use super::*;
-use slotvm::{Error, FuncType, Linker, Module, Store, ValType};
+use slotvm::{Config, Error, FuncType, Linker, Module, Store, Tier, ValType};
 
 /// # Safety
 /// The context is the one of the code that calls, and has a counter.
@@ -153,7 +153,7 @@ fn an_import_may_call_back_with_the_same_context() {
 
 #[test]
 fn a_compiled_function_can_be_an_import_and_its_traps_go_on() {
-    let engine = Engine::default();
+    let engine = Engine::new(Config::new().tier(Tier::BEST)).unwrap();
     let library = compile(
         &engine,
         r#"
@@ -196,7 +196,7 @@ unsafe extern "C" fn numbers(_: *mut Context, results: *mut u64, n: i64) {
 
 #[test]
 fn an_import_gives_several_results() {
-    let engine = Engine::default();
+    let engine = Engine::new(Config::new().tier(Tier::BEST)).unwrap();
     for n in [2, 6, 9] {
         let types = vec!["i64"; n].join(", ");
         let ty = FuncType::new([ValType::I64], vec![ValType::I64; n]);

@@ -4,7 +4,7 @@ use super::*;
 use slotvm::{Error, Tier};
 
 fn error(source: &str) -> String {
-    let compiler = Compiler::new(&Engine::default()).unwrap();
+    let compiler = Compiler::new(&Engine::new(Config::new().tier(Tier::BEST)).unwrap()).unwrap();
     compiler.compile_text(source).unwrap_err().to_string()
 }
 
@@ -35,7 +35,7 @@ fn imports_must_be_defined_with_their_types() {
     extern "C" fn nothing(_: *mut Context) {}
     let source = "import \"env\" \"f\" func f(i64)";
     assert_eq!(error(source), "import \"env\" \"f\" is not defined");
-    let engine = Engine::default();
+    let engine = Engine::new(Config::new().tier(Tier::BEST)).unwrap();
     let mut compiler = Compiler::new(&engine).unwrap();
     // SAFETY: the function uses nothing.
     unsafe { compiler.define("env", "f", nothing as unsafe extern "C" fn(_)) };
@@ -45,7 +45,7 @@ fn imports_must_be_defined_with_their_types() {
 
 #[test]
 fn functions_are_got_by_their_names_and_types() {
-    let engine = Engine::default();
+    let engine = Engine::new(Config::new().tier(Tier::BEST)).unwrap();
     let code = compile(
         &engine,
         "memory m 1
@@ -68,8 +68,8 @@ fn engines_whose_promises_would_not_be_kept_are_refused() {
     let refused = |config: &Config| Compiler::new(&Engine::new(config).unwrap()).unwrap_err();
     let errors = [
         refused(Config::new().tier(Tier::Interpreter)),
-        refused(Config::new().epoch_interruption(true)),
-        refused(Config::new().deterministic_stack(Some(1000))),
+        refused(Config::new().tier(Tier::BEST).epoch_interruption(true)),
+        refused(Config::new().tier(Tier::BEST).deterministic_stack(Some(1000))),
     ];
     assert!(errors.iter().all(|error| matches!(error, Error::Usage(_))), "{errors:?}");
 }

@@ -1,7 +1,7 @@
 //! Functions that are handed over in slot form.
 
 use super::*;
-use slotvm::Bytecode;
+use slotvm::{Bytecode, Config, Tier};
 use slotvm_bytecode::text;
 use slotvm_ssa::ir::parse::parse;
 
@@ -68,7 +68,7 @@ fn slot_forms_take_the_place_of_bytecode() {
 
 #[test]
 fn they_are_verified_first() {
-    let compiler = Compiler::new(&Engine::default()).unwrap();
+    let compiler = Compiler::new(&Engine::new(Config::new().tier(Tier::BEST)).unwrap()).unwrap();
     let error = |functions: &[&str]| {
         let functions = functions.iter().map(|text| parse(text).unwrap());
         compiler.compile_slot_form(declarations(), functions).unwrap_err().to_string()

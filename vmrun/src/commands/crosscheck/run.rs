@@ -93,6 +93,7 @@ impl Plan {
 
     fn config(&self) -> Config {
         let mut config = Config::new();
+        config.tier(Tier::BEST);
         config.canonical_nans(true);
         if let Some(cells) = self.stack_cells {
             // A part of the thread's stack is left to host functions.

@@ -121,6 +121,7 @@ fn native_code_passes_all_but_what_the_tables_name() {
     }
     for slots in SlotMode::ALL {
         let mut config = Config::new();
+        config.tier(Tier::BEST);
         check(&run_all(files(), config.tier(Tier::Jit).slots(slots)));
         check(&run_all(files(), config.memory(Some(MemoryPlan::CHECKED))));
         check(&run_all(files(), config.memory(None).signals_based_traps(false)));
