@@ -2,13 +2,13 @@
 
 #[cfg(feature = "jit")]
 mod cache;
+mod keeping;
 #[cfg(not(feature = "jit"))]
 mod no_cache;
 #[cfg_attr(not(feature = "jit"), allow(dead_code, reason = "interpreters run no passes"))]
 pub(crate) mod passes;
 pub(crate) mod slot_mode;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +23,9 @@ use crate::config::passes::Passes;
 use crate::config::slot_mode::SlotMode;
 
 pub use cache::Cache;
+pub use keeping::CacheConfig;
+
+use keeping::CodeKey;
 
 /// The engine that runs guest code.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -168,41 +171,7 @@ pub struct Config {
     pub(crate) parallel_compilation: bool,
     pub(crate) code_offset_bytes: usize,
     pub(crate) cache: Option<Cache>,
-    pub(crate) code_key: Option<[u8; 32]>,
-}
-
-/// Where a [`Cache`] is, and how large it may become.
-#[derive(Clone, Debug)]
-pub struct CacheConfig {
-    pub(crate) directory: Option<PathBuf>,
-    pub(crate) size_max: u64,
-}
-
-impl Default for CacheConfig {
-    fn default() -> CacheConfig {
-        CacheConfig { directory: None, size_max: 512 << 20 }
-    }
-}
-
-impl CacheConfig {
-    /// The user's directory for caches, and at most 512 MiB in it.
-    pub fn new() -> CacheConfig {
-        CacheConfig::default()
-    }
-
-    /// Sets the directory. By default it is `slotvm` in the directory that `XDG_CACHE_HOME` names, or in `~/.cache`. Nobody
-    /// but the user may be able to write in it.
-    pub fn with_directory(&mut self, directory: impl Into<PathBuf>) -> &mut CacheConfig {
-        self.directory = Some(directory.into());
-        self
-    }
-
-    /// Sets the size of all files together in bytes. Beyond that, those that were not used for the longest time are removed
-    /// when one is written. A larger file is not written.
-    pub fn with_files_total_size_soft_limit(&mut self, bytes: u64) -> &mut CacheConfig {
-        self.size_max = bytes;
-        self
-    }
+    pub(crate) code_key: Option<CodeKey>,
 }
 
 impl Default for Config {
@@ -494,7 +463,7 @@ impl Config {
     /// [`Engine::precompile_module`](crate::Engine::precompile_module) write a keyed hash (BLAKE3), and what has another one
     /// is not loaded. Whoever knows the key can have any code executed.
     pub fn code_key(&mut self, key: Option<[u8; 32]>) -> &mut Config {
-        self.code_key = key;
+        self.code_key = key.map(CodeKey);
         self
     }
 

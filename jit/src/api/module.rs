@@ -108,8 +108,8 @@ impl Module {
         &self.0.engine
     }
 
-    /// The bytecode, with what the verifier found out about it. An engine that interprets translates functions of
-    /// WebAssembly when they are first called; this translates all of them.
+    /// The bytecode, with what the verifier found out about it. Where functions are interpreted at first, and where code was
+    /// kept, functions of WebAssembly are translated when they are needed; this translates all of them.
     pub fn verified(&self) -> &Arc<VerifiedModule> {
         self.0.verified.completed()
     }
@@ -185,9 +185,9 @@ impl Module {
         self.native().map_or(0, NativeModule::code_bytes)
     }
 
-    /// Returns what compiling reported about each function that the module defines, in their order. With
-    /// [`Compile::Lazy`](crate::Compile::Lazy) these are the functions compiled so far. Empty if the engine
-    /// interprets.
+    /// Returns what compiling reported about each function that the module defines, in their order. Unless all were
+    /// compiled when the module was made, these are the functions compiled so far; those whose code was kept are not
+    /// among them. Empty if the engine interprets.
     pub fn functions(&self) -> Vec<&FunctionInfo> {
         self.native().map_or(Vec::new(), NativeModule::functions)
     }

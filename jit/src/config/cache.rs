@@ -50,7 +50,7 @@ impl Cache {
     pub fn new(config: &CacheConfig) -> Result<Cache, Error> {
         let size_max = config.size_max;
         let Some(directory) = config.directory.clone().or_else(default_directory) else {
-            return Err(Error::host("no directory for the cache: HOME is not set"));
+            return Err(Error::Usage("no directory for the cache: HOME is not set".to_owned()));
         };
         let key = prepare(&directory)
             .map_err(|source| Error::Cache { directory: directory.clone(), source })?;

@@ -119,9 +119,12 @@ impl Lowering<'_, '_> {
         if !self.options.loads_entries {
             return Callee::Own(self.own_function(func, ty));
         }
-        // It changes when the function is compiled; but what it was before leads there, too.
+        // It changes when the function is compiled. What it was before leads there, too, but by a detour, so a loop must
+        // look each time.
         let index = func - self.module.n_imported_funcs();
-        let code = self.context_array_entry(offsets::VMCTX_ENTRIES, index);
+        let entries = self.constant_pointer(self.context, offsets::VMCTX_ENTRIES);
+        let (flags, entry) = (self.context_flags(), index as i32 * POINTER.bytes() as i32);
+        let code = self.builder.ins().load(POINTER, flags, entries, entry);
         Callee::OwnAt(self.signature(ty), code)
     }
 

@@ -121,7 +121,7 @@ impl NativeEngine {
 
     /// The key of files with code.
     pub(crate) fn code_key(&self) -> &Key {
-        self.config.code_key.as_ref().unwrap_or(file::NO_KEY)
+        self.config.code_key.as_ref().map_or(file::NO_KEY, |key| &key.0)
     }
 
     /// The configuration of the engine.

@@ -9,9 +9,11 @@ use std::io;
 use std::ptr;
 use std::sync::atomic::Ordering;
 
+use slotvm_bytecode::VerifiedModule;
+use slotvm_bytecode::module::{EntityKind, ImportKind};
 use slotvm_bytecode::parallel::try_map;
-use slotvm_bytecode::{VerifiedModule, module::EntityKind, module::ImportKind};
 use slotvm_runtime::Error;
+use slotvm_ssa::pipeline::Stage;
 
 use crate::code::unit::Placing;
 use crate::compile::function::Compiler;
@@ -73,9 +75,7 @@ impl NativeEngine {
         };
         Some(Keeping { about, kept, cache: Some((cache.clone(), name)) })
     }
-}
 
-impl NativeEngine {
     /// The code of a module in a file of a cache. A file that is not as it should be is as if it were missing.
     fn open_cached(&self, cache: &Cache, name: &str, module: &[u8; 32]) -> Option<Image> {
         let open = || {
@@ -119,7 +119,7 @@ impl NativeEngine {
     }
 }
 
-/// Code of a module that is kept beside its files.
+/// What is to be kept of a module.
 pub(super) struct Keeper<'m> {
     pub(super) native: &'m NativeEngine,
     pub(super) module: &'m VerifiedModule,
@@ -233,7 +233,7 @@ impl LazyCode {
             }
             Ok(())
         };
-        timings.0.stage(slotvm_ssa::pipeline::Stage::Place, place)
+        timings.0.stage(Stage::Place, place)
     }
 
     /// Calls `f` for the functions and loops that were compiled, and can be kept.

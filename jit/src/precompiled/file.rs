@@ -312,3 +312,100 @@ impl Image {
         Ok(bytes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::config::Config;
+    use crate::native::engine::NativeEngine;
+
+    const KEY: &Key = &[3; 32];
+
+    fn about(fields: &Fields) -> About {
+        About { fields: fields.clone(), module: hash(b"module"), is_lazy: false }
+    }
+
+    fn file(fields: &Fields) -> Vec<u8> {
+        let parts = vec![Part::Func(3), Part::Loops { func: 4, starts: vec![2, 1] }];
+        let ty = FuncType::new([ValType::I32, ValType::V128], [ValType::F64]);
+        let trampoline = vec![Part::Trampoline(Way::FromHost, ty)];
+        let chunks = vec![(parts, b"chunk".to_vec()), (trampoline, b"another".to_vec())];
+        write(KEY, &Contents { about: about(fields), module: Some(b"module"), chunks })
+    }
+
+    fn open(bytes: &[u8], fields: &Fields) -> Result<Image, Refusal> {
+        Image::open(Source::Bytes(bytes.into()), KEY, fields)
+    }
+
+    #[test]
+    fn files_have_what_was_written() {
+        let fields = vec![("name".to_owned(), "value".to_owned())];
+        let image = open(&file(&fields), &fields).unwrap();
+        assert_eq!(image.about(), &about(&fields));
+        assert_eq!(image.module().unwrap(), b"module");
+        let parts: Vec<&[Part]> = image.parts().collect();
+        assert_eq!(parts.len(), 2);
+        assert_eq!(parts[0], [Part::Func(3), Part::Loops { func: 4, starts: vec![2, 1] }]);
+        assert!(matches!(&parts[1], [Part::Trampoline(Way::FromHost, ty)] if ty.params.len() == 2));
+        assert_eq!(image.chunk(0).unwrap(), b"chunk");
+        assert_eq!(image.chunk(1).unwrap(), b"another");
+    }
+
+    #[test]
+    fn no_byte_is_without_effect() {
+        let fields = vec![("name".to_owned(), "value".to_owned())];
+        let good = file(&fields);
+        let read = |bytes: &[u8]| {
+            let image = open(bytes, &fields)?;
+            image.module()?;
+            (0..image.parts().len()).try_for_each(|chunk| image.chunk(chunk).map(drop))
+        };
+        read(&good).unwrap();
+        for (at, bit) in (0..good.len()).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
+            let mut changed = good.clone();
+            changed[at] ^= 1 << bit;
+            assert!(read(&changed).is_err(), "bit {bit} of byte {at}");
+        }
+        for len in 0..good.len() {
+            assert!(read(&good[..len]).is_err(), "{len} bytes");
+        }
+        assert!(matches!(read(&[&good[..], b"x"].concat()), Err(Refusal::TooLong)));
+    }
+
+    #[test]
+    fn each_field_of_an_engine_decides() {
+        let engine = NativeEngine::new(&Config::default()).unwrap();
+        let fields = engine.fields();
+        let named = |name| fields.iter().any(|(known, _)| known == name);
+        for name in ["version", "sources", "Cranelift", "target", "slots", "fuel", "opt_level"] {
+            assert!(named(name), "{name}");
+        }
+        let has_features = fields.iter().filter(|(name, _)| name.starts_with("has_")).count();
+        assert!(has_features > 3);
+        open(&file(fields), fields).unwrap();
+        let module = hash(b"module");
+        let name_of = |fields: &Fields, module: &Hash, extension: Option<&str>| {
+            let texts = fields.iter().flat_map(|(name, value)| [name.as_str(), value]);
+            name(KEY, module, texts.chain(extension))
+        };
+        let mut names = HashSet::new();
+        assert!(names.insert(name_of(fields, &module, None)));
+        assert!(names.insert(name_of(fields, &module, Some("bc"))));
+        assert!(names.insert(name_of(fields, &hash(b"other"), None)));
+        for i in 0..fields.len() {
+            let mut other = fields.clone();
+            other[i].1.push('x');
+            assert!(names.insert(name_of(&other, &module, None)));
+            let Err(Refusal::Field { name, here, there }) = open(&file(&other), fields) else {
+                panic!("{:?} does not matter", fields[i]);
+            };
+            assert_eq!((&name, &here, &there), (&fields[i].0, &fields[i].1, &other[i].1));
+            let mut fewer = fields.clone();
+            fewer.remove(i);
+            assert!(matches!(open(&file(&fewer), fields), Err(Refusal::Field { .. })));
+            assert!(matches!(open(&file(fields), &fewer), Err(Refusal::Field { .. })));
+        }
+    }
+}

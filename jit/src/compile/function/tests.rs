@@ -285,3 +285,26 @@ fn text_of_clif_and_machine_code_is_kept_when_asked_for() {
     assert_eq!(compiled.sizes.n_blocks, 1);
     assert!(compiled.sizes.code_bytes > 0);
 }
+
+/// Otherwise a loop that begins before its callee is compiled would go to the interpreter as long as it runs.
+#[test]
+fn loops_look_for_the_code_of_a_callee_each_time() {
+    let module = module(
+        "func callee() { return }
+         func caller(n: i32) {
+           again: call callee
+           local.get n i32.const 1 i32.sub local.tee n br_if again return }",
+    );
+    for target in TARGETS {
+        let mut options = options(target, SlotMode::Ssa);
+        options.passes.switch("inline", false);
+        options.lower.loads_entries = true;
+        options.keep_clif = true;
+        let clif = compile_all(&module, options)[1].clif.clone().unwrap();
+        let (_, call) = clif.split_once("call_indirect ").expect("it calls by an address");
+        let callee = call.split([',', '(']).nth(1).expect("the address").trim();
+        let load = format!("{callee} = load.i64 ");
+        let definition = clif.lines().find(|line| line.contains(&load)).expect("it is loaded");
+        assert!(!definition.contains("readonly"), "{definition}");
+    }
+}
