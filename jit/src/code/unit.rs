@@ -11,6 +11,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::ir::{self, ExternalName, Function};
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::{CompiledCode, FinalizedMachReloc, FinalizedRelocTarget};
@@ -134,6 +135,18 @@ impl MachineCode {
         MachineCode { alignment: 1, ..MachineCode::default() }
     }
 
+    /// Resolves calls of the function itself, which is the one with this number: their distance does not depend on where
+    /// the function is placed.
+    pub(crate) fn resolve_own_calls(&mut self, func: u32) {
+        let bytes = &mut self.bytes;
+        self.relocs.retain(|FinalizedReloc(reloc)| match reloc.name {
+            ModuleRelocTarget::User { namespace: FUNC_NAMESPACE, index } if index == func => {
+                !resolve_own(bytes, reloc)
+            }
+            _ => true,
+        });
+    }
+
     /// Whether the code is the same wherever it is placed, with any other.
     pub(crate) fn is_kept_as_it_is(&self) -> bool {
         self.relocs.is_empty()
@@ -165,6 +178,26 @@ impl MachineCode {
             _ => None,
         })
     }
+}
+
+/// Resolves a call of the function that it is in. Returns whether it could.
+fn resolve_own(code: &mut [u8], reloc: &ModuleReloc) -> bool {
+    let at = reloc.offset as usize;
+    let field = &mut code[at..at + 4];
+    let distance = reloc.addend - i64::from(reloc.offset);
+    let resolved = match reloc.kind {
+        Reloc::X86CallPCRel4 => i32::try_from(distance).ok().map(|distance| distance as u32),
+        // 26 bits of the instruction, which counts instructions.
+        Reloc::Arm64Call if (-(1 << 27)..1 << 27).contains(&distance) => {
+            let inst = u32::from_le_bytes([field[0], field[1], field[2], field[3]]);
+            Some(inst | (distance >> 2) as u32 & 0x03ff_ffff)
+        }
+        _ => None,
+    };
+    if let Some(resolved) = resolved {
+        field.copy_from_slice(&resolved.to_le_bytes());
+    }
+    resolved.is_some()
 }
 
 /// How code is aligned.

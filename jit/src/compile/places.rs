@@ -39,6 +39,7 @@ pub(super) fn machine_code(
         Trapping::Calls => None,
     };
     let mut code = MachineCode::new(compiled, clif, reason, place, Vec::new());
+    code.resolve_own_calls(function.func);
     debug_assert!(code.traps.is_sorted_by(|a, b| a.offset < b.offset), "one trap for each pc");
     code.places = places.places;
     code

@@ -286,6 +286,33 @@ fn text_of_clif_and_machine_code_is_kept_when_asked_for() {
     assert!(compiled.sizes.code_bytes > 0);
 }
 
+#[test]
+fn functions_that_call_themselves_need_no_table_and_can_be_placed_anywhere() {
+    let module = module(
+        "func f(n: i32) -> i32 {
+           local.get n i32.eqz br_if end
+           local.get n i32.const 1 i32.sub call f local.get n i32.mul return
+           end: i32.const 1 return }
+         func g(n: i32) -> i32 {
+           local.get n i32.eqz br_if end
+           local.get n i32.const 1 i32.sub return_call g
+           end: i32.const 1 return }",
+    );
+    for target in TARGETS {
+        for loads_entries in [false, true] {
+            let mut options = options(target, SlotMode::Ssa);
+            options.passes.switch("inline", false);
+            options.lower.loads_entries = loads_entries;
+            options.keep_clif = true;
+            for compiled in compile_all(&module, options) {
+                let clif = compiled.clif.as_ref().unwrap();
+                assert!(clif.contains("call fn0"), "{clif}");
+                assert!(compiled.code.is_kept_as_it_is());
+            }
+        }
+    }
+}
+
 /// Otherwise a loop that begins before its callee is compiled would go to the interpreter as long as it runs.
 #[test]
 fn loops_look_for_the_code_of_a_callee_each_time() {
