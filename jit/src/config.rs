@@ -2,6 +2,7 @@
 
 #[cfg(feature = "jit")]
 mod cache;
+#[cfg_attr(not(feature = "jit"), allow(dead_code, reason = "interpreters keep no code"))]
 mod keeping;
 #[cfg(not(feature = "jit"))]
 mod no_cache;

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 /// A key, which is not shown.
 #[derive(Clone)]
-#[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "interpreters keep no code"))]
 pub(crate) struct CodeKey(pub(crate) [u8; 32]);
 
 impl std::fmt::Debug for CodeKey {
