@@ -30,9 +30,7 @@ pub(crate) fn from_bytes(
     bytes: &[u8],
     extension: Option<&str>,
 ) -> Result<Parts, Error> {
-    if bytes.starts_with(MAGIC) {
-        return Err(Error::precompiled("a precompiled module, which has to be deserialized"));
-    }
+    refuse_precompiled(bytes)?;
     let mut timings = Timings::default();
     let native = engine.native().filter(|_| engine.config().cache.is_some());
     let keeping =
@@ -59,11 +57,20 @@ pub(crate) fn load(
     from_loaded(engine, loaded?, keeping, timings)
 }
 
+/// Precompiled modules are told apart from others, so that nobody takes them for damaged ones.
+fn refuse_precompiled(bytes: &[u8]) -> Result<(), Error> {
+    match bytes.starts_with(MAGIC) {
+        true => Err(Error::precompiled("a precompiled module, which has to be deserialized")),
+        false => Ok(()),
+    }
+}
+
 /// A module whose code is to be kept: its bytes in a binary form, and its functions if they are not left to be translated.
 pub(crate) fn to_precompile(
     engine: &Engine,
     bytes: &[u8],
 ) -> Result<(Vec<u8>, Arc<VerifiedModule>), Error> {
+    refuse_precompiled(bytes)?;
     let is_parallel = engine.config().parallel_compilation;
     let options = LoadOptions { is_parallel, is_lazy: true, ..LoadOptions::default() };
     let verified = Arc::new(load::load(bytes, options)?.verify(is_parallel)?);

@@ -203,6 +203,9 @@ fn whoever_has_no_key_says_so() {
     let no_code = "the engine makes no native code";
     assert_eq!(refusal(Module::deserialize_authenticated(&interpreter, &by_key)), no_code);
     assert_eq!(interpreter.precompile_module(SOURCE).unwrap_err().to_string(), no_code);
+    let other_door = "a precompiled module, which has to be deserialized";
+    assert_eq!(refusal(Module::new(&with_key, &by_key)), other_door);
+    assert_eq!(with_key.precompile_module(&by_key).unwrap_err().to_string(), other_door);
     for bytes in [&b""[..], b"\0slotvm", b"\0asm\x01\0\0\0", SOURCE.as_bytes()] {
         let refusal = refusal(Module::deserialize_authenticated(&with_key, bytes));
         assert_eq!(refusal, "not a precompiled module");

@@ -102,6 +102,8 @@ fn a_compiled_program_is_for_the_same_engine_and_user() {
     let broken = folder.write("broken.wasm", "\0asm\x01\0\0\0\x01");
     let error = vmrun_of(&caches, &["compile", text_of(&broken)]).error(1);
     assert!(error.starts_with(&format!("error: {}: ", broken.display())), "{error}");
+    let again = vmrun_of(&caches, &["compile", text_of(&compiled), "-o", "none"]).error(1);
+    assert!(again.contains("a precompiled module, which has to be"), "{again}");
     // Other commands take no compiled programs.
     let error = vmrun_of(&caches, &["dis", text_of(&compiled)]).error(1);
     assert!(error.contains("precompiled"), "{error}");
