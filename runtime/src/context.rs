@@ -35,7 +35,7 @@ pub struct VmCtx {
     pub func_handles: *const u64,
     /// Copies of the records of the imported functions, for calls: those of the store move, these do not.
     pub imports: *const FuncRecord,
-    /// Where calls of each function that the module defines go, in their order, if its functions are compiled one by one.
+    /// The targets of calls of each function that the module defines, in their order, if its functions are compiled one by one.
     /// Other threads write it while native code runs; where an entry led before, calls still lead to the function.
     pub entries: *const AtomicPtr<u8>,
     /// The address in memory 0 of the lowest byte of the frame stack in use; the frame stack grows

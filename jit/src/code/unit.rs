@@ -166,7 +166,7 @@ impl MachineCode {
         MachineCode { bytes, alignment, anchor, relocs: Vec::new(), traps, calls, places }
     }
 
-    /// How the code is to be placed.
+    /// The alignment that the code is to have.
     pub(crate) fn placing(&self) -> Placing {
         Placing { alignment: self.alignment, anchor: self.anchor }
     }
@@ -200,7 +200,7 @@ fn resolve_own(code: &mut [u8], reloc: &ModuleReloc) -> bool {
     resolved.is_some()
 }
 
-/// How code is aligned.
+/// The alignment of code.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Placing {
     alignment: u64,
@@ -219,7 +219,7 @@ pub(crate) struct CodeUnit {
     /// The size of each, in bytes.
     lens: Vec<usize>,
     bytes: usize,
-    /// How the function is aligned, if there is only one, without relocations.
+    /// The alignment of the function, if there is only one, without relocations.
     placing: Option<Placing>,
     memory: Arc<CodeMemory>,
 }

@@ -17,7 +17,7 @@ use super::CacheConfig;
 
 /// The name of the file with the key.
 const KEY: &str = "key";
-/// How names of files that are being written begin.
+/// The prefix of names of files that are being written.
 const UNFINISHED: &str = ".unfinished-";
 /// The age of a file that nobody is writing any more.
 const UNFINISHED_AGE_MAX: Duration = Duration::from_secs(3600);
@@ -127,7 +127,7 @@ impl Cache {
     }
 }
 
-/// Where the code of a user is kept.
+/// The directory for the code of a user.
 fn default_directory() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).map(PathBuf::from);
     let is_absolute = |path: &PathBuf| path.is_absolute();

@@ -1,4 +1,4 @@
-//! How native code is kept: the key of files, and the size and place of a cache.
+//! Configuration of kept code: the key of files, and the size and place of a cache.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ impl std::fmt::Debug for CodeKey {
     }
 }
 
-/// Where a [`Cache`](super::Cache) is, and how large it may become.
+/// Place and size of a [`Cache`](super::Cache).
 #[derive(Clone, Debug)]
 pub struct CacheConfig {
     pub(crate) directory: Option<PathBuf>,

@@ -44,7 +44,7 @@ pub(crate) struct NativeEngine {
     profiler: Profiler,
     /// The threads that compile while programs go on.
     pub(super) workers: Workers,
-    /// What code that is kept depends on.
+    /// The fields that kept code depends on.
     fields: OnceLock<Fields>,
 }
 
@@ -111,7 +111,7 @@ impl NativeEngine {
         })
     }
 
-    /// What code that is kept depends on.
+    /// The fields that kept code depends on.
     pub(crate) fn fields(&self) -> &Fields {
         self.fields.get_or_init(|| {
             let options = self.compile_options(MemoryPlan::CHECKED);

@@ -29,13 +29,13 @@ pub(crate) use crate::precompiled::file::MAGIC;
 use crate::precompiled::file::{self, About, Contents, Image, Refusal, Source};
 use crate::precompiled::{Key, Part};
 
-/// How the code of a module is kept.
+/// The places of a module's code outside of the process.
 pub(crate) struct Keeping {
-    /// What it belongs to.
+    /// The module and the engine that it is for.
     pub(crate) about: About,
     /// The code that there is.
     pub(crate) kept: Option<Image>,
-    /// Where code is to go, and the name there.
+    /// The cache that code is to go to, and the name there.
     pub(crate) cache: Option<(Cache, String)>,
 }
 
@@ -61,7 +61,8 @@ impl Keeping {
 }
 
 impl NativeEngine {
-    /// How code of the module with these bytes is kept, if the engine has a cache. `extension` says which format they are.
+    /// The places of the code of the module with these bytes, if the engine has a cache. `extension` says which format they
+    /// are.
     pub(crate) fn keeping(&self, bytes: &[u8], extension: Option<&str>) -> Option<Keeping> {
         let cache = self.config().cache.as_ref()?;
         let (fields, module) = (self.fields(), file::hash(bytes));
@@ -92,7 +93,7 @@ impl NativeEngine {
         }
     }
 
-    /// How code of a module with these bytes is to be kept in a file of its own.
+    /// The places of the code of a module with these bytes, for a file of its own.
     pub(crate) fn new_keeping(&self, bytes: &[u8], is_lazy: bool) -> Keeping {
         let (fields, module) = (self.fields().clone(), file::hash(bytes));
         Keeping { about: About { fields, module, is_lazy }, kept: None, cache: None }
@@ -119,7 +120,7 @@ impl NativeEngine {
     }
 }
 
-/// What is to be kept of a module.
+/// A module from which code is taken to be kept.
 pub(super) struct Keeper<'m> {
     pub(super) native: &'m NativeEngine,
     pub(super) module: &'m VerifiedModule,

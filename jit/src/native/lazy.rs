@@ -116,7 +116,7 @@ impl From<Left> for NoCode {
 pub(super) struct LazyFunction {
     _debug_image: Option<DebugImage>,
     pub(super) code: Range<usize>,
-    /// How it is aligned, if it can be kept.
+    /// Its alignment, if it can be kept.
     pub(super) placing: Option<Placing>,
     /// None if the code was kept.
     pub(super) info: Option<FunctionInfo>,
@@ -186,7 +186,7 @@ impl LazyCode {
         Ok(code)
     }
 
-    /// Where calls of each function lead, see [`VmCtx::entries`].
+    /// The targets of calls of each function, see [`VmCtx::entries`].
     pub(crate) fn entries(&self) -> &[AtomicPtr<u8>] {
         &self.state.entries
     }

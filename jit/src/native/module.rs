@@ -29,7 +29,6 @@ use crate::native::kept::Kept;
 use crate::native::lazy::LazyCode;
 use crate::native::module_trampolines::ModuleTrampolines;
 use crate::native::trampolines::Trampoline;
-use crate::precompiled::Part;
 use crate::precompiled::file::{About, Image};
 
 /// The native code of a module.
@@ -47,7 +46,7 @@ pub(crate) struct NativeModule {
     image: OnceLock<Option<MemoryImage>>,
     has_instance: AtomicBool,
     account: Account,
-    /// How the code is kept.
+    /// The record of the code that is kept.
     keeps: Option<Keeps>,
     /// Code that checks each access, if it was needed.
     checked: OnceLock<Result<Box<NativeModule>, String>>,
@@ -68,16 +67,16 @@ impl Code {
     }
 }
 
-/// How the code of a module is kept.
+/// A record of the code that is kept of a module.
 struct Keeps {
     about: About,
-    /// Where it goes, and the name there.
+    /// The cache that it goes to, and the name there.
     cache: Option<(Cache, String)>,
     /// The number of its parts there.
     n_written: AtomicUsize,
 }
 
-/// What all code of a module shares.
+/// The state that all code of a module shares.
 #[derive(Clone)]
 pub(super) struct Account {
     /// The budget that all of it draws on.
@@ -117,16 +116,16 @@ impl NativeModule {
         let options = native.compile_options(memory_plan(config, verified));
         let is_parallel = config.parallel_compilation;
         let is_new = keeping.as_ref().is_some_and(|keeping| keeping.kept.is_none());
-        let n_kept = keeping.as_ref().map_or(0, |keeping| {
-            keeping.kept.as_ref().map_or(0, |image| image.parts().map(<[Part]>::len).sum())
-        });
-        let (kept, keeps) = match keeping {
-            Some(Keeping { about, kept, cache }) => {
-                (kept, Some(Keeps { about, cache, n_written: AtomicUsize::new(n_kept) }))
-            }
+        let (kept, place) = match keeping {
+            Some(Keeping { about, kept, cache }) => (kept, Some((about, cache))),
             None => (None, None),
         };
         let account = Account::new(verified, kept);
+        let n_kept = account.kept.as_ref().map_or(0, |kept| kept.len());
+        let keeps = place.map(|(about, cache)| {
+            let n_written = AtomicUsize::new(n_kept);
+            Keeps { about, cache, n_written }
+        });
         let when = if keeps.is_some() { Compile::Lazy } else { when(config) };
         let mut module = NativeModule::with_options(
             native,
@@ -358,7 +357,7 @@ impl NativeModule {
         self.account.kept.as_ref()?.module()
     }
 
-    /// What can be kept; nothing if all code was placed together.
+    /// The access to code that can be kept; none if all code was placed together.
     fn keeper(&self) -> Option<Keeper<'_>> {
         let NativeModule { native, verified, account, .. } = self;
         let Code::Lazy(code) = &*self.code else { return None };

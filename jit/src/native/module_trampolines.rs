@@ -28,7 +28,7 @@ pub(crate) struct ModuleTrampolines {
     to_loops: Mutex<HashMap<Box<[ValType]>, Arc<Trampoline>>>,
     /// Trampolines that the budget was charged for; changes together with the budget.
     paid: Mutex<[Vec<bool>; 2]>,
-    /// Where the code of some may be.
+    /// The kept code, which may have some of them.
     code: Option<Arc<Kept>>,
 }
 

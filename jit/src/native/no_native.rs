@@ -47,7 +47,7 @@ impl NativeEngine {
 /// The first bytes of files with native code.
 pub(crate) const MAGIC: &[u8; 8] = b"\0slotvmc";
 
-/// Where native code is kept. Nobody makes one.
+/// Places of native code outside of the process. Nobody makes one.
 pub(crate) struct Keeping;
 
 impl Keeping {
@@ -66,7 +66,7 @@ impl Keeping {
     }
 }
 
-/// What kept code belongs to. Nobody makes one.
+/// The module and the engine of kept code. Nobody makes one.
 pub(crate) struct About;
 
 fn lacks_native() -> Error {

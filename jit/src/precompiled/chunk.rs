@@ -16,7 +16,7 @@ use crate::code::unit::MachineCode;
 const CHUNK_BYTES: usize = 16 << 10;
 /// The alignment of chunks in memory, which is that of anchors at most.
 const ALIGNMENT: u64 = 64;
-/// What fills the space between pieces: traps, on x86-64, and no instruction on aarch64.
+/// The byte that fills the space between pieces: a trap on x86-64, and no instruction on aarch64.
 const FILLING: u8 = if cfg!(target_arch = "x86_64") { 0xcc } else { 0 };
 
 /// Pieces of code, as one.
@@ -112,7 +112,7 @@ impl Chunk {
     }
 }
 
-/// What a chunk has beside its code, which follows.
+/// The tables of a chunk. Its code follows them.
 #[derive(Serialize, Deserialize)]
 struct Tables {
     /// Start and end.

@@ -1,4 +1,4 @@
-//! What code depends on, as named values: code runs only in an engine that has the same ones.
+//! Named values that code depends on: code runs only in an engine that has the same ones.
 
 use std::fmt::Display;
 

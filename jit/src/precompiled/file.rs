@@ -60,7 +60,7 @@ pub(crate) enum Refusal {
     OtherModule,
 }
 
-/// What a file contains.
+/// The contents of a file.
 pub(crate) struct Contents<'a> {
     pub(crate) about: About,
     /// The bytes of the module, if they are to be there.
@@ -69,10 +69,10 @@ pub(crate) struct Contents<'a> {
     pub(crate) chunks: Vec<(Vec<Part>, Vec<u8>)>,
 }
 
-/// What the code belongs to.
+/// The module and the engine that the code is for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct About {
-    /// What the code depends on.
+    /// The fields that the code depends on.
     pub(crate) fields: Fields,
     /// The BLAKE3 of the bytes of the module.
     pub(crate) module: Hash,
@@ -177,9 +177,9 @@ pub(crate) fn write(key: &Key, contents: &Contents<'_>) -> Vec<u8> {
     file
 }
 
-/// Where the bytes of a file are.
+/// The source of the bytes of a file.
 pub(crate) enum Source {
-    /// What is in it now counts, whatever it was when it was opened.
+    /// An open file. Its present content counts, whatever it was when the file was opened.
     File(File),
     Bytes(Arc<[u8]>),
 }

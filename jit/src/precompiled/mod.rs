@@ -25,8 +25,7 @@ pub(crate) type Key = [u8; 32];
 pub(crate) enum Part {
     /// A function, by its number among those that the module defines.
     Func(u32),
-    /// What follows in a function at the start of one of some blocks, in the order in which their numbers enter them. For
-    /// each block, whether the interpreter goes on by this code there.
+    /// The rest of a function from the start of one of some blocks on, where the interpreter goes on by this code.
     Loops {
         /// The function, by its number among those that the module defines.
         func: u32,

@@ -67,7 +67,7 @@ const SOURCE: &str = r#"
     }
     func load(a: i32) -> i64 { local.get a  i64.load 65528  return }"#;
 
-/// What the functions of [`SOURCE`] do: results, and errors with their frames.
+/// The results of the functions of [`SOURCE`], and their errors with the frames.
 fn outcomes(module: &Module) -> Vec<String> {
     let engine = module.engine();
     let mut linker = Linker::<()>::new(engine);

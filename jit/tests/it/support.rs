@@ -27,7 +27,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// How descriptions of engines begin whose modules are written and read again.
+/// The prefix of descriptions of engines whose modules are written and read again.
 const KEPT: &str = "kept code";
 
 /// The interpreter, native code in all slot modes, the same with a check of each memory access, and the same without

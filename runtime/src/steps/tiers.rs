@@ -43,7 +43,7 @@ pub(crate) struct TailCall {
 /// Decides what is worth native code. See the module documentation.
 ///
 /// # Safety
-/// What [`Tiers::ready`] returns is as [`TieredCode::install`] demands.
+/// The code and the entry that [`Tiers::ready`] returns are as [`TieredCode::install`] demands.
 pub unsafe trait Tiers: Send + Sync {
     /// The calls of a function, or rounds of a loop, after which [`Tiers::hot`] is told; at least 1. `n_insts` is the
     /// number of instructions of the function, or of those that the loop has, `n_all` that of the function.
