@@ -8,6 +8,7 @@ pub mod braun;
 #[cfg(feature = "ir")]
 pub mod build;
 pub mod construct;
+pub mod observe;
 mod on_the_fly;
 #[cfg(feature = "ir")]
 pub mod promote;

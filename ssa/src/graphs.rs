@@ -11,6 +11,7 @@ pub mod idf;
 pub mod ids;
 pub mod liveness;
 pub mod loops;
+pub mod observe;
 pub mod place;
 pub(crate) mod rows;
 pub(crate) mod search;

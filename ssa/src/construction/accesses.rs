@@ -13,6 +13,7 @@
 //! Values are numbers of the caller's choice. Blocks must be numbered in preorder of the
 //! dominator tree ([`crate::graphs::dominators`]) for what comes after; the scan only needs each number once.
 
+use crate::construction::observe::{Observer, ValueStep, report};
 use crate::graphs::ids::Slot;
 
 /// No block, no access, no value.
@@ -117,11 +118,12 @@ impl AccessLog {
 
     /// Records a read of a slot, which defines a value.
     #[inline]
-    pub(crate) fn read(&mut self, slot: Slot, value: u32) {
+    pub(crate) fn read(&mut self, slot: Slot, value: u32, observer: &mut impl Observer) {
         let state = &mut self.slots[slot.index()];
         state.n_reads += 1;
         if state.block == self.block {
             self.replacements[value as usize] = state.value;
+            report(observer, ValueStep::Settled { slot, read: value, value: state.value });
             return;
         }
         state.block = self.block;

@@ -468,7 +468,8 @@ fn construct_in<G: ControlFlow>(
     } else {
         tree.compute_numbered(cfg, dominators);
         let limits = Limits { live_words_max: usize::MAX, phi_operands_max };
-        finder.place(Graph { cfg, tree }, log, renamer, initial, arena, limits)?;
+        let graph = Graph { cfg, tree, arena, limits };
+        finder.place(graph, log, renamer, initial, &mut ())?;
     }
     form.counts = finder.counts;
 
@@ -476,7 +477,10 @@ fn construct_in<G: ControlFlow>(
     let mut operands = OutEdges::new(arena, &program.cfg, &blocks, &phis, &mut form);
     match options.construction {
         Construction::Braun(_) => on_the_fly.fill(log, &phis, &mut operands),
-        _ => renamer.run(options.renaming, tree.ends_by_number(), log, &phis, &mut operands),
+        _ => {
+            let ends = tree.ends_by_number();
+            renamer.run(options.renaming, ends, log, &phis, &mut operands, &mut ());
+        }
     }
     form.settle_reads(program, &blocks, &log.replacements);
     Ok(form)
@@ -532,7 +536,7 @@ fn scan<G: ControlFlow>(program: &SlotProgram<G>, blocks: &Renumbering<'_>, log:
         let accesses = blocks.outside(block).map_or(&[][..], |block| program.accesses(block));
         for &access in accesses {
             match access {
-                Access::Read { slot, value } => log.read(Slot(slot), value),
+                Access::Read { slot, value } => log.read(Slot(slot), value, &mut ()),
                 Access::Write { slot, value } => log.write(Slot(slot), value),
             }
         }
@@ -610,12 +614,12 @@ impl<'a> OutEdges<'a> {
 }
 
 impl PhiOperands for OutEdges<'_> {
-    fn fill(&mut self, block: u32, mut value: impl FnMut(Slot) -> u32) {
+    fn fill(&mut self, block: u32, mut value: impl FnMut(u32, Slot) -> u32) {
         let start = self.starts[block as usize] as usize;
         let end = self.starts[block as usize + 1] as usize;
         for &(target, first) in &self.edges[start..end] {
             for (operand, &slot) in self.operands[first..].iter_mut().zip(self.phis.slots(target)) {
-                *operand = value(slot);
+                *operand = value(target, slot);
             }
         }
     }

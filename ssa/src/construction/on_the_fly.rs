@@ -97,7 +97,7 @@ impl OnTheFly {
             *value = self.number(*value, phis);
         }
         for block in 0..log.n_blocks() as u32 {
-            operands.fill(block, |slot| {
+            operands.fill(block, |_, slot| {
                 let mut undefined = |_| unreachable!("the operand was read when the phi was made");
                 let value = self.braun.read_variable(slot.0, block, &mut undefined);
                 self.number(value, phis)

@@ -33,6 +33,7 @@ use slotvm_bytecode::ValType;
 
 use crate::construction::accesses::AccessLog;
 use crate::construction::construct::{Construction, Placement, Renaming, SlotCounts, TooLarge};
+use crate::construction::observe::Observer;
 use crate::construction::on_the_fly::OnTheFly;
 use crate::construction::rename::{PhiOperands, Phis, Renamer};
 use crate::construction::sites::{Graph, Limits, SiteFinder};
@@ -123,6 +124,17 @@ pub fn promote_with(
     options: PromoteOptions,
     scratch: &mut Scratch,
 ) -> PromotionReport {
+    promote_observed(func, options, scratch, &mut ())
+}
+
+/// Does the same as [`promote_with`] while an observer sees the steps. Constructions on the fly report none but those
+/// of the scan.
+pub fn promote_observed(
+    func: &mut Function,
+    options: PromoteOptions,
+    scratch: &mut Scratch,
+    observer: &mut impl Observer,
+) -> PromotionReport {
     let n_slots = func.slots.len();
     let n_kept = func.slots.iter().filter(|slot| slot.kept.is_some()).count();
     let mut report = PromotionReport { n_slots, n_kept, ..PromotionReport::default() };
@@ -135,7 +147,7 @@ pub fn promote_with(
     let copy = may_be_too_large.then(|| (func.layout.clone(), func.blocks.clone()));
     // Outside of the scratch memory, so that tables can be made while the rest of it changes.
     let mut arena = std::mem::take(&mut scratch.arena);
-    if let Err(too_large) = promote_in(func, options, scratch, &arena, &mut report) {
+    if let Err(too_large) = promote_in(func, options, scratch, &arena, &mut report, observer) {
         (func.layout, func.blocks) = copy.expect("only large functions are too large");
         let too_large = Some(too_large);
         report = PromotionReport { too_large, n_slots, ..PromotionReport::default() };
@@ -162,11 +174,12 @@ fn promote_in(
     scratch: &mut Scratch,
     arena: &Bump,
     report: &mut PromotionReport,
+    observer: &mut impl Observer,
 ) -> Result<(), TooLarge> {
     let limits =
         Limits { live_words_max: LIVE_WORDS_MAX, phi_operands_max: options.phi_operands_max };
     let entry_loc = func.loc(func.insts(Function::ENTRY)[0]);
-    let n_removed = take_out_accesses(func, &mut scratch.log);
+    let n_removed = take_out_accesses(func, &mut scratch.log, observer);
     report.n_gets = scratch.log.n_reads();
     report.n_sets = n_removed - report.n_gets;
 
@@ -184,7 +197,8 @@ fn promote_in(
             finder.take_over(&on_the_fly.sites);
         } else {
             tree.compute_numbered(cfg, dominators);
-            finder.place(Graph { cfg, tree }, log, renamer, initial, arena, limits)?;
+            let graph = Graph { cfg, tree, arena, limits };
+            finder.place(graph, log, renamer, initial, observer)?;
         }
     }
     report.counts = finder.counts;
@@ -197,7 +211,7 @@ fn promote_in(
         on_the_fly.fill(log, &phis, &mut edge_args);
     } else {
         let ends = if needs_graph { tree.ends_by_number() } else { &[] };
-        renamer.run(options.renaming, ends, log, &phis, &mut edge_args);
+        renamer.run(options.renaming, ends, log, &phis, &mut edge_args, observer);
     }
     rewrite_operands(func, &mut log.replacements, &phis);
     zeros.insert(func);
@@ -205,7 +219,11 @@ fn promote_in(
 }
 
 /// Scans the function, and removes the slot instructions from its blocks. Returns their number.
-fn take_out_accesses(func: &mut Function, log: &mut AccessLog) -> usize {
+fn take_out_accesses(
+    func: &mut Function,
+    log: &mut AccessLog,
+    observer: &mut impl Observer,
+) -> usize {
     log.start(func.slots.len(), func.n_values());
     let Function { slots, layout, blocks, ops, imms, operands, operand_pool, results, .. } = func;
     let is_kept = |slot: u32| slots[slot as usize].kept.is_some();
@@ -218,7 +236,8 @@ fn take_out_accesses(func: &mut Function, log: &mut AccessLog) -> usize {
             let inst = layout[i];
             match ops[inst.index()] {
                 Opcode::Ir(IrOp::SlotGet) if !is_kept(imms[inst.index()].low()) => {
-                    log.read(Slot(imms[inst.index()].low()), results[inst.index()].0.0);
+                    let slot = Slot(imms[inst.index()].low());
+                    log.read(slot, results[inst.index()].0.0, observer);
                 }
                 Opcode::Ir(IrOp::SlotSet) if !is_kept(imms[inst.index()].low()) => {
                     let (operand, _) = operands[inst.index()];
@@ -280,7 +299,7 @@ struct EdgeArgs<'f> {
 
 impl PhiOperands for EdgeArgs<'_> {
     #[inline]
-    fn fill(&mut self, block: u32, mut value: impl FnMut(Slot) -> u32) {
+    fn fill(&mut self, block: u32, mut value: impl FnMut(u32, Slot) -> u32) {
         if self.phis.all().is_empty() {
             return;
         }
@@ -295,7 +314,7 @@ impl PhiOperands for EdgeArgs<'_> {
             for (arg, &slot) in
                 func.edge_args[args_end - slots.len()..args_end].iter_mut().zip(slots)
             {
-                *arg = Value(value(slot));
+                *arg = Value(value(edge.dst.0, slot));
             }
         }
     }

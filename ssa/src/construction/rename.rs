@@ -19,7 +19,8 @@
 
 use bumpalo::Bump;
 
-use crate::construction::accesses::{AccessLog, NONE};
+use crate::construction::accesses::{Access, AccessLog, NONE};
+use crate::construction::observe::{Observer, ValueStep, report};
 use crate::graphs::ids::Slot;
 use crate::graphs::steps::step;
 
@@ -102,8 +103,8 @@ impl<'a> Phis<'a> {
 /// The destination of phi operands during renaming.
 pub(crate) trait PhiOperands {
     /// Fills in the phi operands on the out-edges of a block. `value` returns the value of a slot at the
-    /// end of the block.
-    fn fill(&mut self, block: u32, value: impl FnMut(Slot) -> u32);
+    /// end of the block, for a phi of the block that an edge leads to.
+    fn fill(&mut self, block: u32, value: impl FnMut(u32, Slot) -> u32);
 }
 
 /// A slot during renaming.
@@ -167,19 +168,32 @@ impl Renamer {
         log: &mut AccessLog,
         phis: &Phis<'_>,
         operands: &mut impl PhiOperands,
+        observer: &mut impl Observer,
     ) {
         let Renamer { slots, changes, open, heads, links } = self;
+        report_initial(slots, observer);
         match renaming {
             Renaming::Undo => {
                 changes.clear();
                 open.clear();
-                walk(Undo { ends, slots, changes, open }, log, phis, operands);
+                walk(Undo { ends, slots, changes, open }, log, phis, operands, observer);
             }
             Renaming::Chains => {
                 heads.clear();
                 heads.resize(slots.len(), NONE);
                 links.clear();
-                walk(Chains { ends, slots, heads, links }, log, phis, operands);
+                walk(Chains { ends, slots, heads, links }, log, phis, operands, observer);
+            }
+        }
+    }
+}
+
+/// Reports the initial values that are used.
+fn report_initial<O: Observer>(slots: &[Current], observer: &mut O) {
+    if O::IS_ON {
+        for (slot, current) in (0..).map(Slot).zip(slots) {
+            if current.value != NONE {
+                report(observer, ValueStep::Initial { slot, value: current.value });
             }
         }
     }
@@ -188,13 +202,13 @@ impl Renamer {
 /// A way to keep the values of slots during the walk.
 trait Scheme {
     /// Enters a block.
-    fn enter(&mut self, block: u32);
+    fn enter(&mut self, block: u32, observer: &mut impl Observer);
 
     /// The value of a slot in the block.
-    fn value(&mut self, slot: Slot, block: u32) -> u32;
+    fn value(&mut self, slot: Slot, block: u32, observer: &mut impl Observer) -> u32;
 
     /// Changes the value of a slot in the block.
-    fn change(&mut self, slot: Slot, value: u32, block: u32);
+    fn change(&mut self, slot: Slot, value: u32, block: u32, observer: &mut impl Observer);
 }
 
 /// Goes through the blocks in preorder of the dominator tree.
@@ -203,24 +217,34 @@ fn walk(
     log: &mut AccessLog,
     phis: &Phis<'_>,
     operands: &mut impl PhiOperands,
+    observer: &mut impl Observer,
 ) {
     for block in 0..log.n_blocks() as u32 {
-        scheme.enter(block);
+        scheme.enter(block, observer);
+        report(observer, ValueStep::Enter { block });
         let first = phis.first_value;
         for (i, &slot) in phis.range(block).zip(phis.slots(block)) {
-            scheme.change(slot, first + i as u32, block);
+            let value = first + i as u32;
+            scheme.change(slot, value, block, observer);
+            report(observer, ValueStep::Phi { slot, value });
         }
         let (reads, writes, replacements) = log.of_block(block);
-        for read in reads {
-            replacements[read.value as usize] = scheme.value(read.slot, block);
+        for &Access { slot, value: read } in reads {
+            let value = scheme.value(slot, block, observer);
+            replacements[read as usize] = value;
+            report(observer, ValueStep::Read { slot, read, value });
         }
         // A written value may be what a logged read of this very block makes.
         for write in writes {
-            scheme.change(write.slot, replacements[write.value as usize], block);
+            let (slot, value) = (write.slot, replacements[write.value as usize]);
+            scheme.change(slot, value, block, observer);
+            report(observer, ValueStep::Write { slot, value });
         }
-        operands.fill(block, |slot| {
+        operands.fill(block, |dst, slot| {
             step();
-            scheme.value(slot, block)
+            let value = scheme.value(slot, block, observer);
+            report(observer, ValueStep::Operand { dst, slot, value });
+            value
         });
     }
 }
@@ -235,7 +259,7 @@ struct Undo<'r> {
 
 impl Scheme for Undo<'_> {
     #[inline]
-    fn enter(&mut self, block: u32) {
+    fn enter(&mut self, block: u32, observer: &mut impl Observer) {
         if self.ends.is_empty() {
             return;
         }
@@ -245,7 +269,9 @@ impl Scheme for Undo<'_> {
             // The changes of one block, each of another slot.
             for change in self.changes.drain(n_changes as usize..) {
                 step();
-                self.slots[change.slot.index()] = change.old;
+                let Change { slot, old } = change;
+                self.slots[slot.index()] = old;
+                report(observer, ValueStep::Restore { slot, value: old.value });
             }
             self.open.pop();
         }
@@ -253,12 +279,12 @@ impl Scheme for Undo<'_> {
     }
 
     #[inline]
-    fn value(&mut self, slot: Slot, _: u32) -> u32 {
+    fn value(&mut self, slot: Slot, _: u32, _: &mut impl Observer) -> u32 {
         self.slots[slot.index()].value
     }
 
     #[inline]
-    fn change(&mut self, slot: Slot, value: u32, block: u32) {
+    fn change(&mut self, slot: Slot, value: u32, block: u32, _: &mut impl Observer) {
         let current = &mut self.slots[slot.index()];
         if current.block < block {
             self.changes.push(Change { slot, old: *current });
@@ -282,29 +308,30 @@ impl Chains<'_> {
     /// about in preorder, so a definition dominates one if the block's number is before the end of the
     /// subtree.
     #[inline]
-    fn reach(&mut self, slot: Slot, block: u32) -> &mut Current {
+    fn reach(&mut self, slot: Slot, block: u32, observer: &mut impl Observer) -> &mut Current {
         let current = &mut self.slots[slot.index()];
         while current.block != NONE && self.ends[current.block as usize] <= block {
             step();
             let link = self.links[self.heads[slot.index()] as usize];
             *current = link.old;
             self.heads[slot.index()] = link.next;
+            report(observer, ValueStep::Restore { slot, value: current.value });
         }
         current
     }
 }
 
 impl Scheme for Chains<'_> {
-    fn enter(&mut self, _: u32) {}
+    fn enter(&mut self, _: u32, _: &mut impl Observer) {}
 
     #[inline]
-    fn value(&mut self, slot: Slot, block: u32) -> u32 {
-        self.reach(slot, block).value
+    fn value(&mut self, slot: Slot, block: u32, observer: &mut impl Observer) -> u32 {
+        self.reach(slot, block, observer).value
     }
 
     #[inline]
-    fn change(&mut self, slot: Slot, value: u32, block: u32) {
-        let current = self.reach(slot, block);
+    fn change(&mut self, slot: Slot, value: u32, block: u32, observer: &mut impl Observer) {
+        let current = self.reach(slot, block, observer);
         let old = *current;
         current.value = value;
         if old.block < block {

@@ -19,6 +19,7 @@ use crate::graphs::cfg::{Cfg, ControlFlow};
 use crate::graphs::dominators::DomTree;
 use crate::graphs::idf::{Placement, Pruning, SitePlacer};
 use crate::graphs::ids::Slot;
+use crate::graphs::observe::PlacementObserver;
 use crate::graphs::place::{PhiPlacer, bits};
 use crate::graphs::slot_blocks::SlotBlocks;
 
@@ -31,11 +32,13 @@ pub(crate) struct Limits {
     pub(crate) phi_operands_max: usize,
 }
 
-/// A function, as far as phi sites depend on it.
+/// A function, as far as phi sites depend on it, with memory for tables and the limits on its cost.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Graph<'a> {
     pub(crate) cfg: &'a Cfg,
     pub(crate) tree: &'a DomTree,
+    pub(crate) arena: &'a Bump,
+    pub(crate) limits: Limits,
 }
 
 /// Finds the phi sites of functions, in memory that is reused.
@@ -128,8 +131,7 @@ impl SiteFinder {
         log: &mut AccessLog,
         renamer: &mut Renamer,
         initial: impl FnMut(Slot) -> u32,
-        arena: &Bump,
-        limits: Limits,
+        observer: &mut impl PlacementObserver,
     ) -> Result<(), TooLarge> {
         if self.construction == Construction::Pruned {
             self.drop_dominating_writers(graph.tree, log);
@@ -149,11 +151,11 @@ impl SiteFinder {
             }
         }
         match self.construction {
-            Construction::Maximal => self.place_everywhere(graph.cfg, renamer, initial, limits)?,
+            Construction::Maximal => self.place_everywhere(graph, renamer, initial)?,
             _ if matches!(self.placement, Placement::Auto | Placement::Words) => {
-                self.place_in_words(graph, log, renamer, initial, arena, limits)?;
+                self.place_in_words(graph, log, renamer, initial, observer)?;
             }
-            _ => self.place_one_by_one(graph, log, renamer, initial, limits)?,
+            _ => self.place_one_by_one(graph, log, renamer, initial, observer)?,
         }
         Ok(())
     }
@@ -175,10 +177,9 @@ impl SiteFinder {
     /// Maximal form: all open slots in each block with several in-edges.
     fn place_everywhere(
         &mut self,
-        cfg: &Cfg,
+        Graph { cfg, limits, .. }: Graph<'_>,
         renamer: &mut Renamer,
         mut initial: impl FnMut(Slot) -> u32,
-        limits: Limits,
     ) -> Result<(), TooLarge> {
         let joins = || (1..cfg.n_blocks() as u32).filter(|&block| cfg.preds(block).len() >= 2);
         let n_in_edges: usize = joins().map(|block| cfg.preds(block).len()).sum();
@@ -198,12 +199,11 @@ impl SiteFinder {
     /// for 64 slots at a time.
     fn place_in_words(
         &mut self,
-        Graph { cfg, tree }: Graph<'_>,
+        Graph { cfg, tree, arena, limits }: Graph<'_>,
         log: &mut AccessLog,
         renamer: &mut Renamer,
         mut initial: impl FnMut(Slot) -> u32,
-        arena: &Bump,
-        limits: Limits,
+        observer: &mut impl PlacementObserver,
     ) -> Result<(), TooLarge> {
         let SiteFinder { construction, open, needs_initial, words, sites, .. } = self;
         let n_groups = open.len().div_ceil(PhiPlacer::GROUP_SLOTS_MAX);
@@ -215,6 +215,7 @@ impl SiteFinder {
         let groups = Groups::sort(arena, log, open);
         for (number, group) in open.chunks(PhiPlacer::GROUP_SLOTS_MAX).enumerate() {
             words.start_group();
+            observer.place(group);
             for &(block, access) in groups.accesses(number) {
                 match access {
                     GroupAccess::Read(slot) => words.add_read(block, slot.into()),
@@ -226,7 +227,7 @@ impl SiteFinder {
                 let all = u64::MAX >> (PhiPlacer::GROUP_SLOTS_MAX - group.len());
                 (0..cfg.n_blocks() as u32).for_each(|block| words.add_live(block, all));
             }
-            for i in bits(words.place(cfg, tree)) {
+            for i in bits(words.place_observed(cfg, tree, observer)) {
                 if is_pruned || needs_initial[group[i].index()] {
                     renamer.set_initial(group[i], initial(group[i]));
                 }
@@ -245,11 +246,11 @@ impl SiteFinder {
     /// The same by other placements, one slot at a time.
     fn place_one_by_one(
         &mut self,
-        Graph { cfg, tree }: Graph<'_>,
+        Graph { cfg, tree, limits, .. }: Graph<'_>,
         log: &AccessLog,
         renamer: &mut Renamer,
         mut initial: impl FnMut(Slot) -> u32,
-        limits: Limits,
+        observer: &mut impl PlacementObserver,
     ) -> Result<(), TooLarge> {
         let SiteFinder { construction, placement, open, needs_initial, placer, sites, .. } = self;
         // Without those of slots that are not open.
@@ -265,7 +266,7 @@ impl SiteFinder {
             Construction::Minimal | Construction::Maximal => Pruning::None,
             Construction::Braun(_) => unreachable!("its sites are taken over"),
         };
-        placer.place(cfg, tree, &slots, pruning, *placement)?;
+        placer.place_observed(cfg, tree, &slots, pruning, *placement, observer)?;
         let in_edges = |&(block, _): &(u32, Slot)| cfg.preds(block).len();
         if placer.sites().iter().map(in_edges).sum::<usize>() > limits.phi_operands_max {
             return Err(TooLarge::PhiOperands(limits.phi_operands_max));

@@ -43,6 +43,7 @@ use crate::graphs::dominators::DomTree;
 use crate::graphs::frontier::{FRONTIER_ENTRIES_MAX, Frontiers, FrontiersTooLarge};
 use crate::graphs::ids::Slot;
 use crate::graphs::liveness::LiveBlocks;
+use crate::graphs::observe::{PlacementObserver, Renumbered};
 use crate::graphs::place::{PhiPlacer, bits};
 use crate::graphs::slot_blocks::SlotBlocks;
 
@@ -125,6 +126,22 @@ impl SitePlacer {
         pruning: Pruning,
         placement: Placement,
     ) -> Result<(), FrontiersTooLarge> {
+        self.place_observed(cfg, tree, slots, pruning, placement, &mut ())
+    }
+
+    /// Does the same as [`SitePlacer::place`] while an observer sees the steps.
+    ///
+    /// # Errors
+    /// See [`SitePlacer::place`].
+    pub fn place_observed(
+        &mut self,
+        cfg: &impl ControlFlow,
+        tree: &DomTree,
+        slots: &SlotBlocks,
+        pruning: Pruning,
+        placement: Placement,
+        observer: &mut impl PlacementObserver,
+    ) -> Result<(), FrontiersTooLarge> {
         self.sites.clear();
         self.live_at_entry.clear();
         self.slots.clear();
@@ -138,14 +155,15 @@ impl SitePlacer {
             placement => placement,
         };
         if placement == Placement::Frontiers {
-            return self.place_by_frontiers(cfg, tree, slots, pruning);
+            return self.place_by_frontiers(cfg, tree, slots, pruning, observer);
         }
         if tree.is_numbering() {
-            self.place_numbered(cfg, tree, slots, pruning, placement);
+            self.place_numbered(cfg, tree, slots, pruning, placement, observer);
         } else {
             let mut numbered = std::mem::take(&mut self.numbered);
             tree.renumber_into(cfg, &mut numbered);
-            self.place_numbered(&numbered, tree, slots, pruning, placement);
+            let mut observer = Renumbered { observer, blocks: tree.preorder() };
+            self.place_numbered(&numbered, tree, slots, pruning, placement, &mut observer);
             self.numbered = numbered;
         }
         Ok(())
@@ -170,13 +188,15 @@ impl SitePlacer {
         tree: &DomTree,
         slots: &SlotBlocks,
         pruning: Pruning,
+        observer: &mut impl PlacementObserver,
     ) -> Result<(), FrontiersTooLarge> {
         self.frontiers.compute(cfg, tree, FRONTIER_ENTRIES_MAX)?;
         let is_full = pruning == Pruning::Full;
         for &slot in &self.slots {
             let writes = slots.writes(slot);
+            observer.place(&[slot]);
             if is_full {
-                self.live.compute(cfg, writes, slots.reads(slot));
+                self.live.compute_observed(cfg, writes, slots.reads(slot), observer);
                 if self.live.contains(cfg.entry()) {
                     self.live_at_entry.push(slot);
                 }
@@ -188,6 +208,7 @@ impl SitePlacer {
                 writes,
                 |block| !is_full || live.contains(block),
                 |block| sites.push((block, slot)),
+                observer,
             );
         }
         Ok(())
@@ -202,19 +223,20 @@ impl SitePlacer {
         slots: &SlotBlocks,
         pruning: Pruning,
         placement: Placement,
+        observer: &mut impl PlacementObserver,
     ) {
         match placement {
             Placement::PriorityQueue => {
                 let mut heap = std::mem::take(&mut self.heap);
-                self.place_by_levels(cfg, tree, slots, pruning, &mut heap);
+                self.place_by_levels(cfg, tree, slots, pruning, &mut heap, observer);
                 self.heap = heap;
             }
             Placement::LevelBuckets => {
                 let mut buckets = std::mem::take(&mut self.buckets);
-                self.place_by_levels(cfg, tree, slots, pruning, &mut buckets);
+                self.place_by_levels(cfg, tree, slots, pruning, &mut buckets, observer);
                 self.buckets = buckets;
             }
-            _ => self.place_words(cfg, tree, slots, pruning),
+            _ => self.place_words(cfg, tree, slots, pruning, observer),
         }
     }
 
@@ -225,6 +247,7 @@ impl SitePlacer {
         slots: &SlotBlocks,
         pruning: Pruning,
         queue: &mut impl RootQueue,
+        observer: &mut impl PlacementObserver,
     ) {
         let (idoms, levels) = (tree.idoms_by_number(), tree.levels_by_number());
         find_leads_to(cfg, idoms, levels, &mut self.leads_to);
@@ -232,20 +255,20 @@ impl SitePlacer {
         let ends = tree.ends_by_number();
         let graph = NumberedGraph { cfg, idoms, levels, ends, leads_to: &self.leads_to };
         for &slot in &self.slots {
+            observer.place(&[slot]);
             translate(tree, slots.writes(slot), &mut self.writes);
             let mut live = None;
             if pruning == Pruning::Full {
                 translate(tree, slots.reads(slot), &mut self.reads);
-                self.live.compute(cfg, &self.writes, &self.reads);
+                self.live.compute_observed(cfg, &self.writes, &self.reads, observer);
                 if self.live.contains(0) {
                     self.live_at_entry.push(slot);
                 }
                 live = Some(&self.live);
             }
             let sites = &mut self.sites;
-            self.walk.place(&graph, queue, &self.writes, live, |number| {
-                sites.push((tree.preorder()[number as usize], slot));
-            });
+            let found = |number| sites.push((tree.preorder()[number as usize], slot));
+            self.walk.place(&graph, queue, &self.writes, live, found, observer);
         }
     }
 
@@ -255,10 +278,12 @@ impl SitePlacer {
         tree: &DomTree,
         slots: &SlotBlocks,
         pruning: Pruning,
+        observer: &mut impl PlacementObserver,
     ) {
         self.words.start(cfg, tree);
         for group in self.slots.chunks(PhiPlacer::GROUP_SLOTS_MAX) {
             self.words.start_group();
+            observer.place(group);
             for (bit, &slot) in (0..).zip(group) {
                 for number in slots.writes(slot).iter().filter_map(|&block| tree.number(block)) {
                     self.words.add_write(number, bit);
@@ -268,12 +293,13 @@ impl SitePlacer {
                 }
             }
             if pruning == Pruning::Full {
-                let live = self.words.place(cfg, tree);
+                let live = self.words.place_observed(cfg, tree, observer);
                 self.live_at_entry.extend(bits(live).map(|bit| group[bit]));
             } else {
                 let n = cfg.n_blocks() as u32;
-                (0..n).for_each(|number| self.words.add_live(number, u64::MAX));
-                self.words.place(cfg, tree);
+                let all = u64::MAX >> (PhiPlacer::GROUP_SLOTS_MAX - group.len());
+                (0..n).for_each(|number| self.words.add_live(number, all));
+                self.words.place_observed(cfg, tree, observer);
             }
             for (number, word) in self.words.sites() {
                 let block = tree.preorder()[number as usize];

@@ -22,6 +22,7 @@ use std::fmt;
 
 use crate::graphs::cfg::ControlFlow;
 use crate::graphs::ids::Slot;
+use crate::graphs::observe::{PlacementObserver, PlacementStep, report};
 use crate::graphs::search::Search;
 use crate::graphs::slot_blocks::SlotBlocks;
 use crate::graphs::stamps::StampSet;
@@ -42,6 +43,17 @@ impl LiveBlocks {
     /// Makes these the live-in blocks of a slot that some blocks write, and some read before they
     /// write it.
     pub fn compute(&mut self, cfg: &impl ControlFlow, writes: &[u32], reads: &[u32]) {
+        self.compute_observed(cfg, writes, reads, &mut ());
+    }
+
+    /// Does the same as [`LiveBlocks::compute`] while an observer of the placement of phis sees the blocks.
+    pub(crate) fn compute_observed(
+        &mut self,
+        cfg: &impl ControlFlow,
+        writes: &[u32],
+        reads: &[u32],
+        observer: &mut impl PlacementObserver,
+    ) {
         let n = cfg.n_blocks();
         self.live.start(n);
         self.written.start(n);
@@ -54,6 +66,7 @@ impl LiveBlocks {
         let mut next = 0;
         while let Some(&block) = self.blocks.get(next) {
             next += 1;
+            report(observer, 1, PlacementStep::Live { block });
             for &pred in cfg.preds(block) {
                 step();
                 if !self.written.contains(pred) && self.live.insert(pred) {

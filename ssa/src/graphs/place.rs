@@ -37,6 +37,9 @@ use crate::graphs::cfg::ControlFlow;
 use crate::graphs::dominators::DomTree;
 use crate::graphs::idf::levels::find_leads_to;
 use crate::graphs::idf::queue::{Bitmap, LevelQueue};
+use crate::graphs::observe::{
+    EdgeOutcome, NotEnqueued, PlacementObserver, PlacementStep, Skip, report,
+};
 use crate::graphs::search::NONE;
 use crate::graphs::steps::step;
 
@@ -148,19 +151,30 @@ impl PhiPlacer {
     /// Places the phis of the group: where different writes meet and the slot is live. Returns the
     /// slots that are live on entry to the function, so that their initial value is used.
     pub fn place(&mut self, cfg: &impl ControlFlow, tree: &DomTree) -> u64 {
-        self.find_live_in(cfg, tree.idoms_by_number());
-        self.find_frontiers(cfg);
+        self.place_observed(cfg, tree, &mut ())
+    }
+
+    /// Does the same as [`PhiPlacer::place`] while an observer sees the steps.
+    pub fn place_observed(
+        &mut self,
+        cfg: &impl ControlFlow,
+        tree: &DomTree,
+        observer: &mut impl PlacementObserver,
+    ) -> u64 {
+        self.find_live_in(cfg, tree.idoms_by_number(), observer);
+        self.find_frontiers(cfg, observer);
         self.state(0).live
     }
 
     /// Walks from the writing blocks and from all phis found.
-    fn find_frontiers(&mut self, cfg: &impl ControlFlow) {
+    fn find_frontiers(&mut self, cfg: &impl ControlFlow, observer: &mut impl PlacementObserver) {
         while let Some(block) = self.written.pop() {
             let slots = self.blocks[block as usize].written;
-            self.push_root(block, slots);
+            report(observer, slots, PlacementStep::Write { block });
+            self.push_root(block, slots, observer);
         }
         while let Some(root) = self.roots.pop(|root| self.blocks[root as usize].next_root) {
-            self.walk(cfg, root);
+            self.walk(cfg, root, observer);
         }
     }
 
@@ -198,13 +212,19 @@ impl PhiPlacer {
 
     /// Finds the live-in blocks of each slot, and lists each block that has live slots with its
     /// immediate dominator.
-    fn find_live_in(&mut self, cfg: &impl ControlFlow, idoms: &[u32]) {
+    fn find_live_in(
+        &mut self,
+        cfg: &impl ControlFlow,
+        idoms: &[u32],
+        observer: &mut impl PlacementObserver,
+    ) {
         while let Some(block) = self.live_work.pop_last() {
             let block = block as u32;
             let state = &mut self.blocks[block as usize];
             let new = std::mem::take(&mut state.pending);
             let is_first = state.live == 0;
             state.live |= new;
+            report(observer, new, PlacementStep::Live { block });
             if is_first && block != 0 {
                 let parent = self.state(idoms[block as usize]);
                 let next_sibling = std::mem::replace(&mut parent.first_child, block);
@@ -219,16 +239,19 @@ impl PhiPlacer {
     }
 
     /// Finds the dominance frontier of a root, as far as it is not the frontier of deeper roots.
-    fn walk(&mut self, cfg: &impl ControlFlow, root: u32) {
+    fn walk(&mut self, cfg: &impl ControlFlow, root: u32, observer: &mut impl PlacementObserver) {
         let state = &mut self.blocks[root as usize];
         let root_level = state.level;
         let slots = std::mem::take(&mut state.pending);
         state.walked |= slots;
+        report(observer, slots, PlacementStep::Dequeue { block: root });
         self.walk_work.push((root, slots));
         while let Some((block, slots)) = self.walk_work.pop() {
+            report(observer, slots, PlacementStep::Visit { block });
             for &succ in cfg.succs(block) {
                 step();
                 let state = self.blocks[succ as usize];
+                report_edge(observer, (block, succ), slots, &state, root_level, self.stamp);
                 // A deeper successor is strictly dominated by the root.
                 if state.level > root_level || state.stamp != self.stamp {
                     continue;
@@ -239,7 +262,10 @@ impl PhiPlacer {
                         self.sites.push(succ);
                     }
                     self.blocks[succ as usize].phis |= new;
-                    self.push_root(succ, new & !state.written);
+                    self.push_root(succ, new & !state.written, observer);
+                    let step =
+                        PlacementStep::NotEnqueued { block: succ, reason: NotEnqueued::Again };
+                    report(observer, new & state.written, step);
                 }
             }
             let mut child = self.blocks[block as usize].first_child;
@@ -247,6 +273,7 @@ impl PhiPlacer {
                 step();
                 let state = &mut self.blocks[child as usize];
                 let new = slots & state.live & !state.walked;
+                report_child(observer, child, slots, state, root_level);
                 if new != 0 && state.leads_to <= root_level {
                     state.walked |= new;
                     self.walk_work.push((child, new));
@@ -257,15 +284,60 @@ impl PhiPlacer {
     }
 
     /// Puts a block into the queue as a root for some slots.
-    fn push_root(&mut self, block: u32, slots: u64) {
+    fn push_root(&mut self, block: u32, slots: u64, observer: &mut impl PlacementObserver) {
         let BlockState { level, leads_to, pending, .. } = self.blocks[block as usize];
         if slots == 0 || leads_to > level {
+            let reason = NotEnqueued::NoFrontier;
+            report(observer, slots, PlacementStep::NotEnqueued { block, reason });
             return;
         }
+        report(observer, slots, PlacementStep::Enqueue { block });
         self.blocks[block as usize].pending |= slots;
         if pending == 0 {
             self.blocks[block as usize].next_root = self.roots.push(level, block);
         }
+    }
+}
+
+/// Reports what an edge is to each of the slots for which it is looked at.
+#[inline(always)]
+fn report_edge<O: PlacementObserver>(
+    observer: &mut O,
+    (src, dst): (u32, u32),
+    slots: u64,
+    state: &BlockState,
+    root_level: u32,
+    stamp: u32,
+) {
+    if !O::IS_ON {
+        return;
+    }
+    let mut edge =
+        |slots, outcome| report(observer, slots, PlacementStep::Edge { src, dst, outcome });
+    if state.level > root_level {
+        return edge(slots, EdgeOutcome::Deeper);
+    }
+    let (live, phis) = if state.stamp == stamp { (state.live, state.phis) } else { (0, 0) };
+    edge(slots & !live, EdgeOutcome::NotLive);
+    edge(slots & live & phis, EdgeOutcome::HasPhi);
+    edge(slots & live & !phis, EdgeOutcome::Phi);
+}
+
+/// Reports why the walk does not go down to a child for some of the slots.
+#[inline(always)]
+fn report_child<O: PlacementObserver>(
+    observer: &mut O,
+    block: u32,
+    slots: u64,
+    state: &BlockState,
+    root_level: u32,
+) {
+    let mut skip = |slots, reason| report(observer, slots, PlacementStep::Skip { block, reason });
+    let live = slots & state.live;
+    if state.leads_to > root_level {
+        skip(live, Skip::NoFrontier);
+    } else {
+        skip(live & state.walked, Skip::Walked);
     }
 }
 

@@ -8,7 +8,10 @@ use slotvm_bytecode::{Imm, Op, ValType};
 use super::tests::{FunctionOf, all_options, assert_valid};
 use super::*;
 use crate::construction::construct::worked_examples::{Example, Operation, examples, split};
+use crate::construction::observe::{Observer, ValueStep};
 use crate::graphs::cfg::ControlFlow;
+use crate::graphs::ids::Slot;
+use crate::graphs::observe::{PlacementObserver, PlacementStep};
 use crate::ir::entity::Block;
 use crate::ir::verify::Form;
 
@@ -68,15 +71,15 @@ fn function<'t>(
     (f.finish(), loads, constants)
 }
 
-/// Checks the function after a promotion: its phis by slot, and for the pruned form what they are made
-/// of and what loads give.
-fn check_ssa(example: &Example<'_>, cfg: &Cfg, names: &[&str], options: PromoteOptions) {
-    let (mut f, loads, constants) = function(example, cfg, names);
-    let shown: Vec<&str> = shown_values(&f).map(|value| loads[&value]).collect();
-    promote_with(&mut f, options, &mut Scratch::default());
-    assert_valid(&f, Form::Ssa);
-
-    // What the values are called now. The phis of a block are in the order of slots.
+/// Names the values of a function after promotion, and checks its phis by slot.
+fn name_values(
+    example: &Example<'_>,
+    f: &Function,
+    names: &[&str],
+    constants: &BTreeMap<Value, &str>,
+    options: PromoteOptions,
+) -> BTreeMap<Value, String> {
+    // The phis of a block are in the order of slots.
     let mut value_names: BTreeMap<Value, String> =
         constants.iter().map(|(&value, name)| (value, name.to_string())).collect();
     for inst in f.insts(Function::ENTRY) {
@@ -90,10 +93,25 @@ fn check_ssa(example: &Example<'_>, cfg: &Cfg, names: &[&str], options: PromoteO
         let slots: Vec<u32> = (0..example.slots.len() as u32).filter(has_phi).collect();
         assert_eq!(f.params(block).len(), slots.len(), "{name} {options:?} {}", example.name);
         for (&param, slot) in f.params(block).iter().zip(slots) {
-            let slot = example.slots.keys().nth(slot as usize).expect("a slot");
-            value_names.insert(param, format!("{slot}_{name}"));
+            value_names.insert(param, format!("{}_{name}", slot_name(example, slot)));
         }
     }
+    value_names
+}
+
+fn slot_name<'t>(example: &Example<'t>, slot: u32) -> &'t str {
+    example.slots.keys().nth(slot as usize).expect("a slot")
+}
+
+/// Checks the function after a promotion: its phis by slot, and for the pruned form what they are made
+/// of and what loads give.
+fn check_ssa(example: &Example<'_>, cfg: &Cfg, names: &[&str], options: PromoteOptions) {
+    let (mut f, loads, constants) = function(example, cfg, names);
+    let shown: Vec<&str> = shown_values(&f).map(|value| loads[&value]).collect();
+    let mut film = Film::default();
+    promote_observed(&mut f, options, &mut Scratch::default(), &mut film);
+    assert_valid(&f, Form::Ssa);
+    let value_names = name_values(example, &f, names, &constants, options);
     if options.construction != Construction::Pruned {
         return;
     }
@@ -120,6 +138,86 @@ fn check_ssa(example: &Example<'_>, cfg: &Cfg, names: &[&str], options: PromoteO
     let values: BTreeSet<String> =
         shown.into_iter().zip(now).map(|(load, value)| format!("{load}->{value}")).collect();
     assert_eq!(values, example.loads(), "{options:?} {}", example.name);
+    check_film(example, names, &film.steps, &loads, &value_names);
+}
+
+/// The steps of the scan and of renaming.
+#[derive(Default)]
+struct Film {
+    steps: Vec<ValueStep>,
+}
+
+impl PlacementObserver for Film {
+    fn place(&mut self, _: &[Slot]) {}
+
+    fn placement_step(&mut self, _: u64, _: PlacementStep) {}
+}
+
+impl Observer for Film {
+    fn value_step(&mut self, step: ValueStep) {
+        self.steps.push(step);
+    }
+}
+
+/// Replays the steps of a promotion to pruned form. Each value that is read must be the one that the steps before have
+/// left in the slot, and all of them together must give the example's loads and phi operands.
+fn check_film(
+    example: &Example<'_>,
+    names: &[&str],
+    steps: &[ValueStep],
+    loads: &BTreeMap<Value, &str>,
+    value_names: &BTreeMap<Value, String>,
+) {
+    let mut current: BTreeMap<Slot, u32> = BTreeMap::new();
+    let mut returned: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut operands: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut block = 0;
+    for &step in steps {
+        match step {
+            ValueStep::Settled { read, value, .. } => {
+                assert_eq!(returned.insert(read, value), None);
+            }
+            ValueStep::Initial { slot, value } | ValueStep::Restore { slot, value } => {
+                current.insert(slot, value);
+            }
+            ValueStep::Enter { block: next } => block = next,
+            ValueStep::Phi { slot, value } => {
+                let name = format!("{}_{}", slot_name(example, slot.0), names[block as usize]);
+                assert_eq!(value_names[&Value(value)], name);
+                current.insert(slot, value);
+            }
+            ValueStep::Write { slot, value } => {
+                current.insert(slot, value);
+            }
+            ValueStep::Read { slot, read, value } => {
+                assert_eq!(current[&slot], value);
+                assert_eq!(returned.insert(read, value), None);
+            }
+            ValueStep::Operand { dst, slot, value } => {
+                assert_eq!(current[&slot], value);
+                let phi = format!("{}_{}", slot_name(example, slot.0), names[dst as usize]);
+                let operand = format!("{}:{}", names[block as usize], value_names[&Value(value)]);
+                operands.entry(phi).or_default().insert(operand);
+            }
+        }
+    }
+    let phis: BTreeSet<String> =
+        operands.iter().map(|(phi, operands)| format!("{phi}={operands:?}")).collect();
+    assert_eq!(phis, example.phis(), "{}", example.name);
+    let resolve = |mut value: u32| {
+        while let Some(&other) = returned.get(&value) {
+            value = other;
+        }
+        Value(value)
+    };
+    let is_settled = |load: &&Value| returned.contains_key(&load.0);
+    let results: BTreeSet<String> = loads
+        .keys()
+        .filter(is_settled)
+        .map(|load| format!("{}->{}", loads[load], value_names[&resolve(load.0)]))
+        .collect();
+    let expected = example.loads();
+    assert_eq!(results, expected, "{}", example.name);
 }
 
 /// The values that are shown, in the order of blocks.

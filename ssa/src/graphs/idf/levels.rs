@@ -12,6 +12,9 @@
 use super::queue::RootQueue;
 use crate::graphs::cfg::ControlFlow;
 use crate::graphs::liveness::LiveBlocks;
+use crate::graphs::observe::{
+    EdgeOutcome, NotEnqueued, PlacementObserver, PlacementStep, Skip, report,
+};
 use crate::graphs::search::NONE;
 use crate::graphs::stamps::StampSet;
 use crate::graphs::steps::step;
@@ -79,32 +82,55 @@ impl LevelWalk {
         writes: &[u32],
         live: Option<&LiveBlocks>,
         mut found: impl FnMut(u32),
+        observer: &mut impl PlacementObserver,
     ) {
         self.start(graph, live);
         for &block in writes {
-            self.push_root(graph, queue, block);
+            report(observer, 1, PlacementStep::Write { block });
+            self.push_root(graph, queue, block, observer);
         }
         while let Some(root) = queue.pop() {
+            report(observer, 1, PlacementStep::Dequeue { block: root });
             let root_level = graph.levels[root as usize];
             self.was_walked.insert(root);
             self.work.push(root);
             while let Some(block) = self.work.pop() {
+                report(observer, 1, PlacementStep::Visit { block });
                 for &succ in graph.cfg.succs(block) {
                     step();
-                    // A deeper successor is strictly dominated by the root.
-                    if graph.levels[succ as usize] <= root_level
-                        && live.is_none_or(|live| live.contains(succ))
-                        && self.has_phi.insert(succ)
-                    {
+                    let outcome = self.look_at(graph, succ, root_level, live);
+                    report(observer, 1, PlacementStep::Edge { src: block, dst: succ, outcome });
+                    if outcome == EdgeOutcome::Phi {
                         found(succ);
-                        self.push_root(graph, queue, succ);
+                        self.push_root(graph, queue, succ, observer);
                     }
                 }
                 match live {
-                    Some(_) => self.push_live_children(graph, block, root_level),
-                    None => self.push_children(graph, block, root_level),
+                    Some(_) => self.push_live_children(graph, block, root_level, observer),
+                    None => self.push_children(graph, block, root_level, observer),
                 }
             }
+        }
+    }
+
+    /// Looks at an edge to a block, which may need a phi from here on.
+    #[inline]
+    fn look_at<C>(
+        &mut self,
+        graph: &NumberedGraph<'_, C>,
+        block: u32,
+        root_level: u32,
+        live: Option<&LiveBlocks>,
+    ) -> EdgeOutcome {
+        if graph.levels[block as usize] > root_level {
+            // The root strictly dominates it.
+            EdgeOutcome::Deeper
+        } else if live.is_some_and(|live| !live.contains(block)) {
+            EdgeOutcome::NotLive
+        } else if !self.has_phi.insert(block) {
+            EdgeOutcome::HasPhi
+        } else {
+            EdgeOutcome::Phi
         }
     }
 
@@ -134,11 +160,18 @@ impl LevelWalk {
         graph: &NumberedGraph<'_, C>,
         queue: &mut impl RootQueue,
         block: u32,
+        observer: &mut impl PlacementObserver,
     ) {
         let level = graph.levels[block as usize];
-        if graph.leads_to[block as usize] <= level && self.is_root.insert(block) {
-            queue.push(level, block);
-        }
+        let reason = if graph.leads_to[block as usize] > level {
+            NotEnqueued::NoFrontier
+        } else if !self.is_root.insert(block) {
+            NotEnqueued::Again
+        } else {
+            report(observer, 1, PlacementStep::Enqueue { block });
+            return queue.push(level, block);
+        };
+        report(observer, 1, PlacementStep::NotEnqueued { block, reason });
     }
 
     /// Goes down to the children where the slot is live.
@@ -146,23 +179,35 @@ impl LevelWalk {
     /// A live block that is neither a root nor the child of one has the same value on entry as at the
     /// end of its immediate dominator, which is then live too. So a path of live blocks leads from the
     /// closest root above to each block that matters.
-    fn push_live_children<C>(&mut self, graph: &NumberedGraph<'_, C>, block: u32, root_level: u32) {
+    fn push_live_children<C>(
+        &mut self,
+        graph: &NumberedGraph<'_, C>,
+        block: u32,
+        root_level: u32,
+        observer: &mut impl PlacementObserver,
+    ) {
         if !self.has_children.contains(block) {
             return;
         }
         let mut child = self.first_child[block as usize];
         while child != NONE {
-            self.push_child(graph, child, root_level);
+            self.push_child(graph, child, root_level, observer);
             child = self.next_sibling[child as usize];
         }
     }
 
     /// Goes down to all children: a child comes right after its parent or after the subtree of the
     /// child before.
-    fn push_children<C>(&mut self, graph: &NumberedGraph<'_, C>, block: u32, root_level: u32) {
+    fn push_children<C>(
+        &mut self,
+        graph: &NumberedGraph<'_, C>,
+        block: u32,
+        root_level: u32,
+        observer: &mut impl PlacementObserver,
+    ) {
         let mut child = block + 1;
         while child < graph.ends[block as usize] {
-            self.push_child(graph, child, root_level);
+            self.push_child(graph, child, root_level, observer);
             child = graph.ends[child as usize];
         }
     }
@@ -170,10 +215,21 @@ impl LevelWalk {
     /// Goes down to a child, unless it was walked, or no edge leads from its subtree to the level of
     /// the root or above.
     #[inline]
-    fn push_child<C>(&mut self, graph: &NumberedGraph<'_, C>, child: u32, root_level: u32) {
+    fn push_child<C>(
+        &mut self,
+        graph: &NumberedGraph<'_, C>,
+        child: u32,
+        root_level: u32,
+        observer: &mut impl PlacementObserver,
+    ) {
         step();
-        if graph.leads_to[child as usize] <= root_level && self.was_walked.insert(child) {
-            self.work.push(child);
-        }
+        let reason = if graph.leads_to[child as usize] > root_level {
+            Skip::NoFrontier
+        } else if !self.was_walked.insert(child) {
+            Skip::Walked
+        } else {
+            return self.work.push(child);
+        };
+        report(observer, 1, PlacementStep::Skip { block: child, reason });
     }
 }

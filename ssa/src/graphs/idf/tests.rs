@@ -282,4 +282,5 @@ fn slots_that_live_briefly_cost_nothing_for_the_rest_of_the_function() {
 }
 
 mod metamorphic;
+mod steps;
 mod worked_examples;

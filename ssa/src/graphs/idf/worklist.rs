@@ -1,6 +1,7 @@
 //! Cytron's worklist: the iterated dominance frontier from the sets.
 
 use crate::graphs::frontier::Frontiers;
+use crate::graphs::observe::{EdgeOutcome, NotEnqueued, PlacementObserver, PlacementStep, report};
 use crate::graphs::stamps::StampSet;
 
 /// Memory of the worklist, to be reused from slot to slot.
@@ -25,19 +26,41 @@ impl Worklist {
         writes: &[u32],
         needs: impl Fn(u32) -> bool,
         mut found: impl FnMut(u32),
+        observer: &mut impl PlacementObserver,
     ) {
         self.has_phi.start(n_blocks);
         self.was_listed.start(n_blocks);
-        self.work.extend(writes.iter().filter(|&&block| self.was_listed.insert(block)));
+        for &block in writes {
+            report(observer, 1, PlacementStep::Write { block });
+            self.list(block, observer);
+        }
         while let Some(block) = self.work.pop() {
+            report(observer, 1, PlacementStep::Dequeue { block });
             for &meeting in frontiers.of(block) {
-                if needs(meeting) && self.has_phi.insert(meeting) {
+                let outcome = if !needs(meeting) {
+                    EdgeOutcome::NotLive
+                } else if !self.has_phi.insert(meeting) {
+                    EdgeOutcome::HasPhi
+                } else {
+                    EdgeOutcome::Phi
+                };
+                report(observer, 1, PlacementStep::Edge { src: block, dst: meeting, outcome });
+                if outcome == EdgeOutcome::Phi {
                     found(meeting);
-                    if self.was_listed.insert(meeting) {
-                        self.work.push(meeting);
-                    }
+                    self.list(meeting, observer);
                 }
             }
+        }
+    }
+
+    /// Puts a block on the list, unless it has been on it.
+    fn list(&mut self, block: u32, observer: &mut impl PlacementObserver) {
+        if self.was_listed.insert(block) {
+            report(observer, 1, PlacementStep::Enqueue { block });
+            self.work.push(block);
+        } else {
+            let reason = NotEnqueued::Again;
+            report(observer, 1, PlacementStep::NotEnqueued { block, reason });
         }
     }
 }

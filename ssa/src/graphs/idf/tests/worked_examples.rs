@@ -11,7 +11,7 @@ use crate::graphs::frontier::Frontiers;
 use crate::graphs::liveness::Liveness;
 
 /// Blocks in which the slots of an example are written, and those in which they are read before that.
-fn slots_of(example: &Example<'_>, names: &[&str]) -> SlotBlocks {
+pub(super) fn slots_of(example: &Example<'_>, names: &[&str]) -> SlotBlocks {
     let (mut writes, mut reads) = (vec![], vec![]);
     for (block, name) in (0..).zip(names) {
         let mut written = vec![];
@@ -28,7 +28,7 @@ fn slots_of(example: &Example<'_>, names: &[&str]) -> SlotBlocks {
 }
 
 /// The members of a set that stands in braces, up to where these close.
-fn members(text: &str) -> BTreeSet<&str> {
+pub(super) fn members(text: &str) -> BTreeSet<&str> {
     let (members, _) = text.split_once('}').expect("a set ends");
     members.split(", ").filter(|name| !name.is_empty()).collect()
 }
