@@ -60,7 +60,8 @@
 //!
 //! The feature `jit` is on by default. Without it there is no dependency on Cranelift, and the API stays the same.
 //! Engines interpret, which is then the default tier. [`Tier::Auto`], [`Tier::Jit`] and a
-//! [`raw::Compiler`] are errors. [`Module::functions`] is empty, and [`Module::clif`] and [`Module::asm`] return `None`.
+//! [`raw::Compiler`] are errors. [`Module::functions`] is empty, and [`Module::clif`], [`Module::asm`] and
+//! [`Module::machine_code`] return `None`.
 
 mod api;
 #[cfg(feature = "jit")]
@@ -77,7 +78,7 @@ pub mod raw;
 mod soak_tests;
 
 pub use api::caller::Caller;
-pub use api::engine::{Engine, host_target};
+pub use api::engine::{Engine, VERSION, host_target};
 pub use api::externs::{Extern, Global, Memory, MemoryAccessError, MemoryValue, Table};
 pub use api::func::Func;
 pub use api::host_func::{HostFunc, IntoFunc};
@@ -107,7 +108,7 @@ pub use slotvm_ssa::pipeline::{ParsePassSetError, PassSet};
 /// Details of the compiler for those who study it: ways to SSA form, and the outcome and cost of each function.
 ///
 /// Embedders need none of it. [`Config::promotion`] and [`Config::on_the_fly`] choose a way to SSA form;
-/// [`Module::functions`] has how each function was compiled.
+/// [`Module::functions`] has how each function was compiled; [`Module::machine_code`] its machine code.
 pub mod compiler {
     pub use slotvm_ssa::construction::braun::BraunOptions;
     pub use slotvm_ssa::construction::construct::{
@@ -117,6 +118,9 @@ pub mod compiler {
 
     pub use crate::compile::budget::{Cause, Excess, Rung, Work, WorkCounts};
     pub use crate::compile::function_info::{FunctionInfo, Sizes};
+    pub use crate::compile::listing::{
+        BytecodePlace, CodeCall, CodeRange, CodeRelocation, CodeTarget, CodeTrap, FunctionCode,
+    };
     pub use crate::config::OnTheFly;
 }
 

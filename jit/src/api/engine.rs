@@ -15,6 +15,9 @@ pub fn host_target() -> String {
     target_lexicon::Triple::host().to_string()
 }
 
+/// The version of slotvm.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// Compiles modules by one configuration. Cloning it is cheap and returns the same engine.
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
@@ -56,6 +59,12 @@ impl Engine {
     /// The place of the slots of functions in native code.
     pub fn slots(&self) -> SlotMode {
         self.config().slots
+    }
+
+    /// The features of the machine that the code generator knows, by its names (`has_avx`), and whether the machine has
+    /// them, so that native code uses them. Empty if the engine interprets.
+    pub fn machine_features(&self) -> Vec<(&'static str, bool)> {
+        self.native().map_or(Vec::new(), |native| native.machine_features())
     }
 
     /// Whether this is the same engine.

@@ -11,6 +11,7 @@ use crate::api::engine::Engine;
 use crate::api::pipeline::{self, Parts};
 use crate::api::types::{self, ExportType, ExternType, ImportType};
 use crate::compile::function_info::FunctionInfo;
+use crate::compile::listing::FunctionCode;
 use crate::compile::timings::Timings;
 use crate::native::keeping::Keeping;
 use crate::native::module::{NativeModule, Texts};
@@ -208,6 +209,18 @@ impl Module {
     /// Fails if the function cannot be compiled.
     pub fn asm(&self, func: u32) -> Result<Option<String>, Error> {
         Ok(self.texts(func)?.map(|texts| texts.asm))
+    }
+
+    /// Compiles a function again, and returns its machine code, with the bytecode that its parts come from, the names
+    /// that it refers to, and its traps. `None` if the function is imported or the engine interprets.
+    ///
+    /// With [`Compile::Eager`](crate::Compile::Eager), the code is that which runs. If nothing calls the function, it is
+    /// what would run.
+    ///
+    /// # Errors
+    /// Fails if the function cannot be compiled.
+    pub fn machine_code(&self, func: u32) -> Result<Option<FunctionCode>, Error> {
+        self.native().map_or(Ok(None), |native| native.machine_code(func))
     }
 
     fn texts(&self, func: u32) -> Result<Option<Texts>, Error> {

@@ -56,7 +56,7 @@ pub(crate) struct MachineCode {
 pub(crate) struct FinalizedReloc(ModuleReloc);
 
 impl FinalizedReloc {
-    fn new(reloc: &FinalizedMachReloc, func: &Function) -> FinalizedReloc {
+    pub(crate) fn new(reloc: &FinalizedMachReloc, func: &Function) -> FinalizedReloc {
         let name = match &reloc.target {
             FinalizedRelocTarget::ExternalName(ExternalName::User(name)) => {
                 let name = &func.params.user_named_funcs()[*name];
@@ -70,6 +70,24 @@ impl FinalizedReloc {
         };
         let (offset, kind, addend) = (reloc.offset, reloc.kind, reloc.addend);
         FinalizedReloc(ModuleReloc { offset, kind, name, addend })
+    }
+
+    /// The code offset of what depends on the address, the kind of relocation, and the addend.
+    pub(crate) fn field(&self) -> (u32, String, i64) {
+        let ModuleReloc { offset, kind, addend, .. } = &self.0;
+        (*offset, kind.to_string(), *addend)
+    }
+
+    /// The function that is meant, by its number.
+    ///
+    /// # Errors
+    /// Fails with the name of a function of the runtime, which has no number.
+    pub(crate) fn func(&self) -> Result<u32, String> {
+        match &self.0.name {
+            ModuleRelocTarget::User { namespace: FUNC_NAMESPACE, index } => Ok(*index),
+            ModuleRelocTarget::LibCall(libcall) => Err(libcall.to_string()),
+            other => Err(other.to_string()),
+        }
     }
 
     /// All of it as text.
@@ -173,10 +191,7 @@ impl MachineCode {
 
     /// The functions that the code calls or refers to, by their numbers; some repeatedly.
     pub(crate) fn callees(&self) -> impl Iterator<Item = u32> + '_ {
-        self.relocs.iter().filter_map(|FinalizedReloc(reloc)| match reloc.name {
-            ModuleRelocTarget::User { namespace: FUNC_NAMESPACE, index } => Some(index),
-            _ => None,
-        })
+        self.relocs.iter().filter_map(|reloc| reloc.func().ok())
     }
 }
 
@@ -299,6 +314,18 @@ impl CodeUnit {
     pub(crate) fn func(&self, index: usize) -> *const u8 {
         assert!(self.lens[index] > 0, "what nothing enters has no code");
         std::ptr::with_exposed_provenance(self.funcs[index])
+    }
+
+    /// The distance of a function from the start of the unit, and its bytes as they run, by its position in the list that
+    /// was placed. `None` if it has no code.
+    pub(crate) fn placed(&self, index: usize) -> Option<(u64, &[u8])> {
+        let (&start, &len) = (self.funcs.get(index)?, self.lens.get(index)?);
+        let (base, _) = self.memory.used();
+        let bytes = std::ptr::with_exposed_provenance::<u8>(start);
+        // SAFETY: the memory provider makes pages of code readable, and nothing writes to them while the unit, which
+        // keeps them, is borrowed.
+        let bytes = unsafe { std::slice::from_raw_parts(bytes, len) };
+        (len > 0).then_some(((start - base) as u64, bytes))
     }
 
     /// The address range of each function that has code, in the order of placing.

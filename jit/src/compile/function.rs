@@ -36,7 +36,8 @@ use crate::compile::budget::{Candidate, Cause, Parts, Rung, Share, TooMuchWork, 
 use crate::compile::folds::Folds;
 use crate::compile::function_info::{FunctionInfo, Sizes};
 use crate::compile::hot_loop::HotLoops;
-use crate::compile::places::machine_code;
+use crate::compile::listing::FunctionCode;
+use crate::compile::places::{self, machine_code};
 use crate::config::passes::Passes;
 use crate::config::slot_mode::SlotMode;
 use crate::lower::isa::{IsaError, has_vectors, in_one_pass, without_optimiser};
@@ -62,6 +63,8 @@ pub(crate) struct CompileOptions {
     pub(crate) keep_clif: bool,
     /// Whether to keep the machine code as text.
     pub(crate) keep_asm: bool,
+    /// Whether to keep the machine code with what its parts mean.
+    pub(crate) keep_listing: bool,
 }
 
 /// Machine code of a function, and what there is to say about it.
@@ -82,6 +85,8 @@ pub(crate) struct CompiledFunction {
     pub(crate) clif: Option<String>,
     /// The machine code in words, before it was relocated, if asked for.
     pub(crate) asm: Option<String>,
+    /// The machine code with what its parts mean, before it is placed, if asked for.
+    pub(crate) listing: Option<FunctionCode>,
 }
 
 impl CompiledFunction {
@@ -337,7 +342,9 @@ impl Compiler {
         let mut code = machine_code(compiled, clif_func, function, &lowered, folds, trapping);
         code.anchor = self.hot_loops.anchor(compiled);
         let asm = compiled.vcode.clone();
-        Ok(CompiledFunction { code, inlined, promotion, work, sizes, times, clif, asm })
+        let list = || places::listing(compiled, clif_func, function, folds, &code);
+        let listing = self.options.keep_listing.then(list);
+        Ok(CompiledFunction { code, inlined, promotion, work, sizes, times, clif, asm, listing })
     }
 
     /// Leaves the function's CLIF in the context.

@@ -16,6 +16,7 @@ pub(crate) mod function;
 pub(crate) mod function_info;
 #[cfg(feature = "jit")]
 mod hot_loop;
+pub(crate) mod listing;
 #[cfg(feature = "jit")]
 pub(crate) mod parallel;
 #[cfg(feature = "jit")]

@@ -7,8 +7,11 @@ use slotvm_ssa::ir::Function;
 use slotvm_ssa::ir::entity::Loc;
 
 use crate::code::pctable::{Place, PlaceId, TrapReason};
-use crate::code::unit::MachineCode;
+use crate::code::unit::{FinalizedReloc, MachineCode};
 use crate::compile::folds::Folds;
+use crate::compile::listing::{
+    BytecodePlace, CodeCall, CodeRange, CodeRelocation, CodeTarget, CodeTrap, FunctionCode,
+};
 use crate::lower::{Lowered, Trapping, traps};
 
 /// Takes over the code with its tables of traps and calls.
@@ -43,6 +46,66 @@ pub(super) fn machine_code(
     debug_assert!(code.traps.is_sorted_by(|a, b| a.offset < b.offset), "one trap for each pc");
     code.places = places.places;
     code
+}
+
+/// The machine code with what its parts mean, for tools.
+pub(super) fn listing(
+    compiled: &CompiledCode,
+    clif: &cranelift_codegen::ir::Function,
+    function: &Function,
+    folds: Option<&Folds>,
+    code: &MachineCode,
+) -> FunctionCode {
+    let places_of = |id: PlaceId| {
+        let place = |id: PlaceId| code.places.get(id.0 as usize);
+        let chain = std::iter::successors(place(id), |inner| place(inner.inlined_at));
+        chain.map(|&Place { func, offset, .. }| BytecodePlace { func, offset }).collect()
+    };
+    let ranges = compiled.buffer.get_srclocs_sorted().iter().filter_map(|range| {
+        let loc = (!range.loc.is_default()).then(|| Loc(range.loc.bits()))?;
+        let loc = match folds {
+            Some(folds) => folds.loc(clif, loc.0, None)?,
+            None => loc,
+        };
+        let chain = std::iter::successors(Some(loc), |loc| function.locs[loc.index()].inlined_at);
+        let places = chain.map(|loc| {
+            let data = function.locs[loc.index()];
+            BytecodePlace { func: data.func, offset: data.offset }
+        });
+        Some(CodeRange { code: range.start..range.end, places: places.collect() })
+    });
+    let traps = code.traps.iter().map(|site| CodeTrap {
+        offset: site.offset,
+        reason: match site.reason {
+            TrapReason::Guest(code) => Some(code),
+            TrapReason::HostError => None,
+        },
+        places: places_of(site.place),
+    });
+    let calls = code
+        .calls
+        .iter()
+        .map(|site| CodeCall { return_offset: site.offset, places: places_of(site.place) });
+    // Calls of the function itself are resolved already, and should be named like others.
+    let relocations = compiled.buffer.relocs().iter();
+    let mut relocations: Vec<CodeRelocation> = relocations
+        .map(|reloc| {
+            let reloc = FinalizedReloc::new(reloc, clif);
+            let (offset, kind, addend) = reloc.field();
+            let target = reloc.func().map_or_else(CodeTarget::Runtime, CodeTarget::Func);
+            CodeRelocation { offset, kind, target, addend }
+        })
+        .collect();
+    relocations.sort_by_key(|reloc| reloc.offset);
+    FunctionCode {
+        func: function.func,
+        module_offset: None,
+        bytes: code.bytes.clone(),
+        ranges: ranges.collect(),
+        relocations,
+        traps: traps.collect(),
+        calls: calls.collect(),
+    }
 }
 
 /// The location of the instruction at a code offset. The prologue has none.

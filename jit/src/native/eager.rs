@@ -69,6 +69,12 @@ impl EagerCode {
         self.unit.func(index)
     }
 
+    /// The distance of a function from the start of the code, and its bytes as they run, by its number among those that
+    /// the module defines. `None` if nothing enters it.
+    pub(crate) fn placed(&self, index: usize) -> Option<(u64, &[u8])> {
+        self.unit.placed(index)
+    }
+
     #[cfg(test)]
     pub(crate) fn codes(&self) -> impl Iterator<Item = std::ops::Range<usize>> {
         self.unit.codes()

@@ -154,12 +154,19 @@ impl NativeEngine {
             verify: config.verify_passes,
             keep_clif: false,
             keep_asm: false,
+            keep_listing: false,
         }
     }
 
     /// The machine that code is compiled for.
     pub(crate) fn isa(&self) -> &cranelift_codegen::isa::OwnedTargetIsa {
         &self.isa
+    }
+
+    /// The features of the machine, and whether it has them.
+    pub(crate) fn machine_features(&self) -> Vec<(&'static str, bool)> {
+        let flags = self.isa.isa_flags().into_iter();
+        flags.filter_map(|flag| Some((flag.name, flag.as_bool()?))).collect()
     }
 
     /// Returns the function that code of the engine's stores calls when a poll is due.

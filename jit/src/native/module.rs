@@ -17,8 +17,9 @@ use slotvm_ssa::pipeline::Stage;
 use tracing::debug_span;
 
 use crate::compile::budget::{Budget, ModuleBudget};
-use crate::compile::function::{CompileError, CompileOptions, Compiler};
+use crate::compile::function::{CompileError, CompileOptions, CompiledFunction, Compiler};
 use crate::compile::function_info::FunctionInfo;
+use crate::compile::listing::FunctionCode;
 use crate::compile::timings::Timings;
 use crate::config::{Cache, Compile, Config, Tier};
 use crate::lower::abi::Way;
@@ -313,16 +314,42 @@ impl NativeModule {
 
     /// Compiles a function once more, for its texts. There are none if the function is imported.
     pub(crate) fn texts(&self, func: u32) -> Result<Option<Texts>, Error> {
+        let keep = |options| CompileOptions { keep_clif: true, keep_asm: true, ..options };
+        let Some(compiled) = self.compile_again(func, keep)? else { return Ok(None) };
+        let (clif, asm) = (compiled.clif.unwrap_or_default(), compiled.asm.unwrap_or_default());
+        Ok(Some(Texts { clif, asm }))
+    }
+
+    /// Compiles a function once more, for its machine code, which is that which runs if all code was placed together.
+    /// There is none if the function is imported.
+    pub(crate) fn machine_code(&self, func: u32) -> Result<Option<FunctionCode>, Error> {
+        let keep = |options| CompileOptions { keep_listing: true, ..options };
+        let Some(compiled) = self.compile_again(func, keep)? else { return Ok(None) };
+        let mut listing = compiled.listing.expect("it was asked for");
+        let index = (func - self.verified.n_imported_funcs()) as usize;
+        if let Code::Eager(code) = &*self.code
+            && let Some((offset, bytes)) = code.placed(index)
+            && bytes.len() == listing.bytes.len()
+        {
+            listing.module_offset = Some(offset);
+            listing.bytes = bytes.to_vec();
+        }
+        Ok(Some(listing))
+    }
+
+    /// Compiles a function once more, by options that keep what is asked for. `None` if it is imported.
+    fn compile_again(
+        &self,
+        func: u32,
+        keep: impl Fn(CompileOptions) -> CompileOptions,
+    ) -> Result<Option<CompiledFunction>, Error> {
         let verified = &self.verified;
         if verified.func(func).is_none() {
             return Ok(None);
         }
         let options = self.native.compile_options(memory_plan(self.native.config(), verified));
-        let options = CompileOptions { keep_clif: true, keep_asm: true, ..options };
         let share = Budget::new(verified).share(verified, func);
-        let compiled = Compiler::new(options).compile(verified, func, share)?;
-        let (clif, asm) = (compiled.clif.unwrap_or_default(), compiled.asm.unwrap_or_default());
-        Ok(Some(Texts { clif, asm }))
+        Ok(Some(Compiler::new(keep(options)).compile(verified, func, share)?))
     }
 
     /// The file of a module with these bytes, with code of all functions.

@@ -8,6 +8,7 @@ use slotvm_bytecode::VerifiedModule;
 use slotvm_runtime::{self as rt, Error, InstanceId, InterpreterCode, StoreConfig};
 
 use crate::compile::function_info::FunctionInfo;
+use crate::compile::listing::FunctionCode;
 use crate::compile::timings::Timings;
 use crate::config::Config;
 
@@ -36,6 +37,10 @@ impl NativeEngine {
     }
 
     pub(crate) fn keeping(&self, _: &[u8], _: Option<&str>) -> Option<Keeping> {
+        match *self {}
+    }
+
+    pub(crate) fn machine_features(&self) -> Vec<(&'static str, bool)> {
         match *self {}
     }
 
@@ -112,6 +117,10 @@ impl NativeModule {
     }
 
     pub(crate) fn texts(&self, _: u32) -> Result<Option<Texts>, Error> {
+        match *self {}
+    }
+
+    pub(crate) fn machine_code(&self, _: u32) -> Result<Option<FunctionCode>, Error> {
         match *self {}
     }
 

@@ -59,6 +59,8 @@ fn an_engine_that_interprets_takes_all_options_and_tells_of_no_native_code() {
     assert_eq!(module.code_bytes(), 0);
     assert_eq!(module.clif(0).unwrap(), None);
     assert_eq!(module.asm(0).unwrap(), None);
+    assert_eq!(module.machine_code(0).unwrap(), None);
+    assert_eq!(engine.machine_features(), []);
     assert!(module.timings().of("asm").is_zero());
     let mut store = Store::new(&engine, ());
     let instance = Instance::new(&mut store, &module, &[]).unwrap();

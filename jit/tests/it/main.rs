@@ -21,6 +21,8 @@ mod limiter;
 mod limits;
 mod linking;
 #[cfg(feature = "jit")]
+mod machine_code;
+#[cfg(feature = "jit")]
 mod pages;
 #[cfg(feature = "jit")]
 mod precompiled;

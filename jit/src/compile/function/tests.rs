@@ -54,6 +54,7 @@ fn options(target: &str, slots: SlotMode) -> CompileOptions {
         verify: true,
         keep_clif: false,
         keep_asm: false,
+        keep_listing: false,
     }
 }
 
