@@ -73,6 +73,8 @@ pub enum Command {
     Verify(VerifyArgs),
     /// Show a program at a stage of the pipeline
     Dump(DumpArgs),
+    /// Show a function in every stage, as a page
+    Explain(ExplainArgs),
     /// Print the opcode reference
     Ops,
     /// Run file tests
@@ -324,6 +326,50 @@ pub struct DumpArgs {
     /// Format of the IR
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub format: Format,
+}
+
+/// Arguments of `explain`.
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// The program
+    pub program: PathBuf,
+
+    /// The function, by name or number [default: the largest one]
+    #[arg(long, value_name = "F")]
+    pub func: Option<String>,
+
+    /// Path of the page, or of the JSON or text [default: the program's name with the extension .html; standard
+    /// output for JSON and text]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Write JSON, as docs/explain.md describes it
+    #[arg(long, conflicts_with_all = ["text", "at"])]
+    pub json: bool,
+
+    /// Write text
+    #[arg(long)]
+    pub text: bool,
+
+    /// Write text that follows the instruction at this code offset, such as 001c, through all stages
+    #[arg(long, value_name = "OFFSET", value_parser = parse_offset)]
+    pub at: Option<u32>,
+
+    /// Show these constructions of SSA form beside it
+    #[cfg(feature = "explain")]
+    #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
+    pub compare: Vec<crate::explain::Construction>,
+
+    /// The passes: all, none, or a list such as -NAME or none,NAME
+    #[arg(long, value_name = "PASSES", allow_hyphen_values = true, default_value_t)]
+    pub passes: PassSet,
+}
+
+/// A code offset as the texts write it: hexadecimal, after an optional `@` or `0x`.
+fn parse_offset(text: &str) -> Result<u32, String> {
+    let digits = text.strip_prefix('@').or_else(|| text.strip_prefix("0x")).unwrap_or(text);
+    u32::from_str_radix(digits, 16)
+        .map_err(|_| format!("expected a code offset such as 001c, found {text:?}"))
 }
 
 /// Formats of the IR.

@@ -7,8 +7,12 @@
 pub mod bench;
 pub mod cli;
 pub mod commands;
+#[cfg(feature = "explain")]
+pub mod disassembly;
 pub mod entry;
 pub mod error;
+#[cfg(feature = "explain")]
+pub mod explain;
 pub mod host;
 pub mod load;
 pub mod table;

@@ -47,9 +47,33 @@ impl fmt::Display for Function {
 
 /// The text of a function. It ends with a line feed.
 pub fn print(function: &Function) -> String {
-    let mut printer = Printer { f: function, numbers: number_values(function), out: String::new() };
+    let (numbers, blocks) = (number_values(function), Vec::new());
+    let mut printer = Printer { f: function, numbers, blocks, out: String::new() };
     printer.function().expect("writing to a string works");
     printer.out
+}
+
+/// Prints instructions one by one, with values under their ids and blocks under numbers of the caller's choice. So an
+/// instruction that a pass leaves alone has the same text after it.
+pub struct InstPrinter<'a>(Printer<'a>);
+
+impl<'a> InstPrinter<'a> {
+    /// A printer for a function whose blocks have these numbers.
+    ///
+    /// # Panics
+    /// Panics if there is not one number for each block.
+    pub fn new(f: &'a Function, blocks: Vec<u32>) -> InstPrinter<'a> {
+        assert_eq!(blocks.len(), f.n_blocks(), "each block has a number");
+        let numbers = (0..f.n_values() as u32).collect();
+        InstPrinter(Printer { f, numbers, blocks, out: String::new() })
+    }
+
+    /// The text of an instruction of a block.
+    pub fn inst(&mut self, block: Block, inst: Inst) -> String {
+        self.0.out.clear();
+        self.0.inst(block, inst).expect("writing to a string works");
+        self.0.out.trim_start().to_owned()
+    }
 }
 
 const UNDEFINED: u32 = u32::MAX;
@@ -76,6 +100,8 @@ fn number_values(f: &Function) -> Vec<u32> {
 struct Printer<'a> {
     f: &'a Function,
     numbers: Vec<u32>,
+    /// The numbers of blocks in branches; empty if they have their own.
+    blocks: Vec<u32>,
     out: String,
 }
 
@@ -358,7 +384,8 @@ impl Printer<'_> {
 
     fn target(&mut self, edge: Edge) -> fmt::Result {
         let dst = self.f.edge_dst(edge);
-        write!(self.out, "{dst}")?;
+        let shown = self.blocks.get(dst.index()).map_or(dst, |&number| Block(number));
+        write!(self.out, "{shown}")?;
         let has_args = self.f.blocks.get(dst.index()).is_some_and(|b| b.params.0 < b.params.1);
         if has_args {
             self.out.push('(');

@@ -178,8 +178,22 @@ pub fn after(last: &Row, f: Function, module: &VerifiedModule) -> Result<Functio
 pub fn after_with(
     last: &Row,
     passes: PassSet,
+    f: Function,
+    module: &VerifiedModule,
+) -> Result<Function, StageError> {
+    each_row(last, passes, f, module, |_, _| {})
+}
+
+/// Does the same as [`after_with`], and calls `on_row` with the function as it is after each row that runs.
+///
+/// # Errors
+/// Fails if a stage leaves an invalid function.
+pub fn each_row(
+    last: &Row,
+    passes: PassSet,
     mut f: Function,
     module: &VerifiedModule,
+    mut on_row: impl FnMut(&'static Row, &Function),
 ) -> Result<Function, StageError> {
     let user = if last.is_used_by(User::Jit) { User::Jit } else { User::Opt };
     let (mut checks, mut times) = (Checks::new(true), Times::default());
@@ -218,6 +232,9 @@ pub fn after_with(
                 checks.after(row, &f, module)?;
             }
             Run::Stage(_) => unreachable!("{} leaves no function of our IR", row.name),
+        }
+        if passes.runs(place) {
+            on_row(row, &f);
         }
         if row.name == last.name {
             break;

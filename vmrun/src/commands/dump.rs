@@ -83,7 +83,7 @@ fn of_ir(
 }
 
 /// A function that the module defines, by name or number.
-fn find_func(module: &VerifiedModule, name: &str) -> Result<u32, CliError> {
+pub(super) fn find_func(module: &VerifiedModule, name: &str) -> Result<u32, CliError> {
     let all = 0..module.n_funcs();
     let by_name = all.clone().find(|&func| module.func_name(func) == name);
     let by_number = || name.parse().ok().filter(|func| all.contains(func));

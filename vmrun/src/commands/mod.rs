@@ -6,6 +6,8 @@ mod compile;
 mod crosscheck;
 mod dis;
 mod dump;
+#[cfg(feature = "explain")]
+mod explain;
 mod ops;
 mod opt;
 mod run;
@@ -31,6 +33,12 @@ pub fn execute(cli: Cli) -> Result<u8, CliError> {
         (Some(Command::Dis(args)), _) => dis::dis(&args).map(|()| 0),
         (Some(Command::Verify(args)), _) => verify::verify(&args).map(|()| 0),
         (Some(Command::Dump(args)), _) => dump::dump(&args).map(|()| 0),
+        #[cfg(feature = "explain")]
+        (Some(Command::Explain(args)), _) => explain::explain(&args).map(|()| 0),
+        #[cfg(not(feature = "explain"))]
+        (Some(Command::Explain(_)), _) => {
+            Err(CliError::NotBuilt { what: "explain", feature: "explain" })
+        }
         (Some(Command::Compile(args)), _) => compile::compile(&args).map(|()| 0),
         (Some(Command::Opt(args)), _) => opt::opt(&args).map(|()| 0),
         (Some(Command::Ops), _) => ops::ops().map(|()| 0),

@@ -1,0 +1,49 @@
+//! The column of the bytecode: each instruction with the operand stack before it.
+
+use std::collections::BTreeMap;
+
+use slotvm_bytecode::VerifiedModule;
+use slotvm_bytecode::text::Printer;
+use slotvm_ssa::ir::Function;
+
+use super::document::BytecodeLine;
+use super::stack::Stacks;
+
+/// The instructions of a function whose slot form's blocks have these numbers in the document.
+pub(super) fn lines(
+    module: &VerifiedModule,
+    slots: &Function,
+    blocks: &[u32],
+) -> Vec<BytecodeLine> {
+    let func = slots.func;
+    let body = module.body(func).expect("the module defines the function");
+    let names = &module.module().names;
+    let code = module.func(func).expect("the module defines the function");
+    let mut built = BTreeMap::new();
+    for (block, &number) in slots.blocks().zip(blocks) {
+        built.entry(slots.block_offset(block)).or_insert(number);
+    }
+    let printer = Printer::new(module.module());
+    let printer = printer.func(func);
+    let mut stacks = Stacks::new(module, slots);
+    let mut lines = vec![];
+    for block in &body.blocks {
+        stacks.start_block(block);
+        let number = built.get(&block.start).copied();
+        for (offset, inst) in module.insts(func, block) {
+            let label = block.label.filter(|_| offset == block.start);
+            lines.push(BytecodeLine {
+                offset,
+                text: printer.inst(inst),
+                stack: stacks.operands(),
+                line: code.line_at(offset),
+                label: label.map(|label| {
+                    names.label(func, label).map_or(format!("label {label}"), str::to_owned)
+                }),
+                block: number,
+            });
+            stacks.execute(offset, inst.op, inst.imm);
+        }
+    }
+    lines
+}

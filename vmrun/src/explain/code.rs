@@ -1,0 +1,213 @@
+//! The columns after the IR: CLIF, native code, and other constructions of SSA form.
+
+use std::collections::HashMap;
+
+use slotvm::compiler::{BytecodePlace, CodeTarget, FunctionCode};
+use slotvm::{Compile, Config, Engine, Module, SlotMode, Tier};
+use slotvm_bytecode::VerifiedModule;
+use slotvm_ssa::construction::braun::BraunOptions;
+use slotvm_ssa::construction::construct::Construction as Form;
+use slotvm_ssa::construction::promote::{PromoteOptions, Scratch, promote_with};
+use slotvm_ssa::ir::Function;
+use slotvm_ssa::ir::print::InstPrinter;
+
+use super::document::{CodeLine, Comparison, NativeLine};
+use super::{Construction, Request};
+use crate::disassembly::{NativeInst, disassemble};
+use crate::error::CliError;
+
+/// A compiled function as text.
+pub(super) struct Compiled {
+    pub(super) clif: Vec<CodeLine>,
+    pub(super) native: Vec<NativeLine>,
+    pub(super) target: String,
+}
+
+/// Compiles the function that the passes leave as `last`.
+///
+/// # Errors
+/// Fails if it cannot be compiled.
+pub(super) fn compiled(request: &Request<'_>, last: &Function) -> Result<Compiled, CliError> {
+    let module = module(request, SlotMode::Ssa)?;
+    let clif = module.clif(request.func)?.expect("the module defines the function");
+    let code = module.machine_code(request.func)?.expect("the module defines the function");
+    Ok(Compiled {
+        clif: clif_lines(&clif, last.locs.len()),
+        native: native_lines(request, &code, last)?,
+        target: slotvm::host_target().to_string(),
+    })
+}
+
+/// The instructions of the machine code.
+fn native_lines(
+    request: &Request<'_>,
+    code: &FunctionCode,
+    last: &Function,
+) -> Result<Vec<NativeLine>, CliError> {
+    let locations = Locations::new(last);
+    let insts = disassemble(code)?;
+    let line = |inst: &NativeInst| {
+        let range = inst.code.clone();
+        let bytes = &code.bytes[range.start as usize..range.end as usize];
+        let at = locations.find(code.places_at(range.start));
+        NativeLine {
+            address: range.start,
+            bytes: bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+            // Registers that the prologue saves come from no instruction.
+            spill: !inst.is_data && at.is_some() && is_frame_access(&inst.text),
+            at,
+            note: note(request.module, code, range),
+            text: inst.text.clone(),
+        }
+    };
+    Ok(insts.iter().map(line).collect())
+}
+
+/// Whether an instruction reads or writes the frame below the saved registers, where the register allocator keeps values
+/// that have no register, and arguments of calls lie.
+fn is_frame_access(text: &str) -> bool {
+    text.contains("ptr [rsp") || text.contains("[sp, #") || text.ends_with("[sp]")
+}
+
+/// The name that a relocation of the instruction stands for, or the trap that it raises.
+fn note(
+    module: &VerifiedModule,
+    code: &FunctionCode,
+    range: std::ops::Range<u32>,
+) -> Option<String> {
+    if let Some(relocation) = code.relocations_in(range.clone()).first() {
+        return Some(match &relocation.target {
+            CodeTarget::Func(func) => format!("f{func} {}", module.func_name(*func)),
+            CodeTarget::Runtime(name) => format!("{name} of the runtime"),
+            _ => "an address".to_owned(),
+        });
+    }
+    let trap = code.traps_in(range).first()?;
+    Some(trap.reason.map_or("error of a host function".into(), |reason| format!("trap: {reason}")))
+}
+
+/// The locations of a function by what they stand for.
+struct Locations(HashMap<Vec<(u32, u32)>, u32>);
+
+impl Locations {
+    fn new(f: &Function) -> Locations {
+        let mut chains: Vec<Vec<(u32, u32)>> = Vec::with_capacity(f.locs.len());
+        let mut locations = HashMap::new();
+        for (at, location) in (0..).zip(&f.locs) {
+            let mut chain = vec![(location.func, location.offset)];
+            // A location is inlined at an earlier one.
+            if let Some(outer) = location.inlined_at {
+                chain.extend_from_slice(&chains[outer.index()]);
+            }
+            locations.entry(chain.clone()).or_insert(at);
+            chains.push(chain);
+        }
+        Locations(locations)
+    }
+
+    fn find(&self, places: &[BytecodePlace]) -> Option<u32> {
+        let chain: Vec<(u32, u32)> =
+            places.iter().map(|place| (place.func, place.offset)).collect();
+        self.0.get(&chain).copied()
+    }
+}
+
+fn module(request: &Request<'_>, slots: SlotMode) -> Result<Module, CliError> {
+    let mut config = Config::new();
+    // Only one function is wanted.
+    config.tier(Tier::Jit).compile(Compile::Lazy).slots(slots).passes(request.passes);
+    let engine = Engine::new(&config)?;
+    Ok(Module::from_verified(&engine, request.module.clone())?)
+}
+
+/// The lines of CLIF. An instruction has its location before it, as `@` and a number.
+fn clif_lines(clif: &str, n_locations: usize) -> Vec<CodeLine> {
+    let line = |line: &str| {
+        let location = line.strip_prefix('@').and_then(|rest| rest.split_once(' '));
+        match location
+            .and_then(|(number, rest)| Some((u32::from_str_radix(number, 16).ok()?, rest)))
+        {
+            Some((at, rest)) => {
+                let at = Some(at).filter(|&at| (at as usize) < n_locations);
+                CodeLine { text: format!("    {}", rest.trim_start()), at }
+            }
+            None => CodeLine { text: line.trim().to_owned(), at: None },
+        }
+    };
+    clif.lines().map(line).collect()
+}
+
+/// The constructions that were asked for, from the slot form that promotion gets.
+///
+/// # Errors
+/// Fails if the function cannot be compiled.
+pub(super) fn comparisons(
+    request: &Request<'_>,
+    slots: &Function,
+) -> Result<Vec<Comparison>, CliError> {
+    let comparison = |&construction: &Construction| match form(construction) {
+        Some(form) => Ok(promoted(slots, form)),
+        None => of_cranelift(request),
+    };
+    request.compare.iter().map(comparison).collect()
+}
+
+fn form(construction: Construction) -> Option<Form> {
+    Some(match construction {
+        Construction::Maximal => Form::Maximal,
+        Construction::Minimal => Form::Minimal,
+        Construction::SemiPruned => Form::SemiPruned,
+        Construction::Pruned => Form::Pruned,
+        Construction::Braun => Form::Braun(BraunOptions::default()),
+        Construction::Cranelift => return None,
+    })
+}
+
+fn promoted(slots: &Function, construction: Form) -> Comparison {
+    let mut f = slots.clone();
+    let options = PromoteOptions { construction, ..PromoteOptions::default() };
+    let report = promote_with(&mut f, options, &mut Scratch::default());
+    let summary = match report.too_large {
+        Some(too_large) => format!("left in slot form: {too_large}"),
+        None => format!("{} phis", report.n_phis),
+    };
+    Comparison {
+        name: construction.name().into(),
+        summary,
+        phis: report.n_phis,
+        lines: function_lines(&f),
+    }
+}
+
+/// A function as lines, with its blocks under their own numbers.
+fn function_lines(f: &Function) -> Vec<CodeLine> {
+    let mut printer = InstPrinter::new(f, (0..f.n_blocks() as u32).collect());
+    let mut lines = vec![];
+    for block in f.blocks() {
+        let params: Vec<String> =
+            f.params(block).iter().map(|&v| format!("{v}: {}", f.value_type(v))).collect();
+        let params =
+            if params.is_empty() { String::new() } else { format!("({})", params.join(", ")) };
+        lines.push(CodeLine { text: format!("{block}{params}:"), at: None });
+        for &inst in f.insts(block) {
+            let text = format!("    {}", printer.inst(block, inst));
+            lines.push(CodeLine { text, at: Some(f.loc(inst).0) });
+        }
+    }
+    lines
+}
+
+/// The CLIF of the slot mode `variables`, before optimisation.
+fn of_cranelift(request: &Request<'_>) -> Result<Comparison, CliError> {
+    let module = module(request, SlotMode::Variables)?;
+    let clif = module.clif(request.func)?.expect("the module defines the function");
+    let lines = clif_lines(&clif, usize::MAX);
+    let blocks = || clif.lines().map(str::trim_start).filter(|line| line.starts_with("block"));
+    let phis = blocks().skip(1).map(|line| line.matches(": ").count()).sum();
+    Ok(Comparison {
+        name: "cranelift".into(),
+        summary: format!("{phis} block parameters"),
+        phis,
+        lines,
+    })
+}

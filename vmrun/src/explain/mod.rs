@@ -1,0 +1,209 @@
+//! `vmrun explain`: a function in every stage of the pipeline, as a page, as JSON or as text.
+//!
+//! [`explain`] runs the rows of [`slotvm_ssa::pipeline`] on one function and keeps what each of them leaves, records
+//! films of promotion, draws the blocks, and adds CLIF and native code. The result is a [`Document`]: `--json` writes
+//! it, the page carries it, [`text`] prints it. It relies on passes that keep the ids of instructions and values, so
+//! that a value and a block have one number in all stages.
+
+mod blocks;
+mod bytecode;
+mod code;
+pub(crate) mod document;
+mod films;
+mod layout;
+mod ledger;
+pub(crate) mod page;
+mod stack;
+mod stages;
+pub(crate) mod text;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use slotvm::PassSet;
+use slotvm_bytecode::VerifiedModule;
+use slotvm_ssa::construction::build::{BuildOptions, BuildScratch, build, is_buildable};
+use slotvm_ssa::ir::{Function, SlotOrigin};
+use slotvm_ssa::pipeline::{self, User};
+
+use self::blocks::BlockNumbers;
+use self::document::{Block, Document, FunctionHead, Location, SCHEMA, Slot, Value};
+use self::stages::Stages;
+use crate::error::CliError;
+
+/// A construction of SSA form to show beside the one that compiles.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Construction {
+    /// A phi of every slot in every block with several predecessors
+    Maximal,
+    /// Phis where writes meet
+    Minimal,
+    /// The same, for slots that are live in some block
+    SemiPruned,
+    /// Phis where writes meet and the slot is live, as LLVM's mem2reg places them
+    Pruned,
+    /// Construction on the fly, after Braun et al.
+    Braun,
+    /// Variables of cranelift-frontend
+    Cranelift,
+}
+
+/// The function to explain, and the way to compile it.
+pub(crate) struct Request<'a> {
+    pub(crate) module: &'a Arc<VerifiedModule>,
+    pub(crate) func: u32,
+    pub(crate) passes: PassSet,
+    pub(crate) compare: &'a [Construction],
+    pub(crate) program: &'a Path,
+    /// The text of the program, if its lines are what the code's lines are about.
+    pub(crate) source: Option<&'a str>,
+}
+
+/// Makes the document of a function.
+///
+/// # Errors
+/// Fails if the function cannot be compiled.
+pub(crate) fn explain(request: &Request<'_>) -> Result<Document, CliError> {
+    let Request { module, func, passes, .. } = *request;
+    let too_large = || CliError::Failed("the function is too large for the IR".into());
+    if !is_buildable(module, func) {
+        return Err(too_large());
+    }
+    let slots = build(module, func, &BuildOptions::default(), &mut BuildScratch::default());
+    let mut numbers = BlockNumbers::default();
+    let mut stages = Stages::new(&mut numbers);
+    let mut rows = pipeline::rows_of(User::Jit).map(|(_, row)| row);
+    let last = rows.rfind(|row| row.is_of_ir()).expect("rows leave functions");
+    let passed =
+        pipeline::each_row(last, passes, slots.clone(), module, |row, f| stages.add(row, f));
+    let last = passed.map_err(|error| CliError::Failed(error.to_string()))?;
+    let stages = stages.finish();
+    let input = &stages.promotion_input;
+    let compiled = code::compiled(request, &last)?;
+    Ok(Document {
+        schema: SCHEMA,
+        generator: format!("vmrun {}", env!("CARGO_PKG_VERSION")),
+        program: request.program.display().to_string(),
+        function: head(module, func, &compiled),
+        functions: function_names(module, func, &last),
+        slots: slot_list(module, &input.function),
+        source: source_lines(request),
+        bytecode: bytecode::lines(module, &slots, &stages.slot_blocks),
+        locations: locations(&last),
+        values: value_list(&last, &input.function),
+        blocks: block_list(module, func, &numbers),
+        comparisons: code::comparisons(request, &input.function)?,
+        clif: compiled.clif,
+        native: compiled.native,
+        ledger: ledger::ledger(module, input),
+        films: films::record(&input.function, &input.blocks),
+        graph: layout::draw(&stages.union),
+        stages: stages.stages,
+    })
+}
+
+fn head(module: &VerifiedModule, func: u32, compiled: &code::Compiled) -> FunctionHead {
+    let ty = module.func_type(func);
+    let names =
+        |types: &[slotvm_bytecode::ValType]| types.iter().map(|ty| ty.to_string()).collect();
+    FunctionHead {
+        index: func,
+        name: module.func_name(func),
+        params: names(&ty.params),
+        results: names(&ty.results),
+        target: compiled.target.clone(),
+    }
+}
+
+/// The functions that code of the document comes from or calls.
+fn function_names(module: &VerifiedModule, func: u32, last: &Function) -> Vec<(u32, String)> {
+    use slotvm_bytecode::Op;
+    use slotvm_ssa::ir::irop::Opcode;
+    let mut funcs: BTreeSet<u32> = last.locs.iter().map(|location| location.func).collect();
+    funcs.insert(func);
+    for block in last.blocks() {
+        for &inst in last.insts(block) {
+            if let Opcode::Op(Op::Call | Op::ReturnCall | Op::RefFunc) = last.opcode(inst) {
+                funcs.insert(last.imm(inst).low());
+            }
+        }
+    }
+    funcs.into_iter().map(|func| (func, module.func_name(func))).collect()
+}
+
+/// The name of a slot: that of its local, or one that says what it stands for.
+pub(crate) fn slot_name(module: &VerifiedModule, func: u32, origin: SlotOrigin) -> String {
+    match origin {
+        SlotOrigin::Local(local) => {
+            let name = module.module().names.local(func, local);
+            name.map_or(format!("local{local}"), str::to_owned)
+        }
+        SlotOrigin::Stack(depth) => format!("stack{depth}"),
+        SlotOrigin::Inlined(number) => format!("inlined{number}"),
+    }
+}
+
+/// A slot's origin as a phrase.
+fn origin_text(origin: SlotOrigin) -> String {
+    match origin {
+        SlotOrigin::Local(local) => format!("local {local}"),
+        SlotOrigin::Stack(depth) => format!("operand {depth}"),
+        SlotOrigin::Inlined(number) => format!("inlined {number}"),
+    }
+}
+
+fn slot_list(module: &VerifiedModule, f: &Function) -> Vec<Slot> {
+    let slot = |slot: &slotvm_ssa::ir::SlotData| Slot {
+        name: slot_name(module, f.func, slot.origin),
+        ty: slot.ty.to_string(),
+        origin: origin_text(slot.origin),
+    };
+    f.slots.iter().map(slot).collect()
+}
+
+fn source_lines(request: &Request<'_>) -> Vec<(u32, String)> {
+    let Some(source) = request.source else { return vec![] };
+    let body = request.module.func(request.func).expect("the module defines the function");
+    let wanted: BTreeSet<u32> = body.lines.iter().map(|&(_, line)| line).collect();
+    let lines = (1..).zip(source.lines()).filter(|(number, _)| wanted.contains(number));
+    lines.map(|(number, line)| (number, line.trim_end().to_owned())).collect()
+}
+
+fn locations(f: &Function) -> Vec<Location> {
+    let location = |at: &slotvm_ssa::ir::LocData| Location {
+        func: at.func,
+        offset: at.offset,
+        inlined_at: at.inlined_at.map(|at| at.0),
+    };
+    f.locs.iter().map(location).collect()
+}
+
+/// The type of each value, and the slot of phis and parameters.
+fn value_list(last: &Function, input: &Function) -> Vec<Value> {
+    let phis = films::phis(input);
+    let mut slots: BTreeMap<u32, u32> = phis.iter().map(|phi| (phi.value, phi.slot)).collect();
+    let params = input.params(Function::ENTRY);
+    for (slot, data) in (0..).zip(&input.slots) {
+        if let SlotOrigin::Local(local) = data.origin
+            && let Some(param) = params.get(local as usize)
+        {
+            slots.insert(param.0, slot);
+        }
+    }
+    (0..last.n_values() as u32)
+        .map(|value| Value {
+            ty: last.value_type(slotvm_ssa::ir::entity::Value(value)).to_string(),
+            slot: slots.get(&value).copied(),
+        })
+        .collect()
+}
+
+fn block_list(module: &VerifiedModule, func: u32, numbers: &BlockNumbers) -> Vec<Block> {
+    let name = |label: u32| {
+        let names = &module.module().names;
+        names.label(func, label).map_or(format!("label {label}"), str::to_owned)
+    };
+    let block = |&(label, offset): &(Option<u32>, u32)| Block { label: label.map(name), offset };
+    numbers.origins.iter().map(block).collect()
+}

@@ -1,0 +1,196 @@
+//! The operand stack before each instruction of the bytecode.
+//!
+//! An operand is written as the value that it is in the slot form: an instruction that computes something pushes its
+//! results, and one that moves operands moves these. An operand that comes from another block is written by its depth
+//! and type. The typing of instructions is that of [`slotvm_bytecode::typing`].
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+use slotvm_bytecode::module::ShapeId;
+use slotvm_bytecode::typing::{self, OperandStack};
+use slotvm_bytecode::verified::{Block, Body};
+use slotvm_bytecode::{FuncType, Imm, Op, ValType, VerifiedModule};
+use slotvm_ssa::ir::Function;
+
+/// An operand: its type, and its text.
+type Operand = (ValType, usize);
+
+/// Follows the operand stack of a function.
+pub(super) struct Stacks<'a> {
+    module: &'a VerifiedModule,
+    body: &'a Body,
+    func: u32,
+    /// The values that the slot form computes at each code offset.
+    results: BTreeMap<u32, Vec<u32>>,
+    texts: Vec<String>,
+    stack: Vec<Operand>,
+    /// The operands that the current instruction pushes, as places in `texts`.
+    pushed: Vec<usize>,
+}
+
+impl<'a> Stacks<'a> {
+    /// Starts with the slot form of a function.
+    pub(super) fn new(module: &'a VerifiedModule, slots: &Function) -> Stacks<'a> {
+        let body = module.body(slots.func).expect("the module defines the function");
+        let mut results: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for block in slots.blocks() {
+            for &inst in slots.insts(block) {
+                let location = slots.locs[slots.loc(inst).index()];
+                let values = slots.results(inst).map(|value| value.0);
+                results.entry(location.offset).or_default().extend(values);
+            }
+        }
+        Stacks {
+            module,
+            body,
+            func: slots.func,
+            results,
+            texts: vec![],
+            stack: vec![],
+            pushed: vec![],
+        }
+    }
+
+    /// Starts a block, with the operands that it inherits.
+    pub(super) fn start_block(&mut self, block: &Block) {
+        self.stack.clear();
+        self.texts.clear();
+        let mut types = vec![];
+        let mut shape = block.shape;
+        while let Some((parent, ty)) = self.module.shape_top(shape) {
+            types.push(ty);
+            shape = parent;
+        }
+        debug_assert!(shape == ShapeId::EMPTY);
+        for (depth, &ty) in types.iter().rev().enumerate() {
+            self.push_text(ty, format!("{ty}#{depth}"));
+        }
+    }
+
+    /// The operands, the topmost last.
+    pub(super) fn operands(&self) -> Vec<String> {
+        self.stack.iter().map(|&(_, text)| self.texts[text].clone()).collect()
+    }
+
+    /// Executes an instruction. The last one of a block may leave any stack, since what it leaves is not shown.
+    pub(super) fn execute(&mut self, offset: u32, op: Op, imm: Imm) {
+        self.pushed.clear();
+        match op.signature() {
+            Some(signature) => {
+                let n_left = self.stack.len().saturating_sub(signature.params.len());
+                self.stack.truncate(n_left);
+                signature.results.iter().for_each(|&ty| self.push_text(ty, ty.to_string()));
+            }
+            // The operand stays where it is.
+            None if op == Op::LocalTee => {}
+            None => {
+                let Ok(()) = typing::apply(self, op, imm);
+            }
+        }
+        // Operands of other blocks are read first, where they are first used.
+        let values = self.results.get(&offset).map_or(&[][..], |values| values);
+        for (&text, value) in self.pushed.iter().rev().zip(values.iter().rev()) {
+            self.texts[text] = format!("v{value}");
+        }
+    }
+
+    fn push_text(&mut self, ty: ValType, text: String) {
+        self.stack.push((ty, self.texts.len()));
+        self.pushed.push(self.texts.len());
+        self.texts.push(text);
+    }
+}
+
+impl<'a> OperandStack for Stacks<'a> {
+    type Operand = Operand;
+    type Type = &'a FuncType;
+    type Error = Infallible;
+
+    fn pop(&mut self, _: ValType) -> Result<(), Infallible> {
+        self.stack.pop();
+        Ok(())
+    }
+
+    fn pop_any(&mut self) -> Result<Operand, Infallible> {
+        Ok(self.stack.pop().expect("verified code does not underflow"))
+    }
+
+    fn pop_ref(&mut self) -> Result<(), Infallible> {
+        self.stack.pop();
+        Ok(())
+    }
+
+    fn type_of(&self, operand: Operand) -> ValType {
+        operand.0
+    }
+
+    fn push(&mut self, ty: ValType) -> Result<(), Infallible> {
+        self.push_text(ty, ty.to_string());
+        Ok(())
+    }
+
+    fn push_again(&mut self, operand: Operand) -> Result<(), Infallible> {
+        self.stack.push(operand);
+        Ok(())
+    }
+
+    fn push_address(&mut self, local: u32, _: ValType) -> Result<(), Infallible> {
+        let names = &self.module.module().names;
+        let name = names.local(self.func, local).map_or(format!("local{local}"), str::to_owned);
+        self.push_text(ValType::I32, format!("&{name}"));
+        Ok(())
+    }
+
+    fn local(&mut self, local: u32) -> Result<ValType, Infallible> {
+        Ok(self.body.locals[local as usize].ty)
+    }
+
+    fn global(&mut self, global: u32) -> Result<ValType, Infallible> {
+        Ok(self.module.globals()[global as usize].ty)
+    }
+
+    fn mutable_global(&mut self, global: u32) -> Result<ValType, Infallible> {
+        self.global(global)
+    }
+
+    fn elements(&mut self, table: u32) -> Result<ValType, Infallible> {
+        Ok(self.module.tables()[table as usize].elem)
+    }
+
+    fn callable(&mut self, _: u32) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn ref_type(&mut self, imm: Imm) -> Result<ValType, Infallible> {
+        Ok(imm.as_ref_type())
+    }
+
+    fn func_type(&mut self, func: u32) -> Result<&'a FuncType, Infallible> {
+        Ok(self.module.func_type(func))
+    }
+
+    fn type_at(&mut self, index: u32) -> Result<&'a FuncType, Infallible> {
+        Ok(&self.module.module().types[index as usize])
+    }
+
+    fn branch(&mut self, _: u32) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn branch_keeping(&mut self, _: u32, _: u32) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn branch_table(&mut self, _: Imm) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn leave(&mut self) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn tail_call(&mut self, _: &FuncType) -> Result<(), Infallible> {
+        Ok(())
+    }
+}

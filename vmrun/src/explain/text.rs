@@ -1,0 +1,185 @@
+//! The document as text: all stages in full, or one instruction through all stages.
+
+use std::fmt::Write;
+
+use super::document::{CodeLine, Document, Line, NativeLine, Stage, StageBlock};
+use crate::error::CliError;
+
+const INFALLIBLE: &str = "writing to a string succeeds";
+
+/// All stages.
+pub(crate) fn text(document: &Document) -> String {
+    let mut out = String::new();
+    head(&mut out, document);
+    title(&mut out, "bytecode", "with the operand stack before each instruction");
+    for line in &document.bytecode {
+        if let Some(label) = &line.label {
+            writeln!(out, "{label}:").expect(INFALLIBLE);
+        }
+        let stack = line.stack.join(" ");
+        writeln!(out, "  @{:04x}  {:<32} [{stack}]", line.offset, line.text).expect(INFALLIBLE);
+    }
+    for (stage, blocks) in in_full(document) {
+        title(
+            &mut out,
+            &stage.name,
+            if stage.changed { &stage.summary } else { "changed nothing" },
+        );
+        for block in blocks.iter().filter(|_| stage.changed) {
+            let params: Vec<String> = block.params.iter().map(|&v| value(document, v)).collect();
+            let params =
+                if params.is_empty() { String::new() } else { format!("({})", params.join(", ")) };
+            writeln!(out, "b{}{params}:", block.id).expect(INFALLIBLE);
+            block.lines.iter().for_each(|line| ir_line(&mut out, document, line));
+        }
+    }
+    for other in &document.comparisons {
+        title(&mut out, &format!("compare: {}", other.name), &other.summary);
+        other.lines.iter().for_each(|line| code_line(&mut out, document, line));
+    }
+    title(&mut out, "clif", "Cranelift's IR");
+    document.clif.iter().for_each(|line| code_line(&mut out, document, line));
+    title(&mut out, "native", &document.function.target);
+    document.native.iter().for_each(|line| native_line(&mut out, document, line));
+    ledger(&mut out, document);
+    out
+}
+
+/// One instruction of the bytecode through all stages.
+///
+/// # Errors
+/// Fails if no instruction starts at the offset.
+pub(crate) fn at(document: &Document, offset: u32) -> Result<String, CliError> {
+    let Some(instruction) = document.bytecode.iter().find(|line| line.offset == offset) else {
+        let last = document.bytecode.last().map_or(0, |line| line.offset);
+        return Err(CliError::Usage(format!(
+            "no instruction starts at @{offset:04x}; the code goes from @0000 to @{last:04x}"
+        )));
+    };
+    let mut out = String::new();
+    head(&mut out, document);
+    title(&mut out, "bytecode", "");
+    let stack = instruction.stack.join(" ");
+    writeln!(out, "  @{offset:04x}  {:<32} [{stack}]", instruction.text).expect(INFALLIBLE);
+    let is_of = |at: u32| root(document, at) == offset;
+    for (stage, blocks) in in_full(document).filter(|(stage, _)| stage.changed) {
+        title(&mut out, &stage.name, &stage.summary);
+        let mut is_gone = true;
+        for block in &blocks {
+            for line in block.lines.iter().filter(|line| is_of(line.at)) {
+                write!(out, "b{:<4}", block.id).expect(INFALLIBLE);
+                ir_line(&mut out, document, line);
+                is_gone = false;
+            }
+        }
+        if is_gone {
+            out.push_str("  nothing is left of it\n");
+        }
+    }
+    title(&mut out, "clif", "Cranelift's IR");
+    for line in document.clif.iter().filter(|line| line.at.is_some_and(is_of)) {
+        code_line(&mut out, document, line);
+    }
+    title(&mut out, "native", &document.function.target);
+    for line in document.native.iter().filter(|line| line.at.is_some_and(is_of)) {
+        native_line(&mut out, document, line);
+    }
+    Ok(out)
+}
+
+fn head(out: &mut String, document: &Document) {
+    let function = &document.function;
+    let (index, program) = (function.index, &document.program);
+    writeln!(out, "func f{index} {} of {program}", function.name).expect(INFALLIBLE);
+}
+
+fn title(out: &mut String, name: &str, summary: &str) {
+    let colon = if summary.is_empty() { "" } else { ": " };
+    writeln!(out, "\n=== {name}{colon}{summary}").expect(INFALLIBLE);
+}
+
+/// The stages with all their blocks: those that a stage leaves alone are those of the stage before.
+fn in_full(document: &Document) -> impl Iterator<Item = (&Stage, Vec<&StageBlock>)> {
+    let mut before = std::collections::BTreeMap::new();
+    document.stages.iter().map(move |stage| {
+        let mut blocks = vec![];
+        for block in &stage.blocks {
+            if !block.same {
+                before.insert(block.id, block);
+            }
+            blocks.push(before[&block.id]);
+        }
+        (stage, blocks)
+    })
+}
+
+/// The offset in the function that a location leads to, through all calls that were inlined.
+fn root(document: &Document, at: u32) -> u32 {
+    let mut location = &document.locations[at as usize];
+    while let Some(outer) = location.inlined_at {
+        location = &document.locations[outer as usize];
+    }
+    location.offset
+}
+
+fn place(document: &Document, at: u32) -> String {
+    let mut parts = vec![];
+    let mut next = Some(at);
+    while let Some(at) = next {
+        let location = &document.locations[at as usize];
+        let is_own = location.func == document.function.index;
+        let func = if is_own { String::new() } else { format!("f{}", location.func) };
+        parts.push(format!("{func}@{:04x}", location.offset));
+        next = location.inlined_at;
+    }
+    parts.join(" < ")
+}
+
+/// A value with the name of the slot that it is of, and its type.
+fn value(document: &Document, value: u32) -> String {
+    let about = &document.values[value as usize];
+    let name = about.slot.map_or("", |slot| &document.slots[slot as usize].name);
+    let space = if name.is_empty() { "" } else { " " };
+    format!("v{value}{space}{name}: {}", about.ty)
+}
+
+fn ir_line(out: &mut String, document: &Document, line: &Line) {
+    let name = line
+        .slot
+        .map_or(String::new(), |slot| format!("  ; {}", document.slots[slot as usize].name));
+    let text = format!("{}{name}", line.text);
+    writeln!(out, "  {text:<40} ; {}", place(document, line.at)).expect(INFALLIBLE);
+}
+
+fn code_line(out: &mut String, document: &Document, line: &CodeLine) {
+    let at = line.at.map_or(String::new(), |at| format!(" ; {}", place(document, at)));
+    let text = format!("{:<44}{at}", line.text);
+    writeln!(out, "  {}", text.trim_end()).expect(INFALLIBLE);
+}
+
+fn native_line(out: &mut String, document: &Document, line: &NativeLine) {
+    let at = line.at.map_or(String::new(), |at| place(document, at));
+    let note = line.note.as_deref().unwrap_or("");
+    let mark = if line.spill { "spill" } else { "" };
+    let text =
+        format!("{:6x}  {:<24} {:<36} ; {at} {note} {mark}", line.address, line.bytes, line.text);
+    writeln!(out, "{}", text.trim_end_matches([' ', ';'])).expect(INFALLIBLE);
+}
+
+fn ledger(out: &mut String, document: &Document) {
+    title(out, "promotion", "phis in maximal, minimal, semi-pruned and pruned form");
+    for row in &document.ledger.rows {
+        let count = |n: Option<usize>| n.map_or("too many".into(), |n| n.to_string());
+        let phis = &row.phis;
+        let counts =
+            [phis.maximal, phis.minimal, phis.semi_pruned, phis.pruned].map(count).join("/");
+        let slot = row.slot.map_or(String::new(), |slot| format!("s{slot}"));
+        let name = format!("{}: {}", row.name, row.ty);
+        writeln!(
+            out,
+            "  {slot:<5} {name:<20} {counts:<12} {} reads, {} writes; {}",
+            row.reads_removed, row.writes_removed, row.reason
+        )
+        .expect(INFALLIBLE);
+    }
+}
