@@ -7,7 +7,7 @@ use similar::TextDiff;
 
 use crate::binary::vmrun;
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "run",
     "asm",
     "dis",
@@ -16,6 +16,7 @@ const COMMANDS: [&str; 13] = [
     "compile",
     "verify",
     "dump",
+    "explain",
     "ops",
     "test",
     "wast",

@@ -2,6 +2,7 @@
 
 mod binary;
 mod crosscheck;
+mod explain;
 mod failures;
 mod help;
 mod invoke;

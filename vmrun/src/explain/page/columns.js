@@ -75,7 +75,8 @@ function bytecodeLines(model) {
       const text = sources.get(number);
       lines.push({ kind: "source", text: text === undefined ? `line ${number}` : `${number}: ${text.trim()}` });
     }
-    lines.push({ kind: "inst", block: line.block, offset: line.offset, text: "  " + line.text, stack: line.stack });
+    lines.push({ kind: "inst", block: line.block, offset: line.offset, text: "  " + line.text, stack: line.stack,
+      plain: true });
   }
   return lines;
 }
@@ -170,7 +171,9 @@ class Column {
     }
     const gap = " ".repeat(Math.max(2, (line.bytes ? 72 : 34) - made.textContent.length));
     if (line.stack) {
-      made.append(element("span", { class: "stack" }, gap + "[", ...tokens(line.stack.join(" "), model, false), "]"));
+      made.append(element("span", { class: "stack" }, gap + "[",
+        ...line.stack.flatMap((operand, i) => [i ? " " : "", ...(/^v\d+$/.test(operand) ? tokens(operand, model) : [operand])]),
+        "]"));
     } else if (line.at !== undefined) {
       made.append(element("span", { class: "at" }, gap + model.keys[line.at]));
     }
