@@ -19,10 +19,9 @@ pub(super) fn lines(
     let body = module.body(func).expect("the module defines the function");
     let names = &module.module().names;
     let code = module.func(func).expect("the module defines the function");
-    let mut built = BTreeMap::new();
-    for (block, &number) in slots.blocks().zip(blocks) {
-        built.entry(slots.block_offset(block)).or_insert(number);
-    }
+    // A block that an entry with a loop was split from comes after that, and has the instructions.
+    let built: BTreeMap<u32, u32> =
+        slots.blocks().zip(blocks).map(|(block, &number)| (slots.block_offset(block), number)).collect();
     let printer = Printer::new(module.module());
     let printer = printer.func(func);
     let mut stacks = Stacks::new(module, slots);
