@@ -49,6 +49,42 @@ pub struct Limits {
     pub interp_cells_max: u32,
 }
 
+impl Limits {
+    /// All limits: name and maximum.
+    pub fn all(&self) -> [(&'static str, u64); 13] {
+        let Limits {
+            instances_max,
+            funcs_max,
+            memories_max,
+            memory_pages_max,
+            memory_bytes_total_max,
+            tables_max,
+            table_elems_max,
+            table_elems_total_max,
+            globals_max,
+            externs_max,
+            host_calls_max,
+            interp_frames_max,
+            interp_cells_max,
+        } = *self;
+        [
+            ("instances_max", instances_max.into()),
+            ("funcs_max", funcs_max.into()),
+            ("memories_max", memories_max.into()),
+            ("memory_pages_max", memory_pages_max.into()),
+            ("memory_bytes_total_max", memory_bytes_total_max),
+            ("tables_max", tables_max.into()),
+            ("table_elems_max", table_elems_max.into()),
+            ("table_elems_total_max", table_elems_total_max),
+            ("globals_max", globals_max.into()),
+            ("externs_max", externs_max.into()),
+            ("host_calls_max", host_calls_max.into()),
+            ("interp_frames_max", interp_frames_max.into()),
+            ("interp_cells_max", interp_cells_max.into()),
+        ]
+    }
+}
+
 impl Default for Limits {
     fn default() -> Limits {
         Limits {

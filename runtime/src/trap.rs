@@ -65,6 +65,42 @@ impl Trap {
     }
 }
 
+impl Trap {
+    /// The message and the backtrace as its `Display` writes them, with the text that a function has for each frame.
+    pub fn display_with<'t>(
+        &'t self,
+        frame: impl Fn(&Frame) -> String + 't,
+    ) -> impl fmt::Display + 't {
+        fmt::from_fn(move |f| self.write(f, |f, at| f.write_str(&frame(at))))
+    }
+
+    /// The message, then the backtrace, one line for each frame; frames that repeat, as those of a
+    /// recursion do, are counted.
+    fn write(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        frame: impl Fn(&mut fmt::Formatter<'_>, &Frame) -> fmt::Result,
+    ) -> fmt::Result {
+        write!(f, "{}", self.code)?;
+        let line = |f: &mut fmt::Formatter<'_>, at| {
+            f.write_str("\n    at ")?;
+            frame(f, at)
+        };
+        for equal in self.frames.chunk_by(Frame::is_like) {
+            line(f, &equal[0])?;
+            match &equal[1..] {
+                [] => {}
+                [again] => line(f, again)?,
+                more => write!(f, "\n    ... {} times more", more.len())?,
+            }
+        }
+        match self.n_frames_omitted {
+            0 => Ok(()),
+            n => write!(f, "\n    ... {n} more frames"),
+        }
+    }
+}
+
 impl Frame {
     /// The name of the function, or what stands in for one.
     pub fn func_name(&self) -> String {
@@ -108,22 +144,8 @@ impl fmt::Debug for Frame {
 }
 
 impl fmt::Display for Trap {
-    /// The message, then the backtrace, one line for each frame; frames that repeat, as those of a
-    /// recursion do, are counted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.code)?;
-        for equal in self.frames.chunk_by(Frame::is_like) {
-            write!(f, "\n    at {}", equal[0])?;
-            match &equal[1..] {
-                [] => {}
-                [again] => write!(f, "\n    at {again}")?,
-                more => write!(f, "\n    ... {} times more", more.len())?,
-            }
-        }
-        match self.n_frames_omitted {
-            0 => Ok(()),
-            n => write!(f, "\n    ... {n} more frames"),
-        }
+        self.write(f, |f, frame| fmt::Display::fmt(frame, f))
     }
 }
 

@@ -6,7 +6,8 @@
 
 use crate::decode::{DecodeError, decode};
 use crate::module::Module;
-use crate::text::{ParseError, ParseOptions, parse_with};
+use crate::section;
+use crate::text::{self, ParseError, ParseOptions, parse_with};
 use crate::verified::VerifiedModule;
 use crate::verify::{Proof, VerifyError, verify_by};
 
@@ -27,6 +28,51 @@ pub struct LoadOptions<'a> {
     /// [`LoadOptions::is_lazy`] need not validate them. If they are not after all, asking for a function that is not
     /// panics.
     pub is_validated: bool,
+}
+
+/// The format of a module.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A binary module (`.bc`).
+    Binary,
+    /// Assembler text (`.vasm`).
+    Text,
+    /// A WebAssembly binary (`.wasm`).
+    Wasm,
+}
+
+impl Format {
+    /// The format that a file is meant to have: by its extension, or else by its content. `None` if it has none of them:
+    /// the magic number of a binary format, or text that is empty or starts with an item or an item's beginning.
+    pub fn of(bytes: &[u8], extension: Option<&str>) -> Option<Format> {
+        match extension {
+            Some("bc") => return Some(Format::Binary),
+            Some("vasm") => return Some(Format::Text),
+            Some("wasm") => return Some(Format::Wasm),
+            _ => {}
+        }
+        if bytes.starts_with(WASM_MAGIC) {
+            return Some(Format::Wasm);
+        }
+        // A module that is cut off within its magic number is a damaged module.
+        let n_magic = bytes.len().min(section::MAGIC.len());
+        if bytes.starts_with(&section::MAGIC[..n_magic.max(1)]) {
+            return Some(Format::Binary);
+        }
+        let source = std::str::from_utf8(bytes).ok()?;
+        first_word(source).is_none_or(text::is_item).then_some(Format::Text)
+    }
+}
+
+/// The magic number of WebAssembly, which is told apart in builds without the import, too.
+const WASM_MAGIC: &[u8] = b"\0asm";
+
+/// The first word of an assembler text, after comments; empty if something else is there.
+fn first_word(source: &str) -> Option<&str> {
+    let is_comment = |line: &&str| line.is_empty() || line.starts_with(';');
+    let line = source.lines().map(str::trim_start).find(|line| !is_comment(line))?;
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    Some(&line[..line.find(|c| !is_part(c)).unwrap_or(line.len())])
 }
 
 /// Error for a file that is not a module.
@@ -138,6 +184,25 @@ mod tests {
         assert!(loaded(b"", Some("vasm")).is_ok());
         #[cfg(feature = "wasm")]
         assert!(matches!(loaded(b"func", Some("wasm")), Err(LoadError::Wasm(_))));
+    }
+
+    #[test]
+    fn what_is_no_module_is_told_apart_from_what_is_damaged() {
+        let of = |bytes: &[u8]| Format::of(bytes, None);
+        assert_eq!(of(b"\0svm\x01"), Some(Format::Binary));
+        assert_eq!(of(b"\0sv"), Some(Format::Binary));
+        assert_eq!(of(b"\0asm\x01"), Some(Format::Wasm));
+        for text in ["", "\n ; nothing\n", "; why: x\n\n  func f() {", "module\"m\"", "import"] {
+            assert_eq!(of(text.as_bytes()), Some(Format::Text), "{text:?}");
+        }
+        for other in
+            ["root:x:0:0", "#!/bin/sh", "{}", "\0", "\0elf", "\x7fELF", "(module)", "function f"]
+        {
+            assert_eq!(of(other.as_bytes()), None, "{other:?}");
+        }
+        assert_eq!(of(b"func \xff"), None);
+        assert_eq!(Format::of(b"root:x", Some("vasm")), Some(Format::Text));
+        assert_eq!(Format::of(b"root:x", Some("bc")), Some(Format::Binary));
     }
 
     #[test]

@@ -20,6 +20,15 @@ pub const PATH_BYTES_MAX: u32 = 4096;
 /// The most subscriptions of one `poll_oneoff`. More fail with `inval`.
 pub const SUBSCRIPTIONS_MAX: u32 = 4096;
 
+/// The limits that a program can reach: name and maximum.
+pub const ALL: [(&str, u64); 5] = [
+    ("DESCRIPTORS_MAX", DESCRIPTORS_MAX as u64),
+    ("BUFFERS_MAX", BUFFERS_MAX as u64),
+    ("TRANSFER_BYTES_MAX", TRANSFER_BYTES_MAX),
+    ("PATH_BYTES_MAX", PATH_BYTES_MAX as u64),
+    ("SUBSCRIPTIONS_MAX", SUBSCRIPTIONS_MAX as u64),
+];
+
 /// The most random bytes that are generated before the program can be interrupted.
 pub(crate) const RANDOM_BYTES_MAX: usize = 1 << 20;
 

@@ -97,6 +97,7 @@ impl CompiledFunction {
             name: module.func_name(func),
             work: self.work,
             sizes: self.sizes,
+            compile_time: self.times.rows().map(|(_, time)| time).sum(),
             promotion: self.promotion,
         }
     }

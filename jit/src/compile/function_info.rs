@@ -1,5 +1,7 @@
 //! Compilation statistics of each function, in builds with and without native code.
 
+use std::time::Duration;
+
 use slotvm_ssa::construction::promote::PromotionReport;
 
 use crate::compile::budget::Work;
@@ -16,6 +18,8 @@ pub struct FunctionInfo {
     pub work: Work,
     /// Sizes of its forms and of its code.
     pub sizes: Sizes,
+    /// The time that all stages took to compile it, without placing the code.
+    pub compile_time: Duration,
     /// The report of promotion, if the slot mode promotes and SSA form was not made without it.
     pub promotion: Option<PromotionReport>,
 }

@@ -49,6 +49,11 @@ pub struct ParseOptions {
     pub record_lines: bool,
 }
 
+/// Whether an item can start with a word.
+pub(crate) fn is_item(word: &str) -> bool {
+    words::is_item(word)
+}
+
 /// Assembles a module. Does not verify it.
 ///
 /// # Errors
