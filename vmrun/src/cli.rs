@@ -1,23 +1,45 @@
 //! The command line, as clap derives it.
 
-use std::ffi::OsString;
+mod color;
+mod explain;
+mod parse;
+mod quantity;
+mod unknown;
+
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use slotvm::{PassSet, SlotMode};
 use slotvm_ssa::pipeline::{self, Product, Row, View};
+
+pub use color::Color;
+pub use explain::ExplainArgs;
 
 const EXAMPLES: &str = "\
 Examples:
   vmrun programs/mandelbrot.bc --jit              run native code
-  vmrun programs/n_queens.bc --jit --time -- 9    with a size, and the time of each stage
+  vmrun programs/n_queens.bc 9 --jit --time       with a size, and the time of each stage
   vmrun programs/divmod.bc --invoke gcd 240 46    call one function
   vmrun prog.wasm --lazy --dir data::/ -- -v /f   run a WASI program with the files in data
+  vmrun asm prog.vasm -o - | vmrun -              `-` is standard input and output
   vmrun dump programs/collatz.bc --stage ssa      see what promotion does
 
 Exit codes:
   the program's own, 134 if it traps, 2 for wrong usage, 1 for any other failure";
+
+const OTHER_HABITS: &str = "\
+For those who know wasmtime:
+  Arguments of the program that begin with `-` follow `--`, since options may follow the program:
+      vmrun prog.wasm -- -v               not  vmrun prog.wasm -v
+  There are no option groups:
+      --fuel, --timeout and --max-memory  not  -W fuel=N,timeout=T,max-memory-size=N
+      --slots, --passes and --cache       not  -O and -C
+      --dir and --env                     not  -S
+  WASI is always there, at preview 1. Components, HTTP handlers and --preload are not supported.
+  With --invoke, the function is followed by the program, or by its values if the program is first.";
 
 const HOST_FUNCTIONS: &str = "\
 A program exports `main`. If it takes an i32, that is the first of ARGS, or else the exported global
@@ -41,7 +63,7 @@ and variables of --dir and --env.";
     arg_required_else_help = true,
     max_term_width = 100,
     after_help = EXAMPLES,
-    after_long_help = format!("{HOST_FUNCTIONS}\n\n{EXAMPLES}")
+    after_long_help = format!("{HOST_FUNCTIONS}\n\n{OTHER_HABITS}\n\n{EXAMPLES}")
 )]
 pub struct Cli {
     /// The command; without one, the program is run.
@@ -51,6 +73,10 @@ pub struct Cli {
     /// Run a program.
     #[command(flatten)]
     pub run: Option<RunArgs>,
+
+    /// Colours of errors and help
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
+    pub color: Color,
 }
 
 /// The commands.
@@ -75,8 +101,14 @@ pub enum Command {
     Dump(DumpArgs),
     /// Show a function in every stage, as a page
     Explain(ExplainArgs),
+    /// Show the native code of a program with the bytecode that it comes from
+    Objdump(ObjdumpArgs),
     /// Print the opcode reference
     Ops,
+    /// Print the target, the features in use, the limits and the versions
+    Settings(SettingsArgs),
+    /// Print the completions of a shell
+    Completions(CompletionsArgs),
     /// Run file tests
     Test(TestArgs),
     /// Run WebAssembly test scripts
@@ -148,6 +180,14 @@ pub struct RunArgs {
     #[arg(long, value_name = "N")]
     pub fuel: Option<u64>,
 
+    /// Stop the program after this time, such as 500ms, 2s or 1m
+    #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
+    pub timeout: Option<Duration>,
+
+    /// Limit the linear memories of the program, and its tables, to this size each, such as 64M
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
+    pub max_memory: Option<u64>,
+
     /// Print each instruction, with the operand stack before it, to standard error (interpreter only)
     #[arg(long, conflicts_with_all = ["jit", "slots", "passes", "lazy"])]
     pub trace: bool,
@@ -157,9 +197,13 @@ pub struct RunArgs {
     #[arg(long)]
     pub time: bool,
 
-    /// Arguments for the program, after `--`
-    #[arg(last = true, value_name = "ARGS", allow_hyphen_values = true)]
+    /// Arguments for the program, or values for --invoke; those that begin with `-` must follow `--`
+    #[arg(value_name = "ARGS", allow_negative_numbers = true)]
     pub args: Vec<String>,
+
+    /// Arguments for the program after `--`
+    #[arg(last = true, hide = true, value_name = "ARGS", allow_hyphen_values = true)]
+    pub more_args: Vec<String>,
 }
 
 /// Arguments of `crosscheck`.
@@ -201,9 +245,13 @@ pub struct CrosscheckArgs {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// Arguments for the program, after `--`
-    #[arg(last = true, value_name = "ARGS", allow_hyphen_values = true)]
+    /// Arguments for the program, or values for --invoke; those that begin with `-` must follow `--`
+    #[arg(value_name = "ARGS", allow_negative_numbers = true)]
     pub args: Vec<String>,
+
+    /// Arguments for the program after `--`
+    #[arg(last = true, hide = true, value_name = "ARGS", allow_hyphen_values = true)]
+    pub more_args: Vec<String>,
 }
 
 /// Arguments of `crosscheck-native`.
@@ -328,48 +376,34 @@ pub struct DumpArgs {
     pub format: Format,
 }
 
-/// Arguments of `explain`.
+/// Arguments of `objdump`.
 #[derive(Debug, Args)]
-pub struct ExplainArgs {
+pub struct ObjdumpArgs {
     /// The program
     pub program: PathBuf,
 
-    /// The function, by name or number [default: the largest one]
+    /// Only this function, by name or number [default: all]
     #[arg(long, value_name = "F")]
     pub func: Option<String>,
 
-    /// Path of the page, or of the JSON or text [default: the program's name with the extension .html; standard
-    /// output for JSON and text]
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-
-    /// Write JSON, as docs/explain.md describes it
-    #[arg(long, conflicts_with_all = ["text", "at"])]
-    pub json: bool,
-
-    /// Write text
+    /// Print JSON
     #[arg(long)]
-    pub text: bool,
-
-    /// Write text that follows the instruction at this code offset, such as 001c, through all stages
-    #[arg(long, value_name = "OFFSET", value_parser = parse_offset)]
-    pub at: Option<u32>,
-
-    /// Show these constructions of SSA form beside it
-    #[cfg(feature = "explain")]
-    #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
-    pub compare: Vec<crate::explain::Construction>,
-
-    /// The passes: all, none, or a list such as -NAME or none,NAME
-    #[arg(long, value_name = "PASSES", allow_hyphen_values = true, default_value_t)]
-    pub passes: PassSet,
+    pub json: bool,
 }
 
-/// A code offset as the texts write it: hexadecimal, after an optional `@` or `0x`.
-fn parse_offset(text: &str) -> Result<u32, String> {
-    let digits = text.strip_prefix('@').or_else(|| text.strip_prefix("0x")).unwrap_or(text);
-    u32::from_str_radix(digits, 16)
-        .map_err(|_| format!("expected a code offset such as 001c, found {text:?}"))
+/// Arguments of `settings`.
+#[derive(Debug, Args)]
+pub struct SettingsArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    pub shell: Shell,
 }
 
 /// Formats of the IR.
@@ -438,7 +472,7 @@ pub struct BenchArgs {
 
     /// Rounds of each program in each mode, with its code at five places in turn; the shortest time at each place
     /// counts, and of those the median
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
 
     /// The size to run programs with, except WASI programs [default: the `bench-size:` of the source]
@@ -458,68 +492,8 @@ pub struct BenchArgs {
     pub svg: Option<PathBuf>,
 }
 
-impl Cli {
-    /// Parses the command line. Exits after printing an error, or the help that was asked for.
-    pub fn from_args(args: impl IntoIterator<Item = OsString>) -> Cli {
-        Cli::parse_from(attach_invoked_values(args))
-    }
-}
-
-/// Writes `--invoke f -inf` as `--invoke=f --invoke=-inf`. By default, clap takes a value such as `-inf` for an
-/// option. If it allowed such values, it would also take every option after `--invoke` for one.
-fn attach_invoked_values(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
-    const OPTION: &str = "--invoke";
-    // The short options are those for help and version; all others are long.
-    let is_option =
-        |arg: &OsString| arg.as_encoded_bytes().starts_with(b"--") || arg == "-h" || arg == "-V";
-    let mut args = args.into_iter().peekable();
-    let mut attached = Vec::new();
-    while let Some(arg) = args.next() {
-        let n_before = attached.len();
-        if arg == OPTION {
-            while let Some(value) = args.next_if(|arg| !is_option(arg)) {
-                let mut arg = OsString::from(OPTION);
-                arg.push("=");
-                arg.push(value);
-                attached.push(arg);
-            }
-        }
-        if attached.len() == n_before {
-            let ends_options = arg == "--";
-            attached.push(arg);
-            if ends_options {
-                attached.extend(args.by_ref());
-            }
-        }
-    }
-    attached
-}
-
 fn slot_mode_parser() -> impl clap::builder::TypedValueParser<Value = SlotMode> {
     use clap::builder::{PossibleValuesParser, TypedValueParser};
     let names = SlotMode::ALL.iter().map(|mode| mode.name());
     PossibleValuesParser::new(names).map(|name| name.parse().expect("clap has checked the name"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn run_args(line: &str) -> RunArgs {
-        Cli::from_args(line.split(' ').map(OsString::from)).run.expect("a program is run")
-    }
-
-    #[test]
-    fn invoked_values_may_look_like_options() {
-        let args = run_args("vmrun p.bc --invoke f -1 -inf -0x10 null --jit -- --invoke -x");
-        assert_eq!(args.invoke, ["f", "-1", "-inf", "-0x10", "null"]);
-        assert!(args.jit);
-        assert_eq!(args.args, ["--invoke", "-x"]);
-    }
-
-    #[test]
-    fn the_command_line_is_consistent() {
-        use clap::CommandFactory;
-        Cli::command().debug_assert();
-    }
 }

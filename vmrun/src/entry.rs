@@ -98,7 +98,7 @@ fn size<T: 'static>(
     }
     match instance.get_global(store, "default_size").map(|global| global.get(store)) {
         Some(Val::I32(size)) => Ok(size),
-        _ => Err(CliError::Usage("`main` takes an i32; pass it after `--`".into())),
+        _ => Err(CliError::Usage("`main` takes an i32; write it after the program".into())),
     }
 }
 

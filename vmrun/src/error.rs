@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use anstream::{AutoStream, ColorChoice};
 use slotvm::UnknownImportError;
 use slotvm_bytecode::printable::Lines;
 use slotvm_bytecode::text::ParseError;
@@ -53,6 +54,9 @@ pub enum CliError {
     /// The program stopped with a trap or an error of a host function.
     #[error("{0}")]
     Program(Box<slotvm::Error>),
+    /// The program stopped with a trap; the message has its backtrace.
+    #[error("{0}")]
+    Trap(String),
     /// Output cannot be written.
     #[error("cannot write: {0}")]
     Output(io::Error),
@@ -82,6 +86,7 @@ impl CliError {
     pub fn exit_code(&self) -> u8 {
         match self {
             CliError::Usage(_) => EXIT_USAGE,
+            CliError::Trap(_) => EXIT_TRAP,
             CliError::Program(error) if error.trap_code().is_some() => EXIT_TRAP,
             CliError::Program(error) if UnknownImportError::of(error).is_some() => EXIT_TRAP,
             CliError::Closed => EXIT_CLOSED,
@@ -94,10 +99,26 @@ impl CliError {
         match self {
             CliError::Closed | CliError::Reported => {}
             // A parse error is a report of several lines with its own heading.
-            CliError::Text(error) => note(error),
-            error => note(format_args!("error: {error}")),
+            CliError::Text(error) => match error.to_string().strip_prefix(HEADING) {
+                Some(rest) => note_error(rest),
+                None => note(error),
+            },
+            error => note_error(&format!(": {error}")),
         }
     }
+}
+
+/// The word that errors start with.
+const HEADING: &str = "error";
+
+/// Writes a line like [`note`] after the word "error", which has a colour where errors have.
+fn note_error(rest: &str) {
+    let stderr = io::stderr();
+    let (start, end) = match AutoStream::choice(&stderr) {
+        ColorChoice::Never => ("", ""),
+        _ => ("\u{1b}[1;31m", "\u{1b}[0m"),
+    };
+    let _ = writeln!(stderr.lock(), "{start}{HEADING}{end}{}", Lines(rest));
 }
 
 /// Writes a line to standard error, without characters that control a terminal, since it may contain text of

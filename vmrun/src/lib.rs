@@ -4,6 +4,7 @@
 //! programs can call, [`entry`] the calls that run them, `wast` (feature `wat`) runs test scripts, [`table`] makes the tables of reports, [`error`] maps
 //! failures to exit codes.
 
+pub mod backtrace;
 pub mod bench;
 pub mod cli;
 pub mod commands;
@@ -15,6 +16,8 @@ pub mod error;
 pub mod explain;
 pub mod host;
 pub mod load;
+pub mod names;
+pub mod progress;
 pub mod table;
 pub mod tier_log;
 pub mod trace;

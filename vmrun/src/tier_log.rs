@@ -8,6 +8,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber, subscriber};
 
 use crate::error::note;
+use crate::names::demangled;
 
 /// Prints a line to standard error for each function or loop of which native code is made, from now on.
 pub fn start() {
@@ -87,7 +88,7 @@ impl Visit for Fields {
 impl Fields {
     fn line(&self, at_ns: u64) -> String {
         let ms = |ns: u64| ns as f64 / 1e6;
-        let mut line = format!("tier: {:>9.3} ms  `{}`", ms(at_ns), self.name);
+        let mut line = format!("tier: {:>9.3} ms  `{}`", ms(at_ns), demangled(&self.name));
         let unit = match self.offset {
             Some(offset) => {
                 _ = write!(line, ", loop at {offset:#06x}");

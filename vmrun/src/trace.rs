@@ -7,6 +7,8 @@ use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::text::Printer;
 use slotvm_runtime::{TraceEvent, TraceFn};
 
+use crate::names::demangled;
+
 /// A trace function that prints.
 pub fn to_stderr() -> TraceFn {
     std::sync::Arc::new(|event| {
@@ -21,6 +23,7 @@ fn line(event: &TraceEvent<'_>) -> String {
     let printer = Printer::new(event.module.module());
     let inst = printer.func(event.func).inst(event.inst);
     let name = event.module.func_name(event.func);
+    let name = demangled(&name);
     let mut line = format!("{:>3} {name} @{:04x}  {inst:<28} ;", event.depth, event.offset);
     let hidden = event.stack.len().saturating_sub(OPERANDS_SHOWN_MAX);
     if hidden > 0 {

@@ -1,21 +1,19 @@
 //! `vmrun dis`: disassembles a module into text.
 
-use std::fs;
-
 use slotvm_bytecode::text::{self, PrintOptions};
 
 use super::print;
 use crate::cli::DisArgs;
 use crate::error::CliError;
-use crate::load::load_module;
+use crate::load::{self, load_module};
 
 pub(super) fn dis(args: &DisArgs) -> Result<(), CliError> {
     let module = load_module(&args.program)?;
     let options = PrintOptions { offsets: args.offsets };
     let text = text::print_with(&module, options)
         .map_err(|error| CliError::module(&args.program, error))?;
-    match &args.output {
-        Some(output) => fs::write(output, text).map_err(CliError::file(output)),
+    match args.output.as_deref().filter(|output| !load::is_standard(output)) {
+        Some(output) => load::write(output, text.as_bytes()),
         None => print(&text),
     }
 }

@@ -11,16 +11,17 @@ use super::print;
 use crate::cli::ExplainArgs;
 use crate::error::CliError;
 use crate::explain::{self, Request, page, text};
-use crate::load::load;
+use crate::load::{self, STANDARD};
 
 pub(super) fn explain(args: &ExplainArgs) -> Result<(), CliError> {
-    let module = Arc::new(load(&args.program)?.module);
+    let module = Arc::new(load::load(&args.program)?.module);
     let func = match &args.func {
         Some(name) => find_func(&module, name)?,
         None => default_func(&module)?,
     };
     let is_text = args.program.extension().is_some_and(|extension| extension == "vasm");
-    let source = if is_text { fs::read_to_string(&args.program).ok() } else { None };
+    let source = if is_text { Some(load::read(&args.program)?) } else { None };
+    let source = source.as_deref().map(String::from_utf8_lossy);
     let mut passes = args.passes;
     // An engine that has guard pages, as by default, does without these.
     for name in ["version", "bounds"] {
@@ -43,15 +44,21 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<(), CliError> {
         }
         None => page::page(&document),
     };
-    match &args.output {
-        Some(path) => fs::write(path, written).map_err(CliError::file(path)),
-        None if is_page => {
+    let path = match &args.output {
+        Some(path) => path.clone(),
+        None if is_page && !load::is_standard(&args.program) => {
             let name = args.program.file_name().unwrap_or("explain".as_ref());
-            let path = Path::new(name).with_extension("html");
-            fs::write(&path, written).map_err(CliError::file(&path))?;
-            print(&format!("{}\n", path.display()))
+            Path::new(name).with_extension("html")
         }
-        None => print(&written),
+        None => STANDARD.into(),
+    };
+    if load::is_standard(&path) {
+        return print(&written);
+    }
+    fs::write(&path, written).map_err(CliError::file(&path))?;
+    match args.output {
+        None => print(&format!("{}\n", path.display())),
+        Some(_) => Ok(()),
     }
 }
 

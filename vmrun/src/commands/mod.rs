@@ -3,14 +3,17 @@
 mod bench;
 mod binary;
 mod compile;
+mod completions;
 mod crosscheck;
 mod dis;
 mod dump;
 #[cfg(feature = "explain")]
 mod explain;
+mod objdump;
 mod ops;
 mod opt;
 mod run;
+mod settings;
 mod test;
 mod verify;
 #[cfg(feature = "wat")]
@@ -28,8 +31,12 @@ use crate::error::CliError;
 pub fn execute(cli: Cli) -> Result<u8, CliError> {
     match (cli.command, cli.run) {
         (Some(Command::Run(args)), _) | (None, Some(args)) => run::run(&args),
-        (Some(Command::Asm(args)), _) => binary::write(&args.source, args.output).map(|()| 0),
-        (Some(Command::Convert(args)), _) => binary::write(&args.source, args.output).map(|()| 0),
+        (Some(Command::Asm(args)), _) => {
+            binary::write(&args.source, args.output.as_deref()).map(|()| 0)
+        }
+        (Some(Command::Convert(args)), _) => {
+            binary::write(&args.source, args.output.as_deref()).map(|()| 0)
+        }
         (Some(Command::Dis(args)), _) => dis::dis(&args).map(|()| 0),
         (Some(Command::Verify(args)), _) => verify::verify(&args).map(|()| 0),
         (Some(Command::Dump(args)), _) => dump::dump(&args).map(|()| 0),
@@ -41,7 +48,15 @@ pub fn execute(cli: Cli) -> Result<u8, CliError> {
         }
         (Some(Command::Compile(args)), _) => compile::compile(&args).map(|()| 0),
         (Some(Command::Opt(args)), _) => opt::opt(&args).map(|()| 0),
+        #[cfg(feature = "explain")]
+        (Some(Command::Objdump(args)), _) => objdump::objdump(&args).map(|()| 0),
+        #[cfg(not(feature = "explain"))]
+        (Some(Command::Objdump(_)), _) => {
+            Err(CliError::NotBuilt { what: "a disassembler", feature: "explain" })
+        }
         (Some(Command::Ops), _) => ops::ops().map(|()| 0),
+        (Some(Command::Settings(args)), _) => settings::settings(&args).map(|()| 0),
+        (Some(Command::Completions(args)), _) => completions::completions(&args).map(|()| 0),
         (Some(Command::Test(args)), _) => test::test(&args).map(|()| 0),
         #[cfg(feature = "wat")]
         (Some(Command::Wast(args)), _) => wast::wast(&args).map(|()| 0),
@@ -68,6 +83,28 @@ fn print(text: &str) -> Result<(), CliError> {
         Err(CliError::Closed) => Ok(()),
         result => result,
     }
+}
+
+/// Writes a report as JSON. Strings in it have no characters that control a terminal.
+fn print_json(report: &impl serde::Serialize) -> Result<(), CliError> {
+    let json = serde_json::to_string_pretty(report).expect("the report is plain data");
+    print(&escaped_json(&json))
+}
+
+/// JSON whose unprintable characters are escapes, so that it has the same meaning.
+fn escaped_json(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len() + 1);
+    for c in json.chars() {
+        if c == '\n' || Printable(c.encode_utf8(&mut [0; 4])).to_string().starts_with(c) {
+            escaped.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            escaped.push_str(&format!("\\u{unit:04x}"));
+        }
+    }
+    escaped.push('\n');
+    escaped
 }
 
 /// The message for an unknown function name, with the known names.

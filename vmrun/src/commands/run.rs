@@ -10,7 +10,8 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use slotvm::{
-    Cache, CacheConfig, Compile, Config, Engine, Instance, Linker, Module, Store, Tier, Val,
+    Cache, CacheConfig, Compile, Config, Engine, Error, Instance, Limits, Linker, Module, Store,
+    Tier, TrapCode, Val,
 };
 use slotvm_wasi::I32Exit;
 
@@ -18,9 +19,13 @@ use crate::bench::clock::process_cpu_time;
 use crate::cli::{RunArgs, UnknownImports};
 use crate::error::{CliError, note};
 use crate::host::{self, Host};
-use crate::load::{load, load_bytes, load_lazily};
-use crate::{entry, tier_log, trace, wasi};
+use crate::load::{self, load, load_bytes, load_lazily};
+use crate::progress::Progress;
+use crate::{backtrace, entry, tier_log, trace, wasi};
 use slotvm_cases::values;
+
+/// The memory that an element of a table takes.
+const TABLE_ELEM_BYTES: u64 = 8;
 
 /// Bytes of code from which starting threads to compile pays.
 const PARALLEL_CODE_BYTES_MIN: usize = 64 << 10;
@@ -30,13 +35,19 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
     if args.tier_log {
         tier_log::start();
     }
-    let is_precompiled = Engine::detect_precompiled_file(&args.program);
-    let is_precompiled = is_precompiled.map_err(CliError::file(&args.program))?;
+    let is_precompiled = match load::is_standard(&args.program) {
+        true => Engine::detect_precompiled(&load::read(&args.program)?),
+        false => {
+            Engine::detect_precompiled_file(&args.program).map_err(CliError::file(&args.program))?
+        }
+    };
     let is_kept = is_precompiled || args.cache.is_some();
+    let progress = Progress::spinner("loading");
     let (module, mut times) = match is_kept {
         true => kept_module(args, is_precompiled)?,
         false => module(args)?,
     };
+    drop(progress);
     let engine = module.engine().clone();
     let mut store = Store::new(&engine, host(args, &module)?);
     if let Some(fuel) = args.fuel {
@@ -48,7 +59,7 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
     let result = instantiate_and_call(args, &module, &mut store, &mut times);
     let flushed = store.data_mut().flush();
     if args.time {
-        times.print(start.elapsed());
+        times.print(start.elapsed(), args.lazy.then_some(&module));
         if let Some(fuel) = args.fuel {
             let left = store.get_fuel()?;
             note(format_args!("{:>12} {:>12} used, {left} left", "fuel", fuel - left));
@@ -59,7 +70,7 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
         mem::forget((store, module, engine));
     }
     // A failure of the program comes first: it may be the reason why its output cannot be written.
-    let code = exit_code(result)?;
+    let code = exit_code(result).map_err(|error| explained(error, args))?;
     flushed?;
     Ok(code)
 }
@@ -94,7 +105,11 @@ fn kept_module(args: &RunArgs, is_precompiled: bool) -> Result<(Module, Times), 
     let mut config = config(args);
     let module = if is_precompiled {
         config.code_key(Some(*cache.key()));
-        Module::deserialize_file_authenticated(&Engine::new(&config)?, &args.program)
+        let engine = Engine::new(&config)?;
+        match load::is_standard(&args.program) {
+            true => Module::deserialize_authenticated(&engine, load::read(&args.program)?),
+            false => Module::deserialize_file_authenticated(&engine, &args.program),
+        }
     } else {
         let bytes = load_bytes(&args.program)?;
         config.parallel_compilation(bytes.len() >= PARALLEL_CODE_BYTES_MIN).cache(Some(cache));
@@ -114,6 +129,28 @@ fn exit_code(result: Result<u8, CliError>) -> Result<u8, CliError> {
             None => Err(CliError::Program(error)),
         },
         result => result,
+    }
+}
+
+/// An error of the program in words of the command line and of the program's source.
+fn explained(error: CliError, args: &RunArgs) -> CliError {
+    let CliError::Program(error) = error else { return error };
+    match (&*error, args.timeout, args.max_memory) {
+        (Error::Trap(trap), timeout, _) => {
+            let mut message = backtrace::text(trap, &args.program);
+            if let (TrapCode::Interrupted, Some(timeout)) = (trap.code, timeout) {
+                message = message.replacen(
+                    &trap.code.to_string(),
+                    &format!("interrupted after {timeout:?}, as --timeout asks"),
+                    1,
+                );
+            }
+            CliError::Trap(message)
+        }
+        (Error::Limit { name, .. }, _, Some(max)) if name.ends_with("_total_max") => {
+            CliError::Failed(format!("{error}; --max-memory allows {max} bytes"))
+        }
+        _ => CliError::Program(error),
     }
 }
 
@@ -152,6 +189,14 @@ fn config(args: &RunArgs) -> Config {
     config.passes(args.passes.unwrap_or_default());
     config.consume_fuel(args.fuel.is_some());
     config.compile(if args.lazy { Compile::Lazy } else { Compile::Eager });
+    config.timeout(args.timeout);
+    if let Some(bytes) = args.max_memory {
+        config.limits(Limits {
+            memory_bytes_total_max: bytes,
+            table_elems_total_max: bytes / TABLE_ELEM_BYTES,
+            ..Limits::default()
+        });
+    }
     config
 }
 
@@ -205,14 +250,22 @@ fn print(store: &mut Store<Host>, results: &[Val]) -> Result<(), CliError> {
 struct Times(Vec<(&'static str, Duration)>);
 
 impl Times {
-    fn print(&self, total: Duration) {
-        let line = |name: &str, time: Duration| {
-            note(format_args!("{name:>12} {:>12.3} ms", time.as_secs_f64() * 1e3));
+    /// Prints the times; if functions were compiled when they were first called, with what was compiled so.
+    fn print(&self, total: Duration, lazy: Option<&Module>) {
+        let line = |name: &str, time: Duration, rest: &str| {
+            note(format_args!("{name:>12} {:>12.3} ms{rest}", time.as_secs_f64() * 1e3));
         };
         for &(stage, time) in &self.0 {
-            line(stage, time);
+            // Nothing was compiled before the program ran.
+            if lazy.is_none() || !time.is_zero() {
+                line(stage, time, "");
+            }
         }
-        line("total", total);
-        line("CPU", process_cpu_time());
+        if let Some(functions) = lazy.map(Module::functions) {
+            let time = functions.iter().map(|function| function.compile_time).sum();
+            line("compiled", time, &format!(" of that, {} functions", functions.len()));
+        }
+        line("total", total, "");
+        line("CPU", process_cpu_time(), "");
     }
 }

@@ -7,6 +7,7 @@ use slotvm_cases::runner;
 use super::print;
 use crate::cli::TestArgs;
 use crate::error::{CliError, note};
+use crate::progress::Progress;
 
 pub(super) fn test(args: &TestArgs) -> Result<(), CliError> {
     let mut cases = Vec::new();
@@ -15,12 +16,15 @@ pub(super) fn test(args: &TestArgs) -> Result<(), CliError> {
         cases.extend(runner::find(path).map_err(CliError::file(path))?);
     }
     let mut n_failed = 0;
+    let progress = Progress::steps(cases.len(), "testing");
     for case in &cases {
         if let Err(message) = runner::run(case, args.bless) {
             n_failed += 1;
-            note(format_args!("{}: {message}\n", case.display()));
+            progress.above(|| note(format_args!("{}: {message}\n", case.display())));
         }
+        progress.step();
     }
+    drop(progress);
     print(&format!("{} passed, {n_failed} failed\n", cases.len() - n_failed))?;
     match n_failed {
         0 if cases.is_empty() => Err(CliError::Failed("no file tests found".into())),

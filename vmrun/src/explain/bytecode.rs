@@ -20,8 +20,11 @@ pub(super) fn lines(
     let names = &module.module().names;
     let code = module.func(func).expect("the module defines the function");
     // A block that an entry with a loop was split from comes after that, and has the instructions.
-    let built: BTreeMap<u32, u32> =
-        slots.blocks().zip(blocks).map(|(block, &number)| (slots.block_offset(block), number)).collect();
+    let built: BTreeMap<u32, u32> = slots
+        .blocks()
+        .zip(blocks)
+        .map(|(block, &number)| (slots.block_offset(block), number))
+        .collect();
     let printer = Printer::new(module.module());
     let printer = printer.func(func);
     let mut stacks = Stacks::new(module, slots);

@@ -124,12 +124,12 @@ fn wrong_usage_exits_with_two() {
         ("--frobnicate", "unexpected argument '--frobnicate'"),
         ("run", "required arguments were not provided"),
         ("run --jit", "required arguments were not provided"),
-        ("frobnicate programs/fib_rec.bc", "unexpected argument"),
+        ("frobnicate programs/fib_rec.bc", "unknown command `frobnicate`"),
         (
             "programs/fib_rec.bc --slots registers",
             "[possible values: memory, memory-opt, memory-forwarded, variables, ssa]",
         ),
-        ("programs/fib_rec.bc --fuel -1", "unexpected argument '-1'"),
+        ("programs/fib_rec.bc --fuel -1", "invalid value '-1' for '--fuel <N>'"),
         ("dump programs/fib_rec.bc", "--stage <STAGE>"),
         (
             "dump programs/fib_rec.bc --stage tokens",
@@ -161,6 +161,7 @@ fn wrong_usage_exits_with_two() {
         ("test", "required arguments were not provided"),
         ("bench", "required arguments were not provided"),
         ("bench programs/fib_rec.bc --rounds many", "invalid value 'many'"),
+        ("bench programs/fib_rec.bc --rounds 0", "invalid value '0' for '--rounds <N>'"),
     ] {
         let error = vmrun(&line.split(' ').collect::<Vec<_>>()).error(2);
         assert!(error.starts_with("error: ") && error.contains(message), "{line}: {error}");

@@ -7,7 +7,7 @@ use similar::TextDiff;
 
 use crate::binary::vmrun;
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 17] = [
     "run",
     "asm",
     "dis",
@@ -17,7 +17,10 @@ const COMMANDS: [&str; 14] = [
     "verify",
     "dump",
     "explain",
+    "objdump",
     "ops",
+    "settings",
+    "completions",
     "test",
     "wast",
     "bench",

@@ -1,6 +1,7 @@
 //! The command line as users meet it, by running the real binary, and the programs of the repository.
 
 mod binary;
+mod command_line;
 mod crosscheck;
 mod explain;
 mod failures;
@@ -8,14 +9,18 @@ mod help;
 mod invoke;
 mod kept;
 mod kernels;
+mod objdump;
 mod opt;
 mod passes;
 mod program_engines;
 mod program_files;
 mod program_outputs;
 mod programs;
+mod progress;
 mod real;
 mod run;
+mod settings;
+mod standard_streams;
 mod suite;
 mod terminal;
 mod tools;

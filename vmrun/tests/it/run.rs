@@ -41,7 +41,7 @@ fn the_size_is_the_first_argument_or_the_default() {
     let source = "export \"main\" func main  func main(n: i32) { return }";
     let program = Folder::new("no_default_size").write("p.vasm", source);
     let error = vmrun(&[&program]).error(2);
-    assert_eq!(error, "error: `main` takes an i32; pass it after `--`\n");
+    assert_eq!(error, "error: `main` takes an i32; write it after the program\n");
 }
 
 /// A program that prints the arguments, then each line of the input after its length.
@@ -150,7 +150,9 @@ fn host_functions_trap_at_the_call_and_fail_without_a_memory() {
     let no_memory = folder.write("memory.vasm", print(""));
     for engine in ENGINES {
         let error = vmrun_line(&out_of_bounds, engine).error(134);
-        let expected = "error: out of bounds memory access\n    at main (offset 0x0004, line 5)\n";
+        let file = out_of_bounds.display();
+        let expected =
+            format!("error: out of bounds memory access\n    at main (offset 0x0004, {file}:5)\n");
         assert_eq!(error, expected, "{engine}");
         let error = vmrun_line(&no_memory, engine).error(1);
         assert_eq!(error, "error: the program has no memory\n", "{engine}");
@@ -183,10 +185,12 @@ again:
     for engine in ENGINES {
         // Ten iterations of five instructions, and two more.
         assert_eq!(vmrun_line(&program, &format!("--fuel 52 {engine} -- 10")).output(), "");
-        let error = vmrun_line(&program, &format!("--fuel 51 {engine} -- 10")).error(134);
-        assert_eq!(error, "error: all fuel consumed\n    at main (offset 0x0009, line 6)\n");
-        let error = vmrun_line(&program, &format!("--fuel 0 {engine} -- 10")).error(134);
-        assert_eq!(error, "error: all fuel consumed\n    at main (offset 0x0000, line 4)\n");
+        for (fuel, place) in [("51", ("0x0009", 6)), ("0", ("0x0000", 4))] {
+            let error = vmrun_line(&program, &format!("--fuel {fuel} {engine} -- 10")).error(134);
+            let ((offset, line), file) = (place, program.display());
+            let place = format!("    at main (offset {offset}, {file}:{line})\n");
+            assert_eq!(error, format!("error: all fuel consumed\n{place}"));
+        }
     }
     let error = vmrun_line(&program, "--fuel many").error(2);
     assert!(error.contains("invalid value 'many' for '--fuel <N>'"), "{error}");

@@ -92,7 +92,8 @@ fn every_trap_names_its_place_in_every_engine() {
             assert_eq!(lines.next(), Some(format!("error: {message}").as_str()), "{context}");
             let place = lines.next().expect("a place follows");
             assert!(place.starts_with(&format!("    at traps!{func} (offset 0x")), "{context}");
-            assert!(place.ends_with(&format!(", line {line})")), "{context}");
+            let file = program.display();
+            assert!(place.ends_with(&format!(", {file}:{line})")), "{context}");
         }
     }
 }
@@ -103,9 +104,12 @@ fn the_backtrace_names_the_callers() {
     let program = folder.write("traps.vasm", SOURCE);
     for engine in ENGINES {
         let error = vmrun_line(&program, &format!("{engine} -- 7")).error(134);
-        let expected = "error: integer division by zero\n    \
-                        at traps!divide (offset 0x0004, line 34)\n    \
-                        at traps!main (offset 0x0004, line 19)\n";
+        let file = program.display();
+        let expected = format!(
+            "error: integer division by zero\n    \
+             at traps!divide (offset 0x0004, {file}:34)\n    \
+             at traps!main (offset 0x0004, {file}:19)\n"
+        );
         assert_eq!(error, expected, "{engine}");
     }
 }
@@ -118,8 +122,11 @@ fn endless_recursion_has_a_backtrace_of_five_lines() {
         let error = vmrun_line(&program, &format!("--invoke recurse 0 {engine}")).error(134);
         let lines: Vec<&str> = error.lines().collect();
         let [_, innermost, caller, repeated, omitted] = lines[..] else { panic!("{error}") };
-        assert_eq!(innermost, "    at traps!recurse (offset 0x0000, line 21)", "{engine}");
-        assert_eq!(caller, "    at traps!recurse (offset 0x0005, line 22)", "{engine}");
+        let at = |offset, line| {
+            format!("    at traps!recurse (offset {offset}, {}:{line})", program.display())
+        };
+        assert_eq!(innermost, at("0x0000", 21), "{engine}");
+        assert_eq!(caller, at("0x0005", 22), "{engine}");
         assert_eq!(repeated, "    ... 98 times more", "{engine}");
         assert!(omitted.starts_with("    ... ") && omitted.ends_with(" more frames"), "{error}");
     }

@@ -46,9 +46,12 @@ fn a_trap_names_the_functions_and_lines() {
     let program = folder.write("squares.wat", SQUARES);
     for engine in ENGINES {
         let error = vmrun_line(&program, &format!("{engine} --invoke reciprocal 0")).error(134);
-        let expected = "error: integer division by zero
-    at squares!inner (offset 0x0004, line 12)
-    at squares!reciprocal (offset 0x0002, line 13)\n";
+        let file = program.display();
+        let expected = format!(
+            "error: integer division by zero
+    at squares!inner (offset 0x0004, {file}:12)
+    at squares!reciprocal (offset 0x0002, {file}:13)\n"
+        );
         assert_eq!(error, expected, "{engine}");
     }
 }

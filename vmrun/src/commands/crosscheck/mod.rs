@@ -27,7 +27,8 @@ use slotvm_bytecode::{VerifiedModule, encode, text};
 use super::print;
 use crate::cli::CrosscheckArgs;
 use crate::error::{CliError, EXIT_FAILURE, note};
-use crate::load::load;
+use crate::load::{self, load};
+use crate::progress::Progress;
 use bisect::Culprit;
 use native::{Patience, Verdict, Workshop};
 use reduce::Reducer;
@@ -36,6 +37,7 @@ use subject::Subject;
 
 /// Compares the engines, and returns the exit code: 0 if they agree.
 pub(super) fn crosscheck(args: &CrosscheckArgs) -> Result<u8, CliError> {
+    let progress = Progress::spinner("comparing");
     let module = Arc::new(load(&args.program)?.module);
     let mut plan = Plan {
         slots: args.slots,
@@ -65,6 +67,7 @@ pub(super) fn crosscheck(args: &CrosscheckArgs) -> Result<u8, CliError> {
             verdict = workshop.run(&subject, &plan, Patience::Long)?;
         }
     }
+    drop(progress);
     if verdict == Verdict::Equal {
         let n = subject.trace.points.len();
         print(&format!(
@@ -101,11 +104,13 @@ impl Check<'_> {
             |plan: &Plan| Ok(self.workshop.run(subject, plan, Patience::Long)? != Verdict::Equal);
         let culprit = bisect::bisect(&self.plan, funcs, differs)?;
         print(&self.origin(subject, &culprit)?)?;
+        let progress = Progress::spinner("reducing the program");
         let (reduced, n_checks) = self.reduce(subject, verdict, &culprit)?;
+        drop(progress);
         let path = self.output();
         let text = text::print(reduced.module());
         let text = text.map_err(|error| CliError::module(&path, error))?;
-        fs::write(&path, text).map_err(CliError::file(&path))?;
+        load::write(&path, text.as_bytes())?;
         let n_insts = reduce::n_insts(&reduced);
         print(&format!(
             "reduced: {n_insts} instructions, after {n_checks} checks, in {}\n{}",
@@ -245,7 +250,11 @@ impl Check<'_> {
     /// The path of the reduced program.
     fn output(&self) -> PathBuf {
         let default = || {
-            let name = self.args.program.file_name().unwrap_or_default();
+            let program = &self.args.program;
+            let name = match load::is_standard(program) {
+                true => "stdin".as_ref(),
+                false => program.file_name().unwrap_or_default(),
+            };
             Path::new(name).with_extension("reduced.vasm")
         };
         self.args.output.clone().unwrap_or_else(default)
