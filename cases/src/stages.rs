@@ -90,7 +90,7 @@ pub fn functions_with(
     let (mut build_scratch, mut scratch) = (BuildScratch::default(), Scratch::default());
     let one = |func| {
         let mut f = build(module, func, &options, &mut build_scratch);
-        f.name_labels(module);
+        f.take_names(module);
         let mut form = Form::Slots;
         if let Some(promotion) = promotion {
             promote_with(&mut f, promotion, &mut scratch);

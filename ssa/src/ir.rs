@@ -24,6 +24,7 @@ pub mod eval;
 pub(crate) mod fold;
 pub mod graph;
 pub mod irop;
+pub(crate) mod names;
 pub mod parse;
 pub mod print;
 pub(crate) mod replacements;
@@ -33,10 +34,11 @@ pub mod work;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use slotvm_bytecode::{FuncType, Imm, ImmKind, ValType, VerifiedModule};
+use slotvm_bytecode::{FuncType, Imm, ImmKind, ValType};
 
 use crate::ir::entity::{Block, Edge, Inst, Loc, Value};
 use crate::ir::irop::Opcode;
+pub use crate::ir::names::Names;
 
 /// A function in slot form or SSA form.
 #[derive(Debug, Default)]
@@ -45,8 +47,10 @@ pub struct Function {
     pub func: u32,
     /// A name for people.
     pub name: String,
-    /// Names of its labels, for people: see [`Function::name_labels`].
+    /// Names of its labels, for people: see [`Function::take_names`].
     pub label_names: BTreeMap<u32, String>,
+    /// Names of its slots and values, for people: see [`Function::take_names`]. Without them passes name nothing.
+    pub names: Option<Box<Names>>,
     /// Its type. Where it is entered in a loop, the parameters are those of [`Function::entry`].
     pub ty: FuncType,
     /// The way it is entered.
@@ -99,7 +103,7 @@ impl Clone for Function {
                 $(self.$field.clone_from($field);)*
             };
         }
-        clone_fields!(func name label_names ty entry slots locs vectors ops imms operands operand_pool results inst_locs
+        clone_fields!(func name label_names names ty entry slots locs vectors ops imms operands operand_pool results inst_locs
             value_types layout blocks block_params edges pred_starts pred_edges edge_args);
     }
 }
@@ -265,18 +269,6 @@ impl Function {
     /// The bytecode label that a block starts at, if there is one.
     pub fn label(&self, block: Block) -> Option<u32> {
         self.blocks[block.index()].label.checked_sub(1)
-    }
-
-    /// Takes the names of labels from the module, so that texts show them instead of their numbers.
-    /// Compiling does without.
-    pub fn name_labels(&mut self, module: &VerifiedModule) {
-        for block in self.blocks() {
-            if let Some(label) = self.label(block)
-                && let Some(name) = module.module().names.label(self.func, label)
-            {
-                self.label_names.insert(label, name.to_owned());
-            }
-        }
     }
 
     /// The code offset of the bytecode that a block was made from.

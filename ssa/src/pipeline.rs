@@ -21,7 +21,8 @@ use tracing::Span;
 pub use self::pass_set::{ParsePassSetError, PassSet, optional_rows};
 pub use self::rows::{ORDER, TABLE};
 pub use self::show::{
-    ShowError, Style, View, after, after_with, each_row, names, show, show_from, show_with,
+    ITEMS_MAX, ShowError, Style, View, after, after_with, draw_with, each_row, graph_names, names,
+    show, show_from, show_with,
 };
 pub use self::times::{ROWS_MAX, Times};
 use crate::ir::Function;

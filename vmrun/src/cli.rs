@@ -367,9 +367,13 @@ pub struct DumpArgs {
     #[arg(long, value_name = "PASSES", allow_hyphen_values = true, default_value_t)]
     pub passes: PassSet,
 
-    /// Print Graphviz DOT, for the stages cfg and dom
+    /// Print the graph of the blocks as Graphviz DOT, for the stages cfg and dom and those of the IR
     #[arg(long)]
     pub dot: bool,
+
+    /// Draw the graph of the blocks as SVG, of one function
+    #[arg(long, conflicts_with = "dot")]
+    pub svg: bool,
 
     /// Format of the IR
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]

@@ -10,6 +10,7 @@ pub mod cli;
 pub mod commands;
 #[cfg(feature = "explain")]
 pub mod disassembly;
+mod drawing;
 pub mod entry;
 pub mod error;
 #[cfg(feature = "explain")]

@@ -41,7 +41,7 @@ use crate::graphs::cfg::Cfg;
 use crate::graphs::dominators::{DomScratch, DomTree};
 use crate::graphs::place::PhiPlacer;
 use crate::ir::Function;
-use crate::ir::entity::{Loc, Slot, Value};
+use crate::ir::entity::{Inst, Loc, Slot, Value};
 use crate::ir::fold;
 use crate::ir::irop::{IrOp, Opcode};
 
@@ -179,6 +179,7 @@ fn promote_in(
     let limits =
         Limits { live_words_max: LIVE_WORDS_MAX, phi_operands_max: options.phi_operands_max };
     let entry_loc = func.loc(func.insts(Function::ENTRY)[0]);
+    let named_writes = func.names.is_some().then(|| writes(func));
     let n_removed = take_out_accesses(func, &mut scratch.log, observer);
     report.n_gets = scratch.log.n_reads();
     report.n_sets = n_removed - report.n_gets;
@@ -215,7 +216,32 @@ fn promote_in(
     }
     rewrite_operands(func, &mut log.replacements, &phis);
     zeros.insert(func);
+    if let Some(writes) = named_writes {
+        name_values(func, &phis, &writes);
+    }
     Ok(())
+}
+
+/// The instructions that write slots.
+fn writes(func: &Function) -> Vec<Inst> {
+    let is_write = |&inst: &Inst| func.opcode(inst) == Opcode::Ir(IrOp::SlotSet);
+    func.layout.iter().copied().filter(is_write).collect()
+}
+
+/// Names phis after their slots, then the values of these writes. Those that were removed still have their operands.
+fn name_values(func: &mut Function, phis: &Phis<'_>, writes: &[Inst]) {
+    let Some(mut names) = func.names.take() else { return };
+    for block in func.blocks() {
+        let slots = phis.slots(block.0);
+        let params = func.params(block);
+        for (&phi, &slot) in params[params.len() - slots.len()..].iter().zip(slots) {
+            names.name_after_slot(phi, slot);
+        }
+    }
+    for &inst in writes {
+        names.name_after_slot(func.operands(inst)[0], Slot(func.imm(inst).low()));
+    }
+    func.names = Some(names);
 }
 
 /// Scans the function, and removes the slot instructions from its blocks. Returns their number.
@@ -396,4 +422,4 @@ pub mod report;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-mod worked_examples;
+pub(crate) mod worked_examples;

@@ -216,6 +216,9 @@ impl<'f> Editor<'f> {
     /// Replaces all uses of a value that stands for itself.
     pub fn replace_value(&mut self, value: Value, by: Value) {
         debug_assert_eq!(self.f.value_type(value), self.f.value_type(by), "{value} by {by}");
+        if let Some(names) = &mut self.f.names {
+            names.pass_on(value, self.replacements.resolve(by));
+        }
         self.replacements.replace(value, by, self.f.n_values());
     }
 

@@ -1,8 +1,9 @@
 //! The parser of the text IR.
 //!
 //! The form is that of [`crate::ir::print`]; printing what was parsed gives the same text if the text was
-//! printed before. People may write it more loosely: values may have any numbers, locations may be
-//! left out, and text after `;` that is not a location is a comment.
+//! printed before. People may write it more loosely: values and slots may have any numbers, names may be left out,
+//! locations as well, and text after `;` that is not a location is a comment. A value has the name that its definition
+//! has, and a slot that of its line.
 //!
 //! Guarantees that the tables of the [`Function`] are consistent, so that all of it can be accessed:
 //! names are defined, edges have as many operands as their block has parameters. The verifier checks the
@@ -20,8 +21,8 @@ use slotvm_bytecode::{FuncType, ValType};
 
 use self::cursor::Cursor;
 use self::location::Label;
-use crate::ir::entity::{Block, Loc, Value};
-use crate::ir::{Function, LocData, SlotData, SlotOrigin};
+use crate::ir::entity::{Block, Loc, Slot, Value};
+use crate::ir::{Function, LocData, Names, SlotData, SlotOrigin};
 
 /// An error in a text of the IR.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,6 +126,8 @@ fn split_comment(line: &str) -> (&str, &str) {
 struct Use<'t> {
     /// The number in the name.
     number: u32,
+    /// What follows it after a dot.
+    name: Option<String>,
     at: Cursor<'t>,
 }
 
@@ -136,7 +139,8 @@ struct Target<'t> {
 
 struct Parser<'t> {
     f: Function,
-    /// Values by the numbers that the text gives them.
+    /// Slots by their keys, and values by the numbers that the text gives them.
+    slots: HashMap<&'t str, u32>,
     values: HashMap<u32, Value>,
     /// Operands whose definition had not been read: the place in the operand pool, and the use.
     unresolved: Vec<(usize, Use<'t>)>,
@@ -149,6 +153,7 @@ struct Parser<'t> {
 fn parse_function<'t>(header: Line<'t>, lines: &mut Lines<'t>) -> Result<Function, ParseError> {
     let mut parser = Parser {
         f: Function::default(),
+        slots: HashMap::new(),
         values: HashMap::new(),
         unresolved: Vec::new(),
         targets: Vec::new(),
@@ -234,10 +239,13 @@ impl<'t> Parser<'t> {
     fn slot(&mut self, mut code: Cursor<'t>) -> Result<(), ParseError> {
         code.expect("slot")?;
         let start = code;
-        let number = code.entity("s", "a slot such as `s0`")?;
-        if number as usize != self.f.slots.len() {
-            return start
-                .error(format!("expected s{}: slots are numbered in order", self.f.slots.len()));
+        let slot = Slot::new(self.f.slots.len());
+        let (key, name) = slot_use(&mut code)?;
+        if self.slots.insert(key, slot.0).is_some() {
+            return start.error(format!("{key} is defined twice"));
+        }
+        if let Some(name) = name {
+            self.names().name_slot(slot, &name);
         }
         code.expect(":")?;
         let ty = value_type(&mut code)?;
@@ -293,7 +301,14 @@ impl<'t> Parser<'t> {
         }
     }
 
+    fn names(&mut self) -> &mut Names {
+        self.f.names.get_or_insert_default()
+    }
+
     fn define(&mut self, name: &Use<'t>, value: Value) -> Result<(), ParseError> {
+        if let Some(name) = &name.name {
+            self.names().name_value(value, name);
+        }
         match self.values.insert(name.number, value) {
             None => Ok(()),
             Some(_) => name.at.error(format!("v{} is defined twice", name.number)),
@@ -362,7 +377,20 @@ impl<'t> Parser<'t> {
 fn value_use<'t>(code: &mut Cursor<'t>) -> Result<Use<'t>, ParseError> {
     code.skip_spaces();
     let at = *code;
-    Ok(Use { number: code.entity("v", "a value such as `v1`")?, at })
+    let (number, name) = code.named_entity("v", "a value such as `v1`")?;
+    Ok(Use { number, name, at })
+}
+
+/// The key of a slot, such as `s0`, `stack1` or `inlined5`, with a type or more as a suffix if need be, and its name.
+fn slot_use<'t>(code: &mut Cursor<'t>) -> Result<(&'t str, Option<String>), ParseError> {
+    let start = *code;
+    let key = code.word_before_dot();
+    let rest = ["stack", "inlined", "s"].iter().find_map(|prefix| key.strip_prefix(prefix));
+    let number = rest.and_then(|rest| rest.split('_').next()).unwrap_or_default();
+    if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return start.error("expected a slot such as `s0`");
+    }
+    Ok((key, code.suffix()?))
 }
 
 fn value_type(code: &mut Cursor<'_>) -> Result<ValType, ParseError> {

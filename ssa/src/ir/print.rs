@@ -1,10 +1,10 @@
 //! The text IR: the printer of a [`Function`].
 //!
 //! ```text
-//! func f3 sum(v0: i64) -> i64 {
-//!   slot s0: i64 = local 0
+//! func f3 sum(v0.n: i64) -> i64 {
+//!   slot s0.n: i64 = local 0
 //! b0:                                     ; @0000
-//!   slot.set s0, v0                       ; @0000
+//!   slot.set s0.n, v0.n                   ; @0000
 //!   v1 = i64.const 0                      ; @0000
 //!   br b1(v1, v1)                         ; @0004
 //! b1(v2: i64, v3: i64):                   ; label next @0006
@@ -14,9 +14,10 @@
 //! ```
 //!
 //! Values are numbered in the order in which they are printed, so that the text of a function does not
-//! depend on how it was made; slots and blocks have the numbers that they have. Result types are
-//! written where neither the operation nor its operands give them: `v1: i64 = global.get g0`, and so
-//! for `table.get` and calls. Memory accesses read as addresses: `i32.load v1+8`,
+//! depend on how it was made; blocks have the numbers that they have, and slots those of what they stand for
+//! ([`Function::slot_texts`]). Names of locals follow after a dot: `v7.x`, `slot.get s0.x`. SSA form lists only the
+//! slots that are left. Result types are written where neither the operation nor its operands give them:
+//! `v1: i64 = global.get g0`, and so for `table.get` and calls. Memory accesses read as addresses: `i32.load v1+8`,
 //! `f64.store_indexed v1+v2*8+16, v3`.
 //!
 //! The origin of an instruction follows `;`: the code offset, with the function before it if it is
@@ -25,7 +26,7 @@
 //! of the text, not a comment: [`crate::ir::parse`] reads it back.
 //!
 //! A function that the verifier refuses can be printed too: a value without a definition is written as
-//! `v?` and its number.
+//! `v?` and its number, a slot that does not exist as `s?` and its number.
 
 use std::fmt::{self, Write};
 
@@ -34,6 +35,7 @@ use slotvm_bytecode::{ImmKind, Op, ValType};
 
 use crate::ir::entity::{Block, Edge, Inst, Loc, Value};
 use crate::ir::irop::Opcode;
+use crate::ir::names::write_suffix;
 use crate::ir::{Function, SlotOrigin};
 
 /// The column at which locations start, if the line is not longer.
@@ -47,8 +49,7 @@ impl fmt::Display for Function {
 
 /// The text of a function. It ends with a line feed.
 pub fn print(function: &Function) -> String {
-    let (numbers, blocks) = (number_values(function), Vec::new());
-    let mut printer = Printer { f: function, numbers, blocks, out: String::new() };
+    let mut printer = Printer::new(function);
     printer.function().expect("writing to a string works");
     printer.out
 }
@@ -65,7 +66,7 @@ impl<'a> InstPrinter<'a> {
     pub fn new(f: &'a Function, blocks: Vec<u32>) -> InstPrinter<'a> {
         assert_eq!(blocks.len(), f.n_blocks(), "each block has a number");
         let numbers = (0..f.n_values() as u32).collect();
-        InstPrinter(Printer { f, numbers, blocks, out: String::new() })
+        InstPrinter(Printer { numbers, blocks, ..Printer::new(f) })
     }
 
     /// The text of an instruction of a block.
@@ -74,6 +75,48 @@ impl<'a> InstPrinter<'a> {
         self.0.inst(block, inst).expect("writing to a string works");
         self.0.out.trim_start().to_owned()
     }
+}
+
+/// The parts of a block's text: its parameters in parentheses, if it has any and is not the entry, and its instructions,
+/// without indentation and location.
+pub(crate) struct BlockText {
+    pub(crate) params: String,
+    pub(crate) insts: Vec<String>,
+}
+
+/// The parts of the text of each block, as [`print`] writes them.
+pub(crate) fn print_blocks(function: &Function) -> Vec<BlockText> {
+    const INFALLIBLE: &str = "writing to a string works";
+    let mut printer = Printer::new(function);
+    let mut texts = Vec::with_capacity(function.n_blocks());
+    for block in function.blocks() {
+        printer.block_params(block).expect(INFALLIBLE);
+        let params = std::mem::take(&mut printer.out);
+        let mut insts = Vec::with_capacity(function.insts(block).len());
+        for &inst in function.insts(block) {
+            printer.inst(block, inst).expect(INFALLIBLE);
+            insts.push(printer.out.trim_start().to_owned());
+            printer.out.clear();
+        }
+        texts.push(BlockText { params, insts });
+    }
+    texts
+}
+
+/// The slots that a text lists: all of slot form, and of SSA form those that are left. A function is in SSA form if it
+/// accesses only slots that promotion has kept.
+fn listed_slots(f: &Function) -> Vec<bool> {
+    let mut is_accessed = vec![false; f.slots.len()];
+    for &inst in &f.layout {
+        if let Opcode::Ir(op) = f.opcode(inst)
+            && op.is_slot_access()
+            && let Some(is_accessed) = is_accessed.get_mut(f.imm(inst).low() as usize)
+        {
+            *is_accessed = true;
+        }
+    }
+    let is_ssa = is_accessed.iter().zip(&f.slots).all(|(&is, slot)| !is || slot.kept.is_some());
+    is_accessed.iter().map(|is| !is_ssa || *is).collect()
 }
 
 const UNDEFINED: u32 = u32::MAX;
@@ -102,10 +145,21 @@ struct Printer<'a> {
     numbers: Vec<u32>,
     /// The numbers of blocks in branches; empty if they have their own.
     blocks: Vec<u32>,
+    slots: Vec<String>,
     out: String,
 }
 
 impl Printer<'_> {
+    fn new(f: &Function) -> Printer<'_> {
+        Printer {
+            f,
+            numbers: number_values(f),
+            blocks: Vec::new(),
+            slots: f.slot_texts(),
+            out: String::new(),
+        }
+    }
+
     fn function(&mut self) -> fmt::Result {
         write!(self.out, "func f{}", self.f.func)?;
         if !self.f.name.is_empty() {
@@ -126,8 +180,9 @@ impl Printer<'_> {
             }
         }
         self.out.push_str(" {\n");
-        for (i, slot) in self.f.slots.iter().enumerate() {
-            write!(self.out, "  slot s{i}: {} = ", slot.ty)?;
+        let slots = self.f.slots.iter().zip(&self.slots).zip(listed_slots(self.f));
+        for ((slot, text), _) in slots.filter(|&(_, is_listed)| is_listed) {
+            write!(self.out, "  slot {text}: {} = ", slot.ty)?;
             match slot.origin {
                 SlotOrigin::Local(local) => write!(self.out, "local {local}")?,
                 SlotOrigin::Stack(depth) => write!(self.out, "stack {depth}")?,
@@ -148,11 +203,7 @@ impl Printer<'_> {
     fn block(&mut self, block: Block) -> fmt::Result {
         let start = self.out.len();
         write!(self.out, "{block}")?;
-        if block != Function::ENTRY && !self.f.params(block).is_empty() {
-            self.out.push('(');
-            self.params(block)?;
-            self.out.push(')');
-        }
+        self.block_params(block)?;
         self.out.push(':');
         self.pad(start);
         self.out.push(' ');
@@ -164,6 +215,15 @@ impl Printer<'_> {
             self.pad(start);
             self.loc(self.f.loc(inst))?;
             self.out.push('\n');
+        }
+        Ok(())
+    }
+
+    fn block_params(&mut self, block: Block) -> fmt::Result {
+        if block != Function::ENTRY && !self.f.params(block).is_empty() {
+            self.out.push('(');
+            self.params(block)?;
+            self.out.push(')');
         }
         Ok(())
     }
@@ -199,7 +259,18 @@ impl Printer<'_> {
     fn value(&mut self, value: Value) -> fmt::Result {
         match self.numbers.get(value.index()) {
             Some(&UNDEFINED) | None => write!(self.out, "v?{}", value.0),
-            Some(number) => write!(self.out, "v{number}"),
+            Some(number) => {
+                write!(self.out, "v{number}")?;
+                write_suffix(&mut self.out, self.f.value_name(value));
+                Ok(())
+            }
+        }
+    }
+
+    fn slot(&mut self, slot: u32) -> fmt::Result {
+        match self.slots.get(slot as usize) {
+            Some(text) => write!(self.out, " {text}"),
+            None => write!(self.out, " s?{slot}"),
         }
     }
 
@@ -270,7 +341,7 @@ impl Printer<'_> {
             Opcode::Ir(op) => {
                 let imm = f.imm(inst).low();
                 if op.is_slot_access() {
-                    write!(self.out, " s{imm}")?;
+                    self.slot(imm)?;
                 } else if op.has_imm() {
                     write!(self.out, " {imm}")?;
                 }

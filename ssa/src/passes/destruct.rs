@@ -78,7 +78,7 @@ use self::copies::{Source, Step, sequence};
 use self::live::{AT_EDGE, Liveness, Point, Uses};
 use self::share::Slots;
 use crate::ir::edit::Editor;
-use crate::ir::entity::{Block, Edge, Inst, Loc, Value};
+use crate::ir::entity::{Block, Edge, Inst, Loc, Slot, Value};
 use crate::ir::graph::dom_tree;
 use crate::ir::irop::{IrOp, Opcode};
 use crate::ir::{Function, SlotData, SlotOrigin};
@@ -112,6 +112,7 @@ pub fn destruct(f: &mut Function) -> DestructionReport {
         return DestructionReport { is_too_large: true, ..DestructionReport::default() };
     };
     let locals = homes.locals(f);
+    homes.name_slots(f);
     let editor = Editor::new(f);
     let mut writer = Writer { homes, editor, n_coalesced: 0, n_copies: 0, n_split_edges: 0 };
     writer.run();
@@ -187,6 +188,18 @@ impl Homes {
             Home::Slot(slot) => Some(slot),
             _ => None,
         }
+    }
+
+    /// Names the new slots instead of the old ones, each after the first of its values that has a name.
+    fn name_slots(&self, f: &mut Function) {
+        let Some(mut names) = f.names.take() else { return };
+        names.truncate_slots(0);
+        for_each_def(f, |value, _| {
+            if let Some(slot) = self.slot(value) {
+                names.name_slot_after(Slot(slot), value);
+            }
+        });
+        f.names = Some(names);
     }
 
     /// The local whose values each slot holds. Promotion leaves the writes that it removes in the

@@ -1,12 +1,15 @@
 //! Functions as text, after any row that leaves our IR, and other views of them.
 
+mod graphs;
+mod phis;
+
 use slotvm_bytecode::VerifiedModule;
 
 use super::{Checks, PassSet, Row, Run, Stage, StageError, TABLE, Times, User, rows_of, run_pass};
 use crate::construction::build::{BuildOptions, BuildScratch, build, is_buildable};
 use crate::construction::promote::{Scratch, promote, report};
 use crate::ir::Function;
-use crate::ir::graph::{print_cfg, print_dom};
+use crate::ir::graph::{Drawing, print_cfg, print_dom};
 use crate::ir::print::print;
 use crate::passes::destruct::destruct;
 use crate::passes::devirtualise::devirtualise;
@@ -22,19 +25,39 @@ pub enum View {
     Cfg,
     /// The dominator tree of the slot form.
     Dom,
+    /// The loops of the slot form.
+    Loops,
+    /// The dominance frontiers of the slot form.
+    Frontiers,
+    /// The slots that are live on entry to each block of the slot form, and at its end.
+    Liveness,
+    /// The places of phis for each slot of the slot form, and the joins without one, with the reasons.
+    Phis,
     /// The outcome of promotion for each local.
     Promotion,
 }
 
 impl View {
     /// All views.
-    pub const ALL: &'static [View] = &[View::Cfg, View::Dom, View::Promotion];
+    pub const ALL: &'static [View] = &[
+        View::Cfg,
+        View::Dom,
+        View::Loops,
+        View::Frontiers,
+        View::Liveness,
+        View::Phis,
+        View::Promotion,
+    ];
 
     /// The name in commands and tests.
     pub const fn name(self) -> &'static str {
         match self {
             View::Cfg => "cfg",
             View::Dom => "dom",
+            View::Loops => "loops",
+            View::Frontiers => "frontiers",
+            View::Liveness => "liveness",
+            View::Phis => "phis",
             View::Promotion => "promotion",
         }
     }
@@ -44,6 +67,12 @@ impl View {
         match self {
             View::Cfg => "The control-flow graph",
             View::Dom => "The dominator tree",
+            View::Loops => "The loops, irreducible ones marked",
+            View::Frontiers => "The dominance frontier of each block",
+            View::Liveness => "The slots that are live on entry to each block, and at its end",
+            View::Phis => {
+                "The places of phis for each slot, and the joins without one, with the reasons"
+            }
             View::Promotion => "The way in which each local is promoted, or why it is not",
         }
     }
@@ -55,8 +84,6 @@ pub enum Style<'a, 'm> {
     /// Text that [`mod@crate::ir::parse`] reads; graphs as lists.
     #[default]
     Text,
-    /// Graphviz DOT, for graphs; IR as text.
-    Dot,
     /// LLVM IR; graphs as lists.
     Llvm(&'a mut llvm::Printer<'m>),
 }
@@ -73,9 +100,33 @@ pub enum ShowError {
     /// See [`is_buildable`].
     #[error("the function is too large for the IR")]
     TooLarge,
+    /// A view would be longer than [`ITEMS_MAX`].
+    #[error("too long to show: more than {ITEMS_MAX} {items}")]
+    TooLong {
+        /// What there is too much of.
+        items: &'static str,
+    },
+    /// Neither a row that leaves our IR nor a view of a graph.
+    #[error("stage {name} is no graph; expected {}", graph_names().join(", "))]
+    NoGraph {
+        /// The name that was given.
+        name: String,
+    },
     /// A stage has a fault.
     #[error(transparent)]
     Stage(#[from] StageError),
+}
+
+/// The maximum number of blocks, slots or reasons that the text of a view lists.
+pub const ITEMS_MAX: usize = 1 << 22;
+
+/// The names that [`draw_with()`] takes: the control-flow graph after each row, and the dominator tree.
+pub fn graph_names() -> Vec<&'static str> {
+    let is_graph = |name: &&str| {
+        let view = View::ALL.iter().find(|view| view.name() == *name);
+        view.is_none_or(|view| matches!(view, View::Cfg | View::Dom))
+    };
+    names().into_iter().filter(is_graph).collect()
 }
 
 /// The names that [`show()`] takes.
@@ -111,12 +162,42 @@ pub fn show_with(
     if !names().contains(&name) {
         return Err(ShowError::UnknownStage { name: name.to_owned() });
     }
+    shown(&named_slot_form(module, func)?, module, name, passes, style)
+}
+
+/// The control-flow graph of a function after a row, with these passes only, or the dominator tree, to be drawn.
+///
+/// # Errors
+/// See [`ShowError`].
+pub fn draw_with(
+    module: &VerifiedModule,
+    func: u32,
+    name: &str,
+    passes: PassSet,
+) -> Result<Drawing, ShowError> {
+    if !graph_names().contains(&name) {
+        return Err(ShowError::NoGraph { name: name.to_owned() });
+    }
+    let f = named_slot_form(module, func)?;
+    match View::ALL.iter().find(|view| view.name() == name) {
+        Some(View::Dom) => Ok(Drawing::of_dom(&f)),
+        Some(_) => Ok(Drawing::of_cfg(&f)),
+        None => Ok(Drawing::of_cfg(&after_with(row_of_ir(name)?, passes, f, module)?)),
+    }
+}
+
+fn named_slot_form(module: &VerifiedModule, func: u32) -> Result<Function, ShowError> {
     if !is_buildable(module, func) {
         return Err(ShowError::TooLarge);
     }
     let mut f = build(module, func, &BuildOptions::default(), &mut BuildScratch::default());
-    f.name_labels(module);
-    shown(&f, module, name, passes, style)
+    f.take_names(module);
+    Ok(f)
+}
+
+fn row_of_ir(name: &str) -> Result<&'static Row, ShowError> {
+    let unknown = || ShowError::UnknownStage { name: name.to_owned() };
+    TABLE.iter().find(|row| row.name == name && row.is_of_ir()).ok_or_else(unknown)
 }
 
 /// Does the same as [`show()`], from the slot form or SSA form of the function.
@@ -139,10 +220,13 @@ fn shown(
     passes: PassSet,
     style: &mut Style<'_, '_>,
 ) -> Result<String, ShowError> {
-    let is_dot = matches!(style, Style::Dot);
     match View::ALL.iter().find(|view| view.name() == name) {
-        Some(View::Cfg) => return Ok(print_cfg(f, is_dot)),
-        Some(View::Dom) => return Ok(print_dom(f, is_dot)),
+        Some(View::Cfg) => return Ok(print_cfg(f)),
+        Some(View::Dom) => return Ok(print_dom(f)),
+        Some(View::Loops) => return graphs::print_loops(f),
+        Some(View::Frontiers) => return graphs::print_frontiers(f),
+        Some(View::Liveness) => return graphs::print_liveness(f),
+        Some(View::Phis) => return phis::print_phis(f, module),
         Some(View::Promotion) => {
             let (mut f, mut scratch) = (f.clone(), Scratch::default());
             pressure(&mut f);
@@ -151,12 +235,10 @@ fn shown(
         }
         None => {}
     }
-    let unknown = || ShowError::UnknownStage { name: name.to_owned() };
-    let row = TABLE.iter().find(|row| row.name == name && row.is_of_ir()).ok_or_else(unknown)?;
-    let f = after_with(row, passes, f.clone(), module)?;
+    let f = after_with(row_of_ir(name)?, passes, f.clone(), module)?;
     Ok(match style {
         Style::Llvm(printer) => printer.define(&f),
-        Style::Text | Style::Dot => print(&f),
+        Style::Text => print(&f),
     })
 }
 
@@ -242,3 +324,6 @@ pub fn each_row(
     }
     Ok(f)
 }
+
+#[cfg(test)]
+mod tests;

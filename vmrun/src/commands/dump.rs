@@ -6,19 +6,20 @@ use slotvm::{Config, Engine, Module, Tier};
 use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::text::{self, PrintOptions, Printer};
-use slotvm_ssa::pipeline::{self, Product, Style, View};
+use slotvm_ssa::pipeline::{self, Product, Style};
 use slotvm_ssa::tools::llvm;
 
 use super::{no_function, print};
 use crate::cli::{DumpArgs, Format, is_native};
+use crate::drawing::svg;
 use crate::error::CliError;
 use crate::load::load;
 
 pub(super) fn dump(args: &DumpArgs) -> Result<(), CliError> {
     let module = Arc::new(load(&args.program)?.module);
     let row = pipeline::row(&args.stage);
-    if args.dot && ![View::Cfg, View::Dom].iter().any(|view| view.name() == args.stage) {
-        return Err(CliError::Usage("--dot requires stage cfg or dom".into()));
+    if args.dot || args.svg {
+        return draw(args, &module);
     }
     if args.format == Format::Llvm && !row.is_some_and(|row| row.is_of_ir()) {
         let names: Vec<&str> =
@@ -26,10 +27,7 @@ pub(super) fn dump(args: &DumpArgs) -> Result<(), CliError> {
         let message = format!("--format llvm requires one of the stages {}", names.join(", "));
         return Err(CliError::Usage(message));
     }
-    let funcs: Vec<u32> = match &args.func {
-        Some(name) => vec![find_func(&module, name)?],
-        None => (module.n_imported_funcs()..module.n_funcs()).collect(),
-    };
+    let funcs = funcs(args, &module)?;
     if args.stage == BYTECODE && args.func.is_none() {
         let text = text::print_with(module.module(), PrintOptions { offsets: true });
         return print(&text.map_err(|error| CliError::module(&args.program, error))?);
@@ -39,7 +37,6 @@ pub(super) fn dump(args: &DumpArgs) -> Result<(), CliError> {
     let mut llvm = llvm::Printer::new(&module);
     let mut style = match args.format {
         Format::Llvm => Style::Llvm(&mut llvm),
-        Format::Text if args.dot => Style::Dot,
         Format::Text => Style::Text,
     };
     for (i, &func) in funcs.iter().enumerate() {
@@ -62,6 +59,43 @@ pub(super) fn dump(args: &DumpArgs) -> Result<(), CliError> {
     }
 }
 
+/// The functions to show.
+fn funcs(args: &DumpArgs, module: &VerifiedModule) -> Result<Vec<u32>, CliError> {
+    match &args.func {
+        Some(name) => Ok(vec![find_func(module, name)?]),
+        None => Ok((module.n_imported_funcs()..module.n_funcs()).collect()),
+    }
+}
+
+/// Prints graphs, as DOT one after the other or as the one document that SVG is.
+fn draw(args: &DumpArgs, module: &VerifiedModule) -> Result<(), CliError> {
+    let option = if args.svg { "--svg" } else { "--dot" };
+    let graphs = pipeline::graph_names();
+    if !graphs.contains(&args.stage.as_str()) {
+        let message = format!("{option} requires one of the stages {}", graphs.join(", "));
+        return Err(CliError::Usage(message));
+    }
+    if args.format == Format::Llvm {
+        return Err(CliError::Usage(format!("{option} requires --format text")));
+    }
+    let funcs = funcs(args, module)?;
+    if args.svg && funcs.len() != 1 {
+        let message = format!("--svg draws one function, not {}; name it with --func", funcs.len());
+        return Err(CliError::Usage(message));
+    }
+    for (i, &func) in funcs.iter().enumerate() {
+        let drawing = pipeline::draw_with(module, func, &args.stage, args.passes);
+        let drawing = drawing.map_err(|error| failed(module, func, &error))?;
+        let text = match args.svg {
+            true => svg(&drawing).map_err(|error| failed(module, func, &error))?,
+            false => drawing.to_dot(),
+        };
+        print(if i > 0 { "\n" } else { "" })?;
+        print(&text)?;
+    }
+    Ok(())
+}
+
 /// The stage that shows a program before its graph is built.
 const BYTECODE: &str = "bytecode";
 
@@ -76,10 +110,13 @@ fn of_ir(
     func: u32,
     style: &mut Style<'_, '_>,
 ) -> Result<String, CliError> {
-    pipeline::show_with(module, func, &args.stage, args.passes, style).map_err(|error| {
-        let name = module.func_name(func);
-        CliError::Failed(format!("function `{}`: {error}", Printable(&name)))
-    })
+    pipeline::show_with(module, func, &args.stage, args.passes, style)
+        .map_err(|error| failed(module, func, &error))
+}
+
+/// A function that cannot be shown.
+fn failed(module: &VerifiedModule, func: u32, error: &dyn std::error::Error) -> CliError {
+    CliError::Failed(format!("function `{}`: {error}", Printable(&module.func_name(func))))
 }
 
 /// A function that the module defines, by name or number.

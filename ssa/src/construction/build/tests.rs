@@ -24,15 +24,15 @@ fn locations_and_labels_are_kept() {
         "\
 func f0 add(v0: i64) -> i64 {
   slot s0: i64 = local 0
-  slot s1: i64 = stack 0
+  slot stack0: i64 = stack 0
 b0:                                     ; @0000
   slot.set s0, v0                       ; @0000
   v1 = slot.get s0                      ; @0000
-  slot.set s1, v1                       ; @0000
+  slot.set stack0, v1                   ; @0000
   br b1                                 ; @0002
 b1:                                     ; label 0 @0004
   v2 = i64.const 300                    ; @0004
-  v3 = slot.get s1                      ; @0007
+  v3 = slot.get stack0                  ; @0007
   v4 = i64.add v3, v2                   ; @0007
   return v4                             ; @0008
 }
@@ -55,31 +55,31 @@ fn operands_that_survive_are_written_where_they_are_pushed() {
         &BuildOptions::default(),
         "func f0 f(v0: i64) -> i64 {
            slot s0: i64 = local 0
-           slot s1: i64 = stack 0
-           slot s2: i64 = stack 1
-           slot s3: f32 = stack 2
+           slot stack0: i64 = stack 0
+           slot stack1: i64 = stack 1
+           slot stack2: f32 = stack 2
          b0:
            slot.set s0, v0
            v1 = i64.const 1
-           slot.set s1, v1
+           slot.set stack0, v1
            v2 = i64.const 2
-           slot.set s2, v2
+           slot.set stack1, v2
            v3 = f32.const 3.0
-           slot.set s3, v3
+           slot.set stack2, v3
            br b1
          b1:
            v4 = slot.get s0
-           v5 = slot.get s2
+           v5 = slot.get stack1
            v6 = i64.add v5, v4
-           slot.set s2, v6
+           slot.set stack1, v6
            v7 = f32.const 4.0
-           slot.set s3, v7
+           slot.set stack2, v7
            v8 = slot.get s0
            v9 = i64.eqz v8
            br_if v9, b1, b2
          b2:
-           v10 = slot.get s1
-           v11 = slot.get s2
+           v10 = slot.get stack0
+           v11 = slot.get stack1
            v12 = i64.mul v10, v11
            return v12
          }",
@@ -101,34 +101,34 @@ fn shuffles_of_inherited_operands_read_before_they_write() {
         &BuildOptions::default(),
         "func f0 f(v0: i64) -> i64 {
            slot s0: i64 = local 0
-           slot s1: i64 = stack 0
-           slot s2: i64 = stack 1
-           slot s3: i64 = stack 2
+           slot stack0: i64 = stack 0
+           slot stack1: i64 = stack 1
+           slot stack2: i64 = stack 2
          b0:
            slot.set s0, v0
            v1 = i64.const 1
-           slot.set s1, v1
+           slot.set stack0, v1
            v2 = i64.const 2
-           slot.set s2, v2
+           slot.set stack1, v2
            v3 = i64.const 3
-           slot.set s3, v3
+           slot.set stack2, v3
            br b1
          b1:
-           v4 = slot.get s1
-           v5 = slot.get s2
-           v6 = slot.get s3
-           slot.set s1, v5
-           slot.set s2, v6
-           slot.set s3, v4
+           v4 = slot.get stack0
+           v5 = slot.get stack1
+           v6 = slot.get stack2
+           slot.set stack0, v5
+           slot.set stack1, v6
+           slot.set stack2, v4
            v7 = slot.get s0
            v8 = i64.eqz v7
            br_if v8, b1, b2
          b2:
-           v9 = slot.get s2
-           v10 = slot.get s3
+           v9 = slot.get stack1
+           v10 = slot.get stack2
            br b3
          b3:
-           v11 = slot.get s1
+           v11 = slot.get stack0
            return v11
          }",
     );
@@ -146,16 +146,16 @@ fn a_position_has_a_slot_for_each_type() {
         &BuildOptions::default(),
         "func f0 f(v0: i64) {
            slot s0: i64 = local 0
-           slot s1: i64 = stack 0
-           slot s2: f64 = stack 0
+           slot stack0: i64 = stack 0
+           slot stack0_f64: f64 = stack 0
          b0:
            slot.set s0, v0
            v1 = i64.const 1
-           slot.set s1, v1
+           slot.set stack0, v1
            br b1
          b1:
            v2 = f64.const 2.0
-           slot.set s2, v2
+           slot.set stack0_f64, v2
            br b2
          b2:
            return
@@ -174,24 +174,24 @@ fn dup_and_over_keep_what_is_in_place() {
             drop drop drop return }",
         &BuildOptions::default(),
         "func f0 f() -> i64 {
-           slot s0: i64 = stack 0
-           slot s1: i64 = stack 1
-           slot s2: i64 = stack 2
-           slot s3: i64 = stack 3
+           slot stack0: i64 = stack 0
+           slot stack1: i64 = stack 1
+           slot stack2: i64 = stack 2
+           slot stack3: i64 = stack 3
          b0:
            v0 = i64.const 1
-           slot.set s0, v0
+           slot.set stack0, v0
            v1 = i64.const 2
-           slot.set s1, v1
+           slot.set stack1, v1
            br b1
          b1:
-           v2 = slot.get s0
-           v3 = slot.get s1
-           slot.set s2, v2
-           slot.set s3, v2
+           v2 = slot.get stack0
+           v3 = slot.get stack1
+           slot.set stack2, v2
+           slot.set stack3, v2
            br b2
          b2:
-           v4 = slot.get s0
+           v4 = slot.get stack0
            return v4
          }",
     );
@@ -244,25 +244,25 @@ fn escaping_locals_are_memory_and_others_are_slots() {
             return }",
         &CHARGED,
         "func f1 f(v0: i32, v1: f64) -> i32 {
-           slot s0: f64 = local 1
-           slot s1: i32 = local 3
+           slot s1: f64 = local 1
+           slot s3: i32 = local 3
          b0:
            stack.push 11
            v2 = frame.push 16
            i32.store v2, v0
-           slot.set s0, v1
+           slot.set s1, v1
            fuel 19
            call f0(v2)
            v3 = i32.const 5
-           slot.set s1, v3
+           slot.set s3, v3
            v4 = i32.const 8
            v5 = i32.add v2, v4
            call f0(v5)
            v6 = i64.const 1
            i64.store v2+8, v6
            v7 = i32.load v2
-           v8 = slot.get s1
-           v9 = slot.get s1
+           v8 = slot.get s3
+           v9 = slot.get s3
            v10 = i32.add v8, v9
            v11 = i32.add v7, v10
            frame.pop 16
@@ -403,18 +403,18 @@ fn br_table_keeps_duplicate_targets() {
         &BuildOptions::default(),
         "func f0 f(v0: i32) -> i32 {
            slot s0: i32 = local 0
-           slot s1: i32 = stack 0
+           slot stack0: i32 = stack 0
          b0:
            slot.set s0, v0
            v1 = i32.const 9
-           slot.set s1, v1
+           slot.set stack0, v1
            v2 = slot.get s0
            br_table v2, [b2, b1, b2], b1
          b1:
            v3 = i32.const 1
            return v3
          b2:
-           v4 = slot.get s1
+           v4 = slot.get stack0
            return v4
          }",
     );

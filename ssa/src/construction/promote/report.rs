@@ -10,13 +10,14 @@
 use std::fmt::{self, Write};
 
 use slotvm_bytecode::inst::CodeReader;
-use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::verified::{EscapeReason, Storage};
 use slotvm_bytecode::{Op, ValType, VerifiedModule};
 
 use super::{PromotionReport, Scratch};
 use crate::construction::construct::{SlotPath, TooLarge};
 use crate::ir::entity::Slot;
+use crate::ir::graph::title;
+use crate::ir::names::{shown_local_name, write_suffix};
 use crate::ir::{Function, SlotOrigin};
 
 /// The outcome of promotion for a local, or for an operand that survives its block.
@@ -24,6 +25,8 @@ use crate::ir::{Function, SlotOrigin};
 pub struct LocalReport {
     /// The local or operand.
     pub origin: SlotOrigin,
+    /// Its slot, unless it has none.
+    pub slot: Option<Slot>,
     /// The type of its value.
     pub ty: ValType,
     /// Its place after promotion.
@@ -88,13 +91,27 @@ pub fn locals(
     report: &PromotionReport,
     scratch: &Scratch,
 ) -> Vec<LocalReport> {
-    let mut n_phis = vec![0; func.slots.len()];
-    if report.n_phis > 0 {
-        scratch.finder.sites.iter().for_each(|&(_, slot)| n_phis[slot.index()] += 1);
+    let mut slots = slots(func, report, scratch).into_iter();
+    let mut escaping = escaping(func, module).into_iter().peekable();
+    let n_locals = module.body(func.func).expect("the module defines the function").locals.len();
+    let mut locals = Vec::with_capacity(n_locals);
+    for i in 0..n_locals as u32 {
+        let escapes = escaping.next_if(|local| local.origin == SlotOrigin::Local(i));
+        let local = escapes.or_else(|| slots.next());
+        locals.push(local.expect("a promotable local has a slot"));
     }
-    let mut slots = (0..).map(Slot).zip(&func.slots).map(|(id, slot)| {
+    locals.extend(slots);
+    locals
+}
+
+/// Reports the outcome for each slot. The arguments are those of [`locals`].
+pub fn slots(func: &Function, report: &PromotionReport, scratch: &Scratch) -> Vec<LocalReport> {
+    let mut n_phis = vec![0; func.slots.len()];
+    phis(report, scratch).iter().for_each(|&(_, slot)| n_phis[slot.index()] += 1);
+    let slots = (0..).map(Slot).zip(&func.slots).map(|(id, slot)| {
         let mut local = LocalReport {
             origin: slot.origin,
+            slot: Some(id),
             ty: slot.ty,
             fate: Fate::Promoted(SlotPath::Dead),
             n_phis: n_phis[id.index()],
@@ -111,23 +128,55 @@ pub fn locals(
         }
         local
     });
+    slots.collect()
+}
+
+/// Reports the locals of a function without slots, since their addresses escape.
+///
+/// # Panics
+/// Panics if the module does not define the function.
+pub fn escaping(func: &Function, module: &VerifiedModule) -> Vec<LocalReport> {
     let body = module.body(func.func).expect("the module defines the function");
-    let mut locals = Vec::with_capacity(body.locals.len());
-    for (i, local) in (0..).zip(&body.locals) {
-        locals.push(match local.storage {
-            Storage::Promotable => slots.next().expect("a promotable local has a slot"),
-            Storage::Escapes { at, reason, .. } => LocalReport {
-                origin: SlotOrigin::Local(i),
-                ty: local.ty,
-                fate: Fate::Escapes { at, by: op_at(module, func.func, at), reason },
-                n_phis: 0,
-                n_gets: 0,
-                n_sets: 0,
-            },
-        });
-    }
-    locals.extend(slots);
-    locals
+    let escapes = (0..).zip(&body.locals).filter_map(|(i, local)| match local.storage {
+        Storage::Promotable => None,
+        Storage::Escapes { at, reason, .. } => Some(LocalReport {
+            origin: SlotOrigin::Local(i),
+            slot: None,
+            ty: local.ty,
+            fate: Fate::Escapes { at, by: op_at(module, func.func, at), reason },
+            n_phis: 0,
+            n_gets: 0,
+            n_sets: 0,
+        }),
+    });
+    escapes.collect()
+}
+
+/// The phis that a promotion has placed, each a block and a slot. The arguments are those of [`locals`].
+pub fn phis<'s>(report: &PromotionReport, scratch: &'s Scratch) -> &'s [(u32, Slot)] {
+    // The list is that of an earlier promotion if there was none to place.
+    if report.n_phis > 0 { &scratch.finder.sites } else { &[] }
+}
+
+/// The name of a local or operand and its type, as texts write them: `s2.x: i64`.
+pub fn text_of(
+    func: &Function,
+    slots: &[String],
+    module: &VerifiedModule,
+    local: &LocalReport,
+) -> String {
+    let mut text = match (local.slot, local.origin) {
+        (Some(slot), _) => slots[slot.index()].clone(),
+        (None, SlotOrigin::Local(number)) => {
+            let mut text = format!("s{number}");
+            let name = shown_local_name(module, func.func, number);
+            write_suffix(&mut text, name.filter(|_| func.names.is_some()));
+            text
+        }
+        (None, SlotOrigin::Stack(_) | SlotOrigin::Inlined(_)) => unreachable!("these have slots"),
+    };
+    text += &format!(": {}", local.ty);
+    text
 }
 
 /// The operation at an offset of verified code.
@@ -144,7 +193,8 @@ pub fn print(
     report: &PromotionReport,
     scratch: &Scratch,
 ) -> String {
-    let mut out = format!("func f{} {}", func.func, Printable(&func.name)).trim_end().to_owned();
+    let mut out = title(func);
+    let slots = func.slot_texts();
     let PromotionReport { n_slots, n_phis, n_gets, n_sets, .. } = report;
     let written = writeln!(
         out,
@@ -152,12 +202,8 @@ pub fn print(
     );
     written.expect(INFALLIBLE);
     for local in locals(func, module, report, scratch) {
-        let LocalReport { origin, ty, fate, n_phis, n_gets, n_sets } = local;
-        let name = match origin {
-            SlotOrigin::Local(i) => format!("local {i}: {ty}"),
-            SlotOrigin::Stack(i) => format!("stack {i}: {ty}"),
-            SlotOrigin::Inlined(i) => format!("inlined {i}: {ty}"),
-        };
+        let name = text_of(func, &slots, module, &local);
+        let LocalReport { fate, n_phis, n_gets, n_sets, .. } = local;
         write!(out, "  {name:<18} {fate}").expect(INFALLIBLE);
         if let Fate::Promoted(_) = fate {
             let written = write!(out, "; {n_phis} phis, {n_gets} reads, {n_sets} writes");

@@ -16,7 +16,7 @@ use crate::ir::entity::Block;
 use crate::ir::verify::Form;
 
 /// The graph of an example in preorder of its dominator tree, and the names of its blocks.
-fn graph<'t>(example: &Example<'t>) -> (Cfg, Vec<&'t str>) {
+pub(crate) fn graph<'t>(example: &Example<'t>) -> (Cfg, Vec<&'t str>) {
     let (cfg, names) = example.graph();
     let tree = DomTree::semi_nca(&cfg);
     let names = tree.preorder().iter().map(|&block| names[block as usize]).collect();
@@ -38,7 +38,7 @@ fn check_dominators(example: &Example<'_>, cfg: &Cfg, names: &[&str]) {
 
 /// The function of an example, and what its values are called: constants stand for the values that
 /// are not loaded.
-fn function<'t>(
+pub(crate) fn function<'t>(
     example: &Example<'t>,
     cfg: &Cfg,
     names: &[&'t str],

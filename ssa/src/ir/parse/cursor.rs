@@ -97,7 +97,6 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Whether a prefix and a number come next.
     /// A code offset, such as `@001c`.
     pub(super) fn offset(&mut self) -> Result<u32, ParseError> {
         let start = *self;
@@ -107,21 +106,52 @@ impl<'t> Cursor<'t> {
             .or_else(|_| start.error("expected a code offset such as `@001c`"))
     }
 
+    /// Whether a prefix and a number come next, with or without a name.
     pub(super) fn at_entity(&self, prefix: &str) -> bool {
-        { *self }.entity(prefix, "").is_ok()
+        let digits = { *self }.word_before_dot().strip_prefix(prefix).unwrap_or_default();
+        !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
     }
 
     /// A prefix and a number, as one word.
     pub(super) fn entity(&mut self, prefix: &str, what: &str) -> Result<u32, ParseError> {
         let start = *self;
-        let digits = self.word().strip_prefix(prefix).unwrap_or_default();
+        match self.named_entity(prefix, what)? {
+            (number, None) => Ok(number),
+            (_, Some(_)) => start.error(format!("expected {what}")),
+        }
+    }
+
+    /// A prefix and a number, as one word, and the name after a dot, if there is one: `v7`, `v7.x`.
+    pub(super) fn named_entity(
+        &mut self,
+        prefix: &str,
+        what: &str,
+    ) -> Result<(u32, Option<String>), ParseError> {
+        let start = *self;
+        let digits = self.word_before_dot().strip_prefix(prefix).unwrap_or_default();
         match digits.parse() {
-            Ok(number) if digits.bytes().all(|b| b.is_ascii_digit()) => Ok(number),
+            Ok(number) if digits.bytes().all(|b| b.is_ascii_digit()) => {
+                Ok((number, self.suffix()?))
+            }
             _ => {
                 *self = start;
                 self.error(format!("expected {what}"))
             }
         }
+    }
+
+    /// The characters of a word up to its first dot.
+    pub(super) fn word_before_dot(&mut self) -> &'t str {
+        self.take_while(|c| is_name_char(c) && c != '.')
+    }
+
+    /// A dot and a name, or nothing.
+    pub(super) fn suffix(&mut self) -> Result<Option<String>, ParseError> {
+        if !self.rest().starts_with('.') {
+            return Ok(None);
+        }
+        self.pos += 1;
+        self.name().map(Some)
     }
 
     /// A name, as [`literal::write_name`] writes it.

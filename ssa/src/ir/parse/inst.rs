@@ -4,7 +4,7 @@ use slotvm_bytecode::inst::check_lane;
 use slotvm_bytecode::{Imm, ImmKind, Op, ValType};
 
 use super::cursor::Cursor;
-use super::{ParseError, Parser, Target, Use, value_type, value_use};
+use super::{ParseError, Parser, Target, Use, slot_use, value_type, value_use};
 use crate::ir::entity::{Block, Value};
 use crate::ir::irop::{IrOp, Opcode, is_in_ir};
 use crate::ir::print::has_written_result_types;
@@ -71,12 +71,22 @@ impl<'t> Parser<'t> {
 
     fn ir_op(&mut self, op: IrOp, code: &mut Cursor<'t>) -> Result<Imm, ParseError> {
         let imm = match op.is_slot_access() {
-            true => code.entity("s", "a slot such as `s0`")?,
+            true => self.slot_number(code)?,
             false if op.has_imm() => code.number()?,
             false => 0,
         };
         self.operands(op.has_imm(), code)?;
         Ok(Imm::index(imm))
+    }
+
+    fn slot_number(&self, code: &mut Cursor<'t>) -> Result<u32, ParseError> {
+        code.skip_spaces();
+        let start = *code;
+        let (key, _) = slot_use(code)?;
+        match self.slots.get(key) {
+            Some(&slot) => Ok(slot),
+            None => start.error(format!("{key} is not defined")),
+        }
     }
 
     /// Operands up to the end of the line.
@@ -197,7 +207,7 @@ impl<'t> Parser<'t> {
     fn target(&mut self, code: &mut Cursor<'t>) -> Result<(), ParseError> {
         code.skip_spaces();
         let at = *code;
-        let block = Use { number: code.entity("b", "a block such as `b1`")?, at };
+        let block = Use { number: code.entity("b", "a block such as `b1`")?, name: None, at };
         let args = if code.at("(") { arg_names(code)? } else { Vec::new() };
         self.f.append_edge(Block::default());
         self.targets.push(Target { block, args });
@@ -228,10 +238,7 @@ impl<'t> Parser<'t> {
             Opcode::Op(Op::RefNull) => vec![imm.as_ref_type()],
             Opcode::Op(Op::RefIsNull | Op::TableGrow) => vec![ValType::I32],
             Opcode::Op(op) => op.signature().map_or(Vec::new(), |s| s.results.to_vec()),
-            Opcode::Ir(IrOp::SlotGet) => match self.f.slots.get(imm.low() as usize) {
-                Some(slot) => vec![slot.ty],
-                None => return at.error(format!("s{} is not defined", imm.low())),
-            },
+            Opcode::Ir(IrOp::SlotGet) => vec![self.f.slots[imm.low() as usize].ty],
             Opcode::Ir(op) => vec![ValType::I32; op.n_results()],
         };
         if names.len() != types.len() {

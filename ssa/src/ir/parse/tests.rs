@@ -6,26 +6,28 @@ use crate::tools::samples::{module, slot_forms};
 /// A function with one of each kind of immediate and operand. It does not verify.
 const ALL_KINDS: &str = "\
 func f3 $\"odd \\\"name\\\\ é;\"(v0: i64, v1: i32, v2: externref) -> (i64, f32) {
-  slot s0: i64 = local 0
-  slot s1: f32 = stack 12
+  slot s0.n: i64 = local 0
+  slot stack12: f32 = stack 12
+  slot stack12_i32.$\"a;b\": i32 = stack 12
+  slot inlined3.x.y: f64 = inlined 3 kept @0002
 b0:                                     ; @0000
   stack.push 12                         ; @0000
   v3 = frame.push 16                    ; @0000
   fuel 7                                ; @0000
-  slot.set s0, v0                       ; @0000
-  v4 = slot.get s1                      ; @0002
-  v5 = i32.const -5                     ; @0003
+  slot.set s0.n, v0                     ; @0000
+  v4 = slot.get stack12                 ; @0002
+  v5.i = i32.const -5                   ; @0003
   v6 = i64.const -9223372036854775808   ; @0004
   v7 = f32.const -nan:0x400001          ; @0005
   v8 = f64.const 1.5e-300               ; @0006
   v9 = f64.const -inf                   ; f4@0010 < @0007
   v10 = i32.load v1                     ; f4@0010 < f5@0001 < @0007
-  v11 = i64.load8_s_indexed v1+v5*4     ; @0008
+  v11 = i64.load8_s_indexed v1+v5.i*4   ; @0008
   f32.store v1+16, v7                   ; @0009
-  f64.store_indexed v1+v5*8+24, v8      ; @000a
+  f64.store_indexed v1+v5.i*8+24, v8    ; @000a
   v12: i64, v13: f32 = call f2(v0, v1)  ; @000b
   call f9()                             ; @000c
-  v14: i32 = call_indirect type1 t0(v5)  ; @000d
+  v14: i32 = call_indirect type1 t0(v5.i)  ; @000d
   v15 = select v12, v6, v14             ; @000e
   v16: f64 = global.get g1              ; @000f
   global.set g2, v15                    ; @0010
@@ -51,8 +53,8 @@ b1(v25: i64):                           ; label 2 @0020
   stack.pop 12                          ; @0020
   return v25, v4                        ; @0020
 b2:                                     ; @0030
-  v26 = i64.eqz v0                      ; @0030
-  br_if v26, b1(v0), b3(v4, v0)         ; @0031
+  v26.$\"\\\";\" = i64.eqz v0               ; @0030
+  br_if v26.$\"\\\";\", b1(v0), b3(v4, v0)  ; @0031
 b3(v27: f32, v28: i64):                 ; label 0 @0040
   return_call_indirect type0 t1(v28, v1)  ; @0041
 b4:                                     ; @0050
@@ -72,6 +74,25 @@ fn all_kinds_of_instructions_round_trip() {
     assert_eq!(f.edge_args(Edge(3)), [Value(4), Value(0)]);
     assert_eq!(f.label(Block(1)), Some(2));
     assert_eq!(f.block_offset(Block(1)), 0x20);
+    let names = [Value(5), Value(26), Value(0)].map(|value| f.value_name(value));
+    assert_eq!(names, [Some("i"), Some("\";"), None]);
+    let names = [0, 1, 2, 3].map(|slot| f.slot_name(Slot(slot)));
+    assert_eq!(names, [Some("n"), None, Some("a;b"), Some("x.y")]);
+}
+
+#[test]
+fn slots_are_numbered_as_locals() {
+    let text = "func f0(v0: i64) {\n  slot s4: i64 = local 6\n  slot s1: i32 = local 9\nb0:\n  slot.set s4.x, v0\n  return\n}";
+    let expected = "\
+func f0(v0: i64) {
+  slot s6: i64 = local 6
+  slot s9: i32 = local 9
+b0:                                     ; @0000
+  slot.set s6, v0                       ; @0000
+  return                                ; @0000
+}
+";
+    assert_eq!(parse(text).unwrap().to_string(), expected);
 }
 
 #[test]
@@ -158,7 +179,11 @@ fn errors_point_at_line_and_column() {
         ("  v1: i64 = i64.add v0, v0", "4:3: unexpected type; i64.add determines it"),
         ("  v1 = global.get g0", "4:3: expected `: ` and the type of v1"),
         ("  v1 = global.get 0", "4:19: expected a global such as `g0`"),
-        ("  v1 = slot.get s1", "4:8: s1 is not defined"),
+        ("  v1 = slot.get s1", "4:17: s1 is not defined"),
+        ("  slot.set s0.$\"x, v0", "4:15: unterminated name; expected a closing quote"),
+        ("  slot.set l0, v0", "4:12: expected a slot such as `s0`"),
+        ("  br b1.x", "4:6: expected a block such as `b1`"),
+        ("  v1. = i64.add v0, v0", "4:7: expected a name"),
         ("  v1 = i32.const 4294967296", "4:18: expected a number in range"),
         ("  v1 = f64.const 1.0.0", "4:18: malformed float"),
         ("  v1 = i32.load_indexed v0+v0*3", "4:31: expected a scale: 1, 2, 4 or 8"),
@@ -212,8 +237,8 @@ fn errors_outside_of_blocks() {
     assert_eq!(error("func f0 $\"a() {"), "1:9: unterminated name; expected a closing quote");
     assert_eq!(error("func f0 $\"\\x\"() {"), "1:11: expected two hexadecimal digits after `\\x`");
     assert_eq!(
-        error("func f0() {\n  slot s1: i64 = local 0"),
-        "2:8: expected s0: slots are numbered in order"
+        error("func f0() {\n  slot s1: i64 = local 0\n  slot s1: i64 = local 1"),
+        "3:8: s1 is defined twice"
     );
     assert_eq!(error("func f0() {\n  return"), "2:3: expected `slot`");
     assert_eq!(

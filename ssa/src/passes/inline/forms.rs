@@ -47,6 +47,8 @@ pub(super) struct Forms<'a> {
     known: HashMap<u32, Known>,
     /// Bytecode instructions that may still be looked at.
     left: u32,
+    /// Whether the root has names, so that the forms have them.
+    has_names: bool,
 }
 
 /// The size of a function that may be inlined.
@@ -74,11 +76,12 @@ impl<'a> Forms<'a> {
         module: &'a VerifiedModule,
         options: &'a BuildOptions,
         scratch: &'a mut BuildScratch,
-        root: Option<u32>,
+        root: &Function,
         looked_at_max: u32,
     ) -> Forms<'a> {
-        let known = root.into_iter().map(|root| (root, Known::Form(0))).collect();
-        Forms { module, options, scratch, known, left: looked_at_max }
+        let known = root.called_as().into_iter().map(|root| (root, Known::Form(0))).collect();
+        let has_names = root.names.is_some();
+        Forms { module, options, scratch, known, left: looked_at_max, has_names }
     }
 
     /// The index of the form of a function that may be inlined, unless its size surely exceeds the limit,
@@ -97,7 +100,10 @@ impl<'a> Forms<'a> {
                 if n_insts <= self.left.min(Limits::COST_PER_SIZE * size_max(has_loop)) =>
             {
                 self.left -= n_insts;
-                let function = build(self.module, func, self.options, self.scratch);
+                let mut function = build(self.module, func, self.options, self.scratch);
+                if self.has_names {
+                    function.take_names(self.module);
+                }
                 forms.push(Form::new(function, self.module));
                 Known::Form(forms.len() - 1)
             }

@@ -123,7 +123,7 @@ impl Plan {
         if plan.forms[0].sites.is_empty() {
             return plan;
         }
-        let root = plan.forms[0].function.called_as();
+        let root = &plan.forms[0].function;
         let mut forms = Forms::new(module, options, scratch, root, limits.looked_at_max);
         let mut queue = BinaryHeap::new();
         let mut candidates = Vec::new();

@@ -128,6 +128,9 @@ fn append(out: &mut Function, f: &Function, node: usize, base: Base) {
         _ => imm,
     };
     let value = |value: &Value| Value(value.0 + base.value);
+    if let Some(names) = &f.names {
+        out.names.get_or_insert_default().append(names, base.slot, base.value);
+    }
     out.vectors.extend_from_slice(&f.vectors);
     out.slots.extend((base.slot..).zip(&f.slots).map(slot));
     out.locs.extend(f.locs.iter().map(loc));

@@ -8,7 +8,7 @@ use slotvm_bytecode::{Imm, Op, ValType};
 use super::{LIVE_OUT_MAX, Plan, guard};
 use crate::construction::promote::{PromoteOptions, Scratch, promote_with};
 use crate::ir::blocks::Blocks;
-use crate::ir::entity::{Block, Inst, Loc, Value};
+use crate::ir::entity::{Block, Inst, Loc, Slot, Value};
 use crate::ir::irop::{IrOp, Opcode};
 use crate::ir::{Function, SlotData, SlotOrigin};
 
@@ -35,6 +35,14 @@ impl ValueMap {
         self.mapped.push(value);
     }
 
+    /// Maps a value to its copy, which gets its name.
+    fn copy_value(&mut self, f: &mut Function, value: Value, copy: Value) {
+        if let Some(names) = &mut f.names {
+            names.pass_on(value, copy);
+        }
+        self.map(value, copy);
+    }
+
     /// Lets all values stand for themselves again.
     fn clear(&mut self) {
         self.mapped.drain(..).for_each(|value| self.by[value.index()] = value);
@@ -46,7 +54,7 @@ impl ValueMap {
         let types: Vec<ValType> = f.results(inst).map(|result| f.value_type(result)).collect();
         let copy = f.make_inst(f.opcode(inst), f.imm(inst), &operands, &types, f.loc(inst));
         for (result, copied) in f.results(inst).zip(f.results(copy)) {
-            self.map(result, copied);
+            self.copy_value(f, result, copied);
         }
         copy
     }
@@ -56,7 +64,7 @@ impl ValueMap {
         let params = f.params(block).to_vec();
         let copy = |param: Value| {
             let copied = f.make_value(f.value_type(param));
-            self.map(param, copied);
+            self.copy_value(f, param, copied);
             copied
         };
         params.into_iter().map(copy).collect()
@@ -123,6 +131,9 @@ pub(super) fn apply(f: &mut Function, plans: &[Plan]) {
     for (value, of) in live_out(f, &loops) {
         slots[value.index()] = Some((f.slots.len() as u32, of));
         let origin = SlotOrigin::Inlined(f.slots.len() as u32);
+        if let Some(names) = &mut f.names {
+            names.name_slot_after(Slot::new(f.slots.len()), value);
+        }
         f.slots.push(SlotData::new(f.value_type(value), origin));
     }
     let mut blocks = Blocks::like(f);
@@ -143,6 +154,9 @@ pub(super) fn apply(f: &mut Function, plans: &[Plan]) {
         let report = promote_with(f, options, &mut Scratch::default());
         assert!(report.too_large.is_none(), "few values are used after loops");
         f.slots.truncate(n_slots);
+        if let Some(names) = &mut f.names {
+            names.truncate_slots(n_slots);
+        }
     }
 }
 

@@ -18,7 +18,7 @@ fn both_forms(source: &str) -> (String, String, String) {
     let mut printer = Printer::new(&module);
     let mut texts = (String::new(), String::new());
     for mut f in slot_forms(&module, &BuildOptions::default()) {
-        f.name_labels(&module);
+        f.take_names(&module);
         texts.0 += &printer.define(&f);
         promote(&mut f, &mut Scratch::default());
         texts.1 += &printer.define(&f);

@@ -86,15 +86,15 @@ fn the_text_has_a_line_for_each_local() {
     let report = promote(&mut f, &mut scratch);
     let text = print(&f, &module, &report, &scratch);
     let expected = "func f0 set  ; 1 slots, 0 phis placed, 1 reads and 1 writes removed
-  local 0: i32       promoted: one block has all accesses; 0 phis, 1 reads, 1 writes
+  s0: i32            promoted: one block has all accesses; 0 phis, 1 reads, 1 writes
 ";
     assert_eq!(text, expected);
     let mut f = slot_form(&module, 1, &BuildOptions::default());
     let report = promote(&mut f, &mut scratch);
     let text = print(&f, &module, &report, &scratch);
     assert_eq!(text.lines().count(), 1 + 11 + 1, "{text}");
-    let line = text.lines().find(|line| line.starts_with("  local 6: ")).expect("a line");
-    let start = "  local 6: i32       in memory: its address is used as a number, `call` at @";
+    let line = text.lines().find(|line| line.starts_with("  s6: ")).expect("a line");
+    let start = "  s6: i32            in memory: its address is used as a number, `call` at @";
     assert!(line.starts_with(start), "{line}");
 }
 
