@@ -33,6 +33,7 @@ use tracing::trace_span;
 use self::form::{Form, build_form, without_growth};
 use crate::code::unit::MachineCode;
 use crate::compile::budget::{Candidate, Cause, Parts, Rung, Share, TooMuchWork, Work};
+use crate::compile::clif_text;
 use crate::compile::folds::Folds;
 use crate::compile::function_info::{FunctionInfo, Sizes};
 use crate::compile::hot_loop::HotLoops;
@@ -317,7 +318,9 @@ impl Compiler {
         Report { promotion, inlined, work, mut times }: Report,
     ) -> Result<CompiledFunction, CompileError> {
         let lowered = times.stage(Stage::Clif, || self.lower(module, function, loops, options));
-        let clif = self.options.keep_clif.then(|| self.context.func.display().to_string());
+        let keeps_clif = self.options.keep_clif;
+        let text = || clif_text::print(&self.context.func, function, lowered.names.as_ref());
+        let clif = keeps_clif.then(text);
         let mut sizes = self.clif_sizes(function);
 
         let folds = times

@@ -10,6 +10,8 @@
 )]
 pub(crate) mod budget;
 #[cfg(feature = "jit")]
+mod clif_text;
+#[cfg(feature = "jit")]
 pub(crate) mod folds;
 #[cfg(feature = "jit")]
 pub(crate) mod function;

@@ -23,6 +23,7 @@ mod constants;
 mod control;
 pub(crate) mod isa;
 pub(crate) mod memory;
+pub(crate) mod names;
 mod numeric;
 pub(crate) mod order;
 mod slots;
@@ -52,6 +53,7 @@ use slotvm_ssa::ir::{Entry, FramePlace, Function};
 use crate::config::slot_mode::SlotMode;
 use abi::POINTER;
 use constants::Constants;
+use names::ClifNames;
 use slots::Slots;
 
 /// The way in which code traps.
@@ -109,6 +111,8 @@ pub(crate) enum UnitImport {
 pub(crate) struct Lowered {
     /// The locations of the loads that have trap codes of loads, see [`traps::load_of`].
     pub(crate) load_locs: Vec<Loc>,
+    /// Names for the text of the CLIF, if the function has any.
+    pub(crate) names: Option<ClifNames>,
 }
 
 impl Lowered {
@@ -138,8 +142,9 @@ pub(crate) fn lower_function(
     }
     let mut lowering = Lowering::new(func, loops, module, options, clif, context);
     lowering.lower_blocks();
+    let names = lowering.names();
     lowering.builder.finalize(options.isa.frontend_config());
-    Lowered { load_locs: lowering.load_locs }
+    Lowered { load_locs: lowering.load_locs, names }
 }
 
 /// The signature of a function. Where it is entered in a loop, its parameter is the address of the interpreter's frame.

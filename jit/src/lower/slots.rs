@@ -46,7 +46,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    fn accessed_slots(&self) -> Vec<bool> {
+    pub(super) fn accessed_slots(&self) -> Vec<bool> {
         let mut accessed = vec![false; self.func.slots.len()];
         for block in self.func.blocks() {
             for &inst in self.func.insts(block) {

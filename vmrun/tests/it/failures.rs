@@ -136,7 +136,26 @@ fn wrong_usage_exits_with_two() {
             "[possible values: bytecode, cfg, dom, promotion, slots, devirtualise, inline, rotate, pressure, ssa, forward, peephole, \
              simplify, simplify_cfg, if_convert, version, bounds, destruct, clif, asm]",
         ),
-        ("dump programs/fib_rec.bc --stage ssa --dot", "--dot requires stage cfg or dom"),
+        (
+            "dump programs/fib_rec.bc --stage phis --dot",
+            "--dot requires one of the stages cfg, dom, slots,",
+        ),
+        (
+            "dump programs/fib_rec.bc --stage clif --func fib --svg",
+            "--svg requires one of the stages cfg, dom, slots,",
+        ),
+        (
+            "dump programs/collatz.bc --stage cfg --svg",
+            "--svg draws one function, not 2; name it with --func",
+        ),
+        (
+            "dump programs/collatz.bc --stage ssa --svg --func main --format llvm",
+            "--svg requires --format text",
+        ),
+        (
+            "dump programs/collatz.bc --stage cfg --svg --dot",
+            "the argument '--svg' cannot be used with '--dot'",
+        ),
         (
             "dump programs/fib_rec.bc --stage cfg --format llvm",
             "--format llvm requires one of the stages slots, devirtualise, inline, rotate, pressure, ssa, forward, peephole, \

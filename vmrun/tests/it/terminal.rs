@@ -62,12 +62,29 @@ fn no_command_writes_what_controls_a_terminal() {
         assert_eq!(text::parse(&source).expect("it is a text"), module);
         check(&["dis", "--offsets", "-"], &path);
         check(&["verify", "-"], &path);
-        for stage in ["bytecode", "cfg", "dom", "slots", "promotion", "ssa", "clif", "asm"] {
+        for stage in [
+            "bytecode",
+            "cfg",
+            "dom",
+            "loops",
+            "frontiers",
+            "liveness",
+            "phis",
+            "slots",
+            "promotion",
+            "ssa",
+            "clif",
+            "asm",
+        ] {
             let dumped = check(&["dump", "-", "--stage", stage], &path);
             assert!(dumped.lines().count() > 3, "{dumped}");
         }
         for stage in ["cfg", "dom"] {
             check(&["dump", "-", "--stage", stage, "--dot"], &path);
+            let svg = check(&["dump", "-", "--stage", stage, "--func", "1", "--svg"], &path);
+            let document =
+                roxmltree::Document::parse(&svg).unwrap_or_else(|e| panic!("{e}: {svg}"));
+            assert!(document.descendants().any(|node| node.attribute("id") == Some("b1")), "{svg}");
         }
         check(&["dump", "-", "--stage", "ssa", "--format", "llvm"], &path);
         check(&["dump", "-", "--func", "none"], &path);

@@ -118,7 +118,7 @@ fn functions_go_by_name_and_by_number() {
 
 #[test]
 fn graphs_are_shown_in_dot() {
-    for stage in ["cfg", "dom"] {
+    for stage in ["cfg", "dom", "ssa"] {
         let line = ["dump", "programs/collatz.bc", "--stage", stage, "--dot"];
         let dot = vmrun(&line).output();
         let lines: Vec<&str> = dot.lines().filter(|line| !line.is_empty()).collect();
@@ -130,14 +130,99 @@ fn graphs_are_shown_in_dot() {
             let statement = line.trim_end_matches(';');
             if let Some((from, to)) = statement.split_once(" -> ") {
                 // In a tree, each node comes before the edge to it; in a graph, it need not.
-                assert!(stage == "cfg" || nodes.contains(to.trim()), "{stage}: {dot}");
+                assert!(stage != "dom" || nodes.contains(to.trim()), "{stage}: {dot}");
                 assert!(nodes.contains(from.trim()), "{stage}: {dot}");
             } else if let Some((node, label)) = statement.trim().split_once(" [label=\"") {
-                assert!(label.starts_with(node) && label.ends_with("\"]"), "{line}");
+                assert!(label.starts_with(node) && label.ends_with(']'), "{line}");
+                assert!(label.contains("\\lbr") || label.contains("\\lreturn"), "{line}");
                 nodes.insert(node.to_owned());
             }
         }
     }
+}
+
+#[test]
+fn graphs_are_drawn_as_svg() {
+    for (program, func, stage) in [
+        ("programs/collatz.bc", "steps", "cfg"),
+        ("programs/collatz.bc", "steps", "dom"),
+        ("programs/irreducible.bc", "scan", "ssa"),
+        ("programs/irreducible.bc", "duff", "cfg"),
+        ("programs/wasm/sha256.O2.wasm", "run", "version"),
+    ] {
+        let graph = |format: &str| {
+            vmrun(&["dump", program, "--func", func, "--stage", stage, format]).output()
+        };
+        let (svg, dot) = (graph("--svg"), graph("--dot"));
+        assert_eq!(svg, graph("--svg"), "the drawing depends on the program alone");
+        let document = roxmltree::Document::parse(&svg).unwrap_or_else(|e| panic!("{e}: {svg}"));
+        let root = document.root_element();
+        assert_eq!(root.tag_name().name(), "svg");
+        let title = root.children().find(|node| node.has_tag_name(root_name("title")));
+        assert_eq!(title.and_then(|title| title.text()), Some(func));
+        let blocks = root.children().filter(|node| node.has_tag_name(root_name("g"))).count();
+        let edges = root.children().filter(|node| node.has_tag_name(root_name("path"))).count();
+        assert_eq!(blocks, dot.matches(" [label=").count(), "{program} {stage}");
+        assert_eq!(edges, dot.matches(" -> ").count(), "{program} {stage}");
+        // Each block has its instructions, the last of which is a terminator.
+        for block in root.children().filter(|node| node.has_tag_name(root_name("g"))) {
+            let lines: Vec<&str> = block.descendants().filter_map(|node| node.text()).collect();
+            assert!(lines[0].starts_with(block.attribute("id").expect("an id")), "{lines:?}");
+            let last = lines.last().expect("a terminator");
+            assert!(
+                ["br", "return", "unreachable"].iter().any(|op| last.starts_with(op)),
+                "{last}"
+            );
+        }
+    }
+    let irreducible =
+        vmrun(&["dump", "programs/irreducible.bc", "--func", "duff", "--stage", "cfg", "--svg"]);
+    assert!(irreducible.output().contains("class=\"block irreducible\""));
+}
+
+/// A name in the namespace of SVG.
+fn root_name(name: &str) -> (&str, &str) {
+    ("http://www.w3.org/2000/svg", name)
+}
+
+#[test]
+fn stages_agree_in_names_numbers_and_offsets() {
+    let dump = |rest: &str| {
+        let line = format!("dump programs/collatz.bc {rest}");
+        vmrun(&line.split(' ').collect::<Vec<_>>()).output()
+    };
+    let steps = |stage: &str| dump(&format!("--func steps --stage {stage}"));
+    assert!(steps("slots").contains("  slot s1.count: i32 = local 1\n"));
+    assert!(steps("promotion").contains("  s1.count: i32"));
+    assert!(steps("phis").contains("  s1.count: i32  written in b0 b5, read in b5 b6;"));
+    assert!(steps("liveness").contains("  b6 in s1.count, out -"));
+    let ssa = steps("ssa");
+    assert!(ssa.contains(".count: i32)") && !ssa.contains("  slot "), "{ssa}");
+    // The addition to `count`, in each form.
+    assert!(steps("bytecode").contains("i32.add                               ; @002b"));
+    assert!(
+        ssa.lines().any(|l| l.contains(".count = i32.add v") && l.ends_with("; @002b")),
+        "{ssa}"
+    );
+    let clif = steps("clif");
+    let sum = clif.lines().find(|line| line.starts_with("@002b") && line.contains("iadd"));
+    assert!(sum.is_some_and(|line| line.ends_with(" is count")), "{clif}");
+    let memory = dump("--func steps --stage clif --slots memory");
+    assert!(memory.contains(": s1.count\n") && memory.contains(": s0.x\n"), "{memory}");
+    // Inlined instructions have the offset of the call, and the chain of places.
+    let main = dump("--func main --stage clif");
+    let inlined = main.lines().find(|line| line.contains("; f2@002b < @0016"));
+    assert!(inlined.is_some_and(|line| line.starts_with("@0016 ")), "{main}");
+}
+
+#[test]
+fn irreducible_loops_are_marked() {
+    let loops = vmrun(&["dump", "programs/irreducible.bc", "--func", "halves", "--stage", "loops"])
+        .output();
+    let expected = "func f4 halves  ; 1 loops, 1 irreducible
+  loop b1: irreducible, depth 1, entered at b1 b2, back from b2, blocks b1 b2  ; label right @0020
+";
+    assert_eq!(loops, expected);
 }
 
 #[test]

@@ -64,6 +64,9 @@ impl Compiler {
         let mut function = times
             .stage(Stage::Slots, || build_form(module, func, starts, options, scratch))
             .ok_or("there is no entry for all of its loops")?;
+        if self.options.keep_clif {
+            function.take_names(module);
+        }
         check(&mut checks, Stage::Slots, &function, module)?;
         let runs = |stage| passes.runs(pipeline::stage(stage).0);
         let mut has_grown = false;
