@@ -129,7 +129,7 @@ impl Function {
 
     /// The keys of the slots. What a key would be that is taken gets the type as a suffix: operands of two types can be
     /// at one depth. In functions that the verifier refuses, there is the number as well.
-    pub(crate) fn slot_keys(&self) -> Vec<String> {
+    pub fn slot_keys(&self) -> Vec<String> {
         let mut taken = HashSet::with_capacity(self.slots.len());
         let mut keys = Vec::with_capacity(self.slots.len());
         for (number, slot) in self.slots.iter().enumerate() {

@@ -54,8 +54,8 @@ pub fn print(function: &Function) -> String {
     printer.out
 }
 
-/// Prints instructions one by one, with values under their ids and blocks under numbers of the caller's choice. So an
-/// instruction that a pass leaves alone has the same text after it.
+/// Prints instructions one by one, with values under their ids, blocks under numbers of the caller's choice, and without
+/// names. So an instruction that a pass leaves alone has the same text after it.
 pub struct InstPrinter<'a>(Printer<'a>);
 
 impl<'a> InstPrinter<'a> {
@@ -66,7 +66,13 @@ impl<'a> InstPrinter<'a> {
     pub fn new(f: &'a Function, blocks: Vec<u32>) -> InstPrinter<'a> {
         assert_eq!(blocks.len(), f.n_blocks(), "each block has a number");
         let numbers = (0..f.n_values() as u32).collect();
-        InstPrinter(Printer { numbers, blocks, ..Printer::new(f) })
+        InstPrinter(Printer {
+            numbers,
+            blocks,
+            slots: f.slot_keys(),
+            has_names: false,
+            ..Printer::new(f)
+        })
     }
 
     /// The text of an instruction of a block.
@@ -146,6 +152,8 @@ struct Printer<'a> {
     /// The numbers of blocks in branches; empty if they have their own.
     blocks: Vec<u32>,
     slots: Vec<String>,
+    /// Whether values are written with their names.
+    has_names: bool,
     out: String,
 }
 
@@ -156,6 +164,7 @@ impl Printer<'_> {
             numbers: number_values(f),
             blocks: Vec::new(),
             slots: f.slot_texts(),
+            has_names: true,
             out: String::new(),
         }
     }
@@ -261,7 +270,8 @@ impl Printer<'_> {
             Some(&UNDEFINED) | None => write!(self.out, "v?{}", value.0),
             Some(number) => {
                 write!(self.out, "v{number}")?;
-                write_suffix(&mut self.out, self.f.value_name(value));
+                let name = self.f.value_name(value).filter(|_| self.has_names);
+                write_suffix(&mut self.out, name);
                 Ok(())
             }
         }

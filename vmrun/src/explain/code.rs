@@ -31,9 +31,10 @@ pub(super) fn compiled(request: &Request<'_>, last: &Function) -> Result<Compile
     let module = module(request, SlotMode::Ssa)?;
     let clif = module.clif(request.func)?.expect("the module defines the function");
     let code = module.machine_code(request.func)?.expect("the module defines the function");
+    let locations = Locations::new(last);
     Ok(Compiled {
-        clif: clif_lines(&clif, last.locs.len()),
-        native: native_lines(request, &code, last)?,
+        clif: clif_lines(&clif, request.func, &locations),
+        native: native_lines(request, &code, &locations)?,
         target: slotvm::host_target().to_string(),
     })
 }
@@ -42,9 +43,8 @@ pub(super) fn compiled(request: &Request<'_>, last: &Function) -> Result<Compile
 fn native_lines(
     request: &Request<'_>,
     code: &FunctionCode,
-    last: &Function,
+    locations: &Locations,
 ) -> Result<Vec<NativeLine>, CliError> {
-    let locations = Locations::new(last);
     let insts = disassemble(code)?;
     let line = |inst: &NativeInst| {
         let range = inst.code.clone();
@@ -108,7 +108,11 @@ impl Locations {
     fn find(&self, places: &[BytecodePlace]) -> Option<u32> {
         let chain: Vec<(u32, u32)> =
             places.iter().map(|place| (place.func, place.offset)).collect();
-        self.0.get(&chain).copied()
+        self.of_chain(&chain)
+    }
+
+    fn of_chain(&self, chain: &[(u32, u32)]) -> Option<u32> {
+        self.0.get(chain).copied()
     }
 }
 
@@ -120,19 +124,23 @@ fn module(request: &Request<'_>, slots: SlotMode) -> Result<Module, CliError> {
     Ok(Module::from_verified(&engine, request.module.clone())?)
 }
 
-/// The lines of CLIF. An instruction has its location before it, as `@` and a number.
-fn clif_lines(clif: &str, n_locations: usize) -> Vec<CodeLine> {
+/// The lines of CLIF. An instruction has the code offset before it, and if it comes from an inlined function, a comment
+/// with its place there and the calls that lead to it: `f2@0006 < @0016`.
+fn clif_lines(clif: &str, func: u32, locations: &Locations) -> Vec<CodeLine> {
     let line = |line: &str| {
-        let location = line.strip_prefix('@').and_then(|rest| rest.split_once(' '));
-        match location
-            .and_then(|(number, rest)| Some((u32::from_str_radix(number, 16).ok()?, rest)))
-        {
-            Some((at, rest)) => {
-                let at = Some(at).filter(|&at| (at as usize) < n_locations);
-                CodeLine { text: format!("    {}", rest.trim_start()), at }
-            }
-            None => CodeLine { text: line.trim().to_owned(), at: None },
-        }
+        let place = line.strip_prefix('@').and_then(|rest| rest.split_once(' '));
+        let Some((offset, rest)) = place else {
+            return CodeLine { text: line.trim().to_owned(), at: None };
+        };
+        let inlined = rest.split("; ").find(|comment| comment.contains(" < @"));
+        let text = inlined.map_or_else(|| format!("@{offset}"), str::to_owned);
+        let chain = text.trim().split(" < ").map(|place| {
+            let (of, offset) = place.split_once('@')?;
+            let func = of.strip_prefix('f').map_or(Some(func), |number| number.parse().ok())?;
+            Some((func, u32::from_str_radix(offset, 16).ok()?))
+        });
+        let at = chain.collect::<Option<Vec<_>>>().and_then(|chain| locations.of_chain(&chain));
+        CodeLine { text: format!("    {}", rest.trim_start()), at }
     };
     clif.lines().map(line).collect()
 }
@@ -147,7 +155,7 @@ pub(super) fn comparisons(
 ) -> Result<Vec<Comparison>, CliError> {
     let comparison = |&construction: &Construction| match form(construction) {
         Some(form) => Ok(promoted(slots, form)),
-        None => of_cranelift(request),
+        None => of_cranelift(request, slots),
     };
     request.compare.iter().map(comparison).collect()
 }
@@ -198,10 +206,10 @@ fn function_lines(f: &Function) -> Vec<CodeLine> {
 }
 
 /// The CLIF of the slot mode `variables`, before optimisation.
-fn of_cranelift(request: &Request<'_>) -> Result<Comparison, CliError> {
+fn of_cranelift(request: &Request<'_>, slots: &Function) -> Result<Comparison, CliError> {
     let module = module(request, SlotMode::Variables)?;
     let clif = module.clif(request.func)?.expect("the module defines the function");
-    let lines = clif_lines(&clif, usize::MAX);
+    let lines = clif_lines(&clif, request.func, &Locations::new(slots));
     let blocks = || clif.lines().map(str::trim_start).filter(|line| line.starts_with("block"));
     let phis = blocks().skip(1).map(|line| line.matches(": ").count()).sum();
     Ok(Comparison {

@@ -49,7 +49,9 @@ pub(crate) struct FunctionHead {
 /// A slot of the slot form that promotion gets.
 #[derive(Debug, Serialize)]
 pub(crate) struct Slot {
-    /// The name of its local, or one that says which operand or inlined local it is.
+    /// The text that stands for it: `s2` for local 2, `stack0`, `inlined5`.
+    pub(crate) key: String,
+    /// The name of its local; empty if it has none.
     pub(crate) name: String,
     #[serde(rename = "type")]
     pub(crate) ty: String,
@@ -88,6 +90,9 @@ pub(crate) struct Location {
 pub(crate) struct Value {
     #[serde(rename = "type")]
     pub(crate) ty: String,
+    /// The name of the local that it is a value of; empty if there is none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) name: String,
     /// The slot that a phi is of, or that a parameter stands for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) slot: Option<u32>,
@@ -213,6 +218,8 @@ pub(crate) struct LedgerRow {
     /// Its slot; a local whose address escapes has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) slot: Option<u32>,
+    /// The text that stands for it.
+    pub(crate) key: String,
     pub(crate) name: String,
     #[serde(rename = "type")]
     pub(crate) ty: String,

@@ -7,12 +7,13 @@ use slotvm_ssa::construction::construct::Construction;
 use slotvm_ssa::construction::promote::report::{Fate, locals};
 use slotvm_ssa::construction::promote::{PromoteOptions, PromotionReport, Scratch, promote_with};
 use slotvm_ssa::graphs::frontier::Frontiers;
+use slotvm_ssa::graphs::ids::Slot;
 use slotvm_ssa::ir::graph::{control_flow, dom_tree};
 use slotvm_ssa::ir::{Function, SlotOrigin};
 
 use super::document::{Ledger, LedgerRow, PhiCounts};
 use super::stages::Snapshot;
-use super::{films, origin_text, slot_name};
+use super::{films, origin_text};
 
 /// The maximum number of entries of dominance frontiers in a document.
 const FRONTIER_ENTRIES_MAX: usize = 50_000;
@@ -56,12 +57,14 @@ pub(super) fn ledger(module: &VerifiedModule, input: &Snapshot) -> Ledger {
     for phi in films::phis(slots) {
         phi_blocks.entry(phi.slot).or_default().push(input.blocks[phi.block as usize]);
     }
+    let keys = slots.slot_keys();
     let rows = locals(&pruned.function, module, &pruned.report, &pruned.scratch);
     let rows = rows.iter().enumerate().map(|(row, local)| {
         let slot = slot_of.get(&key(local.origin)).copied();
         LedgerRow {
             slot,
-            name: slot_name(module, slots.func, local.origin),
+            key: slot.map_or_else(String::new, |slot| keys[slot as usize].clone()),
+            name: name(module, slots, slot, local.origin),
             ty: local.ty.to_string(),
             origin: origin_text(local.origin),
             promoted: matches!(local.fate, Fate::Promoted(_)),
@@ -78,6 +81,19 @@ pub(super) fn ledger(module: &VerifiedModule, input: &Snapshot) -> Ledger {
         }
     });
     Ledger { rows: rows.collect(), frontiers: frontiers(input) }
+}
+
+/// The name of a local, which may have no slot.
+fn name(module: &VerifiedModule, f: &Function, slot: Option<u32>, origin: SlotOrigin) -> String {
+    let of_local = || match origin {
+        SlotOrigin::Local(local) => module.module().names.local(f.func, local),
+        _ => None,
+    };
+    let name = match slot {
+        Some(slot) => f.slot_name(Slot(slot)),
+        None => of_local(),
+    };
+    name.unwrap_or_default().to_owned()
 }
 
 fn key(origin: SlotOrigin) -> (u8, u32) {

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use slotvm::PassSet;
 use slotvm_bytecode::VerifiedModule;
 use slotvm_ssa::construction::build::{BuildOptions, BuildScratch, build, is_buildable};
+use slotvm_ssa::ir::entity::{Slot as SlotId, Value as ValueId};
 use slotvm_ssa::ir::{Function, SlotOrigin};
 use slotvm_ssa::pipeline::{self, User};
 
@@ -70,7 +71,8 @@ pub(crate) fn explain(request: &Request<'_>) -> Result<Document, CliError> {
     if !is_buildable(module, func) {
         return Err(too_large());
     }
-    let slots = build(module, func, &BuildOptions::default(), &mut BuildScratch::default());
+    let mut slots = build(module, func, &BuildOptions::default(), &mut BuildScratch::default());
+    slots.take_names(module);
     let mut numbers = BlockNumbers::default();
     let mut stages = Stages::new(&mut numbers);
     let mut rows = pipeline::rows_of(User::Jit).map(|(_, row)| row);
@@ -87,7 +89,7 @@ pub(crate) fn explain(request: &Request<'_>) -> Result<Document, CliError> {
         program: request.program.display().to_string(),
         function: head(module, func, &compiled),
         functions: function_names(module, func, &last),
-        slots: slot_list(module, &input.function),
+        slots: slot_list(&input.function),
         source: source_lines(request),
         bytecode: bytecode::lines(module, &slots, &stages.slot_blocks),
         locations: locations(&last),
@@ -132,18 +134,6 @@ fn function_names(module: &VerifiedModule, func: u32, last: &Function) -> Vec<(u
     funcs.into_iter().map(|func| (func, module.func_name(func))).collect()
 }
 
-/// The name of a slot: that of its local, or one that says what it stands for.
-pub(crate) fn slot_name(module: &VerifiedModule, func: u32, origin: SlotOrigin) -> String {
-    match origin {
-        SlotOrigin::Local(local) => {
-            let name = module.module().names.local(func, local);
-            name.map_or(format!("local{local}"), str::to_owned)
-        }
-        SlotOrigin::Stack(depth) => format!("stack{depth}"),
-        SlotOrigin::Inlined(number) => format!("inlined{number}"),
-    }
-}
-
 /// A slot's origin as a phrase.
 fn origin_text(origin: SlotOrigin) -> String {
     match origin {
@@ -153,13 +143,15 @@ fn origin_text(origin: SlotOrigin) -> String {
     }
 }
 
-fn slot_list(module: &VerifiedModule, f: &Function) -> Vec<Slot> {
-    let slot = |slot: &slotvm_ssa::ir::SlotData| Slot {
-        name: slot_name(module, f.func, slot.origin),
+fn slot_list(f: &Function) -> Vec<Slot> {
+    let keys = f.slot_keys().into_iter().zip(&f.slots).enumerate();
+    keys.map(|(i, (key, slot))| Slot {
+        key,
+        name: f.slot_name(SlotId::new(i)).unwrap_or_default().to_owned(),
         ty: slot.ty.to_string(),
         origin: origin_text(slot.origin),
-    };
-    f.slots.iter().map(slot).collect()
+    })
+    .collect()
 }
 
 fn source_lines(request: &Request<'_>) -> Vec<(u32, String)> {
@@ -192,9 +184,10 @@ fn value_list(last: &Function, input: &Function) -> Vec<Value> {
         }
     }
     (0..last.n_values() as u32)
-        .map(|value| Value {
-            ty: last.value_type(slotvm_ssa::ir::entity::Value(value)).to_string(),
-            slot: slots.get(&value).copied(),
+        .map(|value| {
+            let id = ValueId(value);
+            let name = last.value_name(id).unwrap_or_default().to_owned();
+            Value { ty: last.value_type(id).to_string(), name, slot: slots.get(&value).copied() }
         })
         .collect()
 }

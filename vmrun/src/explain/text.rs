@@ -135,12 +135,11 @@ fn place(document: &Document, at: u32) -> String {
     parts.join(" < ")
 }
 
-/// A value with the name of the slot that it is of, and its type.
+/// A value with its name and type.
 fn value(document: &Document, value: u32) -> String {
     let about = &document.values[value as usize];
-    let name = about.slot.map_or("", |slot| &document.slots[slot as usize].name);
-    let space = if name.is_empty() { "" } else { " " };
-    format!("v{value}{space}{name}: {}", about.ty)
+    let dot = if about.name.is_empty() { "" } else { "." };
+    format!("v{value}{dot}{}: {}", about.name, about.ty)
 }
 
 fn ir_line(out: &mut String, document: &Document, line: &Line) {
@@ -173,7 +172,7 @@ fn ledger(out: &mut String, document: &Document) {
         let phis = &row.phis;
         let counts =
             [phis.maximal, phis.minimal, phis.semi_pruned, phis.pruned].map(count).join("/");
-        let slot = row.slot.map_or(String::new(), |slot| format!("s{slot}"));
+        let slot = if row.slot.is_some() { &row.key } else { "-" };
         let name = format!("{}: {}", row.name, row.ty);
         writeln!(
             out,

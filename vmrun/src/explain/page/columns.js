@@ -2,7 +2,7 @@
 // The columns: one for each stage, with the lines that are in view only.
 
 const LINE_HEIGHT = 20;
-const TOKEN = /\b(?:v\d+|s\d+|b\d+|f\d+)\b/g;
+const TOKEN = /\b(?:v\d+|b\d+|f\d+|(?:s|stack|inlined)\d+(?:_\w+)?)\b/g;
 
 const element = (name, attributes, ...children) => {
   const made = document.createElement(name);
@@ -17,21 +17,20 @@ const element = (name, attributes, ...children) => {
   return made;
 };
 
-/** Numbers as v7, s2, b4 in a text as tokens that can be clicked; `names` adds names of slots. */
-function tokens(text, model, names) {
+/** A text whose v7, s2, b4 can be clicked; slots have their names beside them. */
+function tokens(text, model) {
   const parts = [];
   let last = 0;
   for (const match of text.matchAll(TOKEN)) {
-    parts.push(text.slice(last, match.index));
-    const kind = { v: "value", s: "slot", b: "block", f: "func" }[match[0][0]];
-    const id = Number(match[0].slice(1));
-    const token = element("span", { class: "t " + kind, "data-kind": kind, "data-id": id }, match[0]);
-    parts.push(token);
-    const slot = kind === "slot" ? id : undefined;
-    if (names && slot !== undefined && model.slotName(slot)) {
-      parts.push(element("span", { class: "name" }, " " + model.slotName(slot)));
-    } else if (kind === "func" && model.functionNames.has(id)) {
-      parts.push(element("span", { class: "name" }, " " + model.functionNames.get(id)));
+    const kind = { v: "value", b: "block", f: "func" }[match[0].replace(/\d.*/, "")] || "slot";
+    const id = kind === "slot" ? model.slotOfKey.get(match[0]) : Number(match[0].slice(1));
+    if (id === undefined) {
+      continue;
+    }
+    parts.push(text.slice(last, match.index), element("span", { class: "t " + kind, "data-kind": kind, "data-id": id }, match[0]));
+    const name = kind === "slot" ? model.doc.slots[id].name : kind === "func" ? model.functionNames.get(id) : undefined;
+    if (name) {
+      parts.push(element("span", { class: "name" }, " " + name));
     }
     last = match.index + match[0].length;
   }
@@ -44,9 +43,8 @@ function irLines(model, stage) {
   const lines = [];
   for (const block of stage.blocks) {
     const of = (value) => {
-      const about = model.doc.values[value];
-      const name = about.slot === undefined ? "" : " " + model.slotName(about.slot);
-      return `v${value}${name}: ${about.type}`;
+      const { name, type } = model.doc.values[value];
+      return `v${value}${name ? "." + name : ""}: ${type}`;
     };
     const params = block.params.length ? `(${block.params.map(of).join(", ")})` : "";
     const label = model.doc.blocks[block.id].label;
@@ -165,7 +163,7 @@ class Column {
       made.append(element("span", { class: "bytes" },
         line.address.toString(16).padStart(5) + "  " + line.bytes.padEnd(20) + " "));
     }
-    made.append(...(line.plain ? [line.text] : tokens(line.text, model, line.kind === "inst")));
+    made.append(...(line.plain ? [line.text] : tokens(line.text, model)));
     if (line.address !== undefined && line.note) {
       made.append(element("span", { class: "note" }, "  " + line.note));
     }

@@ -3,7 +3,7 @@
 
 /** A step of a placement in words: a sentence, and its outcome as a class. */
 function placementText(step, model, slot, root, way) {
-  const x = `${model.slotName(slot)} (s${slot})`;
+  const x = model.slotTitle(slot);
   const b = step.block === undefined ? "" : "b" + step.block;
   const queue = way === "dominance frontiers" ? "worklist" : "queue";
   switch (step.do) {
@@ -31,7 +31,7 @@ function placementText(step, model, slot, root, way) {
 
 /** A step of the scan or of renaming in words. */
 function renamingText(step, model) {
-  const x = step.slot === undefined ? "" : `${model.slotName(step.slot)} (s${step.slot})`;
+  const x = step.slot === undefined ? "" : model.slotTitle(step.slot);
   const value = step.value === undefined ? "no value" : "v" + step.value;
   switch (step.do) {
     case "settled": return [`The scan: the read v${step.read} of ${x} follows another access in its block, so it is ${value}.`];
@@ -51,7 +51,7 @@ class FilmView {
     Object.assign(this, { page, panel, position: 0, timer: null });
     const { placement, renaming } = page.model.doc.films;
     this.films = [
-      ...placement.map((film) => ({ ...film, title: `phis of ${page.model.slotName(film.slot)} (s${film.slot})` })),
+      ...placement.map((film) => ({ ...film, title: `phis of ${page.model.slotTitle(film.slot)}` })),
       ...renaming.map((film) => ({ ...film, title: "renaming" })),
     ];
     this.title = this.films.length ? this.films[0].title : "";
@@ -108,7 +108,7 @@ class FilmView {
     const film = element("div", { class: "film" }, controls, this.text, this.state);
     const { left_out } = this.page.model.doc.films;
     if (left_out.length) {
-      film.append(element("p", {}, `No film of s${left_out.slice(0, 20).join(", s")}: the films would have too many steps.`));
+      film.append(element("p", {}, `No film of ${left_out.slice(0, 20).map((slot) => this.page.model.slotTitle(slot)).join(", ")}: the films would have too many steps.`));
     }
     panel.replaceChildren(film);
     this.page.graph.showStage(this.page.promotionInput());
@@ -237,7 +237,7 @@ class FilmView {
     const step = film.steps[this.position];
     this.say(renamingText(step, this.page.model));
     const chips = [...values].filter(([, value]) => value !== undefined).sort(([a], [b]) => a - b)
-      .map(([slot, value]) => `${this.page.model.slotName(slot)} = v${value}`);
+      .map(([slot, value]) => `${this.page.model.slotTitle(slot)} = v${value}`);
     this.state.replaceChildren(this.chips("block", block === undefined ? [] : ["b" + block], ""),
       this.chips("values", chips, "phi"));
     const marks = new Map(block === undefined ? [] : [[block, ["now"]]]);

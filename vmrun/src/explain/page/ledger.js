@@ -18,7 +18,7 @@ class LedgerView {
     const rows = model.doc.ledger.rows.slice(0, ROWS_MAX).map((row) => {
       const { maximal, minimal, semi_pruned, pruned } = row.phis;
       const count = (n) => n === null || n === undefined ? "too many" : n;
-      const cells = [row.slot === undefined ? "" : "s" + row.slot, row.name, row.type, row.reason.replace(/^promoted: /, ""), row.reads_removed,
+      const cells = [row.slot === undefined ? "" : row.key, row.name, row.type, row.reason.replace(/^promoted: /, ""), row.reads_removed,
         row.writes_removed, count(maximal), count(minimal), count(semi_pruned), count(pruned)];
       const isOn = selection && selection.kind === "slot" && selection.id === row.slot;
       const made = element("tr", { class: (row.promoted ? "" : "memory") + (isOn ? " on" : "") });
@@ -67,7 +67,7 @@ class WhyView {
     this.slot = row.slot === undefined ? null : row.slot;
     const choice = element("select", { "aria-label": "Slot" });
     model.doc.ledger.rows.filter((other) => other.slot !== undefined).slice(0, OPTIONS_MAX).forEach((other) =>
-      choice.append(element("option", { value: other.slot }, `${other.name} (s${other.slot})`)));
+      choice.append(element("option", { value: other.slot }, model.slotTitle(other.slot))));
     choice.value = this.slot;
     choice.addEventListener("change", () => this.page.select({ kind: "slot", id: Number(choice.value) }, null));
     const list = element("tbody", {});
@@ -81,7 +81,7 @@ class WhyView {
       list.append(element("tr", {}, element("td", {}, button), element("td", {}, has ? "phi" : "none"), element("td", {}, reason)));
     }
     this.panel.replaceChildren(element("div", { class: "controls" }, element("label", {}, "Phis of ", choice)),
-      element("p", {}, `${row.name}: ${row.reason}.`),
+      element("p", {}, `${row.name || row.key}: ${row.reason}.`),
       list.children.length ? element("table", {}, element("thead", {}, element("tr", {},
         ...["block", "", "reason"].map((text) => element("th", { scope: "col" }, text)))), list)
         : element("p", {}, "No block has several predecessors, so no values meet."),
@@ -98,21 +98,22 @@ class WhyView {
       return (block) => phis.has(block) ? [true, "different writes meet here, and it is read"]
         : [false, row && !row.promoted ? "the slot stays in memory" : `no placement was needed: ${row ? row.reason.replace(/^promoted: /, "") : ""}`];
     }
+    const title = row.name || row.key;
     const found = new Map();
     let root;
     for (const step of film.steps) {
       if (step.do === "dequeue") {
         root = step.block;
       } else if (step.do === "phi") {
-        found.set(step.to, [true, `b${root} has a value of its own, and the edge from b${step.block} brings it here, where another one can arrive; ${row.name} is live`]);
+        found.set(step.to, [true, `b${root} has a value of its own, and the edge from b${step.block} brings it here, where another one can arrive; ${title} is live`]);
       } else if (step.do === "no phi" && step.why === "not live" && !found.has(step.to)) {
-        found.set(step.to, [false, `the value of b${root} meets another one here, but nothing reads ${row.name} before it is written: it is not live`]);
+        found.set(step.to, [false, `the value of b${root} meets another one here, but nothing reads ${title} before it is written: it is not live`]);
       }
     }
     const live = new Set(film.steps.filter((step) => step.do === "live").map((step) => step.block));
     return (block) => found.get(block) || [false, live.has(block)
       ? `one value reaches it on all ways: that of its immediate dominator b${stage.byId.get(block).idom}`
-      : `${row.name} is not live here`];
+      : `${title} is not live here`];
   }
 
   close() {}

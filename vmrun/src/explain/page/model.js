@@ -24,6 +24,7 @@ class Model {
     this.keys = doc.locations.map((_, at) => this.locationText(at));
     this.ledgerOfSlot = new Map(doc.ledger.rows.filter((row) => row.slot !== undefined).map((row) => [row.slot, row]));
     this.frontiers = new Map(doc.ledger.frontiers);
+    this.slotOfKey = new Map(doc.slots.map((slot, i) => [slot.key, i]));
     this.bytecodeAt = new Map(doc.bytecode.map((line) => [line.offset, line]));
   }
 
@@ -79,8 +80,10 @@ class Model {
     return "b" + id + (label ? " " + label : "");
   }
 
-  slotName(slot) {
-    return this.doc.slots[slot] ? this.doc.slots[slot].name : "";
+  /** A slot by its name, if it has one, and its key. */
+  slotTitle(slot) {
+    const { key, name } = this.doc.slots[slot];
+    return name ? `${name} (${key})` : key;
   }
 
   /** The lines of a stage that come from the instruction at a code offset, with their blocks. */
@@ -150,7 +153,7 @@ class Model {
       const value = this.doc.values[id];
       const info = this.usesIn(stage).get(id);
       lines.push(`v${id}: ${value ? value.type : "?"}` + (value && value.slot !== undefined
-        ? `, a value of s${value.slot} ${this.slotName(value.slot)}` : ""));
+        ? `, a value of ${this.slotTitle(value.slot)}` : value && value.name ? `, a value of ${value.name}` : ""));
       if (info && info.def) {
         lines.push(info.def.line ? `defined in b${info.def.block}: ${info.def.line.text}`
           : `${info.def.block === stage.blocks[0].id ? "a parameter of the function" : "a phi of b" + info.def.block}`);
@@ -163,7 +166,7 @@ class Model {
     } else if (kind === "slot") {
       const slot = this.doc.slots[id];
       const row = this.ledgerOfSlot.get(id);
-      lines.push(`s${id} ${slot ? slot.name : ""}: ${slot ? slot.type : "?"}` + (slot ? `, ${slot.origin}` : ""));
+      lines.push(slot ? `${this.slotTitle(id)}: ${slot.type}, ${slot.origin}` : "no such slot");
       if (row) {
         lines.push(row.reason);
         if (row.promoted) {

@@ -157,16 +157,16 @@ class Page {
 
   /** Goes to `v12`, `s3`, `b4`, `@001c`, a slot's name, or the next line with a text in the first open column. */
   find(text) {
-    const numbered = /^([vsb])(\d+)$/.exec(text);
+    const numbered = /^([vb])(\d+)$/.exec(text);
     if (numbered) {
-      this.select({ kind: { v: "value", s: "slot", b: "block" }[numbered[1]], id: Number(numbered[2]) }, null);
+      this.select({ kind: { v: "value", b: "block" }[numbered[1]], id: Number(numbered[2]) }, null);
       return;
     }
     if (/^@[0-9a-f]+$/.test(text)) {
       this.select({ kind: "at", id: parseInt(text.slice(1), 16) }, null);
       return;
     }
-    const slot = this.model.doc.slots.findIndex((other) => other.name === text);
+    const slot = this.model.doc.slots.findIndex((other) => other.key === text || other.name === text);
     if (slot >= 0) {
       this.select({ kind: "slot", id: slot }, null);
       return;
