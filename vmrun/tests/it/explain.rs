@@ -154,7 +154,7 @@ fn dumped(program: &str, func: &str, stage: &str) -> Vec<(usize, usize)> {
     let mut blocks: Vec<(usize, usize)> = vec![];
     for line in ran.output().lines() {
         let is_block = line.starts_with('b') && line.contains(':');
-        let is_slot = line.trim_start().starts_with("slot s");
+        let is_slot = line.trim_start().starts_with("slot ");
         if is_block {
             let params = line.split_once('(').map_or("", |(_, rest)| rest);
             let params = params.split_once(')').map_or("", |(params, _)| params);
