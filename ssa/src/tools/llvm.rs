@@ -45,7 +45,7 @@ use std::fmt::Write;
 use slotvm_bytecode::{Op, ValType, VerifiedModule};
 
 use self::name::identifier;
-use crate::ir::entity::{Block, Edge, Inst, Value};
+use crate::ir::entity::{Block, Edge, Inst, Slot, Value};
 use crate::ir::irop::Opcode;
 use crate::ir::print::write_block_origin;
 use crate::ir::{Function, SlotOrigin};
@@ -176,12 +176,13 @@ impl Body<'_, '_, '_> {
         let f = self.f;
         let names = &self.printer.module.module().names;
         if f.has_slot_accesses() {
-            self.slots.extend(f.slots.iter().enumerate().map(|(i, slot)| {
+            let slots = f.slots.iter().zip(f.slot_keys()).enumerate();
+            self.slots.extend(slots.map(|(i, (slot, key))| {
                 let local = match slot.origin {
                     SlotOrigin::Local(local) => names.local(f.func, local),
                     SlotOrigin::Stack(_) | SlotOrigin::Inlined(_) => None,
                 };
-                identifier(&format!("s{i}"), local)
+                identifier(&key, f.slot_name(Slot::new(i)).or(local))
             }));
         }
         for block in f.blocks() {
@@ -263,15 +264,21 @@ impl Body<'_, '_, '_> {
             format!("[ {}, %{source} ]", self.value(f.edge_args(edge)[i]))
         };
         let operands = list(f.pred_edges(block).iter().map(operand));
-        line!(self, "%{param} = phi {} {operands}", type_name(f.value_type(param)));
+        let name = self.name(param);
+        line!(self, "%{name} = phi {} {operands}", type_name(f.value_type(param)));
     }
 
     /// A value as an operand.
     fn value(&self, value: Value) -> String {
         match &self.constants[value.index()] {
             Some(constant) => constant.clone(),
-            None => format!("%{value}"),
+            None => format!("%{}", self.name(value)),
         }
+    }
+
+    /// The name of a value, ready to use after a `%`.
+    fn name(&self, value: Value) -> String {
+        identifier(&value.to_string(), self.f.value_name(value))
     }
 
     /// A value as an operand, with its type.

@@ -117,8 +117,10 @@ impl Body<'_, '_, '_> {
         let imm = f.imm(inst);
         match f.opcode(inst) {
             Opcode::Ir(IrOp::SlotGet) => {
-                let (value, slot) = (f.result(inst), &self.slots[imm.0 as usize]);
-                line!(self, "%{value} = load {}, ptr %{slot}", type_name(f.value_type(value)));
+                let value = f.result(inst);
+                let (ty, name) = (type_name(f.value_type(value)), self.name(value));
+                let slot = &self.slots[imm.0 as usize];
+                line!(self, "%{name} = load {ty}, ptr %{slot}");
             }
             Opcode::Ir(IrOp::SlotSet) => {
                 let (value, slot) = (self.typed(f.operands(inst)[0]), &self.slots[imm.0 as usize]);
@@ -170,7 +172,7 @@ impl Body<'_, '_, '_> {
         let f = self.f;
         let result = f.result(self.inst);
         let ty = f.value_type(result);
-        let to = type_name(ty);
+        let (to, result) = (type_name(ty), self.name(result));
         let operands = self.operands();
         let (operand_ty, first) = &operands[0];
         let from = type_name(*operand_ty);
@@ -218,7 +220,7 @@ impl Body<'_, '_, '_> {
     fn compare(&mut self, comparison: &str) {
         let bit = self.temporary();
         line!(self, "{bit} = {comparison}");
-        line!(self, "%{} = zext i1 {bit} to i32", self.f.result(self.inst));
+        line!(self, "%{} = zext i1 {bit} to i32", self.name(self.f.result(self.inst)));
     }
 
     /// Whether an `i32` is not zero.
@@ -234,7 +236,7 @@ impl Body<'_, '_, '_> {
         };
         let condition = self.condition(condition);
         let (a, b) = (self.typed(a), self.typed(b));
-        line!(self, "%{} = select i1 {condition}, {a}, {b}", self.f.result(self.inst));
+        line!(self, "%{} = select i1 {condition}, {a}, {b}", self.name(self.f.result(self.inst)));
     }
 
     fn terminator(&mut self, block: Block, op: Op) {
@@ -352,11 +354,15 @@ impl Body<'_, '_, '_> {
         let mut results = self.f.results(self.inst);
         match results.len() {
             0 => line!(self, "{call}"),
-            1 => line!(self, "%{} = {call}", results.next().expect("there is one")),
+            1 => {
+                let result = self.name(results.next().expect("there is one"));
+                line!(self, "%{result} = {call}");
+            }
             _ => {
                 let all = self.temporary();
                 line!(self, "{all} = {call}");
                 for (i, result) in results.enumerate() {
+                    let result = self.name(result);
                     line!(self, "%{result} = extractvalue {ty} {all}, {i}");
                 }
             }

@@ -47,13 +47,13 @@ next:
 #[test]
 fn slots_are_variables_of_the_entry_block() {
     let (slots, _, declarations) = both_forms(SUM);
-    let expected = "define tailcc i32 @f0.sum(i32 %v0) {
+    let expected = "define tailcc i32 @f0.sum(i32 %v0.n) {
         b0:
         %s0.n = alloca i32
         %s1.total = alloca i32
         store i32 0, ptr %s0.n
         store i32 0, ptr %s1.total
-        store i32 %v0, ptr %s0.n
+        store i32 %v0.n, ptr %s0.n
         br label %b1.next
         b1.next:
         %v1 = load i32, ptr %s1.total
@@ -76,18 +76,18 @@ fn slots_are_variables_of_the_entry_block() {
 #[test]
 fn values_have_their_names_in_both_forms() {
     let (_, ssa, _) = both_forms(SUM);
-    let expected = "define tailcc i32 @f0.sum(i32 %v0) {
+    let expected = "define tailcc i32 @f0.sum(i32 %v0.n) {
         b0:
         br label %b1.next
         b1.next:
-        %v9 = phi i32 [ %v0, %b0 ], [ %v6, %b1.next ]
-        %v10 = phi i32 [ 0, %b0 ], [ %v3, %b1.next ]
-        %v3 = add i32 %v10, %v9
-        %v6 = sub i32 %v9, 1
-        %i10.1 = icmp ne i32 %v6, 0
+        %v9.n = phi i32 [ %v0.n, %b0 ], [ %v6.n, %b1.next ]
+        %v10.total = phi i32 [ 0, %b0 ], [ %v3.total, %b1.next ]
+        %v3.total = add i32 %v10.total, %v9.n
+        %v6.n = sub i32 %v9.n, 1
+        %i10.1 = icmp ne i32 %v6.n, 0
         br i1 %i10.1, label %b1.next, label %b2
         b2:
-        ret i32 %v3
+        ret i32 %v3.total
         }";
     assert_eq!(lines(&ssa), lines(expected), "{ssa}");
 }
