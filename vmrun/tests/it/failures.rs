@@ -133,8 +133,8 @@ fn wrong_usage_exits_with_two() {
         ("dump programs/fib_rec.bc", "--stage <STAGE>"),
         (
             "dump programs/fib_rec.bc --stage tokens",
-            "[possible values: bytecode, cfg, dom, promotion, slots, devirtualise, inline, rotate, pressure, ssa, forward, peephole, \
-             simplify, simplify_cfg, if_convert, version, bounds, destruct, clif, asm]",
+            "[possible values: bytecode, cfg, dom, loops, frontiers, liveness, phis, promotion, slots, devirtualise, inline, \
+             rotate, pressure, ssa, forward, peephole, simplify, simplify_cfg, if_convert, version, bounds, destruct, clif, asm]",
         ),
         (
             "dump programs/fib_rec.bc --stage phis --dot",

@@ -77,7 +77,7 @@ fn no_command_writes_what_controls_a_terminal() {
             "asm",
         ] {
             let dumped = check(&["dump", "-", "--stage", stage], &path);
-            assert!(dumped.lines().count() > 3, "{dumped}");
+            assert!(dumped.lines().count() >= 3, "{dumped}");
         }
         for stage in ["cfg", "dom"] {
             check(&["dump", "-", "--stage", stage, "--dot"], &path);

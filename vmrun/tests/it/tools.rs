@@ -45,9 +45,9 @@ fn assembling_and_disassembling_are_inverse_on_all_programs() {
 }
 
 #[rustfmt::skip]
-const STAGES: [&str; 15] = [
-    "bytecode", "cfg", "dom", "promotion", "slots", "ssa", "peephole", "simplify", "simplify_cfg", "if_convert",
-    "version", "bounds", "destruct", "clif", "asm",
+const STAGES: [&str; 19] = [
+    "bytecode", "cfg", "dom", "loops", "frontiers", "liveness", "phis", "promotion", "slots", "ssa", "peephole",
+    "simplify", "simplify_cfg", "if_convert", "version", "bounds", "destruct", "clif", "asm",
 ];
 
 #[test]
@@ -76,8 +76,12 @@ fn stages_show_what_they_are() {
         ("bytecode", "func steps(", "; @0000"),
         ("cfg", "func f", "b0 -> b1"),
         ("dom", "func f", "b0 idom - level 0"),
-        ("slots", "func f", "slot.get s0"),
-        ("promotion", "func f", "local 0: i64"),
+        ("loops", "func f", "loop b1: depth 1, entered at b1, back from b5,"),
+        ("frontiers", "func f", "b3 frontier b5"),
+        ("liveness", "func f", "b0 in -, out s0.x s1.count"),
+        ("phis", "func f", "phi in b5: live in, in the frontier of b3, b4"),
+        ("slots", "func f", "slot.get s0.x"),
+        ("promotion", "func f", "s0.x: i64"),
         ("ssa", "func f", "b2(v"),
         ("clif", "function u0:", "block0(v0: i64"),
         ("asm", "", "block0:"),
@@ -158,15 +162,16 @@ fn graphs_are_drawn_as_svg() {
         let document = roxmltree::Document::parse(&svg).unwrap_or_else(|e| panic!("{e}: {svg}"));
         let root = document.root_element();
         assert_eq!(root.tag_name().name(), "svg");
-        let title = root.children().find(|node| node.has_tag_name(root_name("title")));
+        let title = root.children().find(|node| node.has_tag_name(svg_name("title")));
         assert_eq!(title.and_then(|title| title.text()), Some(func));
-        let blocks = root.children().filter(|node| node.has_tag_name(root_name("g"))).count();
-        let edges = root.children().filter(|node| node.has_tag_name(root_name("path"))).count();
+        let blocks = root.children().filter(|node| node.has_tag_name(svg_name("g"))).count();
+        let edges = root.children().filter(|node| node.has_tag_name(svg_name("path"))).count();
         assert_eq!(blocks, dot.matches(" [label=").count(), "{program} {stage}");
         assert_eq!(edges, dot.matches(" -> ").count(), "{program} {stage}");
         // Each block has its instructions, the last of which is a terminator.
-        for block in root.children().filter(|node| node.has_tag_name(root_name("g"))) {
-            let lines: Vec<&str> = block.descendants().filter_map(|node| node.text()).collect();
+        for block in root.children().filter(|node| node.has_tag_name(svg_name("g"))) {
+            let texts = block.children().filter(|node| node.has_tag_name(svg_name("text")));
+            let lines: Vec<&str> = texts.filter_map(|node| node.text()).collect();
             assert!(lines[0].starts_with(block.attribute("id").expect("an id")), "{lines:?}");
             let last = lines.last().expect("a terminator");
             assert!(
@@ -181,7 +186,7 @@ fn graphs_are_drawn_as_svg() {
 }
 
 /// A name in the namespace of SVG.
-fn root_name(name: &str) -> (&str, &str) {
+fn svg_name(name: &str) -> (&str, &str) {
     ("http://www.w3.org/2000/svg", name)
 }
 
@@ -306,7 +311,7 @@ end:
         (case("; stages: ssa"), "the sections differ from those that `stages:` lists"),
         (
             case("; stages: tokens"),
-            "unknown stage \"tokens\"; expected bytecode, cfg, dom, promotion, slots, devirtualise, inline",
+            "unknown stage \"tokens\"; expected bytecode, cfg, dom, loops, frontiers, liveness, phis, promotion,",
         ),
         (case("; stages: clif"), "the stage `clif` depends on the machine; expected `; target: …`"),
         (case("; target: any\n; stages: clif registers"), "unknown slot mode `registers`"),
