@@ -197,6 +197,10 @@ pub struct RunArgs {
     #[arg(long)]
     pub time: bool,
 
+    /// Print the times as one line of JSON
+    #[arg(long, requires = "time")]
+    pub json: bool,
+
     /// Arguments for the program, or values for --invoke; those that begin with `-` must follow `--`
     #[arg(value_name = "ARGS", allow_negative_numbers = true)]
     pub args: Vec<String>,
@@ -441,6 +445,10 @@ pub struct TestArgs {
     #[arg(required = true)]
     pub paths: Vec<PathBuf>,
 
+    /// Print the counts as JSON
+    #[arg(long)]
+    pub json: bool,
+
     /// Rewrite the expected sections; refused where the `run:` lines disagree
     #[arg(long)]
     pub bless: bool,
@@ -452,6 +460,10 @@ pub struct WastArgs {
     /// The scripts
     #[arg(required = true, value_name = "FILE")]
     pub scripts: Vec<PathBuf>,
+
+    /// Print the counts as JSON
+    #[arg(long)]
+    pub json: bool,
 
     /// Run native code instead of interpreting
     #[arg(long)]

@@ -15,6 +15,7 @@ mod opt;
 mod run;
 mod settings;
 mod test;
+mod times;
 mod verify;
 #[cfg(feature = "wat")]
 mod wast;

@@ -15,9 +15,9 @@ use slotvm::{
 };
 use slotvm_wasi::I32Exit;
 
-use crate::bench::clock::process_cpu_time;
+use super::times::{Fuel, Times};
 use crate::cli::{RunArgs, UnknownImports};
-use crate::error::{CliError, note};
+use crate::error::CliError;
 use crate::host::{self, Host};
 use crate::load::{self, load, load_bytes, load_lazily};
 use crate::progress::Progress;
@@ -59,11 +59,12 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
     let result = instantiate_and_call(args, &module, &mut store, &mut times);
     let flushed = store.data_mut().flush();
     if args.time {
-        times.print(start.elapsed(), args.lazy.then_some(&module));
+        let mut report = times.report(start.elapsed(), args.lazy.then_some(&module));
         if let Some(fuel) = args.fuel {
             let left = store.get_fuel()?;
-            note(format_args!("{:>12} {:>12} used, {left} left", "fuel", fuel - left));
+            report.fuel = Some(Fuel { used: fuel - left, left });
         }
+        report.print(args.json);
     }
     if tier(args) == Tier::Auto && !is_kept {
         // Nobody waits for what is still being compiled: it ends with the process.
@@ -216,15 +217,26 @@ fn instantiate_and_call(
     }
     let instance = linker.instantiate(&mut *store, module)?;
     times.0.push(("instantiate", start.elapsed()));
-    let start = Instant::now();
-    let result = call(args, store, instance);
-    times.0.push(("run", start.elapsed()));
+    let called = Instant::now();
+    let result = call(args, store, instance, start);
+    times.0.push(("run", called.elapsed()));
     result
 }
 
-fn call(args: &RunArgs, store: &mut Store<Host>, instance: Instance) -> Result<u8, CliError> {
+/// Calls the program, which has started at a time.
+fn call(
+    args: &RunArgs,
+    store: &mut Store<Host>,
+    instance: Instance,
+    start: Instant,
+) -> Result<u8, CliError> {
     let mut results = Vec::new();
     for call in entry::calls(&args.invoke, &args.args, store, &instance)? {
+        if let Some(timeout) = args.timeout {
+            // The time is that of all calls together.
+            let left = timeout.saturating_sub(start.elapsed());
+            store.set_timeout(Some(left.max(Duration::from_nanos(1))))?;
+        }
         results = call.run(store)?;
     }
     if !args.invoke.is_empty() {
@@ -244,28 +256,4 @@ fn print(store: &mut Store<Host>, results: &[Val]) -> Result<(), CliError> {
         writeln!(out, "{}", values::print(value))?;
     }
     Ok(())
-}
-
-/// The time of each stage, in order. Times of compilation stages are summed over all threads.
-struct Times(Vec<(&'static str, Duration)>);
-
-impl Times {
-    /// Prints the times; if functions were compiled when they were first called, with what was compiled so.
-    fn print(&self, total: Duration, lazy: Option<&Module>) {
-        let line = |name: &str, time: Duration, rest: &str| {
-            note(format_args!("{name:>12} {:>12.3} ms{rest}", time.as_secs_f64() * 1e3));
-        };
-        for &(stage, time) in &self.0 {
-            // Nothing was compiled before the program ran.
-            if lazy.is_none() || !time.is_zero() {
-                line(stage, time, "");
-            }
-        }
-        if let Some(functions) = lazy.map(Module::functions) {
-            let time = functions.iter().map(|function| function.compile_time).sum();
-            line("compiled", time, &format!(" of that, {} functions", functions.len()));
-        }
-        line("total", total, "");
-        line("CPU", process_cpu_time(), "");
-    }
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use slotvm_cases::runner;
 
-use super::print;
+use super::{print, print_json};
 use crate::cli::TestArgs;
 use crate::error::{CliError, note};
 use crate::progress::Progress;
@@ -25,7 +25,11 @@ pub(super) fn test(args: &TestArgs) -> Result<(), CliError> {
         progress.step();
     }
     drop(progress);
-    print(&format!("{} passed, {n_failed} failed\n", cases.len() - n_failed))?;
+    let n_passed = cases.len() - n_failed;
+    match args.json {
+        true => print_json(&serde_json::json!({ "passed": n_passed, "failed": n_failed }))?,
+        false => print(&format!("{n_passed} passed, {n_failed} failed\n"))?,
+    }
     match n_failed {
         0 if cases.is_empty() => Err(CliError::Failed("no file tests found".into())),
         0 => Ok(()),

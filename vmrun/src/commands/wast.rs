@@ -1,8 +1,9 @@
 //! `vmrun wast`: runs WebAssembly test scripts.
 
+use serde::Serialize;
 use slotvm::{Config, Tier};
 
-use super::print;
+use super::{print, print_json};
 use crate::cli::WastArgs;
 use crate::error::{CliError, note};
 use crate::load;
@@ -16,7 +17,7 @@ pub(super) fn wast(args: &WastArgs) -> Result<(), CliError> {
     let mut config = Config::new();
     config.tier(tier).slots(args.slots.unwrap_or_default());
     config.passes(args.passes.unwrap_or_default());
-    let mut table = table(1, ["file", "passed", "failed", "refused"]);
+    let mut counts = Vec::new();
     let mut n_failed = 0;
     let progress = Progress::steps(args.scripts.len(), "running scripts");
     for path in &args.scripts {
@@ -34,11 +35,33 @@ pub(super) fn wast(args: &WastArgs) -> Result<(), CliError> {
         });
         progress.step();
         n_failed += outcome.failed.len();
-        let counts = [outcome.n_passed, outcome.failed.len(), outcome.refused.len()];
-        let name = path.display().to_string();
-        table.add_row([name].into_iter().chain(counts.map(|n| n.to_string())));
+        counts.push(Counts {
+            file: path.display().to_string(),
+            passed: outcome.n_passed,
+            failed: outcome.failed.len(),
+            refused: outcome.refused.len(),
+        });
     }
     drop(progress);
-    print(&format!("{table}\n"))?;
+    if args.json {
+        print_json(&counts)?;
+    } else {
+        let mut table = table(1, ["file", "passed", "failed", "refused"]);
+        for Counts { file, passed, failed, refused } in counts {
+            table.add_row(
+                [file].into_iter().chain([passed, failed, refused].map(|n| n.to_string())),
+            );
+        }
+        print(&format!("{table}\n"))?;
+    }
     if n_failed == 0 { Ok(()) } else { Err(CliError::Reported) }
+}
+
+/// The counts of a script's commands.
+#[derive(Serialize)]
+struct Counts {
+    file: String,
+    passed: usize,
+    failed: usize,
+    refused: usize,
 }

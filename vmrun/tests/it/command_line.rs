@@ -1,8 +1,13 @@
 //! The command line as users of other runtimes type it.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
 
 use crate::binary::{ENGINES, Folder, command, root, vmrun, vmrun_line};
+use crate::progress::terminal;
 
 fn words(line: &str) -> Vec<&str> {
     line.split(' ').collect()
@@ -146,6 +151,15 @@ fn time_and_memory_are_limited_in_every_engine() {
         |size: &str| vmrun_line(&tables, &format!("--invoke both --max-memory {size}")).output();
     assert_eq!((table("800").as_str(), table("808").as_str()), ("0\n-1\n", "0\n1\n"));
     assert_eq!(vmrun_line(&tables, "--timeout 1m --invoke both").output(), "0\n1\n");
+    // The time is that of all calls.
+    let twice = ENDLESS.replace("func main() {", "export \"_initialize\" func wait\nfunc main() {");
+    let wait = "func wait() { local n: i64 again: local.get n i64.const 1 i64.add local.tee n
+        i64.const 1000000000 i64.lt_u br_if again return }";
+    let twice = folder.write("twice.vasm", format!("{twice}\n{wait}"));
+    let start = Instant::now();
+    let error = vmrun_line(&twice, "--interp --timeout 300ms").error(134);
+    assert!(error.starts_with("error: interrupted after 300ms"), "{error}");
+    assert!(start.elapsed() < Duration::from_secs(3));
     for (option, message) in [
         ("--timeout 0s", "expected a number above zero with a unit"),
         ("--timeout soon", "expected a number above zero with a unit"),
@@ -223,6 +237,34 @@ fn what_is_compiled_while_a_program_runs_is_shown_with_its_time() {
 }
 
 #[test]
+fn figures_are_printed_as_json() {
+    let folder = Folder::new("json");
+    let ran = vmrun(&words("programs/fib_rec.bc 10 --lazy --time --json --fuel 100000"));
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "fib(10) = 55\n"));
+    let times: Value = serde_json::from_str(&ran.stderr).expect("it is JSON");
+    let names: Vec<_> = times["stages"].as_array().expect("stages").iter().collect();
+    assert_eq!(names.last().expect("there are some")["name"], "run");
+    assert!(times["total_ns"].as_u64().is_some_and(|ns| ns > 0));
+    assert_eq!(times["compiled"]["functions"], 2);
+    let fuel = |what: &str| times["fuel"][what].as_u64().expect("a number");
+    assert_eq!(fuel("used") + fuel("left"), 100_000);
+    let error = vmrun(&words("programs/fib_rec.bc --json")).error(2);
+    assert!(error.contains("--time"), "{error}");
+
+    let script = "(module (func (export \"f\") (result i32) i32.const 1))
+        (assert_return (invoke \"f\") (i32.const 1))";
+    let script = folder.write("s.wast", script);
+    let args = ["wast".as_ref(), script.as_os_str(), "--json".as_ref()];
+    let counts: Value = serde_json::from_str(&vmrun(&args).output()).expect("it is JSON");
+    assert_eq!((&counts[0]["passed"], &counts[0]["failed"]), (&2.into(), &0.into()));
+    let case = folder
+        .write("c.vasm", "; why: x\nfunc f() -> i32 { i32.const 1 return }\n; run: f() == 1\n");
+    let args = ["test".as_ref(), case.as_os_str(), "--json".as_ref()];
+    let counts: Value = serde_json::from_str(&vmrun(&args).output()).expect("it is JSON");
+    assert_eq!(counts, serde_json::json!({ "passed": 1, "failed": 0 }));
+}
+
+#[test]
 fn colours_are_for_terminals_or_on_demand() {
     let red = "\u{1b}[1;31merror\u{1b}[0m: ";
     let error = |line: &str| vmrun(&words(line)).error(2);
@@ -236,6 +278,19 @@ fn colours_are_for_terminals_or_on_demand() {
     let syntax = Folder::new("colours").write("p.vasm", "func f() { retrun }");
     let error = vmrun_line(&syntax, "--color always").error(1);
     assert!(error.starts_with("\u{1b}[1;31merror\u{1b}[0m"), "{error}");
+    let on_terminal = |no_color: &str| {
+        let (ours, theirs) = terminal();
+        let mut command = command(&["qqq"]);
+        command.env("TERM", "xterm").env("NO_COLOR", no_color).stderr(theirs);
+        let status = command.status().expect("the binary runs");
+        drop(command);
+        let mut shown = [0; 1024];
+        let n = File::from(ours).read(&mut shown).expect("it was written");
+        assert_eq!(status.code(), Some(2));
+        String::from_utf8_lossy(&shown[..n]).into_owned()
+    };
+    assert!(on_terminal("").starts_with(red));
+    assert!(on_terminal("1").starts_with("error: "));
     // The program's own arguments are not looked at.
     let own = vmrun(&words("programs/fib_rec.bc -- 5 --color always")).output();
     assert_eq!(own, "fib(5) = 5\n");

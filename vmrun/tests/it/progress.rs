@@ -13,7 +13,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use crate::binary::command;
 
 /// Both ends of a terminal.
-fn terminal() -> (OwnedFd, OwnedFd) {
+pub(crate) fn terminal() -> (OwnedFd, OwnedFd) {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there are terminals");
     grantpt(&ours).expect("it is ours");
     unlockpt(&ours).expect("it is ours");
