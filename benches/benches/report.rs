@@ -1,11 +1,13 @@
 //! Memory against registers: all programs in every slot mode, as `vmrun bench programs` reports them.
 //!
 //! A filter selects programs by name, `--quick` measures one round. `vmrun bench` also writes JSON and
-//! draws a chart.
+//! a page.
 
 use slotvm::PassSet;
 use slotvm_benches::{Args, program_files};
-use vmrun::bench::{measure, program, table};
+use vmrun::bench::interrupt::Stop;
+use vmrun::bench::measure::{Options, measure};
+use vmrun::bench::{program, table};
 use vmrun::error::CliError;
 
 const ROUNDS: u32 = 5;
@@ -18,7 +20,7 @@ fn main() -> Result<(), CliError> {
         return Ok(());
     }
     let rounds = if args.is_test || args.is_quick { 1 } else { ROUNDS };
-    let size = args.is_test.then_some(1);
-    print!("{}", table::render(&measure::measure(&files, rounds, size, PassSet::all())?));
+    let options = Options { rounds, size: args.is_test.then_some(1), passes: PassSet::all() };
+    print!("{}", table::render(&measure(&files, &options, &Stop::default())?));
     Ok(())
 }

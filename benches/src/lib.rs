@@ -15,6 +15,7 @@
 //! | `interruption` | what it costs that guest code can be interrupted, and how late it is: a report |
 //! | `ssa` | SSA construction beside others, on graphs of all shapes and sizes: a report |
 //! | `wend` | the programs of `programs/wend` beside the same slots compiled by LLVM: a report |
+//! | `bias` | whether `vmrun bench` measures what criterion does: a report |
 //! | `report` | memory against registers: the report of `vmrun bench programs` |
 
 pub mod contenders;

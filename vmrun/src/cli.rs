@@ -486,8 +486,8 @@ pub struct BenchArgs {
     #[arg(required = true)]
     pub programs: Vec<PathBuf>,
 
-    /// Rounds of each program in each mode, with its code at five places in turn; the shortest time at each place
-    /// counts, and of those the median
+    /// Rounds of each program in all modes, each with its code at another place; the times are geometric means over
+    /// the rounds, with 95% intervals
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
 
@@ -502,6 +502,18 @@ pub struct BenchArgs {
     /// Write the figures as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+
+    /// Write the report as Markdown
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+
+    /// Write the report as a page with bars, in one file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+
+    /// Compare with an earlier report, written by --json; exit with 1 if a time became longer beyond noise
+    #[arg(long, value_name = "FILE")]
+    pub diff: Option<PathBuf>,
 
     /// Draw the ratios as a bar chart
     #[arg(long, value_name = "FILE")]

@@ -15,6 +15,8 @@ pub const EXIT_TRAP: u8 = 134;
 pub const EXIT_USAGE: u8 = 2;
 /// The exit code of any other failure.
 pub const EXIT_FAILURE: u8 = 1;
+/// The exit code after Ctrl-C, as if `SIGINT` had ended the process.
+pub const EXIT_INTERRUPTED: u8 = 130;
 /// The exit code after the reader of the output has gone away, as if `SIGPIPE` had ended the process.
 pub const EXIT_CLOSED: u8 = 141;
 

@@ -22,8 +22,10 @@ pub fn render(report: &Report) -> Result<String, Box<dyn Error>> {
     let groups: Vec<(&str, Vec<f64>)> = report
         .programs
         .iter()
-        .map(|p| (p.name.as_str(), other_modes().map(|mode| p.ratio(mode)).collect()))
-        .chain([("geometric mean", report.mean_ratios.iter().map(|m| m.ratio).collect())])
+        .map(|p| (p.name.as_str(), other_modes().map(|mode| p.ratio(mode).value).collect()))
+        .chain([("geometric mean", report.mean_ratios.iter().map(|m| m.ratio.value).collect())])
+        // Without programs there is no mean either.
+        .filter(|(_, ratios): &(&str, Vec<f64>)| !ratios.is_empty())
         .collect();
     draw(&mut svg, report, &groups)?;
     Ok(svg)
@@ -37,7 +39,7 @@ fn draw(
     let n_modes = other_modes().count();
     // One row of each group stays empty, to set it apart.
     let rows_per_group = n_modes + 1;
-    let n_rows = groups.len() * rows_per_group;
+    let n_rows = (groups.len() * rows_per_group).max(1);
     let largest = groups.iter().flat_map(|(_, ratios)| ratios).fold(1.0f64, |a, &b| a.max(b));
     let area = SVGBackend::with_string(svg, (900, 90 + 11 * n_rows as u32)).into_drawing_area();
     area.fill(&WHITE)?;

@@ -1,35 +1,67 @@
 //! `vmrun bench`: the memory-against-register report.
 
 use std::fs;
+use std::path::Path;
 
 use super::print;
 #[cfg(feature = "charts")]
 use crate::bench::chart;
-use crate::bench::{ProgramReport, Report, mean_ratios, measure, program, table};
+use crate::bench::diff::{Old, diff};
+use crate::bench::interrupt::Stop;
+use crate::bench::measure::{Options, measure};
+use crate::bench::{ProgramReport, Report, html, markdown, mean_ratios, program, table};
 use crate::cli::BenchArgs;
-use crate::error::CliError;
+use crate::error::{CliError, EXIT_FAILURE, EXIT_INTERRUPTED};
 
-pub(super) fn bench(args: &BenchArgs) -> Result<(), CliError> {
+/// Measures and reports, and returns the exit code.
+pub(super) fn bench(args: &BenchArgs) -> Result<u8, CliError> {
     if args.svg.is_some() && !cfg!(feature = "charts") {
         return Err(CliError::NotBuilt { what: "charts", feature: "charts" });
     }
     let programs = program::find(&args.programs)?;
-    let mut report = measure::measure(&programs, args.rounds, args.size, args.passes)?;
+    if args.diff.is_some() && args.rounds < 2 {
+        return Err(CliError::Usage("a comparison needs --rounds 2 or more".into()));
+    }
+    let old = args.diff.as_deref().map(Old::read).transpose()?;
+    let stop =
+        Stop::at_ctrl_c().map_err(|e| CliError::Failed(format!("no handler of Ctrl-C: {e}")))?;
+    let options = Options { rounds: args.rounds, size: args.size, passes: args.passes };
+    let mut report = measure(&programs, &options, &stop)?;
     let too_short = take_too_short(&mut report);
     if report.programs.is_empty() {
-        return too_short;
+        too_short?;
+        return Ok(if report.partial { EXIT_INTERRUPTED } else { 0 });
     }
+    report.diff = old.map(|old| diff(&old, &report));
     print(&table::render(&report))?;
+    write(args, &report)?;
+    too_short?;
+    let is_slower = report.diff.is_some_and(|diff| !diff.slower.is_empty());
+    Ok(match (report.partial, is_slower) {
+        (true, _) => EXIT_INTERRUPTED,
+        (false, true) => EXIT_FAILURE,
+        (false, false) => 0,
+    })
+}
+
+/// Writes the files that were asked for.
+fn write(args: &BenchArgs, report: &Report) -> Result<(), CliError> {
+    let write = |path: &Path, text: String| fs::write(path, text).map_err(CliError::file(path));
     if let Some(path) = &args.json {
-        let json = serde_json::to_string_pretty(&report).expect("the report is plain data");
-        fs::write(path, json + "\n").map_err(CliError::file(path))?;
+        let json = serde_json::to_string_pretty(report).expect("the report is plain data");
+        write(path, json + "\n")?;
+    }
+    if let Some(path) = &args.markdown {
+        write(path, markdown::render(report))?;
+    }
+    if let Some(path) = &args.html {
+        write(path, html::render(report))?;
     }
     #[cfg(feature = "charts")]
     if let Some(path) = &args.svg {
-        let svg = chart::render(&report).map_err(|e| CliError::Failed(e.to_string()))?;
-        fs::write(path, svg).map_err(CliError::file(path))?;
+        write(path, chart::render(report).map_err(|e| CliError::Failed(e.to_string()))?)?;
     }
-    too_short
+    Ok(())
 }
 
 /// The shortest run that is a figure. Reading the clock takes a tenth of that.

@@ -65,7 +65,7 @@ pub fn execute(cli: Cli) -> Result<u8, CliError> {
         (Some(Command::Wast(_)), _) => {
             Err(CliError::NotBuilt { what: "WebAssembly text", feature: "wat" })
         }
-        (Some(Command::Bench(args)), _) => bench::bench(&args).map(|()| 0),
+        (Some(Command::Bench(args)), _) => bench::bench(&args),
         (Some(Command::Crosscheck(args)), _) => crosscheck::crosscheck(&args),
         (Some(Command::CrosscheckNative(args)), _) => crosscheck::native(&args.folder).map(|()| 0),
         (None, None) => unreachable!("clap requires a command or a program"),

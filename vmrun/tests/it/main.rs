@@ -1,5 +1,6 @@
 //! The command line as users meet it, by running the real binary, and the programs of the repository.
 
+mod bench;
 mod binary;
 mod command_line;
 mod crosscheck;

@@ -1,18 +1,15 @@
-//! The commands that look at programs: `asm`, `dis`, `verify`, `dump`, `ops`, `test`, `bench`.
+//! The commands that look at programs: `asm`, `dis`, `verify`, `dump`, `ops`, `test`.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use serde_json::Value;
-use slotvm::SlotMode;
 use slotvm_bytecode::Op;
 
-use crate::binary::{Folder, root, vmrun};
-use crate::kernels;
-use crate::programs::{self, check_all};
+use crate::binary::{Folder, vmrun};
+use crate::programs::check_all;
 
-fn text_of(path: &Path) -> &str {
+pub(crate) fn text_of(path: &Path) -> &str {
     path.to_str().expect("the path is UTF-8")
 }
 
@@ -328,137 +325,5 @@ end:
         let ran = vmrun(&["test", text_of(&path)]);
         assert_eq!((ran.code, ran.stdout.as_str()), (1, "0 passed, 1 failed\n"), "{text}");
         assert!(ran.stderr.contains(message), "{text}\n{}", ran.stderr);
-    }
-}
-
-#[test]
-fn the_benchmark_takes_webassembly() {
-    let ran = vmrun(&["bench", "programs/wasm", "--rounds", "1", "--size", "20"]);
-    for kernel in kernels::all() {
-        let row = format!("| {} ", kernel.name);
-        let n_rows = ran.stdout.matches(&row).count();
-        // At this size, some do nothing.
-        let is_too_short = ran.stderr.contains(&kernel.name);
-        assert_eq!(n_rows, if is_too_short { 0 } else { 3 }, "{}: {}", kernel.name, ran.stderr);
-    }
-    let what = "runs of less than 1000 ns are too short to measure";
-    assert!(ran.code == 0 || ran.stderr.starts_with(&format!("error: {what}")), "{}", ran.stderr);
-}
-
-#[test]
-fn the_benchmark_gives_programs_of_wasi_what_their_sources_say() {
-    // Their exit codes are right only if they get their input, directories, arguments and variables.
-    let names = ["json", "diff", "host"];
-    let path = |name: &str| format!("programs/wasm/wasi/{name}.O2.wasm");
-    let mut args = vec!["bench".to_owned(), "--rounds".to_owned(), "1".to_owned()];
-    args.extend(names.map(path));
-    let ran = vmrun(&args);
-    assert_eq!(ran.code, 0, "{ran:?}");
-    for name in names {
-        let row = format!("| {name}.O2 ");
-        assert_eq!(ran.stdout.matches(&row).count(), 3, "{name} has a row in each table");
-    }
-    let work = root().join("programs/wasm/wasi/work");
-    assert_eq!(fs::read_dir(work).expect("it is there").count(), 2, "it worked with a copy");
-}
-
-#[test]
-fn the_benchmark_says_what_goes_wrong_with_programs() {
-    let folder = Folder::new("bench_failures");
-    let exits = r#"(module
-        (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
-        (memory (export "memory") 1)
-        (func (export "_start") (call $exit (i32.const 3))))"#;
-    let cases = [
-        ("exits", exits, 1, "error: exits: expected exit code 0, found 3"),
-        ("nothing", "(module)", 2, "error: no function to measure; expected an export `main`"),
-    ];
-    for (name, text, code, message) in cases {
-        let module = wat::parse_str(text).expect("the text is right");
-        let path = folder.write(&format!("{name}.wasm"), module);
-        let ran = vmrun(&["bench", text_of(&path), "--rounds", "1"]);
-        assert_eq!(ran.code, code, "{ran:?}");
-        assert!(ran.stderr.starts_with(message), "{ran:?}");
-    }
-    // With a source that states the exit code, the program succeeds, and there is nothing to measure.
-    folder.write("exits.c", "// Ends.\n// exit: 3\n");
-    let ran = vmrun(&["bench", text_of(&folder.path("exits.wasm")), "--rounds", "1"]);
-    let error = ran.error(1);
-    assert!(error.contains("too short to measure: exits;"), "{error}");
-}
-
-#[test]
-fn what_is_too_short_to_measure_is_an_error() {
-    let folder = Folder::new("bench_too_short");
-    let source = |rounds: &str| {
-        format!(
-            "export \"main\" func main
-             func main() {{
-               local n: i32
-               i32.const {rounds} local.set n
-             again:
-               local.get n i32.const 1 i32.sub local.tee n
-               br_if again
-               return
-             }}"
-        )
-    };
-    let short = folder.write("short.vasm", source("1"));
-    let long = folder.write("long.vasm", source("1000000"));
-    let alone = vmrun(&["bench", text_of(&short), "--rounds", "1"]).error(1);
-    let message = "too short to measure: short; run them with a larger --size\n";
-    assert!(alone.ends_with(message), "{alone}");
-    let both = vmrun(&["bench", text_of(&short), text_of(&long), "--rounds", "1"]);
-    assert!(both.code == 1 && both.stderr.ends_with(message), "{both:?}");
-    assert!(both.stdout.contains("| long ") && !both.stdout.contains("short"), "{both:?}");
-}
-
-#[test]
-fn the_benchmark_reports_every_program_in_every_mode() {
-    let folder = Folder::new("bench");
-    let (json, svg) = (folder.path("report.json"), folder.path("report.svg"));
-    let args =
-        ["bench", "programs", "--rounds", "1", "--json", text_of(&json), "--svg", text_of(&svg)];
-    let ran = vmrun(&args);
-    assert_eq!(ran.code, 0, "{ran:?}");
-    let table = ran.stdout;
-    assert!(table.starts_with(&format!("Cranelift {}", slotvm::CRANELIFT_VERSION)), "{table}");
-    let all = programs::all();
-    for program in &all {
-        assert!(table.contains(&format!("| {} ", program.name)), "{} is left out", program.name);
-    }
-    for mode in SlotMode::ALL {
-        assert!(table.contains(mode.description()), "{mode} is not explained");
-    }
-    for row in ["geometric mean", "sum"] {
-        assert!(table.contains(&format!("| {row} ")), "there is no {row}");
-    }
-
-    let report = fs::read_to_string(&json).expect("it is written");
-    let report: Value = serde_json::from_str(&report).expect("it is JSON");
-    let reported = report["programs"].as_array().expect("there are programs");
-    let names: Vec<_> = reported.iter().map(|p| p["name"].as_str().expect("a name")).collect();
-    assert_eq!(names, all.iter().map(|program| &program.name).collect::<Vec<_>>());
-    for program in reported {
-        let modes = program["modes"].as_array().expect("there are modes");
-        assert_eq!(modes.len(), SlotMode::ALL.len());
-        for mode in modes {
-            // A run of microseconds may take no time at all on a coarse clock.
-            assert!(mode["run_ns"].as_u64().is_some_and(|ns| ns < u64::MAX), "{program}");
-            assert!(mode["code_bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{program}");
-            let stages = mode["stages_ns"].as_object().expect("there are stages");
-            assert!(stages["load"].as_u64().is_some_and(|ns| ns > 0), "{program}");
-            assert_eq!(mode["with_less_work"], Value::Array(vec![]), "{program}");
-        }
-        assert!(program["ops"].as_u64().is_some_and(|ops| ops > 0), "{program}");
-    }
-
-    let chart = fs::read_to_string(&svg).expect("it is written");
-    let chart = roxmltree::Document::parse(&chart).expect("it is XML");
-    assert_eq!(chart.root_element().tag_name().name(), "svg");
-    let texts: BTreeSet<&str> =
-        chart.descendants().filter_map(|node| node.text()).map(str::trim).collect();
-    for program in &all {
-        assert!(texts.contains(program.name.as_str()), "{} is not drawn", program.name);
     }
 }
