@@ -2,6 +2,8 @@
 
 #[cfg(feature = "jit")]
 mod cache;
+#[cfg_attr(not(feature = "jit"), allow(dead_code, reason = "interpreters count nothing"))]
+pub(crate) mod counts;
 #[cfg_attr(not(feature = "jit"), allow(dead_code, reason = "interpreters keep no code"))]
 mod keeping;
 #[cfg(not(feature = "jit"))]
@@ -171,6 +173,7 @@ pub struct Config {
     pub(crate) debug_info: bool,
     pub(crate) parallel_compilation: bool,
     pub(crate) code_offset_bytes: usize,
+    pub(crate) count_blocks: bool,
     pub(crate) cache: Option<Cache>,
     pub(crate) code_key: Option<CodeKey>,
 }
@@ -201,6 +204,7 @@ impl Default for Config {
             debug_info: false,
             parallel_compilation: false,
             code_offset_bytes: 0,
+            count_blocks: false,
             cache: None,
             code_key: None,
         }
@@ -473,6 +477,14 @@ impl Config {
     #[doc(hidden)]
     pub fn code_offset(&mut self, bytes: usize) -> &mut Config {
         self.code_offset_bytes = bytes;
+        self
+    }
+
+    /// Sets whether native code counts how often it executes each block, for reports; off by default, when code has nothing
+    /// of it. [`Module::block_counts`](crate::Module::block_counts) reads the counters. Code that is kept or comes from a
+    /// cache is not counted.
+    pub fn count_blocks(&mut self, count: bool) -> &mut Config {
+        self.count_blocks = count;
         self
     }
 

@@ -108,7 +108,8 @@ pub use slotvm_ssa::pipeline::{ParsePassSetError, PassSet};
 /// Details of the compiler for those who study it: ways to SSA form, and the outcome and cost of each function.
 ///
 /// Embedders need none of it. [`Config::promotion`] and [`Config::on_the_fly`] choose a way to SSA form;
-/// [`Module::functions`] has how each function was compiled; [`Module::machine_code`] its machine code.
+/// [`Module::functions`] has how each function was compiled, [`Module::machine_code`] its machine code, and
+/// [`Module::block_counts`] the number of executions of its blocks.
 pub mod compiler {
     pub use slotvm_ssa::construction::braun::BraunOptions;
     pub use slotvm_ssa::construction::construct::{
@@ -122,6 +123,7 @@ pub mod compiler {
         BytecodePlace, CodeCall, CodeRange, CodeRelocation, CodeTarget, CodeTrap, FunctionCode,
     };
     pub use crate::config::OnTheFly;
+    pub use crate::config::counts::{BlockCounts, FunctionCounts};
 }
 
 /// Compiles and runs the example of the README.

@@ -13,6 +13,7 @@ use crate::api::types::{self, ExportType, ExternType, ImportType};
 use crate::compile::function_info::FunctionInfo;
 use crate::compile::listing::FunctionCode;
 use crate::compile::timings::Timings;
+use crate::config::counts::FunctionCounts;
 use crate::native::keeping::Keeping;
 use crate::native::module::{NativeModule, Texts};
 
@@ -191,6 +192,13 @@ impl Module {
     /// among them. Empty if the engine interprets.
     pub fn functions(&self) -> Vec<&FunctionInfo> {
         self.native().map_or(Vec::new(), NativeModule::functions)
+    }
+
+    /// Returns how often native code has executed each block of the IR, in all instances of the module, if the engine
+    /// [counts](crate::Config::count_blocks). Unless all functions were compiled when the module was made, these are the
+    /// functions compiled so far.
+    pub fn block_counts(&self) -> Vec<FunctionCounts> {
+        self.native().map_or(Vec::new(), NativeModule::block_counts)
     }
 
     /// Compiles a function again, and returns its Cranelift IR. `None` if the function is imported or the engine

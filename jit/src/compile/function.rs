@@ -317,7 +317,7 @@ impl Compiler {
         options: &LowerOptions,
         Report { promotion, inlined, work, mut times }: Report,
     ) -> Result<CompiledFunction, CompileError> {
-        let lowered = times.stage(Stage::Clif, || self.lower(module, function, loops, options));
+        let mut lowered = times.stage(Stage::Clif, || self.lower(module, function, loops, options));
         let keeps_clif = self.options.keep_clif;
         let text = || clif_text::print(&self.context.func, function, lowered.names.as_ref());
         let clif = keeps_clif.then(text);
@@ -348,6 +348,9 @@ impl Compiler {
         let asm = compiled.vcode.clone();
         let list = || places::listing(compiled, clif_func, function, folds, &code);
         let listing = self.options.keep_listing.then(list);
+        if let (Some(all), Some(counters)) = (&options.counters, lowered.counters.take()) {
+            all.add(counters);
+        }
         Ok(CompiledFunction { code, inlined, promotion, work, sizes, times, clif, asm, listing })
     }
 

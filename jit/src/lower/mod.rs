@@ -21,6 +21,7 @@ mod checks;
 mod conditions;
 mod constants;
 mod control;
+mod counts;
 pub(crate) mod isa;
 pub(crate) mod memory;
 pub(crate) mod names;
@@ -50,6 +51,7 @@ use slotvm_ssa::ir::entity::{Block, Inst, Loc, Value};
 use slotvm_ssa::ir::irop::{IrOp, Opcode};
 use slotvm_ssa::ir::{Entry, FramePlace, Function};
 
+use crate::config::counts::{Counters, FunctionCounters};
 use crate::config::slot_mode::SlotMode;
 use abi::POINTER;
 use constants::Constants;
@@ -86,6 +88,8 @@ pub(crate) struct LowerOptions {
     /// The imported functions in their order, if they are code of the module's own unit ([`crate::raw`]). Otherwise
     /// they are called by their records.
     pub(crate) imports: Option<Arc<[UnitImport]>>,
+    /// The counters of the module whose blocks are counted. They live as long as its code.
+    pub(crate) counters: Option<Arc<Counters>>,
 }
 
 impl LowerOptions {
@@ -113,6 +117,8 @@ pub(crate) struct Lowered {
     pub(crate) load_locs: Vec<Loc>,
     /// Names for the text of the CLIF, if the function has any.
     pub(crate) names: Option<ClifNames>,
+    /// The counters that the code adds to, if blocks are counted. They must live as long as the code.
+    pub(crate) counters: Option<FunctionCounters>,
 }
 
 impl Lowered {
@@ -144,7 +150,8 @@ pub(crate) fn lower_function(
     lowering.lower_blocks();
     let names = lowering.names();
     lowering.builder.finalize(options.isa.frontend_config());
-    Lowered { load_locs: lowering.load_locs, names }
+    let counters = lowering.counters.map(|(counters, _)| counters);
+    Lowered { load_locs: lowering.load_locs, names, counters }
 }
 
 /// The signature of a function. Where it is entered in a loop, its parameter is the address of the interpreter's frame.
@@ -228,6 +235,11 @@ impl Regions {
             results: region("results"),
         }
     }
+
+    /// The region of counters, which only code with counters has.
+    fn counts(clif: &mut ir::Function) -> AliasRegion {
+        clif.dfg.alias_regions.insert(AliasRegionData { user_id: 4, description: "counts".into() })
+    }
 }
 
 /// The state of the lowering of one function.
@@ -265,6 +277,10 @@ struct Lowering<'a, 'f> {
     /// The signature of the poll function, imported at the first poll.
     poll_signature: Option<ir::SigRef>,
     load_locs: Vec<Loc>,
+    /// The counters of the function's blocks, and the current block, if blocks are counted.
+    counters: Option<(FunctionCounters, Block)>,
+    /// The memory of counters.
+    counts_region: Option<AliasRegion>,
 }
 
 impl<'a, 'f> Lowering<'a, 'f> {
@@ -277,6 +293,8 @@ impl<'a, 'f> Lowering<'a, 'f> {
         context: &'f mut FunctionBuilderContext,
     ) -> Lowering<'a, 'f> {
         let regions = Regions::new(clif);
+        let is_counted = options.counters.is_some();
+        let counts_region = is_counted.then(|| Regions::counts(clif));
         let mut builder = FunctionBuilder::new(clif, context);
         let blocks = func.blocks().map(|_| builder.create_block()).collect();
         Lowering {
@@ -301,6 +319,8 @@ impl<'a, 'f> Lowering<'a, 'f> {
             raise_signature: None,
             poll_signature: None,
             load_locs: Vec::new(),
+            counters: is_counted.then(|| (counts::counters(func), Function::ENTRY)),
+            counts_region,
             builder,
         }
     }
@@ -310,6 +330,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
         let mut sealing = order::Sealing::new(self.func);
         for block in loops.reverse_postorder().map(Block) {
             self.start_block(block);
+            self.count_block(block);
             for &inst in self.func.insts(block) {
                 self.lower_inst(block, inst);
             }

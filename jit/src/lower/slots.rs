@@ -115,6 +115,7 @@ impl Lowering<'_, '_> {
         if n_cells == 0 {
             return;
         }
+        self.note_slots(0, n_cells);
         let flags = self.frame_flags();
         let zero = self.builder.ins().iconst(types::I64, 0);
         if n_cells <= UNROLLED_CELLS_MAX {
@@ -154,6 +155,7 @@ impl Lowering<'_, '_> {
                 if self.options.slots == SlotMode::MemoryOpt {
                     self.builder.ins().sequence_point();
                 }
+                self.note_slots(1, 0);
                 let flags = cell_flags(slot_ty, self.frame_flags());
                 self.builder.ins().load(ty, flags, start, offset as i32)
             }
@@ -173,6 +175,7 @@ impl Lowering<'_, '_> {
             Slots::Frame(start, cells) => {
                 let (start, offset) = (*start, cells[slot.index()] * CELL_BYTES);
                 let ty = self.func.slots[slot.index()].ty;
+                self.note_slots(0, 1);
                 let flags = cell_flags(ty, self.frame_flags());
                 self.builder.ins().store(flags, value, start, offset as i32);
             }

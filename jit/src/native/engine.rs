@@ -150,6 +150,7 @@ impl NativeEngine {
                 trapping: self.trapping,
                 loads_entries: false,
                 imports: None,
+                counters: None,
             },
             verify: config.verify_passes,
             keep_clif: false,

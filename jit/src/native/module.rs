@@ -21,6 +21,7 @@ use crate::compile::function::{CompileError, CompileOptions, CompiledFunction, C
 use crate::compile::function_info::FunctionInfo;
 use crate::compile::listing::FunctionCode;
 use crate::compile::timings::Timings;
+use crate::config::counts::{Counters, FunctionCounts};
 use crate::config::{Cache, Compile, Config, Tier};
 use crate::lower::abi::Way;
 use crate::native::eager::EagerCode;
@@ -51,6 +52,8 @@ pub(crate) struct NativeModule {
     keeps: Option<Keeps>,
     /// Code that checks each access, if it was needed.
     checked: OnceLock<Result<Box<NativeModule>, String>>,
+    /// The counters that `code` adds to, if blocks are counted.
+    counters: Option<Arc<Counters>>,
 }
 
 enum Code {
@@ -114,7 +117,9 @@ impl NativeModule {
         timings: &mut Timings,
     ) -> Result<NativeModule, Error> {
         let config = native.config();
-        let options = native.compile_options(memory_plan(config, verified));
+        let mut options = native.compile_options(memory_plan(config, verified));
+        // Kept code must not depend on an address of this process.
+        options.lower.counters = counters(config).filter(|_| keeping.is_none());
         let is_parallel = config.parallel_compilation;
         let is_new = keeping.as_ref().is_some_and(|keeping| keeping.kept.is_none());
         let (kept, place) = match keeping {
@@ -157,6 +162,7 @@ impl NativeModule {
     ) -> Result<NativeModule, Error> {
         let _compile = debug_span!("compile", functions = verified.module().funcs.len()).entered();
         let memory = options.lower.memory;
+        let counters = options.lower.counters.clone();
         let budget = &account.budget;
         let code = match when {
             Compile::Eager => {
@@ -191,6 +197,7 @@ impl NativeModule {
             account,
             keeps: None,
             checked,
+            counters,
         })
     }
 
@@ -288,7 +295,8 @@ impl NativeModule {
     fn checked(&self) -> Result<&NativeModule, Error> {
         let compile = || {
             let config = self.native.config();
-            let options = self.native.compile_options(MemoryPlan::CHECKED);
+            let mut options = self.native.compile_options(MemoryPlan::CHECKED);
+            options.lower.counters = counters(config);
             let when = if config.polls() { Compile::Lazy } else { when(config) };
             // A thread of a pool that waited for others here could come to wait for itself.
             let is_parallel = false;
@@ -384,10 +392,13 @@ impl NativeModule {
         self.account.kept.as_ref()?.module()
     }
 
-    /// The access to code that can be kept; none if all code was placed together.
+    /// The access to code that can be kept; none if all code was placed together, or has counters.
     fn keeper(&self) -> Option<Keeper<'_>> {
         let NativeModule { native, verified, account, .. } = self;
         let Code::Lazy(code) = &*self.code else { return None };
+        if self.counters.is_some() {
+            return None;
+        }
         Some(Keeper { native, module: verified, trampolines: &account.trampolines, code })
     }
 
@@ -416,6 +427,15 @@ impl NativeModule {
         }
     }
 
+    /// The counts of all blocks so far.
+    pub(crate) fn block_counts(&self) -> Vec<FunctionCounts> {
+        let mut counts = self.counters.as_ref().map_or(Vec::new(), |counters| counters.read());
+        if let Some(Ok(checked)) = self.checked.get() {
+            counts.extend(checked.block_counts());
+        }
+        counts
+    }
+
     pub(crate) fn functions(&self) -> Vec<&FunctionInfo> {
         match &*self.code {
             Code::Eager(code) => code.functions().iter().collect(),
@@ -438,6 +458,11 @@ impl Drop for NativeModule {
 
 /// The part of the code that was kept which more has to exceed to be kept as well.
 const MUCH: usize = 8;
+
+/// Counters for the code of a module, if it is to have any.
+fn counters(config: &Config) -> Option<Arc<Counters>> {
+    config.count_blocks.then(Arc::default)
+}
 
 /// When functions are compiled.
 fn when(config: &Config) -> Compile {

@@ -6,6 +6,8 @@ mod api;
 mod backtraces;
 mod bounds;
 mod builds;
+#[cfg(feature = "jit")]
+mod counts;
 mod deadline;
 #[cfg(feature = "jit")]
 mod door;

@@ -30,6 +30,13 @@ pub fn render(report: &Report) -> String {
             &tables::losses(report),
         ),
         section(
+            "accesses",
+            "Slot accesses",
+            "Loads from slots in native frames and stores to them, which one run executes. In mode \
+             <code>memory-forwarded</code> the optimiser may have removed some of them.",
+            &tables::accesses(report),
+        ),
+        section(
             "sizes",
             "Native code",
             "Bytes of all functions of a program. Spills are what frames hold besides slots: spilled and saved \

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use slotvm::compiler::{FunctionInfo, Rung};
+use slotvm::compiler::{FunctionCounts, FunctionInfo, Rung};
 use slotvm::{Engine, Module, PassSet, SlotMode};
 use slotvm_bytecode::printable::Printable;
 
@@ -98,12 +98,16 @@ fn measure_program(
     if n_complete == 0 {
         return Ok(None);
     }
+    for contender in contenders.iter_mut().take_while(|_| !stop.is_set()) {
+        contender.count(program, passes)?;
+    }
     let modes = contenders.into_iter().map(|contender| contender.report(n_complete)).collect();
     Ok(Some(ProgramReport::new(program.name.clone(), program.size, program.n_ops, modes)))
 }
 
 /// One slot mode, and its figures so far.
 struct Contender {
+    mode: SlotMode,
     /// An engine for each place of code.
     engines: Vec<Engine>,
     report: ModeReport,
@@ -113,7 +117,7 @@ impl Contender {
     fn new(mode: SlotMode, passes: PassSet, n_placements: usize) -> Result<Contender, CliError> {
         let engines = (0..n_placements).map(|i| program::engine_at(mode, passes, i));
         let engines = engines.collect::<Result<_, CliError>>()?;
-        Ok(Contender { engines, report: ModeReport::unmeasured(mode) })
+        Ok(Contender { mode, engines, report: ModeReport::unmeasured(mode) })
     }
 
     /// The figures of the first rounds, those that all modes have completed.
@@ -122,6 +126,17 @@ impl Contender {
         self.report.compile_rounds_ns.truncate(n_rounds);
         self.report.set_run_time();
         self.report
+    }
+
+    /// Runs once more, with code that counts.
+    fn count(&mut self, program: &Program, passes: PassSet) -> Result<(), CliError> {
+        let mut config = program::config_at(self.mode, passes, 0);
+        let module = program.compile(&Engine::new(config.count_blocks(true))?)?;
+        program.start(&module)?.call()?;
+        let counts = module.block_counts();
+        self.report.slot_reads = Some(counts.iter().map(FunctionCounts::slot_reads).sum());
+        self.report.slot_writes = Some(counts.iter().map(FunctionCounts::slot_writes).sum());
+        Ok(())
     }
 
     /// Compiles once, and runs at least once.
@@ -176,6 +191,8 @@ impl ModeReport {
             phis: 0,
             slots_kept: 0,
             slots_unpromoted: 0,
+            slot_reads: None,
+            slot_writes: None,
             with_less_work: Vec::new(),
         }
     }

@@ -130,6 +130,11 @@ pub struct ModeReport {
     pub slots_kept: u64,
     /// Number of slots of functions that promotion leaves alone because it would exceed a limit.
     pub slots_unpromoted: u64,
+    /// Loads from slots in the native frame in one run, counted by code with counters; null if the measurement was
+    /// interrupted before.
+    pub slot_reads: Option<u64>,
+    /// Stores to slots in the native frame in one run, zeros of new locals included.
+    pub slot_writes: Option<u64>,
     /// The functions that were compiled at a lower effort level, to stay within the budget.
     pub with_less_work: Vec<String>,
 }
@@ -201,6 +206,14 @@ impl ProgramReport {
     fn log_ratio(&self, mode: SlotMode) -> LogMean {
         let (rounds, ssa) = (&self.mode(mode).rounds_ns, &self.mode(SlotMode::Ssa).rounds_ns);
         LogMean::of(rounds.iter().zip(ssa).map(|(&ns, &ssa)| positive(ns) / positive(ssa)))
+    }
+
+    /// The reads of slots in the modes of [`table::IN_MEMORY`], and their writes; zeros if they were not counted.
+    fn slot_accesses(&self) -> Vec<u64> {
+        let of = |of: fn(&ModeReport) -> Option<u64>| {
+            table::IN_MEMORY.map(|mode| of(self.mode(mode)).unwrap_or(0))
+        };
+        [of(|m| m.slot_reads), of(|m| m.slot_writes)].concat()
     }
 
     fn pays_after_runs(&self) -> Option<u64> {

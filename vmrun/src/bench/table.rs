@@ -54,6 +54,7 @@ pub(super) fn sections(report: &Report) -> Vec<Section> {
     let mut sections = vec![
         section("Run time", TIMES, times(report).to_string()),
         section("Losses", LOSSES, losses(report)),
+        section("Slot accesses", ACCESSES, accesses(report).to_string()),
         section("Native code", SIZES, sizes(report).to_string()),
         section("Compile time", STAGES, stages(report).to_string()),
         section("Lower effort", LESS_WORK, with_less_work(report)),
@@ -66,6 +67,8 @@ const TIMES: &str = "CPU time of `main` in milliseconds in mode ssa, and the tim
      2.00x: twice the time of ssa. ±1: the 95% interval, in percent. !: ssa is more than 3% slower than this mode.\n\
      Paid after: runs after which ssa has taken less time than memory, compilation included.";
 const LOSSES: &str = "Modes that are faster than ssa, and the reason that the figures show.";
+const ACCESSES: &str = "Loads from slots in native frames and stores to them, which one run executes. In mode \
+     memory-forwarded\nthe optimiser may have removed some of them.";
 const SIZES: &str = "All functions of a program: the bytes of code, the bytes of frames, the bytes of these that hold \
      spilled\nand saved registers, and the phis in mode ssa.";
 const STAGES: &str =
@@ -149,6 +152,18 @@ fn summed(
     }
     table.add_row(row("sum", &sums));
     table
+}
+
+/// The modes in which slots can be in memory.
+pub(super) const IN_MEMORY: [SlotMode; 4] =
+    [SlotMode::Memory, SlotMode::MemoryOpt, SlotMode::MemoryForwarded, SlotMode::Ssa];
+
+fn accesses(report: &Report) -> Table {
+    let mut headers = headers(&["program"]);
+    for what in ["reads", "writes"] {
+        headers.extend(IN_MEMORY.map(|mode| format!("{what}, {mode}")));
+    }
+    summed(report, headers, ProgramReport::slot_accesses)
 }
 
 fn sizes(report: &Report) -> Table {

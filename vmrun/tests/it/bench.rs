@@ -16,7 +16,7 @@ fn the_benchmark_takes_webassembly() {
     assert_eq!(ran.code, 0, "{ran:?}");
     for kernel in kernels::all() {
         let row = format!("| {} ", kernel.name);
-        assert_eq!(ran.stdout.matches(&row).count(), 3, "{} has a row in each table", kernel.name);
+        assert_eq!(ran.stdout.matches(&row).count(), 4, "{} has a row in each table", kernel.name);
     }
 }
 
@@ -31,7 +31,7 @@ fn the_benchmark_gives_programs_of_wasi_what_their_sources_say() {
     assert_eq!(ran.code, 0, "{ran:?}");
     for name in names {
         let row = format!("| {name}.O2 ");
-        assert_eq!(ran.stdout.matches(&row).count(), 3, "{name} has a row in each table");
+        assert_eq!(ran.stdout.matches(&row).count(), 4, "{name} has a row in each table");
     }
     let work = root().join("programs/wasm/wasi/work");
     assert_eq!(fs::read_dir(work).expect("it is there").count(), 2, "it worked with a copy");
@@ -147,6 +147,10 @@ fn the_schema_has_its_fields() {
         let run = mode["run_ns"].as_u64();
         assert!(low.is_some() && low <= run && run <= high, "{mode}");
         assert!(mode["ratio"]["value"].is_f64() && mode["ratio"]["interval"][1].is_f64(), "{mode}");
+        let accesses = mode["slot_reads"].as_u64().zip(mode["slot_writes"].as_u64());
+        let (reads, writes) = accesses.expect("they are counted");
+        let is_in_memory = mode["mode"].as_str().is_some_and(|mode| mode.starts_with("memory"));
+        assert_eq!((reads > 0, writes > 0), (is_in_memory, is_in_memory), "{mode}");
         let bytes = |field: &str| mode[field].as_u64().expect("a number");
         assert_eq!(bytes("frame_bytes"), bytes("slot_bytes") + bytes("spill_bytes"));
     }

@@ -50,6 +50,7 @@ fn options(target: &str, slots: SlotMode) -> CompileOptions {
             trapping: Trapping::Signals,
             loads_entries: false,
             imports: None,
+            counters: None,
         },
         verify: true,
         keep_clif: false,

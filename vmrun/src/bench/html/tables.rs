@@ -108,6 +108,14 @@ pub(super) fn grouped(number: u64) -> String {
     grouped
 }
 
+pub(super) fn accesses(report: &Report) -> String {
+    let mut headers = vec!["program".to_owned()];
+    for what in ["reads", "writes"] {
+        headers.extend(table::IN_MEMORY.map(|mode| format!("{what}, {mode}")));
+    }
+    summed(report, "Executed accesses of slots", &headers, ProgramReport::slot_accesses)
+}
+
 pub(super) fn sizes(report: &Report) -> String {
     const SIZED: [SlotMode; 3] = [SlotMode::Memory, SlotMode::MemoryOpt, SlotMode::Ssa];
     let mut headers = vec!["program".to_owned()];
