@@ -3,6 +3,7 @@
 mod color;
 mod explain;
 mod parse;
+mod profile;
 mod quantity;
 mod unknown;
 
@@ -17,6 +18,7 @@ use slotvm_ssa::pipeline::{self, Product, Row, View};
 
 pub use color::Color;
 pub use explain::ExplainArgs;
+pub use profile::{ProfileArgs, ProfileStage};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -115,6 +117,9 @@ pub enum Command {
     Wast(WastArgs),
     /// Measure programs in every slot mode: memory code against register code
     Bench(BenchArgs),
+    /// Run a program and show how often each block is executed
+    #[command(after_help = HOST_FUNCTIONS)]
+    Profile(ProfileArgs),
     /// Find and reduce the first difference between native code and the interpreter
     #[command(after_help = HOST_FUNCTIONS)]
     Crosscheck(CrosscheckArgs),

@@ -1,7 +1,7 @@
 //! The command line of slotvm, as a library for its tests and benchmarks.
 //!
 //! [`cli`] parses the arguments, [`commands`] executes them; [`load`] reads programs, [`host`] has the functions that
-//! programs can call, [`entry`] the calls that run them, `wast` (feature `wat`) runs test scripts, [`table`] makes the tables of reports, [`error`] maps
+//! programs can call, [`entry`] the calls that run them, `wast` (feature `wat`) runs test scripts, [`profile`] counts what they execute, [`table`] makes the tables of reports, [`error`] maps
 //! failures to exit codes.
 
 pub mod backtrace;
@@ -18,6 +18,7 @@ pub mod explain;
 pub mod host;
 pub mod load;
 pub mod names;
+pub mod profile;
 pub mod progress;
 pub mod table;
 pub mod tier_log;

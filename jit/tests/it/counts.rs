@@ -70,10 +70,10 @@ fn module(configure: impl Fn(&mut Config)) -> Module {
     Module::from_text(&Engine::new(&config).unwrap(), PROGRAM).unwrap()
 }
 
-/// The instructions that the interpreter executes: how often each, by function and offset, and the operation.
-/// The operation at each place, by function and code offset, and how often it ran.
+/// The operation at each place, by function and code offset, and the number of its executions.
 type Executed = BTreeMap<(u32, u32), (Op, u64)>;
 
+/// The instructions that the interpreter executes, and the result.
 fn executed() -> (i64, Executed) {
     let counts = Arc::new(Mutex::new(BTreeMap::new()));
     let to = counts.clone();

@@ -51,6 +51,9 @@ impl Cli {
         if let Some(Command::Crosscheck(check)) = &mut self.command {
             settle(&mut check.invoke, &mut check.args, &mut check.more_args);
         }
+        if let Some(Command::Profile(profile)) = &mut self.command {
+            settle(&mut profile.invoke, &mut profile.args, &mut profile.more_args);
+        }
         self
     }
 }

@@ -12,6 +12,7 @@ mod explain;
 mod objdump;
 mod ops;
 mod opt;
+mod profile;
 mod run;
 mod settings;
 mod test;
@@ -66,6 +67,7 @@ pub fn execute(cli: Cli) -> Result<u8, CliError> {
             Err(CliError::NotBuilt { what: "WebAssembly text", feature: "wat" })
         }
         (Some(Command::Bench(args)), _) => bench::bench(&args),
+        (Some(Command::Profile(args)), _) => profile::profile(&args),
         (Some(Command::Crosscheck(args)), _) => crosscheck::crosscheck(&args),
         (Some(Command::CrosscheckNative(args)), _) => crosscheck::native(&args.folder).map(|()| 0),
         (None, None) => unreachable!("clap requires a command or a program"),

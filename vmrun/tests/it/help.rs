@@ -7,7 +7,7 @@ use similar::TextDiff;
 
 use crate::binary::vmrun;
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 18] = [
     "run",
     "asm",
     "dis",
@@ -24,6 +24,7 @@ const COMMANDS: [&str; 17] = [
     "test",
     "wast",
     "bench",
+    "profile",
     "crosscheck",
 ];
 

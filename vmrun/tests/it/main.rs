@@ -13,6 +13,7 @@ mod kernels;
 mod objdump;
 mod opt;
 mod passes;
+mod profile;
 mod program_engines;
 mod program_files;
 mod program_outputs;

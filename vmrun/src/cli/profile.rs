@@ -1,0 +1,75 @@
+//! The arguments of `profile`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use slotvm::{PassSet, SlotMode};
+
+use super::{UnknownImports, slot_mode_parser};
+
+/// Arguments of `profile`.
+#[derive(Debug, Args)]
+pub struct ProfileArgs {
+    /// The program
+    #[arg(value_name = "PROGRAM")]
+    pub program: PathBuf,
+
+    /// The form to show counts in
+    #[arg(long, value_enum, value_name = "STAGE", default_value_t = ProfileStage::Bytecode)]
+    pub stage: ProfileStage,
+
+    /// Only this function, by name or number [default: all that are executed]
+    #[arg(long, value_name = "F")]
+    pub func: Option<String>,
+
+    /// The slot mode, for the stages ssa and clif
+    #[arg(long, value_name = "MODE", default_value = "ssa", value_parser = slot_mode_parser())]
+    pub slots: SlotMode,
+
+    /// The passes, for the stages ssa and clif: all, none, or a list such as -NAME or none,NAME
+    #[arg(long, value_name = "PASSES", allow_hyphen_values = true, default_value_t)]
+    pub passes: PassSet,
+
+    /// Write the counts of blocks as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
+    /// Write folded stacks for flame graphs, with the number of instructions executed on each path of calls
+    #[arg(long, value_name = "FILE")]
+    pub folded: Option<PathBuf>,
+
+    /// Call this exported function instead of `_start` or `main`
+    #[arg(long, value_names = ["NAME", "VALUES"], num_args = 1..)]
+    pub invoke: Vec<String>,
+
+    /// Give a WASI program full access to this directory, under the same name or GUEST
+    #[arg(long, value_name = "HOST[::GUEST]")]
+    pub dir: Vec<String>,
+
+    /// Set an environment variable of a WASI program; without a value, copy that of this process
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub env: Vec<String>,
+
+    /// Define unknown imported functions this way [default: refuse to run the program]
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub unknown_imports: Option<UnknownImports>,
+
+    /// Arguments for the program, or values for --invoke; those that begin with `-` must follow `--`
+    #[arg(value_name = "ARGS", allow_negative_numbers = true)]
+    pub args: Vec<String>,
+
+    /// Arguments for the program after `--`
+    #[arg(last = true, hide = true, value_name = "ARGS", allow_hyphen_values = true)]
+    pub more_args: Vec<String>,
+}
+
+/// The forms that `profile` shows.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProfileStage {
+    /// The bytecode, counted by the interpreter
+    Bytecode,
+    /// The IR that native code is made of, after all passes, counted by native code
+    Ssa,
+    /// Cranelift's IR, counted by native code
+    Clif,
+}

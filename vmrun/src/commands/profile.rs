@@ -1,0 +1,197 @@
+//! `vmrun profile`: runs a program, and shows how often each block was executed.
+
+use std::fs;
+use std::io::{self, BufReader, BufWriter};
+use std::sync::Arc;
+
+use slotvm::compiler::{FunctionCounts, Rung};
+use slotvm::{Config, Engine, Linker, Module, Store, Tier, Val};
+use slotvm_bytecode::VerifiedModule;
+use slotvm_bytecode::printable::Printable;
+use slotvm_bytecode::text::{PrintOptions, Printer};
+use slotvm_ssa::pipeline::{self, Product, Style};
+use slotvm_wasi::I32Exit;
+
+use super::dump::find_func;
+use super::print;
+use crate::cli::{ProfileArgs, ProfileStage, UnknownImports};
+use crate::error::CliError;
+use crate::host::{self, Host};
+use crate::load::load;
+use crate::profile::collect::Collector;
+use crate::profile::{Profile, folded, listing};
+use crate::{entry, wasi};
+
+/// Runs and reports, and returns the program's exit code. The report comes even if the program fails, once it has
+/// executed anything.
+pub(super) fn profile(args: &ProfileArgs) -> Result<u8, CliError> {
+    let is_bytecode = args.stage == ProfileStage::Bytecode;
+    if !is_bytecode && (args.json.is_some() || args.folded.is_some()) {
+        let message =
+            "--json and --folded have the counts of the bytecode; expected no other --stage";
+        return Err(CliError::Usage(message.into()));
+    }
+    let verified = Arc::new(load(&args.program)?.module);
+    let only = args.func.as_deref().map(|name| find_func(&verified, name)).transpose()?;
+    let is_shown = |func: u32| only.is_none_or(|only| only == func);
+    let mut config = Config::new();
+    let tier = if is_bytecode { Tier::Interpreter } else { Tier::Jit };
+    config.tier(tier).slots(args.slots).passes(args.passes).count_blocks(true);
+    let module = Module::from_verified(&Engine::new(&config)?, verified.clone())
+        .map_err(|error| CliError::module(&args.program, error))?;
+    let collector = Collector::default();
+    let code = run(args, &module, is_bytecode.then_some(&collector));
+    if is_bytecode {
+        let profile = collector.profile(&verified);
+        if code.is_err() && profile.functions.is_empty() {
+            return code;
+        }
+        write(args, &profile, &collector, &verified)?;
+        print(&by_bytecode(args, &profile, &verified, is_shown)?)?;
+        return code;
+    }
+    let mut counts = module.block_counts();
+    counts.retain(|counts| counts.blocks.iter().any(|block| block.count > 0));
+    if code.is_ok() || !counts.is_empty() {
+        print(&by_blocks(args, &module, &verified, counts, is_shown)?)?;
+    }
+    code
+}
+
+/// Runs the program, with its output as usual.
+fn run(args: &ProfileArgs, module: &Module, collector: Option<&Collector>) -> Result<u8, CliError> {
+    let context = wasi::context(&args.program, &args.args, &args.dir, &args.env, true)?;
+    let out = BufWriter::new(io::stdout());
+    let host = Host::new(out, BufReader::new(io::stdin()), &args.args).with_wasi(context);
+    let mut store = Store::new(module.engine(), host);
+    store.set_trace(collector.map(Collector::trace));
+    let mut linker = Linker::new(module.engine());
+    host::define(&mut linker)?;
+    match args.unknown_imports {
+        None => {}
+        Some(UnknownImports::Trap) => linker.define_unknown_imports_as_traps(module),
+        Some(UnknownImports::Zero) => linker.define_unknown_imports_as_default_values(module),
+    }
+    let instance = linker.instantiate(&mut store, module)?;
+    let mut results = Ok(Vec::new());
+    for call in entry::calls(&args.invoke, &args.args, &store, &instance)? {
+        results = call.run(&mut store);
+        if results.is_err() {
+            break;
+        }
+    }
+    let flushed = store.data_mut().flush();
+    let code = match results {
+        Ok(results) => match results.as_slice() {
+            [Val::I32(code)] if args.invoke.is_empty() => *code as u8,
+            _ => 0,
+        },
+        Err(error) => I32Exit::of(&error).map(|I32Exit(code)| code as u8).ok_or(error)?,
+    };
+    flushed?;
+    Ok(code)
+}
+
+/// Writes the files that were asked for.
+fn write(
+    args: &ProfileArgs,
+    profile: &Profile,
+    collector: &Collector,
+    module: &VerifiedModule,
+) -> Result<(), CliError> {
+    if let Some(path) = &args.json {
+        let json = serde_json::to_string_pretty(profile).expect("the profile is plain data");
+        fs::write(path, json + "\n").map_err(CliError::file(path))?;
+    }
+    if let Some(path) = &args.folded {
+        fs::write(path, folded::render(collector, module)).map_err(CliError::file(path))?;
+    }
+    Ok(())
+}
+
+fn by_bytecode(
+    args: &ProfileArgs,
+    profile: &Profile,
+    module: &VerifiedModule,
+    is_shown: impl Fn(u32) -> bool,
+) -> Result<String, CliError> {
+    let mut text = format!("Executed instructions: {}\n", profile.instructions);
+    let mut functions: Vec<_> = profile.functions.iter().filter(|f| is_shown(f.func)).collect();
+    functions.sort_by_key(|function| std::cmp::Reverse(function.instructions));
+    let printer = Printer::new(module.module());
+    for function in functions {
+        let (name, n) = (Printable(&function.name), function.instructions);
+        let share = share(n, profile.instructions);
+        text += &format!("\n{name}: {n} instructions, {share}\n       count  share\n");
+        let listed = printer.func(function.func).text(PrintOptions { offsets: true });
+        let listed = listed.map_err(|error| CliError::module(&args.program, error))?;
+        text += &listing::bytecode(&listed, function, profile.instructions);
+    }
+    Ok(text)
+}
+
+/// The functions of the module in the form of a stage, the most executed ones first.
+fn by_blocks(
+    args: &ProfileArgs,
+    module: &Module,
+    verified: &VerifiedModule,
+    counts: Vec<FunctionCounts>,
+    is_shown: impl Fn(u32) -> bool,
+) -> Result<String, CliError> {
+    let mut functions = Vec::new();
+    for counts in counts {
+        let form = form(args, module, verified, &counts)?;
+        functions.push((listing::executed(&form, &counts), form, counts));
+    }
+    functions.sort_by_key(|&(executed, ..)| std::cmp::Reverse(executed));
+    let total = functions.iter().map(|&(executed, ..)| executed).sum();
+    let mut text = format!("Executed instructions of this form: {total}\n");
+    for (executed, form, counts) in functions.iter().filter(|(.., counts)| is_shown(counts.func)) {
+        let name = verified.func_name(counts.func);
+        let share = share(*executed, total);
+        text += &format!(
+            "\n{}: {executed} instructions, {share}\n       count  share\n",
+            Printable(&name)
+        );
+        text += &listing::blocks(form, counts, total);
+    }
+    Ok(text)
+}
+
+fn share(part: u64, total: u64) -> String {
+    format!("{:.1}%", part as f64 / total.max(1) as f64 * 100.0)
+}
+
+/// The text of a function as it was lowered, or Cranelift's IR of it, whose first blocks have the same numbers.
+fn form(
+    args: &ProfileArgs,
+    module: &Module,
+    verified: &VerifiedModule,
+    counts: &FunctionCounts,
+) -> Result<String, CliError> {
+    let func = counts.func;
+    if args.stage == ProfileStage::Clif {
+        return Ok(module.clif(func)?.expect("native code was made of it"));
+    }
+    let failed = |message: String| {
+        let name = verified.func_name(func);
+        CliError::Failed(format!("function `{}`: {message}", Printable(&name)))
+    };
+    let function = module.functions().into_iter().find(|function| function.func == func);
+    if let Some(work) = function.map(|function| function.work)
+        && work.rung >= Rung::SlotsInMemory
+    {
+        let message = "was compiled from its slot form, to stay within the budget of compile time";
+        return Err(failed(message.to_owned()));
+    }
+    let last = last_row(if args.slots.is_promoted() { Product::Ssa } else { Product::Slots });
+    pipeline::show_with(verified, func, last, args.passes, &mut Style::Text)
+        .map_err(|error| failed(error.to_string()))
+}
+
+/// The name of the last row of the JIT that leaves such a form.
+fn last_row(product: Product) -> &'static str {
+    let rows = pipeline::TABLE.iter().rev();
+    let mut rows = rows.filter(|row| row.makes == product && row.is_used_by(pipeline::User::Jit));
+    rows.next().expect("the JIT has such a row").name
+}

@@ -1,0 +1,57 @@
+//! `vmrun profile`: which blocks a program executes, and on which paths of calls.
+//!
+//! The interpreter tells of each instruction ([`collect`]), so all figures are exact and the same on each machine: an
+//! instruction has the weight 1, whatever time it takes. The SSA form that native code is made of and Cranelift's IR have
+//! other blocks; they are counted by native code itself ([`slotvm::Config::count_blocks`]). [`listing`] prints counts beside
+//! the text of each form, and [`folded`] paths of calls for tools that draw flame graphs.
+//!
+//! [`Profile`] is also what `--json` writes; its fields are the schema. Fields may be added without a new
+//! [`SCHEMA_VERSION`], so that readers should ignore unknown ones.
+
+pub mod collect;
+pub mod folded;
+pub mod listing;
+
+use serde::Serialize;
+
+/// [`Profile::schema`].
+pub const SCHEMA: &str = "slotvm-profile";
+/// [`Profile::version`].
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// The instructions that a program has executed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Profile {
+    /// The name of the schema, [`SCHEMA`].
+    pub schema: &'static str,
+    /// The version of the schema, [`SCHEMA_VERSION`].
+    pub version: u32,
+    /// The number of executed instructions.
+    pub instructions: u64,
+    /// The functions that executed any, in the order of their numbers.
+    pub functions: Vec<FunctionProfile>,
+}
+
+/// The part of a function in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FunctionProfile {
+    /// Its number in the module's function index space.
+    pub func: u32,
+    /// Its name, or what stands in for one.
+    pub name: String,
+    /// The number of executed instructions, without those of functions that it calls.
+    pub instructions: u64,
+    /// All its blocks, in the order of the bytecode.
+    pub blocks: Vec<BlockProfile>,
+}
+
+/// The part of a block of the bytecode.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BlockProfile {
+    /// The code offset of its first instruction.
+    pub offset: u32,
+    /// How often its first instruction was executed.
+    pub count: u64,
+    /// The number of instructions executed in it.
+    pub instructions: u64,
+}

@@ -1,0 +1,124 @@
+//! `vmrun profile`: counts of blocks and of paths of calls.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::binary::{Folder, vmrun};
+use crate::tools::text_of;
+
+const COLLATZ: &str = "programs/collatz.bc";
+
+/// 6, 3, 10, 5, 16, 8, 4, 2, 1: eight steps, of which two are from an odd number.
+const STEPS: [&str; 5] = ["profile", COLLATZ, "--invoke", "steps", "6"];
+
+/// The lines of a report that show a block, as count and the rest without share.
+fn blocks(report: &str) -> Vec<(u64, &str)> {
+    let blocks = report.lines().filter_map(|line| {
+        let (figures, block) = line.split_once('%')?;
+        let count = figures.split_whitespace().next()?.parse().ok()?;
+        Some((count, block.trim()))
+    });
+    blocks.collect()
+}
+
+#[test]
+fn blocks_of_the_bytecode_are_counted() {
+    let folder = Folder::new("profile_json");
+    let path = folder.path("p.json");
+    let report = vmrun(&[&STEPS[..], &["--json", text_of(&path)]].concat()).output();
+    let counts: Vec<u64> = blocks(&report).into_iter().map(|(count, _)| count).collect();
+    assert_eq!(counts, [1, 9, 8, 2, 6, 8, 1], "{report}");
+    let json: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    assert_eq!((&json["schema"], &json["version"]), (&json!("slotvm-profile"), &json!(1)));
+    let [function] = &json["functions"].as_array().unwrap()[..] else { panic!("{json}") };
+    assert_eq!((&function["func"], &function["name"]), (&json!(2), &json!("steps")));
+    assert_eq!(function["blocks"][1], json!({"offset": 4, "count": 9, "instructions": 36}));
+    assert_eq!(function["instructions"], json["instructions"]);
+}
+
+/// Fuel is one unit for each instruction, and is counted by other means.
+#[test]
+fn instructions_and_paths_add_up_to_the_fuel() {
+    let folder = Folder::new("profile_folded");
+    let (path, json_path) = (folder.path("p.folded"), folder.path("p.json"));
+    for (program, size, stack) in [
+        (COLLATZ, "100", "main;steps "),
+        ("programs/fib_rec.bc", "12", "main;fib;fib;fib "),
+        ("programs/tail_calls.bc", "50", "main;"),
+    ] {
+        let fuel = ["--interp", "--fuel", "100000000", "--time", "--", size];
+        let run = vmrun(&[&[program][..], &fuel].concat());
+        let used = run.stderr.lines().find_map(|line| line.trim().strip_prefix("fuel")).unwrap();
+        let used: u64 = used.split_whitespace().next().unwrap().parse().unwrap();
+        let files = ["--folded", text_of(&path), "--json", text_of(&json_path), "--", size];
+        let profiled = vmrun(&[&["profile", program][..], &files].concat());
+        assert_eq!(profiled.code, run.code, "{profiled:?}");
+        assert!(profiled.stdout.starts_with(&run.stdout), "the program's output comes first");
+        assert!(profiled.stdout.contains(&format!("Executed instructions: {used}\n")));
+        let folded = fs::read_to_string(&path).unwrap();
+        assert!(folded.lines().any(|line| line.starts_with(stack)), "{stack}: {folded}");
+        let weights = folded.lines().map(|line| line.rsplit_once(' ').unwrap().1);
+        assert_eq!(weights.map(|weight| weight.parse::<u64>().unwrap()).sum::<u64>(), used);
+        let json: Value = serde_json::from_str(&fs::read_to_string(&json_path).unwrap()).unwrap();
+        assert_eq!(json["instructions"], used, "{program}");
+    }
+}
+
+#[test]
+fn blocks_of_other_forms_are_counted_by_native_code() {
+    for slots in ["ssa", "memory", "variables"] {
+        let args = ["--stage", "ssa", "--passes", "none", "--slots", slots];
+        let report = vmrun(&[&STEPS[..], &args].concat()).output();
+        let found = blocks(&report);
+        assert_eq!(found.iter().map(|&(n, _)| n).collect::<Vec<_>>(), [1, 9, 8, 2, 6, 8, 1]);
+        assert!(found[1].1.starts_with("b1"), "{report}");
+    }
+    let report = vmrun(&[&STEPS[..], &["--stage", "ssa"]].concat()).output();
+    assert!(blocks(&report).iter().any(|&(n, block)| n == 8 && block.starts_with('b')), "{report}");
+    let report = vmrun(&[&STEPS[..], &["--stage", "clif", "--func", "steps"]].concat()).output();
+    let found = blocks(&report);
+    assert!(found[0].0 == 1 && found[0].1.starts_with("block0("), "{report}");
+    assert!(found.iter().any(|&(n, block)| n == 8 && block.starts_with("block")), "{report}");
+}
+
+#[test]
+fn a_program_that_traps_has_a_profile() {
+    let folder = Folder::new("profile_trap");
+    let program = folder.write(
+        "trap.vasm",
+        "export \"main\" func main\nfunc main() { i32.const 1 i32.const 0 i32.div_s drop return }\n",
+    );
+    for (stage, count) in [("bytecode", 1), ("ssa", 1)] {
+        let ran = vmrun(&["profile", text_of(&program), "--stage", stage]);
+        assert_eq!(ran.code, 134, "{ran:?}");
+        assert_eq!(blocks(&ran.stdout)[0].0, count, "{ran:?}");
+        assert!(ran.stderr.contains("division by zero"), "{ran:?}");
+    }
+}
+
+#[test]
+fn wrong_usage_is_refused() {
+    for (args, message) in [
+        (&["--stage", "ssa", "--folded", "x"][..], "error: --json and --folded have the counts of"),
+        (&["--func", "nothing"], "error: the program defines no function `nothing`"),
+        (&["--stage", "asm"], "error: invalid value 'asm' for '--stage <STAGE>'"),
+    ] {
+        let error = vmrun(&[&STEPS[..2], args].concat()).error(2);
+        assert!(error.starts_with(message), "{error}");
+    }
+}
+
+/// Names of functions are text of the program.
+#[test]
+fn names_are_escaped() {
+    let folder = Folder::new("profile_names");
+    let text = "(module (func $\"a;b\\1b[1m \" (export \"main\") (nop)))";
+    let program = folder.write("p.wasm", wat::parse_str(text).expect("the text is right"));
+    let path = folder.path("p.folded");
+    let report = vmrun(&["profile", text_of(&program), "--folded", text_of(&path)]).output();
+    assert!(!report.contains('\u{1b}') && report.contains("a;b\\u{1b}[1m"), "{report}");
+    let folded = fs::read_to_string(path).unwrap();
+    let (stack, weight) = folded.trim_end().rsplit_once(' ').unwrap();
+    assert!(!stack.contains([';', '\u{1b}']) && weight.parse::<u64>().is_ok(), "{folded}");
+}
