@@ -1,7 +1,7 @@
 //! The report as a page: one file, without scripts and without anything to be fetched, in light and dark.
 //!
 //! Each drawing is followed by a table of the same figures. Names of programs and functions are the only text that is not
-//! ours, and [`escape`] takes them.
+//! ours, and `escape` takes them.
 
 mod bars;
 mod tables;
