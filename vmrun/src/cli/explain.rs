@@ -37,6 +37,10 @@ pub struct ExplainArgs {
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
     pub compare: Vec<crate::explain::Construction>,
 
+    /// Show the number of executions of each block, as `vmrun profile --json` has written it
+    #[arg(long, value_name = "FILE")]
+    pub profile: Option<PathBuf>,
+
     /// The passes: all, none, or a list such as -NAME or none,NAME
     #[arg(long, value_name = "PASSES", allow_hyphen_values = true, default_value_t)]
     pub passes: PassSet,

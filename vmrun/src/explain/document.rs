@@ -33,6 +33,9 @@ pub(crate) struct Document {
     pub(crate) ledger: Ledger,
     pub(crate) films: Films,
     pub(crate) graph: Graph,
+    /// The number of executions of each block of the bytecode, by the code offset of its start.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) profile: Vec<(u32, u64)>,
 }
 
 /// The function.

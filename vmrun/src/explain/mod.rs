@@ -57,6 +57,8 @@ pub(crate) struct Request<'a> {
     pub(crate) passes: PassSet,
     pub(crate) compare: &'a [Construction],
     pub(crate) program: &'a Path,
+    /// The number of executions of each block of the function's bytecode, by the code offset of its start.
+    pub(crate) profile: Vec<(u32, u64)>,
     /// The text of the program, if its lines are what the code's lines are about.
     pub(crate) source: Option<&'a str>,
 }
@@ -66,7 +68,7 @@ pub(crate) struct Request<'a> {
 /// # Errors
 /// Fails if the function cannot be compiled.
 pub(crate) fn explain(request: &Request<'_>) -> Result<Document, CliError> {
-    let Request { module, func, passes, .. } = *request;
+    let &Request { module, func, passes, .. } = request;
     let too_large = || CliError::Failed("the function is too large for the IR".into());
     if !is_buildable(module, func) {
         return Err(too_large());
@@ -101,6 +103,7 @@ pub(crate) fn explain(request: &Request<'_>) -> Result<Document, CliError> {
         ledger: ledger::ledger(module, input),
         films: films::record(&input.function, &input.blocks),
         graph: layout::draw(&stages.union),
+        profile: request.profile.clone(),
         stages: stages.stages,
     })
 }

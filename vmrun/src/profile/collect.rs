@@ -58,7 +58,7 @@ impl Collector {
         let functions: Vec<_> =
             executed.map(|(func, executed)| function(module, func, executed)).collect();
         let instructions = functions.iter().map(|function| function.instructions).sum();
-        Profile { schema: SCHEMA, version: SCHEMA_VERSION, instructions, functions }
+        Profile { schema: SCHEMA.into(), version: SCHEMA_VERSION, instructions, functions }
     }
 
     /// Each path of calls, outermost function first, and the number of instructions executed in the last function on it.

@@ -12,7 +12,9 @@ pub mod collect;
 pub mod folded;
 pub mod listing;
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 
 /// [`Profile::schema`].
 pub const SCHEMA: &str = "slotvm-profile";
@@ -20,10 +22,10 @@ pub const SCHEMA: &str = "slotvm-profile";
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// The instructions that a program has executed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Profile {
     /// The name of the schema, [`SCHEMA`].
-    pub schema: &'static str,
+    pub schema: Cow<'static, str>,
     /// The version of the schema, [`SCHEMA_VERSION`].
     pub version: u32,
     /// The number of executed instructions.
@@ -33,7 +35,7 @@ pub struct Profile {
 }
 
 /// The part of a function in it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct FunctionProfile {
     /// Its number in the module's function index space.
     pub func: u32,
@@ -46,7 +48,7 @@ pub struct FunctionProfile {
 }
 
 /// The part of a block of the bytecode.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct BlockProfile {
     /// The code offset of its first instruction.
     pub offset: u32,

@@ -360,3 +360,23 @@ fn drawings_have_room_for_all_blocks() {
         assert_eq!(drawn, list(&document, "blocks").len(), "{program}");
     }
 }
+
+#[test]
+fn profiles_stand_beside_the_code_that_they_are_of() {
+    let folder = Folder::new("explain_profile");
+    let profile = folder.path("profile.json").display().to_string();
+    vmrun(&["profile", "programs/collatz.bc", "100", "--json", &profile]).output();
+    let args = ["programs/collatz.bc", "--func", "steps", "--profile", &profile];
+    let counts: Vec<(u64, u64)> = list(&document(&args), "profile")
+        .iter()
+        .map(|pair| (number(&pair[0]), number(&pair[1])))
+        .collect();
+    assert_eq!(counts, [(0, 99), (4, 3216), (11, 3117), (20, 998), (32, 2119), (39, 3117), (48, 99)]);
+
+    let other = ["explain", "programs/brainfuck.bc", "--func", "2", "--profile", &profile];
+    let error = vmrun(&other).error(1);
+    assert!(error.contains("is a profile of another program: no block of function 2"), "{error}");
+    fs::write(&profile, "{}").expect("it can be written");
+    let error = vmrun(&[&["explain"], &args[..]].concat()).error(1);
+    assert!(error.contains("expected what `vmrun profile --json` writes: missing field"), "{error}");
+}

@@ -153,9 +153,10 @@ class Column {
     if (line.offset !== undefined || line.at !== undefined) {
       made.dataset.offset = line.offset !== undefined ? line.offset : model.roots[line.at];
     }
-    const heat = this.page.heat(line);
-    if (heat !== undefined) {
-      made.append(element("span", { class: "heat" }, heat));
+    if (model.doc.profile) {
+      // The count stands at the first line of what comes from a block.
+      const [heat, above] = [this.page.heat(line), index > 0 ? this.page.heat(this.lines[index - 1]) : undefined];
+      made.append(element("span", { class: "heat" }, heat && heat !== above ? heat[1].toLocaleString("en") : ""));
     }
     if (line.offset !== undefined) {
       made.append(element("span", { class: "at" }, hex(line.offset) + " "));

@@ -200,22 +200,26 @@ class Page {
     box.style.top = (place.bottom + box.offsetHeight + 8 < innerHeight ? place.bottom + 4 : place.top - box.offsetHeight - 4) + "px";
   }
 
-  /** How often a line ran, if there is a profile. */
+  /** The start of the block of the bytecode that a line comes from, and how often it ran, if there is a profile. */
   heat(line) {
     const { profile } = this.model.doc;
-    return profile && line.kind === "head" && line.block !== undefined ? this.blockHeat(line.block) : undefined;
+    const offset = line.offset !== undefined ? line.offset : line.at !== undefined && !this.model.keys[line.at].includes("<")
+      ? this.model.roots[line.at] : undefined;
+    if (!profile || offset === undefined) {
+      return undefined;
+    }
+    let [low, high] = [0, profile.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      [low, high] = profile[middle][0] <= offset ? [middle + 1, high] : [low, middle];
+    }
+    return low > 0 ? profile[low - 1] : undefined;
   }
 
   blockHeat(block) {
     const { profile } = this.model.doc;
-    if (!profile) {
-      return undefined;
-    }
-    if (!this.counts) {
-      this.counts = new Map(profile);
-    }
-    const count = this.counts.get(this.model.doc.blocks[block].offset);
-    return count === undefined ? undefined : count.toLocaleString("en") + "×";
+    const found = profile && profile.find(([offset]) => offset === this.model.doc.blocks[block].offset);
+    return found ? found[1].toLocaleString("en") + "×" : undefined;
   }
 }
 
