@@ -16,6 +16,8 @@ use super::document::{Edge, Graph, Level, Node};
 
 /// The number of blocks from which loops are drawn on levels of their own.
 pub(super) const FLAT_BLOCKS_MAX: usize = 200;
+/// The depth of loops from which on they are drawn on the level of the loop around them.
+const LOOP_DEPTH_MAX: usize = 64;
 /// The maximum number of points in between on the edges of a level.
 const POINTS_MAX: usize = 20_000;
 /// The number of times that all layers are put in order, and that their nodes are moved.
@@ -45,21 +47,25 @@ pub(super) fn draw(union: &Union) -> Graph {
         let nodes = (0..union.n_blocks as u32).map(|block| (block, None)).collect();
         return Graph { levels: vec![draw_level(None, nodes, &union.edges)] };
     }
-    // Level 0 is the function, level i + 1 is loop i.
+    // Level 0 is the function, level i + 1 is loop i. A loop that is too deep has no level of its own.
     let n_levels = union.loops.len() + 1;
-    let level_of = |block: u32| union.innermost[block as usize].map_or(0, |i| i as usize + 1);
+    let mut depths = vec![0; n_levels];
+    let mut shown_on: Vec<usize> = (0..n_levels).collect();
+    for level in 1..n_levels {
+        let parent = union.loops[level - 1].1.map_or(0, |i| i as usize + 1);
+        depths[level] = depths[parent] + 1;
+        if depths[level] > LOOP_DEPTH_MAX {
+            shown_on[level] = shown_on[parent];
+        }
+    }
     let parent_of = |level: usize| union.loops[level - 1].1.map_or(0, |i| i as usize + 1);
-    let depths: Vec<usize> = (0..n_levels)
-        .scan(vec![0; n_levels], |depths, level| {
-            depths[level] = if level == 0 { 0 } else { depths[parent_of(level)] + 1 };
-            Some(depths[level])
-        })
-        .collect();
+    let level_of =
+        |block: u32| shown_on[union.innermost[block as usize].map_or(0, |i| i as usize + 1)];
     let mut nodes: Vec<Vec<(u32, Option<u32>)>> = vec![vec![]; n_levels];
     for block in 0..union.n_blocks as u32 {
         nodes[level_of(block)].push((block, None));
     }
-    for level in 1..n_levels {
+    for level in (1..n_levels).filter(|&level| shown_on[level] == level) {
         let header = union.loops[level - 1].0;
         nodes[parent_of(level)].push((header, Some(level as u32)));
     }

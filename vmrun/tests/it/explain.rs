@@ -371,12 +371,18 @@ fn profiles_stand_beside_the_code_that_they_are_of() {
         .iter()
         .map(|pair| (number(&pair[0]), number(&pair[1])))
         .collect();
-    assert_eq!(counts, [(0, 99), (4, 3216), (11, 3117), (20, 998), (32, 2119), (39, 3117), (48, 99)]);
+    assert_eq!(
+        counts,
+        [(0, 99), (4, 3216), (11, 3117), (20, 998), (32, 2119), (39, 3117), (48, 99)]
+    );
 
     let other = ["explain", "programs/brainfuck.bc", "--func", "2", "--profile", &profile];
     let error = vmrun(&other).error(1);
     assert!(error.contains("is a profile of another program: no block of function 2"), "{error}");
     fs::write(&profile, "{}").expect("it can be written");
     let error = vmrun(&[&["explain"], &args[..]].concat()).error(1);
-    assert!(error.contains("expected what `vmrun profile --json` writes: missing field"), "{error}");
+    assert!(
+        error.contains("expected what `vmrun profile --json` writes: missing field"),
+        "{error}"
+    );
 }

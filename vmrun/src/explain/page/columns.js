@@ -153,11 +153,6 @@ class Column {
     if (line.offset !== undefined || line.at !== undefined) {
       made.dataset.offset = line.offset !== undefined ? line.offset : model.roots[line.at];
     }
-    if (model.doc.profile) {
-      // The count stands at the first line of what comes from a block.
-      const [heat, above] = [this.page.heat(line), index > 0 ? this.page.heat(this.lines[index - 1]) : undefined];
-      made.append(element("span", { class: "heat" }, heat && heat !== above ? heat[1].toLocaleString("en") : ""));
-    }
     if (line.offset !== undefined) {
       made.append(element("span", { class: "at" }, hex(line.offset) + " "));
     } else if (line.address !== undefined) {
@@ -178,6 +173,11 @@ class Column {
     }
     if (line.address === undefined && line.note) {
       made.append(element("span", { class: "note" }, gap + line.note));
+    }
+    if (model.doc.profile) {
+      // The count stands at the first line of what comes from a block.
+      const [heat, above] = [this.page.heat(line), index > 0 ? this.page.heat(this.lines[index - 1]) : undefined];
+      made.prepend(element("span", { class: "heat" }, heat && heat !== above ? heat[1].toLocaleString("en") : ""));
     }
     if (selection) {
       for (const token of made.querySelectorAll(".t")) {

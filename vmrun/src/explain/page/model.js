@@ -148,7 +148,7 @@ class Model {
   /** What a hover or the selection says about a value, slot, block or location. */
   describe(kind, id, stage) {
     const lines = [];
-    const list = (ids, prefix) => ids.map((n) => prefix + n).join(" ") || "none";
+    const list = (ids, prefix) => ids.map((n) => prefix + n).join(" ") || "no block";
     if (kind === "value") {
       const value = this.doc.values[id];
       const info = this.usesIn(stage).get(id);
