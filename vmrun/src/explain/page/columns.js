@@ -2,6 +2,8 @@
 // The columns: one for each stage, with the lines that are in view only.
 
 const LINE_HEIGHT = 20;
+/** The characters of a line that are shown: a branch by a table may have thousands of targets. */
+const LINE_LENGTH_MAX = 1000;
 const TOKEN = /\b(?:v\d+|b\d+|f\d+|(?:s|stack|inlined)\d+(?:_\w+)?)\b/g;
 
 const element = (name, attributes, ...children) => {
@@ -159,7 +161,8 @@ class Column {
       made.append(element("span", { class: "bytes" },
         line.address.toString(16).padStart(5) + "  " + line.bytes.padEnd(20) + " "));
     }
-    made.append(...(line.plain ? [line.text] : tokens(line.text, model)));
+    const text = line.text.length > LINE_LENGTH_MAX ? line.text.slice(0, LINE_LENGTH_MAX) + " …" : line.text;
+    made.append(...(line.plain ? [text] : tokens(text, model)));
     if (line.address !== undefined && line.note) {
       made.append(element("span", { class: "note" }, "  " + line.note));
     }

@@ -3,6 +3,8 @@
 
 const NODE_WIDTH = 118;
 const NODE_HEIGHT = 36;
+/** The number of nodes up to which a level is drawn as a whole. Of a larger one, only what is in view is. */
+const NODES_MAX = 1200;
 const svg = (name, attributes, ...children) => {
   const made = document.createElementNS("http://www.w3.org/2000/svg", name);
   for (const [key, value] of Object.entries(attributes || {})) {
@@ -83,7 +85,26 @@ class GraphView {
     if (this.svg) {
       const { x, y, w, h } = this.view;
       this.svg.setAttribute("viewBox", `${x} ${y} ${w} ${h}`);
+      const drawn = this.drawnView;
+      const isBeyond = x < drawn.x || y < drawn.y || x + w > drawn.x + drawn.w || y + h > drawn.y + drawn.h;
+      if (this.drawing().nodes.length > NODES_MAX && isBeyond && !this.isWaiting) {
+        this.isWaiting = true;
+        requestAnimationFrame(() => { this.isWaiting = false; this.draw(); });
+      }
     }
+  }
+
+  /** The nodes to draw: all, or those in view and around it. */
+  shownNodes() {
+    const { nodes } = this.drawing();
+    const { x, y, w, h } = this.view;
+    this.drawnView = { x: x - w / 2, y: y - h / 2, w: 2 * w, h: 2 * h };
+    if (nodes.length <= NODES_MAX) {
+      return nodes;
+    }
+    const d = this.drawnView;
+    const isIn = (node) => node.x >= d.x && node.x <= d.x + d.w && node.y >= d.y && node.y <= d.y + d.h;
+    return nodes.filter(isIn).slice(0, NODES_MAX);
   }
 
   drag(event) {
@@ -166,9 +187,10 @@ class GraphView {
     const drawing = this.drawing();
     const stage = this.stage;
     const drawn = svg("g");
-    const places = new Map(drawing.nodes.map((node) => [node.block, node]));
+    this.shown = this.shownNodes();
+    const places = new Map(this.shown.map((node) => [node.block, node]));
     if (this.kind.value === "dom") {
-      for (const node of drawing.nodes) {
+      for (const node of this.shown) {
         const block = stage.byId.get(node.block);
         const above = block && block.idom !== undefined && places.get(block.idom);
         if (above) {
@@ -177,9 +199,12 @@ class GraphView {
         }
       }
     } else {
-      drawing.edges.forEach((edge) => drawn.append(this.edge(edge, stage)));
+      const isShown = (edge) => places.has(edge.from) && places.has(edge.to);
+      const edges = this.shown.length === drawing.nodes.length ? drawing.edges : drawing.edges.filter(isShown);
+      this.hasLoops = drawing.nodes.some((node) => node.level !== undefined);
+      edges.forEach((edge) => drawn.append(this.edge(edge, stage)));
     }
-    this.nodes = drawing.nodes.map((node) => {
+    this.nodes = this.shown.map((node) => {
       const made = this.node(node, stage);
       drawn.append(made);
       return made;
@@ -200,7 +225,7 @@ class GraphView {
     const row = selection && selection.kind === "slot" ? model.ledgerOfSlot.get(selection.id) : undefined;
     const phis = new Set(row ? row.phi_blocks : []);
     const blocks = this.selectedBlocks();
-    this.drawing().nodes.forEach((node, i) => {
+    this.shown.forEach((node, i) => {
       const classes = this.classesOf(node);
       if (frontier.has(node.block)) {
         classes.push("frontier");
@@ -229,14 +254,22 @@ class GraphView {
 
   edge(edge, stage) {
     const from = stage.byId.get(edge.from);
-    const isThere = from && from.succs.includes(edge.to);
+    const isThere = from && this.targets(from).has(edge.to);
     const marked = this.markedEdge && this.markedEdge.from === edge.from && this.markedEdge.to === edge.to;
-    const gone = !isThere && this.drawing().nodes.every((node) => node.level === undefined);
+    const gone = !isThere && !this.hasLoops;
     return svg("path", {
       class: "edge" + (edge.back ? " back" : "") + (gone ? " gone" : "") + (marked ? " " + this.markedEdge.kind : ""),
       d: edge.from === edge.to ? this.selfLoop(edge.points[0]) : this.path(edge.points),
       "marker-end": "url(#arrow)",
     });
+  }
+
+  /** The targets of a block as a set. */
+  targets(block) {
+    if (!block.targets) {
+      block.targets = new Set(block.succs);
+    }
+    return block.targets;
   }
 
   selfLoop([x, y]) {
