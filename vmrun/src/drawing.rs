@@ -7,4 +7,6 @@
 mod layout;
 mod svg;
 
+#[cfg(feature = "explain")]
+pub(crate) use self::layout::{Layout, Point, layout};
 pub(crate) use self::svg::svg;

@@ -29,23 +29,23 @@ const MOVE_SWEEPS: usize = 24;
 #[error(
     "the graph is too large to draw: its edges pass more than {POINTS_MAX} ranks in total; --dot has no limit"
 )]
-pub(super) struct TooLarge;
+pub(crate) struct TooLarge;
 
 /// A place, in pixels from the left and from the top.
-pub(super) type Point = (f64, f64);
+pub(crate) type Point = (f64, f64);
 
 /// The places of all boxes and edges.
-pub(super) struct Layout {
-    pub(super) size: Point,
+pub(crate) struct Layout {
+    pub(crate) size: Point,
     /// The left upper corner of each box.
-    pub(super) boxes: Vec<Point>,
+    pub(crate) boxes: Vec<Point>,
     /// The points of each edge from its source to its destination. Two points in a row with the same abscissa are on a
     /// vertical part of it.
-    pub(super) edges: Vec<Vec<Point>>,
+    pub(crate) edges: Vec<Vec<Point>>,
 }
 
 /// Lays out boxes of these sizes. Each edge is a source and a destination; no two are the same.
-pub(super) fn layout(sizes: &[Point], edges: &[(usize, usize)]) -> Result<Layout, TooLarge> {
+pub(crate) fn layout(sizes: &[Point], edges: &[(usize, usize)]) -> Result<Layout, TooLarge> {
     let (down, order) = turn_back_edges(sizes.len(), edges);
     let ranks = ranks(sizes.len(), &down, &order);
     let mut items = Items::new(sizes, &down, ranks)?;

@@ -354,7 +354,7 @@ fn drawings_have_room_for_all_blocks() {
             }
             for xs in rows.values_mut() {
                 xs.sort_unstable();
-                assert!(xs.windows(2).all(|pair| pair[1] - pair[0] >= 140), "{program}: {xs:?}");
+                assert!(xs.windows(2).all(|pair| pair[1] - pair[0] >= 118), "{program}: {xs:?}");
             }
         }
         assert_eq!(drawn, list(&document, "blocks").len(), "{program}");

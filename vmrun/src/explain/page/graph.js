@@ -194,7 +194,7 @@ class GraphView {
         const block = stage.byId.get(node.block);
         const above = block && block.idom !== undefined && places.get(block.idom);
         if (above) {
-          drawn.append(svg("path", { class: "edge dom", d: this.path([[above.x, above.y], [node.x, node.y]]),
+          drawn.append(svg("path", { class: "edge dom", d: this.path([[above.x, above.y + NODE_HEIGHT / 2], [node.x, node.y - NODE_HEIGHT / 2]]),
             "marker-end": "url(#arrow)" }));
         }
       }
@@ -259,7 +259,7 @@ class GraphView {
     const gone = !isThere && !this.hasLoops;
     return svg("path", {
       class: "edge" + (edge.back ? " back" : "") + (gone ? " gone" : "") + (marked ? " " + this.markedEdge.kind : ""),
-      d: edge.from === edge.to ? this.selfLoop(edge.points[0]) : this.path(edge.points),
+      d: this.path(edge.points),
       "marker-end": "url(#arrow)",
     });
   }
@@ -272,34 +272,13 @@ class GraphView {
     return block.targets;
   }
 
-  selfLoop([x, y]) {
-    const right = x + NODE_WIDTH / 2;
-    return `M${right} ${y - 6}C${right + 40} ${y - 28} ${right + 40} ${y + 28} ${right + 2} ${y + 8}`;
-  }
-
-  /** A smooth line from the border of a node to that of another. */
+  /** A line through points: straight where two are above or beside each other, and else a curve. */
   path(points) {
-    const shifted = points.map(([x, y]) => [x, y]);
-    const down = points[points.length - 1][1] >= points[0][1];
-    const half = NODE_HEIGHT / 2;
-    if (down || points.length > 2) {
-      const up = points[points.length - 1][1] < points[0][1];
-      shifted[0][1] += up ? -half : half;
-      shifted[shifted.length - 1][1] += up ? half : -half;
-      if (up) {
-        shifted[0][0] += 16;
-        shifted[shifted.length - 1][0] += 16;
-      }
-    } else {
-      const [a, b] = [shifted[0], shifted[1]];
-      const out = Math.max(a[0], b[0]) + NODE_WIDTH / 2;
-      return `M${a[0] + NODE_WIDTH / 2} ${a[1]}C${out + 46} ${a[1]} ${out + 46} ${b[1]} ${b[0] + NODE_WIDTH / 2} ${b[1]}`;
-    }
-    let d = `M${shifted[0][0]} ${shifted[0][1]}`;
-    for (let i = 1; i < shifted.length; i++) {
-      const [[x0, y0], [x1, y1]] = [shifted[i - 1], shifted[i]];
+    let d = `M${points[0][0]} ${points[0][1]}`;
+    for (let i = 1; i < points.length; i++) {
+      const [[x0, y0], [x1, y1]] = [points[i - 1], points[i]];
       const middle = (y0 + y1) / 2;
-      d += `C${x0} ${middle} ${x1} ${middle} ${x1} ${y1}`;
+      d += x0 === x1 || y0 === y1 ? `L${x1} ${y1}` : `C${x0} ${middle} ${x1} ${middle} ${x1} ${y1}`;
     }
     return d;
   }
