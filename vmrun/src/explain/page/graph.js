@@ -5,6 +5,8 @@ const NODE_WIDTH = 118;
 const NODE_HEIGHT = 36;
 /** The number of nodes up to which a level is drawn as a whole. Of a larger one, only what is in view is. */
 const NODES_MAX = 1200;
+/** The scale at which a large drawing is shown first. */
+const SCALE_MIN = 0.7;
 const svg = (name, attributes, ...children) => {
   const made = document.createElementNS("http://www.w3.org/2000/svg", name);
   for (const [key, value] of Object.entries(attributes || {})) {
@@ -59,12 +61,15 @@ class GraphView {
     return this.page.model.doc.graph.levels[this.level];
   }
 
+  /** Shows all of the drawing, or its start if it would be too small to read. */
   fit() {
-    const { width, height } = this.drawing();
-    const scale = Math.min(1.4, (this.box.clientWidth || 500) / width, (this.box.clientHeight || 400) / height);
-    const least = Math.max(scale, 0.35);
-    const [w, h] = [(this.box.clientWidth || 500) / least, (this.box.clientHeight || 400) / least];
-    this.view = { x: (width - w) / 2, y: scale < least ? 0 : (height - h) / 2, w, h };
+    const { width, height, nodes } = this.drawing();
+    const [boxWidth, boxHeight] = [this.box.clientWidth || 500, this.box.clientHeight || 400];
+    const whole = Math.min(1.4, boxWidth / width, boxHeight / height);
+    const scale = Math.max(whole, SCALE_MIN);
+    const [w, h] = [boxWidth / scale, boxHeight / scale];
+    const x = w >= width ? width / 2 : Math.min(Math.max(nodes[0].x, w / 2), width - w / 2);
+    this.view = { x: x - w / 2, y: h >= height ? (height - h) / 2 : 0, w, h };
   }
 
   zoom(factor, event) {
