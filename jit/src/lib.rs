@@ -120,7 +120,8 @@ pub mod compiler {
     pub use crate::compile::budget::{Cause, Excess, Rung, Work, WorkCounts};
     pub use crate::compile::function_info::{FunctionInfo, Sizes};
     pub use crate::compile::listing::{
-        BytecodePlace, CodeCall, CodeRange, CodeRelocation, CodeTarget, CodeTrap, FunctionCode,
+        BytecodePlace, CodeCall, CodeFrame, CodeRange, CodeRelocation, CodeTarget, CodeTrap,
+        FunctionCode,
     };
     pub use crate::config::OnTheFly;
     pub use crate::config::counts::{BlockCounts, FunctionCounts};

@@ -55,7 +55,7 @@ and variables of --dir and --env.";
 /// Runs, assembles, inspects and measures slotvm programs.
 ///
 /// Programs are binary modules (`.bc`), assembler text (`.vasm`), WebAssembly modules (`.wasm` or
-/// `.wat`), or, to be run, what `vmrun compile` has written (`.vmc`).
+/// `.wat`), or, to be run, what `vmrun compile` has written (`.vmc`). `-` is standard input.
 #[derive(Debug, Parser)]
 #[command(
     name = "vmrun",
@@ -85,7 +85,10 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a program (the default)
-    #[command(after_help = HOST_FUNCTIONS)]
+    #[command(
+        after_help = HOST_FUNCTIONS,
+        after_long_help = format!("{HOST_FUNCTIONS}\n\n{OTHER_HABITS}")
+    )]
     Run(RunArgs),
     /// Assemble text into a binary module
     Asm(AsmArgs),
@@ -285,7 +288,7 @@ pub struct AsmArgs {
     /// The text
     pub source: PathBuf,
 
-    /// Path of the binary module [default: the source with the extension .bc]
+    /// Path of the binary module, `-` for standard output [default: the source with the extension .bc]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -311,7 +314,7 @@ pub struct ConvertArgs {
     /// The WebAssembly module, binary or text
     pub source: PathBuf,
 
-    /// Path of the binary module [default: the source with the extension .bc]
+    /// Path of the binary module, `-` for standard output [default: the source with the extension .bc]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -337,7 +340,7 @@ pub struct CompileArgs {
     /// The program
     pub program: PathBuf,
 
-    /// Path of the precompiled program, for `vmrun` without --slots, --passes and --fuel
+    /// Path of the precompiled program, for `vmrun` without --slots, --passes, --fuel and --timeout
     /// [default: the program with the extension .vmc]
     ///
     /// Only the same version of `vmrun` runs it, on a machine of the same kind, for the user who compiled it: it is

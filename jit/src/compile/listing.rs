@@ -19,6 +19,8 @@ pub struct FunctionCode {
     /// The instructions, with jump tables between and constants after them. If there is a [`module_offset`](FunctionCode::module_offset),
     /// these are the bytes that run. Otherwise the bytes of relocations are not yet those that run.
     pub bytes: Vec<u8>,
+    /// The native frame.
+    pub frame: CodeFrame,
     /// Origins of the code, in ascending order of code offset. They do not overlap. Code that no range covers, such as
     /// the prologue, comes from no instruction of the bytecode.
     pub ranges: Vec<CodeRange>,
@@ -28,6 +30,17 @@ pub struct FunctionCode {
     pub traps: Vec<CodeTrap>,
     /// The calls, in ascending order of return offset.
     pub calls: Vec<CodeCall>,
+}
+
+/// The native frame of a function, from where the stack pointer points in the body.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CodeFrame {
+    /// The bytes below the frame pointer.
+    pub bytes: u32,
+    /// Offsets from the stack pointer of the slots in memory and of areas for results. What is elsewhere in the frame
+    /// are arguments on the stack, spilled values and saved registers.
+    pub slots: Range<u32>,
 }
 
 /// A place in the bytecode of a module.

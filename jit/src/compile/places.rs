@@ -10,7 +10,8 @@ use crate::code::pctable::{Place, PlaceId, TrapReason};
 use crate::code::unit::{FinalizedReloc, MachineCode};
 use crate::compile::folds::Folds;
 use crate::compile::listing::{
-    BytecodePlace, CodeCall, CodeRange, CodeRelocation, CodeTarget, CodeTrap, FunctionCode,
+    BytecodePlace, CodeCall, CodeFrame, CodeRange, CodeRelocation, CodeTarget, CodeTrap,
+    FunctionCode,
 };
 use crate::lower::{Lowered, Trapping, traps};
 
@@ -101,11 +102,23 @@ pub(super) fn listing(
         func: function.func,
         module_offset: None,
         bytes: code.bytes.clone(),
+        frame: frame(compiled, clif),
         ranges: ranges.collect(),
         relocations,
         traps: traps.collect(),
         calls: calls.collect(),
     }
+}
+
+/// The layout of the frame.
+fn frame(compiled: &CompiledCode, clif: &cranelift_codegen::ir::Function) -> CodeFrame {
+    let Some(layout) = compiled.buffer.frame_layout() else { return CodeFrame::default() };
+    let ranges = clif.sized_stack_slots.iter().map(|(slot, data)| {
+        let start = layout.stackslots[slot].offset;
+        start..start + data.size
+    });
+    let slots = ranges.reduce(|all, slot| all.start.min(slot.start)..all.end.max(slot.end));
+    CodeFrame { bytes: layout.frame_to_fp_offset, slots: slots.unwrap_or_default() }
 }
 
 /// The location of the instruction at a code offset. The prologue has none.

@@ -1,5 +1,7 @@
 //! Machine code of a function with the bytecode that it comes from, the functions that it names, and its traps.
 
+use std::ops::Range;
+
 use slotvm::compiler::{BytecodePlace, CodeTarget, FunctionCode};
 use slotvm::{Compile, Config, Engine, Module, PassSet, SlotMode, Tier, TrapCode};
 
@@ -102,6 +104,10 @@ fn code_of_each_mode_says_where_it_comes_from_and_what_it_names() {
         assert!(g.relocations.is_empty() && g.calls.is_empty());
         // Calls of itself are named, too, though they are resolved.
         let named: Vec<_> = f.relocations.iter().map(|reloc| reloc.target.clone()).collect();
+        // Both slots of `g` are in memory, or none.
+        let Range { start, end } = g.frame.slots;
+        assert_eq!(end > start, slots.is_memory(), "{slots}: {:?}", g.frame);
+        assert!(end <= g.frame.bytes);
         assert!(named.contains(&CodeTarget::Func(1)) && named.contains(&CodeTarget::Func(2)));
         assert_eq!(f.calls.len(), 3);
     }
