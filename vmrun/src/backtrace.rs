@@ -153,3 +153,83 @@ fn file_name<R: Reader>(
         _ => name,
     })
 }
+
+#[cfg(all(test, feature = "wat"))]
+mod tests {
+    use std::fs;
+
+    use gimli::write::{Address, DwarfUnit, EndianVec, LineProgram, LineString, Sections};
+    use gimli::{Encoding, Format, LineEncoding};
+
+    use super::*;
+
+    /// A module of two functions with this line table: for each row an address from the start of the code section, a
+    /// file and a line.
+    fn module(rows: &[(u64, &str, u64)]) -> Vec<u8> {
+        let mut module = wat::parse_str("(module (func nop nop nop) (func nop nop nop))").unwrap();
+        let encoding = Encoding { format: Format::Dwarf32, version: 4, address_size: 4 };
+        let mut dwarf = DwarfUnit::new(encoding);
+        let text = |text: &str| LineString::String(text.into());
+        let (directory, name) = (text("/work"), text("main.c"));
+        let mut lines =
+            LineProgram::new(encoding, LineEncoding::default(), directory, None, name, None);
+        let source = lines.add_directory(text("/work/src"));
+        lines.begin_sequence(Some(Address::Constant(0)));
+        for &(address, file, line) in rows {
+            lines.row().address_offset = address;
+            lines.row().file = lines.add_file(text(file), source, None);
+            lines.row().line = line;
+            lines.generate_row();
+        }
+        lines.end_sequence(100);
+        dwarf.unit.line_program = lines;
+        let mut sections = Sections::new(EndianVec::new(LittleEndian));
+        dwarf.write(&mut sections).unwrap();
+        sections
+            .for_each(|id, data| {
+                let (name, data) = (id.name().as_bytes(), data.slice());
+                let len = 5 + name.len() + data.len();
+                let leb = |n: usize| {
+                    [
+                        n & 127 | 128,
+                        n >> 7 & 127 | 128,
+                        n >> 14 & 127 | 128,
+                        n >> 21 & 127 | 128,
+                        n >> 28,
+                    ]
+                    .map(|byte| byte as u8)
+                };
+                module.push(0);
+                module.extend(leb(len));
+                module.extend(leb(name.len()));
+                module.extend(name);
+                module.extend(data);
+                gimli::write::Result::Ok(())
+            })
+            .unwrap();
+        module
+    }
+
+    #[test]
+    fn a_line_has_a_file_if_it_is_of_one_in_its_function() {
+        // The section is `2, 5, 0, nop, nop, nop, end, 5, …`.
+        let rows = [
+            (3, "a.c", 10),
+            (4, "header.h", 11),
+            (5, "a.c", 11),
+            (9, "/abs/b.c", 10),
+            (10, "b.c", 12),
+        ];
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("p.wasm");
+        fs::write(&program, module(&rows)).unwrap();
+        let lines = Lines::from([(0, 10), (0, 11), (0, 12), (1, 10), (1, 12), (7, 10)]);
+        let files = files(&program, &lines);
+        let of = |func, line| files.get(&(func, line)).map(String::as_str);
+        assert_eq!(of(0, 10), Some("/work/src/a.c"));
+        assert_eq!(of(0, 11), None, "two files have this line");
+        assert_eq!(of(1, 10), Some("/abs/b.c"));
+        assert_eq!(of(1, 12), Some("/work/src/b.c"));
+        assert_eq!((of(0, 12), of(7, 10)), (None, None));
+    }
+}
