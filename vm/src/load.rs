@@ -191,12 +191,12 @@ mod tests {
         let of = |bytes: &[u8]| Format::of(bytes, None);
         assert_eq!(of(b"\0svm\x01"), Some(Format::Binary));
         assert_eq!(of(b"\0sv"), Some(Format::Binary));
+        assert_eq!(of(b"\0"), Some(Format::Binary));
         assert_eq!(of(b"\0asm\x01"), Some(Format::Wasm));
         for text in ["", "\n ; nothing\n", "; why: x\n\n  func f() {", "module\"m\"", "import"] {
             assert_eq!(of(text.as_bytes()), Some(Format::Text), "{text:?}");
         }
-        for other in
-            ["root:x:0:0", "#!/bin/sh", "{}", "\0", "\0elf", "\x7fELF", "(module)", "function f"]
+        for other in ["root:x:0:0", "#!/bin/sh", "{}", "\0elf", "\x7fELF", "(module)", "function f"]
         {
             assert_eq!(of(other.as_bytes()), None, "{other:?}");
         }
