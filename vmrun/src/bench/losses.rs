@@ -14,8 +14,9 @@ pub struct Loss {
     pub reason: String,
 }
 
-/// Bytes of spilled registers that are told apart from saved ones, which all modes have.
-const SPILLS_MIN: u64 = 64;
+/// Bytes by which the frames of `ssa` exceed those of another mode, slots left out, for that to count as a cause. The alignment
+/// of frames makes smaller differences.
+const SPILLS_MIN: u64 = 32;
 
 /// The losses of a program.
 pub(super) fn losses(program: &ProgramReport) -> Vec<Loss> {
@@ -74,8 +75,8 @@ fn reason(program: &ProgramReport, mode: SlotMode) -> String {
 
 fn spills(ssa: &ModeReport, other: &ModeReport, mode: SlotMode) -> String {
     format!(
-        "registers are short: {} and {} bytes of spilled and saved registers against {} in mode {mode}, so values are \
-         copied between spill slots where memory code writes a slot once",
+        "more is spilled: {} and {} bytes of spilled and saved registers against {} in mode {mode}; values that live \
+         across calls or find no register are copied to the frame and back",
         counted(ssa.phis, "phi", "phis"),
         ssa.spill_bytes,
         other.spill_bytes

@@ -185,7 +185,7 @@ fn reason(run_ns: [u64; 5], change: fn(&mut ModeReport)) -> String {
 fn losses_have_reasons() {
     let slower = [600, 700, 1_000, 1_000, 1_000];
     let spilled = reason(slower, |ssa| (ssa.phis, ssa.spill_bytes) = (201, 1_600));
-    assert!(spilled.starts_with("registers are short: 201 phis and 1600 bytes"), "{spilled}");
+    assert!(spilled.starts_with("more is spilled: 201 phis and 1600 bytes"), "{spilled}");
     let kept = reason(slower, |ssa| ssa.slots_kept = 1);
     assert!(kept.starts_with("1 slot stays in memory"), "{kept}");
     let less = reason(slower, |ssa| ssa.with_less_work = vec!["f".into(), "g".into()]);

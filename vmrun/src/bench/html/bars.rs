@@ -82,8 +82,8 @@ fn push(svg: &mut String, text: std::fmt::Arguments<'_>) {
 
 fn drawing(label: &str, height: f64, content: &str) -> String {
     format!(
-        "<svg role=\"img\" aria-label=\"{label}\" viewBox=\"0 0 {WIDTH} {height:.0}\" width=\"{WIDTH}\">\n\
-         {content}</svg>\n"
+        "<div class=\"drawing\">\n<svg role=\"img\" aria-label=\"{label}\" viewBox=\"0 0 {WIDTH} {height:.0}\" width=\"{WIDTH}\">\n\
+         {content}</svg>\n</div>\n"
     )
 }
 
