@@ -22,11 +22,11 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "F")]
     pub func: Option<String>,
 
-    /// The slot mode, for the stages ssa and clif
+    /// The slot mode, for all stages except bytecode
     #[arg(long, value_name = "MODE", default_value = "ssa", value_parser = slot_mode_parser())]
     pub slots: SlotMode,
 
-    /// The passes, for the stages ssa and clif: all, none, or a list such as -NAME or none,NAME
+    /// The passes, for all stages except bytecode: all, none, or a list such as -NAME or none,NAME
     #[arg(long, value_name = "PASSES", allow_hyphen_values = true, default_value_t)]
     pub passes: PassSet,
 
@@ -72,4 +72,6 @@ pub enum ProfileStage {
     Ssa,
     /// Cranelift's IR, counted by native code
     Clif,
+    /// Machine code, with the counts of the IR that it is made of
+    Asm,
 }

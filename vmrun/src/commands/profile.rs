@@ -15,10 +15,14 @@ use slotvm_wasi::I32Exit;
 use super::dump::find_func;
 use super::print;
 use crate::cli::{ProfileArgs, ProfileStage, UnknownImports};
+#[cfg(feature = "explain")]
+use crate::disassembly::disassemble;
 use crate::error::CliError;
 use crate::host::{self, Host};
 use crate::load::load;
 use crate::profile::collect::Collector;
+#[cfg(feature = "explain")]
+use crate::profile::native;
 use crate::profile::{Profile, folded, listing};
 use crate::{entry, wasi};
 
@@ -153,9 +157,24 @@ fn by_blocks(
             "\n{}: {executed} instructions, {share}\n       count  share\n",
             Printable(&name)
         );
-        text += &listing::blocks(form, counts, total);
+        text += &match args.stage {
+            ProfileStage::Asm => machine_code(module, form, counts)?,
+            _ => listing::blocks(form, counts, total),
+        };
     }
     Ok(text)
+}
+
+/// The machine code of a function, which was lowered from the IR with this text.
+#[cfg(feature = "explain")]
+fn machine_code(module: &Module, ir: &str, counts: &FunctionCounts) -> Result<String, CliError> {
+    let code = module.machine_code(counts.func)?.expect("native code was made of it");
+    Ok(native::render(&code, &disassemble(&code)?, ir, counts))
+}
+
+#[cfg(not(feature = "explain"))]
+fn machine_code(_: &Module, _: &str, _: &FunctionCounts) -> Result<String, CliError> {
+    Err(CliError::NotBuilt { what: "machine code", feature: "explain" })
 }
 
 fn share(part: u64, total: u64) -> String {

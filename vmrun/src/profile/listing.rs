@@ -8,7 +8,7 @@ use slotvm::compiler::FunctionCounts;
 use super::FunctionProfile;
 
 /// The columns in front of each line: count and share.
-const MARGIN: &str = "                     ";
+pub(super) const MARGIN: &str = "                     ";
 
 /// The text of a function's bytecode, with the code offset of each instruction after `; @`. The first instruction of a
 /// block is preceded by how often the block was executed, and its share of `total`, the instructions that the program
@@ -43,7 +43,7 @@ pub fn executed(text: &str, counts: &FunctionCounts) -> u64 {
 }
 
 /// The executions of a block. Blocks that only the back end has, such as those that trap, have no counter.
-fn count(counts: &FunctionCounts, block: u32) -> u64 {
+pub(super) fn count(counts: &FunctionCounts, block: u32) -> u64 {
     counts.blocks.get(block as usize).map_or(0, |block| block.count)
 }
 
@@ -61,7 +61,7 @@ fn block_lines(text: &str) -> Vec<(u32, u64)> {
 }
 
 /// The number of the block that a line begins.
-fn block_of(line: &str) -> Option<u32> {
+pub(super) fn block_of(line: &str) -> Option<u32> {
     let line = line.trim_start();
     let number = line.strip_prefix("block").or_else(|| line.strip_prefix('b'))?;
     let end = number.find(['(', ':', ' '])?;

@@ -11,6 +11,8 @@
 pub mod collect;
 pub mod folded;
 pub mod listing;
+#[cfg(feature = "explain")]
+pub mod native;
 
 use std::borrow::Cow;
 

@@ -102,7 +102,7 @@ fn wrong_usage_is_refused() {
     for (args, message) in [
         (&["--stage", "ssa", "--folded", "x"][..], "error: --json and --folded have the counts of"),
         (&["--func", "nothing"], "error: the program defines no function `nothing`"),
-        (&["--stage", "asm"], "error: invalid value 'asm' for '--stage <STAGE>'"),
+        (&["--stage", "cfg"], "error: invalid value 'cfg' for '--stage <STAGE>'"),
     ] {
         let error = vmrun(&[&STEPS[..2], args].concat()).error(2);
         assert!(error.starts_with(message), "{error}");
@@ -121,4 +121,24 @@ fn names_are_escaped() {
     let folded = fs::read_to_string(path).unwrap();
     let (stack, weight) = folded.trim_end().rsplit_once(' ').unwrap();
     assert!(!stack.contains([';', '\u{1b}']) && weight.parse::<u64>().is_ok(), "{folded}");
+}
+
+/// Machine code has the counts of the IR that it is made of, through inlined calls too.
+#[test]
+fn machine_code_has_the_counts_of_its_ir() {
+    let stage = ["--stage", "asm", "--func", "steps"];
+    let report = vmrun(&[&STEPS[..], &stage].concat()).output();
+    let counts: Vec<(u64, &str)> = report
+        .lines()
+        .filter_map(|line| {
+            let count = line.get(..13)?.trim().parse().ok()?;
+            Some((count, line.rsplit_once('@')?.1))
+        })
+        .collect();
+    // The test of the loop stands at its start and at its end; the parity in its only block.
+    assert!(counts.contains(&(9, "0009")), "{report}");
+    assert!(counts.contains(&(8, "0012")), "{report}");
+    let inlined = vmrun(&["profile", COLLATZ, "100", "--stage", "asm", "--func", "main"]).output();
+    let parity = inlined.lines().find(|line| line.trim_end().ends_with("f2@0012 < @0016"));
+    assert_eq!(parity.map(|line| line[..13].trim()), Some("3117"), "{inlined}");
 }
