@@ -40,6 +40,8 @@ For those who know wasmtime:
       --fuel, --timeout and --max-memory  not  -W fuel=N,timeout=T,max-memory-size=N
       --slots, --passes and --cache       not  -O and -C
       --dir and --env                     not  -S
+  For the instructions of the guest:
+      vmrun profile                       not  --profile=guest
   WASI is always there, at preview 1. Components, HTTP handlers and --preload are not supported.
   With --invoke, the function is followed by the program, or by its values if the program is first.";
 
@@ -196,6 +198,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub max_memory: Option<u64>,
 
+    /// Tell profilers the names of native functions
+    #[arg(long, value_enum, value_name = "HOW", conflicts_with_all = ["interp", "trace"])]
+    pub profile: Option<Profiler>,
+
     /// Print each instruction, with the operand stack before it, to standard error (interpreter only)
     #[arg(long, conflicts_with_all = ["jit", "slots", "passes", "lazy"])]
     pub trace: bool,
@@ -271,6 +277,15 @@ pub struct CrosscheckArgs {
 pub struct CrosscheckNativeArgs {
     /// The folder with the job
     pub folder: PathBuf,
+}
+
+/// Files by which profilers learn the names of native functions.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Profiler {
+    /// `/tmp/perf-PID.map`, which `perf report` reads by itself
+    Perfmap,
+    /// `jit-PID.dump` in the current folder, with the code, for `perf record -k mono` and `perf inject --jit`
+    Jitdump,
 }
 
 /// Definitions of unknown imported functions.

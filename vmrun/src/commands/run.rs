@@ -10,13 +10,13 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use slotvm::{
-    Cache, CacheConfig, Compile, Config, Engine, Error, Instance, Limits, Linker, Module, Store,
-    Tier, TrapCode, Val,
+    Cache, CacheConfig, Compile, Config, Engine, Error, Instance, Limits, Linker, Module,
+    ProfilingStrategy, Store, Tier, TrapCode, Val,
 };
 use slotvm_wasi::I32Exit;
 
 use super::times::{Fuel, Times};
-use crate::cli::{RunArgs, UnknownImports};
+use crate::cli::{Profiler, RunArgs, UnknownImports};
 use crate::error::CliError;
 use crate::host::{self, Host};
 use crate::load::{self, load, load_bytes, load_lazily};
@@ -191,6 +191,11 @@ fn config(args: &RunArgs) -> Config {
     config.consume_fuel(args.fuel.is_some());
     config.compile(if args.lazy { Compile::Lazy } else { Compile::Eager });
     config.timeout(args.timeout);
+    config.profiler(match args.profile {
+        None => ProfilingStrategy::None,
+        Some(Profiler::Perfmap) => ProfilingStrategy::PerfMap,
+        Some(Profiler::Jitdump) => ProfilingStrategy::JitDump,
+    });
     if let Some(bytes) = args.max_memory {
         config.limits(Limits {
             memory_bytes_total_max: bytes,

@@ -323,3 +323,25 @@ fn the_help_names_habits_that_do_not_work_here() {
         assert!(help.contains(text), "{text}");
     }
 }
+
+/// Profilers find the names of native functions in a file that is named after the process.
+#[test]
+fn profilers_are_told_the_names_of_native_functions() {
+    let folder = Folder::new("profilers");
+    let program = root().join("programs/fib_rec.bc");
+    let program = program.to_str().expect("the path is UTF-8");
+    for (how, start) in [("perfmap", "/tmp/perf-"), ("jitdump", "jit-")] {
+        let mut command = command(&[program, "10", "--jit", "--profile", how]);
+        let child = command.current_dir(folder.path("")).spawn().expect("it starts");
+        let id = child.id();
+        let output = child.wait_with_output().expect("it ends");
+        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        let end = if how == "perfmap" { "map" } else { "dump" };
+        let path = folder.path("").join(format!("{start}{id}.{end}"));
+        let bytes = fs::read(&path).expect("the file is there");
+        assert!(bytes.windows(3).any(|name| name == b"fib"), "{how} names fib");
+        fs::remove_file(path).expect("it can be removed");
+    }
+    let error = vmrun(&["programs/fib_rec.bc", "--profile", "guest"]).error(2);
+    assert!(error.contains("[possible values: perfmap, jitdump]"), "{error}");
+}
