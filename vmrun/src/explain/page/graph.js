@@ -216,7 +216,7 @@ class GraphView {
     });
     this.refresh();
     this.svg = svg("svg", { role: "group", "aria-label": `${this.kind.selectedOptions[0].text} after ${stage.name}` },
-      svg("defs", {}, svg("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7,
+      svg("defs", {}, svg("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 9, markerHeight: 9, markerUnits: "userSpaceOnUse",
         orient: "auto-start-reverse" }, svg("path", { d: "M0 0L8 4L0 8z" }))), drawn);
     this.apply();
     this.box.replaceChildren(this.svg);
@@ -226,8 +226,10 @@ class GraphView {
   /** Colours the blocks by what they are in the stage, by the selection and by the film. */
   refresh() {
     const { model, selection } = this.page;
-    const frontier = new Set(selection && selection.kind === "block" ? model.frontiers.get(selection.id) : []);
-    const row = selection && selection.kind === "slot" ? model.ledgerOfSlot.get(selection.id) : undefined;
+    // A film has marks of its own.
+    const isOf = (kind) => selection && selection.kind === kind && this.marks.size === 0;
+    const frontier = new Set(isOf("block") ? model.frontiers.get(selection.id) : []);
+    const row = isOf("slot") ? model.ledgerOfSlot.get(selection.id) : undefined;
     const phis = new Set(row ? row.phi_blocks : []);
     const blocks = this.selectedBlocks();
     this.shown.forEach((node, i) => {
@@ -442,7 +444,7 @@ class GraphView {
     }
     const picture = svg("svg", { viewBox: `0 0 940 ${Math.max(80, rows * 52 + 20)}`, role: "group",
       "aria-label": `uses of v${selection.id}` },
-      svg("defs", {}, svg("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7,
+      svg("defs", {}, svg("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 9, markerHeight: 9, markerUnits: "userSpaceOnUse",
         orient: "auto" }, svg("path", { d: "M0 0L8 4L0 8z" }))), drawn);
     this.svg = null;
     return picture;
