@@ -20,6 +20,7 @@ use crate::disassembly::disassemble;
 use crate::error::CliError;
 use crate::host::{self, Host};
 use crate::load::load;
+use crate::names::demangled;
 use crate::profile::collect::Collector;
 #[cfg(feature = "explain")]
 use crate::profile::native;
@@ -124,7 +125,8 @@ fn by_bytecode(
     functions.sort_by_key(|function| std::cmp::Reverse(function.instructions));
     let printer = Printer::new(module.module());
     for function in functions {
-        let (name, n) = (Printable(&function.name), function.instructions);
+        let (name, n) = (demangled(&function.name), function.instructions);
+        let name = Printable(&name);
         let share = share(n, profile.instructions);
         text += &format!("\n{name}: {n} instructions, {share}\n       count  share\n");
         let listed = printer.func(function.func).text(PrintOptions { offsets: true });
@@ -155,7 +157,7 @@ fn by_blocks(
         let share = share(*executed, total);
         text += &format!(
             "\n{}: {executed} instructions, {share}\n       count  share\n",
-            Printable(&name)
+            Printable(&demangled(&name))
         );
         text += &match args.stage {
             ProfileStage::Asm => machine_code(module, form, counts)?,

@@ -12,7 +12,7 @@ use slotvm_ssa::ir::Function;
 use slotvm_ssa::ir::print::InstPrinter;
 
 use super::document::{CodeLine, Comparison, NativeLine};
-use super::{Construction, Request};
+use super::{Construction, Request, shown_name};
 use crate::disassembly::{NativeInst, disassemble};
 use crate::error::CliError;
 
@@ -77,7 +77,7 @@ fn note(
 ) -> Option<String> {
     if let Some(relocation) = code.relocations_in(range.clone()).first() {
         return Some(match &relocation.target {
-            CodeTarget::Func(func) => format!("f{func} {}", module.func_name(*func)),
+            CodeTarget::Func(func) => format!("f{func} {}", shown_name(module, *func)),
             CodeTarget::Runtime(name) => format!("{name} of the runtime"),
             _ => "an address".to_owned(),
         });

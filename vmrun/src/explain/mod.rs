@@ -32,6 +32,7 @@ use self::blocks::BlockNumbers;
 use self::document::{Block, Document, FunctionHead, Location, SCHEMA, Slot, Value};
 use self::stages::Stages;
 use crate::error::CliError;
+use crate::names::demangled;
 
 /// A construction of SSA form to show beside the one that compiles.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -114,11 +115,16 @@ fn head(module: &VerifiedModule, func: u32, compiled: &code::Compiled) -> Functi
         |types: &[slotvm_bytecode::ValType]| types.iter().map(|ty| ty.to_string()).collect();
     FunctionHead {
         index: func,
-        name: module.func_name(func),
+        name: shown_name(module, func),
         params: names(&ty.params),
         results: names(&ty.results),
         target: compiled.target.clone(),
     }
+}
+
+/// The name of a function as its source has it.
+fn shown_name(module: &VerifiedModule, func: u32) -> String {
+    demangled(&module.func_name(func)).into_owned()
 }
 
 /// The functions that code of the document comes from or calls.
@@ -134,7 +140,7 @@ fn function_names(module: &VerifiedModule, func: u32, last: &Function) -> Vec<(u
             }
         }
     }
-    funcs.into_iter().map(|func| (func, module.func_name(func))).collect()
+    funcs.into_iter().map(|func| (func, shown_name(module, func))).collect()
 }
 
 /// A slot's origin as a phrase.

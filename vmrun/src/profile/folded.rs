@@ -5,6 +5,7 @@ use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::printable::Printable;
 
 use super::collect::{Collector, DEEPER};
+use crate::names::demangled;
 
 /// The lines, sorted.
 pub fn render(collector: &Collector, module: &VerifiedModule) -> String {
@@ -22,5 +23,5 @@ fn name(module: &VerifiedModule, func: u32) -> String {
     if func == DEEPER {
         return "[deeper]".to_owned();
     }
-    Printable(&module.func_name(func)).to_string().replace(';', ":")
+    Printable(&demangled(&module.func_name(func))).to_string().replace(';', ":")
 }

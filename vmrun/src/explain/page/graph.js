@@ -6,7 +6,7 @@ const NODE_HEIGHT = 36;
 /** The number of nodes up to which a level is drawn as a whole. Of a larger one, only what is in view is. */
 const NODES_MAX = 1200;
 /** The scale at which a large drawing is shown first. */
-const SCALE_MIN = 0.7;
+const SCALE_MIN = 0.6;
 const svg = (name, attributes, ...children) => {
   const made = document.createElementNS("http://www.w3.org/2000/svg", name);
   for (const [key, value] of Object.entries(attributes || {})) {
