@@ -141,9 +141,9 @@ pub const FAULTS: &[Fault] = &[
         "            opcode if may_write(opcode) && !PLANTED => self.push_unknown(at, all),"),
     fault!(Engines, "ssa/src/construction/sites.rs",
         "The last phi is not placed.",
-        "            _ => self.place_one_by_one(graph, log, renamer, initial, limits)?,
+        "            _ => self.place_one_by_one(graph, log, renamer, initial, observer)?,
         }" =>
-        "            _ => self.place_one_by_one(graph, log, renamer, initial, limits)?,
+        "            _ => self.place_one_by_one(graph, log, renamer, initial, observer)?,
         }
         if PLANTED {
             self.sites.pop();
@@ -154,17 +154,17 @@ pub const FAULTS: &[Fault] = &[
         "let reads_itself = from == block && !PLANTED;"),
     fault!(Row("ssa"), "ssa/src/construction/rename.rs",
         "Renaming does not undo the changes of blocks at one level of the dominator tree.",
-        "                self.slots[change.slot.index()] = change.old;" =>
+        "                self.slots[slot.index()] = old;" =>
         "                if PLANTED && self.open.len() == 3 {
                     continue;
                 }
-                self.slots[change.slot.index()] = change.old;"),
+                self.slots[slot.index()] = old;"),
     fault!(Engines, "ssa/src/construction/rename.rs",
         "Renaming forgets the last write of blocks with several.",
         "        for write in writes {" =>
         "        let forgets = PLANTED
             && writes.len() > 1
-            && scheme.value(writes[writes.len() - 1].slot, block) != NONE;
+            && scheme.value(writes[writes.len() - 1].slot, block, observer) != NONE;
         let writes = &writes[..writes.len() - usize::from(forgets)];
         for write in writes {"),
     fault!(Engines, "ssa/src/graphs/place.rs",

@@ -19,6 +19,15 @@ class Page {
     this.graph.fit();
     this.graph.draw();
     document.documentElement.dataset.ready = "yes";
+    this.prepare();
+  }
+
+  /** Makes the tables of open columns before they are needed, one after the other. */
+  prepare() {
+    const next = this.columns.find((column) => column.isOpen && !column.index);
+    if (next) {
+      setTimeout(() => { next.linesOf({ kind: "at", id: -1 }); this.prepare(); }, 20);
+    }
   }
 
   heads() {
