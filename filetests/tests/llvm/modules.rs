@@ -90,9 +90,15 @@ impl Batch {
         let mut printer = Printer::new(module);
         let is_odd = number % 2 == 1;
         let options = BuildOptions { fuel: is_odd, stack_cells: is_odd, polls: is_odd };
-        let slots = stages::functions(module, Form::Slots, options)?;
+        let unnamed = |form| {
+            let mut functions = stages::functions(module, form, options)?;
+            // Values are named by promotion, which LLVM does not do.
+            functions.iter_mut().for_each(|f| f.names = None);
+            Ok::<_, String>(functions)
+        };
+        let slots = unnamed(Form::Slots)?;
         self.slots.extend(slots.iter().map(|f| rename(printer.define(f))));
-        let ssa = stages::functions(module, Form::Ssa, options)?;
+        let ssa = unnamed(Form::Ssa)?;
         self.ssa.extend(ssa.iter().map(|f| rename(printer.define(f))));
         // Both forms call the same functions, and intrinsics belong to no module.
         let declarations = printer.declarations();

@@ -55,28 +55,19 @@ fn the_benchmark_says_what_goes_wrong_with_programs() {
         assert_eq!(ran.code, code, "{ran:?}");
         assert!(ran.stderr.starts_with(message), "{ran:?}");
     }
-    // With a source that states the exit code, the program succeeds.
+    // With a source that states the exit code, the program succeeds, and there is nothing to measure.
     folder.write("exits.c", "// Ends.\n// exit: 3\n");
     let ran = vmrun(&["bench", text_of(&folder.path("exits.wasm")), "--rounds", "1"]);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    let error = ran.error(1);
+    assert!(error.contains("too short to measure: exits;"), "{error}");
 }
 
 #[test]
 fn the_benchmark_reports_every_program_in_every_mode() {
     let folder = Folder::new("bench");
     let (json, svg) = (folder.path("report.json"), folder.path("report.svg"));
-    let args = [
-        "bench",
-        "programs",
-        "--rounds",
-        "1",
-        "--size",
-        "1",
-        "--json",
-        text_of(&json),
-        "--svg",
-        text_of(&svg),
-    ];
+    let args =
+        ["bench", "programs", "--rounds", "1", "--json", text_of(&json), "--svg", text_of(&svg)];
     let ran = vmrun(&args);
     assert_eq!(ran.code, 0, "{ran:?}");
     let table = ran.stdout;
@@ -126,7 +117,7 @@ const FIB: &str = "programs/fib_rec.bc";
 /// Measures a small program, and returns its report as JSON.
 fn measured(folder: &Folder, rounds: &str) -> (std::path::PathBuf, Value) {
     let path = folder.path("old.json");
-    let args = ["bench", FIB, "--size", "5", "--rounds", rounds, "--json", text_of(&path)];
+    let args = ["bench", FIB, "--size", "20", "--rounds", rounds, "--json", text_of(&path)];
     vmrun(&args).output();
     let json = fs::read_to_string(&path).expect("it is written");
     (path, serde_json::from_str(&json).expect("it is JSON"))
@@ -138,7 +129,7 @@ fn the_schema_has_its_fields() {
     assert_eq!((&report["schema"], &report["version"]), (&"slotvm-bench".into(), &1.into()));
     assert_eq!((&report["rounds"], &report["partial"]), (&3.into(), &false.into()));
     let program = &report["programs"][0];
-    assert_eq!((&program["name"], &program["size"]), (&"fib_rec".into(), &5.into()));
+    assert_eq!((&program["name"], &program["size"]), (&"fib_rec".into(), &20.into()));
     for mode in program["modes"].as_array().expect("there are modes") {
         for rounds in ["rounds_ns", "compile_rounds_ns"] {
             assert_eq!(mode[rounds].as_array().map(Vec::len), Some(3), "{mode}");
@@ -163,7 +154,7 @@ fn pages_and_markdown_are_written() {
     let folder = Folder::new("bench_page");
     let (html, markdown) = (folder.path("r.html"), folder.path("r.md"));
     let files = ["--html", text_of(&html), "--markdown", text_of(&markdown)];
-    vmrun(&[&["bench", FIB, "--size", "5", "--rounds", "2"][..], &files].concat()).output();
+    vmrun(&[&["bench", FIB, "--size", "20", "--rounds", "2"][..], &files].concat()).output();
     let html = fs::read_to_string(html).expect("it is written");
     assert!(html.starts_with("<!doctype html>") && html.contains("prefers-color-scheme: dark"));
     assert!(html.contains("<svg role=\"img\"") && html.contains("fib_rec"));
@@ -176,7 +167,7 @@ fn slower_code_is_found_by_comparison() {
     let folder = Folder::new("bench_diff");
     let (path, original) = measured(&folder, "8");
     let compare = |args: &[&str]| {
-        let bench = ["bench", FIB, "--size", "5", "--rounds", "8", "--diff", text_of(&path)];
+        let bench = ["bench", FIB, "--size", "20", "--rounds", "8", "--diff", text_of(&path)];
         vmrun(&[&bench, args].concat())
     };
     // The earlier report says that everything took a thousandth, or a thousand times as long.
@@ -239,7 +230,7 @@ fn ctrl_c_leaves_a_partial_report() {
 fn interrupted_after(seconds: u64) -> Value {
     let folder = Folder::new("bench_interrupted");
     let path = folder.path("r.json");
-    let rounds = ["--size", "5", "--rounds", "1000000"];
+    let rounds = ["--size", "20", "--rounds", "1000000"];
     let args = [&["bench", FIB, "--json", text_of(&path)][..], &rounds].concat();
     let child = command(&args).spawn().expect("the binary starts");
     std::thread::sleep(std::time::Duration::from_secs(seconds));
