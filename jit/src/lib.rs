@@ -131,3 +131,15 @@ pub mod compiler {
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 pub struct Readme;
+
+/// Compiles and runs the Rust of the guide.
+#[cfg(doctest)]
+pub mod guide {
+    /// Embedding.
+    #[doc = include_str!("../../docs/guide/src/embedding.md")]
+    pub struct Embedding;
+
+    /// The bytecode.
+    #[doc = include_str!("../../docs/guide/src/bytecode.md")]
+    pub struct Bytecode;
+}

@@ -6,6 +6,7 @@ mod command_line;
 mod crosscheck;
 mod explain;
 mod failures;
+mod guide;
 mod help;
 mod invoke;
 mod kept;
