@@ -99,6 +99,37 @@ fn every_link_leads_to_a_file_and_a_heading() {
     assert_eq!(pictures, files(&source().join("films")), "each picture is shown");
 }
 
+/// Recipes name files and folders by their paths from the root.
+#[test]
+fn every_path_that_a_chapter_names_is_there() {
+    let mut n_paths = 0;
+    for chapter in chapters() {
+        for path in chapter.code_words().filter(|word| is_path(word)) {
+            assert!(root().join(&path).exists(), "{}: {path}", chapter.name);
+            n_paths += 1;
+        }
+    }
+    assert!(n_paths > 50, "only {n_paths} paths were found");
+}
+
+/// Whether a word of code begins with a folder of packages. Commands and patterns have other characters.
+fn is_path(word: &str) -> bool {
+    let folders = [
+        "vm/",
+        "runtime/",
+        "ssa/",
+        "jit/",
+        "wasi/",
+        "vmrun/",
+        "filetests/",
+        "peers/",
+        "programs/",
+        "docs/",
+    ];
+    let is_plain = word.chars().all(|c| c.is_alphanumeric() || "/._-".contains(c));
+    is_plain && folders.iter().any(|folder| word.starts_with(folder))
+}
+
 /// Rust in chapters is compiled and run as documentation of the crate `slotvm`.
 #[test]
 fn chapters_with_rust_are_doctests() {

@@ -93,14 +93,26 @@ impl Chapter {
         commands
     }
 
-    /// The targets of links outside of code, and whether they are pictures.
-    pub(super) fn links(&self) -> Vec<(String, bool)> {
+    /// The text outside of blocks of code.
+    fn prose(&self) -> String {
         let blocks = self.code();
         let in_code = |number: usize| {
             blocks.iter().any(|block| (block.fences.0..=block.fences.1).contains(&number))
         };
         let prose = self.lines.iter().enumerate().filter(|(number, _)| !in_code(*number));
-        let text: String = prose.map(|(_, line)| format!("{line}\n")).collect();
+        prose.map(|(_, line)| format!("{line}\n")).collect()
+    }
+
+    /// The code in the text, between single backticks.
+    pub(super) fn code_words(&self) -> impl Iterator<Item = String> {
+        let prose = self.prose();
+        let words: Vec<String> = prose.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+        words.into_iter()
+    }
+
+    /// The targets of links outside of code, and whether they are pictures.
+    pub(super) fn links(&self) -> Vec<(String, bool)> {
+        let text = self.prose();
         let mut links = vec![];
         for (at, _) in text.match_indices("](") {
             let target = text[at + 2..].split(')').next().expect("a split has a part");

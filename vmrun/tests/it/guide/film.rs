@@ -213,11 +213,11 @@ fn rename(document: &Document, frame: &mut Frame, step: &Step, name: &str) {
     let current = frame.current.expect("a block was entered");
     let value = step.value.expect("the slots of the programs are written first");
     frame.text += &match step.what.as_str() {
-        "phi" => format!("The phi makes {name} v{value}. "),
+        "phi" => format!("The phi: {name} is v{value}. "),
         "read" => {
             format!("The read v{} is replaced by v{value}. ", step.read.expect("it is a read"))
         }
-        "write" => format!("The last write makes {name} {}. ", document.definition(value)),
+        "write" => format!("The last write: {name} is {}. ", document.definition(value)),
         "operand" => {
             frame.edges.push((current, target(step), true));
             format!("The phi of b{} gets v{value} on the edge. ", target(step))
