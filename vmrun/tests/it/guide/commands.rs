@@ -80,13 +80,11 @@ const PACKAGES: &[&str] = &["vm", "runtime", "ssa", "jit", "wasi", "vmrun", "fil
 
 /// Whether one of the packages has the target, as a file or a folder.
 fn exists(packages: &[&str], target: &str) -> bool {
-    let is_in = |package: &&str| {
+    let files = [format!("{target}.rs"), format!("{target}/main.rs")];
+    packages.iter().any(|package| {
         let base = root().join(package);
-        [format!("{target}.rs"), format!("{target}/main.rs")]
-            .iter()
-            .any(|path| base.join(path).exists())
-    };
-    packages.iter().any(|package| is_in(&package))
+        files.iter().any(|file| base.join(file).exists())
+    })
 }
 
 /// The test or example that a command of Cargo names must be a file of the package.
