@@ -112,8 +112,6 @@ pub(super) struct Edge {
     pub(super) from: u32,
     pub(super) to: u32,
     pub(super) points: Vec<(f64, f64)>,
-    #[serde(default)]
-    pub(super) back: bool,
 }
 
 impl Document {

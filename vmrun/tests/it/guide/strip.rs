@@ -10,8 +10,8 @@ use super::film::{Frame, depths};
 
 const INFALLIBLE: &str = "writing to a string succeeds";
 
-/// Pixels for a pixel of the document's drawing, whose boxes are larger.
-const SCALE: (f64, f64) = (0.66, 0.78);
+/// Pixels for a pixel of the document's drawing, whose blocks are wider and farther apart.
+const SCALE: (f64, f64) = (0.7, 0.65);
 const BOX: (f64, f64) = (88.0, 36.0);
 const TREE_BOX: (f64, f64) = (36.0, 24.0);
 const TREE_STEP: (f64, f64) = (48.0, 56.0);
@@ -22,8 +22,8 @@ const CHAR_WIDTH: f64 = 6.7;
 /// The width of a strip, which a page of text has room for, and the least number of frames side by side.
 const WIDTH_MAX: f64 = 900.0;
 const COLUMNS_MIN: usize = 2;
-/// The distance from its blocks by which an edge that leads up is bent.
-const BEND: f64 = 34.0;
+/// The room around a graph, which marks of phis reach into.
+const MARGIN: f64 = 12.0;
 
 /// Colours for light and dark pages. The background is a part of the picture.
 const STYLE: &str = "\
@@ -136,30 +136,49 @@ fn wrapped(text: &str, n_chars: usize) -> Vec<String> {
 
 /// The places of blocks in a frame, which are the same in all frames.
 struct Places {
+    /// The distance by which scaled points are moved.
+    origin: Point,
+    /// The middle of each rank of blocks in the document's drawing.
+    ranks: Vec<f64>,
     size: Point,
     /// The centres of blocks.
     centres: BTreeMap<u32, Point>,
 }
 
+fn scaled((x, y): Point) -> Point {
+    (x * SCALE.0, y * SCALE.1)
+}
+
 impl Places {
     fn of(document: &Document) -> Places {
         let drawing = document.drawing();
-        let is_drawn = |block: u32| document.slot_form().iter().any(|other| other.id == block);
-        let nodes: Vec<_> = drawing.nodes.iter().filter(|node| is_drawn(node.block)).collect();
-        let least = |of: fn(Point) -> f64| {
-            nodes.iter().map(|node| of((node.x, node.y))).fold(f64::INFINITY, f64::min)
-        };
-        let origin = (least(|p| p.0), least(|p| p.1));
-        let place = |(x, y): Point| {
-            let x = (x - origin.0) * SCALE.0 + BOX.0 / 2.0 + BEND;
-            (x, (y - origin.1) * SCALE.1 + BOX.1 / 2.0 + PADDING)
-        };
-        let centres: BTreeMap<u32, Point> =
-            nodes.iter().map(|node| (node.block, place((node.x, node.y)))).collect();
-        let greatest = |of: fn(&Point) -> f64| centres.values().map(of).fold(0.0, f64::max);
-        let size =
-            (greatest(|p| p.0) + BOX.0 / 2.0 + BEND, greatest(|p| p.1) + BOX.1 / 2.0 + PADDING);
-        Places { size, centres }
+        let nodes: Vec<(u32, Point)> =
+            drawing.nodes.iter().map(|node| (node.block, scaled((node.x, node.y)))).collect();
+        // Lines may lead around all blocks.
+        let bends =
+            drawing.edges.iter().flat_map(|edge| &edge.points).map(|&point| scaled(point).0);
+        let sides = nodes.iter().flat_map(|(_, (x, _))| [x - BOX.0 / 2.0, x + BOX.0 / 2.0]);
+        let xs: Vec<f64> = bends.chain(sides).collect();
+        let ys = nodes.iter().flat_map(|(_, (_, y))| [y - BOX.1 / 2.0, y + BOX.1 / 2.0]);
+        let ((left, right), (top, bottom)) = (range(xs), range(ys));
+        let origin = (left - MARGIN, top - MARGIN);
+        let moved = |(x, y): Point| (x - origin.0, y - origin.1);
+        Places {
+            origin,
+            ranks: drawing.nodes.iter().map(|node| node.y).collect(),
+            size: (right - left + 2.0 * MARGIN, bottom - top + 2.0 * MARGIN),
+            centres: nodes.into_iter().map(|(block, place)| (block, moved(place))).collect(),
+        }
+    }
+
+    /// The place of a point of an edge. Edges bend at the heights of the upper and lower borders of blocks, which are as
+    /// high here as there; only ranks are closer to each other.
+    fn moved(&self, (x, y): Point) -> Point {
+        let distance = |rank: &&f64| (y - **rank).abs();
+        let nearest = self.ranks.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
+        let rank = nearest.expect("there is a block");
+        let place = scaled((x, *rank));
+        (place.0 - self.origin.0, place.1 + y - rank - self.origin.1)
     }
 
     fn frame(&self, document: &Document, frame: &Frame) -> String {
@@ -173,7 +192,7 @@ impl Places {
         }
         edges.sort_by_key(|(_, class)| !class.is_empty());
         for (edge, class) in edges {
-            let path = self.path(document, edge);
+            let path = self.path(edge);
             writeln!(out, "<path class=\"edge{class}\" d=\"{path}\" marker-end=\"url(#arrow)\"/>")
                 .expect(INFALLIBLE);
         }
@@ -213,53 +232,18 @@ impl Places {
     }
 
     /// An edge from the border of a block to that of another.
-    fn path(&self, document: &Document, edge: &Edge) -> String {
-        let (from, to) = (self.centres[&edge.from], self.centres[&edge.to]);
-        if edge.back {
-            let side = self.free_side(edge, document);
-            let (x0, x1) = (from.0 + side * BOX.0 / 2.0, to.0 + side * BOX.0 / 2.0);
-            let bend = side * (side * x0).max(side * x1) + side * BEND;
-            let (y0, y1) = (from.1, to.1);
-            return format!(
-                "M {x0:.1} {y0:.1} C {bend:.1} {y0:.1} {bend:.1} {y1:.1} {x1:.1} {y1:.1}"
-            );
-        }
-        // The bends of the document's drawing are moved like its blocks.
-        let node = |block: u32| {
-            let node = document.drawing().nodes.iter().find(|node| node.block == block);
-            node.map(|node| (node.x, node.y)).expect("each block has a place")
-        };
-        let (origin, first) = (node(edge.from), from);
-        let moved = |(x, y): Point| {
-            (first.0 + (x - origin.0) * SCALE.0, first.1 + (y - origin.1) * SCALE.1)
-        };
-        let mut points: Vec<Point> = edge.points.iter().copied().map(moved).collect();
-        let last = points.len() - 1;
-        points[0] = on_border(from, points[1]);
-        points[last] = on_border(to, points[last - 1]);
-        let words: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1} {y:.1}")).collect();
+    fn path(&self, edge: &Edge) -> String {
+        let points = edge.points.iter().map(|&point| self.moved(point));
+        let words: Vec<String> = points.map(|(x, y)| format!("{x:.1} {y:.1}")).collect();
         format!("M {}", words.join(" L "))
-    }
-
-    /// 1 if there is nothing to the right of an edge that leads up, else -1.
-    fn free_side(&self, edge: &Edge, document: &Document) -> f64 {
-        let drawing = document.drawing();
-        let places = drawing.nodes.iter().map(|node| (node.x, node.y));
-        let ends = [edge.points[0], edge.points[edge.points.len() - 1]];
-        let (top, bottom) = (ends[0].1.min(ends[1].1), ends[0].1.max(ends[1].1));
-        let right = ends[0].0.max(ends[1].0);
-        let bends = drawing.edges.iter().flat_map(|edge| edge.points.iter().copied());
-        let mut others = places.chain(bends);
-        let is_free = !others.any(|(x, y)| x > right && (top..=bottom).contains(&y));
-        if is_free { 1.0 } else { -1.0 }
     }
 }
 
-/// The point of the border of a block at this centre in the direction of another point.
-fn on_border(centre: Point, other: Point) -> Point {
-    let (dx, dy) = (other.0 - centre.0, other.1 - centre.1);
-    let scale = (BOX.0 / 2.0 / dx.abs()).min(BOX.1 / 2.0 / dy.abs());
-    (centre.0 + dx * scale, centre.1 + dy * scale)
+/// The least and the greatest number.
+fn range(numbers: impl IntoIterator<Item = f64>) -> (f64, f64) {
+    numbers.into_iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(least, greatest), number| {
+        (least.min(number), greatest.max(number))
+    })
 }
 
 fn boxed(centre: Point, size: Point, class: &str, name: &str, note: &str) -> String {
