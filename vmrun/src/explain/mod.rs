@@ -1,8 +1,8 @@
 //! `vmrun explain`: a function in every stage of the pipeline, as a page, as JSON or as text.
 //!
-//! [`explain`] runs the rows of [`slotvm_ssa::pipeline`] on one function and keeps what each of them leaves, records
-//! films of promotion, draws the blocks, and adds CLIF and native code. The result is a [`Document`]: `--json` writes
-//! it, the page carries it, [`text`] prints it. It relies on passes that keep the ids of instructions and values, so
+//! `explain` runs the rows of [`slotvm_ssa::pipeline`] on one function and keeps what each of them leaves, records
+//! films of promotion, draws the blocks, and adds CLIF and native code. The result is a `Document`: `--json` writes
+//! it, the page carries it, `text` prints it. It relies on passes that keep the ids of instructions and values, so
 //! that a value and a block have one number in all stages.
 
 mod blocks;
