@@ -90,7 +90,7 @@ pub(crate) struct BlockText {
     pub(crate) insts: Vec<String>,
 }
 
-/// The parts of the text of each block, as [`print`] writes them.
+/// The parts of the text of each block, as [`print()`] writes them.
 pub(crate) fn print_blocks(function: &Function) -> Vec<BlockText> {
     const INFALLIBLE: &str = "writing to a string works";
     let mut printer = Printer::new(function);

@@ -9,6 +9,7 @@ mod dis;
 mod dump;
 #[cfg(feature = "explain")]
 mod explain;
+#[cfg(feature = "explain")]
 mod objdump;
 mod ops;
 mod opt;
