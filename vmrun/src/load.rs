@@ -78,11 +78,33 @@ pub fn output(asked: Option<&Path>, source: &Path, extension: &str) -> Result<Pa
         None if is_standard(source) => source.to_owned(),
         None => source.with_extension(extension),
     };
-    if output == source && !is_standard(source) {
-        let message = format!("{} would be overwritten; name another --output", output.display());
-        return Err(CliError::Usage(message));
-    }
+    refuse_source(&output, source)?;
     Ok(output)
+}
+
+/// Refuses an output that is the program itself.
+///
+/// # Errors
+/// Fails if it is.
+pub fn refuse_source(output: &Path, source: &Path) -> Result<(), CliError> {
+    let is_same = || match (output.canonicalize(), source.canonicalize()) {
+        (Ok(output), Ok(source)) => output == source,
+        _ => output == source,
+    };
+    if is_standard(output) || is_standard(source) || !is_same() {
+        return Ok(());
+    }
+    let message = format!("{} would be overwritten; name another file", output.display());
+    Err(CliError::Usage(message))
+}
+
+/// Reads a file as text, or standard input if its name is `-`.
+///
+/// # Errors
+/// Fails if the file cannot be read or is not UTF-8.
+pub fn read_text(path: &Path) -> Result<String, CliError> {
+    let bytes = read(path)?.into_owned();
+    String::from_utf8(bytes).map_err(|_| CliError::module(path, "expected text in UTF-8"))
 }
 
 /// The extension of a file's name, and `wat` for WebAssembly text without one.

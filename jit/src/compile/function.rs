@@ -346,7 +346,7 @@ impl Compiler {
         let mut code = machine_code(compiled, clif_func, function, &lowered, folds, trapping);
         code.anchor = self.hot_loops.anchor(compiled);
         let asm = compiled.vcode.clone();
-        let list = || places::listing(compiled, clif_func, function, folds, &code);
+        let list = || places::listing(compiled, clif_func, function, folds, &code, work);
         let listing = self.options.keep_listing.then(list);
         if let (Some(all), Some(counters)) = (&options.counters, lowered.counters.take()) {
             all.add(counters);

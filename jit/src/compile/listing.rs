@@ -7,6 +7,8 @@ use std::ops::Range;
 
 use slotvm_bytecode::TrapCode;
 
+use crate::compile::budget::Work;
+
 /// The machine code of one function; see [`Module::machine_code`](crate::Module::machine_code).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -30,6 +32,9 @@ pub struct FunctionCode {
     pub traps: Vec<CodeTrap>,
     /// The calls, in ascending order of return offset.
     pub calls: Vec<CodeCall>,
+    /// The effort level that the code was made with. From
+    /// [`Rung::SlotsInMemory`](crate::compiler::Rung::SlotsInMemory) on it is made of the slot form, whatever the slot mode.
+    pub work: Work,
 }
 
 /// The native frame of a function, from where the stack pointer points in the body.

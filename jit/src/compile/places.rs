@@ -8,6 +8,7 @@ use slotvm_ssa::ir::entity::Loc;
 
 use crate::code::pctable::{Place, PlaceId, TrapReason};
 use crate::code::unit::{FinalizedReloc, MachineCode};
+use crate::compile::budget::Work;
 use crate::compile::folds::Folds;
 use crate::compile::listing::{
     BytecodePlace, CodeCall, CodeFrame, CodeRange, CodeRelocation, CodeTarget, CodeTrap,
@@ -56,6 +57,7 @@ pub(super) fn listing(
     function: &Function,
     folds: Option<&Folds>,
     code: &MachineCode,
+    work: Work,
 ) -> FunctionCode {
     let places_of = |id: PlaceId| {
         let place = |id: PlaceId| code.places.get(id.0 as usize);
@@ -107,6 +109,7 @@ pub(super) fn listing(
         relocations,
         traps: traps.collect(),
         calls: calls.collect(),
+        work,
     }
 }
 

@@ -10,7 +10,9 @@ use crate::construction::build::{BuildOptions, BuildScratch, build, is_buildable
 use crate::construction::promote::{Scratch, promote, report};
 use crate::ir::Function;
 use crate::ir::graph::{Drawing, print_cfg, print_dom};
+use crate::ir::irop::Opcode;
 use crate::ir::print::print;
+use crate::ir::verify::Form;
 use crate::passes::destruct::destruct;
 use crate::passes::devirtualise::devirtualise;
 use crate::passes::inline::inline;
@@ -112,6 +114,9 @@ pub enum ShowError {
         /// The name that was given.
         name: String,
     },
+    /// Promotion has given up, so the function stays in slot form.
+    #[error("the function is too large for promotion, so it stays in slot form")]
+    NotPromoted,
     /// A stage has a fault.
     #[error(transparent)]
     Stage(#[from] StageError),
@@ -182,7 +187,7 @@ pub fn draw_with(
     match View::ALL.iter().find(|view| view.name() == name) {
         Some(View::Dom) => Ok(Drawing::of_dom(&f)),
         Some(_) => Ok(Drawing::of_cfg(&f)),
-        None => Ok(Drawing::of_cfg(&after_with(row_of_ir(name)?, passes, f, module)?)),
+        None => Ok(Drawing::of_cfg(&shown_after(name, passes, f, module)?)),
     }
 }
 
@@ -235,10 +240,34 @@ fn shown(
         }
         None => {}
     }
-    let f = after_with(row_of_ir(name)?, passes, f.clone(), module)?;
+    let f = shown_after(name, passes, f.clone(), module)?;
     Ok(match style {
         Style::Llvm(printer) => printer.define(&f),
         Style::Text => print(&f),
+    })
+}
+
+/// A function after the row with a name.
+fn shown_after(
+    name: &str,
+    passes: PassSet,
+    f: Function,
+    module: &VerifiedModule,
+) -> Result<Function, ShowError> {
+    let row = row_of_ir(name)?;
+    let f = after_with(row, passes, f, module)?;
+    match row.makes.form() == Some(Form::Ssa) && has_unpromoted_accesses(&f) {
+        true => Err(ShowError::NotPromoted),
+        false => Ok(f),
+    }
+}
+
+/// Whether a function reads or writes a slot that promotion was to remove.
+fn has_unpromoted_accesses(f: &Function) -> bool {
+    let mut insts = f.blocks().flat_map(|block| f.insts(block));
+    insts.any(|&inst| match f.opcode(inst) {
+        Opcode::Ir(op) if op.is_slot_access() => f.slots[f.imm(inst).low() as usize].kept.is_none(),
+        _ => false,
     })
 }
 
@@ -253,7 +282,7 @@ pub fn after(last: &Row, f: Function, module: &VerifiedModule) -> Result<Functio
 }
 
 /// Does the same as [`after`], with these passes only. If the row is not among them, the function is as it would reach
-/// the row.
+/// the row. If promotion gives up, the function stays in slot form, and no row after it runs.
 ///
 /// # Errors
 /// Fails if a stage leaves an invalid function.
@@ -302,7 +331,11 @@ pub fn each_row(
             }
             Run::Stage(Stage::Ssa) => {
                 checks.before(&f);
-                promote(&mut f, &mut Scratch::default());
+                let report = promote(&mut f, &mut Scratch::default());
+                if report.too_large.is_some() {
+                    // Native code is made of the slot form then.
+                    return Ok(f);
+                }
                 checks.after(row, &f, module)?;
             }
             Run::Pass(pass) => {

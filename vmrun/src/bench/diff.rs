@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs;
+
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,7 @@ use slotvm_bytecode::printable::Printable;
 use super::statistics::{CONFIDENCE, Estimate, LogMean};
 use super::{ModeReport, Report, SCHEMA, SCHEMA_VERSION, positive};
 use crate::error::CliError;
+use crate::load;
 
 /// Changes by a smaller factor are not reported.
 pub const CHANGE_MIN: f64 = 1.03;
@@ -96,7 +97,7 @@ impl Old {
     /// # Errors
     /// Fails if the file cannot be read, or is not a report with at least two rounds.
     pub fn read(path: &Path) -> Result<Old, CliError> {
-        let text = fs::read_to_string(path).map_err(CliError::file(path))?;
+        let text = load::read_text(path)?;
         Old::of(&text).map_err(|message| CliError::module(path, Printable(&message)))
     }
 

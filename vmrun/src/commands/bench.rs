@@ -1,9 +1,8 @@
 //! `vmrun bench`: the memory-against-register report.
 
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::print;
+use super::{print, write_text};
 #[cfg(feature = "charts")]
 use crate::bench::chart;
 use crate::bench::diff::{Old, diff};
@@ -12,6 +11,7 @@ use crate::bench::measure::{Options, measure};
 use crate::bench::{ProgramReport, Report, html, markdown, mean_ratios, program, table};
 use crate::cli::BenchArgs;
 use crate::error::{CliError, EXIT_FAILURE, EXIT_INTERRUPTED};
+use crate::load;
 
 /// Measures and reports, and returns the exit code.
 pub(super) fn bench(args: &BenchArgs) -> Result<u8, CliError> {
@@ -21,6 +21,9 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8, CliError> {
     let programs = program::find(&args.programs)?;
     if args.diff.is_some() && args.rounds < 2 {
         return Err(CliError::Usage("a comparison needs --rounds 2 or more".into()));
+    }
+    for (output, source) in outputs(args).flat_map(|o| args.programs.iter().map(move |p| (o, p))) {
+        load::refuse_source(output, source)?;
     }
     let old = args.diff.as_deref().map(Old::read).transpose()?;
     let stop =
@@ -33,7 +36,10 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8, CliError> {
         return Ok(if report.partial { EXIT_INTERRUPTED } else { 0 });
     }
     report.diff = old.map(|old| diff(&old, &report));
-    print(&table::render(&report))?;
+    let mut outputs = outputs(args);
+    if !outputs.any(load::is_standard) {
+        print(&table::render(&report))?;
+    }
     write(args, &report)?;
     too_short?;
     let is_slower = report.diff.is_some_and(|diff| !diff.slower.is_empty());
@@ -44,9 +50,15 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8, CliError> {
     })
 }
 
+/// The files that were asked for.
+fn outputs(args: &BenchArgs) -> impl Iterator<Item = &Path> {
+    let all = [&args.json, &args.markdown, &args.html, &args.svg];
+    all.into_iter().flatten().map(PathBuf::as_path)
+}
+
 /// Writes the files that were asked for.
 fn write(args: &BenchArgs, report: &Report) -> Result<(), CliError> {
-    let write = |path: &Path, text: String| fs::write(path, text).map_err(CliError::file(path));
+    let write = |path: &Path, text: String| write_text(path, &text);
     if let Some(path) = &args.json {
         let json = serde_json::to_string_pretty(report).expect("the report is plain data");
         write(path, json + "\n")?;

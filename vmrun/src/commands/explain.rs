@@ -1,18 +1,18 @@
 //! `vmrun explain`: shows a function in every stage.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use slotvm_bytecode::VerifiedModule;
+use slotvm_bytecode::printable::Printable;
 
 use super::dump::find_func;
-use super::print;
+use super::{print, write_text};
 use crate::cli::ExplainArgs;
 use crate::error::CliError;
 use crate::explain::{self, Request, page, text};
 use crate::load::{self, STANDARD};
-use crate::profile::{BlockProfile, Profile, SCHEMA, SCHEMA_VERSION};
+use crate::profile::{BlockProfile, FunctionProfile, Profile, SCHEMA, SCHEMA_VERSION};
 
 pub(super) fn explain(args: &ExplainArgs) -> Result<(), CliError> {
     let module = Arc::new(load::load(&args.program)?.module);
@@ -56,10 +56,11 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<(), CliError> {
         }
         None => STANDARD.into(),
     };
+    load::refuse_source(&path, &args.program)?;
+    write_text(&path, &written)?;
     if load::is_standard(&path) {
-        return print(&written);
+        return Ok(());
     }
-    fs::write(&path, written).map_err(CliError::file(&path))?;
     match args.output {
         None => print(&format!("{}\n", path.display())),
         Some(_) => Ok(()),
@@ -88,13 +89,20 @@ fn counts(path: &Path, module: &VerifiedModule, func: u32) -> Result<Vec<(u32, u
             path.display()
         ))
     };
-    let text = fs::read_to_string(path).map_err(CliError::file(path))?;
+    let text = load::read_text(path)?;
     let profile: Profile =
         serde_json::from_str(&text).map_err(|error| refused(error.to_string()))?;
     if (&*profile.schema, profile.version) != (SCHEMA, SCHEMA_VERSION) {
         return Err(refused(format!("found {} {}", profile.schema, profile.version)));
     }
     let mut of_func = profile.functions.iter().filter(|function| function.func == func);
+    let is_named_so = |function: &FunctionProfile| {
+        function.func < module.n_funcs() && function.name == module.func_name(function.func)
+    };
+    if let Some(other) = profile.functions.iter().find(|function| !is_named_so(function)) {
+        let name = Printable(&other.name).to_string();
+        return Err(refused(format!("function {} is no `{name}` in this program", other.func)));
+    }
     let blocks = of_func.next().map_or(&[][..], |function| &function.blocks);
     let body = module.body(func).expect("the module defines the function");
     let is_start = |offset| body.blocks.binary_search_by_key(&offset, |block| block.start).is_ok();

@@ -22,10 +22,14 @@ mod verify;
 #[cfg(feature = "wat")]
 mod wast;
 
+use std::fs;
+use std::path::Path;
+
 use slotvm_bytecode::printable::{Lines, Printable};
 
 use crate::cli::{Cli, Command};
 use crate::error::CliError;
+use crate::load;
 
 /// Executes the command line, and returns the exit code.
 ///
@@ -109,6 +113,15 @@ fn escaped_json(json: &str) -> String {
     }
     escaped.push('\n');
     escaped
+}
+
+/// Writes text to a file, or to standard output if its name is `-`.
+fn write_text(path: &Path, text: &str) -> Result<(), CliError> {
+    if load::is_standard(path) {
+        print(text)
+    } else {
+        fs::write(path, text).map_err(CliError::file(path))
+    }
 }
 
 /// The message for an unknown function name, with the known names.

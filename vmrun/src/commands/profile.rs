@@ -1,6 +1,5 @@
 //! `vmrun profile`: runs a program, and shows how often each block was executed.
 
-use std::fs;
 use std::io::{self, BufReader, BufWriter};
 use std::sync::Arc;
 
@@ -13,13 +12,13 @@ use slotvm_ssa::pipeline::{self, Product, Style};
 use slotvm_wasi::I32Exit;
 
 use super::dump::find_func;
-use super::print;
+use super::{print, write_text};
 use crate::cli::{ProfileArgs, ProfileStage, UnknownImports};
 #[cfg(feature = "explain")]
 use crate::disassembly::disassemble;
 use crate::error::CliError;
 use crate::host::{self, Host};
-use crate::load::load;
+use crate::load;
 use crate::names::demangled;
 use crate::profile::collect::Collector;
 #[cfg(feature = "explain")]
@@ -36,7 +35,10 @@ pub(super) fn profile(args: &ProfileArgs) -> Result<u8, CliError> {
             "--json and --folded have the counts of the bytecode; expected no other --stage";
         return Err(CliError::Usage(message.into()));
     }
-    let verified = Arc::new(load(&args.program)?.module);
+    for output in [&args.json, &args.folded].into_iter().flatten() {
+        load::refuse_source(output, &args.program)?;
+    }
+    let verified = Arc::new(load::load(&args.program)?.module);
     let only = args.func.as_deref().map(|name| find_func(&verified, name)).transpose()?;
     let is_shown = |func: u32| only.is_none_or(|only| only == func);
     let mut config = Config::new();
@@ -52,7 +54,10 @@ pub(super) fn profile(args: &ProfileArgs) -> Result<u8, CliError> {
             return code;
         }
         write(args, &profile, &collector, &verified)?;
-        print(&by_bytecode(args, &profile, &verified, is_shown)?)?;
+        let mut outputs = [&args.json, &args.folded].into_iter().flatten();
+        if !outputs.any(|path| load::is_standard(path)) {
+            print(&by_bytecode(args, &profile, &verified, is_shown)?)?;
+        }
         return code;
     }
     let mut counts = module.block_counts();
@@ -106,10 +111,10 @@ fn write(
 ) -> Result<(), CliError> {
     if let Some(path) = &args.json {
         let json = serde_json::to_string_pretty(profile).expect("the profile is plain data");
-        fs::write(path, json + "\n").map_err(CliError::file(path))?;
+        write_text(path, &(json + "\n"))?;
     }
     if let Some(path) = &args.folded {
-        fs::write(path, folded::render(collector, module)).map_err(CliError::file(path))?;
+        write_text(path, &folded::render(collector, module))?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use slotvm::compiler::{BytecodePlace, CodeTarget, FunctionCode};
+use slotvm::compiler::{BytecodePlace, CodeTarget, FunctionCode, Rung, Work};
 use slotvm::{Compile, Config, Engine, Module, SlotMode, Tier};
 use slotvm_bytecode::VerifiedModule;
 use slotvm_ssa::construction::braun::BraunOptions;
@@ -21,6 +21,18 @@ pub(super) struct Compiled {
     pub(super) clif: Vec<CodeLine>,
     pub(super) native: Vec<NativeLine>,
     pub(super) target: String,
+    /// A remark if the function was compiled with less effort than usual.
+    pub(super) effort: String,
+}
+
+/// The effort that a function was compiled with, if it is less than usual.
+fn effort(work: Work) -> String {
+    let cause = work.cause.map_or(String::new(), |cause| format!(": {}", cause.message()));
+    match work.rung {
+        Rung::AsAsked => String::new(),
+        Rung::Unoptimised => format!("compiled without Cranelift's optimiser{cause}"),
+        _ => format!("CLIF and native code are made of the slot form, not of SSA form{cause}"),
+    }
 }
 
 /// Compiles the function that the passes leave as `last`.
@@ -36,6 +48,7 @@ pub(super) fn compiled(request: &Request<'_>, last: &Function) -> Result<Compile
         clif: clif_lines(&clif, request.func, &locations),
         native: native_lines(request, &code, &locations)?,
         target: slotvm::host_target().to_string(),
+        effort: effort(code.work),
     })
 }
 
@@ -54,7 +67,7 @@ fn native_lines(
             address: range.start,
             bytes: bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
             // Registers that the prologue saves come from no instruction.
-            spill: !inst.is_data && at.is_some() && is_frame_access(&inst.text),
+            spill: !inst.is_data && at.is_some() && is_spill(&inst.text, &code.frame.slots),
             at,
             note: note(request.module, code, range),
             text: inst.text.clone(),
@@ -63,10 +76,19 @@ fn native_lines(
     Ok(insts.iter().map(line).collect())
 }
 
-/// Whether an instruction reads or writes the frame below the saved registers, where the register allocator keeps values
-/// that have no register, and arguments of calls lie.
-fn is_frame_access(text: &str) -> bool {
-    text.contains("ptr [rsp") || text.contains("[sp, #") || text.ends_with("[sp]")
+/// Whether an instruction reads or writes the frame outside of slots: where spilled values, and arguments and results of
+/// calls lie.
+fn is_spill(text: &str, slots: &std::ops::Range<u32>) -> bool {
+    let address = text.split_once("ptr [rsp").or_else(|| text.split_once("[sp"));
+    let Some((_, rest)) = address else { return false };
+    let offset =
+        rest.split(']').next().unwrap_or_default().trim_start_matches([' ', '+', ',', '#']);
+    let offset = match offset.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None if offset.is_empty() => Ok(0),
+        None => offset.parse(),
+    };
+    offset.is_ok_and(|offset| !slots.contains(&offset))
 }
 
 /// The name that a relocation of the instruction stands for, or the trap that it raises.

@@ -47,6 +47,9 @@ pub(crate) struct FunctionHead {
     pub(crate) results: Vec<String>,
     /// The target of the native code.
     pub(crate) target: String,
+    /// A remark if the function was compiled with less effort than usual.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) effort: String,
 }
 
 /// A slot of the slot form that promotion gets.
@@ -202,7 +205,7 @@ pub(crate) struct NativeLine {
     /// The name that a relocation of the instruction stands for, or the trap that it raises.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) note: Option<String>,
-    /// Whether it reads or writes a value that the register allocator has put into the frame.
+    /// Whether it reads or writes the frame outside of slots: a spilled value, or an argument or result of a call.
     #[serde(skip_serializing_if = "is_false")]
     pub(crate) spill: bool,
 }

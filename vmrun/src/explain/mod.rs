@@ -119,6 +119,7 @@ fn head(module: &VerifiedModule, func: u32, compiled: &code::Compiled) -> Functi
         params: names(&ty.params),
         results: names(&ty.results),
         target: compiled.target.clone(),
+        effort: compiled.effort.clone(),
     }
 }
 

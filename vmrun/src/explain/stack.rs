@@ -25,9 +25,15 @@ pub(super) struct Stacks<'a> {
     results: BTreeMap<u32, Vec<u32>>,
     texts: Vec<String>,
     stack: Vec<Operand>,
+    /// The operands of other blocks that were not popped yet, below `stack`, and their number.
+    below: ShapeId,
+    n_below: u32,
     /// The operands that the current instruction pushes, as places in `texts`.
     pushed: Vec<usize>,
 }
+
+/// The number of operands that are shown, from the top. All operands of all instructions would be quadratic.
+const OPERANDS_MAX: usize = 24;
 
 impl<'a> Stacks<'a> {
     /// Starts with the slot form of a function.
@@ -48,6 +54,8 @@ impl<'a> Stacks<'a> {
             results,
             texts: vec![],
             stack: vec![],
+            below: ShapeId::EMPTY,
+            n_below: 0,
             pushed: vec![],
         }
     }
@@ -56,21 +64,38 @@ impl<'a> Stacks<'a> {
     pub(super) fn start_block(&mut self, block: &Block) {
         self.stack.clear();
         self.texts.clear();
-        let mut types = vec![];
-        let mut shape = block.shape;
-        while let Some((parent, ty)) = self.module.shape_top(shape) {
-            types.push(ty);
-            shape = parent;
-        }
-        debug_assert!(shape == ShapeId::EMPTY);
-        for (depth, &ty) in types.iter().rev().enumerate() {
-            self.push_text(ty, format!("{ty}#{depth}"));
-        }
+        self.below = block.shape;
+        self.n_below = self.module.shape_depth(block.shape);
     }
 
-    /// The operands, the topmost last.
+    /// The topmost operands, the topmost last, after `…` and the number of those that are left out.
     pub(super) fn operands(&self) -> Vec<String> {
-        self.stack.iter().map(|&(_, text)| self.texts[text].clone()).collect()
+        let own = self.stack.iter().rev().map(|&(_, text)| self.texts[text].clone());
+        let mut shown: Vec<String> = own.take(OPERANDS_MAX).collect();
+        let (mut shape, mut depth) = (self.below, self.n_below);
+        while shown.len() < OPERANDS_MAX
+            && let Some((parent, ty)) = self.module.shape_top(shape)
+        {
+            (shape, depth) = (parent, depth - 1);
+            shown.push(inherited(ty, depth));
+        }
+        let n_left = self.stack.len() + self.n_below as usize - shown.len();
+        if n_left > 0 {
+            shown.push(format!("…{n_left}"));
+        }
+        shown.reverse();
+        shown
+    }
+
+    fn pop_operand(&mut self) -> Operand {
+        self.stack.pop().unwrap_or_else(|| {
+            let top = self.module.shape_top(self.below);
+            let (parent, ty) = top.expect("verified code does not underflow");
+            self.below = parent;
+            self.n_below -= 1;
+            self.texts.push(inherited(ty, self.n_below));
+            (ty, self.texts.len() - 1)
+        })
     }
 
     /// Executes an instruction. The last one of a block may leave any stack, since what it leaves is not shown.
@@ -78,8 +103,9 @@ impl<'a> Stacks<'a> {
         self.pushed.clear();
         match op.signature() {
             Some(signature) => {
-                let n_left = self.stack.len().saturating_sub(signature.params.len());
-                self.stack.truncate(n_left);
+                signature.params.iter().for_each(|_| {
+                    self.pop_operand();
+                });
                 signature.results.iter().for_each(|&ty| self.push_text(ty, ty.to_string()));
             }
             // The operand stays where it is.
@@ -102,22 +128,27 @@ impl<'a> Stacks<'a> {
     }
 }
 
+/// An operand that comes from another block.
+fn inherited(ty: ValType, depth: u32) -> String {
+    format!("{ty}#{depth}")
+}
+
 impl<'a> OperandStack for Stacks<'a> {
     type Operand = Operand;
     type Type = &'a FuncType;
     type Error = Infallible;
 
     fn pop(&mut self, _: ValType) -> Result<(), Infallible> {
-        self.stack.pop();
+        self.pop_operand();
         Ok(())
     }
 
     fn pop_any(&mut self) -> Result<Operand, Infallible> {
-        Ok(self.stack.pop().expect("verified code does not underflow"))
+        Ok(self.pop_operand())
     }
 
     fn pop_ref(&mut self) -> Result<(), Infallible> {
-        self.stack.pop();
+        self.pop_operand();
         Ok(())
     }
 

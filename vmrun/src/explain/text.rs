@@ -91,6 +91,9 @@ fn head(out: &mut String, document: &Document) {
     let function = &document.function;
     let (index, program) = (function.index, &document.program);
     writeln!(out, "func f{index} {} of {program}", function.name).expect(INFALLIBLE);
+    if !function.effort.is_empty() {
+        writeln!(out, "{}", function.effort).expect(INFALLIBLE);
+    }
 }
 
 fn title(out: &mut String, name: &str, summary: &str) {

@@ -378,11 +378,102 @@ fn profiles_stand_beside_the_code_that_they_are_of() {
 
     let other = ["explain", "programs/brainfuck.bc", "--func", "2", "--profile", &profile];
     let error = vmrun(&other).error(1);
-    assert!(error.contains("is a profile of another program: no block of function 2"), "{error}");
+    assert!(error.contains("function 2 is no `steps` in this program"), "{error}");
     fs::write(&profile, "{}").expect("it can be written");
     let error = vmrun(&[&["explain"], &args[..]].concat()).error(1);
     assert!(
         error.contains("expected what `vmrun profile --json` writes: missing field"),
         "{error}"
     );
+}
+
+/// Texts with all operands of all instructions would be quadratic.
+#[test]
+fn deep_operand_stacks_are_cut() {
+    let folder = Folder::new("explain_deep");
+    let n = 5_000;
+    let pushes = "  i32.const 1\n".repeat(n);
+    let sums = "  i32.add\n".repeat(n - 1);
+    let source = format!("func deep() -> i32 {{\n{pushes}{sums}  return\n}}\n");
+    let path = folder.write("deep.vasm", source);
+    let document = document(&[&path.display().to_string()]);
+    let lines = list(&document, "bytecode");
+    assert_eq!(lines.len(), 2 * n);
+    assert!(lines.iter().all(|line| list(line, "stack").len() <= 25));
+    let stack: Vec<&str> = list(&lines[n], "stack").iter().map(text).collect();
+    assert_eq!((stack[0], stack[24]), ("…4976", "v4999"));
+}
+
+/// A function whose blocks lead to many others, each of which writes and reads some of the slots, so that promotion would
+/// need phis of most slots in most blocks.
+fn with_phis(n_blocks: usize, n_locals: usize) -> String {
+    let locals: String = (0..n_locals).map(|i| format!("  local x{i}: i32\n")).collect();
+    let block = |b: usize| {
+        let mut text = format!(
+            "l{b}:\n  local.get n i32.const {b} i32.and br_if l{}\n",
+            (b * 7 + 3) % n_blocks
+        );
+        for j in 0..6 {
+            let s = (b * j + j) % n_locals;
+            let (next, to) = ((s + 1) % n_locals, (s * 3 + 1) % n_locals);
+            text += &format!("  local.get x{s} local.get x{next} i32.add local.set x{to}\n");
+        }
+        text
+    };
+    let blocks: String = (0..n_blocks).map(block).collect();
+    format!("func f(n: i32) -> i32 {{\n{locals}{blocks}  local.get x0 return\n}}\n")
+}
+
+#[test]
+fn a_function_that_is_compiled_with_less_effort_says_so() {
+    let folder = Folder::new("explain_effort");
+    let path = folder.write("effort.vasm", with_phis(3_000, 300)).display().to_string();
+    let document = document(&[&path]);
+    let effort = text(&document["function"]["effort"]);
+    assert!(effort.starts_with("CLIF and native code are made of the slot form"), "{effort}");
+    let usual = document_of_steps();
+    assert_eq!(usual["function"].get("effort"), None);
+}
+
+fn document_of_steps() -> Value {
+    document(&["programs/collatz.bc", "--func", "steps"])
+}
+
+#[test]
+fn a_function_that_is_not_promoted_is_no_fault_of_a_stage() {
+    let folder = Folder::new("explain_too_large");
+    let path = folder.write("large.vasm", with_phis(40_000, 300)).display().to_string();
+    let error = vmrun(&["dump", &path, "--stage", "ssa"]).error(1);
+    assert!(error.contains("too large for promotion, so it stays in slot form"), "{error}");
+    let error = vmrun(&["dump", &path, "--stage", "if_convert"]).error(1);
+    assert!(error.contains("too large for promotion"), "{error}");
+    // The rows before promotion are there.
+    assert!(vmrun(&["dump", &path, "--stage", "rotate"]).output().starts_with("func f0 f("));
+}
+
+#[test]
+fn the_program_is_not_overwritten() {
+    let folder = Folder::new("explain_overwrite");
+    let bytes = fs::read(crate::binary::root().join("programs/collatz.bc")).expect("it is there");
+    let path = folder.write("c.bc", &bytes).display().to_string();
+    let json = ["profile", path.as_str(), "10", "--json", path.as_str()];
+    for args in [&["explain", &path, "-o", &path][..], &json, &["bench", &path, "--html", &path]] {
+        let error = vmrun(args).error(2);
+        assert!(error.contains("would be overwritten; name another file"), "{error}");
+        assert_eq!(fs::read(&path).expect("it is there"), bytes);
+    }
+}
+
+#[test]
+fn profiles_go_through_standard_streams() {
+    let profile =
+        vmrun(&["profile", "programs/collatz.bc", "--invoke", "steps", "6", "--json", "-"]);
+    let args = ["explain", "programs/collatz.bc", "--func", "steps", "--json", "--profile", "-"];
+    let explained = crate::binary::vmrun_with_input(&args, &profile.output()).output();
+    let document: Value = serde_json::from_str(&explained).expect("it is JSON");
+    assert_eq!(list(&document, "profile").len(), 7);
+    let other = vmrun(&["profile", "programs/fib_rec.bc", "5", "--json", "-"]).output();
+    let json = &other[other.find('{').expect("there is an object")..];
+    let error = crate::binary::vmrun_with_input(&args, json).error(1);
+    assert!(error.contains(" in this program"), "{error}");
 }

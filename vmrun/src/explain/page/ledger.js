@@ -112,7 +112,7 @@ class WhyView {
     }
     const live = new Set(film.steps.filter((step) => step.do === "live").map((step) => step.block));
     return (block) => found.get(block) || [false, live.has(block)
-      ? `one value reaches it on all ways: that of its immediate dominator b${stage.byId.get(block).idom}`
+      ? `one value reaches it on all paths: that of its immediate dominator b${stage.byId.get(block).idom}`
       : `${title} is not live here`];
   }
 

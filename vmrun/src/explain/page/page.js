@@ -35,7 +35,10 @@ class Page {
     const results = f.results.length === 1 ? f.results[0] : `(${f.results.join(", ")})`;
     document.title = `${f.name} – vmrun explain`;
     document.getElementById("title").textContent = `${f.name}(${f.params.join(", ")})` + (f.results.length ? " → " + results : "");
-    document.getElementById("subtitle").textContent = [`f${f.index} of ${program}`, f.target, generator].filter(Boolean).join(" · ");
+    document.getElementById("subtitle").textContent = [`f${f.index} of ${program}`, f.target, generator].join(" · ");
+    const effort = document.getElementById("effort");
+    effort.hidden = !f.effort;
+    effort.textContent = f.effort || "";
   }
 
   makeColumns() {
@@ -48,7 +51,7 @@ class Page {
       if (!stage.changed && last.same) {
         last.name += ", " + stage.name;
       } else {
-        specs.push({ name: stage.name, summary: stage.changed ? stage.summary : "changed nothing", same: !stage.changed,
+        specs.push({ stage, name: stage.name, summary: stage.changed ? stage.summary : "changed nothing", same: !stage.changed,
           makeLines: () => irLines(model, stage) });
       }
     }
@@ -122,6 +125,8 @@ class Page {
   /** Highlights something in every column, or nothing. */
   select(selection, from) {
     this.selection = selection;
+    // What is said about a selection is about the stage that was clicked.
+    this.selectedIn = (from && from.stage) || this.graph.stage;
     if (selection && selection.kind === "slot") {
       this.film.chooseSlot(selection.id);
       this.why.chooseSlot(selection.id);
@@ -134,7 +139,7 @@ class Page {
       this.graph.openLevelOf(selection.id);
     }
     this.graph.select();
-    const text = selection ? this.model.describe(selection.kind, selection.id, this.graph.stage) : [];
+    const text = selection ? this.model.describe(selection.kind, selection.id, this.selectedIn) : [];
     document.getElementById("live").textContent = text.join(". ");
   }
 
@@ -158,6 +163,7 @@ class Page {
       text.hidden = !text.hidden;
       help.setAttribute("aria-expanded", String(!text.hidden));
     });
+    document.getElementById("find").addEventListener("input", (event) => event.target.setCustomValidity(""));
     document.getElementById("find").addEventListener("change", (event) => this.find(event.target.value.trim()));
     addEventListener("resize", () => { this.columns.forEach((column) => column.draw()); this.graph.apply(); });
     document.getElementById("columns").addEventListener("mouseover", (event) => this.hover(event));
@@ -166,13 +172,27 @@ class Page {
 
   /** Goes to `v12`, `s3`, `b4`, `@001c`, a slot's name, or the next line with a text in the first open column. */
   find(text) {
-    const numbered = /^([vb])(\d+)$/.exec(text);
-    if (numbered) {
-      this.select({ kind: { v: "value", b: "block" }[numbered[1]], id: Number(numbered[2]) }, null);
+    if (!text) {
       return;
     }
-    if (/^@[0-9a-f]+$/.test(text)) {
-      this.select({ kind: "at", id: parseInt(text.slice(1), 16) }, null);
+    const numbered = /^([vb])(\d+)$/.exec(text);
+    if (numbered) {
+      const kind = { v: "value", b: "block" }[numbered[1]];
+      const known = kind === "value" ? this.model.doc.values : this.model.doc.blocks;
+      if (known[Number(numbered[2])]) {
+        this.select({ kind, id: Number(numbered[2]) }, null);
+      } else {
+        this.notFound(text);
+      }
+      return;
+    }
+    if (/^@[0-9a-f]+$/i.test(text)) {
+      const id = parseInt(text.slice(1), 16);
+      if (this.model.bytecodeAt.has(id)) {
+        this.select({ kind: "at", id }, null);
+      } else {
+        this.notFound(text);
+      }
       return;
     }
     const slot = this.model.doc.slots.findIndex((other) => other.key === text || other.name === text);
@@ -190,7 +210,13 @@ class Page {
         return;
       }
     }
+    this.notFound(text);
+  }
+
+  notFound(text) {
     document.getElementById("live").textContent = `${text} was not found`;
+    document.getElementById("find").setCustomValidity(`${text} was not found`);
+    document.getElementById("find").reportValidity();
   }
 
   hover(event) {
@@ -200,8 +226,8 @@ class Page {
       box.hidden = true;
       return;
     }
-    const column = token.closest(".column").dataset.stage;
-    const stage = this.model.stages.find((other) => other.name === column) || this.graph.stage;
+    const name = token.closest(".column").dataset.stage;
+    const stage = this.columns.find((column) => column.name === name).stage || this.graph.stage;
     box.textContent = this.model.describe(token.dataset.kind, Number(token.dataset.id), stage).join("\n");
     box.hidden = false;
     const place = token.getBoundingClientRect();
@@ -244,7 +270,7 @@ class SelectedView {
       this.panel.replaceChildren(element("p", {}, "Click a value, slot, block or instruction."));
       return;
     }
-    const [title, ...lines] = model.describe(selection.kind, selection.id, this.page.graph.stage);
+    const [title, ...lines] = model.describe(selection.kind, selection.id, this.page.selectedIn);
     const parts = [element("h2", {}, title), ...lines.map((line) => element("p", {}, line))];
     if (selection.kind === "at") {
       for (const stage of model.stages.filter((other) => other.changed)) {
