@@ -255,8 +255,16 @@ pub(crate) struct PhiCounts {
 pub(crate) struct Films {
     pub(crate) placement: Vec<PlacementFilm>,
     pub(crate) renaming: Vec<RenamingFilm>,
-    /// The slots without a film of their own, since all steps would be more than the limit.
-    pub(crate) left_out: Vec<u32>,
+    /// The films that are left out, since all steps would be more than the limit.
+    pub(crate) left_out: Vec<LeftOut>,
+}
+
+/// A film that is left out: of the placement of a slot's phis, or of renaming.
+#[derive(Debug, Serialize)]
+pub(crate) struct LeftOut {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) slot: Option<u32>,
+    pub(crate) way: String,
 }
 
 /// The placement of a slot's phis by one way of placing.

@@ -12,7 +12,7 @@ use slotvm_ssa::graphs::observe::{
 };
 use slotvm_ssa::ir::Function;
 
-use super::document::{FilmStep, Films, PlacementFilm, RenamingFilm};
+use super::document::{FilmStep, Films, LeftOut, PlacementFilm, RenamingFilm};
 
 /// The maximum number of steps of all films of a function. Films of slots that would exceed it are left out.
 pub(super) const FILM_STEPS_MAX: usize = 50_000;
@@ -36,9 +36,12 @@ pub(super) fn record(slots: &Function, blocks: &[u32]) -> Films {
         let options = PromoteOptions { renaming, ..PromoteOptions::default() };
         // Three quarters are for phi placement.
         let recorder = run(slots, blocks, options, FILM_STEPS_MAX / 8);
-        if let Recorded::Steps(steps) = recorder.values {
-            n_left -= steps.len();
-            films.renaming.push(RenamingFilm { way: way.into(), steps });
+        match recorder.values {
+            Recorded::Steps(steps) => {
+                n_left -= steps.len();
+                films.renaming.push(RenamingFilm { way: way.into(), steps });
+            }
+            Recorded::TooMany => films.left_out.push(LeftOut { slot: None, way: way.into() }),
         }
     }
     for (placement, way) in WAYS {
@@ -51,12 +54,12 @@ pub(super) fn record(slots: &Function, blocks: &[u32]) -> Films {
                     n_left -= steps.len();
                     films.placement.push(PlacementFilm { slot, way: way.into(), steps });
                 }
-                Recorded::TooMany => films.left_out.push(slot),
+                Recorded::TooMany => {
+                    films.left_out.push(LeftOut { slot: Some(slot), way: way.into() });
+                }
             }
         }
     }
-    films.left_out.sort_unstable();
-    films.left_out.dedup();
     films
 }
 
@@ -92,6 +95,8 @@ impl Recorded {
             *n_left -= 1;
             steps.push(step);
         } else {
+            // Others may have the room.
+            *n_left += steps.len();
             *self = Recorded::TooMany;
         }
     }

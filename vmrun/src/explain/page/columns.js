@@ -180,7 +180,7 @@ class Column {
     if (model.doc.profile) {
       // The count stands at the first line of what comes from a block.
       const [heat, above] = [this.page.heat(line), index > 0 ? this.page.heat(this.lines[index - 1]) : undefined];
-      made.prepend(element("span", { class: "heat" }, heat && heat !== above ? heat[1].toLocaleString("en") : ""));
+      made.prepend(element("span", { class: "heat", title: "executions of the bytecode that this comes from" }, heat && heat !== above ? heat[1].toLocaleString("en") : ""));
     }
     if (selection) {
       for (const token of made.querySelectorAll(".t")) {

@@ -106,9 +106,9 @@ class FilmView {
       this.play, button("Next ▶", "Step forward", () => this.go(this.position + 1)),
       button("▶|", "Last step", () => this.go(Infinity)), this.slider, this.count);
     const film = element("div", { class: "film" }, controls, this.text, this.state);
-    const { left_out } = this.page.model.doc.films;
-    if (left_out.length) {
-      film.append(element("p", {}, `No film of ${left_out.slice(0, 20).map((slot) => this.page.model.slotTitle(slot)).join(", ")}: the films would have too many steps.`));
+    const leftOut = this.leftOutText();
+    if (leftOut) {
+      film.append(element("p", {}, leftOut));
     }
     panel.replaceChildren(film);
     this.page.graph.showStage(this.page.promotionInput());
@@ -116,8 +116,17 @@ class FilmView {
   }
 
   emptyText() {
-    return this.page.model.doc.slots.length ? "No slot of this function needs phi placement, and no value crosses a block."
-      : "This function has no slots.";
+    return this.leftOutText() || (this.page.model.doc.slots.length
+      ? "No slot of this function needs phi placement, and no value crosses a block." : "This function has no slots.");
+  }
+
+  /** The films that would have had too many steps. */
+  leftOutText() {
+    const { model } = this.page;
+    const { left_out } = model.doc.films;
+    const title = ({ slot, way }) => (slot === undefined ? "renaming" : model.slotTitle(slot)) + " by " + way;
+    const more = left_out.length > 10 ? ` and ${left_out.length - 10} others` : "";
+    return left_out.length ? `Too many steps for the films of ${left_out.slice(0, 10).map(title).join(", ")}${more}.` : "";
   }
 
   toggle() {

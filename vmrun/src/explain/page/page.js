@@ -251,9 +251,10 @@ class Page {
     return low > 0 ? profile[low - 1] : undefined;
   }
 
+  /** The count of a block, in the stage whose blocks are those of the bytecode. */
   blockHeat(block) {
     const { profile } = this.model.doc;
-    const found = profile && profile.find(([offset]) => offset === this.model.doc.blocks[block].offset);
+    const found = profile && this.graph && this.graph.stage === this.model.stages[0] && profile.find(([offset]) => offset === this.model.doc.blocks[block].offset);
     return found ? found[1].toLocaleString("en") + "×" : undefined;
   }
 }
