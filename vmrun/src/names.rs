@@ -27,7 +27,7 @@ pub fn demangled(name: &str) -> Cow<'_, str> {
     cpp.map_or(Cow::Borrowed(name), Cow::Owned)
 }
 
-/// What is written, if it is short enough.
+/// The text that is written, if it is short enough.
 fn bounded(write: impl FnOnce(&mut Bounded) -> fmt::Result) -> Option<String> {
     let mut out = Bounded(String::new());
     write(&mut out).ok().map(|()| out.0)

@@ -30,7 +30,7 @@ pub struct BlockCounts {
     pub func: u32,
     /// The code offset of that instruction.
     pub offset: u32,
-    /// How often the block was entered.
+    /// The number of times that the block was entered.
     pub count: u64,
     /// Loads from slots in the native frame, in all executions of the block.
     pub slot_reads: u64,

@@ -40,7 +40,7 @@ fn code(module: &Module, func: u32) -> FunctionCode {
     module.machine_code(func).unwrap().unwrap()
 }
 
-/// What holds for all code.
+/// Properties of all code.
 fn check(module: &Module, code: &FunctionCode) {
     let len = code.bytes.len() as u32;
     assert!(code.ranges.is_sorted_by(|a, b| a.code.end <= b.code.start));

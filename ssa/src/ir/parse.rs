@@ -126,7 +126,7 @@ fn split_comment(line: &str) -> (&str, &str) {
 struct Use<'t> {
     /// The number in the name.
     number: u32,
-    /// What follows it after a dot.
+    /// The name after its dot.
     name: Option<String>,
     at: Cursor<'t>,
 }

@@ -105,7 +105,7 @@ pub enum ShowError {
     /// A view would be longer than [`ITEMS_MAX`].
     #[error("too long to show: more than {ITEMS_MAX} {items}")]
     TooLong {
-        /// What there is too much of.
+        /// The things of which there are too many.
         items: &'static str,
     },
     /// Neither a row that leaves our IR nor a view of a graph.

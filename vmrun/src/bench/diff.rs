@@ -21,7 +21,7 @@ use crate::load;
 /// Changes by a smaller factor are not reported.
 pub const CHANGE_MIN: f64 = 1.03;
 
-/// What has changed since an earlier report.
+/// The changes since an earlier report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Diff {
     /// The number of times that were compared.

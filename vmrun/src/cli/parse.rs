@@ -58,7 +58,8 @@ impl Cli {
     }
 }
 
-/// What follows the program are values of the invoked function, or else arguments of the program, as is what follows `--`.
+/// Words after the program are values of the invoked function, or else arguments of the program. Those after `--` are
+/// always arguments.
 fn settle(invoke: &mut Vec<String>, args: &mut Vec<String>, more_args: &mut Vec<String>) {
     if !invoke.is_empty() {
         invoke.append(args);

@@ -39,7 +39,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ),
 ];
 
-/// How similar a word has to be to a command, as clap has it.
+/// The similarity to a command from which on it is suggested, as clap has it.
 const SIMILARITY_MIN: f64 = 0.7;
 
 /// Refuses a command line whose first word is no command, no option and no program.

@@ -92,8 +92,8 @@ fn text(module: &VerifiedModule, code: &FunctionCode, insts: &[NativeInst]) -> S
 /// The bytes of an instruction that fit into its line.
 const BYTES_IN_LINE: usize = 8;
 
-/// What there is to say about an instruction: the bytecode that it comes from, if that has changed, what it refers to,
-/// and the traps.
+/// The remarks on an instruction: the bytecode that it comes from, if that has changed, the names that it refers to, and
+/// its traps.
 fn notes<'c>(
     module: &VerifiedModule,
     code: &'c FunctionCode,
@@ -176,7 +176,7 @@ fn hex(bytes: &[u8], separator: &str) -> String {
     digits.join(separator)
 }
 
-/// What `--json` prints. Addresses count from the start of the module's code, offsets from that of the function.
+/// The output of `--json`. Addresses count from the start of the module's code, offsets from that of the function.
 #[derive(Serialize)]
 struct Listing {
     target: String,

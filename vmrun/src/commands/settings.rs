@@ -37,7 +37,7 @@ struct Feature {
 
 #[derive(Serialize)]
 struct Limit {
-    /// What it limits: a module, a store, or the requests of a WASI program.
+    /// The thing that is limited: a module, a store, or the requests of a WASI program.
     of: &'static str,
     name: &'static str,
     max: u64,

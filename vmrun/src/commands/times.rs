@@ -15,7 +15,7 @@ pub(super) struct Times(pub(super) Vec<(&'static str, Duration)>);
 #[derive(Serialize)]
 pub(super) struct TimeReport {
     stages: Vec<StageTime>,
-    /// What was compiled while the program ran, if functions are compiled when they are first called.
+    /// The functions compiled while the program ran, if they are compiled when they are first called.
     compiled: Option<Compiled>,
     total_ns: u128,
     /// The CPU time of the process.

@@ -20,7 +20,7 @@ pub struct Collector(Arc<Mutex<Counts>>);
 
 #[derive(Debug, Default)]
 struct Counts {
-    /// How often each instruction was executed, by function and code offset.
+    /// The number of executions of each instruction, by function and code offset.
     executed: Vec<Vec<u64>>,
     /// All paths so far. A path comes after its callers'.
     paths: Vec<Path>,

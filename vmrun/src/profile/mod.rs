@@ -54,7 +54,7 @@ pub struct FunctionProfile {
 pub struct BlockProfile {
     /// The code offset of its first instruction.
     pub offset: u32,
-    /// How often its first instruction was executed.
+    /// The number of executions of its first instruction.
     pub count: u64,
     /// The number of instructions executed in it.
     pub instructions: u64,

@@ -22,7 +22,7 @@ pub(crate) fn terminal() -> (OwnedFd, OwnedFd) {
     (ours, theirs)
 }
 
-/// What `vmrun verify -` writes to standard error if its input comes after this time.
+/// The standard error of `vmrun verify -` if its input comes after this time.
 fn said(input_after: Duration, stderr: Stdio) -> std::process::Child {
     let mut child = command(&["verify", "-"]);
     // Colours and progress need a terminal that can do something.

@@ -125,7 +125,7 @@ class Page {
   /** Highlights something in every column, or nothing. */
   select(selection, from) {
     this.selection = selection;
-    // What is said about a selection is about the stage that was clicked.
+    // The description of a selection is about the stage that was clicked.
     this.selectedIn = (from && from.stage) || this.graph.stage;
     if (selection && selection.kind === "slot") {
       this.film.chooseSlot(selection.id);

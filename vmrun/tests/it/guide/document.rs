@@ -54,7 +54,7 @@ struct Ledger {
     rows: Vec<Row>,
 }
 
-/// What became of a slot.
+/// The outcome for a slot.
 #[derive(Debug, Deserialize)]
 struct Row {
     slot: Option<u32>,
