@@ -12,6 +12,7 @@ use slotvm_ssa::ir::Function;
 use slotvm_ssa::ir::print::InstPrinter;
 
 use super::document::{CodeLine, Comparison, NativeLine};
+use super::stages::Snapshot;
 use super::{Construction, Request, shown_name};
 use crate::disassembly::{NativeInst, disassemble};
 use crate::error::CliError;
@@ -173,11 +174,11 @@ fn clif_lines(clif: &str, func: u32, locations: &Locations) -> Vec<CodeLine> {
 /// Fails if the function cannot be compiled.
 pub(super) fn comparisons(
     request: &Request<'_>,
-    slots: &Function,
+    input: &Snapshot,
 ) -> Result<Vec<Comparison>, CliError> {
     let comparison = |&construction: &Construction| match form(construction) {
-        Some(form) => Ok(promoted(slots, form)),
-        None => of_cranelift(request, slots),
+        Some(form) => Ok(promoted(input, form)),
+        None => of_cranelift(request, &input.function),
     };
     request.compare.iter().map(comparison).collect()
 }
@@ -193,8 +194,8 @@ fn form(construction: Construction) -> Option<Form> {
     })
 }
 
-fn promoted(slots: &Function, construction: Form) -> Comparison {
-    let mut f = slots.clone();
+fn promoted(input: &Snapshot, construction: Form) -> Comparison {
+    let mut f = input.function.clone();
     let options = PromoteOptions { construction, ..PromoteOptions::default() };
     let report = promote_with(&mut f, options, &mut Scratch::default());
     let summary = match report.too_large {
@@ -205,20 +206,22 @@ fn promoted(slots: &Function, construction: Form) -> Comparison {
         name: construction.name().into(),
         summary,
         phis: report.n_phis,
-        lines: function_lines(&f),
+        lines: function_lines(&f, &input.blocks),
     }
 }
 
-/// A function as lines, with its blocks under their own numbers.
-fn function_lines(f: &Function) -> Vec<CodeLine> {
-    let mut printer = InstPrinter::new(f, (0..f.n_blocks() as u32).collect());
+/// A function as lines, whose blocks have these numbers in the document. Values that promotion adds are numbered after
+/// those of the slot form, as it comes.
+fn function_lines(f: &Function, blocks: &[u32]) -> Vec<CodeLine> {
+    let mut printer = InstPrinter::new(f, blocks.to_vec());
     let mut lines = vec![];
     for block in f.blocks() {
         let params: Vec<String> =
             f.params(block).iter().map(|&v| format!("{v}: {}", f.value_type(v))).collect();
         let params =
             if params.is_empty() { String::new() } else { format!("({})", params.join(", ")) };
-        lines.push(CodeLine { text: format!("{block}{params}:"), at: None });
+        let number = blocks[block.index()];
+        lines.push(CodeLine { text: format!("b{number}{params}:"), at: None });
         for &inst in f.insts(block) {
             let text = format!("    {}", printer.inst(block, inst));
             lines.push(CodeLine { text, at: Some(f.loc(inst).0) });

@@ -98,7 +98,7 @@ pub(crate) fn explain(request: &Request<'_>) -> Result<Document, CliError> {
         locations: locations(&last),
         values: value_list(&last, &input.function),
         blocks: block_list(module, func, &numbers),
-        comparisons: code::comparisons(request, &input.function)?,
+        comparisons: code::comparisons(request, input)?,
         clif: compiled.clif,
         native: compiled.native,
         ledger: ledger::ledger(module, input),

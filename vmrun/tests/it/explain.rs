@@ -245,6 +245,16 @@ fn constructions_stand_side_by_side() {
     let phis: Vec<u64> = comparisons.iter().map(|other| number(&other["phis"])).collect();
     assert!(phis[..4].is_sorted_by(|a, b| a >= b), "{phis:?}");
     assert!(comparisons.iter().all(|other| list(other, "lines").len() > 5));
+    // The pruned form is the one that compiles: its blocks and values have the numbers of the document.
+    let pruned: Vec<&str> =
+        list(&comparisons[3], "lines").iter().map(|line| text(&line["text"])).collect();
+    let (_, _, ssa) = stages(&document).into_iter().find(|(name, ..)| name == "ssa").expect("ssa");
+    for (_, (_, lines, _)) in ssa {
+        let lines: Vec<String> =
+            lines.iter().map(|line| format!("    {}", text(&line["text"]))).collect();
+        let start = pruned.iter().position(|line| **line == lines[0]).expect("the block is there");
+        assert_eq!(pruned[start..start + lines.len()], lines);
+    }
 }
 
 #[test]
