@@ -173,7 +173,7 @@ mod tests {
         let (directory, name) = (text("/work"), text("main.c"));
         let mut lines =
             LineProgram::new(encoding, LineEncoding::default(), directory, None, name, None);
-        let source = lines.add_directory(text("/work/src"));
+        let source = lines.add_directory(text("/src"));
         lines.begin_sequence(Some(Address::Constant(0)));
         for &(address, file, line) in rows {
             lines.row().address_offset = address;
@@ -226,10 +226,10 @@ mod tests {
         let lines = Lines::from([(0, 10), (0, 11), (0, 12), (1, 10), (1, 12), (7, 10)]);
         let files = files(&program, &lines);
         let of = |func, line| files.get(&(func, line)).map(String::as_str);
-        assert_eq!(of(0, 10), Some("/work/src/a.c"));
+        assert_eq!(of(0, 10), Some("/src/a.c"));
         assert_eq!(of(0, 11), None, "two files have this line");
         assert_eq!(of(1, 10), Some("/abs/b.c"));
-        assert_eq!(of(1, 12), Some("/work/src/b.c"));
+        assert_eq!(of(1, 12), Some("/src/b.c"));
         assert_eq!((of(0, 12), of(7, 10)), (None, None));
     }
 }
