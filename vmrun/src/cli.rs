@@ -3,6 +3,7 @@
 mod bench;
 mod color;
 mod explain;
+mod guest;
 mod parse;
 mod profile;
 mod quantity;
@@ -20,6 +21,7 @@ use slotvm_ssa::pipeline::{self, Product, Row, View};
 pub use bench::BenchArgs;
 pub use color::Color;
 pub use explain::ExplainArgs;
+pub use guest::{GuestArgs, UnknownImports};
 pub use profile::{ProfileArgs, ProfileStage};
 
 const EXAMPLES: &str = "\
@@ -55,6 +57,8 @@ A program exports `main`. If it takes an i32, that is the first of ARGS, or else
 A WASI program exports `_start`, which is called instead of `main`. It can import all of
 `wasi_snapshot_preview1`. It gets its file name and ARGS, the standard streams, and the directories
 and variables of --dir and --env.";
+
+const INVOKE_HELP: &str = "Call this exported function instead of `_start` or `main`, and print its results, one per line";
 
 /// Runs, assembles, inspects and measures slotvm programs.
 ///
@@ -137,6 +141,9 @@ pub enum Command {
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]
+// clap leaves the group of arguments that contain others empty, and takes it for absent if it is.
+#[command(mut_group("RunArgs", |group| group.arg("program")))]
+#[command(mut_arg("invoke", |arg| arg.help(INVOKE_HELP)))]
 pub struct RunArgs {
     /// The program
     #[arg(value_name = "PROGRAM")]
@@ -172,21 +179,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, conflicts_with_all = ["interp", "trace"])]
     pub cache: Option<Option<PathBuf>>,
 
-    /// Call this exported function instead of `_start` or `main`, and print its results, one per line
-    #[arg(long, value_names = ["NAME", "VALUES"], num_args = 1..)]
-    pub invoke: Vec<String>,
-
-    /// Give a WASI program full access to this directory, under the same name or GUEST
-    #[arg(long, value_name = "HOST[::GUEST]")]
-    pub dir: Vec<String>,
-
-    /// Set an environment variable of a WASI program; without a value, copy that of this process
-    #[arg(long, value_name = "NAME[=VALUE]")]
-    pub env: Vec<String>,
-
-    /// Define unknown imported functions this way [default: refuse to run the program]
-    #[arg(long, value_enum, value_name = "HOW")]
-    pub unknown_imports: Option<UnknownImports>,
+    /// What the program gets
+    #[command(flatten)]
+    pub guest: GuestArgs,
 
     /// Stop after this much fuel, one unit for each bytecode instruction
     #[arg(long, value_name = "N")]
@@ -216,14 +211,6 @@ pub struct RunArgs {
     /// Print the times as one line of JSON
     #[arg(long, requires = "time")]
     pub json: bool,
-
-    /// Arguments for the program, or values for --invoke; those that begin with `-` must follow `--`
-    #[arg(value_name = "ARGS", allow_negative_numbers = true)]
-    pub args: Vec<String>,
-
-    /// Arguments for the program after `--`
-    #[arg(last = true, hide = true, value_name = "ARGS", allow_hyphen_values = true)]
-    pub more_args: Vec<String>,
 }
 
 /// Arguments of `crosscheck`.
@@ -241,21 +228,9 @@ pub struct CrosscheckArgs {
     #[arg(long, value_name = "PASSES", allow_hyphen_values = true, default_value_t)]
     pub passes: PassSet,
 
-    /// Call this exported function instead of `_start` or `main`
-    #[arg(long, value_names = ["NAME", "VALUES"], num_args = 1..)]
-    pub invoke: Vec<String>,
-
-    /// Give a WASI program full access to this directory, under the same name or GUEST
-    #[arg(long, value_name = "HOST[::GUEST]")]
-    pub dir: Vec<String>,
-
-    /// Set an environment variable of a WASI program; without a value, copy that of this process
-    #[arg(long, value_name = "NAME[=VALUE]")]
-    pub env: Vec<String>,
-
-    /// Define unknown imported functions this way [default: refuse to run the program]
-    #[arg(long, value_enum, value_name = "HOW")]
-    pub unknown_imports: Option<UnknownImports>,
+    /// What the program gets
+    #[command(flatten)]
+    pub guest: GuestArgs,
 
     /// Limit and compare fuel, one unit for each bytecode instruction
     #[arg(long, value_name = "N")]
@@ -264,14 +239,6 @@ pub struct CrosscheckArgs {
     /// Path of the reduced program [default: the program's name with the extension .reduced.vasm]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-
-    /// Arguments for the program, or values for --invoke; those that begin with `-` must follow `--`
-    #[arg(value_name = "ARGS", allow_negative_numbers = true)]
-    pub args: Vec<String>,
-
-    /// Arguments for the program after `--`
-    #[arg(last = true, hide = true, value_name = "ARGS", allow_hyphen_values = true)]
-    pub more_args: Vec<String>,
 }
 
 /// Arguments of `crosscheck-native`.
@@ -288,15 +255,6 @@ pub enum Profiler {
     Perfmap,
     /// `jit-PID.dump` in the current folder, with the code, for `perf record -k mono` and `perf inject --jit`
     Jitdump,
-}
-
-/// Definitions of unknown imported functions.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
-pub enum UnknownImports {
-    /// End the program when one is called
-    Trap,
-    /// Do nothing and return zeros
-    Zero,
 }
 
 /// Arguments of `asm`.

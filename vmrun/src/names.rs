@@ -6,8 +6,15 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
+use slotvm_bytecode::VerifiedModule;
+
 /// The longest name that is demangled, and the longest result, in bytes.
 const NAME_BYTES_MAX: usize = 4096;
+
+/// The name of a function as its source has it. Not escaped.
+pub fn func_name(module: &VerifiedModule, func: u32) -> String {
+    demangled(&module.func_name(func)).into_owned()
+}
 
 /// A name as its source has it, or the name itself if it is not mangled. Not escaped.
 pub fn demangled(name: &str) -> Cow<'_, str> {

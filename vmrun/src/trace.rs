@@ -7,7 +7,7 @@ use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::text::Printer;
 use slotvm_runtime::{TraceEvent, TraceFn};
 
-use crate::names::demangled;
+use crate::names::func_name;
 
 /// A trace function that prints.
 pub fn to_stderr() -> TraceFn {
@@ -22,8 +22,7 @@ fn line(event: &TraceEvent<'_>) -> String {
     const OPERANDS_SHOWN_MAX: usize = 8;
     let printer = Printer::new(event.module.module());
     let inst = printer.func(event.func).inst(event.inst);
-    let name = event.module.func_name(event.func);
-    let name = demangled(&name);
+    let name = func_name(event.module, event.func);
     let mut line = format!("{:>3} {name} @{:04x}  {inst:<28} ;", event.depth, event.offset);
     let hidden = event.stack.len().saturating_sub(OPERANDS_SHOWN_MAX);
     if hidden > 0 {

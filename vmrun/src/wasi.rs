@@ -5,6 +5,7 @@ use std::path::Path;
 use slotvm::Module;
 use slotvm_wasi::{MODULE, WasiCtx};
 
+use crate::cli::GuestArgs;
 use crate::error::CliError;
 
 /// Whether a module imports anything from WASI.
@@ -19,24 +20,22 @@ pub fn is_imported_by(module: &Module) -> bool {
 /// Fails if a directory cannot be opened, or an environment variable is not set.
 pub fn context(
     program: &Path,
-    args: &[String],
-    dirs: &[String],
-    env: &[String],
+    guest: &GuestArgs,
     inherits_output: bool,
 ) -> Result<WasiCtx, CliError> {
     let mut builder = WasiCtx::builder();
     let name = program.file_name().unwrap_or_default();
-    builder.arg(name.to_string_lossy()).args(args).inherit_stdin();
+    builder.arg(name.to_string_lossy()).args(&guest.args).inherit_stdin();
     if inherits_output {
         builder.inherit_stdout().inherit_stderr();
     }
-    for variable in env {
+    for variable in &guest.env {
         match variable.split_once('=') {
             Some((name, value)) => builder.env(name, value),
             None => builder.env(variable, inherited(variable)?),
         };
     }
-    for dir in dirs {
+    for dir in &guest.dir {
         let (host, guest) = dir.split_once("::").unwrap_or((dir, dir));
         builder.preopened_dir(host, guest).map_err(CliError::file(Path::new(host)))?;
     }

@@ -27,7 +27,7 @@ use slotvm_ssa::construction::build::{
 use slotvm_ssa::construction::promote::{self, PromoteOptions, PromotionReport};
 use slotvm_ssa::graphs::loops::LoopForest;
 use slotvm_ssa::ir::Function;
-use slotvm_ssa::pipeline::{self, Stage, StageError, Times};
+use slotvm_ssa::pipeline::{self, PassSet, Stage, StageError, Times};
 use tracing::trace_span;
 
 use self::form::{Form, build_form, without_growth};
@@ -199,7 +199,7 @@ impl Compiler {
             let form = build_form(module, func, starts, &build_options, &mut Default::default());
             form.expect("it was made before")
         };
-        let mut passes = self.options.passes.of(func);
+        let mut passes = self.passes_of(func);
         loop {
             let form =
                 self.form(module, (func, starts), passes, share, &mut times).map_err(&error)?;
@@ -225,7 +225,7 @@ impl Compiler {
         let _function = trace_span!("function", func, name).entered();
         let error = |reason| CompileError { func, name: name.to_owned(), reason };
         let mut times = Times::default();
-        let passes = without_growth(self.options.passes.of(func));
+        let passes = without_growth(self.passes_of(func));
         let form =
             self.promoted(module, function.clone(), passes, share, &mut times).map_err(error)?;
         let build = || function.clone();
@@ -246,7 +246,7 @@ impl Compiler {
         share: Share,
         times: &mut Times,
     ) -> Result<Option<CompiledFunction>, CompileError> {
-        let Form { function, promotion, slot_form, has_grown, inlined } = form;
+        let Form { function, passes, promotion, slot_form, has_grown, inlined } = form;
         let func = function.func;
         let error = |reason| CompileError { func, name: module.func_name(func), reason };
         if module.uses_vectors() && !has_vectors(&*self.options.lower.isa) {
@@ -281,7 +281,7 @@ impl Compiler {
         }
         let work = work.map_err(|refused| error(refused.to_string()))?;
         let options = self.lower_options(work.rung).map_err(|isa| error(isa.to_string()))?;
-        let report = Report { promotion, inlined, work, times: std::mem::take(times) };
+        let report = Report { passes, promotion, inlined, work, times: std::mem::take(times) };
         let compiled = if candidate.is_promoted() && !options.slots.is_promoted() {
             let function = slot_form.get();
             // Passes may have changed the blocks.
@@ -315,7 +315,7 @@ impl Compiler {
         function: &Function,
         loops: &LoopForest,
         options: &LowerOptions,
-        Report { promotion, inlined, work, mut times }: Report,
+        Report { passes, promotion, inlined, work, mut times }: Report,
     ) -> Result<CompiledFunction, CompileError> {
         let mut lowered = times.stage(Stage::Clif, || self.lower(module, function, loops, options));
         let keeps_clif = self.options.keep_clif;
@@ -346,7 +346,7 @@ impl Compiler {
         let mut code = machine_code(compiled, clif_func, function, &lowered, folds, trapping);
         code.anchor = self.hot_loops.anchor(compiled);
         let asm = compiled.vcode.clone();
-        let list = || places::listing(compiled, clif_func, function, folds, &code, work);
+        let list = || places::listing(compiled, clif_func, function, folds, &code, (passes, work));
         let listing = self.options.keep_listing.then(list);
         if let (Some(all), Some(counters)) = (&options.counters, lowered.counters.take()) {
             all.add(counters);
@@ -452,6 +452,7 @@ impl<F: Fn() -> Function> SlotForm<F> {
 
 /// The statistics of a function before it is lowered.
 struct Report {
+    passes: PassSet,
     promotion: Option<PromotionReport>,
     inlined: Vec<u32>,
     work: Work,

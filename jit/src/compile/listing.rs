@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use slotvm_bytecode::TrapCode;
+use slotvm_ssa::pipeline::PassSet;
 
 use crate::compile::budget::Work;
 
@@ -35,6 +36,9 @@ pub struct FunctionCode {
     /// The effort level that the code was made with. From
     /// [`Rung::SlotsInMemory`](crate::compiler::Rung::SlotsInMemory) on it is made of the slot form, whatever the slot mode.
     pub work: Work,
+    /// The passes that the function went through: of those that were asked for, the ones that have something to do in an
+    /// engine like this, and that leave the function within its budget of compile time.
+    pub passes: PassSet,
 }
 
 /// The native frame of a function, from where the stack pointer points in the body.

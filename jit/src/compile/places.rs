@@ -5,6 +5,7 @@
 use cranelift_codegen::{CompiledCode, MachSrcLoc};
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::ir::entity::Loc;
+use slotvm_ssa::pipeline::PassSet;
 
 use crate::code::pctable::{Place, PlaceId, TrapReason};
 use crate::code::unit::{FinalizedReloc, MachineCode};
@@ -57,7 +58,7 @@ pub(super) fn listing(
     function: &Function,
     folds: Option<&Folds>,
     code: &MachineCode,
-    work: Work,
+    (passes, work): (PassSet, Work),
 ) -> FunctionCode {
     let places_of = |id: PlaceId| {
         let place = |id: PlaceId| code.places.get(id.0 as usize);
@@ -109,6 +110,7 @@ pub(super) fn listing(
         relocations,
         traps: traps.collect(),
         calls: calls.collect(),
+        passes,
         work,
     }
 }

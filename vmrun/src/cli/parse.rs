@@ -4,13 +4,12 @@
 //! users of other runtimes have; the tests at the end list them.
 
 use std::ffi::OsString;
-use std::mem;
 use std::process;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
 
-use super::{Cli, Command, color, unknown};
+use super::{Cli, Command, GuestArgs, color, unknown};
 
 const INVOKE: &str = "--invoke";
 
@@ -41,30 +40,15 @@ impl Cli {
 
     /// With arguments where they belong, wherever they were given.
     fn settled(mut self) -> Cli {
-        let run = match &mut self.command {
-            Some(Command::Run(run)) => Some(run),
-            _ => self.run.as_mut(),
+        let guest = match &mut self.command {
+            Some(Command::Run(run)) => Some(&mut run.guest),
+            Some(Command::Crosscheck(check)) => Some(&mut check.guest),
+            Some(Command::Profile(profile)) => Some(&mut profile.guest),
+            _ => self.run.as_mut().map(|run| &mut run.guest),
         };
-        if let Some(run) = run {
-            settle(&mut run.invoke, &mut run.args, &mut run.more_args);
-        }
-        if let Some(Command::Crosscheck(check)) = &mut self.command {
-            settle(&mut check.invoke, &mut check.args, &mut check.more_args);
-        }
-        if let Some(Command::Profile(profile)) = &mut self.command {
-            settle(&mut profile.invoke, &mut profile.args, &mut profile.more_args);
-        }
+        guest.into_iter().for_each(GuestArgs::settle);
         self
     }
-}
-
-/// Words after the program are values of the invoked function, or else arguments of the program. Those after `--` are
-/// always arguments.
-fn settle(invoke: &mut Vec<String>, args: &mut Vec<String>, more_args: &mut Vec<String>) {
-    if !invoke.is_empty() {
-        invoke.append(args);
-    }
-    args.append(&mut mem::take(more_args));
 }
 
 /// Writes `--invoke f -inf` as `--invoke=f --invoke=-inf`. By default, clap takes a value such as `-inf` for an
@@ -127,7 +111,8 @@ mod tests {
 
     /// The program, the function with its values, and the arguments.
     fn parsed(line: &str) -> (String, Vec<String>, Vec<String>) {
-        let RunArgs { program, invoke, args, more_args, .. } = run_args(line);
+        let RunArgs { program, guest, .. } = run_args(line);
+        let GuestArgs { invoke, args, more_args, .. } = guest;
         assert!(more_args.is_empty(), "{more_args:?}");
         (program.display().to_string(), invoke, args)
     }
@@ -135,9 +120,9 @@ mod tests {
     #[test]
     fn invoked_values_may_look_like_options() {
         let args = run_args("vmrun p.bc --invoke f -1 -inf -0x10 null --jit -- --invoke -x");
-        assert_eq!(args.invoke, ["f", "-1", "-inf", "-0x10", "null"]);
+        assert_eq!(args.guest.invoke, ["f", "-1", "-inf", "-0x10", "null"]);
         assert!(args.jit);
-        assert_eq!(args.args, ["--invoke", "-x"]);
+        assert_eq!(args.guest.args, ["--invoke", "-x"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use slotvm::{PassSet, SlotMode};
 
-use super::{UnknownImports, slot_mode_parser};
+use super::{GuestArgs, slot_mode_parser};
 
 /// Arguments of `profile`.
 #[derive(Debug, Args)]
@@ -38,29 +38,9 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "FILE")]
     pub folded: Option<PathBuf>,
 
-    /// Call this exported function instead of `_start` or `main`
-    #[arg(long, value_names = ["NAME", "VALUES"], num_args = 1..)]
-    pub invoke: Vec<String>,
-
-    /// Give a WASI program full access to this directory, under the same name or GUEST
-    #[arg(long, value_name = "HOST[::GUEST]")]
-    pub dir: Vec<String>,
-
-    /// Set an environment variable of a WASI program; without a value, copy that of this process
-    #[arg(long, value_name = "NAME[=VALUE]")]
-    pub env: Vec<String>,
-
-    /// Define unknown imported functions this way [default: refuse to run the program]
-    #[arg(long, value_enum, value_name = "HOW")]
-    pub unknown_imports: Option<UnknownImports>,
-
-    /// Arguments for the program, or values for --invoke; those that begin with `-` must follow `--`
-    #[arg(value_name = "ARGS", allow_negative_numbers = true)]
-    pub args: Vec<String>,
-
-    /// Arguments for the program after `--`
-    #[arg(last = true, hide = true, value_name = "ARGS", allow_hyphen_values = true)]
-    pub more_args: Vec<String>,
+    /// What the program gets
+    #[command(flatten)]
+    pub guest: GuestArgs,
 }
 
 /// The forms that `profile` shows.

@@ -25,15 +25,10 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<(), CliError> {
     let source = source.as_deref().map(String::from_utf8_lossy);
     let profile = args.profile.as_deref().map(|path| counts(path, &module, func)).transpose()?;
     let profile = profile.unwrap_or_default();
-    let mut passes = args.passes;
-    // An engine that has guard pages, as by default, does without these.
-    for name in ["version", "bounds"] {
-        passes.switch(name, false).expect("the table has the pass");
-    }
     let document = explain::explain(&Request {
         module: &module,
         func,
-        passes,
+        passes: args.passes,
         compare: &args.compare,
         program: &args.program,
         profile,

@@ -17,7 +17,7 @@ use crate::cli::ObjdumpArgs;
 use crate::disassembly::{NativeInst, disassemble};
 use crate::error::CliError;
 use crate::load::load;
-use crate::names::demangled;
+use crate::names::func_name;
 use crate::progress::Progress;
 
 pub(super) fn objdump(args: &ObjdumpArgs) -> Result<(), CliError> {
@@ -168,7 +168,7 @@ fn line(module: &VerifiedModule, place: BytecodePlace) -> Option<u32> {
 }
 
 fn shown_name(module: &VerifiedModule, func: u32) -> String {
-    Printable(&demangled(&module.func_name(func))).to_string()
+    Printable(&func_name(module, func)).to_string()
 }
 
 fn hex(bytes: &[u8], separator: &str) -> String {

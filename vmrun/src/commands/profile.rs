@@ -1,30 +1,26 @@
 //! `vmrun profile`: runs a program, and shows how often each block was executed.
 
-use std::io::{self, BufReader, BufWriter};
 use std::sync::Arc;
 
 use slotvm::compiler::{FunctionCounts, Rung};
-use slotvm::{Config, Engine, Linker, Module, Store, Tier, Val};
+use slotvm::{Config, Engine, Module, Store, Tier};
 use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::text::{PrintOptions, Printer};
 use slotvm_ssa::pipeline::{self, Product, Style};
-use slotvm_wasi::I32Exit;
 
 use super::dump::find_func;
-use super::{print, write_text};
-use crate::cli::{ProfileArgs, ProfileStage, UnknownImports};
+use super::{print, run, write_text};
+use crate::cli::{ProfileArgs, ProfileStage};
 #[cfg(feature = "explain")]
 use crate::disassembly::disassemble;
 use crate::error::CliError;
-use crate::host::{self, Host};
 use crate::load;
-use crate::names::demangled;
+use crate::names::func_name;
 use crate::profile::collect::Collector;
 #[cfg(feature = "explain")]
 use crate::profile::native;
 use crate::profile::{Profile, folded, listing};
-use crate::{entry, wasi};
 
 /// Runs and reports, and returns the program's exit code. The report comes even if the program fails, once it has
 /// executed anything.
@@ -70,34 +66,15 @@ pub(super) fn profile(args: &ProfileArgs) -> Result<u8, CliError> {
 
 /// Runs the program, with its output as usual.
 fn run(args: &ProfileArgs, module: &Module, collector: Option<&Collector>) -> Result<u8, CliError> {
-    let context = wasi::context(&args.program, &args.args, &args.dir, &args.env, true)?;
-    let out = BufWriter::new(io::stdout());
-    let host = Host::new(out, BufReader::new(io::stdin()), &args.args).with_wasi(context);
+    let host = run::host(&args.program, &args.guest, module, false)?;
     let mut store = Store::new(module.engine(), host);
     store.set_trace(collector.map(Collector::trace));
-    let mut linker = Linker::new(module.engine());
-    host::define(&mut linker)?;
-    match args.unknown_imports {
-        None => {}
-        Some(UnknownImports::Trap) => linker.define_unknown_imports_as_traps(module),
-        Some(UnknownImports::Zero) => linker.define_unknown_imports_as_default_values(module),
-    }
-    let instance = linker.instantiate(&mut store, module)?;
-    let mut results = Ok(Vec::new());
-    for call in entry::calls(&args.invoke, &args.args, &store, &instance)? {
-        results = call.run(&mut store);
-        if results.is_err() {
-            break;
-        }
-    }
+    let result = run::instantiate(&args.guest, module, &mut store)
+        .and_then(|instance| run::call(&args.guest, &mut store, instance, None))
+        .map(|results| if args.guest.invoke.is_empty() { run::code_of(&results) } else { 0 });
     let flushed = store.data_mut().flush();
-    let code = match results {
-        Ok(results) => match results.as_slice() {
-            [Val::I32(code)] if args.invoke.is_empty() => *code as u8,
-            _ => 0,
-        },
-        Err(error) => I32Exit::of(&error).map(|I32Exit(code)| code as u8).ok_or(error)?,
-    };
+    let code = run::exit_code(result);
+    let code = code.map_err(|error| run::explained(error, &args.program, None, None))?;
     flushed?;
     Ok(code)
 }
@@ -130,7 +107,7 @@ fn by_bytecode(
     functions.sort_by_key(|function| std::cmp::Reverse(function.instructions));
     let printer = Printer::new(module.module());
     for function in functions {
-        let (name, n) = (demangled(&function.name), function.instructions);
+        let (name, n) = (func_name(module, function.func), function.instructions);
         let name = Printable(&name);
         let share = share(n, profile.instructions);
         text += &format!("\n{name}: {n} instructions, {share}\n       count  share\n");
@@ -158,11 +135,11 @@ fn by_blocks(
     let total = functions.iter().map(|&(executed, ..)| executed).sum();
     let mut text = format!("Executed instructions of this form: {total}\n");
     for (executed, form, counts) in functions.iter().filter(|(.., counts)| is_shown(counts.func)) {
-        let name = verified.func_name(counts.func);
+        let name = func_name(verified, counts.func);
         let share = share(*executed, total);
         text += &format!(
             "\n{}: {executed} instructions, {share}\n       count  share\n",
-            Printable(&demangled(&name))
+            Printable(&name)
         );
         text += &match args.stage {
             ProfileStage::Asm => machine_code(module, form, counts)?,
@@ -203,15 +180,13 @@ fn form(
         let name = verified.func_name(func);
         CliError::Failed(format!("function `{}`: {message}", Printable(&name)))
     };
-    let function = module.functions().into_iter().find(|function| function.func == func);
-    if let Some(work) = function.map(|function| function.work)
-        && work.rung >= Rung::SlotsInMemory
-    {
+    let code = module.machine_code(func)?.expect("native code was made of it");
+    if code.work.rung >= Rung::SlotsInMemory {
         let message = "was compiled from its slot form, to stay within the budget of compile time";
         return Err(failed(message.to_owned()));
     }
     let last = last_row(if args.slots.is_promoted() { Product::Ssa } else { Product::Slots });
-    pipeline::show_with(verified, func, last, args.passes, &mut Style::Text)
+    pipeline::show_with(verified, func, last, code.passes, &mut Style::Text)
         .map_err(|error| failed(error.to_string()))
 }
 

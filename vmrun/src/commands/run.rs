@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::mem;
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use slotvm::{
@@ -16,7 +17,7 @@ use slotvm::{
 use slotvm_wasi::I32Exit;
 
 use super::times::{Fuel, Times};
-use crate::cli::{Profiler, RunArgs, UnknownImports};
+use crate::cli::{GuestArgs, Profiler, RunArgs};
 use crate::error::CliError;
 use crate::host::{self, Host};
 use crate::load::{self, load, load_bytes, load_lazily};
@@ -49,7 +50,7 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
     };
     drop(progress);
     let engine = module.engine().clone();
-    let mut store = Store::new(&engine, host(args, &module)?);
+    let mut store = Store::new(&engine, host(&args.program, &args.guest, &module, args.trace)?);
     if let Some(fuel) = args.fuel {
         store.set_fuel(fuel)?;
     }
@@ -71,7 +72,8 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
         mem::forget((store, module, engine));
     }
     // A failure of the program comes first: it may be the reason why its output cannot be written.
-    let code = exit_code(result).map_err(|error| explained(error, args))?;
+    let code = exit_code(result)
+        .map_err(|error| explained(error, &args.program, args.timeout, args.max_memory))?;
     flushed?;
     Ok(code)
 }
@@ -123,7 +125,7 @@ fn kept_module(args: &RunArgs, is_precompiled: bool) -> Result<(Module, Times), 
 }
 
 /// The exit code of a program that has returned or called exit. As for any process, it has 8 bits.
-fn exit_code(result: Result<u8, CliError>) -> Result<u8, CliError> {
+pub(super) fn exit_code(result: Result<u8, CliError>) -> Result<u8, CliError> {
     match result {
         Err(CliError::Program(error)) => match I32Exit::of(&error) {
             Some(I32Exit(code)) => Ok(code as u8),
@@ -134,11 +136,16 @@ fn exit_code(result: Result<u8, CliError>) -> Result<u8, CliError> {
 }
 
 /// An error of the program in words of the command line and of the program's source.
-fn explained(error: CliError, args: &RunArgs) -> CliError {
+pub(super) fn explained(
+    error: CliError,
+    program: &Path,
+    timeout: Option<Duration>,
+    max_memory: Option<u64>,
+) -> CliError {
     let CliError::Program(error) = error else { return error };
-    match (&*error, args.timeout, args.max_memory) {
+    match (&*error, timeout, max_memory) {
         (Error::Trap(trap), timeout, _) => {
-            let mut message = backtrace::text(trap, &args.program);
+            let mut message = backtrace::text(trap, program);
             if let (TrapCode::Interrupted, Some(timeout)) = (trap.code, timeout) {
                 message = message.replacen(
                     &trap.code.to_string(),
@@ -155,23 +162,23 @@ fn explained(error: CliError, args: &RunArgs) -> CliError {
     }
 }
 
-fn host(args: &RunArgs, module: &Module) -> Result<Host, CliError> {
+/// The host functions of a program, with the standard streams of this process.
+pub(super) fn host(
+    program: &Path,
+    guest: &GuestArgs,
+    module: &Module,
+    is_traced: bool,
+) -> Result<Host, CliError> {
     let input = io::BufReader::new(io::stdin());
     let out: Box<dyn Write + Send> = if wasi::is_imported_by(module) {
         // WASI output is not buffered, so other output must not be either, to keep their order.
         Box::new(File::from(io::stdout().as_fd().try_clone_to_owned()?))
     } else {
         // With a trace, output should appear between the instructions that print it.
-        let buffer_bytes = if args.trace { 0 } else { 64 << 10 };
+        let buffer_bytes = if is_traced { 0 } else { 64 << 10 };
         Box::new(BufWriter::with_capacity(buffer_bytes, io::stdout()))
     };
-    Ok(Host::new(out, input, &args.args).with_wasi(wasi::context(
-        &args.program,
-        &args.args,
-        &args.dir,
-        &args.env,
-        true,
-    )?))
+    Ok(Host::new(out, input, &guest.args).with_wasi(wasi::context(program, guest, true)?))
 }
 
 fn tier(args: &RunArgs) -> Tier {
@@ -213,43 +220,58 @@ fn instantiate_and_call(
     times: &mut Times,
 ) -> Result<u8, CliError> {
     let start = Instant::now();
-    let mut linker = Linker::new(module.engine());
-    host::define(&mut linker)?;
-    match args.unknown_imports {
-        None => {}
-        Some(UnknownImports::Trap) => linker.define_unknown_imports_as_traps(module),
-        Some(UnknownImports::Zero) => linker.define_unknown_imports_as_default_values(module),
-    }
-    let instance = linker.instantiate(&mut *store, module)?;
+    let instance = instantiate(&args.guest, module, store)?;
     times.0.push(("instantiate", start.elapsed()));
     let called = Instant::now();
-    let result = call(args, store, instance, start);
+    // A time that is too far off to be told is never reached.
+    let deadline = args.timeout.and_then(|timeout| start.checked_add(timeout));
+    let result = call(&args.guest, store, instance, deadline);
+    let result = match result {
+        Ok(results) if !args.guest.invoke.is_empty() => print(store, &results).map(|()| 0),
+        result => result.map(|results| code_of(&results)),
+    };
     times.0.push(("run", called.elapsed()));
     result
 }
 
-/// Calls the program, which has started at a time.
-fn call(
-    args: &RunArgs,
+/// Instantiates a program with the host functions.
+pub(super) fn instantiate(
+    guest: &GuestArgs,
+    module: &Module,
+    store: &mut Store<Host>,
+) -> Result<Instance, CliError> {
+    let mut linker = Linker::new(module.engine());
+    host::define(&mut linker)?;
+    if let Some(how) = guest.unknown_imports {
+        how.define(&mut linker, module);
+    }
+    Ok(linker.instantiate(store, module)?)
+}
+
+/// Calls the program, which may run until a time, and returns its results.
+pub(super) fn call(
+    guest: &GuestArgs,
     store: &mut Store<Host>,
     instance: Instance,
-    start: Instant,
-) -> Result<u8, CliError> {
+    deadline: Option<Instant>,
+) -> Result<Vec<Val>, CliError> {
     let mut results = Vec::new();
-    for call in entry::calls(&args.invoke, &args.args, store, &instance)? {
-        if let Some(timeout) = args.timeout {
+    for call in entry::calls(&guest.invoke, &guest.args, store, &instance)? {
+        if let Some(deadline) = deadline {
             // The time is that of all calls together.
-            let left = timeout.saturating_sub(start.elapsed());
+            let left = deadline.saturating_duration_since(Instant::now());
             store.set_timeout(Some(left.max(Duration::from_nanos(1))))?;
         }
         results = call.run(store)?;
     }
-    if !args.invoke.is_empty() {
-        return print(store, &results).map(|()| 0);
-    }
-    match results.as_slice() {
-        [Val::I32(code)] => Ok(*code as u8),
-        _ => Ok(0),
+    Ok(results)
+}
+
+/// The exit code of a program whose function `main` has returned.
+pub(super) fn code_of(results: &[Val]) -> u8 {
+    match results {
+        [Val::I32(code)] => *code as u8,
+        _ => 0,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use slotvm::compiler::{BytecodePlace, CodeTarget, FunctionCode, Rung, Work};
-use slotvm::{Compile, Config, Engine, Module, SlotMode, Tier};
+use slotvm::{Compile, Config, Engine, Module, PassSet, SlotMode, Tier};
 use slotvm_bytecode::VerifiedModule;
 use slotvm_ssa::construction::braun::BraunOptions;
 use slotvm_ssa::construction::construct::Construction as Form;
@@ -13,17 +13,21 @@ use slotvm_ssa::ir::print::InstPrinter;
 
 use super::document::{CodeLine, Comparison, NativeLine};
 use super::stages::Snapshot;
-use super::{Construction, Request, shown_name};
+use super::{Construction, Request};
 use crate::disassembly::{NativeInst, disassemble};
 use crate::error::CliError;
+use crate::names::func_name;
 
-/// A compiled function as text.
+/// A compiled function.
 pub(super) struct Compiled {
+    clif: String,
+    code: FunctionCode,
+}
+
+/// The columns of a compiled function.
+pub(super) struct Columns {
     pub(super) clif: Vec<CodeLine>,
     pub(super) native: Vec<NativeLine>,
-    pub(super) target: String,
-    /// A remark if the function was compiled with less effort than usual.
-    pub(super) effort: String,
 }
 
 /// The effort that a function was compiled with, if it is less than usual.
@@ -36,21 +40,43 @@ fn effort(work: Work) -> String {
     }
 }
 
-/// Compiles the function that the passes leave as `last`.
+/// Compiles the function.
 ///
 /// # Errors
 /// Fails if it cannot be compiled.
-pub(super) fn compiled(request: &Request<'_>, last: &Function) -> Result<Compiled, CliError> {
+pub(super) fn compiled(request: &Request<'_>) -> Result<Compiled, CliError> {
     let module = module(request, SlotMode::Ssa)?;
     let clif = module.clif(request.func)?.expect("the module defines the function");
     let code = module.machine_code(request.func)?.expect("the module defines the function");
-    let locations = Locations::new(last);
-    Ok(Compiled {
-        clif: clif_lines(&clif, request.func, &locations),
-        native: native_lines(request, &code, &locations)?,
-        target: slotvm::host_target().to_string(),
-        effort: effort(code.work),
-    })
+    Ok(Compiled { clif, code })
+}
+
+impl Compiled {
+    /// The passes that it went through.
+    pub(super) fn passes(&self) -> PassSet {
+        self.code.passes
+    }
+
+    /// A remark if it was compiled with less effort than usual.
+    pub(super) fn effort(&self) -> String {
+        effort(self.code.work)
+    }
+
+    /// The columns, with the locations of the function that the passes leave as `last`.
+    ///
+    /// # Errors
+    /// Fails if the machine code cannot be taken apart.
+    pub(super) fn columns(
+        &self,
+        request: &Request<'_>,
+        last: &Function,
+    ) -> Result<Columns, CliError> {
+        let locations = Locations::new(last);
+        Ok(Columns {
+            clif: clif_lines(&self.clif, request.func, &locations),
+            native: native_lines(request, &self.code, &locations)?,
+        })
+    }
 }
 
 /// The instructions of the machine code.
@@ -100,7 +126,7 @@ fn note(
 ) -> Option<String> {
     if let Some(relocation) = code.relocations_in(range.clone()).first() {
         return Some(match &relocation.target {
-            CodeTarget::Func(func) => format!("f{func} {}", shown_name(module, *func)),
+            CodeTarget::Func(func) => format!("f{func} {}", func_name(module, *func)),
             CodeTarget::Runtime(name) => format!("{name} of the runtime"),
             _ => "an address".to_owned(),
         });

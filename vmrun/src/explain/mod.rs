@@ -32,7 +32,7 @@ use self::blocks::BlockNumbers;
 use self::document::{Block, Document, FunctionHead, Location, SCHEMA, Slot, Value};
 use self::stages::Stages;
 use crate::error::CliError;
-use crate::names::demangled;
+use crate::names::func_name;
 
 /// A construction of SSA form to show beside the one that compiles.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -55,6 +55,7 @@ pub enum Construction {
 pub(crate) struct Request<'a> {
     pub(crate) module: &'a Arc<VerifiedModule>,
     pub(crate) func: u32,
+    /// The passes that are asked for.
     pub(crate) passes: PassSet,
     pub(crate) compare: &'a [Construction],
     pub(crate) program: &'a Path,
@@ -69,11 +70,13 @@ pub(crate) struct Request<'a> {
 /// # Errors
 /// Fails if the function cannot be compiled.
 pub(crate) fn explain(request: &Request<'_>) -> Result<Document, CliError> {
-    let &Request { module, func, passes, .. } = request;
+    let &Request { module, func, .. } = request;
     let too_large = || CliError::Failed("the function is too large for the IR".into());
     if !is_buildable(module, func) {
         return Err(too_large());
     }
+    let compiled = code::compiled(request)?;
+    let passes = compiled.passes();
     let mut slots = build(module, func, &BuildOptions::default(), &mut BuildScratch::default());
     slots.take_names(module);
     let mut numbers = BlockNumbers::default();
@@ -85,7 +88,7 @@ pub(crate) fn explain(request: &Request<'_>) -> Result<Document, CliError> {
     let last = passed.map_err(|error| CliError::Failed(error.to_string()))?;
     let stages = stages.finish();
     let input = &stages.promotion_input;
-    let compiled = code::compiled(request, &last)?;
+    let columns = compiled.columns(request, &last)?;
     Ok(Document {
         schema: SCHEMA,
         generator: format!("vmrun {}", env!("CARGO_PKG_VERSION")),
@@ -99,8 +102,8 @@ pub(crate) fn explain(request: &Request<'_>) -> Result<Document, CliError> {
         values: value_list(&last, &input.function),
         blocks: block_list(module, func, &numbers),
         comparisons: code::comparisons(request, input)?,
-        clif: compiled.clif,
-        native: compiled.native,
+        clif: columns.clif,
+        native: columns.native,
         ledger: ledger::ledger(module, input),
         films: films::record(&input.function, &input.blocks),
         graph: layout::draw(&stages.union),
@@ -115,17 +118,12 @@ fn head(module: &VerifiedModule, func: u32, compiled: &code::Compiled) -> Functi
         |types: &[slotvm_bytecode::ValType]| types.iter().map(|ty| ty.to_string()).collect();
     FunctionHead {
         index: func,
-        name: shown_name(module, func),
+        name: func_name(module, func),
         params: names(&ty.params),
         results: names(&ty.results),
-        target: compiled.target.clone(),
-        effort: compiled.effort.clone(),
+        target: slotvm::host_target().to_string(),
+        effort: compiled.effort(),
     }
-}
-
-/// The name of a function as its source has it.
-fn shown_name(module: &VerifiedModule, func: u32) -> String {
-    demangled(&module.func_name(func)).into_owned()
 }
 
 /// The functions that code of the document comes from or calls.
@@ -141,7 +139,7 @@ fn function_names(module: &VerifiedModule, func: u32, last: &Function) -> Vec<(u
             }
         }
     }
-    funcs.into_iter().map(|func| (func, shown_name(module, func))).collect()
+    funcs.into_iter().map(|func| (func, func_name(module, func))).collect()
 }
 
 /// A slot's origin as a phrase.

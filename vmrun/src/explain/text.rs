@@ -1,11 +1,11 @@
 //! The document as text: all stages in full, or one instruction through all stages.
 
-use std::fmt::Write;
+use std::fmt::{Arguments, Write};
+
+use slotvm_bytecode::printable::Printable;
 
 use super::document::{CodeLine, Document, Line, NativeLine, Stage, StageBlock};
 use crate::error::CliError;
-
-const INFALLIBLE: &str = "writing to a string succeeds";
 
 /// All stages.
 pub(crate) fn text(document: &Document) -> String {
@@ -14,10 +14,10 @@ pub(crate) fn text(document: &Document) -> String {
     title(&mut out, "bytecode", "with the operand stack before each instruction");
     for line in &document.bytecode {
         if let Some(label) = &line.label {
-            writeln!(out, "{label}:").expect(INFALLIBLE);
+            push_line(&mut out, format_args!("{label}:"));
         }
         let stack = line.stack.join(" ");
-        writeln!(out, "  @{:04x}  {:<32} [{stack}]", line.offset, line.text).expect(INFALLIBLE);
+        push_line(&mut out, format_args!("  @{:04x}  {:<32} [{stack}]", line.offset, line.text));
     }
     for (stage, blocks) in in_full(document) {
         title(
@@ -29,8 +29,8 @@ pub(crate) fn text(document: &Document) -> String {
             let params: Vec<String> = block.params.iter().map(|&v| value(document, v)).collect();
             let params =
                 if params.is_empty() { String::new() } else { format!("({})", params.join(", ")) };
-            writeln!(out, "b{}{params}:", block.id).expect(INFALLIBLE);
-            block.lines.iter().for_each(|line| ir_line(&mut out, document, line));
+            push_line(&mut out, format_args!("b{}{params}:", block.id));
+            block.lines.iter().for_each(|line| ir_line(&mut out, document, "", line));
         }
     }
     for other in &document.comparisons {
@@ -60,15 +60,14 @@ pub(crate) fn at(document: &Document, offset: u32) -> Result<String, CliError> {
     head(&mut out, document);
     title(&mut out, "bytecode", "");
     let stack = instruction.stack.join(" ");
-    writeln!(out, "  @{offset:04x}  {:<32} [{stack}]", instruction.text).expect(INFALLIBLE);
+    push_line(&mut out, format_args!("  @{offset:04x}  {:<32} [{stack}]", instruction.text));
     let is_of = |at: u32| root(document, at) == offset;
     for (stage, blocks) in in_full(document).filter(|(stage, _)| stage.changed) {
         title(&mut out, &stage.name, &stage.summary);
         let mut is_gone = true;
         for block in &blocks {
             for line in block.lines.iter().filter(|line| is_of(line.at)) {
-                write!(out, "b{:<4}", block.id).expect(INFALLIBLE);
-                ir_line(&mut out, document, line);
+                ir_line(&mut out, document, &format!("b{:<4}", block.id), line);
                 is_gone = false;
             }
         }
@@ -87,18 +86,24 @@ pub(crate) fn at(document: &Document, offset: u32) -> Result<String, CliError> {
     Ok(out)
 }
 
+/// Adds a line. Names in it come from the module, and what would control a terminal is escaped.
+fn push_line(out: &mut String, line: Arguments<'_>) {
+    writeln!(out, "{}", Printable(&line.to_string())).expect("writing to a string succeeds");
+}
+
 fn head(out: &mut String, document: &Document) {
     let function = &document.function;
     let (index, program) = (function.index, &document.program);
-    writeln!(out, "func f{index} {} of {program}", function.name).expect(INFALLIBLE);
+    push_line(out, format_args!("func f{index} {} of {program}", function.name));
     if !function.effort.is_empty() {
-        writeln!(out, "{}", function.effort).expect(INFALLIBLE);
+        push_line(out, format_args!("{}", function.effort));
     }
 }
 
 fn title(out: &mut String, name: &str, summary: &str) {
     let colon = if summary.is_empty() { "" } else { ": " };
-    writeln!(out, "\n=== {name}{colon}{summary}").expect(INFALLIBLE);
+    out.push('\n');
+    push_line(out, format_args!("=== {name}{colon}{summary}"));
 }
 
 /// The stages with all their blocks: those that a stage leaves alone are those of the stage before.
@@ -145,18 +150,19 @@ fn value(document: &Document, value: u32) -> String {
     format!("v{value}{dot}{}: {}", about.name, about.ty)
 }
 
-fn ir_line(out: &mut String, document: &Document, line: &Line) {
+/// An instruction after the name of its block, if that is to be shown.
+fn ir_line(out: &mut String, document: &Document, block: &str, line: &Line) {
     let name = line
         .slot
         .map_or(String::new(), |slot| format!("  ; {}", document.slots[slot as usize].name));
     let text = format!("{}{name}", line.text);
-    writeln!(out, "  {text:<40} ; {}", place(document, line.at)).expect(INFALLIBLE);
+    push_line(out, format_args!("{block}  {text:<40} ; {}", place(document, line.at)));
 }
 
 fn code_line(out: &mut String, document: &Document, line: &CodeLine) {
     let at = line.at.map_or(String::new(), |at| format!(" ; {}", place(document, at)));
     let text = format!("{:<44}{at}", line.text);
-    writeln!(out, "  {}", text.trim_end()).expect(INFALLIBLE);
+    push_line(out, format_args!("  {}", text.trim_end()));
 }
 
 fn native_line(out: &mut String, document: &Document, line: &NativeLine) {
@@ -165,7 +171,7 @@ fn native_line(out: &mut String, document: &Document, line: &NativeLine) {
     let mark = if line.spill { "spill" } else { "" };
     let text =
         format!("{:6x}  {:<24} {:<36} ; {at} {note} {mark}", line.address, line.bytes, line.text);
-    writeln!(out, "{}", text.trim_end_matches([' ', ';'])).expect(INFALLIBLE);
+    push_line(out, format_args!("{}", text.trim_end_matches([' ', ';'])));
 }
 
 fn ledger(out: &mut String, document: &Document) {
@@ -177,11 +183,12 @@ fn ledger(out: &mut String, document: &Document) {
             [phis.maximal, phis.minimal, phis.semi_pruned, phis.pruned].map(count).join("/");
         let slot = if row.slot.is_some() { &row.key } else { "-" };
         let name = format!("{}: {}", row.name, row.ty);
-        writeln!(
+        push_line(
             out,
-            "  {slot:<5} {name:<20} {counts:<12} {} reads, {} writes; {}",
-            row.reads_removed, row.writes_removed, row.reason
-        )
-        .expect(INFALLIBLE);
+            format_args!(
+                "  {slot:<5} {name:<20} {counts:<12} {} reads, {} writes; {}",
+                row.reads_removed, row.writes_removed, row.reason
+            ),
+        );
     }
 }

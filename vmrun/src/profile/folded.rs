@@ -5,7 +5,7 @@ use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::printable::Printable;
 
 use super::collect::{Collector, DEEPER};
-use crate::names::demangled;
+use crate::names::func_name;
 
 /// The lines, sorted.
 pub fn render(collector: &Collector, module: &VerifiedModule) -> String {
@@ -23,5 +23,5 @@ fn name(module: &VerifiedModule, func: u32) -> String {
     if func == DEEPER {
         return "[deeper]".to_owned();
     }
-    Printable(&demangled(&module.func_name(func))).to_string().replace(';', ":")
+    Printable(&func_name(module, func)).to_string().replace(';', ":")
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::binary::{Folder, vmrun};
 use crate::programs::check_all;
+use crate::tools::text_of;
 
 fn document(args: &[&str]) -> Value {
     let ran = vmrun(&[&["explain", "--json"], args].concat());
@@ -344,6 +345,21 @@ fn pages_are_single_files_without_the_names_of_the_program() {
     assert!(!page.contains("/*STYLE*/") && !page.contains("/*SCRIPT*/"));
     let document = document(&[&display(&path)]);
     assert_eq!(document["slots"][0]["name"], hostile);
+}
+
+/// Names are text of the program. In texts, each stands in one line, and controls no terminal.
+#[test]
+fn names_are_escaped_in_texts() {
+    let folder = Folder::new("explain_names");
+    let text = r#"(module (func $"f\1b[2J\0a" (export "main") (result i32)
+        (local $"x\1b[1m\0a" i32) (block $"l\1b[2J" (br_if $"l\1b[2J" (local.get 0)) (local.set 0 (i32.const 7)))
+        (local.get 0)))"#;
+    let program = folder.write("p.wasm", wat::parse_str(text).expect("the text is right"));
+    for args in [&["--text"][..], &["--at", "0"]] {
+        let shown = vmrun(&[&["explain", text_of(&program)], args].concat()).output();
+        assert!(!shown.contains('\u{1b}'), "{shown}");
+        assert!(shown.starts_with("func f0 f\\u{1b}[2J\\u{a} of "), "{shown}");
+    }
 }
 
 /// Blocks of all stages have one place, and none covers another.

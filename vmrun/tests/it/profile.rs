@@ -123,6 +123,18 @@ fn names_are_escaped() {
     assert!(!stack.contains([';', '\u{1b}']) && weight.parse::<u64>().is_ok(), "{folded}");
 }
 
+/// An engine with guard pages has no use for some passes, and the counts are of the form that is lowered without them.
+#[test]
+fn the_form_is_that_which_is_lowered() {
+    let args = ["profile", "programs/matmul.bc", "8", "--stage", "ssa"];
+    let report = vmrun(&args).output();
+    let without = vmrun(&[&args[..], &["--passes", "-version,-bounds"]].concat()).output();
+    assert_eq!(report, without);
+    let dump = ["dump", "programs/matmul.bc", "--stage", "bounds"];
+    let dumped = |more: &[&str]| vmrun(&[&dump[..], more].concat()).output();
+    assert_ne!(dumped(&[]), dumped(&["--passes", "-version,-bounds"]), "the passes do something");
+}
+
 /// Machine code has the counts of the IR that it is made of, through inlined calls too.
 #[test]
 fn machine_code_has_the_counts_of_its_ir() {

@@ -19,6 +19,8 @@ use crate::compile::budget::Share;
 pub(crate) struct Form {
     /// The function in the form that the slot mode compiles.
     pub(crate) function: Function,
+    /// The passes that it was to go through.
+    pub(super) passes: PassSet,
     /// The report of promotion, if there was any.
     pub(super) promotion: Option<PromotionReport>,
     /// The slot form that it was promoted from.
@@ -30,8 +32,9 @@ pub(crate) struct Form {
 }
 
 impl Form {
-    fn of(function: Function) -> Form {
-        Form { function, promotion: None, slot_form: None, has_grown: false, inlined: Vec::new() }
+    fn of(function: Function, passes: PassSet) -> Form {
+        let (has_grown, inlined) = (false, Vec::new());
+        Form { function, passes, promotion: None, slot_form: None, has_grown, inlined }
     }
 }
 
@@ -57,7 +60,7 @@ impl Compiler {
             let built = times.stage(Stage::Ssa, || build_ssa(module, func, &options, scratch));
             if let Some((function, _)) = built {
                 check(&mut checks, Stage::Ssa, &function, module)?;
-                return self.passed(module, Form::of(function), passes, times);
+                return self.passed(module, Form::of(function, passes), times);
             }
         }
         let (options, scratch) = (&self.options.build, &mut self.build);
@@ -101,7 +104,7 @@ impl Compiler {
         times: &mut Times,
     ) -> Result<Form, String> {
         if !self.options.lower.slots.is_promoted() {
-            return Ok(Form::of(function));
+            return Ok(Form::of(function, passes));
         }
         let mut checks = Checks::new(self.options.verify);
         if passes.runs(pipeline::stage(Stage::Pressure).0) {
@@ -120,12 +123,21 @@ impl Compiler {
         if report.too_large.is_some() {
             // The function is in slot form still.
             let slot_form = Some(slot_form);
-            return Ok(Form { promotion: Some(report), slot_form, ..Form::of(function) });
+            return Ok(Form { promotion: Some(report), slot_form, ..Form::of(function, passes) });
         }
         check(&mut checks, Stage::Ssa, &function, module)?;
         let slot_form = Some(slot_form);
-        let form = Form { promotion: Some(report), slot_form, ..Form::of(function) };
-        self.passed(module, form, passes, times)
+        let form = Form { promotion: Some(report), slot_form, ..Form::of(function, passes) };
+        self.passed(module, form, times)
+    }
+
+    /// The passes of a function: those that were asked for, and have something to do on this machine.
+    pub(super) fn passes_of(&self, func: u32) -> PassSet {
+        let passes = self.options.passes.of(func);
+        match self.options.lower.relies_on_checks() {
+            true => passes,
+            false => without(passes, &["version", "bounds"]),
+        }
     }
 
     /// A function after all passes.
@@ -133,16 +145,10 @@ impl Compiler {
         &self,
         module: &VerifiedModule,
         mut form: Form,
-        mut passes: PassSet,
         times: &mut Times,
     ) -> Result<Form, String> {
         let mut checks = Checks::new(self.options.verify);
-        let f = &mut form.function;
-        if !self.options.lower.relies_on_checks() {
-            for name in ["version", "bounds"] {
-                passes.switch(name, false).expect("it is optional");
-            }
-        }
+        let (f, passes) = (&mut form.function, form.passes);
         let n_insts = f.n_insts_in_blocks();
         let passed = run_passes(User::Jit, passes, f, module, &mut checks, times);
         passed.map_err(|error| error.to_string())?;
@@ -152,8 +158,12 @@ impl Compiler {
 }
 
 /// The passes without those that make a function larger than its bytecode.
-pub(super) fn without_growth(mut passes: PassSet) -> PassSet {
-    for name in ["devirtualise", "inline", "rotate", "version"] {
+pub(super) fn without_growth(passes: PassSet) -> PassSet {
+    without(passes, &["devirtualise", "inline", "rotate", "version"])
+}
+
+fn without(mut passes: PassSet, names: &[&str]) -> PassSet {
+    for name in names {
         passes.switch(name, false).expect("it is optional");
     }
     passes

@@ -120,12 +120,8 @@ pub(super) fn run(
     match host_funcs {
         HostFuncs::Real(unknown) => {
             host::define(&mut linker)?;
-            match unknown {
-                None => {}
-                Some(UnknownImports::Trap) => linker.define_unknown_imports_as_traps(&module),
-                Some(UnknownImports::Zero) => {
-                    linker.define_unknown_imports_as_default_values(&module);
-                }
+            if let Some(how) = unknown {
+                how.define(&mut linker, &module);
             }
             linker.observe_host_funcs(Arc::new(Recorder));
         }

@@ -50,11 +50,11 @@ impl Subject {
         module: Arc<VerifiedModule>,
         plan: &Plan,
     ) -> Result<Subject, CliError> {
-        let wasi = wasi::context(&args.program, &args.args, &args.dir, &args.env, false)?;
+        let wasi = wasi::context(&args.program, &args.guest, false)?;
         let input = std::io::BufReader::new(std::io::stdin());
-        let host = Host::new(std::io::sink(), input, &args.args).with_wasi(wasi);
-        let calls = Calls::Invoked { invoke: &args.invoke, args: &args.args };
-        let host_funcs = HostFuncs::Real(args.unknown_imports);
+        let host = Host::new(std::io::sink(), input, &args.guest.args).with_wasi(wasi);
+        let calls = Calls::Invoked { invoke: &args.guest.invoke, args: &args.guest.args };
+        let host_funcs = HostFuncs::Real(args.guest.unknown_imports);
         let fuel = plan.fuel.unwrap_or(FUEL_MAX);
         let guest = Guest::recorded(host);
         trace(&args.program, module, plan, host_funcs, &calls, fuel, guest)
