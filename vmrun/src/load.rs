@@ -78,21 +78,26 @@ pub fn output(asked: Option<&Path>, source: &Path, extension: &str) -> Result<Pa
         None if is_standard(source) => source.to_owned(),
         None => source.with_extension(extension),
     };
-    refuse_source(&output, source)?;
+    check_output(&output, source)?;
     Ok(output)
 }
 
-/// Refuses an output that is the program itself.
+/// Refuses an output that is the program itself, and one in no folder, before work is done for it.
 ///
 /// # Errors
 /// Fails if it is.
-pub fn refuse_source(output: &Path, source: &Path) -> Result<(), CliError> {
+pub fn check_output(output: &Path, source: &Path) -> Result<(), CliError> {
     let is_same = || match (output.canonicalize(), source.canonicalize()) {
         (Ok(output), Ok(source)) => output == source,
         _ => output == source,
     };
-    if is_standard(output) || is_standard(source) || !is_same() {
+    if is_standard(output) {
         return Ok(());
+    }
+    if is_standard(source) || !is_same() {
+        let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let found = folder.map(|folder| fs::metadata(folder.join("."))).transpose();
+        return found.map(drop).map_err(CliError::file(output));
     }
     let message = format!("{} would be overwritten; name another file", output.display());
     Err(CliError::Usage(message))

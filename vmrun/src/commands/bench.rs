@@ -23,7 +23,7 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8, CliError> {
         return Err(CliError::Usage("a comparison needs --rounds 2 or more".into()));
     }
     for (output, source) in outputs(args).flat_map(|o| args.programs.iter().map(move |p| (o, p))) {
-        load::refuse_source(output, source)?;
+        load::check_output(output, source)?;
     }
     let old = args.diff.as_deref().map(Old::read).transpose()?;
     let stop =

@@ -51,7 +51,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<(), CliError> {
         }
         None => STANDARD.into(),
     };
-    load::refuse_source(&path, &args.program)?;
+    load::check_output(&path, &args.program)?;
     write_text(&path, &written)?;
     if load::is_standard(&path) {
         return Ok(());

@@ -32,7 +32,7 @@ pub(super) fn profile(args: &ProfileArgs) -> Result<u8, CliError> {
         return Err(CliError::Usage(message.into()));
     }
     for output in [&args.json, &args.folded].into_iter().flatten() {
-        load::refuse_source(output, &args.program)?;
+        load::check_output(output, &args.program)?;
     }
     let verified = Arc::new(load::load(&args.program)?.module);
     let only = args.func.as_deref().map(|name| find_func(&verified, name)).transpose()?;
@@ -42,7 +42,7 @@ pub(super) fn profile(args: &ProfileArgs) -> Result<u8, CliError> {
     config.tier(tier).slots(args.slots).passes(args.passes).count_blocks(true);
     let module = Module::from_verified(&Engine::new(&config)?, verified.clone())
         .map_err(|error| CliError::module(&args.program, error))?;
-    let collector = Collector::default();
+    let collector = Collector::new(args.folded.is_some());
     let code = run(args, &module, is_bytecode.then_some(&collector));
     if is_bytecode {
         let profile = collector.profile(&verified);

@@ -7,6 +7,7 @@ use slotvm_bytecode::text::Printer;
 use slotvm_ssa::ir::Function;
 
 use super::document::BytecodeLine;
+use super::label_name;
 use super::stack::Stacks;
 
 /// The instructions of a function whose slot form's blocks have these numbers in the document.
@@ -17,7 +18,6 @@ pub(super) fn lines(
 ) -> Vec<BytecodeLine> {
     let func = slots.func;
     let body = module.body(func).expect("the module defines the function");
-    let names = &module.module().names;
     let code = module.func(func).expect("the module defines the function");
     // A block that an entry with a loop was split from comes after that, and has the instructions.
     let built: BTreeMap<u32, u32> = slots
@@ -39,9 +39,7 @@ pub(super) fn lines(
                 text: printer.inst(inst),
                 stack: stacks.operands(),
                 line: code.line_at(offset),
-                label: label.map(|label| {
-                    names.label(func, label).map_or(format!("label {label}"), str::to_owned)
-                }),
+                label: label.map(|label| label_name(module, func, label)),
                 block: number,
             });
             stacks.execute(offset, inst.op, inst.imm);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use slotvm_bytecode::VerifiedModule;
 use slotvm_ssa::construction::construct::Construction;
-use slotvm_ssa::construction::promote::report::{Fate, locals};
+use slotvm_ssa::construction::promote::report::{Fate, LocalReport, locals};
 use slotvm_ssa::construction::promote::{PromoteOptions, PromotionReport, Scratch, promote_with};
 use slotvm_ssa::graphs::frontier::Frontiers;
 use slotvm_ssa::graphs::ids::Slot;
@@ -12,8 +12,9 @@ use slotvm_ssa::ir::graph::{control_flow, dom_tree};
 use slotvm_ssa::ir::{Function, SlotOrigin};
 
 use super::document::{Ledger, LedgerRow, PhiCounts};
+use super::films::Phi;
+use super::origin_text;
 use super::stages::Snapshot;
-use super::{films, origin_text};
 
 /// The maximum number of entries of dominance frontiers in a document.
 const FRONTIER_ENTRIES_MAX: usize = 50_000;
@@ -33,34 +34,36 @@ impl Promoted {
         Promoted { function, report, scratch }
     }
 
-    /// The phis of each local and operand, in the order of the ledger; `None` if the form is too large.
-    fn n_phis(&self, module: &VerifiedModule) -> Option<Vec<usize>> {
-        let Promoted { function, report, scratch } = self;
-        let locals = locals(function, module, report, scratch);
-        let n_phis = locals.iter().map(|local| local.n_phis).collect();
-        report.too_large.is_none().then_some(n_phis)
+    /// The outcome for each local and operand.
+    fn locals(&self, module: &VerifiedModule) -> Vec<LocalReport> {
+        locals(&self.function, module, &self.report, &self.scratch)
     }
 }
 
-/// Makes the ledger from the slot form that promotion gets.
-pub(super) fn ledger(module: &VerifiedModule, input: &Snapshot) -> Ledger {
+/// Makes the ledger from the slot form that promotion gets, and the phis that it places.
+pub(super) fn ledger(module: &VerifiedModule, input: &Snapshot, phis: &[Phi]) -> Ledger {
     let slots = &input.function;
-    let pruned = Promoted::new(slots, Construction::Pruned);
-    let counts: Vec<Option<Vec<usize>>> = Construction::ALL
-        .iter()
-        .map(|&construction| Promoted::new(slots, construction).n_phis(module))
-        .collect();
-    let count = |form: usize, row: usize| counts[form].as_ref().map(|n_phis| n_phis[row]);
-    let slot_of: BTreeMap<(u8, u32), u32> =
-        (0..).zip(&slots.slots).map(|(i, slot)| (key(slot.origin), i)).collect();
+    let outcomes = |construction| {
+        let promoted = Promoted::new(slots, construction);
+        (promoted.report.too_large.is_none(), promoted.locals(module))
+    };
+    let [maximal, minimal, semi_pruned, pruned] = [
+        Construction::Maximal,
+        Construction::Minimal,
+        Construction::SemiPruned,
+        Construction::Pruned,
+    ]
+    .map(outcomes);
     let mut phi_blocks: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for phi in films::phis(slots) {
+    for phi in phis {
         phi_blocks.entry(phi.slot).or_default().push(input.blocks[phi.block as usize]);
     }
     let keys = slots.slot_keys();
-    let rows = locals(&pruned.function, module, &pruned.report, &pruned.scratch);
-    let rows = rows.iter().enumerate().map(|(row, local)| {
-        let slot = slot_of.get(&key(local.origin)).copied();
+    let rows = pruned.1.iter().enumerate().map(|(row, local)| {
+        let slot = local.slot.map(|slot| slot.0);
+        // A form that is too large has no phis.
+        let count =
+            |(is_made, locals): &(bool, Vec<LocalReport>)| is_made.then(|| locals[row].n_phis);
         LedgerRow {
             slot,
             key: slot.map_or_else(String::new, |slot| keys[slot as usize].clone()),
@@ -72,10 +75,10 @@ pub(super) fn ledger(module: &VerifiedModule, input: &Snapshot) -> Ledger {
             reads_removed: local.n_gets,
             writes_removed: local.n_sets,
             phis: PhiCounts {
-                maximal: count(0, row),
-                minimal: count(1, row),
-                semi_pruned: count(2, row),
-                pruned: count(3, row),
+                maximal: count(&maximal),
+                minimal: count(&minimal),
+                semi_pruned: count(&semi_pruned),
+                pruned: count(&pruned),
             },
             phi_blocks: slot.and_then(|slot| phi_blocks.remove(&slot)).unwrap_or_default(),
         }
@@ -94,14 +97,6 @@ fn name(module: &VerifiedModule, f: &Function, slot: Option<u32>, origin: SlotOr
         None => of_local(),
     };
     name.unwrap_or_default().to_owned()
-}
-
-fn key(origin: SlotOrigin) -> (u8, u32) {
-    match origin {
-        SlotOrigin::Local(local) => (0, local),
-        SlotOrigin::Stack(depth) => (1, depth),
-        SlotOrigin::Inlined(number) => (2, number),
-    }
 }
 
 /// The dominance frontier of each block that has one.

@@ -88,6 +88,7 @@ pub(crate) fn explain(request: &Request<'_>) -> Result<Document, CliError> {
     let last = passed.map_err(|error| CliError::Failed(error.to_string()))?;
     let stages = stages.finish();
     let input = &stages.promotion_input;
+    let phis = films::phis(&input.function);
     let columns = compiled.columns(request, &last)?;
     Ok(Document {
         schema: SCHEMA,
@@ -99,12 +100,12 @@ pub(crate) fn explain(request: &Request<'_>) -> Result<Document, CliError> {
         source: source_lines(request),
         bytecode: bytecode::lines(module, &slots, &stages.slot_blocks),
         locations: locations(&last),
-        values: value_list(&last, &input.function),
+        values: value_list(&last, &input.function, &phis),
         blocks: block_list(module, func, &numbers),
         comparisons: code::comparisons(request, input)?,
         clif: columns.clif,
         native: columns.native,
-        ledger: ledger::ledger(module, input),
+        ledger: ledger::ledger(module, input, &phis),
         films: films::record(&input.function, &input.blocks),
         graph: layout::draw(&stages.union),
         profile: request.profile.clone(),
@@ -180,8 +181,7 @@ fn locations(f: &Function) -> Vec<Location> {
 }
 
 /// The type of each value, and the slot of phis and parameters.
-fn value_list(last: &Function, input: &Function) -> Vec<Value> {
-    let phis = films::phis(input);
+fn value_list(last: &Function, input: &Function, phis: &[films::Phi]) -> Vec<Value> {
     let mut slots: BTreeMap<u32, u32> = phis.iter().map(|phi| (phi.value, phi.slot)).collect();
     let params = input.params(Function::ENTRY);
     for (slot, data) in (0..).zip(&input.slots) {
@@ -200,11 +200,16 @@ fn value_list(last: &Function, input: &Function) -> Vec<Value> {
         .collect()
 }
 
+/// The name of a label, or what it is called without one.
+fn label_name(module: &VerifiedModule, func: u32, label: u32) -> String {
+    let name = module.module().names.label(func, label);
+    name.map_or_else(|| format!("label {label}"), str::to_owned)
+}
+
 fn block_list(module: &VerifiedModule, func: u32, numbers: &BlockNumbers) -> Vec<Block> {
-    let name = |label: u32| {
-        let names = &module.module().names;
-        names.label(func, label).map_or(format!("label {label}"), str::to_owned)
+    let block = |&(label, offset): &(Option<u32>, u32)| Block {
+        label: label.map(|label| label_name(module, func, label)),
+        offset,
     };
-    let block = |&(label, offset): &(Option<u32>, u32)| Block { label: label.map(name), offset };
     numbers.origins.iter().map(block).collect()
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use slotvm_ssa::graphs::cfg::Cfg;
 use slotvm_ssa::graphs::loops::LoopForest;
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::ir::entity::{Block, Inst};
@@ -85,16 +86,11 @@ impl<'a> Stages<'a> {
         for &(from, to) in &union.edges {
             succs[from as usize].push(to);
         }
-        let loops = LoopForest::new(&slotvm_ssa::graphs::cfg::Cfg::new(0, succs));
-        let blocks = 0..union.n_blocks as u32;
-        let mut places = BTreeMap::new();
-        for (i, of) in (0..).zip(loops.loops()) {
-            places.insert(loops.header(of), i);
-            let parent = loops.parent(of).map(|parent| places[&loops.header(parent)]);
-            union.loops.push((loops.header(of), parent));
-        }
-        let innermost = |block| loops.innermost(block).map(|of| places[&loops.header(of)]);
-        union.innermost = blocks.map(innermost).collect();
+        let loops = LoopForest::new(&Cfg::new(0, succs));
+        let parent = |of| loops.parent(of).map(|of| of.0);
+        union.loops = loops.loops().map(|of| (loops.header(of), parent(of))).collect();
+        let innermost = |block| loops.innermost(block).map(|of| of.0);
+        union.innermost = (0..union.n_blocks as u32).map(innermost).collect();
         self.collected
     }
 
@@ -112,14 +108,11 @@ impl<'a> Stages<'a> {
     fn fill(&mut self, stage: &mut Stage, f: &Function, blocks: &[u32], shown: &Shown) {
         let tree = dom_tree(f);
         let loops = LoopForest::new(&control_flow(f));
-        let mut places = BTreeMap::new();
-        for (i, of) in (0..).zip(loops.loops()) {
-            let header = loops.header(of);
-            places.insert(header, i);
-            let parent = loops.parent(of).map(|parent| places[&loops.header(parent)]);
-            let irreducible = loops.is_irreducible(of);
-            stage.loops.push(Loop { header: blocks[header as usize], parent, irreducible });
-        }
+        stage.loops.extend(loops.loops().map(|of| Loop {
+            header: blocks[loops.header(of) as usize],
+            parent: loops.parent(of).map(|of| of.0),
+            irreducible: loops.is_irreducible(of),
+        }));
         for (block, &id) in f.blocks().zip(blocks) {
             let (params, lines) = &shown[&id];
             let before = self.before.as_ref().and_then(|before| before.get(&id));
@@ -134,7 +127,7 @@ impl<'a> Stages<'a> {
                 lines: if same { vec![] } else { lines.clone() },
                 succs,
                 idom: tree.idom(block.0).map(|idom| blocks[idom as usize]),
-                innermost: loops.innermost(block.0).map(|of| places[&loops.header(of)]),
+                innermost: loops.innermost(block.0).map(|of| of.0),
             });
         }
     }

@@ -14,16 +14,29 @@ pub const PATH_FRAMES_MAX: usize = 500;
 /// The function of frames beyond [`PATH_FRAMES_MAX`].
 pub const DEEPER: u32 = u32::MAX;
 
+/// Paths, at most. All further ones count as one, as [`OTHERS`].
+pub const PATHS_MAX: usize = 20_000;
+
+/// The function of paths beyond [`PATHS_MAX`].
+pub const OTHERS: u32 = u32::MAX - 1;
+
 /// The counts of one run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Collector(Arc<Mutex<Counts>>);
 
 #[derive(Debug, Default)]
 struct Counts {
     /// The number of executions of each instruction, by function and code offset.
     executed: Vec<Vec<u64>>,
+    /// The paths, if they are wanted.
+    paths: Option<Paths>,
+}
+
+/// The paths of calls.
+#[derive(Debug, Default)]
+struct Paths {
     /// All paths so far. A path comes after its callers'.
-    paths: Vec<Path>,
+    all: Vec<Path>,
     /// The outermost functions.
     roots: HashMap<u32, usize>,
     /// The paths of the active frames, outermost first.
@@ -41,6 +54,12 @@ struct Path {
 }
 
 impl Collector {
+    /// Counts instructions, and also paths of calls if these are wanted.
+    pub fn new(with_paths: bool) -> Collector {
+        let paths = with_paths.then(Paths::default);
+        Collector(Arc::new(Mutex::new(Counts { executed: Vec::new(), paths })))
+    }
+
     /// The function for [`slotvm::Store::set_trace`].
     pub fn trace(&self) -> TraceFn {
         let collector = self.clone();
@@ -64,10 +83,10 @@ impl Collector {
     /// Each path of calls, outermost function first, and the number of instructions executed in the last function on it.
     pub fn paths(&self) -> Vec<(Vec<u32>, u64)> {
         let counts = self.counts();
-        let with_own = counts.paths.iter().filter(|path| path.instructions > 0);
+        let all = counts.paths.as_ref().map_or(&[][..], |paths| &paths.all);
+        let with_own = all.iter().filter(|path| path.instructions > 0);
         let funcs = |path: &Path| {
-            let callers =
-                std::iter::successors(Some(path), |path| Some(&counts.paths[path.caller?]));
+            let callers = std::iter::successors(Some(path), |path| Some(&all[path.caller?]));
             let mut funcs: Vec<u32> = callers.map(|path| path.func).collect();
             funcs.reverse();
             funcs
@@ -96,17 +115,21 @@ impl Counts {
     fn add(&mut self, depth: usize, func: u32, offset: u32) {
         let executed = at(at(&mut self.executed, func as usize), offset as usize);
         *executed += 1;
-        let path = self.path(depth, func);
-        self.paths[path].instructions += 1;
+        if let Some(paths) = &mut self.paths {
+            let path = paths.path(depth, func);
+            paths.all[path].instructions += 1;
+        }
     }
+}
 
+impl Paths {
     /// The path of the active frame. Frames that have returned, and those that a tail call has replaced, are taken off.
     fn path(&mut self, depth: usize, func: u32) -> usize {
         let (depth, func) =
             if depth < PATH_FRAMES_MAX { (depth, func) } else { (PATH_FRAMES_MAX, DEEPER) };
         self.active.truncate(depth + 1);
         if let Some(&path) = self.active.get(depth) {
-            if self.paths[path].func == func {
+            if [func, OTHERS].contains(&self.all[path].func) {
                 return path;
             }
             self.active.pop();
@@ -119,17 +142,24 @@ impl Counts {
     }
 
     fn callee(&mut self, caller: Option<usize>, func: u32) -> usize {
-        let next = self.paths.len();
+        let next = self.all.len();
         let callees = match caller {
-            Some(caller) => &mut self.paths[caller].callees,
+            Some(caller) if self.all[caller].func == OTHERS => return caller,
+            Some(caller) => &mut self.all[caller].callees,
             None => &mut self.roots,
         };
-        let path = *callees.entry(func).or_insert(next);
-        if path == next {
-            let callees = HashMap::new();
-            self.paths.push(Path { func, caller, callees, instructions: 0 });
+        if let Some(&path) = callees.get(&func) {
+            return path;
         }
-        path
+        if next > PATHS_MAX {
+            return PATHS_MAX;
+        }
+        let (func, caller) = if next < PATHS_MAX { (func, caller) } else { (OTHERS, None) };
+        if func != OTHERS {
+            callees.insert(func, next);
+        }
+        self.all.push(Path { func, caller, callees: HashMap::new(), instructions: 0 });
+        next
     }
 }
 
@@ -146,7 +176,7 @@ mod tests {
     use super::*;
 
     fn paths(events: &[(usize, u32)]) -> Vec<(Vec<u32>, u64)> {
-        let collector = Collector::default();
+        let collector = Collector::new(true);
         events.iter().for_each(|&(depth, func)| collector.counts().add(depth, func, 0));
         collector.paths()
     }
@@ -159,6 +189,20 @@ mod tests {
         assert_eq!(paths(&events), expected);
         // Two calls from the host.
         assert_eq!(paths(&[(0, 0), (0, 1), (0, 0)]), [(vec![0], 2), (vec![1], 1)]);
+    }
+
+    #[test]
+    fn paths_beyond_the_limit_are_one() {
+        // Function 0 calls as many others, and each calls itself.
+        let n = PATHS_MAX as u32;
+        let of = |func| [(0, 0), (1, func), (2, func), (1, func)];
+        let events: Vec<_> = (1..=n).flat_map(of).collect();
+        let paths = paths(&events);
+        assert_eq!(paths.len(), PATHS_MAX + 1);
+        assert_eq!(paths[PATHS_MAX].0, [OTHERS]);
+        let total: u64 = paths.iter().map(|path| path.1).sum();
+        assert_eq!(total, events.len() as u64);
+        assert_eq!(paths[0], (vec![0], u64::from(n)));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::printable::Printable;
 
-use super::collect::{Collector, DEEPER};
+use super::collect::{Collector, DEEPER, OTHERS};
 use crate::names::func_name;
 
 /// The lines, sorted.
@@ -20,8 +20,10 @@ pub fn render(collector: &Collector, module: &VerifiedModule) -> String {
 
 /// The name of a function, without characters that have a meaning in the format.
 fn name(module: &VerifiedModule, func: u32) -> String {
-    if func == DEEPER {
-        return "[deeper]".to_owned();
+    match func {
+        DEEPER => return "[deeper]".to_owned(),
+        OTHERS => return "[others]".to_owned(),
+        _ => {}
     }
     Printable(&func_name(module, func)).to_string().replace(';', ":")
 }

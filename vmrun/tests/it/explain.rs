@@ -490,6 +490,20 @@ fn the_program_is_not_overwritten() {
     }
 }
 
+/// Nothing runs for minutes to fail at the end.
+#[test]
+fn outputs_need_a_folder() {
+    let program = "programs/collatz.bc";
+    let bench = ["bench", program, "--html", "no/such/r.html"];
+    for args in [&["profile", program, "--folded", "no/such/r.folded"][..], &bench] {
+        let ran = vmrun(args);
+        assert_eq!(ran.stdout, "");
+        let error = ran.error(1);
+        assert!(error.ends_with(": No such file or directory (os error 2)\n"), "{error}");
+        assert!(error.starts_with("error: no/such/r."), "{error}");
+    }
+}
+
 #[test]
 fn profiles_go_through_standard_streams() {
     let profile =

@@ -1,5 +1,6 @@
 //! The analyses of the control-flow graph that promotion rests on, as text: loops, dominance frontiers, live slots.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::{ITEMS_MAX, ShowError};
@@ -39,8 +40,9 @@ pub(super) fn print_loops(f: &Function) -> Result<String, ShowError> {
         let is_inside = |block: u32| loops.contains(of, block);
         let is_entry = |block: &u32| cfg.preds(*block).iter().any(|&pred| !is_inside(pred));
         let entries = blocks_of[of.index()].iter().copied().filter(is_entry).map(Block);
-        let back = cfg_blocks(&cfg).filter(|&block| is_inside(block));
-        let back = back.filter(|&block| cfg.succs(block).contains(&header)).map(Block);
+        let back: BTreeSet<u32> =
+            cfg.preds(header).iter().copied().filter(|&block| is_inside(block)).collect();
+        let back = back.into_iter().map(Block);
         let indent = "  ".repeat(loops.depth(of).min(DEPTH_SHOWN_MAX) as usize);
         let mark = if loops.is_irreducible(of) { " irreducible," } else { "" };
         let blocks = blocks_of[of.index()].iter().copied().map(Block);
