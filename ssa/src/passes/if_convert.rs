@@ -15,16 +15,20 @@
 //! * A branch stays if its condition depends on a load and a selected value becomes the address of one: a predicted
 //!   branch lets the next load start early, as in an interpreter's dispatch, a search or a list (`chains`). LLVM's
 //!   x86 back end undoes such conversions (`X86CmovConversion`).
+//! * A branch stays if its condition takes the same turns again after few rounds of a loop, as `i % 4 == 0` does
+//!   (`counters`).
 //! * A branch that leaves a loop or continues one on one side only has no join, so it stays.
 //!
 //! Arms with effects stay, charges of fuel above all, so nothing that a program can observe changes. Each block is
 //! looked at once; a look follows at most [`BLOCKS_MAX`] blocks on each side.
 
 mod chains;
+mod counters;
 
 use slotvm_bytecode::{Effect, Imm, Op, ValType};
 
 use self::chains::Chains;
+use self::counters::Counters;
 use crate::ir::Function;
 use crate::ir::edit::Editor;
 use crate::ir::entity::{Block, Edge, Inst, Value};
@@ -54,6 +58,8 @@ pub struct IfConversionReport {
     pub n_selects: usize,
     /// Branches that stay for the sake of the loads that they let start early.
     pub n_kept_for_loads: usize,
+    /// Branches that stay since their conditions repeat after few rounds of a loop.
+    pub n_kept_for_counters: usize,
 }
 
 /// Converts branches of a function in SSA form.
@@ -67,7 +73,9 @@ pub fn if_convert(f: &mut Function) -> IfConversionReport {
 /// Converts branches of a function that is being edited.
 pub(crate) fn run(editor: &mut Editor<'_>) -> IfConversionReport {
     let report = IfConversionReport::default();
-    let mut converter = Converter { editor: &mut *editor, defs: Vec::new(), chains: None, report };
+    let (chains, counters) = (None, None);
+    let mut converter =
+        Converter { editor: &mut *editor, defs: Vec::new(), chains, counters, report };
     for i in (0..converter.editor.order().len()).rev() {
         let block = converter.editor.order()[i];
         if let Some(branch) = converter.branch(block) {
@@ -105,6 +113,7 @@ struct Converter<'e, 'f> {
     /// The instruction that defines each value, if one does; empty until it is needed.
     defs: Vec<Option<Inst>>,
     chains: Option<Chains>,
+    counters: Option<Counters>,
     report: IfConversionReport,
 }
 
@@ -137,6 +146,10 @@ impl Converter<'_, '_> {
         let branch = Branch { join, taken, other, condition, args };
         if self.starts_loads(&branch) {
             self.report.n_kept_for_loads += 1;
+            return None;
+        }
+        if self.repeats_soon(condition) {
+            self.report.n_kept_for_counters += 1;
             return None;
         }
         Some(branch)
@@ -254,6 +267,13 @@ impl Converter<'_, '_> {
         let mut selected = params.filter(|(_, (a, b))| a != b);
         chains.is_from_load(branch.condition)
             && selected.any(|(&param, _)| chains.is_to_address(param))
+    }
+
+    /// Whether a condition repeats after few rounds of a loop.
+    fn repeats_soon(&mut self, condition: Value) -> bool {
+        let Converter { editor, defs, counters, .. } = self;
+        let counters = counters.get_or_insert_with(|| Counters::scan(editor, defs));
+        counters.repeat(editor, defs, condition)
     }
 
     /// Moves the arms of a branch into its block, which then goes on to the join.

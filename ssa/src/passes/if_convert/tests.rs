@@ -36,8 +36,9 @@ fn triangles_become_selects() {
                     v7 = i32.add v0, v6; v8 = select v7, v1, v5; v9 = i32.lt_s v2, v8; \
                     v10 = select v2, v8, v9; v11 = i32.div_s v10, v0; return v11";
     assert_eq!(left, expected);
+    let (n_branches, n_selects, n_moved) = (2, 2, 2);
     let expected =
-        IfConversionReport { n_branches: 2, n_moved: 2, n_selects: 2, n_kept_for_loads: 0 };
+        IfConversionReport { n_branches, n_moved, n_selects, ..IfConversionReport::default() };
     assert_eq!(report, expected);
 }
 
@@ -205,6 +206,51 @@ fn branches_that_let_loads_start_early_stay() {
     // What is not an address may wait.
     let (left, report) = converted(&text.replace("i32.load v7", "i32.load v2"));
     assert_eq!((report.n_branches, report.n_kept_for_loads), (1, 0), "{left}");
+}
+
+/// A sum to which every other round of a loop adds twice.
+#[test]
+fn tests_that_repeat_after_few_rounds_stay_branches() {
+    let text = "func f0(v0: i32) -> (i32) {
+        b0:
+          v1 = i32.const 0
+          v20 = i32.const 2
+          v2 = i32.const 1
+          br b1(v1, v1)
+        b1(v3: i32, v4: i32):
+          v5 = i32.and v3, v2
+          v6 = i32.eqz v5
+          br_if v6, b2, b3(v4)
+        b2:
+          v7 = i32.add v4, v3
+          br b3(v7)
+        b3(v8: i32):
+          v9 = i32.add v8, v3
+          v10 = i32.add v3, v2
+          v11 = i32.lt_u v10, v0
+          br_if v11, b1(v10, v9), b4
+        b4:
+          return v9
+        }";
+    let kept = |text: &str| {
+        let (_, report) = converted(text);
+        (report.n_branches, report.n_kept_for_counters)
+    };
+    let replaced = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from}");
+        kept(&text.replace(from, to))
+    };
+    assert_eq!(kept(text), (0, 1));
+    assert_eq!(replaced("v5 = i32.and v3, v2", "v5 = i32.rem_s v3, v20"), (0, 1));
+    assert_eq!(replaced("v6 = i32.eqz v5", "v6 = i32.ne v5, v2"), (0, 1));
+    assert_eq!(replaced("v10 = i32.add v3, v2", "v10 = i32.sub v3, v20"), (0, 1));
+    // What is tested is no counter, goes through more values, or is compared otherwise.
+    assert_eq!(replaced("v5 = i32.and v3, v2", "v5 = i32.and v0, v2"), (1, 0));
+    assert_eq!(replaced("v5 = i32.and v3, v2", "v5 = i32.and v4, v2"), (1, 0));
+    assert_eq!(replaced("v10 = i32.add v3, v2", "v10 = i32.add v3, v0"), (1, 0));
+    assert_eq!(replaced("v10 = i32.add v3, v2", "v10 = i32.shl v3, v2"), (1, 0));
+    assert_eq!(replaced("v2 = i32.const 1", "v2 = i32.const 16"), (1, 0));
+    assert_eq!(replaced("v6 = i32.eqz v5", "v6 = i32.lt_u v5, v2"), (1, 0));
 }
 
 #[test]

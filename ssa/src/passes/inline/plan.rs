@@ -8,13 +8,14 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use slotvm_bytecode::VerifiedModule;
+use slotvm_bytecode::{Op, VerifiedModule};
 
 use super::InlineReport;
 use super::forms::{Form, Forms, Site};
 use crate::construction::build::{BuildOptions, BuildScratch};
 use crate::ir::Function;
 use crate::ir::entity::Inst;
+use crate::ir::irop::Opcode;
 
 /// Limits of inlining in one function. Sizes count the instructions of slot form, except those that promotion
 /// and code generation take no code for: accesses of slots, constants, and branches that always go one way.
@@ -102,7 +103,7 @@ pub(super) struct Plan {
     /// The root first, and callers before the nodes that they call.
     pub(super) nodes: Vec<Node>,
     /// The node that replaces a call, by the caller's node.
-    pub(super) inlined: HashMap<(usize, Inst), usize>,
+    inlined: HashMap<(usize, Inst), usize>,
     limits: Limits,
     n_added: u32,
 }
@@ -190,6 +191,12 @@ impl Plan {
         let caller = |&node: &usize| self.nodes[node].caller.map(|(caller, _)| caller);
         let around = std::iter::successors(Some(node), caller);
         around.filter(|&node| self.form(node).func == func).count() as u32
+    }
+
+    /// The node that replaces an instruction, which only calls have.
+    pub(super) fn inlined_at(&self, node: usize, inst: Inst) -> Option<usize> {
+        let is_call = matches!(self.form(node).opcode(inst), Opcode::Op(Op::Call | Op::ReturnCall));
+        if is_call { self.inlined.get(&(node, inst)).copied() } else { None }
     }
 
     pub(super) fn form_of(&self, node: usize) -> &Form {

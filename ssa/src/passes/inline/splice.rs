@@ -127,7 +127,7 @@ impl<'p> Splicer<'p> {
             let f = self.form(at.node);
             let inst = f.insts(at.block)[at.next];
             at.next += 1;
-            let next = if let Some(&callee) = self.plan.inlined.get(&(at.node, inst)) {
+            let next = if let Some(callee) = self.plan.inlined_at(at.node, inst) {
                 Some(self.enter(at, inst, callee))
             } else if f.opcode(inst).is_terminator() {
                 self.terminator(block, at, inst)
