@@ -33,9 +33,12 @@ fn settings_tell_the_target_the_features_the_limits_and_the_versions() {
     let wasi = listed.iter().filter(|limit| limit["of"] == "WASI");
     assert_eq!(wasi.count(), slotvm_wasi::limits::ALL.len());
     let features = json["cpu_features"].as_array().expect("there are features");
-    if cfg!(target_arch = "x86_64") {
-        let sse3 = features.iter().find(|feature| feature["name"] == "has_sse3");
-        let has_sse3 = std::arch::is_x86_feature_detected!("sse3");
-        assert_eq!(sse3.expect("Cranelift knows it")["is_used"], has_sse3);
-    }
+    let is_used = |name: &str| {
+        let feature = features.iter().find(|feature| feature["name"] == name);
+        feature.expect("Cranelift knows it")["is_used"] == true
+    };
+    #[cfg(target_arch = "x86_64")]
+    assert_eq!(is_used("has_sse3"), std::arch::is_x86_feature_detected!("sse3"));
+    #[cfg(target_arch = "aarch64")]
+    assert_eq!(is_used("has_lse"), std::arch::is_aarch64_feature_detected!("lse"));
 }
