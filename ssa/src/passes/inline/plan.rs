@@ -39,9 +39,12 @@ impl Limits {
     pub const COST_PER_SIZE: u32 = 5;
     /// The maximum size of a body that is a function around the call again.
     pub const RECURSIVE_MAX: u32 = 30;
-    /// The maximum size of a body that has a loop, and is called in one. In larger ones a call takes little time beside
-    /// the loop, and the values of the caller that live across it would take registers from it.
+    /// The maximum size of a body that has a loop, and is called in one or by a small function without any. In larger
+    /// ones a call takes little time beside the loop, and the values of the caller that live across it would take
+    /// registers from it.
     pub const WITH_LOOP_MAX: u32 = 12;
+    /// The maximum size of such a small function: one that skips spaces, and then looks at a character.
+    pub const AROUND_LOOP_MAX: u32 = 30;
     /// The maximum number of calls around a body that are inlined.
     pub const DEPTH_MAX: u32 = 8;
     /// The maximum number of times that a function is inlined into itself, one body in the other.
@@ -105,6 +108,8 @@ pub(super) struct Plan {
     /// The node that replaces a call, by the caller's node.
     inlined: HashMap<(usize, Inst), usize>,
     limits: Limits,
+    /// Whether the root has no loop, and at most the size of [`Limits::AROUND_LOOP_MAX`].
+    is_small: bool,
     n_added: u32,
 }
 
@@ -118,9 +123,10 @@ impl Plan {
         let n_funcs = module.n_funcs() - module.n_imported_funcs();
         let root = Form::new(root, module);
         let limits = Limits::of(root.size, n_funcs);
+        let is_small = !root.has_loop && root.size <= Limits::AROUND_LOOP_MAX;
         let node = Node { form: 0, caller: None, is_tail: false, loop_depth: 0, depth: 0 };
         let (forms, nodes) = (vec![root], vec![node]);
-        let mut plan = Plan { forms, nodes, inlined: HashMap::new(), limits, n_added: 0 };
+        let mut plan = Plan { forms, nodes, inlined: HashMap::new(), limits, is_small, n_added: 0 };
         if plan.forms[0].sites.is_empty() {
             return plan;
         }
@@ -166,6 +172,7 @@ impl Plan {
             }
             let size_max = |has_loop| match (loop_depth, n_recursions) {
                 (1.., _) if has_loop => Limits::WITH_LOOP_MAX,
+                _ if has_loop && self.is_small => Limits::WITH_LOOP_MAX,
                 _ if has_loop => 0,
                 (1.., _) => self.limits.in_loop_max,
                 (0, 1..) => Limits::RECURSIVE_MAX,

@@ -81,10 +81,11 @@ fn a_body_replaces_a_call_in_a_loop() {
 }
 
 #[test]
-fn a_small_loop_is_inlined_in_a_loop_only() {
+fn a_small_loop_is_inlined_in_loops_and_in_small_functions() {
     // The numbers of instructions in the loop, and of calls to inline.
-    for (n_more, expected) in [(0, 1), (20, 0)] {
-        let more = "local.get a  i64.const 1  i64.rotl  local.set a  ".repeat(n_more);
+    for (n_more, expected) in [(0, 2), (20, 0)] {
+        let turns = |n: usize| "local.get a  i64.const 1  i64.rotl  local.set a  ".repeat(n);
+        let (more, many) = (turns(n_more), turns(40));
         let module = module(&format!(
             "func zeros(a: i64) -> i64 {{
               local n: i64
@@ -102,7 +103,9 @@ fn a_small_loop_is_inlined_in_a_loop_only() {
               local.get n  i64.const 1  i64.add  local.tee n
               i64.const 24  i64.lt_s  br_if again
               local.get sum  return
-            }}"
+            }}
+            func small(a: i64) -> i64 {{ local.get a  call zeros  i64.const 3  i64.mul  return }}
+            func large(a: i64) -> i64 {{ {many} local.get a  call zeros  return }}"
         ));
         let report = check_same(&module, &args(&[1, 16]));
         assert_eq!(report.n_calls, expected);
