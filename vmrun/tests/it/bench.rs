@@ -12,11 +12,17 @@ use crate::{kernels, programs};
 
 #[test]
 fn the_benchmark_takes_webassembly() {
-    let ran = vmrun(&["bench", "programs/wasm", "--rounds", "1", "--size", "10"]);
-    assert_eq!(ran.code, 0, "{ran:?}");
-    for kernel in kernels::all() {
-        let row = format!("| {} ", kernel.name);
-        assert_eq!(ran.stdout.matches(&row).count(), 4, "{} has a row in each table", kernel.name);
+    let kernels = kernels::all();
+    for levels in kernels.chunk_by(|a, b| a.beside("c") == b.beside("c")) {
+        let size = levels[0].size("default-size").expect("its source says it").to_string();
+        let mut args = vec!["bench", "--rounds", "1", "--size", &size];
+        args.extend(levels.iter().map(|kernel| text_of(&kernel.path)));
+        let ran = vmrun(&args);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        for kernel in levels {
+            let row = format!("| {} ", kernel.name);
+            assert_eq!(ran.stdout.matches(&row).count(), 4, "{} is in each table", kernel.name);
+        }
     }
 }
 
