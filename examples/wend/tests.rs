@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use slotvm::{Config, Engine, Error, SlotMode, Tier, TrapCode};
-use slotvm_bytecode::verify;
+use slotvm_bytecode::{text, verify};
 use slotvm_filetests::check::check;
 use slotvm_filetests::choices::random_bytes;
 use slotvm_filetests::generate::Case;
@@ -20,7 +20,7 @@ use slotvm_ssa::construction::promote::report::{Fate, locals};
 use slotvm_ssa::construction::promote::{Scratch, promote};
 use slotvm_ssa::ir::SlotOrigin;
 
-use crate::{Compiled, compile, parse};
+use crate::{Compiled, compile, parse, show};
 use evaluate::{Stop, evaluate};
 
 /// Random programs that every run of the tests checks in all engines.
@@ -143,6 +143,32 @@ fn exactly_the_captured_variables_stay_in_memory() {
         check_promotion("used", "main() { int x; int y; f() { x = 1; } f(); println y; }"),
         1
     );
+}
+
+/// Except for what LLVM makes, which only has to be there.
+#[test]
+fn the_documentation_shows_what_programs_become() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let read = |path| std::fs::read_to_string(root.join(path)).expect("it is there");
+    let (document, source) = (read("docs/wend.md"), read("programs/wend/fibonacci.wend"));
+    let compiled = compile(&source).expect("it is right");
+    let module = verify(compiled.module.clone()).expect("it is valid");
+    let shown = |stage| show(&module, stage).expect("it is small");
+    let listing = text::print(&compiled.module).expect("it can be printed");
+    let lines = listing.split_inclusive('\n');
+    let listing = lines.filter(|line| !line.starts_with("  .line ")).collect();
+    // Functions inside of others are indented.
+    let source = source.replace("\n    ", "\n");
+    let texts = [source, listing, shown("ssa"), shown("promotion")];
+    let (_, section) = document.split_once("## Before and after promotion").expect("it is there");
+    let blocks = section.split("```text\n").skip(1).map(|block| block.split("```").next());
+    let blocks: Vec<&str> = blocks.map(|block| block.expect("it has an end")).collect();
+    let (llvm, others): (Vec<&str>, Vec<&str>) =
+        blocks.iter().partition(|block| block.starts_with("define "));
+    assert_eq!((llvm.len(), others.len()), (1, texts.len()));
+    for (block, text) in others.iter().zip(&texts) {
+        assert!(text.contains(block), "{block}\nis not in\n{text}");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Escaping of module text in messages for people.
+//! Words and escaping of module text in messages for people.
 //!
 //! Names and strings of a module may contain any characters. On a terminal, raw control characters could move
 //! the cursor or forge lines, and characters that change the text direction could disguise the text.
@@ -24,6 +24,11 @@ impl fmt::Display for Lines<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write(self.0, f, |c| matches!(c, '\n' | '\t') || is_printable(c))
     }
+}
+
+/// A number and what it counts, in the singular if that is one thing.
+pub fn counted(n: u64, one: &str, more: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { more })
 }
 
 fn write(text: &str, f: &mut fmt::Formatter<'_>, is_shown: impl Fn(char) -> bool) -> fmt::Result {

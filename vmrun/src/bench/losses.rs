@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use slotvm::SlotMode;
+use slotvm_bytecode::printable::counted;
 
 use super::{ModeReport, ProgramReport};
 
@@ -66,8 +67,10 @@ fn reason(program: &ProgramReport, mode: SlotMode) -> String {
     }
     if causes.is_empty() {
         return format!(
-            "frames, spills and phis show no cause: {} phis, and {} bytes of spilled and saved registers against {}",
-            ssa.phis, ssa.spill_bytes, other.spill_bytes
+            "frames, spills and phis show no cause: {}, and {} bytes of spilled and saved registers against {}",
+            counted(ssa.phis, "phi", "phis"),
+            ssa.spill_bytes,
+            other.spill_bytes
         );
     }
     causes.join("; ")
@@ -81,8 +84,4 @@ fn spills(ssa: &ModeReport, other: &ModeReport, mode: SlotMode) -> String {
         ssa.spill_bytes,
         other.spill_bytes
     )
-}
-
-fn counted(n: u64, one: &str, more: &str) -> String {
-    format!("{n} {}", if n == 1 { one } else { more })
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use slotvm::compiler::{BytecodePlace, CodeTarget, FunctionCode, Rung, Work};
 use slotvm::{Compile, Config, Engine, Module, PassSet, SlotMode, Tier};
 use slotvm_bytecode::VerifiedModule;
+use slotvm_bytecode::printable::counted;
 use slotvm_ssa::construction::braun::BraunOptions;
 use slotvm_ssa::construction::construct::Construction as Form;
 use slotvm_ssa::construction::promote::{PromoteOptions, Scratch, promote_with};
@@ -226,7 +227,7 @@ fn promoted(input: &Snapshot, construction: Form) -> Comparison {
     let report = promote_with(&mut f, options, &mut Scratch::default());
     let summary = match report.too_large {
         Some(too_large) => format!("left in slot form: {too_large}"),
-        None => format!("{} phis", report.n_phis),
+        None => counted(report.n_phis as u64, "phi", "phis"),
     };
     Comparison {
         name: construction.name().into(),

@@ -221,7 +221,7 @@ fn stages_agree_in_names_numbers_and_offsets() {
 fn irreducible_loops_are_marked() {
     let loops = vmrun(&["dump", "programs/irreducible.bc", "--func", "halves", "--stage", "loops"])
         .output();
-    let expected = "func f4 halves  ; 1 loops, 1 irreducible
+    let expected = "func f4 halves  ; 1 loop, 1 irreducible
   loop b1: irreducible, depth 1, entered at b1 b2, back from b2, blocks b1 b2  ; label right @0020
 ";
     assert_eq!(loops, expected);

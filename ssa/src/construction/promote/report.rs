@@ -10,6 +10,7 @@
 use std::fmt::{self, Write};
 
 use slotvm_bytecode::inst::CodeReader;
+use slotvm_bytecode::printable::counted;
 use slotvm_bytecode::verified::{EscapeReason, Storage};
 use slotvm_bytecode::{Op, ValType, VerifiedModule};
 
@@ -195,23 +196,27 @@ pub fn print(
 ) -> String {
     let mut out = title(func);
     let slots = func.slot_texts();
-    let PromotionReport { n_slots, n_phis, n_gets, n_sets, .. } = report;
-    let written = writeln!(
-        out,
-        "  ; {n_slots} slots, {n_phis} phis placed, {n_gets} reads and {n_sets} writes removed"
-    );
-    written.expect(INFALLIBLE);
+    let n_slots = counted(report.n_slots as u64, "slot", "slots");
+    let [n_phis, n_gets, n_sets] = accesses(report.n_phis, report.n_gets, report.n_sets);
+    writeln!(out, "  ; {n_slots}, {n_phis} placed, {n_gets} and {n_sets} removed")
+        .expect(INFALLIBLE);
     for local in locals(func, module, report, scratch) {
         let name = text_of(func, &slots, module, &local);
         let LocalReport { fate, n_phis, n_gets, n_sets, .. } = local;
         write!(out, "  {name:<18} {fate}").expect(INFALLIBLE);
         if let Fate::Promoted(_) = fate {
-            let written = write!(out, "; {n_phis} phis, {n_gets} reads, {n_sets} writes");
-            written.expect(INFALLIBLE);
+            let counts = accesses(n_phis, n_gets, n_sets).join(", ");
+            write!(out, "; {counts}").expect(INFALLIBLE);
         }
         out.push('\n');
     }
     out
+}
+
+/// Numbers of phis, reads and writes.
+fn accesses(n_phis: usize, n_gets: usize, n_sets: usize) -> [String; 3] {
+    [(n_phis, "phi"), (n_gets, "read"), (n_sets, "write")]
+        .map(|(n, one)| counted(n as u64, one, &format!("{one}s")))
 }
 
 const INFALLIBLE: &str = "writing to a string succeeds";

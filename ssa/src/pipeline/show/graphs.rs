@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use slotvm_bytecode::printable::counted;
+
 use super::{ITEMS_MAX, ShowError};
 use crate::graphs::cfg::{Cfg, ControlFlow};
 use crate::graphs::dominators::DomTree;
@@ -34,7 +36,8 @@ pub(super) fn print_loops(f: &Function) -> Result<String, ShowError> {
     }
     let n_irreducible = all().filter(|&of| loops.is_irreducible(of)).count();
     let mut out = title(f);
-    writeln!(out, "  ; {} loops, {n_irreducible} irreducible", loops.n_loops()).expect(INFALLIBLE);
+    let n_loops = counted(loops.n_loops() as u64, "loop", "loops");
+    writeln!(out, "  ; {n_loops}, {n_irreducible} irreducible").expect(INFALLIBLE);
     for of in all() {
         let header = loops.header(of);
         let is_inside = |block: u32| loops.contains(of, block);

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use slotvm_bytecode::VerifiedModule;
+use slotvm_bytecode::printable::counted;
 
 use super::ShowError;
 use super::graphs::{accesses, check_items, frontiers};
@@ -28,7 +29,8 @@ use crate::passes::pressure::pressure;
 pub(super) fn print_phis(f: &Function, module: &VerifiedModule) -> Result<String, ShowError> {
     let explained = Explained::new(f, module)?;
     let mut out = title(f);
-    writeln!(out, "  ; {} phis", explained.placed.len()).expect(INFALLIBLE);
+    let n_phis = counted(explained.placed.len() as u64, "phi", "phis");
+    writeln!(out, "  ; {n_phis}").expect(INFALLIBLE);
     let mut n_reasons = 0;
     for local in &explained.locals {
         match (local.slot, local.fate) {

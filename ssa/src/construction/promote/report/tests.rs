@@ -85,8 +85,8 @@ fn the_text_has_a_line_for_each_local() {
     let mut scratch = Scratch::default();
     let report = promote(&mut f, &mut scratch);
     let text = print(&f, &module, &report, &scratch);
-    let expected = "func f0 set  ; 1 slots, 0 phis placed, 1 reads and 1 writes removed
-  s0: i32            promoted: one block has all accesses; 0 phis, 1 reads, 1 writes
+    let expected = "func f0 set  ; 1 slot, 0 phis placed, 1 read and 1 write removed
+  s0: i32            promoted: one block has all accesses; 0 phis, 1 read, 1 write
 ";
     assert_eq!(text, expected);
     let mut f = slot_form(&module, 1, &BuildOptions::default());
