@@ -163,9 +163,11 @@ pub fn diff(old: &Old, new: &Report) -> Diff {
         not_compared: Vec::new(),
     };
     let mut pairs = Vec::new();
+    // Of programs with one name, the first ones are compared, then the second ones.
+    let mut left: Vec<&OldProgram> = old.programs.iter().collect();
     for program in &new.programs {
         let same = |old: &&OldProgram| old.name == program.name && old.size == program.size;
-        let Some(before) = old.programs.iter().find(same) else {
+        let Some(before) = left.iter().position(same).map(|i| left.remove(i)) else {
             diff.not_compared.push(program.name.clone());
             continue;
         };
@@ -180,9 +182,11 @@ pub fn diff(old: &Old, new: &Report) -> Diff {
             diff.sizes.extend(size_changes(name, before, mode));
         }
     }
-    let gone = old.programs.iter().map(|old| &old.name);
-    let gone = gone.filter(|&name| new.programs.iter().all(|program| program.name != *name));
-    diff.not_compared.extend(gone.cloned());
+    for gone in left {
+        if !diff.not_compared.contains(&gone.name) {
+            diff.not_compared.push(gone.name.clone());
+        }
+    }
     diff.n_compared = pairs.len();
     let confidence = 1.0 - (1.0 - CONFIDENCE) / pairs.len().max(1) as f64;
     for change in pairs.iter().map(|pair| pair.change(confidence)) {
@@ -317,6 +321,17 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line}: {text}");
         }
+    }
+
+    #[test]
+    fn programs_of_one_name_are_compared_in_their_order() {
+        let [short, long] = [[10, 10, 10], [900, 900, 900]];
+        let both = report(vec![program_of_rounds("p", &short), program_of_rounds("p", &long)]);
+        let same = diff(&old(&both), &both);
+        assert_eq!((same.n_compared, same.slower.len(), same.faster.len()), (20, 0, 0));
+        let one = report(vec![program_of_rounds("p", &short)]);
+        assert_eq!(diff(&old(&both), &one).not_compared, ["p"]);
+        assert_eq!(diff(&old(&one), &both).not_compared, ["p"]);
     }
 
     #[test]
