@@ -24,6 +24,10 @@ const RUNS_TIME_MIN: Duration = Duration::from_millis(10);
 /// lines.
 const PLACEMENTS_MAX: u32 = 16;
 
+/// A run is a figure if it takes this many times as long as one that does nothing: to enter a new instance, and to read
+/// the clock. How long that is depends on the machine, and on what else it does.
+const IDLE_RUNS_MIN: u64 = 10;
+
 /// Settings of a measurement.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -45,6 +49,7 @@ pub fn measure(paths: &[PathBuf], options: &Options, stop: &Stop) -> Result<Repo
         .expect("the template is valid");
     let n_rounds = paths.len() as u64 * u64::from(rounds);
     let progress = ProgressBar::new(n_rounds).with_style(style);
+    let run_ns_min = IDLE_RUNS_MIN * idle_run(options.passes)?;
     let mut programs = Vec::with_capacity(paths.len());
     for path in paths {
         progress.set_message(Printable(&program::name(path)).to_string());
@@ -61,6 +66,7 @@ pub fn measure(paths: &[PathBuf], options: &Options, stop: &Stop) -> Result<Repo
         cranelift: slotvm::CRANELIFT_VERSION.to_owned(),
         target: slotvm::host_target(),
         rounds,
+        run_ns_min,
         partial: stop.is_set(),
         passes: options.passes.to_string(),
         modes: ModeInfo::all(),
@@ -68,6 +74,13 @@ pub fn measure(paths: &[PathBuf], options: &Options, stop: &Stop) -> Result<Repo
         programs,
         diff: None,
     })
+}
+
+/// The time of a run that does nothing.
+fn idle_run(passes: PassSet) -> Result<u64, CliError> {
+    let program = Program::idle();
+    let module = program.compile(&program::engine(SlotMode::Ssa, passes)?)?;
+    run(&program, &module)
 }
 
 /// Measures a program, or returns `None` if not even one round was completed.

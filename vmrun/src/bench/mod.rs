@@ -55,6 +55,8 @@ pub struct Report {
     pub target: String,
     /// The number of rounds that was asked for.
     pub rounds: u32,
+    /// The shortest run that is a figure, in nanoseconds of CPU time.
+    pub run_ns_min: u64,
     /// Whether the measurement was interrupted, so that programs or rounds are missing.
     pub partial: bool,
     /// The optional passes, as `--passes` takes them.

@@ -8,7 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use slotvm::{Config, Engine, Func, Linker, Module, PassSet, SlotMode, Store, Tier, Val};
-use slotvm_bytecode::encode;
+use slotvm_bytecode::builder::ModuleBuilder;
+use slotvm_bytecode::{Op, encode};
 use slotvm_wasi::I32Exit;
 use tempfile::TempDir;
 
@@ -113,6 +114,17 @@ impl Program {
             binary: encode(verified.module()),
             command,
         })
+    }
+
+    /// A program that does nothing.
+    pub(super) fn idle() -> Program {
+        let mut builder = ModuleBuilder::new();
+        let main = builder.declare_func("main", &[], &[]);
+        builder.define(main).op(Op::Return).finish().expect("it returns");
+        builder.export_func("main", main);
+        let module = builder.finish().expect("it is complete");
+        let (name, binary) = ("idle".to_owned(), encode(&module));
+        Program { name, size: None, n_ops: 1, path: PathBuf::new(), binary, command: None }
     }
 
     /// Compiles the binary form, so that the module's timings include every stage.

@@ -43,6 +43,7 @@ pub(super) fn report(programs: Vec<ProgramReport>) -> Report {
         cranelift: "1.2.3".to_owned(),
         target: "a-target".to_owned(),
         rounds: 4,
+        run_ns_min: 1,
         partial: false,
         passes: "all".to_owned(),
         modes: ModeInfo::all(),

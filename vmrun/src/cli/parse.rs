@@ -7,9 +7,9 @@ use std::ffi::OsString;
 use std::process;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches};
+use clap::{Args, CommandFactory, FromArgMatches};
 
-use super::{Cli, Command, GuestArgs, color, unknown};
+use super::{Cli, Color, Command, GuestArgs, RunArgs, color, unknown};
 
 const INVOKE: &str = "--invoke";
 
@@ -19,6 +19,9 @@ impl Cli {
         let mut words: Vec<OsString> = args.into_iter().collect();
         let color = color::take(&mut words);
         color.apply();
+        if let Some(cli) = parse_run(&words, color) {
+            return cli.settled();
+        }
         if let Err(error) = unknown::check(&words) {
             error.report();
             process::exit(error.exit_code().into());
@@ -49,6 +52,22 @@ impl Cli {
         guest.into_iter().for_each(GuestArgs::settle);
         self
     }
+}
+
+/// Parses the words of a run, if they clearly are that and have no error. To make the arguments of all commands takes as
+/// long as to compile a small function.
+fn parse_run(words: &[OsString], color: Color) -> Option<Cli> {
+    let first = words.get(1)?.to_str()?;
+    let is_run = first == "run";
+    let is_path = !first.starts_with('-') && first.contains(['.', '/']);
+    if !is_run && !is_path {
+        return None;
+    }
+    let words = words.iter().enumerate().filter(|&(i, _)| !(is_run && i == 1));
+    let words = attach_invoked_values(words.map(|(_, word)| word.clone()));
+    let matches = RunArgs::augment_args(clap::Command::new("vmrun")).try_get_matches_from(words);
+    let run = RunArgs::from_arg_matches(&matches.ok()?).ok()?;
+    Some(Cli { command: None, run: Some(run), color })
 }
 
 /// Writes `--invoke f -inf` as `--invoke=f --invoke=-inf`. By default, clap takes a value such as `-inf` for an
@@ -98,7 +117,6 @@ fn with_invoked_program(words: &[OsString]) -> Option<Vec<OsString>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::RunArgs;
     use super::*;
 
     fn run_args(line: &str) -> RunArgs {
@@ -137,6 +155,46 @@ mod tests {
         assert_eq!(parsed("vmrun p.bc run").2, ["run"]);
         assert_eq!(parsed("vmrun p.bc -- a -- b").2, ["a", "--", "b"]);
         assert!(run_args("vmrun programs/collatz.bc --jit").jit);
+    }
+
+    /// The arguments of a run are parsed alone as among those of all commands.
+    #[test]
+    fn runs_are_parsed_as_all_commands_are() {
+        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        for line in [
+            "vmrun p.bc",
+            "vmrun run p.bc a -3 -- -x",
+            "vmrun ./p run dump help",
+            "vmrun run run",
+            "vmrun run p --jit --slots memory --passes -inline --fuel 7 --timeout 2s",
+            "vmrun p.wasm --dir .::/ --env A=B --invoke f -1 2 --time --json",
+            "vmrun p.wasm --lazy --max-memory 64M --cache --profile perfmap -- --invoke",
+        ] {
+            let words = words(line);
+            let all = Cli::command().try_get_matches_from(attach_invoked_values(words.clone()));
+            let all = Cli::from_arg_matches(&all.expect("it is right")).expect("it is right");
+            let run = match all.command {
+                Some(Command::Run(run)) => run,
+                command => all.run.unwrap_or_else(|| panic!("{line}: {command:?}")),
+            };
+            let alone = parse_run(&words, Color::Auto).expect("it is a run").run;
+            assert_eq!(format!("{:?}", alone.expect("it is a run")), format!("{run:?}"), "{line}");
+        }
+        for line in [
+            "vmrun",
+            "vmrun p",
+            "vmrun --jit p.bc",
+            "vmrun -h",
+            "vmrun run",
+            "vmrun run -h",
+            "vmrun run --invoke f p.bc 20",
+            "vmrun p.bc --version",
+            "vmrun p.bc --jit --interp",
+            "vmrun p.bc --nothing",
+            "vmrun asm p.vasm",
+        ] {
+            assert!(parse_run(&words(line), Color::Auto).is_none(), "{line}");
+        }
     }
 
     #[test]

@@ -76,17 +76,13 @@ fn write(args: &BenchArgs, report: &Report) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The shortest run that is a figure. Each run has a new instance, whose caches are empty, so to enter it and to read the
-/// clock takes up to a tenth of that on a busy machine.
-const RUN_NS_MIN: u64 = 10_000;
-
 /// Takes the programs out of a report whose runs are too short to measure.
 ///
 /// # Errors
 /// Fails with their names if there are any.
 fn take_too_short(report: &mut Report) -> Result<(), CliError> {
-    let is_too_short =
-        |program: &ProgramReport| program.modes.iter().any(|mode| mode.run_ns < RUN_NS_MIN);
+    let min = report.run_ns_min;
+    let is_too_short = |program: &ProgramReport| program.modes.iter().any(|mode| mode.run_ns < min);
     let taken: Vec<_> = report.programs.extract_if(.., |program| is_too_short(program)).collect();
     if taken.is_empty() {
         return Ok(());
@@ -95,6 +91,6 @@ fn take_too_short(report: &mut Report) -> Result<(), CliError> {
     let names: Vec<&str> = taken.iter().map(|program| program.name.as_str()).collect();
     let names = names.join(", ");
     Err(CliError::Failed(format!(
-        "runs of less than {RUN_NS_MIN} ns are too short to measure: {names}; run them with a larger --size"
+        "runs of less than {min} ns are too short to measure: {names}; run them with a larger --size"
     )))
 }

@@ -123,7 +123,7 @@ const FIB: &str = "programs/fib_rec.bc";
 /// Measures a small program, and returns its report as JSON.
 fn measured(folder: &Folder, rounds: &str) -> (std::path::PathBuf, Value) {
     let path = folder.path("old.json");
-    let args = ["bench", FIB, "--size", "20", "--rounds", rounds, "--json", text_of(&path)];
+    let args = ["bench", FIB, "--size", "24", "--rounds", rounds, "--json", text_of(&path)];
     vmrun(&args).output();
     let json = fs::read_to_string(&path).expect("it is written");
     (path, serde_json::from_str(&json).expect("it is JSON"))
@@ -135,7 +135,7 @@ fn the_schema_has_its_fields() {
     assert_eq!((&report["schema"], &report["version"]), (&"slotvm-bench".into(), &1.into()));
     assert_eq!((&report["rounds"], &report["partial"]), (&3.into(), &false.into()));
     let program = &report["programs"][0];
-    assert_eq!((&program["name"], &program["size"]), (&"fib_rec".into(), &20.into()));
+    assert_eq!((&program["name"], &program["size"]), (&"fib_rec".into(), &24.into()));
     for mode in program["modes"].as_array().expect("there are modes") {
         for rounds in ["rounds_ns", "compile_rounds_ns"] {
             assert_eq!(mode[rounds].as_array().map(Vec::len), Some(3), "{mode}");
@@ -160,7 +160,7 @@ fn pages_and_markdown_are_written() {
     let folder = Folder::new("bench_page");
     let (html, markdown) = (folder.path("r.html"), folder.path("r.md"));
     let files = ["--html", text_of(&html), "--markdown", text_of(&markdown)];
-    vmrun(&[&["bench", FIB, "--size", "20", "--rounds", "2"][..], &files].concat()).output();
+    vmrun(&[&["bench", FIB, "--size", "24", "--rounds", "2"][..], &files].concat()).output();
     let html = fs::read_to_string(html).expect("it is written");
     assert!(html.starts_with("<!doctype html>") && html.contains("prefers-color-scheme: dark"));
     assert!(html.contains("<svg role=\"img\"") && html.contains("fib_rec"));
@@ -173,7 +173,7 @@ fn slower_code_is_found_by_comparison() {
     let folder = Folder::new("bench_diff");
     let (path, original) = measured(&folder, "8");
     let compare = |args: &[&str]| {
-        let bench = ["bench", FIB, "--size", "20", "--rounds", "8", "--diff", text_of(&path)];
+        let bench = ["bench", FIB, "--size", "24", "--rounds", "8", "--diff", text_of(&path)];
         vmrun(&[&bench, args].concat())
     };
     // The earlier report says that everything took a thousandth, or a thousand times as long.
@@ -236,7 +236,7 @@ fn ctrl_c_leaves_a_partial_report() {
 fn interrupted_after(seconds: u64) -> Value {
     let folder = Folder::new("bench_interrupted");
     let path = folder.path("r.json");
-    let rounds = ["--size", "20", "--rounds", "1000000"];
+    let rounds = ["--size", "24", "--rounds", "1000000"];
     let args = [&["bench", FIB, "--json", text_of(&path)][..], &rounds].concat();
     let child = command(&args).spawn().expect("the binary starts");
     std::thread::sleep(std::time::Duration::from_secs(seconds));
