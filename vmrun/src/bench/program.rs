@@ -120,7 +120,9 @@ impl Program {
     pub(super) fn idle() -> Program {
         let mut builder = ModuleBuilder::new();
         let main = builder.declare_func("main", &[], &[]);
-        builder.define(main).op(Op::Return).finish().expect("it returns");
+        let mut body = builder.define(main);
+        body.op(Op::Return);
+        body.finish().expect("it returns");
         builder.export_func("main", main);
         let module = builder.finish().expect("it is complete");
         let (name, binary) = ("idle".to_owned(), encode(&module));
