@@ -76,10 +76,11 @@ pub fn measure(paths: &[PathBuf], options: &Options, stop: &Stop) -> Result<Repo
     })
 }
 
-/// The time of a run that does nothing.
+/// The time of a run that does nothing, after the first ones, which also read what every run needs into the caches.
 fn idle_run(passes: PassSet) -> Result<u64, CliError> {
     let program = Program::idle();
     let module = program.compile(&program::engine(SlotMode::Ssa, passes)?)?;
+    run(&program, &module)?;
     run(&program, &module)
 }
 
