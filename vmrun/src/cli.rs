@@ -179,7 +179,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, conflicts_with_all = ["interp", "trace"])]
     pub cache: Option<Option<PathBuf>>,
 
-    /// What the program gets
+    /// Arguments, directories and variables of the program
     #[command(flatten)]
     pub guest: GuestArgs,
 
@@ -228,7 +228,7 @@ pub struct CrosscheckArgs {
     #[arg(long, value_name = "PASSES", allow_hyphen_values = true, default_value_t)]
     pub passes: PassSet,
 
-    /// What the program gets
+    /// Arguments, directories and variables of the program
     #[command(flatten)]
     pub guest: GuestArgs,
 

@@ -82,10 +82,10 @@ pub fn output(asked: Option<&Path>, source: &Path, extension: &str) -> Result<Pa
     Ok(output)
 }
 
-/// Refuses an output that is the program itself, and one in no folder, before work is done for it.
+/// Refuses an output that is the program itself, and one in a missing folder, before work is done for it.
 ///
 /// # Errors
-/// Fails if it is.
+/// Fails if the output is the program, or its folder cannot be found.
 pub fn check_output(output: &Path, source: &Path) -> Result<(), CliError> {
     let is_same = || match (output.canonicalize(), source.canonicalize()) {
         (Ok(output), Ok(source)) => output == source,

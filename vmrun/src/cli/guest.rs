@@ -1,4 +1,4 @@
-//! What a program gets from the command line that runs it, in each command that does.
+//! Arguments, directories and variables of the program, common to `run`, `crosscheck` and `profile`.
 
 use std::mem;
 

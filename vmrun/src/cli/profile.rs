@@ -38,7 +38,7 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "FILE")]
     pub folded: Option<PathBuf>,
 
-    /// What the program gets
+    /// Arguments, directories and variables of the program
     #[command(flatten)]
     pub guest: GuestArgs,
 }
