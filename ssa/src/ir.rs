@@ -34,7 +34,7 @@ pub mod work;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use slotvm_bytecode::{FuncType, Imm, ImmKind, ValType};
+use slotvm_bytecode::{FuncType, Imm, ImmKind, Op, ValType};
 
 use crate::ir::entity::{Block, Edge, Inst, Loc, Value};
 use crate::ir::irop::Opcode;
@@ -134,8 +134,18 @@ pub enum FramePlace {
 
 impl Function {
     /// The function that a call of would enter this one at its start, if any would.
+    ///
+    /// A form that is entered in a loop is none: its entry block sets slots from a frame, and a call of its function goes
+    /// elsewhere.
     pub fn called_as(&self) -> Option<u32> {
         (self.entry == Entry::Call).then_some(self.func)
+    }
+
+    /// Whether an instruction is a tail call that enters this function at its start, so that a branch to its entry block,
+    /// with the arguments for its parameters, does the same.
+    pub(crate) fn tail_calls_itself(&self, inst: Inst) -> bool {
+        self.opcode(inst) == Opcode::Op(Op::ReturnCall)
+            && self.called_as() == Some(self.imm(inst).low())
     }
 }
 

@@ -8,7 +8,6 @@ use cranelift_codegen::ir::{
 use slotvm_bytecode::limits::IMPORTS_MAX;
 use slotvm_bytecode::{Access, FuncType, Op, TrapCode};
 use slotvm_runtime::native::{FuncRecord, offsets};
-use slotvm_ssa::ir::Entry;
 use slotvm_ssa::ir::entity::Inst;
 
 use super::{Lowering, UnitImport};
@@ -118,7 +117,7 @@ impl Lowering<'_, '_> {
 
     fn own_callee(&mut self, func: u32, ty: u32) -> Callee {
         // A function is where it is. Code for its loops is elsewhere.
-        let is_itself = func == self.func.func && matches!(self.func.entry, Entry::Call);
+        let is_itself = self.func.called_as() == Some(func);
         if !self.options.loads_entries || is_itself {
             return Callee::Own(self.own_function(func, ty));
         }

@@ -68,6 +68,43 @@ fn calls_lead_from_each_tier_to_each() {
     }
 }
 
+/// A function that goes round a loop with an inlined call, and then calls itself last.
+const LOOP_AND_TAIL_CALL: &str = r#"
+    global left: mut i32 = i32.const 50
+    export "main" func main
+    func small(a: i32) -> i32 {
+        local.get a  i32.const 31  i32.mul  i32.const 5  i32.xor  return
+    }
+    func main(n: i32, a: i32) -> i32 {
+        local i: i32
+        local.get n  local.set i
+      again:
+        local.get a  call small  local.get i  i32.add  local.set a
+        local.get i  i32.const 1  i32.sub  local.tee i
+        i32.const 0  i32.gt_s  br_if again
+        global.get left  i32.eqz  br_if end
+        global.get left  i32.const 1  i32.sub  global.set left
+        local.get n  local.get a  return_call main
+      end:
+        local.get a  return
+    }"#;
+
+/// In code that is entered in the loop, the entry of the function and that of the code are two things.
+#[test]
+fn a_function_calls_itself_last_after_a_loop_that_went_on_in_native_code() {
+    let expected = {
+        let engine = Engine::new(Config::new().tier(Tier::Interpreter)).unwrap();
+        let (mut store, instance) = instance(&engine, LOOP_AND_TAIL_CALL);
+        let main = instance.get_typed_func::<(i32, i32), i32>(&store, "main").unwrap();
+        main.call(&mut store, (100, 1)).unwrap()
+    };
+    for (calls, rounds) in [(1, 1), (1_000, 7), (3, 50), (1_000, 1_000)] {
+        let (mut store, instance) = instance(&engine(calls, rounds, "all"), LOOP_AND_TAIL_CALL);
+        let main = instance.get_typed_func::<(i32, i32), i32>(&store, "main").unwrap();
+        assert_eq!(main.call(&mut store, (100, 1)).unwrap(), expected, "{calls} {rounds}");
+    }
+}
+
 /// Sums up to `n`, and what another sum makes of each step, in nested loops.
 const SUMS: &str = r#"
     export "sum" func sum

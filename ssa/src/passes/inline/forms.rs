@@ -186,7 +186,7 @@ impl Form {
         match op {
             Op::Return => self.n_exits += 1,
             Op::ReturnCallIndirect => self.is_for_tails = true,
-            Op::ReturnCall if f.called_as() == Some(f.imm(inst).low()) => {
+            Op::ReturnCall if f.tail_calls_itself(inst) => {
                 self.calls_itself_last = true;
                 // Where the function is inlined, that is a call and a return.
                 self.n_exits += 1;

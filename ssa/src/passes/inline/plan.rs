@@ -223,13 +223,20 @@ impl Plan {
         node
     }
 
+    /// Whether a call of a function from a node becomes a branch to the root's first block, if it is a tail call: where
+    /// the node returns, the root does. There is no such block in a root that is entered in a loop.
+    pub(super) fn enters_root(&self, node: usize, callee: u32) -> bool {
+        self.form(0).called_as() == Some(callee) && self.returning(node) == 0
+    }
+
     /// Whether tail calls of the root become a loop: its own, and those of bodies that replace its tail calls.
     pub(super) fn has_loop(&self) -> bool {
-        let root = self.form(0).called_as();
-        let calls_root = |site: &Site| site.is_tail && root == Some(site.callee);
-        let nodes = (0..self.nodes.len()).filter(|&node| self.returning(node) == 0);
-        let mut forms = nodes.map(|node| self.form_of(node));
-        forms.any(|form| form.sites.iter().any(calls_root) || form.calls_itself_last)
+        (0..self.nodes.len()).any(|node| {
+            let form = self.form_of(node);
+            let mut sites = form.sites.iter().filter(|site| site.is_tail);
+            sites.any(|site| self.enters_root(node, site.callee))
+                || form.calls_itself_last && self.enters_root(node, form.function.func)
+        })
     }
 
     pub(super) fn report(&self) -> InlineReport {

@@ -185,7 +185,7 @@ impl<'p> Splicer<'p> {
         let inst_out = self.tables.inst(at.node, inst);
         let operands = self.out.operands(inst_out).to_vec();
         match f.opcode(inst) {
-            Opcode::Op(Op::ReturnCall) if left == 0 && f.imm(inst).low() == self.out.func => {
+            Opcode::Op(Op::ReturnCall) if self.plan.enters_root(at.node, f.imm(inst).low()) => {
                 let loc = self.out.loc(inst_out);
                 self.zero_locals(0, loc);
                 let head = self.tables.block(0, Function::ENTRY);

@@ -1,6 +1,9 @@
 use std::fmt::Write;
 
+use slotvm_bytecode::Op;
+
 use super::*;
+use crate::construction::build::build_loop;
 use crate::ir::eval::Options;
 use crate::ir::irop::Opcode;
 use crate::ir::print::print;
@@ -74,9 +77,8 @@ fn a_body_replaces_a_call_in_a_loop() {
     let report = check_same(&module, &args(&[0, 1, 10, 20]));
     assert_eq!((report.n_calls, report.has_loop), (1, false));
     let (forms, _) = inlined(&module, &BUILDS[0]);
-    let is_call = |f: &Function| {
-        f.layout.iter().any(|&inst| f.opcode(inst) == Opcode::Op(slotvm_bytecode::Op::Call))
-    };
+    let is_call =
+        |f: &Function| f.layout.iter().any(|&inst| f.opcode(inst) == Opcode::Op(Op::Call));
     assert!(!forms.iter().any(is_call));
 }
 
@@ -146,8 +148,7 @@ fn a_trap_in_a_body_has_its_place() {
     assert_eq!(report.n_calls, 3);
     let (forms, _) = inlined(&module, &BUILDS[0]);
     let f = &forms[2];
-    let is_division =
-        |inst: &&entity::Inst| f.opcode(**inst) == Opcode::Op(slotvm_bytecode::Op::I32DivS);
+    let is_division = |inst: &&entity::Inst| f.opcode(**inst) == Opcode::Op(Op::I32DivS);
     let division = *f.layout.iter().find(is_division).expect("the division is in `f` now");
     let chain: Vec<u32> = chain(f, f.loc(division)).iter().map(|loc| loc.func).collect();
     assert_eq!(chain, [0, 1, 2]);
@@ -210,8 +211,7 @@ fn tail_calls_of_itself_become_loops() {
     assert!(report.has_loop, "{report:?}");
     let (forms, _) = inlined(&module, &BUILDS[0]);
     let n_tail_calls = |f: &Function| {
-        let is_tail_call =
-            |inst: &&entity::Inst| f.opcode(**inst) == Opcode::Op(slotvm_bytecode::Op::ReturnCall);
+        let is_tail_call = |inst: &&entity::Inst| f.opcode(**inst) == Opcode::Op(Op::ReturnCall);
         f.layout.iter().filter(is_tail_call).count()
     };
     let n_left: Vec<usize> = forms.iter().map(n_tail_calls).collect();
@@ -243,7 +243,7 @@ fn tail_calls_in_bodies_return_to_the_caller() {
     assert!(report.n_calls >= 2, "{report:?}");
     let (forms, _) = inlined(&module, &BUILDS[0]);
     let f = &forms[3];
-    let is_call = |inst: &&entity::Inst| f.opcode(**inst) == Opcode::Op(slotvm_bytecode::Op::Call);
+    let is_call = |inst: &&entity::Inst| f.opcode(**inst) == Opcode::Op(Op::Call);
     let call = *f.layout.iter().find(is_call).expect("`trap` is too large to be inlined");
     let chain: Vec<u32> = chain(f, f.loc(call)).iter().map(|loc| loc.func).collect();
     assert_eq!(chain, [4], "neither `both` nor `pass` has a frame");
@@ -314,6 +314,73 @@ fn random_functions_do_the_same() {
         n_loops += usize::from(report.has_loop);
     }
     assert!(n_calls > 100 && n_loops > 50, "{n_calls} calls, {n_loops} loops");
+}
+
+/// The form of `main` that is entered in its first loop, with its calls inlined.
+fn inlined_at_loop(source: &str) -> (Function, InlineReport) {
+    let (module, scratch) = (module(source), &mut BuildScratch::default());
+    let main = module.n_funcs() - 1;
+    let start = module.body(main).expect("it is defined").loops()[0].start;
+    let form = build_loop(&module, main, &[start], &BUILDS[1], scratch);
+    let mut f = form.expect("one loop has one frame");
+    let entry = f.insts(Function::ENTRY).len();
+    let report = inline(&mut f, &module, &BUILDS[1], scratch);
+    verify(&f, Form::Slots, &module).unwrap_or_else(|violation| panic!("{violation}\n{f}"));
+    assert!(f.insts(Function::ENTRY).len() >= entry, "the entry still sets the slots\n{f}");
+    (f, report)
+}
+
+fn tail_calls(f: &Function) -> Vec<u32> {
+    let is_tail = |&&inst: &&entity::Inst| f.opcode(inst) == Opcode::Op(Op::ReturnCall);
+    f.layout.iter().filter(is_tail).map(|&inst| f.imm(inst).low()).collect()
+}
+
+/// A branch to the entry would find the loop's frame there, and no parameters.
+#[test]
+fn tail_calls_of_a_form_that_is_entered_in_a_loop_leave_it() {
+    let source = "
+        func small(a: i64) -> i64 { local.get a  i64.const 3  i64.mul  return }
+        func main(n: i64, total: i64) -> i64 {
+        again:
+          local.get total  call small  local.set total
+          local.get n  i64.const 1  i64.sub  local.tee n  i32.wrap_i64  br_if again
+          local.get total  i32.wrap_i64  br_if more
+          local.get total  return
+        more:
+          i64.const 7  i64.const 0  return_call main
+        }";
+    let (f, report) = inlined_at_loop(source);
+    assert_eq!((report.n_calls, report.has_loop), (1, false));
+    assert_eq!(tail_calls(&f), [1], "{f}");
+}
+
+/// The bodies of functions that call themselves last, in the place of tail calls: of the function itself, and of another.
+#[test]
+fn bodies_that_call_themselves_last_leave_a_form_that_is_entered_in_a_loop() {
+    let own = "
+        func main(n: i64) -> i64 {
+        again:
+          local.get n  i64.const 1  i64.sub  local.tee n  i32.wrap_i64  br_if again
+          local.get n  return_call main
+        }";
+    let other = "
+        func last(n: i64) -> i64 {
+          local.get n  i64.eqz  br_if end
+          local.get n  i64.const 1  i64.sub  return_call last
+        end:
+          local.get n  return
+        }
+        func main(n: i64) -> i64 {
+        again:
+          local.get n  i64.const 1  i64.sub  local.tee n  i32.wrap_i64  br_if again
+          local.get n  return_call last
+        }";
+    for (source, callee) in [(own, 0), (other, 0)] {
+        let (f, report) = inlined_at_loop(source);
+        assert!(!report.has_loop, "{report:?}\n{f}");
+        assert!(tail_calls(&f).iter().all(|&called| called == callee), "{f}");
+        assert!(!tail_calls(&f).is_empty(), "{f}");
+    }
 }
 
 /// A module of many small functions that call one another grows in proportion.
