@@ -14,6 +14,8 @@ use crate::generate::{Case, bytes_of_seed, generate};
 
 /// The environment variable with the number of cases to run.
 pub const COUNT_VARIABLE: &str = "SLOTVM_GENERATED";
+/// The environment variable with the seed of the first case of a run whose seeds change.
+pub const SEED_VARIABLE: &str = "SLOTVM_SEED";
 /// Limit of the checks for shrinking a case.
 const SHRINK_CHECKS_MAX: usize = 3_000;
 
@@ -22,8 +24,20 @@ const SHRINK_CHECKS_MAX: usize = 3_000;
 /// # Panics
 /// Panics if the environment variable is not a number.
 pub fn count_or(usual: u64) -> u64 {
-    match std::env::var(COUNT_VARIABLE) {
-        Ok(n) => n.parse().unwrap_or_else(|_| panic!("{COUNT_VARIABLE}={n}: expected a number")),
+    number_or(COUNT_VARIABLE, usual)
+}
+
+/// The seed of the first case: that of the environment variable, or else the default.
+///
+/// # Panics
+/// Panics if the environment variable is not a number.
+pub fn seed_or(usual: u64) -> u64 {
+    number_or(SEED_VARIABLE, usual)
+}
+
+fn number_or(variable: &str, usual: u64) -> u64 {
+    match std::env::var(variable) {
+        Ok(n) => n.parse().unwrap_or_else(|_| panic!("{variable}={n}: expected a number")),
         Err(_) => usual,
     }
 }
@@ -99,10 +113,15 @@ pub fn report(bytes: &[u8]) -> String {
 
 /// Describes a case and its error.
 pub fn describe(case: &Case) -> String {
-    let mut text = match try_check(case) {
-        Ok(_) => "nothing is wrong with\n".to_owned(),
-        Err(error) => format!("{error}\n"),
-    };
+    match try_check(case) {
+        Ok(_) => print(case, "nothing is wrong with"),
+        Err(error) => print(case, &error),
+    }
+}
+
+/// The text of a case below an error.
+pub fn print(case: &Case, error: &str) -> String {
+    let mut text = format!("{error}\n");
     let Case { module, func, args, fuel, cut, memory, bare } = case;
     let printed = text::print(module).unwrap_or_else(|error| error.to_string());
     write!(

@@ -16,6 +16,7 @@
 //! This works for any module, not only for generated ones: all imports are provided (`host`), and all
 //! definitions are exported for inspection, tables in half of the cases.
 
+mod configurations;
 mod engine;
 mod evaluator;
 mod expose;
@@ -39,6 +40,7 @@ use slotvm_ssa::ir::Function;
 use slotvm_ssa::ir::verify::Form;
 
 use crate::generate::Case;
+pub use configurations::{Pairs, check_configurations, last_configuration};
 use engine::Interpretation;
 pub use optimized::check_optimized;
 use slotvm_cases::stages;
@@ -224,6 +226,8 @@ enum Bounds {
 }
 
 impl Bounds {
+    const ALL: [Bounds; 3] = [Bounds::Guarded, Bounds::Checked, Bounds::WithoutSignals];
+
     /// Kinds of memory for a slot mode: with guard pages, and one of those without.
     fn both(case: &Case, slots: SlotMode) -> [Bounds; 2] {
         let mode = SlotMode::ALL.into_iter().position(|mode| mode == slots).expect("all are there");

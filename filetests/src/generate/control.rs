@@ -11,6 +11,7 @@ use super::{Generator, MAIN, N_HOST_FUNCS};
 const BLOCKS_MAX: usize = 10;
 const BLOCKS_OF_LARGE: usize = 40;
 const OPS_PER_BLOCK_MAX: usize = 8;
+const OPS_OF_SMALL_MAX: usize = 4;
 const LOCALS_MAX: usize = 7;
 const LOCALS_OF_LARGE_MAX: usize = 140;
 
@@ -21,8 +22,11 @@ impl Generator<'_> {
         self.make_locals(ty.params);
         let declared = self.locals[self.counter as usize..].chunk_by(|a, b| a == b);
         let declared = declared.map(|run| (run.len() as u32, run[0])).collect();
-        let is_long = self.choices.percent(5);
-        let n_blocks = if is_long {
+        // Functions that are worth inlining.
+        let is_small = self.is_hot && func > 0 && self.choices.percent(45);
+        let n_blocks = if is_small {
+            1
+        } else if self.choices.percent(5) {
             BLOCKS_OF_LARGE
         } else {
             1 + self.choices.below(5) + self.choices.below(BLOCKS_MAX)
@@ -32,12 +36,14 @@ impl Generator<'_> {
             let depth = if self.choices.percent(30) { self.choices.below(4) } else { 0 };
             shapes.push((0..depth).map(|_| self.any_type()).collect());
         }
-        let shows_locals = self.choices.percent(70);
-        self.initialize_locals();
+        let shows_locals = !is_small && self.choices.percent(70);
+        if !is_small {
+            self.initialize_locals();
+        }
         let mut labels = Vec::new();
         // A jump to the start may or may not restart the count.
         let may_spin = self.may_spin();
-        if !may_spin {
+        if !may_spin && !is_small {
             self.start_counting();
         }
         for block in 0..n_blocks {
@@ -48,7 +54,8 @@ impl Generator<'_> {
             if block == 0 && may_spin {
                 self.start_counting();
             }
-            for _ in 0..self.choices.below(OPS_PER_BLOCK_MAX) {
+            let n_ops_max = if is_small { OPS_OF_SMALL_MAX } else { OPS_PER_BLOCK_MAX };
+            for _ in 0..self.choices.below(n_ops_max) {
                 self.step();
             }
             if block + 1 < n_blocks {
@@ -84,7 +91,11 @@ impl Generator<'_> {
     }
 
     fn start_counting(&mut self) {
-        let rounds = self.choices.pick(&[6, 3, 12, 30]);
+        let rounds = self.choices.pick(match (self.is_hot, self.func) {
+            (false, _) => &[6, 3, 12, 30],
+            (true, 0) => &[300, 30, 3_000, 100_000],
+            (true, _) => &[6, 3, 30, 300],
+        });
         self.raw(Op::I32Const, Imm::i32(rounds));
         self.raw(Op::LocalSet, Imm::index(self.counter));
     }
@@ -110,7 +121,7 @@ impl Generator<'_> {
             }
         }
         // A jump into the middle right at the start makes loops with several entries.
-        let is_dispatch = block == 0 && self.choices.percent(80);
+        let is_dispatch = block == 0 && self.choices.percent(if self.is_hot { 20 } else { 80 });
         match if is_dispatch { 8 } else { self.choices.below(16) } {
             6 | 7 => {
                 let target = self.target(block, n_blocks);
@@ -126,6 +137,7 @@ impl Generator<'_> {
                 self.br_table(shapes);
             }
             11 if self.choices.percent(70) => self.tail_call(block, shapes, results),
+            12 if self.is_hot => self.tail_call(block, shapes, results),
             12 if self.choices.percent(30) => self.leave(results),
             13 if self.is_wild() => self.raw(Op::Unreachable, Imm::NONE),
             14 | 15 => self.branch_or_fall(block, shapes),
@@ -287,7 +299,11 @@ impl Generator<'_> {
         if candidates.is_empty() {
             return self.leave(results);
         }
-        let callee = self.choices.pick(&candidates);
+        let itself = MAIN + self.func as u32;
+        let callee = match self.is_hot && self.choices.percent(40) && candidates.contains(&itself) {
+            true => itself,
+            false => self.choices.pick(&candidates),
+        };
         if self.may_recurse(callee) && !self.is_wild() {
             self.skip_if_spent(block, shapes);
         }

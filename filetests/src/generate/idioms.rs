@@ -22,6 +22,9 @@ impl Generator<'_> {
 
     /// The most common numeric type first.
     fn numeric_type(&mut self) -> ValType {
+        if self.integers {
+            return self.choices.pick(&[ValType::I32, ValType::I64]);
+        }
         self.choices.pick(&[ValType::I32, ValType::I64, ValType::I32, ValType::F64, ValType::F32])
     }
 

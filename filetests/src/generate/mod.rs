@@ -9,6 +9,10 @@
 //! Programs should do much and then end, so backward jumps and recursive calls are mostly counted down by a
 //! local or a global. How often instructions may trap, or loops may never end, is drawn once for each module:
 //! never, seldom or often.
+//!
+//! [`generate`] makes short programs, which the slowest engines can run. [`generate_hot`] makes programs that repeat
+//! themselves, as tiers and inlining need them: loops of thousands of rounds, small functions called in them, tail
+//! calls of a function itself and of its neighbours.
 
 mod control;
 mod idioms;
@@ -28,6 +32,8 @@ pub const N_HOST_FUNCS: u32 = 3;
 pub const MAIN: u32 = N_HOST_FUNCS;
 
 const FUNCS_MAX: usize = 4;
+/// The functions of a program that repeats itself, at least: the one that is called, and two that tail call each other.
+const HOT_FUNCS_MIN: usize = 3;
 const TABLE_LEN: u32 = 8;
 /// Number of bytes of a data segment, all below the frame stack.
 const DATA_BYTES: usize = 1024;
@@ -60,9 +66,21 @@ impl Case {
 
 /// Generates a case from bytes.
 pub fn generate(bytes: &[u8]) -> Case {
+    generate_as(bytes, false)
+}
+
+/// Generates a case from bytes whose program repeats itself.
+pub fn generate_hot(bytes: &[u8]) -> Case {
+    generate_as(bytes, true)
+}
+
+fn generate_as(bytes: &[u8], is_hot: bool) -> Case {
     let mut choices = Choices::new(bytes);
     let mut for_args = choices.split(24);
-    let fuel = choices.pick(&[6_000, 6_000, 6_000, 20_000]);
+    let fuel = choices.pick(match is_hot {
+        false => &[6_000, 6_000, 6_000, 20_000],
+        true => &[60_000, 60_000, 400_000, 4_000_000],
+    });
     let cut = u16::from_be_bytes([choices.byte(), choices.byte()]);
     let memory = choices.pick(&[
         None,
@@ -70,7 +88,7 @@ pub fn generate(bytes: &[u8]) -> Case {
         Some(MemoryPlan::PLAIN),
     ]);
     let bare = choices.pick(&SlotMode::ALL);
-    let mut generator = Generator::new(choices);
+    let mut generator = Generator::new(choices, is_hot);
     generator.items();
     for func in 0..generator.n_funcs {
         generator.func(func);
@@ -81,6 +99,11 @@ pub fn generate(bytes: &[u8]) -> Case {
     Case { fuel, cut, memory, bare, ..Case::new(module, MAIN, args) }
 }
 
+/// The case of a seed whose program repeats itself.
+pub fn hot_case_of_seed(seed: u64) -> Case {
+    generate_hot(&bytes_of_seed(seed))
+}
+
 /// The case of a seed.
 pub fn case_of_seed(seed: u64) -> Case {
     generate(&bytes_of_seed(seed))
@@ -88,7 +111,7 @@ pub fn case_of_seed(seed: u64) -> Case {
 
 /// The bytes that the case of a seed is generated from.
 pub fn bytes_of_seed(seed: u64) -> Vec<u8> {
-    crate::choices::random_bytes(seed, 200 + seed as usize * 97 % 3_000)
+    crate::choices::random_bytes(seed, 200 + (seed % 3_000) as usize * 97 % 3_000)
 }
 
 fn argument(choices: &mut Choices<'_>, ty: ValType) -> u128 {
@@ -175,10 +198,16 @@ struct Generator<'a> {
     module: Module,
     shapes: HashMap<Shape, ShapeId>,
     n_funcs: usize,
+    /// Whether the program repeats itself.
+    is_hot: bool,
     /// Percentage of choices that may trap or never end.
     wildness: usize,
     /// Whether there are vectors.
     vectors: bool,
+    /// Whether values are integers, and all arithmetic is on them.
+    integers: bool,
+    /// The results of functions of a program that repeats itself: few, so that functions can tail call each other.
+    results: [Vec<ValType>; 2],
     /// All globals except `budget`.
     globals: Vec<GlobalType>,
     /// The global that counts down calls which may recurse.
@@ -200,7 +229,7 @@ struct Generator<'a> {
 }
 
 impl<'a> Generator<'a> {
-    fn new(choices: Choices<'a>) -> Generator<'a> {
+    fn new(choices: Choices<'a>, is_hot: bool) -> Generator<'a> {
         let is_numeric = |op: &Op| {
             op.imm_kind() == ImmKind::None
                 && !op.is_vector()
@@ -218,8 +247,11 @@ impl<'a> Generator<'a> {
             module: Module::default(),
             shapes: HashMap::new(),
             n_funcs: 0,
+            is_hot,
             wildness: 0,
             vectors: false,
+            integers: false,
+            results: [Vec::new(), Vec::new()],
             globals: Vec::new(),
             budget: 0,
             numeric: Op::ALL.iter().copied().filter(is_numeric).collect(),
@@ -239,10 +271,25 @@ impl<'a> Generator<'a> {
     fn items(&mut self) {
         use ValType::{F64, I32, I64};
         self.wildness = self.choices.pick(&[0, 5, 10, 20]);
-        self.vectors = self.choices.percent(30);
+        self.integers = self.is_hot && self.choices.percent(40);
+        self.vectors = !self.integers && self.choices.percent(30);
         if !self.vectors {
             self.loads.retain(|op| !op.is_vector());
             self.stores.retain(|op| !op.is_vector());
+        }
+        if self.integers {
+            let is_integer = |op: &Op| {
+                let sig = op.signature().expect("operations and accesses have signatures");
+                let mut types = sig.params.iter().chain(sig.results);
+                types.all(|ty| matches!(ty, ValType::I32 | ValType::I64))
+            };
+            [&mut self.numeric, &mut self.loads, &mut self.stores]
+                .into_iter()
+                .for_each(|ops| ops.retain(is_integer));
+        }
+        if self.is_hot {
+            let n = 1 + self.choices.below(2);
+            self.results = [0, n].map(|n| (0..n).map(|_| self.any_type()).collect());
         }
         let any = self.func_type();
         let host = [FuncType::new([I32, I64], [I64]), FuncType::new([F64], []), any];
@@ -250,9 +297,15 @@ impl<'a> Generator<'a> {
             let ty = self.type_index(ty);
             self.import(name, ImportKind::Func(ty));
         }
-        self.n_funcs = 1 + self.choices.below(FUNCS_MAX);
+        self.n_funcs = match self.is_hot {
+            false => 1 + self.choices.below(FUNCS_MAX),
+            true => HOT_FUNCS_MIN + self.choices.below(FUNCS_MAX),
+        };
         for _ in 0..self.n_funcs {
-            let ty = self.func_type();
+            let ty = match self.is_hot && self.choices.percent(80) {
+                false => self.func_type(),
+                true => self.hot_func_type(),
+            };
             let ty = self.type_index(ty);
             self.module.funcs.push(Func { ty, ..Func::default() });
         }
@@ -320,7 +373,10 @@ impl<'a> Generator<'a> {
             self.globals.push(ty);
         }
         self.budget = self.globals.len() as u32;
-        let init = ConstExpr::i32(self.choices.pick(&[10, 3, 20, 60]));
+        let init = ConstExpr::i32(self.choices.pick(match self.is_hot {
+            false => &[10, 3, 20, 60],
+            true => &[100, 10, 1_000, 3_000],
+        }));
         let ty = GlobalType { ty: ValType::I32, mutable: true };
         self.module.globals.push(Global { ty, init });
     }
@@ -354,7 +410,18 @@ impl<'a> Generator<'a> {
         FuncType::new(params, results)
     }
 
+    /// The type of a function that others can tail call.
+    fn hot_func_type(&mut self) -> FuncType {
+        let n_params = self.choices.below(4);
+        let params: Vec<ValType> = (0..n_params).map(|_| self.any_type()).collect();
+        let results = self.results[self.choices.below(2)].clone();
+        FuncType::new(params, results)
+    }
+
     fn any_type(&mut self) -> ValType {
+        if self.integers {
+            return self.choices.pick(&[ValType::I32, ValType::I64]);
+        }
         let is_any = self.choices.percent(10);
         self.choices.pick(match (self.vectors, is_any) {
             (false, true) => SCALAR_TYPES,
@@ -419,8 +486,10 @@ mod tests {
     #[test]
     fn all_generated_modules_verify() {
         for seed in 0..5_000 {
-            if let Err(error) = verify(case_of_seed(seed).module) {
-                panic!("seed {seed}: {error}");
+            for case in [case_of_seed(seed), hot_case_of_seed(seed)] {
+                if let Err(error) = verify(case.module) {
+                    panic!("seed {seed}: {error}");
+                }
             }
         }
     }
