@@ -112,11 +112,15 @@ fn native_code_passes_that_is_compiled_when_it_is_called() {
 }
 
 #[test]
+fn the_default_configuration_passes() {
+    check_all(&Config::new());
+}
+
+#[test]
 fn all_tiers_in_one_program_pass() {
-    for calls in [1, 2, 7] {
+    for (calls, rounds) in [(1, 1), (2, 3), (7, 3)] {
         let mut config = Config::new();
         config.tier(Tier::Auto).tier_compilation(TierCompilation::Synchronous);
-        let rounds = 3;
         check_all(config.tier_thresholds(Some(TierThresholds { calls, rounds })));
     }
 }

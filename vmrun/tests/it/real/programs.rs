@@ -5,15 +5,19 @@
 //! empty.
 //!
 //! The interpreter and native code always run every program, all slot modes with `SLOTVM_FULL=1`. Programs of
-//! 20 MB are compiled lazily, and completely with `SLOTVM_FULL=1`. If a package cannot be fetched, its
-//! program is skipped with a message.
+//! 20 MB are compiled lazily, and completely with `SLOTVM_FULL=1`. Release builds also run them by the library, which
+//! compiles every function and loop when it is first reached. If a package cannot be fetched, its program is skipped with
+//! a message.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{Write, stderr};
 use std::path::{Path, PathBuf};
 
+use slotvm::{Config, Engine, Error, Linker, Module, Store, Tier, TierCompilation, TierThresholds};
 use slotvm_filetests::packages::{BOOLECTOR, CIRCOM, ESBUILD, PackageFile, YOSYS};
+
+use slotvm_wasi::{I32Exit, MemoryOutput, WasiCtx, add_to_linker};
 
 use crate::binary::{ENGINES, Folder, command, root};
 use crate::programs::check_each;
@@ -44,6 +48,9 @@ struct Engines {
     /// The engines with `SLOTVM_FULL=1`.
     full: &'static [&'static str],
 }
+
+/// The maximum number of bytes that a program writes to a stream of a run by the library.
+const OUTPUT_MAX: usize = 1 << 20;
 
 const EVERY: [&str; 7] =
     [ENGINES[0], ENGINES[1], ENGINES[2], ENGINES[3], ENGINES[4], ENGINES[5], "--lazy"];
@@ -145,9 +152,8 @@ impl Run {
         expected
     }
 
-    /// Checks the outputs of a run in an engine.
-    fn check(&self, module: &Path, reads: Option<&str>, engine: &str) -> Result<(), String> {
-        let place = Folder::new(&format!("real_{}_{}", self.name, engine.replace(' ', "_")));
+    /// Makes the folder that a run works in, with its inputs, in a place of its own.
+    fn work_in(&self, place: &Folder) -> PathBuf {
         let work = place.path("work");
         fs::create_dir(&work).expect("it can be made");
         for (name, contents) in files(&self.at("in"), "") {
@@ -155,6 +161,13 @@ impl Run {
         }
         // Some programs keep temporary files there while they run.
         fs::create_dir(work.join("tmp")).expect("it can be made");
+        work
+    }
+
+    /// Checks the outputs of a run in an engine of the command line.
+    fn check(&self, module: &Path, reads: Option<&str>, engine: &str) -> Result<(), String> {
+        let place = Folder::new(&format!("real_{}_{}", self.name, engine.replace(' ', "_")));
+        let work = self.work_in(&place);
         let mut child = command(&[module]);
         child.args(engine.split_whitespace());
         child.args(["--dir", &format!("{}::/", work.display())]);
@@ -167,10 +180,48 @@ impl Run {
         }
         child.arg("--").args(self.args);
         let output = child.output().expect("the binary starts");
-        let mut found = files(&work, "/");
-        found.insert("stdout".to_owned(), output.stdout);
-        found.insert("stderr".to_owned(), output.stderr);
-        let at = format!("`{}`, exit code {:?}", engine, output.status.code());
+        let streams = [output.stdout, output.stderr];
+        self.check_ended(&format!("`{engine}`"), &work, streams, output.status.code())
+    }
+
+    /// Checks the outputs of a run by the library, with every function and loop in native code when it is first reached.
+    fn check_hot(&self, module: &Path, reads: Option<&str>) -> Result<(), String> {
+        let place = Folder::new(&format!("real_{}_hot", self.name));
+        let work = self.work_in(&place);
+        let mut wasi = WasiCtx::builder();
+        let (stdout, stderr) = (MemoryOutput::new(OUTPUT_MAX), MemoryOutput::new(OUTPUT_MAX));
+        let name = module.file_name().expect("it is a file").to_string_lossy();
+        let args = self.args.iter().copied();
+        wasi.arg(name).args(args).stdout(stdout.clone()).stderr(stderr.clone());
+        if let Ok(input) = File::open(self.at("stdin")) {
+            wasi.stdin(input);
+        }
+        wasi.preopened_dir(&work, "/").expect("it is there");
+        if let Some(reads) = reads {
+            let host = module.with_file_name(reads);
+            wasi.preopened_dir(host, format!("/{reads}")).expect("it is there");
+        }
+        let mut config = Config::new();
+        config.tier(Tier::Auto).tier_compilation(TierCompilation::Synchronous);
+        config.tier_thresholds(Some(TierThresholds { calls: 1, rounds: 1 }));
+        let engine = Engine::new(&config).expect("the configuration is valid");
+        let code = run(&engine, module, wasi.build()).map_err(|error| error.to_string())?;
+        let streams = [stdout.contents(), stderr.contents()];
+        self.check_ended("thresholds of 1", &work, streams, Some(code))
+    }
+
+    /// Checks what a run has left behind.
+    fn check_ended(
+        &self,
+        engine: &str,
+        work: &Path,
+        [stdout, stderr]: [Vec<u8>; 2],
+        code: Option<i32>,
+    ) -> Result<(), String> {
+        let mut found = files(work, "/");
+        found.insert("stdout".to_owned(), stdout);
+        found.insert("stderr".to_owned(), stderr);
+        let at = format!("{engine}, exit code {code:?}");
         for (name, expected) in self.expected() {
             let found = found.remove(&name);
             if found.as_ref() != Some(&expected) {
@@ -178,11 +229,25 @@ impl Run {
                 return Err(format!("{at}: {name} is not as expected\n{found:?}"));
             }
         }
-        match (output.status.code() == Some(self.code), found.keys().next()) {
+        match (code == Some(self.code), found.keys().next()) {
             (true, None) => Ok(()),
             (false, _) => Err(at),
             (true, Some(name)) => Err(format!("{at}: {name} is not expected")),
         }
+    }
+}
+
+/// Runs a WASI program. Returns its exit code.
+fn run(engine: &Engine, module: &Path, wasi: WasiCtx) -> Result<i32, Error> {
+    let module = Module::new(engine, &fs::read(module).expect("it can be read"))?;
+    let mut store = Store::new(engine, wasi);
+    let mut linker = Linker::new(engine);
+    add_to_linker(&mut linker, |wasi: &mut WasiCtx| wasi)?;
+    let instance = linker.instantiate(&mut store, &module)?;
+    let start = instance.get_typed_func::<(), ()>(&store, "_start")?;
+    match start.call(&mut store, ()) {
+        Ok(()) => Ok(0),
+        Err(error) => I32Exit::of(&error).map(|exit| exit.0).ok_or(error),
     }
 }
 
@@ -207,10 +272,9 @@ fn files(folder: &Path, before: &str) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-#[test]
-fn programs_of_others_do_in_every_engine_what_they_do_elsewhere() {
-    let is_full = std::env::var("SLOTVM_FULL").as_deref() == Ok("1");
-    let mut checks = Vec::new();
+/// The programs that can be fetched, and their files.
+fn fetched() -> Vec<(&'static Program, PathBuf)> {
+    let mut all = Vec::new();
     for program in &PROGRAMS {
         let module = match program.file.fetch() {
             Ok(module) => module,
@@ -222,6 +286,31 @@ fn programs_of_others_do_in_every_engine_what_they_do_elsewhere() {
         };
         let len = fs::metadata(&module).expect("it is there").len();
         assert_eq!(len, program.len, "{}", module.display());
+        all.push((program, module));
+    }
+    all
+}
+
+/// Unoptimised builds would take long to compile each function that is called.
+#[cfg(not(debug_assertions))]
+#[test]
+fn programs_of_others_do_the_same_when_everything_is_hot() {
+    let mut checks = Vec::new();
+    for (program, module) in fetched() {
+        checks.extend(program.runs.iter().map(|run| (program, run, module.clone())));
+    }
+    check_each(
+        &checks,
+        |(_, run, _)| run.name,
+        |(program, run, module)| run.check_hot(module, program.reads),
+    );
+}
+
+#[test]
+fn programs_of_others_do_in_every_engine_what_they_do_elsewhere() {
+    let is_full = std::env::var("SLOTVM_FULL").as_deref() == Ok("1");
+    let mut checks = Vec::new();
+    for (program, module) in fetched() {
         for run in program.runs {
             let engines = if is_full { run.engines.full } else { run.engines.always };
             checks.extend(engines.iter().map(|engine| (program, run, module.clone(), *engine)));
