@@ -4,6 +4,7 @@
 //!   engines on one; [`mod@slot_accesses`] finds slot accesses that promotion has left.
 //! * [`large`] makes functions of any size; [`packages`] fetches real modules; [`opt`] runs LLVM's
 //!   optimiser.
+//! * [`users`] runs many modules in the configurations and the build that users have.
 //! * [`planted`] makes a copy of the sources with faults, which tests must find.
 
 pub mod bombs;
@@ -17,3 +18,4 @@ pub mod packages;
 pub mod planted;
 pub mod seeds;
 pub mod slot_accesses;
+pub mod users;

@@ -5,8 +5,8 @@
 //! list, so one build has all faults, and a test switches them on one at a time. The copy also has a pass between
 //! `simplify` and `destruct` that a test chooses.
 //!
-//! `examples/plant.rs` makes the copy; there, `tests/planted_faults.rs` and vmrun's `tests/planted_row.rs` and
-//! `tests/planted_crosscheck.rs` can be built with the feature `planted`.
+//! `examples/plant.rs` makes the copy; there, `tests/planted_faults.rs`, `tests/planted_configurations.rs` and
+//! vmrun's `tests/planted_row.rs` and `tests/planted_crosscheck.rs` can be built with the feature `planted`.
 
 mod faults;
 
@@ -32,6 +32,8 @@ pub struct Fault {
 pub enum FoundBy {
     /// The comparison of engines.
     Engines,
+    /// The comparison of engines in configurations of users, in a release build.
+    Configurations,
     /// Verification after this row of the pipeline.
     Row(&'static str),
     /// `vmrun crosscheck`.

@@ -13,7 +13,7 @@ macro_rules! fault {
     };
 }
 
-use FoundBy::{Crosscheck, Engines, Row};
+use FoundBy::{Configurations, Crosscheck, Engines, Row};
 
 /// All faults, with those of one file together.
 #[rustfmt::skip]
@@ -47,6 +47,30 @@ pub const FAULTS: &[Fault] = &[
         "            let results = self.call(call, callee.func);" =>
         "            let callee = if PLANTED { &site.callees[0] } else { callee };
             let results = self.call(call, callee.func);"),
+    fault!(Configurations, "ssa/src/passes/inline/splice.rs",
+        "In a form that is entered in a loop, tail calls of its function branch to the entry.",
+        "            Opcode::Op(Op::ReturnCall) if self.plan.enters_root(at.node, f.imm(inst).low()) => {" =>
+        "            Opcode::Op(Op::ReturnCall)
+                if self.plan.enters_root(at.node, f.imm(inst).low())
+                    || PLANTED && left == 0 && f.imm(inst).low() == self.out.func =>
+            {"),
+    fault!(Configurations, "ssa/src/passes/simplify/constants.rs",
+        "In a form that is entered in a loop, 64-bit operations with a constant become the constant.",
+        "            if !can_be_folded(op) {" =>
+        "            if PLANTED
+                && editor.func().called_as().is_none()
+                && matches!(op, Op::I64Xor | Op::I64Sub | Op::I64Mul | Op::I64Rotl)
+                && let Some(bits) = cells[editor.func().operands(inst)[1].index()]
+            {
+                editor.fold(inst, bits);
+                continue;
+            }
+            if !can_be_folded(op) {"),
+    fault!(Configurations, "ssa/src/passes/pressure.rs",
+        "The pass panics if the function has many blocks.",
+        "    frequencies[Function::ENTRY.index()] = 1.0;" =>
+        "    frequencies[Function::ENTRY.index()] = 1.0;
+    assert!(!PLANTED || f.n_blocks() < 12, \"planted\");"),
     fault!(Row("version"), "ssa/src/passes/version/copy.rs",
         "Values that are used after a loop come from the loop, even if its copy ran.",
         "            Some(&Some((slot, of))) if of != number => {" =>
