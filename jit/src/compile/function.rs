@@ -30,7 +30,7 @@ use slotvm_ssa::ir::Function;
 use slotvm_ssa::pipeline::{self, PassSet, Stage, StageError, Times};
 use tracing::trace_span;
 
-use self::form::{Form, build_form, without_growth};
+use self::form::{Form, build_form, without, without_growth};
 use crate::code::unit::MachineCode;
 use crate::compile::budget::{Candidate, Cause, Parts, Rung, Share, TooMuchWork, Work};
 use crate::compile::clif_text;
@@ -203,10 +203,15 @@ impl Compiler {
         loop {
             let form =
                 self.form(module, (func, starts), passes, share, &mut times).map_err(&error)?;
+            let is_devirtualised = form.is_devirtualised;
             if let Some(compiled) = self.compile_within(module, form, build, share, &mut times)? {
                 return Ok(compiled);
             }
-            passes = without_growth(passes);
+            // A call becomes up to eight, so that is what most often made it too large.
+            passes = match is_devirtualised {
+                true => without(passes, &["devirtualise"]),
+                false => without_growth(passes),
+            };
         }
     }
 
@@ -246,7 +251,7 @@ impl Compiler {
         share: Share,
         times: &mut Times,
     ) -> Result<Option<CompiledFunction>, CompileError> {
-        let Form { function, passes, promotion, slot_form, has_grown, inlined } = form;
+        let Form { function, passes, promotion, slot_form, has_grown, inlined, .. } = form;
         let func = function.func;
         let error = |reason| CompileError { func, name: module.func_name(func), reason };
         if module.uses_vectors() && !has_vectors(&*self.options.lower.isa) {

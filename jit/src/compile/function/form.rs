@@ -27,14 +27,23 @@ pub(crate) struct Form {
     pub(super) slot_form: Option<Function>,
     /// Whether a pass has made it larger than its bytecode.
     pub(super) has_grown: bool,
+    /// Whether indirect calls of it have become direct ones.
+    pub(super) is_devirtualised: bool,
     /// The functions whose bodies it has as well.
     pub(super) inlined: Vec<u32>,
 }
 
 impl Form {
     fn of(function: Function, passes: PassSet) -> Form {
-        let (has_grown, inlined) = (false, Vec::new());
-        Form { function, passes, promotion: None, slot_form: None, has_grown, inlined }
+        Form {
+            function,
+            passes,
+            promotion: None,
+            slot_form: None,
+            has_grown: false,
+            is_devirtualised: false,
+            inlined: Vec::new(),
+        }
     }
 }
 
@@ -72,10 +81,10 @@ impl Compiler {
         }
         check(&mut checks, Stage::Slots, &function, module)?;
         let runs = |stage| passes.runs(pipeline::stage(stage).0);
-        let mut has_grown = false;
+        let mut is_devirtualised = false;
         if runs(Stage::Devirtualise) {
             let report = times.stage(Stage::Devirtualise, || devirtualise(&mut function, module));
-            has_grown |= report.n_calls > 0;
+            is_devirtualised = report.n_calls > 0;
             check(&mut checks, Stage::Devirtualise, &function, module)?;
         }
         let mut inlined = Vec::new();
@@ -84,14 +93,14 @@ impl Compiler {
             inlined = times.stage(Stage::Inline, inline).functions;
             check(&mut checks, Stage::Inline, &function, module)?;
         }
+        let mut has_grown = is_devirtualised || !inlined.is_empty();
         if runs(Stage::Rotate) {
             let report = times.stage(Stage::Rotate, || rotate(&mut function));
             has_grown |= report.n_loops > 0;
             check(&mut checks, Stage::Rotate, &function, module)?;
         }
-        has_grown |= !inlined.is_empty();
         let form = self.promoted(module, function, passes, share, times)?;
-        Ok(Form { has_grown: has_grown || form.has_grown, inlined, ..form })
+        Ok(Form { has_grown: has_grown || form.has_grown, is_devirtualised, inlined, ..form })
     }
 
     /// A function in the form that the slot mode compiles, from its slot form.
@@ -162,7 +171,8 @@ pub(super) fn without_growth(passes: PassSet) -> PassSet {
     without(passes, &["devirtualise", "inline", "rotate", "version"])
 }
 
-fn without(mut passes: PassSet, names: &[&str]) -> PassSet {
+/// The passes without some optional ones.
+pub(super) fn without(mut passes: PassSet, names: &[&str]) -> PassSet {
     for name in names {
         passes.switch(name, false).expect("it is optional");
     }

@@ -112,6 +112,45 @@ fn blocks_that_passes_change_are_counted_by_the_slot_form() {
     assert!(rung(1_500) >= Rung::SlotsInMemory);
 }
 
+/// A loop of indirect calls of eight functions each, and direct calls of a small one. All locals are live across them.
+fn many_calls(n_calls: usize, n_locals: usize) -> VerifiedModule {
+    let mut source = String::from(
+        "table t funcref 8\nelem e t at i32.const 0 func c0, c1, c2, c3, c4, c5, c6, c7\n",
+    );
+    for i in 0..8 {
+        let body = format!("local.get a i64.const {i} i64.div_s ").repeat(20);
+        writeln!(source, "func c{i}(a: i64) -> i64 {{ {body} return }}").unwrap();
+    }
+    source += "func small(a: i64) -> i64 { local.get a i64.const 3 i64.mul return }\n";
+    source += "func f(n: i32, a: i64) -> i64 {\n";
+    for i in 0..n_locals {
+        writeln!(source, "  local x{i}: i64").unwrap();
+    }
+    source += "again:\n";
+    for i in 0..n_calls {
+        let local = i % n_locals;
+        writeln!(source, "  local.get x{local} local.get n call_indirect (i64) -> i64, t call small local.set x{local}").unwrap();
+    }
+    source += "  local.get n i32.const 1 i32.sub local.tee n br_if again local.get a\n";
+    for i in 0..n_locals {
+        writeln!(source, "  local.get x{i} i64.add").unwrap();
+    }
+    module(&(source + "  return }"))
+}
+
+#[test]
+fn a_function_that_indirect_calls_make_too_large_still_inlines() {
+    for (n_calls, is_devirtualised) in [(20, true), (300, false)] {
+        let module = many_calls(n_calls, 30);
+        let f = module.n_funcs() - 1;
+        let mut compiler = Compiler::new(options(TARGETS[0], SlotMode::Ssa));
+        let compiled = compiler.compile(&module, f, share(&module, f)).unwrap();
+        let small = f - 1;
+        assert!(compiled.inlined.contains(&small), "{n_calls}: {:?}", compiled.inlined);
+        assert_eq!(compiled.inlined.len() > 1, is_devirtualised, "{n_calls}");
+    }
+}
+
 #[test]
 fn without_its_instructions_vectors_are_an_error_that_says_so() {
     let with_vectors = module("func f(v: v128) -> v128 { local.get v i8x16.abs return }");
