@@ -157,6 +157,44 @@ fn every_opcode_compiles_in_every_mode_for_every_target() {
     }
 }
 
+/// What follows at a loop is compiled from its slots in the interpreter's frame: vectors, operands and frames in memory too.
+#[test]
+fn loops_compile_in_every_mode_for_every_target() {
+    let module = module(
+        "memory m 1
+         frame_stack 0 1024
+         func small(a: i64) -> i64 { local.get a i64.const 3 i64.mul return }
+         func f(n: i32, a: f64, v: v128) -> (f64, v128) {
+           local sum: i64
+           local addressed: i32
+           i64.const 7
+         outer(i64):
+           local.get n local.set addressed
+         inner(i64):
+           local.get sum call small i64.add
+           local.get v local.get v i32x4.add local.set v
+           local.get a local.get a f64.mul local.set a
+           local.addr addressed i32.load 0 i32.const 1 i32.sub local.tee addressed br_if inner
+           local.get n i32.const 1 i32.sub local.tee n br_if outer
+           local.set sum
+           local.get n local.get a local.get v return_call f
+         }",
+    );
+    let func = module.n_funcs() - 1;
+    let loops = module.body(func).unwrap().loops();
+    let starts: Vec<u32> = loops.into_iter().map(|blocks| blocks.start).collect();
+    assert_eq!(starts.len(), 2);
+    for options in all_options().into_iter().chain(all_options_without_signals()) {
+        let about = describe(&options);
+        let mut compiler = Compiler::new(options);
+        for starts in [&starts[..1], &starts[1..], &starts] {
+            let compiled = compiler.compile_at(&module, func, starts, share(&module, func));
+            let compiled = compiled.unwrap_or_else(|error| panic!("{error}\n{about}"));
+            assert!(!compiled.code.bytes.is_empty(), "{about}");
+        }
+    }
+}
+
 #[test]
 fn the_verifier_of_clif_is_on_in_tests() {
     assert!(IsaOptions::new(SlotMode::Ssa).verify_clif);
