@@ -59,6 +59,11 @@ impl ConstantTables {
         ConstantTables { tables, first_types }
     }
 
+    /// See [`crate::VerifiedModule::is_constant_table`].
+    pub(crate) fn is_constant(&self, table: u32) -> bool {
+        self.tables.get(table as usize).is_some_and(Option::is_some)
+    }
+
     /// See [`crate::VerifiedModule::constant_entries`].
     pub(crate) fn entries(&self, table: u32, ty: u32) -> Option<&[TableEntry]> {
         let entries = self.tables.get(table as usize)?.as_deref()?;

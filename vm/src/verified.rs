@@ -339,6 +339,12 @@ impl VerifiedModule {
         self.constant_tables.entries(table, ty)
     }
 
+    /// Whether nobody can change a table once the module has been instantiated, so that
+    /// [`VerifiedModule::constant_entries`] knows its functions. The embedder must not write it either.
+    pub fn is_constant_table(&self, table: u32) -> bool {
+        self.constant_tables.is_constant(table)
+    }
+
     /// All memories of the index space.
     pub fn memories(&self) -> &[MemoryType] {
         &self.memories

@@ -339,6 +339,11 @@ impl Store {
             }
             self.elem_drop(instance, i);
         }
+        let n_tables = self.instance(instance).tables.len() as u32;
+        for table in (0..n_tables).filter(|&table| module.is_constant_table(table)) {
+            let handle = self.table_of(instance, table);
+            self.tables[handle.0 as usize].set_constant();
+        }
         Ok(())
     }
 

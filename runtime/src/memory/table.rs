@@ -23,6 +23,8 @@ pub struct Table {
     def: Pinned<TableDef>,
     ty: TableType,
     elems_max: u32,
+    /// Whether code relies on its elements, so that nobody may change them.
+    is_constant: bool,
 }
 
 impl Table {
@@ -34,7 +36,7 @@ impl Table {
         check_limit("table_elems_max", elems_max.into(), ty.min.into())?;
         let elems_max = elems_max.min(ty.max.unwrap_or(u32::MAX));
         let def = Pinned::new(TableDef { base: std::ptr::null_mut(), len: 0 });
-        let mut table = Table { cells: Vec::new(), len: 0, def, ty, elems_max };
+        let mut table = Table { cells: Vec::new(), len: 0, def, ty, elems_max, is_constant: false };
         match table.grow(init, ty.min) {
             Some(_) => Ok(table),
             None => Err(Error::OutOfMemory { what: "a table", bytes: u64::from(ty.min) * 8 }),
@@ -44,6 +46,18 @@ impl Table {
     /// Returns the table as native code sees it. Valid while the table lives.
     pub fn def(&self) -> *mut TableDef {
         self.def.as_ptr()
+    }
+
+    /// Whether the code of the module that defines the table relies on its elements
+    /// ([`VerifiedModule::is_constant_table`](slotvm_bytecode::VerifiedModule::is_constant_table)), so that a store refuses
+    /// to change them.
+    pub fn is_constant(&self) -> bool {
+        self.is_constant
+    }
+
+    /// Marks a table on whose elements code relies, once it has them.
+    pub(crate) fn set_constant(&mut self) {
+        self.is_constant = true;
     }
 
     /// Its type; the minimum is its present size.

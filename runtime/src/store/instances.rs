@@ -90,8 +90,8 @@ impl Store {
 
     /// The tables of an instance, in the index space of its module.
     ///
-    /// Code relies on tables that nothing can change ([`VerifiedModule::constant_entries`]): reading them is fine, and
-    /// after writing one, native code would still call the functions that the module put there.
+    /// Code relies on tables that the module neither exports nor writes ([`VerifiedModule::is_constant_table`]). They can
+    /// be read; [`Store::table_set`] and [`Store::table_grow`] refuse them, and no instance can import them.
     pub fn instance_tables(&self, instance: InstanceId) -> &[TableHandle] {
         &self.instance(instance).tables
     }

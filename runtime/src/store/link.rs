@@ -49,8 +49,11 @@ fn fits(store: &Store, module: &VerifiedModule, kind: &ImportKind, found: Extern
             module.module().types[ty as usize] == *store.func_type(func)
         }
         (&ImportKind::Table(ty), Extern::Table(table)) => {
+            // Who imports a table may write it.
+            let is_constant = store.table(table).is_constant();
             let found = store.table(table).ty();
-            found.elem == ty.elem && found.min >= ty.min && max_fits(ty.max, found.max)
+            let fits = found.elem == ty.elem && found.min >= ty.min && max_fits(ty.max, found.max);
+            fits && !is_constant
         }
         (&ImportKind::Memory(ty), Extern::Memory(memory)) => {
             let found = store.memory(memory).ty();
@@ -82,6 +85,10 @@ fn mismatch(store: &Store, module: &VerifiedModule, import: &Import, found: Exte
     let expected = import_text(module, import);
     let found = match found {
         Extern::Func(func) => format!("function {}", store.func_type(func)),
+        Extern::Table(table) if store.table(table).is_constant() => {
+            let ty = table_text(store.table(table).ty());
+            format!("{ty} whose elements are constant, since its module does not export it")
+        }
         Extern::Table(table) => table_text(store.table(table).ty()),
         Extern::Memory(memory) => memory_text(store.memory(memory).ty()),
         Extern::Global(global) => global_text(store.global_type(global)),

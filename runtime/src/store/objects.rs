@@ -81,8 +81,9 @@ impl Store {
     /// Replaces an element of a table.
     ///
     /// # Errors
-    /// Fails if the table has no such element, or the value is no reference.
+    /// Fails if the table has no such element or [is constant](Table::is_constant), or the value is no reference.
     pub fn table_set(&mut self, table: TableHandle, index: u32, value: u64) -> Result<(), Error> {
+        self.check_changes(table)?;
         self.check_cells(&[self.table(table).ty().elem], &mut [value])?;
         let table = &mut self.tables[table.0 as usize];
         let result = table.set(index, value);
@@ -93,15 +94,25 @@ impl Store {
     /// refuses.
     ///
     /// # Errors
-    /// Fails if the value is no reference, or the limiter fails.
+    /// Fails if the table [is constant](Table::is_constant), the value is no reference, or the limiter fails.
     pub fn table_grow(
         &mut self,
         table: TableHandle,
         value: u64,
         n: u32,
     ) -> Result<Option<u32>, Error> {
+        self.check_changes(table)?;
         self.check_cells(&[self.table(table).ty().elem], &mut [value])?;
         self.table_grow_by(table, value, n)
+    }
+
+    /// Native code calls the functions of a constant table without looking.
+    fn check_changes(&self, table: TableHandle) -> Result<(), Error> {
+        if !self.table(table).is_constant() {
+            return Ok(());
+        }
+        let rule = "the module that defines it neither exports nor writes it, so its code relies on its elements";
+        Err(Error::Usage(format!("table {} of the store cannot be changed: {rule}", table.0)))
     }
 
     pub(crate) fn table_def(&self, table: TableHandle) -> *mut TableDef {

@@ -106,6 +106,45 @@ fn globals_are_shared_memories_and_tables_too() {
     assert_eq!(program.store.instance_globals(program.instance)[1], global);
 }
 
+/// Native code calls the functions of such tables directly.
+#[test]
+fn tables_that_code_relies_on_cannot_be_changed() {
+    let source = "
+        table constant funcref 2 9
+        table exported funcref 2 9
+        table written funcref 2 9
+        elem c constant at i32.const 0 func ten
+        elem e exported at i32.const 0 func ten
+        elem w written at i32.const 0 func ten
+        export \"exported\" table exported
+        func ten() -> i64 { i64.const 10 return }
+        func write() { i32.const 0 ref.null funcref table.set written return }
+        func call_constant() -> i64 { i32.const 0 call_indirect () -> i64, constant return }";
+    let mut program = Program::new(source);
+    let tables = program.store.instance_tables(program.instance).to_vec();
+    for (&table, is_constant) in tables.iter().zip([true, false, false]) {
+        let store = &mut program.store;
+        assert_eq!(store.table(table).is_constant(), is_constant);
+        let ten = store.table(table).get(0).unwrap();
+        let changes = [store.table_set(table, 1, ten), store.table_grow(table, 0, 1).map(drop)];
+        for changed in changes {
+            assert_eq!(changed.is_err(), is_constant, "{changed:?}");
+            if let Err(error) = changed {
+                let error = error.to_string();
+                assert!(error.starts_with("table 0 of the store cannot be changed: "), "{error}");
+            }
+        }
+        assert_eq!(store.table(table).len(), if is_constant { 2 } else { 3 });
+        let user = module("import \"m\" \"t\" table t funcref 1 9");
+        let linked = store.instantiate(user, &[Extern::Table(table)]);
+        assert_eq!(linked.is_err(), is_constant, "{linked:?}");
+        if let Err(error) = linked {
+            assert!(error.to_string().contains("whose elements are constant"), "{error}");
+        }
+    }
+    assert_eq!(program.call("call_constant", &[]).unwrap(), [10]);
+}
+
 #[test]
 fn traps_in_another_instance_restore_its_frame_stack() {
     let mut program = linked(StoreConfig::default());
