@@ -89,7 +89,6 @@ impl Cache {
             self.remove_unused()
         };
         if let Err(error) = save() {
-            eprintln!("NOTWRITTEN {error}");
             tracing::warn!(target: "slotvm::cache", name, %error, "file not written");
         }
     }
