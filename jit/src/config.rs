@@ -176,6 +176,7 @@ pub struct Config {
     pub(crate) count_blocks: bool,
     pub(crate) cache: Option<Cache>,
     pub(crate) code_key: Option<CodeKey>,
+    pub(crate) contain_faults: bool,
 }
 
 impl Default for Config {
@@ -207,6 +208,7 @@ impl Default for Config {
             count_blocks: false,
             cache: None,
             code_key: None,
+            contain_faults: !cfg!(debug_assertions),
         }
     }
 }
@@ -469,6 +471,14 @@ impl Config {
     /// is not loaded. Whoever knows the key can have any code executed.
     pub fn code_key(&mut self, key: Option<[u8; 32]>) -> &mut Config {
         self.code_key = key.map(CodeKey);
+        self
+    }
+
+    /// Sets whether faults of the compiler, panics among them, are errors like others. By default they are, except where
+    /// debug assertions are on: there they panic, so that no test passes that has one. It exists for tests of the errors.
+    #[doc(hidden)]
+    pub fn contain_faults(&mut self, contain: bool) -> &mut Config {
+        self.contain_faults = contain;
         self
     }
 

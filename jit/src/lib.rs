@@ -91,6 +91,8 @@ pub use api::store::{AsContext, AsContextMut, Store, StoreContext, StoreContextM
 pub use api::typed::{HostResults, Scalar, TypedFunc, Values};
 pub use api::types::{ExportType, ExternType, ImportType};
 pub use api::val::{ExternRef, V128, Val};
+pub use compile::failure::CompileFailure;
+pub use compile::stats::CompileStats;
 pub use compile::timings::Timings;
 pub use config::slot_mode::{ParseSlotModeError, SlotMode};
 pub use config::{

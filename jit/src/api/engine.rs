@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use slotvm_runtime::{Error, Interruption};
 
+use crate::compile::stats::CompileStats;
 use crate::config::slot_mode::SlotMode;
 use crate::config::{Config, Tier};
 use crate::native::engine::NativeEngine;
@@ -65,6 +66,13 @@ impl Engine {
     /// them, so that native code uses them. Empty if the engine interprets.
     pub fn machine_features(&self) -> Vec<(&'static str, bool)> {
         self.native().map_or(Vec::new(), |native| native.machine_features())
+    }
+
+    /// Returns the sums of [`Module::compile_stats`](crate::Module::compile_stats) over all modules of the engine, those
+    /// that were dropped or failed to be made included. Once all modules and stores are dropped, the sums are final, since
+    /// dropping them waits for the threads that compile.
+    pub fn compile_stats(&self) -> CompileStats {
+        self.native().map_or_else(CompileStats::default, |native| native.compile_stats())
     }
 
     /// Whether this is the same engine.

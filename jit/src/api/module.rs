@@ -12,6 +12,7 @@ use crate::api::pipeline::{self, Parts};
 use crate::api::types::{self, ExportType, ExternType, ImportType};
 use crate::compile::function_info::FunctionInfo;
 use crate::compile::listing::FunctionCode;
+use crate::compile::stats::CompileStats;
 use crate::compile::timings::Timings;
 use crate::config::counts::FunctionCounts;
 use crate::native::keeping::Keeping;
@@ -192,6 +193,13 @@ impl Module {
     /// among them. Empty if the engine interprets.
     pub fn functions(&self) -> Vec<&FunctionInfo> {
         self.native().map_or(Vec::new(), NativeModule::functions)
+    }
+
+    /// Returns how many compilations of the module have succeeded so far, and how many have failed for which reason. In
+    /// [`Tier::Auto`](crate::Tier::Auto) a failure shows nowhere else: the program goes on interpreted. All counts are zero
+    /// if the engine interprets.
+    pub fn compile_stats(&self) -> CompileStats {
+        self.native().map_or_else(CompileStats::default, NativeModule::compile_stats)
     }
 
     /// Returns how often native code has executed each block of the IR, in all instances of the module, if the engine

@@ -425,6 +425,12 @@ pub(crate) enum CodeError {
     /// Cranelift rejects a trampoline.
     #[error("cannot compile a trampoline: {0}")]
     Trampoline(String),
+    /// A trampoline has more parameters and results than Cranelift can pass.
+    #[error("cannot compile a trampoline: its function type is too large for the code generator")]
+    WideTrampoline,
+    /// Cranelift panics.
+    #[error("{0}; this is a bug in slotvm")]
+    Panic(String),
     /// The system has no memory for code.
     #[error("cannot allocate memory for native code: {0}")]
     Memory(String),

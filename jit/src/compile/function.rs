@@ -34,11 +34,14 @@ use self::form::{Form, build_form, without, without_growth};
 use crate::code::unit::MachineCode;
 use crate::compile::budget::{Candidate, Cause, Parts, Rung, Share, TooMuchWork, Work};
 use crate::compile::clif_text;
+use crate::compile::contain::Containment;
+use crate::compile::failure::{CompileFailure, Refusal};
 use crate::compile::folds::Folds;
 use crate::compile::function_info::{FunctionInfo, Sizes};
 use crate::compile::hot_loop::HotLoops;
 use crate::compile::listing::FunctionCode;
 use crate::compile::places::{self, machine_code};
+use crate::compile::subject::Subject;
 use crate::config::passes::Passes;
 use crate::config::slot_mode::SlotMode;
 use crate::lower::isa::{IsaError, has_vectors, in_one_pass, without_optimiser};
@@ -66,6 +69,8 @@ pub(crate) struct CompileOptions {
     pub(crate) keep_asm: bool,
     /// Whether to keep the machine code with what its parts mean.
     pub(crate) keep_listing: bool,
+    /// What becomes of compilations that fail.
+    pub(crate) containment: Containment,
 }
 
 /// Machine code of a function, and what there is to say about it.
@@ -112,8 +117,17 @@ pub(crate) struct CompileError {
     pub(crate) func: u32,
     /// Its name.
     pub(crate) name: String,
-    /// Cranelift's reason.
+    /// The kind of reason.
+    pub(crate) failure: CompileFailure,
+    /// The reason in words.
     pub(crate) reason: String,
+}
+
+impl CompileError {
+    fn new(func: u32, name: impl Into<String>, refusal: Refusal) -> CompileError {
+        let Refusal { failure, reason } = refusal;
+        CompileError { func, name: name.into(), failure, reason }
+    }
 }
 
 /// Operands that one branch must keep before those of all branches are counted ahead of building the IR.
@@ -121,7 +135,7 @@ const KEPT_OPERANDS_MIN: usize = 64;
 
 /// Compiles one function after the other, in memory that it reuses.
 pub(crate) struct Compiler {
-    options: CompileOptions,
+    pub(super) options: CompileOptions,
     /// The options without the optimiser; made for the first function that needs them.
     unoptimised: Option<LowerOptions>,
     /// The same with registers in one pass.
@@ -154,25 +168,8 @@ impl Compiler {
         }
     }
 
-    /// Compiles a function that the module defines and that has this share of its budget.
-    ///
-    /// # Errors
-    /// Fails if it is too large, or takes too much work.
-    pub(crate) fn compile(
-        &mut self,
-        module: &VerifiedModule,
-        func: u32,
-        share: Share,
-    ) -> Result<CompiledFunction, CompileError> {
-        self.compile_at(module, func, &[], share)
-    }
-
-    /// Compiles a function as [`Compiler::compile`] does, or what follows in it at the start of one of some blocks, for
-    /// frames of the interpreter: see [`build_loop`](slotvm_ssa::construction::build::build_loop).
-    ///
-    /// # Errors
-    /// Fails if it is too large, or takes too much work.
-    pub(crate) fn compile_at(
+    /// Does what [`Compiler::compile_at`] says, which catches panics.
+    pub(super) fn try_compile_at(
         &mut self,
         module: &VerifiedModule,
         func: u32,
@@ -180,18 +177,19 @@ impl Compiler {
         share: Share,
     ) -> Result<CompiledFunction, CompileError> {
         let _function = trace_span!("function", func, name = module.func_name(func)).entered();
-        let error = |reason| CompileError { func, name: module.func_name(func), reason };
+        let error = |refusal| CompileError::new(func, module.func_name(func), refusal);
         if !is_buildable(module, func) {
             let reason = format!("its instructions have more than {OPERANDS_MAX} operands");
-            return Err(error(reason));
+            return Err(error(CompileFailure::NotBuildable.because(reason)));
         }
+        let too_much = |cause| error(CompileFailure::Budget.because(TooMuchWork { cause }));
         if share.has_wide_types && !share.has_room_for_operands(n_wide_operands(module, func)) {
-            return Err(error(TooMuchWork { cause: Cause::WideOperands }.to_string()));
+            return Err(too_much(Cause::WideOperands));
         }
         // A branch that keeps many operands goes to a label with as many shapes.
         let may_keep_many = module.module().shapes.len() >= KEPT_OPERANDS_MIN;
         if may_keep_many && !share.has_room_for_operands(n_kept_operands(module, func)) {
-            return Err(error(TooMuchWork { cause: Cause::PhiOperands }.to_string()));
+            return Err(too_much(Cause::PhiOperands));
         }
         let mut times = Times::default();
         let build_options = self.options.build;
@@ -226,9 +224,21 @@ impl Compiler {
         function: &Function,
         share: Share,
     ) -> Result<CompiledFunction, CompileError> {
+        let (subject, name) = (Subject::Function(function.func), || function.name.clone());
+        self.contained(subject, name, |compiler| {
+            compiler.try_compile_slot_form(module, function, share)
+        })
+    }
+
+    fn try_compile_slot_form(
+        &mut self,
+        module: &VerifiedModule,
+        function: &Function,
+        share: Share,
+    ) -> Result<CompiledFunction, CompileError> {
         let (func, name) = (function.func, function.name.as_str());
         let _function = trace_span!("function", func, name).entered();
-        let error = |reason| CompileError { func, name: name.to_owned(), reason };
+        let error = |refusal| CompileError::new(func, name, refusal);
         let mut times = Times::default();
         let passes = without_growth(self.passes_of(func));
         let form =
@@ -253,11 +263,10 @@ impl Compiler {
     ) -> Result<Option<CompiledFunction>, CompileError> {
         let Form { function, passes, promotion, slot_form, has_grown, inlined, .. } = form;
         let func = function.func;
-        let error = |reason| CompileError { func, name: module.func_name(func), reason };
+        let error = |refusal| CompileError::new(func, module.func_name(func), refusal);
         if module.uses_vectors() && !has_vectors(&*self.options.lower.isa) {
-            return Err(error(
-                "vectors need SSSE3 and SSE4.1, which this machine lacks".to_owned(),
-            ));
+            let reason = "vectors need SSSE3 and SSE4.1, which this machine lacks";
+            return Err(error(CompileFailure::Machine.because(reason)));
         }
         let slot_form =
             SlotForm { made: slot_form.map_or_else(OnceCell::new, OnceCell::from), build };
@@ -284,8 +293,9 @@ impl Compiler {
         if has_grown && !work.as_ref().is_ok_and(|work| work.rung == Rung::AsAsked) {
             return Ok(None);
         }
-        let work = work.map_err(|refused| error(refused.to_string()))?;
-        let options = self.lower_options(work.rung).map_err(|isa| error(isa.to_string()))?;
+        let work = work.map_err(|refused| error(CompileFailure::Budget.because(refused)))?;
+        let options = self.lower_options(work.rung);
+        let options = options.map_err(|isa| error(CompileFailure::CodeGenerator.because(isa)))?;
         let report = Report { passes, promotion, inlined, work, times: std::mem::take(times) };
         let compiled = if candidate.is_promoted() && !options.slots.is_promoted() {
             let function = slot_form.get();
@@ -405,21 +415,22 @@ impl Compiler {
         loops: &LoopForest,
         options: &LowerOptions,
     ) -> CompileError {
-        let reason = match refusal {
+        let refusal = match refusal {
             CodegenError::Verifier(errors) => {
                 // Cranelift verifies the CLIF that it is given and what each of its passes leaves. Verifying the
                 // lowered function once more tells which of them failed.
                 self.lower(module, function, loops, options);
                 let input = cranelift_codegen::verify_function(&self.context.func, &*options.isa);
                 let stage = if input.is_err() { Stage::Clif } else { Stage::Asm };
-                StageError::of(stage, errors).to_string()
+                CompileFailure::InvalidForm.because(StageError::of(stage, errors))
             }
             CodegenError::ImplLimitExceeded | CodegenError::CodeTooLarge => {
-                "the function is too large for the code generator".to_owned()
+                let reason = "the function is too large for the code generator";
+                CompileFailure::TooLarge.because(reason)
             }
-            other => other.to_string(),
+            other => CompileFailure::CodeGenerator.because(other),
         };
-        CompileError { func: function.func, name: function.name.clone(), reason }
+        CompileError::new(function.func, function.name.as_str(), refusal)
     }
 
     /// The frame of the machine code in the context.

@@ -12,6 +12,11 @@ pub(crate) mod budget;
 #[cfg(feature = "jit")]
 mod clif_text;
 #[cfg(feature = "jit")]
+pub(crate) mod contain;
+pub(crate) mod failure;
+#[cfg(all(test, feature = "jit"))]
+pub(crate) mod faults;
+#[cfg(feature = "jit")]
 pub(crate) mod folds;
 #[cfg(feature = "jit")]
 pub(crate) mod function;
@@ -25,4 +30,6 @@ pub(crate) mod parallel;
 mod passes;
 #[cfg(feature = "jit")]
 mod places;
+pub(crate) mod stats;
+pub(crate) mod subject;
 pub(crate) mod timings;

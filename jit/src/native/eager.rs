@@ -11,6 +11,7 @@ use crate::compile::budget::ModuleBudget;
 use crate::compile::function::CompileOptions;
 use crate::compile::function_info::FunctionInfo;
 use crate::compile::parallel::compile_all;
+use crate::compile::subject::Subject;
 use crate::compile::timings::Timings;
 use crate::native::engine::NativeEngine;
 use crate::native::stack;
@@ -38,6 +39,7 @@ impl EagerCode {
         let mut codes = Vec::with_capacity(n_funcs);
         let mut functions = Vec::with_capacity(n_funcs);
         let slots = options.lower.slots;
+        let containment = options.containment.clone();
         let shares = budget.functions();
         let all = stack::with_room(|| compile_all(module, options, &shares, is_parallel))?;
         for (func, compiled) in (module.n_imported_funcs()..).zip(all) {
@@ -53,7 +55,10 @@ impl EagerCode {
         let unit = timings.0.stage(Stage::Place, || {
             let (isa, first_func) = (native.isa(), module.n_imported_funcs());
             let offset = native.config().code_offset_bytes;
-            CodeUnit::place_at(offset, isa, first_func, &codes, Some(module.clone()))
+            let place =
+                || CodeUnit::place_at(offset, isa, first_func, &codes, Some(module.clone()));
+            let name = || module.module().names.module.clone().unwrap_or_default();
+            containment.run(Subject::Module, name, place)
         });
         let mut unit = unit.map_err(Error::compile)?;
         let names = functions.iter().map(|function: &FunctionInfo| function.name.clone());

@@ -11,7 +11,10 @@ use slotvm_ssa::construction::build::{BuildOptions, SsaOptions};
 use crate::code::debugger::DebugImage;
 use crate::code::profiling::Profiler;
 use crate::code::unit::{CodeError, CodeUnit};
+use crate::compile::contain::Containment;
 use crate::compile::function::CompileOptions;
+use crate::compile::stats::{CompileStats, Counts};
+use crate::compile::subject::Subject;
 use crate::config::{Config, OnTheFly, Tier};
 use crate::lower::LowerOptions;
 use crate::lower::Trapping;
@@ -36,6 +39,8 @@ pub const CRANELIFT_VERSION: &str = cranelift_codegen::VERSION;
 /// State shared by native code of all modules of an engine.
 pub(crate) struct NativeEngine {
     config: Config,
+    /// What becomes of compilations that fail, except those for modules.
+    pub(super) containment: Containment,
     isa: cranelift_codegen::isa::OwnedTargetIsa,
     trapping: Trapping,
     trampolines: Trampolines,
@@ -58,10 +63,15 @@ impl NativeEngine {
         }
         let isa = host_isa(isa_options(config)).map_err(Error::compile)?;
         let profiler = Profiler::new(config.profiler).map_err(Error::host)?;
-        let poll = config.polls().then(|| trampoline::poll_trampoline(&isa));
-        let poll = poll.transpose().map_err(Error::compile)?;
+        let containment = Containment::new(Arc::default(), config.contain_faults);
+        let poll = || {
+            let compile = || trampoline::poll_trampoline(&isa);
+            containment.run(Subject::Trampoline, || "polls".to_owned(), compile)
+        };
+        let poll = config.polls().then(poll).transpose().map_err(Error::compile)?;
         let mut engine = NativeEngine {
             config: config.clone(),
+            containment,
             isa,
             trapping,
             trampolines: Trampolines::default(),
@@ -156,7 +166,19 @@ impl NativeEngine {
             keep_clif: false,
             keep_asm: false,
             keep_listing: false,
+            containment: self.containment.clone(),
         }
+    }
+
+    /// What becomes of compilations for a new module that fail.
+    pub(super) fn module_containment(&self) -> Containment {
+        let counts = Counts::of_module(&self.containment.counts);
+        Containment::new(counts, self.config.contain_faults)
+    }
+
+    /// The counts of all compilations.
+    pub(crate) fn compile_stats(&self) -> CompileStats {
+        self.containment.counts.read()
     }
 
     /// The machine that code is compiled for.

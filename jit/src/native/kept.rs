@@ -1,11 +1,12 @@
 //! The code of a module that was kept: which of its parts are there, and what was placed of it.
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use slotvm_bytecode::FuncType;
 
 use crate::code::unit::MachineCode;
+use crate::compile::stats::Counts;
 use crate::lower::abi::Way;
 use crate::precompiled::Part;
 use crate::precompiled::chunk::Chunk;
@@ -14,6 +15,8 @@ use crate::precompiled::file::{About, Image};
 /// Code from a file.
 pub(crate) struct Kept {
     image: Image,
+    /// The counters of the module.
+    counts: Arc<Counts>,
     /// The chunk of each function, by the functions' numbers among those that the module defines.
     funcs: HashMap<u32, usize>,
     /// The chunks with code that goes on in loops, by the numbers of their functions, with the blocks where it starts.
@@ -24,7 +27,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    pub(crate) fn new(image: Image) -> Kept {
+    pub(crate) fn new(image: Image, counts: Arc<Counts>) -> Kept {
         let (mut funcs, mut loops, mut trampolines) =
             (HashMap::new(), HashMap::<_, Vec<_>>::new(), HashMap::new());
         for (chunk, parts) in image.parts().enumerate() {
@@ -39,7 +42,7 @@ impl Kept {
             }
         }
         let is_placed = image.parts().map(|_| OnceLock::new()).collect();
-        Kept { image, funcs, loops, trampolines, is_placed }
+        Kept { image, counts, funcs, loops, trampolines, is_placed }
     }
 
     /// The chunk with the code of a function.

@@ -131,7 +131,7 @@ impl LazyCode {
         native: &Arc<NativeEngine>,
         module: &Arc<VerifiedModule>,
         mut options: CompileOptions,
-        Account { budget, trampolines, kept }: Account,
+        Account { budget, trampolines, containment: _, kept }: Account,
     ) -> Result<LazyCode, CodeError> {
         let n_funcs = module.module().funcs.len();
         let nowhere = |n| -> Box<[_]> {

@@ -17,9 +17,11 @@ use slotvm_ssa::pipeline::Stage;
 use tracing::debug_span;
 
 use crate::compile::budget::{Budget, ModuleBudget};
+use crate::compile::contain::Containment;
 use crate::compile::function::{CompileError, CompileOptions, CompiledFunction, Compiler};
 use crate::compile::function_info::FunctionInfo;
 use crate::compile::listing::FunctionCode;
+use crate::compile::stats::CompileStats;
 use crate::compile::timings::Timings;
 use crate::config::counts::{Counters, FunctionCounts};
 use crate::config::{Cache, Compile, Config, Tier};
@@ -86,16 +88,20 @@ pub(super) struct Account {
     /// The budget that all of it draws on.
     pub(super) budget: Arc<ModuleBudget>,
     pub(super) trampolines: Arc<ModuleTrampolines>,
+    /// What becomes of compilations that fail.
+    pub(super) containment: Containment,
     /// Code that need not be made.
     pub(super) kept: Option<Arc<Kept>>,
 }
 
 impl Account {
-    fn new(verified: &VerifiedModule, kept: Option<Image>) -> Account {
+    fn new(native: &NativeEngine, verified: &VerifiedModule, kept: Option<Image>) -> Account {
         let budget = Arc::new(ModuleBudget::new(verified));
-        let kept = kept.map(|image| Arc::new(Kept::new(image)));
-        let trampolines = ModuleTrampolines::new(verified, budget.clone(), kept.clone());
-        Account { budget, trampolines: Arc::new(trampolines), kept }
+        let containment = native.module_containment();
+        let kept = kept.map(|image| Arc::new(Kept::new(image, containment.counts.clone())));
+        let trampolines =
+            ModuleTrampolines::new(verified, budget.clone(), containment.clone(), kept.clone());
+        Account { budget, trampolines: Arc::new(trampolines), containment, kept }
     }
 }
 
@@ -126,7 +132,7 @@ impl NativeModule {
             Some(Keeping { about, kept, cache }) => (kept, Some((about, cache))),
             None => (None, None),
         };
-        let account = Account::new(verified, kept);
+        let account = Account::new(native, verified, kept);
         let n_kept = account.kept.as_ref().map_or(0, |kept| kept.len());
         let keeps = place.map(|(about, cache)| {
             let n_written = AtomicUsize::new(n_kept);
@@ -154,13 +160,14 @@ impl NativeModule {
     fn with_options(
         native: &Arc<NativeEngine>,
         verified: &Arc<VerifiedModule>,
-        options: CompileOptions,
+        mut options: CompileOptions,
         when: Compile,
         account: Account,
         is_parallel: bool,
         timings: &mut Timings,
     ) -> Result<NativeModule, Error> {
         let _compile = debug_span!("compile", functions = verified.module().funcs.len()).entered();
+        options.containment = account.containment.clone();
         let memory = options.lower.memory;
         let counters = options.lower.counters.clone();
         let budget = &account.budget;
@@ -355,7 +362,8 @@ impl NativeModule {
         if verified.func(func).is_none() {
             return Ok(None);
         }
-        let options = self.native.compile_options(memory_plan(self.native.config(), verified));
+        let mut options = self.native.compile_options(memory_plan(self.native.config(), verified));
+        options.containment = self.account.containment.clone();
         let share = Budget::new(verified).share(verified, func);
         Ok(Some(Compiler::new(keep(options)).compile(verified, func, share)?))
     }
@@ -374,7 +382,10 @@ impl NativeModule {
         // Functions that call each other directly are placed together, and nowhere else.
         let (native, verified) = (&self.native, &self.verified);
         let options = native.compile_options(memory_plan(native.config(), verified));
-        let account = Account::new(verified, None);
+        let account = Account {
+            containment: self.account.containment.clone(),
+            ..Account::new(native, verified, None)
+        };
         NativeModule::with_options(
             native,
             verified,
@@ -434,6 +445,11 @@ impl NativeModule {
             counts.extend(checked.block_counts());
         }
         counts
+    }
+
+    /// The counts of all compilations so far.
+    pub(crate) fn compile_stats(&self) -> CompileStats {
+        self.account.containment.counts.read()
     }
 
     pub(crate) fn functions(&self) -> Vec<&FunctionInfo> {

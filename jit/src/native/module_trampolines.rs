@@ -11,6 +11,7 @@ use slotvm_bytecode::{FuncType, ValType, VerifiedModule};
 use slotvm_runtime::Error;
 
 use crate::compile::budget::ModuleBudget;
+use crate::compile::contain::Containment;
 use crate::lower::abi::Way;
 use crate::native::engine::NativeEngine;
 use crate::native::kept::Kept;
@@ -20,6 +21,8 @@ use crate::native::trampolines::Trampoline;
 /// The trampolines that a module keeps, by its types.
 pub(crate) struct ModuleTrampolines {
     budget: Arc<ModuleBudget>,
+    /// What becomes of trampolines that cannot be made.
+    containment: Containment,
     /// The first type that is equal to each. The lists have entries for it alone.
     first_equal: Box<[u32]>,
     to_host: Box<[Made]>,
@@ -39,6 +42,7 @@ impl ModuleTrampolines {
     pub(crate) fn new(
         module: &VerifiedModule,
         budget: Arc<ModuleBudget>,
+        containment: Containment,
         code: Option<Arc<Kept>>,
     ) -> ModuleTrampolines {
         let types = &module.module().types;
@@ -50,6 +54,7 @@ impl ModuleTrampolines {
         let to_loops = Mutex::default();
         ModuleTrampolines {
             budget,
+            containment,
             first_equal,
             to_host: kept(),
             from_host: kept(),

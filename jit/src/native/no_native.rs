@@ -9,6 +9,7 @@ use slotvm_runtime::{self as rt, Error, InstanceId, InterpreterCode, StoreConfig
 
 use crate::compile::function_info::FunctionInfo;
 use crate::compile::listing::FunctionCode;
+use crate::compile::stats::CompileStats;
 use crate::compile::timings::Timings;
 use crate::config::Config;
 use crate::config::counts::FunctionCounts;
@@ -42,6 +43,10 @@ impl NativeEngine {
     }
 
     pub(crate) fn machine_features(&self) -> Vec<(&'static str, bool)> {
+        match *self {}
+    }
+
+    pub(crate) fn compile_stats(&self) -> CompileStats {
         match *self {}
     }
 
@@ -110,6 +115,10 @@ impl NativeModule {
     }
 
     pub(crate) fn kept_module(&self) -> Option<(About, Vec<u8>)> {
+        match *self {}
+    }
+
+    pub(crate) fn compile_stats(&self) -> CompileStats {
         match *self {}
     }
 

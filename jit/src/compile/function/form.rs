@@ -14,6 +14,7 @@ use slotvm_ssa::pipeline::{self, Checks, PassSet, Stage, Times, User, run_passes
 
 use super::Compiler;
 use crate::compile::budget::Share;
+use crate::compile::failure::{CompileFailure, Refusal};
 
 /// A function before it is lowered.
 pub(crate) struct Form {
@@ -60,7 +61,7 @@ impl Compiler {
         passes: PassSet,
         share: Share,
         times: &mut Times,
-    ) -> Result<Form, String> {
+    ) -> Result<Form, Refusal> {
         let mut checks = Checks::new(self.options.verify);
         let is_promoted = self.options.lower.slots.is_promoted();
         let on_the_fly = self.options.on_the_fly.filter(|_| is_promoted && starts.is_empty());
@@ -75,7 +76,7 @@ impl Compiler {
         let (options, scratch) = (&self.options.build, &mut self.build);
         let mut function = times
             .stage(Stage::Slots, || build_form(module, func, starts, options, scratch))
-            .ok_or("there is no entry for all of its loops")?;
+            .ok_or_else(no_entry)?;
         if self.options.keep_clif {
             function.take_names(module);
         }
@@ -111,7 +112,7 @@ impl Compiler {
         passes: PassSet,
         share: Share,
         times: &mut Times,
-    ) -> Result<Form, String> {
+    ) -> Result<Form, Refusal> {
         if !self.options.lower.slots.is_promoted() {
             return Ok(Form::of(function, passes));
         }
@@ -155,12 +156,12 @@ impl Compiler {
         module: &VerifiedModule,
         mut form: Form,
         times: &mut Times,
-    ) -> Result<Form, String> {
+    ) -> Result<Form, Refusal> {
         let mut checks = Checks::new(self.options.verify);
         let (f, passes) = (&mut form.function, form.passes);
         let n_insts = f.n_insts_in_blocks();
         let passed = run_passes(User::Jit, passes, f, module, &mut checks, times);
-        passed.map_err(|error| error.to_string())?;
+        passed.map_err(|error| CompileFailure::InvalidForm.because(error))?;
         form.has_grown |= passes.contains("version") && form.function.n_insts_in_blocks() > n_insts;
         Ok(form)
     }
@@ -193,13 +194,19 @@ pub(super) fn build_form(
     }
 }
 
+/// Frames of the interpreter that are in one of the loops cannot enter the form in the same way.
+fn no_entry() -> Refusal {
+    CompileFailure::DifferentOperands.because("there is no entry for all of its loops")
+}
+
 /// Verifies what a stage has left, if checks are on.
 fn check(
     checks: &mut Checks,
     stage: Stage,
     function: &Function,
     module: &VerifiedModule,
-) -> Result<(), String> {
+) -> Result<(), Refusal> {
     let (_, row) = pipeline::stage(stage);
-    checks.after(row, function, module).map_err(|error| error.to_string())
+    let checked = checks.after(row, function, module);
+    checked.map_err(|error| CompileFailure::InvalidForm.because(error))
 }

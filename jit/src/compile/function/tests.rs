@@ -56,6 +56,7 @@ fn options(target: &str, slots: SlotMode) -> CompileOptions {
         keep_clif: false,
         keep_asm: false,
         keep_listing: false,
+        containment: Containment::default(),
     }
 }
 
