@@ -451,8 +451,9 @@ impl Config {
     /// code when they are first called, and function bodies are not validated again.
     ///
     /// An engine that compiles whole modules ([`Compile::Eager`]) writes them as soon as they are compiled; calls in
-    /// their code then go through a table, as with [`Compile::Lazy`]. Others write, when a module is dropped, what the program
-    /// has needed.
+    /// their code then go through a table, as with [`Compile::Lazy`]. Others write what the program has needed: a thread of
+    /// the engine does, two seconds after there was more of it, and dropping the module writes the rest. A little more is
+    /// not written, since a file is written whole.
     ///
     /// ```no_run
     /// use slotvm::{Cache, CacheConfig, Config, Engine, Module};

@@ -1,15 +1,13 @@
 //! Keeping the code of a module: placing what was kept, and collecting what is to be.
 //!
-//! Code is kept in files of their own ([`Engine::precompile_module`](crate::Engine::precompile_module)) or in a cache. An
-//! engine with a cache that makes all code at once writes it at once; others write what the program has needed when the
-//! module is dropped.
+//! Code is kept in files of their own ([`Engine::precompile_module`](crate::Engine::precompile_module)) or in a cache,
+//! which [`crate::native::saving`] writes.
 
 use std::fs::File;
 use std::io;
 use std::ptr;
 use std::sync::atomic::Ordering;
 
-use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::module::{EntityKind, ImportKind};
 use slotvm_bytecode::parallel::try_map;
 use slotvm_runtime::Error;
@@ -21,8 +19,7 @@ use crate::compile::timings::Timings;
 use crate::config::Cache;
 use crate::native::engine::NativeEngine;
 use crate::native::kept::Kept;
-use crate::native::lazy::{LazyCode, LazyFunction, State};
-use crate::native::module_trampolines::ModuleTrampolines;
+use crate::native::lazy::{LazyFunction, State};
 use crate::native::stack;
 use crate::precompiled::chunk::{self, Chunk};
 pub(crate) use crate::precompiled::file::MAGIC;
@@ -120,22 +117,14 @@ impl NativeEngine {
     }
 }
 
-/// A module from which code is taken to be kept.
-pub(super) struct Keeper<'m> {
-    pub(super) native: &'m NativeEngine,
-    pub(super) module: &'m VerifiedModule,
-    pub(super) trampolines: &'m ModuleTrampolines,
-    pub(super) code: &'m LazyCode,
-}
-
-impl Keeper<'_> {
+impl State {
     /// Compiles all that is not there yet.
     ///
     /// # Errors
     /// Fails if the code generator refuses a function, or there is no memory for code.
     pub(super) fn complete(&self, is_parallel: bool, timings: &mut Timings) -> Result<(), Error> {
-        self.code.complete(is_parallel, timings)?;
-        let Keeper { native, module, trampolines, .. } = self;
+        self.complete_functions(is_parallel, timings)?;
+        let State { native, module, trampolines, .. } = self;
         let funcs = module.module().exports.iter().filter(|e| e.kind == EntityKind::Func);
         for func in funcs.map(|export| export.index).chain(module.module().start) {
             trampolines.entry(native, module, module.func_type_index(func))?;
@@ -150,7 +139,7 @@ impl Keeper<'_> {
 
     /// The file with all code that there is, authenticated by a key.
     pub(super) fn file(&self, key: &Key, about: &About, module: Option<&[u8]>) -> Vec<u8> {
-        let kept = self.code.state.kept.as_deref();
+        let kept = self.kept.as_deref();
         let mut chunks = kept.map_or_else(Vec::new, Kept::chunks);
         chunks.extend(self.new_chunks());
         let contents = Contents { about: about.clone(), module, chunks };
@@ -159,27 +148,27 @@ impl Keeper<'_> {
 
     /// The number of parts that were kept.
     pub(super) fn n_kept(&self) -> usize {
-        self.code.state.kept.as_ref().map_or(0, |kept| kept.len())
+        self.kept.as_ref().map_or(0, |kept| kept.len())
     }
 
     /// The number of functions and loops that were made, not kept.
     pub(super) fn n_made(&self) -> usize {
         let mut n = 0;
-        self.code.for_each_made(|_, _, _| n += 1);
+        self.for_each_made(|_, _, _| n += 1);
         n
     }
 
     fn new_chunks(&self) -> Vec<(Vec<Part>, Vec<u8>)> {
         let (mut parts, mut codes) = (Vec::new(), Vec::new());
-        self.code.for_each_made(|part, made, placing| {
+        self.for_each_made(|part, made, placing| {
             parts.push(part);
-            codes.push(self.code.state.code.to_machine_code(&made.code, placing));
+            codes.push(self.code.to_machine_code(&made.code, placing));
         });
         let mut parts = parts.into_iter();
         let mut chunks: Vec<_> = (chunk::pack(&codes).iter())
             .map(|chunk| (parts.by_ref().take(chunk.pieces.len()).collect(), chunk.encode()))
             .collect();
-        let kept = self.code.state.kept.as_deref();
+        let kept = self.kept.as_deref();
         let trampolines = self.trampolines.made().into_iter().filter_map(|made| made.to_part());
         let new = trampolines.filter(|(part, _)| kept.is_none_or(|kept| !kept.has(part)));
         // Each is placed alone, since the engine frees it with its last user.
@@ -188,48 +177,45 @@ impl Keeper<'_> {
         }));
         chunks
     }
-}
 
-impl LazyCode {
     /// Compiles all functions that are not there yet, and places them together.
-    fn complete(&self, is_parallel: bool, timings: &mut Timings) -> Result<(), Error> {
-        let state = &*self.state;
+    fn complete_functions(&self, is_parallel: bool, timings: &mut Timings) -> Result<(), Error> {
         let is_missing = |&index: &u32| {
-            let kept = state.kept.as_ref();
-            state.functions[index as usize].get().is_none()
+            let kept = self.kept.as_ref();
+            self.functions[index as usize].get().is_none()
                 && kept.is_none_or(|kept| kept.func(index).is_none())
         };
-        let missing: Vec<u32> = (0..state.functions.len() as u32).filter(is_missing).collect();
-        let first_func = state.module.n_imported_funcs();
+        let missing: Vec<u32> = (0..self.functions.len() as u32).filter(is_missing).collect();
+        let first_func = self.module.n_imported_funcs();
         let compile = |compiler: &mut Compiler, i: usize| {
             let func = first_func + missing[i];
-            compiler.compile(&state.module, func, state.shares.share(&state.module, func))
+            compiler.compile(&self.module, func, self.shares.share(&self.module, func))
         };
-        let compiler = || Compiler::new(state.options.clone());
+        let compiler = || Compiler::new(self.options.clone());
         let all = stack::with_room(|| try_map(missing.len(), is_parallel, compiler, compile))?;
         let mut packed = Vec::new();
         for (&index, mut compiled) in missing.iter().zip(all) {
             timings.0 += std::mem::take(&mut compiled.times);
-            state.draw(&compiled);
+            self.draw(&compiled);
             if compiled.code.is_kept_as_it_is() {
                 packed.push((index, compiled));
             } else {
-                let placed = state.place(index as usize, compiled)?;
-                state.set(index, placed);
+                let placed = self.place(index as usize, compiled)?;
+                self.set(index, placed);
             }
         }
         let place = || {
             let codes = packed.iter().map(|(_, compiled)| &compiled.code);
             let mut functions = packed.iter();
             for chunk in chunk::pack(codes) {
-                let start = state.code.place(state.native.isa(), &chunk.code, &state.module);
+                let start = self.code.place(self.native.isa(), &chunk.code, &self.module);
                 let start = start.map_err(Error::compile)?.start;
                 for (piece, (index, compiled)) in chunk.pieces.iter().zip(functions.by_ref()) {
                     let code = start + piece.start as usize..start + piece.end as usize;
-                    let info = compiled.info(&state.module, first_func + index);
+                    let info = compiled.info(&self.module, first_func + index);
                     let placing = Some(compiled.code.placing());
-                    let placed = state.announced(code, *index as usize, placing, Some(info));
-                    state.set(*index, placed);
+                    let placed = self.announced(code, *index as usize, placing, Some(info));
+                    self.set(*index, placed);
                 }
             }
             Ok(())
@@ -239,19 +225,18 @@ impl LazyCode {
 
     /// Calls `f` for the functions and loops that were compiled, and can be kept.
     fn for_each_made(&self, mut f: impl FnMut(Part, &LazyFunction, Placing)) {
-        let state = &*self.state;
         let mut made = |part, made: &LazyFunction| {
             if let (Some(_), Some(placing)) = (&made.info, made.placing) {
                 f(part, made, placing);
             }
         };
-        for (index, function) in (0..).zip(&state.functions) {
+        for (index, function) in (0..).zip(&self.functions) {
             if let Some(Ok(function)) = function.get() {
                 made(Part::Func(index), function);
             }
         }
-        state.parts.for_each_made(|func, starts, function| {
-            let func = func - state.module.n_imported_funcs();
+        self.parts.for_each_made(|func, starts, function| {
+            let func = func - self.module.n_imported_funcs();
             made(Part::Loops { func, starts: starts.to_vec() }, function);
         });
     }

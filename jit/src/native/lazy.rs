@@ -35,6 +35,7 @@ use crate::native::enter::enter_function;
 use crate::native::kept::Kept;
 use crate::native::module::Account;
 use crate::native::module_trampolines::ModuleTrampolines;
+use crate::native::saving::Saving;
 use crate::native::tiers::Parts;
 use crate::native::{stack, stubs};
 
@@ -70,6 +71,8 @@ pub(super) struct State {
     pub(super) parts: Parts,
     /// Code that need not be made.
     pub(super) kept: Option<Arc<Kept>>,
+    /// The place in a cache where code is kept, if there is one.
+    pub(super) saving: OnceLock<Saving>,
 }
 
 /// Things that are not at work. Nobody waits for another thread: the child of a fork may have inherited the lock from a
@@ -158,6 +161,7 @@ impl LazyCode {
             compilations: Compilations::default(),
             parts: Parts::new(n_funcs),
             kept,
+            saving: OnceLock::new(),
         });
         let address = ptr::from_ref(&*state).expose_provenance();
         let detours = state.detours.as_ptr().expose_provenance();
@@ -316,7 +320,9 @@ impl State {
         let compiled = stack::with_room(|| compiler.compile_at(module, func, starts, share))?;
         self.compilers.give(compiler);
         self.draw(&compiled);
-        self.place(index, compiled)
+        let placed = self.place(index, compiled)?;
+        self.save_later();
+        Ok(placed)
     }
 
     /// Takes the cost of a function from the budget.

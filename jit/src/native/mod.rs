@@ -29,6 +29,8 @@ pub(crate) mod no_native;
 #[cfg(feature = "jit")]
 pub(crate) mod raise;
 #[cfg(feature = "jit")]
+mod saving;
+#[cfg(feature = "jit")]
 pub(crate) mod signals;
 #[cfg(feature = "jit")]
 pub(crate) mod stack;

@@ -6,7 +6,7 @@
 //! a check of each access. This happens while an instance is made. If calls may be interrupted, so may start
 //! functions be: then each function is compiled when it is first called, whatever the engine does otherwise.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use slotvm_bytecode::module::ImportKind;
@@ -24,13 +24,13 @@ use crate::compile::listing::FunctionCode;
 use crate::compile::stats::CompileStats;
 use crate::compile::timings::Timings;
 use crate::config::counts::{Counters, FunctionCounts};
-use crate::config::{Cache, Compile, Config, Tier};
+use crate::config::{Compile, Config, Tier};
 use crate::lower::abi::Way;
 use crate::native::eager::EagerCode;
 use crate::native::engine::NativeEngine;
-use crate::native::keeping::{Keeper, Keeping};
+use crate::native::keeping::Keeping;
 use crate::native::kept::Kept;
-use crate::native::lazy::LazyCode;
+use crate::native::lazy::{LazyCode, State};
 use crate::native::module_trampolines::ModuleTrampolines;
 use crate::native::trampolines::Trampoline;
 use crate::precompiled::file::{About, Image};
@@ -50,8 +50,6 @@ pub(crate) struct NativeModule {
     image: OnceLock<Option<MemoryImage>>,
     has_instance: AtomicBool,
     account: Account,
-    /// The record of the code that is kept.
-    keeps: Option<Keeps>,
     /// Code that checks each access, if it was needed.
     checked: OnceLock<Result<Box<NativeModule>, String>>,
     /// The counters that `code` adds to, if blocks are counted.
@@ -71,15 +69,6 @@ impl Code {
             Code::Lazy(code) => code.func(index),
         }
     }
-}
-
-/// A record of the code that is kept of a module.
-struct Keeps {
-    about: About,
-    /// The cache that it goes to, and the name there.
-    cache: Option<(Cache, String)>,
-    /// The number of its parts there.
-    n_written: AtomicUsize,
 }
 
 /// The state that all code of a module shares.
@@ -133,13 +122,8 @@ impl NativeModule {
             None => (None, None),
         };
         let account = Account::new(native, verified, kept);
-        let n_kept = account.kept.as_ref().map_or(0, |kept| kept.len());
-        let keeps = place.map(|(about, cache)| {
-            let n_written = AtomicUsize::new(n_kept);
-            Keeps { about, cache, n_written }
-        });
-        let when = if keeps.is_some() { Compile::Lazy } else { when(config) };
-        let mut module = NativeModule::with_options(
+        let when = if place.is_some() { Compile::Lazy } else { when(config) };
+        let module = NativeModule::with_options(
             native,
             verified,
             options,
@@ -148,11 +132,13 @@ impl NativeModule {
             is_parallel,
             timings,
         )?;
-        module.keeps = keeps;
+        let Some(((about, cache), state)) = place.zip(module.keeper()) else { return Ok(module) };
+        if let Some((cache, name)) = cache {
+            state.keep_in(cache, name, about);
+        }
         if is_new && self::when(config) == Compile::Eager {
-            let keeper = module.keeper().expect("its functions are compiled one by one");
-            keeper.complete(is_parallel, timings)?;
-            module.save(&keeper);
+            state.complete(is_parallel, timings)?;
+            state.save();
         }
         Ok(module)
     }
@@ -202,7 +188,6 @@ impl NativeModule {
             image,
             has_instance: AtomicBool::new(false),
             account,
-            keeps: None,
             checked,
             counters,
         })
@@ -375,9 +360,9 @@ impl NativeModule {
     pub(crate) fn serialize(&self, about: &About, module: &[u8]) -> Result<Vec<u8>, Error> {
         let is_parallel = self.native.config().parallel_compilation;
         let timings = &mut Timings::default();
-        if let Some(keeper) = self.keeper() {
-            keeper.complete(is_parallel, timings)?;
-            return Ok(keeper.file(self.native.code_key(), about, Some(module)));
+        if let Some(state) = self.keeper() {
+            state.complete(is_parallel, timings)?;
+            return Ok(state.file(self.native.code_key(), about, Some(module)));
         }
         // Functions that call each other directly are placed together, and nowhere else.
         let (native, verified) = (&self.native, &self.verified);
@@ -403,23 +388,10 @@ impl NativeModule {
         self.account.kept.as_ref()?.module()
     }
 
-    /// The access to code that can be kept; none if all code was placed together, or has counters.
-    fn keeper(&self) -> Option<Keeper<'_>> {
-        let NativeModule { native, verified, account, .. } = self;
+    /// The code, if it can be kept: none if all code was placed together, or has counters.
+    fn keeper(&self) -> Option<&State> {
         let Code::Lazy(code) = &*self.code else { return None };
-        if self.counters.is_some() {
-            return None;
-        }
-        Some(Keeper { native, module: verified, trampolines: &account.trampolines, code })
-    }
-
-    /// Writes the code to the cache, if there is one.
-    fn save(&self, keeper: &Keeper<'_>) {
-        let Some(Keeps { about, cache: Some((cache, name)), n_written }) = &self.keeps else {
-            return;
-        };
-        cache.save(name, &keeper.file(cache.key(), about, None));
-        n_written.store(keeper.n_kept() + keeper.n_made(), Ordering::Relaxed);
+        self.counters.is_none().then_some(&*code.state)
     }
 
     /// Returns the code range of each compiled function.
@@ -461,19 +433,13 @@ impl NativeModule {
 }
 
 impl Drop for NativeModule {
-    /// Keeps code that the program has needed, if it is much beside what was kept before.
+    /// Keeps code that the program has needed.
     fn drop(&mut self) {
-        let (Some(keeper), Some(keeps)) = (self.keeper(), &self.keeps) else { return };
-        let n_written = keeps.n_written.load(Ordering::Relaxed);
-        let n = keeper.n_kept() + keeper.n_made();
-        if n > n_written + n_written / MUCH {
-            self.save(&keeper);
+        if let Some(state) = self.keeper() {
+            state.save_last();
         }
     }
 }
-
-/// The part of the code that was kept which more has to exceed to be kept as well.
-const MUCH: usize = 8;
 
 /// Counters for the code of a module, if it is to have any.
 fn counters(config: &Config) -> Option<Arc<Counters>> {

@@ -13,6 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Builder, JoinHandle, available_parallelism};
+use std::time::{Duration, Instant};
 
 use crate::native::stack;
 
@@ -37,6 +38,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     queue: VecDeque<Job>,
+    /// Jobs that wait for their times.
+    later: Vec<(Instant, Job)>,
     /// The owners of the jobs that run.
     running: Vec<usize>,
     threads: Vec<JoinHandle<()>>,
@@ -60,12 +63,9 @@ impl Workers {
         let n_threads_max =
             available_parallelism().map_or(1, |n| n.get() - 1).clamp(1, THREADS_MAX);
         if state.n_idle <= state.queue.len() && state.threads.len() < n_threads_max {
-            let shared = self.0.clone();
-            let builder = Builder::new().name("slotvm-compiler".to_owned());
-            match builder.stack_size(stack::THREAD_BYTES).spawn(move || shared.run()) {
-                Ok(thread) => state.threads.push(thread),
-                Err(_) if state.threads.is_empty() => return false,
-                Err(_) => {}
+            let has_started = self.0.start_thread(&mut state);
+            if !has_started && state.threads.is_empty() {
+                return false;
             }
         }
         let processor = processor::current();
@@ -77,10 +77,32 @@ impl Workers {
         true
     }
 
+    /// Hands over a job that is to begin after a time, or later if all threads are busy. Returns what
+    /// [`Workers::push`] does.
+    pub(crate) fn push_after(
+        &self,
+        time: Duration,
+        owner: usize,
+        work: impl FnOnce() + Send + 'static,
+    ) -> bool {
+        let Ok(mut state) = self.0.state.try_lock() else { return false };
+        self.0.enter_process(&mut state);
+        if state.threads.is_empty() && !self.0.start_thread(&mut state) {
+            return false;
+        }
+        let job = Job { owner, processor: None, work: Box::new(work) };
+        state.later.push((Instant::now() + time, job));
+        drop(state);
+        // A thread that waits for work learns of the time.
+        self.0.work.notify_one();
+        true
+    }
+
     /// Takes back the jobs of an owner, and waits until none runs.
     pub(crate) fn finish(&self, owner: usize) {
         let Some(mut state) = self.0.lock_in_process() else { return };
         state.queue.retain(|job| job.owner != owner);
+        state.later.retain(|(_, job)| job.owner != owner);
         while state.running.contains(&owner) {
             state = self.0.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -92,6 +114,7 @@ impl Drop for Workers {
         let Some(mut state) = self.0.lock_in_process() else { return };
         state.is_closed = true;
         state.queue.clear();
+        state.later.clear();
         let threads = mem::take(&mut state.threads);
         drop(state);
         self.0.work.notify_all();
@@ -128,13 +151,32 @@ impl Shared {
         }
     }
 
+    /// Waits for work, or until the time of a job.
+    fn wait<'s>(&self, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+        let Some(time) = state.later.iter().map(|&(time, _)| time).min() else {
+            return self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+        };
+        let left = time.saturating_duration_since(Instant::now());
+        self.work.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Returns whether the system starts a thread.
+    fn start_thread(self: &Arc<Shared>, state: &mut State) -> bool {
+        let shared = self.clone();
+        let builder = Builder::new().name("slotvm-compiler".to_owned());
+        let thread = builder.stack_size(stack::THREAD_BYTES).spawn(move || shared.run());
+        let has_started = thread.is_ok();
+        state.threads.extend(thread);
+        has_started
+    }
+
     /// Does jobs, in a thread of its own, until there are no more to come.
     fn run(&self) {
         let mut state = self.lock();
         while !state.is_closed {
-            let Some(Job { owner, processor, work }) = state.queue.pop_front() else {
+            let Some(Job { owner, processor, work }) = state.next_job() else {
                 state.n_idle += 1;
-                state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self.wait(state);
                 state.n_idle = state.n_idle.saturating_sub(1);
                 continue;
             };
@@ -148,6 +190,19 @@ impl Shared {
                 state.running.swap_remove(at);
             }
             self.ended.notify_all();
+        }
+    }
+}
+
+impl State {
+    /// The job to do next: one whose time has come, or else the first one.
+    fn next_job(&mut self) -> Option<Job> {
+        // There is none as a rule.
+        let now = if self.later.is_empty() { None } else { Some(Instant::now()) };
+        let due = self.later.iter().position(|&(time, _)| Some(time) <= now);
+        match due {
+            Some(due) => Some(self.later.swap_remove(due).1),
+            None => self.queue.pop_front(),
         }
     }
 }
@@ -253,6 +308,35 @@ mod tests {
         }
         workers.finish(2);
         assert!(workers.0.lock().running.is_empty());
+    }
+
+    #[test]
+    fn jobs_wait_for_their_times() {
+        let workers = Workers::default();
+        let done = Arc::new(Mutex::new(Vec::new()));
+        let job = |name: &'static str| {
+            let done = done.clone();
+            move || done.lock().unwrap().push((name, Instant::now()))
+        };
+        let start = Instant::now();
+        let after = Duration::from_millis(50);
+        for (owner, name) in [(1, "later"), (2, "never")] {
+            let time = if owner == 1 { after } else { Duration::from_secs(3_600) };
+            while !workers.push_after(time, owner, job(name)) {
+                thread::yield_now();
+            }
+        }
+        push(&workers, 1, job("first"));
+        while done.lock().unwrap().len() < 2 {
+            thread::yield_now();
+        }
+        // Dropping an owner does not wait for the time.
+        workers.finish(2);
+        workers.finish(1);
+        drop(workers);
+        let done = done.lock().unwrap();
+        assert_eq!(done.iter().map(|&(name, _)| name).collect::<Vec<_>>(), ["first", "later"]);
+        assert!(done[1].1 - start >= after);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use slotvm::{
     Cache, CacheConfig, Compile, Config, Engine, Error, Linker, MemoryPlan, Module, SlotMode,
@@ -341,6 +343,33 @@ fn what_was_run_once_has_its_code_the_next_time() {
         assert_ne!(run(&SOURCE.replace("i64.mul", "i64.add")).0, expected, "{name}");
         assert_eq!(run(SOURCE).0, expected, "{name}");
     }
+}
+
+/// A server may never drop its modules.
+#[test]
+fn code_is_written_while_its_module_is_there() {
+    let directory = TempDir::new().unwrap();
+    let engine = || {
+        engine(|config| {
+            config.tier(Tier::Auto).tier_compilation(TierCompilation::Synchronous);
+            config.tier_thresholds(Some(TierThresholds { calls: 1, rounds: 1 }));
+            config.cache(Some(cache_in(directory.path())));
+        })
+    };
+    let first = engine();
+    let module = Module::new(&first, SOURCE).unwrap();
+    let expected = outcomes(&module);
+    let start = Instant::now();
+    let is_written = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "vmc");
+    while !files(directory.path()).iter().any(is_written) {
+        assert!(start.elapsed() < Duration::from_secs(60), "nothing was written");
+        thread::sleep(Duration::from_millis(20));
+    }
+    let second = engine();
+    let again = Module::new(&second, SOURCE).unwrap();
+    assert_eq!(outcomes(&again), expected);
+    assert!(again.functions().is_empty(), "its code was kept");
+    drop(module);
 }
 
 #[test]
