@@ -93,6 +93,8 @@ pub use api::types::{ExportType, ExternType, ImportType};
 pub use api::val::{ExternRef, V128, Val};
 pub use compile::failure::CompileFailure;
 pub use compile::stats::CompileStats;
+#[doc(hidden)]
+pub use compile::subject::{Subject as CompileSubject, compiling};
 pub use compile::timings::Timings;
 pub use config::slot_mode::{ParseSlotModeError, SlotMode};
 pub use config::{

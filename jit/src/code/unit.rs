@@ -431,6 +431,9 @@ pub(crate) enum CodeError {
     /// Cranelift panics.
     #[error("{0}; this is a bug in slotvm")]
     Panic(String),
+    /// Compiling needs more stack than this thread has left, and the system starts no thread.
+    #[error("cannot start a thread to compile on: {0}")]
+    Thread(String),
     /// The system has no memory for code.
     #[error("cannot allocate memory for native code: {0}")]
     Memory(String),

@@ -48,7 +48,7 @@ pub use counts::WorkCounts;
 pub use excess::Excess;
 
 pub(crate) use choice::{Candidate, TooMuchWork};
-pub(crate) use module::ModuleBudget;
+pub(crate) use module::{ModuleBudget, Overdrawn};
 pub(crate) use parts::Parts;
 pub(crate) use shares::{Budget, Share};
 

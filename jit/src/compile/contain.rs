@@ -6,7 +6,7 @@
 //! [`Compiler`] that has panicked throws away its memory, which may be in any state.
 //!
 //! The process's panic hook belongs to the embedder. It runs before the panic is caught, as for any panic that is
-//! caught; [`compiling`] tells it that this one will be. With `panic = "abort"` nothing can be caught, and a fault of the
+//! caught; [`subject::compiling`] tells it that this one will be. With `panic = "abort"` nothing can be caught, and a fault of the
 //! compiler ends the process.
 //!
 //! A fault must not pass unnoticed in tests. So where debug assertions are on, faults are counted and go on: panics
@@ -14,8 +14,8 @@
 //! module's code panics ([`Containment::in_thread`], [`Containment::raise`]). `Config::contain_faults` decides otherwise.
 
 use std::any::Any;
-use std::cell::Cell;
 use std::fmt;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -23,22 +23,11 @@ use std::thread;
 use slotvm_bytecode::VerifiedModule;
 
 use crate::code::unit::CodeError;
-use crate::compile::budget::Share;
+use crate::compile::budget::{Overdrawn, Share};
 use crate::compile::failure::CompileFailure;
 use crate::compile::function::{CompileError, CompiledFunction, Compiler};
 use crate::compile::stats::Counts;
-use crate::compile::subject::Subject;
-
-thread_local! {
-    /// The innermost compilation of this thread whose panic will be caught.
-    static CONTAINED: Cell<Option<Subject>> = const { Cell::new(None) };
-}
-
-/// The subject of the compilation on this thread whose panic will be caught. Panic hooks ask this.
-pub fn compiling() -> Option<Subject> {
-    // A thread that ends has no compilations any more.
-    CONTAINED.try_with(Cell::get).ok().flatten()
-}
+use crate::compile::subject::{self, Subject};
 
 /// What becomes of compilations that fail, for all code of a module.
 #[derive(Clone, Debug, Default)]
@@ -50,11 +39,14 @@ pub(crate) struct Containment {
     fault: Arc<Mutex<Option<String>>>,
 }
 
-/// An error of what [`Containment::run`] runs.
+/// An error that something was not compiled for.
 pub(crate) trait Fails: fmt::Display {
     /// The reason.
     fn failure(&self) -> CompileFailure;
+}
 
+/// An error of what [`Containment::run`] runs.
+pub(crate) trait Panics: Fails {
     /// The error of a subject whose compilation has panicked.
     fn panicked(subject: Subject, name: String, message: &str) -> Self;
 }
@@ -72,17 +64,17 @@ impl Containment {
     ///
     /// # Panics
     /// Panics for faults of slotvm if they are not contained.
-    pub(crate) fn run<T, E: Fails>(
+    pub(crate) fn run<T, E: Panics>(
         &self,
         subject: Subject,
         name: impl Fn() -> String,
         compile: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
-        let outer = CONTAINED.replace(self.is_on.then_some(subject));
+        let outer = subject::replace(self.is_on.then_some(subject));
         // What a panic leaves behind is the memory of a `Compiler`, which `compile_at` throws away. All else that
         // compiling changes is behind locks and cells that are set when it is complete.
         let result = catch_unwind(AssertUnwindSafe(compile));
-        CONTAINED.set(outer);
+        subject::replace(outer);
         let (error, panic) = match result {
             Ok(Ok(made)) => return Ok(made),
             Ok(Err(error)) => (error, None),
@@ -116,8 +108,17 @@ impl Containment {
         }
     }
 
+    /// The error of something that needs a thread with a larger stack, which the system does not start.
+    pub(crate) fn no_thread(&self, subject: Subject, error: &io::Error) -> CodeError {
+        let error = CodeError::Thread(error.to_string());
+        self.failed(subject, "", &error);
+        error
+    }
+
     /// Does the work of a thread that nobody waits for: the last line of defence, for what no compilation has caught.
-    /// Returns whether it ended without a panic.
+    ///
+    /// # Errors
+    /// Fails with the message of its panic.
     pub(crate) fn in_thread(&self, subject: Subject, work: impl FnOnce()) -> Result<(), String> {
         catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
             let message = message(&*panic);
@@ -155,7 +156,9 @@ impl Fails for CompileError {
     fn failure(&self) -> CompileFailure {
         self.failure
     }
+}
 
+impl Panics for CompileError {
     fn panicked(subject: Subject, name: String, message: &str) -> CompileError {
         let func = subject.func().unwrap_or_default();
         let reason = format!("the compiler has panicked: {message}; this is a bug in slotvm");
@@ -168,13 +171,21 @@ impl Fails for CodeError {
         match self {
             CodeError::TooLarge | CodeError::WideTrampoline => CompileFailure::TooLarge,
             CodeError::Trampoline(_) => CompileFailure::CodeGenerator,
-            CodeError::Memory(_) => CompileFailure::NoMemory,
+            CodeError::Memory(_) | CodeError::Thread(_) => CompileFailure::NoMemory,
             CodeError::Panic(_) => CompileFailure::Panic,
         }
     }
+}
 
+impl Panics for CodeError {
     fn panicked(subject: Subject, _: String, message: &str) -> CodeError {
         CodeError::Panic(format!("compiling {subject} has panicked: {message}"))
+    }
+}
+
+impl Fails for Overdrawn {
+    fn failure(&self) -> CompileFailure {
+        CompileFailure::Budget
     }
 }
 

@@ -31,10 +31,10 @@ use slotvm_ssa::pipeline::{self, PassSet, Stage, StageError, Times};
 use tracing::trace_span;
 
 use self::form::{Form, build_form, without, without_growth};
-use crate::code::unit::MachineCode;
+use crate::code::unit::{CodeError, MachineCode};
 use crate::compile::budget::{Candidate, Cause, Parts, Rung, Share, TooMuchWork, Work};
 use crate::compile::clif_text;
-use crate::compile::contain::Containment;
+use crate::compile::contain::{Containment, Fails};
 use crate::compile::failure::{CompileFailure, Refusal};
 use crate::compile::folds::Folds;
 use crate::compile::function_info::{FunctionInfo, Sizes};
@@ -127,6 +127,12 @@ impl CompileError {
     fn new(func: u32, name: impl Into<String>, refusal: Refusal) -> CompileError {
         let Refusal { failure, reason } = refusal;
         CompileError { func, name: name.into(), failure, reason }
+    }
+
+    /// The error of a function whose code is not placed, or which no thread compiles.
+    pub(crate) fn of_code(module: &VerifiedModule, func: u32, error: &CodeError) -> CompileError {
+        let refusal = error.failure().because(error);
+        CompileError::new(func, module.func_name(func), refusal)
     }
 }
 

@@ -1,9 +1,27 @@
 //! What is being compiled, for messages about a compilation.
 
+use std::cell::Cell;
 use std::fmt;
 
 #[cfg(feature = "jit")]
 use slotvm_bytecode::VerifiedModule;
+
+thread_local! {
+    /// The innermost compilation of this thread whose panic will be caught.
+    static CONTAINED: Cell<Option<Subject>> = const { Cell::new(None) };
+}
+
+/// The subject of the compilation on this thread whose panic will be caught, if there is one. For panic hooks.
+pub fn compiling() -> Option<Subject> {
+    // A thread that ends compiles nothing any more.
+    CONTAINED.try_with(Cell::get).ok().flatten()
+}
+
+/// Sets what [`compiling`] returns, and returns what it was.
+#[cfg(feature = "jit")]
+pub(super) fn replace(subject: Option<Subject>) -> Option<Subject> {
+    CONTAINED.replace(subject)
+}
 
 /// What is being compiled.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

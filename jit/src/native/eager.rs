@@ -41,7 +41,9 @@ impl EagerCode {
         let slots = options.lower.slots;
         let containment = options.containment.clone();
         let shares = budget.functions();
-        let all = stack::with_room(|| compile_all(module, options, &shares, is_parallel))?;
+        let all = stack::with_room(|| compile_all(module, options, &shares, is_parallel));
+        let no_thread = |error| containment.no_thread(Subject::Module, &error);
+        let all = all.map_err(no_thread).map_err(Error::compile)??;
         for (func, compiled) in (module.n_imported_funcs()..).zip(all) {
             let Some(compiled) = compiled else {
                 codes.push(MachineCode::none());

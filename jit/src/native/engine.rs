@@ -40,7 +40,7 @@ pub const CRANELIFT_VERSION: &str = cranelift_codegen::VERSION;
 pub(crate) struct NativeEngine {
     config: Config,
     /// What becomes of compilations that fail, except those for modules.
-    pub(super) containment: Containment,
+    containment: Containment,
     isa: cranelift_codegen::isa::OwnedTargetIsa,
     trapping: Trapping,
     trampolines: Trampolines,
@@ -170,6 +170,11 @@ impl NativeEngine {
         }
     }
 
+    /// What becomes of compilations without a module that fail.
+    pub(crate) fn containment(&self) -> &Containment {
+        &self.containment
+    }
+
     /// What becomes of compilations for a new module that fail.
     pub(super) fn module_containment(&self) -> Containment {
         let counts = Counts::of_module(&self.containment.counts);
@@ -231,7 +236,7 @@ impl NativeEngine {
     /// # Errors
     /// Fails if it cannot be compiled, or there is no memory for code.
     pub(crate) fn trampoline(&self, way: Way, ty: &FuncType) -> Result<Arc<Trampoline>, CodeError> {
-        self.kept_trampoline(way, ty, None)
+        self.kept_trampoline(way, ty, &self.containment, None)
     }
 
     /// The same, whose code may have been kept.
@@ -242,14 +247,19 @@ impl NativeEngine {
         &self,
         way: Way,
         ty: &FuncType,
+        containment: &Containment,
         kept: Option<&Kept>,
     ) -> Result<Arc<Trampoline>, CodeError> {
         self.trampolines.get_or_make(way, ty, || {
-            let mut code = match kept.and_then(|kept| kept.trampoline(way, ty)) {
-                Some(code) => CodeUnit::place(&self.isa, 0, &[code], None)?,
-                // Guest code may have left little of the stack.
-                None => stack::with_room(|| trampoline::place(&self.isa, way, ty))?,
+            let place = || match kept.and_then(|kept| kept.trampoline(way, ty)) {
+                Some(code) => CodeUnit::place(&self.isa, 0, &[code], None),
+                None => trampoline::place(&self.isa, way, ty),
             };
+            let name = || way.name(ty);
+            // Guest code may have left little of the stack.
+            let code = stack::with_room(|| containment.run(Subject::Trampoline, name, place));
+            let mut code =
+                code.map_err(|error| containment.no_thread(Subject::Trampoline, &error))??;
             self.announce(&mut code, std::iter::once(way.name(ty)));
             Ok(code)
         })

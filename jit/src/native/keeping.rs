@@ -15,6 +15,7 @@ use slotvm_ssa::pipeline::Stage;
 
 use crate::code::unit::Placing;
 use crate::compile::function::Compiler;
+use crate::compile::subject::Subject;
 use crate::compile::timings::Timings;
 use crate::config::Cache;
 use crate::native::engine::NativeEngine;
@@ -34,6 +35,8 @@ pub(crate) struct Keeping {
     pub(crate) kept: Option<Image>,
     /// The cache that code is to go to, and the name there.
     pub(crate) cache: Option<(Cache, String)>,
+    /// Whether there is a file in the cache that was not used, since it is not as it should be.
+    pub(crate) is_replaced: bool,
 }
 
 impl Keeping {
@@ -66,26 +69,36 @@ impl NativeEngine {
         let texts = fields.iter().flat_map(|(name, value)| [name.as_str(), value]);
         let name = file::name(cache.key(), &module, texts.chain(extension));
         let kept = self.open_cached(cache, &name, &module);
+        let is_replaced = kept.is_err();
+        let kept = kept.unwrap_or_default();
         let about = match &kept {
             Some(image) => image.about().clone(),
             // Whoever loads the module finds out whether it is.
             None => About { fields: fields.clone(), module, is_lazy: false },
         };
-        Some(Keeping { about, kept, cache: Some((cache.clone(), name)) })
+        Some(Keeping { about, kept, cache: Some((cache.clone(), name)), is_replaced })
     }
 
-    /// The code of a module in a file of a cache. A file that is not as it should be is as if it were missing.
-    fn open_cached(&self, cache: &Cache, name: &str, module: &[u8; 32]) -> Option<Image> {
+    /// The code of a module in a file of a cache, if there is one.
+    ///
+    /// # Errors
+    /// Fails if the file is not as it should be. Then it is replaced.
+    fn open_cached(
+        &self,
+        cache: &Cache,
+        name: &str,
+        module: &[u8; 32],
+    ) -> Result<Option<Image>, Refusal> {
         let open = || {
             let image = Image::open(Source::File(cache.open(name)?), cache.key(), self.fields())?;
             if image.about().module == *module { Ok(image) } else { Err(Refusal::OtherModule) }
         };
         match open() {
-            Ok(image) => Some(image),
-            Err(Refusal::Read(error)) if error.kind() == io::ErrorKind::NotFound => None,
+            Ok(image) => Ok(Some(image)),
+            Err(Refusal::Read(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(refusal) => {
                 tracing::warn!(target: "slotvm::cache", name, %refusal, "file not used");
-                None
+                Err(refusal)
             }
         }
     }
@@ -93,7 +106,8 @@ impl NativeEngine {
     /// The places of the code of a module with these bytes, for a file of its own.
     pub(crate) fn new_keeping(&self, bytes: &[u8], is_lazy: bool) -> Keeping {
         let (fields, module) = (self.fields().clone(), file::hash(bytes));
-        Keeping { about: About { fields, module, is_lazy }, kept: None, cache: None }
+        let about = About { fields, module, is_lazy };
+        Keeping { about, kept: None, cache: None, is_replaced: false }
     }
 
     /// The module in the bytes of a file with code, which is kept there.
@@ -111,7 +125,10 @@ impl NativeEngine {
             let image = Image::open(source, self.code_key(), self.fields())?;
             let module = image.module()?;
             let about = image.about().clone();
-            Ok::<_, Refusal>((Keeping { about, kept: Some(image), cache: None }, module))
+            Ok::<_, Refusal>((
+                Keeping { about, kept: Some(image), cache: None, is_replaced: false },
+                module,
+            ))
         };
         open().map_err(Error::precompiled)
     }
@@ -192,7 +209,10 @@ impl State {
             compiler.compile(&self.module, func, self.shares.share(&self.module, func))
         };
         let compiler = || Compiler::new(self.options.clone());
-        let all = stack::with_room(|| try_map(missing.len(), is_parallel, compiler, compile))?;
+        let containment = &self.options.containment;
+        let all = stack::with_room(|| try_map(missing.len(), is_parallel, compiler, compile));
+        let no_thread = |error| containment.no_thread(Subject::Module, &error);
+        let all = all.map_err(no_thread).map_err(Error::compile)??;
         let mut packed = Vec::new();
         for (&index, mut compiled) in missing.iter().zip(all) {
             timings.0 += std::mem::take(&mut compiled.times);
@@ -200,7 +220,10 @@ impl State {
             if compiled.code.is_kept_as_it_is() {
                 packed.push((index, compiled));
             } else {
-                let placed = self.place(index as usize, compiled)?;
+                let subject = Subject::Function(first_func + index);
+                let name = || self.module.func_name(first_func + index);
+                let place = || self.place(index as usize, compiled);
+                let placed = containment.run(subject, name, place)?;
                 self.set(index, placed);
             }
         }
@@ -208,7 +231,8 @@ impl State {
             let codes = packed.iter().map(|(_, compiled)| &compiled.code);
             let mut functions = packed.iter();
             for chunk in chunk::pack(codes) {
-                let start = self.code.place(self.native.isa(), &chunk.code, &self.module);
+                let place = || self.code.place(self.native.isa(), &chunk.code, &self.module);
+                let start = containment.run(Subject::Module, String::new, place);
                 let start = start.map_err(Error::compile)?.start;
                 for (piece, (index, compiled)) in chunk.pieces.iter().zip(functions.by_ref()) {
                     let code = start + piece.start as usize..start + piece.end as usize;
@@ -262,7 +286,8 @@ impl State {
     fn place_kept(&self, kept: &Kept, chunk: usize) {
         let place = |Chunk { code, pieces }: Chunk, parts: &[Part]| {
             let Ok(placed) = self.code.place(self.native.isa(), &code, &self.module) else {
-                // There is no memory for it: whoever compiles the function will say so.
+                // There is no memory for it. Whoever compiles the function fails, too.
+                kept.refuse(chunk, &"no memory for code");
                 return;
             };
             for (piece, part) in pieces.into_iter().zip(parts) {
@@ -277,7 +302,9 @@ impl State {
                         let func = func + self.module.n_imported_funcs();
                         self.parts.set_loops(func, starts, placed);
                     }
-                    Part::Func(_) | Part::Trampoline(..) => {}
+                    Part::Func(_) | Part::Trampoline(..) => {
+                        kept.refuse(chunk, &"the module has no such function");
+                    }
                 }
             }
         };

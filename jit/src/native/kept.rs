@@ -1,6 +1,8 @@
 //! The code of a module that was kept: which of its parts are there, and what was placed of it.
 
 use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use slotvm_bytecode::FuncType;
@@ -24,6 +26,8 @@ pub(crate) struct Kept {
     trampolines: HashMap<(Way, FuncType), usize>,
     /// Whether each chunk was placed, or cannot be.
     is_placed: Box<[OnceLock<()>]>,
+    /// Whether each chunk is known not to be used.
+    is_refused: Box<[AtomicBool]>,
 }
 
 impl Kept {
@@ -42,7 +46,8 @@ impl Kept {
             }
         }
         let is_placed = image.parts().map(|_| OnceLock::new()).collect();
-        Kept { image, counts, funcs, loops, trampolines, is_placed }
+        let is_refused = image.parts().map(|_| AtomicBool::new(false)).collect();
+        Kept { image, counts, funcs, loops, trampolines, is_placed, is_refused }
     }
 
     /// The chunk with the code of a function.
@@ -90,19 +95,44 @@ impl Kept {
 
     /// A chunk, unless the file was changed.
     fn decoded(&self, chunk: usize) -> Option<Chunk> {
-        let decoded = match self.image.chunk(chunk) {
-            Ok(bytes) => Chunk::decode(&bytes),
+        let n_parts = self.parts(chunk).len();
+        match Chunk::decode(&self.bytes(chunk)?) {
+            Some(decoded) if decoded.pieces.len() == n_parts => return Some(decoded),
+            Some(_) => self.refuse(chunk, &"its pieces are not those of the index"),
+            None => self.refuse(chunk, &"it is not what a chunk is"),
+        }
+        None
+    }
+
+    /// The bytes of a chunk, unless the file was changed.
+    fn bytes(&self, chunk: usize) -> Option<Vec<u8>> {
+        match self.image.chunk(chunk) {
+            Ok(bytes) => Some(bytes),
             Err(refusal) => {
-                tracing::warn!(target: "slotvm::cache", chunk, %refusal, "code not used");
+                self.refuse(chunk, &refusal);
                 None
             }
-        };
-        decoded.filter(|decoded| decoded.pieces.len() == self.parts(chunk).len())
+        }
+    }
+
+    /// Counts a chunk whose code is not used, and tells of it, once. What it is code of is compiled.
+    pub(super) fn refuse(&self, chunk: usize, refusal: &dyn fmt::Display) {
+        if !self.is_refused[chunk].swap(true, Ordering::Relaxed) {
+            self.counts.add_replaced();
+            tracing::warn!(target: "slotvm::cache", chunk, %refusal, "code not used");
+        }
     }
 
     /// The bytes of the module with what they are, if they are in the file.
     pub(super) fn module(&self) -> Option<(About, Vec<u8>)> {
-        Some((self.image.about().clone(), self.image.module().ok()?))
+        match self.image.module() {
+            Ok(module) => Some((self.image.about().clone(), module)),
+            Err(refusal) => {
+                self.counts.add_replaced();
+                tracing::warn!(target: "slotvm::cache", %refusal, "module not used");
+                None
+            }
+        }
     }
 
     /// The number of parts.
@@ -112,9 +142,7 @@ impl Kept {
 
     /// All chunks with their parts, except those that have changed.
     pub(super) fn chunks(&self) -> Vec<(Vec<Part>, Vec<u8>)> {
-        let chunk = |(chunk, parts): (usize, &[Part])| {
-            Some((parts.to_vec(), self.image.chunk(chunk).ok()?))
-        };
+        let chunk = |(chunk, parts): (usize, &[Part])| Some((parts.to_vec(), self.bytes(chunk)?));
         self.image.parts().enumerate().filter_map(chunk).collect()
     }
 }

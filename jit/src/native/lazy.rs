@@ -26,8 +26,10 @@ use slotvm_runtime::native::{Tiers, VmCtx};
 use crate::code::debugger::DebugImage;
 use crate::code::unit::{CodeArena, CodeError, CodeUnit, MachineCode, Placing};
 use crate::compile::budget::{Budget, ModuleBudget};
-use crate::compile::function::{CompileOptions, CompiledFunction, Compiler};
+use crate::compile::contain::{self, Panics};
+use crate::compile::function::{CompileError, CompileOptions, CompiledFunction, Compiler};
 use crate::compile::function_info::FunctionInfo;
+use crate::compile::subject::Subject;
 use crate::config::Tier;
 use crate::native::compilations::{Compilations, Left};
 use crate::native::engine::NativeEngine;
@@ -35,8 +37,8 @@ use crate::native::enter::enter_function;
 use crate::native::kept::Kept;
 use crate::native::module::Account;
 use crate::native::module_trampolines::ModuleTrampolines;
+use crate::native::parts::Parts;
 use crate::native::saving::Saving;
-use crate::native::tiers::Parts;
 use crate::native::{stack, stubs};
 
 /// The code of a module, as far as it is compiled.
@@ -62,7 +64,7 @@ pub(super) struct State {
     detours: Box<[AtomicPtr<u8>]>,
     pub(super) trampolines: Arc<ModuleTrampolines>,
     // Dropped before the code that it shows.
-    pub(super) functions: Box<[OnceLock<Result<LazyFunction, String>>]>,
+    pub(super) functions: Box<[OnceLock<Result<LazyFunction, CompileError>>]>,
     pub(super) code: CodeArena,
     compilers: Idle<Compiler>,
     /// The functions that threads are compiling, if calls can be interrupted.
@@ -134,7 +136,7 @@ impl LazyCode {
         native: &Arc<NativeEngine>,
         module: &Arc<VerifiedModule>,
         mut options: CompileOptions,
-        Account { budget, trampolines, containment: _, kept }: Account,
+        Account { budget, trampolines, kept, .. }: Account,
     ) -> Result<LazyCode, CodeError> {
         let n_funcs = module.module().funcs.len();
         let nowhere = |n| -> Box<[_]> {
@@ -234,10 +236,11 @@ impl LazyCode {
 }
 
 impl Drop for LazyCode {
-    /// Waits for compilations that nobody waits for.
+    /// Waits for compilations that nobody waits for. Panics if one had a fault that is not contained.
     fn drop(&mut self) {
         self.state.compilations.join();
         self.state.native.workers.finish(self.state.number());
+        self.state.options.containment.raise();
     }
 }
 
@@ -259,7 +262,7 @@ impl State {
             let (is_done, start) = (|| function.get().is_some(), || self.start(index));
             self.compilations.wait(index, is_done, start, is_interrupted)?;
         }
-        match function.get_or_init(|| self.compile(index).map_err(|error| error.to_string())) {
+        match function.get_or_init(|| self.compile(index)) {
             Ok(function) => Ok(ptr::with_exposed_provenance(function.code.start)),
             Err(error) => Err(NoCode::Failed(Error::compile(error.clone()))),
         }
@@ -288,11 +291,15 @@ impl State {
         let state = self.this.upgrade().expect("whoever calls code keeps the state");
         let span = tracing::Span::current();
         let compile = move || {
-            let compile = || span.in_scope(|| state.compile(index));
-            let result = match catch_unwind(AssertUnwindSafe(compile)) {
-                Ok(result) => result.map_err(|error| error.to_string()),
-                Err(_) => Err("the code generator panicked".to_owned()),
-            };
+            let mut result = None;
+            let compile = || result = Some(span.in_scope(|| state.compile(index)));
+            let func = state.module.n_imported_funcs() + index as u32;
+            let subject = Subject::Function(func);
+            let ended = state.options.containment.in_thread(subject, compile);
+            let result = result.unwrap_or_else(|| {
+                let (name, message) = (state.module.func_name(func), ended.unwrap_err());
+                Err(CompileError::panicked(subject, name, &message))
+            });
             // Only this thread compiles the function, unless it was inherited by the child of a fork.
             _ = state.functions[index].set(result);
             state.compilations.end(index);
@@ -301,7 +308,7 @@ impl State {
         builder.stack_size(stack::THREAD_BYTES).spawn(compile)
     }
 
-    pub(super) fn compile(&self, index: usize) -> Result<LazyFunction, Error> {
+    pub(super) fn compile(&self, index: usize) -> Result<LazyFunction, CompileError> {
         let compiled = self.compile_at(index, &[])?;
         let entry = ptr::with_exposed_provenance_mut(compiled.code.start);
         self.entries[index].store(entry, Ordering::Release);
@@ -309,7 +316,11 @@ impl State {
     }
 
     /// Compiles and places a function, or what follows in it at the start of one of some blocks.
-    pub(super) fn compile_at(&self, index: usize, starts: &[u32]) -> Result<LazyFunction, Error> {
+    pub(super) fn compile_at(
+        &self,
+        index: usize,
+        starts: &[u32],
+    ) -> Result<LazyFunction, CompileError> {
         let module = &self.module;
         let func = module.n_imported_funcs() + index as u32;
         // Functions that are compiled in several ways share the rest of the budget.
@@ -317,10 +328,16 @@ impl State {
         let share = shares.share(module, func);
         let compiler = self.compilers.take();
         let mut compiler = compiler.unwrap_or_else(|| Compiler::new(self.options.clone()));
-        let compiled = stack::with_room(|| compiler.compile_at(module, func, starts, share))?;
+        let containment = &self.options.containment;
+        let subject = Subject::of(module, func, starts);
+        let compiled = stack::with_room(|| compiler.compile_at(module, func, starts, share));
+        let compiled = compiled.map_err(|error| {
+            CompileError::of_code(module, func, &containment.no_thread(subject, &error))
+        })??;
         self.compilers.give(compiler);
         self.draw(&compiled);
-        let placed = self.place(index, compiled)?;
+        let place = || self.place(index, compiled);
+        let placed = containment.run(subject, || module.func_name(func), place)?;
         self.save_later();
         Ok(placed)
     }
@@ -335,11 +352,13 @@ impl State {
         &self,
         index: usize,
         compiled: CompiledFunction,
-    ) -> Result<LazyFunction, Error> {
+    ) -> Result<LazyFunction, CompileError> {
+        let func = self.module.n_imported_funcs() + index as u32;
         let code = self.code.place(self.native.isa(), &compiled.code, &self.module);
-        let info = compiled.info(&self.module, self.module.n_imported_funcs() + index as u32);
+        let code = code.map_err(|error| CompileError::of_code(&self.module, func, &error))?;
+        let info = compiled.info(&self.module, func);
         let placing = compiled.code.is_kept_as_it_is().then(|| compiled.code.placing());
-        Ok(self.announced(code.map_err(Error::compile)?, index, placing, Some(info)))
+        Ok(self.announced(code, index, placing, Some(info)))
     }
 
     /// A function that was placed, about which profilers and debuggers are told.
@@ -369,7 +388,6 @@ pub(super) unsafe extern "C" fn compile(
 ) -> *const u8 {
     // SAFETY: whoever calls code keeps it alive, and the state with it.
     let state = unsafe { &*state };
-    // A panic of the compiler resumes in the host, past the frames of native code.
     let mut seen = None;
     let func = state.module.n_imported_funcs() + index as u32;
     // SAFETY: the call passes the context of the function, in whose store it runs; if it is interrupted, this
@@ -384,6 +402,14 @@ pub(super) unsafe extern "C" fn compile(
         Ok(Ok(code)) => return code,
         Ok(Err(NoCode::Interrupted)) => return ptr::null(),
         Ok(Err(NoCode::Failed(error))) => Ok(error),
+        // Of compilations it was caught before, unless it is not to be contained. Then it resumes in the host, past the
+        // frames of native code.
+        Err(panic) if state.options.containment.is_on => {
+            let (subject, name) = (Subject::Function(func), state.module.func_name(func));
+            let error = CompileError::panicked(subject, name, &contain::message(&*panic));
+            state.options.containment.failed(subject, &error.name, &error);
+            Ok(Error::compile(error))
+        }
         Err(panic) => Err(panic),
     };
     // SAFETY: the call passes the context of the code that it runs in.

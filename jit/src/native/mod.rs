@@ -27,6 +27,8 @@ mod module_trampolines;
 #[cfg(not(feature = "jit"))]
 pub(crate) mod no_native;
 #[cfg(feature = "jit")]
+mod parts;
+#[cfg(feature = "jit")]
 pub(crate) mod raise;
 #[cfg(feature = "jit")]
 mod saving;

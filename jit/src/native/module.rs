@@ -117,11 +117,16 @@ impl NativeModule {
         options.lower.counters = counters(config).filter(|_| keeping.is_none());
         let is_parallel = config.parallel_compilation;
         let is_new = keeping.as_ref().is_some_and(|keeping| keeping.kept.is_none());
-        let (kept, place) = match keeping {
-            Some(Keeping { about, kept, cache }) => (kept, Some((about, cache))),
-            None => (None, None),
+        let (kept, place, is_replaced) = match keeping {
+            Some(Keeping { about, kept, cache, is_replaced }) => {
+                (kept, Some((about, cache)), is_replaced)
+            }
+            None => (None, None, false),
         };
         let account = Account::new(native, verified, kept);
+        if is_replaced {
+            account.containment.counts.add_replaced();
+        }
         let when = if place.is_some() { Compile::Lazy } else { when(config) };
         let module = NativeModule::with_options(
             native,
@@ -350,7 +355,8 @@ impl NativeModule {
         let mut options = self.native.compile_options(memory_plan(self.native.config(), verified));
         options.containment = self.account.containment.clone();
         let share = Budget::new(verified).share(verified, func);
-        Ok(Some(Compiler::new(keep(options)).compile(verified, func, share)?))
+        let mut compiler = Compiler::new(keep(options));
+        Ok(Some(compiler.compile(verified, func, share)?))
     }
 
     /// The file of a module with these bytes, with code of all functions.

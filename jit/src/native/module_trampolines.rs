@@ -11,7 +11,9 @@ use slotvm_bytecode::{FuncType, ValType, VerifiedModule};
 use slotvm_runtime::Error;
 
 use crate::compile::budget::ModuleBudget;
-use crate::compile::contain::Containment;
+use crate::compile::contain::{Containment, Fails};
+use crate::compile::failure::CompileFailure;
+use crate::compile::subject::Subject;
 use crate::lower::abi::Way;
 use crate::native::engine::NativeEngine;
 use crate::native::kept::Kept;
@@ -28,14 +30,23 @@ pub(crate) struct ModuleTrampolines {
     to_host: Box<[Made]>,
     from_host: Box<[Made]>,
     /// Those by which loops go on in native code, by the results of their functions.
-    to_loops: Mutex<HashMap<Box<[ValType]>, Arc<Trampoline>>>,
-    /// Trampolines that the budget was charged for; changes together with the budget.
-    paid: Mutex<[Vec<bool>; 2]>,
+    to_loops: Mutex<HashMap<Box<[ValType]>, Result<Arc<Trampoline>, String>>>,
+    /// What the budget was charged for by way and type; changes together with the budget.
+    paid: Mutex<[Vec<Payment>; 2]>,
     /// The kept code, which may have some of them.
     code: Option<Arc<Kept>>,
 }
 
-type Made = OnceLock<Arc<Trampoline>>;
+/// A trampoline, or the error of one that nobody tries to make again.
+type Made = OnceLock<Result<Arc<Trampoline>, String>>;
+
+#[derive(Copy, Clone, PartialEq)]
+enum Payment {
+    Due,
+    Paid,
+    /// The budget has not sufficed, which is counted.
+    Refused,
+}
 
 impl ModuleTrampolines {
     /// None yet.
@@ -50,7 +61,7 @@ impl ModuleTrampolines {
         let mut firsts = HashMap::with_capacity(n_types);
         let first_equal = (0..).zip(types).map(|(i, ty)| *firsts.entry(ty).or_insert(i)).collect();
         let kept = || std::iter::repeat_with(Made::new).take(n_types).collect();
-        let paid = Mutex::new([vec![false; n_types], vec![false; n_types]]);
+        let paid = Mutex::new([vec![Payment::Due; n_types], vec![Payment::Due; n_types]]);
         let to_loops = Mutex::default();
         ModuleTrampolines {
             budget,
@@ -68,7 +79,7 @@ impl ModuleTrampolines {
     pub(crate) fn made(&self) -> Vec<Arc<Trampoline>> {
         let by_type = self.to_host.iter().chain(&self.from_host).filter_map(OnceLock::get);
         let to_loops = self.to_loops.lock().unwrap_or_else(PoisonError::into_inner);
-        by_type.chain(to_loops.values()).cloned().collect()
+        by_type.chain(to_loops.values()).flatten().cloned().collect()
     }
 
     /// Makes and keeps the trampolines to the host of types of the module, which pays for all of them before
@@ -143,14 +154,35 @@ impl ModuleTrampolines {
     ) -> Result<Arc<Trampoline>, Error> {
         let kept = || self.to_loops.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(trampoline) = kept().get(results) {
-            return Ok(trampoline.clone());
+            return trampoline.clone().map_err(Error::compile);
         }
         // Nobody waits for the compiler meanwhile. Another thread may be as far as this one, and pay as well.
         let ty = FuncType::new([ValType::I64], results);
-        self.budget.draw(trampoline::time(&ty)).map_err(Error::compile)?;
-        let made = native.kept_trampoline(Way::FromHost, &ty, self.code.as_deref());
-        let made = made.map_err(Error::compile)?;
-        Ok(kept().entry(results.into()).or_insert(made).clone())
+        let made = match self.budget.draw(trampoline::time(&ty)) {
+            Ok(()) => self.make(Way::FromHost, native, &ty)?,
+            Err(overdrawn) => {
+                self.containment.failed(Subject::Trampoline, &Way::FromHost.name(&ty), &overdrawn);
+                Err(overdrawn.to_string())
+            }
+        };
+        kept().entry(results.into()).or_insert(made).clone().map_err(Error::compile)
+    }
+
+    /// Makes a trampoline, or returns an error to keep in its place.
+    ///
+    /// # Errors
+    /// Fails if the system has no memory, of which it may have more the next time.
+    fn make(
+        &self,
+        way: Way,
+        native: &NativeEngine,
+        ty: &FuncType,
+    ) -> Result<Result<Arc<Trampoline>, String>, Error> {
+        match native.kept_trampoline(way, ty, &self.containment, self.code.as_deref()) {
+            Ok(made) => Ok(Ok(made)),
+            Err(error) if error.failure() == CompileFailure::NoMemory => Err(Error::compile(error)),
+            Err(error) => Ok(Err(error.to_string())),
+        }
     }
 
     /// A trampoline of a type of the module, which pays for it.
@@ -179,12 +211,10 @@ impl ModuleTrampolines {
             Way::FromHost => &self.from_host[ty as usize],
         };
         if let Some(trampoline) = kept.get() {
-            return Ok(trampoline.clone());
+            return trampoline.clone().map_err(Error::compile);
         }
-        let ty = &module.module().types[ty as usize];
-        let made = native.kept_trampoline(way, ty, self.code.as_deref());
-        let made = made.map_err(Error::compile)?;
-        Ok(kept.get_or_init(|| made).clone())
+        let made = self.make(way, native, &module.module().types[ty as usize])?;
+        kept.get_or_init(|| made).clone().map_err(Error::compile)
     }
 
     /// Takes from the budget what the trampolines of these types cost, as far as it was not taken before: all
@@ -192,13 +222,23 @@ impl ModuleTrampolines {
     fn pay(&self, way: Way, module: &VerifiedModule, types: &[u32]) -> Result<(), Error> {
         let mut paid = self.paid.lock().unwrap_or_else(PoisonError::into_inner);
         let paid = &mut paid[way as usize];
-        let is_due = |ty: &&u32| !std::mem::replace(&mut paid[**ty as usize], true);
-        let due: Vec<u32> = types.iter().filter(is_due).copied().collect();
-        let cost = |&ty: &u32| trampoline::time(&module.module().types[ty as usize]);
-        let result = self.budget.draw(due.iter().map(cost).sum());
-        if result.is_err() {
-            due.iter().for_each(|&ty| paid[ty as usize] = false);
-        }
-        result.map_err(Error::compile)
+        // Each type once, though it may be there several times.
+        let due = |&ty: &u32| match std::mem::replace(&mut paid[ty as usize], Payment::Paid) {
+            Payment::Paid => None,
+            before => Some((ty, before)),
+        };
+        let due: Vec<(u32, Payment)> = types.iter().filter_map(due).collect();
+        let ty = |ty: u32| &module.module().types[ty as usize];
+        let cost = due.iter().map(|&(due, _)| trampoline::time(ty(due))).sum();
+        self.budget.draw(cost).map_err(|overdrawn| {
+            for (due, before) in due {
+                if before == Payment::Due {
+                    let name = way.name(ty(due));
+                    self.containment.failed(Subject::Trampoline, &name, &overdrawn);
+                }
+                paid[due as usize] = Payment::Refused;
+            }
+            Error::compile(overdrawn)
+        })
     }
 }

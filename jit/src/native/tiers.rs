@@ -7,75 +7,31 @@
 //! who rents until the rent has reached a part of the price pays little more than one who knows the length of the stay.
 //! Both times are estimated from numbers of instructions.
 
+use std::collections::BTreeSet;
 use std::collections::hash_map::DefaultHasher;
-use std::collections::{BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use slotvm_bytecode::verified::Body;
 use slotvm_bytecode::{Inst, Op};
 use slotvm_runtime::native::{Part, TieredCode, Tiers};
 
+use crate::compile::contain::Panics;
+use crate::compile::failure::CompileFailure;
+use crate::compile::function::CompileError;
+use crate::compile::subject::Subject;
 use crate::config::TierCompilation;
 use crate::native::activation::EntryTrampoline;
-use crate::native::lazy::{LazyFunction, State};
+use crate::native::lazy::State;
+use crate::native::parts::Found;
 
-/// The parts of a module that were hot.
-pub(super) struct Parts {
-    /// The functions that were hot once, by their numbers among those that the module defines.
-    funcs: Box<[AtomicBool]>,
-    /// The loops that were, by their functions.
-    loops: Mutex<HashMap<u32, Vec<Loops>>>,
-}
-
-/// Loops of a function for which there is or will be native code, because one of them is hot.
-struct Loops {
-    /// The block where the first begins, for whose sake there is.
-    first: u32,
-    /// The blocks where they begin, in ascending order.
-    starts: Vec<u32>,
-    /// The loops inside of the first that were hot.
-    inner: Vec<u32>,
-    /// The times that these were hot since there is native code.
-    n_waits: u32,
-    /// Native code that goes on in any of them, once it is made.
-    made: Option<LazyFunction>,
-}
-
-impl Loops {
-    fn has(&self, block: u32) -> bool {
-        self.starts.binary_search(&block).is_ok()
-    }
-}
-
-/// The times that native code of loops is made for a function. The last time, it is made for all of them.
-const LOOPS_MAX: usize = 3;
-
-/// Loops that are compiled together with one before them, at most.
-const FOLLOWING_MAX: usize = 15;
-
-/// The loops that native code is made for where one of a function is hot, given how often some was made before.
-///
-/// While it is made, the program may get to the next loops of the function. So those that follow are entered there as well,
-/// unless others lie around them: a loop with two entries is none to an optimiser. The last time, all are.
-fn starts(body: &Body, block: u32, n_before: usize) -> Vec<u32> {
-    let mut loops = body.loops();
-    if n_before + 1 >= LOOPS_MAX {
-        return loops.into_iter().map(|blocks| blocks.start).collect();
-    }
-    // Those that overlap are one.
-    loops.dedup_by(|next, last| {
-        let overlap = next.start < last.end;
-        if overlap {
-            last.end = last.end.max(next.end);
-        }
-        overlap
-    });
-    let following = loops.into_iter().map(|blocks| blocks.start).filter(|&start| start > block);
-    std::iter::once(block).chain(following.take(FOLLOWING_MAX)).collect()
+/// What became of native code that somebody has wanted.
+enum Outcome {
+    Made,
+    Failed(CompileFailure),
+    /// Nobody has wanted it.
+    Unknown,
 }
 
 // Estimates of times that thresholds follow from, in nanoseconds (docs/decisions.md).
@@ -92,101 +48,16 @@ const LOOK_NS: u64 = 10_000;
 
 /// Calls of a function, or rounds of a loop, after which more are expected.
 const OFTEN: u32 = 3;
-/// Looks for native code of a loop around, before there is some for the loop inside.
-const WAITS_MAX: u32 = 100;
 /// Rounds of a loop between two looks, at most: what it calls takes time, too.
 const ROUNDS_BETWEEN_MAX: u32 = 100;
 /// Calls of a function before it is wanted again, if there is no native code by then.
 const CALLS_BETWEEN: u32 = 200;
+/// Calls or rounds before a part is wanted again of which there will be no native code.
+const NEVER: u32 = i32::MAX as u32;
 
 /// The times that something of so many instructions is interpreted in a time.
 fn times(ns: u64, n_insts: u32) -> u32 {
     (ns / (u64::from(n_insts.max(1)) * INTERPRET_NS_PER_INST)).clamp(1, 1 << 20) as u32
-}
-
-impl Parts {
-    pub(super) fn new(n_funcs: usize) -> Parts {
-        let funcs = std::iter::repeat_with(AtomicBool::default).take(n_funcs).collect();
-        Parts { funcs, loops: Mutex::default() }
-    }
-
-    /// The part that native code is to be made of now that one is hot, unless somebody has wanted it before. `outer` is the
-    /// loop around a hot one that the program is likely to come back to before long.
-    fn want(
-        &self,
-        index: usize,
-        part: Part,
-        outer: impl FnOnce(u32) -> u32,
-        body: &Body,
-    ) -> Option<Part> {
-        let (func, block) = match part {
-            Part::Func(_) => {
-                return (!self.funcs[index].swap(true, Ordering::Relaxed)).then_some(part);
-            }
-            Part::Loop(func, block) => (func, block),
-        };
-        // Nobody waits. If another thread is here, there will be another time.
-        let mut loops = self.loops.try_lock().ok()?;
-        let known = loops.entry(func).or_default();
-        if known.iter().any(|known| known.has(block)) {
-            return None;
-        }
-        let start = match known.iter_mut().find(|known| known.inner.contains(&block)) {
-            Some(around) => {
-                around.n_waits += u32::from(around.made.is_some());
-                if around.n_waits < WAITS_MAX {
-                    return None;
-                }
-                block
-            }
-            None => outer(block),
-        };
-        if let Some(known) = known.iter_mut().find(|known| known.has(start)) {
-            known.inner.push(block);
-            return None;
-        }
-        let starts = starts(body, start, known.len());
-        let inner = if start == block { Vec::new() } else { vec![block] };
-        known.push(Loops { first: start, starts, inner, n_waits: 0, made: None });
-        Some(Part::Loop(func, start))
-    }
-
-    /// Native code of some loops of a function was there before anybody wanted it.
-    pub(super) fn set_loops(&self, func: u32, starts: &[u32], made: LazyFunction) {
-        let mut starts = starts.to_vec();
-        let Some(&first) = starts.first() else { return };
-        starts.sort_unstable();
-        let mut loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = loops.entry(func).or_default();
-        known.push(Loops { first, starts, inner: Vec::new(), n_waits: 0, made: Some(made) });
-    }
-
-    /// Calls `f` for the native code of loops: with the function, the blocks where it starts, the first one for whose sake
-    /// there is code first, and the code.
-    pub(super) fn for_each_made(&self, mut f: impl FnMut(u32, &[u32], &LazyFunction)) {
-        let loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut funcs: Vec<_> = loops.iter().collect();
-        funcs.sort_unstable_by_key(|(func, _)| **func);
-        for (&func, all) in funcs {
-            for Loops { first, starts, made, .. } in all {
-                let others = starts.iter().copied().filter(|start| start != first);
-                let starts: Vec<u32> = std::iter::once(*first).chain(others).collect();
-                made.iter().for_each(|made| f(func, &starts, made));
-            }
-        }
-    }
-
-    /// Takes back that somebody wants native code of a part.
-    fn forget(&self, index: usize, part: Part) {
-        match part {
-            Part::Func(_) => self.funcs[index].store(false, Ordering::Relaxed),
-            Part::Loop(func, block) => {
-                let mut loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
-                let known = loops.entry(func).or_default();
-                known.retain(|known| known.first != block || known.made.is_some());
-            }
-        }
-    }
 }
 
 // SAFETY: what `ready` returns is the code of the function. It lives as long as `self`, which a store has that is given it,
@@ -229,9 +100,15 @@ unsafe impl Tiers for State {
             return left;
         }
         let func = Part::Func(part.func());
-        let is_called = part != func && code.n_times(func) >= OFTEN && self.made(func).is_none();
+        let is_called = part != func
+            && code.n_times(func) >= OFTEN
+            && self.made(func).is_none()
+            && !self.has_failed(func);
         // Loops of what is called often are left soon, and the next call is native.
         let part = if is_called { func } else { part };
+        if self.has_failed(part) {
+            return NEVER;
+        }
         let outer = |block| {
             outer(self.body(part), block, |block| {
                 code.n_times(Part::Loop(part.func(), block)) >= OFTEN
@@ -242,7 +119,7 @@ unsafe impl Tiers for State {
             let work = move || {
                 let Some(state) = state.upgrade() else { return };
                 match code.has_gone_on(part) {
-                    true => state.make(&code, part, n_insts, wanted),
+                    true => _ = state.make_contained(&code, part, n_insts, wanted),
                     // The program has got on to something else.
                     false => state.parts.forget(state.index(part), part),
                 }
@@ -271,14 +148,33 @@ fn outer(body: &Body, block: u32, is_often: impl Fn(u32) -> bool) -> u32 {
 impl State {
     /// Makes native code at once. Returns what [`Tiers::hot`] does.
     fn make_now(&self, code: &TieredCode, part: Part, n_insts: u32) -> u32 {
+        if self.has_failed(part) {
+            return NEVER;
+        }
         let is_first = self.parts.want(self.index(part), part, |block| block, self.body(part));
         if let Some(seed) = self.native.config().tier_seed
             && is_first.is_some()
         {
             return random(seed, part, true);
         }
-        self.make(code, part, n_insts, Instant::now());
-        i32::MAX as u32
+        // Faults that are not contained panic here, where the program waits.
+        let make = match self.options.containment.is_on {
+            true => State::make_contained,
+            false => State::make,
+        };
+        match make(self, code, part, n_insts, Instant::now()) {
+            Outcome::Made | Outcome::Failed(_) => NEVER,
+            // Another thread had the lock.
+            Outcome::Unknown => 1,
+        }
+    }
+
+    /// Whether native code of a part was not made, and will not be.
+    fn has_failed(&self, part: Part) -> bool {
+        match part {
+            Part::Func(_) => matches!(self.functions[self.index(part)].get(), Some(Err(_))),
+            Part::Loop(func, block) => self.parts.has_failed(func, block),
+        }
     }
 
     /// Whether native code of a part is there, and at most to be placed.
@@ -299,11 +195,7 @@ impl State {
     fn made(&self, part: Part) -> Option<*const u8> {
         let code = match part {
             Part::Func(_) => self.functions[self.index(part)].get()?.as_ref().ok()?.code.start,
-            Part::Loop(func, block) => {
-                let loops = self.parts.loops.try_lock().ok()?;
-                let mut known = loops.get(&func)?.iter();
-                known.find(|known| known.has(block))?.made.as_ref()?.code.start
-            }
+            Part::Loop(func, block) => self.parts.code(func, block)?,
         };
         Some(ptr::with_exposed_provenance(code))
     }
@@ -317,11 +209,13 @@ impl State {
         ptr::from_ref(self).addr()
     }
 
-    /// The trampoline by which the interpreter enters a function. Where it cannot be made, a call finds out.
+    /// The trampoline by which the interpreter enters a function. Where it cannot be made, which is counted, a call fails.
     fn entry(&self, func: u32) -> Option<EntryTrampoline> {
         let State { native, module, trampolines, .. } = self;
-        let trampoline = trampolines.entry(native, module, module.func_type_index(func));
-        Some(trampoline.ok()?.entry())
+        match trampolines.entry(native, module, module.func_type_index(func)) {
+            Ok(trampoline) => Some(trampoline.entry()),
+            Err(_) => None,
+        }
     }
 
     /// Hands native code of a part over to the interpreter.
@@ -336,26 +230,73 @@ impl State {
         }
     }
 
+    /// Does what [`State::make`] does, and takes a panic for a failure of the part.
+    fn make_contained(
+        &self,
+        code: &TieredCode,
+        part: Part,
+        n_insts: u32,
+        wanted: Instant,
+    ) -> Outcome {
+        let mut outcome = Outcome::Unknown;
+        let subject = self.subject(part);
+        let make = || outcome = self.make(code, part, n_insts, wanted);
+        let Err(message) = self.options.containment.in_thread(subject, make) else {
+            return outcome;
+        };
+        match part {
+            Part::Func(func) => {
+                let name = self.module.func_name(func);
+                let error = CompileError::panicked(subject, name, &message);
+                // What there is by now stays.
+                _ = self.functions[self.index(part)].set(Err(error));
+            }
+            Part::Loop(func, block) => self.parts.failed(func, block),
+        }
+        Outcome::Failed(CompileFailure::Panic)
+    }
+
+    fn subject(&self, part: Part) -> Subject {
+        match self.offset(part) {
+            Some(offset) => Subject::Loop { func: part.func(), offset },
+            None => Subject::Function(part.func()),
+        }
+    }
+
     /// Compiles a part that somebody has wanted, and hands it over to the interpreter.
-    fn make(&self, code: &TieredCode, part: Part, n_insts: u32, wanted: Instant) {
+    fn make(&self, code: &TieredCode, part: Part, n_insts: u32, wanted: Instant) -> Outcome {
         let start = Instant::now();
         let index = self.index(part);
         self.prepare_ways(part);
-        let native = match part {
-            Part::Func(_) => {
-                self.func_code(index).inspect(|&native| self.install(code, part, native))
-            }
+        let outcome = match part {
+            Part::Func(_) => match self.func_code(index) {
+                Ok(native) => {
+                    self.install(code, part, native);
+                    Outcome::Made
+                }
+                Err(failure) => Outcome::Failed(failure),
+            },
             Part::Loop(func, block) => {
                 if block == 0 {
-                    // Its calls are not counted by themselves.
+                    // Its calls are not counted by themselves. What becomes of it is another event.
                     self.make(code, Part::Func(func), n_insts, wanted);
                 }
-                self.loop_code(func, block).map(|(starts, native)| {
-                    // SAFETY: it is the code of these loops. It lives as long as `self`, which a store has that is given it.
-                    unsafe { code.install_loops(func, &starts, native) };
-                    native
-                })
+                match self.loop_code(func, block) {
+                    Ok(Some((starts, native))) => {
+                        // SAFETY: it is the code of these loops. It lives as long as `self`, which a store has that is
+                        // given it.
+                        unsafe { code.install_loops(func, &starts, native) };
+                        Outcome::Made
+                    }
+                    Ok(None) => Outcome::Unknown,
+                    Err(failure) => Outcome::Failed(failure),
+                }
             }
+        };
+        let (is_made, reason) = match outcome {
+            Outcome::Made => (true, None),
+            Outcome::Failed(failure) => (false, Some(failure.name())),
+            Outcome::Unknown => return outcome,
         };
         let costs = self.body(part).blocks.iter().map(|block| block.cost);
         let n_all = costs.fold(0, u32::saturating_add);
@@ -365,24 +306,32 @@ impl State {
             func = part.func(),
             name = self.module.func_name(part.func()),
             offset = self.offset(part),
-            is_made = native.is_some(),
+            is_made,
+            reason,
             count = self.threshold(part, n_insts, n_all),
             payback = times(expected_ns, n_insts),
             expected_ns,
             spent_ns = start.elapsed().as_nanos() as u64,
             waited_ns = (start - wanted).as_nanos() as u64,
         );
+        outcome
     }
 
     /// Makes the trampolines that the interpreter will enter a part by, and those by which it calls, so that the program
-    /// need not. Where that fails, the program finds out.
+    /// need not. Those that cannot be made are counted where they are made ([`ModuleTrampolines`]); a call that needs one
+    /// fails.
+    ///
+    /// [`ModuleTrampolines`]: crate::native::module_trampolines::ModuleTrampolines
     fn prepare_ways(&self, part: Part) {
         let State { native, module, trampolines, .. } = self;
         let func = part.func();
-        _ = match part {
+        let prepared = match part {
             Part::Func(_) => trampolines.entry(native, module, module.func_type_index(func)),
             Part::Loop(..) => trampolines.loop_entry(native, &module.func_type(func).results),
         };
+        if prepared.is_err() {
+            return;
+        }
         let blocks = &self.body(part).blocks;
         let insts = blocks.iter().flat_map(|block| module.insts(func, block));
         let types = insts.filter_map(|(_, Inst { op, imm })| match op {
@@ -399,7 +348,9 @@ impl State {
         });
         let types: BTreeSet<u32> = types.collect();
         for ty in types {
-            _ = trampolines.to_host(native, module, ty);
+            if trampolines.to_host(native, module, ty).is_err() {
+                return;
+            }
         }
     }
 
@@ -411,41 +362,48 @@ impl State {
         }
     }
 
-    /// Native code of a function, which is compiled if it is not yet; none if that fails.
-    fn func_code(&self, index: usize) -> Option<*const u8> {
+    /// Native code of a function, which is compiled if nobody has tried.
+    fn func_code(&self, index: usize) -> Result<*const u8, CompileFailure> {
         self.place_kept_func(index);
         let function = &self.functions[index];
         if function.get().is_none() {
             // Not `get_or_init`: in the child of a fork nobody may be there to end what was begun.
-            let compiled = self.compile(index).map_err(|error| error.to_string());
+            let compiled = self.compile(index);
+            // Another thread may have been as fast, whose result stays.
             _ = function.set(compiled);
         }
-        let compiled = function.get()?.as_ref().ok()?;
-        Some(ptr::with_exposed_provenance(compiled.code.start))
+        match function.get().expect("it was set") {
+            Ok(compiled) => Ok(ptr::with_exposed_provenance(compiled.code.start)),
+            Err(error) => Err(error.failure),
+        }
     }
 
-    /// Native code of a loop that somebody has wanted, which is compiled if it is not yet, with all loops that it is for;
-    /// nothing if that fails.
-    fn loop_code(&self, func: u32, block: u32) -> Option<(Vec<u32>, *const u8)> {
-        let found = |made: Option<LazyFunction>| {
-            let mut loops = self.parts.loops.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut known = loops.get_mut(&func)?.iter_mut();
-            let known = known.find(|known| known.has(block))?;
-            // Another thread may have been as fast, whose code may run already.
-            if known.made.is_none() {
-                known.made = made;
-            }
-            let code = known.made.as_ref().map(|made| made.code.start);
-            Some((known.starts.clone(), code.map(ptr::with_exposed_provenance)))
-        };
-        let (starts, code) = found(None)?;
-        if let Some(code) = code {
-            return Some((starts, code));
-        }
+    /// Native code of a loop that somebody has wanted, which is compiled if it is not yet, with all loops that it is for if
+    /// they can share a form, or else by itself. `None` if nobody has wanted it.
+    fn loop_code(
+        &self,
+        func: u32,
+        block: u32,
+    ) -> Result<Option<(Vec<u32>, *const u8)>, CompileFailure> {
         let index = (func - self.module.n_imported_funcs()) as usize;
-        let made = self.compile_at(index, &self.numbered(func, &starts)).ok()?;
-        let (starts, code) = found(Some(made))?;
-        Some((starts, code?))
+        loop {
+            let starts = match self.parts.find(func, block) {
+                Found::Code(starts, code) => {
+                    return Ok(Some((starts, ptr::with_exposed_provenance(code))));
+                }
+                Found::NotYet(starts) => starts,
+                Found::Failed | Found::Unknown => return Ok(None),
+            };
+            match self.compile_at(index, &self.numbered(func, &starts)) {
+                Ok(made) => self.parts.made(func, block, made),
+                Err(CompileError { failure: CompileFailure::DifferentOperands, .. })
+                    if self.parts.set_alone(func, block) => {}
+                Err(error) => {
+                    self.parts.failed(func, block);
+                    return Err(error.failure);
+                }
+            }
+        }
     }
 
     /// The blocks where native code of some loops is entered, by the numbers of all loops of the function.

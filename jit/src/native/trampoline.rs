@@ -12,7 +12,6 @@
 //!   [`slotvm_runtime::native::HostCtx`]. It calls the runtime by `HostCtx::call`, and traps
 //!   with [`HOST_ERROR`](crate::lower::traps::HOST_ERROR), by a call, if that reports an error.
 
-use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{
     AbiParam, Block, BlockArg, BlockCall, ExceptionTable, ExceptionTableData, ExceptionTableItem,
@@ -20,6 +19,7 @@ use cranelift_codegen::ir::{
     UserFuncName, Value, types,
 };
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa, TargetIsa};
+use cranelift_codegen::{CodegenError, Context};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use slotvm_bytecode::{FuncType, ValType, n_cells};
 use slotvm_runtime::native::offsets as rt;
@@ -120,9 +120,16 @@ pub(crate) fn compile(
     builder.finalize(isa.frontend_config());
     let compiled = context
         .compile(isa, &mut ControlPlane::default())
-        .map_err(|error| CodeError::Trampoline(format!("{:?}", error.inner)))?
+        .map_err(|error| refused(&error.inner))?
         .clone();
     Ok(MachineCode::new(&compiled, &context.func, |_| None, |_, _| PlaceId::NONE, Vec::new()))
+}
+
+fn refused(refusal: &CodegenError) -> CodeError {
+    match refusal {
+        CodegenError::ImplLimitExceeded | CodegenError::CodeTooLarge => CodeError::WideTrampoline,
+        other => CodeError::Trampoline(format!("{other:?}")),
+    }
 }
 
 /// Starts the function and returns its parameters.

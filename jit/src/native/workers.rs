@@ -15,6 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Builder, JoinHandle, available_parallelism};
 use std::time::{Duration, Instant};
 
+use crate::compile::contain;
 use crate::native::stack;
 
 /// Threads of an engine, at most.
@@ -183,8 +184,15 @@ impl Shared {
             state.running.push(owner);
             drop(state);
             processor.inspect(|&processor| processor::leave(processor));
-            // Nobody waits for the result of a job that panics.
-            _ = catch_unwind(AssertUnwindSafe(work));
+            // Jobs have caught and counted the panics of what they do. This is the last line of defence: the thread has to
+            // take back what it has noted.
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
+                let message = contain::message(&*panic);
+                tracing::error!(
+                    target: "slotvm::compile", message,
+                    "a compiler thread has panicked: this is a bug in slotvm, please report it"
+                );
+            }
             state = self.lock();
             if let Some(at) = state.running.iter().position(|&running| running == owner) {
                 state.running.swap_remove(at);

@@ -11,6 +11,7 @@ use crate::code::unit::{CodeUnit, MachineCode};
 use crate::compile::budget::{Budget, Share};
 use crate::compile::function::{CompileError, CompileOptions, CompiledFunction, Compiler};
 use crate::compile::parallel::compile_all;
+use crate::compile::subject::Subject;
 use crate::lower::Trapping;
 use crate::lower::UnitImport;
 use crate::native::engine::NativeEngine;
@@ -28,25 +29,31 @@ impl NativeCode {
     /// Fails if the code generator refuses a function, or there is no memory for code.
     pub(super) fn compile(native: &NativeEngine, input: Input) -> Result<NativeCode, Error> {
         let isa = &**native.isa();
-        let module = &input.module;
+        let (module, containment) = (&input.module, native.containment());
         let mut codes: Vec<MachineCode> = Vec::new();
         for (func, import) in (0..).zip(&input.imports) {
             let ty = module.func_type(func);
-            let code = match *import {
+            let compile = || match *import {
                 Import::Function(address) => compile_stub(isa, ty, address),
                 Import::Access(access) => compile_access(isa, ty, access),
             };
+            let code = containment.run(Subject::Trampoline, || ty.to_string(), compile);
             codes.push(code.map_err(Error::compile)?);
         }
-        let functions = stack::with_room(|| compile_functions(native, &input))?;
+        let functions = stack::with_room(|| compile_functions(native, &input));
+        let no_thread = |error| containment.no_thread(Subject::Module, &error);
+        let functions = functions.map_err(no_thread).map_err(Error::compile)??;
         codes.extend(functions.into_iter().map(|function| function.code));
         let first_entry = codes.len();
         let defined = module.n_imported_funcs()..module.n_funcs();
         for func in defined.clone() {
-            let entry = compile_entry(isa, func, module.func_type(func));
+            let compile = || compile_entry(isa, func, module.func_type(func));
+            let name = || module.func_name(func);
+            let entry = containment.run(Subject::Trampoline, name, compile);
             codes.push(entry.map_err(Error::compile)?);
         }
-        let unit = CodeUnit::place(native.isa(), 0, &codes, Some(module.clone()));
+        let place = || CodeUnit::place(native.isa(), 0, &codes, Some(module.clone()));
+        let unit = containment.run(Subject::Module, String::new, place);
         let mut unit = unit.map_err(Error::compile)?;
         let mut names: Vec<String> = (0..module.n_funcs()).map(|f| module.func_name(f)).collect();
         names.extend(defined.map(|func| format!("entry of {}", module.func_name(func))));

@@ -1,0 +1,271 @@
+//! The parts of a module that were hot: which native code is or will be made of, and which that failed for.
+//!
+//! What has failed is remembered, and not tried again. If a form for several loops fails because operands lie in different
+//! cells where they start, it is made for the first alone, and the others may be wanted later, each alone.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use slotvm_bytecode::verified::Body;
+use slotvm_runtime::native::Part;
+
+use crate::native::lazy::LazyFunction;
+
+/// The parts of a module that were hot.
+pub(super) struct Parts {
+    /// The functions that were hot once, by their numbers among those that the module defines.
+    funcs: Box<[AtomicBool]>,
+    /// The loops that were, by their functions.
+    loops: Mutex<HashMap<u32, Vec<Loops>>>,
+}
+
+/// Loops of a function for which there is or will be native code, because one of them is hot.
+struct Loops {
+    /// The block where the first begins, for whose sake there is.
+    first: u32,
+    /// The blocks where they begin, in ascending order.
+    starts: Vec<u32>,
+    /// The loops inside of the first that were hot.
+    inner: Vec<u32>,
+    /// The times that these were hot since there is native code.
+    n_waits: u32,
+    /// Whether no form was possible that others are entered in as well.
+    is_alone: bool,
+    made: Made,
+}
+
+/// Native code that goes on in any of some loops.
+enum Made {
+    NotYet,
+    Code(LazyFunction),
+    /// Nobody tries again.
+    Failed,
+}
+
+impl Loops {
+    fn new(first: u32, starts: Vec<u32>) -> Loops {
+        let (inner, n_waits, is_alone) = (Vec::new(), 0, false);
+        Loops { first, starts, inner, n_waits, is_alone, made: Made::NotYet }
+    }
+
+    fn has(&self, block: u32) -> bool {
+        self.starts.binary_search(&block).is_ok()
+    }
+
+    fn has_failed(&self) -> bool {
+        matches!(self.made, Made::Failed)
+    }
+
+    fn code(&self) -> Option<&LazyFunction> {
+        match &self.made {
+            Made::Code(code) => Some(code),
+            Made::NotYet | Made::Failed => None,
+        }
+    }
+}
+
+/// The loops that a form is for, where one of them is wanted.
+pub(super) enum Found {
+    /// Nobody has wanted it.
+    Unknown,
+    /// There is no code yet for the loops that start at these blocks, in ascending order.
+    NotYet(Vec<u32>),
+    /// The same, with the address of their code.
+    Code(Vec<u32>, usize),
+    Failed,
+}
+
+/// The times that native code of loops is made for a function. The last time, it is made for all of them.
+const LOOPS_MAX: usize = 3;
+
+/// The same where loops do not share a form, so that each has one of its own.
+const ALONE_MAX: usize = 16;
+
+/// Loops that are compiled together with one before them, at most.
+const FOLLOWING_MAX: usize = 15;
+
+/// Looks for native code of a loop around, before there is some for the loop inside.
+const WAITS_MAX: u32 = 100;
+
+/// The loops that native code is made for where one of a function is hot, given how often some was made before.
+///
+/// While it is made, the program may get to the next loops of the function. So those that follow are entered there as well,
+/// unless others lie around them: a loop with two entries is none to an optimiser. The last time, all are.
+fn starts(body: &Body, block: u32, n_before: usize) -> Vec<u32> {
+    let mut loops = body.loops();
+    if n_before + 1 >= LOOPS_MAX {
+        return loops.into_iter().map(|blocks| blocks.start).collect();
+    }
+    // Those that overlap are one.
+    loops.dedup_by(|next, last| {
+        let overlap = next.start < last.end;
+        if overlap {
+            last.end = last.end.max(next.end);
+        }
+        overlap
+    });
+    let following = loops.into_iter().map(|blocks| blocks.start).filter(|&start| start > block);
+    std::iter::once(block).chain(following.take(FOLLOWING_MAX)).collect()
+}
+
+impl Parts {
+    pub(super) fn new(n_funcs: usize) -> Parts {
+        let funcs = std::iter::repeat_with(AtomicBool::default).take(n_funcs).collect();
+        Parts { funcs, loops: Mutex::default() }
+    }
+
+    /// The part that native code is to be made of now that one is hot, unless somebody has wanted it before. `outer` is the
+    /// loop around a hot one that the program is likely to come back to before long.
+    pub(super) fn want(
+        &self,
+        index: usize,
+        part: Part,
+        outer: impl FnOnce(u32) -> u32,
+        body: &Body,
+    ) -> Option<Part> {
+        let (func, block) = match part {
+            Part::Func(_) => {
+                return (!self.funcs[index].swap(true, Ordering::Relaxed)).then_some(part);
+            }
+            Part::Loop(func, block) => (func, block),
+        };
+        // Nobody waits. If another thread is here, there will be another time.
+        let mut loops = self.loops.try_lock().ok()?;
+        let known = loops.entry(func).or_default();
+        if known.iter().any(|known| known.has(block)) {
+            return None;
+        }
+        let start = match known.iter_mut().find(|known| known.inner.contains(&block)) {
+            // Nobody goes on in the loop around.
+            Some(around) if around.has_failed() => block,
+            Some(around) => {
+                around.n_waits += u32::from(around.code().is_some());
+                if around.n_waits < WAITS_MAX {
+                    return None;
+                }
+                block
+            }
+            None => outer(block),
+        };
+        let start = match known.iter_mut().find(|known| known.has(start)) {
+            Some(around) if around.has_failed() => block,
+            Some(around) => {
+                around.inner.push(block);
+                return None;
+            }
+            None => start,
+        };
+        let inner = if start == block { Vec::new() } else { vec![block] };
+        let is_alone = known.iter().any(|known| known.is_alone);
+        let mut starts = match is_alone {
+            true if known.len() >= ALONE_MAX => return None,
+            true => vec![start],
+            false => starts(body, start, known.len()),
+        };
+        let has_failed = |block| known.iter().any(|known| known.has(block) && known.has_failed());
+        starts.retain(|&other| other == start || !has_failed(other));
+        known.push(Loops { inner, is_alone, ..Loops::new(start, starts) });
+        Some(Part::Loop(func, start))
+    }
+
+    /// Takes back that somebody wants native code of a part.
+    pub(super) fn forget(&self, index: usize, part: Part) {
+        match part {
+            Part::Func(_) => self.funcs[index].store(false, Ordering::Relaxed),
+            Part::Loop(func, block) => self.change(func, |known| {
+                known.retain(|known| known.first != block || !matches!(known.made, Made::NotYet));
+            }),
+        }
+    }
+
+    /// Native code of some loops of a function was there before anybody wanted it.
+    pub(super) fn set_loops(&self, func: u32, starts: &[u32], made: LazyFunction) {
+        let mut starts = starts.to_vec();
+        let Some(&first) = starts.first() else { return };
+        starts.sort_unstable();
+        let made = Made::Code(made);
+        self.change(func, |known| known.push(Loops { made, ..Loops::new(first, starts) }));
+    }
+
+    /// The loops that one of a function is compiled with, and their code.
+    pub(super) fn find(&self, func: u32, block: u32) -> Found {
+        self.change(func, |known| match known.iter().find(|known| known.has(block)) {
+            Some(Loops { starts, made: Made::Code(code), .. }) => {
+                Found::Code(starts.clone(), code.code.start)
+            }
+            Some(Loops { starts, made: Made::NotYet, .. }) => Found::NotYet(starts.clone()),
+            Some(Loops { made: Made::Failed, .. }) => Found::Failed,
+            None => Found::Unknown,
+        })
+    }
+
+    /// Native code of loops was made that [`Parts::find`] has found.
+    pub(super) fn made(&self, func: u32, block: u32, made: LazyFunction) {
+        self.set(func, block, |known| known.made = Made::Code(made));
+    }
+
+    /// Native code of loops was not made, and will not be.
+    pub(super) fn failed(&self, func: u32, block: u32) {
+        self.set(func, block, |known| known.made = Made::Failed);
+    }
+
+    /// Loops cannot be compiled together. Native code is made of this one, and the others can be wanted again. Returns
+    /// whether that is another form.
+    pub(super) fn set_alone(&self, func: u32, block: u32) -> bool {
+        let mut is_another = false;
+        self.set(func, block, |known| {
+            is_another = known.starts.len() > 1;
+            known.first = block;
+            known.starts = vec![block];
+            known.is_alone = true;
+        });
+        is_another
+    }
+
+    /// The address of native code that goes on in a loop, if there is any and nobody works on that at the moment.
+    pub(super) fn code(&self, func: u32, block: u32) -> Option<usize> {
+        let loops = self.loops.try_lock().ok()?;
+        let known = loops.get(&func)?.iter().find(|known| known.has(block))?;
+        Some(known.code()?.code.start)
+    }
+
+    /// Whether native code of a loop was not made, and will not be.
+    pub(super) fn has_failed(&self, func: u32, block: u32) -> bool {
+        // Whoever asks may ask again.
+        let Ok(loops) = self.loops.try_lock() else { return false };
+        let mut known = loops.get(&func).into_iter().flatten();
+        known.any(|known| known.has(block) && known.has_failed())
+    }
+
+    /// Changes loops, unless another thread was as fast. Then its code may run already.
+    fn set(&self, func: u32, block: u32, set: impl FnOnce(&mut Loops)) {
+        self.change(func, |known| {
+            if let Some(known) = known.iter_mut().find(|known| known.has(block))
+                && !matches!(known.made, Made::Code(_))
+            {
+                set(known);
+            }
+        });
+    }
+
+    fn change<R>(&self, func: u32, change: impl FnOnce(&mut Vec<Loops>) -> R) -> R {
+        let mut loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
+        change(loops.entry(func).or_default())
+    }
+
+    /// Calls `f` for the native code of loops: with the function, the blocks where it starts, the first one for whose sake
+    /// there is code first, and the code.
+    pub(super) fn for_each_made(&self, mut f: impl FnMut(u32, &[u32], &LazyFunction)) {
+        let loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut funcs: Vec<_> = loops.iter().collect();
+        funcs.sort_unstable_by_key(|(func, _)| **func);
+        for (&func, all) in funcs {
+            for known in all {
+                let others = known.starts.iter().copied().filter(|&start| start != known.first);
+                let starts: Vec<u32> = std::iter::once(known.first).chain(others).collect();
+                known.code().iter().for_each(|made| f(func, &starts, made));
+            }
+        }
+    }
+}
