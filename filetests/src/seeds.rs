@@ -6,16 +6,19 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, Once};
+use std::thread::Builder;
 
 use slotvm_bytecode::text;
 
-use crate::check::{Facts, Survey, check};
+use crate::check::{Facts, NATIVE_STACK_BYTES_MAX, Survey, check};
 use crate::generate::{Case, bytes_of_seed, generate};
 
 /// The environment variable with the number of cases to run.
 pub const COUNT_VARIABLE: &str = "SLOTVM_GENERATED";
 /// The environment variable with the seed of the first case of a run whose seeds change.
 pub const SEED_VARIABLE: &str = "SLOTVM_SEED";
+/// The stack of threads that check cases.
+const STACK_BYTES: usize = NATIVE_STACK_BYTES_MAX + (4 << 20);
 /// Limit of the checks for shrinking a case.
 const SHRINK_CHECKS_MAX: usize = 3_000;
 
@@ -99,7 +102,8 @@ pub fn on_all_cores<F: Send>(
     };
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, |n| n.get()) {
-            scope.spawn(work);
+            let thread = Builder::new().stack_size(STACK_BYTES);
+            thread.spawn_scoped(scope, work).expect("the system has a thread for each core");
         }
     });
     all.into_inner().expect("no thread panics")

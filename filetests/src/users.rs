@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Mutex;
 
-use crate::check::{Pairs, check_configurations, last_configuration};
+use crate::check::{Met, check_configurations, last_configuration};
 use crate::generate::{Case, bytes_of_seed, generate, generate_hot};
 use crate::seeds::{COUNT_VARIABLE, SEED_VARIABLE, on_all_cores, print, quietly, shrink};
 
@@ -29,7 +29,7 @@ pub fn case_of_seed(seed: u64) -> Case {
 ///
 /// # Errors
 /// Returns what is wrong.
-pub fn try_check(seed: u64, case: &Case) -> Result<Pairs, String> {
+pub fn try_check(seed: u64, case: &Case) -> Result<Met, String> {
     let verifies = cfg!(debug_assertions) || seed.is_multiple_of(VERIFIED_EVERY);
     match quietly(|| check_configurations(case, seed, verifies)) {
         Ok(checked) => checked.map_err(|difference| difference.to_string()),
@@ -37,15 +37,15 @@ pub fn try_check(seed: u64, case: &Case) -> Result<Pairs, String> {
     }
 }
 
-/// Checks the modules of seeds on all cores. Returns the pairs of options that their configurations had.
+/// Checks the modules of seeds on all cores. Returns what their configurations had in sum.
 ///
 /// # Errors
 /// Returns the report of a case that fails, made smaller.
-pub fn check_seeds(seeds: Range<u64>) -> Result<Pairs, String> {
-    let all = Mutex::new(Pairs::default());
+pub fn check_seeds(seeds: Range<u64>) -> Result<Met, String> {
+    let all = Mutex::new(Met::default());
     on_all_cores(seeds, |seed| {
-        let pairs = try_check(seed, &case_of_seed(seed)).map_err(|error| report(seed, &error))?;
-        all.lock().expect("no thread panics").add(pairs);
+        let met = try_check(seed, &case_of_seed(seed)).map_err(|error| report(seed, &error))?;
+        all.lock().expect("no thread panics").add(met);
         Ok(())
     })?;
     Ok(all.into_inner().expect("no thread panics"))

@@ -10,7 +10,10 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use slotvm::{Compile, Config, Engine, PassSet, SlotMode, Tier, TierCompilation, TierThresholds};
+use slotvm::{
+    Compile, CompileFailure, Config, Engine, PassSet, SlotMode, Tier, TierCompilation,
+    TierThresholds,
+};
 use slotvm_bytecode::{Op, ValType, VerifiedModule};
 
 use super::{Bounds, Budget, Difference, Outcome, Plan, budgets, compare, engine, parts};
@@ -131,6 +134,10 @@ impl Configuration {
         Engine::new(&config).expect("there is native code for this machine")
     }
 
+    fn is_tiered(&self) -> bool {
+        !matches!(self.making, Making::Eager | Making::Lazy)
+    }
+
     /// The settings, as numbers of a table: setting and option.
     fn settings(&self) -> [(u8, u8); 6] {
         let slots = SlotMode::ALL.into_iter().position(|slots| slots == self.slots);
@@ -158,29 +165,38 @@ fn n_options() -> [u8; 6] {
 /// An option of a setting.
 type Setting = (u8, u8);
 
-/// The pairs of options that configurations had.
+/// The pairs of options that met in configurations, and the refusals.
 #[derive(Clone, Debug, Default)]
-pub struct Pairs(BTreeSet<(Setting, Setting)>);
+pub struct Met {
+    had: BTreeSet<(Setting, Setting)>,
+    n_refused: u64,
+}
 
-impl Pairs {
+impl Met {
     /// Adds those of others.
-    pub fn add(&mut self, other: Pairs) {
-        self.0.extend(other.0);
+    pub fn add(&mut self, other: Met) {
+        self.had.extend(other.had);
+        self.n_refused += other.n_refused;
+    }
+
+    /// The number of compilations that were refused for the budget.
+    pub fn n_refused(&self) -> u64 {
+        self.n_refused
     }
 
     fn add_configuration(&mut self, configuration: &Configuration) {
         let settings = configuration.settings();
         for (i, &a) in settings.iter().enumerate() {
-            self.0.extend(settings[i + 1..].iter().map(|&b| (a, b)));
+            self.had.extend(settings[i + 1..].iter().map(|&b| (a, b)));
         }
     }
 
-    /// The number of pairs that no configuration had.
+    /// The number of pairs of options that no configuration had.
     pub fn n_missing(&self) -> usize {
         let n = n_options().map(usize::from);
         let n_pairs: usize =
             (0..n.len()).map(|i| n[i + 1..].iter().map(|other| n[i] * other).sum::<usize>()).sum();
-        n_pairs - self.0.len()
+        n_pairs - self.had.len()
     }
 }
 
@@ -201,19 +217,20 @@ pub fn last_configuration() -> String {
 ///
 /// # Panics
 /// Panics if the case does not verify, or an engine refuses it.
-pub fn check_configurations(case: &Case, seed: u64, verifies: bool) -> Result<Pairs, Difference> {
+pub fn check_configurations(case: &Case, seed: u64, verifies: bool) -> Result<Met, Difference> {
     let module = super::verified(case).unwrap_or_else(|error| panic!("cases verify: {error}"));
     let bytes = random_bytes(seed, CONFIGURATIONS * 32);
     let mut drawn = bytes.chunks(32).map(|bytes| Configuration::draw(&mut Choices::new(bytes)));
     let expected = Expected::new(case, &module);
-    let mut pairs = Pairs::default();
+    let mut met = Met::default();
     drawn.try_for_each(|mut configuration| {
         configuration.is_limited |= expected.unlimited.is_none();
-        pairs.add_configuration(&configuration);
+        met.add_configuration(&configuration);
         RUNNING.replace(configuration.to_string());
-        check_one(case, &module, &expected, &configuration, verifies)
+        met.n_refused += check_one(case, &module, &expected, &configuration, verifies)?;
+        Ok(())
     })?;
-    Ok(pairs)
+    Ok(met)
 }
 
 fn check_one(
@@ -222,7 +239,7 @@ fn check_one(
     expected: &Expected,
     configuration: &Configuration,
     verifies: bool,
-) -> Result<(), Difference> {
+) -> Result<u64, Difference> {
     let engine = configuration.engine(case, expected.canonical_nans, verifies);
     let (budgets, expected) = match &expected.unlimited {
         Some(unlimited) if !configuration.is_limited => (&[Budget::whole(case)][..], unlimited),
@@ -232,7 +249,30 @@ fn check_one(
         true => engine::run_kept(&engine, module, case, budgets),
         false => engine::run(&engine, module, case, budgets),
     };
-    compare(|| configuration.to_string(), expected.clone(), found)
+    let n_refused = n_refused(&engine, configuration);
+    compare(|| configuration.to_string(), expected.clone(), found)?;
+    Ok(n_refused)
+}
+
+/// Returns the number of compilations that were refused for the budget.
+///
+/// # Panics
+/// Panics if the engine, whose modules and stores are gone, could not compile something, except for two reasons. Several
+/// loops may have no form in common, since each then has one of its own. Code of a function and of its loops draws on one
+/// share of the budget, which can be too little if thresholds ask for more of it than a program would need.
+fn n_refused(engine: &Engine, configuration: &Configuration) -> u64 {
+    let stats = engine.compile_stats();
+    let may_exceed = configuration.is_tiered() && configuration.threshold != 0
+        || configuration.making == Making::Random;
+    for (reason, n) in stats.all_failures() {
+        match reason {
+            CompileFailure::DifferentOperands => {}
+            CompileFailure::Budget if may_exceed => {}
+            reason => panic!("{n} compilations failed: {reason}"),
+        }
+    }
+    assert_eq!(stats.replaced(), 0, "pieces of kept code failed their check");
+    stats.failures(CompileFailure::Budget)
 }
 
 /// The outcomes of a case in the interpreter.

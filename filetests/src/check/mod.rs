@@ -40,7 +40,7 @@ use slotvm_ssa::ir::Function;
 use slotvm_ssa::ir::verify::Form;
 
 use crate::generate::Case;
-pub use configurations::{Pairs, check_configurations, last_configuration};
+pub use configurations::{Met, check_configurations, last_configuration};
 use engine::Interpretation;
 pub use optimized::check_optimized;
 use slotvm_cases::stages;
@@ -65,6 +65,8 @@ impl Budget {
 
 /// Size of the deterministic call stack, in cells.
 const STACK_CELLS_MAX: u64 = 2_000;
+/// The host's stack that a case may use, if its thread has as much.
+pub const NATIVE_STACK_BYTES_MAX: usize = 24 << 20;
 /// Limit of the pages of a memory, since all of them are compared.
 const MEMORY_PAGES_MAX: u32 = 20;
 /// Limit of the elements of a table.
@@ -246,6 +248,8 @@ impl Plan {
             ..Limits::default()
         };
         config.canonical_nans(true).memory(self.memory).limits(limits);
+        // Calls that lead through all tiers take several KB each, and the deterministic call stack must end first.
+        config.max_native_stack(NATIVE_STACK_BYTES_MAX);
         if self.limited {
             config
                 .consume_fuel(true)

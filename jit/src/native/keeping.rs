@@ -216,7 +216,7 @@ impl State {
         let mut packed = Vec::new();
         for (&index, mut compiled) in missing.iter().zip(all) {
             timings.0 += std::mem::take(&mut compiled.times);
-            self.draw(&compiled);
+            self.draw(first_func + index, false, &compiled);
             if compiled.code.is_kept_as_it_is() {
                 packed.push((index, compiled));
             } else {

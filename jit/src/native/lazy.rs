@@ -323,9 +323,10 @@ impl State {
     ) -> Result<LazyFunction, CompileError> {
         let module = &self.module;
         let func = module.n_imported_funcs() + index as u32;
-        // Functions that are compiled in several ways share the rest of the budget.
-        let shares = if self.is_tiered() { self.budget.functions() } else { self.shares };
-        let share = shares.share(module, func);
+        let share = match self.is_tiered() {
+            true => self.budget.rest_of(module, func, !starts.is_empty()),
+            false => self.shares.share(module, func),
+        };
         let compiler = self.compilers.take();
         let mut compiler = compiler.unwrap_or_else(|| Compiler::new(self.options.clone()));
         let containment = &self.options.containment;
@@ -335,16 +336,20 @@ impl State {
             CompileError::of_code(module, func, &containment.no_thread(subject, &error))
         })??;
         self.compilers.give(compiler);
-        self.draw(&compiled);
+        self.draw(func, !starts.is_empty(), &compiled);
         let place = || self.place(index, compiled);
         let placed = containment.run(subject, || module.func_name(func), place)?;
         self.save_later();
         Ok(placed)
     }
 
-    /// Takes the cost of a function from the budget.
-    pub(super) fn draw(&self, compiled: &CompiledFunction) {
-        self.budget.draw_function(compiled.work.time(self.options.lower.slots));
+    /// Takes the cost of code of a function from the budget.
+    pub(super) fn draw(&self, func: u32, is_loop: bool, compiled: &CompiledFunction) {
+        let time = compiled.work.time(self.options.lower.slots);
+        match self.is_tiered() {
+            true => self.budget.draw_of(&self.module, func, is_loop, time),
+            false => self.budget.draw_function(time),
+        }
     }
 
     /// Places a function alone.

@@ -1,24 +1,30 @@
 //! The budget of compile work that a module owns, with what was drawn from it.
 //!
 //! Functions have their shares ([`Budget`]), and leave each other's alone. Code that is made of all functions
-//! a second time, with checks of memory accesses, shares what the first has left.
+//! a second time, with checks of memory accesses, shares what the first has left. In tiers a function is compiled from
+//! its start and from some of its loops, as the program needs it. Its start has its own share, as if all functions were
+//! compiled, and its loops have as much again, so that a function that is hot late is not refused for what was before.
 //!
 //! Everything else that is compiled for a module draws on one account: what the bytes of its types and imports
 //! add to the budget, and an eighth of what its functions have. Costs are estimated from counts, so whether
 //! something is refused depends on what was asked for before, and on no clock.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::module::Import;
 
-use super::shares::{Budget, time};
+use super::shares::{Budget, Share, time};
 
 /// See the module documentation.
 pub(crate) struct ModuleBudget {
     functions: Budget,
     /// Points of time that functions were estimated to take which are compiled.
     functions_drawn: AtomicU64,
+    /// Points of time that each function was estimated to take in tiers, from its start and from its loops, by the
+    /// functions' numbers among those that the module defines.
+    drawn_by: OnceLock<Box<[[AtomicU64; 2]]>>,
     /// Points of time for what is no function.
     time: u64,
     /// Those that are drawn.
@@ -49,7 +55,7 @@ impl ModuleBudget {
         let of_all = time(functions.module_bytes + import_bytes(module));
         let time = of_all - functions.time + (functions.time / OTHER_PART).max(NS_MIN);
         let (functions_drawn, drawn) = (AtomicU64::new(0), AtomicU64::new(0));
-        ModuleBudget { functions, functions_drawn, time, drawn }
+        ModuleBudget { functions, functions_drawn, drawn_by: OnceLock::new(), time, drawn }
     }
 
     /// The budget that the functions of new code share: all of it, or the rest that other code of the module has
@@ -61,6 +67,24 @@ impl ModuleBudget {
     /// Counts the points of a function that is compiled, which has stayed below its share.
     pub(crate) fn draw_function(&self, time: u64) {
         self.functions_drawn.fetch_add(time, Ordering::Relaxed);
+    }
+
+    /// The rest of a function's share in tiers: of that for its start, or of that for its loops.
+    pub(crate) fn rest_of(&self, module: &VerifiedModule, func: u32, is_loop: bool) -> Share {
+        let share = self.functions.share(module, func);
+        share.less(self.drawn_by(module, func, is_loop).load(Ordering::Relaxed))
+    }
+
+    /// Counts the points of code of a function in tiers.
+    pub(crate) fn draw_of(&self, module: &VerifiedModule, func: u32, is_loop: bool, time: u64) {
+        self.drawn_by(module, func, is_loop).fetch_add(time, Ordering::Relaxed);
+    }
+
+    fn drawn_by(&self, module: &VerifiedModule, func: u32, is_loop: bool) -> &AtomicU64 {
+        let n_funcs = module.module().funcs.len();
+        let none = || std::iter::repeat_with(Default::default).take(n_funcs).collect();
+        let index = (func - module.n_imported_funcs()) as usize;
+        &self.drawn_by.get_or_init(none)[index][usize::from(is_loop)]
     }
 
     /// Takes points of time.
@@ -130,5 +154,18 @@ mod tests {
         assert_eq!((share(0), share(1)), (before / 2, before / 2));
         budget.draw_function(before * 2);
         assert_eq!(share(0), 0);
+    }
+
+    #[test]
+    fn in_tiers_a_function_draws_on_its_own_shares() {
+        let module = module("func f() { return } func g() { return }");
+        let budget = ModuleBudget::new(&module);
+        let rest = |func, is_loop| budget.rest_of(&module, func, is_loop).time;
+        let before = rest(0, false);
+        budget.draw_of(&module, 0, true, before - 1);
+        assert_eq!((rest(0, true), rest(0, false), rest(1, true)), (1, before, before));
+        budget.draw_of(&module, 0, true, 2);
+        budget.draw_of(&module, 0, false, 1);
+        assert_eq!((rest(0, true), rest(0, false), rest(1, true)), (0, before - 1, before));
     }
 }

@@ -75,6 +75,11 @@ impl Budget {
 }
 
 impl Share {
+    /// The rest after some points were taken.
+    pub(super) fn less(self, drawn: u64) -> Share {
+        Share { time: self.time.saturating_sub(drawn), ..self }
+    }
+
     /// The share of a function that is handed over in slot form: that of a module with nothing else. An
     /// instruction counts as much as one of bytecode with an operand.
     pub(crate) fn of_slot_form(function: &Function) -> Share {
