@@ -6,7 +6,7 @@
 //! `simplify` and `destruct` that a test chooses.
 //!
 //! `examples/plant.rs` makes the copy; there, `tests/planted_faults.rs`, `tests/planted_configurations.rs` and
-//! vmrun's `tests/planted_row.rs` and `tests/planted_crosscheck.rs` can be built with the feature `planted`.
+//! vmrun's `tests/planted_row.rs`, `tests/planted_crosscheck.rs` and `tests/planted_panic.rs` can be built with the feature `planted`.
 
 mod faults;
 

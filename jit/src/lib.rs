@@ -56,6 +56,17 @@
 //! an event of the target `slotvm::tiers`, at level debug, says what native code was made of, why, what it cost, and when
 //! that is paid back; `vmrun --tier-log` prints it.
 //!
+//! # Compilations that fail
+//!
+//! [`Module::compile_stats`] and [`Engine::compile_stats`] count compilations, and those that failed by their reason
+//! ([`CompileFailure`]): a budget that a module exceeds, or a bug in slotvm. With [`Tier::Auto`] what was not compiled stays
+//! interpreted. An event of the target `slotvm::compile` names the function: at level error if the reason is a bug.
+//!
+//! A panic of the compiler is such a bug. It is caught and becomes an error, in every thread, and never unwinds into the
+//! embedder. The process's panic hook is called first, as for any panic; the library does not change it. With
+//! `panic = "abort"` nothing is caught, and the process ends. Builds with debug assertions panic at the next occasion: where
+//! code is compiled, or when the module is dropped.
+//!
 //! # Builds without native code
 //!
 //! The feature `jit` is on by default. Without it there is no dependency on Cranelift, and the API stays the same.

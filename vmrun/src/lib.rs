@@ -18,6 +18,7 @@ pub mod explain;
 pub mod host;
 pub mod load;
 pub mod names;
+pub mod panics;
 pub mod profile;
 pub mod progress;
 pub mod table;

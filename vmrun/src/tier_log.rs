@@ -1,8 +1,10 @@
-//! `--tier-log`: the functions and loops that native code was made of while a program ran, and the reasons.
+//! `--tier-log`: the functions and loops that native code was made of while a program ran, and the reasons; at the end,
+//! how many there were, and how many could not be compiled.
 
 use std::fmt::{Debug, Write as _};
 use std::time::Instant;
 
+use slotvm::CompileStats;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber, subscriber};
@@ -14,6 +16,22 @@ use crate::names::demangled;
 pub fn start() {
     // There is no other subscriber: this is the only one, and it is set once.
     _ = subscriber::set_global_default(TierLog { start: Instant::now() });
+}
+
+/// Prints how many functions and loops were compiled, and how many were not for which reason.
+pub fn end(stats: &CompileStats) {
+    note(summary(stats));
+}
+
+fn summary(stats: &CompileStats) -> String {
+    let mut line = format!("tier: {} compiled", stats.compiled());
+    for (reason, n) in stats.all_failures() {
+        _ = write!(line, ", {n} refused: {} ({reason})", reason.name());
+    }
+    if stats.replaced() > 0 {
+        _ = write!(line, ", {} kept and damaged", stats.replaced());
+    }
+    line
 }
 
 /// Takes the events of the target `slotvm::tiers`.
@@ -50,6 +68,8 @@ struct Fields {
     name: String,
     offset: Option<u64>,
     is_made: bool,
+    /// The name of the reason for which it was not.
+    reason: String,
     count: u64,
     payback: u64,
     expected_ns: u64,
@@ -77,8 +97,10 @@ impl Visit for Fields {
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        if field.name() == "name" {
-            value.clone_into(&mut self.name);
+        match field.name() {
+            "name" => value.clone_into(&mut self.name),
+            "reason" => value.clone_into(&mut self.reason),
+            _ => {}
         }
     }
 
@@ -102,7 +124,7 @@ impl Fields {
         let (waited, expected) = (ms(self.waited_ns), ms(self.expected_ns));
         let end = match self.is_made {
             true => format!("compiled in {spent:.3} ms"),
-            false => format!("refused in {spent:.3} ms"),
+            false => format!("refused in {spent:.3} ms for {}", self.reason),
         };
         _ = write!(
             line,

@@ -72,14 +72,12 @@ impl CompileFailure {
     pub(crate) const N: usize = CompileFailure::ALL.len();
 
     /// The refusal for this reason, in more words.
-    #[cfg(feature = "jit")]
     pub(crate) fn because(self, reason: impl fmt::Display) -> Refusal {
         Refusal { failure: self, reason: reason.to_string() }
     }
 }
 
 /// The reason why a function is not compiled.
-#[cfg(feature = "jit")]
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) failure: CompileFailure,

@@ -13,6 +13,7 @@ pub(crate) mod budget;
 mod clif_text;
 #[cfg(feature = "jit")]
 pub(crate) mod contain;
+#[cfg_attr(not(feature = "jit"), allow(dead_code, reason = "nothing is compiled"))]
 pub(crate) mod failure;
 #[cfg(all(test, feature = "jit"))]
 pub(crate) mod faults;
@@ -30,6 +31,8 @@ pub(crate) mod parallel;
 mod passes;
 #[cfg(feature = "jit")]
 mod places;
+#[cfg_attr(not(feature = "jit"), allow(dead_code, reason = "nothing is compiled"))]
 pub(crate) mod stats;
+#[cfg_attr(not(feature = "jit"), allow(dead_code, reason = "nothing is compiled"))]
 pub(crate) mod subject;
 pub(crate) mod timings;

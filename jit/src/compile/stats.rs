@@ -65,7 +65,6 @@ pub(crate) struct Counts {
     engine: Option<Arc<Counts>>,
 }
 
-#[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "nothing is compiled"))]
 impl Counts {
     /// The counters of a module.
     pub(crate) fn of_module(engine: &Arc<Counts>) -> Arc<Counts> {

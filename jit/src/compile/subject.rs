@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::fmt;
 
-#[cfg(feature = "jit")]
 use slotvm_bytecode::VerifiedModule;
 
 thread_local! {
@@ -18,7 +17,6 @@ pub fn compiling() -> Option<Subject> {
 }
 
 /// Sets what [`compiling`] returns, and returns what it was.
-#[cfg(feature = "jit")]
 pub(super) fn replace(subject: Option<Subject>) -> Option<Subject> {
     CONTAINED.replace(subject)
 }
@@ -42,7 +40,6 @@ pub enum Subject {
     Module,
 }
 
-#[cfg(feature = "jit")]
 impl Subject {
     /// A function, or its form that is entered at some blocks.
     pub(crate) fn of(module: &VerifiedModule, func: u32, starts: &[u32]) -> Subject {

@@ -6,6 +6,8 @@
 pub(crate) mod activation;
 #[cfg(feature = "jit")]
 mod compilations;
+#[cfg(all(test, feature = "jit"))]
+mod contain_tests;
 #[cfg(feature = "jit")]
 mod eager;
 #[cfg(feature = "jit")]

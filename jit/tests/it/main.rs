@@ -12,6 +12,8 @@ mod deadline;
 #[cfg(feature = "jit")]
 mod door;
 mod extremes;
+#[cfg(feature = "jit")]
+mod failures;
 mod fork;
 mod host;
 mod hostile;

@@ -67,6 +67,9 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
         }
         report.print(args.json);
     }
+    if args.tier_log {
+        tier_log::end(&engine.compile_stats());
+    }
     if tier(args) == Tier::Auto && !is_kept {
         // Nobody waits for what is still being compiled: it ends with the process.
         mem::forget((store, module, engine));
