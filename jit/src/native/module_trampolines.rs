@@ -30,7 +30,7 @@ pub(crate) struct ModuleTrampolines {
     to_host: Box<[Made]>,
     from_host: Box<[Made]>,
     /// Those by which loops go on in native code, by the results of their functions.
-    to_loops: Mutex<HashMap<Box<[ValType]>, Result<Arc<Trampoline>, String>>>,
+    to_loops: Mutex<HashMap<Box<[ValType]>, Attempt>>,
     /// What the budget was charged for by way and type; changes together with the budget.
     paid: Mutex<[Vec<Payment>; 2]>,
     /// The kept code, which may have some of them.
@@ -38,7 +38,9 @@ pub(crate) struct ModuleTrampolines {
 }
 
 /// A trampoline, or the error of one that nobody tries to make again.
-type Made = OnceLock<Result<Arc<Trampoline>, String>>;
+type Attempt = Result<Arc<Trampoline>, String>;
+
+type Made = OnceLock<Attempt>;
 
 #[derive(Copy, Clone, PartialEq)]
 enum Payment {

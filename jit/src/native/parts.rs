@@ -38,7 +38,7 @@ struct Loops {
 /// Native code that goes on in any of some loops.
 enum Made {
     NotYet,
-    Code(LazyFunction),
+    Code(Box<LazyFunction>),
     /// Nobody tries again.
     Failed,
 }
@@ -184,7 +184,7 @@ impl Parts {
         let mut starts = starts.to_vec();
         let Some(&first) = starts.first() else { return };
         starts.sort_unstable();
-        let made = Made::Code(made);
+        let made = Made::Code(Box::new(made));
         self.change(func, |known| known.push(Loops { made, ..Loops::new(first, starts) }));
     }
 
@@ -202,7 +202,7 @@ impl Parts {
 
     /// Native code of loops was made that [`Parts::find`] has found.
     pub(super) fn made(&self, func: u32, block: u32, made: LazyFunction) {
-        self.set(func, block, |known| known.made = Made::Code(made));
+        self.set(func, block, |known| known.made = Made::Code(Box::new(made)));
     }
 
     /// Native code of loops was not made, and will not be.

@@ -9,7 +9,7 @@ mod session;
 mod spectest;
 mod values;
 
-use slotvm::Config;
+use slotvm::{CompileStats, Config};
 use wast::Wast;
 use wast::lexer::Lexer;
 use wast::parser::{self, ParseBuffer};
@@ -25,6 +25,8 @@ pub struct Outcome {
     pub failed: Vec<Note>,
     /// Directives that need something unsupported.
     pub refused: Vec<Note>,
+    /// The compilations of all modules.
+    pub compilations: CompileStats,
 }
 
 /// A message about a directive.
@@ -74,5 +76,6 @@ pub fn run(source: &str, config: &Config) -> Result<Outcome, wast::Error> {
             Err(Reason::Refused(message)) => outcome.refused.push(Note { line, message }),
         }
     }
+    outcome.compilations = session.end();
     Ok(outcome)
 }

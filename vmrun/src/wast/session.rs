@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use slotvm::{Config, Engine, Error, Instance, Linker, Module, Store, TrapCode, Val};
+use slotvm::{CompileStats, Config, Engine, Error, Instance, Linker, Module, Store, TrapCode, Val};
 use slotvm_bytecode::wasm;
 use wast::token::Id;
 use wast::{QuoteWat, WastDirective, WastExecute, WastInvoke, Wat};
@@ -85,6 +85,13 @@ impl Session {
         spectest::define(&mut linker, &mut store).expect("a new store has room");
         let (modules, instances) = (HashMap::new(), HashMap::new());
         Session { engine, store, linker, modules, instances, unregistered: HashMap::new() }
+    }
+
+    /// Ends the script. Returns the statistics of compilations, all of which have ended.
+    pub(super) fn end(self) -> CompileStats {
+        let engine = self.engine.clone();
+        drop(self);
+        engine.compile_stats()
     }
 
     pub(super) fn directive(&mut self, directive: WastDirective<'_>) -> Outcome {

@@ -9,8 +9,8 @@ mod script;
 use std::io::{Write, stderr};
 
 use slotvm::{
-    Config, Engine, Instance, Module, SlotMode, Store, Tier, TierCompilation, TierThresholds,
-    Values,
+    CompileFailure, Config, Engine, Instance, Module, SlotMode, Store, Tier, TierCompilation,
+    TierThresholds, Values,
 };
 use slotvm_filetests::packages::TYPESCRIPT_FORMATTER;
 
@@ -96,7 +96,14 @@ fn run(config: &Config, bytes: &[u8]) -> (Vec<Result<String, String>>, Vec<u8>) 
     assert!(info.contains("dprint-plugin-typescript"), "{info}");
     let sources = [UNFORMATTED, FORMATTED, "let x = ;"];
     let texts = sources.iter().map(|source| formatter.format(source)).collect();
-    (texts, formatter.memory().to_vec())
+    let memory = formatter.memory().to_vec();
+    let engine = formatter.store.engine().clone();
+    drop(formatter);
+    let stats = engine.compile_stats();
+    let mut failures = stats.all_failures();
+    let unexpected = failures.find(|&(reason, _)| reason != CompileFailure::DifferentOperands);
+    assert_eq!(unexpected, None, "not everything was compiled");
+    (texts, memory)
 }
 
 #[test]
