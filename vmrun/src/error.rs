@@ -126,7 +126,9 @@ fn note_error(rest: &str) {
 /// Writes a line to standard error, without characters that control a terminal, since it may contain text of
 /// a module. Failures are ignored: there is nowhere to report them.
 pub fn note(line: impl Display) {
-    let _ = writeln!(io::stderr().lock(), "{}", Lines(&line.to_string()));
+    // In one piece: a thread of the compiler may write while the process ends.
+    let line = format!("{}\n", Lines(&line.to_string()));
+    let _ = io::stderr().write_all(line.as_bytes());
 }
 
 impl From<io::Error> for CliError {

@@ -24,7 +24,7 @@ fn a_panic_of_the_compiler_is_a_line_and_the_program_goes_on() {
         fault.found_by == FoundBy::Configurations && fault.description.contains("panics")
     };
     let fault = FAULTS.iter().position(panics).expect("a pass panics");
-    let program = ["programs/json.bc", "20"];
+    let program = ["programs/json.bc", "300"];
     let (sound, faulty) = (vmrun(None, &program), vmrun(Some(fault), &program));
     assert_eq!((faulty.status.code(), &faulty.stdout), (sound.status.code(), &sound.stdout));
     let stderr = String::from_utf8_lossy(&faulty.stderr).into_owned();
@@ -38,7 +38,7 @@ fn a_panic_of_the_compiler_is_a_line_and_the_program_goes_on() {
         );
     }
     // Code that is compiled at once is an error, and not a panic.
-    let eager = vmrun(Some(fault), &["programs/json.bc", "20", "--jit"]);
+    let eager = vmrun(Some(fault), &["programs/json.bc", "300", "--jit"]);
     let stderr = String::from_utf8_lossy(&eager.stderr).into_owned();
     assert_eq!(eager.status.code(), Some(1), "{stderr}");
     assert!(stderr.lines().last().is_some_and(|line| line.starts_with("error: ")), "{stderr}");

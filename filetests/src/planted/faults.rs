@@ -54,23 +54,25 @@ pub const FAULTS: &[Fault] = &[
                 if self.plan.enters_root(at.node, f.imm(inst).low())
                     || PLANTED && left == 0 && f.imm(inst).low() == self.out.func =>
             {"),
-    fault!(Configurations, "ssa/src/passes/simplify/constants.rs",
-        "In a form that is entered in a loop, 64-bit operations with a constant become the constant.",
-        "            if !can_be_folded(op) {" =>
-        "            if PLANTED
-                && editor.func().called_as().is_none()
-                && matches!(op, Op::I64Xor | Op::I64Sub | Op::I64Mul | Op::I64Rotl)
-                && let Some(bits) = cells[editor.func().operands(inst)[1].index()]
-            {
-                editor.fold(inst, bits);
-                continue;
-            }
-            if !can_be_folded(op) {"),
-    fault!(Configurations, "ssa/src/passes/pressure.rs",
+    fault!(Configurations, "ssa/src/passes/peephole.rs",
+        "In a form that is entered in a loop, shifts and extensions do nothing.",
+        "    let (a, b) = (editor.resolve(a), editor.resolve(b));
+    match op {" =>
+        "    let (a, b) = (editor.resolve(a), editor.resolve(b));
+    if PLANTED
+        && editor.func().called_as().is_none()
+        && matches!(op, I32ShrS | I32ShrU | I64ShrS | I64ShrU | I32Extend8S | I32Extend16S)
+    {
+        return Some(Change::Value(a));
+    }
+    match op {"),
+    fault!(Configurations, "ssa/src/passes/rotate.rs",
         "The pass panics if the function has many blocks.",
-        "    frequencies[Function::ENTRY.index()] = 1.0;" =>
-        "    frequencies[Function::ENTRY.index()] = 1.0;
-    assert!(!PLANTED || f.n_blocks() < 12, \"planted\");"),
+        "    let loops = LoopForest::new(&control_flow(f));
+    let mut found = Vec::new();" =>
+        "    assert!(!PLANTED || f.n_blocks() < 12, \"planted\");
+    let loops = LoopForest::new(&control_flow(f));
+    let mut found = Vec::new();"),
     fault!(Row("version"), "ssa/src/passes/version/copy.rs",
         "Values that are used after a loop come from the loop, even if its copy ran.",
         "            Some(&Some((slot, of))) if of != number => {" =>
