@@ -5,7 +5,7 @@ use std::thread;
 
 use slotvm::{
     CompileFailure, CompileStats, Config, Engine, Instance, Module, Store, Tier, TierCompilation,
-    TierThresholds,
+    TierThresholds, TypedFunc,
 };
 
 fn engine(compilation: TierCompilation, calls: u32, rounds: u32) -> Engine {
@@ -14,11 +14,16 @@ fn engine(compilation: TierCompilation, calls: u32, rounds: u32) -> Engine {
     Engine::new(config.tier_compilation(compilation)).unwrap()
 }
 
-/// Calls `run` in a new store.
-fn run(module: &Module, n: i64) -> i64 {
+/// `run` in a new store.
+fn instantiate(module: &Module) -> (Store<()>, TypedFunc<i64, i64>) {
     let mut store = Store::new(module.engine(), ());
     let instance = Instance::new(&mut store, module, &[]).unwrap();
-    let run = instance.get_typed_func::<i64, i64>(&store, "run").unwrap();
+    let run = instance.get_typed_func(&store, "run").unwrap();
+    (store, run)
+}
+
+fn run(module: &Module, n: i64) -> i64 {
+    let (mut store, run) = instantiate(module);
     run.call(&mut store, n).unwrap()
 }
 
@@ -30,10 +35,11 @@ fn expected(source: &str, n: i64) -> i64 {
     result
 }
 
-/// Calls `run` in new stores until the statistics are as they should be.
+/// Calls `run` in one store, which goes on with it, until the statistics are as they should be.
 fn run_until(module: &Module, n: i64, expected: i64, is_done: impl Fn(&CompileStats) -> bool) {
+    let (mut store, run) = instantiate(module);
     for _ in 0..100_000 {
-        assert_eq!(run(module, n), expected);
+        assert_eq!(run.call(&mut store, n).unwrap(), expected);
         if is_done(&module.compile_stats()) {
             return;
         }

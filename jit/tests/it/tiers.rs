@@ -1,6 +1,7 @@
 //! Programs that are interpreted at first, and go on in native code.
 
 use std::thread;
+use std::time::Duration;
 
 use slotvm::{
     Config, Engine, Instance, Linker, Module, Store, Tier, TierCompilation, TierThresholds,
@@ -200,6 +201,42 @@ fn all_loops_of_a_function_go_on_in_native_code() {
 }
 
 /// Compilations end whenever they do, in several threads that share a module.
+/// A function, and a loop of another, that mostly wait for the host.
+const WAITING: &str = r#"
+    import "env" "wait" func wait()
+    export "call" func call
+    export "rounds" func rounds
+    func call(n: i64) -> i64 {
+        call wait  local.get n  return
+    }
+    func rounds(n: i64) -> i64 {
+        local i: i64
+      again:
+        call wait
+        local.get i  i64.const 1  i64.add  local.tee i  local.get n  i64.lt_s  br_if again
+        local.get i  return
+    }"#;
+
+#[test]
+fn what_takes_long_each_time_is_compiled() {
+    let engine = engine_by(TierCompilation::Background, 1, 1, "all");
+    let module = Module::from_text(&engine, WAITING).unwrap();
+    let mut store = Store::new(&engine, ());
+    let mut linker = Linker::new(&engine);
+    // The compiler looks at once whether the program still comes here, which it does later only.
+    linker.func_wrap("env", "wait", || thread::sleep(Duration::from_millis(1))).unwrap();
+    let instance = linker.instantiate(&mut store, &module).unwrap();
+    let rounds = instance.get_typed_func::<i64, i64>(&store, "rounds").unwrap();
+    assert_eq!(rounds.call(&mut store, 300).unwrap(), 300);
+    let n_loops = module.compile_stats().compiled();
+    assert!(n_loops > 0);
+    let call = instance.get_typed_func::<i64, i64>(&store, "call").unwrap();
+    for n in 0..500 {
+        assert_eq!(call.call(&mut store, n).unwrap(), n);
+    }
+    assert!(module.compile_stats().compiled() > n_loops);
+}
+
 #[test]
 fn threads_go_on_while_others_compile() {
     for (calls, rounds) in [(1, 1), (2, 3), (50, 200)] {

@@ -55,7 +55,7 @@ impl TieredCode {
         self.0.n_times(part)
     }
 
-    /// Whether a function was called, or a loop went round, since [`Tiers::hot`](crate::native::Tiers::hot) was last told
+    /// Whether a function was called, or a loop went round, since [`Tiers::hot`](crate::native::Tiers::hot) was first told
     /// of it.
     pub fn has_gone_on(&self, part: Part) -> bool {
         self.0.has_gone_on(part)
@@ -125,7 +125,9 @@ impl Activation<'_> {
             let code = TieredCode(self.store.instance(self.instance()).code().clone());
             let left = tiers.hot(&code, count.part, count.n_insts).max(1);
             count.left.store(left, Ordering::Relaxed);
-            count.left_then.store(left, Ordering::Relaxed);
+            let was_told = count.left_then.load(Ordering::Relaxed) != 0;
+            let left_then = if was_told { u32::MAX } else { left };
+            count.left_then.store(left_then, Ordering::Relaxed);
         }
         let native = count.native.load(Ordering::Acquire);
         if native.is_null() {

@@ -163,7 +163,8 @@ pub(crate) struct Count {
     pub(crate) n_insts: u32,
     /// The number that was left at first.
     pub(crate) threshold: u32,
-    /// The number that was left when [`Tiers::hot`] had been told.
+    /// The number that was left when [`Tiers::hot`] had been told, or else 0. It is told again only of what has gone on:
+    /// then this is larger than what can be left.
     pub(crate) left_then: AtomicU32,
     /// Native code of the loop, once there is some.
     pub(crate) native: AtomicPtr<u8>,
@@ -320,7 +321,7 @@ impl ModuleCode {
         });
     }
 
-    /// Whether something was done since [`Tiers::hot`] was told of it.
+    /// Whether something was done since [`Tiers::hot`] was first told of it.
     pub(crate) fn has_gone_on(&self, part: Part) -> bool {
         let has_gone_on = |count: &Count| {
             count.left.load(Ordering::Relaxed) != count.left_then.load(Ordering::Relaxed)
