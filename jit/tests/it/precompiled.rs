@@ -264,7 +264,9 @@ fn changed_code_is_refused_or_compiled_anew() {
             Ok(module) => {
                 assert_eq!(outcomes(&module), expected);
                 // Trampolines are not seen.
-                n_compiled += usize::from(!module.functions().is_empty());
+                let is_compiled = !module.functions().is_empty();
+                n_compiled += usize::from(is_compiled);
+                assert!(!is_compiled || module.compile_stats().replaced() > 0);
             }
         }
     }
@@ -282,6 +284,7 @@ fn a_file_that_changes_after_it_was_opened_changes_nothing() {
     let module = Module::deserialize_file_authenticated(&engine, &path).unwrap();
     assert_eq!(outcomes(&module), expected);
     assert!(module.functions().is_empty());
+    assert_eq!(module.compile_stats().replaced(), 0);
     // What was used was copied.
     let file = File::options().write(true).open(&path).unwrap();
     file.write_all_at(&vec![0xcc; bytes.len()], 0).unwrap();
@@ -292,6 +295,7 @@ fn a_file_that_changes_after_it_was_opened_changes_nothing() {
     file.write_all_at(&vec![0xcc; bytes.len()], 0).unwrap();
     assert_eq!(outcomes(&module), expected);
     assert!(!module.functions().is_empty());
+    assert!(module.compile_stats().replaced() > 0);
     fs::write(&path, &bytes).unwrap();
     let module = Module::deserialize_file_authenticated(&engine, &path).unwrap();
     file.set_len(0).unwrap();
@@ -378,25 +382,26 @@ fn files_that_are_not_as_they_should_be_are_replaced() {
     let run = |source: &str| {
         let engine = engine(|config| _ = config.cache(Some(cache_in(directory.path()))));
         let module = Module::new(&engine, source).unwrap();
-        (outcomes(&module), module.functions().len())
+        (outcomes(&module), module.functions().len(), module.compile_stats().replaced())
     };
-    let (expected, n_funcs) = run(SOURCE);
+    let (expected, n_funcs, n_replaced) = run(SOURCE);
+    assert_eq!(n_replaced, 0);
     let [file] = &*files(directory.path()) else { panic!("one file is written") };
     let good = fs::read(file).unwrap();
     for bad in [&b""[..], b"\0slotvmc", &good[..good.len() / 2], &[&good[..], b"x"].concat()] {
         fs::write(file, bad).unwrap();
-        assert_eq!(run(SOURCE), (expected.clone(), n_funcs));
+        assert_eq!(run(SOURCE), (expected.clone(), n_funcs, 1));
         assert_eq!(fs::read(file).unwrap(), good);
-        assert_eq!(run(SOURCE), (expected.clone(), 0));
+        assert_eq!(run(SOURCE), (expected.clone(), 0, 0));
     }
     // A file of another module under this name.
     let other = SOURCE.replace("i64.mul", "i64.add");
-    let (of_other, _) = run(&other);
+    let (of_other, ..) = run(&other);
     let all = files(directory.path());
     let other_file = all.iter().find(|path| *path != file).unwrap();
     fs::copy(other_file, file).unwrap();
-    assert_eq!(run(SOURCE), (expected, n_funcs));
-    assert_eq!(run(&other), (of_other, 0));
+    assert_eq!(run(SOURCE), (expected, n_funcs, 1));
+    assert_eq!(run(&other), (of_other, 0, 0));
 }
 
 #[test]

@@ -24,7 +24,7 @@ const SOURCE: &str = r#"
       local.get n i64.const 1 i64.sub local.tee n i64.eqz i32.eqz br_if next
       local.get sum return }"#;
 
-/// Writes down the spans up to a level, each with those that it was made in.
+/// Writes down the spans up to a level, each with those that it was made in, and what is told of kept code.
 struct Recorder {
     level: Level,
     n_spans: AtomicU64,
@@ -42,7 +42,7 @@ struct State {
 
 impl Subscriber for Recorder {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_span()
+        (metadata.is_span() || metadata.target() == "slotvm::cache")
             && *metadata.level() <= self.level
             && metadata.target().starts_with("slotvm")
     }
@@ -73,7 +73,11 @@ impl Subscriber for Recorder {
     }
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn event(&self, _: &Event<'_>) {}
+    fn event(&self, event: &Event<'_>) {
+        let mut text = event.metadata().level().to_string();
+        event.record(&mut Fields(&mut text));
+        self.state.lock().unwrap().paths.push(text);
+    }
 }
 
 /// Adds fields to the name of a span.
@@ -150,6 +154,35 @@ fn spans_of_functions_are_of_the_lowest_level_only() {
         spans(Level::DEBUG, || instantiate(Config::new().tier(Tier::BEST), SOURCE.as_bytes()));
     assert!(found.iter().any(|span| span == "instantiate"), "{found:?}");
     assert!(found.iter().all(|span| !span.contains("function func")), "{found:?}");
+}
+
+#[test]
+#[cfg_attr(not(feature = "jit"), ignore = "needs native code")]
+fn kept_code_that_is_not_used_is_told_of() {
+    let engine = Engine::new(Config::new().tier(Tier::BEST).code_key(Some([7; 32]))).unwrap();
+    let bytes = engine.precompile_module(SOURCE.as_bytes()).unwrap();
+    let is_used = |bytes: &[u8]| {
+        let module = Module::deserialize_authenticated(&engine, bytes).unwrap();
+        let mut store = Store::new(&engine, ());
+        let instance = Instance::new(&mut store, &module, &[]).unwrap();
+        let f = instance.get_typed_func::<i64, i64>(&store, "f").unwrap();
+        assert_eq!(f.call(&mut store, 4).unwrap(), 10);
+        module.compile_stats().replaced() == 0
+    };
+    let found = spans(Level::WARN, || {
+        assert!(is_used(&bytes));
+        // The code comes after what is read at once, and before what is read for other things.
+        let mut places = (0..bytes.len()).rev().step_by(8);
+        places
+            .find(|&at| {
+                let mut changed = bytes.clone();
+                changed[at] ^= 1;
+                !is_used(&changed)
+            })
+            .unwrap();
+    });
+    let refusal = "a precompiled module that was changed, or that has another key";
+    assert_eq!(found, [format!("WARN message=code not used chunk=1 refusal={refusal}")]);
 }
 
 #[test]
