@@ -55,11 +55,16 @@ fn write(out: &mut String, cell: u128, ty: ValType) {
     }
 }
 
-/// Parses a value of the engine.
+/// Parses a value of the engine. A float may begin with its point.
 ///
 /// # Errors
 /// Fails if the text does not parse as the type.
 pub fn parse_val(text: &str, ty: ValType) -> Result<Val, String> {
+    let digits = text.trim_start_matches(['+', '-']);
+    if matches!(ty, ValType::F32 | ValType::F64) && digits.starts_with('.') && digits.len() > 1 {
+        let sign = &text[..text.len() - digits.len()];
+        return Ok(val(ty, parse(&format!("{sign}0{digits}"), ty)?));
+    }
     Ok(val(ty, parse(text, ty)?))
 }
 

@@ -7,29 +7,31 @@ mod guest;
 mod parse;
 mod profile;
 mod quantity;
+mod shared;
 mod unknown;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use slotvm::{PassSet, SlotMode};
 use slotvm_ssa::pipeline::{self, Product, Row, View};
 
 pub use bench::BenchArgs;
 pub use color::Color;
 pub use explain::ExplainArgs;
-pub use guest::{GuestArgs, UnknownImports};
+pub use guest::{GuestArgs, UnknownImports, Variable};
 pub use profile::{ProfileArgs, ProfileStage};
+pub use shared::{
+    CodeArgs, FuelArgs, FuncArgs, JsonArgs, LimitArgs, NativeArgs, OutputArgs, PassesArgs,
+};
 
 const EXAMPLES: &str = "\
 Examples:
   vmrun programs/mandelbrot.bc --jit              run native code
   vmrun programs/n_queens.bc 9 --jit --time       with a size, and the time of each stage
   vmrun programs/divmod.bc --invoke gcd 240 46    call one function
-  vmrun prog.wasm --lazy --dir data::/ -- -v /f   run a WASI program with the files in data
+  vmrun prog.wasm --lazy --dir data::/ -v /f      run a WASI program with the files in data
   vmrun asm prog.vasm -o - | vmrun -              `-` is standard input and output
   vmrun dump programs/collatz.bc --stage ssa      see what promotion does
 
@@ -38,8 +40,9 @@ Exit codes:
 
 const OTHER_HABITS: &str = "\
 For those who know wasmtime:
-  Arguments of the program that begin with `-` follow `--`, since options may follow the program:
-      vmrun prog.wasm -- -v               not  vmrun prog.wasm -v
+  Options of `run` may follow the program. All other words after it are the program's, as all are after `--`:
+      vmrun prog.wasm -v --jit            gives it -v
+      vmrun prog.wasm -- -v --jit         gives it both
   There are no option groups:
       --fuel, --timeout and --max-memory  not  -W fuel=N,timeout=T,max-memory-size=N
       --slots, --passes and --cache       not  -O and -C
@@ -47,7 +50,7 @@ For those who know wasmtime:
   For the instructions of the guest:
       vmrun profile                       not  --profile=guest
   WASI is always there, at preview 1. Components, HTTP handlers and --preload are not supported.
-  With --invoke, the function is followed by the program, or by its values if the program is first.";
+  With --invoke, what would be the program's arguments are the values of the function.";
 
 const HOST_FUNCTIONS: &str = "\
 A program exports `main`. If it takes an i32, that is the first of ARGS, or else the exported global
@@ -58,7 +61,12 @@ A WASI program exports `_start`, which is called instead of `main`. It can impor
 `wasi_snapshot_preview1`. It gets its file name and ARGS, the standard streams, and the directories
 and variables of --dir and --env.";
 
-const INVOKE_HELP: &str = "Call this exported function instead of `_start` or `main`, and print its results, one per line";
+const INVOKE_HELP: &str = "Call this exported function instead of `_start` or `main`, with ARGS as its values, and print its results, one per line";
+
+const COMPILED_HELP: &str = "\
+Path of the precompiled program [default: the program with the extension .vmc]
+
+It is for `vmrun` with the same --slots and --passes, and for runs with --fuel or --timeout if it was compiled for them. Only the same version of `vmrun` runs it, on a machine of the same kind, for the user who compiled it: it is authenticated by the key of the user's cache.";
 
 /// Runs, assembles, inspects and measures slotvm programs.
 ///
@@ -99,11 +107,11 @@ pub enum Command {
     )]
     Run(RunArgs),
     /// Assemble text into a binary module
-    Asm(AsmArgs),
+    Asm(BinaryArgs),
     /// Disassemble a module into text
     Dis(DisArgs),
     /// Convert a WebAssembly module into a binary module
-    Convert(ConvertArgs),
+    Convert(BinaryArgs),
     /// Optimise a program and write it as a binary module
     Opt(OptArgs),
     /// Make native code of a program, and write both for later runs
@@ -149,22 +157,13 @@ pub struct RunArgs {
     #[arg(value_name = "PROGRAM")]
     pub program: PathBuf,
 
-    /// Run native code, made of the whole program before it starts
-    #[arg(long)]
-    pub jit: bool,
+    /// Engine and slot mode
+    #[command(flatten)]
+    pub native: NativeArgs,
 
     /// Interpret [default: interpret at first, and make native code of what is done often]
     #[arg(long, conflicts_with_all = ["jit", "slots", "passes", "lazy"])]
     pub interp: bool,
-
-    /// Run native code in this slot mode [default with --jit: ssa]
-    #[arg(long, value_name = "MODE", value_parser = slot_mode_parser())]
-    pub slots: Option<SlotMode>,
-
-    /// Run native code with these passes: all, none, or a list such as -NAME or none,NAME
-    /// [default with --jit: all]
-    #[arg(long, value_name = "PASSES", allow_hyphen_values = true)]
-    pub passes: Option<PassSet>,
 
     /// Run native code, compiling each function when it is first called
     #[arg(long)]
@@ -183,17 +182,9 @@ pub struct RunArgs {
     #[command(flatten)]
     pub guest: GuestArgs,
 
-    /// Stop after this much fuel, one unit for each bytecode instruction
-    #[arg(long, value_name = "N")]
-    pub fuel: Option<u64>,
-
-    /// Stop the program after this time, such as 500ms, 2s or 1m
-    #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
-    pub timeout: Option<Duration>,
-
-    /// Limit the linear memories of the program, and its tables, to this size each, such as 64M
-    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
-    pub max_memory: Option<u64>,
+    /// What the program may use
+    #[command(flatten)]
+    pub limits: LimitArgs,
 
     /// Tell profilers the names of native functions
     #[arg(long, value_enum, value_name = "HOW", conflicts_with_all = ["interp", "trace"])]
@@ -215,30 +206,31 @@ pub struct RunArgs {
 
 /// Arguments of `crosscheck`.
 #[derive(Debug, Args)]
+#[command(mut_arg("slots", |arg| arg.help("The slot mode of native code")))]
+#[command(mut_arg("fuel", |arg| arg.help("Limit and compare fuel, one unit for each bytecode instruction")))]
+#[command(mut_arg("output", |arg| arg.help(
+    "Path of the reduced program [default: the program's name with the extension .reduced.vasm]"
+)))]
 pub struct CrosscheckArgs {
     /// The program
     #[arg(value_name = "PROGRAM")]
     pub program: PathBuf,
 
-    /// The slot mode of native code
-    #[arg(long, value_name = "MODE", default_value = "ssa", value_parser = slot_mode_parser())]
-    pub slots: SlotMode,
-
-    /// The passes: all, none, or a list such as -NAME or none,NAME
-    #[arg(long, value_name = "PASSES", allow_hyphen_values = true, default_value_t)]
-    pub passes: PassSet,
+    /// Slot mode and passes
+    #[command(flatten)]
+    pub code: CodeArgs,
 
     /// Arguments, directories and variables of the program
     #[command(flatten)]
     pub guest: GuestArgs,
 
-    /// Limit and compare fuel, one unit for each bytecode instruction
-    #[arg(long, value_name = "N")]
-    pub fuel: Option<u64>,
+    /// Fuel
+    #[command(flatten)]
+    pub fuel: FuelArgs,
 
-    /// Path of the reduced program [default: the program's name with the extension .reduced.vasm]
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    /// Output
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// Arguments of `crosscheck-native`.
@@ -257,41 +249,34 @@ pub enum Profiler {
     Jitdump,
 }
 
-/// Arguments of `asm`.
+/// Arguments of `asm` and `convert`.
 #[derive(Debug, Args)]
-pub struct AsmArgs {
-    /// The text
+#[command(mut_arg("output", |arg| arg.help(
+    "Path of the binary module, `-` for standard output [default: the source with the extension .bc]"
+)))]
+pub struct BinaryArgs {
+    /// The text, or the WebAssembly module, binary or text
     pub source: PathBuf,
 
-    /// Path of the binary module, `-` for standard output [default: the source with the extension .bc]
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    /// Output
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// Arguments of `dis`.
 #[derive(Debug, Args)]
+#[command(mut_arg("output", |arg| arg.help("Path of the text [default: standard output]")))]
 pub struct DisArgs {
     /// The module
     pub program: PathBuf,
 
-    /// Path of the text [default: standard output]
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    /// Output
+    #[command(flatten)]
+    pub output: OutputArgs,
 
     /// Show the code offset of each instruction in a comment
     #[arg(long)]
     pub offsets: bool,
-}
-
-/// Arguments of `convert`.
-#[derive(Debug, Args)]
-pub struct ConvertArgs {
-    /// The WebAssembly module, binary or text
-    pub source: PathBuf,
-
-    /// Path of the binary module, `-` for standard output [default: the source with the extension .bc]
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
 }
 
 /// Arguments of `opt`.
@@ -304,24 +289,35 @@ pub struct OptArgs {
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
 
-    /// The passes: all, none, or a list such as -NAME or none,NAME
-    #[arg(long, value_name = "PASSES", allow_hyphen_values = true, default_value_t)]
-    pub passes: PassSet,
+    /// Passes
+    #[command(flatten)]
+    pub passes: PassesArgs,
 }
 
 /// Arguments of `compile`.
 #[derive(Debug, Args)]
+#[command(mut_arg("output", |arg| arg.help(
+    "Path of the precompiled program [default: the program with the extension .vmc]"
+).long_help(COMPILED_HELP)))]
 pub struct CompileArgs {
     /// The program
     pub program: PathBuf,
 
-    /// Path of the precompiled program, for `vmrun` without --slots, --passes, --fuel and --timeout
-    /// [default: the program with the extension .vmc]
-    ///
-    /// Only the same version of `vmrun` runs it, on a machine of the same kind, for the user who compiled it: it is
-    /// authenticated by the key of the user's cache.
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    /// Output
+    #[command(flatten)]
+    pub output: OutputArgs,
+
+    /// Slot mode and passes
+    #[command(flatten)]
+    pub code: CodeArgs,
+
+    /// Make code that counts fuel, for runs with --fuel
+    #[arg(long)]
+    pub fuel: bool,
+
+    /// Make code that can be stopped, for runs with --timeout
+    #[arg(long)]
+    pub timeout: bool,
 }
 
 /// Arguments of `verify`.
@@ -334,6 +330,7 @@ pub struct VerifyArgs {
 
 /// Arguments of `dump`.
 #[derive(Debug, Args)]
+#[command(mut_arg("slots", |arg| arg.help("The slot mode for the stages clif and asm")))]
 pub struct DumpArgs {
     /// The program
     pub program: PathBuf,
@@ -342,17 +339,13 @@ pub struct DumpArgs {
     #[arg(long, value_parser = stage_parser())]
     pub stage: String,
 
-    /// Only this function, by name or number [default: all]
-    #[arg(long, value_name = "F")]
-    pub func: Option<String>,
+    /// Function
+    #[command(flatten)]
+    pub func: FuncArgs,
 
-    /// The slot mode for the stages clif and asm
-    #[arg(long, value_name = "MODE", default_value = "ssa", value_parser = slot_mode_parser())]
-    pub slots: SlotMode,
-
-    /// The passes: all, none, or a list such as -NAME or none,NAME
-    #[arg(long, value_name = "PASSES", allow_hyphen_values = true, default_value_t)]
-    pub passes: PassSet,
+    /// Slot mode and passes
+    #[command(flatten)]
+    pub code: CodeArgs,
 
     /// Print the graph of the blocks as Graphviz DOT, for the stages cfg and dom and those of the IR
     #[arg(long)]
@@ -373,21 +366,21 @@ pub struct ObjdumpArgs {
     /// The program
     pub program: PathBuf,
 
-    /// Only this function, by name or number [default: all]
-    #[arg(long, value_name = "F")]
-    pub func: Option<String>,
+    /// Function
+    #[command(flatten)]
+    pub func: FuncArgs,
 
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    /// Format
+    #[command(flatten)]
+    pub json: JsonArgs,
 }
 
 /// Arguments of `settings`.
 #[derive(Debug, Args)]
 pub struct SettingsArgs {
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    /// Format
+    #[command(flatten)]
+    pub json: JsonArgs,
 }
 
 /// Arguments of `completions`.
@@ -423,14 +416,15 @@ pub fn is_native(product: Product) -> bool {
 
 /// Arguments of `test`.
 #[derive(Debug, Args)]
+#[command(mut_arg("json", |arg| arg.help("Print the counts as JSON")))]
 pub struct TestArgs {
     /// Test files, or folders of them
     #[arg(required = true)]
     pub paths: Vec<PathBuf>,
 
-    /// Print the counts as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// Format
+    #[command(flatten)]
+    pub json: JsonArgs,
 
     /// Rewrite the expected sections; refused where the `run:` lines disagree
     #[arg(long)]
@@ -439,31 +433,17 @@ pub struct TestArgs {
 
 /// Arguments of `wast`.
 #[derive(Debug, Args)]
+#[command(mut_arg("json", |arg| arg.help("Print the counts as JSON")))]
 pub struct WastArgs {
     /// The scripts
     #[arg(required = true, value_name = "FILE")]
     pub scripts: Vec<PathBuf>,
 
-    /// Print the counts as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// Format
+    #[command(flatten)]
+    pub json: JsonArgs,
 
-    /// Run native code instead of interpreting
-    #[arg(long)]
-    pub jit: bool,
-
-    /// Run native code in this slot mode [default with --jit: ssa]
-    #[arg(long, value_name = "MODE", value_parser = slot_mode_parser())]
-    pub slots: Option<SlotMode>,
-
-    /// Run native code with these passes: all, none, or a list such as -NAME or none,NAME
-    /// [default with --jit: all]
-    #[arg(long, value_name = "PASSES", allow_hyphen_values = true)]
-    pub passes: Option<PassSet>,
-}
-
-fn slot_mode_parser() -> impl clap::builder::TypedValueParser<Value = SlotMode> {
-    use clap::builder::{PossibleValuesParser, TypedValueParser};
-    let names = SlotMode::ALL.iter().map(|mode| mode.name());
-    PossibleValuesParser::new(names).map(|name| name.parse().expect("clap has checked the name"))
+    /// Engine and slot mode
+    #[command(flatten)]
+    pub native: NativeArgs,
 }

@@ -22,18 +22,17 @@ pub struct EntryCall {
     pub params: Vec<Val>,
 }
 
-/// The calls that run a program with these arguments, in order. `invoke` is the name of a function and its values, or
-/// empty.
+/// The calls that run a program with these arguments, in order. If a function is named, they are its values.
 ///
 /// # Errors
 /// Fails if the program does not export the function, or the arguments do not fit it.
 pub fn calls<T: 'static>(
-    invoke: &[String],
+    invoke: Option<&str>,
     args: &[String],
     store: &Store<T>,
     instance: &Instance,
 ) -> Result<Vec<EntryCall>, CliError> {
-    if invoke.is_empty()
+    if invoke.is_none()
         && let Some(start) = without_values(store, instance, "_start")?
     {
         return Ok(vec![start]);
@@ -41,8 +40,8 @@ pub fn calls<T: 'static>(
     let mut calls: Vec<EntryCall> =
         without_values(store, instance, "_initialize")?.into_iter().collect();
     calls.push(match invoke {
-        [name, values @ ..] => invoked(store, instance, name, values)?,
-        [] => main(args, store, instance)?,
+        Some(name) => invoked(store, instance, name, args)?,
+        None => main(args, store, instance)?,
     });
     Ok(calls)
 }

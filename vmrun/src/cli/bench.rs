@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use slotvm::PassSet;
+
+use super::PassesArgs;
 
 /// Arguments of `bench`.
 #[derive(Debug, Args)]
@@ -14,16 +15,16 @@ pub struct BenchArgs {
 
     /// Rounds of each program in all modes, each with its code at another place; the times are geometric means over
     /// the rounds, with 95% intervals
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 5, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
 
     /// The size to run programs with, except WASI programs [default: the `bench-size:` of the source]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub size: Option<i32>,
 
-    /// The passes: all, none, or a list such as -NAME or none,NAME
-    #[arg(long, value_name = "PASSES", allow_hyphen_values = true, default_value_t)]
-    pub passes: PassSet,
+    /// Passes
+    #[command(flatten)]
+    pub passes: PassesArgs,
 
     /// Write the figures as JSON
     #[arg(long, value_name = "FILE")]

@@ -7,6 +7,8 @@ use std::ffi::OsString;
 use anstream::ColorChoice;
 use clap::ValueEnum;
 
+pub(super) const OPTION: &str = "--color";
+
 /// When output has colours.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Color {
@@ -41,7 +43,6 @@ impl Color {
 
 /// Takes `--color WHEN` and `--color=WHEN` out of the words before `--`. What is no such option stays, for clap to refuse.
 pub(super) fn take(words: &mut Vec<OsString>) -> Color {
-    const OPTION: &str = "--color";
     let parse = |word: &str| Color::from_str(word, false).ok();
     let mut color = Color::default();
     let mut i = 1;

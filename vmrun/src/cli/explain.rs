@@ -3,22 +3,27 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use slotvm::PassSet;
+
+use super::{FuncArgs, OutputArgs, PassesArgs};
 
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
+#[command(mut_arg("func", |arg| arg.help("The function, by name or number [default: the largest one]")))]
+#[command(mut_arg("output", |arg| arg.help(
+    "Path of the page, the JSON or the text [default: for a page, the program's name with the extension .html in the \
+     current folder; else standard output]"
+)))]
 pub struct ExplainArgs {
     /// The program
     pub program: PathBuf,
 
-    /// The function, by name or number [default: the largest one]
-    #[arg(long, value_name = "F")]
-    pub func: Option<String>,
+    /// Function
+    #[command(flatten)]
+    pub func: FuncArgs,
 
-    /// Path of the page, the JSON or the text [default: for a page, the program's name with the extension .html in the
-    /// current folder; else standard output]
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    /// Output
+    #[command(flatten)]
+    pub output: OutputArgs,
 
     /// Write JSON, as docs/explain.md describes it
     #[arg(long, conflicts_with_all = ["text", "at"])]
@@ -29,7 +34,7 @@ pub struct ExplainArgs {
     pub text: bool,
 
     /// Write text that follows the instruction at this code offset, such as 001c, through all stages
-    #[arg(long, value_name = "OFFSET", value_parser = parse_offset)]
+    #[arg(long, value_name = "OFFSET", value_parser = parse_offset, allow_hyphen_values = true)]
     pub at: Option<u32>,
 
     /// Show these constructions of SSA form beside it
@@ -41,9 +46,9 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "FILE")]
     pub profile: Option<PathBuf>,
 
-    /// The passes: all, none, or a list such as -NAME or none,NAME
-    #[arg(long, value_name = "PASSES", allow_hyphen_values = true, default_value_t)]
-    pub passes: PassSet,
+    /// Passes
+    #[command(flatten)]
+    pub passes: PassesArgs,
 }
 
 /// A code offset as the texts write it: hexadecimal, after an optional `@` or `0x`.

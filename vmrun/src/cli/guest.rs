@@ -1,47 +1,56 @@
 //! Arguments, directories and variables of the program, common to `run`, `crosscheck` and `profile`.
 
-use std::mem;
-
 use clap::{Args, ValueEnum};
 use slotvm::{Linker, Module};
 
 /// The arguments of a program that is run, and its imports.
 #[derive(Debug, Args)]
 pub struct GuestArgs {
-    /// Call this exported function instead of `_start` or `main`
-    #[arg(long, value_names = ["NAME", "VALUES"], num_args = 1..)]
-    pub invoke: Vec<String>,
+    /// Call this exported function instead of `_start` or `main`, with ARGS as its values
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    pub invoke: Option<String>,
+
+    /// The name that a WASI program sees as its own [default: that of its file]
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    pub argv0: Option<String>,
 
     /// Give a WASI program full access to this directory, under the same name or GUEST
     #[arg(long, value_name = "HOST[::GUEST]")]
     pub dir: Vec<String>,
 
-    /// Set an environment variable of a WASI program; without a value, copy that of this process
-    #[arg(long, value_name = "NAME[=VALUE]")]
-    pub env: Vec<String>,
+    /// Set an environment variable of a WASI program; without a value, as in this process, if it is set there
+    #[arg(long, value_name = "NAME[=VALUE]", value_parser = variable)]
+    pub env: Vec<Variable>,
 
     /// Define unknown imported functions this way [default: refuse to run the program]
     #[arg(long, value_enum, value_name = "HOW")]
     pub unknown_imports: Option<UnknownImports>,
 
-    /// Arguments for the program, or values for --invoke; those that begin with `-` must follow `--`
-    #[arg(value_name = "ARGS", allow_negative_numbers = true)]
+    /// Arguments for the program, or values for --invoke: all words after it but options of this command, which must not
+    /// follow `--`
+    #[arg(value_name = "ARGS", allow_hyphen_values = true)]
     pub args: Vec<String>,
-
-    /// Arguments for the program after `--`
-    #[arg(last = true, hide = true, value_name = "ARGS", allow_hyphen_values = true)]
-    pub more_args: Vec<String>,
 }
 
-impl GuestArgs {
-    /// Puts words where they belong: those after the program are values of the invoked function, or else arguments of the
-    /// program. Those after `--` are always arguments.
-    pub(super) fn settle(&mut self) {
-        if !self.invoke.is_empty() {
-            self.invoke.append(&mut self.args);
-        }
-        self.args.append(&mut mem::take(&mut self.more_args));
+/// An environment variable of the program.
+#[derive(Clone, Debug)]
+pub struct Variable {
+    /// The name.
+    pub name: String,
+    /// The value, if it is not that of this process.
+    pub value: Option<String>,
+}
+
+/// A variable such as `LANG=C`, or a name alone.
+fn variable(text: &str) -> Result<Variable, String> {
+    let (name, value) = match text.split_once('=') {
+        Some((name, value)) => (name, Some(value.to_owned())),
+        None => (text, None),
+    };
+    if name.is_empty() {
+        return Err("expected a name before the value".to_owned());
     }
+    Ok(Variable { name: name.to_owned(), value })
 }
 
 /// Definitions of unknown imported functions.

@@ -1,17 +1,17 @@
 //! From the words of the command line to [`Cli`]: what clap does, and what people expect besides.
 //!
-//! Words are changed before clap sees them where it would take them for something else. Each change is for a habit that
-//! users of other runtimes have; the tests at the end list them.
+//! What follows the program belongs to the program, but for options of the command, which may follow it too: users write
+//! `vmrun prog.bc --jit`. clap takes a word that it does not know for a mistake, so words are sorted before it sees them.
 
 use std::ffi::OsString;
 use std::process;
 
-use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, FromArgMatches};
+use clap::{Arg, Args, Command, CommandFactory, FromArgMatches};
 
-use super::{Cli, Color, Command, GuestArgs, RunArgs, color, unknown};
+use super::{Cli, Color, RunArgs, color, unknown};
 
-const INVOKE: &str = "--invoke";
+/// The commands that run a program.
+const RUNNING: [&str; 3] = ["run", "profile", "crosscheck"];
 
 impl Cli {
     /// Parses the command line. Exits after printing an error, or the help that was asked for.
@@ -20,37 +20,17 @@ impl Cli {
         let color = color::take(&mut words);
         color.apply();
         if let Some(cli) = parse_run(&words, color) {
-            return cli.settled();
+            return cli;
         }
         if let Err(error) = unknown::check(&words) {
             error.report();
             process::exit(error.exit_code().into());
         }
-        let parse = |words: &[OsString]| {
-            let matches = Cli::command().color(color.of_clap()).try_get_matches_from(words)?;
-            Cli::from_arg_matches(&matches)
-        };
-        let words = attach_invoked_values(words);
-        let cli = parse(&words).or_else(|error| match error.kind() {
-            ErrorKind::MissingRequiredArgument => match with_invoked_program(&words) {
-                Some(words) => parse(&words),
-                None => Err(error),
-            },
-            _ => Err(error),
-        });
-        cli.unwrap_or_else(|error| error.exit()).settled()
-    }
-
-    /// With arguments where they belong, wherever they were given.
-    fn settled(mut self) -> Cli {
-        let guest = match &mut self.command {
-            Some(Command::Run(run)) => Some(&mut run.guest),
-            Some(Command::Crosscheck(check)) => Some(&mut check.guest),
-            Some(Command::Profile(profile)) => Some(&mut profile.guest),
-            _ => self.run.as_mut().map(|run| &mut run.guest),
-        };
-        guest.into_iter().for_each(GuestArgs::settle);
-        self
+        let command = Cli::command().color(color.of_clap());
+        let words = sorted_for(&command, words);
+        let matches = command.try_get_matches_from(words);
+        let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches));
+        cli.unwrap_or_else(|error| error.exit())
     }
 }
 
@@ -63,56 +43,78 @@ fn parse_run(words: &[OsString], color: Color) -> Option<Cli> {
     if !is_run && !is_path {
         return None;
     }
-    let words = words.iter().enumerate().filter(|&(i, _)| !(is_run && i == 1));
-    let words = attach_invoked_values(words.map(|(_, word)| word.clone()));
-    let matches = RunArgs::augment_args(clap::Command::new("vmrun")).try_get_matches_from(words);
+    let command = RunArgs::augment_args(Command::new("vmrun"));
+    let words = [vec![words[0].clone()], sorted(&command, &words[1 + usize::from(is_run)..])];
+    let matches = command.try_get_matches_from(words.concat());
     let run = RunArgs::from_arg_matches(&matches.ok()?).ok()?;
     Some(Cli { command: None, run: Some(run), color })
 }
 
-/// Writes `--invoke f -inf` as `--invoke=f --invoke=-inf`. By default, clap takes a value such as `-inf` for an
-/// option. If it allowed such values, it would also take every option after `--invoke` for one.
-fn attach_invoked_values(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
-    // The short options are those for help and version; all others are long.
-    let is_option =
-        |arg: &OsString| arg.as_encoded_bytes().starts_with(b"--") || arg == "-h" || arg == "-V";
-    let mut args = args.into_iter().peekable();
-    let mut attached = Vec::new();
-    while let Some(arg) = args.next() {
-        let n_before = attached.len();
-        if arg == INVOKE {
-            while let Some(value) = args.next_if(|arg| !is_option(arg)) {
-                attached.push(attached_value(&value));
-            }
+/// The words of any command, sorted if it runs a program.
+fn sorted_for(all: &Command, words: Vec<OsString>) -> Vec<OsString> {
+    let named = words.get(1).and_then(|word| all.find_subcommand(word));
+    let (command, n_first) = match named {
+        Some(command) if RUNNING.contains(&command.get_name()) => (command, 2),
+        Some(_) => return words,
+        None if words.get(1).is_some_and(|word| word == "help") => return words,
+        None => (all, 1),
+    };
+    let n_first = n_first.min(words.len());
+    [&words[..n_first], &sorted(command, &words[n_first..])].concat()
+}
+
+/// Words in an order that leaves no doubt: options of a command, `--`, the program, and what belongs to the program.
+fn sorted(command: &Command, words: &[OsString]) -> Vec<OsString> {
+    let (mut options, mut others) = (Vec::new(), Vec::new());
+    let mut words = words.iter().cloned();
+    while let Some(word) = words.next() {
+        if word == "--" {
+            others.extend(words);
+            break;
         }
-        if attached.len() == n_before {
-            let ends_options = arg == "--";
-            attached.push(arg);
-            if ends_options {
-                attached.extend(args.by_ref());
+        let known = known_option(command, &word);
+        let is_unknown = word != "-" && word.as_encoded_bytes().starts_with(b"-");
+        if let Some(has_value) = known {
+            options.push(word);
+            if has_value {
+                // Without the value, clap must not see anything in its place.
+                let Some(value) = words.next() else { return options };
+                options.push(value);
             }
+        } else if is_unknown && others.is_empty() {
+            // Help, the version, or a mistake.
+            options.push(word);
+        } else {
+            others.push(word);
         }
     }
-    attached
+    if !others.is_empty() {
+        options.push("--".into());
+    }
+    options.append(&mut others);
+    options
 }
 
-fn attached_value(value: &OsString) -> OsString {
-    let mut word = OsString::from(INVOKE);
-    word.push("=");
-    word.push(value);
-    word
-}
-
-/// Writes `--invoke=f --invoke=prog --invoke=20` as `--invoke=f prog --invoke=20`: a program that is missing is the word
-/// after the function's name, as in `wasmtime run --invoke f prog 20`.
-fn with_invoked_program(words: &[OsString]) -> Option<Vec<OsString>> {
-    let prefix = format!("{INVOKE}=");
-    let is_value = |word: &OsString| word.as_encoded_bytes().starts_with(prefix.as_bytes());
-    let program = words.windows(2).position(|pair| pair.iter().all(is_value))? + 1;
-    let mut words = words.to_vec();
-    let value = words[program].to_str()?[prefix.len()..].to_owned();
-    words[program] = value.into();
-    Some(words)
+/// If a word is an option of a command: whether the next word is its value.
+fn known_option(command: &Command, word: &OsString) -> Option<bool> {
+    let word = word.to_str()?;
+    if word == color::OPTION {
+        return Some(true);
+    }
+    let option = |is_meant: &dyn Fn(&Arg) -> bool| command.get_opts().find(|&arg| is_meant(arg));
+    let (option, is_attached) = match (word.strip_prefix("--"), word.strip_prefix('-')) {
+        (Some(long), _) => {
+            let name = long.split('=').next();
+            (option(&|arg| arg.get_long() == name)?, long.contains('='))
+        }
+        (None, Some(short)) => {
+            let name = short.chars().next()?;
+            (option(&|arg| arg.get_short() == Some(name))?, short.len() > name.len_utf8())
+        }
+        (None, None) => return None,
+    };
+    let takes_next = option.get_action().takes_values() && !option.is_require_equals_set();
+    Some(takes_next && !is_attached)
 }
 
 #[cfg(test)]
@@ -122,39 +124,44 @@ mod tests {
     fn run_args(line: &str) -> RunArgs {
         let cli = Cli::from_args(line.split(' ').map(OsString::from));
         match cli.command {
-            Some(Command::Run(args)) => args,
+            Some(super::super::Command::Run(args)) => args,
             _ => cli.run.expect("a program is run"),
         }
     }
 
-    /// The program, the function with its values, and the arguments.
-    fn parsed(line: &str) -> (String, Vec<String>, Vec<String>) {
+    /// The program, the function, and the arguments.
+    fn parsed(line: &str) -> (String, Option<String>, Vec<String>) {
         let RunArgs { program, guest, .. } = run_args(line);
-        let GuestArgs { invoke, args, more_args, .. } = guest;
-        assert!(more_args.is_empty(), "{more_args:?}");
-        (program.display().to_string(), invoke, args)
+        (program.display().to_string(), guest.invoke, guest.args)
+    }
+
+    fn strings(words: &[&str]) -> Vec<String> {
+        words.iter().map(|&word| word.to_owned()).collect()
     }
 
     #[test]
-    fn invoked_values_may_look_like_options() {
-        let args = run_args("vmrun p.bc --invoke f -1 -inf -0x10 null --jit -- --invoke -x");
-        assert_eq!(args.guest.invoke, ["f", "-1", "-inf", "-0x10", "null"]);
-        assert!(args.jit);
-        assert_eq!(args.guest.args, ["--invoke", "-x"]);
-    }
-
-    #[test]
-    fn arguments_follow_the_program() {
-        for line in ["vmrun p.bc a 7 -3", "vmrun p.bc a 7 --jit -3", "vmrun --jit p.bc a 7 -- -3"] {
-            let args = ["a", "7", "-3"].map(String::from).to_vec();
-            assert_eq!(parsed(line), ("p.bc".into(), vec![], args.clone()), "{line}");
-            let line = line.replace("vmrun", "vmrun run");
-            assert_eq!(parsed(&line), ("p.bc".into(), vec![], args), "{line}");
+    fn words_after_the_program_are_its_own_but_for_options() {
+        for (line, expected) in [
+            ("vmrun p.bc a 7 -3", &["a", "7", "-3"][..]),
+            ("vmrun p.bc a 7 --jit -3", &["a", "7", "-3"]),
+            ("vmrun --jit p.bc a 7 -- -3", &["a", "7", "-3"]),
+            ("vmrun p.wasm --version", &["--version"]),
+            ("vmrun run p.wasm -h -V --help", &["-h", "-V", "--help"]),
+            (
+                "vmrun run p.wasm --name=x -vv --jit - -o out",
+                &["--name=x", "-vv", "-", "-o", "out"],
+            ),
+            ("vmrun p.wasm --fuel 7 x --cache 8 --dir=. y", &["x", "8", "y"]),
+            ("vmrun p.wasm -- --jit -- -x", &["--jit", "--", "-x"]),
+            ("vmrun p.wasm -v -- --jit", &["-v", "--jit"]),
+            ("vmrun -- p.wasm --jit", &["--jit"]),
+        ] {
+            let (program, invoke, args) = parsed(line);
+            assert!(program.starts_with("p."), "{line}: {program}");
+            assert_eq!((invoke, args), (None, strings(expected)), "{line}");
         }
-        // A word that is a command is an argument after the program.
-        assert_eq!(parsed("vmrun p.bc run").2, ["run"]);
-        assert_eq!(parsed("vmrun p.bc -- a -- b").2, ["a", "--", "b"]);
-        assert!(run_args("vmrun programs/collatz.bc --jit").jit);
+        assert!(run_args("vmrun programs/collatz.bc --jit").native.jit);
+        assert!(!run_args("vmrun p.wasm -- --jit").native.jit);
     }
 
     /// The arguments of a run are parsed alone as among those of all commands.
@@ -169,12 +176,17 @@ mod tests {
             "vmrun run p --jit --slots memory --passes -inline --fuel 7 --timeout 2s",
             "vmrun p.wasm --dir .::/ --env A=B --invoke f -1 2 --time --json",
             "vmrun p.wasm --lazy --max-memory 64M --cache --profile perfmap -- --invoke",
+            "vmrun run --invoke f p.bc 20",
+            "vmrun p.bc --version",
+            "vmrun p.bc --nothing",
         ] {
             let words = words(line);
-            let all = Cli::command().try_get_matches_from(attach_invoked_values(words.clone()));
+            let all = Cli::command();
+            let sorted = sorted_for(&all, words.clone());
+            let all = all.try_get_matches_from(sorted);
             let all = Cli::from_arg_matches(&all.expect("it is right")).expect("it is right");
             let run = match all.command {
-                Some(Command::Run(run)) => run,
+                Some(super::super::Command::Run(run)) => run,
                 command => all.run.unwrap_or_else(|| panic!("{line}: {command:?}")),
             };
             let alone = parse_run(&words, Color::Auto).expect("it is a run").run;
@@ -187,10 +199,9 @@ mod tests {
             "vmrun -h",
             "vmrun run",
             "vmrun run -h",
-            "vmrun run --invoke f p.bc 20",
-            "vmrun p.bc --version",
+            "vmrun run --nothing p.bc",
             "vmrun p.bc --jit --interp",
-            "vmrun p.bc --nothing",
+            "vmrun p.bc --fuel -1",
             "vmrun asm p.vasm",
         ] {
             assert!(parse_run(&words(line), Color::Auto).is_none(), "{line}");
@@ -201,26 +212,23 @@ mod tests {
     fn a_function_is_invoked_in_every_order() {
         for line in [
             "vmrun p.bc --invoke fib 20",
+            "vmrun p.bc --invoke fib -- 20",
             "vmrun --invoke fib p.bc 20",
+            "vmrun --invoke fib p.bc -- 20",
             "vmrun run --invoke fib p.bc 20",
             "vmrun run --invoke=fib p.bc 20",
             "vmrun run --invoke fib --jit p.bc 20",
-            "vmrun --invoke fib 20 --jit p.bc",
             "vmrun --jit p.bc 20 --invoke fib",
         ] {
-            let (program, invoke, args) = parsed(line);
-            assert_eq!(
-                (program.as_str(), invoke, args),
-                ("p.bc", vec!["fib".into(), "20".into()], vec![]),
-                "{line}"
-            );
+            let expected = ("p.bc".to_owned(), Some("fib".to_owned()), strings(&["20"]));
+            assert_eq!(parsed(line), expected, "{line}");
         }
-        let (program, invoke, args) = parsed("vmrun run --invoke f p.bc -1 -inf -- -x y");
-        assert_eq!(program, "p.bc");
-        assert_eq!(invoke, ["f", "-1", "-inf"]);
-        assert_eq!(args, ["-x", "y"]);
+        let (program, invoke, args) =
+            parsed("vmrun run --invoke f p.bc -1 -inf -0x10 --jit -- -x y");
+        assert_eq!((program.as_str(), invoke.as_deref()), ("p.bc", Some("f")));
+        assert_eq!(args, ["-1", "-inf", "-0x10", "-x", "y"]);
         let (program, invoke, _) = parsed("vmrun crosscheck.bc --invoke f");
-        assert_eq!((program.as_str(), invoke.len()), ("crosscheck.bc", 1));
+        assert_eq!((program.as_str(), invoke.as_deref()), ("crosscheck.bc", Some("f")));
     }
 
     #[test]

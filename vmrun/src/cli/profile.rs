@@ -3,12 +3,18 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use slotvm::{PassSet, SlotMode};
 
-use super::{GuestArgs, slot_mode_parser};
+use super::{CodeArgs, FuncArgs, GuestArgs, LimitArgs};
 
 /// Arguments of `profile`.
 #[derive(Debug, Args)]
+#[command(mut_arg("func", |arg| {
+    arg.help("Only this function, by name or number [default: all that are executed]")
+}))]
+#[command(mut_arg("slots", |arg| arg.help("The slot mode, for all stages except bytecode")))]
+#[command(mut_arg("passes", |arg| arg.help(
+    "The passes, for all stages except bytecode: all, none, or a list such as -NAME or none,NAME"
+)))]
 pub struct ProfileArgs {
     /// The program
     #[arg(value_name = "PROGRAM")]
@@ -18,17 +24,13 @@ pub struct ProfileArgs {
     #[arg(long, value_enum, value_name = "STAGE", default_value_t = ProfileStage::Bytecode)]
     pub stage: ProfileStage,
 
-    /// Only this function, by name or number [default: all that are executed]
-    #[arg(long, value_name = "F")]
-    pub func: Option<String>,
+    /// Function
+    #[command(flatten)]
+    pub func: FuncArgs,
 
-    /// The slot mode, for all stages except bytecode
-    #[arg(long, value_name = "MODE", default_value = "ssa", value_parser = slot_mode_parser())]
-    pub slots: SlotMode,
-
-    /// The passes, for all stages except bytecode: all, none, or a list such as -NAME or none,NAME
-    #[arg(long, value_name = "PASSES", allow_hyphen_values = true, default_value_t)]
-    pub passes: PassSet,
+    /// Slot mode and passes
+    #[command(flatten)]
+    pub code: CodeArgs,
 
     /// Write the counts of blocks as JSON
     #[arg(long, value_name = "FILE")]
@@ -41,6 +43,10 @@ pub struct ProfileArgs {
     /// Arguments, directories and variables of the program
     #[command(flatten)]
     pub guest: GuestArgs,
+
+    /// What the program may use
+    #[command(flatten)]
+    pub limits: LimitArgs,
 }
 
 /// The forms that `profile` shows.

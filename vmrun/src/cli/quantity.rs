@@ -31,7 +31,7 @@ const KIB: f64 = 1024.0;
 /// # Errors
 /// Fails if the text is no duration, or the duration is zero or endless.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let expected = "expected a number above zero with a unit: ns, us, ms, s, m or h";
+    let expected = "expected a number above zero, of seconds or with a unit: ns, us, ms, s, m or h";
     let seconds = parse(text, TIMES).filter(|&seconds| seconds > 0.0).ok_or(expected)?;
     let duration = Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())?;
     if duration.is_zero() { Err(expected.to_owned()) } else { Ok(duration) }

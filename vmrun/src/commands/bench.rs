@@ -28,7 +28,7 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8, CliError> {
     let old = args.diff.as_deref().map(Old::read).transpose()?;
     let stop =
         Stop::at_ctrl_c().map_err(|e| CliError::Failed(format!("no handler of Ctrl-C: {e}")))?;
-    let options = Options { rounds: args.rounds, size: args.size, passes: args.passes };
+    let options = Options { rounds: args.rounds, size: args.size, passes: args.passes.set };
     let mut report = measure(&programs, &options, &stop)?;
     let too_short = take_too_short(&mut report);
     if report.programs.is_empty() {

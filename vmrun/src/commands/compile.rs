@@ -1,5 +1,7 @@
 //! `vmrun compile`: makes native code of a whole program and writes it, with the program, for later runs.
 
+use std::time::Duration;
+
 use slotvm::{Cache, CacheConfig, Config, Engine, Tier};
 
 use crate::cli::CompileArgs;
@@ -8,13 +10,16 @@ use crate::load::{self, load_bytes};
 use crate::progress::Progress;
 
 pub(super) fn compile(args: &CompileArgs) -> Result<(), CliError> {
-    let output = load::output(args.output.as_deref(), &args.program, "vmc")?;
+    let output = load::output(args.output.path.as_deref(), &args.program, "vmc")?;
     let progress = Progress::spinner("compiling");
     let bytes = load_bytes(&args.program)?;
     // Whoever can read the key of the user's cache can have any code run by this user.
     let key = *Cache::new(&CacheConfig::new())?.key();
     let mut config = Config::new();
     config.tier(Tier::Jit).parallel_compilation(true).code_key(Some(key));
+    config.slots(args.code.slots).passes(args.code.passes.set).consume_fuel(args.fuel);
+    // Whether there is one is all that matters to the code.
+    config.timeout(args.timeout.then_some(Duration::MAX));
     let compiled = Engine::new(&config)?.precompile_module(&bytes);
     let compiled = compiled.map_err(|error| CliError::module(&args.program, error))?;
     drop(progress);

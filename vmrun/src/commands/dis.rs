@@ -12,7 +12,7 @@ pub(super) fn dis(args: &DisArgs) -> Result<(), CliError> {
     let options = PrintOptions { offsets: args.offsets };
     let text = text::print_with(&module, options)
         .map_err(|error| CliError::module(&args.program, error))?;
-    match args.output.as_deref().filter(|output| !load::is_standard(output)) {
+    match args.output.path.as_deref().filter(|output| !load::is_standard(output)) {
         Some(output) => load::write(output, text.as_bytes()),
         None => print(&text),
     }

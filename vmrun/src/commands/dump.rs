@@ -28,7 +28,7 @@ pub(super) fn dump(args: &DumpArgs) -> Result<(), CliError> {
         return Err(CliError::Usage(message));
     }
     let funcs = funcs(args, &module)?;
-    if args.stage == BYTECODE && args.func.is_none() {
+    if args.stage == BYTECODE && args.func.name.is_none() {
         let text = text::print_with(module.module(), PrintOptions { offsets: true });
         return print(&text.map_err(|error| CliError::module(&args.program, error))?);
     }
@@ -61,7 +61,7 @@ pub(super) fn dump(args: &DumpArgs) -> Result<(), CliError> {
 
 /// The functions to show.
 fn funcs(args: &DumpArgs, module: &VerifiedModule) -> Result<Vec<u32>, CliError> {
-    match &args.func {
+    match &args.func.name {
         Some(name) => Ok(vec![find_func(module, name)?]),
         None => Ok((module.n_imported_funcs()..module.n_funcs()).collect()),
     }
@@ -84,7 +84,7 @@ fn draw(args: &DumpArgs, module: &VerifiedModule) -> Result<(), CliError> {
         return Err(CliError::Usage(message));
     }
     for (i, &func) in funcs.iter().enumerate() {
-        let drawing = pipeline::draw_with(module, func, &args.stage, args.passes);
+        let drawing = pipeline::draw_with(module, func, &args.stage, args.code.passes.set);
         let drawing = drawing.map_err(|error| failed(module, func, &error))?;
         let text = match args.svg {
             true => svg(&drawing).map_err(|error| failed(module, func, &error))?,
@@ -110,7 +110,7 @@ fn of_ir(
     func: u32,
     style: &mut Style<'_, '_>,
 ) -> Result<String, CliError> {
-    pipeline::show_with(module, func, &args.stage, args.passes, style)
+    pipeline::show_with(module, func, &args.stage, args.code.passes.set, style)
         .map_err(|error| failed(module, func, &error))
 }
 
@@ -137,7 +137,7 @@ pub(super) fn find_func(module: &VerifiedModule, name: &str) -> Result<u32, CliE
 
 fn compiled(args: &DumpArgs, module: &Arc<VerifiedModule>) -> Result<Module, CliError> {
     let mut config = Config::new();
-    config.tier(Tier::Jit).slots(args.slots).passes(args.passes);
+    config.tier(Tier::Jit).slots(args.code.slots).passes(args.code.passes.set);
     let engine = Engine::new(&config)?;
     Ok(Module::from_verified(&engine, module.clone())?)
 }

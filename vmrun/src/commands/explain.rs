@@ -16,7 +16,7 @@ use crate::profile::{BlockProfile, FunctionProfile, Profile, SCHEMA, SCHEMA_VERS
 
 pub(super) fn explain(args: &ExplainArgs) -> Result<(), CliError> {
     let module = Arc::new(load::load(&args.program)?.module);
-    let func = match &args.func {
+    let func = match &args.func.name {
         Some(name) => find_func(&module, name)?,
         None => default_func(&module)?,
     };
@@ -28,7 +28,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<(), CliError> {
     let document = explain::explain(&Request {
         module: &module,
         func,
-        passes: args.passes,
+        passes: args.passes.set,
         compare: &args.compare,
         program: &args.program,
         profile,
@@ -43,7 +43,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<(), CliError> {
         }
         None => page::page(&document),
     };
-    let path = match &args.output {
+    let path = match &args.output.path {
         Some(path) => path.clone(),
         None if is_page && !load::is_standard(&args.program) => {
             let name = args.program.file_name().unwrap_or("explain".as_ref());
@@ -56,7 +56,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<(), CliError> {
     if load::is_standard(&path) {
         return Ok(());
     }
-    match args.output {
+    match args.output.path {
         None => print(&format!("{}\n", path.display())),
         Some(_) => Ok(()),
     }

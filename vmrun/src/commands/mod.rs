@@ -39,10 +39,10 @@ pub fn execute(cli: Cli) -> Result<u8, CliError> {
     match (cli.command, cli.run) {
         (Some(Command::Run(args)), _) | (None, Some(args)) => run::run(&args),
         (Some(Command::Asm(args)), _) => {
-            binary::write(&args.source, args.output.as_deref()).map(|()| 0)
+            binary::write(&args.source, args.output.path.as_deref()).map(|()| 0)
         }
         (Some(Command::Convert(args)), _) => {
-            binary::write(&args.source, args.output.as_deref()).map(|()| 0)
+            binary::write(&args.source, args.output.path.as_deref()).map(|()| 0)
         }
         (Some(Command::Dis(args)), _) => dis::dis(&args).map(|()| 0),
         (Some(Command::Verify(args)), _) => verify::verify(&args).map(|()| 0),

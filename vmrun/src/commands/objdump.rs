@@ -28,14 +28,14 @@ pub(super) fn objdump(args: &ObjdumpArgs) -> Result<(), CliError> {
     let module = Module::from_verified(&Engine::new(&config)?, verified.clone())
         .map_err(|error| CliError::module(&args.program, error))?;
     drop(progress);
-    let funcs = match &args.func {
+    let funcs = match &args.func.name {
         Some(name) => {
             let func = find_func(&verified, name)?;
             func..func + 1
         }
         None => verified.n_imported_funcs()..verified.n_funcs(),
     };
-    if args.json {
+    if args.json.is_asked {
         let listed: Result<Vec<_>, CliError> = funcs
             .map(|func| {
                 let (code, insts) = code_of(&module, func)?;

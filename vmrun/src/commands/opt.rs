@@ -11,7 +11,7 @@ use crate::progress::Progress;
 pub(super) fn opt(args: &OptArgs) -> Result<(), CliError> {
     let progress = Progress::spinner("optimising");
     let module = load(&args.program)?.module;
-    let optimized = optimize_with(&module, args.passes)
+    let optimized = optimize_with(&module, args.passes.set)
         .map_err(|error| CliError::module(&args.program, error))?;
     drop(progress);
     for (func, reason) in &optimized.left {

@@ -1,6 +1,7 @@
 //! `vmrun profile`: runs a program, and shows how often each block was executed.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use slotvm::compiler::{FunctionCounts, Rung};
 use slotvm::{Config, Engine, Module, Store, Tier};
@@ -35,11 +36,15 @@ pub(super) fn profile(args: &ProfileArgs) -> Result<u8, CliError> {
         load::check_output(output, &args.program)?;
     }
     let verified = Arc::new(load::load(&args.program)?.module);
-    let only = args.func.as_deref().map(|name| find_func(&verified, name)).transpose()?;
+    let only = args.func.name.as_deref().map(|name| find_func(&verified, name)).transpose()?;
     let is_shown = |func: u32| only.is_none_or(|only| only == func);
+    if !is_bytecode {
+        run::check_imports(&args.program, &args.guest, &verified)?;
+    }
     let mut config = Config::new();
     let tier = if is_bytecode { Tier::Interpreter } else { Tier::Jit };
-    config.tier(tier).slots(args.slots).passes(args.passes).count_blocks(true);
+    config.tier(tier).slots(args.code.slots).passes(args.code.passes.set).count_blocks(true);
+    run::limit(&mut config, &args.limits);
     let module = Module::from_verified(&Engine::new(&config)?, verified.clone())
         .map_err(|error| CliError::module(&args.program, error))?;
     let collector = Collector::new(args.folded.is_some());
@@ -68,13 +73,17 @@ pub(super) fn profile(args: &ProfileArgs) -> Result<u8, CliError> {
 fn run(args: &ProfileArgs, module: &Module, collector: Option<&Collector>) -> Result<u8, CliError> {
     let host = run::host(&args.program, &args.guest, module, false)?;
     let mut store = Store::new(module.engine(), host);
+    if let Some(fuel) = args.limits.fuel.max {
+        store.set_fuel(fuel)?;
+    }
     store.set_trace(collector.map(Collector::trace));
+    let deadline = args.limits.deadline(Instant::now());
     let result = run::instantiate(&args.guest, module, &mut store)
-        .and_then(|instance| run::call(&args.guest, &mut store, instance, None))
-        .map(|results| if args.guest.invoke.is_empty() { run::code_of(&results) } else { 0 });
+        .and_then(|instance| run::call(&args.guest, &mut store, instance, deadline))
+        .map(|results| if args.guest.invoke.is_none() { run::code_of(&results) } else { 0 });
     let flushed = store.data_mut().flush();
     let code = run::exit_code(result);
-    let code = code.map_err(|error| run::explained(error, &args.program, None, None))?;
+    let code = code.map_err(|error| run::explained(error, &args.program, &args.limits))?;
     flushed?;
     Ok(code)
 }
@@ -185,7 +194,7 @@ fn form(
         let message = "was compiled from its slot form, to stay within the budget of compile time";
         return Err(failed(message.to_owned()));
     }
-    let last = last_row(if args.slots.is_promoted() { Product::Ssa } else { Product::Slots });
+    let last = last_row(if args.code.slots.is_promoted() { Product::Ssa } else { Product::Slots });
     pipeline::show_with(verified, func, last, code.passes, &mut Style::Text)
         .map_err(|error| failed(error.to_string()))
 }

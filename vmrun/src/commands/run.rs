@@ -8,6 +8,7 @@ use std::io::{self, BufWriter, Write};
 use std::mem;
 use std::os::fd::AsFd;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use slotvm::{
@@ -16,8 +17,10 @@ use slotvm::{
 };
 use slotvm_wasi::I32Exit;
 
+use slotvm_bytecode::VerifiedModule;
+
 use super::times::{Fuel, Times};
-use crate::cli::{GuestArgs, Profiler, RunArgs};
+use crate::cli::{GuestArgs, LimitArgs, Profiler, RunArgs};
 use crate::error::CliError;
 use crate::host::{self, Host};
 use crate::load::{self, load, load_bytes, load_lazily};
@@ -51,7 +54,7 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
     drop(progress);
     let engine = module.engine().clone();
     let mut store = Store::new(&engine, host(&args.program, &args.guest, &module, args.trace)?);
-    if let Some(fuel) = args.fuel {
+    if let Some(fuel) = args.limits.fuel.max {
         store.set_fuel(fuel)?;
     }
     if args.trace {
@@ -61,7 +64,7 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
     let flushed = store.data_mut().flush();
     if args.time {
         let mut report = times.report(start.elapsed(), args.lazy.then_some(&module));
-        if let Some(fuel) = args.fuel {
+        if let Some(fuel) = args.limits.fuel.max {
             let left = store.get_fuel()?;
             report.fuel = Some(Fuel { used: fuel - left, left });
         }
@@ -75,8 +78,7 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
         mem::forget((store, module, engine));
     }
     // A failure of the program comes first: it may be the reason why its output cannot be written.
-    let code = exit_code(result)
-        .map_err(|error| explained(error, &args.program, args.timeout, args.max_memory))?;
+    let code = exit_code(result).map_err(|error| explained(error, &args.program, &args.limits))?;
     flushed?;
     Ok(code)
 }
@@ -92,7 +94,11 @@ fn module(args: &RunArgs) -> Result<(Module, Times), CliError> {
     config.parallel_compilation(code_bytes >= PARALLEL_CODE_BYTES_MIN);
     let engine = Engine::new(&config)?;
     let mut times = Times(vec![("load", loaded.load), ("verify", loaded.verify)]);
-    let module = Module::from_verified(&engine, loaded.module)
+    let verified = Arc::new(loaded.module);
+    if tier(args) == Tier::Jit && !args.lazy {
+        check_imports(&args.program, &args.guest, &verified)?;
+    }
+    let module = Module::from_verified(&engine, verified)
         .map_err(|error| CliError::module(&args.program, error))?;
     // `load` has measured the first stages, not the engine. The interpreter has no further stages.
     let timings = *module.timings();
@@ -139,17 +145,12 @@ pub(super) fn exit_code(result: Result<u8, CliError>) -> Result<u8, CliError> {
 }
 
 /// An error of the program in words of the command line and of the program's source.
-pub(super) fn explained(
-    error: CliError,
-    program: &Path,
-    timeout: Option<Duration>,
-    max_memory: Option<u64>,
-) -> CliError {
+pub(super) fn explained(error: CliError, program: &Path, limits: &LimitArgs) -> CliError {
     let CliError::Program(error) = error else { return error };
-    match (&*error, timeout, max_memory) {
-        (Error::Trap(trap), timeout, _) => {
+    match (&*error, limits.max_memory) {
+        (Error::Trap(trap), _) => {
             let mut message = backtrace::text(trap, program);
-            if let (TrapCode::Interrupted, Some(timeout)) = (trap.code, timeout) {
+            if let (TrapCode::Interrupted, Some(timeout)) = (trap.code, limits.timeout) {
                 message = message.replacen(
                     &trap.code.to_string(),
                     &format!("interrupted after {timeout:?}, as --timeout asks"),
@@ -158,7 +159,7 @@ pub(super) fn explained(
             }
             CliError::Trap(message)
         }
-        (Error::Limit { name, .. }, _, Some(max)) if name.ends_with("_total_max") => {
+        (Error::Limit { name, .. }, Some(max)) if name.ends_with("_total_max") => {
             CliError::Failed(format!("{error}; --max-memory allows {max} bytes"))
         }
         _ => CliError::Program(error),
@@ -185,7 +186,7 @@ pub(super) fn host(
 }
 
 fn tier(args: &RunArgs) -> Tier {
-    let is_native = args.jit || args.lazy || args.slots.is_some() || args.passes.is_some();
+    let is_native = args.native.is_asked() || args.lazy;
     let is_interpreted = args.interp || args.trace || !Tier::ALL.contains(&Tier::Auto);
     match (is_native, is_interpreted) {
         (true, _) => Tier::Jit,
@@ -196,24 +197,28 @@ fn tier(args: &RunArgs) -> Tier {
 
 fn config(args: &RunArgs) -> Config {
     let mut config = Config::new();
-    config.tier(tier(args)).slots(args.slots.unwrap_or_default());
-    config.passes(args.passes.unwrap_or_default());
-    config.consume_fuel(args.fuel.is_some());
+    config.tier(tier(args)).slots(args.native.slots.unwrap_or_default());
+    config.passes(args.native.passes.unwrap_or_default());
     config.compile(if args.lazy { Compile::Lazy } else { Compile::Eager });
-    config.timeout(args.timeout);
+    limit(&mut config, &args.limits);
     config.profiler(match args.profile {
         None => ProfilingStrategy::None,
         Some(Profiler::Perfmap) => ProfilingStrategy::PerfMap,
         Some(Profiler::Jitdump) => ProfilingStrategy::JitDump,
     });
-    if let Some(bytes) = args.max_memory {
+    config
+}
+
+/// Has what a program may use counted.
+pub(super) fn limit(config: &mut Config, limits: &LimitArgs) {
+    config.consume_fuel(limits.fuel.max.is_some()).timeout(limits.timeout);
+    if let Some(bytes) = limits.max_memory {
         config.limits(Limits {
             memory_bytes_total_max: bytes,
             table_elems_total_max: bytes / TABLE_ELEM_BYTES,
             ..Limits::default()
         });
     }
-    config
 }
 
 fn instantiate_and_call(
@@ -226,15 +231,36 @@ fn instantiate_and_call(
     let instance = instantiate(&args.guest, module, store)?;
     times.0.push(("instantiate", start.elapsed()));
     let called = Instant::now();
-    // A time that is too far off to be told is never reached.
-    let deadline = args.timeout.and_then(|timeout| start.checked_add(timeout));
-    let result = call(&args.guest, store, instance, deadline);
+    let result = call(&args.guest, store, instance, args.limits.deadline(start));
     let result = match result {
-        Ok(results) if !args.guest.invoke.is_empty() => print(store, &results).map(|()| 0),
+        Ok(results) if args.guest.invoke.is_some() => print(store, &results).map(|()| 0),
         result => result.map(|results| code_of(&results)),
     };
     times.0.push(("run", called.elapsed()));
     result
+}
+
+/// Refuses a program whose imports are missing, before native code is made of it, which may take long.
+pub(super) fn check_imports(
+    program: &Path,
+    guest: &GuestArgs,
+    module: &Arc<VerifiedModule>,
+) -> Result<(), CliError> {
+    let engine = Engine::new(Config::new().tier(Tier::Interpreter))?;
+    let module = Module::from_verified(&engine, module.clone())
+        .map_err(|error| CliError::module(program, error))?;
+    linker(guest, &module)?.instantiate_pre(&module)?;
+    Ok(())
+}
+
+/// The host functions of a program.
+fn linker(guest: &GuestArgs, module: &Module) -> Result<Linker<Host>, CliError> {
+    let mut linker = Linker::new(module.engine());
+    host::define(&mut linker)?;
+    if let Some(how) = guest.unknown_imports {
+        how.define(&mut linker, module);
+    }
+    Ok(linker)
 }
 
 /// Instantiates a program with the host functions.
@@ -243,12 +269,7 @@ pub(super) fn instantiate(
     module: &Module,
     store: &mut Store<Host>,
 ) -> Result<Instance, CliError> {
-    let mut linker = Linker::new(module.engine());
-    host::define(&mut linker)?;
-    if let Some(how) = guest.unknown_imports {
-        how.define(&mut linker, module);
-    }
-    Ok(linker.instantiate(store, module)?)
+    Ok(linker(guest, module)?.instantiate(store, module)?)
 }
 
 /// Calls the program, which may run until a time, and returns its results.
@@ -259,7 +280,7 @@ pub(super) fn call(
     deadline: Option<Instant>,
 ) -> Result<Vec<Val>, CliError> {
     let mut results = Vec::new();
-    for call in entry::calls(&guest.invoke, &guest.args, store, &instance)? {
+    for call in entry::calls(guest.invoke.as_deref(), &guest.args, store, &instance)? {
         if let Some(deadline) = deadline {
             // The time is that of all calls together.
             let left = deadline.saturating_duration_since(Instant::now());

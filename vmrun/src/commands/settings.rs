@@ -45,7 +45,7 @@ struct Limit {
 
 pub(super) fn settings(args: &SettingsArgs) -> Result<(), CliError> {
     let settings = Settings::new()?;
-    if args.json { print_json(&settings) } else { print(&settings.text()) }
+    if args.json.is_asked { print_json(&settings) } else { print(&settings.text()) }
 }
 
 impl Settings {

@@ -26,7 +26,7 @@ pub(super) fn test(args: &TestArgs) -> Result<(), CliError> {
     }
     drop(progress);
     let n_passed = cases.len() - n_failed;
-    match args.json {
+    match args.json.is_asked {
         true => print_json(&serde_json::json!({ "passed": n_passed, "failed": n_failed }))?,
         false => print(&format!("{n_passed} passed, {n_failed} failed\n"))?,
     }

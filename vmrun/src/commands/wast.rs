@@ -12,11 +12,11 @@ use crate::table::table;
 use crate::wast;
 
 pub(super) fn wast(args: &WastArgs) -> Result<(), CliError> {
-    let is_native = args.jit || args.slots.is_some() || args.passes.is_some();
+    let is_native = args.native.is_asked();
     let tier = if is_native { Tier::Jit } else { Tier::Interpreter };
     let mut config = Config::new();
-    config.tier(tier).slots(args.slots.unwrap_or_default());
-    config.passes(args.passes.unwrap_or_default());
+    config.tier(tier).slots(args.native.slots.unwrap_or_default());
+    config.passes(args.native.passes.unwrap_or_default());
     let mut counts = Vec::new();
     let mut n_failed = 0;
     let progress = Progress::steps(args.scripts.len(), "running scripts");
@@ -43,7 +43,7 @@ pub(super) fn wast(args: &WastArgs) -> Result<(), CliError> {
         });
     }
     drop(progress);
-    if args.json {
+    if args.json.is_asked {
         print_json(&counts)?;
     } else {
         let mut table = table(1, ["file", "passed", "failed", "refused"]);

@@ -26,7 +26,7 @@ fn arguments_follow_the_program_without_dashes() {
         assert_eq!(vmrun(&words(line)).output(), "fib(10) = 55\n", "{line}");
     }
     let error = vmrun(&["programs/fib_rec.bc", "-n"]).error(2);
-    assert!(error.contains("unexpected argument '-n'") && error.contains("-- -n"), "{error}");
+    assert!(error.contains("the first program argument \"-n\" is not a size"), "{error}");
     assert!(!vmrun(&["programs/collatz.bc", "--jit"]).output().is_empty());
 }
 
@@ -40,6 +40,8 @@ fn functions_are_invoked_as_by_wasmtime() {
         "run --invoke fib --jit programs/fib_rec.bc 20",
         "programs/fib_rec.bc --invoke fib 20",
         "programs/fib_rec.bc 20 --invoke fib",
+        "programs/fib_rec.bc --invoke fib -- 20",
+        "--invoke fib programs/fib_rec.bc -- 20",
     ] {
         assert_eq!(vmrun(&words(line)).output(), "6765\n", "{line}");
     }
@@ -161,13 +163,17 @@ fn time_and_memory_are_limited_in_every_engine() {
     assert!(error.starts_with("error: interrupted after 300ms"), "{error}");
     assert!(start.elapsed() < Duration::from_secs(3));
     for (option, message) in [
-        ("--timeout 0s", "expected a number above zero with a unit"),
-        ("--timeout soon", "expected a number above zero with a unit"),
+        ("--timeout 0", "expected a number above zero, of seconds or with a unit"),
+        ("--timeout soon", "expected a number above zero, of seconds or with a unit"),
+        ("--timeout -1s", "invalid value '-1s' for '--timeout <DURATION>'"),
         ("--max-memory much", "expected a number of bytes"),
+        ("--max-memory -1", "invalid value '-1' for '--max-memory <SIZE>'"),
+        ("--fuel -1", "invalid value '-1' for '--fuel <N>'"),
     ] {
         let error = vmrun_line(&tables, option).error(2);
-        assert!(error.contains(message), "{option}: {error}");
+        assert!(error.contains(message) && !error.contains("tip"), "{option}: {error}");
     }
+    assert_eq!(vmrun_line(&tables, "--timeout 60 --invoke both").output(), "0\n1\n");
 }
 
 #[test]
@@ -319,7 +325,7 @@ fn shells_get_completions() {
 #[test]
 fn the_help_names_habits_that_do_not_work_here() {
     let help = vmrun(&["--help"]).output();
-    for text in ["For those who know wasmtime:", "vmrun prog.wasm -- -v", "not  -W fuel=N"] {
+    for text in ["For those who know wasmtime:", "vmrun prog.wasm -- -v --jit", "not  -W fuel=N"] {
         assert!(help.contains(text), "{text}");
     }
 }

@@ -45,6 +45,12 @@ fn values_of_all_types() {
             assert_eq!(ran.output(), printed, "{values} {engine}");
         }
     }
+    for values in ["-- -1 -2 -.5 -.25", "-1 -- -2 -.5 -.25", "-1 -2 -.5 -.25 --"] {
+        let ran = vmrun_line(&program, &format!("--invoke same {values}"));
+        assert_eq!(ran.output(), "-1\n-2\n-0.5\n-0.25\n", "{values}");
+    }
+    let ran = vmrun_line(&program, "--invoke same 1 2 .5 +.1e3");
+    assert_eq!(ran.output(), "1\n2\n0.5\n100.0\n");
     for engine in ENGINES {
         let ran = vmrun_line(&program, &format!("{engine} --invoke refs null null"));
         assert_eq!(ran.output(), "1\n1\nfuncref\n", "{engine}");
@@ -60,6 +66,7 @@ fn bad_values_are_usage_errors_that_say_which() {
     let types = "(i32, i64, f32, f64) -> (i32, i64, f32, f64)";
     for (values, message) in [
         ("1 2 3", format!("`same` has type {types}: expected 4 values, found 3")),
+        ("1 2 3 4 -- -5", format!("`same` has type {types}: expected 4 values, found 5")),
         ("1 2 3 4 5", format!("`same` has type {types}: expected 4 values, found 5")),
         ("x 2 3 4", "value 1 of `same`: invalid i32 `x`: malformed integer".into()),
         (
@@ -71,6 +78,8 @@ fn bad_values_are_usage_errors_that_say_which() {
             "1 2 1e99 4",
             "value 3 of `same`: invalid f32 `1e99`: the number is too large for `f32`".into(),
         ),
+        ("1 2 .x 4", "value 3 of `same`: invalid f32 `0.x`: malformed float".into()),
+        ("1 2 . 4", "value 3 of `same`: invalid f32 `.`: malformed float".into()),
         ("1 2 3 four", "value 4 of `same`: invalid f64 `four`: malformed float".into()),
     ] {
         let error = vmrun_line(&program, &format!("--invoke same {values}")).error(2);
@@ -91,8 +100,10 @@ fn unknown_functions_are_usage_errors_that_name_the_known_ones() {
             format!("error: the program exports no function `{name}`; it exports {known}\n")
         );
     }
-    let error = vmrun_line(&program, "--invoke").error(2);
-    assert!(error.contains("a value is required for '--invoke"), "{error}");
+    for option in ["invoke", "timeout", "fuel", "env", "passes"] {
+        let error = vmrun_line(&program, &format!("--{option}")).error(2);
+        assert!(error.contains(&format!("a value is required for '--{option} ")), "{error}");
+    }
     let program = Folder::new("invoke_none").write("p.vasm", "func f() { return }");
     let error = vmrun_line(&program, "--invoke f").error(2);
     assert_eq!(error, "error: the program exports no function `f`; it exports none\n");

@@ -85,6 +85,18 @@ fn a_compiled_program_is_for_the_same_engine_and_user() {
     refused(&["--slots", "memory"], &format!("{other} opt_level is speed, not none"));
     refused(&["--interp"], "the engine makes no native code");
 
+    // It can be compiled for other runs.
+    for options in ["--slots memory", "--passes -inline", "--fuel 1000000", "--timeout 1m"] {
+        let words: Vec<&str> = options.split(' ').collect();
+        let of_compile = if words[1].starts_with('1') { &words[..1] } else { &words[..] };
+        let asked = [&["compile", PROGRAM, "-o", text_of(&compiled)], of_compile].concat();
+        vmrun_of(&caches, &asked).output();
+        assert_eq!(run(&words).output(), expected, "{options}");
+        let error = run(&[]).error(1);
+        assert!(error.contains(other), "{options}: {error}");
+    }
+    vmrun_of(&caches, &["compile", text_of(&program)]).output();
+
     let changed = "a precompiled module that was changed, or that has another key";
     let good = fs::read(&compiled).expect("it is there");
     let mut bad = good.clone();

@@ -154,3 +154,25 @@ fn machine_code_has_the_counts_of_its_ir() {
     let parity = inlined.lines().find(|line| line.trim_end().ends_with("f2@0012 < @0016"));
     assert_eq!(parity.map(|line| line[..13].trim()), Some("3117"), "{inlined}");
 }
+
+#[test]
+fn what_a_profiled_program_uses_is_limited() {
+    let folder = Folder::new("profile_limits");
+    let source = "export \"main\" func main\nmemory m 1\nfunc main() {\nagain: br again }";
+    let endless = folder.write("endless.vasm", source);
+    for stage in ["bytecode", "ssa", "asm"] {
+        let run = |limit: &[&str]| {
+            let ran = vmrun(&[&["profile", text_of(&endless), "--stage", stage], limit].concat());
+            (ran.code, ran.stdout.contains("instructions"), ran.stderr)
+        };
+        for (limit, code, message) in [
+            (["--fuel", "1000"], 134, "error: all fuel consumed"),
+            (["--timeout", "50ms"], 134, "error: interrupted after 50ms, as --timeout asks"),
+            (["--max-memory", "60K"], 1, "error: limit memory_bytes_total_max (61440) exceeded"),
+        ] {
+            let (got, is_shown, error) = run(&limit);
+            assert_eq!((got, is_shown), (code, code == 134), "{stage} {limit:?}: {error}");
+            assert!(error.starts_with(message), "{stage} {limit:?}: {error}");
+        }
+    }
+}

@@ -107,11 +107,20 @@ fn arguments_and_environment_are_passed_and_the_exit_code_comes_back() {
         .output()
         .unwrap();
     assert_eq!(String::from_utf8(ran.stdout).unwrap(), "prog.wat\nSLOTVM_TEST=inherited\n");
-    let error = run(&program, "--env SLOTVM_NOT_THERE").error(2);
-    assert_eq!(
-        error,
-        "error: environment variable `SLOTVM_NOT_THERE`: environment variable not found\n"
-    );
+    // As with wasmtime, what this process does not have the program does not have either. The last one of a name holds.
+    for (options, printed) in [
+        ("--env SLOTVM_NOT_THERE", "prog.wat\n"),
+        ("--env A=1 --env B=2 --env A=3", "prog.wat\nB=2\nA=3\n"),
+        ("--env A=1 --env A=", "prog.wat\nA=\n"),
+        ("--argv0 -other -- x", "-other\nx\n"),
+        ("--version -h --help -V x", "prog.wat\n--version\n-h\n--help\n-V\nx\n"),
+    ] {
+        assert_eq!(run(&program, options).stdout, printed, "{options}");
+    }
+    for option in ["--env =x", "--env ="] {
+        let error = run(&program, option).error(2);
+        assert!(error.contains("expected a name before the value"), "{option}: {error}");
+    }
 }
 
 #[test]
@@ -289,6 +298,27 @@ fn unknown_imports_do_what_is_asked_for() {
         assert_eq!(error, format!("error: {message}\n"), "{engine}");
         let line = format!("{engine} --unknown-imports trap --invoke unused");
         assert_eq!(run(&program, &line).output(), "");
+    }
+    // What is missing is found before native code is made, of which this would be too much.
+    let types = vec!["i64"; 1_000].join(", ");
+    let params: Vec<_> = (0..1_000).map(|i| format!("p{i}: i64")).collect();
+    let gets: String = (0..1_000).map(|i| format!("local.get p{i}\n")).collect();
+    let costly = format!(
+        "import \"bench\" \"start\" func start()
+        export \"main\" func main
+        func wide({}) -> ({types}) {{ {gets} return }}
+        func main() {{ call start {} {} {} return }}",
+        params.join(", "),
+        "i64.const 1\n".repeat(1_000),
+        "call wide\n".repeat(4_000),
+        "drop\n".repeat(1_000),
+    );
+    let costly = folder.write("costly.vasm", costly);
+    for command in ["--jit", "--slots memory"] {
+        let error = run(&costly, command).error(1);
+        assert!(error.starts_with("error: import `bench` `start`: nothing"), "{command}: {error}");
+        let error = run(&costly, &format!("{command} --unknown-imports zero")).error(1);
+        assert!(error.contains("cannot be compiled"), "{command}: {error}");
     }
     // Unknown memories, tables and globals are never defined.
     let source = r#"(module (import "env" "m" (memory 1)) (func (export "_start")))"#;

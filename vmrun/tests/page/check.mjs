@@ -48,6 +48,8 @@ async function checkParts(page) {
   const nameless = await page.evaluate(() => [...document.querySelectorAll("button, select, input, [role=button]")]
     .filter((e) => !(e.textContent.trim() || e.getAttribute("aria-label") || e.closest("label"))).length);
   assert.equal(nameless, 0, "every control has a name");
+  const { function: f, program } = await page.evaluate(() => window.page.model.doc);
+  assert.equal(await page.title(), `${f.name} of ${program} – vmrun explain`);
 }
 
 /** A click on an instruction of the bytecode highlights what came of it in all columns. */

@@ -40,10 +40,10 @@ pub(super) fn crosscheck(args: &CrosscheckArgs) -> Result<u8, CliError> {
     let progress = Progress::spinner("comparing");
     let module = Arc::new(load(&args.program)?.module);
     let mut plan = Plan {
-        slots: args.slots,
-        passes: args.passes,
+        slots: args.code.slots,
+        passes: args.code.passes.set,
         by_function: Vec::new(),
-        fuel: args.fuel,
+        fuel: args.fuel.max,
         fuel_max: None,
         stack_cells: None,
     };
@@ -72,7 +72,7 @@ pub(super) fn crosscheck(args: &CrosscheckArgs) -> Result<u8, CliError> {
         let n = subject.trace.points.len();
         print(&format!(
             "native code ({}) agrees with the interpreter at {n} points\n",
-            args.slots
+            args.code.slots
         ))?;
         return Ok(0);
     }
@@ -257,6 +257,6 @@ impl Check<'_> {
             };
             Path::new(name).with_extension("reduced.vasm")
         };
-        self.args.output.clone().unwrap_or_else(default)
+        self.args.output.path.clone().unwrap_or_else(default)
     }
 }

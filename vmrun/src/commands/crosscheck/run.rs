@@ -52,7 +52,7 @@ pub(super) enum Calls<'a> {
     /// The command line.
     Invoked {
         /// `--invoke`.
-        invoke: &'a [String],
+        invoke: Option<&'a str>,
         /// The program's arguments.
         args: &'a [String],
     },
@@ -148,7 +148,7 @@ pub(super) fn run(
     if pass_end(&mut store, of, &Ok(Vec::new())) {
         let calls = match calls {
             Calls::Invoked { invoke, args } => {
-                crate::entry::calls(invoke, args, &store, &instance)?
+                crate::entry::calls(*invoke, args, &store, &instance)?
             }
             Calls::Known(calls) => known(calls, &store, &instance)?,
         };

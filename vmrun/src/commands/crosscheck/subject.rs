@@ -53,7 +53,7 @@ impl Subject {
         let wasi = wasi::context(&args.program, &args.guest, false)?;
         let input = std::io::BufReader::new(std::io::stdin());
         let host = Host::new(std::io::sink(), input, &args.guest.args).with_wasi(wasi);
-        let calls = Calls::Invoked { invoke: &args.guest.invoke, args: &args.guest.args };
+        let calls = Calls::Invoked { invoke: args.guest.invoke.as_deref(), args: &args.guest.args };
         let host_funcs = HostFuncs::Real(args.guest.unknown_imports);
         let fuel = plan.fuel.unwrap_or(FUEL_MAX);
         let guest = Guest::recorded(host);

@@ -33,7 +33,7 @@ class Page {
   heads() {
     const { function: f, program, generator } = this.model.doc;
     const results = f.results.length === 1 ? f.results[0] : `(${f.results.join(", ")})`;
-    document.title = `${f.name} – vmrun explain`;
+    document.title = `${f.name} of ${program} – vmrun explain`;
     document.getElementById("title").textContent = `${f.name}(${f.params.join(", ")})` + (f.results.length ? " → " + results : "");
     document.getElementById("subtitle").textContent = [`f${f.index} of ${program}`, f.target, generator].join(" · ");
     const effort = document.getElementById("effort");
