@@ -74,6 +74,7 @@
 mod args;
 mod clock;
 mod ctx;
+mod ending;
 mod errno;
 mod fd;
 mod io;

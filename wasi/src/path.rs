@@ -10,6 +10,7 @@ use cap_fs_ext::{DirExt, SystemTimeSpec};
 use cap_std::time::SystemTime;
 
 use crate::ctx::WasiCtx;
+use crate::ending::{Ending, Place};
 use crate::errno::{Errno, Result};
 use crate::fd::{NewTime, new_times};
 use crate::memory::{GuestMemory, Span};
@@ -22,7 +23,11 @@ pub(crate) fn path_create_directory(
     path: Span,
 ) -> Result<()> {
     let directory = ctx.table.get(fd)?.directory(Rights::PATH_CREATE_DIRECTORY)?;
-    Ok(directory.dir.create_dir(memory.path(path)?)?)
+    let place = Place::new(&directory.dir, memory.path(path)?);
+    if place.is_dots()? {
+        return Err(Errno::Exist);
+    }
+    Ok(directory.dir.create_dir(place.named())?)
 }
 
 pub(crate) fn path_filestat_get(
@@ -35,10 +40,10 @@ pub(crate) fn path_filestat_get(
 ) -> Result<()> {
     let directory = ctx.table.get(fd)?.directory(Rights::PATH_FILESTAT_GET)?;
     let lookup = flags::<LookupFlags>(lookup)?;
-    let path = memory.path(path)?;
+    let place = Place::new(&directory.dir, memory.path(path)?);
     let metadata = match lookup.contains(LookupFlags::SYMLINK_FOLLOW) {
-        true => directory.dir.metadata(path)?,
-        false => directory.dir.symlink_metadata(path)?,
+        true => place.followed()?,
+        false => place.found()?,
     };
     memory.write(out, &FileStat::from(&metadata).to_bytes())
 }
@@ -94,6 +99,14 @@ pub(crate) fn path_link(
     if lookup.contains(LookupFlags::SYMLINK_FOLLOW) {
         return Err(Errno::Inval);
     }
+    let found = Place::new(&old.dir, old_path).found()?;
+    let new_path = Place::new(&new.dir, new_path).for_new_entry()?;
+    if found.is_dir() {
+        // A directory has one name.
+        let new = Place::new(&new.dir, new_path);
+        new.check_parent()?;
+        return Err(if new.entry().is_ok() { Errno::Exist } else { Errno::Perm });
+    }
     Ok(old.dir.hard_link(old_path, &new.dir, new_path)?)
 }
 
@@ -108,7 +121,13 @@ pub(crate) fn path_readlink(
     let directory = ctx.table.get(fd)?.directory(Rights::PATH_READLINK)?;
     memory.check(n_out, 4)?;
     memory.check(buffer.address, buffer.len)?;
-    let target = directory.dir.read_link(memory.path(path)?)?;
+    let place = Place::new(&directory.dir, memory.path(path)?);
+    if place.ending != Ending::Nothing {
+        // It is a directory, if it is anything.
+        place.followed()?;
+        return Err(Errno::Inval);
+    }
+    let target = directory.dir.read_link(place.named())?;
     let target = target.as_os_str().as_encoded_bytes();
     let into = memory.slice_mut(buffer.address, buffer.len)?;
     let n = target.len().min(into.len());
@@ -123,11 +142,13 @@ pub(crate) fn path_remove_directory(
     path: Span,
 ) -> Result<()> {
     let directory = ctx.table.get(fd)?.directory(Rights::PATH_REMOVE_DIRECTORY)?;
-    let path = memory.path(path)?;
-    // A trailing slash only says that it is a directory, which is required anyway. With it, cap-std would
-    // remove an entry named `.` inside the directory.
-    let name = path.trim_end_matches('/');
-    Ok(directory.dir.remove_dir(if name.is_empty() { path } else { name })?)
+    let place = Place::new(&directory.dir, memory.path(path)?);
+    match (place.is_dots()?, place.ending) {
+        (true, Ending::Dot) => Err(Errno::Inval),
+        (true, _) => Err(Errno::Notempty),
+        // A slash only says that it is a directory, which is required anyway.
+        (false, _) => Ok(directory.dir.remove_dir(place.named())?),
+    }
 }
 
 pub(crate) fn path_rename(
@@ -140,8 +161,19 @@ pub(crate) fn path_rename(
 ) -> Result<()> {
     let old = ctx.table.get(old_fd)?.directory(Rights::PATH_RENAME_SOURCE)?;
     let new = ctx.table.get(new_fd)?.directory(Rights::PATH_RENAME_TARGET)?;
-    let (old_path, new_path) = (memory.path(old_path)?, memory.path(new_path)?);
-    Ok(old.dir.rename(old_path, &new.dir, new_path)?)
+    let from = Place::new(&old.dir, memory.path(old_path)?);
+    let to = Place::new(&new.dir, memory.path(new_path)?);
+    if [from.ending, to.ending] != [Ending::Nothing; 2] {
+        from.check_parent()?;
+        to.check_parent()?;
+        if from.is_dots()? || to.is_dots()? {
+            return Err(Errno::Busy);
+        }
+        if !from.entry()?.is_dir() {
+            return Err(Errno::Notdir);
+        }
+    }
+    Ok(old.dir.rename(from.named(), &new.dir, to.named())?)
 }
 
 /// Creates a symbolic link. Absolute targets fail with `perm`: the program could not follow them, but
@@ -155,6 +187,7 @@ pub(crate) fn path_symlink(
 ) -> Result<()> {
     let directory = ctx.table.get(fd)?.directory(Rights::PATH_SYMLINK)?;
     let (target, path) = (memory.path(target)?, memory.path(path)?);
+    let path = Place::new(&directory.dir, path).for_new_entry()?;
     Ok(DirExt::symlink(&directory.dir, target, path)?)
 }
 
@@ -165,5 +198,13 @@ pub(crate) fn path_unlink_file(
     path: Span,
 ) -> Result<()> {
     let directory = ctx.table.get(fd)?.directory(Rights::PATH_UNLINK_FILE)?;
-    Ok(directory.dir.remove_file(memory.path(path)?)?)
+    let place = Place::new(&directory.dir, memory.path(path)?);
+    if place.is_dots()? {
+        return Err(Errno::Isdir);
+    }
+    if place.ending == Ending::Slash {
+        let is_dir = place.entry()?.is_dir();
+        return Err(if is_dir { Errno::Isdir } else { Errno::Notdir });
+    }
+    Ok(directory.dir.remove_file(place.named())?)
 }

@@ -3,6 +3,7 @@
 pub(crate) const SUCCESS: u32 = 0;
 pub(crate) const AGAIN: u32 = 6;
 pub(crate) const BADF: u32 = 8;
+pub(crate) const BUSY: u32 = 10;
 pub(crate) const EXIST: u32 = 20;
 pub(crate) const FAULT: u32 = 21;
 pub(crate) const ILSEQ: u32 = 25;

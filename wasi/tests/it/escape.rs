@@ -55,6 +55,29 @@ fn refused(guest: &mut Guest, path: &str, parent: &str) {
     }
 }
 
+/// Slashes at the end of a path follow a link on the host.
+#[test]
+fn no_ending_of_a_path_leads_out() {
+    with_folder(|guest, folder| {
+        folder.write("mine", "mine");
+        for (target, link) in [("../outside", "to_outside"), ("../beside", "to_beside")] {
+            symlink(target, folder.inside().join(link)).unwrap();
+        }
+        for link in ["to_outside", "to_beside"] {
+            for ending in ["/", "//", "/.", "/./", "/..", "/../"] {
+                for (what, errno) in try_everything(guest, &format!("{link}{ending}"), link) {
+                    assert_ne!(errno, SUCCESS, "{link}{ending}: {what}");
+                }
+            }
+        }
+        for path in ["..", "../", "../.", "./..", "/", "//", "/."] {
+            for (what, errno) in try_everything(guest, path, "to_outside") {
+                assert_eq!(errno, PERM, "{path}: {what}");
+            }
+        }
+    });
+}
+
 #[test]
 fn neither_dots_nor_slashes_lead_out() {
     with_folder(|guest, folder| {

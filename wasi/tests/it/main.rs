@@ -9,6 +9,7 @@ mod args;
 mod clocks;
 mod descriptors;
 mod directories;
+mod endings;
 mod errnos;
 mod escape;
 mod files;
