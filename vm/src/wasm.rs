@@ -126,10 +126,11 @@ pub(crate) fn import_by(bytes: &[u8], options: Options) -> Result<(Module, Proof
     }
     counts::check(bytes)?;
     match Importer::default().import(bytes, options) {
-        Err(Error::Invalid { offset, message }) => match proposals::missing(bytes) {
-            proposals if proposals.is_empty() => Err(Error::Invalid { offset, message }),
-            proposals => Err(Error::Unsupported { proposals, offset, message }),
-        },
+        // What is malformed or invalid is so before it is unsupported.
+        Err(Error::Invalid { offset, message }) => {
+            let proposals = proposals::missing(bytes)?;
+            Err(Error::Unsupported { proposals, offset, message })
+        }
         result => result,
     }
 }

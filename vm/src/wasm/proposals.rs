@@ -1,6 +1,6 @@
 //! Supported proposals, and the unsupported ones that a module needs.
 
-use wasmparser::{Validator, WasmFeatures};
+use wasmparser::{BinaryReaderError, Validator, WasmFeatures};
 
 /// The supported features: WebAssembly 2.0, tail calls, extended constant expressions.
 pub(super) const SUPPORTED: WasmFeatures = WasmFeatures::MVP
@@ -54,26 +54,28 @@ const UNSUPPORTED: [Unsupported; 17] = {
     ]
 };
 
-/// Returns the proposals that a rejected module needs to be valid. The list is empty if the module is
-/// invalid even with all of them.
+/// Returns the proposals that a rejected module needs to be valid.
 ///
 /// Validates the module several times.
-pub(super) fn missing(bytes: &[u8]) -> Vec<&'static str> {
-    let is_valid = |features| Validator::new_with_features(features).validate_all(bytes).is_ok();
+///
+/// # Errors
+/// Fails if the module is invalid with all of them, too: then its first error under some may be that one of the others is not
+/// enabled, while the error under all is what is wrong with it.
+pub(super) fn missing(bytes: &[u8]) -> Result<Vec<&'static str>, BinaryReaderError> {
+    let validate = |features| Validator::new_with_features(features).validate_all(bytes);
+    let is_valid = |features| validate(features).is_ok();
     let all = UNSUPPORTED.iter().fold(SUPPORTED, |all, proposal| all.union(proposal.feature));
-    if !is_valid(all) {
-        return Vec::new();
-    }
+    validate(all)?;
     let suffices = |p: &&Unsupported| {
         let is_enough = is_valid(SUPPORTED.union(p.feature).union(p.base));
         is_enough && (p.base.is_empty() || !is_valid(SUPPORTED.union(p.base)))
     };
     if let Some(proposal) = UNSUPPORTED.iter().find(suffices) {
-        return vec![proposal.name];
+        return Ok(vec![proposal.name]);
     }
     // The module needs several at once: name those that cannot be left out.
     let needed = |proposal: &&Unsupported| !is_valid(all.difference(proposal.feature));
-    UNSUPPORTED.iter().filter(needed).map(|proposal| proposal.name).collect()
+    Ok(UNSUPPORTED.iter().filter(needed).map(|proposal| proposal.name).collect())
 }
 
 #[cfg(test)]

@@ -152,3 +152,17 @@ fn proposals_of_newer_drafts() {
         &["multibyte array access"],
     );
 }
+
+#[test]
+fn what_is_malformed_is_so_before_it_is_unsupported() {
+    let memory = |limits: &[u8]| {
+        let section = [&[5, limits.len() as u8 + 1, 1], limits].concat();
+        wasm::import(&[b"\0asm\x01\0\0\0", &section[..]].concat()).unwrap_err().to_string()
+    };
+    let shared = memory(&[3, 0, 1]);
+    assert!(shared.contains("not supported: threads"), "{shared}");
+    // Memories are shared by bit 1 of their flags, and then must have a maximum, which is bit 0.
+    let invalid = "invalid WebAssembly at offset 0xb: ";
+    assert_eq!(memory(&[2, 0]), format!("{invalid}shared memory must have maximum size"));
+    assert_eq!(memory(&[0x10, 0]), format!("{invalid}invalid memory limits flags"));
+}

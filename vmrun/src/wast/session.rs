@@ -47,17 +47,13 @@ enum Rejection {
     Invalid(String),
     /// The module is valid, but unsupported.
     Unsupported(String),
-    /// The module is invalid under all proposals that the validator knows, but its first error is that one of
-    /// them is not supported. Whether it is valid is unknown: a script may follow a newer draft than the
-    /// validator.
-    Unclear(String),
 }
 
 impl From<Rejection> for Reason {
     fn from(rejection: Rejection) -> Reason {
         match rejection {
             Rejection::Invalid(message) => Reason::Failed(message),
-            Rejection::Unsupported(what) | Rejection::Unclear(what) => Reason::Refused(what),
+            Rejection::Unsupported(what) => Reason::Refused(what),
         }
     }
 }
@@ -148,12 +144,6 @@ impl Session {
         Module::new(&self.engine, bytes).map_err(|error| match error {
             Error::Wasm(wasm::Error::Unsupported { proposals, .. }) => {
                 Rejection::Unsupported(proposals.join(", "))
-            }
-            // The validator's message about disabled proposals.
-            Error::Wasm(wasm::Error::Invalid { message, .. })
-                if ["not enabled", "must be enabled"].iter().any(|says| message.contains(says)) =>
-            {
-                Rejection::Unclear(message)
             }
             error => Rejection::Invalid(error.to_string()),
         })
@@ -251,8 +241,6 @@ impl Session {
             Ok(_) => Err(Reason::failed("expected an invalid module, but it is valid")),
             // A module that only newer versions accept is invalid in the version of the script.
             Err(Rejection::Invalid(_) | Rejection::Unsupported(_)) => Ok(()),
-            // The validator stopped before it checked what the script asserts.
-            Err(rejection @ Rejection::Unclear(_)) => Err(rejection.into()),
         }
     }
 

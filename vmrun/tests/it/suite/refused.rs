@@ -1,18 +1,13 @@
 //! The directives of the newest suite that do not pass, and the reasons.
 
-/// Files with directives that need unsupported features, the features, and the numbers of directives. For
-/// modules of a draft that the validator does not know, the reason is the validator's message.
+/// Files with directives that need unsupported features, the features, and the numbers of directives.
 pub(super) const REFUSED: &[(&str, &[(&str, usize)])] = &[
     ("wasm-latest/br_on_non_null.wast", &[("typed function references", 11)]),
     ("wasm-latest/br_on_null.wast", &[("typed function references", 9)]),
     ("wasm-latest/br_table.wast", &[("typed function references", 162)]),
-    (
-        "wasm-latest/call_ref.wast",
-        &[("function references support is not enabled", 4), ("typed function references", 31)],
-    ),
+    ("wasm-latest/call_ref.wast", &[("typed function references", 31)]),
     ("wasm-latest/data.wast", &[("garbage collection", 2)]),
     ("wasm-latest/elem.wast", &[("garbage collection", 2), ("typed function references", 16)]),
-    ("wasm-latest/exports.wast", &[("exceptions proposal not enabled", 1)]),
     ("wasm-latest/global.wast", &[("garbage collection", 8)]),
     ("wasm-latest/imports.wast", &[("exception handling", 59)]),
     (
@@ -30,10 +25,7 @@ pub(super) const REFUSED: &[(&str, &[(&str, usize)])] = &[
     ("wasm-latest/ref_null.wast", &[("exception handling, garbage collection", 34)]),
     ("wasm-latest/return_call.wast", &[("typed function references", 35)]),
     ("wasm-latest/return_call_indirect.wast", &[("typed function references", 51)]),
-    (
-        "wasm-latest/return_call_ref.wast",
-        &[("function references support is not enabled", 4), ("typed function references", 40)],
-    ),
+    ("wasm-latest/return_call_ref.wast", &[("typed function references", 40)]),
     ("wasm-latest/table.wast", &[("typed function references", 12)]),
     ("wasm-latest/type-canon.wast", &[("garbage collection", 2)]),
     (
@@ -41,7 +33,6 @@ pub(super) const REFUSED: &[(&str, &[(&str, usize)])] = &[
         &[("garbage collection", 19), ("typed function references", 10)],
     ),
     ("wasm-latest/type-rec.wast", &[("garbage collection", 17)]),
-    ("wasm-latest/unreached-invalid.wast", &[("function references support is not enabled", 3)]),
     ("wasm-latest/unreached-valid.wast", &[("typed function references", 11)]),
     ("simd/simd_memory-multi.wast", &[("multiple memories", 1)]),
     ("bulk-memory/table-sub.wast", &[("typed function references", 1)]),
@@ -50,33 +41,13 @@ pub(super) const REFUSED: &[(&str, &[(&str, usize)])] = &[
         "exceptions/tag.wast",
         &[("exception handling", 4), ("exception handling, garbage collection", 4)],
     ),
-    (
-        "exceptions/throw.wast",
-        &[
-            ("exception handling", 10),
-            ("exceptions proposal not enabled", 2),
-            ("exceptions support is not enabled", 1),
-        ],
-    ),
-    (
-        "exceptions/throw_ref.wast",
-        &[("exception handling", 13), ("exceptions support is not enabled", 2)],
-    ),
-    (
-        "exceptions/try_table.wast",
-        &[
-            ("exception handling", 56),
-            ("exceptions proposal not enabled", 2),
-            ("exceptions support is not enabled", 3),
-        ],
-    ),
+    ("exceptions/throw.wast", &[("exception handling", 10)]),
+    ("exceptions/throw_ref.wast", &[("exception handling", 13)]),
+    ("exceptions/try_table.wast", &[("exception handling", 56)]),
     ("function-references/br_on_non_null.wast", &[("typed function references", 9)]),
     ("function-references/br_on_null.wast", &[("typed function references", 9)]),
     ("function-references/br_table.wast", &[("typed function references", 162)]),
-    (
-        "function-references/call_ref.wast",
-        &[("function references support is not enabled", 3), ("typed function references", 31)],
-    ),
+    ("function-references/call_ref.wast", &[("typed function references", 31)]),
     ("function-references/elem.wast", &[("typed function references", 16)]),
     ("function-references/linking.wast", &[("typed function references", 47)]),
     ("function-references/local_init.wast", &[("typed function references", 6)]),
@@ -84,17 +55,10 @@ pub(super) const REFUSED: &[(&str, &[(&str, usize)])] = &[
     ("function-references/ref_as_non_null.wast", &[("typed function references", 6)]),
     ("function-references/ref_is_null.wast", &[("typed function references", 20)]),
     ("function-references/ref_null.wast", &[("typed function references", 4)]),
-    (
-        "function-references/return_call_ref.wast",
-        &[("function references support is not enabled", 4), ("typed function references", 40)],
-    ),
+    ("function-references/return_call_ref.wast", &[("typed function references", 40)]),
     ("function-references/table-sub.wast", &[("typed function references", 1)]),
     ("function-references/table.wast", &[("typed function references", 12)]),
     ("function-references/type-equivalence.wast", &[("typed function references", 10)]),
-    (
-        "function-references/unreached-invalid.wast",
-        &[("function references support is not enabled", 3)],
-    ),
     ("function-references/unreached-valid.wast", &[("typed function references", 10)]),
     ("gc/array.wast", &[("garbage collection", 48)]),
     ("gc/array_copy.wast", &[("garbage collection", 31)]),
@@ -108,28 +72,16 @@ pub(super) const REFUSED: &[(&str, &[(&str, usize)])] = &[
     ("gc/extern.wast", &[("garbage collection", 18)]),
     ("gc/i31.wast", &[("garbage collection", 71)]),
     ("gc/ref_cast.wast", &[("garbage collection", 45)]),
-    ("gc/ref_eq.wast", &[("garbage collection", 83), ("gc support is not enabled", 2)]),
+    ("gc/ref_eq.wast", &[("garbage collection", 83)]),
     ("gc/ref_test.wast", &[("garbage collection", 71)]),
     ("gc/struct.wast", &[("garbage collection", 25)]),
-    (
-        "gc/type-subtyping.wast",
-        &[("garbage collection", 94), ("gc proposal must be enabled to use subtypes", 23)],
-    ),
+    ("gc/type-subtyping.wast", &[("garbage collection", 94)]),
     ("memory64/address64.wast", &[("64-bit memories", 242)]),
-    (
-        "memory64/align64.wast",
-        &[("64-bit memories", 73), ("memory64 must be enabled for 64-bit memories", 37)],
-    ),
-    (
-        "memory64/binary-leb128.wast",
-        &[("64-bit memories", 1), ("memory64 must be enabled for 64-bit memories", 1)],
-    ),
+    ("memory64/align64.wast", &[("64-bit memories", 73)]),
+    ("memory64/binary-leb128.wast", &[("64-bit memories", 1)]),
     ("memory64/endianness64.wast", &[("64-bit memories", 69)]),
     ("memory64/float_memory64.wast", &[("64-bit memories", 90)]),
-    (
-        "memory64/load64.wast",
-        &[("64-bit memories", 38), ("memory64 must be enabled for 64-bit memories", 46)],
-    ),
+    ("memory64/load64.wast", &[("64-bit memories", 38)]),
     ("memory64/memory64.wast", &[("64-bit memories", 53)]),
     ("memory64/memory_grow64.wast", &[("64-bit memories", 49)]),
     ("memory64/memory_redundancy64.wast", &[("64-bit memories", 8)]),
@@ -181,32 +133,19 @@ pub(super) const REFUSED: &[(&str, &[(&str, usize)])] = &[
     ("relaxed-simd/relaxed_laneselect.wast", &[("relaxed SIMD", 12)]),
     ("relaxed-simd/relaxed_madd_nmadd.wast", &[("relaxed SIMD", 19)]),
     ("relaxed-simd/relaxed_min_max.wast", &[("relaxed SIMD", 25)]),
-    ("threads/atomic.wast", &[("threads", 249), ("threads support is not enabled", 48)]),
+    ("threads/atomic.wast", &[("threads", 249)]),
     ("threads/exports.wast", &[("threads", 6)]),
     ("threads/imports.wast", &[("threads", 2)]),
-    ("threads/memory.wast", &[("threads", 2), ("threads must be enabled for shared memories", 1)]),
+    ("threads/memory.wast", &[("threads", 2)]),
     (
         "custom-page-sizes/custom-page-sizes-invalid.wast",
-        &[
-            ("custom page sizes", 2),
-            ("multiple memories, custom page sizes", 2),
-            (
-                "the custom page sizes proposal must be enabled to customize a memory's page size",
-                16,
-            ),
-        ],
+        &[("custom page sizes", 2), ("multiple memories, custom page sizes", 2)],
     ),
     (
         "custom-page-sizes/custom-page-sizes.wast",
         &[("custom page sizes", 34), ("multiple memories, custom page sizes", 10)],
     ),
-    (
-        "custom-page-sizes/memory_max.wast",
-        &[
-            ("custom page sizes", 4),
-            ("the custom page sizes proposal must be enabled to customize a memory's page size", 1),
-        ],
-    ),
+    ("custom-page-sizes/memory_max.wast", &[("custom page sizes", 4)]),
     ("custom-page-sizes/memory_max_i64.wast", &[("64-bit memories, custom page sizes", 4)]),
     ("custom-descriptors/array_new_exact.wast", &[("custom descriptors", 1)]),
     ("custom-descriptors/binary-descriptors.wast", &[("custom descriptors", 2)]),
@@ -214,47 +153,23 @@ pub(super) const REFUSED: &[(&str, &[(&str, usize)])] = &[
         "custom-descriptors/br_on_cast.wast",
         &[("custom descriptors", 1), ("garbage collection", 30)],
     ),
-    (
-        "custom-descriptors/br_on_cast_desc_eq.wast",
-        &[("custom descriptors", 98), ("gc proposal must be enabled to use subtypes", 6)],
-    ),
-    (
-        "custom-descriptors/br_on_cast_desc_eq_fail.wast",
-        &[("custom descriptors", 98), ("gc proposal must be enabled to use subtypes", 6)],
-    ),
+    ("custom-descriptors/br_on_cast_desc_eq.wast", &[("custom descriptors", 98)]),
+    ("custom-descriptors/br_on_cast_desc_eq_fail.wast", &[("custom descriptors", 98)]),
     (
         "custom-descriptors/br_on_cast_fail.wast",
         &[("custom descriptors", 1), ("garbage collection", 30)],
     ),
-    (
-        "custom-descriptors/descriptors.wast",
-        &[("custom descriptors", 4), ("gc proposal must be enabled to use subtypes", 32)],
-    ),
+    ("custom-descriptors/descriptors.wast", &[("custom descriptors", 4)]),
     ("custom-descriptors/exact-casts.wast", &[("custom descriptors", 111)]),
     (
         "custom-descriptors/exact-func-import.wast",
         &[("custom descriptors", 21), ("garbage collection", 4), ("typed function references", 1)],
     ),
-    (
-        "custom-descriptors/exact.wast",
-        &[("custom descriptors", 16), ("gc proposal must be enabled to use subtypes", 4)],
-    ),
-    (
-        "custom-descriptors/ref_cast_desc_eq.wast",
-        &[("custom descriptors", 92), ("gc proposal must be enabled to use subtypes", 7)],
-    ),
-    (
-        "custom-descriptors/ref_get_desc.wast",
-        &[("custom descriptors", 27), ("gc proposal must be enabled to use subtypes", 5)],
-    ),
-    (
-        "custom-descriptors/struct_new_desc.wast",
-        &[("custom descriptors", 26), ("gc proposal must be enabled to use subtypes", 2)],
-    ),
-    (
-        "wide-arithmetic/wide-arithmetic.wast",
-        &[("wide arithmetic", 101), ("wide arithmetic support is not enabled", 8)],
-    ),
+    ("custom-descriptors/exact.wast", &[("custom descriptors", 16)]),
+    ("custom-descriptors/ref_cast_desc_eq.wast", &[("custom descriptors", 92)]),
+    ("custom-descriptors/ref_get_desc.wast", &[("custom descriptors", 27)]),
+    ("custom-descriptors/struct_new_desc.wast", &[("custom descriptors", 26)]),
+    ("wide-arithmetic/wide-arithmetic.wast", &[("wide arithmetic", 101)]),
 ];
 
 /// Files with directives that fail, their lines, and the reasons.
@@ -270,4 +185,10 @@ pub(super) const FAILED: &[(&str, &[usize], &str)] = &[
         &[309, 313, 317],
         "two tables are valid since reference types, which are newer than the proposal",
     ),
+    ("custom-descriptors/br_on_cast_desc_eq.wast", &[456], NEWER_DRAFT),
+    ("custom-descriptors/br_on_cast_desc_eq_fail.wast", &[432], NEWER_DRAFT),
+    ("custom-descriptors/descriptors.wast", &[255, 262], NEWER_DRAFT),
+    ("custom-descriptors/ref_cast_desc_eq.wast", &[168], NEWER_DRAFT),
 ];
+
+const NEWER_DRAFT: &str = "types of a draft that is newer than the validator";
