@@ -121,7 +121,9 @@ fn a_new_row_is_seen_by_everything() {
     assert!(stage_names().contains(&"planted"), "`bench` reports its time");
 
     choose_pass(is_wrong);
-    let error = module(config.verify_passes(true)).err().expect("the function is invalid");
+    let error = module(config.verify_passes(true).contain_faults(true))
+        .err()
+        .expect("the function is invalid");
     let expected = "stage planted left an invalid function: property 17 (defs-dominate)";
     assert!(error.to_string().contains(expected), "{error}");
     let error = optimize(&verified).expect_err("the function is invalid").to_string();
