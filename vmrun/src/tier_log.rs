@@ -70,7 +70,7 @@ struct Fields {
     is_made: bool,
     /// The name of the reason for which it was not.
     reason: String,
-    count: u64,
+    count: Option<u64>,
     payback: u64,
     expected_ns: u64,
     spent_ns: u64,
@@ -81,7 +81,7 @@ impl Visit for Fields {
     fn record_u64(&mut self, field: &Field, value: u64) {
         match field.name() {
             "offset" => self.offset = Some(value),
-            "count" => self.count = value,
+            "count" => self.count = Some(value),
             "payback" => self.payback = value,
             "expected_ns" => self.expected_ns = value,
             "spent_ns" => self.spent_ns = value,
@@ -118,8 +118,11 @@ impl Fields {
             }
             None => "calls",
         };
-        let Fields { count, payback, .. } = self;
-        _ = write!(line, ", after {count} {unit}: ");
+        let payback = self.payback;
+        _ = match self.count {
+            Some(count) => write!(line, ", after {count} {unit}: "),
+            None => write!(line, ", which begins with a loop: "),
+        };
         let spent = ms(self.spent_ns);
         let (waited, expected) = (ms(self.waited_ns), ms(self.expected_ns));
         let end = match self.is_made {

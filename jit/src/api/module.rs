@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use slotvm_bytecode::VerifiedModule;
 use slotvm_runtime::{self as rt, Error, InstanceId, InterpreterCode};
+use slotvm_ssa::pipeline::PassSet;
 use tracing::debug_span;
 
 use crate::api::engine::Engine;
@@ -193,6 +194,13 @@ impl Module {
     /// among them. Empty if the engine interprets.
     pub fn functions(&self) -> Vec<&FunctionInfo> {
         self.native().map_or(Vec::new(), NativeModule::functions)
+    }
+
+    /// The passes that a function goes through on this machine, of those that are asked for, unless they would take more
+    /// than its budget. `None` if the engine interprets. For tools.
+    #[doc(hidden)]
+    pub fn passes_of(&self, func: u32) -> Option<PassSet> {
+        self.native().map(|native| native.passes_of(func))
     }
 
     /// Returns how many compilations of the module have succeeded so far, and how many have failed for which reason. In

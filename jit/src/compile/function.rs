@@ -203,7 +203,7 @@ impl Compiler {
             let form = build_form(module, func, starts, &build_options, &mut Default::default());
             form.expect("it was made before")
         };
-        let mut passes = self.passes_of(func);
+        let mut passes = self.options.passes_of(func);
         loop {
             let form =
                 self.form(module, (func, starts), passes, share, &mut times).map_err(&error)?;
@@ -246,7 +246,7 @@ impl Compiler {
         let _function = trace_span!("function", func, name).entered();
         let error = |refusal| CompileError::new(func, name, refusal);
         let mut times = Times::default();
-        let passes = without_growth(self.passes_of(func));
+        let passes = without_growth(self.options.passes_of(func));
         let form =
             self.promoted(module, function.clone(), passes, share, &mut times).map_err(error)?;
         let build = || function.clone();

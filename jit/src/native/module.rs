@@ -13,7 +13,7 @@ use slotvm_bytecode::module::ImportKind;
 use slotvm_bytecode::{FuncType, VerifiedModule};
 use slotvm_runtime::native::{EntryPoints, MemoryImage, Natives, Tiers};
 use slotvm_runtime::{self as rt, Error, FuncTarget, InstanceId, InterpreterCode, MemoryPlan};
-use slotvm_ssa::pipeline::Stage;
+use slotvm_ssa::pipeline::{PassSet, Stage};
 use tracing::debug_span;
 
 use crate::compile::budget::{Budget, ModuleBudget};
@@ -340,6 +340,12 @@ impl NativeModule {
             listing.bytes = bytes.to_vec();
         }
         Ok(Some(listing))
+    }
+
+    /// The passes of a function, unless they would take more than its budget.
+    pub(crate) fn passes_of(&self, func: u32) -> PassSet {
+        let memory = memory_plan(self.native.config(), &self.verified);
+        self.native.compile_options(memory).passes_of(func)
     }
 
     /// Compiles a function once more, by options that keep what is asked for. `None` if it is imported.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use slotvm_bytecode::VerifiedModule;
 use slotvm_runtime::{self as rt, Error, InstanceId, InterpreterCode, StoreConfig};
+use slotvm_ssa::pipeline::PassSet;
 
 use crate::compile::function_info::FunctionInfo;
 use crate::compile::listing::FunctionCode;
@@ -131,6 +132,10 @@ impl NativeModule {
     }
 
     pub(crate) fn machine_code(&self, _: u32) -> Result<Option<FunctionCode>, Error> {
+        match *self {}
+    }
+
+    pub(crate) fn passes_of(&self, _: u32) -> PassSet {
         match *self {}
     }
 

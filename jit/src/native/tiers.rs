@@ -34,6 +34,21 @@ enum Outcome {
     Unknown,
 }
 
+/// A part that native code is wanted of.
+#[derive(Copy, Clone)]
+struct Wish {
+    part: Part,
+    /// The instructions of what was hot.
+    n_insts: u32,
+    /// The times that the part was counted before. Calls of a function that begins with a loop are not counted by
+    /// themselves: native code of it is made with that of the loop.
+    n_times: Option<u32>,
+    since: Instant,
+}
+
+/// Fulfils a wish.
+type Make = fn(&State, &TieredCode, Wish) -> Outcome;
+
 // Estimates of times that thresholds follow from, in nanoseconds (docs/decisions.md).
 /// Compiling anything.
 const COMPILE_NS: u64 = 60_000;
@@ -104,6 +119,7 @@ unsafe impl Tiers for State {
             && code.n_times(func) >= OFTEN
             && self.made(func).is_none()
             && !self.has_failed(func);
+        let hot = part;
         // Loops of what is called often are left soon, and the next call is native.
         let part = if is_called { func } else { part };
         if self.has_failed(part) {
@@ -115,11 +131,16 @@ unsafe impl Tiers for State {
             })
         };
         if let Some(part) = self.parts.want(self.index(part), part, outer, self.body(part)) {
-            let (state, code, wanted) = (self.this.clone(), code.clone(), Instant::now());
+            let n_times = match part == hot {
+                true => self.threshold(part, n_insts, self.n_all(part)),
+                false => code.n_times(part),
+            };
+            let wish = Wish { part, n_insts, n_times: Some(n_times), since: Instant::now() };
+            let (state, code) = (self.this.clone(), code.clone());
             let work = move || {
                 let Some(state) = state.upgrade() else { return };
                 match code.has_gone_on(part) {
-                    true => _ = state.make_contained(&code, part, n_insts, wanted),
+                    true => _ = state.make_with_func(State::make_contained, &code, wish),
                     // The program has got on to something else.
                     false => state.parts.forget(state.index(part), part),
                 }
@@ -162,7 +183,12 @@ impl State {
             true => State::make_contained,
             false => State::make,
         };
-        match make(self, code, part, n_insts, Instant::now()) {
+        let n_times = Some(self.threshold(part, n_insts, self.n_all(part)));
+        match self.make_with_func(
+            make,
+            code,
+            Wish { part, n_insts, n_times, since: Instant::now() },
+        ) {
             Outcome::Made | Outcome::Failed(_) => NEVER,
             // Another thread had the lock.
             Outcome::Unknown => 1,
@@ -230,20 +256,27 @@ impl State {
         }
     }
 
+    /// Makes what is wanted, and after a loop at its first block the function. A frame may wait for the loop.
+    fn make_with_func(&self, make: Make, code: &TieredCode, wish: Wish) -> Outcome {
+        let outcome = make(self, code, wish);
+        if let Part::Loop(func, 0) = wish.part
+            && !matches!(outcome, Outcome::Unknown)
+        {
+            let part = Part::Func(func);
+            make(self, code, Wish { part, n_times: None, since: Instant::now(), ..wish });
+        }
+        outcome
+    }
+
     /// Does what [`State::make`] does, and takes a panic for a failure of the part.
-    fn make_contained(
-        &self,
-        code: &TieredCode,
-        part: Part,
-        n_insts: u32,
-        wanted: Instant,
-    ) -> Outcome {
+    fn make_contained(&self, code: &TieredCode, wish: Wish) -> Outcome {
         let mut outcome = Outcome::Unknown;
-        let subject = self.subject(part);
-        let make = || outcome = self.make(code, part, n_insts, wanted);
+        let subject = self.subject(wish.part);
+        let make = || outcome = self.make(code, wish);
         let Err(message) = self.options.containment.in_thread(subject, make) else {
             return outcome;
         };
+        let part = wish.part;
         match part {
             Part::Func(func) => {
                 let name = self.module.func_name(func);
@@ -263,8 +296,15 @@ impl State {
         }
     }
 
+    /// The instructions of the function of a part.
+    fn n_all(&self, part: Part) -> u32 {
+        let costs = self.body(part).blocks.iter().map(|block| block.cost);
+        costs.fold(0, u32::saturating_add)
+    }
+
     /// Compiles a part that somebody has wanted, and hands it over to the interpreter.
-    fn make(&self, code: &TieredCode, part: Part, n_insts: u32, wanted: Instant) -> Outcome {
+    fn make(&self, code: &TieredCode, wish: Wish) -> Outcome {
+        let Wish { part, n_insts, n_times, since } = wish;
         let start = Instant::now();
         let index = self.index(part);
         self.prepare_ways(part);
@@ -276,31 +316,23 @@ impl State {
                 }
                 Err(failure) => Outcome::Failed(failure),
             },
-            Part::Loop(func, block) => {
-                if block == 0 {
-                    // Its calls are not counted by themselves. What becomes of it is another event.
-                    self.make(code, Part::Func(func), n_insts, wanted);
+            Part::Loop(func, block) => match self.loop_code(func, block) {
+                Ok(Some((starts, native))) => {
+                    // SAFETY: it is the code of these loops. It lives as long as `self`, which a store has that is
+                    // given it.
+                    unsafe { code.install_loops(func, &starts, native) };
+                    Outcome::Made
                 }
-                match self.loop_code(func, block) {
-                    Ok(Some((starts, native))) => {
-                        // SAFETY: it is the code of these loops. It lives as long as `self`, which a store has that is
-                        // given it.
-                        unsafe { code.install_loops(func, &starts, native) };
-                        Outcome::Made
-                    }
-                    Ok(None) => Outcome::Unknown,
-                    Err(failure) => Outcome::Failed(failure),
-                }
-            }
+                Ok(None) => Outcome::Unknown,
+                Err(failure) => Outcome::Failed(failure),
+            },
         };
         let (is_made, reason) = match outcome {
             Outcome::Made => (true, None),
             Outcome::Failed(failure) => (false, Some(failure.name())),
             Outcome::Unknown => return outcome,
         };
-        let costs = self.body(part).blocks.iter().map(|block| block.cost);
-        let n_all = costs.fold(0, u32::saturating_add);
-        let expected_ns = compile_ns(n_all);
+        let expected_ns = compile_ns(self.n_all(part));
         tracing::debug!(
             target: "slotvm::tiers",
             func = part.func(),
@@ -308,11 +340,11 @@ impl State {
             offset = self.offset(part),
             is_made,
             reason,
-            count = self.threshold(part, n_insts, n_all),
+            count = n_times,
             payback = times(expected_ns, n_insts),
             expected_ns,
             spent_ns = start.elapsed().as_nanos() as u64,
-            waited_ns = (start - wanted).as_nanos() as u64,
+            waited_ns = (start - since).as_nanos() as u64,
         );
         outcome
     }

@@ -2,24 +2,24 @@
 
 use std::sync::Arc;
 
-use slotvm::{Config, Engine, Module, Tier};
+use slotvm::{Compile, Config, Engine, Module, PassSet, Tier};
 use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::text::{self, PrintOptions, Printer};
-use slotvm_ssa::pipeline::{self, Product, Style};
+use slotvm_ssa::pipeline::{self, Product, Style, User};
 use slotvm_ssa::tools::llvm;
 
 use super::{no_function, print};
 use crate::cli::{DumpArgs, Format, is_native};
 use crate::drawing::svg;
-use crate::error::CliError;
+use crate::error::{CliError, note};
 use crate::load::load;
 
 pub(super) fn dump(args: &DumpArgs) -> Result<(), CliError> {
     let module = Arc::new(load(&args.program)?.module);
     let row = pipeline::row(&args.stage);
     if args.dot || args.svg {
-        return draw(args, &module);
+        return draw(args, &module, &compiled(args, &module, Compile::Lazy)?);
     }
     if args.format == Format::Llvm && !row.is_some_and(|row| row.is_of_ir()) {
         let names: Vec<&str> =
@@ -33,7 +33,9 @@ pub(super) fn dump(args: &DumpArgs) -> Result<(), CliError> {
         return print(&text.map_err(|error| CliError::module(&args.program, error))?);
     }
     let native = row.map(|row| row.makes).filter(|&product| is_native(product));
-    let compiled = native.map(|_| compiled(args, &module)).transpose()?;
+    let compile = if native.is_some() { Compile::Eager } else { Compile::Lazy };
+    let compiled = compiled(args, &module, compile)?;
+    note_idle(args, &compiled, &funcs);
     let mut llvm = llvm::Printer::new(&module);
     let mut style = match args.format {
         Format::Llvm => Style::Llvm(&mut llvm),
@@ -43,11 +45,11 @@ pub(super) fn dump(args: &DumpArgs) -> Result<(), CliError> {
         if i > 0 {
             print("\n")?;
         }
-        let text = match (&compiled, native) {
-            (Some(compiled), Some(Product::Clif)) => compiled.clif(func)?,
-            (Some(compiled), _) => compiled.asm(func)?,
-            _ if args.stage == BYTECODE => Some(bytecode(args, &module, func)?),
-            _ => Some(of_ir(args, &module, func, &mut style)?),
+        let text = match native {
+            Some(Product::Clif) => compiled.clif(func)?,
+            Some(_) => compiled.asm(func)?,
+            None if args.stage == BYTECODE => Some(bytecode(args, &module, func)?),
+            None => Some(of_ir(args, &module, &compiled, func, &mut style)?),
         };
         print(&text.expect("the engine compiles all defined functions"))?;
     }
@@ -68,7 +70,7 @@ fn funcs(args: &DumpArgs, module: &VerifiedModule) -> Result<Vec<u32>, CliError>
 }
 
 /// Prints graphs, as DOT one after the other or as the one document that SVG is.
-fn draw(args: &DumpArgs, module: &VerifiedModule) -> Result<(), CliError> {
+fn draw(args: &DumpArgs, module: &VerifiedModule, compiled: &Module) -> Result<(), CliError> {
     let option = if args.svg { "--svg" } else { "--dot" };
     let graphs = pipeline::graph_names();
     if !graphs.contains(&args.stage.as_str()) {
@@ -83,8 +85,9 @@ fn draw(args: &DumpArgs, module: &VerifiedModule) -> Result<(), CliError> {
         let message = format!("--svg draws one function, not {}; name it with --func", funcs.len());
         return Err(CliError::Usage(message));
     }
+    note_idle(args, compiled, &funcs);
     for (i, &func) in funcs.iter().enumerate() {
-        let drawing = pipeline::draw_with(module, func, &args.stage, args.code.passes.set);
+        let drawing = pipeline::draw_with(module, func, &args.stage, passes(args, compiled, func));
         let drawing = drawing.map_err(|error| failed(module, func, &error))?;
         let text = match args.svg {
             true => svg(&drawing).map_err(|error| failed(module, func, &error))?,
@@ -107,10 +110,11 @@ fn bytecode(args: &DumpArgs, module: &VerifiedModule, func: u32) -> Result<Strin
 fn of_ir(
     args: &DumpArgs,
     module: &VerifiedModule,
+    compiled: &Module,
     func: u32,
     style: &mut Style<'_, '_>,
 ) -> Result<String, CliError> {
-    pipeline::show_with(module, func, &args.stage, args.code.passes.set, style)
+    pipeline::show_with(module, func, &args.stage, passes(args, compiled, func), style)
         .map_err(|error| failed(module, func, &error))
 }
 
@@ -135,9 +139,30 @@ pub(super) fn find_func(module: &VerifiedModule, name: &str) -> Result<u32, CliE
     }
 }
 
-fn compiled(args: &DumpArgs, module: &Arc<VerifiedModule>) -> Result<Module, CliError> {
+/// The passes before a stage: those of native code, of which some have nothing to do on a machine, or those of `vmrun opt`.
+fn passes(args: &DumpArgs, compiled: &Module, func: u32) -> PassSet {
+    let is_of_jit = pipeline::row(&args.stage).is_none_or(|row| row.is_used_by(User::Jit));
+    let of_jit = compiled.passes_of(func).filter(|_| is_of_jit);
+    of_jit.unwrap_or(args.code.passes.set)
+}
+
+/// Says so if the stage is a pass that has nothing to do here.
+fn note_idle(args: &DumpArgs, compiled: &Module, funcs: &[u32]) {
+    let stage = &args.stage;
+    let is_run = |&func: &u32| passes(args, compiled, func).contains(stage);
+    if args.code.passes.set.contains(stage) && !funcs.iter().any(is_run) {
+        let why = "guard pages make checks of accesses needless";
+        note(format_args!("`{stage}` is not run, since {why}; this is what would reach it"));
+    }
+}
+
+fn compiled(
+    args: &DumpArgs,
+    module: &Arc<VerifiedModule>,
+    compile: Compile,
+) -> Result<Module, CliError> {
     let mut config = Config::new();
-    config.tier(Tier::Jit).slots(args.code.slots).passes(args.code.passes.set);
+    config.tier(Tier::Jit).compile(compile).slots(args.code.slots).passes(args.code.passes.set);
     let engine = Engine::new(&config)?;
     Ok(Module::from_verified(&engine, module.clone())?)
 }

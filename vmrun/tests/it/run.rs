@@ -274,3 +274,36 @@ fn text_runs_wherever_binary_does() {
     let explicit = vmrun(&["run", "programs/fib_rec.vasm", "--", "5"]);
     assert_eq!(explicit.output(), "fib(5) = 5\n");
 }
+
+/// A function that begins with a loop is made after the loop, in which the program waits, and has a line of its own.
+#[test]
+fn the_log_of_tiers_says_what_was_made_when_and_why() {
+    let source = "export \"main\" func main\n
+        func sum(n: i64) -> i64 {
+          local sum: i64
+        again:
+          local.get sum  local.get n  i64.add  local.set sum
+          local.get n  i64.const 1  i64.sub  local.tee n  i64.eqz  i32.eqz  br_if again
+          local.get sum  return
+        }
+        func main(n: i32) {
+          local.get n  i64.extend_i32_s  call sum  drop  return
+        }";
+    let program = Folder::new("tier_log").write("p.vasm", source);
+    let ran = vmrun_line(&program, "1000000000 --tier-log");
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{ran:?}");
+    let lines: Vec<&str> = ran.stderr.lines().collect();
+    let [of_loop, of_func, end] = lines[..] else { panic!("{ran:?}") };
+    assert!(of_loop.contains("`sum`, loop at 0x0000, after "), "{of_loop}");
+    assert!(of_loop.contains(" rounds: compiled in "), "{of_loop}");
+    assert!(of_func.contains("`sum`, which begins with a loop: compiled in "), "{of_func}");
+    assert_eq!(end, "tier: 2 compiled");
+    let ms = |line: &str, before: &str| -> f64 {
+        let (_, rest) = line.split_once(before).expect("there is a time");
+        let figure = rest.trim_start().split([' ', ')']).next();
+        figure.and_then(|ms| ms.parse().ok()).expect("it is a number")
+    };
+    let since_loop = ms(of_func, "tier:") - ms(of_loop, "tier:");
+    let own = ms(of_func, "compiled in ") + ms(of_func, "waited ");
+    assert!(own <= since_loop + 0.1, "its time is its own: {of_loop}\n{of_func}");
+}

@@ -12,7 +12,7 @@ use slotvm_ssa::passes::pressure::pressure;
 use slotvm_ssa::passes::rotate::rotate;
 use slotvm_ssa::pipeline::{self, Checks, PassSet, Stage, Times, User, run_passes};
 
-use super::Compiler;
+use super::{CompileOptions, Compiler};
 use crate::compile::budget::Share;
 use crate::compile::failure::{CompileFailure, Refusal};
 
@@ -141,15 +141,6 @@ impl Compiler {
         self.passed(module, form, times)
     }
 
-    /// The passes of a function: those that were asked for, and have something to do on this machine.
-    pub(super) fn passes_of(&self, func: u32) -> PassSet {
-        let passes = self.options.passes.of(func);
-        match self.options.lower.relies_on_checks() {
-            true => passes,
-            false => without(passes, &["version", "bounds"]),
-        }
-    }
-
     /// A function after all passes.
     fn passed(
         &self,
@@ -164,6 +155,17 @@ impl Compiler {
         passed.map_err(|error| CompileFailure::InvalidForm.because(error))?;
         form.has_grown |= passes.contains("version") && form.function.n_insts_in_blocks() > n_insts;
         Ok(form)
+    }
+}
+
+impl CompileOptions {
+    /// The passes of a function: those that were asked for, and have something to do on this machine.
+    pub(crate) fn passes_of(&self, func: u32) -> PassSet {
+        let passes = self.passes.of(func);
+        match self.lower.relies_on_checks() {
+            true => passes,
+            false => without(passes, &["version", "bounds"]),
+        }
     }
 }
 
