@@ -66,7 +66,7 @@ const INVOKE_HELP: &str = "Call this exported function instead of `_start` or `m
 const COMPILED_HELP: &str = "\
 Path of the precompiled program [default: the program with the extension .vmc]
 
-It is for `vmrun` with the same --slots and --passes, and for runs with --fuel or --timeout if it was compiled for them. Only the same version of `vmrun` runs it, on a machine of the same kind, for the user who compiled it: it is authenticated by the key of the user's cache.";
+It is for `vmrun` with the same --slots and --passes, and for runs with --fuel, --timeout or --deterministic-stack if it was compiled for them. Only the same version of `vmrun` runs it, on a machine of the same kind, for the user who compiled it: it is authenticated by the key of the user's cache.";
 
 /// Runs, assembles, inspects and measures slotvm programs.
 ///
@@ -318,6 +318,10 @@ pub struct CompileArgs {
     /// Make code that can be stopped, for runs with --timeout
     #[arg(long)]
     pub timeout: bool,
+
+    /// Make code that counts the cells of its frames, for runs with --deterministic-stack
+    #[arg(long)]
+    pub deterministic_stack: bool,
 }
 
 /// Arguments of `verify`.

@@ -78,6 +78,11 @@ pub struct LimitArgs {
     #[arg(long, value_name = "DURATION", value_parser = quantity::duration, allow_hyphen_values = true)]
     pub timeout: Option<Duration>,
 
+    /// Let the frames of active functions have this many cells of 8 bytes, so that recursion is equally deep in every
+    /// engine; else it depends on what is native by then
+    #[arg(long, value_name = "CELLS", allow_negative_numbers = true)]
+    pub deterministic_stack: Option<u64>,
+
     /// Limit the linear memories of the program, and its tables, to this size each, such as 64M
     #[arg(long, value_name = "SIZE", value_parser = quantity::size, allow_hyphen_values = true)]
     pub max_memory: Option<u64>,

@@ -18,8 +18,9 @@ pub(super) fn compile(args: &CompileArgs) -> Result<(), CliError> {
     let mut config = Config::new();
     config.tier(Tier::Jit).parallel_compilation(true).code_key(Some(key));
     config.slots(args.code.slots).passes(args.code.passes.set).consume_fuel(args.fuel);
-    // Whether there is one is all that matters to the code.
+    // Whether there are limits is all that matters to the code.
     config.timeout(args.timeout.then_some(Duration::MAX));
+    config.deterministic_stack(args.deterministic_stack.then_some(u64::MAX));
     let compiled = Engine::new(&config)?.precompile_module(&bytes);
     let compiled = compiled.map_err(|error| CliError::module(&args.program, error))?;
     drop(progress);

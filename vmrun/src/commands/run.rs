@@ -31,6 +31,9 @@ use slotvm_cases::values;
 /// The memory that an element of a table takes.
 const TABLE_ELEM_BYTES: u64 = 8;
 
+/// The native stack that a program may use whose depth of calls is counted: the most that the main thread has.
+const NATIVE_STACK_BYTES: usize = 8 << 20;
+
 /// Bytes of code from which starting threads to compile pays.
 const PARALLEL_CODE_BYTES_MIN: usize = 64 << 10;
 
@@ -212,6 +215,10 @@ fn config(args: &RunArgs) -> Config {
 /// Has what a program may use counted.
 pub(super) fn limit(config: &mut Config, limits: &LimitArgs) {
     config.consume_fuel(limits.fuel.max.is_some()).timeout(limits.timeout);
+    if limits.deterministic_stack.is_some() {
+        // The native stack is not to end first.
+        config.deterministic_stack(limits.deterministic_stack).max_native_stack(NATIVE_STACK_BYTES);
+    }
     if let Some(bytes) = limits.max_memory {
         config.limits(Limits {
             memory_bytes_total_max: bytes,

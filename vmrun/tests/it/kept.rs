@@ -86,7 +86,8 @@ fn a_compiled_program_is_for_the_same_engine_and_user() {
     refused(&["--interp"], "the engine makes no native code");
 
     // It can be compiled for other runs.
-    for options in ["--slots memory", "--passes -inline", "--fuel 1000000", "--timeout 1m"] {
+    let others = ["--fuel 1000000", "--timeout 1m", "--deterministic-stack 1000000"];
+    for options in [&["--slots memory", "--passes -inline"], &others[..]].concat() {
         let words: Vec<&str> = options.split(' ').collect();
         let of_compile = if words[1].starts_with('1') { &words[..1] } else { &words[..] };
         let asked = [&["compile", PROGRAM, "-o", text_of(&compiled)], of_compile].concat();

@@ -133,6 +133,31 @@ fn endless_recursion_has_a_backtrace_of_five_lines() {
 }
 
 #[test]
+fn the_deterministic_stack_ends_at_the_same_depth_in_every_engine() {
+    let folder = Folder::new("deterministic_stack");
+    let source = "export \"down\" func down
+        func down(n: i32) -> i32 {
+            local.get n i32.eqz br_if end
+            local.get n i32.const 1 i32.sub call down i32.const 1 i32.add return
+          end:
+            i32.const 0 return
+        }";
+    let program = folder.write("down.vasm", source);
+    // A call costs 4 cells, its local, and the two operands that are the most it has at a time.
+    let (calls, cells) = (20_000, 7);
+    let limit = format!("--deterministic-stack {}", calls * cells);
+    for engine in [&ENGINES[..], &["", "--lazy"]].concat() {
+        for _ in 0..2 {
+            let down =
+                |n: i32| vmrun_line(&program, &format!("--invoke down {n} {limit} {engine}"));
+            assert_eq!(down(calls - 1).output(), format!("{}\n", calls - 1), "{engine}");
+            let error = down(calls).error(134);
+            assert!(error.contains("call stack exhausted"), "{engine}: {error}");
+        }
+    }
+}
+
+#[test]
 fn what_was_printed_before_a_trap_is_shown() {
     let folder = Folder::new("printed_before_a_trap");
     let source = "import \"env\" \"print_i32\" func print(i32)\n\
