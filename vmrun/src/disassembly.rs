@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use capstone::Capstone;
-use capstone::arch::{ArchOperand, BuildsCapstone, BuildsCapstoneSyntax, arm64, x86};
 use slotvm::compiler::FunctionCode;
 
 use crate::error::CliError;
@@ -101,12 +100,7 @@ struct Machine {
 impl Machine {
     /// The machine that native code is made for.
     fn host() -> Result<Machine, CliError> {
-        let (capstone, unknown_bytes) = if cfg!(target_arch = "x86_64") {
-            let x86 = Capstone::new().x86().mode(x86::ArchMode::Mode64);
-            (x86.syntax(x86::ArchSyntax::Intel).detail(true).build(), 1)
-        } else if cfg!(target_arch = "aarch64") {
-            (Capstone::new().arm64().mode(arm64::ArchMode::Arm).detail(true).build(), 4)
-        } else {
+        let Some((capstone, unknown_bytes)) = arch::host() else {
             let message = format!("no disassembler for {}", slotvm::host_target());
             return Err(CliError::Failed(message));
         };
@@ -124,49 +118,105 @@ impl Machine {
         let text = format!("{mnemonic} {operands}").trim_end().to_owned();
         let detail = self.capstone.insn_detail(inst).map_err(failed)?;
         let operands = detail.arch_detail().operands();
-        let referred = operands.iter().find_map(|operand| referred(operand, mnemonic));
-        let data = referred.and_then(|referred| match referred {
-            Referred::Relative(distance) => u32::try_from(i64::from(end) + distance).ok(),
-            Referred::Absolute(target) => {
-                u32::try_from(target.checked_sub(address)?).ok()?.checked_add(offset)
-            }
-        });
+        let start = Start { address, offset };
+        let data = operands
+            .iter()
+            .find_map(|operand| arch::data(operand, mnemonic, &start, u64::from(end - offset)));
         Ok(NativeInst { code: offset..end, text, is_data: false, data })
     }
 }
 
-/// A reference to an address near the instruction.
-enum Referred {
-    /// A distance from the end of the instruction.
-    Relative(i64),
-    /// An address.
-    Absolute(u64),
+/// Where an instruction starts.
+struct Start {
+    address: u64,
+    /// In the function.
+    offset: u32,
 }
 
-/// The reference of an operand to data, if it is one.
-fn referred(operand: &ArchOperand, mnemonic: &str) -> Option<Referred> {
-    match operand {
-        ArchOperand::X86Operand(x86::X86Operand { op_type, .. }) => match op_type {
-            x86::X86OperandType::Mem(memory)
-                if u32::from(memory.base().0) == x86::X86Reg::X86_REG_RIP =>
-            {
-                Some(Referred::Relative(memory.disp()))
+impl Start {
+    /// The code offset of an address of the same function.
+    fn offset_of(&self, address: u64) -> Option<u32> {
+        let distance = address.wrapping_sub(self.address) as i64;
+        u32::try_from(i64::from(self.offset).checked_add(distance)?).ok()
+    }
+}
+
+/// What differs between machines. Capstone has the decoder of the host only.
+#[cfg(target_arch = "x86_64")]
+mod arch {
+    use capstone::arch::x86::{ArchMode, ArchSyntax, X86Operand, X86OperandType, X86Reg};
+    use capstone::arch::{ArchOperand, BuildsCapstone, BuildsCapstoneSyntax};
+    use capstone::{Capstone, CsResult};
+
+    use super::Start;
+
+    /// The disassembler of the host, and the bytes of an instruction that it does not know.
+    pub(super) fn host() -> Option<(CsResult<Capstone>, usize)> {
+        let x86 = Capstone::new().x86().mode(ArchMode::Mode64);
+        Some((x86.syntax(ArchSyntax::Intel).detail(true).build(), 1))
+    }
+
+    /// The code offset of the data that an operand of an instruction of some bytes refers to, if it does.
+    pub(super) fn data(operand: &ArchOperand, _: &str, start: &Start, len: u64) -> Option<u32> {
+        match operand {
+            ArchOperand::X86Operand(X86Operand {
+                op_type: X86OperandType::Mem(memory), ..
+            }) if u32::from(memory.base().0) == X86Reg::X86_REG_RIP => {
+                let end = start.address.checked_add(len)?;
+                start.offset_of(end.checked_add_signed(memory.disp())?)
             }
             _ => None,
-        },
-        ArchOperand::Arm64Operand(arm64::Arm64Operand { op_type, .. }) => match op_type {
-            arm64::Arm64OperandType::Imm(target)
-                if mnemonic == "adr" || mnemonic.starts_with("ldr") =>
-            {
-                Some(Referred::Absolute(*target as u64))
+        }
+    }
+}
+
+/// What differs between machines. Capstone has the decoder of the host only.
+#[cfg(target_arch = "aarch64")]
+mod arch {
+    use capstone::arch::arm64::{ArchMode, Arm64Operand, Arm64OperandType};
+    use capstone::arch::{ArchOperand, BuildsCapstone};
+    use capstone::{Capstone, CsResult};
+
+    use super::Start;
+
+    /// The disassembler of the host, and the bytes of an instruction that it does not know.
+    pub(super) fn host() -> Option<(CsResult<Capstone>, usize)> {
+        Some((Capstone::new().arm64().mode(ArchMode::Arm).detail(true).build(), 4))
+    }
+
+    /// The code offset of the data that an operand refers to, if it does.
+    pub(super) fn data(
+        operand: &ArchOperand,
+        mnemonic: &str,
+        start: &Start,
+        _: u64,
+    ) -> Option<u32> {
+        match operand {
+            ArchOperand::Arm64Operand(Arm64Operand {
+                op_type: Arm64OperandType::Imm(target),
+                ..
+            }) if mnemonic == "adr" || mnemonic.starts_with("ldr") => {
+                start.offset_of(*target as u64)
             }
             _ => None,
-        },
-        #[allow(
-            unreachable_patterns,
-            reason = "other crates may build the library for more machines"
-        )]
-        _ => None,
+        }
+    }
+}
+
+/// Other machines have no disassembler.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod arch {
+    use capstone::arch::ArchOperand;
+    use capstone::{Capstone, CsResult};
+
+    use super::Start;
+
+    pub(super) fn host() -> Option<(CsResult<Capstone>, usize)> {
+        None
+    }
+
+    pub(super) fn data(_: &ArchOperand, _: &str, _: &Start, _: u64) -> Option<u32> {
+        None
     }
 }
 
