@@ -13,7 +13,7 @@ use slotvm_bytecode::printable::Printable;
 use wasmparser::{Parser, Payload, TypeRef};
 
 use crate::load::{is_standard, load_bytes, read};
-use crate::names::demangled;
+use slotvm_views::names::demangled;
 
 /// Lines of functions, by the number of the function.
 type Lines = HashSet<(u32, u32)>;

@@ -8,6 +8,8 @@ use anstream::{AutoStream, ColorChoice};
 use slotvm::UnknownImportError;
 use slotvm_bytecode::printable::Lines;
 use slotvm_bytecode::text::ParseError;
+#[cfg(feature = "explain")]
+use slotvm_views::ViewError;
 
 /// The exit code of a program that traps, as if `abort` had been called.
 pub const EXIT_TRAP: u8 = 134;
@@ -136,6 +138,17 @@ impl From<io::Error> for CliError {
         match error.kind() {
             io::ErrorKind::BrokenPipe => CliError::Closed,
             _ => CliError::Output(error),
+        }
+    }
+}
+
+#[cfg(feature = "explain")]
+impl From<ViewError> for CliError {
+    fn from(error: ViewError) -> CliError {
+        match error {
+            ViewError::NotThere(what) => CliError::Usage(what),
+            ViewError::Failed(reason) => CliError::Failed(reason),
+            ViewError::Compiler(error) => CliError::from(*error),
         }
     }
 }

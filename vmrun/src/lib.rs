@@ -8,16 +8,10 @@ pub mod backtrace;
 pub mod bench;
 pub mod cli;
 pub mod commands;
-#[cfg(feature = "explain")]
-pub mod disassembly;
-mod drawing;
 pub mod entry;
 pub mod error;
-#[cfg(feature = "explain")]
-pub mod explain;
 pub mod host;
 pub mod load;
-pub mod names;
 pub mod panics;
 pub mod profile;
 pub mod progress;

@@ -10,7 +10,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber, subscriber};
 
 use crate::error::note;
-use crate::names::demangled;
+use slotvm_views::names::demangled;
 
 /// Prints a line to standard error for each function or loop of which native code is made, from now on.
 pub fn start() {

@@ -7,7 +7,7 @@ use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::text::Printer;
 use slotvm_runtime::{TraceEvent, TraceFn};
 
-use crate::names::func_name;
+use slotvm_views::names::func_name;
 
 /// A trace function that prints.
 pub fn to_stderr() -> TraceFn {

@@ -40,7 +40,7 @@ pub struct ExplainArgs {
     /// Show these constructions of SSA form beside it
     #[cfg(feature = "explain")]
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
-    pub compare: Vec<crate::explain::Construction>,
+    pub compare: Vec<slotvm_views::explain::Construction>,
 
     /// Show the number of executions of each block, as `vmrun profile --json` has written it
     #[arg(long, value_name = "FILE")]

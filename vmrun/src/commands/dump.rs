@@ -11,9 +11,9 @@ use slotvm_ssa::tools::llvm;
 
 use super::{no_function, print};
 use crate::cli::{DumpArgs, Format, is_native};
-use crate::drawing::svg;
 use crate::error::{CliError, note};
 use crate::load::load;
+use slotvm_views::drawing::svg;
 
 pub(super) fn dump(args: &DumpArgs) -> Result<(), CliError> {
     let module = Arc::new(load(&args.program)?.module);

@@ -10,9 +10,9 @@ use super::dump::find_func;
 use super::{print, write_text};
 use crate::cli::ExplainArgs;
 use crate::error::CliError;
-use crate::explain::{self, Request, page, text};
 use crate::load::{self, STANDARD};
 use crate::profile::{BlockProfile, FunctionProfile, Profile, SCHEMA, SCHEMA_VERSION};
+use slotvm_views::explain::{self, Request, page, text};
 
 pub(super) fn explain(args: &ExplainArgs) -> Result<(), CliError> {
     let module = Arc::new(load::load(&args.program)?.module);
@@ -38,9 +38,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<(), CliError> {
     let written = match args.at {
         Some(offset) => text::at(&document, offset)?,
         None if args.text => text::text(&document),
-        None if args.json => {
-            serde_json::to_string(&document).expect("the document has string keys only") + "\n"
-        }
+        None if args.json => document.json() + "\n",
         None => page::page(&document),
     };
     let path = match &args.output.path {

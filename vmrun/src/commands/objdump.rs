@@ -14,11 +14,11 @@ use slotvm_bytecode::text::Printer;
 use super::dump::find_func;
 use super::{print, print_json};
 use crate::cli::ObjdumpArgs;
-use crate::disassembly::{NativeInst, disassemble};
 use crate::error::CliError;
 use crate::load::load;
-use crate::names::func_name;
 use crate::progress::Progress;
+use slotvm_views::disassembly::{NativeInst, disassemble};
+use slotvm_views::names::func_name;
 
 pub(super) fn objdump(args: &ObjdumpArgs) -> Result<(), CliError> {
     let progress = Progress::spinner("compiling");

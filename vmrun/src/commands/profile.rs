@@ -13,15 +13,15 @@ use slotvm_ssa::pipeline::{self, Product, Style};
 use super::dump::find_func;
 use super::{print, run, write_text};
 use crate::cli::{ProfileArgs, ProfileStage};
-#[cfg(feature = "explain")]
-use crate::disassembly::disassemble;
 use crate::error::CliError;
 use crate::load;
-use crate::names::func_name;
 use crate::profile::collect::Collector;
 #[cfg(feature = "explain")]
 use crate::profile::native;
 use crate::profile::{Profile, folded, listing};
+#[cfg(feature = "explain")]
+use slotvm_views::disassembly::disassemble;
+use slotvm_views::names::func_name;
 
 /// Runs and reports, and returns the program's exit code. The report comes even if the program fails, once it has
 /// executed anything.

@@ -5,7 +5,7 @@ use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::printable::Printable;
 
 use super::collect::{Collector, DEEPER, OTHERS};
-use crate::names::func_name;
+use slotvm_views::names::func_name;
 
 /// The lines, sorted.
 pub fn render(collector: &Collector, module: &VerifiedModule) -> String {

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use slotvm::compiler::{BytecodePlace, FunctionCode, FunctionCounts};
 
 use super::listing::{self, MARGIN};
-use crate::disassembly::NativeInst;
+use slotvm_views::disassembly::NativeInst;
 
 /// The machine code of a function: address, instruction, and the place that it comes from. `ir` is the text of the
 /// function as it was lowered.

@@ -9,7 +9,7 @@ use std::ops::Range;
 use capstone::Capstone;
 use slotvm::compiler::FunctionCode;
 
-use crate::error::CliError;
+use crate::ViewError;
 
 /// An instruction of machine code, or data in its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ const DATA_BYTES_MAX: usize = 8;
 ///
 /// # Errors
 /// Fails if there is no disassembler for the machine.
-pub fn disassemble(code: &FunctionCode) -> Result<Vec<NativeInst>, CliError> {
+pub fn disassemble(code: &FunctionCode) -> Result<Vec<NativeInst>, ViewError> {
     let machine = Machine::host()?;
     let base = code.module_offset.unwrap_or(0);
     let len = code.bytes.len() as u32;
@@ -99,16 +99,16 @@ struct Machine {
 
 impl Machine {
     /// The machine that native code is made for.
-    fn host() -> Result<Machine, CliError> {
+    fn host() -> Result<Machine, ViewError> {
         let Some((capstone, unknown_bytes)) = arch::host() else {
             let message = format!("no disassembler for {}", slotvm::host_target());
-            return Err(CliError::Failed(message));
+            return Err(ViewError::Failed(message));
         };
         Ok(Machine { capstone: capstone.map_err(failed)?, unknown_bytes })
     }
 
     /// The instruction at the start of some bytes, whose address and code offset are these.
-    fn inst(&self, bytes: &[u8], address: u64, offset: u32) -> Result<NativeInst, CliError> {
+    fn inst(&self, bytes: &[u8], address: u64, offset: u32) -> Result<NativeInst, ViewError> {
         let insts = self.capstone.disasm_count(bytes, address, 1).map_err(failed)?;
         let Some(inst) = insts.first() else {
             return Ok(as_data(&bytes[..self.unknown_bytes.min(bytes.len())], offset));
@@ -220,6 +220,6 @@ mod arch {
     }
 }
 
-fn failed(error: capstone::Error) -> CliError {
-    CliError::Failed(format!("the disassembler fails: {error}"))
+fn failed(error: capstone::Error) -> ViewError {
+    ViewError::Failed(format!("the disassembler fails: {error}"))
 }

@@ -15,8 +15,8 @@ use slotvm_ssa::ir::print::InstPrinter;
 use super::document::{CodeLine, Comparison, NativeLine};
 use super::stages::Snapshot;
 use super::{Construction, Request};
+use crate::ViewError;
 use crate::disassembly::{NativeInst, disassemble};
-use crate::error::CliError;
 use crate::names::func_name;
 
 /// A compiled function.
@@ -45,7 +45,7 @@ fn effort(work: Work) -> String {
 ///
 /// # Errors
 /// Fails if it cannot be compiled.
-pub(super) fn compiled(request: &Request<'_>) -> Result<Compiled, CliError> {
+pub(super) fn compiled(request: &Request<'_>) -> Result<Compiled, ViewError> {
     let module = module(request, SlotMode::Ssa)?;
     let clif = module.clif(request.func)?.expect("the module defines the function");
     let code = module.machine_code(request.func)?.expect("the module defines the function");
@@ -71,7 +71,7 @@ impl Compiled {
         &self,
         request: &Request<'_>,
         last: &Function,
-    ) -> Result<Columns, CliError> {
+    ) -> Result<Columns, ViewError> {
         let locations = Locations::new(last);
         Ok(Columns {
             clif: clif_lines(&self.clif, request.func, &locations),
@@ -85,7 +85,7 @@ fn native_lines(
     request: &Request<'_>,
     code: &FunctionCode,
     locations: &Locations,
-) -> Result<Vec<NativeLine>, CliError> {
+) -> Result<Vec<NativeLine>, ViewError> {
     let insts = disassemble(code)?;
     let line = |inst: &NativeInst| {
         let range = inst.code.clone();
@@ -166,7 +166,7 @@ impl Locations {
     }
 }
 
-fn module(request: &Request<'_>, slots: SlotMode) -> Result<Module, CliError> {
+fn module(request: &Request<'_>, slots: SlotMode) -> Result<Module, ViewError> {
     let mut config = Config::new();
     // Only one function is wanted.
     config.tier(Tier::Jit).compile(Compile::Lazy).slots(slots).passes(request.passes);
@@ -202,7 +202,7 @@ fn clif_lines(clif: &str, func: u32, locations: &Locations) -> Vec<CodeLine> {
 pub(super) fn comparisons(
     request: &Request<'_>,
     input: &Snapshot,
-) -> Result<Vec<Comparison>, CliError> {
+) -> Result<Vec<Comparison>, ViewError> {
     let comparison = |&construction: &Construction| match form(construction) {
         Some(form) => Ok(promoted(input, form)),
         None => of_cranelift(request, &input.function),
@@ -258,7 +258,7 @@ fn function_lines(f: &Function, blocks: &[u32]) -> Vec<CodeLine> {
 }
 
 /// The CLIF of the slot mode `variables`, before optimisation.
-fn of_cranelift(request: &Request<'_>, slots: &Function) -> Result<Comparison, CliError> {
+fn of_cranelift(request: &Request<'_>, slots: &Function) -> Result<Comparison, ViewError> {
     let module = module(request, SlotMode::Variables)?;
     let clif = module.clif(request.func)?.expect("the module defines the function");
     let lines = clif_lines(&clif, request.func, &Locations::new(slots));

@@ -26,10 +26,10 @@ const SCRIPTS: [&str; 6] = [
 ];
 
 /// Writes the page of a document.
-pub(crate) fn page(document: &Document) -> String {
-    let json = serde_json::to_vec(document).expect("the document has string keys only");
+pub fn page(document: &Document) -> String {
+    let json = document.json();
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(&json).expect("writing to memory succeeds");
+    encoder.write_all(json.as_bytes()).expect("writing to memory succeeds");
     let packed = encoder.finish().expect("writing to memory succeeds");
     TEMPLATE
         .replace("/*STYLE*/", STYLE)

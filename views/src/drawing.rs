@@ -7,6 +7,6 @@
 mod layout;
 mod svg;
 
-#[cfg(feature = "explain")]
+#[cfg(feature = "pages")]
 pub(crate) use self::layout::{Layout, Point, layout};
-pub(crate) use self::svg::svg;
+pub use self::svg::svg;

@@ -8,14 +8,14 @@
 mod blocks;
 mod bytecode;
 mod code;
-pub(crate) mod document;
+pub mod document;
 mod films;
 mod layout;
 mod ledger;
-pub(crate) mod page;
+pub mod page;
 mod stack;
 mod stages;
-pub(crate) mod text;
+pub mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -31,7 +31,7 @@ use slotvm_ssa::pipeline::{self, User};
 use self::blocks::BlockNumbers;
 use self::document::{Block, Document, FunctionHead, Location, SCHEMA, Slot, Value};
 use self::stages::Stages;
-use crate::error::CliError;
+use crate::ViewError;
 use crate::names::func_name;
 
 /// A construction of SSA form to show beside the one that compiles.
@@ -52,26 +52,30 @@ pub enum Construction {
 }
 
 /// The function to explain, and the way to compile it.
-pub(crate) struct Request<'a> {
-    pub(crate) module: &'a Arc<VerifiedModule>,
-    pub(crate) func: u32,
+pub struct Request<'a> {
+    /// The module.
+    pub module: &'a Arc<VerifiedModule>,
+    /// The function, by number.
+    pub func: u32,
     /// The passes that are asked for.
-    pub(crate) passes: PassSet,
-    pub(crate) compare: &'a [Construction],
-    pub(crate) program: &'a Path,
+    pub passes: PassSet,
+    /// The constructions to show beside the one that compiles.
+    pub compare: &'a [Construction],
+    /// The path that the document names.
+    pub program: &'a Path,
     /// The number of executions of each block of the function's bytecode, by the code offset of its start.
-    pub(crate) profile: Vec<(u32, u64)>,
+    pub profile: Vec<(u32, u64)>,
     /// The text of the program, if its lines are what the code's lines are about.
-    pub(crate) source: Option<&'a str>,
+    pub source: Option<&'a str>,
 }
 
 /// Makes the document of a function.
 ///
 /// # Errors
 /// Fails if the function cannot be compiled.
-pub(crate) fn explain(request: &Request<'_>) -> Result<Document, CliError> {
+pub fn explain(request: &Request<'_>) -> Result<Document, ViewError> {
     let &Request { module, func, .. } = request;
-    let too_large = || CliError::Failed("the function is too large for the IR".into());
+    let too_large = || ViewError::Failed("the function is too large for the IR".into());
     if !is_buildable(module, func) {
         return Err(too_large());
     }
@@ -85,7 +89,7 @@ pub(crate) fn explain(request: &Request<'_>) -> Result<Document, CliError> {
     let last = rows.rfind(|row| row.is_of_ir()).expect("rows leave functions");
     let passed =
         pipeline::each_row(last, passes, slots.clone(), module, |row, f| stages.add(row, f));
-    let last = passed.map_err(|error| CliError::Failed(error.to_string()))?;
+    let last = passed.map_err(|error| ViewError::Failed(error.to_string()))?;
     let stages = stages.finish();
     let input = &stages.promotion_input;
     let phis = films::phis(&input.function);

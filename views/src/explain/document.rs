@@ -11,7 +11,7 @@ pub(crate) const SCHEMA: u32 = 1;
 
 /// A function in all stages.
 #[derive(Debug, Serialize)]
-pub(crate) struct Document {
+pub struct Document {
     pub(crate) schema: u32,
     pub(crate) generator: String,
     pub(crate) program: String,
@@ -36,6 +36,13 @@ pub(crate) struct Document {
     /// The number of executions of each block of the bytecode, by the code offset of its start.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) profile: Vec<(u32, u64)>,
+}
+
+impl Document {
+    /// The document as JSON, as docs/explain.md describes it.
+    pub fn json(&self) -> String {
+        serde_json::to_string(self).expect("the document has string keys only")
+    }
 }
 
 /// The function.

@@ -38,7 +38,7 @@ marker path { fill: context-stroke; stroke: none; }
 
 /// Draws a graph: its blocks with their instructions, and its edges. Edges that lead upwards are blue, as are headers of
 /// loops; those of irreducible loops are red.
-pub(crate) fn svg(drawing: &Drawing) -> Result<String, impl std::error::Error + use<>> {
+pub fn svg(drawing: &Drawing) -> Result<String, impl std::error::Error + use<>> {
     let texts: Vec<Vec<String>> = drawing.nodes.iter().map(lines).collect();
     let sizes: Vec<Point> = texts.iter().map(|lines| size(lines)).collect();
     let Layout { size, boxes, edges } = layout(&sizes, &drawing.edges)?;

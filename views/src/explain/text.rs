@@ -5,10 +5,10 @@ use std::fmt::{Arguments, Write};
 use slotvm_bytecode::printable::Printable;
 
 use super::document::{CodeLine, Document, Line, NativeLine, Stage, StageBlock};
-use crate::error::CliError;
+use crate::ViewError;
 
 /// All stages.
-pub(crate) fn text(document: &Document) -> String {
+pub fn text(document: &Document) -> String {
     let mut out = String::new();
     head(&mut out, document);
     title(&mut out, "bytecode", "with the operand stack before each instruction");
@@ -49,10 +49,10 @@ pub(crate) fn text(document: &Document) -> String {
 ///
 /// # Errors
 /// Fails if no instruction starts at the offset.
-pub(crate) fn at(document: &Document, offset: u32) -> Result<String, CliError> {
+pub fn at(document: &Document, offset: u32) -> Result<String, ViewError> {
     let Some(instruction) = document.bytecode.iter().find(|line| line.offset == offset) else {
         let last = document.bytecode.last().map_or(0, |line| line.offset);
-        return Err(CliError::Usage(format!(
+        return Err(ViewError::NotThere(format!(
             "no instruction starts at @{offset:04x}; the code goes from @0000 to @{last:04x}"
         )));
     };
