@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 /// A file of a package in a registry.
 #[derive(Copy, Clone, Debug)]
@@ -144,6 +145,9 @@ impl PackageFile {
 
 /// The folder of a package, which is fetched if it is missing.
 fn fetched(name: &str, fetch: impl FnOnce(&Path) -> Result<(), String>) -> Result<PathBuf, String> {
+    // Two threads would fetch into the same folder.
+    static FETCHING: Mutex<()> = Mutex::new(());
+    let _alone = FETCHING.lock().unwrap_or_else(PoisonError::into_inner);
     let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/packages");
     let folder = packages.join(name.replace('/', "+"));
     if !folder.exists() {
