@@ -9,7 +9,7 @@ use std::fmt::{self, Write};
 use slotvm_bytecode::VerifiedModule;
 
 /// The longest name that is demangled, and the longest result, in bytes.
-const NAME_BYTES_MAX: usize = 4096;
+const DEMANGLED_BYTES_MAX: usize = 4096;
 
 /// The name of a function as its source has it. Not escaped.
 pub fn func_name(module: &VerifiedModule, func: u32) -> String {
@@ -18,7 +18,7 @@ pub fn func_name(module: &VerifiedModule, func: u32) -> String {
 
 /// A name as its source has it, or the name itself if it is not mangled. Not escaped.
 pub fn demangled(name: &str) -> Cow<'_, str> {
-    if name.len() > NAME_BYTES_MAX {
+    if name.len() > DEMANGLED_BYTES_MAX {
         return Cow::Borrowed(name);
     }
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
@@ -40,12 +40,12 @@ fn bounded(write: impl FnOnce(&mut Bounded) -> fmt::Result) -> Option<String> {
     write(&mut out).ok().map(|()| out.0)
 }
 
-/// Text that fails to grow beyond [`NAME_BYTES_MAX`].
+/// Text that fails to grow beyond [`DEMANGLED_BYTES_MAX`].
 struct Bounded(String);
 
 impl Write for Bounded {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        if self.0.len() + text.len() > NAME_BYTES_MAX {
+        if self.0.len() + text.len() > DEMANGLED_BYTES_MAX {
             return Err(fmt::Error);
         }
         self.0.push_str(text);
@@ -87,7 +87,7 @@ mod tests {
             let last = seq_id(i);
             bomb.push_str(&format!("1CIS{last}_S{last}_E"));
         }
-        assert!(demangled(&bomb).len() <= NAME_BYTES_MAX);
+        assert!(demangled(&bomb).len() <= DEMANGLED_BYTES_MAX);
         let long = format!("_ZN{}{}E", 5000, "a".repeat(5000));
         assert_eq!(demangled(&long), long);
     }

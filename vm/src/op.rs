@@ -2,8 +2,9 @@
 //!
 //! [`for_each_op!`](crate::for_each_op) passes all rows to a macro of the caller's choice. Encoding,
 //! decoding, the text form, the verifier's fixed signatures, the reference (`vmrun ops`) and the IR derive
-//! from it. A new opcode is one row here, and one arm each in the interpreter, the evaluator and the
-//! lowering. The compiler reports missing arms.
+//! from it. A new opcode is one row here, and its semantics in the interpreter, the evaluator and the
+//! lowering. The compiler reports few of the places that are missing; the guide (`docs/guide/src/opcode.md`) lists them
+//! with the tests that find them.
 //!
 //! A row is `code Variant "mnemonic" ImmKind {signature} Effect Origin "doc";`. All parts are required:
 //!

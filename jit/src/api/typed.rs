@@ -256,10 +256,10 @@ tuples! {
 }
 
 /// The most values that [`Values`] stands for.
-const VALUES_MAX: usize = 12;
+const TYPED_VALUES_MAX: usize = 12;
 
 /// The most cells that they take.
-const CELLS_MAX: usize = 2 * VALUES_MAX;
+const CELLS_MAX: usize = 2 * TYPED_VALUES_MAX;
 
 /// A function whose type is known to be that of `P` and `R`, so that calls need not check it.
 #[derive(Debug)]
@@ -304,12 +304,12 @@ impl<P: Values, R: Values> TypedFunc<P, R> {
     pub fn call(&self, mut store: impl AsContextMut, params: P) -> Result<R, Error> {
         let store = store.as_context_mut().inner;
         let handle = self.func.handle(store);
-        let (mut few, mut many) = ([0; VALUES_MAX], [0; CELLS_MAX]);
+        let (mut few, mut many) = ([0; TYPED_VALUES_MAX], [0; CELLS_MAX]);
         let n_params = const { cells_before(P::TYPES, P::TYPES.len()) };
         let n_results = const { cells_before(R::TYPES, R::TYPES.len()) };
         // Which it is, is known when this is compiled: only one of the two is ever there.
         let cells = match n_params.max(n_results) {
-            n @ ..=VALUES_MAX => &mut few[..n],
+            n @ ..=TYPED_VALUES_MAX => &mut few[..n],
             n => &mut many[..n],
         };
         params.write(cells, store);

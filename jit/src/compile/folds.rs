@@ -11,7 +11,7 @@
 //!    and from it to the location that it had.
 //! 3. [`Folds::loc`] looks for the load.
 //!
-//! Relies on back ends that fold only loads of the same block, through at most `DEPTH_MAX` instructions. Linear in the
+//! Relies on back ends that fold only loads of the same block, through at most `FOLD_DISTANCE_MAX` instructions. Linear in the
 //! function.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -21,9 +21,9 @@ use slotvm_ssa::ir::entity::Loc;
 use crate::lower::traps;
 
 /// The maximum number of instructions between one and the load that is folded into it, itself included.
-const DEPTH_MAX: usize = 6;
+const FOLD_DISTANCE_MAX: usize = 6;
 /// The maximum number of instructions that are looked at for one.
-const OPERANDS_MAX: usize = 64;
+const FOLD_INSTS_MAX: usize = 64;
 
 /// The instructions of a function by number.
 pub(super) struct Folds {
@@ -93,10 +93,10 @@ fn loads(clif: &Function, root: Inst) -> impl Iterator<Item = Inst> {
     let mut found = vec![(root, 0)];
     let mut next = 0;
     while let Some(&(inst, depth)) = found.get(next)
-        && found.len() < OPERANDS_MAX
+        && found.len() < FOLD_INSTS_MAX
     {
         next += 1;
-        if depth == DEPTH_MAX || clif.dfg.insts[inst].opcode().can_load() {
+        if depth == FOLD_DISTANCE_MAX || clif.dfg.insts[inst].opcode().can_load() {
             continue;
         }
         let operands = clif.dfg.inst_args(inst).iter();

@@ -21,7 +21,7 @@ use cranelift_frontend::FunctionBuilderContext;
 use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::{ValType, VerifiedModule};
 use slotvm_ssa::construction::build::{
-    BuildOptions, BuildScratch, OPERANDS_MAX, SsaOptions, is_buildable, n_kept_operands,
+    BuildOptions, BuildScratch, SLOT_FORM_OPERANDS_MAX, SsaOptions, is_buildable, n_kept_operands,
     n_wide_operands,
 };
 use slotvm_ssa::construction::promote::{self, PromoteOptions, PromotionReport};
@@ -185,7 +185,8 @@ impl Compiler {
         let _function = trace_span!("function", func, name = module.func_name(func)).entered();
         let error = |refusal| CompileError::new(func, module.func_name(func), refusal);
         if !is_buildable(module, func) {
-            let reason = format!("its instructions have more than {OPERANDS_MAX} operands");
+            let reason =
+                format!("its instructions have more than {SLOT_FORM_OPERANDS_MAX} operands");
             return Err(error(CompileFailure::NotBuildable.because(reason)));
         }
         let too_much = |cause| error(CompileFailure::Budget.because(TooMuchWork { cause }));

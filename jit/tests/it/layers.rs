@@ -1,5 +1,6 @@
 //! Folders of a crate import each other one way only, as `ARCHITECTURE.md` lists them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -48,6 +49,34 @@ fn no_folder_imports_from_one_above_it() {
         + check(&jit.join("../runtime/src"), &RUNTIME)
         + check(&jit.join("../ssa/src"), &SSA);
     assert!(n_imports > 250, "only {n_imports} imports are found");
+}
+
+/// The limit that a line defines, if it does.
+fn limit(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let line = line.strip_prefix("pub").unwrap_or(line);
+    let line = line.rsplit_once("const ").map_or(line, |(_, rest)| rest).trim_start();
+    let (name, rest) = line.split_once(':')?;
+    let is_limit = name.ends_with("_MAX") && rest.contains(" = ");
+    (is_limit && name.chars().all(|c| c.is_ascii_uppercase() || c == '_')).then_some(name)
+}
+
+#[test]
+fn no_two_limits_have_the_same_name() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut limits = BTreeMap::new();
+    for crate_ in ["vm", "runtime", "ssa", "jit", "wasi", "views", "vmrun"] {
+        for path in sources(root.join(crate_).join("src")) {
+            let text = fs::read_to_string(&path).unwrap();
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            for name in code.lines().filter_map(limit) {
+                let other = limits.insert(name.to_owned(), path.clone());
+                assert!(other.is_none(), "{name} is in {} and {other:?}", path.display());
+            }
+        }
+    }
+    assert!(limits.len() > 120, "only {} limits are found", limits.len());
+    assert!(limits.contains_key("STACK_OPERANDS_MAX"));
 }
 
 #[test]

@@ -59,9 +59,9 @@ pub struct BuildOptions {
 /// keeps memory in proportion: a call of two bytes may have a thousand of each, and a return of one byte
 /// a thousand operands. Each operand from another block takes a code generator 300 bytes. Two million
 /// ordinary instructions are below the limit.
-pub const OPERANDS_MAX: u64 = 1 << 24;
+pub const SLOT_FORM_OPERANDS_MAX: u64 = 1 << 24;
 
-/// Whether [`build`] may be called: the function has at most [`OPERANDS_MAX`] operands and results.
+/// Whether [`build`] may be called: the function has at most [`SLOT_FORM_OPERANDS_MAX`] operands and results.
 /// Other functions can only be interpreted.
 ///
 /// # Panics
@@ -77,11 +77,11 @@ pub fn is_buildable(module: &VerifiedModule, func: u32) -> bool {
     const _: () = assert!(PER_CALL <= MOST);
     let body = module.body(func).expect("the function is defined in the module");
     let n_insts: u64 = body.blocks.iter().map(|block| u64::from(block.cost)).sum();
-    if n_insts.saturating_mul(MOST) <= OPERANDS_MAX {
+    if n_insts.saturating_mul(MOST) <= SLOT_FORM_OPERANDS_MAX {
         return true;
     }
     let n_kept = PER_KEPT * n_kept_operands(module, func);
-    PER_INST * n_insts + n_kept + n_wide_operands(module, func) <= OPERANDS_MAX
+    PER_INST * n_insts + n_kept + n_wide_operands(module, func) <= SLOT_FORM_OPERANDS_MAX
 }
 
 /// The number of operands that the branches of a function keep above dropped ones, in total.

@@ -230,13 +230,13 @@ impl Default for ConstructOptions<'_> {
             placement: Placement::default(),
             renaming: Renaming::default(),
             undef: Undef::default(),
-            phi_operands_max: PHI_OPERANDS_MAX,
+            phi_operands_max: CONSTRUCTED_PHI_OPERANDS_MAX,
         }
     }
 }
 
 /// The default maximum number of operands of all phis of a function: 1 GiB of them.
-pub const PHI_OPERANDS_MAX: usize = 1 << 28;
+pub const CONSTRUCTED_PHI_OPERANDS_MAX: usize = 1 << 28;
 
 /// A limit that a construction would exceed; the number is the limit.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

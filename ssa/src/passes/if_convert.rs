@@ -8,7 +8,7 @@
 //!
 //! A mispredicted branch costs as much as some twenty instructions, but a branch that is predicted costs nothing,
 //! and a `select` waits for its condition and both values. So the rules are those of LLVM's `SimplifyCFG`, in
-//! numbers: arms cost at most [`COST_MAX`], and at most [`SELECTS_MAX`] phis differ, of which the second costs
+//! numbers: arms cost at most [`ARMS_COST_MAX`], and at most [`SELECTS_MAX`] phis differ, of which the second costs
 //! [`SECOND_SELECT_COST`]. Besides:
 //! * Only integers and references are selected. Floats have no conditional move on x86-64.
 //! * A condition that needs two flags (equality of floats) stays a branch.
@@ -20,7 +20,7 @@
 //! * A branch that leaves a loop or continues one on one side only has no join, so it stays.
 //!
 //! Arms with effects stay, charges of fuel above all, so nothing that a program can observe changes. Each block is
-//! looked at once; a look follows at most [`BLOCKS_MAX`] blocks on each side.
+//! looked at once; a look follows at most [`ARM_BLOCKS_MAX`] blocks on each side.
 
 mod chains;
 mod counters;
@@ -37,15 +37,15 @@ use crate::ir::irop::Opcode;
 use crate::passes::simplify_cfg::{self, CfgReport};
 
 /// The maximum cost of the instructions in both arms; most cost one, and constants nothing.
-pub const COST_MAX: u32 = 4;
+pub const ARMS_COST_MAX: u32 = 4;
 /// The maximum number of values that are selected for one branch.
 pub const SELECTS_MAX: usize = 2;
 /// The cost of the second value: Cranelift compares again for it.
 pub const SECOND_SELECT_COST: u32 = 3;
 /// The maximum number of blocks in an arm.
-pub const BLOCKS_MAX: usize = 4;
+pub const ARM_BLOCKS_MAX: usize = 4;
 /// The maximum number of instructions in a block of an arm, free ones included.
-const INSTS_MAX: usize = 16;
+const ARM_INSTS_MAX: usize = 16;
 
 /// Statistics of if-conversion.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -128,7 +128,7 @@ impl Converter<'_, '_> {
         let (first, second) = (edges.next()?, edges.next()?);
         let (taken, other) = (self.arm(first), self.arm(second));
         let join = self.editor.dst(taken.last);
-        let costs_little = taken.cost + other.cost <= COST_MAX;
+        let costs_little = taken.cost + other.cost <= ARMS_COST_MAX;
         if join != self.editor.dst(other.last) || join == block || !costs_little {
             return None;
         }
@@ -140,7 +140,7 @@ impl Converter<'_, '_> {
         }
         let (args, n_selects) = self.args(&taken, &other)?;
         let of_selects = if n_selects > 1 { SECOND_SELECT_COST } else { 0 };
-        if taken.cost + other.cost + of_selects > COST_MAX {
+        if taken.cost + other.cost + of_selects > ARMS_COST_MAX {
             return None;
         }
         let branch = Branch { join, taken, other, condition, args };
@@ -158,13 +158,14 @@ impl Converter<'_, '_> {
     /// Follows an edge through blocks that can be an arm.
     fn arm(&mut self, edge: Edge) -> Arm {
         let mut arm = Arm { edges: Vec::new(), last: edge, cost: 0 };
-        while arm.edges.len() < BLOCKS_MAX {
+        while arm.edges.len() < ARM_BLOCKS_MAX {
             let block = self.editor.dst(arm.last);
             let Some(onward) = self.editor.only_out_edge(block) else { break };
             if self.editor.n_in_edges(block) != 1 {
                 break;
             }
-            let Some(cost) = self.cost(block).filter(|cost| arm.cost + cost <= COST_MAX) else {
+            let Some(cost) = self.cost(block).filter(|cost| arm.cost + cost <= ARMS_COST_MAX)
+            else {
                 break;
             };
             arm.cost += cost;
@@ -177,7 +178,7 @@ impl Converter<'_, '_> {
     /// The cost of the instructions of a block before its terminator, unless they are not cheap.
     fn cost(&self, block: Block) -> Option<u32> {
         let (_, insts) = self.editor.insts(block).split_last()?;
-        if insts.len() > INSTS_MAX {
+        if insts.len() > ARM_INSTS_MAX {
             return None;
         }
         insts.iter().map(|&inst| cost(self.editor.func().opcode(inst))).sum()

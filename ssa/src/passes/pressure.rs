@@ -7,7 +7,7 @@
 //! 2. A slot in memory *costs* the frequencies of the blocks that read or write it.
 //! 3. The values of a loop are the slots that are live on entry to its header. If the loop calls, they live across the
 //!    call. If there are more of them than registers that calls preserve, the cheapest stay in memory, as long as they
-//!    cost less than `COST_MAX` accesses in each round.
+//!    cost less than `SLOT_COST_MAX` accesses in each round.
 //!
 //! Without that, a register allocator splits the values somewhere in the loop: it moves them between frame and
 //! registers on the way through blocks that do not use them. An interpreter with a rarely taken call is such a loop.
@@ -33,11 +33,11 @@ const PRESERVED: [usize; 2] = [5, 0];
 /// The estimated rounds of a loop.
 const ROUNDS: f32 = 8.0;
 /// The maximum cost of a slot that stays in memory, in accesses for each round of the loop.
-const COST_MAX: f32 = 0.5;
+const SLOT_COST_MAX: f32 = 0.5;
 /// The greatest frequency. Deeper nests are all the same.
 const FREQUENCY_MAX: f32 = 1e30;
 /// The maximum number of words of liveness: blocks, times slots in groups of 64.
-const LIVE_WORDS_MAX: usize = 1 << 18;
+const PRESSURE_WORDS_MAX: usize = 1 << 18;
 
 /// Statistics of the decision.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub fn pressure(f: &mut Function) -> PressureReport {
     }
     let accesses = Accesses::find(f);
     let n_words = accesses.exposed.len().div_ceil(64).saturating_mul(f.n_blocks());
-    if !accesses.may_exceed(f) || n_words > LIVE_WORDS_MAX {
+    if !accesses.may_exceed(f) || n_words > PRESSURE_WORDS_MAX {
         return report;
     }
     let cfg = control_flow(f);
@@ -69,7 +69,7 @@ pub fn pressure(f: &mut Function) -> PressureReport {
     let under_pressure = |of: &Loop| calls[of.index()] && !loops.is_irreducible(*of);
     for of in loops.loops().filter(under_pressure) {
         let header = Block(loops.header(of));
-        let cost_max = frequencies[header.index()] * COST_MAX;
+        let cost_max = frequencies[header.index()] * SLOT_COST_MAX;
         for (class, &n_registers) in PRESERVED.iter().enumerate() {
             let is_value = |&(_, slot): &(usize, Slot)| {
                 let data = &f.slots[slot.index()];

@@ -9,7 +9,7 @@
 //! Effects stay in their order: traps, charges of fuel, calls, writes and reads of state. An operation that
 //! would trap is not computed, and neither is one whose result is a NaN with bits that the machine chooses.
 //! A branch that goes one way may free phis, and these constants, so there is another round if an edge or
-//! a phi was removed, but no more than [`ROUNDS_MAX`]. Each round is linear, and what a later one would
+//! a phi was removed, but no more than [`SIMPLIFY_ROUNDS_MAX`]. Each round is linear, and what a later one would
 //! find is left.
 
 mod constants;
@@ -21,7 +21,7 @@ use crate::ir::edit::Editor;
 pub(crate) use constants::only_target;
 
 /// The maximum number of rounds of a simplification.
-pub const ROUNDS_MAX: usize = 4;
+pub const SIMPLIFY_ROUNDS_MAX: usize = 4;
 
 /// Counts of what a simplification did.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub fn simplify(f: &mut Function) -> SimplificationReport {
 /// Simplifies a function that is being edited.
 pub(crate) fn run(editor: &mut Editor<'_>) -> SimplificationReport {
     let mut report = SimplificationReport::default();
-    for _ in 0..ROUNDS_MAX {
+    for _ in 0..SIMPLIFY_ROUNDS_MAX {
         let before = report;
         constants::fold(editor, &mut report);
         if report.n_branches > before.n_branches {

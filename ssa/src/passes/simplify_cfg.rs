@@ -15,7 +15,7 @@
 //! Loop headers are never skipped, and a block that several edges pass on their way back to a header stays, so that
 //! a loop keeps its one back edge. Linear in the function: an edge is forwarded by at most `HOPS_MAX` blocks, the
 //! number of edges that skip a branch is at most [`THREADED_PER_EDGE_MAX`] times that of edges, each with
-//! at most [`OPERANDS_MAX`] more operands and [`COPIES_MAX`] copied instructions.
+//! at most [`EDGE_OPERANDS_MAX`] more operands and [`COPIES_MAX`] copied instructions.
 //!
 //! LLVM's `SimplifyCFG` and `JumpThreading` do the same and more. What is left out: values of a skipped block that
 //! other blocks use would need new phis, so such blocks are not skipped.
@@ -36,7 +36,7 @@ pub const THREADED_PER_EDGE_MAX: usize = 4;
 /// The maximum number of instructions that are copied for an edge that skips a branch.
 pub const COPIES_MAX: usize = 4;
 /// The maximum number of operands of an edge that enters another block, unless it had more before.
-pub const OPERANDS_MAX: usize = 8;
+pub const EDGE_OPERANDS_MAX: usize = 8;
 
 /// Statistics of the simplification.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -120,7 +120,7 @@ pub(super) fn merge(editor: &mut Editor<'_>, report: &mut CfgReport) {
 
 /// Whether an edge with `n_before` operands may enter another block with `n_after` parameters instead.
 fn has_room(n_before: usize, n_after: usize) -> bool {
-    n_after <= n_before.max(OPERANDS_MAX)
+    n_after <= n_before.max(EDGE_OPERANDS_MAX)
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ pub const GUARDED_MAX: usize = 12;
 /// The maximum number of values that are used after the loops of a function that are copied.
 pub const LIVE_OUT_MAX: usize = 256;
 /// The maximum number of blocks of a function whose loops are copied.
-pub const BLOCKS_MAX: usize = 1 << 18;
+pub const VERSIONED_BLOCKS_MAX: usize = 1 << 18;
 
 /// Statistics of loop versioning.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub fn version(f: &mut Function) -> VersionReport {
     let is_back = |edge: Edge| f.edge_dst(edge) <= f.edge_src(edge);
     let has_loops = f.blocks().any(|block| f.succ_edges(block).any(is_back));
     let has_accesses = f.layout.iter().any(|&inst| f.opcode(inst).is_access());
-    if !has_loops || !has_accesses || f.n_blocks() > BLOCKS_MAX {
+    if !has_loops || !has_accesses || f.n_blocks() > VERSIONED_BLOCKS_MAX {
         return VersionReport::default();
     }
     let plans = find_plans(f);

@@ -17,7 +17,7 @@ use super::origin_text;
 use super::stages::Snapshot;
 
 /// The maximum number of entries of dominance frontiers in a document.
-const FRONTIER_ENTRIES_MAX: usize = 50_000;
+const SHOWN_FRONTIERS_MAX: usize = 50_000;
 
 /// A function after promotion by a construction, with what the report is made of.
 struct Promoted {
@@ -103,7 +103,7 @@ fn name(module: &VerifiedModule, f: &Function, slot: Option<u32>, origin: SlotOr
 fn frontiers(input: &Snapshot) -> Vec<(u32, Vec<u32>)> {
     let f = &input.function;
     let Ok(frontiers) = Frontiers::new(&control_flow(f), &dom_tree(f)) else { return vec![] };
-    if frontiers.n_entries() > FRONTIER_ENTRIES_MAX {
+    if frontiers.n_entries() > SHOWN_FRONTIERS_MAX {
         return vec![];
     }
     let number = |&block: &u32| input.blocks[block as usize];

@@ -33,7 +33,7 @@ pub(super) struct Stacks<'a> {
 }
 
 /// The number of operands that are shown, from the top. All operands of all instructions would be quadratic.
-const OPERANDS_MAX: usize = 24;
+const SHOWN_OPERANDS_MAX: usize = 24;
 
 impl<'a> Stacks<'a> {
     /// Starts with the slot form of a function.
@@ -71,9 +71,9 @@ impl<'a> Stacks<'a> {
     /// The topmost operands, the topmost last, after `…` and the number of those that are left out.
     pub(super) fn operands(&self) -> Vec<String> {
         let own = self.stack.iter().rev().map(|&(_, text)| self.texts[text].clone());
-        let mut shown: Vec<String> = own.take(OPERANDS_MAX).collect();
+        let mut shown: Vec<String> = own.take(SHOWN_OPERANDS_MAX).collect();
         let (mut shape, mut depth) = (self.below, self.n_below);
-        while shown.len() < OPERANDS_MAX
+        while shown.len() < SHOWN_OPERANDS_MAX
             && let Some((parent, ty)) = self.module.shape_top(shape)
         {
             (shape, depth) = (parent, depth - 1);

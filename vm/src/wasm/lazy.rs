@@ -29,8 +29,8 @@ const _: () = assert!(BODY_BYTES_MAX / 2 <= limits::STACK_OPERANDS_MAX);
 
 /// A module with more bytes of functions is translated at once, since it might have too many shapes: each takes two bytes,
 /// for an operand that was pushed, or for one that took the place of another before a label.
-const CODE_BYTES_MAX: usize = 20_000_000;
-const _: () = assert!(CODE_BYTES_MAX / 2 <= limits::SHAPES_MAX);
+const LAZY_CODE_BYTES_MAX: usize = 20_000_000;
+const _: () = assert!(LAZY_CODE_BYTES_MAX / 2 <= limits::SHAPES_MAX);
 
 /// The proposals that functions may use: those without vectors.
 const FEATURES: WasmFeatures = proposals::SUPPORTED.difference(WasmFeatures::SIMD);
@@ -46,7 +46,7 @@ pub(super) fn bodies(
 ) -> Option<Bodies> {
     let code_bytes: Vec<usize> = bodies.iter().map(|(_, body)| body.as_bytes().len()).collect();
     let is_long = code_bytes.iter().any(|&n| n > BODY_BYTES_MAX)
-        || code_bytes.iter().sum::<usize>() > CODE_BYTES_MAX;
+        || code_bytes.iter().sum::<usize>() > LAZY_CODE_BYTES_MAX;
     if types.has_vectors || types.has_several_results || is_long {
         return None;
     }

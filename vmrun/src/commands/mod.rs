@@ -126,10 +126,10 @@ fn write_text(path: &Path, text: &str) -> Result<(), CliError> {
 
 /// The message for an unknown function name, with the known names.
 pub(crate) fn no_function(how: &str, name: &str, funcs: impl Iterator<Item = String>) -> String {
-    const SHOWN_MAX: usize = 20;
+    const SHOWN_NAMES_MAX: usize = 20;
     let mut names: Vec<String> = funcs.map(|name| format!("`{}`", Printable(&name))).collect();
-    let n_more = names.len().saturating_sub(SHOWN_MAX);
-    names.truncate(SHOWN_MAX);
+    let n_more = names.len().saturating_sub(SHOWN_NAMES_MAX);
+    names.truncate(SHOWN_NAMES_MAX);
     if n_more > 0 {
         names.push(format!("{n_more} more"));
     }

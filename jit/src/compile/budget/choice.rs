@@ -23,7 +23,7 @@ use super::{Cause, DOMINATOR_STEPS_MAX, Rung, WorkCounts};
 use crate::config::slot_mode::SlotMode;
 
 /// Words of 64 slots in which liveness is counted.
-const LIVE_WORDS_MAX: u64 = 1 << 24;
+const PROMOTION_WORDS_MAX: u64 = 1 << 24;
 /// The points of time that counting may take for each such word, more than it does.
 const LIVE_WORD_NS: u64 = 64;
 /// A block with more live values than this has some of them in memory, which ends a scan of phi operands.
@@ -213,7 +213,7 @@ impl Candidate<'_> {
         if matches!(self.slots, SlotMode::Memory | SlotMode::MemoryOpt) {
             return;
         }
-        let words_max = (self.share.time / LIVE_WORD_NS).min(LIVE_WORDS_MAX) as usize;
+        let words_max = (self.share.time / LIVE_WORD_NS).min(PROMOTION_WORDS_MAX) as usize;
         let Some(live) = live_slots(slot_form, words_max) else { return };
         let func = self.function;
         let live = live_of_blocks(func, slot_form, live);

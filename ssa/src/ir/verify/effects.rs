@@ -11,7 +11,7 @@
 //! immediate and location. Says nothing of the values that effects use: the evaluator compares those.
 //!
 //! Linear in the function where blocks are what they were. Where they are not, a search for the next effect looks at
-//! no more than `BLOCKS_MAX` blocks, and a block is compared with no more than `PLACES_MAX` places; beyond these
+//! no more than `EFFECT_BLOCKS_MAX` blocks, and a block is compared with no more than `EFFECT_PLACES_MAX` places; beyond these
 //! limits a path counts as unchanged.
 
 use slotvm_bytecode::{Effect, Imm};
@@ -22,9 +22,9 @@ use crate::ir::entity::{Block, Inst, Loc};
 use crate::ir::irop::Opcode;
 
 /// The maximum number of blocks in which the next effect is looked for.
-const BLOCKS_MAX: usize = 256;
+const EFFECT_BLOCKS_MAX: usize = 256;
 /// The maximum number of places before a pass that a block after it is compared with.
-const PLACES_MAX: usize = 4;
+const EFFECT_PLACES_MAX: usize = 4;
 
 /// The ordered effects of a function, kept for comparison with the function after a pass.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ impl Effects {
                 let succ = f.edge_dst(edge);
                 let known = &mut places[succ.index()];
                 let end = self.ahead(end);
-                if !known.contains(&end) && known.len() < PLACES_MAX {
+                if !known.contains(&end) && known.len() < EFFECT_PLACES_MAX {
                     known.push(end);
                     work.push((succ, end));
                 }
@@ -166,7 +166,7 @@ impl Effects {
                     seen.push((succ, 0));
                 }
             }
-            if seen.len() > BLOCKS_MAX {
+            if seen.len() > EFFECT_BLOCKS_MAX {
                 return Search::TooFar;
             }
         }
@@ -180,7 +180,7 @@ impl Effects {
 
     /// The same place, past blocks in which nothing happens but the branch at their end.
     fn ahead(&self, mut place: Place) -> Place {
-        for _ in 0..BLOCKS_MAX {
+        for _ in 0..EFFECT_BLOCKS_MAX {
             let (block, n_past) = place;
             match (&self.effects(block)[n_past as usize..], self.succs(block)) {
                 (&[EffectData { may_go: true, .. }] | &[], &[succ]) => place = (succ, 0),

@@ -195,7 +195,7 @@ impl<'a> LoopSpans<'a> {
 
     /// The outermost loop around a block that is deeper than `changes`, or one around that if the nest is deep.
     fn loop_within(&self, block: Block, changes: u32) -> Option<Loop> {
-        const DEPTH_MAX: usize = 16;
+        const NEST_DEPTH_MAX: usize = 16;
         let innermost = self.loops.innermost(block.0)?;
         if changes == 0 {
             return Some(self.outermost[innermost.index()]);
@@ -203,7 +203,7 @@ impl<'a> LoopSpans<'a> {
         let around = |&inner: &Loop| self.loops.parent(inner);
         let loops = std::iter::successors(Some(innermost), around);
         let mut within = loops.take_while(|&inner| self.loops.depth(inner) > changes);
-        let found = within.by_ref().take(DEPTH_MAX).last();
+        let found = within.by_ref().take(NEST_DEPTH_MAX).last();
         if within.next().is_some() { Some(self.outermost[innermost.index()]) } else { found }
     }
 }

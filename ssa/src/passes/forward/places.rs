@@ -18,7 +18,7 @@ use crate::ir::entity::{Block, Inst, Value};
 use crate::ir::irop::{IrOp, Opcode};
 
 /// The maximum number of places that are followed in a function: more would live in more registers than there are.
-const PLACES_MAX: usize = 24;
+const FORWARDED_PLACES_MAX: usize = 24;
 
 /// The start of an address.
 #[derive(Copy, Clone, PartialEq, Eq, Hash)]
@@ -290,7 +290,7 @@ impl Roots {
             })
             .collect();
         places.sort_unstable_by_key(|&(_, (loads, _, order))| (std::cmp::Reverse(loads), order));
-        places.truncate(PLACES_MAX);
+        places.truncate(FORWARDED_PLACES_MAX);
         places.into_iter().map(|(place, _)| place).collect()
     }
 }

@@ -126,7 +126,7 @@ pub fn may_be_inlined(module: &VerifiedModule, func: u32) -> bool {
 fn cost(module: &VerifiedModule, func: u32) -> Option<Cost> {
     let ty = module.func_type(func);
     let body = module.body(func)?;
-    if ty.params.len() + ty.results.len() > Limits::OPERANDS_MAX
+    if ty.params.len() + ty.results.len() > Limits::SIGNATURE_VALUES_MAX
         || body.locals.len() > Limits::CALLEE_COST_MAX as usize
     {
         return None;

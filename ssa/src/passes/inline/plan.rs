@@ -46,11 +46,11 @@ impl Limits {
     /// The maximum size of such a small function: one that skips spaces, and then looks at a character.
     pub const AROUND_LOOP_MAX: u32 = 30;
     /// The maximum number of calls around a body that are inlined.
-    pub const DEPTH_MAX: u32 = 8;
+    pub const NESTED_CALLS_MAX: u32 = 8;
     /// The maximum number of times that a function is inlined into itself, one body in the other.
     pub const RECURSION_MAX: u32 = 1;
     /// The maximum number of parameters and results of a function that may be inlined.
-    pub const OPERANDS_MAX: usize = 32;
+    pub const SIGNATURE_VALUES_MAX: usize = 32;
     /// The size that all functions of a module together may grow by beyond their own, in equal parts.
     const MODULE_ADDED: u32 = 4_000;
     /// The part of [`Limits::MODULE_ADDED`] that one function gets, at least and at most.
@@ -160,7 +160,7 @@ impl Plan {
         candidates: &mut Vec<Node>,
     ) {
         let node = self.nodes[number];
-        if node.depth == Limits::DEPTH_MAX {
+        if node.depth == Limits::NESTED_CALLS_MAX {
             return;
         }
         for i in 0..self.forms[node.form].sites.len() {

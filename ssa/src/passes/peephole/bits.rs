@@ -1,10 +1,10 @@
 //! The bits of integers that are known to be zero.
 //!
 //! Asked of a value, not computed for all: few operations want to know. A query looks at the definition of the value
-//! and at those of its operands, to a depth of [`DEPTH_MAX`]. Of a phi it looks at the operands on all edges, and
+//! and at those of its operands, to a depth of [`QUERY_DEPTH_MAX`]. Of a phi it looks at the operands on all edges, and
 //! through other phis and `select` at theirs, so at the values that a loop brings back as well: a phi of phis is one of
 //! the other values that enter them. (A value that a loop computes from the phi itself is such a value, and is
-//! looked at without going round.) A query looks at no more than [`VALUES_MAX`] values; beyond them nothing is known.
+//! looked at without going round.) A query looks at no more than [`QUERY_VALUES_MAX`] values; beyond them nothing is known.
 //!
 //! LLVM's `computeKnownBits` works so; ones are not tracked here.
 
@@ -16,9 +16,9 @@ use crate::ir::fold;
 use crate::ir::irop::Opcode;
 
 /// The maximum number of operations from the value of a query to one that is looked at.
-const DEPTH_MAX: u32 = 3;
+const QUERY_DEPTH_MAX: u32 = 3;
 /// The maximum number of values that a query looks at.
-const VALUES_MAX: u32 = 32;
+const QUERY_VALUES_MAX: u32 = 32;
 /// The maximum number of in-edges of a phi that is looked at.
 const EDGES_MAX: usize = 8;
 
@@ -75,8 +75,8 @@ impl Bits {
 
     /// The bits of the cell of a value that are known to be zero. Those above an `i32` are.
     pub(super) fn zeros(&mut self, editor: &mut Editor<'_>, value: Value) -> u64 {
-        self.n_left = VALUES_MAX;
-        self.zeros_of(editor, value, DEPTH_MAX)
+        self.n_left = QUERY_VALUES_MAX;
+        self.zeros_of(editor, value, QUERY_DEPTH_MAX)
     }
 
     /// Looks at a value; if it is a phi, or a `select`, at all values that it can be.

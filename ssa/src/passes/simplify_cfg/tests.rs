@@ -189,7 +189,7 @@ fn loop_headers_and_their_only_latch_stay() {
 
 #[test]
 fn edges_do_not_carry_ever_more_operands() {
-    let many = OPERANDS_MAX + 1;
+    let many = EDGE_OPERANDS_MAX + 1;
     let list =
         |prefix: &str| (0..many).map(|_| format!("{prefix}v0")).collect::<Vec<_>>().join(", ");
     let params: Vec<String> = (0..many).map(|i| format!("v{}: i32", i + 10)).collect();

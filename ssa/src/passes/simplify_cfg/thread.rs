@@ -15,9 +15,9 @@ use crate::ir::irop::Opcode;
 use crate::ir::{Function, fold};
 
 /// The maximum number of instructions of a block that is skipped, its branch included.
-const INSTS_MAX: usize = 8;
+const THREADED_INSTS_MAX: usize = 8;
 /// The maximum number of parameters of a block that is skipped: those of each edge are looked at.
-const PARAMS_MAX: usize = 16;
+const THREADED_PARAMS_MAX: usize = 16;
 
 /// Makes edges that decide the branch of the block that they enter skip that block.
 pub(super) fn thread(editor: &mut Editor<'_>, report: &mut CfgReport) {
@@ -36,12 +36,14 @@ pub(super) fn thread(editor: &mut Editor<'_>, report: &mut CfgReport) {
 fn is_small(editor: &Editor<'_>, block: Block) -> bool {
     let params = editor.params(block);
     let insts = editor.insts(block);
-    if block == Function::ENTRY || params.is_empty() || insts.len() > INSTS_MAX {
+    if block == Function::ENTRY || params.is_empty() || insts.len() > THREADED_INSTS_MAX {
         return false;
     }
     let f = editor.func();
     let Some((&last, others)) = insts.split_last() else { return false };
-    if !matches!(f.opcode(last), Opcode::Op(Op::BrIf | Op::BrTable)) || params.len() > PARAMS_MAX {
+    if !matches!(f.opcode(last), Opcode::Op(Op::BrIf | Op::BrTable))
+        || params.len() > THREADED_PARAMS_MAX
+    {
         return false;
     }
     let mut dependent = params.to_vec();

@@ -1,7 +1,7 @@
 //! The guard of a loop: whether the accesses of all rounds are in bounds.
 //!
 //! A condition of the guard is that a difference of 64 bits is not negative. The differences are joined by `or`, so that
-//! one test of a sign decides. Rounds are below [`ROUNDS_MAX`] and amounts below 2^32, so no sum reaches 2^63. Where the
+//! one test of a sign decides. Rounds are below [`GUARDED_ROUNDS_MAX`] and amounts below 2^32, so no sum reaches 2^63. Where the
 //! number of rounds is larger, the other conditions may be wrong, but the guard refuses the loop for that number.
 
 use slotvm_bytecode::{Imm, Op, ValType};
@@ -17,7 +17,7 @@ use crate::ir::irop::Opcode;
 /// The logarithm of the minimum number of the last round of a loop without checks.
 const ROUNDS_MIN_LOG2: u32 = 2;
 /// The maximum number of rounds of a loop without checks.
-const ROUNDS_MAX: i64 = 1 << 30;
+const GUARDED_ROUNDS_MAX: i64 = 1 << 30;
 
 /// Accesses with the same address, but for their static offsets.
 #[derive(Copy, Clone, Debug)]
@@ -97,7 +97,7 @@ pub(super) fn write(
 
     if let Reach::Rounds(rounds) = reach {
         guard.require_not_negative(rounds);
-        let max = guard.constant(ROUNDS_MAX);
+        let max = guard.constant(GUARDED_ROUNDS_MAX);
         guard.require_at_most(rounds, max);
     }
     let pages = guard.emit(Op::MemorySize, Imm::NONE, &[], ValType::I32);

@@ -45,14 +45,15 @@ impl Checker<'_, '_> {
 
     /// Returns the operand stack as text; the lowest operands of a deep one are elided.
     fn describe(&self, mut shape: ShapeId, top: &[Operand]) -> String {
-        const SHOWN_MAX: usize = 16;
-        let mut types: Vec<&str> = top.iter().rev().take(SHOWN_MAX).map(|o| o.ty.name()).collect();
-        while types.len() < SHOWN_MAX && shape != ShapeId::EMPTY {
+        const SHOWN_TYPES_MAX: usize = 16;
+        let mut types: Vec<&str> =
+            top.iter().rev().take(SHOWN_TYPES_MAX).map(|o| o.ty.name()).collect();
+        while types.len() < SHOWN_TYPES_MAX && shape != ShapeId::EMPTY {
             let entry = self.module.shapes[shape.0 as usize - 1];
             types.push(entry.ty.name());
             shape = entry.parent;
         }
-        if top.len() > SHOWN_MAX || shape != ShapeId::EMPTY {
+        if top.len() > SHOWN_TYPES_MAX || shape != ShapeId::EMPTY {
             types.push("…");
         }
         types.reverse();

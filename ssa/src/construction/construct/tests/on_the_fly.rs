@@ -113,7 +113,7 @@ fn too_much_is_refused() {
         construct(&program, &options, &mut Scratch::default()).map(|form| form.phis().len())
     };
     let enough = BraunOptions::ENTRIES_MAX_USUAL;
-    assert!(construct_with(enough, PHI_OPERANDS_MAX).is_ok());
-    assert_eq!(construct_with(1_000, PHI_OPERANDS_MAX), Err(TooLarge::Entries(1_000)));
+    assert!(construct_with(enough, CONSTRUCTED_PHI_OPERANDS_MAX).is_ok());
+    assert_eq!(construct_with(1_000, CONSTRUCTED_PHI_OPERANDS_MAX), Err(TooLarge::Entries(1_000)));
     assert_eq!(construct_with(enough, 1_000), Err(TooLarge::PhiOperands(1_000)));
 }

@@ -23,7 +23,7 @@ use body::{Body, Inst, Item, in_module};
 /// Candidates that are run at most.
 const CHECKS_MAX: usize = 4_000;
 /// Rounds of all edits.
-const ROUNDS_MAX: usize = 8;
+const REDUCE_ROUNDS_MAX: usize = 8;
 
 /// A program that is being reduced. `S` says whether a program still shows the difference.
 pub(super) struct Reducer<S> {
@@ -45,7 +45,7 @@ impl<S: FnMut(&Arc<VerifiedModule>) -> Result<bool, CliError>> Reducer<S> {
     /// # Errors
     /// Fails if a candidate cannot be run.
     pub(super) fn reduce(&mut self) -> Result<(), CliError> {
-        for _ in 0..ROUNDS_MAX {
+        for _ in 0..REDUCE_ROUNDS_MAX {
             let old = self.module.clone();
             self.stub_functions()?;
             self.shorten_ways()?;
