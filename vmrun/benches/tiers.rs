@@ -4,7 +4,8 @@
 //! Each program runs at several sizes, found by the time that the interpreter takes: the first one at which it takes 0.8
 //! to 1.3 of the wanted time, or the last one below. A round runs all ways one after the other, and the figures are
 //! medians of their wall-clock time and of their CPU time. `--quick` measures one round; a filter selects programs by parts
-//! of their names; `--test` runs each way of one program once.
+//! of their names; `--test` runs each way of one program once. Arguments that are paths of files name other programs,
+//! which take no size: they run as they are, in their own folder and with its files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,13 +25,19 @@ fn main() -> ExitCode {
     let has = |option: &str| args.iter().any(|arg| arg == option);
     let is_test = has("--test") || !has("--bench");
     let rounds = if is_test || has("--quick") { 1 } else { ROUNDS };
-    let filters: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
-    let mut programs = programs();
-    programs.retain(|path| {
-        let name = path.to_string_lossy();
-        filters.is_empty() || filters.iter().any(|filter| name.contains(*filter))
-    });
-    let targets = if is_test { &TARGETS_MS[..1] } else { &TARGETS_MS };
+    let names = args.iter().filter(|arg| !arg.starts_with('-'));
+    let (files, filters): (Vec<&String>, Vec<&String>) =
+        names.partition(|arg| Path::new(arg).is_file());
+    let mut programs: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
+    let has_sizes = files.is_empty();
+    if has_sizes {
+        programs = our_programs();
+        programs.retain(|path| {
+            let name = path.to_string_lossy();
+            filters.is_empty() || filters.iter().any(|filter| name.contains(*filter))
+        });
+    }
+    let targets = if is_test || !has_sizes { &TARGETS_MS[..1] } else { &TARGETS_MS };
     if is_test {
         programs.truncate(1);
     }
@@ -41,9 +48,9 @@ fn main() -> ExitCode {
     let mut ratios: BTreeMap<u64, Vec<[f64; 2]>> = BTreeMap::new();
     for program in &programs {
         for &target in targets {
-            let size = size(program, Duration::from_millis(target));
+            let size = has_sizes.then(|| size(program, Duration::from_millis(target)));
             let Some(times) = measure(program, size, rounds) else {
-                eprintln!("{} is left out at size {size}: it fails", program.display());
+                eprintln!("{} is left out at size {size:?}: it fails", program.display());
                 continue;
             };
             let [auto, others @ ..] = times;
@@ -54,7 +61,8 @@ fn main() -> ExitCode {
             let name = program.file_name().expect("it is a file").to_string_lossy().into_owned();
             let ms = |time: Time| format!("{:.1}", time.wall.as_secs_f64() * 1e3);
             let [interp, jit, lazy] = others.map(ms);
-            let mut row = vec![name, size.to_string(), interp, jit, lazy, ms(auto)];
+            let size = size.map_or(String::new(), |size| size.to_string());
+            let mut row = vec![name, size, interp, jit, lazy, ms(auto)];
             row.extend(ratio.map(|ratio| format!("{ratio:.2}")));
             table.add_row(row);
         }
@@ -78,7 +86,7 @@ fn main() -> ExitCode {
 }
 
 /// Programs that take a size.
-fn programs() -> Vec<PathBuf> {
+fn our_programs() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../programs");
     let mut programs = Vec::new();
     for (folder, ending) in [(folder.clone(), ".bc"), (folder.join("wasm"), ".O2.wasm")] {
@@ -98,7 +106,7 @@ struct Time {
 }
 
 /// Medians for all ways, unless the program fails.
-fn measure(program: &Path, size: u32, rounds: usize) -> Option<[Time; 4]> {
+fn measure(program: &Path, size: Option<u32>, rounds: usize) -> Option<[Time; 4]> {
     let mut times = [(); 4].map(|()| Vec::with_capacity(rounds));
     for _ in 0..rounds {
         for ((_, options), times) in WAYS.iter().zip(&mut times) {
@@ -116,7 +124,7 @@ fn measure(program: &Path, size: u32, rounds: usize) -> Option<[Time; 4]> {
 }
 
 /// Runs a program once. The CPU time is what the process says shortly before its end.
-fn run(program: &Path, size: u32, options: &[&str]) -> Option<Time> {
+fn run(program: &Path, size: Option<u32>, options: &[&str]) -> Option<Time> {
     let mut command = command(program, size, options);
     let start = Instant::now();
     let Output { status, stderr, .. } = command.output().expect("`vmrun` can be started");
@@ -127,9 +135,17 @@ fn run(program: &Path, size: u32, options: &[&str]) -> Option<Time> {
     status.success().then(|| Time { wall, cpu: Duration::from_secs_f64(cpu / 1e3) })
 }
 
-fn command(program: &Path, size: u32, options: &[&str]) -> Command {
+fn command(program: &Path, size: Option<u32>, options: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_vmrun"));
-    command.arg(program).args(options).args(["--time", "--", &size.to_string()]);
+    let program = std::path::absolute(program).expect("the path has a file name");
+    command.arg(&program).args(options).arg("--time");
+    match size {
+        Some(size) => _ = command.args(["--", &size.to_string()]),
+        None => {
+            command.current_dir(program.parent().expect("it is a file"));
+            command.args(["--unknown-imports", "zero", "--dir", ".::.", "--"]);
+        }
+    }
     command.stdout(Stdio::null()).stderr(Stdio::piped());
     command
 }
@@ -161,7 +177,7 @@ fn size(program: &Path, wanted: Duration) -> u32 {
 /// The time of the interpreter, unless it is above a limit, or the program fails.
 fn interpreted(program: &Path, size: u32, limit: Duration) -> Option<Duration> {
     let start = Instant::now();
-    let mut child = command(program, size, &["--interp"]).spawn().expect("`vmrun` can be started");
+    let mut child = command(program, Some(size), &["--interp"]).spawn().expect("`vmrun` can be started");
     loop {
         if let Some(status) = child.try_wait().expect("it is a child") {
             return status.success().then(|| start.elapsed());

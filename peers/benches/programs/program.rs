@@ -70,6 +70,39 @@ pub(crate) fn wasi() -> Vec<Program> {
     modules(&folder().join("wasi"), "O2").iter().map(|path| command(path)).collect()
 }
 
+/// The modules below the folder of `--other=FOLDER`: programs of WASI that find what stands beside them in `.`.
+pub(crate) fn others() -> Vec<Program> {
+    let folder = std::env::args().find_map(|arg| arg.strip_prefix("--other=").map(PathBuf::from));
+    let mut folders: Vec<PathBuf> = folder.into_iter().collect();
+    let mut modules = Vec::new();
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(&folder).expect("the folder is there");
+        let paths = entries.map(|entry| entry.expect("the folder can be listed").path());
+        let (inside, files): (Vec<_>, Vec<_>) = paths.partition(|path| path.is_dir());
+        folders.extend(inside);
+        modules.extend(files.into_iter().filter(|path| path.extension().is_some_and(|e| e == "wasm")));
+    }
+    modules.sort();
+    modules.into_iter().map(other).collect()
+}
+
+fn other(path: PathBuf) -> Program {
+    let folder = path.parent().expect("it is a file");
+    let module_name = |path: &Path| path.with_extension("").to_string_lossy().into_owned();
+    let mut name = module_name(Path::new(path.file_name().expect("it is a file")));
+    if name == "benchmark" {
+        name = module_name(Path::new(folder.file_name().expect("it has a name")));
+    }
+    let is_input = |file: &File| !file.0.ends_with(".wasm");
+    let wasi = Wasi {
+        args: vec![name.clone()],
+        dirs: vec![(".".to_owned(), files(folder).into_iter().filter(is_input).collect())],
+        ..Wasi::default()
+    };
+    let run = Run { what: String::new(), entry: Entry::Start(wasi), expected: None, exit: 0 };
+    Program { name, wasm: read(&path), source: path, small: run.clone(), large: run }
+}
+
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../programs/wasm")
 }
@@ -142,11 +175,11 @@ fn command(path: &Path) -> Program {
 /// The files of a directory.
 fn files(dir: &Path) -> Vec<File> {
     let entries = fs::read_dir(dir).expect("the directory is there");
-    let file = |entry: std::io::Result<fs::DirEntry>| {
-        let path = entry.expect("the directory can be listed").path();
+    let paths = entries.map(|entry| entry.expect("the directory can be listed").path());
+    let file = |path: PathBuf| {
         (path.file_name().expect("it is a file").to_string_lossy().into_owned(), read(&path))
     };
-    entries.map(file).collect()
+    paths.filter(|path| path.is_file()).map(file).collect()
 }
 
 /// More work for a program, where it takes more.

@@ -1,7 +1,7 @@
 //! The programs that are measured, each kind in the engines that it is of interest in.
 
 use crate::engine::{Contender, Engine, contenders};
-use crate::program::{Program, kernels, wasi};
+use crate::program::{Program, kernels, others, wasi};
 
 /// Programs of a kind, and the engines that run them.
 pub(crate) struct Suite {
@@ -27,7 +27,7 @@ const COMPILERS: &[Contender] =
 const INTERPRETERS: &[Contender] = &[Interpreter, Wasmi, SilverfirInterpreter];
 
 /// All suites, in the order of their tables.
-pub(crate) const ALL: [Suite; 9] = [
+pub(crate) const ALL: [Suite; 11] = [
     Suite {
         key: "naive",
         title: "Naive slot bytecode",
@@ -98,6 +98,20 @@ pub(crate) const ALL: [Suite; 9] = [
         title: "Interpreters: WASI programs by -O2",
         about: "",
         programs: wasi,
+        contenders: &[Interpreter, Wasmi],
+    },
+    Suite {
+        key: "other",
+        title: "Other programs",
+        about: "",
+        programs: others,
+        contenders: &[Ssa, Wasmtime, WasmtimeInliner],
+    },
+    Suite {
+        key: "interpreted-other",
+        title: "Interpreters: other programs",
+        about: "",
+        programs: others,
         contenders: &[Interpreter, Wasmi],
     },
 ];

@@ -11,7 +11,8 @@ mod examples;
 mod film;
 mod strip;
 
-use self::chapters::{Chapter, chapters, heading_anchors, source};
+pub(crate) use self::chapters::heading_anchors;
+use self::chapters::{Chapter, chapters, source};
 use self::document::Document;
 use crate::binary::{Folder, root};
 

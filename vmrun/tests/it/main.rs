@@ -4,6 +4,7 @@ mod bench;
 mod binary;
 mod command_line;
 mod crosscheck;
+mod documents;
 mod explain;
 mod failures;
 mod guide;

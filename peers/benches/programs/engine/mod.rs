@@ -146,7 +146,7 @@ fn directories(wasi: &Wasi) -> Result<Option<TempDir>, Failure> {
     let place = TempDir::new().map_err(|error| error.to_string())?;
     for (name, files) in &wasi.dirs {
         let dir = place.path().join(name);
-        fs::create_dir(&dir).map_err(|error| error.to_string())?;
+        fs::create_dir_all(&dir).map_err(|error| error.to_string())?;
         for (name, contents) in files {
             fs::write(dir.join(name), contents).map_err(|error| error.to_string())?;
         }

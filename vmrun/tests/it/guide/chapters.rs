@@ -124,7 +124,7 @@ impl Chapter {
 }
 
 /// The anchors of the headings of a text, as GitHub and mdBook make them.
-pub(super) fn heading_anchors(text: &str) -> Vec<String> {
+pub(crate) fn heading_anchors(text: &str) -> Vec<String> {
     let headings = text.lines().filter(|line| line.starts_with('#'));
     let anchor = |line: &str| {
         let title = line.trim_start_matches('#').trim().to_lowercase();
