@@ -177,7 +177,8 @@ fn size(program: &Path, wanted: Duration) -> u32 {
 /// The time of the interpreter, unless it is above a limit, or the program fails.
 fn interpreted(program: &Path, size: u32, limit: Duration) -> Option<Duration> {
     let start = Instant::now();
-    let mut child = command(program, Some(size), &["--interp"]).spawn().expect("`vmrun` can be started");
+    let mut child =
+        command(program, Some(size), &["--interp"]).spawn().expect("`vmrun` can be started");
     loop {
         if let Some(status) = child.try_wait().expect("it is a child") {
             return status.success().then(|| start.elapsed());

