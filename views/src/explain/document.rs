@@ -1,7 +1,7 @@
 //! The document that `vmrun explain` makes: the schema of `--json`, which the page reads.
 //!
 //! Numbers of blocks and values are the same in all columns: a value keeps its number from the slot form on, and a
-//! block that a pass leaves or changes keeps its own ([`super::blocks`]). So they differ from those of `vmrun dump`,
+//! block that a pass leaves or changes keeps its own (`blocks.rs`). So they differ from those of `vmrun dump`,
 //! which numbers each stage anew. docs/explain.md describes the fields.
 
 use serde::Serialize;
