@@ -141,7 +141,7 @@ impl Start {
     }
 }
 
-/// What differs between machines. Capstone has the decoder of the host only.
+/// The disassembler of the host. Capstone is built with no other decoder.
 #[cfg(target_arch = "x86_64")]
 mod arch {
     use capstone::arch::x86::{ArchMode, ArchSyntax, X86Operand, X86OperandType, X86Reg};
@@ -170,7 +170,7 @@ mod arch {
     }
 }
 
-/// What differs between machines. Capstone has the decoder of the host only.
+/// The disassembler of the host. Capstone is built with no other decoder.
 #[cfg(target_arch = "aarch64")]
 mod arch {
     use capstone::arch::arm64::{ArchMode, Arm64Operand, Arm64OperandType};

@@ -16,7 +16,7 @@ pub mod names;
 #[cfg(feature = "pages")]
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
-    /// What was asked for is not in the function.
+    /// The function has no instruction at the offset.
     #[error("{0}")]
     NotThere(String),
     /// The function cannot be shown.

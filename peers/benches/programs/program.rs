@@ -70,7 +70,7 @@ pub(crate) fn wasi() -> Vec<Program> {
     modules(&folder().join("wasi"), "O2").iter().map(|path| command(path)).collect()
 }
 
-/// The modules below the folder of `--other=FOLDER`: programs of WASI that find what stands beside them in `.`.
+/// The WASI programs below the folder of `--other=FOLDER`. The files beside a program are in its directory `.`.
 pub(crate) fn others() -> Vec<Program> {
     let folder = std::env::args().find_map(|arg| arg.strip_prefix("--other=").map(PathBuf::from));
     let mut folders: Vec<PathBuf> = folder.into_iter().collect();
@@ -80,7 +80,8 @@ pub(crate) fn others() -> Vec<Program> {
         let paths = entries.map(|entry| entry.expect("the folder can be listed").path());
         let (inside, files): (Vec<_>, Vec<_>) = paths.partition(|path| path.is_dir());
         folders.extend(inside);
-        modules.extend(files.into_iter().filter(|path| path.extension().is_some_and(|e| e == "wasm")));
+        modules
+            .extend(files.into_iter().filter(|path| path.extension().is_some_and(|e| e == "wasm")));
     }
     modules.sort();
     modules.into_iter().map(other).collect()
