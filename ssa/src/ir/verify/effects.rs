@@ -12,8 +12,7 @@
 //!
 //! Linear in the function where blocks are what they were. Where they are not, a search for the next effect looks at
 //! no more than `EFFECT_BLOCKS_MAX` blocks, and a block is compared with no more than `EFFECT_PLACES_MAX` places; beyond
-//! these
-//! limits a path counts as unchanged.
+//! these limits a path counts as unchanged.
 
 use slotvm_bytecode::{Effect, Imm};
 
