@@ -11,8 +11,8 @@
 //!    and from it to the location that it had.
 //! 3. [`Folds::loc`] looks for the load.
 //!
-//! Relies on back ends that fold only loads of the same block, through at most `FOLD_DISTANCE_MAX` instructions. Linear in the
-//! function.
+//! Relies on back ends that fold only loads of the same block, through at most `FOLD_DISTANCE_MAX` instructions.
+//! Linear in the function.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Function, Inst, InstBuilder, SourceLoc, TrapCode};
