@@ -15,7 +15,7 @@ use std::cell::OnceCell;
 use std::time::Instant;
 
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
+use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::{CodegenError, CompiledCode, Context};
 use cranelift_frontend::FunctionBuilderContext;
 use slotvm_bytecode::printable::Printable;
@@ -38,13 +38,15 @@ use crate::compile::contain::{Containment, Fails};
 use crate::compile::failure::{CompileFailure, Refusal};
 use crate::compile::folds::Folds;
 use crate::compile::function_info::{FunctionInfo, Sizes};
-use crate::compile::hot_loop::HotLoops;
+use crate::compile::hot_loop::{HotLoops, is_placed};
 use crate::compile::listing::FunctionCode;
 use crate::compile::places::{self, machine_code};
 use crate::compile::subject::Subject;
 use crate::config::passes::Passes;
 use crate::config::slot_mode::SlotMode;
-use crate::lower::isa::{IsaError, has_vectors, in_one_pass, without_optimiser};
+use crate::lower::isa::{
+    IN_ONE_PASS, IsaError, Settings, WITHOUT_BLOCKS, WITHOUT_OPTIMISER, has_vectors, with_settings,
+};
 use crate::lower::order::find_loops;
 use crate::lower::{self, CHECKED_FRAME_BYTES_MAX, LowerOptions, Lowered, Trapping};
 
@@ -142,10 +144,9 @@ const KEPT_OPERANDS_MIN: usize = 64;
 /// Compiles one function after the other, in memory that it reuses.
 pub(crate) struct Compiler {
     pub(super) options: CompileOptions,
-    /// The options without the optimiser; made for the first function that needs them.
-    unoptimised: Option<LowerOptions>,
-    /// The same with registers in one pass.
-    one_pass: Option<LowerOptions>,
+    /// Machines by how code is generated (as asked, without the optimiser, in one pass), without and with a list of
+    /// the blocks of the machine code. Each is made for the first function that needs it.
+    isas: [[Option<OwnedTargetIsa>; 2]; 3],
     build: BuildScratch,
     promote: promote::Scratch,
     /// Memory for the slot form of a function that is promoted.
@@ -160,10 +161,11 @@ pub(crate) struct Compiler {
 impl Compiler {
     /// A compiler with empty memory.
     pub(crate) fn new(options: CompileOptions) -> Compiler {
+        let mut isas = <[[_; 2]; 3]>::default();
+        isas[0][1] = Some(options.lower.isa.clone());
         Compiler {
             options,
-            unoptimised: None,
-            one_pass: None,
+            isas,
             build: BuildScratch::default(),
             promote: promote::Scratch::default(),
             slot_form: Function::default(),
@@ -301,7 +303,7 @@ impl Compiler {
             return Ok(None);
         }
         let work = work.map_err(|refused| error(CompileFailure::Budget.because(refused)))?;
-        let options = self.lower_options(work.rung);
+        let options = self.lower_options(&work);
         let options = options.map_err(|isa| error(CompileFailure::CodeGenerator.because(isa)))?;
         let report = Report { passes, promotion, inlined, work, times: std::mem::take(times) };
         let compiled = if candidate.is_promoted() && !options.slots.is_promoted() {
@@ -315,17 +317,21 @@ impl Compiler {
         compiled.map(Some)
     }
 
-    /// Returns the lowering options of an effort level.
-    fn lower_options(&mut self, rung: Rung) -> Result<LowerOptions, IsaError> {
-        let asked = &self.options.lower;
-        let mut options = match rung {
-            Rung::AsAsked => asked.clone(),
-            Rung::Unoptimised | Rung::SlotsInMemory => {
-                cheaper(&mut self.unoptimised, asked, without_optimiser)?
-            }
-            Rung::OnePass => cheaper(&mut self.one_pass, asked, in_one_pass)?,
+    /// Returns the lowering options of an effort level, with machines that are made when they are first needed.
+    fn lower_options(&mut self, work: &Work) -> Result<LowerOptions, IsaError> {
+        let (row, settings): (_, &Settings) = match work.rung {
+            Rung::AsAsked => (0, &[]),
+            Rung::Unoptimised | Rung::SlotsInMemory => (1, WITHOUT_OPTIMISER),
+            Rung::OnePass => (2, IN_ONE_PASS),
         };
-        if rung >= Rung::SlotsInMemory {
+        let blocks = if is_placed(&work.counts) { &[] } else { WITHOUT_BLOCKS };
+        let isa = &mut self.isas[row][usize::from(blocks.is_empty())];
+        if isa.is_none() {
+            *isa = Some(with_settings(&*self.options.lower.isa, settings.iter().chain(blocks))?);
+        }
+        let isa = isa.clone().expect("it was made");
+        let mut options = LowerOptions { isa, ..self.options.lower.clone() };
+        if work.rung >= Rung::SlotsInMemory {
             options.slots = SlotMode::Memory;
         }
         Ok(options)
@@ -492,19 +498,6 @@ fn n_reaching(function: &Function, promotion: Option<&PromotionReport>) -> u64 {
         _ => function.slots.len(),
     };
     n_slots as u64
-}
-
-/// The options with a machine that takes less time to compile for, from `made` if they were made before.
-fn cheaper(
-    made: &mut Option<LowerOptions>,
-    options: &LowerOptions,
-    machine: fn(&dyn TargetIsa) -> Result<OwnedTargetIsa, IsaError>,
-) -> Result<LowerOptions, IsaError> {
-    if let Some(made) = made {
-        return Ok(made.clone());
-    }
-    let isa = machine(&*options.isa)?;
-    Ok(made.insert(LowerOptions { isa, ..options.clone() }).clone())
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@
 //! aligned: the deepest one, among those the one with the least code, among those the first. All other code then lies
 //! the same way wherever the function is placed.
 //!
-//! Relies on the blocks of the machine code, which Cranelift reports if `machine_code_cfg_info` is set. Near-linear in
-//! their number.
+//! Relies on the blocks of the machine code, which Cranelift lists if `machine_code_cfg_info` is set. Near-linear in
+//! their number; but the list takes time quadratic in the number of blocks without code, so functions with more than
+//! [`PLACED_BLOCKS_MAX`] blocks and edges have none, and start at a multiple of 32 bytes as functions without loops do.
 
 use cranelift_codegen::CompiledCode;
 use slotvm_ssa::graphs::cfg::{Cfg, ControlFlow};
@@ -14,11 +15,20 @@ use slotvm_ssa::graphs::ids::Loop;
 use slotvm_ssa::graphs::loops::{LoopForest, LoopScratch};
 
 use crate::code::memory::Anchor;
+use crate::compile::budget::WorkCounts;
 
 /// A loop starts at a multiple of these bytes: a line of the cache of decoded instructions.
 const LOOP_BOUNDARY_BYTES: u32 = 64;
 /// The alignment of a function without loops in bytes: the size of a fetch.
 const START_BOUNDARY_BYTES: u32 = 32;
+
+/// Blocks and edges of a function whose hottest loop is looked for, at most. Each edge may have a block of its own.
+const PLACED_BLOCKS_MAX: u64 = 1 << 14;
+
+/// Whether a function with these counts may be placed by its hottest loop.
+pub(super) fn is_placed(counts: &WorkCounts) -> bool {
+    counts.n_blocks + counts.n_edges + counts.n_checks <= PLACED_BLOCKS_MAX
+}
 
 /// Finds the block to align, in memory that it reuses.
 #[derive(Default)]

@@ -57,19 +57,22 @@ pub(crate) fn foreign_isa(triple: Triple, options: IsaOptions) -> Result<OwnedTa
     finish(builder, options)
 }
 
-/// The same machine and settings, without the optimiser.
-pub(crate) fn without_optimiser(isa: &dyn TargetIsa) -> Result<OwnedTargetIsa, IsaError> {
-    with_settings(isa, &[("opt_level", "none")])
-}
+/// Settings of Cranelift in which code takes less time to make, as names and values.
+pub(crate) type Settings = [(&'static str, &'static str)];
 
-/// The same machine and settings, without the optimiser and with registers in one pass over the code.
-pub(crate) fn in_one_pass(isa: &dyn TargetIsa) -> Result<OwnedTargetIsa, IsaError> {
-    with_settings(isa, &[("opt_level", "none"), ("regalloc_algorithm", "single_pass")])
-}
+/// No optimiser.
+pub(crate) const WITHOUT_OPTIMISER: &Settings = &[("opt_level", "none")];
+/// No optimiser, and registers in one pass over the code.
+pub(crate) const IN_ONE_PASS: &Settings =
+    &[("opt_level", "none"), ("regalloc_algorithm", "single_pass")];
+/// No list of the blocks of the machine code. Cranelift makes it in time quadratic in the number of adjacent blocks
+/// that turn out to have no code.
+pub(crate) const WITHOUT_BLOCKS: &Settings = &[("machine_code_cfg_info", "false")];
 
-fn with_settings(
+/// The same machine with these settings changed.
+pub(crate) fn with_settings<'a>(
     isa: &dyn TargetIsa,
-    settings: &[(&str, &str)],
+    settings: impl IntoIterator<Item = &'a (&'static str, &'static str)>,
 ) -> Result<OwnedTargetIsa, IsaError> {
     let triple = isa.triple().clone();
     let failed = |error: &dyn std::fmt::Display| unsupported(triple.clone(), &error.to_string());
@@ -152,7 +155,7 @@ mod tests {
         let options = IsaOptions { canonical_nans: true, ..IsaOptions::new(SlotMode::Ssa) };
         let isa = host_isa(options).unwrap();
         assert_eq!(isa.flags().opt_level(), OptLevel::Speed);
-        let plain = without_optimiser(&*isa).unwrap();
+        let plain = with_settings(&*isa, WITHOUT_OPTIMISER).unwrap();
         assert_eq!(plain.flags().opt_level(), OptLevel::None);
         assert!(plain.flags().enable_nan_canonicalization());
         assert!(plain.flags().preserve_frame_pointers());

@@ -27,7 +27,7 @@ use slotvm_runtime::native::offsets as rt;
 use crate::code::pctable::PlaceId;
 use crate::code::unit::{CodeError, CodeUnit, MachineCode};
 use crate::lower::abi::{self, CELL_BYTES, POINTER, Way};
-use crate::lower::isa::in_one_pass;
+use crate::lower::isa::{IN_ONE_PASS, with_settings};
 use crate::lower::traps::trap_trampoline;
 use crate::native::activation::{EntryTrampoline, offsets};
 
@@ -63,8 +63,9 @@ const TIME_PER_CELL_OF_WIDE: u64 = 4_000;
 /// # Errors
 /// Fails if Cranelift refuses the signature, or there is no memory for code.
 pub(crate) fn place(isa: &OwnedTargetIsa, way: Way, ty: &FuncType) -> Result<CodeUnit, CodeError> {
-    let one_pass = is_wide(n_cells_of(ty)).then(|| in_one_pass(&**isa)).transpose();
-    let one_pass = one_pass.map_err(|error| CodeError::Trampoline(error.to_string()))?;
+    let one_pass = is_wide(n_cells_of(ty)).then(|| with_settings(&**isa, IN_ONE_PASS));
+    let one_pass =
+        one_pass.transpose().map_err(|error| CodeError::Trampoline(error.to_string()))?;
     let target = one_pass.as_ref().unwrap_or(isa);
     let code = match way {
         Way::ToHost => compile(&**target, abi::guest_signature(ty), |b| build_host(b, ty))?,

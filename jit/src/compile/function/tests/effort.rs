@@ -34,6 +34,25 @@ fn deep_nests_are_compiled_without_the_optimiser() {
     }
 }
 
+/// Cranelift lists the blocks of machine code in time quadratic in the number of adjacent blocks without code.
+#[test]
+fn the_hottest_loop_is_looked_for_in_functions_of_few_blocks_only() {
+    for (n_ifs, boundary) in [(100, 64), (10_000, 32)] {
+        let mut source = String::from("func f(n: i32) {\nhead:\n");
+        for i in 0..n_ifs {
+            writeln!(source, "local.get n br_if b{i} nop b{i}:").unwrap();
+        }
+        let module = module(&(source + "local.get n br_if head return }"));
+        for slots in SlotMode::ALL {
+            let mut options = options(TARGETS[0], slots);
+            options.passes.usual = PassSet::none();
+            options.verify = false;
+            let compiled = &compile_all(&module, options)[0];
+            assert_eq!(compiled.code.anchor.boundary, boundary, "{n_ifs} {slots}");
+        }
+    }
+}
+
 #[test]
 fn registers_are_allocated_in_one_pass_where_edges_lead_back_too_far() {
     // A nest, and one loop with many edges back; both take the square of their size.
