@@ -69,11 +69,13 @@ pub fn run(source: &str, config: &Config) -> Result<Outcome, wast::Error> {
     let mut outcome = Outcome::default();
     let mut session = Session::new(config);
     for directive in script.directives {
-        let line = directive.span().linecol_in(source).0 + 1;
+        let span = directive.span();
+        // Finding a line takes a look at all text before it.
+        let note = |message| Note { line: span.linecol_in(source).0 + 1, message };
         match session.directive(directive) {
             Ok(()) => outcome.n_passed += 1,
-            Err(Reason::Failed(message)) => outcome.failed.push(Note { line, message }),
-            Err(Reason::Refused(message)) => outcome.refused.push(Note { line, message }),
+            Err(Reason::Failed(message)) => outcome.failed.push(note(message)),
+            Err(Reason::Refused(message)) => outcome.refused.push(note(message)),
         }
     }
     outcome.compilations = session.end();
