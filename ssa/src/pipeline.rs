@@ -1,11 +1,11 @@
 //! The pipeline: all stages and passes from bytes to machine code, as one table.
 //!
-//! A [`Row`] has the name of a stage or pass, its input and output, its users, the way it runs and its
-//! `tracing` span. Every list of stages is this table. Passes in SSA form are run row by row ([`run_passes`]). A stage,
-//! and a pass in slot form, is called by the driver of its user, which asks the table whether it is switched on and
-//! gives it the row's span and time. [`show()`] prints what a row leaves (`vmrun dump`, file tests), [`Times`] has a time
-//! for each row (`vmrun --time`, `vmrun bench`). Rows stand in the order in which they run. [`ORDER`]
-//! says why some stand before others, and a test checks it, as that of Go's `passOrder` in `cmd/compile/internal/ssa/compile.go` does.
+//! A [`Row`] has the name of a stage or pass, its input and output, its users, the way it runs and its `tracing` span.
+//! Every list of stages is this table. Passes in SSA form are run row by row ([`run_passes`]). A stage, and a pass in
+//! slot form, is called by the driver of its user, which asks the table whether it is switched on and gives it the
+//! row's span and time. [`show()`] prints what a row leaves (`vmrun dump`, file tests), [`Times`] has a time for each
+//! row (`vmrun --time`, `vmrun bench`). Rows stand in the order in which they run. [`ORDER`] says why some stand before
+//! others, and a test checks it, as that of Go's `passOrder` in `cmd/compile/internal/ssa/compile.go` does.
 //!
 //! A pass in SSA form is added by one row: its name, its users and its function, which [edits](crate::ir::edit) a
 //! function. An optional row runs if a [`PassSet`] has it. A stage or a pass in slot form needs a driver besides: a

@@ -1,8 +1,8 @@
 //! The command line of slotvm, as a library for its tests and benchmarks.
 //!
 //! [`cli`] parses the arguments, [`commands`] executes them; [`load`] reads programs, [`host`] has the functions that
-//! programs can call, [`entry`] the calls that run them, `wast` (feature `wat`) runs test scripts, [`profile`] counts what they execute, [`table`] makes the tables of reports, [`error`] maps
-//! failures to exit codes.
+//! programs can call, [`entry`] the calls that run them, `wast` (feature `wat`) runs test scripts, [`profile`] counts
+//! what they execute, [`table`] makes the tables of reports, [`error`] maps failures to exit codes.
 
 pub mod backtrace;
 pub mod bench;

@@ -4,12 +4,12 @@
 //! processes of their own; the rest shares one process and thread.
 //!
 //! `cargo bench --bench programs` prints the tables; with parts of names as arguments only of those programs, as
-//! `naive/` or `O2/sieve`. `--placements=N` sets at how many places of code they are measured, `--rounds=N` how
-//! often at each; `--svg=FILE` draws the geometric means. `--other=FOLDER` adds the modules below a folder, such as those of
-//! sightglass, on which nobody has worked here: WASI programs that find the files of their folder in `.`.
-//! With `--test` every program runs once, at the size of its
-//! expected output, and nothing is measured. Programs must print in all engines what is expected of them and end
-//! with the code that is: what is wrong is said, has no figures, and makes the exit code 1.
+//! `naive/` or `O2/sieve`. `--placements=N` sets at how many places of code they are measured, `--rounds=N` how often
+//! at each; `--svg=FILE` draws the geometric means. `--other=FOLDER` adds the modules below a folder, such as those of
+//! sightglass, on which nobody has worked here: WASI programs that find the files of their folder in `.`. With `--test`
+//! every program runs once, at the size of its expected output, and nothing is measured. Programs must print in all
+//! engines what is expected of them and end with the code that is: what is wrong is said, has no figures, and makes the
+//! exit code 1.
 
 mod chart;
 mod engine;
