@@ -7,7 +7,8 @@
 //!
 //! Relies on the blocks of the machine code, which Cranelift lists if `machine_code_cfg_info` is set. Near-linear in
 //! their number; but the list takes time quadratic in the number of blocks without code, so functions with more than
-//! [`PLACED_BLOCKS_MAX`] blocks and edges have none, and start at a multiple of 32 bytes as functions without loops do.
+//! [`PLACED_BLOCKS_MAX`] blocks, edges and checks have none, and start at a multiple of 32 bytes as functions without
+//! loops do.
 
 use cranelift_codegen::CompiledCode;
 use slotvm_ssa::graphs::cfg::{Cfg, ControlFlow};
@@ -22,7 +23,8 @@ const LOOP_BOUNDARY_BYTES: u32 = 64;
 /// The alignment of a function without loops in bytes: the size of a fetch.
 const START_BOUNDARY_BYTES: u32 = 32;
 
-/// Blocks and edges of a function whose hottest loop is looked for, at most. Each edge may have a block of its own.
+/// Blocks, edges and checks of a function whose hottest loop is looked for, at most. Each of them may become a block of
+/// the machine code.
 const PLACED_BLOCKS_MAX: u64 = 1 << 14;
 
 /// Whether a function with these counts may be placed by its hottest loop.
