@@ -1,23 +1,18 @@
 //! The command line of slotvm, as a library for its tests and benchmarks.
 //!
-//! [`cli`] parses the arguments, [`commands`] executes them; [`load`] reads programs, [`host`] has the functions that
-//! programs can call, [`entry`] the calls that run them, `wast` (feature `wat`) runs test scripts, [`profile`] counts
-//! what they execute, [`table`] makes the tables of reports, [`error`] maps failures to exit codes.
+//! [`cli`] parses the arguments, [`commands`] executes them: with what they share from `vmrun-base`, re-exported here,
+//! with [`profile`], which counts what programs execute, with [`bench`], and with `wast` (feature `wat`), which runs test
+//! scripts. The packages below `vmrun/` compile beside each other.
 
 pub mod backtrace;
-pub mod bench;
-pub mod cli;
 pub mod commands;
-pub mod entry;
-pub mod error;
-pub mod host;
-pub mod load;
 pub mod panics;
 pub mod profile;
-pub mod progress;
-pub mod table;
 pub mod tier_log;
 pub mod trace;
-pub mod wasi;
 #[cfg(feature = "wat")]
 pub mod wast;
+
+pub use vmrun_base::{entry, error, host, load, output, progress, table};
+pub use vmrun_bench as bench;
+pub use vmrun_cli as cli;

@@ -65,7 +65,9 @@ fn limit(line: &str) -> Option<&str> {
 fn no_two_limits_have_the_same_name() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut limits = BTreeMap::new();
-    for crate_ in ["vm", "runtime", "ssa", "jit", "wasi", "views", "vmrun"] {
+    let crates = ["vm", "runtime", "ssa", "jit", "wasi", "views", "vmrun"];
+    let commands = ["vmrun/base", "vmrun/bench", "vmrun/cli", "vmrun/crosscheck"];
+    for crate_ in crates.into_iter().chain(commands) {
         for path in sources(root.join(crate_).join("src")) {
             let text = fs::read_to_string(&path).unwrap();
             let code = text.split("#[cfg(test)]").next().unwrap_or_default();

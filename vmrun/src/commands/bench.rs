@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{print, write_text};
 #[cfg(feature = "charts")]
 use crate::bench::chart;
 use crate::bench::diff::{Old, diff};
@@ -12,6 +11,7 @@ use crate::bench::{ProgramReport, Report, html, markdown, mean_ratios, program, 
 use crate::cli::BenchArgs;
 use crate::error::{CliError, EXIT_FAILURE, EXIT_INTERRUPTED};
 use crate::load;
+use crate::output::{print, write_text};
 
 /// Measures and reports, and returns the exit code.
 pub(super) fn bench(args: &BenchArgs) -> Result<u8, CliError> {

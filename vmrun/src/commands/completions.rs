@@ -2,9 +2,9 @@
 
 use clap::CommandFactory;
 
-use super::print;
 use crate::cli::{Cli, CompletionsArgs};
 use crate::error::CliError;
+use crate::output::print;
 
 pub(super) fn completions(args: &CompletionsArgs) -> Result<(), CliError> {
     let mut script = Vec::new();

@@ -2,10 +2,10 @@
 
 use slotvm_bytecode::text::{self, PrintOptions};
 
-use super::print;
 use crate::cli::DisArgs;
 use crate::error::CliError;
 use crate::load::{self, load_module};
+use crate::output::print;
 
 pub(super) fn dis(args: &DisArgs) -> Result<(), CliError> {
     let module = load_module(&args.program)?;

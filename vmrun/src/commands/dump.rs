@@ -9,10 +9,11 @@ use slotvm_bytecode::text::{self, PrintOptions, Printer};
 use slotvm_ssa::pipeline::{self, Product, Style, User};
 use slotvm_ssa::tools::llvm;
 
-use super::{no_function, print};
 use crate::cli::{DumpArgs, Format, is_native};
+use crate::entry::no_function;
 use crate::error::{CliError, note};
 use crate::load::load;
+use crate::output::print;
 use slotvm_views::drawing::svg;
 
 pub(super) fn dump(args: &DumpArgs) -> Result<(), CliError> {

@@ -7,10 +7,10 @@ use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::printable::Printable;
 
 use super::dump::find_func;
-use super::{print, write_text};
 use crate::cli::ExplainArgs;
 use crate::error::CliError;
 use crate::load::{self, STANDARD};
+use crate::output::{print, write_text};
 use crate::profile::{BlockProfile, FunctionProfile, Profile, SCHEMA, SCHEMA_VERSION};
 use slotvm_views::explain::{self, Request, page, text};
 

@@ -4,7 +4,6 @@ mod bench;
 mod binary;
 mod compile;
 mod completions;
-mod crosscheck;
 mod dis;
 mod dump;
 #[cfg(feature = "explain")]
@@ -22,14 +21,8 @@ mod verify;
 #[cfg(feature = "wat")]
 mod wast;
 
-use std::fs;
-use std::path::Path;
-
-use slotvm_bytecode::printable::{Lines, Printable};
-
 use crate::cli::{Cli, Command};
 use crate::error::CliError;
-use crate::load;
 
 /// Executes the command line, and returns the exit code.
 ///
@@ -73,66 +66,10 @@ pub fn execute(cli: Cli) -> Result<u8, CliError> {
         }
         (Some(Command::Bench(args)), _) => bench::bench(&args),
         (Some(Command::Profile(args)), _) => profile::profile(&args),
-        (Some(Command::Crosscheck(args)), _) => crosscheck::crosscheck(&args),
-        (Some(Command::CrosscheckNative(args)), _) => crosscheck::native(&args.folder).map(|()| 0),
+        (Some(Command::Crosscheck(args)), _) => vmrun_crosscheck::crosscheck(&args),
+        (Some(Command::CrosscheckNative(args)), _) => {
+            vmrun_crosscheck::native(&args.folder).map(|()| 0)
+        }
         (None, None) => unreachable!("clap requires a command or a program"),
     }
-}
-
-/// Writes a command's output, without characters that control a terminal, since it may contain text of a
-/// module. It is not a failure if the reader has gone away (`vmrun ops | head`).
-///
-/// Names are escaped where they are printed, by the rules of that format, so that disassembled text can be
-/// assembled again. So names in `text` contain no control characters.
-fn print(text: &str) -> Result<(), CliError> {
-    use std::io::{Write, stdout};
-    let text = Lines(text).to_string();
-    match stdout().lock().write_all(text.as_bytes()).map_err(CliError::from) {
-        Err(CliError::Closed) => Ok(()),
-        result => result,
-    }
-}
-
-/// Writes a report as JSON. Strings in it have no characters that control a terminal.
-fn print_json(report: &impl serde::Serialize) -> Result<(), CliError> {
-    let json = serde_json::to_string_pretty(report).expect("the report is plain data");
-    print(&escaped_json(&json))
-}
-
-/// JSON whose unprintable characters are escapes, so that it has the same meaning.
-fn escaped_json(json: &str) -> String {
-    let mut escaped = String::with_capacity(json.len() + 1);
-    for c in json.chars() {
-        if c == '\n' || Printable(c.encode_utf8(&mut [0; 4])).to_string().starts_with(c) {
-            escaped.push(c);
-            continue;
-        }
-        for unit in c.encode_utf16(&mut [0; 2]) {
-            escaped.push_str(&format!("\\u{unit:04x}"));
-        }
-    }
-    escaped.push('\n');
-    escaped
-}
-
-/// Writes text to a file, or to standard output if its name is `-`.
-fn write_text(path: &Path, text: &str) -> Result<(), CliError> {
-    if load::is_standard(path) {
-        print(text)
-    } else {
-        fs::write(path, text).map_err(CliError::file(path))
-    }
-}
-
-/// The message for an unknown function name, with the known names.
-pub(crate) fn no_function(how: &str, name: &str, funcs: impl Iterator<Item = String>) -> String {
-    const SHOWN_NAMES_MAX: usize = 20;
-    let mut names: Vec<String> = funcs.map(|name| format!("`{}`", Printable(&name))).collect();
-    let n_more = names.len().saturating_sub(SHOWN_NAMES_MAX);
-    names.truncate(SHOWN_NAMES_MAX);
-    if n_more > 0 {
-        names.push(format!("{n_more} more"));
-    }
-    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    format!("the program {how} no function `{name}`; it {how} {names}")
 }

@@ -12,10 +12,10 @@ use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::text::Printer;
 
 use super::dump::find_func;
-use super::{print, print_json};
 use crate::cli::ObjdumpArgs;
 use crate::error::CliError;
 use crate::load::load;
+use crate::output::{print, print_json};
 use crate::progress::Progress;
 use slotvm_views::disassembly::{NativeInst, disassemble};
 use slotvm_views::names::func_name;

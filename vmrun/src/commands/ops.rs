@@ -1,7 +1,7 @@
 //! `vmrun ops`: the opcode reference.
 
-use super::print;
 use crate::error::CliError;
+use crate::output::print;
 
 pub(super) fn ops() -> Result<(), CliError> {
     print(&slotvm_bytecode::reference())

@@ -11,10 +11,11 @@ use slotvm_bytecode::text::{PrintOptions, Printer};
 use slotvm_ssa::pipeline::{self, Product, Style};
 
 use super::dump::find_func;
-use super::{print, run, write_text};
+use super::run;
 use crate::cli::{ProfileArgs, ProfileStage};
 use crate::error::CliError;
 use crate::load;
+use crate::output::{print, write_text};
 use crate::profile::collect::Collector;
 #[cfg(feature = "explain")]
 use crate::profile::native;

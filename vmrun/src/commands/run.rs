@@ -20,12 +20,13 @@ use slotvm_wasi::I32Exit;
 use slotvm_bytecode::VerifiedModule;
 
 use super::times::{Fuel, Times};
+use crate::cli::wasi;
 use crate::cli::{GuestArgs, LimitArgs, Profiler, RunArgs};
 use crate::error::CliError;
 use crate::host::{self, Host};
 use crate::load::{self, load, load_bytes, load_lazily};
 use crate::progress::Progress;
-use crate::{backtrace, entry, tier_log, trace, wasi};
+use crate::{backtrace, entry, tier_log, trace};
 use slotvm_cases::values;
 
 /// The memory that an element of a table takes.

@@ -6,9 +6,9 @@ use serde::Serialize;
 use slotvm::{Config, Engine, Limits, SlotMode, Tier};
 use slotvm_bytecode::limits;
 
-use super::{print, print_json};
 use crate::cli::SettingsArgs;
 use crate::error::CliError;
+use crate::output::{print, print_json};
 use crate::table::table;
 
 /// All settings.

@@ -4,9 +4,9 @@ use std::fs;
 
 use slotvm_cases::runner;
 
-use super::{print, print_json};
 use crate::cli::TestArgs;
 use crate::error::{CliError, note};
+use crate::output::{print, print_json};
 use crate::progress::Progress;
 
 pub(super) fn test(args: &TestArgs) -> Result<(), CliError> {

@@ -3,10 +3,10 @@
 use serde::Serialize;
 use slotvm::{Config, Tier};
 
-use super::{print, print_json};
 use crate::cli::WastArgs;
 use crate::error::{CliError, note};
 use crate::load;
+use crate::output::{print, print_json};
 use crate::progress::Progress;
 use crate::table::table;
 use crate::wast;

@@ -10,7 +10,7 @@ use slotvm::PassSet;
 use slotvm_ssa::pipeline::{User, optional_rows};
 
 use super::run::Plan;
-use crate::error::CliError;
+use vmrun_base::error::CliError;
 
 /// The origin of a difference.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use slotvm_bytecode::module::{EntityKind, Export};
 use slotvm_bytecode::{Op, VerifiedModule};
 
-use crate::error::CliError;
 use body::{Body, Inst, Item, in_module};
+use vmrun_base::error::CliError;
 
 /// Candidates that are run at most.
 const CHECKS_MAX: usize = 4_000;

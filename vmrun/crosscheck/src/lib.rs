@@ -24,19 +24,22 @@ use slotvm::{PassSet, SlotMode, TrapCode};
 use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::{VerifiedModule, encode, text};
 
-use super::print;
-use crate::cli::CrosscheckArgs;
-use crate::error::{CliError, EXIT_FAILURE, note};
-use crate::load::{self, load};
-use crate::progress::Progress;
 use bisect::Culprit;
 use native::{Patience, Verdict, Workshop};
 use reduce::Reducer;
 use run::{Plan, STACK_CELLS};
 use subject::Subject;
+use vmrun_base::error::{CliError, EXIT_FAILURE, note};
+use vmrun_base::load::{self, load};
+use vmrun_base::output::print;
+use vmrun_base::progress::Progress;
+use vmrun_cli::CrosscheckArgs;
 
 /// Compares the engines, and returns the exit code: 0 if they agree.
-pub(super) fn crosscheck(args: &CrosscheckArgs) -> Result<u8, CliError> {
+///
+/// # Errors
+/// Fails if the program cannot be loaded or a process cannot be started; not if the engines differ.
+pub fn crosscheck(args: &CrosscheckArgs) -> Result<u8, CliError> {
     let progress = Progress::spinner("comparing");
     let module = Arc::new(load(&args.program)?.module);
     let mut plan = Plan {
@@ -82,7 +85,10 @@ pub(super) fn crosscheck(args: &CrosscheckArgs) -> Result<u8, CliError> {
 }
 
 /// Executes the job in a folder: one native run.
-pub(super) fn native(folder: &Path) -> Result<(), CliError> {
+///
+/// # Errors
+/// Fails if the job cannot be read or its result cannot be written.
+pub fn native(folder: &Path) -> Result<(), CliError> {
     native::execute(folder)
 }
 

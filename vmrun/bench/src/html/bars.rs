@@ -6,8 +6,8 @@ use slotvm::SlotMode;
 
 use super::escape;
 use super::tables::grouped;
-use crate::bench::statistics::Estimate;
-use crate::bench::{Report, other_modes, stage_names};
+use crate::statistics::Estimate;
+use crate::{Report, other_modes, stage_names};
 
 /// Widths and heights in units of the drawing, which are pixels at full size.
 const WIDTH: f64 = 960.0;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
 
-use crate::error::EXIT_INTERRUPTED;
+use vmrun_base::error::EXIT_INTERRUPTED;
 
 /// Whether a measurement should end.
 #[derive(Clone, Debug, Default)]

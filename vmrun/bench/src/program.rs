@@ -14,9 +14,9 @@ use slotvm_wasi::I32Exit;
 use tempfile::TempDir;
 
 use super::command::Command;
-use crate::error::CliError;
-use crate::host::{self, Host};
-use crate::load::load;
+use vmrun_base::error::CliError;
+use vmrun_base::host::{self, Host};
+use vmrun_base::load::load;
 
 /// The size of a program whose source has no `bench-size: N`.
 const DEFAULT_SIZE: i32 = 10;

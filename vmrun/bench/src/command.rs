@@ -8,7 +8,7 @@ use slotvm_wasi::WasiCtx;
 use tempfile::TempDir;
 
 use super::description::{Description, source};
-use crate::error::CliError;
+use vmrun_base::error::CliError;
 
 /// The comment at the top of a program's source, with the input that it names. A program without a source
 /// has no arguments, no input and no directories.

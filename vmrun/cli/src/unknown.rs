@@ -10,7 +10,7 @@ use clap::CommandFactory;
 use slotvm_bytecode::printable::Printable;
 
 use super::Cli;
-use crate::error::CliError;
+use vmrun_base::error::CliError;
 
 /// Commands of other tools, and what to do instead.
 const ELSEWHERE: &[(&str, &str)] = &[

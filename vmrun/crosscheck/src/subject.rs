@@ -11,10 +11,10 @@ use super::guest::{Goal, Guest};
 use super::points::{Detail, Trace};
 use super::run::{Call, Calls, HostFuncs, Plan, run};
 use super::tape::Tape;
-use crate::cli::CrosscheckArgs;
-use crate::error::CliError;
-use crate::host::Host;
-use crate::wasi;
+use vmrun_base::error::CliError;
+use vmrun_base::host::Host;
+use vmrun_cli::CrosscheckArgs;
+use vmrun_cli::wasi;
 
 /// The fuel of a program that may run for any time: the maximum of a store.
 const FUEL_MAX: u64 = i64::MAX as u64;

@@ -15,8 +15,8 @@ use slotvm_bytecode::printable::Printable;
 
 use super::statistics::{CONFIDENCE, Estimate, LogMean};
 use super::{ModeReport, Report, SCHEMA, SCHEMA_VERSION, positive};
-use crate::error::CliError;
-use crate::load;
+use vmrun_base::error::CliError;
+use vmrun_base::load;
 
 /// Changes by a smaller factor are not reported.
 pub const CHANGE_MIN: f64 = 1.03;
@@ -277,7 +277,7 @@ impl TimeChange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::tests::{program_of_rounds, report};
+    use crate::tests::{program_of_rounds, report};
 
     fn old(report: &Report) -> Old {
         Old::of(&serde_json::to_string(report).expect("it is plain data")).expect("it is a report")

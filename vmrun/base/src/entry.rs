@@ -6,9 +6,9 @@
 //! `_initialize` is called.
 
 use slotvm::{Extern, Func, Instance, Store, Val, ValType};
+use slotvm_bytecode::printable::Printable;
 use slotvm_cases::values;
 
-use crate::commands::no_function;
 use crate::error::CliError;
 
 /// A call of an exported function.
@@ -138,4 +138,17 @@ impl EntryCall {
         self.func.call(store, &self.params, &mut results)?;
         Ok(results)
     }
+}
+
+/// The message for an unknown function name, with the known names.
+pub fn no_function(how: &str, name: &str, funcs: impl Iterator<Item = String>) -> String {
+    const SHOWN_NAMES_MAX: usize = 20;
+    let mut names: Vec<String> = funcs.map(|name| format!("`{}`", Printable(&name))).collect();
+    let n_more = names.len().saturating_sub(SHOWN_NAMES_MAX);
+    names.truncate(SHOWN_NAMES_MAX);
+    if n_more > 0 {
+        names.push(format!("{n_more} more"));
+    }
+    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    format!("the program {how} no function `{name}`; it {how} {names}")
 }

@@ -23,8 +23,8 @@ use super::points::{Detail, Trace};
 use super::run::{Call, Calls, HostFuncs, Plan, STACK_BYTES, run};
 use super::subject::Subject;
 use super::tape::Tape;
-use crate::error::CliError;
-use crate::load::load;
+use vmrun_base::error::CliError;
+use vmrun_base::load::load;
 
 /// The least CPU time that a native run may take.
 const TIME_MIN: Duration = Duration::from_secs(10);

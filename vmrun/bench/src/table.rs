@@ -6,7 +6,7 @@ use slotvm_bytecode::printable::Printable;
 
 use super::statistics::Estimate;
 use super::{ModeReport, ProgramReport, Report, other_modes, stage_names};
-use crate::table::table;
+use vmrun_base::table::table;
 
 /// The modes whose sizes are shown.
 const SIZED: [SlotMode; 3] = [SlotMode::Memory, SlotMode::MemoryOpt, SlotMode::Ssa];

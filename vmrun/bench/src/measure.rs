@@ -15,7 +15,7 @@ use super::statistics::Estimate;
 use super::{
     ModeInfo, ModeReport, ProgramReport, Report, SCHEMA, SCHEMA_VERSION, mean_ratios, stage_names,
 };
-use crate::error::CliError;
+use vmrun_base::error::CliError;
 
 /// A short program is run repeatedly, each time as a new instance, until this much time has passed.
 const RUNS_TIME_MIN: Duration = Duration::from_millis(10);

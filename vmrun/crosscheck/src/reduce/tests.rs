@@ -82,7 +82,7 @@ fn bodies_read_back_as_they_are_written() {
 /// Every opcode can be taken apart and put together.
 #[test]
 fn operands_are_known_for_every_instruction() {
-    let source = include_str!("../../../../../vm/tests/text/every_opcode.vasm");
+    let source = include_str!("../../../../vm/tests/text/every_opcode.vasm");
     let module = module(source);
     for func in module.n_imported_funcs()..module.n_funcs() {
         let body = Body::of(&module, func);

@@ -13,7 +13,7 @@ use slotvm_runtime::InstanceId;
 
 use super::points::{Cell, Detail, End, Event, Point, State, Strides, Trace};
 use super::tape::{self, Answer, Failure, Tape};
-use crate::host::Host;
+use vmrun_base::host::Host;
 
 /// Host functions that only read memory: the memory before and after needs no comparison.
 const READERS: [&str; 6] = [

@@ -9,6 +9,7 @@ mod profile;
 mod quantity;
 mod shared;
 mod unknown;
+pub mod wasi;
 
 use std::path::PathBuf;
 

@@ -13,10 +13,10 @@ use slotvm_cases::values;
 
 use super::guest::{self, Guest, Recorder};
 use super::points::{Cell, End, Event};
-use crate::cli::UnknownImports;
-use crate::entry::EntryCall;
-use crate::error::CliError;
-use crate::host;
+use vmrun_base::entry::EntryCall;
+use vmrun_base::error::CliError;
+use vmrun_base::host;
+use vmrun_cli::UnknownImports;
 
 /// Cells of the call stack where its depth is the same in both engines.
 pub(super) const STACK_CELLS: u64 = 100_000;
@@ -148,7 +148,7 @@ pub(super) fn run(
     if pass_end(&mut store, of, &Ok(Vec::new())) {
         let calls = match calls {
             Calls::Invoked { invoke, args } => {
-                crate::entry::calls(*invoke, args, &store, &instance)?
+                vmrun_base::entry::calls(*invoke, args, &store, &instance)?
             }
             Calls::Known(calls) => known(calls, &store, &instance)?,
         };

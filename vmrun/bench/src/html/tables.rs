@@ -3,7 +3,7 @@
 use slotvm::SlotMode;
 
 use super::escape;
-use crate::bench::{ModeReport, ProgramReport, Report, other_modes, stage_names, table};
+use crate::{ModeReport, ProgramReport, Report, other_modes, stage_names, table};
 
 /// A table of a column of names and columns of figures. The cells are HTML.
 fn html_table(

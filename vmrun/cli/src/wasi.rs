@@ -6,8 +6,8 @@ use std::path::Path;
 use slotvm::Module;
 use slotvm_wasi::{MODULE, WasiCtx};
 
-use crate::cli::{GuestArgs, Variable};
-use crate::error::CliError;
+use crate::{GuestArgs, Variable};
+use vmrun_base::error::CliError;
 
 /// Whether a module imports anything from WASI.
 pub fn is_imported_by(module: &Module) -> bool {
