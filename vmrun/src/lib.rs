@@ -4,7 +4,6 @@
 //! with [`profile`], which counts what programs execute, with [`bench`], and with `wast` (feature `wat`), which runs test
 //! scripts. The packages below `vmrun/` compile beside each other.
 
-pub mod backtrace;
 pub mod commands;
 pub mod panics;
 pub mod profile;
@@ -13,6 +12,6 @@ pub mod trace;
 #[cfg(feature = "wat")]
 pub mod wast;
 
-pub use vmrun_base::{entry, error, host, load, output, progress, table};
+pub use vmrun_base::{backtrace, entry, error, host, load, output, progress, table};
 pub use vmrun_bench as bench;
 pub use vmrun_cli as cli;

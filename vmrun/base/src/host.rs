@@ -17,7 +17,7 @@
 use std::io::{self, BufRead, Write};
 use std::time::Instant;
 
-use slotvm::{Caller, Error, Linker, Memory, Trap, TrapCode};
+use slotvm::{Caller, Engine, Error, Linker, Memory, Trap, TrapCode};
 use slotvm_wasi::WasiCtx;
 
 /// The state of the host functions.
@@ -102,6 +102,17 @@ impl AsMut<Host> for Host {
     fn as_mut(&mut self) -> &mut Host {
         self
     }
+}
+
+/// A linker with the functions, for stores whose data is a [`Host`]. They are compiled with this package, not with each
+/// that runs programs.
+///
+/// # Errors
+/// Fails if a function is defined twice, which is a fault of this package.
+pub fn linker(engine: &Engine) -> Result<Linker<Host>, Error> {
+    let mut linker = Linker::new(engine);
+    define(&mut linker)?;
+    Ok(linker)
 }
 
 /// Defines the functions in a linker.

@@ -143,8 +143,7 @@ impl Program {
     /// Fails if the instance cannot be made, has neither `_start` nor `main`, or a directory of a WASI
     /// program cannot be copied.
     pub fn start(&self, module: &Module) -> Result<Run, CliError> {
-        let mut linker = Linker::new(module.engine());
-        host::define(&mut linker)?;
+        let linker = host::linker(module.engine())?;
         let mut host = Host::new(io::sink(), io::empty(), &[]);
         let mut place = None;
         if let Some(command) = &self.command {

@@ -263,8 +263,7 @@ pub(super) fn check_imports(
 
 /// The host functions of a program.
 fn linker(guest: &GuestArgs, module: &Module) -> Result<Linker<Host>, CliError> {
-    let mut linker = Linker::new(module.engine());
-    host::define(&mut linker)?;
+    let mut linker = host::linker(module.engine())?;
     if let Some(how) = guest.unknown_imports {
         how.define(&mut linker, module);
     }

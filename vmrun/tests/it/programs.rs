@@ -203,8 +203,7 @@ pub(crate) fn instantiate(
     if let Some(fuel) = fuel {
         store.set_fuel(fuel)?;
     }
-    let mut linker = Linker::new(engine);
-    host::define(&mut linker)?;
+    let linker = host::linker(engine)?;
     let instance = linker.instantiate(&mut store, &module)?;
     Ok(Running { store, instance, output })
 }
