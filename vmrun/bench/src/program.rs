@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use slotvm::{Config, Engine, Func, Linker, Module, PassSet, SlotMode, Store, Tier, Val};
+use slotvm::{Config, Engine, Func, Module, PassSet, SlotMode, Store, Tier, Val};
 use slotvm_bytecode::builder::ModuleBuilder;
 use slotvm_bytecode::{Op, encode};
 use slotvm_wasi::I32Exit;
