@@ -1,8 +1,8 @@
 //! The command line of slotvm, as a library for its tests and benchmarks.
 //!
 //! [`cli`] parses the arguments, [`commands`] executes them: with what they share from `vmrun-base`, re-exported here,
-//! with [`profile`], which counts what programs execute, with [`bench`], and with `wast` (feature `wat`), which runs test
-//! scripts. The packages below `vmrun/` compile beside each other.
+//! with [`profile`], which counts what programs execute, with [`mod@bench`], and with `wast` (feature `wat`), which runs
+//! test scripts. The packages below `vmrun/` compile beside each other.
 
 pub mod commands;
 pub mod panics;

@@ -1,10 +1,10 @@
 //! `vmrun crosscheck`: the interpreter beside native code, in lockstep of calls and effects.
 //!
-//! A program runs in the interpreter with its real host functions, whose answers are recorded ([`tape`]). Native code
+//! A program runs in the interpreter with its real host functions, whose answers are recorded (`tape`). Native code
 //! gets the same answers, in a process of its own (`native`), and is compared at each call of a host function and at
-//! the end of each call from the host ([`points`]): calls and their parameters, memory, globals, tables, results,
-//! traps with their places, and fuel. The first difference is searched for in functions and passes ([`bisect`]), and
-//! the program is reduced while it still shows it ([`reduce`]).
+//! the end of each call from the host (`points`): calls and their parameters, memory, globals, tables, results,
+//! traps with their places, and fuel. The first difference is searched for in functions and passes (`bisect`), and
+//! the program is reduced while it still shows it (`reduce`).
 
 mod bisect;
 mod difference;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use slotvm::compiler::OnTheFly;
-use slotvm::{Config, Engine, Error, Instance, Linker, Module, SlotMode, Store, Tier, Val};
+use slotvm::{Config, Engine, Error, Instance, Module, SlotMode, Store, Tier, Val};
 use slotvm_bytecode::{self as bytecode, VerifiedModule, text, verify};
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::ir::eval::{self, HostCall, Imports, Machine, Options};
