@@ -2,8 +2,8 @@
 //!
 //! The sources themselves know nothing of faults. [`FAULTS`] lists places in them with a faulty text each, in which
 //! `PLANTED` stands for the question whether this fault is switched on. [`plant`] copies the workspace and applies the
-//! list, so one build has all faults, and a test switches them on one at a time. The copy also has a pass between
-//! `simplify` and `destruct` that a test chooses.
+//! list, so one build has all faults, and a test switches them on one at a time. The copy also has a pass of each
+//! form that a test chooses: `planted_slots` before `pressure`, and `planted` before `destruct`.
 //!
 //! `examples/plant.rs` makes the copy; there, `tests/planted_faults.rs`, `tests/planted_configurations.rs` and
 //! vmrun's `tests/planted_row.rs`, `tests/planted_crosscheck.rs` and `tests/planted_panic.rs` can be built with the feature `planted`.
@@ -60,7 +60,7 @@ struct Edit {
 const SWITCHES: &str = include_str!("planted/switches.rs");
 
 /// Other changes of the copy: its version, the switches, and a pass that a test chooses.
-const SEAMS: [Edit; 3] = [
+const SEAMS: [Edit; 4] = [
     // Cargo tells packages apart by version and not by folder, so that otherwise a copy which is built into the same
     // target folder would be taken for the original.
     Edit {
@@ -76,8 +76,14 @@ const SEAMS: [Edit; 3] = [
     Edit {
         file: "ssa/src/pipeline/rows.rs",
         sound: "    row!(\"destruct\"",
-        faulty: "    row!(optional \"planted\": Ssa -> Ssa, [Jit, Opt], Run::Pass(|f| crate::ir::edit::edit(f, crate::switches::pass)), trace_span, \
+        faulty: "    row!(optional \"planted\": Ssa -> Ssa, [Jit, Opt], Run::Pass(|f, _| edited(f, crate::switches::pass)), trace_span, \
                  \"A pass that a test chooses\"),\n    row!(\"destruct\"",
+    },
+    Edit {
+        file: "ssa/src/pipeline/rows.rs",
+        sound: "    row!(optional promoted \"pressure\"",
+        faulty: "    row!(optional \"planted_slots\": Slots -> Slots, [Jit], Run::Pass(|f, _| done(crate::switches::slot_pass(f))), trace_span, \
+                 \"A pass in slot form that a test chooses\"),\n    row!(optional promoted \"pressure\"",
     },
 ];
 
@@ -142,6 +148,8 @@ fn edited(workspace: &Path) -> io::Result<Vec<(&'static str, String)>> {
 
 #[cfg(test)]
 mod tests {
+    use slotvm_ssa::pipeline::{Row, When};
+
     use super::*;
 
     #[test]
@@ -155,7 +163,8 @@ mod tests {
     #[test]
     fn every_row_of_the_ir_has_a_fault() {
         let rows = slotvm_ssa::pipeline::TABLE.iter();
-        for row in rows.filter(|row| row.makes.form().is_some() && row.name != "planted") {
+        for row in rows.filter(|row| row.makes.form().is_some() && !row.name.starts_with("planted"))
+        {
             let is_of = |fault: &Fault| fault.found_by == FoundBy::Row(row.name);
             assert!(FAULTS.iter().any(is_of), "no fault is planted in {}", row.name);
         }
@@ -165,8 +174,8 @@ mod tests {
     fn every_pass_has_a_fault_that_crosscheck_finds() {
         let rows = slotvm_ssa::pipeline::optional_rows();
         // `crosscheck` runs native code with guard pages, for which these do nothing.
-        let others = ["planted", "version", "bounds"];
-        for (_, row) in rows.filter(|(_, row)| !others.contains(&row.name)) {
+        let is_other = |row: &Row| row.when == When::Checked || row.name.starts_with("planted");
+        for (_, row) in rows.filter(|(_, row)| !is_other(row)) {
             let is_of = |fault: &Fault| matches!(fault.found_by, FoundBy::Crosscheck { pass, .. } if pass == row.name);
             assert!(FAULTS.iter().any(is_of), "no fault of crosscheck is planted in {}", row.name);
         }

@@ -14,12 +14,12 @@ use slotvm_bytecode::{Module, VerifiedModule};
 
 use tracing::{debug_span, trace_span};
 
-use crate::construction::build::{BuildOptions, BuildScratch, build, is_buildable};
-use crate::construction::promote::{Scratch, promote};
+use crate::construction::build::is_buildable;
 use crate::ir::Function;
-use crate::passes::destruct::destruct;
 use crate::passes::write::{ExceedsLimit, WriteError, write};
-use crate::pipeline::{self, Checks, PassSet, Product, Row, Run, Stage, StageError, Times, User};
+use crate::pipeline::{
+    Driver, PassContext, PassScratch, PassSet, Product, Stage, StageError, Start, Times, User,
+};
 
 /// The result of optimising a module.
 #[derive(Clone, Debug)]
@@ -76,8 +76,7 @@ pub fn optimize_with(module: &VerifiedModule, passes: PassSet) -> Result<Optimiz
         module,
         passes,
         builder: ModuleBuilder::of(module),
-        build: BuildScratch::default(),
-        promote: Scratch::default(),
+        scratch: PassScratch::default(),
     };
     let mut left = Vec::new();
     for func in module.n_imported_funcs()..module.n_funcs() {
@@ -92,8 +91,7 @@ struct Optimizer<'m> {
     module: &'m VerifiedModule,
     passes: PassSet,
     builder: ModuleBuilder,
-    build: BuildScratch,
-    promote: Scratch,
+    scratch: PassScratch,
 }
 
 impl Optimizer<'_> {
@@ -104,69 +102,21 @@ impl Optimizer<'_> {
         if !is_buildable(module, func) {
             return Ok(Some(Reason::Operands));
         }
-        let (mut f, mut locals) = (Function::default(), Vec::new());
-        let (mut checks, mut times) = (Checks::new(true), Times::default());
-        // The module was loaded and verified before.
-        let is_of_function = |row: &Row| !matches!(row.needs, Product::Bytes | Product::Module);
-        let passes = self.passes;
-        let runs = |place, row| passes.runs(place) && is_of_function(row);
-        for (place, row) in pipeline::rows_of(User::Opt).filter(|&(place, row)| runs(place, row)) {
-            if row.needs.form().is_some() {
-                checks.before(&f);
-            }
-            let left =
-                row.timed(times.of_row(place), || self.run(row, func, &mut f, &mut locals))?;
-            if left.is_some() {
-                return Ok(left);
-            }
-            checks.after(row, &f, module)?;
+        let (mut f, mut times) = (Function::default(), Times::default());
+        let mut context = PassContext::new(module, func, &mut self.scratch);
+        let driver = Driver::new(User::Opt, self.passes, true, &mut times);
+        let ran = driver.run(&mut f, Start::Bytecode, &mut context, |_, _| {})?;
+        if let Some(row) = ran.given_up {
+            return Ok(Some(match row.makes {
+                Product::Ssa => Reason::Locals,
+                _ => Reason::Values,
+            }));
         }
-        Ok(None)
-    }
-
-    /// Runs a row. Returns a reason why the function stays as it is.
-    fn run(
-        &mut self,
-        row: &Row,
-        func: u32,
-        f: &mut Function,
-        locals: &mut Vec<Option<u32>>,
-    ) -> Result<Option<Reason>, StageError> {
-        Ok(match row.run {
-            Run::Stage(Stage::Slots) => {
-                *f = build(self.module, func, &BuildOptions::default(), &mut self.build);
-                None
-            }
-            Run::Stage(Stage::Ssa) => {
-                promote(f, &mut self.promote).too_large.map(|_| Reason::Locals)
-            }
-            Run::Pass(pass) => {
-                pass(f);
-                None
-            }
-            Run::Stage(Stage::Destruct) => {
-                let report = destruct(f);
-                *locals = report.locals;
-                report.is_too_large.then_some(Reason::Values)
-            }
-            Run::Stage(Stage::Write) => match write(f, locals, self.module, &mut self.builder) {
-                Ok(()) => None,
-                Err(WriteError::Limit(limit)) => Some(Reason::Limit(limit)),
-                Err(WriteError::Invalid(error)) => {
-                    return Err(StageError::of(Stage::Write, error));
-                }
-            },
-            Run::Stage(
-                Stage::Load
-                | Stage::Verify
-                | Stage::Devirtualise
-                | Stage::Inline
-                | Stage::Rotate
-                | Stage::Pressure
-                | Stage::Clif
-                | Stage::Asm
-                | Stage::Place,
-            ) => None,
-        })
+        let (locals, builder) = (&context.locals, &mut self.builder);
+        match times.stage(Stage::Write, || write(&f, locals, module, builder)) {
+            Ok(()) => Ok(None),
+            Err(WriteError::Limit(limit)) => Ok(Some(Reason::Limit(limit))),
+            Err(WriteError::Invalid(error)) => Err(StageError::of(Stage::Write, error)),
+        }
     }
 }

@@ -1,19 +1,19 @@
 //! The pipeline: all stages and passes from bytes to machine code, as one table.
 //!
 //! A [`Row`] has the name of a stage or pass, its input and output, its users, the way it runs and its `tracing` span.
-//! Every list of stages is this table. Passes in SSA form are run row by row ([`run_passes`]). A stage, and a pass in
-//! slot form, is called by the driver of its user, which asks the table whether it is switched on and gives it the
-//! row's span and time. [`show()`] prints what a row leaves (`vmrun dump`, file tests), [`Times`] has a time for each
-//! row (`vmrun --time`, `vmrun bench`). Rows stand in the order in which they run. [`ORDER`] says why some stand before
-//! others, and a test checks it, as that of Go's `passOrder` in `cmd/compile/internal/ssa/compile.go` does.
+//! Every list of stages is this table. Rows that leave a function of our IR are run by one loop, that of the [`Driver`],
+//! whoever wants them: the JIT, [`mod@crate::optimize`], and [`show()`], which prints what a row leaves (`vmrun dump`,
+//! `vmrun explain`, file tests). [`Times`] has a time for each row (`vmrun --time`, `vmrun bench`). Rows stand in the order
+//! in which they run. [`ORDER`] says why some stand before others, and a test checks it, as that of Go's `passOrder` in
+//! `cmd/compile/internal/ssa/compile.go` does.
 //!
-//! A pass in SSA form is added by one row: its name, its users and its function, which [edits](crate::ir::edit) a
-//! function. An optional row runs if a [`PassSet`] has it. A stage or a pass in slot form needs a driver besides: a
-//! variant of [`Stage`], and its call in the crates that match it.
+//! A pass is added by one row: its name, its form, its users, its attributes and its function. An optional row runs if a
+//! [`PassSet`] has it. A row before the first function or after the last is a [`Stage`], which its user runs.
 //!
 //! [`Checks`] run the verifier of the IR after each row that leaves a function, and compare the order of effects
 //! before and after; a violation names the row.
 
+mod driver;
 mod pass_set;
 mod rows;
 mod show;
@@ -21,6 +21,7 @@ mod times;
 
 use tracing::Span;
 
+pub use self::driver::{Driver, Outcome, Pass, PassContext, PassScratch, Ran, Start};
 pub use self::pass_set::{ParsePassSetError, PassSet, optional_rows};
 pub use self::rows::{ORDER, TABLE};
 pub use self::show::{
@@ -73,28 +74,13 @@ pub enum User {
     Opt,
 }
 
-/// A row that a driver knows how to run.
+/// A row that is run by those who want it: it makes no function of our IR.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
     /// Decodes, assembles or imports a module.
     Load,
     /// Verifies a module.
     Verify,
-    /// Builds the slot form: [`mod@crate::construction::build`].
-    Slots,
-    /// Makes indirect calls direct: [`mod@crate::passes::devirtualise`].
-    Devirtualise,
-    /// Inlines calls: [`mod@crate::passes::inline`].
-    Inline,
-    /// Rotates loops: [`mod@crate::passes::rotate`].
-    Rotate,
-    /// Decides which slots stay in memory: [`mod@crate::passes::pressure`].
-    Pressure,
-    /// Promotes slots: [`mod@crate::construction::promote`], or [`crate::construction::build::build_ssa`] in one step
-    /// from bytecode.
-    Ssa,
-    /// Takes a function out of SSA form: [`mod@crate::passes::destruct`].
-    Destruct,
     /// Writes bytecode: [`mod@crate::passes::write`].
     Write,
     /// Lowers to Cranelift's IR.
@@ -108,10 +94,32 @@ pub enum Stage {
 /// The way in which a row runs.
 #[derive(Copy, Clone, Debug)]
 pub enum Run {
-    /// The driver of its user runs it.
+    /// Its user runs it.
     Stage(Stage),
-    /// This function runs it, and leaves a function in SSA form.
-    Pass(fn(&mut Function)),
+    /// A [`Driver`] runs it by this function. It leaves a function of our IR.
+    Pass(Pass),
+}
+
+/// How much larger than its bytecode a row may make a function.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// No larger.
+    None,
+    /// By a share of it, or by a small number of instructions for each place.
+    Bounded,
+    /// To a multiple of it. Such a row is left out first if the function has become too large.
+    Manifold,
+}
+
+/// The functions for which a row has something to do.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum When {
+    /// All.
+    Always,
+    /// Those whose accesses are checked, not covered by guard pages.
+    Checked,
+    /// Those that are promoted, since the row prepares that.
+    Promoted,
 }
 
 /// A stage or pass.
@@ -129,6 +137,10 @@ pub struct Row {
     pub users: &'static [User],
     /// Whether it can be switched off, see [`PassSet`]. What it needs and makes is then the same.
     pub is_optional: bool,
+    /// How much larger it makes functions.
+    pub growth: Growth,
+    /// The functions for which it has something to do.
+    pub when: When,
     /// The way in which it runs.
     pub run: Run,
     /// Makes its span: at level debug for a module, at level trace for a function.
@@ -139,6 +151,12 @@ impl Row {
     /// Whether the row leaves a function of our IR.
     pub fn is_of_ir(&self) -> bool {
         self.makes.form().is_some()
+    }
+
+    /// Whether effects may stand in several places after it, so that their order is not compared.
+    fn copies_effects(&self) -> bool {
+        self.needs == Product::Verified
+            || self.needs == Product::Slots && self.growth != Growth::None
     }
 
     /// Whether a user runs the row.
@@ -222,39 +240,6 @@ impl Checks {
             .and_then(order)
             .map_err(|violation| StageError { stage, reason: violation.to_string() })
     }
-}
-
-/// Runs the passes of a user that are switched on, on a function in SSA form.
-///
-/// # Errors
-/// Fails if checks are on and a pass leaves an invalid function.
-pub fn run_passes(
-    user: User,
-    passes: PassSet,
-    f: &mut Function,
-    context: &impl Context,
-    checks: &mut Checks,
-    times: &mut Times,
-) -> Result<(), StageError> {
-    for (place, row) in rows_of(user).filter(|&(place, _)| passes.runs(place)) {
-        if let Run::Pass(pass) = row.run {
-            run_pass(row, pass, f, context, checks, times.of_row(place))?;
-        }
-    }
-    Ok(())
-}
-
-fn run_pass(
-    row: &Row,
-    pass: fn(&mut Function),
-    f: &mut Function,
-    context: &impl Context,
-    checks: &mut Checks,
-    time: &mut std::time::Duration,
-) -> Result<(), StageError> {
-    checks.before(f);
-    row.timed(time, || pass(f));
-    checks.after(row, f, context)
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-//! Switches of planted faults, and a pass that a test chooses.
+//! Switches of planted faults, and a pass of each form that a test chooses.
 //!
 //! A thread switches a fault on for itself, and the variable `SLOTVM_FAULT` for a process.
 
 use std::cell::Cell;
 use std::sync::{LazyLock, PoisonError, RwLock};
 
+use crate::ir::Function;
 use crate::ir::edit::Editor;
 use crate::passes::simplify;
 use crate::pipeline::{User, row};
@@ -47,4 +48,20 @@ pub fn choose_pass(pass: Pass) {
 pub fn pass(editor: &mut Editor<'_>) {
     let pass = *PASS.read().unwrap_or_else(PoisonError::into_inner);
     pass(editor);
+}
+
+/// A pass in slot form.
+pub type SlotPass = fn(&mut Function);
+
+static SLOT_PASS: RwLock<SlotPass> = RwLock::new(|_| {});
+
+/// Chooses the pass of the row `planted_slots`, for the whole process.
+pub fn choose_slot_pass(pass: SlotPass) {
+    *SLOT_PASS.write().unwrap_or_else(PoisonError::into_inner) = pass;
+}
+
+/// Runs the chosen pass in slot form.
+pub fn slot_pass(f: &mut Function) {
+    let pass = *SLOT_PASS.read().unwrap_or_else(PoisonError::into_inner);
+    pass(f);
 }

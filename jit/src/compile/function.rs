@@ -21,16 +21,16 @@ use cranelift_frontend::FunctionBuilderContext;
 use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::{ValType, VerifiedModule};
 use slotvm_ssa::construction::build::{
-    BuildOptions, BuildScratch, SLOT_FORM_OPERANDS_MAX, SsaOptions, is_buildable, n_kept_operands,
-    n_wide_operands,
+    BuildOptions, BuildScratch, SLOT_FORM_OPERANDS_MAX, SsaOptions, build, is_buildable,
+    n_kept_operands, n_wide_operands,
 };
-use slotvm_ssa::construction::promote::{self, PromoteOptions, PromotionReport};
+use slotvm_ssa::construction::promote::{PromoteOptions, PromotionReport};
 use slotvm_ssa::graphs::loops::LoopForest;
 use slotvm_ssa::ir::Function;
-use slotvm_ssa::pipeline::{self, PassSet, Stage, StageError, Times};
+use slotvm_ssa::pipeline::{self, Growth, PassScratch, PassSet, Stage, StageError, Start, Times};
 use tracing::trace_span;
 
-use self::form::{Form, build_form, without, without_growth};
+use self::form::{Form, without_growth};
 use crate::code::unit::{CodeError, MachineCode};
 use crate::compile::budget::{Candidate, Cause, Parts, Rung, Share, TooMuchWork, Work};
 use crate::compile::clif_text;
@@ -147,8 +147,7 @@ pub(crate) struct Compiler {
     /// Machines by how code is generated (as asked, without the optimiser, in one pass), without and with a list of
     /// the blocks of the machine code. Each is made for the first function that needs it.
     isas: [[Option<OwnedTargetIsa>; 2]; 3],
-    build: BuildScratch,
-    promote: promote::Scratch,
+    passes: PassScratch,
     /// Memory for the slot form of a function that is promoted.
     slot_form: Function,
     frontend: FunctionBuilderContext,
@@ -166,8 +165,7 @@ impl Compiler {
         Compiler {
             options,
             isas,
-            build: BuildScratch::default(),
-            promote: promote::Scratch::default(),
+            passes: PassScratch::default(),
             slot_form: Function::default(),
             frontend: FunctionBuilderContext::new(),
             context: Context::new(),
@@ -202,21 +200,20 @@ impl Compiler {
         }
         let mut times = Times::default();
         let build_options = self.options.build;
-        let build = || {
-            let form = build_form(module, func, starts, &build_options, &mut Default::default());
-            form.expect("it was made before")
-        };
+        // A function whose SSA form was made at once is entered at its start.
+        let build = || build(module, func, &build_options, &mut BuildScratch::default());
         let mut passes = self.options.passes_of(func);
         loop {
             let form =
                 self.form(module, (func, starts), passes, share, &mut times).map_err(&error)?;
-            let is_devirtualised = form.is_devirtualised;
+            let grown = form.grown;
             if let Some(compiled) = self.compile_within(module, form, build, share, &mut times)? {
                 return Ok(compiled);
             }
-            // A call becomes up to eight, so that is what most often made it too large.
-            passes = match is_devirtualised {
-                true => without(passes, &["devirtualise"]),
+            // What multiplies the function is what most often made it too large.
+            let multiplies = |row: &pipeline::Row| row.growth == Growth::Manifold;
+            passes = match grown.has(multiplies) {
+                true => passes.without(multiplies),
                 false => without_growth(passes),
             };
         }
@@ -251,7 +248,8 @@ impl Compiler {
         let mut times = Times::default();
         let passes = without_growth(self.options.passes_of(func));
         let form =
-            self.promoted(module, function.clone(), passes, share, &mut times).map_err(error)?;
+            self.passed(module, function.clone(), Start::Slots, &[], (passes, share), &mut times);
+        let form = form.map_err(error)?;
         let build = || function.clone();
         let compiled = self.compile_within(module, form, build, share, &mut times)?;
         Ok(compiled.expect("no pass has made it larger"))
@@ -270,7 +268,7 @@ impl Compiler {
         share: Share,
         times: &mut Times,
     ) -> Result<Option<CompiledFunction>, CompileError> {
-        let Form { function, passes, promotion, slot_form, has_grown, inlined, .. } = form;
+        let Form { function, passes, promotion, slot_form, grown, inlined } = form;
         let func = function.func;
         let error = |refusal| CompileError::new(func, module.func_name(func), refusal);
         if module.uses_vectors() && !has_vectors(&*self.options.lower.isa) {
@@ -299,7 +297,7 @@ impl Compiler {
         let slots_of = || slot_form.get();
         let work = trace_span!("budget").in_scope(|| candidate.choose(&slots_of));
         *times.of_row(pipeline::stage(Stage::Clif).0) += start.elapsed();
-        if has_grown && !work.as_ref().is_ok_and(|work| work.rung == Rung::AsAsked) {
+        if grown != PassSet::none() && !work.as_ref().is_ok_and(|work| work.rung == Rung::AsAsked) {
             return Ok(None);
         }
         let work = work.map_err(|refused| error(CompileFailure::Budget.because(refused)))?;

@@ -2,14 +2,34 @@
 
 use tracing::{debug_span, trace_span};
 
-use super::{Product::*, Row, Run, Stage, User};
-use crate::ir::edit::edit;
+use super::{Growth, Outcome, PassContext, Product::*, Row, Run, Stage, User, When};
+use crate::construction::build::{build, build_loop};
+use crate::construction::promote::promote_with;
+use crate::ir::Function;
+use crate::ir::edit::{Editor, edit};
+use crate::passes::destruct::destruct;
+use crate::passes::devirtualise::devirtualise;
+use crate::passes::inline::inline;
+use crate::passes::pressure::pressure;
+use crate::passes::rotate::rotate;
 use crate::passes::{bounds, forward, if_convert, peephole, simplify, simplify_cfg, version};
 
-/// One row: `name: needs -> makes, users, run, span, summary`, after `optional` if it can be switched off.
+/// One row: `name: needs -> makes, users, run, span, summary`, after the attributes that are not those of most rows.
 macro_rules! row {
     (optional $($row:tt)*) => {
         Row { is_optional: true, ..row!($($row)*) }
+    };
+    (growing $($row:tt)*) => {
+        Row { growth: Growth::Bounded, ..row!($($row)*) }
+    };
+    (multiplying $($row:tt)*) => {
+        Row { growth: Growth::Manifold, ..row!($($row)*) }
+    };
+    (checked $($row:tt)*) => {
+        Row { when: When::Checked, ..row!($($row)*) }
+    };
+    (promoted $($row:tt)*) => {
+        Row { when: When::Promoted, ..row!($($row)*) }
     };
     ($name:literal: $needs:ident -> $makes:ident, [$($user:ident),*], $run:expr, $span:ident, $summary:literal) => {
         Row {
@@ -19,6 +39,8 @@ macro_rules! row {
             makes: $makes,
             users: &[$(User::$user),*],
             is_optional: false,
+            growth: Growth::None,
+            when: When::Always,
             run: $run,
             span: || $span!($name, bytes = tracing::field::Empty, functions = tracing::field::Empty),
         }
@@ -30,25 +52,75 @@ macro_rules! row {
 pub const TABLE: &[Row] = &[
     row!("load": Bytes -> Module, [Jit, Opt], Run::Stage(Stage::Load), debug_span, "Decode, assemble or import a module"),
     row!("verify": Module -> Verified, [Jit, Opt], Run::Stage(Stage::Verify), debug_span, "Verify the bytecode"),
-    row!("slots": Verified -> Slots, [Jit, Opt], Run::Stage(Stage::Slots), trace_span, "The IR with the locals in slots"),
-    row!(optional "devirtualise": Slots -> Slots, [Jit], Run::Stage(Stage::Devirtualise), trace_span, "Direct calls instead of indirect ones through constant tables"),
-    row!(optional "inline": Slots -> Slots, [Jit], Run::Stage(Stage::Inline), trace_span, "The bodies of small functions instead of calls"),
-    row!(optional "rotate": Slots -> Slots, [Jit], Run::Stage(Stage::Rotate), trace_span, "Loops that test at their end"),
-    row!(optional "pressure": Slots -> Slots, [Jit], Run::Stage(Stage::Pressure), trace_span, "Slots that would only be spilled marked to stay in memory"),
-    row!("ssa": Slots -> Ssa, [Jit, Opt], Run::Stage(Stage::Ssa), trace_span, "The IR in SSA form"),
-    row!(optional "forward": Ssa -> Ssa, [Jit], Run::Pass(|f| { forward::forward(f); }), trace_span, "Values instead of loads of what is known in memory"),
-    row!(optional "peephole": Ssa -> Ssa, [Jit, Opt], Run::Pass(|f| edit(f, |editor| { peephole::run(editor); })), trace_span, "Masks, extensions and tests that do nothing removed"),
-    row!(optional "simplify": Ssa -> Ssa, [Opt], Run::Pass(|f| { simplify::simplify(f); }), trace_span, "Constants folded, unused code removed"),
-    row!(optional "simplify_cfg": Ssa -> Ssa, [Jit, Opt], Run::Pass(|f| edit(f, |editor| { simplify_cfg::run(editor); })), trace_span, "Blocks merged, branches that are decided skipped"),
-    row!(optional "if_convert": Ssa -> Ssa, [Jit], Run::Pass(|f| edit(f, |editor| { if_convert::run(editor); })), trace_span, "Branches around few cheap instructions as selects"),
-    row!(optional "version": Ssa -> Ssa, [Jit], Run::Pass(|f| { version::version(f); }), trace_span, "Loops without checks of what a guard in front of them checks"),
-    row!(optional "bounds": Ssa -> Ssa, [Jit], Run::Pass(|f| { bounds::bounds(f); }), trace_span, "Accesses that are in bounds since an earlier one is"),
-    row!("destruct": Ssa -> Slots, [Opt], Run::Stage(Stage::Destruct), trace_span, "The IR out of SSA form, its values in slots"),
+    row!("slots": Verified -> Slots, [Jit, Opt], Run::Pass(slots), trace_span, "The IR with the locals in slots"),
+    row!(optional multiplying "devirtualise": Slots -> Slots, [Jit], Run::Pass(|f, context| Outcome::grown_if(devirtualise(f, context.module).n_calls > 0)), trace_span, "Direct calls instead of indirect ones through constant tables"),
+    row!(optional growing "inline": Slots -> Slots, [Jit], Run::Pass(inlined), trace_span, "The bodies of small functions instead of calls"),
+    row!(optional growing "rotate": Slots -> Slots, [Jit], Run::Pass(|f, _| Outcome::grown_if(rotate(f).n_loops > 0)), trace_span, "Loops that test at their end"),
+    row!(optional promoted "pressure": Slots -> Slots, [Jit], Run::Pass(|f, _| done(pressure(f))), trace_span, "Slots that would only be spilled marked to stay in memory"),
+    row!("ssa": Slots -> Ssa, [Jit, Opt], Run::Pass(ssa), trace_span, "The IR in SSA form"),
+    row!(optional "forward": Ssa -> Ssa, [Jit], Run::Pass(|f, _| done(forward::forward(f))), trace_span, "Values instead of loads of what is known in memory"),
+    row!(optional "peephole": Ssa -> Ssa, [Jit, Opt], Run::Pass(|f, _| edited(f, peephole::run)), trace_span, "Masks, extensions and tests that do nothing removed"),
+    row!(optional "simplify": Ssa -> Ssa, [Opt], Run::Pass(|f, _| done(simplify::simplify(f))), trace_span, "Constants folded, unused code removed"),
+    row!(optional "simplify_cfg": Ssa -> Ssa, [Jit, Opt], Run::Pass(|f, _| edited(f, simplify_cfg::run)), trace_span, "Blocks merged, branches that are decided skipped"),
+    row!(optional "if_convert": Ssa -> Ssa, [Jit], Run::Pass(|f, _| edited(f, if_convert::run)), trace_span, "Branches around few cheap instructions as selects"),
+    row!(optional growing checked "version": Ssa -> Ssa, [Jit], Run::Pass(|f, _| Outcome::grown_if(version::version(f).n_loops > 0)), trace_span, "Loops without checks of what a guard in front of them checks"),
+    row!(optional checked "bounds": Ssa -> Ssa, [Jit], Run::Pass(|f, _| done(bounds::bounds(f))), trace_span, "Accesses that are in bounds since an earlier one is"),
+    row!("destruct": Ssa -> Slots, [Opt], Run::Pass(destructed), trace_span, "The IR out of SSA form, its values in slots"),
     row!("write": Slots -> Module, [Opt], Run::Stage(Stage::Write), trace_span, "Write bytecode"),
     row!("clif": Ssa -> Clif, [Jit], Run::Stage(Stage::Clif), trace_span, "Cranelift's IR"),
     row!("asm": Clif -> Asm, [Jit], Run::Stage(Stage::Asm), trace_span, "Machine code"),
     row!("place": Asm -> Code, [Jit], Run::Stage(Stage::Place), debug_span, "Place machine code into executable memory"),
 ];
+
+/// The outcome of a pass whatever it reports.
+fn done<R>(_: R) -> Outcome {
+    Outcome::Done
+}
+
+/// Runs a pass that edits.
+fn edited<R>(f: &mut Function, pass: impl FnOnce(&mut Editor<'_>) -> R) -> Outcome {
+    edit(f, |editor| {
+        pass(editor);
+    });
+    Outcome::Done
+}
+
+fn slots(f: &mut Function, context: &mut PassContext<'_>) -> Outcome {
+    let &mut PassContext { module, func, starts, build: ref options, .. } = context;
+    let scratch = &mut context.scratch.build;
+    let built = match starts {
+        [] => Some(build(module, func, options, scratch)),
+        _ => build_loop(module, func, starts, options, scratch),
+    };
+    // Otherwise frames of the interpreter that are in one of the loops cannot enter the form in the same way.
+    let Some(built) = built else { return Outcome::GivenUp };
+    *f = built;
+    if context.takes_names {
+        f.take_names(module);
+    }
+    Outcome::Done
+}
+
+fn inlined(f: &mut Function, context: &mut PassContext<'_>) -> Outcome {
+    let scratch = &mut context.scratch.build;
+    context.inlined = inline(f, context.module, &context.build, scratch).functions;
+    Outcome::grown_if(!context.inlined.is_empty())
+}
+
+fn ssa(f: &mut Function, context: &mut PassContext<'_>) -> Outcome {
+    if let Some(copy) = &mut context.slot_form {
+        copy.clone_from(f);
+    }
+    let report = promote_with(f, context.promotion, &mut context.scratch.promote);
+    context.promoted = Some(report);
+    if report.too_large.is_some() { Outcome::GivenUp } else { Outcome::Done }
+}
+
+fn destructed(f: &mut Function, context: &mut PassContext<'_>) -> Outcome {
+    let report = destruct(f);
+    context.locals = report.locals;
+    if report.is_too_large { Outcome::GivenUp } else { Outcome::Done }
+}
 
 /// Constraints on the order of rows: the first stands before the second, because of the third.
 pub const ORDER: &[(&str, &str, &str)] = &[

@@ -5,19 +5,17 @@ mod phis;
 
 use slotvm_bytecode::VerifiedModule;
 
-use super::{Checks, PassSet, Row, Run, Stage, StageError, TABLE, Times, User, rows_of, run_pass};
+use super::{
+    Driver, PassContext, PassScratch, PassSet, Row, StageError, Start, TABLE, Times, User, When,
+    row,
+};
 use crate::construction::build::{BuildOptions, BuildScratch, build, is_buildable};
-use crate::construction::promote::{Scratch, promote, report};
+use crate::construction::promote::report;
 use crate::ir::Function;
 use crate::ir::graph::{Drawing, print_cfg, print_dom};
 use crate::ir::irop::Opcode;
 use crate::ir::print::print;
 use crate::ir::verify::Form;
-use crate::passes::destruct::destruct;
-use crate::passes::devirtualise::devirtualise;
-use crate::passes::inline::inline;
-use crate::passes::pressure::pressure;
-use crate::passes::rotate::rotate;
 use crate::tools::llvm;
 
 /// A view of a function that is not a row of the table.
@@ -233,10 +231,14 @@ fn shown(
         Some(View::Liveness) => return graphs::print_liveness(f),
         Some(View::Phis) => return phis::print_phis(f, module),
         Some(View::Promotion) => {
-            let (mut f, mut scratch) = (f.clone(), Scratch::default());
-            pressure(&mut f);
-            let report = promote(&mut f, &mut scratch);
-            return Ok(report::print(&f, module, &report, &scratch));
+            let (mut f, mut scratch) = (f.clone(), PassScratch::default());
+            let mut context = PassContext::new(module, f.func, &mut scratch);
+            let passes = PassSet::all().without(|row| row.when != When::Promoted);
+            let (mut times, last) = (Times::default(), row("ssa").expect("the table has it"));
+            let driver = Driver::new(User::Jit, passes, true, &mut times).up_to(last);
+            driver.run(&mut f, Start::Slots, &mut context, |_, _| {})?;
+            let report = context.promoted.expect("the row was run");
+            return Ok(report::print(&f, module, &report, &scratch.promote));
         }
         None => {}
     }
@@ -304,57 +306,13 @@ pub fn each_row(
     passes: PassSet,
     mut f: Function,
     module: &VerifiedModule,
-    mut on_row: impl FnMut(&'static Row, &Function),
+    on_row: impl FnMut(&'static Row, &Function),
 ) -> Result<Function, StageError> {
     let user = if last.is_used_by(User::Jit) { User::Jit } else { User::Opt };
-    let (mut checks, mut times) = (Checks::new(true), Times::default());
-    for (place, row) in rows_of(user).filter(|(_, row)| row.is_of_ir()) {
-        match row.run {
-            _ if !passes.runs(place) => {}
-            // The function is as this row leaves it.
-            Run::Stage(Stage::Slots) => checks.after(row, &f, module)?,
-            Run::Stage(Stage::Devirtualise) => {
-                devirtualise(&mut f, module);
-                checks.after(row, &f, module)?;
-            }
-            Run::Stage(Stage::Inline) => {
-                inline(&mut f, module, &BuildOptions::default(), &mut BuildScratch::default());
-                checks.after(row, &f, module)?;
-            }
-            Run::Stage(Stage::Rotate) => {
-                rotate(&mut f);
-                checks.after(row, &f, module)?;
-            }
-            Run::Stage(Stage::Pressure) => {
-                pressure(&mut f);
-                checks.after(row, &f, module)?;
-            }
-            Run::Stage(Stage::Ssa) => {
-                checks.before(&f);
-                let report = promote(&mut f, &mut Scratch::default());
-                if report.too_large.is_some() {
-                    // Native code is made of the slot form then.
-                    return Ok(f);
-                }
-                checks.after(row, &f, module)?;
-            }
-            Run::Pass(pass) => {
-                run_pass(row, pass, &mut f, module, &mut checks, times.of_row(0))?;
-            }
-            Run::Stage(Stage::Destruct) => {
-                checks.before(&f);
-                destruct(&mut f);
-                checks.after(row, &f, module)?;
-            }
-            Run::Stage(_) => unreachable!("{} leaves no function of our IR", row.name),
-        }
-        if passes.runs(place) {
-            on_row(row, &f);
-        }
-        if row.name == last.name {
-            break;
-        }
-    }
+    let (mut times, mut scratch) = (Times::default(), PassScratch::default());
+    let mut context = PassContext::new(module, f.func, &mut scratch);
+    let driver = Driver::new(user, passes, true, &mut times).up_to(last);
+    driver.run(&mut f, Start::Slots, &mut context, on_row)?;
     Ok(f)
 }
 

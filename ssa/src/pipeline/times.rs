@@ -37,6 +37,16 @@ impl Times {
         row.timed(self.of_row(place), run)
     }
 
+    /// Does the same for the row with a name.
+    ///
+    /// # Panics
+    /// Panics if there is no such row.
+    pub fn named<R>(&mut self, name: &str, run: impl FnOnce() -> R) -> R {
+        let found = TABLE.iter().enumerate().find(|(_, row)| row.name == name);
+        let (place, row) = found.expect("the table has the row");
+        row.timed(self.of_row(place), run)
+    }
+
     /// Does the same for a stage of a whole module, whose span has a size: its `bytes` or `functions`.
     pub fn stage_of<R>(
         &mut self,
