@@ -1,5 +1,5 @@
 //! Bytecode to better bytecode: each function is built, promoted, simplified, taken out of SSA and encoded again,
-//! as the rows of the [`pipeline`] say.
+//! as the rows of the table in [`crate::pipeline`] say.
 //!
 //! Relies on a [`VerifiedModule`]. Guarantees a module that does the same: results, traps and their
 //! order, memory, globals, tables and calls of the host, with the same names, exports and source lines.
