@@ -6,16 +6,17 @@ use std::sync::Arc;
 use slotvm_bytecode::{TrapCode, n_cells};
 
 use super::dispatch;
-use super::tiers::{SMALL_CELLS, first, native_call};
+use super::tiers::{SMALL_CELLS, first, native_target};
 use super::translate;
 use crate::entities::FuncHandle;
 use crate::entities::FuncTarget;
 use crate::entities::InstanceId;
 use crate::error::{Error, Stop};
 use crate::limits::TRACE_FRAMES_MAX;
-use crate::steps::code::{FuncCode, Instr, ModuleCode};
+use crate::steps::code::{Instr, ModuleCode};
 use crate::steps::stack::{Frame, Stack};
 use crate::steps::state::State;
+use crate::steps::target::{CallTarget, TargetCode};
 use crate::steps::trace::TraceFn;
 use crate::store::Store;
 use crate::trap::Trap;
@@ -133,13 +134,13 @@ impl<'a> Activation<'a> {
         copy_cells(cells, &mut stack.cells[self.base..self.base + cells.len()]);
         stack.frames.push(Frame {
             ret: exit,
-            code: ptr::null(),
+            func: ptr::null(),
             args: 0,
             instance: instance.number(),
         });
         self.look_at_stacks(self.base, self.n_outer_frames + 1);
         self.look_at_instance();
-        self.state.code = self.code(func);
+        self.state.active = self.target(func);
         self.state.pc = ptr::null();
         self.store.check_host_stack()?;
         self.enter(instance, func, self.base)
@@ -157,9 +158,9 @@ impl<'a> Activation<'a> {
     }
 
     /// The active function.
-    pub(super) fn active(&self) -> &FuncCode {
-        // SAFETY: it is code of an instance, which the store keeps.
-        unsafe { &*self.state.code }
+    pub(super) fn active(&self) -> &CallTarget {
+        // SAFETY: it is a target of an instance, which the store keeps.
+        unsafe { &*self.state.active }
     }
 
     /// The code of the active instance.
@@ -173,13 +174,13 @@ impl<'a> Activation<'a> {
         (cell.addr() - self.store.interp.cells.as_ptr().addr()) / size_of::<u64>()
     }
 
-    /// A function of the active module.
-    pub(super) fn code(&self, func: u32) -> *const FuncCode {
+    /// The target of calls of a function of the active module.
+    pub(super) fn target(&self, func: u32) -> *const CallTarget {
         let is_traced = self.trace.is_some();
         let tiers = self.module().tiers().filter(|_| !is_traced);
-        self.module().func(func, is_traced, |module, options| {
+        self.module().target(func, is_traced, |module, options| {
             if let Some(native) = tiers.and_then(|tiers| tiers.ready(func)) {
-                return native_call(module, options, func, native);
+                return native_target(module, options, func, native);
             }
             translate::translate(module, func, options, tiers.map(|tiers| &**tiers), is_traced)
         })
@@ -224,7 +225,7 @@ impl<'a> Activation<'a> {
         let instance = self.store.instance(self.instance());
         self.state.ctx = instance.ctx();
         self.state.globals = instance.globals.first();
-        self.state.funcs = self.module().funcs(self.trace.is_some()).as_ptr();
+        self.state.targets = self.module().targets(self.trace.is_some()).as_ptr();
         self.look_at_memory();
     }
 
@@ -254,13 +255,13 @@ impl<'a> Activation<'a> {
     fn push_frame(
         &mut self,
         ret: *const Instr,
-        code: *const FuncCode,
+        func: *const CallTarget,
         args: u32,
     ) -> Result<(), Stop> {
         self.count_frames();
         let fp = self.index(self.state.fp);
         self.store.interp.reserve(0)?;
-        self.store.interp.frames.push(Frame { ret, code, args, instance: self.state.instance });
+        self.store.interp.frames.push(Frame { ret, func, args, instance: self.state.instance });
         self.look_at_stacks(fp, self.store.interp.frames.len());
         Ok(())
     }
@@ -273,15 +274,15 @@ impl<'a> Activation<'a> {
         base: usize,
     ) -> Result<*const Instr, Stop> {
         self.switch(instance);
-        self.state.code = self.code(func);
-        let code = self.state.code;
-        // SAFETY: it is code of an instance, which the store keeps.
-        let code = unsafe { &*code };
+        self.state.active = self.target(func);
+        let target = self.state.active;
+        // SAFETY: it is a target of an instance, which the store keeps.
+        let target = unsafe { &*target };
         self.state.pc = ptr::null();
-        let end = base + code.n_cells as usize;
+        let end = base + target.n_cells as usize;
         let n_frames = self.n_frames();
         if self.store.config.stack_cells.is_some() {
-            if !self.store.take_stack_cells(code.call_cells.into()) {
+            if !self.store.take_stack_cells(target.call_cells.into()) {
                 return Err(TrapCode::StackOverflow.into());
             }
         } else {
@@ -295,11 +296,13 @@ impl<'a> Activation<'a> {
         self.count_frames();
         self.store.interp.reserve(end)?;
         self.look_at_stacks(base, n_frames);
-        if code.frame_bytes > 0 {
-            let frame_sp = self.store.push_frame(instance, code.frame_bytes)?;
+        if let TargetCode::Interpreted(code) = &target.code
+            && target.frame_bytes > 0
+        {
+            let frame_sp = self.store.push_frame(instance, target.frame_bytes)?;
             let start = frame_sp as usize;
             let memory = self.store.guest_parts(instance).memory;
-            memory[start..][..code.frame_bytes as usize].fill(0);
+            memory[start..][..target.frame_bytes as usize].fill(0);
             for &(param, offset, bytes) in &code.frame_params {
                 let value = self.store.interp.cells[base + param as usize].to_le_bytes();
                 let memory = self.store.guest_parts(instance).memory;
@@ -308,8 +311,8 @@ impl<'a> Activation<'a> {
             }
         }
         let cells = &mut self.store.interp.cells[base..end];
-        cells[code.n_params as usize..code.n_locals as usize].fill(0);
-        Ok(code.start())
+        cells[target.n_params as usize..target.n_locals as usize].fill(0);
+        Ok(target.start)
     }
 
     /// Gives back what `enter` has taken.
@@ -336,7 +339,7 @@ impl<'a> Activation<'a> {
             self.store.interp.frames.pop().expect("below each function is a frame that waits");
         let fp = fp - frame.args as usize;
         self.switch(InstanceId::from_number(frame.instance));
-        self.state.code = frame.code;
+        self.state.active = frame.func;
         self.look_at_stacks(fp, self.store.interp.frames.len());
         frame.ret
     }
@@ -369,7 +372,7 @@ impl<'a> Activation<'a> {
         ret: *const Instr,
     ) -> Result<*const Instr, Stop> {
         let base = self.index(self.state.fp) + args as usize;
-        self.push_frame(ret, self.state.code, args)?;
+        self.push_frame(ret, self.state.active, args)?;
         self.enter(instance, func, base)
     }
 
@@ -477,26 +480,25 @@ impl<'a> Activation<'a> {
     /// Appends the frames of this activation to an error: the active function, if it is to be there, and
     /// those that wait.
     pub(super) fn add_frames(&self, error: &mut Error, active: bool) {
-        let place = |code: *const FuncCode, pc: *const Instr, instance: u32| {
-            // SAFETY: it is code of an instance, which the store keeps.
-            let code = unsafe { &*code };
+        let place = |func: *const CallTarget, pc: *const Instr, instance: u32| {
+            // SAFETY: it is a target of an instance, which the store keeps.
+            let target = unsafe { &*func };
             let instance = InstanceId::from_number(instance);
             let module = self.store.instance(instance).module();
             // Where a function was to be entered, it has not begun.
             let is_entered = !pc.is_null();
-            let offset =
-                if is_entered { translate::offset(module, code, code.slot(pc)) } else { 0 };
-            self.store.frame(instance, code.func, offset)
+            let offset = if is_entered { translate::offset(module, target, pc) } else { 0 };
+            self.store.frame(instance, target.func, offset)
         };
-        let State { code, pc, instance, .. } = self.state;
-        let active = active.then_some((code, pc, instance));
+        let State { active: func, pc, instance, .. } = self.state;
+        let active = active.then_some((func, pc, instance));
         let waiting = &self.store.interp.frames[self.n_outer_frames..];
         // The first of them is the host's call.
         let waiting = waiting.iter().skip(1).rev();
         let n_frames = waiting.len() + usize::from(active.is_some());
-        let waiting = waiting.map(|frame| (frame.code, frame.ret.wrapping_sub(1), frame.instance));
+        let waiting = waiting.map(|frame| (frame.func, frame.ret.wrapping_sub(1), frame.instance));
         let frames = active.into_iter().chain(waiting).take(TRACE_FRAMES_MAX);
-        let listed = frames.map(|(code, pc, instance)| place(code, pc, instance));
+        let listed = frames.map(|(func, pc, instance)| place(func, pc, instance));
         error.add_frames(listed, n_frames.saturating_sub(TRACE_FRAMES_MAX) as u64);
     }
 }

@@ -69,7 +69,7 @@ outside! {
 
     /// Executes a stack operation.
     fn stack_op(activation, instr) {
-        let op = activation.active().stack_ops[instr.c as usize];
+        let op = activation.active().running().stack_ops[instr.c as usize];
         let done = match op {
             StackOp::Service(op, imm) => activation.serve(op, imm, instr.ab() as usize),
             op => {
@@ -200,9 +200,10 @@ pub(super) unsafe fn vector_op(
     // SAFETY: the handler `vector` passes what it got: the state names the active function, whose instruction and
     // frame these are, and nobody else accesses the frame or the memory while the interpreter runs.
     let (code, instr, cells, memory) = unsafe {
-        let code = &*(*state).code;
-        let cells = std::slice::from_raw_parts_mut(fp, code.n_cells as usize);
-        (code, &*pc, cells, std::slice::from_raw_parts_mut(memory, bytes))
+        let active = &*(*state).active;
+        let cells = std::slice::from_raw_parts_mut(fp, active.n_cells as usize);
+        let memory = std::slice::from_raw_parts_mut(memory, bytes);
+        (active.interpreted_unchecked(), &*pc, cells, memory)
     };
     let op = code.stack_ops[instr.c as usize];
     let mut operands = vector::Operands { cells, sp: instr.ab() as usize };
@@ -213,9 +214,9 @@ pub(super) unsafe fn vector_op(
 fn show(activation: &mut Activation<'_>, instr: &Instr) {
     let Some(hook) = activation.trace.clone() else { return };
     let module = activation.module().module().clone();
-    let code = activation.active();
-    let (func, n_locals) = (code.func, code.n_locals as usize);
-    let offset = super::translate::offset(&module, code, code.slot(instr));
+    let active = activation.active();
+    let (func, n_locals) = (active.func, active.n_locals as usize);
+    let offset = super::translate::offset(&module, active, instr);
     let bytes = &module.func(func).expect("a function of the module").code;
     let inst = CodeReader::new(bytes, offset).read().expect("verified code decodes");
     activation.count_frames();

@@ -1,7 +1,7 @@
 //! The ways between the interpreter and native code: functions that native code takes the place of, loops that go on in
 //! it, and calls that come back from it.
 //!
-//! A function with native code has code of one instruction here, which calls that with the cells of its frame. So every
+//! A function with native code has a target of one instruction, which calls that with the cells of its frame. So every
 //! call of the interpreter enters it as it enters any other function, and asks nothing before. A loop goes on in native
 //! code that is made for its first block and takes all that it needs from the cells; it returns from the function.
 //!
@@ -14,17 +14,17 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::slice;
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 use slotvm_bytecode::{FuncType, ValType, VerifiedModule, n_cells};
 
 use super::activation::{self, Activation, copy_cells};
-use super::handlers::table::{self, Code};
+use super::translate;
 use crate::context::{Entry, VmCtx};
 use crate::entities::InstanceId;
 use crate::error::{Error, Stop};
-use crate::steps::code::{CodeOptions, Count, FuncCode, Instr};
+use crate::steps::code::{CodeOptions, Count, Instr};
+use crate::steps::target::{CallTarget, NativeCode, TargetCode};
 use crate::steps::tiers::{Part, TailCall, TieredCode};
 use crate::store::{NativeCallee, Store};
 
@@ -36,7 +36,8 @@ impl TieredCode {
     /// to code of its type, if it is known. Both live as long as any store that has been given its tiers with
     /// [`Natives`](crate::native::Natives), and rely on no more than these do.
     pub unsafe fn install(&self, func: u32, code: *const u8, entry: Option<Entry>) {
-        self.0.replace(func, native_call(self.0.module(), self.0.options(), func, (code, entry)));
+        let target = native_target(self.0.module(), self.0.options(), func, (code, entry));
+        self.0.replace(func, target);
     }
 
     /// Lets loops of a function, which begin at these blocks in ascending order, go on in native code.
@@ -62,45 +63,39 @@ impl TieredCode {
     }
 }
 
-/// Code of a function that calls its native code.
-pub(super) fn native_call(
+/// The target of calls of a function that is native code, at an address and with the entry to it.
+pub(super) fn native_target(
     module: &VerifiedModule,
     options: CodeOptions,
     func: u32,
-    (native, entry): (*const u8, Option<Entry>),
-) -> FuncCode {
+    (address, entry): (*const u8, Option<Entry>),
+) -> CallTarget {
     let ty = module.func_type(func);
-    let n_params = n_cells(&ty.params) as u32;
-    let handler = table::address(Code::Native, options.jumps);
-    let instrs = Box::new([Instr { handler, a: 0, b: 0, c: 0 }]);
-    let n_cells = n_call_cells(ty) as u32;
-    FuncCode {
-        instrs,
-        stack_ops: Box::default(),
+    let (n_params, n_cells) = (n_cells(&ty.params) as u32, n_call_cells(ty) as u32);
+    CallTarget {
+        start: translate::native(options.jumps),
         func,
         n_params,
         n_locals: n_params,
         n_cells,
+        n_results: slotvm_bytecode::n_cells(&ty.results) as u32,
         n_call_cells: n_cells,
         entry_bytes: n_cells as usize * size_of::<u64>(),
         // Native code takes by itself what a call takes.
         call_cells: 0,
         frame_bytes: 0,
-        frame_params: Box::default(),
-        is_traced: false,
-        options,
-        n_results: slotvm_bytecode::n_cells(&ty.results) as u32,
-        native,
-        entry,
-        counts: Box::default(),
-        offsets: OnceLock::new(),
+        code: TargetCode::Native(NativeCode::new(address, entry)),
     }
 }
 
 impl Activation<'_> {
     /// Calls the native code of the active function, whose frame has the parameters, and leaves the function.
     pub(super) fn run_native(&mut self) -> Result<*const Instr, Stop> {
-        let FuncCode { func, native, entry, n_cells, .. } = *self.active();
+        let active = self.active();
+        let (func, n_cells) = (active.func, active.n_cells);
+        let TargetCode::Native(NativeCode { address: native, entry, .. }) = active.code else {
+            unreachable!("only native code has the instruction")
+        };
         let type_id = match entry {
             Some(_) => u32::MAX,
             None => {
@@ -118,7 +113,7 @@ impl Activation<'_> {
     /// Counts what the active function does often. Where native code of a loop is there, goes on in it, and then leaves
     /// the function.
     pub(super) fn count(&mut self, instr: &Instr) -> Result<*const Instr, Stop> {
-        let counts = &self.active().counts;
+        let counts = &self.active().running().counts;
         let count = &counts[instr.c as usize];
         if count.native.load(Ordering::Acquire).is_null() {
             let tiers = self.module().tiers().expect("somebody wants what is counted").clone();
@@ -157,7 +152,7 @@ impl Activation<'_> {
         is_loop: bool,
         cells: &mut [u64],
     ) -> Result<*const Instr, Stop> {
-        let FuncCode { func, n_cells, n_results, .. } = *self.active();
+        let CallTarget { func, n_cells, n_results, .. } = *self.active();
         let (instance, ctx) = (self.instance(), self.state.ctx);
         let fp = self.index(self.state.fp);
         let callee = NativeCallee { ctx, code, entry, type_id, instance, func, is_loop };
@@ -210,7 +205,8 @@ pub(super) fn first<'a>(
 const DETOUR_INSTS: u32 = 60;
 
 /// Counts a call of a function by native code as often as the way there takes longer than the function.
-fn count_detour(code: &FuncCode) {
+fn count_detour(target: &CallTarget) {
+    let TargetCode::Interpreted(code) = &target.code else { return };
     if let Some(Count { left, part: Part::Func(_), n_insts, .. }) = code.counts.first() {
         let more = DETOUR_INSTS / (*n_insts).max(1);
         left.store(left.load(Ordering::Relaxed).saturating_sub(more).max(1), Ordering::Relaxed);
@@ -276,9 +272,9 @@ pub unsafe fn interpret(ctx: *mut VmCtx, cells: *mut u64, is_last: bool) -> u32 
     let code = store.instance(instance).code();
     let func = code.module().n_imported_funcs() + defined;
     let n_cells = match code.made(defined) {
-        Some(code) => {
-            count_detour(code);
-            code.n_call_cells as usize
+        Some(target) => {
+            count_detour(target);
+            target.n_call_cells as usize
         }
         None => n_call_cells(code.module().func_type(func)),
     };

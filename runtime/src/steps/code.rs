@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use slotvm_bytecode::{Imm, Op, VectorAccess, VerifiedModule};
 
 use super::state::State;
+use super::target::{CallTarget, TargetCode};
 use super::tiers::{Part, Tiers};
-use crate::context::Entry;
 
 /// Code that executes an instruction.
 ///
@@ -97,56 +97,26 @@ pub(crate) enum StackOp {
     Service(Op, Imm),
 }
 
-/// A function of a module as the interpreter runs it.
+/// The code of a function in the interpreter.
 #[derive(Debug)]
 pub(crate) struct FuncCode {
     pub(crate) instrs: Box<[Instr]>,
     pub(crate) stack_ops: Box<[StackOp]>,
-    /// The function.
-    pub(crate) func: u32,
-    /// Cells of the parameters, and of all locals.
-    pub(crate) n_params: u32,
-    pub(crate) n_locals: u32,
-    /// Cells of its frame: locals and operand stack.
-    pub(crate) n_cells: u32,
-    /// Cells of its parameters or its results, whichever are more.
-    pub(crate) n_call_cells: u32,
-    /// Bytes of stack that a call needs to be entered at once; `usize::MAX` if it takes more than a frame.
-    pub(crate) entry_bytes: usize,
-    /// Cells that a call takes from the deterministic call stack.
-    pub(crate) call_cells: u32,
-    /// Bytes of its frame in the frame stack.
-    pub(crate) frame_bytes: u32,
-    /// The parameters that live there: cell, offset in the frame, and bytes.
+    /// The parameters that live in the frame stack: cell, offset in the frame, and bytes.
     pub(crate) frame_params: Box<[(u32, u32, u32)]>,
     /// Whether it shows each instruction to an observer.
     pub(crate) is_traced: bool,
     pub(crate) options: CodeOptions,
-    /// Cells of its results.
-    pub(crate) n_results: u32,
-    /// Native code of the function. Then its instructions only call that.
-    pub(crate) native: *const u8,
-    /// The entry to it, if it is known.
-    pub(crate) entry: Option<Entry>,
     /// The counts of calls of the function and of rounds of its loops, in the order of blocks.
     pub(crate) counts: Box<[Count]>,
     /// The code offset of the bytecode instruction that each slot was made from, once somebody has asked.
     pub(crate) offsets: OnceLock<Box<[u32]>>,
 }
 
-// SAFETY: the addresses in instructions are those of functions of this program, or data.
-unsafe impl Send for FuncCode {}
-// SAFETY: nothing is written once the translator has made it, but `offsets`, which threads share.
-unsafe impl Sync for FuncCode {}
-
 impl FuncCode {
-    pub(crate) fn start(&self) -> *const Instr {
-        self.instrs.as_ptr()
-    }
-
     /// The number of the slot at an address.
     pub(crate) fn slot(&self, pc: *const Instr) -> usize {
-        (pc.addr() - self.start().addr()) / size_of::<Instr>()
+        (pc.addr() - self.instrs.as_ptr().addr()) / size_of::<Instr>()
     }
 }
 
@@ -203,18 +173,10 @@ pub(crate) struct ModuleCode {
     options: CodeOptions,
     /// Those that the module defines, as they run and as they run for an observer; null where one was never
     /// called. A list itself is made when the first one is called: native code never does.
-    funcs: [OnceLock<Box<[AtomicPtr<FuncCode>]>>; 2],
-    /// The code of functions in whose place native code is called now. Frames may be running it.
-    replaced: Mutex<HashMap<u32, Replaced>>,
+    targets: [OnceLock<Box<[AtomicPtr<CallTarget>]>>; 2],
     tiers: Option<Arc<dyn Tiers>>,
     exports: OnceLock<HashMap<String, usize>>,
 }
-
-/// Code that was in a list of functions before.
-struct Replaced(*mut FuncCode);
-
-// SAFETY: it owns code, which any thread may free.
-unsafe impl Send for Replaced {}
 
 impl ModuleCode {
     /// Translates nothing yet.
@@ -223,8 +185,8 @@ impl ModuleCode {
         options: CodeOptions,
         tiers: Option<Arc<dyn Tiers>>,
     ) -> ModuleCode {
-        let (funcs, exports) = (Default::default(), OnceLock::new());
-        ModuleCode { module, options, funcs, replaced: Mutex::default(), tiers, exports }
+        let (targets, exports) = (Default::default(), OnceLock::new());
+        ModuleCode { module, options, targets, tiers, exports }
     }
 
     pub(crate) fn module(&self) -> &Arc<VerifiedModule> {
@@ -235,28 +197,28 @@ impl ModuleCode {
         self.options
     }
 
-    /// The functions that the module defines, in order.
-    pub(crate) fn funcs(&self, is_traced: bool) -> &[AtomicPtr<FuncCode>] {
-        self.funcs[usize::from(is_traced)].get_or_init(|| {
+    /// The targets of calls of the functions that the module defines, in order.
+    pub(crate) fn targets(&self, is_traced: bool) -> &[AtomicPtr<CallTarget>] {
+        self.targets[usize::from(is_traced)].get_or_init(|| {
             let n = self.module.n_funcs() - self.module.n_imported_funcs();
             (0..n).map(|_| AtomicPtr::new(ptr::null_mut())).collect()
         })
     }
 
-    /// A function that the module defines, which is made if it was never called.
-    pub(crate) fn func(
+    /// The target of calls of a function that the module defines, which is made if it was never called.
+    pub(crate) fn target(
         &self,
         func: u32,
         is_traced: bool,
-        make: impl FnOnce(&Arc<VerifiedModule>, CodeOptions) -> FuncCode,
-    ) -> &FuncCode {
+        make: impl FnOnce(&Arc<VerifiedModule>, CodeOptions) -> CallTarget,
+    ) -> &CallTarget {
         let defined = func - self.module.n_imported_funcs();
-        let place = &self.funcs(is_traced)[defined as usize];
-        let mut code = place.load(Ordering::Acquire);
-        if code.is_null() {
+        let place = &self.targets(is_traced)[defined as usize];
+        let mut target = place.load(Ordering::Acquire);
+        if target.is_null() {
             let new = Box::into_raw(Box::new(make(&self.module, self.options)));
             let null = ptr::null_mut();
-            code = match place.compare_exchange(null, new, Ordering::AcqRel, Ordering::Acquire) {
+            target = match place.compare_exchange(null, new, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => new,
                 Err(made) => {
                     // SAFETY: the box was made above, and nobody else has its address.
@@ -265,9 +227,9 @@ impl ModuleCode {
                 }
             };
         }
-        // SAFETY: what is in the list was made by the lines above, stays there as long as `self` lives, and
-        // is never written.
-        unsafe { &*code }
+        // SAFETY: what is in the list was made by the lines above or is `replace`'s, which keeps what was there before. It
+        // lives as long as `self`, and is never written.
+        unsafe { &*target }
     }
 
     /// The decisions about native code of the module.
@@ -275,30 +237,42 @@ impl ModuleCode {
         self.tiers.as_ref()
     }
 
-    /// A function by its number among those that the module defines, if its code is made.
-    pub(crate) fn made(&self, defined: u32) -> Option<&FuncCode> {
-        let code = self.funcs[0].get()?[defined as usize].load(Ordering::Acquire);
+    /// The target of calls of a function, by its number among those that the module defines, if it is made.
+    pub(crate) fn made(&self, defined: u32) -> Option<&CallTarget> {
+        let target = self.targets[0].get()?[defined as usize].load(Ordering::Acquire);
         // SAFETY: what is in the list stays alive as long as `self`, and is never written.
-        unsafe { code.as_ref() }
+        unsafe { target.as_ref() }
     }
 
     /// Native code of a function, if calls go there.
     pub(crate) fn native(&self, func: u32) -> *const u8 {
         let defined = func - self.module.n_imported_funcs();
-        self.made(defined).map_or(ptr::null(), |code| code.native)
+        self.made(defined).map_or(ptr::null(), CallTarget::native)
     }
 
-    /// Lets calls of a function go to `call`, code that calls native code, from now on. Nothing changes if they go to
-    /// such code already.
-    pub(crate) fn replace(&self, func: u32, call: FuncCode) {
+    /// Lets calls of a function go to a target that is native code from now on. Nothing changes if they go to native code
+    /// already.
+    pub(crate) fn replace(&self, func: u32, target: CallTarget) {
         let defined = func - self.module.n_imported_funcs();
-        let place = &self.funcs(false)[defined as usize];
-        let mut replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.native(func).is_null() {
-            // Meanwhile others may put the first code there, but not replace it.
-            let old = place.swap(Box::into_raw(Box::new(call)), Ordering::AcqRel);
-            if !old.is_null() {
-                replaced.insert(func, Replaced(old));
+        let place = &self.targets(false)[defined as usize];
+        let new = Box::into_raw(Box::new(target));
+        let mut before = place.load(Ordering::Acquire);
+        loop {
+            // SAFETY: what is in the list stays alive as long as `self`; `new` was made above, and nobody else has it yet.
+            let is_native = unsafe {
+                if let TargetCode::Native(code) = &mut (*new).code {
+                    code.before = before;
+                }
+                before.as_ref().is_some_and(|before| !before.native().is_null())
+            };
+            if is_native {
+                // SAFETY: the box was made above, and nobody else has its address.
+                drop(unsafe { Box::from_raw(new) });
+                return;
+            }
+            match place.compare_exchange(before, new, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return,
+                Err(other) => before = other,
             }
         }
     }
@@ -340,17 +314,8 @@ impl ModuleCode {
 
     /// The result of `f` on the counts of a function, if it has any.
     fn with_counts<R>(&self, func: u32, f: impl FnOnce(&[Count]) -> R) -> Option<R> {
-        let defined = func - self.module.n_imported_funcs();
-        let replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
-        let code = match replaced.get(&func) {
-            Some(replaced) => replaced.0,
-            None => self.funcs(false)[defined as usize].load(Ordering::Acquire),
-        };
-        if code.is_null() {
-            return None;
-        }
-        // SAFETY: it stays alive as long as `self`.
-        Some(f(unsafe { &(*code).counts }))
+        let target = self.made(func - self.module.n_imported_funcs())?;
+        target.interpreted().map(|code| f(&code.counts))
     }
 
     /// The number of the export with a name.
@@ -405,16 +370,13 @@ impl InterpreterCode {
 
 impl Drop for ModuleCode {
     fn drop(&mut self) {
-        let replaced = self.replaced.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for (_, Replaced(code)) in replaced.drain() {
-            // SAFETY: `replace` put it there, from a list whose elements are boxes, and `self` is borrowed exclusively.
-            drop(unsafe { Box::from_raw(code) });
-        }
-        for place in self.funcs.iter_mut().filter_map(OnceLock::get_mut).flatten() {
-            let code = *place.get_mut();
-            if !code.is_null() {
-                // SAFETY: `func` put it there, from a box, and `self` is borrowed exclusively.
-                drop(unsafe { Box::from_raw(code) });
+        for place in self.targets.iter_mut().filter_map(OnceLock::get_mut).flatten() {
+            let mut target = *place.get_mut();
+            while !target.is_null() {
+                // SAFETY: `target` or `replace` put it there, from a box, `self` is borrowed exclusively, and targets before
+                // others have one successor.
+                let last = unsafe { Box::from_raw(target) };
+                target = last.before().cast_mut();
             }
         }
     }

@@ -3,5 +3,6 @@
 pub(crate) mod code;
 pub(crate) mod stack;
 pub(crate) mod state;
+pub(crate) mod target;
 pub(crate) mod tiers;
 pub(crate) mod trace;

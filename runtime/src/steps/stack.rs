@@ -3,7 +3,8 @@
 //! The arguments of a call are the first locals of the callee in the place where the caller pushed
 //! them, and the results replace them there, so nothing is copied.
 
-use super::code::{FuncCode, Instr};
+use super::code::Instr;
+use super::target::CallTarget;
 use crate::error::Error;
 
 /// A guest frame that waits for one that it called, or the host's call below a guest frame.
@@ -13,7 +14,7 @@ pub(crate) struct Frame {
     /// The instruction after the call.
     pub(crate) ret: *const Instr,
     /// The function; null for the host.
-    pub(crate) code: *const FuncCode,
+    pub(crate) func: *const CallTarget,
     /// The cell of the frame where that of the callee starts.
     pub(crate) args: u32,
     /// The instance.

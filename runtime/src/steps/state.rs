@@ -3,8 +3,9 @@
 use std::ptr;
 use std::sync::atomic::AtomicPtr;
 
-use super::code::{FuncCode, Instr};
+use super::code::Instr;
 use super::stack::Frame;
+use super::target::CallTarget;
 use crate::context::{Shared, VmCtx};
 
 /// Cells beside the frame that code of very large frames computes in.
@@ -21,9 +22,9 @@ pub(crate) struct State {
     /// The end of the cells of all frames.
     pub(crate) cells_end: *mut u64,
     /// The active function.
-    pub(crate) code: *const FuncCode,
-    /// The functions that its module defines.
-    pub(crate) funcs: *const AtomicPtr<FuncCode>,
+    pub(crate) active: *const CallTarget,
+    /// The targets of calls of the functions that its module defines.
+    pub(crate) targets: *const AtomicPtr<CallTarget>,
     /// Its instance: context, globals, and number.
     pub(crate) ctx: *mut VmCtx,
     pub(crate) globals: *mut u64,
@@ -48,8 +49,8 @@ impl State {
         frames: ptr::null_mut(),
         frames_end: ptr::null_mut(),
         cells_end: ptr::null_mut(),
-        code: ptr::null(),
-        funcs: ptr::null(),
+        active: ptr::null(),
+        targets: ptr::null(),
         ctx: ptr::null_mut(),
         globals: ptr::null_mut(),
         shared: ptr::null_mut(),

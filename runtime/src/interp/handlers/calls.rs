@@ -10,22 +10,23 @@ use std::sync::atomic::Ordering;
 use crate::context::FuncRecord;
 use crate::interp::dispatch::{Dispatch, Regs, handlers};
 use crate::interp::outside::{self, Outside};
-use crate::steps::code::{FuncCode, Instr};
+use crate::steps::code::Instr;
 use crate::steps::stack::Frame;
 use crate::steps::state::State;
+use crate::steps::target::CallTarget;
 
-/// The code of a function of the active instance, or null if it was never called.
+/// The target of calls of a function of the active instance, or null if it was never called.
 #[inline(always)]
-fn code<D: Dispatch>(r: &Regs<D>, defined: u32) -> *const FuncCode {
+fn target<D: Dispatch>(r: &Regs<D>, defined: u32) -> *const CallTarget {
     // SAFETY: the list is that of the active module, and verified code names functions that it defines.
-    unsafe { (*(*r.state).funcs.wrapping_add(defined as usize)).load(Ordering::Acquire) }
+    unsafe { (*(*r.state).targets.wrapping_add(defined as usize)).load(Ordering::Acquire) }
 }
 
 /// Enters a function whose caller waits, if nothing out of the ordinary is necessary.
 #[inline(always)]
 fn enter<D: Dispatch>(
     r: Regs<D>,
-    callee: *const FuncCode,
+    callee: *const CallTarget,
     slots: usize,
     outside: Outside,
 ) -> *const Instr {
@@ -34,24 +35,24 @@ fn enter<D: Dispatch>(
     }
     let args = r.instr().ab();
     let fp = r.fp.wrapping_add(args as usize);
-    // SAFETY: the callee is code of the active instance, which is never freed while a store lives. The state is
+    // SAFETY: the callee is a target of the active instance, which is never freed while a store lives. The state is
     // that of the running interpreter. Where there are as many bytes as `entry_bytes`, the frame fits the stack, and
     // between the two ends of frames is room for one.
     unsafe {
         let state = r.state;
-        let FuncCode { entry_bytes, n_params, n_locals, .. } = *callee;
+        let CallTarget { entry_bytes, n_params, n_locals, .. } = *callee;
         let top = (*state).frames;
         if (*state).cells_end.addr() - fp.addr() < entry_bytes || top == (*state).frames_end {
             return r.leave_to(outside);
         }
         let ret = r.pc.wrapping_add(slots);
-        *top = Frame { ret, code: (*state).code, args, instance: (*state).instance };
+        *top = Frame { ret, func: (*state).active, args, instance: (*state).instance };
         (*state).frames = top.wrapping_add(1);
-        (*state).code = callee;
+        (*state).active = callee;
         for cell in n_params..n_locals {
             *fp.wrapping_add(cell as usize) = 0;
         }
-        r.go((*callee).start(), fp)
+        r.go((*callee).start, fp)
     }
 }
 
@@ -59,28 +60,28 @@ fn enter<D: Dispatch>(
 #[inline(always)]
 fn enter_instead<D: Dispatch>(
     r: Regs<D>,
-    callee: *const FuncCode,
+    callee: *const CallTarget,
     outside: Outside,
 ) -> *const Instr {
     if callee.is_null() {
         return r.leave_to(outside);
     }
     let args = r.fp.wrapping_add(r.instr().ab() as usize);
-    // SAFETY: the callee is code of the active instance, which is never freed while a store lives. The state is that of
+    // SAFETY: the callee is a target of the active instance, which is never freed while a store lives. The state is that of
     // the running interpreter. Where there are as many bytes as `entry_bytes`, the callee's frame fits the stack in
     // place of the active one, and the arguments are as many as the callee has parameters.
     unsafe {
         let state = r.state;
-        let FuncCode { entry_bytes, n_params, n_locals, .. } = *callee;
+        let CallTarget { entry_bytes, n_params, n_locals, .. } = *callee;
         if (*state).cells_end.addr() - r.fp.addr() < entry_bytes {
             return r.leave_to(outside);
         }
-        (*state).code = callee;
+        (*state).active = callee;
         r.fp.copy_from(args, n_params as usize);
         for cell in n_params..n_locals {
             *r.fp.wrapping_add(cell as usize) = 0;
         }
-        r.go((*callee).start(), r.fp)
+        r.go((*callee).start, r.fp)
     }
 }
 
@@ -92,12 +93,12 @@ fn leave<D: Dispatch>(r: Regs<D>) -> *const Instr {
     unsafe {
         let state = r.state;
         let top = (*state).frames.wrapping_sub(1);
-        let Frame { ret, code, args, instance } = *top;
+        let Frame { ret, func, args, instance } = *top;
         if instance != (*state).instance {
             return r.leave_to(outside::leave);
         }
         (*state).frames = top;
-        (*state).code = code;
+        (*state).active = func;
         r.go(ret, r.fp.wrapping_sub(args as usize))
     }
 }
@@ -127,7 +128,7 @@ fn callee<D: Dispatch>(r: &Regs<D>, index: u32, table: u32, ty: u32) -> Option<u
 handlers! {
     /// Calls the function `c` of those that the module defines; `a` and `b` are where its arguments start.
     fn call(r) {
-        let callee = code(&r, r.instr().c);
+        let callee = target(&r, r.instr().c);
         enter(r, callee, 1, outside::call)
     }
 
@@ -144,7 +145,7 @@ handlers! {
         let index = unsafe { *r.fp.wrapping_add((data >> 32) as usize) } as u32;
         match callee(&r, index, r.instr().c, data as u32) {
             Some(defined) => {
-                let callee = code(&r, defined);
+                let callee = target(&r, defined);
                 enter(r, callee, 2, outside::call_indirect)
             }
             None => r.leave_to(outside::call_indirect),
@@ -154,7 +155,7 @@ handlers! {
     /// Calls the function `c` of those that the module defines, in place of the active one. `a` and `b` are where its
     /// arguments start.
     fn return_call(r) {
-        let callee = code(&r, r.instr().c);
+        let callee = target(&r, r.instr().c);
         enter_instead(r, callee, outside::return_call)
     }
 
@@ -170,7 +171,7 @@ handlers! {
         let index = unsafe { *r.fp.wrapping_add((data >> 32) as usize) } as u32;
         match callee(&r, index, r.instr().c, data as u32) {
             Some(defined) => {
-                let callee = code(&r, defined);
+                let callee = target(&r, defined);
                 enter_instead(r, callee, outside::return_call_indirect)
             }
             None => r.leave_to(outside::return_call_indirect),

@@ -64,8 +64,12 @@ handlers! {
 
     /// Counts down the count `c` of the function.
     fn count(r) {
-        // SAFETY: the state is that of the running interpreter. Code that counts has as many counts as it names.
-        let left = unsafe { &(*(*(*r.state).code).counts.as_ptr().add(r.instr().c as usize)).left };
+        // SAFETY: the state is that of the running interpreter, which executes code of its own. Code that counts has as
+        // many counts as it names.
+        let left = unsafe {
+            let code = (*(*r.state).active).interpreted_unchecked();
+            &(*code.counts.as_ptr().add(r.instr().c as usize)).left
+        };
         let n = left.load(Ordering::Relaxed).wrapping_sub(1);
         left.store(n, Ordering::Relaxed);
         // Another thread may have counted the last one.

@@ -15,7 +15,6 @@ mod operands;
 mod values;
 mod vectors;
 
-use std::ptr;
 use std::sync::OnceLock;
 
 use slotvm_bytecode::verified::{Block, Body, Storage};
@@ -24,6 +23,7 @@ use slotvm_bytecode::{Imm, Inst, Op, ValType, VerifiedModule, n_cells, numeric};
 use super::handlers::table::{self, Code};
 use super::tiers::n_call_cells;
 use crate::steps::code::{CodeOptions, Count, FuncCode, Instr, StackOp};
+use crate::steps::target::{CallTarget, TargetCode};
 use crate::steps::tiers::Tiers;
 use counts::Counted;
 use operands::{Accumulators, Last, Operands, Value};
@@ -35,31 +35,42 @@ pub(super) fn translate(
     options: CodeOptions,
     tiers: Option<&dyn Tiers>,
     is_traced: bool,
-) -> FuncCode {
+) -> CallTarget {
     let mut translator = Translator::new(module, func, options, is_traced);
     translator.tiers = tiers;
     translator.run();
     translator.finish()
 }
 
-/// The code offset of the bytecode instruction that a slot of a function's code was made from.
-pub(super) fn offset(module: &VerifiedModule, code: &FuncCode, slot: usize) -> u32 {
+/// The code offset of the bytecode instruction that one of a function was made from.
+pub(super) fn offset(module: &VerifiedModule, target: &CallTarget, pc: *const Instr) -> u32 {
+    let code = target.running();
     let offsets = code.offsets.get_or_init(|| {
-        let mut translator = Translator::new(module, code.func, code.options, code.is_traced);
+        let mut translator = Translator::new(module, target.func, code.options, code.is_traced);
         translator.offsets = Some(Vec::with_capacity(code.instrs.len()));
         translator.run();
         translator.offsets.unwrap_or_default().into()
     });
-    offsets[slot]
+    offsets[code.slot(pc)]
 }
 
 /// The instruction after the call of a function by the host, for code of which handlers end with jumps or not.
 pub(super) fn exit(jumps: bool) -> *const Instr {
     static EXITS: OnceLock<[SyncInstr; 2]> = OnceLock::new();
-    let exit =
-        |jumps| SyncInstr(Instr { handler: table::address(Code::Exit, jumps), a: 0, b: 0, c: 0 });
-    let exits = EXITS.get_or_init(|| [exit(false), exit(true)]);
-    &raw const exits[usize::from(jumps)].0
+    alone(&EXITS, Code::Exit, jumps)
+}
+
+/// The instruction of functions that are native code, likewise.
+pub(super) fn native(jumps: bool) -> *const Instr {
+    static CALLS: OnceLock<[SyncInstr; 2]> = OnceLock::new();
+    alone(&CALLS, Code::Native, jumps)
+}
+
+/// An instruction without operands that belongs to no function.
+fn alone(place: &'static OnceLock<[SyncInstr; 2]>, code: Code, jumps: bool) -> *const Instr {
+    let instr = |jumps| SyncInstr(Instr { handler: table::address(code, jumps), a: 0, b: 0, c: 0 });
+    let instrs = place.get_or_init(|| [instr(false), instr(true)]);
+    &raw const instrs[usize::from(jumps)].0
 }
 
 /// An instruction that all threads run.
@@ -67,7 +78,7 @@ struct SyncInstr(Instr);
 
 // SAFETY: it holds the address of a function of this program.
 unsafe impl Send for SyncInstr {}
-// SAFETY: `exit`, which makes the only ones, never writes them again.
+// SAFETY: `alone`, which makes the only ones, never writes them again.
 unsafe impl Sync for SyncInstr {}
 
 /// The most cells of a frame that instructions can name.
@@ -157,7 +168,7 @@ impl<'a> Translator<'a> {
         self.link();
     }
 
-    fn finish(self) -> FuncCode {
+    fn finish(self) -> CallTarget {
         let Translator { body, options, .. } = self;
         let ty = self.module.func_type(self.func);
         let takes_more = options.stack_cells || body.frame_bytes > 0;
@@ -165,25 +176,27 @@ impl<'a> Translator<'a> {
             let (offset, bytes) = self.frame_place(i)?;
             Some((body.local_cell(i), offset, bytes))
         });
-        FuncCode {
-            func: self.func,
-            n_params: n_cells(&ty.params) as u32,
-            n_locals: body.n_local_cells(),
-            n_cells: body.n_cells(),
-            n_call_cells: n_call_cells(ty) as u32,
-            entry_bytes: if takes_more { usize::MAX } else { body.n_cells() as usize * 8 },
-            call_cells: body.call_cells(),
-            frame_bytes: body.frame_bytes,
+        let code = FuncCode {
             frame_params: frame_params.collect(),
             is_traced: self.is_traced,
             options,
-            n_results: n_cells(&ty.results) as u32,
-            native: ptr::null(),
-            entry: None,
             counts: self.counts.into(),
             offsets: OnceLock::new(),
             instrs: self.instrs.into(),
             stack_ops: self.stack_ops.into(),
+        };
+        CallTarget {
+            start: code.instrs.as_ptr(),
+            func: self.func,
+            n_params: n_cells(&ty.params) as u32,
+            n_locals: body.n_local_cells(),
+            n_cells: body.n_cells(),
+            n_results: n_cells(&ty.results) as u32,
+            n_call_cells: n_call_cells(ty) as u32,
+            entry_bytes: if takes_more { usize::MAX } else { body.n_cells() as usize * 8 },
+            call_cells: body.call_cells(),
+            frame_bytes: body.frame_bytes,
+            code: TargetCode::Interpreted(code),
         }
     }
 
