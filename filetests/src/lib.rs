@@ -5,8 +5,9 @@
 //! * [`large`] makes functions of any size; [`packages`] fetches real modules; [`opt`] runs LLVM's
 //!   optimiser.
 //! * [`users`] runs many modules in the configurations and the build that users have.
-//! * [`planted`] makes a copy of the sources with faults, which tests must find.
+//! * [`allocator`] counts memory. [`planted`] makes a copy of the sources with faults, which tests must find.
 
+pub mod allocator;
 pub mod bombs;
 pub mod campaign;
 pub mod check;

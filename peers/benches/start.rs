@@ -7,16 +7,18 @@
 //! every module starts once in every engine, and nothing is printed. Large modules are fetched from registries; those
 //! that cannot be are left out.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
+use slotvm_filetests::allocator::{Counting, peak, reset_peak};
 use slotvm_filetests::packages::{CIRCOM, ESBUILD, TYPESCRIPT_FORMATTER};
 use slotvm_peers::stats::geometric_mean;
 use vmrun::bench::clock::thread_cpu_time;
 use vmrun::table::table;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 /// Turns of each engine.
 const ROUNDS: usize = 7;
@@ -105,13 +107,12 @@ fn measure(bytes: &[u8], rounds: usize) -> Result<Vec<Start>, Failure> {
     let mut starts = vec![Start { seconds: f64::INFINITY, peak: usize::MAX }; CONTENDERS.len()];
     for _ in 0..rounds {
         for ((name, start), least) in CONTENDERS.iter().zip(&mut starts) {
-            let before = LIVE.get();
-            PEAK.set(before);
+            reset_peak();
             let begun = thread_cpu_time();
             start(bytes).map_err(|failure| format!("{name}: {failure}"))?;
             let taken = (thread_cpu_time() - begun).as_secs_f64();
             least.seconds = least.seconds.min(taken);
-            least.peak = least.peak.min((PEAK.get() - before) as usize);
+            least.peak = least.peak.min(peak() as usize);
         }
     }
     Ok(starts)
@@ -192,49 +193,4 @@ fn wasmi(bytes: &[u8], mode: wasmi::CompilationMode) -> Result<(), Failure> {
 
 fn text(error: impl std::fmt::Display) -> Failure {
     error.to_string()
-}
-
-/// Counts the bytes of the heap of each thread.
-struct Counting;
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-thread_local! {
-    static LIVE: Cell<i64> = const { Cell::new(0) };
-    static PEAK: Cell<i64> = const { Cell::new(0) };
-}
-
-fn add(bytes: i64) {
-    let live = LIVE.get() + bytes;
-    LIVE.set(live);
-    PEAK.set(PEAK.get().max(live));
-}
-
-// SAFETY: all memory comes from the system allocator, which upholds the contract; counting neither
-// allocates nor unwinds.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        add(layout.size() as i64);
-        // SAFETY: the caller upholds the contract of `alloc`, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        add(layout.size() as i64);
-        // SAFETY: the caller upholds the contract of `alloc_zeroed`, which is the same.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        add(-(layout.size() as i64));
-        // SAFETY: the caller upholds the contract of `dealloc`, and the system allocator made the block.
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        add(bytes as i64 - layout.size() as i64);
-        // SAFETY: the caller upholds the contract of `realloc`, and the system allocator made the block.
-        unsafe { System.realloc(at, layout, bytes) }
-    }
 }

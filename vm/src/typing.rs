@@ -8,7 +8,11 @@
 //! The order is that of a stack machine: look up the entities of the immediate, pop operands, the topmost
 //! first, then push results. The implementation of the stack decides which cases are errors.
 
+mod verified;
+
 use std::ops::Deref;
+
+pub use verified::{VerifiedStack, apply_verified};
 
 use crate::inst::Imm;
 use crate::op::Op;

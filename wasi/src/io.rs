@@ -54,8 +54,7 @@ pub(crate) fn fd_read(
         return Err(Errno::Badf);
     }
     descriptor.need(Rights::FD_READ)?;
-    memory.check(n_out, 4)?;
-    let buffers = memory.buffers(buffers)?;
+    let buffers = memory.transfer(buffers, n_out)?;
     let first = buffers.get(..1).unwrap_or_default();
     let n = match &mut descriptor.kind {
         Kind::File(file) => {
@@ -81,8 +80,7 @@ pub(crate) fn fd_pread(
     n_out: u32,
 ) -> Result<()> {
     let file = ctx.table.get(fd)?.seekable(Rights::FD_READ | Rights::FD_SEEK)?;
-    memory.check(n_out, 4)?;
-    let buffers = memory.buffers(buffers)?;
+    let buffers = memory.transfer(buffers, n_out)?;
     let n = fill(memory, &buffers, |into, n_read| {
         retry(|| file.read_at(into, offset.saturating_add(n_read as u64)))
     })?;
@@ -101,8 +99,7 @@ pub(crate) fn fd_write(
         return Err(Errno::Badf);
     }
     descriptor.need(Rights::FD_WRITE)?;
-    memory.check(n_out, 4)?;
-    let buffers = memory.buffers(buffers)?;
+    let buffers = memory.transfer(buffers, n_out)?;
     let from = memory.gather(&buffers);
     let n = match &mut descriptor.kind {
         _ if from.is_empty() => 0,
@@ -122,8 +119,7 @@ pub(crate) fn fd_pwrite(
     n_out: u32,
 ) -> Result<()> {
     let file = ctx.table.get(fd)?.seekable(Rights::FD_WRITE | Rights::FD_SEEK)?;
-    memory.check(n_out, 4)?;
-    let buffers = memory.buffers(buffers)?;
+    let buffers = memory.transfer(buffers, n_out)?;
     let n = write_at(file, &memory.gather(&buffers), offset)?;
     memory.write_u32(n_out, n as u32)
 }

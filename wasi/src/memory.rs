@@ -113,7 +113,7 @@ impl<'a> GuestMemory<'a> {
 
     /// Returns the buffers of an array of `iovec`, all of which must be inside the memory. They are cut to
     /// [`TRANSFER_BYTES_MAX`] bytes in total, and empty ones are left out. They may overlap.
-    pub(crate) fn buffers(&self, Span { address: array, len: n }: Span) -> Result<Vec<Buffer>> {
+    fn buffers(&self, Span { address: array, len: n }: Span) -> Result<Vec<Buffer>> {
         if n > BUFFERS_MAX {
             return Err(Errno::Inval);
         }
@@ -130,6 +130,12 @@ impl<'a> GuestMemory<'a> {
             }
         }
         Ok(buffers)
+    }
+
+    /// Returns the [`GuestMemory::buffers`] of a transfer, if there is a place for the number of bytes as well.
+    pub(crate) fn transfer(&self, buffers: Span, n_out: u32) -> Result<Vec<Buffer>> {
+        self.check(n_out, 4)?;
+        self.buffers(buffers)
     }
 
     /// Returns the contents of buffers, for writing.

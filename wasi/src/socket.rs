@@ -35,8 +35,7 @@ pub(crate) fn sock_recv(
 ) -> Result<()> {
     ctx.table.get(fd)?;
     flags::<ReceiveFlags>(receive_flags)?;
-    memory.buffers(buffers)?;
-    memory.check(n_out, 4)?;
+    memory.transfer(buffers, n_out)?;
     memory.check(flags_out, 2)?;
     not_a_socket(ctx, fd)
 }
@@ -54,8 +53,7 @@ pub(crate) fn sock_send(
     if send_flags != 0 {
         return Err(Errno::Inval);
     }
-    memory.buffers(buffers)?;
-    memory.check(n_out, 4)?;
+    memory.transfer(buffers, n_out)?;
     not_a_socket(ctx, fd)
 }
 

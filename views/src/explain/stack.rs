@@ -5,12 +5,11 @@
 //! and type. The typing of instructions is that of [`slotvm_bytecode::typing`].
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 
 use slotvm_bytecode::module::ShapeId;
-use slotvm_bytecode::typing::{self, OperandStack};
+use slotvm_bytecode::typing::{VerifiedStack, apply_verified};
 use slotvm_bytecode::verified::{Block, Body};
-use slotvm_bytecode::{FuncType, Imm, Op, ValType, VerifiedModule};
+use slotvm_bytecode::{Imm, Op, ValType, VerifiedModule};
 use slotvm_ssa::ir::Function;
 
 /// An operand: its type, and its text.
@@ -110,9 +109,7 @@ impl<'a> Stacks<'a> {
             }
             // The operand stays where it is.
             None if op == Op::LocalTee => {}
-            None => {
-                let Ok(()) = typing::apply(self, op, imm);
-            }
+            None => apply_verified(self, op, imm),
         }
         // Operands of other blocks are read first, where they are first used.
         let values = self.results.get(&offset).map_or(&[][..], |values| values);
@@ -133,95 +130,44 @@ fn inherited(ty: ValType, depth: u32) -> String {
     format!("{ty}#{depth}")
 }
 
-impl<'a> OperandStack for Stacks<'a> {
+impl<'a> VerifiedStack<'a> for Stacks<'a> {
     type Operand = Operand;
-    type Type = &'a FuncType;
-    type Error = Infallible;
 
-    fn pop(&mut self, _: ValType) -> Result<(), Infallible> {
-        self.pop_operand();
-        Ok(())
+    fn module(&self) -> &'a VerifiedModule {
+        self.module
     }
 
-    fn pop_any(&mut self) -> Result<Operand, Infallible> {
-        Ok(self.pop_operand())
+    fn func(&self) -> u32 {
+        self.func
     }
 
-    fn pop_ref(&mut self) -> Result<(), Infallible> {
+    fn body(&self) -> &'a Body {
+        self.body
+    }
+
+    fn pop(&mut self) {
         self.pop_operand();
-        Ok(())
+    }
+
+    fn pop_any(&mut self) -> Operand {
+        self.pop_operand()
     }
 
     fn type_of(&self, operand: Operand) -> ValType {
         operand.0
     }
 
-    fn push(&mut self, ty: ValType) -> Result<(), Infallible> {
+    fn push(&mut self, ty: ValType) {
         self.push_text(ty, ty.to_string());
-        Ok(())
     }
 
-    fn push_again(&mut self, operand: Operand) -> Result<(), Infallible> {
+    fn push_again(&mut self, operand: Operand) {
         self.stack.push(operand);
-        Ok(())
     }
 
-    fn push_address(&mut self, local: u32, _: ValType) -> Result<(), Infallible> {
+    fn push_address(&mut self, local: u32) {
         let names = &self.module.module().names;
         let name = names.local(self.func, local).map_or(format!("local{local}"), str::to_owned);
         self.push_text(ValType::I32, format!("&{name}"));
-        Ok(())
-    }
-
-    fn local(&mut self, local: u32) -> Result<ValType, Infallible> {
-        Ok(self.body.locals[local as usize].ty)
-    }
-
-    fn global(&mut self, global: u32) -> Result<ValType, Infallible> {
-        Ok(self.module.globals()[global as usize].ty)
-    }
-
-    fn mutable_global(&mut self, global: u32) -> Result<ValType, Infallible> {
-        self.global(global)
-    }
-
-    fn elements(&mut self, table: u32) -> Result<ValType, Infallible> {
-        Ok(self.module.tables()[table as usize].elem)
-    }
-
-    fn callable(&mut self, _: u32) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn ref_type(&mut self, imm: Imm) -> Result<ValType, Infallible> {
-        Ok(imm.as_ref_type())
-    }
-
-    fn func_type(&mut self, func: u32) -> Result<&'a FuncType, Infallible> {
-        Ok(self.module.func_type(func))
-    }
-
-    fn type_at(&mut self, index: u32) -> Result<&'a FuncType, Infallible> {
-        Ok(&self.module.module().types[index as usize])
-    }
-
-    fn branch(&mut self, _: u32) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn branch_keeping(&mut self, _: u32, _: u32) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn branch_table(&mut self, _: Imm) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn leave(&mut self) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn tail_call(&mut self, _: &FuncType) -> Result<(), Infallible> {
-        Ok(())
     }
 }
