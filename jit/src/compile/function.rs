@@ -4,7 +4,7 @@
 //! from counts how much effort a function is worth. A function that fits its share of the budget at no effort level is
 //! refused.
 //!
-//! A function that [`is_buildable`] refuses has no native code.
+//! A function that has too many operands ([`OperandCounts::is_buildable`]) has no native code.
 //!
 //! The result is a [`MachineCode`], which [`crate::code::unit`] places, with the tables that lead from a pc
 //! to a trap and to the bytecode.
@@ -21,8 +21,7 @@ use cranelift_frontend::FunctionBuilderContext;
 use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::{ValType, VerifiedModule};
 use slotvm_ssa::construction::build::{
-    BuildOptions, BuildScratch, SLOT_FORM_OPERANDS_MAX, SsaOptions, build, is_buildable,
-    n_kept_operands, n_wide_operands,
+    BuildOptions, BuildScratch, OperandCounts, SLOT_FORM_OPERANDS_MAX, SsaOptions, build,
 };
 use slotvm_ssa::construction::promote::{PromoteOptions, PromotionReport};
 use slotvm_ssa::graphs::loops::LoopForest;
@@ -184,18 +183,19 @@ impl Compiler {
     ) -> Result<CompiledFunction, CompileError> {
         let _function = trace_span!("function", func, name = module.func_name(func)).entered();
         let error = |refusal| CompileError::new(func, module.func_name(func), refusal);
-        if !is_buildable(module, func) {
+        let operands = OperandCounts::new(module, func);
+        if !operands.is_buildable() {
             let reason =
                 format!("its instructions have more than {SLOT_FORM_OPERANDS_MAX} operands");
             return Err(error(CompileFailure::NotBuildable.because(reason)));
         }
         let too_much = |cause| error(CompileFailure::Budget.because(TooMuchWork { cause }));
-        if share.has_wide_types && !share.has_room_for_operands(n_wide_operands(module, func)) {
+        if share.has_wide_types && !share.has_room_for_operands(operands.n_wide()) {
             return Err(too_much(Cause::WideOperands));
         }
         // A branch that keeps many operands goes to a label with as many shapes.
         let may_keep_many = module.module().shapes.len() >= KEPT_OPERANDS_MIN;
-        if may_keep_many && !share.has_room_for_operands(n_kept_operands(module, func)) {
+        if may_keep_many && !share.has_room_for_operands(operands.n_kept()) {
             return Err(too_much(Cause::PhiOperands));
         }
         let mut times = Times::default();

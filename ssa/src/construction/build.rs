@@ -22,6 +22,7 @@
 
 mod insts;
 mod on_the_fly;
+mod operands;
 mod simplify;
 mod slots;
 mod stack;
@@ -31,9 +32,10 @@ use std::collections::HashMap;
 
 use slotvm_bytecode::module::Label;
 use slotvm_bytecode::verified::{Body, Storage};
-use slotvm_bytecode::{Imm, Inst, Op, ValType, VerifiedModule, limits};
+use slotvm_bytecode::{Imm, Op, ValType, VerifiedModule};
 
 use self::on_the_fly::OnTheFly;
+pub use self::operands::{OperandCounts, SLOT_FORM_OPERANDS_MAX, is_buildable};
 use self::slots::{AsInsts, Slots};
 use self::stack::{AbstractStack, StackScratch};
 use crate::construction::braun::{BraunOptions, BraunReport};
@@ -53,70 +55,6 @@ pub struct BuildOptions {
     pub stack_cells: bool,
     /// Whether the host can interrupt the function, at blocks with [`slotvm_bytecode::verified::Block::polls`].
     pub polls: bool,
-}
-
-/// The maximum number of operands and results in the slot form of a function, over all instructions. It
-/// keeps memory in proportion: a call of two bytes may have a thousand of each, and a return of one byte
-/// a thousand operands. Each operand from another block takes a code generator 300 bytes. Two million
-/// ordinary instructions are below the limit.
-pub const SLOT_FORM_OPERANDS_MAX: u64 = 1 << 24;
-
-/// Whether [`build`] may be called: the function has at most [`SLOT_FORM_OPERANDS_MAX`] operands and results.
-/// Other functions can only be interpreted.
-///
-/// # Panics
-/// Panics if the function is imported.
-pub fn is_buildable(module: &VerifiedModule, func: u32) -> bool {
-    /// Operands and results of an instruction that neither calls nor leaves the function, with
-    /// the instructions that charge for it or stand in for it.
-    const PER_INST: u64 = 8;
-    /// The same for an operand that a branch keeps, which is read from a slot and written to one.
-    const PER_KEPT: u64 = 2 * PER_INST;
-    const PER_CALL: u64 = PER_INST + (limits::PARAMS_MAX + limits::RESULTS_MAX) as u64;
-    const MOST: u64 = PER_INST + PER_KEPT * limits::KEPT_OPERANDS_MAX as u64;
-    const _: () = assert!(PER_CALL <= MOST);
-    let body = module.body(func).expect("the function is defined in the module");
-    let n_insts: u64 = body.blocks.iter().map(|block| u64::from(block.cost)).sum();
-    if n_insts.saturating_mul(MOST) <= SLOT_FORM_OPERANDS_MAX {
-        return true;
-    }
-    let n_kept = PER_KEPT * n_kept_operands(module, func);
-    PER_INST * n_insts + n_kept + n_wide_operands(module, func) <= SLOT_FORM_OPERANDS_MAX
-}
-
-/// The number of operands that the branches of a function keep above dropped ones, in total.
-///
-/// # Panics
-/// Panics if the function is imported.
-pub fn n_kept_operands(module: &VerifiedModule, func: u32) -> u64 {
-    insts(module, func)
-        .filter(|inst| inst.op == Op::BrKeep)
-        .map(|inst| u64::from(inst.imm.high()))
-        .sum()
-}
-
-/// The number of parameters and results of all calls of a function, and of its own at each `return`.
-///
-/// # Panics
-/// Panics if the function is imported.
-pub fn n_wide_operands(module: &VerifiedModule, func: u32) -> u64 {
-    let types = &module.module().types;
-    let of_inst = |inst: Inst| -> u64 {
-        let ty = match inst.op {
-            Op::Call | Op::ReturnCall => module.func_type(inst.imm.low()),
-            Op::CallIndirect | Op::ReturnCallIndirect => &types[inst.imm.low() as usize],
-            Op::Return => module.func_type(func),
-            _ => return 0,
-        };
-        (ty.params.len() + ty.results.len()) as u64
-    };
-    insts(module, func).map(of_inst).sum()
-}
-
-fn insts(module: &VerifiedModule, func: u32) -> impl Iterator<Item = Inst> + '_ {
-    let body = module.body(func).expect("the function is defined in the module");
-    let insts = body.blocks.iter().flat_map(move |block| module.insts(func, block));
-    insts.map(|(_, inst)| inst)
 }
 
 /// Memory of the build, to be reused from function to function.

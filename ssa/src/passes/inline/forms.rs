@@ -5,9 +5,7 @@ use std::collections::HashMap;
 use slotvm_bytecode::{Effect, Op, VerifiedModule};
 
 use super::plan::Limits;
-use crate::construction::build::{
-    BuildOptions, BuildScratch, build, n_kept_operands, n_wide_operands,
-};
+use crate::construction::build::{BuildOptions, BuildScratch, OperandCounts, build};
 use crate::graphs::loops::LoopForest;
 use crate::ir::Function;
 use crate::ir::entity::Inst;
@@ -140,7 +138,8 @@ fn cost(module: &VerifiedModule, func: u32) -> Option<Cost> {
         }
     }
     // What keeps or passes many operands is larger than its bytecode.
-    let n_operands = n_kept_operands(module, func) + n_wide_operands(module, func);
+    let operands = OperandCounts::new(module, func);
+    let n_operands = operands.n_kept() + operands.n_wide();
     (n_operands <= u64::from(Limits::CALLEE_COST_MAX)).then_some(Cost { n_insts, has_loop })
 }
 
