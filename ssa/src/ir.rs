@@ -5,7 +5,8 @@
 //! and blocks have parameters instead (the phis), whose operands stand on the incoming edges.
 //!
 //! What holds in both forms (the verifier checks it):
-//! * Block 0 is the entry. It has no predecessors; its parameters are the function's.
+//! * Block 0 is the entry. It has no predecessors; its parameters are the function's, or what a frame of the interpreter
+//!   holds ([`frame`]).
 //! * All blocks are reachable. They are numbered in preorder of the dominator tree, children in
 //!   reverse postorder of the graph, so that a block dominates exactly a range of numbers.
 //! * The last instruction of a block is its only terminator, and its targets are the block's
@@ -22,6 +23,7 @@ pub mod edit;
 pub mod entity;
 pub mod eval;
 pub(crate) mod fold;
+pub mod frame;
 pub mod graph;
 pub mod irop;
 pub(crate) mod names;
@@ -37,6 +39,7 @@ use std::ops::Range;
 use slotvm_bytecode::{FuncType, Imm, ImmKind, Op, ValType};
 
 use crate::ir::entity::{Block, Edge, Inst, Loc, Value};
+use crate::ir::frame::FrameState;
 use crate::ir::irop::Opcode;
 pub use crate::ir::names::Names;
 
@@ -114,22 +117,9 @@ pub enum Entry {
     /// By a call.
     #[default]
     Call,
-    /// At the start of one of some basic blocks, from a frame of the interpreter. The function has been called before.
-    Loop {
-        /// The places of the parameters, in their order.
-        params: Vec<FramePlace>,
-    },
-}
-
-/// The place in the interpreter of what a function that is entered in a loop needs.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum FramePlace {
-    /// A cell of the frame; the first of two if the value is a vector.
-    Cell(u32),
-    /// The address of the function's frame in the frame stack, which is the frame pointer.
-    FrameSp,
-    /// The number of the block to go on at.
-    Block,
+    /// From a frame of the interpreter, at the start of one of some basic blocks. The function has been called before. The
+    /// values of the state are the parameters of the entry.
+    Frame(FrameState),
 }
 
 impl Function {

@@ -25,13 +25,12 @@ pub const FAULTS: &[Fault] = &[
             let value = self.slots.read(&mut self.f, slot, ty, self.offset);"),
     fault!(Engines, "ssa/src/construction/build.rs",
         "A loop that goes on in native code takes the first local for each of them.",
-        "                params.push(FramePlace::Cell(body.local_cell(i)));" =>
-        "                let i_read = if PLANTED { 0 } else { i };
-                params.push(FramePlace::Cell(body.local_cell(i_read)));"),
+        "            places.push(FramePlace::Cell(local.cell));" =>
+        "            places.push(FramePlace::Cell(if PLANTED { 0 } else { local.cell }));"),
     fault!(Engines, "ssa/src/construction/build.rs",
         "A loop that goes on in native code takes operands from the cells below theirs.",
-        "                params.push(FramePlace::Cell(cell));" =>
-        "                params.push(FramePlace::Cell(cell.saturating_sub(u32::from(PLANTED))));"),
+        "                places.push(FramePlace::Cell(cell));" =>
+        "                places.push(FramePlace::Cell(cell.saturating_sub(u32::from(PLANTED))));"),
     fault!(Row("devirtualise"), "ssa/src/passes/devirtualise.rs",
         "The results of a call are those of the first function that it may call.",
         "        self.blocks.set_params(join, self.f.results(call));" =>

@@ -10,7 +10,7 @@ use crate::lower::abi::POINTER;
 
 /// The counters of a function that is lowered, if it has any.
 pub(super) fn counters(func: &Function) -> FunctionCounters {
-    let is_loop = matches!(func.entry, Entry::Loop { .. });
+    let is_loop = matches!(func.entry, Entry::Frame(_));
     FunctionCounters::new(func.func, is_loop, func.n_blocks())
 }
 

@@ -48,8 +48,9 @@ use slotvm_runtime::MemoryPlan;
 use slotvm_runtime::native::{access_end_max, offsets};
 use slotvm_ssa::graphs::loops::LoopForest;
 use slotvm_ssa::ir::entity::{Block, Inst, Loc, Value};
+use slotvm_ssa::ir::frame::FramePlace;
 use slotvm_ssa::ir::irop::{IrOp, Opcode};
-use slotvm_ssa::ir::{Entry, FramePlace, Function};
+use slotvm_ssa::ir::{Entry, Function};
 
 use crate::config::counts::{Counters, FunctionCounters};
 use crate::config::slot_mode::SlotMode;
@@ -158,7 +159,7 @@ pub(crate) fn lower_function(
 fn signature(func: &Function) -> ir::Signature {
     match func.entry {
         Entry::Call => abi::guest_signature(&func.ty),
-        Entry::Loop { .. } => {
+        Entry::Frame(_) => {
             abi::guest_signature(&FuncType::new([ValType::I64], &func.ty.results[..]))
         }
     }
@@ -378,7 +379,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
                 debug_assert_eq!(own.len(), own_params.len(), "they are the function's");
                 own_params.iter().zip(own).for_each(|(&param, &value)| self.define(param, value));
             }
-            Entry::Loop { params } => self.read_frame(own_params, params, own[0]),
+            Entry::Frame(state) => self.read_frame(own_params, state.places(), own[0]),
         }
         if self.traps_by_calls() {
             self.check_stack();
@@ -393,8 +394,13 @@ impl<'a, 'f> Lowering<'a, 'f> {
 
     /// Defines the parameters of a function that is entered in a loop by what lies in the interpreter's frame. Calls of the
     /// function overwrite the frame, so it is all read here.
-    fn read_frame(&mut self, params: &[Value], places: &[FramePlace], frame: ir::Value) {
-        for (&param, &place) in params.iter().zip(places) {
+    fn read_frame(
+        &mut self,
+        params: &[Value],
+        places: impl Iterator<Item = FramePlace>,
+        frame: ir::Value,
+    ) {
+        for (&param, place) in params.iter().zip(places) {
             let ty = self.func.value_type(param);
             let value = match place {
                 FramePlace::Cell(cell) => {

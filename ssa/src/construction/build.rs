@@ -20,6 +20,7 @@
 //! can be pushed there: in a block no read of a stack slot comes after a write to it. A position that
 //! holds at the end what it held at the start is not written.
 
+pub mod frame;
 mod insts;
 mod on_the_fly;
 mod operands;
@@ -34,6 +35,7 @@ use slotvm_bytecode::module::Label;
 use slotvm_bytecode::verified::{Body, Storage};
 use slotvm_bytecode::{Imm, Op, ValType, VerifiedModule};
 
+use self::frame::{FrameSlot, frame_locals, frame_operands};
 use self::on_the_fly::OnTheFly;
 pub use self::operands::{OperandCounts, SLOT_FORM_OPERANDS_MAX, is_buildable};
 use self::slots::{AsInsts, Slots};
@@ -43,8 +45,9 @@ use crate::construction::promote::PHI_OPERANDS_MAX;
 use crate::graphs::cfg::{Cfg, ControlFlow};
 use crate::graphs::dominators::{DomScratch, DomTree};
 use crate::ir::entity::{self, Block, Loc, Value};
+use crate::ir::frame::{FramePlace, FrameState};
 use crate::ir::irop::{IrOp, Opcode};
-use crate::ir::{Entry, FramePlace, Function, LocData, SlotData, SlotOrigin};
+use crate::ir::{Entry, Function, LocData, SlotData, SlotOrigin};
 
 /// The charges of the slot form, and whether it can be interrupted.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
@@ -92,7 +95,7 @@ const ENTRY_SLOTS_MAX: u64 = 1 << 16;
 
 /// Makes the slot form of what follows in a function at the start of one of some basic blocks, by their numbers, for
 /// frames of the interpreter that are there: on-stack replacement. The entry sets all slots from the frame's cells
-/// ([`Entry::Loop`]) and goes on at the block whose place in the list it is told; what cannot be reached from there is left
+/// ([`Entry::Frame`]) and goes on at the block whose place in the list it is told; what cannot be reached from there is left
 /// out. It neither takes stack nor pushes a frame, as the interpreter has, but gives back what that took.
 ///
 /// After Fink & Qian, "Design, Implementation and Evaluation of Adaptive Recompilation with On-Stack Replacement" (CGO
@@ -332,41 +335,49 @@ impl<'a, S: Slots> Builder<'a, S> {
         let (body, module) = (self.body, self.module);
         self.offset = body.blocks[self.starts[0] as usize].start;
         self.f.ty.params.clear();
-        let mut params = Vec::new();
-        for (i, local) in (0..).zip(&body.locals) {
-            if local.storage == Storage::Promotable {
-                params.push(FramePlace::Cell(body.local_cell(i)));
-                let value = self.append_entry_param(local.ty);
-                self.write_local(i, value);
-            }
+        let mut places = Vec::new();
+        for local in frame_locals(body) {
+            places.push(FramePlace::Cell(local.cell));
+            let value = self.append_entry_param(local.ty);
+            self.write_slot(local, value);
         }
-        let mut cells: HashMap<(u32, ValType), u32> = HashMap::new();
+        let mut cells: HashMap<(SlotOrigin, ValType), u32> = HashMap::new();
         for &start in self.starts {
-            let mut shape = body.blocks[start as usize].shape;
-            for depth in (0..module.shape_depth(shape)).rev() {
-                let (below, ty) = module.shape_top(shape).expect("as deep as it is");
-                let cell = body.n_local_cells() + module.shape_cells(below);
-                shape = below;
-                if let Some(&known) = cells.get(&(depth, ty)) {
+            for operand in frame_operands(module, body, start) {
+                let FrameSlot { origin, ty, cell } = operand;
+                if let Some(&known) = cells.get(&(origin, ty)) {
                     self.fits &= known == cell;
                     continue;
                 }
-                cells.insert((depth, ty), cell);
-                params.push(FramePlace::Cell(cell));
+                cells.insert((origin, ty), cell);
+                places.push(FramePlace::Cell(cell));
                 let value = self.append_entry_param(ty);
-                let slot = self.stack.slot(depth, ty, &mut self.f);
-                self.slots.write(&mut self.f, slot, value, self.offset);
+                self.write_slot(operand, value);
             }
         }
         if body.frame_bytes > 0 {
-            params.push(FramePlace::FrameSp);
+            places.push(FramePlace::FrameSp);
             self.frame = self.append_entry_param(ValType::I32);
         }
         if self.starts.len() > 1 {
-            params.push(FramePlace::Block);
+            places.push(FramePlace::Block);
             self.append_entry_param(ValType::I32);
         }
-        self.f.entry = Entry::Loop { params };
+        let blocks = self.starts.to_vec();
+        let state = FrameState { func: self.f.func, blocks, places, caller: None };
+        self.f.entry = Entry::Frame(state);
+    }
+
+    /// Writes a slot of a frame.
+    fn write_slot(&mut self, FrameSlot { origin, ty, .. }: FrameSlot, value: Value) {
+        match origin {
+            SlotOrigin::Local(local) => self.write_local(local, value),
+            SlotOrigin::Stack(depth) => {
+                let slot = self.stack.slot(depth, ty, &mut self.f);
+                self.slots.write(&mut self.f, slot, value, self.offset);
+            }
+            SlotOrigin::Inlined(_) => unreachable!("nothing is inlined yet"),
+        }
     }
 
     /// Emits the branch of an entry block that is none of the bytecode's: where there are several to go to, by the last

@@ -22,7 +22,8 @@ use slotvm_bytecode::{FuncType, ValType};
 use self::cursor::Cursor;
 use self::location::Label;
 use crate::ir::entity::{Block, Loc, Slot, Value};
-use crate::ir::{Function, LocData, Names, SlotData, SlotOrigin};
+use crate::ir::frame::{FramePlace, FrameState};
+use crate::ir::{Entry, Function, LocData, Names, SlotData, SlotOrigin};
 
 /// An error in a text of the IR.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,6 +169,45 @@ fn parse_function<'t>(header: Line<'t>, lines: &mut Lines<'t>) -> Result<Functio
     }
 }
 
+/// `f3 at 2, 5: cell 0, cell 4, frame, block`, with the states of callers after ` < `.
+fn frame_state(code: &mut Cursor<'_>) -> Result<FrameState, ParseError> {
+    let mut states = Vec::new();
+    loop {
+        let func = code.entity("f", "a function such as `f3`")?;
+        code.expect("at")?;
+        let mut blocks = vec![code.number()?];
+        while code.eat(",") {
+            blocks.push(code.number()?);
+        }
+        code.expect(":")?;
+        let mut places = Vec::new();
+        while !code.is_at_end() && !code.at("<") {
+            if !places.is_empty() {
+                code.expect(",")?;
+            }
+            places.push(frame_place(code)?);
+        }
+        states.push(FrameState { func, blocks, places, caller: None });
+        if !code.eat("<") {
+            break;
+        }
+    }
+    let with_caller = |caller, state| Some(Box::new(FrameState { caller, ..state }));
+    let innermost = states.into_iter().rev().fold(None, with_caller);
+    Ok(*innermost.expect("there is one at least"))
+}
+
+fn frame_place(code: &mut Cursor<'_>) -> Result<FramePlace, ParseError> {
+    if code.eat("frame") {
+        return Ok(FramePlace::FrameSp);
+    }
+    if code.eat("block") {
+        return Ok(FramePlace::Block);
+    }
+    code.expect("cell")?;
+    Ok(FramePlace::Cell(code.number()?))
+}
+
 /// A parameter: the use of its name stands for its definition.
 type Param<'t> = (Use<'t>, ValType);
 
@@ -229,6 +269,9 @@ impl<'t> Parser<'t> {
             }
         } else if is_in_block {
             self.inst(code, line.comment)?;
+        } else if code.eat("enter") {
+            self.f.entry = Entry::Frame(frame_state(&mut code)?);
+            code.end()?;
         } else {
             self.slot(code)?;
         }

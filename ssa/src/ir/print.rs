@@ -16,7 +16,8 @@
 //! Values are numbered in the order in which they are printed, so that the text of a function does not
 //! depend on how it was made; blocks have the numbers that they have, and slots those of what they stand for
 //! ([`Function::slot_texts`]). Names of locals follow after a dot: `v7.x`, `slot.get s0.x`. SSA form lists only the
-//! slots that are left. Result types are written where neither the operation nor its operands give them:
+//! slots that are left. A function that is entered from a frame of the interpreter has a line before them with the place of
+//! each parameter: `enter f3 at 2: cell 0, cell 4, frame` ([`crate::ir::frame`]). Result types are written where neither the operation nor its operands give them:
 //! `v1: i64 = global.get g0`, and so for `table.get` and calls. Memory accesses read as addresses: `i32.load v1+8`,
 //! `f64.store_indexed v1+v2*8+16, v3`.
 //!
@@ -36,7 +37,7 @@ use slotvm_bytecode::{ImmKind, Op, ValType};
 use crate::ir::entity::{Block, Edge, Inst, Loc, Value};
 use crate::ir::irop::Opcode;
 use crate::ir::names::write_suffix;
-use crate::ir::{Function, SlotOrigin};
+use crate::ir::{Entry, Function, SlotOrigin};
 
 /// The column at which locations start, if the line is not longer.
 const LOCATION_COLUMN: usize = 40;
@@ -189,6 +190,9 @@ impl Printer<'_> {
             }
         }
         self.out.push_str(" {\n");
+        if let Entry::Frame(state) = &self.f.entry {
+            writeln!(self.out, "  enter {state}")?;
+        }
         let slots = self.f.slots.iter().zip(&self.slots).zip(listed_slots(self.f));
         for ((slot, text), _) in slots.filter(|&(_, is_listed)| is_listed) {
             write!(self.out, "  slot {text}: {} = ", slot.ty)?;

@@ -1,4 +1,7 @@
 use super::*;
+use crate::construction::promote::{Scratch, promote};
+use crate::ir::parse::parse;
+use crate::ir::verify::{Form, verify};
 use crate::tools::samples::{module, slot_form, slot_forms};
 
 const CHARGED: BuildOptions = BuildOptions { fuel: true, stack_cells: true, polls: false };
@@ -464,4 +467,50 @@ fn functions_with_absurdly_many_operands_are_refused() {
     // 15 blocks of 900 calls may be too many at first sight, but are not.
     assert!(is_buildable(&module_of(15), 0));
     assert!(!is_buildable(&module_of(20), 0));
+}
+
+/// A function with two loops, of which the second is entered with operands on the stack.
+const TWO_LOOPS: &str = "
+    func f(n: i32, x: f64) -> f64 {
+      local v: v128
+    first:
+      local.get n  i32.const 1  i32.sub  local.tee n  br_if first
+      i64.const 5  local.get x  br second
+    second(i64, f64):
+      local.get x  f64.add
+      local.get n  i32.const 1  i32.add  local.tee n  i32.const 9  i32.lt_s  br_if second
+      swap  drop  return
+    }";
+
+/// The state of the frame that a form is entered from is part of its text, and stays what it is when it is promoted.
+#[test]
+fn the_state_of_a_frame_is_data() {
+    let module = module(TWO_LOOPS);
+    let starts: Vec<u32> =
+        module.body(0).expect("it is defined").loops().iter().map(|blocks| blocks.start).collect();
+    assert_eq!(starts.len(), 2);
+    let form = build_loop(&module, 0, &starts, &CHARGED, &mut BuildScratch::default());
+    let mut f = form.expect("the operands of one loop lie in one place");
+    let expected = FrameState {
+        func: 0,
+        blocks: starts,
+        places: [0, 1, 2, 5, 4]
+            .map(FramePlace::Cell)
+            .into_iter()
+            .chain([FramePlace::Block])
+            .collect(),
+        caller: None,
+    };
+    assert_eq!(f.entry, Entry::Frame(expected.clone()));
+    let check = |f: &Function, form| {
+        verify(f, form, &module).unwrap_or_else(|violation| panic!("{violation}\n{f}"));
+        let text = f.to_string();
+        let line = "  enter f0 at 0, 2: cell 0, cell 1, cell 2, cell 5, cell 4, block\n";
+        assert!(text.contains(line), "{text}");
+        let read = parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!((&read.entry, read.to_string()), (&f.entry, text));
+    };
+    check(&f, Form::Slots);
+    promote(&mut f, &mut Scratch::default());
+    check(&f, Form::Ssa);
 }

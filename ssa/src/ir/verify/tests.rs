@@ -4,8 +4,10 @@ use slotvm_bytecode::{Imm, Op};
 
 use super::*;
 use crate::ir::entity::{Block, Edge, Inst, Loc, Value};
+use crate::ir::frame::{FramePlace, FrameState};
 use crate::ir::irop::{IrOp, Opcode};
-use crate::ir::{LocData, SlotData, SlotOrigin};
+use crate::ir::parse::parse;
+use crate::ir::{Entry, LocData, SlotData, SlotOrigin};
 use ValType::{I32, I64};
 
 /// A module with one function from `i64` to `i64` and nothing else.
@@ -210,6 +212,41 @@ fn other_ways_to_break_a_property() {
     rejected(Property::SlotsDistinct, |f| f.slots[2].ty = I64);
     rejected(Property::TerminatorLast, |f| f.ops[7] = Opcode::Op(Op::I64Eqz));
     rejected(Property::OneBlock, |f| *f = Function::default());
+}
+
+/// Lets a function be entered from a frame with these places.
+fn entered(f: &mut Function, places: Vec<FramePlace>) {
+    f.entry = Entry::Frame(FrameState { func: f.func, blocks: vec![1], places, caller: None });
+}
+
+#[test]
+fn the_places_of_a_frame_are_those_of_the_parameters() {
+    let (f, form) = broken(|f| entered(f, vec![FramePlace::Cell(3)]));
+    verify(&f, form, &context()).expect("one cell is for one parameter");
+    let state = |change: fn(&mut FrameState)| {
+        move |f: &mut Function| {
+            entered(f, vec![FramePlace::Cell(3)]);
+            let Entry::Frame(state) = &mut f.entry else { unreachable!("it was just made") };
+            change(state);
+        }
+    };
+    rejected(Property::EntryParams, state(|state| state.func += 1));
+    rejected(Property::EntryParams, state(|state| state.blocks.clear()));
+    rejected(Property::EntryParams, state(|state| state.caller = Some(Box::new(state.clone()))));
+    rejected(Property::EntryParams, state(|state| state.places.clear()));
+    rejected(Property::EntryParams, state(|state| state.places.push(FramePlace::Cell(4))));
+    // It is an i64.
+    rejected(Property::EntryParams, state(|state| state.places[0] = FramePlace::FrameSp));
+    rejected(Property::EntryParams, state(|state| state.places[0] = FramePlace::Block));
+    let of_vector = |places: &str| {
+        let head = "func f0 f(v0: v128, v1: i64) -> i64 {\n  enter f0 at 1: ";
+        let f = parse(&format!("{head}{places}\nb0:\n  return v1\n}}\n")).expect("it is text");
+        verify(&f, Form::Ssa, &context()).map_err(|violation| violation.to_string())
+    };
+    assert_eq!(of_vector("cell 0, cell 2"), Ok(()));
+    assert_eq!(of_vector("cell 1, cell 0"), Ok(()));
+    let overlap = "property 9 (entry-params) does not hold: two values lie in cell 1";
+    assert_eq!(of_vector("cell 0, cell 1"), Err(overlap.to_owned()));
 }
 
 #[test]

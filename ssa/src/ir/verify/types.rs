@@ -1,13 +1,16 @@
 //! Properties 9 to 14 and 18 to 20: instructions one by one.
 
+use std::collections::HashSet;
+
 use slotvm_bytecode::inst::check_lane;
 use slotvm_bytecode::typing::{self, OperandStack};
 use slotvm_bytecode::{FuncType, Imm, ImmKind, Op, ValType};
 
 use super::{Context, Form, Violation, require};
 use crate::ir::entity::{Inst, Value};
+use crate::ir::frame::{FramePlace, FrameState};
 use crate::ir::irop::{IrOp, Opcode, is_in_ir};
-use crate::ir::{Function, LocData, SlotOrigin};
+use crate::ir::{Entry, Function, LocData, SlotOrigin};
 
 /// Checks the properties that do not depend on the graph.
 pub(super) fn check_types(
@@ -23,12 +26,49 @@ pub(super) fn check_types(
         entry_params.collect::<Vec<_>>(),
         f.ty.params
     );
+    if let Entry::Frame(state) = &f.entry {
+        check_state(f, state)?;
+    }
     check_locs(f, context)?;
     check_slots(f)?;
     let mut expected = Types::default();
     for block in f.blocks() {
         for &inst in f.insts(block) {
             check_inst(f, inst, form, context, &mut expected)?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks the state of the frame that a function is entered from.
+fn check_state(f: &Function, state: &FrameState) -> Result<(), Violation> {
+    require!(
+        state.func == f.func && state.caller.is_none() && !state.blocks.is_empty(),
+        EntryParams,
+        "the function is entered from the frame {state}; expected one of f{} at some block",
+        f.func
+    );
+    let params = f.params(Function::ENTRY);
+    require!(
+        state.places.len() == params.len(),
+        EntryParams,
+        "the entry has {} parameters, and its frame {} places",
+        params.len(),
+        state.places.len()
+    );
+    let mut taken = HashSet::new();
+    for (&param, &place) in params.iter().zip(&state.places) {
+        let ty = f.value_type(param);
+        let (second, is_right) = match place {
+            FramePlace::Cell(cell) if ty == ValType::V128 => {
+                (cell.checked_add(1).map(FramePlace::Cell), true)
+            }
+            FramePlace::Cell(_) => (None, true),
+            FramePlace::FrameSp | FramePlace::Block => (None, ty == ValType::I32),
+        };
+        require!(is_right, EntryParams, "v{} has type {ty}, and its place is {place}", param.0);
+        for place in [Some(place), second].into_iter().flatten() {
+            require!(taken.insert(place), EntryParams, "two values lie in {place}");
         }
     }
     Ok(())
