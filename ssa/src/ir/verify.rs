@@ -17,7 +17,8 @@
 //!  8. `dominator-preorder`: blocks are numbered in preorder of the dominator tree, the children of a
 //!     block in reverse postorder of the graph.
 //!  9. `entry-params`: the parameters of the entry have the types of the function's parameters. If it is entered from a
-//!     frame, each has a place there of its own, of its type, and the frame is one of the function.
+//!     frame, each has a place there of its own, of its type, and the frame is one of the function. Where it may be
+//!     at several blocks, values of different types may share a cell.
 //! 10. `opcode-of-ir`: an operation is one that the IR has: it neither shuffles operands nor accesses a
 //!     local by its bytecode number.
 //! 11. `immediates`: what immediates name exists: functions, types, globals (mutable where written),

@@ -482,6 +482,29 @@ const TWO_LOOPS: &str = "
       swap  drop  return
     }";
 
+/// At each block, the cells hold what the operands are there.
+#[test]
+fn operands_of_different_types_share_a_cell_at_different_blocks() {
+    let module = module(
+        "func f(n: i32) -> i32 {
+          i64.const 5
+        first(i64):
+          local.get n  i32.const 1  i32.sub  local.tee n  br_if first
+          drop  f64.const 2.5
+        second(f64):
+          local.get n  i32.const 1  i32.add  local.tee n  i32.const 9  i32.lt_s  br_if second
+          drop  local.get n  return
+        }",
+    );
+    let loops = module.body(0).expect("it is defined").loops();
+    let starts: Vec<u32> = loops.iter().map(|blocks| blocks.start).collect();
+    assert_eq!(starts.len(), 2);
+    let form = build_loop(&module, 0, &starts, &CHARGED, &mut BuildScratch::default());
+    let f = form.expect("operands of one type lie in one place");
+    assert!(f.to_string().contains(": cell 0, cell 1, cell 1, block\n"), "{f}");
+    verify(&f, Form::Slots, &module).unwrap_or_else(|violation| panic!("{violation}\n{f}"));
+}
+
 /// The state of the frame that a form is entered from is part of its text, and stays what it is when it is promoted.
 #[test]
 fn the_state_of_a_frame_is_data() {

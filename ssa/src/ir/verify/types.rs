@@ -67,8 +67,10 @@ fn check_state(f: &Function, state: &FrameState) -> Result<(), Violation> {
             FramePlace::FrameSp | FramePlace::Block => (None, ty == ValType::I32),
         };
         require!(is_right, EntryParams, "v{} has type {ty}, and its place is {place}", param.0);
+        // At another block, a cell may hold an operand of another type.
+        let of_type = (state.blocks.len() > 1).then_some(ty);
         for place in [Some(place), second].into_iter().flatten() {
-            require!(taken.insert(place), EntryParams, "two values lie in {place}");
+            require!(taken.insert((place, of_type)), EntryParams, "two values lie in {place}");
         }
     }
     Ok(())
