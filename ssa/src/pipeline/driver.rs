@@ -1,8 +1,7 @@
 //! The loop over the rows that leave a function of our IR: everyone who runs them calls it.
 //!
 //! A [`Driver`] runs the rows of its user that are switched on, in the order of the table, from the form that its function
-//! has. A row gets the function and a [`PassContext`], and says by its [`Outcome`] how it went. What a row finds out besides
-//! stays in the context.
+//! has. A row gets the function and a [`PassContext`], where it leaves its report, and returns its [`Outcome`].
 
 use slotvm_bytecode::VerifiedModule;
 
@@ -41,7 +40,7 @@ pub struct PassScratch {
     pub promote: promote::Scratch,
 }
 
-/// What rows use besides their function, and what they find out.
+/// The inputs of rows besides their function, and their reports.
 #[derive(Debug)]
 pub struct PassContext<'a> {
     /// The module of the function.
@@ -58,7 +57,7 @@ pub struct PassContext<'a> {
     pub promotion: PromoteOptions,
     /// Memory.
     pub scratch: &'a mut PassScratch,
-    /// What promotion replaces is kept here, if there is a place.
+    /// The place for a copy of the slot form that promotion replaces, if somebody needs it.
     pub slot_form: Option<Function>,
     /// The report of promotion, once it ran.
     pub promoted: Option<PromotionReport>,

@@ -1,4 +1,4 @@
-//! What the commands of `vmrun` share.
+//! The code that the commands of `vmrun` share.
 //!
 //! [`load`] reads programs, [`host`] has the functions that programs can call, [`entry`] the calls that run them.
 //! [`backtrace`] explains a trap by its source, [`output`] writes what a command prints, [`table`] makes the tables of reports, [`progress`] shows how far a long

@@ -1,4 +1,4 @@
-//! What a command prints: text and JSON that control no terminal.
+//! Output of commands: text and JSON without characters that control a terminal.
 
 use std::fs;
 use std::io::{Write, stdout};

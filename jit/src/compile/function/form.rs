@@ -69,13 +69,14 @@ impl Compiler {
         let is_promoted = self.options.lower.slots.is_promoted();
         let mut promotion = self.options.promotion;
         promotion.phi_operands_max = promotion.phi_operands_max.min(share.phi_operands_max());
-        let slot_form = std::mem::take(&mut self.slot_form);
+        let keeps_slots = is_promoted && start != Start::Ssa;
+        let slot_form = keeps_slots.then(|| std::mem::take(&mut self.slot_form));
         let mut context = PassContext {
             starts,
             takes_names: self.options.keep_clif,
             build: self.options.build,
             promotion,
-            slot_form: Some(slot_form),
+            slot_form,
             ..PassContext::new(module, function.func, &mut self.passes)
         };
         let driver = Driver::new(User::Jit, passes, self.options.verify, times);
@@ -87,14 +88,6 @@ impl Compiler {
             let reason = "there is no entry for all of its loops";
             return Err(CompileFailure::DifferentOperands.because(reason));
         }
-        // A function that is too large for promotion is in slot form still.
-        let slot_form = match promotion {
-            Some(_) => slot_form,
-            None => {
-                self.slot_form = slot_form.unwrap_or_default();
-                None
-            }
-        };
         Ok(Form { function, passes, promotion, slot_form, grown: ran.grown, inlined })
     }
 }
