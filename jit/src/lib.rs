@@ -111,7 +111,7 @@ pub use config::slot_mode::{ParseSlotModeError, SlotMode};
 pub use config::{
     Cache, CacheConfig, Compile, Config, ProfilingStrategy, Tier, TierCompilation, TierThresholds,
 };
-pub use native::engine::CRANELIFT_VERSION;
+pub use native::ownership::engine::CRANELIFT_VERSION;
 pub use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
 pub use slotvm_bytecode::{FuncType, Module as Bytecode, Op, TrapCode, ValType, builder};
 pub use slotvm_runtime::{

@@ -9,7 +9,7 @@ use slotvm_runtime::{Error, Interruption};
 use crate::compile::stats::CompileStats;
 use crate::config::slot_mode::SlotMode;
 use crate::config::{Config, Tier};
-use crate::native::engine::NativeEngine;
+use crate::native::ownership::engine::NativeEngine;
 
 /// The target triple of the machine that native code is made for.
 pub fn host_target() -> String {

@@ -6,9 +6,9 @@ use slotvm_bytecode::FuncType;
 use slotvm_runtime::{Error, InstanceId};
 
 use crate::api::store::Embedding;
-use crate::native::executor::StoreData;
+use crate::native::crossing::executor::StoreData;
+use crate::native::crossing::trampolines::Trampoline;
 use crate::native::module::NativeModule;
-use crate::native::trampolines::Trampoline;
 
 impl StoreData for Embedding {
     fn entry(

@@ -16,8 +16,8 @@ use crate::compile::listing::FunctionCode;
 use crate::compile::stats::CompileStats;
 use crate::compile::timings::Timings;
 use crate::config::counts::FunctionCounts;
-use crate::native::keeping::Keeping;
 use crate::native::module::{NativeModule, Texts};
+use crate::native::ownership::keeping::Keeping;
 
 /// A module that is ready to be instantiated. Cloning it is cheap and returns the same module; many
 /// stores and threads can run it at once.

@@ -12,8 +12,8 @@ use slotvm_ssa::pipeline::Stage;
 use crate::api::engine::Engine;
 use crate::compile::timings::Timings;
 use crate::config::Tier;
-use crate::native::keeping::{Keeping, MAGIC};
 use crate::native::module::NativeModule;
+use crate::native::ownership::keeping::{Keeping, MAGIC};
 
 /// The parts of a module.
 pub(crate) struct Parts {

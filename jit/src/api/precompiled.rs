@@ -10,8 +10,8 @@ use slotvm_runtime::Error;
 use crate::api::engine::Engine;
 use crate::api::module::Module;
 use crate::api::pipeline;
-use crate::native::engine::NativeEngine;
-use crate::native::keeping::MAGIC;
+use crate::native::ownership::engine::NativeEngine;
+use crate::native::ownership::keeping::MAGIC;
 
 impl Engine {
     /// Whether bytes begin as a precompiled module does.

@@ -31,8 +31,12 @@ pub(crate) mod parallel;
 mod passes;
 #[cfg(feature = "jit")]
 mod places;
+#[cfg(feature = "jit")]
+pub(crate) mod stack;
 #[cfg_attr(not(feature = "jit"), allow(dead_code, reason = "nothing is compiled"))]
 pub(crate) mod stats;
 #[cfg_attr(not(feature = "jit"), allow(dead_code, reason = "nothing is compiled"))]
 pub(crate) mod subject;
 pub(crate) mod timings;
+#[cfg(feature = "jit")]
+pub(crate) mod workers;

@@ -4,7 +4,7 @@
 //! accesses; both raise a signal, and the tables of [`crate::compile::function`] say which trap and which bytecode
 //! offset belong to the faulting pc. Code that must not fault checks everything before, and calls the
 //! function that [`Shared::raise`](slotvm_runtime::native::Shared::raise) names, which does not return
-//! ([`crate::native::raise`]); the place belongs to the address that the call would return to. The methods here
+//! ([`crate::native::crossing::raise`]); the place belongs to the address that the call would return to. The methods here
 //! and in [`super::checks`] hide the difference from the rest of the lowering.
 //!
 //! # Which instruction trapped
@@ -37,7 +37,7 @@ use crate::lower::isa::folds_loads;
 /// The trap code of host trampolines.
 pub(crate) const HOST_ERROR: ir::TrapCode = ir::TrapCode::unwrap_user(HOST_ERROR_NUMBER);
 
-/// Its number, which [`crate::native::raise::raise`] takes.
+/// Its number, which [`crate::native::crossing::raise::raise`] takes.
 pub(crate) const HOST_ERROR_NUMBER: u8 = 31;
 
 /// Follows calls that do not return: Cranelift requires a terminator in each block.
@@ -97,7 +97,7 @@ fn raised_number(code: ir::TrapCode) -> u32 {
     code.as_raw().get().into()
 }
 
-/// The signature of [`crate::native::raise::raise`].
+/// The signature of [`crate::native::crossing::raise::raise`].
 fn raise_signature(b: &mut FunctionBuilder<'_>) -> ir::SigRef {
     let mut signature = Signature::new(CallConv::SystemV);
     signature.params.push(AbiParam::new(types::I32));

@@ -1,55 +1,25 @@
-//! Native code at run time: what engines and modules have of it, how the host enters it, and how it traps.
+//! Native code at run time, in three rooms, each above the next:
 //!
-//! In a build without the feature `jit`, `no_native` stands for `engine` and `module`.
+//! * `scheduling` decides what is compiled, and when: all at once, when it is called, or when it is hot;
+//! * `ownership` holds what was compiled, finds what was kept, and keeps what is new;
+//! * `crossing` is where host, interpreter and native code call each other, and where traps come back.
+//!
+//! `module` is what the API has of them. In a build without the feature `jit`, `no_native` stands for it.
 
-#[cfg(feature = "jit")]
-pub(crate) mod activation;
-#[cfg(feature = "jit")]
-mod compilations;
 #[cfg(all(test, feature = "jit"))]
 mod contain_tests;
 #[cfg(feature = "jit")]
-mod eager;
-#[cfg(feature = "jit")]
-pub(crate) mod engine;
-#[cfg(feature = "jit")]
-mod enter;
-#[cfg(feature = "jit")]
-pub(crate) mod executor;
-#[cfg(feature = "jit")]
-pub(crate) mod keeping;
-#[cfg(feature = "jit")]
-pub(crate) mod kept;
-#[cfg(feature = "jit")]
-mod lazy;
+pub(crate) mod crossing;
 #[cfg(feature = "jit")]
 pub(crate) mod module;
-#[cfg(feature = "jit")]
-mod module_trampolines;
 #[cfg(not(feature = "jit"))]
 pub(crate) mod no_native;
 #[cfg(feature = "jit")]
-mod parts;
+pub(crate) mod ownership;
 #[cfg(feature = "jit")]
-pub(crate) mod raise;
-#[cfg(feature = "jit")]
-mod saving;
-#[cfg(feature = "jit")]
-pub(crate) mod signals;
-#[cfg(feature = "jit")]
-pub(crate) mod stack;
-#[cfg(feature = "jit")]
-mod stubs;
+mod scheduling;
 #[cfg(all(test, feature = "jit"))]
 mod tests;
-#[cfg(feature = "jit")]
-mod tiers;
-#[cfg(feature = "jit")]
-pub(crate) mod trampoline;
-#[cfg(feature = "jit")]
-pub(crate) mod trampolines;
-#[cfg(feature = "jit")]
-mod workers;
 
 #[cfg(not(feature = "jit"))]
-pub(crate) use no_native::{self as engine, self as keeping, self as module};
+pub(crate) use no_native::{self as module, ownership};

@@ -1,5 +1,5 @@
 //! The native code of a module: compiling all its functions and placing them, or each when it is first
-//! called ([`crate::native::lazy`]).
+//! called ([`crate::native::scheduling::on_call`]).
 //!
 //! Code relies on the address space that the engine gives to memories, and on memory 0 having it. Where
 //! the system refuses so much, or an imported memory has less, the module is compiled once more, with
@@ -16,8 +16,7 @@ use slotvm_runtime::{self as rt, Error, FuncTarget, InstanceId, InterpreterCode,
 use slotvm_ssa::pipeline::{PassSet, Stage};
 use tracing::debug_span;
 
-use crate::compile::budget::{Budget, ModuleBudget};
-use crate::compile::contain::Containment;
+use crate::compile::budget::Budget;
 use crate::compile::function::{CompileError, CompileOptions, CompiledFunction, Compiler};
 use crate::compile::function_info::FunctionInfo;
 use crate::compile::listing::FunctionCode;
@@ -26,20 +25,21 @@ use crate::compile::timings::Timings;
 use crate::config::counts::{Counters, FunctionCounts};
 use crate::config::{Compile, Config, Tier};
 use crate::lower::abi::Way;
-use crate::native::eager::EagerCode;
-use crate::native::engine::NativeEngine;
-use crate::native::keeping::Keeping;
-use crate::native::kept::Kept;
-use crate::native::lazy::{LazyCode, State};
-use crate::native::module_trampolines::ModuleTrampolines;
-use crate::native::trampolines::Trampoline;
-use crate::precompiled::file::{About, Image};
+use crate::native::crossing::trampolines::Trampoline;
+use crate::native::ownership::eager::EagerCode;
+use crate::native::ownership::engine::NativeEngine;
+use crate::native::ownership::keeping::Keeping;
+use crate::native::ownership::resources::Resources;
+use crate::native::scheduling::making::Maker;
+use crate::native::scheduling::on_call::LazyCode;
+use crate::native::scheduling::tiers::Tiering;
+use crate::precompiled::file::About;
 
 /// The native code of a module.
 pub(crate) struct NativeModule {
     native: Arc<NativeEngine>,
     verified: Arc<VerifiedModule>,
-    code: Arc<Code>,
+    code: Arc<Placement>,
     /// The entry of each function of `code`.
     entry_points: EntryPoints,
     /// The decisions about native code, if functions are interpreted at first.
@@ -49,48 +49,25 @@ pub(crate) struct NativeModule {
     /// The image of the initialised memory, made for the second instance: it pays when it is used again.
     image: OnceLock<Option<MemoryImage>>,
     has_instance: AtomicBool,
-    account: Account,
+    resources: Resources,
     /// Code that checks each access, if it was needed.
     checked: OnceLock<Result<Box<NativeModule>, String>>,
     /// The counters that `code` adds to, if blocks are counted.
     counters: Option<Arc<Counters>>,
 }
 
-enum Code {
-    Eager(EagerCode),
-    Lazy(LazyCode),
+enum Placement {
+    Together(EagerCode),
+    Apart(LazyCode),
 }
 
-impl Code {
+impl Placement {
     /// Returns the entry of a function, by its number among those that the module defines.
     fn func(&self, index: usize) -> *const u8 {
         match self {
-            Code::Eager(code) => code.func(index),
-            Code::Lazy(code) => code.func(index),
+            Placement::Together(code) => code.func(index),
+            Placement::Apart(code) => code.func(index),
         }
-    }
-}
-
-/// The state that all code of a module shares.
-#[derive(Clone)]
-pub(super) struct Account {
-    /// The budget that all of it draws on.
-    pub(super) budget: Arc<ModuleBudget>,
-    pub(super) trampolines: Arc<ModuleTrampolines>,
-    /// What becomes of compilations that fail.
-    pub(super) containment: Containment,
-    /// Code that need not be made.
-    pub(super) kept: Option<Arc<Kept>>,
-}
-
-impl Account {
-    fn new(native: &NativeEngine, verified: &VerifiedModule, kept: Option<Image>) -> Account {
-        let budget = Arc::new(ModuleBudget::new(verified));
-        let containment = native.module_containment();
-        let kept = kept.map(|image| Arc::new(Kept::new(image, containment.counts.clone())));
-        let trampolines =
-            ModuleTrampolines::new(verified, budget.clone(), containment.clone(), kept.clone());
-        Account { budget, trampolines: Arc::new(trampolines), containment, kept }
     }
 }
 
@@ -123,9 +100,9 @@ impl NativeModule {
             }
             None => (None, None, false),
         };
-        let account = Account::new(native, verified, kept);
+        let resources = Resources::new(native, verified, kept);
         if is_replaced {
-            account.containment.counts.add_replaced();
+            resources.containment.counts.add_replaced();
         }
         let when = if place.is_some() { Compile::Lazy } else { when(config) };
         let module = NativeModule::with_options(
@@ -133,17 +110,17 @@ impl NativeModule {
             verified,
             options,
             when,
-            account,
+            resources,
             is_parallel,
             timings,
         )?;
-        let Some(((about, cache), state)) = place.zip(module.keeper()) else { return Ok(module) };
+        let Some(((about, cache), maker)) = place.zip(module.keeper()) else { return Ok(module) };
         if let Some((cache, name)) = cache {
-            state.keep_in(cache, name, about);
+            maker.saving.keep_in(cache, name, about);
         }
         if is_new && self::when(config) == Compile::Eager {
-            state.complete(is_parallel, timings)?;
-            state.save();
+            maker.complete(is_parallel, timings)?;
+            maker.saving.save();
         }
         Ok(module)
     }
@@ -153,29 +130,32 @@ impl NativeModule {
         verified: &Arc<VerifiedModule>,
         mut options: CompileOptions,
         when: Compile,
-        account: Account,
+        resources: Resources,
         is_parallel: bool,
         timings: &mut Timings,
     ) -> Result<NativeModule, Error> {
         let _compile = debug_span!("compile", functions = verified.module().funcs.len()).entered();
-        options.containment = account.containment.clone();
+        options.containment = resources.containment.clone();
         let memory = options.lower.memory;
         let counters = options.lower.counters.clone();
-        let budget = &account.budget;
+        let budget = &resources.budget;
         let code = match when {
             Compile::Eager => {
                 let code = EagerCode::new(native, verified, options, budget, is_parallel, timings);
-                Code::Eager(code?)
+                Placement::Together(code?)
             }
             Compile::Lazy => {
-                let code = || LazyCode::new(native, verified, options, account.clone());
+                let maker = Maker::new(native, verified, options, resources.clone());
+                let code = || LazyCode::new(Arc::new(maker));
                 let code = timings.0.stage(Stage::Place, code);
-                Code::Lazy(code.map_err(Error::compile)?)
+                Placement::Apart(code.map_err(Error::compile)?)
             }
         };
         let tiers = match &code {
-            Code::Lazy(code) => code.tiers(),
-            Code::Eager(_) => None,
+            Placement::Apart(code) if code.maker().is_tiered() => {
+                Some(Tiering::new(code.maker().clone()) as Arc<dyn Tiers>)
+            }
+            Placement::Apart(_) | Placement::Together(_) => None,
         };
         let code = Arc::new(code);
         let entry_points: EntryPoints = {
@@ -192,7 +172,7 @@ impl NativeModule {
             memory,
             image,
             has_instance: AtomicBool::new(false),
-            account,
+            resources,
             checked,
             counters,
         })
@@ -207,7 +187,7 @@ impl NativeModule {
             // They are made when native code calls.
             return Ok(());
         }
-        self.account.trampolines.prepare_imports(&self.native, &self.verified, types)
+        self.resources.trampolines.prepare_imports(&self.native, &self.verified, types)
     }
 
     /// The trampoline by which the host calls a function of the module.
@@ -216,7 +196,7 @@ impl NativeModule {
     /// Fails if it exceeds the budget of the module, or there is no memory for code.
     pub(crate) fn entry(&self, func: u32) -> Result<Arc<Trampoline>, Error> {
         let ty = self.verified.func_type_index(func);
-        self.account.trampolines.entry(&self.native, &self.verified, ty)
+        self.resources.trampolines.entry(&self.native, &self.verified, ty)
     }
 
     /// Whether functions are interpreted at first.
@@ -231,7 +211,7 @@ impl NativeModule {
     pub(crate) fn to_host(&self, ty: &FuncType) -> Result<Arc<Trampoline>, Error> {
         let types = &self.verified.module().types;
         match (0..).zip(types).find(|(_, known)| *known == ty) {
-            Some((ty, _)) => self.account.trampolines.to_host(&self.native, &self.verified, ty),
+            Some((ty, _)) => self.resources.trampolines.to_host(&self.native, &self.verified, ty),
             None => self.native.trampoline(Way::ToHost, ty).map_err(Error::compile),
         }
     }
@@ -241,7 +221,7 @@ impl NativeModule {
     /// # Errors
     /// Fails if it exceeds the budget of the module, or there is no memory for code.
     pub(crate) fn loop_entry(&self, func: u32) -> Result<Arc<Trampoline>, Error> {
-        self.account.trampolines.loop_entry(&self.native, &self.verified.func_type(func).results)
+        self.resources.trampolines.loop_entry(&self.native, &self.verified.func_type(func).results)
     }
 
     /// Keeps the trampolines to host functions that an instance imports, so that other stores find them.
@@ -253,7 +233,7 @@ impl NativeModule {
             if let (&ImportKind::Func(ty), &rt::Extern::Func(func)) = (&import.kind, found)
                 && matches!(store.func_target(func), FuncTarget::Host { .. })
             {
-                self.account.trampolines.keep_import(&self.native, &self.verified, ty)?;
+                self.resources.trampolines.keep_import(&self.native, &self.verified, ty)?;
             }
         }
         Ok(())
@@ -282,8 +262,8 @@ impl NativeModule {
         let memory_span_bytes = self.memory.span_bytes();
         let (code, tiers) = (&self.entry_points, self.tiers.as_ref());
         let entries = match &*self.code {
-            Code::Eager(_) => std::ptr::null(),
-            Code::Lazy(code) => code.entries().as_ptr(),
+            Placement::Together(_) => std::ptr::null(),
+            Placement::Apart(code) => code.entries().as_ptr(),
         };
         Natives { code, entries, memory_span_bytes, image, tiers }
     }
@@ -299,13 +279,13 @@ impl NativeModule {
             let is_parallel = false;
             let mut timings = Timings::default();
             // What was kept relies on the address space.
-            let account = Account { kept: None, ..self.account.clone() };
+            let resources = Resources { kept: None, ..self.resources.clone() };
             let checked = NativeModule::with_options(
                 &self.native,
                 &self.verified,
                 options,
                 when,
-                account,
+                resources,
                 is_parallel,
                 &mut timings,
             );
@@ -332,7 +312,7 @@ impl NativeModule {
         let Some(compiled) = self.compile_again(func, keep)? else { return Ok(None) };
         let mut listing = compiled.listing.expect("it was asked for");
         let index = (func - self.verified.n_imported_funcs()) as usize;
-        if let Code::Eager(code) = &*self.code
+        if let Placement::Together(code) = &*self.code
             && let Some((offset, bytes)) = code.placed(index)
             && bytes.len() == listing.bytes.len()
         {
@@ -359,7 +339,7 @@ impl NativeModule {
             return Ok(None);
         }
         let mut options = self.native.compile_options(memory_plan(self.native.config(), verified));
-        options.containment = self.account.containment.clone();
+        options.containment = self.resources.containment.clone();
         let share = Budget::new(verified).share(verified, func);
         let mut compiler = Compiler::new(keep(options));
         Ok(Some(compiler.compile(verified, func, share)?))
@@ -372,23 +352,23 @@ impl NativeModule {
     pub(crate) fn serialize(&self, about: &About, module: &[u8]) -> Result<Vec<u8>, Error> {
         let is_parallel = self.native.config().parallel_compilation;
         let timings = &mut Timings::default();
-        if let Some(state) = self.keeper() {
-            state.complete(is_parallel, timings)?;
-            return Ok(state.file(self.native.code_key(), about, Some(module)));
+        if let Some(maker) = self.keeper() {
+            maker.complete(is_parallel, timings)?;
+            return Ok(maker.saving.file(self.native.code_key(), about, Some(module)));
         }
         // Functions that call each other directly are placed together, and nowhere else.
         let (native, verified) = (&self.native, &self.verified);
         let options = native.compile_options(memory_plan(native.config(), verified));
-        let account = Account {
-            containment: self.account.containment.clone(),
-            ..Account::new(native, verified, None)
+        let resources = Resources {
+            containment: self.resources.containment.clone(),
+            ..Resources::new(native, verified, None)
         };
         NativeModule::with_options(
             native,
             verified,
             options,
             Compile::Lazy,
-            account,
+            resources,
             is_parallel,
             timings,
         )?
@@ -397,28 +377,28 @@ impl NativeModule {
 
     /// The bytes of the module with what they are, if they are where its code was kept.
     pub(crate) fn kept_module(&self) -> Option<(About, Vec<u8>)> {
-        self.account.kept.as_ref()?.module()
+        self.resources.kept.as_ref()?.module()
     }
 
     /// The code, if it can be kept: none if all code was placed together, or has counters.
-    fn keeper(&self) -> Option<&State> {
-        let Code::Lazy(code) = &*self.code else { return None };
-        self.counters.is_none().then_some(&*code.state)
+    fn keeper(&self) -> Option<&Maker> {
+        let Placement::Apart(code) = &*self.code else { return None };
+        self.counters.is_none().then(|| &**code.maker())
     }
 
     /// Returns the code range of each compiled function.
     #[cfg(test)]
     pub(crate) fn codes(&self) -> Vec<std::ops::Range<usize>> {
         match &*self.code {
-            Code::Eager(code) => code.codes().collect(),
-            Code::Lazy(code) => code.codes().collect(),
+            Placement::Together(code) => code.codes().collect(),
+            Placement::Apart(code) => code.codes().collect(),
         }
     }
 
     pub(crate) fn code_bytes(&self) -> usize {
         match &*self.code {
-            Code::Eager(code) => code.bytes(),
-            Code::Lazy(code) => code.bytes(),
+            Placement::Together(code) => code.bytes(),
+            Placement::Apart(code) => code.bytes(),
         }
     }
 
@@ -433,13 +413,13 @@ impl NativeModule {
 
     /// The counts of all compilations so far.
     pub(crate) fn compile_stats(&self) -> CompileStats {
-        self.account.containment.counts.read()
+        self.resources.containment.counts.read()
     }
 
     pub(crate) fn functions(&self) -> Vec<&FunctionInfo> {
         match &*self.code {
-            Code::Eager(code) => code.functions().iter().collect(),
-            Code::Lazy(code) => code.functions().collect(),
+            Placement::Together(code) => code.functions().iter().collect(),
+            Placement::Apart(code) => code.functions().collect(),
         }
     }
 }
@@ -447,8 +427,8 @@ impl NativeModule {
 impl Drop for NativeModule {
     /// Keeps code that the program has needed.
     fn drop(&mut self) {
-        if let Some(state) = self.keeper() {
-            state.save_last();
+        if let Some(maker) = self.keeper() {
+            maker.saving.save_last();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Placeholders of `engine` and `module` in builds without the feature `jit`: the same names, of
+//! Placeholders of `ownership` and `module` in builds without the feature `jit`: the same names, of
 //! which no value can exist. So everything else is written once, and the public API is the same.
 
 use std::fs::File;
@@ -152,4 +152,9 @@ impl NativeModule {
 pub(crate) struct Texts {
     pub(crate) clif: String,
     pub(crate) asm: String,
+}
+
+/// What stands for the room of that name.
+pub(crate) mod ownership {
+    pub(crate) use super::{self as engine, self as keeping};
 }

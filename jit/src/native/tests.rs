@@ -26,10 +26,10 @@ use crate::code::unit::{CodeUnit, MachineCode};
 use crate::lower::abi;
 use crate::lower::abi::Way;
 use crate::lower::traps::HOST_ERROR;
-use crate::native::activation::{self, NativeTrap};
-use crate::native::raise::raise;
-use crate::native::signals;
-use crate::native::trampoline;
+use crate::native::crossing::activation::{self, NativeTrap};
+use crate::native::crossing::raise::raise;
+use crate::native::crossing::signals;
+use crate::native::crossing::trampoline;
 
 fn isa() -> OwnedTargetIsa {
     let mut flags = settings::builder();

@@ -319,7 +319,7 @@ mod tests {
 
     use super::*;
     use crate::config::Config;
-    use crate::native::engine::NativeEngine;
+    use crate::native::ownership::engine::NativeEngine;
 
     const KEY: &Key = &[3; 32];
 

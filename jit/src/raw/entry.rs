@@ -2,8 +2,8 @@
 //!
 //! * The *entry* of a function is the C function that the embedder gets. It begins an activation on its own
 //!   frame, calls the guest function by a `try_call`, as the entry trampolines of stores do
-//!   ([`crate::native::trampoline`]), and ends the activation, by functions of this file. Code that traps calls
-//!   [`crate::native::raise`], and goes on where the `try_call` says.
+//!   ([`crate::native::crossing::trampoline`]), and ends the activation, by functions of this file. Code that traps calls
+//!   [`crate::native::crossing::raise`], and goes on where the `try_call` says.
 //! * The *stub* of an imported function is guest code that calls the C function, and then fails if the
 //!   status of the context says so. The stub of a load or store is there for the numbers of functions only:
 //!   the lowering does the access in place of a call.
@@ -24,10 +24,10 @@ use crate::code::unit::{CodeError, MachineCode};
 use crate::lower::abi::{self, CELL_BYTES, POINTER};
 use crate::lower::memory::{load, store};
 use crate::lower::traps::trap_trampoline;
-use crate::native::activation::Activation;
-use crate::native::executor::error_of_trap;
-use crate::native::raise;
-use crate::native::trampoline::{
+use crate::native::crossing::activation::Activation;
+use crate::native::crossing::executor::error_of_trap;
+use crate::native::crossing::raise;
+use crate::native::crossing::trampoline::{
     TRUSTED, compile, entry_block, exits, load_cell, store_cell, store_handler,
 };
 

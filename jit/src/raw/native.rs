@@ -11,11 +11,11 @@ use crate::code::unit::{CodeUnit, MachineCode};
 use crate::compile::budget::{Budget, Share};
 use crate::compile::function::{CompileError, CompileOptions, CompiledFunction, Compiler};
 use crate::compile::parallel::compile_all;
+use crate::compile::stack;
 use crate::compile::subject::Subject;
 use crate::lower::Trapping;
 use crate::lower::UnitImport;
-use crate::native::engine::NativeEngine;
-use crate::native::stack;
+use crate::native::ownership::engine::NativeEngine;
 
 /// The native code.
 pub(super) struct NativeCode {

@@ -3,7 +3,7 @@
 use slotvm_runtime::Error;
 
 use super::input::Input;
-use crate::native::engine::NativeEngine;
+use crate::native::ownership::engine::NativeEngine;
 
 /// Code of a unit, which this build cannot make.
 pub(super) enum NativeCode {}

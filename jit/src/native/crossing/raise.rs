@@ -9,7 +9,7 @@
 use std::arch::{asm, naked_asm};
 
 use crate::lower::traps::reason_of_number;
-use crate::native::activation::{self, Activation};
+use crate::native::crossing::activation::{self, Activation};
 
 /// The function behind [`Shared::raise`](slotvm_runtime::native::Shared::raise) in stores that run native code.
 ///

@@ -15,10 +15,10 @@ use crate::compile::contain::{Containment, Fails};
 use crate::compile::failure::CompileFailure;
 use crate::compile::subject::Subject;
 use crate::lower::abi::Way;
-use crate::native::engine::NativeEngine;
-use crate::native::kept::Kept;
-use crate::native::trampoline;
-use crate::native::trampolines::Trampoline;
+use crate::native::crossing::trampoline;
+use crate::native::crossing::trampolines::Trampoline;
+use crate::native::ownership::engine::NativeEngine;
+use crate::native::ownership::kept::Kept;
 
 /// The trampolines that a module keeps, by its types.
 pub(crate) struct ModuleTrampolines {

@@ -9,8 +9,8 @@ use slotvm_runtime::native::{NativeCallee, NativeCode};
 use slotvm_runtime::{Error, Frame, InstanceId, Store, Trap};
 
 use crate::code::pctable::TrapReason;
-use crate::native::activation::{self, EntryTrampoline, NativeTrap};
-use crate::native::trampolines::Trampoline;
+use crate::native::crossing::activation::{self, EntryTrampoline, NativeTrap};
+use crate::native::crossing::trampolines::Trampoline;
 
 /// The data of a store that runs native code.
 pub(crate) trait StoreData: Any + Send {
@@ -38,7 +38,7 @@ pub(crate) trait StoreData: Any + Send {
 /// # Safety
 /// The contract of [`Executor`](slotvm_runtime::native::Executor), with a store of [`NativeEngine::store`] of a `D`.
 ///
-/// [`NativeEngine::store`]: crate::native::engine::NativeEngine::store
+/// [`NativeEngine::store`]: crate::native::ownership::engine::NativeEngine::store
 pub(crate) unsafe fn execute<D: StoreData>(
     store: &mut Store,
     callee: &NativeCallee,

@@ -51,18 +51,18 @@ impl Kept {
     }
 
     /// The chunk with the code of a function.
-    pub(super) fn func(&self, func: u32) -> Option<usize> {
+    pub(crate) fn func(&self, func: u32) -> Option<usize> {
         self.funcs.get(&func).copied()
     }
 
     /// The chunk with code that goes on in the loop at a block of a function.
-    pub(super) fn loops(&self, func: u32, block: u32) -> Option<usize> {
+    pub(crate) fn loops(&self, func: u32, block: u32) -> Option<usize> {
         let all = self.loops.get(&func)?;
         all.iter().find(|(starts, _)| starts.contains(&block)).map(|&(_, chunk)| chunk)
     }
 
     /// Whether a part is there, as it was written.
-    pub(super) fn has(&self, part: &Part) -> bool {
+    pub(crate) fn has(&self, part: &Part) -> bool {
         match part {
             Part::Func(func) => self.funcs.contains_key(func),
             Part::Loops { func, starts } => {
@@ -74,7 +74,7 @@ impl Kept {
     }
 
     /// Lets `place` place a chunk and its parts, in their order, the first time. Other threads wait until it is done.
-    pub(super) fn place(&self, chunk: usize, place: impl FnOnce(Chunk, &[Part])) {
+    pub(crate) fn place(&self, chunk: usize, place: impl FnOnce(Chunk, &[Part])) {
         self.is_placed[chunk].get_or_init(|| {
             if let Some(code) = self.decoded(chunk) {
                 place(code, self.parts(chunk));
@@ -83,7 +83,7 @@ impl Kept {
     }
 
     /// The code of the trampoline of a function type.
-    pub(super) fn trampoline(&self, way: Way, ty: &FuncType) -> Option<MachineCode> {
+    pub(crate) fn trampoline(&self, way: Way, ty: &FuncType) -> Option<MachineCode> {
         let chunk = *self.trampolines.get(&(way, ty.clone()))?;
         let is_alone = self.parts(chunk).len() == 1;
         is_alone.then(|| self.decoded(chunk)).flatten().map(|chunk| chunk.code)
@@ -116,7 +116,7 @@ impl Kept {
     }
 
     /// Counts a chunk whose code is not used, and tells of it, once. What it is code of is compiled.
-    pub(super) fn refuse(&self, chunk: usize, refusal: &dyn fmt::Display) {
+    pub(crate) fn refuse(&self, chunk: usize, refusal: &dyn fmt::Display) {
         if !self.is_refused[chunk].swap(true, Ordering::Relaxed) {
             self.counts.add_replaced();
             tracing::warn!(target: "slotvm::cache", chunk, %refusal, "code not used");
@@ -124,7 +124,7 @@ impl Kept {
     }
 
     /// The bytes of the module with what they are, if they are in the file.
-    pub(super) fn module(&self) -> Option<(About, Vec<u8>)> {
+    pub(crate) fn module(&self) -> Option<(About, Vec<u8>)> {
         match self.image.module() {
             Ok(module) => Some((self.image.about().clone(), module)),
             Err(refusal) => {
@@ -136,12 +136,12 @@ impl Kept {
     }
 
     /// The number of parts.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.image.parts().map(<[Part]>::len).sum()
     }
 
     /// All chunks with their parts, except those that have changed.
-    pub(super) fn chunks(&self) -> Vec<(Vec<Part>, Vec<u8>)> {
+    pub(crate) fn chunks(&self) -> Vec<(Vec<Part>, Vec<u8>)> {
         let chunk = |(chunk, parts): (usize, &[Part])| Some((parts.to_vec(), self.bytes(chunk)?));
         self.image.parts().enumerate().filter_map(chunk).collect()
     }

@@ -1,4 +1,4 @@
-//! The parts of a module that were hot: which native code is or will be made of, and which that failed for.
+//! The parts of a module that were hot: of which native code is wanted or made, and of which that failed.
 //!
 //! What has failed is remembered, and not tried again. If a form for several loops fails because operands lie in different
 //! cells where they start, it is made for the first alone, and the others may be wanted later, each alone.
@@ -10,17 +10,15 @@ use std::sync::{Mutex, PoisonError};
 use slotvm_bytecode::verified::Body;
 use slotvm_runtime::native::Part;
 
-use crate::native::lazy::LazyFunction;
-
 /// The parts of a module that were hot.
-pub(super) struct Parts {
+pub(super) struct Wishes {
     /// The functions that were hot once, by their numbers among those that the module defines.
     funcs: Box<[AtomicBool]>,
     /// The loops that were, by their functions.
     loops: Mutex<HashMap<u32, Vec<Loops>>>,
 }
 
-/// Loops of a function for which there is or will be native code, because one of them is hot.
+/// Loops of a function that native code is or will be made of, because one of them is hot.
 struct Loops {
     /// The block where the first begins, for whose sake there is.
     first: u32,
@@ -32,13 +30,14 @@ struct Loops {
     n_waits: u32,
     /// Whether no form was possible that others are entered in as well.
     is_alone: bool,
-    made: Made,
+    state: Making,
 }
 
-/// Native code that goes on in any of some loops.
-enum Made {
+/// What became of a wish.
+#[derive(Copy, Clone, PartialEq)]
+enum Making {
     NotYet,
-    Code(Box<LazyFunction>),
+    Made,
     /// Nobody tries again.
     Failed,
 }
@@ -46,7 +45,7 @@ enum Made {
 impl Loops {
     fn new(first: u32, starts: Vec<u32>) -> Loops {
         let (inner, n_waits, is_alone) = (Vec::new(), 0, false);
-        Loops { first, starts, inner, n_waits, is_alone, made: Made::NotYet }
+        Loops { first, starts, inner, n_waits, is_alone, state: Making::NotYet }
     }
 
     fn has(&self, block: u32) -> bool {
@@ -54,26 +53,8 @@ impl Loops {
     }
 
     fn has_failed(&self) -> bool {
-        matches!(self.made, Made::Failed)
+        self.state == Making::Failed
     }
-
-    fn code(&self) -> Option<&LazyFunction> {
-        match &self.made {
-            Made::Code(code) => Some(code),
-            Made::NotYet | Made::Failed => None,
-        }
-    }
-}
-
-/// The loops that a form is for, where one of them is wanted.
-pub(super) enum Found {
-    /// Nobody has wanted it.
-    Unknown,
-    /// There is no code yet for the loops that start at these blocks, in ascending order.
-    NotYet(Vec<u32>),
-    /// The same, with the address of their code.
-    Code(Vec<u32>, usize),
-    Failed,
 }
 
 /// The times that native code of loops is made for a function. The last time, it is made for all of them.
@@ -109,10 +90,10 @@ fn starts(body: &Body, block: u32, n_before: usize) -> Vec<u32> {
     std::iter::once(block).chain(following.take(FOLLOWING_MAX)).collect()
 }
 
-impl Parts {
-    pub(super) fn new(n_funcs: usize) -> Parts {
+impl Wishes {
+    pub(super) fn new(n_funcs: usize) -> Wishes {
         let funcs = std::iter::repeat_with(AtomicBool::default).take(n_funcs).collect();
-        Parts { funcs, loops: Mutex::default() }
+        Wishes { funcs, loops: Mutex::default() }
     }
 
     /// The part that native code is to be made of now that one is hot, unless somebody has wanted it before. `outer` is the
@@ -140,7 +121,7 @@ impl Parts {
             // Nobody goes on in the loop around.
             Some(around) if around.has_failed() => block,
             Some(around) => {
-                around.n_waits += u32::from(around.code().is_some());
+                around.n_waits += u32::from(around.state == Making::Made);
                 if around.n_waits < WAITS_MAX {
                     return None;
                 }
@@ -174,40 +155,28 @@ impl Parts {
         match part {
             Part::Func(_) => self.funcs[index].store(false, Ordering::Relaxed),
             Part::Loop(func, block) => self.change(func, |known| {
-                known.retain(|known| known.first != block || !matches!(known.made, Made::NotYet));
+                known.retain(|known| known.first != block || known.state != Making::NotYet);
             }),
         }
     }
 
-    /// Native code of some loops of a function was there before anybody wanted it.
-    pub(super) fn set_loops(&self, func: u32, starts: &[u32], made: LazyFunction) {
-        let mut starts = starts.to_vec();
-        let Some(&first) = starts.first() else { return };
-        starts.sort_unstable();
-        let made = Made::Code(Box::new(made));
-        self.change(func, |known| known.push(Loops { made, ..Loops::new(first, starts) }));
-    }
-
-    /// The loops that one of a function is compiled with, and their code.
-    pub(super) fn find(&self, func: u32, block: u32) -> Found {
-        self.change(func, |known| match known.iter().find(|known| known.has(block)) {
-            Some(Loops { starts, made: Made::Code(code), .. }) => {
-                Found::Code(starts.clone(), code.code.start)
-            }
-            Some(Loops { starts, made: Made::NotYet, .. }) => Found::NotYet(starts.clone()),
-            Some(Loops { made: Made::Failed, .. }) => Found::Failed,
-            None => Found::Unknown,
+    /// The blocks of the loops that one of a function is to be compiled with, in ascending order, if native code of it is
+    /// wanted and not made.
+    pub(super) fn starts(&self, func: u32, block: u32) -> Option<Vec<u32>> {
+        self.change(func, |known| {
+            let known = known.iter().find(|known| known.has(block))?;
+            (known.state == Making::NotYet).then(|| known.starts.clone())
         })
     }
 
-    /// Native code of loops was made that [`Parts::find`] has found.
-    pub(super) fn made(&self, func: u32, block: u32, made: LazyFunction) {
-        self.set(func, block, |known| known.made = Made::Code(Box::new(made)));
+    /// Native code of loops was made that [`Wishes::starts`] has found.
+    pub(super) fn made(&self, func: u32, block: u32) {
+        self.set(func, block, |known| known.state = Making::Made);
     }
 
     /// Native code of loops was not made, and will not be.
     pub(super) fn failed(&self, func: u32, block: u32) {
-        self.set(func, block, |known| known.made = Made::Failed);
+        self.set(func, block, |known| known.state = Making::Failed);
     }
 
     /// Loops cannot be compiled together. Native code is made of this one, and the others can be wanted again. Returns
@@ -223,13 +192,6 @@ impl Parts {
         is_another
     }
 
-    /// The address of native code that goes on in a loop, if there is any and nobody works on that at the moment.
-    pub(super) fn code(&self, func: u32, block: u32) -> Option<usize> {
-        let loops = self.loops.try_lock().ok()?;
-        let known = loops.get(&func)?.iter().find(|known| known.has(block))?;
-        Some(known.code()?.code.start)
-    }
-
     /// Whether native code of a loop was not made, and will not be.
     pub(super) fn has_failed(&self, func: u32, block: u32) -> bool {
         // Whoever asks may ask again.
@@ -238,11 +200,11 @@ impl Parts {
         known.any(|known| known.has(block) && known.has_failed())
     }
 
-    /// Changes loops, unless another thread was as fast. Then its code may run already.
+    /// Changes loops, unless another thread was as fast and has made their code.
     fn set(&self, func: u32, block: u32, set: impl FnOnce(&mut Loops)) {
         self.change(func, |known| {
             if let Some(known) = known.iter_mut().find(|known| known.has(block))
-                && !matches!(known.made, Made::Code(_))
+                && known.state != Making::Made
             {
                 set(known);
             }
@@ -252,20 +214,5 @@ impl Parts {
     fn change<R>(&self, func: u32, change: impl FnOnce(&mut Vec<Loops>) -> R) -> R {
         let mut loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
         change(loops.entry(func).or_default())
-    }
-
-    /// Calls `f` for the native code of loops: with the function, the blocks where it starts, the first one for whose sake
-    /// there is code first, and the code.
-    pub(super) fn for_each_made(&self, mut f: impl FnMut(u32, &[u32], &LazyFunction)) {
-        let loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut funcs: Vec<_> = loops.iter().collect();
-        funcs.sort_unstable_by_key(|(func, _)| **func);
-        for (&func, all) in funcs {
-            for known in all {
-                let others = known.starts.iter().copied().filter(|&start| start != known.first);
-                let starts: Vec<u32> = std::iter::once(known.first).chain(others).collect();
-                known.code().iter().for_each(|made| f(func, &starts, made));
-            }
-        }
     }
 }

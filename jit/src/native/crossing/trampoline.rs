@@ -29,7 +29,7 @@ use crate::code::unit::{CodeError, CodeUnit, MachineCode};
 use crate::lower::abi::{self, CELL_BYTES, POINTER, Way};
 use crate::lower::isa::{IN_ONE_PASS, with_settings};
 use crate::lower::traps::trap_trampoline;
-use crate::native::activation::{EntryTrampoline, offsets};
+use crate::native::crossing::activation::{EntryTrampoline, offsets};
 
 /// The time that the trampoline of a signature is estimated to take, in points: see [`crate::compile::budget`].
 pub(crate) fn time(ty: &FuncType) -> u64 {

@@ -1,7 +1,7 @@
 //! The machine code of stubs: a head that jumps to code of ours, and two stubs for each function that a module defines.
 //!
 //! The first stub of a function jumps to where its entry leads, a cell that others write. As long as it is not compiled,
-//! that is the second stub: it stores the function's number in [`Shared::callee`] and jumps to where the detour of the
+//! that is the second stub: it stores the function's number in [`Shared::callee`] and jumps to where the fallback of the
 //! function's type leads, a cell as well. That is the head, or a trampoline to the interpreter. The head passes the
 //! number and an address of ours on, in registers that calls do not use.
 //!
@@ -12,13 +12,13 @@ use slotvm_runtime::native::offsets::{SHARED_CALLEE, VMCTX_SHARED};
 const _: () = assert!(VMCTX_SHARED == 0, "the code below loads it from there");
 
 /// A function: the addresses of the cells that its stubs jump by.
-pub(super) struct Callee {
-    pub(super) entry: usize,
-    pub(super) detour: usize,
+pub(crate) struct Callee {
+    pub(crate) entry: usize,
+    pub(crate) fallback: usize,
 }
 
 /// Writes all of them. `state` is the address to pass on, `enter` where the head jumps to.
-pub(super) fn write(
+pub(crate) fn write(
     state: usize,
     enter: usize,
     funcs: impl ExactSizeIterator<Item = Callee>,
@@ -26,25 +26,25 @@ pub(super) fn write(
     let mut code = Vec::with_capacity(HEAD_BYTES + funcs.len() * BYTES);
     head(&mut code, state as u64, enter as u64);
     assert_eq!(code.len(), HEAD_BYTES);
-    for (index, Callee { entry, detour }) in funcs.enumerate() {
-        stubs(&mut code, entry as u64, index as u32, detour as u64);
+    for (index, Callee { entry, fallback }) in funcs.enumerate() {
+        stubs(&mut code, entry as u64, index as u32, fallback as u64);
         assert_eq!(code.len(), HEAD_BYTES + (index + 1) * BYTES);
     }
     code
 }
 
 /// The alignment of the code.
-pub(super) const ALIGNMENT: u64 = 16;
+pub(crate) const ALIGNMENT: u64 = 16;
 /// Size of the head.
-pub(super) const HEAD_BYTES: usize = 48;
+pub(crate) const HEAD_BYTES: usize = 48;
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use x86_64::{BYTES, DETOUR_AT};
+pub(crate) use x86_64::{BYTES, FALLBACK_AT};
 #[cfg(target_arch = "x86_64")]
 use x86_64::{head, stubs};
 
 #[cfg(target_arch = "aarch64")]
-pub(super) use aarch64::{BYTES, DETOUR_AT};
+pub(crate) use aarch64::{BYTES, FALLBACK_AT};
 #[cfg(target_arch = "aarch64")]
 use aarch64::{head, stubs};
 
@@ -53,9 +53,9 @@ mod x86_64 {
     use super::SHARED_CALLEE;
 
     /// Size of the stubs of one function.
-    pub(in crate::native) const BYTES: usize = 48;
+    pub(crate) const BYTES: usize = 48;
     /// The offset of the second one.
-    pub(in crate::native) const DETOUR_AT: usize = 13;
+    pub(crate) const FALLBACK_AT: usize = 13;
 
     /// Guest code has its context in `rdi`.
     pub(super) fn head(code: &mut Vec<u8>, state: u64, enter: u64) {
@@ -70,7 +70,7 @@ mod x86_64 {
         code.extend([0xcc; 6]);
     }
 
-    pub(super) fn stubs(code: &mut Vec<u8>, entry: u64, index: u32, detour: u64) {
+    pub(super) fn stubs(code: &mut Vec<u8>, entry: u64, index: u32, fallback: u64) {
         code.extend([0x49, 0xba]); // mov r10, entry
         code.extend(entry.to_le_bytes());
         code.extend([0x41, 0xff, 0x22]); // jmp [r10]
@@ -78,8 +78,8 @@ mod x86_64 {
         code.extend([0x41, 0xc7, 0x83]); // mov dword [r11 + SHARED_CALLEE], index
         code.extend(SHARED_CALLEE.to_le_bytes());
         code.extend(index.to_le_bytes());
-        code.extend([0x49, 0xba]); // mov r10, detour
-        code.extend(detour.to_le_bytes());
+        code.extend([0x49, 0xba]); // mov r10, fallback
+        code.extend(fallback.to_le_bytes());
         code.extend([0x41, 0xff, 0x22]); // jmp [r10]
         code.extend([0xcc; 8]);
     }
@@ -90,9 +90,9 @@ mod aarch64 {
     use super::SHARED_CALLEE;
 
     /// Size of the stubs of one function.
-    pub(in crate::native) const BYTES: usize = 56;
+    pub(crate) const BYTES: usize = 56;
     /// The offset of the second one.
-    pub(in crate::native) const DETOUR_AT: usize = 12;
+    pub(crate) const FALLBACK_AT: usize = 12;
 
     /// The offset of the field, scaled, where loads and stores have it.
     const CALLEE: u32 = (SHARED_CALLEE as u32 / 4) << 10;
@@ -120,7 +120,7 @@ mod aarch64 {
         code.extend(0_u64.to_le_bytes());
     }
 
-    pub(super) fn stubs(code: &mut Vec<u8>, entry: u64, index: u32, detour: u64) {
+    pub(super) fn stubs(code: &mut Vec<u8>, entry: u64, index: u32, fallback: u64) {
         let (low, high) = (index & 0xffff, index >> 16);
         for inst in [
             literal(16, 40),                     // ldr x16, entry
@@ -130,13 +130,13 @@ mod aarch64 {
             0x5280_0011 | low << 5,              // movz w17, low
             0x72a0_0011 | high << 5,             // movk w17, high, lsl 16
             0xb900_0000 | CALLEE | 16 << 5 | 17, // str w17, [x16, SHARED_CALLEE]
-            literal(16, 20),                     // ldr x16, detour
+            literal(16, 20),                     // ldr x16, fallback
             0xf940_0210,                         // ldr x16, [x16]
             0xd61f_0200,                         // br x16
         ] {
             code.extend(inst.to_le_bytes());
         }
         code.extend(entry.to_le_bytes());
-        code.extend(detour.to_le_bytes());
+        code.extend(fallback.to_le_bytes());
     }
 }

@@ -10,7 +10,7 @@
 use std::collections::BTreeSet;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
-use std::ptr;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use slotvm_bytecode::verified::Body;
@@ -22,9 +22,18 @@ use crate::compile::failure::CompileFailure;
 use crate::compile::function::CompileError;
 use crate::compile::subject::Subject;
 use crate::config::TierCompilation;
-use crate::native::activation::EntryTrampoline;
-use crate::native::lazy::State;
-use crate::native::parts::Found;
+use crate::native::crossing::activation::EntryTrampoline;
+use crate::native::ownership::code_table::CodeTable;
+use crate::native::scheduling::making::Maker;
+use crate::native::scheduling::wishes::Wishes;
+
+/// The decisions about native code of a module whose functions are interpreted at first.
+pub(crate) struct Tiering {
+    /// Reference to itself for the threads that compile.
+    this: Weak<Tiering>,
+    maker: Arc<Maker>,
+    wishes: Wishes,
+}
 
 /// What became of native code that somebody has wanted.
 enum Outcome {
@@ -47,7 +56,7 @@ struct Wish {
 }
 
 /// Fulfils a wish.
-type Make = fn(&State, &TieredCode, Wish) -> Outcome;
+type Make = fn(&Tiering, &TieredCode, Wish) -> Outcome;
 
 // Estimates of times that thresholds follow from, in nanoseconds (docs/decisions.md).
 /// Compiling anything.
@@ -77,15 +86,15 @@ fn times(ns: u64, n_insts: u32) -> u32 {
 
 // SAFETY: what `ready` returns is the code of the function. It lives as long as `self`, which a store has that is given it,
 // and relies on what the code relies on that the store is given with it.
-unsafe impl Tiers for State {
+unsafe impl Tiers for Tiering {
     fn ready(&self, func: u32) -> Option<(*const u8, Option<EntryTrampoline>)> {
         let part = Part::Func(func);
-        self.place_kept_func(self.index(part));
+        self.code().place_kept_func(self.index(part));
         Some((self.made(part)?, self.entry(func)))
     }
 
     fn threshold(&self, part: Part, n_insts: u32, n_all: u32) -> u32 {
-        let config = self.native.config();
+        let config = self.code().native.config();
         if let Some(seed) = config.tier_seed {
             return random(seed, part, false);
         }
@@ -99,10 +108,10 @@ unsafe impl Tiers for State {
 
     fn hot(&self, code: &TieredCode, part: Part, n_insts: u32) -> u32 {
         match part {
-            Part::Func(_) => self.place_kept_func(self.index(part)),
-            Part::Loop(_, block) => self.place_kept_loops(self.index(part), block),
+            Part::Func(_) => self.code().place_kept_func(self.index(part)),
+            Part::Loop(_, block) => self.code().place_kept_loops(self.index(part), block),
         }
-        if self.native.config().tier_compilation == TierCompilation::Synchronous {
+        if self.code().native.config().tier_compilation == TierCompilation::Synchronous {
             return self.make_now(code, part, n_insts);
         }
         let left = match part {
@@ -130,23 +139,23 @@ unsafe impl Tiers for State {
                 code.n_times(Part::Loop(part.func(), block)) >= OFTEN
             })
         };
-        if let Some(part) = self.parts.want(self.index(part), part, outer, self.body(part)) {
+        if let Some(part) = self.wishes.want(self.index(part), part, outer, self.body(part)) {
             let n_times = match part == hot {
                 true => self.threshold(part, n_insts, self.n_all(part)),
                 false => code.n_times(part),
             };
             let wish = Wish { part, n_insts, n_times: Some(n_times), since: Instant::now() };
-            let (state, code) = (self.this.clone(), code.clone());
+            let (tiering, code) = (self.this.clone(), code.clone());
             let work = move || {
-                let Some(state) = state.upgrade() else { return };
+                let Some(tiering) = tiering.upgrade() else { return };
                 match code.has_gone_on(part) {
-                    true => _ = state.make_with_func(State::make_contained, &code, wish),
+                    true => _ = tiering.make_with_func(Tiering::make_contained, &code, wish),
                     // The program has got on to something else.
-                    false => state.parts.forget(state.index(part), part),
+                    false => tiering.wishes.forget(tiering.index(part), part),
                 }
             };
-            if !self.native.workers.push(self.number(), work) {
-                self.parts.forget(self.index(part), part);
+            if !self.code().native.workers.push(self.code().number(), work) {
+                self.wishes.forget(self.index(part), part);
             }
         }
         left
@@ -166,22 +175,32 @@ fn outer(body: &Body, block: u32, is_often: impl Fn(u32) -> bool) -> u32 {
     outer.map_or(block, |blocks| blocks.start)
 }
 
-impl State {
+impl Tiering {
+    pub(crate) fn new(maker: Arc<Maker>) -> Arc<Tiering> {
+        let wishes = Wishes::new(maker.code.entries().len());
+        Arc::new_cyclic(|this| Tiering { this: this.clone(), maker, wishes })
+    }
+
+    /// The code of the module.
+    fn code(&self) -> &CodeTable {
+        &self.maker.code
+    }
+
     /// Makes native code at once. Returns what [`Tiers::hot`] does.
     fn make_now(&self, code: &TieredCode, part: Part, n_insts: u32) -> u32 {
         if self.has_failed(part) {
             return NEVER;
         }
-        let is_first = self.parts.want(self.index(part), part, |block| block, self.body(part));
-        if let Some(seed) = self.native.config().tier_seed
+        let is_first = self.wishes.want(self.index(part), part, |block| block, self.body(part));
+        if let Some(seed) = self.code().native.config().tier_seed
             && is_first.is_some()
         {
             return random(seed, part, true);
         }
         // Faults that are not contained panic here, where the program waits.
-        let make = match self.options.containment.is_on {
-            true => State::make_contained,
-            false => State::make,
+        let make = match self.maker.options.containment.is_on {
+            true => Tiering::make_contained,
+            false => Tiering::make,
         };
         let n_times = Some(self.threshold(part, n_insts, self.n_all(part)));
         match self.make_with_func(
@@ -198,14 +217,14 @@ impl State {
     /// Whether native code of a part was not made, and will not be.
     fn has_failed(&self, part: Part) -> bool {
         match part {
-            Part::Func(_) => matches!(self.functions[self.index(part)].get(), Some(Err(_))),
-            Part::Loop(func, block) => self.parts.has_failed(func, block),
+            Part::Func(_) => matches!(self.code().function(self.index(part)).get(), Some(Err(_))),
+            Part::Loop(func, block) => self.wishes.has_failed(func, block),
         }
     }
 
     /// Whether native code of a part is there, and at most to be placed.
     fn is_kept(&self, part: Part) -> bool {
-        let Some(kept) = &self.kept else { return false };
+        let Some(kept) = &self.code().kept else { return false };
         let index = self.index(part) as u32;
         match part {
             Part::Func(_) => kept.func(index).is_some(),
@@ -214,30 +233,25 @@ impl State {
     }
 
     fn index(&self, part: Part) -> usize {
-        (part.func() - self.module.n_imported_funcs()) as usize
+        self.code().index(part.func())
     }
 
     /// Native code of a part, if there is any and nobody works on that at the moment.
     fn made(&self, part: Part) -> Option<*const u8> {
-        let code = match part {
-            Part::Func(_) => self.functions[self.index(part)].get()?.as_ref().ok()?.code.start,
-            Part::Loop(func, block) => self.parts.code(func, block)?,
-        };
-        Some(ptr::with_exposed_provenance(code))
+        match part {
+            Part::Func(_) => self.code().address(self.index(part)),
+            Part::Loop(func, block) => self.code().loop_address(func, block),
+        }
     }
 
     fn body(&self, part: Part) -> &Body {
-        self.module.body(part.func()).expect("the module defines the function")
-    }
-
-    /// The number by which [`Workers`](crate::native::workers::Workers) know it.
-    pub(super) fn number(&self) -> usize {
-        ptr::from_ref(self).addr()
+        self.code().module.body(part.func()).expect("the module defines the function")
     }
 
     /// The trampoline by which the interpreter enters a function. Where it cannot be made, which is counted, a call fails.
     fn entry(&self, func: u32) -> Option<EntryTrampoline> {
-        let State { native, module, trampolines, .. } = self;
+        let Maker { code, trampolines, .. } = &*self.maker;
+        let CodeTable { native, module, .. } = &**code;
         match trampolines.entry(native, module, module.func_type_index(func)) {
             Ok(trampoline) => Some(trampoline.entry()),
             Err(_) => None,
@@ -268,23 +282,23 @@ impl State {
         outcome
     }
 
-    /// Does what [`State::make`] does, and takes a panic for a failure of the part.
+    /// Does what [`Tiering::make`] does, and takes a panic for a failure of the part.
     fn make_contained(&self, code: &TieredCode, wish: Wish) -> Outcome {
         let mut outcome = Outcome::Unknown;
         let subject = self.subject(wish.part);
         let make = || outcome = self.make(code, wish);
-        let Err(message) = self.options.containment.in_thread(subject, make) else {
+        let Err(message) = self.maker.options.containment.in_thread(subject, make) else {
             return outcome;
         };
         let part = wish.part;
         match part {
             Part::Func(func) => {
-                let name = self.module.func_name(func);
+                let name = self.code().module.func_name(func);
                 let error = CompileError::panicked(subject, name, &message);
                 // What there is by now stays.
-                _ = self.functions[self.index(part)].set(Err(error));
+                _ = self.code().function(self.index(part)).set(Err(error));
             }
-            Part::Loop(func, block) => self.parts.failed(func, block),
+            Part::Loop(func, block) => self.wishes.failed(func, block),
         }
         Outcome::Failed(CompileFailure::Panic)
     }
@@ -336,7 +350,7 @@ impl State {
         tracing::debug!(
             target: "slotvm::tiers",
             func = part.func(),
-            name = self.module.func_name(part.func()),
+            name = self.code().module.func_name(part.func()),
             offset = self.offset(part),
             is_made,
             reason,
@@ -353,9 +367,10 @@ impl State {
     /// need not. Those that cannot be made are counted where they are made ([`ModuleTrampolines`]); a call that needs one
     /// fails.
     ///
-    /// [`ModuleTrampolines`]: crate::native::module_trampolines::ModuleTrampolines
+    /// [`ModuleTrampolines`]: crate::native::ownership::module_trampolines::ModuleTrampolines
     fn prepare_ways(&self, part: Part) {
-        let State { native, module, trampolines, .. } = self;
+        let Maker { code, trampolines, .. } = &*self.maker;
+        let CodeTable { native, module, .. } = &**code;
         let func = part.func();
         let prepared = match part {
             Part::Func(_) => trampolines.entry(native, module, module.func_type_index(func)),
@@ -371,7 +386,7 @@ impl State {
                 let callee = imm.low();
                 let defined = callee.checked_sub(module.n_imported_funcs());
                 let is_compiled = defined.is_some_and(|defined| {
-                    self.functions[defined as usize].get().is_some() || callee == func
+                    code.function(defined as usize).get().is_some() || callee == func
                 });
                 (!is_compiled).then(|| module.func_type_index(callee))
             }
@@ -396,16 +411,16 @@ impl State {
 
     /// Native code of a function, which is compiled if nobody has tried.
     fn func_code(&self, index: usize) -> Result<*const u8, CompileFailure> {
-        self.place_kept_func(index);
-        let function = &self.functions[index];
+        self.code().place_kept_func(index);
+        let function = self.code().function(index);
         if function.get().is_none() {
             // Not `get_or_init`: in the child of a fork nobody may be there to end what was begun.
-            let compiled = self.compile(index);
+            let compiled = self.maker.make_func(index);
             // Another thread may have been as fast, whose result stays.
             _ = function.set(compiled);
         }
         match function.get().expect("it was set") {
-            Ok(compiled) => Ok(ptr::with_exposed_provenance(compiled.code.start)),
+            Ok(compiled) => Ok(compiled.address()),
             Err(error) => Err(error.failure),
         }
     }
@@ -417,21 +432,19 @@ impl State {
         func: u32,
         block: u32,
     ) -> Result<Option<(Vec<u32>, *const u8)>, CompileFailure> {
-        let index = (func - self.module.n_imported_funcs()) as usize;
+        let (code, index) = (self.code(), self.code().index(func));
         loop {
-            let starts = match self.parts.find(func, block) {
-                Found::Code(starts, code) => {
-                    return Ok(Some((starts, ptr::with_exposed_provenance(code))));
-                }
-                Found::NotYet(starts) => starts,
-                Found::Failed | Found::Unknown => return Ok(None),
-            };
-            match self.compile_at(index, &self.numbered(func, &starts)) {
-                Ok(made) => self.parts.made(func, block, made),
+            if let Some(placed) = code.loops(func, block) {
+                self.wishes.made(func, block);
+                return Ok(Some(placed));
+            }
+            let Some(starts) = self.wishes.starts(func, block) else { return Ok(None) };
+            match self.maker.make_at(index, &self.numbered(func, &starts)) {
+                Ok(placed) => code.set_loops(func, block, starts, placed),
                 Err(CompileError { failure: CompileFailure::DifferentOperands, .. })
-                    if self.parts.set_alone(func, block) => {}
+                    if self.wishes.set_alone(func, block) => {}
                 Err(error) => {
-                    self.parts.failed(func, block);
+                    self.wishes.failed(func, block);
                     return Err(error.failure);
                 }
             }

@@ -1,26 +1,23 @@
 //! Ways into code that is looked for when it is called: with the registers and the stack of the call, they ask a function of
 //! ours for the address, and go on there as if nothing had been. If there is none, an error is pending, and the call ends
-//! as if its caller had called [`raise`].
+//! as if its caller had called [`raise`](crate::native::crossing::raise::raise).
 
 use std::arch::naked_asm;
 use std::ptr;
 
 use slotvm_runtime::native::{VmCtx, find_host_code, interpret};
 
-use crate::lower::traps::HOST_ERROR_NUMBER;
-use crate::native::activation;
-use crate::native::lazy::compile;
-use crate::native::raise::raise;
+use crate::native::crossing::activation;
 
 /// Defines a way by the function that gives the address, or null. Its arguments are the context that the call passes, and,
-/// of calls by a stub, the function's number and the address that the stub's head passes on ([`crate::native::stubs`]).
+/// of calls by a stub, the function's number and the address that the stub's head passes on ([`crate::native::crossing::stubs`]).
 #[cfg(target_arch = "x86_64")]
 macro_rules! enter {
     ($(#[$doc:meta])* $name:ident, $find:path) => {
         $(#[$doc])*
         #[unsafe(naked)]
-        pub(super) unsafe extern "C" fn $name() {
-            naked_asm!(
+        pub(crate) unsafe extern "C" fn $name() {
+            std::arch::naked_asm!(
                 "push rbp",
                 "mov rbp, rsp",
                 "sub rsp, 176",
@@ -65,22 +62,22 @@ macro_rules! enter {
                 "mov edi, {host_error}",
                 "jmp {raise}",
                 find = sym $find,
-                host_error = const HOST_ERROR_NUMBER,
-                raise = sym raise,
+                host_error = const $crate::lower::traps::HOST_ERROR_NUMBER,
+                raise = sym $crate::native::crossing::raise::raise,
             )
         }
     };
 }
 
 /// Defines a way by the function that gives the address, or null. Its arguments are the context that the call passes, and,
-/// of calls by a stub, the function's number and the address that the stub's head passes on ([`crate::native::stubs`]).
+/// of calls by a stub, the function's number and the address that the stub's head passes on ([`crate::native::crossing::stubs`]).
 #[cfg(target_arch = "aarch64")]
 macro_rules! enter {
     ($(#[$doc:meta])* $name:ident, $find:path) => {
         $(#[$doc])*
         #[unsafe(naked)]
-        pub(super) unsafe extern "C" fn $name() {
-            naked_asm!(
+        pub(crate) unsafe extern "C" fn $name() {
+            std::arch::naked_asm!(
                 "stp x29, x30, [sp, #-224]!",
                 "mov x29, sp",
                 "stp x0, x1, [sp, #16]",
@@ -115,17 +112,14 @@ macro_rules! enter {
                 "mov w0, #{host_error}",
                 "b {raise}",
                 find = sym $find,
-                host_error = const HOST_ERROR_NUMBER,
-                raise = sym raise,
+                host_error = const $crate::lower::traps::HOST_ERROR_NUMBER,
+                raise = sym $crate::native::crossing::raise::raise,
             )
         }
     };
 }
 
-enter! {
-    /// The way into a function of the module, which is compiled or interpreted.
-    enter_function, compile
-}
+pub(crate) use enter;
 
 enter! {
     /// The way into a host function, whose trampoline is made.
@@ -138,7 +132,7 @@ enter! {
 /// Called by the trampoline of a function that is interpreted, which keeps a frame pointer.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn enter_interpreter(ctx: *mut VmCtx, cells: *mut u64) -> u32 {
+pub(crate) unsafe extern "C" fn enter_interpreter(ctx: *mut VmCtx, cells: *mut u64) -> u32 {
     naked_asm!("mov rdx, rbp", "jmp {}", sym interpret_from)
 }
 
@@ -148,7 +142,7 @@ pub(super) unsafe extern "C" fn enter_interpreter(ctx: *mut VmCtx, cells: *mut u
 /// Called by the trampoline of a function that is interpreted, which keeps a frame pointer.
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn enter_interpreter(ctx: *mut VmCtx, cells: *mut u64) -> u32 {
+pub(crate) unsafe extern "C" fn enter_interpreter(ctx: *mut VmCtx, cells: *mut u64) -> u32 {
     naked_asm!("mov x2, x29", "b {}", sym interpret_from)
 }
 

@@ -1,9 +1,9 @@
 //! Entering native code, and what is known when it does not return.
 //!
 //! Every entry has an [`Activation`] on the native stack. The entry trampoline stores there how to
-//! continue when the code traps; the signal handler ([`crate::native::signals`]) finds it through a
+//! continue when the code traps; the signal handler ([`crate::native::crossing::signals`]) finds it through a
 //! thread-local variable, records where the trap happened and continues in the trampoline, which
-//! returns 0. [`enter`] then reads the record. Code that traps by a call ([`crate::native::raise`]) comes back
+//! returns 0. [`enter`] then reads the record. Code that traps by a call ([`crate::native::crossing::raise`]) comes back
 //! in the same way.
 
 use std::cell::Cell;
@@ -91,7 +91,7 @@ pub(crate) struct NativeFrame {
 /// `trampoline` is an entry trampoline for the type of `code`, `ctx` is its context, whose `shared`
 /// leads to live structures of one store with a stack limit, and `cells` has room for the parameters
 /// and for the results. All code that can be reached stays alive meanwhile. Signal handlers are
-/// installed, or the code traps by calls only; what it calls to trap is [`crate::native::raise::raise`].
+/// installed, or the code traps by calls only; what it calls to trap is [`crate::native::crossing::raise::raise`].
 #[inline]
 pub(crate) unsafe fn enter(
     trampoline: EntryTrampoline,

@@ -27,7 +27,7 @@ use slotvm_bytecode::TrapCode;
 
 use crate::code::pctable::TrapReason;
 use crate::code::registry;
-use crate::native::activation::{self, Activation};
+use crate::native::crossing::activation::{self, Activation};
 
 const SIGNALS: [libc::c_int; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE];
 

@@ -11,10 +11,10 @@ use crate::compile::budget::ModuleBudget;
 use crate::compile::function::CompileOptions;
 use crate::compile::function_info::FunctionInfo;
 use crate::compile::parallel::compile_all;
+use crate::compile::stack;
 use crate::compile::subject::Subject;
 use crate::compile::timings::Timings;
-use crate::native::engine::NativeEngine;
-use crate::native::stack;
+use crate::native::ownership::engine::NativeEngine;
 
 /// The code of a module.
 pub(crate) struct EagerCode {

@@ -16,7 +16,7 @@ use std::thread::{self, Builder, JoinHandle, available_parallelism};
 use std::time::{Duration, Instant};
 
 use crate::compile::contain;
-use crate::native::stack;
+use crate::compile::stack;
 
 /// Threads of an engine, at most.
 const THREADS_MAX: usize = 4;

@@ -13,22 +13,22 @@ use crate::code::profiling::Profiler;
 use crate::code::unit::{CodeError, CodeUnit};
 use crate::compile::contain::Containment;
 use crate::compile::function::CompileOptions;
+use crate::compile::stack;
 use crate::compile::stats::{CompileStats, Counts};
 use crate::compile::subject::Subject;
+use crate::compile::workers::Workers;
 use crate::config::{Config, OnTheFly, Tier};
 use crate::lower::LowerOptions;
 use crate::lower::Trapping;
 use crate::lower::abi::Way;
 use crate::lower::isa::{IsaOptions, host_isa};
-use crate::native::enter::{enter_host, enter_interpreter};
-use crate::native::executor::{self, StoreData};
-use crate::native::kept::Kept;
-use crate::native::raise;
-use crate::native::signals;
-use crate::native::stack;
-use crate::native::trampoline;
-use crate::native::trampolines::{Trampoline, Trampolines};
-use crate::native::workers::Workers;
+use crate::native::crossing::enter::{enter_host, enter_interpreter};
+use crate::native::crossing::executor::{self, StoreData};
+use crate::native::crossing::raise;
+use crate::native::crossing::signals;
+use crate::native::crossing::trampoline;
+use crate::native::crossing::trampolines::{Trampoline, Trampolines};
+use crate::native::ownership::kept::Kept;
 use crate::precompiled::fields::{self, Fields};
 use crate::precompiled::{Key, file};
 
@@ -48,7 +48,7 @@ pub(crate) struct NativeEngine {
     poll: Option<CodeUnit>,
     profiler: Profiler,
     /// The threads that compile while programs go on.
-    pub(super) workers: Workers,
+    pub(crate) workers: Workers,
     /// The fields that kept code depends on.
     fields: OnceLock<Fields>,
 }
@@ -176,7 +176,7 @@ impl NativeEngine {
     }
 
     /// What becomes of compilations for a new module that fail.
-    pub(super) fn module_containment(&self) -> Containment {
+    pub(crate) fn module_containment(&self) -> Containment {
         let counts = Counts::of_module(&self.containment.counts);
         Containment::new(counts, self.config.contain_faults)
     }

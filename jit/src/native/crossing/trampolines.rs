@@ -1,11 +1,11 @@
 //! Trampolines of an engine, shared by all users of a type.
 //!
-//! A trampoline ([`crate::native::trampoline`]) is made when it is first needed: the one to the host when a store
+//! A trampoline ([`crate::native::crossing::trampoline`]) is made when it is first needed: the one to the host when a store
 //! makes a host function of the type, the one from the host when the host first calls a function of the
 //! type. It is freed with its last user:
 //!
 //! * a store keeps those whose addresses its functions have, and by which the host has called them;
-//! * a module keeps those that its imports and calls have needed ([`crate::native::module_trampolines`]), so that
+//! * a module keeps those that its imports and calls have needed ([`crate::native::ownership::module_trampolines`]), so that
 //!   its next instance finds them.
 //!
 //! The engine only knows which ones there are.
@@ -18,8 +18,8 @@ use slotvm_runtime::native::NativeCode;
 
 use crate::code::unit::{CodeError, CodeUnit, MachineCode};
 use crate::lower::abi::Way;
-use crate::native::activation::EntryTrampoline;
-use crate::native::trampoline;
+use crate::native::crossing::activation::EntryTrampoline;
+use crate::native::crossing::trampoline;
 use crate::precompiled::Part;
 
 /// A trampoline in use.

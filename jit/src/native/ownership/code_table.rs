@@ -1,0 +1,272 @@
+//! The native code of a module that is made piece by piece: its functions, and loops that are entered by themselves.
+//!
+//! Code calls a function of the module at the address in its cell of a table, the [entries](CodeTable::entries). Placing a
+//! function does not change that: [`CodeTable::set`] and [`CodeTable::call_at`] do. Each function gets code once, whoever
+//! makes it. Code that was kept is placed when it is asked for.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use slotvm_bytecode::VerifiedModule;
+
+use crate::code::debugger::DebugImage;
+use crate::code::unit::{CodeArena, Placing};
+use crate::compile::function::{CompileError, CompiledFunction};
+use crate::compile::function_info::FunctionInfo;
+use crate::native::ownership::engine::NativeEngine;
+use crate::native::ownership::kept::Kept;
+use crate::precompiled::Part;
+use crate::precompiled::chunk::Chunk;
+
+/// See the module documentation.
+pub(crate) struct CodeTable {
+    pub(crate) native: Arc<NativeEngine>,
+    pub(crate) module: Arc<VerifiedModule>,
+    /// The targets of calls, by function that the module defines.
+    entries: Box<[AtomicPtr<u8>]>,
+    // Dropped before the code that they show.
+    functions: Box<[OnceLock<Result<Placed, CompileError>>]>,
+    /// By function.
+    loops: Mutex<HashMap<u32, Vec<PlacedLoops>>>,
+    arena: CodeArena,
+    /// Code that need not be made.
+    pub(crate) kept: Option<Arc<Kept>>,
+}
+
+/// Code of a function or of loops that was placed.
+pub(crate) struct Placed {
+    _debug_image: Option<DebugImage>,
+    pub(crate) code: Range<usize>,
+    /// Its alignment, if it can be kept.
+    pub(crate) placing: Option<Placing>,
+    /// None if the code was kept.
+    pub(crate) info: Option<FunctionInfo>,
+}
+
+/// Code that goes on in any of some loops of a function.
+struct PlacedLoops {
+    /// The block where that begins for whose sake there is code.
+    first: u32,
+    /// The blocks where they begin, in ascending order.
+    starts: Vec<u32>,
+    placed: Placed,
+}
+
+impl PlacedLoops {
+    fn has(&self, block: u32) -> bool {
+        self.starts.binary_search(&block).is_ok()
+    }
+}
+
+impl Placed {
+    pub(crate) fn address(&self) -> *const u8 {
+        ptr::with_exposed_provenance(self.code.start)
+    }
+}
+
+impl CodeTable {
+    /// Nothing is placed yet, and all entries are null.
+    pub(crate) fn new(
+        native: &Arc<NativeEngine>,
+        module: &Arc<VerifiedModule>,
+        kept: Option<Arc<Kept>>,
+    ) -> CodeTable {
+        let n_funcs = module.module().funcs.len();
+        let nowhere = || AtomicPtr::new(ptr::null_mut());
+        CodeTable {
+            native: native.clone(),
+            module: module.clone(),
+            entries: std::iter::repeat_with(nowhere).take(n_funcs).collect(),
+            functions: std::iter::repeat_with(OnceLock::new).take(n_funcs).collect(),
+            loops: Mutex::default(),
+            arena: CodeArena::new(),
+            kept,
+        }
+    }
+
+    /// The targets of calls of each function, see [`VmCtx::entries`].
+    ///
+    /// [`VmCtx::entries`]: slotvm_runtime::native::VmCtx::entries
+    pub(crate) fn entries(&self) -> &[AtomicPtr<u8>] {
+        &self.entries
+    }
+
+    /// The number by which [`Workers`](crate::compile::workers::Workers) know the module.
+    pub(crate) fn number(&self) -> usize {
+        ptr::from_ref(self).addr()
+    }
+
+    /// The number that a function which the module defines has in the module.
+    pub(crate) fn func(&self, index: usize) -> u32 {
+        self.module.n_imported_funcs() + index as u32
+    }
+
+    /// The number of a function among those that the module defines.
+    pub(crate) fn index(&self, func: u32) -> usize {
+        (func - self.module.n_imported_funcs()) as usize
+    }
+
+    /// The code of a function, by its number among those that the module defines, or why there is none; empty as long as
+    /// nobody has tried.
+    pub(crate) fn function(&self, index: usize) -> &OnceLock<Result<Placed, CompileError>> {
+        &self.functions[index]
+    }
+
+    /// The address of a function, if it has code.
+    pub(crate) fn address(&self, index: usize) -> Option<*const u8> {
+        Some(self.functions[index].get()?.as_ref().ok()?.address())
+    }
+
+    /// The functions that have code.
+    pub(crate) fn placed(&self) -> impl Iterator<Item = &Placed> {
+        self.functions.iter().filter_map(|function| function.get()?.as_ref().ok())
+    }
+
+    /// Gives a function its code, unless it has some, and lets calls go there.
+    pub(crate) fn set(&self, index: usize, placed: Placed) {
+        let code = placed.address();
+        if self.functions[index].set(Ok(placed)).is_ok() {
+            self.call_at(index, code);
+        }
+    }
+
+    /// Lets calls of a function go to an address.
+    pub(crate) fn call_at(&self, index: usize, code: *const u8) {
+        self.entries[index].store(code.cast_mut(), Ordering::Release);
+    }
+
+    /// Gives loops of a function code that was made for the first one, unless that has some, which may run already.
+    /// `starts` are the blocks where they begin, in any order.
+    pub(crate) fn set_loops(&self, func: u32, first: u32, mut starts: Vec<u32>, placed: Placed) {
+        starts.sort_unstable();
+        let mut loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = loops.entry(func).or_default();
+        if !known.iter().any(|known| known.has(first)) {
+            known.push(PlacedLoops { first, starts, placed });
+        }
+    }
+
+    /// The code that goes on in the loop at a block, and the blocks of all loops that it is for, in ascending order.
+    pub(crate) fn loops(&self, func: u32, block: u32) -> Option<(Vec<u32>, *const u8)> {
+        let loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = loops.get(&func)?.iter().find(|known| known.has(block))?;
+        Some((known.starts.clone(), known.placed.address()))
+    }
+
+    /// The code that goes on in the loop at a block, if there is any and no thread changes that at the moment.
+    pub(crate) fn loop_address(&self, func: u32, block: u32) -> Option<*const u8> {
+        let loops = self.loops.try_lock().ok()?;
+        let known = loops.get(&func)?.iter().find(|known| known.has(block))?;
+        Some(known.placed.address())
+    }
+
+    /// Calls `f` for what was compiled and can be kept: all functions, and loops in the order of their functions.
+    pub(crate) fn for_each_made(&self, mut f: impl FnMut(Part, &Range<usize>, Placing)) {
+        let mut made = |part, placed: &Placed| {
+            if let (Some(_), Some(placing)) = (&placed.info, placed.placing) {
+                f(part, &placed.code, placing);
+            }
+        };
+        for (index, function) in (0..).zip(&self.functions) {
+            if let Some(Ok(placed)) = function.get() {
+                made(Part::Func(index), placed);
+            }
+        }
+        let loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut funcs: Vec<_> = loops.iter().collect();
+        funcs.sort_unstable_by_key(|(func, _)| **func);
+        for (&func, all) in funcs {
+            let func = self.index(func) as u32;
+            for PlacedLoops { first, starts, placed } in all {
+                let others = starts.iter().copied().filter(|start| start != first);
+                let starts = std::iter::once(*first).chain(others).collect();
+                made(Part::Loops { func, starts }, placed);
+            }
+        }
+    }
+
+    /// The memory that code is placed in.
+    pub(crate) fn arena(&self) -> &CodeArena {
+        &self.arena
+    }
+
+    /// Places code of a function alone.
+    ///
+    /// # Errors
+    /// Fails if there is no memory for it.
+    pub(crate) fn place(
+        &self,
+        index: usize,
+        compiled: CompiledFunction,
+    ) -> Result<Placed, CompileError> {
+        let func = self.func(index);
+        let code = self.arena.place(self.native.isa(), &compiled.code, &self.module);
+        let code = code.map_err(|error| CompileError::of_code(&self.module, func, &error))?;
+        let info = compiled.info(&self.module, func);
+        let placing = compiled.code.is_kept_as_it_is().then(|| compiled.code.placing());
+        Ok(self.announced(code, index, placing, Some(info)))
+    }
+
+    /// Code that was placed, about which profilers and debuggers are told.
+    pub(crate) fn announced(
+        &self,
+        code: Range<usize>,
+        index: usize,
+        placing: Option<Placing>,
+        info: Option<FunctionInfo>,
+    ) -> Placed {
+        let name = || self.module.func_name(self.func(index));
+        let _debug_image = self.native.announce_function(&code, name);
+        Placed { _debug_image, code, placing, info }
+    }
+
+    /// Places the code of a function, if it was kept.
+    pub(crate) fn place_kept_func(&self, index: usize) {
+        let Some(kept) = &self.kept else { return };
+        if let Some(chunk) = kept.func(index as u32) {
+            self.place_kept(kept, chunk);
+        }
+    }
+
+    /// Places the code that goes on in a loop, if it was kept.
+    pub(crate) fn place_kept_loops(&self, index: usize, block: u32) {
+        let Some(kept) = &self.kept else { return };
+        if let Some(chunk) = kept.loops(index as u32, block) {
+            self.place_kept(kept, chunk);
+        }
+    }
+
+    fn place_kept(&self, kept: &Kept, chunk: usize) {
+        let place = |Chunk { code, pieces }: Chunk, parts: &[Part]| {
+            let Ok(placed) = self.arena.place(self.native.isa(), &code, &self.module) else {
+                // There is no memory for it. Whoever compiles the function fails, too.
+                kept.refuse(chunk, &"no memory for code");
+                return;
+            };
+            for (piece, part) in pieces.into_iter().zip(parts) {
+                let start = placed.start;
+                let code = start + piece.start as usize..start + piece.end as usize;
+                match part {
+                    Part::Func(index) if (*index as usize) < self.functions.len() => {
+                        let index = *index as usize;
+                        self.set(index, self.announced(code, index, None, None));
+                    }
+                    Part::Loops { func, starts } => {
+                        let placed = self.announced(code, *func as usize, None, None);
+                        if let Some(&first) = starts.first() {
+                            let func = self.func(*func as usize);
+                            self.set_loops(func, first, starts.clone(), placed);
+                        }
+                    }
+                    Part::Func(_) | Part::Trampoline(..) => {
+                        kept.refuse(chunk, &"the module has no such function");
+                    }
+                }
+            }
+        };
+        kept.place(chunk, place);
+    }
+}

@@ -1,0 +1,54 @@
+//! The file that the code of a module is kept in, written.
+
+use crate::native::ownership::code_table::CodeTable;
+use crate::native::ownership::kept::Kept;
+use crate::native::ownership::module_trampolines::ModuleTrampolines;
+use crate::precompiled::chunk;
+use crate::precompiled::file::{self, About, Contents};
+use crate::precompiled::{Key, Part};
+
+/// The file with all code that there is, authenticated by a key.
+pub(super) fn write(
+    code: &CodeTable,
+    trampolines: &ModuleTrampolines,
+    key: &Key,
+    about: &About,
+    module: Option<&[u8]>,
+) -> Vec<u8> {
+    let mut chunks = code.kept.as_deref().map_or_else(Vec::new, Kept::chunks);
+    chunks.extend(new_chunks(code, trampolines));
+    let contents = Contents { about: about.clone(), module, chunks };
+    file::write(key, &contents)
+}
+
+/// The number of parts that were kept.
+pub(super) fn n_kept(code: &CodeTable) -> usize {
+    code.kept.as_ref().map_or(0, |kept| kept.len())
+}
+
+/// The number of functions and loops that were made, not kept.
+pub(super) fn n_made(code: &CodeTable) -> usize {
+    let mut n = 0;
+    code.for_each_made(|_, _, _| n += 1);
+    n
+}
+
+fn new_chunks(code: &CodeTable, trampolines: &ModuleTrampolines) -> Vec<(Vec<Part>, Vec<u8>)> {
+    let (mut parts, mut codes) = (Vec::new(), Vec::new());
+    code.for_each_made(|part, made, placing| {
+        parts.push(part);
+        codes.push(code.arena().to_machine_code(made, placing));
+    });
+    let mut parts = parts.into_iter();
+    let mut chunks: Vec<_> = (chunk::pack(&codes).iter())
+        .map(|chunk| (parts.by_ref().take(chunk.pieces.len()).collect(), chunk.encode()))
+        .collect();
+    let kept = code.kept.as_deref();
+    let trampolines = trampolines.made().into_iter().filter_map(|made| made.to_part());
+    let new = trampolines.filter(|(part, _)| kept.is_none_or(|kept| !kept.has(part)));
+    // Each is placed alone, since the engine frees it with its last user.
+    chunks.extend(new.flat_map(|(part, code)| {
+        chunk::pack([&code]).into_iter().map(move |chunk| (vec![part.clone()], chunk.encode()))
+    }));
+    chunks
+}

@@ -1,0 +1,204 @@
+//! Making native code of a module piece by piece: compiled by the module's budget, placed, and kept if it is to be.
+
+use std::sync::{Arc, Mutex};
+
+use slotvm_bytecode::VerifiedModule;
+use slotvm_bytecode::module::{EntityKind, ImportKind};
+use slotvm_bytecode::parallel::try_map;
+use slotvm_runtime::Error;
+use slotvm_ssa::pipeline::Stage;
+
+use crate::compile::budget::{Budget, ModuleBudget};
+use crate::compile::function::{CompileError, CompileOptions, CompiledFunction, Compiler};
+use crate::compile::stack;
+use crate::compile::subject::Subject;
+use crate::compile::timings::Timings;
+use crate::config::Tier;
+use crate::native::ownership::code_table::{CodeTable, Placed};
+use crate::native::ownership::engine::NativeEngine;
+use crate::native::ownership::module_trampolines::ModuleTrampolines;
+use crate::native::ownership::resources::Resources;
+use crate::native::ownership::saving::Saving;
+use crate::precompiled::chunk;
+
+/// Whoever makes the code of a module.
+pub(crate) struct Maker {
+    pub(crate) code: Arc<CodeTable>,
+    pub(crate) options: CompileOptions,
+    pub(crate) trampolines: Arc<ModuleTrampolines>,
+    pub(crate) saving: Arc<Saving>,
+    shares: Budget,
+    budget: Arc<ModuleBudget>,
+    compilers: Idle<Compiler>,
+}
+
+/// Things that are not at work. Nobody waits for another thread: the child of a fork may have inherited the lock from a
+/// thread that it has not.
+struct Idle<T>(Mutex<Vec<T>>);
+
+impl<T> Default for Idle<T> {
+    fn default() -> Idle<T> {
+        Idle(Mutex::default())
+    }
+}
+
+impl<T> Idle<T> {
+    fn take(&self) -> Option<T> {
+        self.0.try_lock().ok()?.pop()
+    }
+
+    fn give(&self, idle: T) {
+        if let Ok(mut all) = self.0.try_lock() {
+            all.push(idle);
+        }
+    }
+}
+
+impl Maker {
+    /// Nothing is made yet.
+    pub(crate) fn new(
+        native: &Arc<NativeEngine>,
+        module: &Arc<VerifiedModule>,
+        mut options: CompileOptions,
+        Resources { budget, trampolines, kept, .. }: Resources,
+    ) -> Maker {
+        options.lower.loads_entries = true;
+        let code = Arc::new(CodeTable::new(native, module, kept));
+        let saving = Arc::new(Saving::new(code.clone(), trampolines.clone()));
+        let (shares, compilers) = (budget.functions(), Idle::default());
+        Maker { code, options, trampolines, saving, shares, budget, compilers }
+    }
+
+    /// Whether functions are interpreted until they are compiled.
+    pub(crate) fn is_tiered(&self) -> bool {
+        self.code.native.config().tier == Tier::Auto
+    }
+
+    /// Makes the code of a function, and lets calls go there.
+    pub(crate) fn make_func(&self, index: usize) -> Result<Placed, CompileError> {
+        let placed = self.make_at(index, &[])?;
+        self.code.call_at(index, placed.address());
+        Ok(placed)
+    }
+
+    /// Compiles and places a function, or what follows in it at the start of one of some blocks.
+    pub(crate) fn make_at(&self, index: usize, starts: &[u32]) -> Result<Placed, CompileError> {
+        let (module, func) = (&self.code.module, self.code.func(index));
+        let share = match self.is_tiered() {
+            true => self.budget.rest_of(module, func, !starts.is_empty()),
+            false => self.shares.share(module, func),
+        };
+        let compiler = self.compilers.take();
+        let mut compiler = compiler.unwrap_or_else(|| Compiler::new(self.options.clone()));
+        let containment = &self.options.containment;
+        let subject = Subject::of(module, func, starts);
+        let compiled = stack::with_room(|| compiler.compile_at(module, func, starts, share));
+        let compiled = compiled.map_err(|error| {
+            CompileError::of_code(module, func, &containment.no_thread(subject, &error))
+        })??;
+        self.compilers.give(compiler);
+        self.draw(func, !starts.is_empty(), &compiled);
+        let place = || self.code.place(index, compiled);
+        let placed = containment.run(subject, || module.func_name(func), place)?;
+        self.saving.save_later();
+        Ok(placed)
+    }
+
+    /// Takes the cost of code of a function from the budget.
+    fn draw(&self, func: u32, is_loop: bool, compiled: &CompiledFunction) {
+        let time = compiled.work.time(self.options.lower.slots);
+        match self.is_tiered() {
+            true => self.budget.draw_of(&self.code.module, func, is_loop, time),
+            false => self.budget.draw_function(time),
+        }
+    }
+
+    /// Makes all that is not there yet, and the trampolines of exports and imports.
+    ///
+    /// # Errors
+    /// Fails if the code generator refuses a function, or there is no memory for code.
+    pub(crate) fn complete(&self, is_parallel: bool, timings: &mut Timings) -> Result<(), Error> {
+        self.complete_functions(is_parallel, timings)?;
+        let CodeTable { native, module, .. } = &*self.code;
+        let funcs = module.module().exports.iter().filter(|e| e.kind == EntityKind::Func);
+        for func in funcs.map(|export| export.index).chain(module.module().start) {
+            self.trampolines.entry(native, module, module.func_type_index(func))?;
+        }
+        for import in &module.module().imports {
+            if let ImportKind::Func(ty) = import.kind {
+                self.trampolines.to_host(native, module, ty)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Compiles all functions that are not there yet, and places them together.
+    fn complete_functions(&self, is_parallel: bool, timings: &mut Timings) -> Result<(), Error> {
+        let CodeTable { native, module, kept, .. } = &*self.code;
+        let is_missing = |&index: &u32| {
+            self.code.function(index as usize).get().is_none()
+                && kept.as_ref().is_none_or(|kept| kept.func(index).is_none())
+        };
+        let n_funcs = module.module().funcs.len() as u32;
+        let missing: Vec<u32> = (0..n_funcs).filter(is_missing).collect();
+        let compile = |compiler: &mut Compiler, i: usize| {
+            let func = self.code.func(missing[i] as usize);
+            compiler.compile(module, func, self.shares.share(module, func))
+        };
+        let compiler = || Compiler::new(self.options.clone());
+        let containment = &self.options.containment;
+        let all = stack::with_room(|| try_map(missing.len(), is_parallel, compiler, compile));
+        let no_thread = |error| containment.no_thread(Subject::Module, &error);
+        let all = all.map_err(no_thread).map_err(Error::compile)??;
+        let mut packed = Vec::new();
+        for (&index, mut compiled) in missing.iter().zip(all) {
+            let index = index as usize;
+            let func = self.code.func(index);
+            timings.0 += std::mem::take(&mut compiled.times);
+            self.draw(func, false, &compiled);
+            if compiled.code.is_kept_as_it_is() {
+                packed.push((index, compiled));
+            } else {
+                let name = || module.func_name(func);
+                let place = || self.code.place(index, compiled);
+                let placed = containment.run(Subject::Function(func), name, place)?;
+                self.code.set(index, placed);
+            }
+        }
+        let place = || {
+            let codes = packed.iter().map(|(_, compiled)| &compiled.code);
+            let mut functions = packed.iter();
+            for chunk in chunk::pack(codes) {
+                let place = || self.code.arena().place(native.isa(), &chunk.code, module);
+                let start = containment.run(Subject::Module, String::new, place);
+                let start = start.map_err(Error::compile)?.start;
+                for (piece, &(index, ref compiled)) in chunk.pieces.iter().zip(&mut functions) {
+                    let code = start + piece.start as usize..start + piece.end as usize;
+                    let info = compiled.info(module, self.code.func(index));
+                    let placing = Some(compiled.code.placing());
+                    let placed = self.code.announced(code, index, placing, Some(info));
+                    self.code.set(index, placed);
+                }
+            }
+            Ok(())
+        };
+        timings.0.stage(Stage::Place, place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_waits_for_a_lock_that_a_fork_may_have_left() {
+        let idle = Idle(Mutex::new(vec![1, 2]));
+        let left = idle.0.lock().unwrap();
+        assert_eq!(idle.take(), None);
+        idle.give(3);
+        drop(left);
+        assert_eq!((idle.take(), idle.take(), idle.take()), (Some(2), Some(1), None));
+        idle.give(3);
+        assert_eq!(idle.take(), Some(3));
+    }
+}
