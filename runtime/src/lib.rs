@@ -67,7 +67,7 @@ pub use limits::Limits;
 pub use memory::limiter::{ResourceLimiter, StoreLimits, StoreLimitsBuilder};
 pub use memory::linear::{Memory, MemoryPlan};
 pub use memory::table::Table;
-pub use steps::code::InterpreterCode;
+pub use steps::module_code::InterpreterCode;
 pub use steps::trace::{TraceEvent, TraceFn};
 pub use store::config::StoreConfig;
 pub use store::host::{HostCall, HostFn};
@@ -87,7 +87,8 @@ pub mod native {
     pub use crate::memory::image::MemoryImage;
     pub use crate::memory::linear::access_end_max;
     pub use crate::stack::{bytes_left, limit_below};
-    pub use crate::steps::tiers::{Part, TieredCode, Tiers};
+    pub use crate::steps::module_code::{TieredCode, Tiers};
+    pub use crate::steps::part::Part;
     pub use crate::store::funcs::EntryPoints;
     pub use crate::store::libcalls::{interrupts_wait, leave_pending, move_bytes, set_bytes};
     pub use crate::store::native::find_host_code;

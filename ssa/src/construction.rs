@@ -10,6 +10,7 @@ pub mod build;
 pub mod construct;
 pub mod observe;
 mod on_the_fly;
+mod options;
 #[cfg(feature = "ir")]
 pub mod promote;
 pub(crate) mod rename;

@@ -37,8 +37,9 @@ use std::sync::Arc;
 use crate::limits;
 use crate::module::{
     ConstExpr, Data, Elem, ElemItems, EntityKind, Export, FrameStack, Func, Global, GlobalType,
-    Import, ImportKind, MemoryType, Module, SegmentMode, Shape, ShapeId, TableType,
+    Import, ImportKind, MemoryType, Module, SegmentMode, TableType,
 };
+use crate::stacks::{Stacks, number_shapes};
 use crate::types::{FuncType, ValType};
 
 mod draft;
@@ -47,14 +48,12 @@ mod func;
 #[cfg(feature = "wasm")]
 mod parts;
 mod redefine;
-mod stacks;
 
 pub use error::{BuildError, BuildRule};
 pub use func::{FunctionBuilder, LabelId};
 
-pub(crate) use stacks::Stacks;
 #[cfg(feature = "wasm")]
-pub(crate) use {draft::Draft, parts::Part, stacks::StackId};
+pub(crate) use {draft::Draft, parts::Part};
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident;)*) => {
@@ -467,18 +466,6 @@ fn settle_names(names: &mut Vec<(u32, Vec<(u32, String)>)>) {
     names.sort_by_key(|&(func, _)| func);
     names.dedup_by_key(|&mut (func, _)| func);
     names.retain(|(_, of_func)| !of_func.is_empty());
-}
-
-/// Returns the table of the shapes that labels use, including the shapes below them, in the order of first
-/// use. Replaces the shapes of labels, which are numbers of `stacks`, by numbers of the table.
-pub(crate) fn number_shapes(stacks: &Stacks, funcs: &mut [Func]) -> Vec<Shape> {
-    let mut shapes = Vec::new();
-    let labels = funcs.iter_mut().flat_map(|func| &mut func.labels);
-    stacks.renumber(labels, |parent, ty| {
-        shapes.push(Shape { parent, ty });
-        ShapeId(shapes.len() as u32)
-    });
-    shapes
 }
 
 #[cfg(test)]

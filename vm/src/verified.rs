@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use crate::constant_tables::{ConstantTables, TableEntry};
 use crate::inst::{CodeReader, Inst};
-use crate::lazy::LazyFuncs;
 use crate::module::{
     EntityKind, Func, GlobalType, ImportKind, Label, MemoryType, Module, ShapeId, TableType,
 };
 use crate::types::{FuncType, ValType};
+use lazy::LazyFuncs;
+
+pub(crate) mod lazy;
 
 /// A module that the verifier has accepted. Only [`crate::verify()`], [`crate::verify_in_parallel`] and
 /// [`Loaded::verify`](crate::load::Loaded::verify) make one.

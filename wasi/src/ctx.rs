@@ -9,7 +9,7 @@ use std::path::Path;
 use cap_std::fs::Dir;
 use rustix::fs::OFlags;
 
-use crate::clock::Clocks;
+use crate::clocks::Clocks;
 use crate::errno::Errno;
 use crate::stdio::{Input, Output, Sink, Source};
 use crate::table::{Descriptor, Directory, Kind, Table};

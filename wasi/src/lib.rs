@@ -73,6 +73,7 @@
 
 mod args;
 mod clock;
+mod clocks;
 mod ctx;
 mod ending;
 mod errno;
@@ -80,6 +81,7 @@ mod fd;
 mod io;
 pub mod limits;
 mod linker;
+mod listing;
 mod memory;
 mod open;
 mod path;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::time::ClockId;
 
-use crate::clock::host_clock;
+use crate::clocks::host_clock;
 use crate::ctx::WasiCtx;
 use crate::errno::{Errno, Result};
 use crate::limits::SUBSCRIPTIONS_MAX;

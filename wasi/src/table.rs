@@ -6,7 +6,7 @@ use cap_std::fs::Dir;
 
 use crate::errno::{Errno, Result};
 use crate::limits::DESCRIPTORS_MAX;
-use crate::readdir::Listing;
+use crate::listing::Listing;
 use crate::stdio::{Input, Output};
 use crate::types::{FileType, Rights};
 

@@ -9,24 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cranelift_jit::{ArenaMemoryProvider, BranchProtection, JITMemoryKind, JITMemoryProvider};
 use cranelift_module::ModuleResult;
 
-use crate::code::unit::{CodeError, MachineCode};
-
-/// An instruction whose address is to be a multiple of a power of two, or the first such address after it that the
-/// alignment of the code permits.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Anchor {
-    /// The offset of the instruction.
-    pub(crate) offset: u32,
-    /// The power of two.
-    pub(crate) boundary: u32,
-}
-
-impl Default for Anchor {
-    /// The start of the code.
-    fn default() -> Anchor {
-        Anchor { offset: 0, boundary: 16 }
-    }
-}
+use crate::code::error::CodeError;
+use crate::code::machine_code::{Anchor, MachineCode};
 
 /// Memory for code. cranelift-jit's arena does the work; it leaks its memory when it is dropped, so it is
 /// freed by hand here.

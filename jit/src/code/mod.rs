@@ -1,6 +1,8 @@
 //! Machine code in memory: placement, tables, and registration with debuggers and profilers.
 
 pub(crate) mod debugger;
+pub(crate) mod error;
+pub(crate) mod machine_code;
 pub(crate) mod memory;
 pub(crate) mod pctable;
 pub(crate) mod profiling;

@@ -3,7 +3,7 @@
 //! [`Containment::run`] runs whatever makes machine code: of a function, of a loop form, of a trampoline, or of a whole
 //! module when it is placed. What fails is counted by its reason ([`crate::compile::stats`]) and told to `tracing`. A
 //! panic becomes an error with the reason [`CompileFailure::Panic`], so it never unwinds into the embedder. A
-//! [`Compiler`] that has panicked throws away its memory, which may be in any state.
+//! [`Compiler`](crate::compile::function::Compiler) that has panicked throws away its memory, which may be in any state.
 //!
 //! The process's panic hook belongs to the embedder. It runs before the panic is caught, as for any panic that is
 //! caught; [`subject::compiling`] tells it that this one will be. With `panic = "abort"` nothing can be caught, and a fault of the
@@ -14,18 +14,15 @@
 //! module's code panics ([`Containment::in_thread`], [`Containment::raise`]). `Config::contain_faults` decides otherwise.
 
 use std::any::Any;
-use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use slotvm_bytecode::VerifiedModule;
-
-use crate::code::unit::CodeError;
-use crate::compile::budget::{Overdrawn, Share};
-use crate::compile::failure::CompileFailure;
-use crate::compile::function::{CompileError, CompiledFunction, Compiler};
+use crate::code::error::CodeError;
+use crate::compile::budget::Overdrawn;
+use crate::compile::error::CompileError;
+use crate::compile::failure::{CompileFailure, Fails};
 use crate::compile::stats::Counts;
 use crate::compile::subject::{self, Subject};
 
@@ -37,12 +34,6 @@ pub(crate) struct Containment {
     pub(crate) is_on: bool,
     /// The first fault in a thread that nobody waits for, if faults are panics.
     fault: Arc<Mutex<Option<String>>>,
-}
-
-/// An error that something was not compiled for.
-pub(crate) trait Fails: fmt::Display {
-    /// The reason.
-    fn failure(&self) -> CompileFailure;
 }
 
 /// An error of what [`Containment::run`] runs.
@@ -186,58 +177,5 @@ impl Panics for CodeError {
 impl Fails for Overdrawn {
     fn failure(&self) -> CompileFailure {
         CompileFailure::Budget
-    }
-}
-
-impl Compiler {
-    /// Compiles a function that the module defines and that has this share of its budget.
-    ///
-    /// # Errors
-    /// Fails if it is too large, or takes too much work.
-    pub(crate) fn compile(
-        &mut self,
-        module: &VerifiedModule,
-        func: u32,
-        share: Share,
-    ) -> Result<CompiledFunction, CompileError> {
-        self.compile_at(module, func, &[], share)
-    }
-
-    /// Compiles a function as [`Compiler::compile`] does, or what follows in it at the start of one of some blocks, for
-    /// frames of the interpreter: see [`build_loop`](slotvm_ssa::construction::build::build_loop).
-    ///
-    /// # Errors
-    /// Fails if it is too large, or takes too much work.
-    pub(crate) fn compile_at(
-        &mut self,
-        module: &VerifiedModule,
-        func: u32,
-        starts: &[u32],
-        share: Share,
-    ) -> Result<CompiledFunction, CompileError> {
-        let subject = Subject::of(module, func, starts);
-        let name = || module.func_name(func);
-        self.contained(subject, name, |compiler| {
-            #[cfg(test)]
-            crate::compile::faults::inject(module, func, starts)?;
-            compiler.try_compile_at(module, func, starts, share)
-        })
-    }
-
-    /// Calls `compile` with itself, and counts the result.
-    pub(super) fn contained(
-        &mut self,
-        subject: Subject,
-        name: impl Fn() -> String,
-        compile: impl FnOnce(&mut Compiler) -> Result<CompiledFunction, CompileError>,
-    ) -> Result<CompiledFunction, CompileError> {
-        let containment = self.options.containment.clone();
-        let result = containment.run(subject, name, || compile(self));
-        match &result {
-            Ok(_) => containment.counts.add_compiled(),
-            Err(error) if error.failure.is_bug() => *self = Compiler::new(self.options.clone()),
-            Err(_) => {}
-        }
-        result
     }
 }

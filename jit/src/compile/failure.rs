@@ -90,6 +90,12 @@ impl fmt::Display for CompileFailure {
     }
 }
 
+/// An error that something was not compiled for.
+pub(crate) trait Fails: fmt::Display {
+    /// The reason.
+    fn failure(&self) -> CompileFailure;
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;

@@ -2,8 +2,8 @@
 
 use slotvm_bytecode::VerifiedModule;
 
+use crate::compile::error::CompileError;
 use crate::compile::failure::CompileFailure;
-use crate::compile::function::CompileError;
 
 /// Compiling the function panics.
 pub(crate) const PANICS: &str = "fault_panics";

@@ -18,7 +18,6 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::{CodegenError, CompiledCode, Context};
 use cranelift_frontend::FunctionBuilderContext;
-use slotvm_bytecode::printable::Printable;
 use slotvm_bytecode::{ValType, VerifiedModule};
 use slotvm_ssa::construction::build::{
     BuildOptions, BuildScratch, OperandCounts, SLOT_FORM_OPERANDS_MAX, SsaOptions, build,
@@ -30,11 +29,12 @@ use slotvm_ssa::pipeline::{self, Growth, PassScratch, PassSet, Stage, StageError
 use tracing::trace_span;
 
 use self::form::{Form, without_growth};
-use crate::code::unit::{CodeError, MachineCode};
+use crate::code::machine_code::MachineCode;
 use crate::compile::budget::{Candidate, Cause, Parts, Rung, Share, TooMuchWork, Work};
 use crate::compile::clif_text;
-use crate::compile::contain::{Containment, Fails};
-use crate::compile::failure::{CompileFailure, Refusal};
+use crate::compile::contain::Containment;
+use crate::compile::error::CompileError;
+use crate::compile::failure::CompileFailure;
 use crate::compile::folds::Folds;
 use crate::compile::function_info::{FunctionInfo, Sizes};
 use crate::compile::hot_loop::{HotLoops, is_placed};
@@ -110,33 +110,6 @@ impl CompiledFunction {
     }
 }
 
-/// Error of a function that cannot be compiled.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("function {} cannot be compiled: {reason}", Printable(name))]
-pub(crate) struct CompileError {
-    /// The function, in the module's index space.
-    pub(crate) func: u32,
-    /// Its name.
-    pub(crate) name: String,
-    /// The kind of reason.
-    pub(crate) failure: CompileFailure,
-    /// The reason in words.
-    pub(crate) reason: String,
-}
-
-impl CompileError {
-    fn new(func: u32, name: impl Into<String>, refusal: Refusal) -> CompileError {
-        let Refusal { failure, reason } = refusal;
-        CompileError { func, name: name.into(), failure, reason }
-    }
-
-    /// The error of a function whose code is not placed, or which no thread compiles.
-    pub(crate) fn of_code(module: &VerifiedModule, func: u32, error: &CodeError) -> CompileError {
-        let refusal = error.failure().because(error);
-        CompileError::new(func, module.func_name(func), refusal)
-    }
-}
-
 /// Operands that one branch must keep before those of all branches are counted ahead of building the IR.
 const KEPT_OPERANDS_MIN: usize = 64;
 
@@ -171,6 +144,57 @@ impl Compiler {
             compiled: None,
             hot_loops: HotLoops::default(),
         }
+    }
+
+    /// Compiles a function that the module defines and that has this share of its budget.
+    ///
+    /// # Errors
+    /// Fails if it is too large, or takes too much work.
+    pub(crate) fn compile(
+        &mut self,
+        module: &VerifiedModule,
+        func: u32,
+        share: Share,
+    ) -> Result<CompiledFunction, CompileError> {
+        self.compile_at(module, func, &[], share)
+    }
+
+    /// Compiles a function as [`Compiler::compile`] does, or what follows in it at the start of one of some blocks, for
+    /// frames of the interpreter: see [`build_loop`](slotvm_ssa::construction::build::build_loop).
+    ///
+    /// # Errors
+    /// Fails if it is too large, or takes too much work.
+    pub(crate) fn compile_at(
+        &mut self,
+        module: &VerifiedModule,
+        func: u32,
+        starts: &[u32],
+        share: Share,
+    ) -> Result<CompiledFunction, CompileError> {
+        let subject = Subject::of(module, func, starts);
+        let name = || module.func_name(func);
+        self.contained(subject, name, |compiler| {
+            #[cfg(test)]
+            crate::compile::faults::inject(module, func, starts)?;
+            compiler.try_compile_at(module, func, starts, share)
+        })
+    }
+
+    /// Calls `compile` with itself, and counts the result.
+    pub(super) fn contained(
+        &mut self,
+        subject: Subject,
+        name: impl Fn() -> String,
+        compile: impl FnOnce(&mut Compiler) -> Result<CompiledFunction, CompileError>,
+    ) -> Result<CompiledFunction, CompileError> {
+        let containment = self.options.containment.clone();
+        let result = containment.run(subject, name, || compile(self));
+        match &result {
+            Ok(_) => containment.counts.add_compiled(),
+            Err(error) if error.failure.is_bug() => *self = Compiler::new(self.options.clone()),
+            Err(_) => {}
+        }
+        result
     }
 
     /// Does what [`Compiler::compile_at`] says, which catches panics.

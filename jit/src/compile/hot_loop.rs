@@ -15,7 +15,7 @@ use slotvm_ssa::graphs::cfg::{Cfg, ControlFlow};
 use slotvm_ssa::graphs::ids::Loop;
 use slotvm_ssa::graphs::loops::{LoopForest, LoopScratch};
 
-use crate::code::memory::Anchor;
+use crate::code::machine_code::Anchor;
 use crate::compile::budget::WorkCounts;
 
 /// A loop starts at a multiple of these bytes: a line of the cache of decoded instructions.

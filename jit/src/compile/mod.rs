@@ -13,6 +13,8 @@ pub(crate) mod budget;
 mod clif_text;
 #[cfg(feature = "jit")]
 pub(crate) mod contain;
+#[cfg(feature = "jit")]
+pub(crate) mod error;
 #[cfg_attr(not(feature = "jit"), allow(dead_code, reason = "nothing is compiled"))]
 pub(crate) mod failure;
 #[cfg(all(test, feature = "jit"))]

@@ -19,7 +19,8 @@ use slotvm_bytecode::parallel::try_map;
 use slotvm_ssa::passes::inline::may_be_inlined;
 
 use crate::compile::budget::Budget;
-use crate::compile::function::{CompileError, CompileOptions, CompiledFunction, Compiler};
+use crate::compile::error::CompileError;
+use crate::compile::function::{CompileOptions, CompiledFunction, Compiler};
 
 /// Compiles the functions that a module defines, each with its share of a budget; returns them in their order. There is
 /// none where nothing enters the function any more.

@@ -7,8 +7,8 @@ use slotvm_ssa::ir::Function;
 use slotvm_ssa::ir::entity::Loc;
 use slotvm_ssa::pipeline::PassSet;
 
+use crate::code::machine_code::{FinalizedReloc, MachineCode};
 use crate::code::pctable::{Place, PlaceId, TrapReason};
-use crate::code::unit::{FinalizedReloc, MachineCode};
 use crate::compile::budget::Work;
 use crate::compile::folds::Folds;
 use crate::compile::listing::{

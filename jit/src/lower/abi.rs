@@ -17,7 +17,7 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::CallConv;
 use slotvm_bytecode::{FuncType, ValType, n_cells};
 
-use crate::code::unit::FUNC_NAMESPACE;
+use crate::code::machine_code::FUNC_NAMESPACE;
 
 /// Results of integer class that fit registers on all targets.
 pub(crate) const INT_RESULTS_MAX: usize = 6;

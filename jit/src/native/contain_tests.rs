@@ -229,7 +229,7 @@ fn an_event_names_function_form_and_message() {
 #[test]
 fn hooks_learn_of_panics_that_will_be_caught() {
     use crate::compile::contain::Containment;
-    use crate::compile::function::CompileError;
+    use crate::compile::error::CompileError;
     use crate::compile::subject::Subject;
 
     let subject = Subject::Function(3);

@@ -17,7 +17,8 @@ use slotvm_ssa::pipeline::{PassSet, Stage};
 use tracing::debug_span;
 
 use crate::compile::budget::Budget;
-use crate::compile::function::{CompileError, CompileOptions, CompiledFunction, Compiler};
+use crate::compile::error::CompileError;
+use crate::compile::function::{CompileOptions, CompiledFunction, Compiler};
 use crate::compile::function_info::FunctionInfo;
 use crate::compile::listing::FunctionCode;
 use crate::compile::stats::CompileStats;

@@ -21,8 +21,9 @@ use slotvm_runtime::native::limit_below;
 use slotvm_runtime::native::{HostCtx, Libcalls, MemorySpan, Shared, VmCtx, offsets as rt};
 use slotvm_runtime::{Memory, MemoryPlan};
 
+use crate::code::machine_code::MachineCode;
 use crate::code::pctable::{Place, PlaceId, TrapReason};
-use crate::code::unit::{CodeUnit, MachineCode};
+use crate::code::unit::CodeUnit;
 use crate::lower::abi;
 use crate::lower::abi::Way;
 use crate::lower::traps::HOST_ERROR;

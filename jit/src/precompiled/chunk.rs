@@ -8,9 +8,10 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use slotvm_bytecode::TrapCode;
 
-use crate::code::memory::{Anchor, padding};
+use crate::code::machine_code::Anchor;
+use crate::code::machine_code::MachineCode;
+use crate::code::memory::padding;
 use crate::code::pctable::{CallSite, Place, PlaceId, TrapReason, TrapSite};
-use crate::code::unit::MachineCode;
 
 /// The bytes of code that a chunk is closed at.
 const CHUNK_BYTES: usize = 16 << 10;

@@ -20,7 +20,8 @@ use slotvm_bytecode::{Access, FuncType};
 
 use super::context::Context;
 use super::libcalls::LIBCALLS;
-use crate::code::unit::{CodeError, MachineCode};
+use crate::code::error::CodeError;
+use crate::code::machine_code::MachineCode;
 use crate::lower::abi::{self, CELL_BYTES, POINTER};
 use crate::lower::memory::{load, store};
 use crate::lower::traps::trap_trampoline;

@@ -7,9 +7,11 @@ use slotvm_runtime::{Error, MemoryPlan};
 
 use super::entry::{compile_access, compile_entry, compile_stub};
 use super::input::{Import, Input};
-use crate::code::unit::{CodeUnit, MachineCode};
+use crate::code::machine_code::MachineCode;
+use crate::code::unit::CodeUnit;
 use crate::compile::budget::{Budget, Share};
-use crate::compile::function::{CompileError, CompileOptions, CompiledFunction, Compiler};
+use crate::compile::error::CompileError;
+use crate::compile::function::{CompileOptions, CompiledFunction, Compiler};
 use crate::compile::parallel::compile_all;
 use crate::compile::stack;
 use crate::compile::subject::Subject;

@@ -19,8 +19,8 @@ use crate::interp;
 use crate::memory::image::MemoryImage;
 use crate::memory::linear::{Memory, MemoryPlan};
 use crate::pinned::Pinned;
-use crate::steps::code::{CodeOptions, InterpreterCode};
-use crate::steps::tiers::Tiers;
+use crate::steps::code::CodeOptions;
+use crate::steps::module_code::{InterpreterCode, Tiers};
 use crate::store::Store;
 use crate::store::funcs::{EntryPoints, InstanceFuncs};
 use crate::store::instance::Instance;
@@ -213,7 +213,9 @@ impl Store {
         };
         let address = tiers.map_or(std::ptr::null(), |tiers| Arc::as_ptr(tiers).cast());
         let code = self.codes.entry((Arc::as_ptr(&module), address));
-        let code = code.or_insert_with(|| shared.of(&module, options, tiers)).clone();
+        let code = code
+            .or_insert_with(|| shared.of(&module, options, tiers, &interp::TRANSLATION))
+            .clone();
         let mut instance = Instance {
             datas_dropped: vec![false; module.module().datas.len()],
             module,

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use slotvm_bytecode::{TrapCode, n_cells};
 
-use super::dispatch;
-use super::tiers::{SMALL_CELLS, first, native_target};
-use super::translate;
+use super::cells::{SMALL_CELLS, copy_cells, first};
+use super::run::run;
 use crate::entities::FuncHandle;
 use crate::entities::FuncTarget;
 use crate::entities::InstanceId;
 use crate::error::{Error, Stop};
 use crate::limits::TRACE_FRAMES_MAX;
-use crate::steps::code::{Instr, ModuleCode};
+use crate::steps::instr::Instr;
+use crate::steps::module_code::ModuleCode;
 use crate::steps::stack::{Frame, Stack};
 use crate::steps::state::State;
 use crate::steps::target::{CallTarget, TargetCode};
@@ -49,16 +49,6 @@ pub(crate) fn execute(
     // After an error some are left, and an activation below may be asked for its own.
     activation.store.interp.frames.truncate(n_outer_frames);
     result
-}
-
-/// Copies as many cells as `to` has. They are few, as a rule.
-#[inline(always)]
-pub(super) fn copy_cells(from: &[u64], to: &mut [u64]) {
-    if to.len() <= SMALL_CELLS {
-        to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
-    } else {
-        to.copy_from_slice(&from[..to.len()]);
-    }
 }
 
 /// See the module documentation. Handlers see only the state, which therefore comes first.
@@ -98,7 +88,7 @@ impl<'a> Activation<'a> {
                 self.state.pc = pc;
                 // SAFETY: the state is that of this activation. The function has been entered, so its code, frame and
                 // memory are those in the state.
-                unsafe { dispatch::run(&raw mut self.state) };
+                unsafe { run(&raw mut self.state) };
             }
             Err(stop) => self.stop = Some(stop),
         }
@@ -129,7 +119,7 @@ impl<'a> Activation<'a> {
         // What an error is told of looks at them.
         self.look_at_stacks(self.base, self.n_outer_frames);
         reserved?;
-        let exit = translate::exit(self.module().options().jumps);
+        let exit = self.module().exit();
         let stack = &mut self.store.interp;
         copy_cells(cells, &mut stack.cells[self.base..self.base + cells.len()]);
         stack.frames.push(Frame {
@@ -176,14 +166,7 @@ impl<'a> Activation<'a> {
 
     /// The target of calls of a function of the active module.
     pub(super) fn target(&self, func: u32) -> *const CallTarget {
-        let is_traced = self.trace.is_some();
-        let tiers = self.module().tiers().filter(|_| !is_traced);
-        self.module().target(func, is_traced, |module, options| {
-            if let Some(native) = tiers.and_then(|tiers| tiers.ready(func)) {
-                return native_target(module, options, func, native);
-            }
-            translate::translate(module, func, options, tiers.map(|tiers| &**tiers), is_traced)
-        })
+        self.module().target(func, self.trace.is_some())
     }
 
     /// Lets the state name the stacks, which may have moved. There are so many frames.
@@ -484,10 +467,10 @@ impl<'a> Activation<'a> {
             // SAFETY: it is a target of an instance, which the store keeps.
             let target = unsafe { &*func };
             let instance = InstanceId::from_number(instance);
-            let module = self.store.instance(instance).module();
+            let code = self.store.instance(instance).code();
             // Where a function was to be entered, it has not begun.
             let is_entered = !pc.is_null();
-            let offset = if is_entered { translate::offset(module, target, pc) } else { 0 };
+            let offset = if is_entered { code.offset(target, pc) } else { 0 };
             self.store.frame(instance, target.func, offset)
         };
         let State { active: func, pc, instance, .. } = self.state;

@@ -11,16 +11,17 @@
 //! memory, and a number that only the next instruction needs is not written at all. The loop form has no
 //! accumulators; instructions that name one find the number in its cell.
 
-use std::marker::PhantomData;
-use std::mem::transmute;
 use std::ptr;
 
-use slotvm_bytecode::TrapCode;
+use slotvm_bytecode::numeric::Numeric;
+use slotvm_bytecode::{TrapCode, ValType};
 
 use super::activation::Activation;
-use super::handlers::operands::{Acc, Operand, To, ToAcc, ToCell};
+use super::operands::{Acc, Operand, To, ToAcc, ToCell, makes};
 use super::outside::Outside;
-use crate::steps::code::{Handler, Instr};
+use super::regs::Regs;
+use super::run::handler;
+use crate::steps::instr::Instr;
 use crate::steps::state::State;
 
 /// A form of dispatch.
@@ -90,118 +91,7 @@ impl Dispatch for Loop {
     }
 }
 
-/// # Safety
-/// The address is that of an instruction, not of data.
-#[inline(always)]
-unsafe fn handler(pc: *const Instr) -> Handler {
-    // SAFETY: an instruction starts with the address of a handler, which the translator has put there, and the caller
-    // has none of the slots of data.
-    unsafe { transmute::<*const (), Handler>((*pc).handler) }
-}
-
-/// Runs from the instruction, frame and memory that the state names until a handler leaves.
-///
-/// # Safety
-/// As [`Regs::new`], for what the state names. The instruction names no accumulator.
-pub(super) unsafe fn run(state: *mut State) {
-    // SAFETY: `Activation::run` has let the state name the code, frame and memory of the function that it has entered,
-    // and handlers that return leave theirs there.
-    unsafe {
-        let mut pc = (*state).pc;
-        while !pc.is_null() {
-            let State { fp, memory, memory_bytes, .. } = *state;
-            pc = handler(pc)(pc, fp, memory, memory_bytes, state, 0, 0.0);
-        }
-    }
-}
-
-/// The arguments of a handler. The methods are sound by promises of the translator and the verifier.
-pub(super) struct Regs<D> {
-    pub(super) pc: *const Instr,
-    pub(super) fp: *mut u64,
-    pub(super) memory: *mut u8,
-    pub(super) bytes: usize,
-    pub(super) state: *mut State,
-    pub(super) acc: u64,
-    pub(super) float_acc: f64,
-    pub(super) form: PhantomData<D>,
-}
-
-impl<D> Copy for Regs<D> {}
-
-impl<D> Clone for Regs<D> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
 impl<D: Dispatch> Regs<D> {
-    /// Takes the arguments of a handler.
-    ///
-    /// # Safety
-    /// * `pc` is an instruction that the translator has made for this handler, of a function that lives.
-    /// * `fp` is a frame of that function: as many cells as its code names, which nobody else accesses while the
-    ///   interpreter runs. For code that computes in scratch cells, it is these.
-    /// * `memory` and `bytes` are memory 0 of the active instance.
-    /// * `state` is the state of a running interpreter, at the start of an [`Activation`].
-    #[inline(always)]
-    pub(super) unsafe fn new(
-        (pc, fp, memory, bytes, state): (*const Instr, *mut u64, *mut u8, usize, *mut State),
-        acc: u64,
-        float_acc: f64,
-    ) -> Regs<D> {
-        Regs { pc, fp, memory, bytes, state, acc, float_acc, form: PhantomData }
-    }
-
-    /// The instruction.
-    #[inline(always)]
-    pub(super) fn instr(&self) -> &Instr {
-        // SAFETY: `new` was promised that it is one.
-        unsafe { &*self.pc }
-    }
-
-    /// The data in a slot after the instruction.
-    #[inline(always)]
-    pub(super) fn data(&self, slot: usize) -> u64 {
-        // SAFETY: the translator has put as many slots after an instruction as its handler reads.
-        unsafe { (*self.pc.wrapping_add(slot)).handler.addr() as u64 }
-    }
-
-    #[inline(always)]
-    pub(super) fn get(&self, cell: u16) -> u64 {
-        // SAFETY: the translator names cells of the frame.
-        unsafe { *self.fp.wrapping_add(cell as usize) }
-    }
-
-    #[inline(always)]
-    pub(super) fn set(&self, cell: u16, value: u64) {
-        // SAFETY: the translator names cells of the frame.
-        unsafe { *self.fp.wrapping_add(cell as usize) = value }
-    }
-
-    /// Reads memory at an address.
-    #[inline(always)]
-    pub(super) fn load<const N: usize>(&self, address: u64) -> Option<[u8; N]> {
-        let end = address + N as u64;
-        if end > self.bytes as u64 {
-            return None;
-        }
-        // SAFETY: the bytes lie in the memory, as was just checked.
-        Some(unsafe { *self.memory.wrapping_add(address as usize).cast() })
-    }
-
-    /// Writes memory at an address. Returns whether that lies in it.
-    #[inline(always)]
-    pub(super) fn store<const N: usize>(&self, address: u64, value: [u8; N]) -> bool {
-        let end = address + N as u64;
-        if end > self.bytes as u64 {
-            return false;
-        }
-        // SAFETY: the bytes lie in the memory, as was just checked.
-        unsafe { *self.memory.wrapping_add(address as usize).cast() = value };
-        true
-    }
-
     /// Goes on after the instruction, which takes so many slots.
     #[inline(always)]
     pub(super) fn next(mut self, slots: usize) -> *const Instr {
@@ -227,6 +117,46 @@ impl<D: Dispatch> Regs<D> {
         (self.pc, self.fp) = (pc, fp);
         // SAFETY: the caller, a handler of calls or of what follows them, has an instruction for this frame.
         unsafe { D::go(self) }
+    }
+
+    /// Goes on with a result, which is no float.
+    #[inline(always)]
+    pub(super) fn finish<T: To>(mut self, slots: usize, value: u64) -> *const Instr {
+        if T::IS_WRITTEN {
+            self.set(self.instr().a, value);
+        }
+        self.acc = value;
+        self.next(slots)
+    }
+
+    /// Goes on with a result that is a float of 64 bits.
+    #[inline(always)]
+    pub(super) fn finish_float<T: To>(mut self, slots: usize, value: u64) -> *const Instr {
+        if T::IS_WRITTEN {
+            self.set(self.instr().a, value);
+        }
+        self.float_acc = f64::from_bits(value);
+        self.next(slots)
+    }
+
+    /// Goes on with the result of an operation `N`.
+    #[inline(always)]
+    pub(super) fn finish_op<N: Numeric, T: To>(
+        self,
+        slots: usize,
+        result: Result<u64, TrapCode>,
+    ) -> *const Instr {
+        match result {
+            Ok(value) => match const { makes(N::OP) } {
+                ValType::F64 => self.finish_float::<T>(slots, value),
+                ValType::F32 => {
+                    self.set(self.instr().a, value);
+                    self.next(slots)
+                }
+                _ => self.finish::<T>(slots, value),
+            },
+            Err(code) => self.trap(code),
+        }
     }
 
     /// Traps at the instruction.

@@ -1,12 +1,17 @@
 //! The interpreter: runs a register form of the bytecode, which is made from verified code when a function is first
 //! called.
 //!
+//! Each of these uses those below it:
+//!
 //! * [`translate`] makes the form. Its instructions name cells of the frame and constants, where bytecode moves values
 //!   over the operand stack.
-//! * [`handlers`] has the code that executes instructions, [`dispatch`] how one leads to the next.
-//! * [`outside`] does what is rare or concerns the whole store, with [`services`] and [`vector`].
-//! * [`activation`] is a call from the host: it enters and leaves functions, and traps.
-//! * [`tiers`] leads to native code and back, where there is some.
+//! * [`handlers`] has the code that executes instructions, [`dispatch`] how one leads to the next, [`operands`] where it
+//!   finds its operands.
+//! * [`outside`] does what is rare or concerns the whole store, with [`services`], [`vector`], and [`tiers`], which leads
+//!   to native code and back.
+//! * [`activation`] is a call from the host: it enters and leaves functions, and traps. A function that is called for the
+//!   first time is translated by the module's code ([`Translation`]), which has been given the way up from here.
+//! * [`run`] starts, with [`regs`] and [`cells`].
 //!
 //! Guest calls do not recurse on the host's stack; only a host function that calls back does, which is limited by
 //! [`crate::stack`].
@@ -19,14 +24,28 @@
 //! before it enters. Traps in (1) and (2) are at offset 0 of the function that was to be entered.
 
 mod activation;
+mod cells;
 mod dispatch;
 mod handlers;
+mod operands;
 mod outside;
 mod probe;
+mod regs;
+mod run;
 mod services;
 mod tiers;
 mod translate;
 mod vector;
+
+use crate::steps::module_code::Translation;
+
+/// What the interpreter translates functions by.
+pub(crate) static TRANSLATION: Translation = Translation {
+    translate: translate::translate,
+    offset: translate::offset,
+    exit: translate::exit,
+    native: translate::native,
+};
 
 pub(crate) use activation::execute;
 pub(crate) use probe::tail_calls_are_jumps;

@@ -10,7 +10,7 @@ use super::activation::Activation;
 use super::vector;
 use crate::entities::FuncHandle;
 use crate::error::Stop;
-use crate::steps::code::{Instr, StackOp};
+use crate::steps::instr::{Instr, StackOp};
 use crate::steps::state::State;
 use crate::steps::trace::TraceEvent;
 use crate::store::Store;
@@ -216,7 +216,7 @@ fn show(activation: &mut Activation<'_>, instr: &Instr) {
     let module = activation.module().module().clone();
     let active = activation.active();
     let (func, n_locals) = (active.func, active.n_locals as usize);
-    let offset = super::translate::offset(&module, active, instr);
+    let offset = activation.module().offset(active, instr);
     let bytes = &module.func(func).expect("a function of the module").code;
     let inst = CodeReader::new(bytes, offset).read().expect("verified code decodes");
     activation.count_frames();

@@ -8,8 +8,8 @@ use slotvm_bytecode::Op;
 use super::dispatch::Tail;
 use super::handlers::table::{self, AddressIn, Code, Dest, In, RightIn, StoredIn};
 use crate::stack;
-use crate::steps::code::{Handler, Instr};
-use crate::steps::state::State;
+use crate::steps::instr::Instr;
+use crate::steps::state::{Handler, State};
 
 /// Whether handlers of the form [`Tail`] leave nothing on the stack. It is found out once.
 pub(crate) fn tail_calls_are_jumps() -> bool {

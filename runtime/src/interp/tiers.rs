@@ -16,77 +16,20 @@ use std::ptr;
 use std::slice;
 use std::sync::atomic::Ordering;
 
-use slotvm_bytecode::{FuncType, ValType, VerifiedModule, n_cells};
+use slotvm_bytecode::{FuncType, ValType, n_cells};
 
-use super::activation::{self, Activation, copy_cells};
-use super::translate;
+use super::activation::{self, Activation};
+use super::cells::{SMALL_CELLS, copy_cells, first};
 use crate::context::{Entry, VmCtx};
 use crate::entities::InstanceId;
 use crate::error::{Error, Stop};
-use crate::steps::code::{CodeOptions, Count, Instr};
-use crate::steps::target::{CallTarget, NativeCode, TargetCode};
-use crate::steps::tiers::{Part, TailCall, TieredCode};
+use crate::steps::code::Count;
+use crate::steps::instr::Instr;
+use crate::steps::module_code::TieredCode;
+use crate::steps::part::Part;
+use crate::steps::stack::TailCall;
+use crate::steps::target::{CallTarget, NativeCode, TargetCode, n_call_cells};
 use crate::store::{NativeCallee, Store};
-
-impl TieredCode {
-    /// Lets calls of a function go to native code.
-    ///
-    /// # Safety
-    /// `code` is native code of the function, as [`FuncRecord::code`](crate::native::FuncRecord::code) is, and `entry` leads
-    /// to code of its type, if it is known. Both live as long as any store that has been given its tiers with
-    /// [`Natives`](crate::native::Natives), and rely on no more than these do.
-    pub unsafe fn install(&self, func: u32, code: *const u8, entry: Option<Entry>) {
-        let target = native_target(self.0.module(), self.0.options(), func, (code, entry));
-        self.0.replace(func, target);
-    }
-
-    /// Lets loops of a function, which begin at these blocks in ascending order, go on in native code.
-    ///
-    /// # Safety
-    /// `code` takes the context of the function's instance, and as its only parameter the address of the cells of the
-    /// function's frame, which it reads before it does anything else, and has the function's results. It finds the number of
-    /// the loop in [`Shared::callee`](crate::native::Shared::callee). Otherwise as for [`TieredCode::install`].
-    pub unsafe fn install_loops(&self, func: u32, starts: &[u32], code: *const u8) {
-        self.0.leave_loops(func, starts, code);
-    }
-
-    /// The times that a function was called, or a loop has gone round, at least. Once [`Tiers::hot`](crate::native::Tiers::hot)
-    /// was told, that is nearly its threshold.
-    pub fn n_times(&self, part: Part) -> u32 {
-        self.0.n_times(part)
-    }
-
-    /// Whether a function was called, or a loop went round, since [`Tiers::hot`](crate::native::Tiers::hot) was first told
-    /// of it.
-    pub fn has_gone_on(&self, part: Part) -> bool {
-        self.0.has_gone_on(part)
-    }
-}
-
-/// The target of calls of a function that is native code, at an address and with the entry to it.
-pub(super) fn native_target(
-    module: &VerifiedModule,
-    options: CodeOptions,
-    func: u32,
-    (address, entry): (*const u8, Option<Entry>),
-) -> CallTarget {
-    let ty = module.func_type(func);
-    let (n_params, n_cells) = (n_cells(&ty.params) as u32, n_call_cells(ty) as u32);
-    CallTarget {
-        start: translate::native(options.jumps),
-        func,
-        n_params,
-        n_locals: n_params,
-        n_cells,
-        n_results: slotvm_bytecode::n_cells(&ty.results) as u32,
-        n_call_cells: n_cells,
-        entry_bytes: n_cells as usize * size_of::<u64>(),
-        // Native code takes by itself what a call takes.
-        call_cells: 0,
-        frame_bytes: 0,
-        code: TargetCode::Native(NativeCode::new(address, entry)),
-    }
-}
 
 impl Activation<'_> {
     /// Calls the native code of the active function, whose frame has the parameters, and leaves the function.
@@ -184,22 +127,6 @@ impl Activation<'_> {
 /// Calls of a function, one of whose loops has gone on in native code, before it is hot itself.
 const CALLS_WITH_LOOP: u32 = 2;
 
-/// Cells for which nothing is allocated.
-pub(super) const SMALL_CELLS: usize = 16;
-
-/// `n` cells in either place. Those in `small` are 0.
-pub(super) fn first<'a>(
-    small: &'a mut [u64; SMALL_CELLS],
-    large: &'a mut Vec<u64>,
-    n: usize,
-) -> &'a mut [u64] {
-    if n <= SMALL_CELLS {
-        return &mut small[..n];
-    }
-    large.resize(n, 0);
-    large
-}
-
 /// The time of a call of a function that is interpreted by native code, as the number of instructions that the interpreter
 /// executes meanwhile.
 const DETOUR_INSTS: u32 = 60;
@@ -248,11 +175,6 @@ impl Store {
         cells[..n_results].copy_from_slice(&own[..n_results]);
         Ok(())
     }
-}
-
-/// The cells that the parameters or the results of a function take.
-pub(super) fn n_call_cells(ty: &FuncType) -> usize {
-    n_cells(&ty.params).max(n_cells(&ty.results))
 }
 
 /// Interprets a function that native code calls: [`VmCtx::interpret`]. If the call is in the place of the native code that

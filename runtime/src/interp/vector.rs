@@ -3,7 +3,7 @@
 use slotvm_bytecode::{Imm, Op, TrapCode, ValType, VectorPart, vector};
 
 use crate::entities::{cells_of, value_of};
-use crate::steps::code::StackOp;
+use crate::steps::instr::StackOp;
 
 /// The cells of a frame, and the cell above the top of its operand stack.
 pub(super) struct Operands<'a> {

@@ -3,8 +3,9 @@
 //! The arguments of a call are the first locals of the callee in the place where the caller pushed
 //! them, and the results replace them there, so nothing is copied.
 
-use super::code::Instr;
+use super::instr::Instr;
 use super::target::CallTarget;
+use crate::entities::InstanceId;
 use crate::error::Error;
 
 /// A guest frame that waits for one that it called, or the host's call below a guest frame.
@@ -19,6 +20,15 @@ pub(crate) struct Frame {
     pub(crate) args: u32,
     /// The instance.
     pub(crate) instance: u32,
+}
+
+/// A call of an interpreted function that is to be made in the place of native code that was left for it.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct TailCall {
+    pub(crate) instance: InstanceId,
+    pub(crate) func: u32,
+    /// The cell of the stack where its arguments start.
+    pub(crate) args: usize,
 }
 
 /// The stacks of a store. All calls from the host share them: a call that is made by a host function

@@ -3,16 +3,24 @@
 use std::ptr;
 use std::sync::atomic::AtomicPtr;
 
-use super::code::Instr;
+use super::instr::Instr;
 use super::stack::Frame;
 use super::target::CallTarget;
 use crate::context::{Shared, VmCtx};
+
+/// Code that executes an instruction.
+///
+/// The arguments are the instruction, the first cell of the frame, the first byte and the number of bytes of memory
+/// 0, the state of the interpreter, and the accumulators of integers and floats. The result is the instruction to go on with, or null to leave the
+/// interpreter. Only `interp::dispatch` calls handlers.
+pub(crate) type Handler =
+    unsafe fn(*const Instr, *mut u64, *mut u8, usize, *mut State, u64, f64) -> *const Instr;
 
 /// Cells beside the frame that code of very large frames computes in.
 pub(crate) const SCRATCH_CELLS: usize = 8;
 
 /// The state of the interpreter while it runs: the part that handlers read and write by themselves. What they
-/// read often travels in registers instead, see [`super::code::Handler`].
+/// read often travels in registers instead, see [`Handler`].
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct State {

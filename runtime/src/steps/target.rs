@@ -5,8 +5,16 @@
 
 use std::ptr;
 
-use super::code::{FuncCode, Instr};
+use slotvm_bytecode::{FuncType, n_cells};
+
+use super::code::FuncCode;
+use super::instr::Instr;
 use crate::context::Entry;
+
+/// The cells that the parameters or the results of a function take, whichever are more.
+pub(crate) fn n_call_cells(ty: &FuncType) -> usize {
+    n_cells(&ty.params).max(n_cells(&ty.results))
+}
 
 /// The target of the calls of a function.
 #[derive(Debug)]
@@ -56,14 +64,32 @@ unsafe impl Send for CallTarget {}
 // SAFETY: nothing is written once it was made, but what threads share: `offsets` and counts.
 unsafe impl Sync for CallTarget {}
 
-impl NativeCode {
-    /// Native code at an address, with the entry to it if that is known.
-    pub(crate) fn new(address: *const u8, entry: Option<Entry>) -> NativeCode {
-        NativeCode { address, entry, before: ptr::null() }
-    }
-}
-
 impl CallTarget {
+    /// The target of calls of a function of a type that is native code. `start` is the instruction that calls that.
+    pub(super) fn native_code(
+        ty: &FuncType,
+        func: u32,
+        start: *const Instr,
+        address: *const u8,
+        entry: Option<Entry>,
+    ) -> CallTarget {
+        let (n_params, n_cells) = (n_cells(&ty.params) as u32, n_call_cells(ty) as u32);
+        CallTarget {
+            start,
+            func,
+            n_params,
+            n_locals: n_params,
+            n_cells,
+            n_results: slotvm_bytecode::n_cells(&ty.results) as u32,
+            n_call_cells: n_cells,
+            entry_bytes: n_cells as usize * size_of::<u64>(),
+            // Native code takes by itself what a call takes.
+            call_cells: 0,
+            frame_bytes: 0,
+            code: TargetCode::Native(NativeCode { address, entry, before: ptr::null() }),
+        }
+    }
+
     /// The code of the function in the interpreter, if there is any.
     pub(crate) fn interpreted(&self) -> Option<&FuncCode> {
         match &self.code {

@@ -8,7 +8,7 @@ use slotvm_bytecode::VerifiedModule;
 use crate::context::{TableDef, VmCtx};
 use crate::entities::{FuncHandle, GlobalHandle, MemoryHandle, TableHandle, cells_of, value_of};
 use crate::pinned::Pinned;
-use crate::steps::code::ModuleCode;
+use crate::steps::module_code::ModuleCode;
 use crate::store::funcs::InstanceFuncs;
 
 /// A module that is ready to run.

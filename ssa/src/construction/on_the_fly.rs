@@ -4,7 +4,7 @@
 
 use crate::construction::accesses::AccessLog;
 use crate::construction::braun::{Braun, BraunOptions, BraunReport, PHI};
-use crate::construction::construct::{TooLarge, UNDEF};
+use crate::construction::options::{TooLarge, UNDEF};
 use crate::construction::rename::{PhiOperands, Phis};
 use crate::graphs::cfg::{Cfg, ControlFlow};
 use crate::graphs::ids::Slot;

@@ -12,8 +12,8 @@ use bumpalo::Bump;
 
 use crate::construction::accesses::{AccessLog, NONE, Reach};
 #[cfg(feature = "ir")]
-use crate::construction::construct::SlotPath;
-use crate::construction::construct::{Construction, SlotCounts, TooLarge};
+use crate::construction::options::SlotPath;
+use crate::construction::options::{Construction, SlotCounts, TooLarge};
 use crate::construction::rename::Renamer;
 use crate::graphs::cfg::{Cfg, ControlFlow};
 use crate::graphs::dominators::DomTree;

@@ -31,20 +31,18 @@
 //!
 //! Unreachable blocks get no phis, and what they write or read does not count.
 
-pub(crate) mod levels;
-pub(crate) mod queue;
 mod worklist;
 
-use self::levels::{LevelWalk, NumberedGraph, find_leads_to};
-use self::queue::{Buckets, Heap, RootQueue};
 use self::worklist::Worklist;
 use crate::graphs::cfg::{Cfg, ControlFlow};
 use crate::graphs::dominators::DomTree;
 use crate::graphs::frontier::{FRONTIER_ENTRIES_MAX, Frontiers, FrontiersTooLarge};
 use crate::graphs::ids::Slot;
+use crate::graphs::levels::{LevelWalk, NumberedGraph, find_leads_to};
 use crate::graphs::liveness::LiveBlocks;
 use crate::graphs::observe::{PlacementObserver, Renumbered};
 use crate::graphs::place::{PhiPlacer, bits};
+use crate::graphs::queue::{Buckets, Heap, RootQueue};
 use crate::graphs::slot_blocks::SlotBlocks;
 
 /// The way in which phi sites are found.

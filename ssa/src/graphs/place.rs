@@ -35,11 +35,11 @@
 
 use crate::graphs::cfg::ControlFlow;
 use crate::graphs::dominators::DomTree;
-use crate::graphs::idf::levels::find_leads_to;
-use crate::graphs::idf::queue::{Bitmap, LevelQueue};
+use crate::graphs::levels::find_leads_to;
 use crate::graphs::observe::{
     EdgeOutcome, NotEnqueued, PlacementObserver, PlacementStep, Skip, report,
 };
+use crate::graphs::queue::{Bitmap, LevelQueue};
 use crate::graphs::search::NONE;
 use crate::graphs::steps::step;
 

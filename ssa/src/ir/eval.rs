@@ -32,6 +32,7 @@ mod instantiate;
 mod memory;
 mod numeric;
 mod run;
+mod segments;
 mod state;
 
 use std::fmt;

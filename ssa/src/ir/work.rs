@@ -21,7 +21,7 @@ mod recurring;
 
 use crate::graphs::cfg::ControlFlow;
 use crate::graphs::dominators::iterate;
-use crate::graphs::idf::queue::Bitmap;
+use crate::graphs::queue::Bitmap;
 use crate::graphs::search::{NONE, Search};
 use crate::graphs::steps::step;
 use crate::ir::Function;

@@ -16,6 +16,7 @@
 //! that gets smaller with their number.
 
 mod forms;
+mod limits;
 mod plan;
 mod splice;
 mod tables;
@@ -23,7 +24,7 @@ mod tables;
 use slotvm_bytecode::VerifiedModule;
 
 pub use self::forms::may_be_inlined;
-pub use self::plan::Limits;
+pub use self::limits::Limits;
 use self::plan::Plan;
 use crate::construction::build::{BuildOptions, BuildScratch};
 use crate::ir::Function;

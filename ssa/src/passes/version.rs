@@ -20,9 +20,11 @@
 //! the function, except for promotion and for the dominator tree.
 
 mod affine;
+mod conditions;
 mod copy;
 mod guard;
 mod rounds;
+mod value_map;
 
 use self::affine::Values;
 use self::guard::Access;

@@ -3,13 +3,16 @@
 //! Labels are numbered in the order of binding, which is that of the label table. So branches are written without
 //! labels; [`Draft::lay_out`] inserts them and adjusts code offsets.
 
-use super::func::LabelId;
-use super::stacks::StackId;
 use crate::inst::write_op;
 use crate::leb;
 use crate::limits;
 use crate::module::{Func, Label};
 use crate::op::Op;
+use crate::stacks::StackId;
+
+/// A label of the function being built.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LabelId(pub u32);
 
 /// The code of a function that is being written.
 #[derive(Debug, Default)]

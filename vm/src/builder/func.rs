@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::draft::Draft;
-use super::stacks::{StackId, Stacks};
+pub use super::draft::LabelId;
 use super::{
     BuildError, BuildRule, DataId, ElemId, FuncId, GlobalId, LocalId, ModuleBuilder, NameSpace,
     TableId, TypeId,
@@ -13,13 +13,10 @@ use crate::inst::{Imm, check_lane, write_inst, write_vector};
 use crate::limits;
 use crate::module::Func;
 use crate::op::{ImmKind, Op};
+use crate::stacks::{StackId, Stacks};
 use crate::types::{FuncType, ValType};
 
 mod typing;
-
-/// A label of the function being built.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LabelId(pub u32);
 
 /// Emits the code of a function; see [`crate::builder`].
 ///

@@ -1,8 +1,8 @@
 //! Functions that are made without a [`FunctionBuilder`](super::FunctionBuilder), some on other threads.
 
-use super::stacks::Stacks;
 use super::{BuildError, BuildRule, FuncId, ModuleBuilder};
 use crate::module::Func;
+use crate::stacks::Stacks;
 
 /// Some of the functions of a module, in their order.
 #[derive(Debug, Default)]

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::stacks::{StackId, Stacks};
 use super::{FuncId, FunctionBuilder, ModuleBuilder, NameSpace, TypeId};
 use crate::module::Module;
+use crate::stacks::{StackId, Stacks};
 use crate::verified::VerifiedModule;
 
 impl ModuleBuilder {

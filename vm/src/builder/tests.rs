@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::inst::{CodeReader, Imm, Inst, labels};
+use crate::module::{Shape, ShapeId};
 use crate::op::{ImmKind, Op};
 use crate::types::ValType::{ExternRef, F64, FuncRef, I32, I64};
 use crate::verify;

@@ -6,7 +6,7 @@
 //!
 //! The assembler, by file: `lexer` splits the text into tokens, and `cursor` reads them. `parse` parses items
 //! and `body` functions, with `space` for names and `tables` for types and shapes. `link` resolves names and
-//! encodes code. The disassembler: `print` writes items and `disasm` functions, with `name_table` for names.
+//! encodes code. The disassembler: `print_module` writes items and `disasm` functions, with `name_table` for names.
 //! Both use `literal` for numbers and strings, and `words` for reserved words.
 //!
 //! Guarantees: the assembler does not panic on any text, nor the disassembler on any module. Neither recurses
@@ -31,7 +31,9 @@ mod link;
 pub mod literal;
 mod name_table;
 mod parse;
+mod pending;
 mod print;
+mod print_module;
 mod space;
 mod tables;
 mod words;

@@ -12,7 +12,7 @@ use super::ParseOptions;
 use super::cursor::{Cursor, Parse, Ref};
 use super::error::{DIAGNOSTICS_MAX, ParseError, Problem, suggest};
 use super::lexer::{self, Token, TokenKind};
-use super::link::{ExprPlace, Pending, Target};
+use super::pending::{ExprPlace, Pending, Target};
 use super::space::{Space, SpaceKind};
 use super::tables::Tables;
 use super::words;

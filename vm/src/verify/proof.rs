@@ -5,11 +5,12 @@ use std::sync::Arc;
 use super::error::VerifyError;
 use super::found::Found;
 use super::{IndexSpaces, Shapes, func};
-use crate::lazy::LazyFuncs;
+
 use crate::limits;
 use crate::module::Module;
 use crate::parallel;
 use crate::verified::Body;
+use crate::verified::lazy::LazyFuncs;
 
 /// What a translator has proved about functions, and found in them. The default is nothing.
 #[derive(Debug, Default)]

@@ -6,10 +6,11 @@
 use wasmparser::{FuncValidator, ValidatorResources};
 
 use super::val_type;
-use crate::builder::{Draft, LabelId, StackId, Stacks};
+use crate::builder::{Draft, LabelId};
 use crate::inst::{Imm, write_inst, write_vector};
 use crate::module::{Func, ShapeId};
 use crate::op::Op;
+use crate::stacks::{StackId, Stacks};
 use crate::types::ValType;
 use crate::verified::{Body, Local, Storage};
 use crate::verify::Blocks;

@@ -16,11 +16,12 @@ use wasmparser::{BlockType, BrTable, FuncValidator, FunctionBody, Operator, Vali
 use super::emit::Emitter;
 use super::lines::LineCursor;
 use super::{Error, Types, ops};
-use crate::builder::{LabelId, StackId};
+use crate::builder::LabelId;
 use crate::inst::Imm;
 use crate::limits;
 use crate::module::Func;
 use crate::op::Op;
+use crate::stacks::StackId;
 use crate::types::ValType;
 use crate::verified::Body;
 use crate::verify::Found;

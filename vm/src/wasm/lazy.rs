@@ -10,10 +10,13 @@ use wasmparser::{
 use super::func::{Scratch, Translator, source_bytes};
 use super::lines::Lines;
 use super::{Body, Options, Types, names, proposals};
-use crate::lazy::{LazyFuncs, Made, Source};
+
 use crate::limits;
 use crate::module::Names;
 use crate::parallel;
+use crate::verified::VerifiedModule;
+use crate::verified::lazy::{LazyFuncs, Made, Source};
+use crate::verify::verify;
 
 /// A module with a function of more bytes is translated at once, since the function might exceed a limit.
 const BODY_BYTES_MAX: usize = 2_000_000;
@@ -167,5 +170,9 @@ impl Source for Module {
             runs.map_while(Result::ok).map(|(n, _)| u64::from(n)).sum()
         };
         names::read_all(bytes.reader(range.clone()), module, n_declared)
+    }
+
+    fn verify(&self, module: crate::module::Module) -> VerifiedModule {
+        verify(module).expect("translated functions obey the rules")
     }
 }

@@ -24,8 +24,10 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use slotvm_bytecode::{FuncType, ValType, n_cells};
 use slotvm_runtime::native::offsets as rt;
 
+use crate::code::error::CodeError;
+use crate::code::machine_code::MachineCode;
 use crate::code::pctable::PlaceId;
-use crate::code::unit::{CodeError, CodeUnit, MachineCode};
+use crate::code::unit::CodeUnit;
 use crate::lower::abi::{self, CELL_BYTES, POINTER, Way};
 use crate::lower::isa::{IN_ONE_PASS, with_settings};
 use crate::lower::traps::trap_trampoline;

@@ -16,7 +16,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use slotvm_bytecode::FuncType;
 use slotvm_runtime::native::NativeCode;
 
-use crate::code::unit::{CodeError, CodeUnit, MachineCode};
+use crate::code::error::CodeError;
+use crate::code::machine_code::MachineCode;
+use crate::code::unit::CodeUnit;
 use crate::lower::abi::Way;
 use crate::native::crossing::activation::EntryTrampoline;
 use crate::native::crossing::trampoline;

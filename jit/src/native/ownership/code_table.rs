@@ -13,8 +13,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use slotvm_bytecode::VerifiedModule;
 
 use crate::code::debugger::DebugImage;
-use crate::code::unit::{CodeArena, Placing};
-use crate::compile::function::{CompileError, CompiledFunction};
+use crate::code::machine_code::Placing;
+use crate::code::unit::CodeArena;
+use crate::compile::error::CompileError;
+use crate::compile::function::CompiledFunction;
 use crate::compile::function_info::FunctionInfo;
 use crate::native::ownership::engine::NativeEngine;
 use crate::native::ownership::kept::Kept;

@@ -6,7 +6,8 @@ use slotvm_bytecode::VerifiedModule;
 use slotvm_runtime::Error;
 use slotvm_ssa::pipeline::Stage;
 
-use crate::code::unit::{CodeUnit, MachineCode};
+use crate::code::machine_code::MachineCode;
+use crate::code::unit::CodeUnit;
 use crate::compile::budget::ModuleBudget;
 use crate::compile::function::CompileOptions;
 use crate::compile::function_info::FunctionInfo;

@@ -9,8 +9,9 @@ use slotvm_runtime::{Error, MemoryPlan, Store, StoreConfig};
 use slotvm_ssa::construction::build::{BuildOptions, SsaOptions};
 
 use crate::code::debugger::DebugImage;
+use crate::code::error::CodeError;
 use crate::code::profiling::Profiler;
-use crate::code::unit::{CodeError, CodeUnit};
+use crate::code::unit::CodeUnit;
 use crate::compile::contain::Containment;
 use crate::compile::function::CompileOptions;
 use crate::compile::stack;

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use slotvm_bytecode::FuncType;
 
-use crate::code::unit::MachineCode;
+use crate::code::machine_code::MachineCode;
 use crate::compile::stats::Counts;
 use crate::lower::abi::Way;
 use crate::precompiled::Part;

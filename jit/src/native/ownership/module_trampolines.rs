@@ -11,8 +11,8 @@ use slotvm_bytecode::{FuncType, ValType, VerifiedModule};
 use slotvm_runtime::Error;
 
 use crate::compile::budget::ModuleBudget;
-use crate::compile::contain::{Containment, Fails};
-use crate::compile::failure::CompileFailure;
+use crate::compile::contain::Containment;
+use crate::compile::failure::{CompileFailure, Fails};
 use crate::compile::subject::Subject;
 use crate::lower::abi::Way;
 use crate::native::crossing::trampoline;

@@ -9,7 +9,8 @@ use slotvm_runtime::Error;
 use slotvm_ssa::pipeline::Stage;
 
 use crate::compile::budget::{Budget, ModuleBudget};
-use crate::compile::function::{CompileError, CompileOptions, CompiledFunction, Compiler};
+use crate::compile::error::CompileError;
+use crate::compile::function::{CompileOptions, CompiledFunction, Compiler};
 use crate::compile::stack;
 use crate::compile::subject::Subject;
 use crate::compile::timings::Timings;

@@ -24,9 +24,11 @@ use std::thread::{Builder, JoinHandle};
 use slotvm_runtime::Error;
 use slotvm_runtime::native::VmCtx;
 
-use crate::code::unit::{CodeError, CodeUnit, MachineCode};
+use crate::code::error::CodeError;
+use crate::code::machine_code::MachineCode;
+use crate::code::unit::CodeUnit;
 use crate::compile::contain::{self, Panics};
-use crate::compile::function::CompileError;
+use crate::compile::error::CompileError;
 use crate::compile::function_info::FunctionInfo;
 use crate::compile::stack;
 use crate::compile::subject::Subject;

@@ -18,8 +18,8 @@ use slotvm_bytecode::{Inst, Op};
 use slotvm_runtime::native::{Part, TieredCode, Tiers};
 
 use crate::compile::contain::Panics;
+use crate::compile::error::CompileError;
 use crate::compile::failure::CompileFailure;
-use crate::compile::function::CompileError;
 use crate::compile::subject::Subject;
 use crate::config::TierCompilation;
 use crate::native::crossing::activation::EntryTrampoline;

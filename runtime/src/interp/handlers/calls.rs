@@ -8,9 +8,10 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 
 use crate::context::FuncRecord;
-use crate::interp::dispatch::{Dispatch, Regs, handlers};
+use crate::interp::dispatch::{Dispatch, handlers};
 use crate::interp::outside::{self, Outside};
-use crate::steps::code::Instr;
+use crate::interp::regs::Regs;
+use crate::steps::instr::Instr;
 use crate::steps::stack::Frame;
 use crate::steps::state::State;
 use crate::steps::target::CallTarget;

@@ -5,11 +5,12 @@ use std::sync::atomic::Ordering;
 use slotvm_bytecode::TrapCode;
 use slotvm_bytecode::numeric::ops::I32Eqz;
 
-use super::operands::Operand;
+use crate::interp::operands::Operand;
 
-use crate::interp::dispatch::{Dispatch, Regs, handlers};
+use crate::interp::dispatch::{Dispatch, handlers};
 use crate::interp::outside;
-use crate::steps::code::Instr;
+use crate::interp::regs::Regs;
+use crate::steps::instr::Instr;
 use crate::steps::state::State;
 
 handlers! {

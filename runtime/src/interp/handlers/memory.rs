@@ -5,9 +5,10 @@ use slotvm_bytecode::module::PAGE_BYTES;
 use slotvm_bytecode::numeric::Numeric;
 use slotvm_bytecode::numeric::ops::I32Add;
 
-use super::operands::{Operand, Shift, To, ToCell};
-use crate::interp::dispatch::{Dispatch, Regs, handlers};
-use crate::steps::code::Instr;
+use crate::interp::dispatch::{Dispatch, handlers};
+use crate::interp::operands::{Operand, Shift, To, ToCell};
+use crate::interp::regs::Regs;
+use crate::steps::instr::Instr;
 use crate::steps::state::State;
 
 /// How an access finds its address, in `b` and `c`. `B` and `X` are where the operands in the cells `b` and `x` are.

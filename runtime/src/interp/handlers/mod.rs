@@ -4,6 +4,5 @@ pub(super) mod calls;
 pub(super) mod control;
 pub(super) mod memory;
 pub(super) mod numeric;
-pub(super) mod operands;
 pub(super) mod table;
 pub(super) mod vector;

@@ -3,9 +3,10 @@
 use slotvm_bytecode::Op;
 use slotvm_bytecode::numeric::{self, Numeric, ops};
 
-use super::operands::{Operand, Shift, To};
-use crate::interp::dispatch::{Dispatch, Regs, handlers};
-use crate::steps::code::Instr;
+use crate::interp::dispatch::{Dispatch, handlers};
+use crate::interp::operands::{Operand, Shift, To};
+use crate::interp::regs::Regs;
+use crate::steps::instr::Instr;
 use crate::steps::state::State;
 
 /// Whether a branch is taken if its comparison holds.

@@ -8,10 +8,10 @@ use super::calls::*;
 use super::control::*;
 use super::memory::*;
 use super::numeric::*;
-use super::operands::*;
 use super::vector::*;
 use crate::interp::dispatch::{Dispatch, Loop, Tail};
-use crate::steps::code::Handler;
+use crate::interp::operands::*;
+use crate::steps::state::Handler;
 
 /// An instruction, up to its operands. The handlers say what these are.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

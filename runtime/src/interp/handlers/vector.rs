@@ -5,8 +5,9 @@ use slotvm_bytecode::{Op, TrapCode, ValType};
 
 use super::memory::Address;
 use crate::entities::{cells_of, value_of};
-use crate::interp::dispatch::{Dispatch, Regs, handlers};
-use crate::steps::code::Instr;
+use crate::interp::dispatch::{Dispatch, handlers};
+use crate::interp::regs::Regs;
+use crate::steps::instr::Instr;
 use crate::steps::state::State;
 
 impl<D: Dispatch> Regs<D> {

@@ -6,7 +6,7 @@ use super::Translator;
 use super::operands::{Last, Operand, Value};
 use super::values::{inverse, is_narrow, mirrored};
 use crate::interp::handlers::table::{Code, Dest, In, RightIn};
-use crate::steps::code::Instr;
+use crate::steps::instr::Instr;
 
 impl Translator<'_> {
     pub(super) fn branch(&mut self, op: Op, imm: Imm) {

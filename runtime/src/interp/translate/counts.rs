@@ -8,7 +8,7 @@ use slotvm_bytecode::verified::Body;
 use super::Translator;
 use crate::interp::handlers::table::Code;
 use crate::steps::code::Count;
-use crate::steps::tiers::Part;
+use crate::steps::part::Part;
 
 /// A block at whose start is counted.
 pub(super) struct Counted {

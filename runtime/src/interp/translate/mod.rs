@@ -21,23 +21,17 @@ use slotvm_bytecode::verified::{Block, Body, Storage};
 use slotvm_bytecode::{Imm, Inst, Op, ValType, VerifiedModule, n_cells, numeric};
 
 use super::handlers::table::{self, Code};
-use super::tiers::n_call_cells;
-use crate::steps::code::{CodeOptions, Count, FuncCode, Instr, StackOp};
-use crate::steps::target::{CallTarget, TargetCode};
-use crate::steps::tiers::Tiers;
+use crate::steps::code::{CodeOptions, Count, FuncCode};
+use crate::steps::instr::{Instr, StackOp};
+use crate::steps::module_code::{ModuleCode, Tiers};
+use crate::steps::target::{CallTarget, TargetCode, n_call_cells};
 use counts::Counted;
 use operands::{Accumulators, Last, Operands, Value};
 
 /// Makes the code of a function that the module defines.
-pub(super) fn translate(
-    module: &VerifiedModule,
-    func: u32,
-    options: CodeOptions,
-    tiers: Option<&dyn Tiers>,
-    is_traced: bool,
-) -> CallTarget {
-    let mut translator = Translator::new(module, func, options, is_traced);
-    translator.tiers = tiers;
+pub(super) fn translate(code: &ModuleCode, func: u32, is_traced: bool) -> CallTarget {
+    let mut translator = Translator::new(code.module(), func, code.options(), is_traced);
+    translator.tiers = code.tiers().map(|tiers| &**tiers).filter(|_| !is_traced);
     translator.run();
     translator.finish()
 }

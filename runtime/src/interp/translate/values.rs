@@ -8,7 +8,7 @@ use crate::interp::handlers::memory::OFFSET_BITS;
 use crate::interp::handlers::table::{
     AddressIn, Code, Dest, In, Loaded, RightIn, StoredIn, SumIn, touches_narrow_float,
 };
-use crate::steps::code::StackOp;
+use crate::steps::instr::StackOp;
 
 impl Translator<'_> {
     pub(super) fn shuffle(&mut self, op: Op) {

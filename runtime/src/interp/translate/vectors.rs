@@ -5,7 +5,7 @@ use slotvm_bytecode::{Imm, Op, ValType, inst, n_cells};
 use super::Translator;
 use super::operands::{Last, Operand, Value};
 use crate::interp::handlers::table::Code;
-use crate::steps::code::StackOp;
+use crate::steps::instr::StackOp;
 
 impl Translator<'_> {
     pub(super) fn vector(&mut self, op: Op, imm: Imm) {

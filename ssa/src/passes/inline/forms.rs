@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use slotvm_bytecode::{Effect, Op, VerifiedModule};
 
-use super::plan::Limits;
+use super::limits::Limits;
 use crate::construction::build::{BuildOptions, BuildScratch, OperandCounts, build};
 use crate::graphs::loops::LoopForest;
 use crate::ir::Function;

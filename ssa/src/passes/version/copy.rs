@@ -3,73 +3,15 @@
 //! All edges that enter a loop lead to its guard, which leads to the loop or to its copy. A value of the loop that is used
 //! after it is written to a slot in both, and read from there. Promotion places the phis.
 
-use slotvm_bytecode::{Imm, Op, ValType};
+use slotvm_bytecode::{Imm, Op};
 
+use super::value_map::ValueMap;
 use super::{LIVE_OUT_MAX, Plan, guard};
 use crate::construction::promote::{PromoteOptions, Scratch, promote_with};
 use crate::ir::blocks::Blocks;
 use crate::ir::entity::{Block, Inst, Loc, Slot, Value};
 use crate::ir::irop::{IrOp, Opcode};
 use crate::ir::{Function, SlotData, SlotOrigin};
-
-/// Values that stand for others; all others stand for themselves.
-#[derive(Debug)]
-pub(super) struct ValueMap {
-    /// Values beyond the end stand for themselves.
-    by: Vec<Value>,
-    /// The values that others stand for.
-    mapped: Vec<Value>,
-}
-
-impl ValueMap {
-    fn new(f: &Function) -> ValueMap {
-        ValueMap { by: (0..f.n_values()).map(Value::new).collect(), mapped: Vec::new() }
-    }
-
-    pub(super) fn get(&self, value: Value) -> Value {
-        self.by.get(value.index()).copied().unwrap_or(value)
-    }
-
-    fn map(&mut self, value: Value, by: Value) {
-        self.by[value.index()] = by;
-        self.mapped.push(value);
-    }
-
-    /// Maps a value to its copy, which gets its name.
-    fn copy_value(&mut self, f: &mut Function, value: Value, copy: Value) {
-        if let Some(names) = &mut f.names {
-            names.pass_on(value, copy);
-        }
-        self.map(value, copy);
-    }
-
-    /// Lets all values stand for themselves again.
-    fn clear(&mut self) {
-        self.mapped.drain(..).for_each(|value| self.by[value.index()] = value);
-    }
-
-    /// Copies an instruction. Its operands are mapped, and its results are from now on.
-    pub(super) fn copy(&mut self, f: &mut Function, inst: Inst) -> Inst {
-        let operands: Vec<Value> = f.operands(inst).iter().map(|&value| self.get(value)).collect();
-        let types: Vec<ValType> = f.results(inst).map(|result| f.value_type(result)).collect();
-        let copy = f.make_inst(f.opcode(inst), f.imm(inst), &operands, &types, f.loc(inst));
-        for (result, copied) in f.results(inst).zip(f.results(copy)) {
-            self.copy_value(f, result, copied);
-        }
-        copy
-    }
-
-    /// Makes parameters like those of a block, to which these are mapped.
-    fn copy_params(&mut self, f: &mut Function, block: Block) -> Vec<Value> {
-        let params = f.params(block).to_vec();
-        let copy = |param: Value| {
-            let copied = f.make_value(f.value_type(param));
-            self.copy_value(f, param, copied);
-            copied
-        };
-        params.into_iter().map(copy).collect()
-    }
-}
 
 /// No loop.
 const NONE: usize = usize::MAX;

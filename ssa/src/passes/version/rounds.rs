@@ -10,7 +10,7 @@
 use slotvm_bytecode::Op;
 
 use super::affine::{Step, Values};
-use super::guard::Guard;
+use super::conditions::Guard;
 use crate::ir::Function;
 use crate::ir::entity::{Block, Edge, Value};
 use crate::ir::irop::Opcode;

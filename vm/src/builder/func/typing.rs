@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::{Emit, Failed, FunctionBuilder, LabelId, LabelInfo};
-use crate::builder::stacks::StackId;
 use crate::builder::{BuildRule, FuncId, LocalId};
 use crate::inst::Imm;
 use crate::limits;
 use crate::op::Op;
+use crate::stacks::StackId;
 use crate::types::{FuncType, ValType};
 use crate::typing::{self, OperandStack};
 

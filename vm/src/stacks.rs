@@ -5,7 +5,7 @@
 //! including the stacks below them. A call of two bytes may push a thousand operands, so the function's trie
 //! is not kept.
 
-use crate::module::{Label, ShapeId};
+use crate::module::{Func, Label, Shape, ShapeId};
 use crate::types::ValType;
 
 /// An operand stack: the types of its operands.
@@ -15,16 +15,16 @@ pub(crate) struct StackId(u32);
 impl StackId {
     pub(crate) const EMPTY: StackId = StackId(0);
 
-    pub(super) fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
 
     /// The number as a shape, as labels hold it until the module is finished.
-    pub(super) fn to_shape(self) -> ShapeId {
+    pub(crate) fn to_shape(self) -> ShapeId {
         ShapeId(self.0)
     }
 
-    pub(super) fn from_shape(shape: ShapeId) -> StackId {
+    pub(crate) fn from_shape(shape: ShapeId) -> StackId {
         StackId(shape.0)
     }
 }
@@ -69,7 +69,7 @@ impl Stacks {
     }
 
     /// Takes the allocation of unused stacks for new ones.
-    pub(super) fn take_empty(&mut self) -> Stacks {
+    pub(crate) fn take_empty(&mut self) -> Stacks {
         let mut stacks = std::mem::take(self);
         stacks.clear();
         stacks
@@ -107,7 +107,7 @@ impl Stacks {
     /// Returns the stack of the lowest `depth` operands of a stack, which has at least that many. Takes
     /// logarithmic time in the number of operands above them: Myers, An applicative random-access stack
     /// (1983).
-    pub(super) fn below(&self, stack: StackId, depth: u32) -> StackId {
+    pub(crate) fn below(&self, stack: StackId, depth: u32) -> StackId {
         let mut stack = stack;
         while self.depth(stack) > depth {
             let node = &self.nodes[stack.index()];
@@ -118,7 +118,7 @@ impl Stacks {
 
     /// Whether a branch that keeps the `n` topmost operands of `stack`, and drops others below them, fits a
     /// label with the stack `label`.
-    pub(super) fn keeps(&self, stack: StackId, n: u32, label: StackId) -> bool {
+    pub(crate) fn keeps(&self, stack: StackId, n: u32, label: StackId) -> bool {
         let n_lowest = match self.depth(label).checked_sub(n) {
             Some(n_lowest) if self.depth(stack) >= self.depth(label) => n_lowest,
             _ => return false,
@@ -134,7 +134,7 @@ impl Stacks {
 
     /// The stack below the topmost operand, and its type.
     #[inline]
-    pub(super) fn top(&self, stack: StackId) -> Option<(StackId, ValType)> {
+    pub(crate) fn top(&self, stack: StackId) -> Option<(StackId, ValType)> {
         let node = &self.nodes[stack.index()];
         (stack != StackId::EMPTY).then_some((node.below, node.top))
     }
@@ -156,7 +156,7 @@ impl Stacks {
     }
 
     /// The types of the operands, topmost first.
-    pub(super) fn types(&self, stack: StackId) -> impl Iterator<Item = ValType> + '_ {
+    pub(crate) fn types(&self, stack: StackId) -> impl Iterator<Item = ValType> + '_ {
         let mut stack = stack;
         std::iter::from_fn(move || {
             let (below, ty) = self.top(stack)?;
@@ -167,7 +167,7 @@ impl Stacks {
 
     /// Renumbers the shapes of labels, which are numbers of stacks. `add` returns the new number, given that
     /// of the stack below and the topmost operand. It is called once for each stack that a label needs.
-    pub(super) fn renumber<'l>(
+    pub(crate) fn renumber<'l>(
         &self,
         labels: impl Iterator<Item = &'l mut Label>,
         mut add: impl FnMut(ShapeId, ValType) -> ShapeId,
@@ -201,7 +201,7 @@ impl Stacks {
     }
 
     /// Returns the topmost operands as text for an error message, deepest first.
-    pub(super) fn describe(&self, stack: StackId) -> String {
+    pub(crate) fn describe(&self, stack: StackId) -> String {
         const SHOWN: usize = 8;
         let mut names: Vec<&str> = self.types(stack).take(SHOWN).map(ValType::name).collect();
         let hidden = self.depth(stack) as usize - names.len();
@@ -212,4 +212,16 @@ impl Stacks {
         names.reverse();
         format!("[{}]", names.join(" "))
     }
+}
+
+/// Returns the table of the shapes that labels use, including the shapes below them, in the order of first
+/// use. Replaces the shapes of labels, which are numbers of `stacks`, by numbers of the table.
+pub(crate) fn number_shapes(stacks: &Stacks, funcs: &mut [Func]) -> Vec<Shape> {
+    let mut shapes = Vec::new();
+    let labels = funcs.iter_mut().flat_map(|func| &mut func.labels);
+    stacks.renumber(labels, |parent, ty| {
+        shapes.push(Shape { parent, ty });
+        ShapeId(shapes.len() as u32)
+    });
+    shapes
 }

@@ -6,11 +6,10 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::builder::{Stacks, number_shapes};
+use super::{Body, VerifiedModule};
 use crate::module::{Func, Module, Names, ShapeId};
+use crate::stacks::{Stacks, number_shapes};
 use crate::types::ValType;
-use crate::verified::{Body, VerifiedModule};
-use crate::verify::verify;
 
 /// A function as it is made: the shapes of its labels are numbers of the stacks.
 pub(crate) type Made = (Func, Body, Stacks);
@@ -25,6 +24,9 @@ pub(crate) trait Source: Send + Sync {
 
     /// Makes the names of a module, given the module without them.
     fn names(&self, module: &Module) -> Names;
+
+    /// Verifies a module with all functions, which obey the rules.
+    fn verify(&self, module: Module) -> VerifiedModule;
 }
 
 /// The functions that a module defines, as far as they have been made.
@@ -95,10 +97,8 @@ impl LazyFuncs {
 
     /// The module with all functions, given the one without them.
     pub(crate) fn completed(&self, module: &Module) -> &Arc<VerifiedModule> {
-        self.complete.get_or_init(|| {
-            let verified = verify(self.complete(module.clone()));
-            Arc::new(verified.expect("translated functions obey the rules"))
-        })
+        let complete = || Arc::new(self.source.verify(self.complete(module.clone())));
+        self.complete.get_or_init(complete)
     }
 
     fn shapes(&self) -> MutexGuard<'_, Stacks> {

@@ -1,0 +1,224 @@
+//! Machine code that is not placed, of functions that may call each other.
+
+use std::ops::Range;
+
+use cranelift_codegen::binemit::Reloc;
+use cranelift_codegen::ir::{self, ExternalName, Function};
+use cranelift_codegen::{CompiledCode, FinalizedMachReloc, FinalizedRelocTarget};
+use cranelift_module::{ModuleReloc, ModuleRelocTarget};
+
+use crate::code::pctable::{CallSite, PcTable, Place, PlaceId, TrapReason, TrapSite};
+
+/// An instruction whose address is to be a multiple of a power of two, or the first such address after it that the
+/// alignment of the code permits.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Anchor {
+    /// The offset of the instruction.
+    pub(crate) offset: u32,
+    /// The power of two.
+    pub(crate) boundary: u32,
+}
+
+impl Default for Anchor {
+    /// The start of the code.
+    fn default() -> Anchor {
+        Anchor { offset: 0, boundary: 16 }
+    }
+}
+
+/// The namespace of the names by which code calls functions of its unit.
+pub(crate) const FUNC_NAMESPACE: u32 = 0;
+
+/// The machine code of one function, not yet placed.
+#[derive(Default)]
+pub(crate) struct MachineCode {
+    /// The instructions.
+    pub(crate) bytes: Vec<u8>,
+    /// The alignment of the code's address in bytes, a power of two.
+    pub(crate) alignment: u64,
+    /// The instruction that is to be aligned.
+    pub(crate) anchor: Anchor,
+    /// Uses of the addresses of other functions; names of [`FUNC_NAMESPACE`] are functions of
+    /// the unit.
+    pub(crate) relocs: Vec<FinalizedReloc>,
+    /// Offsets count from the start of the function.
+    pub(crate) traps: Vec<TrapSite>,
+    /// Offsets count from the start of the function.
+    pub(crate) calls: Vec<CallSite>,
+    /// The places that the place ids of `traps` and `calls` refer to.
+    pub(crate) places: Vec<Place>,
+}
+
+/// A relocation whose target does not need the function that it comes from.
+pub(crate) struct FinalizedReloc(ModuleReloc);
+
+impl FinalizedReloc {
+    pub(crate) fn new(reloc: &FinalizedMachReloc, func: &Function) -> FinalizedReloc {
+        let name = match &reloc.target {
+            FinalizedRelocTarget::ExternalName(ExternalName::User(name)) => {
+                let name = &func.params.user_named_funcs()[*name];
+                assert_eq!(name.namespace, FUNC_NAMESPACE, "native code names functions only");
+                ModuleRelocTarget::user(name.namespace, name.index)
+            }
+            FinalizedRelocTarget::ExternalName(ExternalName::LibCall(libcall)) => {
+                ModuleRelocTarget::LibCall(*libcall)
+            }
+            target => unreachable!("the lowering makes no relocation to {target:?}"),
+        };
+        let (offset, kind, addend) = (reloc.offset, reloc.kind, reloc.addend);
+        FinalizedReloc(ModuleReloc { offset, kind, name, addend })
+    }
+
+    /// The code offset of what depends on the address, the kind of relocation, and the addend.
+    pub(crate) fn field(&self) -> (u32, String, i64) {
+        let ModuleReloc { offset, kind, addend, .. } = &self.0;
+        (*offset, kind.to_string(), *addend)
+    }
+
+    /// The function that is meant, by its number.
+    ///
+    /// # Errors
+    /// Fails with the name of a function of the runtime, which has no number.
+    pub(crate) fn func(&self) -> Result<u32, String> {
+        match &self.0.name {
+            ModuleRelocTarget::User { namespace: FUNC_NAMESPACE, index } => Ok(*index),
+            ModuleRelocTarget::LibCall(libcall) => Err(libcall.to_string()),
+            other => Err(other.to_string()),
+        }
+    }
+
+    /// All of it as text.
+    #[cfg(all(test, feature = "parallel-compilation"))]
+    pub(crate) fn describe(&self) -> String {
+        let ModuleReloc { offset, kind, name, addend } = &self.0;
+        format!("{offset} {kind:?} {name:?} {addend}")
+    }
+
+    /// The relocation for a unit whose first function has this number.
+    pub(super) fn in_unit(&self, first_func: u32) -> ModuleReloc {
+        let mut reloc = self.0.clone();
+        if let ModuleRelocTarget::User { index, .. } = &mut reloc.name {
+            *index -= first_func;
+        }
+        reloc
+    }
+}
+
+impl MachineCode {
+    /// Converts the code that Cranelift compiled for a function. `reason` returns what a trap code means, or
+    /// that the instruction never traps. `place` returns the place in the bytecode of the instruction at a code
+    /// offset, which has the trap code given if it can trap.
+    pub(crate) fn new(
+        compiled: &CompiledCode,
+        func: &Function,
+        mut reason: impl FnMut(ir::TrapCode) -> Option<TrapReason>,
+        mut place: impl FnMut(u32, Option<ir::TrapCode>) -> PlaceId,
+        places: Vec<Place>,
+    ) -> MachineCode {
+        let buffer = &compiled.buffer;
+        let mut traps: Vec<TrapSite> = buffer
+            .traps()
+            .iter()
+            .filter_map(|trap| {
+                let reason = reason(trap.code)?;
+                let place = place(trap.offset, Some(trap.code));
+                Some(TrapSite { offset: trap.offset, reason, place })
+            })
+            .collect();
+        // Out-of-line traps come after the ones found so far.
+        traps.sort_by_key(|site| site.offset);
+        let mut calls: Vec<CallSite> = buffer
+            .call_sites()
+            .map(|call| CallSite { offset: call.ret_addr, place: place(call.ret_addr - 1, None) })
+            .collect();
+        calls.sort_by_key(|site| site.offset);
+        MachineCode {
+            bytes: compiled.code_buffer().to_vec(),
+            alignment: u64::from(buffer.alignment),
+            anchor: Anchor::default(),
+            relocs: buffer.relocs().iter().map(|reloc| FinalizedReloc::new(reloc, func)).collect(),
+            traps,
+            calls,
+            places,
+        }
+    }
+}
+
+impl MachineCode {
+    /// The code of a function that nothing enters.
+    pub(crate) fn none() -> MachineCode {
+        MachineCode { alignment: 1, ..MachineCode::default() }
+    }
+
+    /// Resolves calls of the function itself, which is the one with this number: their distance does not depend on where
+    /// the function is placed.
+    pub(crate) fn resolve_own_calls(&mut self, func: u32) {
+        let bytes = &mut self.bytes;
+        self.relocs.retain(|FinalizedReloc(reloc)| match reloc.name {
+            ModuleRelocTarget::User { namespace: FUNC_NAMESPACE, index } if index == func => {
+                !resolve_own(bytes, reloc)
+            }
+            _ => true,
+        });
+    }
+
+    /// Whether the code is the same wherever it is placed, with any other.
+    pub(crate) fn is_kept_as_it_is(&self) -> bool {
+        self.relocs.is_empty()
+    }
+
+    /// Code that was placed, without relocations, with its table.
+    ///
+    /// # Safety
+    /// The range is of code that stays meanwhile.
+    pub(super) unsafe fn of_placed(
+        table: &PcTable,
+        code: &Range<usize>,
+        how: Placing,
+    ) -> MachineCode {
+        let start = std::ptr::with_exposed_provenance::<u8>(code.start);
+        // SAFETY: the memory provider makes pages of code readable. `to_machine_code` of the unit or arena that owns these
+        // calls this, which keeps them meanwhile.
+        let bytes = unsafe { std::slice::from_raw_parts(start, code.len()) }.to_vec();
+        let (traps, calls, places) = table.part(code);
+        let Placing { alignment, anchor } = how;
+        MachineCode { bytes, alignment, anchor, relocs: Vec::new(), traps, calls, places }
+    }
+
+    /// The alignment that the code is to have.
+    pub(crate) fn placing(&self) -> Placing {
+        Placing { alignment: self.alignment, anchor: self.anchor }
+    }
+
+    /// The functions that the code calls or refers to, by their numbers; some repeatedly.
+    pub(crate) fn callees(&self) -> impl Iterator<Item = u32> + '_ {
+        self.relocs.iter().filter_map(|reloc| reloc.func().ok())
+    }
+}
+
+/// Resolves a call of the function that it is in. Returns whether it could.
+fn resolve_own(code: &mut [u8], reloc: &ModuleReloc) -> bool {
+    let at = reloc.offset as usize;
+    let field = &mut code[at..at + 4];
+    let distance = reloc.addend - i64::from(reloc.offset);
+    let resolved = match reloc.kind {
+        Reloc::X86CallPCRel4 => i32::try_from(distance).ok().map(|distance| distance as u32),
+        // 26 bits of the instruction, which counts instructions.
+        Reloc::Arm64Call if (-(1 << 27)..1 << 27).contains(&distance) => {
+            let inst = u32::from_le_bytes([field[0], field[1], field[2], field[3]]);
+            Some(inst | (distance >> 2) as u32 & 0x03ff_ffff)
+        }
+        _ => None,
+    };
+    if let Some(resolved) = resolved {
+        field.copy_from_slice(&resolved.to_le_bytes());
+    }
+    resolved.is_some()
+}
+
+/// The alignment of code.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Placing {
+    pub(super) alignment: u64,
+    anchor: Anchor,
+}

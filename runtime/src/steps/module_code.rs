@@ -1,0 +1,330 @@
+//! A module as the interpreter runs it, and the interface to a maker of native code while a program runs.
+//!
+//! The code of the interpreter counts calls of functions and rounds of loops. Where a count is due, it tells its
+//! [`Tiers`], who may have native code made, now or later, in this or another thread, and then hand it over by
+//! [`TieredCode::install`]. Calls of the function go to that code from then on, and loops go on in it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use slotvm_bytecode::VerifiedModule;
+
+use super::code::{CodeOptions, Count, find};
+use super::instr::Instr;
+use super::part::Part;
+use super::target::{CallTarget, TargetCode};
+use crate::context::Entry;
+
+/// Makes code of functions: `interp::translate`, which names handlers, and they the code here.
+pub(crate) struct Translation {
+    /// Makes the code of a function that the module defines, for an observer or not.
+    pub(crate) translate: fn(&ModuleCode, u32, bool) -> CallTarget,
+    /// The code offset of the bytecode instruction that one of a function was made from.
+    pub(crate) offset: fn(&VerifiedModule, &CallTarget, *const Instr) -> u32,
+    /// The instruction after the call of a function by the host, for code of which handlers end with jumps or not.
+    pub(crate) exit: fn(bool) -> *const Instr,
+    /// The instruction of functions that are native code, likewise.
+    pub(crate) native: fn(bool) -> *const Instr,
+}
+
+/// Decides what is worth native code. See the module documentation.
+///
+/// # Safety
+/// The code and the entry that [`Tiers::ready`] returns are as [`TieredCode::install`] demands.
+pub unsafe trait Tiers: Send + Sync {
+    /// The calls of a function, or rounds of a loop, after which [`Tiers::hot`] is told; at least 1. `n_insts` is the
+    /// number of instructions of the function, or of those that the loop has, `n_all` that of the function.
+    fn threshold(&self, part: Part, n_insts: u32, n_all: u32) -> u32;
+
+    /// Native code of a function that is about to be called for the first time, if it is there already, so that the function
+    /// need never be interpreted. It and the entry to it are as [`TieredCode::install`] takes them.
+    fn ready(&self, func: u32) -> Option<(*const u8, Option<Entry>)>;
+
+    /// Is told that the threshold was reached. Returns after how many more calls or rounds it is to be told again, unless
+    /// native code is there by then.
+    fn hot(&self, code: &TieredCode, part: Part, n_insts: u32) -> u32;
+}
+
+/// The interpreter's code of a module, to which native code can be added.
+#[derive(Clone)]
+pub struct TieredCode(pub(crate) Arc<ModuleCode>);
+
+impl fmt::Debug for TieredCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TieredCode").finish_non_exhaustive()
+    }
+}
+
+impl TieredCode {
+    /// Lets calls of a function go to native code.
+    ///
+    /// # Safety
+    /// `code` is native code of the function, as [`FuncRecord::code`](crate::native::FuncRecord::code) is, and `entry` leads
+    /// to code of its type, if it is known. Both live as long as any store that has been given its tiers with
+    /// [`Natives`](crate::native::Natives), and rely on no more than these do.
+    pub unsafe fn install(&self, func: u32, code: *const u8, entry: Option<Entry>) {
+        self.0.replace(func, code, entry);
+    }
+
+    /// Lets loops of a function, which begin at these blocks in ascending order, go on in native code.
+    ///
+    /// # Safety
+    /// `code` takes the context of the function's instance, and as its only parameter the address of the cells of the
+    /// function's frame, which it reads before it does anything else, and has the function's results. It finds the number of
+    /// the loop in [`Shared::callee`](crate::native::Shared::callee). Otherwise as for [`TieredCode::install`].
+    pub unsafe fn install_loops(&self, func: u32, starts: &[u32], code: *const u8) {
+        self.0.leave_loops(func, starts, code);
+    }
+
+    /// The times that a function was called, or a loop has gone round, at least. Once [`Tiers::hot`](crate::native::Tiers::hot)
+    /// was told, that is nearly its threshold.
+    pub fn n_times(&self, part: Part) -> u32 {
+        self.0.n_times(part)
+    }
+
+    /// Whether a function was called, or a loop went round, since [`Tiers::hot`](crate::native::Tiers::hot) was first told
+    /// of it.
+    pub fn has_gone_on(&self, part: Part) -> bool {
+        self.0.has_gone_on(part)
+    }
+}
+
+/// A module as the interpreter runs it. Functions are translated when they are first called.
+pub(crate) struct ModuleCode {
+    module: Arc<VerifiedModule>,
+    options: CodeOptions,
+    /// Those that the module defines, as they run and as they run for an observer; null where one was never
+    /// called. A list itself is made when the first one is called: native code never does.
+    targets: [OnceLock<Box<[AtomicPtr<CallTarget>]>>; 2],
+    tiers: Option<Arc<dyn Tiers>>,
+    translation: &'static Translation,
+    exports: OnceLock<HashMap<String, usize>>,
+}
+
+impl ModuleCode {
+    /// Translates nothing yet.
+    pub(crate) fn new(
+        module: Arc<VerifiedModule>,
+        options: CodeOptions,
+        tiers: Option<Arc<dyn Tiers>>,
+        translation: &'static Translation,
+    ) -> ModuleCode {
+        let (targets, exports) = (Default::default(), OnceLock::new());
+        ModuleCode { module, options, targets, tiers, translation, exports }
+    }
+
+    pub(crate) fn module(&self) -> &Arc<VerifiedModule> {
+        &self.module
+    }
+
+    pub(crate) fn options(&self) -> CodeOptions {
+        self.options
+    }
+
+    /// The targets of calls of the functions that the module defines, in order.
+    pub(crate) fn targets(&self, is_traced: bool) -> &[AtomicPtr<CallTarget>] {
+        self.targets[usize::from(is_traced)].get_or_init(|| {
+            let n = self.module.n_funcs() - self.module.n_imported_funcs();
+            (0..n).map(|_| AtomicPtr::new(ptr::null_mut())).collect()
+        })
+    }
+
+    /// The target of calls of a function that the module defines, which is made if it was never called.
+    pub(crate) fn target(&self, func: u32, is_traced: bool) -> &CallTarget {
+        let defined = func - self.module.n_imported_funcs();
+        let place = &self.targets(is_traced)[defined as usize];
+        let mut target = place.load(Ordering::Acquire);
+        if target.is_null() {
+            let new = Box::into_raw(Box::new(self.new_target(func, is_traced)));
+            let null = ptr::null_mut();
+            target = match place.compare_exchange(null, new, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => new,
+                Err(made) => {
+                    // SAFETY: the box was made above, and nobody else has its address.
+                    drop(unsafe { Box::from_raw(new) });
+                    made
+                }
+            };
+        }
+        // SAFETY: what is in the list was made by the lines above or is `replace`'s, which keeps what was there before. It
+        // lives as long as `self`, and is never written.
+        unsafe { &*target }
+    }
+
+    /// The target of the first call of a function.
+    fn new_target(&self, func: u32, is_traced: bool) -> CallTarget {
+        let tiers = self.tiers.as_deref().filter(|_| !is_traced);
+        match tiers.and_then(|tiers| tiers.ready(func)) {
+            Some((address, entry)) => self.native_target(func, address, entry),
+            None => (self.translation.translate)(self, func, is_traced),
+        }
+    }
+
+    /// The target of calls of a function that is native code, at an address and with the entry to it.
+    fn native_target(&self, func: u32, address: *const u8, entry: Option<Entry>) -> CallTarget {
+        let start = (self.translation.native)(self.options.jumps);
+        CallTarget::native_code(self.module.func_type(func), func, start, address, entry)
+    }
+
+    /// The code offset of the bytecode instruction that one of a function was made from.
+    pub(crate) fn offset(&self, target: &CallTarget, pc: *const Instr) -> u32 {
+        (self.translation.offset)(&self.module, target, pc)
+    }
+
+    /// The instruction after the call of a function by the host.
+    pub(crate) fn exit(&self) -> *const Instr {
+        (self.translation.exit)(self.options.jumps)
+    }
+
+    /// The decisions about native code of the module.
+    pub(crate) fn tiers(&self) -> Option<&Arc<dyn Tiers>> {
+        self.tiers.as_ref()
+    }
+
+    /// The target of calls of a function, by its number among those that the module defines, if it is made.
+    pub(crate) fn made(&self, defined: u32) -> Option<&CallTarget> {
+        let target = self.targets[0].get()?[defined as usize].load(Ordering::Acquire);
+        // SAFETY: what is in the list stays alive as long as `self`, and is never written.
+        unsafe { target.as_ref() }
+    }
+
+    /// Native code of a function, if calls go there.
+    pub(crate) fn native(&self, func: u32) -> *const u8 {
+        let defined = func - self.module.n_imported_funcs();
+        self.made(defined).map_or(ptr::null(), CallTarget::native)
+    }
+
+    /// Lets calls of a function go to native code from now on. Nothing changes if they do already.
+    pub(crate) fn replace(&self, func: u32, address: *const u8, entry: Option<Entry>) {
+        let defined = func - self.module.n_imported_funcs();
+        let place = &self.targets(false)[defined as usize];
+        let new = Box::into_raw(Box::new(self.native_target(func, address, entry)));
+        let mut before = place.load(Ordering::Acquire);
+        loop {
+            // SAFETY: what is in the list stays alive as long as `self`; `new` was made above, and nobody else has it yet.
+            let is_native = unsafe {
+                if let TargetCode::Native(code) = &mut (*new).code {
+                    code.before = before;
+                }
+                before.as_ref().is_some_and(|before| !before.native().is_null())
+            };
+            if is_native {
+                // SAFETY: the box was made above, and nobody else has its address.
+                drop(unsafe { Box::from_raw(new) });
+                return;
+            }
+            match place.compare_exchange(before, new, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return,
+                Err(other) => before = other,
+            }
+        }
+    }
+
+    /// Lets loops of a function, which begin at these blocks in ascending order, go on in native code from now on, in the
+    /// frames that are being interpreted.
+    ///
+    /// For [`ModuleCode::has_gone_on`], all counts of the function begin anew: its frames may leave for native code.
+    pub(crate) fn leave_loops(&self, func: u32, starts: &[u32], native: *const u8) {
+        self.with_counts(func, |counts| {
+            for count in counts {
+                if let Part::Loop(_, block) = count.part
+                    && starts.binary_search(&block).is_ok()
+                {
+                    count.native.store(native.cast_mut(), Ordering::Release);
+                    count.left.store(1, Ordering::Relaxed);
+                }
+                count.left_then.store(count.left.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
+        });
+    }
+
+    /// Whether something was done since [`Tiers::hot`] was first told of it.
+    pub(crate) fn has_gone_on(&self, part: Part) -> bool {
+        let has_gone_on = |count: &Count| {
+            count.left.load(Ordering::Relaxed) != count.left_then.load(Ordering::Relaxed)
+        };
+        self.with_counts(part.func(), |counts| find(counts, part).is_some_and(has_gone_on))
+            .unwrap_or(false)
+    }
+
+    /// The times that something was done, at least. Once [`Tiers::hot`] was told, that is nearly its threshold.
+    pub(crate) fn n_times(&self, part: Part) -> u32 {
+        let n_times = |count: &Count| {
+            count.threshold - count.left.load(Ordering::Relaxed).min(count.threshold)
+        };
+        self.with_counts(part.func(), |counts| find(counts, part).map_or(0, n_times)).unwrap_or(0)
+    }
+
+    /// The result of `f` on the counts of a function, if it has any.
+    fn with_counts<R>(&self, func: u32, f: impl FnOnce(&[Count]) -> R) -> Option<R> {
+        let target = self.made(func - self.module.n_imported_funcs())?;
+        target.interpreted().map(|code| f(&code.counts))
+    }
+
+    /// The number of the export with a name.
+    pub(crate) fn export(&self, name: &str) -> Option<usize> {
+        let exports = self.exports.get_or_init(|| {
+            let exports = self.module.module().exports.iter();
+            exports.enumerate().map(|(i, export)| (export.name.clone(), i)).collect()
+        });
+        exports.get(name).copied()
+    }
+}
+
+/// The interpreter's code of a module, for all stores that are given it with the module
+/// ([`Store::instantiate_with`](crate::Store::instantiate_with)): a function is translated once and not in each of them.
+#[derive(Default)]
+pub struct InterpreterCode {
+    /// One for each kind of store.
+    made: Mutex<Vec<Arc<ModuleCode>>>,
+}
+
+impl fmt::Debug for InterpreterCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InterpreterCode").finish_non_exhaustive()
+    }
+}
+
+impl InterpreterCode {
+    /// The code of a module for stores with these options.
+    pub(crate) fn of(
+        &self,
+        module: &Arc<VerifiedModule>,
+        options: CodeOptions,
+        tiers: Option<&Arc<dyn Tiers>>,
+        translation: &'static Translation,
+    ) -> Arc<ModuleCode> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let same_tiers = |code: &ModuleCode| match (&code.tiers, tiers) {
+            (None, None) => true,
+            (Some(made), Some(tiers)) => Arc::ptr_eq(made, tiers),
+            _ => false,
+        };
+        let fits = |code: &&Arc<ModuleCode>| {
+            code.options == options && Arc::ptr_eq(&code.module, module) && same_tiers(code)
+        };
+        if let Some(code) = made.iter().find(fits) {
+            return code.clone();
+        }
+        let code = Arc::new(ModuleCode::new(module.clone(), options, tiers.cloned(), translation));
+        made.push(code.clone());
+        code
+    }
+}
+
+impl Drop for ModuleCode {
+    fn drop(&mut self) {
+        for place in self.targets.iter_mut().filter_map(OnceLock::get_mut).flatten() {
+            let mut target = *place.get_mut();
+            while !target.is_null() {
+                // SAFETY: `target` or `replace` put it there, from a box, `self` is borrowed exclusively, and targets before
+                // others have one successor.
+                let last = unsafe { Box::from_raw(target) };
+                target = last.before().cast_mut();
+            }
+        }
+    }
+}
