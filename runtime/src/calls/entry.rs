@@ -6,8 +6,8 @@ use crate::entities::FuncHandle;
 use crate::error::{Error, check_limit};
 use crate::interp;
 use crate::steps::stack::Mark;
-use crate::store::Store;
 use crate::store::funcs::FuncKind;
+use crate::store::{Calls, Store};
 use crate::trap::Trap;
 
 impl Store {
@@ -71,7 +71,7 @@ impl Store {
                     // function promises.
                     Some(callee) => match unsafe { store.run_native(&callee, cells) } {
                         Ok(()) => Ok(()),
-                        Err(error) => match store.tail_call.take() {
+                        Err(error) => match store.interp.tail_call.take() {
                             Some(call) => store.make_tail_call(call, cells),
                             None => Err(error),
                         },
@@ -107,9 +107,9 @@ impl<'a> Entry<'a> {
     /// all the rest.
     #[inline]
     pub(crate) fn check(store: &mut Store) -> Result<(), Error> {
-        let wanted = u64::from(store.n_host_calls) + 1;
+        let wanted = u64::from(store.calls.n_host_calls) + 1;
         check_limit("host_calls_max", store.config.limits.host_calls_max.into(), wanted)?;
-        if store.n_host_calls == 0
+        if store.calls.n_host_calls == 0
             && let Some(interrupts) = &mut store.interrupts
         {
             interrupts.arm()?;
@@ -120,15 +120,15 @@ impl<'a> Entry<'a> {
     /// Begins the call.
     #[inline]
     pub(crate) fn begin(store: &'a mut Store) -> Entry<'a> {
-        let n_saved = store.saved_frame_sps.len();
+        let n_saved = store.calls.saved_frame_sps.len();
         // Below the outermost call, frame pointers have their initial values.
-        if store.n_host_calls > 0 {
-            let Store { framed, instances, saved_frame_sps, .. } = &mut *store;
+        if store.calls.n_host_calls > 0 {
+            let Store { calls: Calls { framed, saved_frame_sps, .. }, instances, .. } = &mut *store;
             saved_frame_sps.extend(framed.iter().map(|i| instances[i.index()].frame_sp()));
         }
-        store.n_host_calls += 1;
+        store.calls.n_host_calls += 1;
         let id = store.id();
-        let interp = store.interp.mark();
+        let interp = store.interp.stack.mark();
         // SAFETY: the store owns the structure, and native code does not run at the moment: it has called the
         // host function that has the store, or is yet to be entered.
         let shared = unsafe { &mut *store.shared_ptr() };
@@ -154,24 +154,24 @@ impl Drop for Entry<'_> {
     fn drop(&mut self) {
         let Entry { store, n_saved, .. } = self;
         store.check_identity(self.id);
-        store.n_host_calls -= 1;
-        if store.n_host_calls == 0
+        store.calls.n_host_calls -= 1;
+        if store.calls.n_host_calls == 0
             && let Some(interrupts) = &mut store.interrupts
         {
             interrupts.disarm();
         }
         if self.failed {
-            let outermost = store.n_host_calls == 0;
-            for (i, &instance) in store.framed.iter().enumerate() {
+            let outermost = store.calls.n_host_calls == 0;
+            for (i, &instance) in store.calls.framed.iter().enumerate() {
                 // Instances made during the call have no saved pointer, nor any frame.
-                let saved = store.saved_frame_sps.get(*n_saved + i).filter(|_| !outermost);
+                let saved = store.calls.saved_frame_sps.get(*n_saved + i).filter(|_| !outermost);
                 let instance = &mut store.instances[instance.index()];
                 let frame_sp = saved.copied().unwrap_or_else(|| instance.frame_sp_initial());
                 instance.set_frame_sp(frame_sp);
             }
-            store.interp.reset(&self.interp);
+            store.interp.stack.reset(&self.interp);
         }
-        store.saved_frame_sps.truncate(*n_saved);
+        store.calls.saved_frame_sps.truncate(*n_saved);
         // SAFETY: the store owns the structure, and the native code that the call has entered has been left.
         let shared = unsafe { &mut *store.shared_ptr() };
         shared.store = self.outer_store;

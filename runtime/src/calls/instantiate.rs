@@ -194,7 +194,8 @@ impl Store {
 
         // The cells of imported globals hold addresses, see `VmCtx::globals`.
         let n_imported_globals = imports.globals.len() as u32;
-        let addresses = imports.globals.iter().map(|g| self.globals[g.0 as usize].cell as u64);
+        let addresses =
+            imports.globals.iter().map(|g| self.objects.globals[g.0 as usize].cell as u64);
         let mut cells: Vec<u64> = addresses.collect();
         let defined = &values[n_imported_globals as usize..];
         for (global, &value) in module.module().globals.iter().zip(defined) {
@@ -208,11 +209,11 @@ impl Store {
             polls: self.config.interruption.is_some(),
             stack_cells: self.config.stack_cells.is_some(),
             canonical_nans: self.config.canonical_nans,
-            jumps: !self.interprets_by_loop && interp::tail_calls_are_jumps(),
+            jumps: !self.interp.by_loop && interp::tail_calls_are_jumps(),
             counts: tiers.is_some(),
         };
         let address = tiers.map_or(std::ptr::null(), |tiers| Arc::as_ptr(tiers).cast());
-        let code = self.codes.entry((Arc::as_ptr(&module), address));
+        let code = self.interp.codes.entry((Arc::as_ptr(&module), address));
         let code = code
             .or_insert_with(|| shared.of(&module, options, tiers, &interp::TRANSLATION))
             .clone();
@@ -233,7 +234,7 @@ impl Store {
         };
         instance.fill_ctx();
         if instance.module.module().frame_stack.is_some() {
-            self.framed.push(id);
+            self.calls.framed.push(id);
         }
         self.instances.push(instance);
         Ok((id, natives.and_then(|natives| natives.image)))
@@ -245,7 +246,7 @@ impl Store {
         let limits = &self.config.limits;
         let wanted = self.n_funcs() as u64 + u64::from(module.n_funcs());
         check_limit("funcs_max", limits.funcs_max.into(), wanted)?;
-        let wanted = (self.globals.len() + module.module().globals.len()) as u64;
+        let wanted = (self.objects.globals.len() + module.module().globals.len()) as u64;
         check_limit("globals_max", limits.globals_max.into(), wanted)
     }
 
@@ -344,7 +345,7 @@ impl Store {
         let n_tables = self.instance(instance).tables.len() as u32;
         for table in (0..n_tables).filter(|&table| module.is_constant_table(table)) {
             let handle = self.table_of(instance, table);
-            self.tables[handle.0 as usize].set_constant();
+            self.objects.tables[handle.0 as usize].set_constant();
         }
         Ok(())
     }
@@ -356,9 +357,9 @@ impl Store {
     ) -> Result<(), Error> {
         let module = self.module(instance).clone();
         let memory = self.instance(instance).memory;
-        let is_mapped = image
-            .zip(memory)
-            .is_some_and(|(image, memory)| image.map_into(&mut self.memories[memory.0 as usize]));
+        let is_mapped = image.zip(memory).is_some_and(|(image, memory)| {
+            image.map_into(&mut self.objects.memories[memory.0 as usize])
+        });
         for (i, data) in (0..).zip(&module.module().datas) {
             let SegmentMode::Active { offset, .. } = &data.mode else { continue };
             if !is_mapped {

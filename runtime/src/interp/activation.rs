@@ -31,8 +31,8 @@ pub(crate) fn execute(
     func: u32,
     cells: &mut [u64],
 ) -> Result<(), Error> {
-    let trace = store.trace.clone();
-    let (n_outer_frames, base) = (store.interp.frames.len(), store.interp.top);
+    let trace = store.interp.trace.clone();
+    let (n_outer_frames, base) = (store.interp.stack.frames.len(), store.interp.stack.top);
     let module = Arc::as_ptr(store.instance(instance).code());
     let shared = store.shared_ptr();
     // Made where it stays, and errors are not moved unless there are some: native code calls often.
@@ -40,14 +40,14 @@ pub(crate) fn execute(
     let activation =
         &mut Activation { state, store, n_outer_frames, base, module, stop: None, trace };
     activation.run(func, cells);
-    activation.store.interp.top = base;
+    activation.store.interp.stack.top = base;
     let stop = activation.stop.take();
     let result = match stop {
         None => Ok(()),
         Some(stop) => Err(activation.error(stop)),
     };
     // After an error some are left, and an activation below may be asked for its own.
-    activation.store.interp.frames.truncate(n_outer_frames);
+    activation.store.interp.stack.frames.truncate(n_outer_frames);
     result
 }
 
@@ -94,7 +94,7 @@ impl<'a> Activation<'a> {
         }
         self.count_frames();
         if self.stop.is_none() {
-            copy_cells(&self.store.interp.cells[self.base..], cells);
+            copy_cells(&self.store.interp.stack.cells[self.base..], cells);
         }
     }
 
@@ -114,13 +114,13 @@ impl<'a> Activation<'a> {
     /// Enters the function that the host has called, if there is enough of the host's stack.
     fn begin(&mut self, func: u32, cells: &[u64]) -> Result<*const Instr, Stop> {
         let instance = self.instance();
-        let stack = &mut self.store.interp;
+        let stack = &mut self.store.interp.stack;
         let reserved = stack.reserve(self.base + cells.len());
         // What an error is told of looks at them.
         self.look_at_stacks(self.base, self.n_outer_frames);
         reserved?;
         let exit = self.module().exit();
-        let stack = &mut self.store.interp;
+        let stack = &mut self.store.interp.stack;
         copy_cells(cells, &mut stack.cells[self.base..self.base + cells.len()]);
         stack.frames.push(Frame {
             ret: exit,
@@ -161,7 +161,7 @@ impl<'a> Activation<'a> {
 
     /// The index of a cell.
     pub(super) fn index(&self, cell: *const u64) -> usize {
-        (cell.addr() - self.store.interp.cells.as_ptr().addr()) / size_of::<u64>()
+        (cell.addr() - self.store.interp.stack.cells.as_ptr().addr()) / size_of::<u64>()
     }
 
     /// The target of calls of a function of the active module.
@@ -173,7 +173,7 @@ impl<'a> Activation<'a> {
     pub(super) fn look_at_stacks(&mut self, fp: usize, n_frames: usize) {
         let limits = &self.store.config.limits;
         let has_limits = self.store.config.stack_cells.is_none();
-        let Stack { cells, frames, .. } = &mut self.store.interp;
+        let Stack { cells, frames, .. } = &mut self.store.interp.stack;
         let n_cells = match has_limits {
             true => cells.len().min(limits.interp_cells_max as usize),
             false => cells.len(),
@@ -192,15 +192,16 @@ impl<'a> Activation<'a> {
 
     /// The number of frames that wait.
     fn n_frames(&self) -> usize {
-        (self.state.frames.addr() - self.store.interp.frames.as_ptr().addr()) / size_of::<Frame>()
+        (self.state.frames.addr() - self.store.interp.stack.frames.as_ptr().addr())
+            / size_of::<Frame>()
     }
 
     /// Tells the list of frames how many there are.
     pub(super) fn count_frames(&mut self) {
         let n_frames = self.n_frames();
-        assert!(n_frames <= self.store.interp.frames.capacity(), "frames lie in the list");
+        assert!(n_frames <= self.store.interp.stack.frames.capacity(), "frames lie in the list");
         // SAFETY: there is room for as many, and the first ones of the list are written before more are.
-        unsafe { self.store.interp.frames.set_len(n_frames) };
+        unsafe { self.store.interp.stack.frames.set_len(n_frames) };
     }
 
     /// Lets the state name what belongs to its instance.
@@ -243,9 +244,14 @@ impl<'a> Activation<'a> {
     ) -> Result<(), Stop> {
         self.count_frames();
         let fp = self.index(self.state.fp);
-        self.store.interp.reserve(0)?;
-        self.store.interp.frames.push(Frame { ret, func, args, instance: self.state.instance });
-        self.look_at_stacks(fp, self.store.interp.frames.len());
+        self.store.interp.stack.reserve(0)?;
+        self.store.interp.stack.frames.push(Frame {
+            ret,
+            func,
+            args,
+            instance: self.state.instance,
+        });
+        self.look_at_stacks(fp, self.store.interp.stack.frames.len());
         Ok(())
     }
 
@@ -277,7 +283,7 @@ impl<'a> Activation<'a> {
             }
         }
         self.count_frames();
-        self.store.interp.reserve(end)?;
+        self.store.interp.stack.reserve(end)?;
         self.look_at_stacks(base, n_frames);
         if let TargetCode::Interpreted(code) = &target.code
             && target.frame_bytes > 0
@@ -287,13 +293,13 @@ impl<'a> Activation<'a> {
             let memory = self.store.guest_parts(instance).memory;
             memory[start..][..target.frame_bytes as usize].fill(0);
             for &(param, offset, bytes) in &code.frame_params {
-                let value = self.store.interp.cells[base + param as usize].to_le_bytes();
+                let value = self.store.interp.stack.cells[base + param as usize].to_le_bytes();
                 let memory = self.store.guest_parts(instance).memory;
                 memory[start + offset as usize..][..bytes as usize]
                     .copy_from_slice(&value[..bytes as usize]);
             }
         }
-        let cells = &mut self.store.interp.cells[base..end];
+        let cells = &mut self.store.interp.stack.cells[base..end];
         cells[target.n_params as usize..target.n_locals as usize].fill(0);
         Ok(target.start)
     }
@@ -318,12 +324,17 @@ impl<'a> Activation<'a> {
 
     /// The same, where the active function's cells start at an index, and the list knows how many frames there are.
     pub(super) fn leave_at(&mut self, fp: usize) -> *const Instr {
-        let frame =
-            self.store.interp.frames.pop().expect("below each function is a frame that waits");
+        let frame = self
+            .store
+            .interp
+            .stack
+            .frames
+            .pop()
+            .expect("below each function is a frame that waits");
         let fp = fp - frame.args as usize;
         self.switch(InstanceId::from_number(frame.instance));
         self.state.active = frame.func;
-        self.look_at_stacks(fp, self.store.interp.frames.len());
+        self.look_at_stacks(fp, self.store.interp.stack.frames.len());
         frame.ret
     }
 
@@ -374,8 +385,8 @@ impl<'a> Activation<'a> {
                 self.move_args(args, n_params);
                 let top = base + n_params.max(n_results);
                 self.count_frames();
-                self.store.interp.reserve(top)?;
-                self.look_at_stacks(base, self.store.interp.frames.len());
+                self.store.interp.stack.reserve(top)?;
+                self.look_at_stacks(base, self.store.interp.stack.frames.len());
                 self.call_host(func, base, top, false)?;
                 Ok(self.leave())
             }
@@ -399,7 +410,7 @@ impl<'a> Activation<'a> {
     fn move_args(&mut self, args: u32, n_params: usize) {
         let base = self.index(self.state.fp);
         let start = base + args as usize;
-        self.store.interp.cells.copy_within(start..start + n_params, base);
+        self.store.interp.stack.cells.copy_within(start..start + n_params, base);
     }
 
     /// Calls a host function, whose arguments and then results lie at the cell with an index. The cells from
@@ -418,13 +429,13 @@ impl<'a> Activation<'a> {
         // The stack may move while the host runs, so the host gets cells of its own.
         let (mut small, mut large) = ([0; SMALL_CELLS], Vec::new());
         let cells = first(&mut small, &mut large, n);
-        cells[..n_params].copy_from_slice(&self.store.interp.cells[args..args + n_params]);
+        cells[..n_params].copy_from_slice(&self.store.interp.stack.cells[args..args + n_params]);
         let result = self.lend_stack(top, |store| store.call_host(func, cells));
         if let Err(mut error) = result {
             self.add_frames(&mut error, waits);
             return Err(error.into());
         }
-        self.store.interp.cells[args..args + n_results].copy_from_slice(&cells[..n_results]);
+        self.store.interp.stack.cells[args..args + n_results].copy_from_slice(&cells[..n_results]);
         Ok(())
     }
 
@@ -433,9 +444,9 @@ impl<'a> Activation<'a> {
     pub(super) fn lend_stack<R>(&mut self, top: usize, work: impl FnOnce(&mut Store) -> R) -> R {
         let fp = self.index(self.state.fp);
         self.count_frames();
-        self.store.interp.top = top;
+        self.store.interp.stack.top = top;
         let result = work(self.store);
-        self.look_at_stacks(fp, self.store.interp.frames.len());
+        self.look_at_stacks(fp, self.store.interp.stack.frames.len());
         self.look_at_memory();
         result
     }
@@ -475,7 +486,7 @@ impl<'a> Activation<'a> {
         };
         let State { active: func, pc, instance, .. } = self.state;
         let active = active.then_some((func, pc, instance));
-        let waiting = &self.store.interp.frames[self.n_outer_frames..];
+        let waiting = &self.store.interp.stack.frames[self.n_outer_frames..];
         // The first of them is the host's call.
         let waiting = waiting.iter().skip(1).rev();
         let n_frames = waiting.len() + usize::from(active.is_some());

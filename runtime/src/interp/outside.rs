@@ -154,7 +154,7 @@ outside! {
 fn callee(activation: &Activation<'_>, instr: &Instr) -> Result<FuncHandle, TrapCode> {
     let (ty, place) = (data(instr) as u32, data(instr) >> 32);
     let index =
-        activation.store.interp.cells[activation.index(activation.state.fp) + place as usize];
+        activation.store.interp.stack.cells[activation.index(activation.state.fp) + place as usize];
     let store = &activation.store;
     let table = store.table_of(activation.instance(), instr.c);
     let cell = store.table(table).get(index as u32)?;
@@ -174,11 +174,11 @@ fn global_op(activation: &mut Activation<'_>, op: StackOp, sp: usize) {
     match op {
         StackOp::GlobalGet(cell) => {
             let value = activation.store.guest_parts(instance).globals.get_wide(cell);
-            let cells = &mut activation.store.interp.cells[start..start + n_cells];
+            let cells = &mut activation.store.interp.stack.cells[start..start + n_cells];
             vector::Operands { cells, sp }.push_wide(value);
         }
         StackOp::GlobalSet(cell) => {
-            let cells = &mut activation.store.interp.cells[start..start + n_cells];
+            let cells = &mut activation.store.interp.stack.cells[start..start + n_cells];
             let value = vector::Operands { cells, sp }.pop_wide();
             activation.store.guest_parts(instance).globals.set_wide(cell, value);
         }
@@ -221,12 +221,12 @@ fn show(activation: &mut Activation<'_>, instr: &Instr) {
     let inst = CodeReader::new(bytes, offset).read().expect("verified code decodes");
     activation.count_frames();
     let start = activation.index(activation.state.fp);
-    let stack = &activation.store.interp.cells[start + n_locals..start + instr.ab() as usize];
+    let stack = &activation.store.interp.stack.cells[start + n_locals..start + instr.ab() as usize];
     hook(&TraceEvent {
         instance: activation.instance(),
         module: module.completed(),
         // The host's call is one of the frames.
-        depth: activation.store.interp.frames.len() - 1,
+        depth: activation.store.interp.stack.frames.len() - 1,
         func,
         offset,
         inst,

@@ -84,7 +84,7 @@ impl Activation<'_> {
 
     fn cell(&mut self, cell: usize) -> &mut u64 {
         let start = self.index(self.state.fp);
-        &mut self.store.interp.cells[start + cell]
+        &mut self.store.interp.stack.cells[start + cell]
     }
 
     fn push(&mut self, sp: &mut usize, value: u64) {

@@ -49,7 +49,7 @@ impl Activation<'_> {
         let (mut small, mut large) = ([0; SMALL_CELLS], Vec::new());
         let cells = first(&mut small, &mut large, n_cells as usize);
         let fp = self.index(self.state.fp);
-        copy_cells(&self.store.interp.cells[fp..], cells);
+        copy_cells(&self.store.interp.stack.cells[fp..], cells);
         self.enter_native(native, (entry, type_id), false, cells)
     }
 
@@ -100,16 +100,16 @@ impl Activation<'_> {
         let fp = self.index(self.state.fp);
         let callee = NativeCallee { ctx, code, entry, type_id, instance, func, is_loop };
         self.count_frames();
-        self.store.interp.top = fp + n_cells as usize;
+        self.store.interp.stack.top = fp + n_cells as usize;
         // SAFETY: code and entry are those of the function or of its loop, as whoever installed them has said, the context
         // is that of the active instance, which has the function, and the cells are those of the type.
         let result = unsafe { self.store.run_native(&callee, cells) };
         if let Err(mut error) = result {
-            self.look_at_stacks(fp, self.store.interp.frames.len());
+            self.look_at_stacks(fp, self.store.interp.stack.frames.len());
             self.look_at_memory();
-            if let Some(TailCall { instance, func, args }) = self.store.tail_call.take() {
+            if let Some(TailCall { instance, func, args }) = self.store.interp.tail_call.take() {
                 let n_params = self.store.interp_params(instance, func);
-                self.store.interp.cells.copy_within(args..args + n_params, fp);
+                self.store.interp.stack.cells.copy_within(args..args + n_params, fp);
                 return self.enter(instance, func, fp);
             }
             // Native code has said where the active function was.
@@ -117,7 +117,7 @@ impl Activation<'_> {
             return Err(error.into());
         }
         let n_results = n_results as usize;
-        copy_cells(cells, &mut self.store.interp.cells[fp..fp + n_results]);
+        copy_cells(cells, &mut self.store.interp.stack.cells[fp..fp + n_results]);
         let pc = self.leave_at(fp);
         self.look_at_memory();
         Ok(pc)
@@ -153,10 +153,10 @@ impl Store {
         func: u32,
         cells: &[u64],
     ) -> Result<(), Error> {
-        let (args, n_params) = (self.interp.top, self.interp_params(instance, func));
-        self.interp.reserve(args + n_params)?;
-        self.interp.cells[args..args + n_params].copy_from_slice(&cells[..n_params]);
-        self.tail_call = Some(TailCall { instance, func, args });
+        let (args, n_params) = (self.interp.stack.top, self.interp_params(instance, func));
+        self.interp.stack.reserve(args + n_params)?;
+        self.interp.stack.cells[args..args + n_params].copy_from_slice(&cells[..n_params]);
+        self.interp.tail_call = Some(TailCall { instance, func, args });
         Ok(())
     }
 
@@ -169,7 +169,7 @@ impl Store {
         let ty = self.instance(instance).module().func_type(func);
         let (n, n_results) = (n_call_cells(ty), n_cells(&ty.results));
         let n_params = self.interp_params(instance, func);
-        let mut own = self.interp.cells[args..args + n_params].to_vec();
+        let mut own = self.interp.stack.cells[args..args + n_params].to_vec();
         own.resize(n, 0);
         activation::execute(self, instance, func, &mut own)?;
         cells[..n_results].copy_from_slice(&own[..n_results]);

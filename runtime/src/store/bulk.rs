@@ -14,7 +14,7 @@ impl Store {
     /// Memory 0 of an instance that has one, as code that accesses it shows.
     pub(crate) fn memory_of(&mut self, instance: InstanceId) -> &mut Memory {
         let memory = self.instance(instance).memory.expect("verified code has a memory");
-        &mut self.memories[memory.0 as usize]
+        &mut self.objects.memories[memory.0 as usize]
     }
 
     pub(crate) fn table_of(&self, instance: InstanceId, table: u32) -> TableHandle {
@@ -73,7 +73,7 @@ impl Store {
         len: u32,
     ) -> Result<(), TrapCode> {
         let table = self.table_of(instance, table);
-        self.tables[table.0 as usize].fill(dst, value, len)
+        self.objects.tables[table.0 as usize].fill(dst, value, len)
     }
 
     /// `table.copy`: destination, source, length.
@@ -86,10 +86,10 @@ impl Store {
     ) -> Result<(), TrapCode> {
         let dst_table = self.table_of(instance, dst_table).0 as usize;
         let src_table = self.table_of(instance, src_table).0 as usize;
-        match self.tables.get_disjoint_mut([dst_table, src_table]) {
+        match self.objects.tables.get_disjoint_mut([dst_table, src_table]) {
             Ok([to, from]) => to.write(dst, from.slice(src, len)?),
             // The same table under two indices, or one.
-            Err(_) => self.tables[dst_table].copy_within(dst, src, len),
+            Err(_) => self.objects.tables[dst_table].copy_within(dst, src, len),
         }
     }
 
@@ -105,7 +105,7 @@ impl Store {
         let elems = &self.instances[instance.index()].elems[segment as usize];
         let src = src as usize;
         let elems = elems.get(src..src + len as usize).ok_or(TrapCode::TableOutOfBounds)?;
-        self.tables[table].write(dst, elems)
+        self.objects.tables[table].write(dst, elems)
     }
 
     pub(crate) fn elem_drop(&mut self, instance: InstanceId, segment: u32) {

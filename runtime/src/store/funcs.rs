@@ -38,6 +38,10 @@ pub(crate) struct Funcs {
     records: RefCell<Vec<FuncRecord>>,
     /// Kinds of the functions, in step with the records.
     kinds: RefCell<Vec<FuncKind>>,
+    /// The number of all functions, with a handle or without.
+    pub(super) n_counted: u32,
+    /// The host functions among them.
+    pub(super) host_callees: Vec<Pinned<HostCallee>>,
 }
 
 impl Funcs {

@@ -85,8 +85,8 @@ impl Store {
         memories: &[MemoryType],
         tables: &[TableType],
     ) -> Result<(), Error> {
-        let n_memories = (self.memories.len() + memories.len()) as u64;
-        let n_tables = (self.tables.len() + tables.len()) as u64;
+        let n_memories = (self.objects.memories.len() + memories.len()) as u64;
+        let n_tables = (self.objects.tables.len() + tables.len()) as u64;
         let limits = &self.config.limits;
         check_limit("memories_max", limits.memories_max.into(), n_memories)?;
         check_limit("tables_max", limits.tables_max.into(), n_tables)?;
@@ -111,13 +111,13 @@ impl Store {
     /// Checks that all memories together may grow by this number of bytes.
     fn check_memory_bytes(&self, more: u64) -> Result<(), Error> {
         let max = self.config.limits.memory_bytes_total_max;
-        check_limit("memory_bytes_total_max", max, self.memory_bytes_total + more)
+        check_limit("memory_bytes_total_max", max, self.objects.memory_bytes_total + more)
     }
 
     /// Checks that all tables together may grow by this number of elements.
     fn check_table_elems(&self, more: u64) -> Result<(), Error> {
         let max = self.config.limits.table_elems_total_max;
-        check_limit("table_elems_total_max", max, self.table_elems_total + more)
+        check_limit("table_elems_total_max", max, self.objects.table_elems_total + more)
     }
 
     /// Takes in a memory for which there is room.
@@ -131,7 +131,7 @@ impl Store {
         if !self.may_grow(Request::memory(0, ty.min, ty))? {
             return Err(Error::Refused { what: "a memory", wanted: memory.bytes(), unit: "bytes" });
         }
-        self.memory_bytes_total += memory.bytes();
+        self.objects.memory_bytes_total += memory.bytes();
         Ok(self.push_memory(memory))
     }
 
@@ -145,9 +145,9 @@ impl Store {
             return Err(Error::Refused { what: "a table", wanted, unit: "elements" });
         }
         let table = Table::new(ty, init, self.config.limits.table_elems_max)?;
-        let handle = TableHandle(self.tables.len() as u32);
-        self.table_elems_total += u64::from(table.len());
-        self.tables.push(table);
+        let handle = TableHandle(self.objects.tables.len() as u32);
+        self.objects.table_elems_total += u64::from(table.len());
+        self.objects.tables.push(table);
         Ok(handle)
     }
 
@@ -211,8 +211,8 @@ impl Store {
         request.check("memory_pages_max in bytes", max)?;
         self.check_memory_bytes(bytes)?;
         let none = Error::OutOfMemory { what: "a linear memory that grows", bytes };
-        self.memories[memory.0 as usize].grow(pages).ok_or(none)?;
-        self.memory_bytes_total += bytes;
+        self.objects.memories[memory.0 as usize].grow(pages).ok_or(none)?;
+        self.objects.memory_bytes_total += bytes;
         Ok(())
     }
 
@@ -246,8 +246,8 @@ impl Store {
         request.check("table_elems_max", self.config.limits.table_elems_max.into())?;
         self.check_table_elems(n.into())?;
         let none = Error::OutOfMemory { what: "a table that grows", bytes: u64::from(n) * 8 };
-        self.tables[table.0 as usize].grow(value, n).ok_or(none)?;
-        self.table_elems_total += u64::from(n);
+        self.objects.tables[table.0 as usize].grow(value, n).ok_or(none)?;
+        self.objects.table_elems_total += u64::from(n);
         Ok(())
     }
 }

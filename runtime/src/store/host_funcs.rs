@@ -107,7 +107,7 @@ impl Store {
             import: AtomicU32::new(u32::MAX),
         });
         let callee = owner.as_ptr();
-        self.host_callees.push(owner);
+        self.funcs.host_callees.push(owner);
         let record = FuncRecord { code, ctx: callee.cast(), type_id: ty, defined: u32::MAX };
         // SAFETY: it is our own.
         Ok(unsafe { self.funcs.push(self.shared_ptr(), record, FuncKind::Host(callee)) })

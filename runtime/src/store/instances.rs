@@ -53,7 +53,7 @@ impl Store {
             store: PhantomData,
         };
         let memory = match instance.memory {
-            Some(memory) => self.memories[memory.0 as usize].data_mut(),
+            Some(memory) => self.objects.memories[memory.0 as usize].data_mut(),
             None => &mut [],
         };
         GuestParts { memory, globals }

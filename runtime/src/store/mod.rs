@@ -23,6 +23,7 @@ mod objects;
 mod pieces;
 mod poll;
 pub(crate) mod ticker;
+mod types;
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -34,14 +35,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use slotvm_bytecode::{FuncType, ValType, VerifiedModule};
 
 use crate::context::{
-    Entry as EntryPoint, FuncRecord, Interpret, Libcalls, MemorySpan, Poll, Raise, Shared, VmCtx,
+    Entry as EntryPoint, FuncRecord, Interpret, Libcalls, Poll, Raise, Shared, VmCtx,
 };
 use crate::data::Data;
-use crate::entities::{FuncHandle, FuncTarget, GlobalData, InstanceId};
+use crate::entities::{FuncHandle, FuncTarget, InstanceId};
 use crate::error::{Error, check_limit};
 use crate::memory::limiter::FindLimiter;
-use crate::memory::linear::Memory;
-use crate::memory::table::Table;
 use crate::pinned::Pinned;
 use crate::steps::module_code::ModuleCode;
 use crate::steps::stack::Stack;
@@ -50,9 +49,11 @@ use crate::steps::trace::TraceFn;
 use crate::trap::Frame;
 use config::StoreConfig;
 use funcs::{FuncKind, Funcs};
-use host::HostCallee;
 use instance::Instance;
 use interrupt::{Interrupts, UpdateDeadline};
+use native::NativeTypes;
+use objects::Objects;
+use types::Types;
 
 /// A guest function whose native code is to be entered, or a loop of one.
 #[derive(Copy, Clone, Debug)]
@@ -137,9 +138,6 @@ impl fmt::Debug for NativeHooks {
 /// Decides what to do when the epoch deadline is reached.
 pub type EpochCallback = Box<dyn FnMut(&mut Store) -> Result<UpdateDeadline, Error> + Send + Sync>;
 
-/// Number of function types of a store that are found by comparison: hashing one takes longer.
-const TYPES_COMPARED: usize = 8;
-
 /// Reason for which native code came back without returning.
 enum Pending {
     Error(Error),
@@ -158,39 +156,19 @@ pub struct Store {
     pub(crate) interrupts: Option<Interrupts>,
     /// Asked at epoch deadlines, if there is anything that interrupts.
     epoch_callback: Option<EpochCallback>,
-
-    types: Vec<FuncType>,
-    /// The numbers of those after the first [`TYPES_COMPARED`].
-    type_ids: HashMap<FuncType, u32>,
+    types: Types,
     pub(crate) funcs: Funcs,
-    /// Their number, with a handle or without.
-    n_funcs: u32,
-    /// The host functions among them.
-    pub(crate) host_callees: Vec<Pinned<HostCallee>>,
-    /// Entry of the executor to functions, by the store's number of their type, where it is set.
-    entry_points: Vec<Option<EntryPoint>>,
-    /// Native code for calls of host functions, by the store's number of their type; null where it was
-    /// not needed yet.
-    host_codes: Vec<*const u8>,
-    /// The owners of the code of `entry_points` and `host_codes`.
-    code_owners: Vec<Arc<dyn Any + Send + Sync>>,
-    pub(crate) memories: Vec<Memory>,
-    /// The view of the signal handler, in step with `memories`.
-    pub(crate) memory_spans: Vec<MemorySpan>,
-    pub(crate) tables: Vec<Table>,
-    /// Bytes of all memories.
-    pub(crate) memory_bytes_total: u64,
-    /// Elements of all tables.
-    pub(crate) table_elems_total: u64,
-    pub(crate) globals: Vec<GlobalData>,
-    /// The cells of globals that no instance defines.
-    pub(crate) host_globals: Vec<Pinned<[u64; 2]>>,
-    pub(crate) externs: Vec<Box<dyn Any + Send>>,
+    natives: NativeTypes,
+    pub(crate) objects: Objects,
     pub(crate) instances: Vec<Instance>,
-    /// Prepared code, by the addresses of its module, which it keeps alive, and of its tiers.
-    pub(crate) codes: HashMap<(*const VerifiedModule, *const ()), Arc<ModuleCode>>,
+    pub(crate) calls: Calls,
+    pub(crate) interp: Interpreter,
+}
 
-    /// Calls from the host that are active.
+/// What calls from the host need while they are active.
+#[derive(Default)]
+pub(crate) struct Calls {
+    /// The number of those that are.
     pub(crate) n_host_calls: u32,
     /// Instances that have a frame stack.
     pub(crate) framed: Vec<InstanceId>,
@@ -198,12 +176,19 @@ pub struct Store {
     /// outermost.
     pub(crate) saved_frame_sps: Vec<u32>,
     pending: Option<Pending>,
+}
+
+/// What the interpreter has in a store.
+#[derive(Default)]
+pub(crate) struct Interpreter {
+    pub(crate) stack: Stack,
+    /// Prepared code, by the addresses of its module, which it keeps alive, and of its tiers.
+    pub(crate) codes: HashMap<(*const VerifiedModule, *const ()), Arc<ModuleCode>>,
     /// The call that native code was left for, until whoever has entered that makes it.
     pub(crate) tail_call: Option<TailCall>,
-    pub(crate) interp: Stack,
     pub(crate) trace: Option<TraceFn>,
-    /// Whether a loop calls the interpreter's handlers, even if they can call each other.
-    pub(crate) interprets_by_loop: bool,
+    /// Whether a loop calls its handlers, even if they can call each other.
+    pub(crate) by_loop: bool,
 }
 
 // SAFETY: the raw pointers in a store point to heap memory and mappings that the store itself owns, and
@@ -216,7 +201,7 @@ impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Store")
             .field("config", &self.config)
-            .field("n_funcs", &self.n_funcs)
+            .field("n_funcs", &self.funcs.n_counted)
             .field("n_instances", &self.instances.len())
             .finish_non_exhaustive()
     }
@@ -226,7 +211,7 @@ impl Drop for Store {
     /// Aborts if a host function, which has only borrowed the store, has got hold of it by putting
     /// another one in its place: the functions and the memory that are active would be freed.
     fn drop(&mut self) {
-        if self.n_host_calls > 0 {
+        if self.calls.n_host_calls > 0 {
             eprintln!("slotvm: a host function dropped the store that it was called in");
             std::process::abort();
         }
@@ -268,32 +253,13 @@ impl Store {
             shared,
             interrupts,
             epoch_callback: None,
-            types: Vec::new(),
-            type_ids: HashMap::new(),
+            types: Types::default(),
             funcs: Funcs::default(),
-            n_funcs: 0,
-            host_callees: Vec::new(),
-            entry_points: Vec::new(),
-            host_codes: Vec::new(),
-            code_owners: Vec::new(),
-            memories: Vec::new(),
-            memory_spans: Vec::new(),
-            tables: Vec::new(),
-            memory_bytes_total: 0,
-            table_elems_total: 0,
-            globals: Vec::new(),
-            host_globals: Vec::new(),
-            externs: Vec::new(),
+            natives: NativeTypes::default(),
+            objects: Objects::default(),
             instances: Vec::new(),
-            codes: HashMap::new(),
-            n_host_calls: 0,
-            framed: Vec::new(),
-            saved_frame_sps: Vec::new(),
-            pending: None,
-            tail_call: None,
-            interp: Stack::default(),
-            trace: None,
-            interprets_by_loop: false,
+            calls: Calls::default(),
+            interp: Interpreter::default(),
         }
     }
 
@@ -389,23 +355,11 @@ impl Store {
 
     /// The store's number of a function type: equal types have equal numbers.
     pub(crate) fn intern_type(&mut self, ty: &FuncType) -> u32 {
-        let first = &self.types[..self.types.len().min(TYPES_COMPARED)];
-        if let Some(id) = first.iter().position(|known| known == ty) {
-            return id as u32;
-        }
-        if let Some(&id) = self.type_ids.get(ty) {
-            return id;
-        }
-        let id = self.types.len();
-        self.types.push(ty.clone());
-        if id >= TYPES_COMPARED {
-            self.type_ids.insert(ty.clone(), id as u32);
-        }
-        id as u32
+        self.types.intern(ty)
     }
 
     pub(crate) fn type_of(&self, id: u32) -> &FuncType {
-        &self.types[id as usize]
+        self.types.get(id)
     }
 
     /// Counts functions that are to be made.
@@ -413,15 +367,15 @@ impl Store {
     /// # Errors
     /// Fails if they are too many.
     pub(crate) fn count_funcs(&mut self, n: u32) -> Result<(), Error> {
-        let wanted = u64::from(self.n_funcs) + u64::from(n);
+        let wanted = u64::from(self.funcs.n_counted) + u64::from(n);
         check_limit("funcs_max", self.config.limits.funcs_max.into(), wanted)?;
-        self.n_funcs += n;
+        self.funcs.n_counted += n;
         Ok(())
     }
 
     /// The number of functions, of all instances and of the host.
     pub fn n_funcs(&self) -> usize {
-        self.n_funcs as usize
+        self.funcs.n_counted as usize
     }
 
     /// The type of a function.
@@ -486,14 +440,14 @@ impl Store {
     /// Lets the interpreter call a function for each instruction, or no longer. Calls that are already
     /// active are not concerned.
     pub fn set_trace(&mut self, trace: Option<TraceFn>) {
-        self.trace = trace;
+        self.interp.trace = trace;
     }
 
     /// Lets the interpreter of this store run as it does where the compiler has not optimised it. For tests;
     /// instances that exist are not concerned.
     #[doc(hidden)]
     pub fn interpret_by_loop(&mut self) {
-        self.interprets_by_loop = true;
+        self.interp.by_loop = true;
     }
 
     // The counters that native code changes, too.
@@ -543,22 +497,4 @@ fn take(counter: &mut i64, n: i64) -> bool {
         *counter -= n;
     }
     enough
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn equal_types_have_equal_numbers() {
-        let mut store = Store::new(StoreConfig::default(), Box::new(()));
-        let types = (0..3 * TYPES_COMPARED).map(|n| FuncType::new(vec![ValType::I32; n], []));
-        let types: Vec<_> = types.collect();
-        let numbers: Vec<_> = types.iter().map(|ty| store.intern_type(ty)).collect();
-        assert!(numbers.iter().copied().eq(0..types.len() as u32));
-        for (ty, number) in types.iter().zip(numbers).rev() {
-            assert_eq!(store.intern_type(ty), number);
-            assert_eq!(store.type_of(number), ty);
-        }
-    }
 }

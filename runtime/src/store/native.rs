@@ -14,6 +14,17 @@ use crate::error::Error;
 use crate::store::config::StoreConfig;
 
 #[doc(hidden)]
+/// Native code by the store's numbers of function types.
+#[derive(Default)]
+pub(super) struct NativeTypes {
+    /// Entry of the executor to functions, where it is set.
+    entry_points: Vec<Option<Entry>>,
+    /// Native code for calls of host functions; null where it was not needed yet.
+    host_codes: Vec<*const u8>,
+    /// The owners of both.
+    code_owners: Vec<Arc<dyn Any + Send + Sync>>,
+}
+
 impl Store {
     /// Makes an empty store that runs native code.
     ///
@@ -38,7 +49,7 @@ impl Store {
     /// [`Store::set_entry_point`] has set one.
     #[inline]
     pub fn entry_point(&self, type_id: u32) -> Option<Entry> {
-        self.entry_points.get(type_id as usize).copied().flatten()
+        self.natives.entry_points.get(type_id as usize).copied().flatten()
     }
 
     /// Lets [`Store::entry_point`] return this from now on. The store keeps the owner.
@@ -52,19 +63,19 @@ impl Store {
         entry_point: Entry,
         owner: Arc<dyn Any + Send + Sync>,
     ) {
-        set_at(&mut self.entry_points, type_id, Some(entry_point), None);
-        self.code_owners.push(owner);
+        set_at(&mut self.natives.entry_points, type_id, Some(entry_point), None);
+        self.natives.code_owners.push(owner);
     }
 
     /// Native code through which native code calls host functions of a type; null without any.
     pub(crate) fn host_code(&mut self, type_id: u32) -> Result<*const u8, Error> {
         let Some(hooks) = &self.native else { return Ok(std::ptr::null()) };
-        match self.host_codes.get(type_id as usize) {
+        match self.natives.host_codes.get(type_id as usize) {
             Some(code) if !code.is_null() => Ok(*code),
             _ => match &hooks.tiers {
                 Some(tiers) => Ok(tiers.host_stub as *const u8),
                 None => {
-                    let code = (hooks.host_trampoline)(&self.types[type_id as usize])?;
+                    let code = (hooks.host_trampoline)(self.types.get(type_id))?;
                     Ok(self.keep_host_code(type_id, code))
                 }
             },
@@ -72,18 +83,18 @@ impl Store {
     }
 
     fn keep_host_code(&mut self, type_id: u32, code: NativeCode) -> *const u8 {
-        set_at(&mut self.host_codes, type_id, code.address, std::ptr::null());
-        self.code_owners.push(code.owner);
+        set_at(&mut self.natives.host_codes, type_id, code.address, std::ptr::null());
+        self.natives.code_owners.push(code.owner);
         code.address
     }
 
     /// Makes the native code for calls of a host function, if there is none of its type, and lets later calls go there.
     fn find_host_code(&mut self, callee: &HostCallee) -> Result<*const u8, Error> {
         let hooks = self.native.as_ref().expect("the store runs native code");
-        let code = match self.host_codes.get(callee.ty as usize) {
+        let code = match self.natives.host_codes.get(callee.ty as usize) {
             Some(&code) if !code.is_null() => code,
             _ => {
-                let ty = &self.types[callee.ty as usize];
+                let ty = self.types.get(callee.ty);
                 let code = match (&hooks.tiers, callee.instance) {
                     (Some(tiers), Some(instance)) => (tiers.host_code)(self, instance, ty)?,
                     _ => (hooks.host_trampoline)(ty)?,
@@ -143,7 +154,7 @@ impl Store {
     /// Leaves word of why native code is about to trap.
     #[cold]
     pub(crate) fn set_pending(&mut self, result: std::thread::Result<Error>) {
-        self.pending = Some(match result {
+        self.calls.pending = Some(match result {
             Ok(error) => Pending::Error(error),
             Err(panic) => Pending::Panic(panic),
         });
@@ -152,7 +163,7 @@ impl Store {
     /// The error of the host function because of which native code came back, if that is the reason. If
     /// the host function has panicked, the panic resumes.
     pub fn take_pending(&mut self) -> Option<Error> {
-        match self.pending.take()? {
+        match self.calls.pending.take()? {
             Pending::Error(error) => Some(error),
             Pending::Panic(panic) => std::panic::resume_unwind(panic),
         }

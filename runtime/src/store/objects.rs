@@ -15,6 +15,23 @@ use crate::memory::linear::{Memory, MemoryPlan};
 use crate::memory::table::Table;
 use crate::pinned::Pinned;
 
+/// Memories, tables, globals and references to the host, which instances share.
+#[derive(Default)]
+pub(crate) struct Objects {
+    pub(crate) memories: Vec<Memory>,
+    /// The view of the signal handler, in step with `memories`.
+    pub(crate) memory_spans: Vec<MemorySpan>,
+    pub(crate) tables: Vec<Table>,
+    /// Bytes of all memories.
+    pub(crate) memory_bytes_total: u64,
+    /// Elements of all tables.
+    pub(crate) table_elems_total: u64,
+    pub(crate) globals: Vec<GlobalData>,
+    /// The cells of globals that no instance defines.
+    pub(crate) host_globals: Vec<Pinned<[u64; 2]>>,
+    pub(crate) externs: Vec<Box<dyn Any + Send>>,
+}
+
 impl Store {
     // Memories.
 
@@ -29,24 +46,26 @@ impl Store {
     }
 
     pub(crate) fn push_memory(&mut self, memory: Memory) -> MemoryHandle {
-        let handle = MemoryHandle(self.memories.len() as u32);
-        self.memory_spans.push(MemorySpan { def: memory.def(), bytes: memory.plan().span_bytes() });
-        self.memories.push(memory);
+        let handle = MemoryHandle(self.objects.memories.len() as u32);
+        self.objects
+            .memory_spans
+            .push(MemorySpan { def: memory.def(), bytes: memory.plan().span_bytes() });
+        self.objects.memories.push(memory);
         // SAFETY: the store owns the structure, and native code does not run at the moment.
         let shared = unsafe { &mut *self.shared_ptr() };
         (shared.memories, shared.n_memories) =
-            (self.memory_spans.as_ptr(), self.memory_spans.len());
+            (self.objects.memory_spans.as_ptr(), self.objects.memory_spans.len());
         handle
     }
 
     /// A memory.
     pub fn memory(&self, memory: MemoryHandle) -> &Memory {
-        &self.memories[memory.0 as usize]
+        &self.objects.memories[memory.0 as usize]
     }
 
     /// The contents of a memory, to be written.
     pub fn memory_data_mut(&mut self, memory: MemoryHandle) -> &mut [u8] {
-        self.memories[memory.0 as usize].data_mut()
+        self.objects.memories[memory.0 as usize].data_mut()
     }
 
     /// The bytes of a memory, to be written, together with the embedder's data.
@@ -54,7 +73,7 @@ impl Store {
         &mut self,
         memory: MemoryHandle,
     ) -> (&mut [u8], &mut (dyn Any + Send)) {
-        (self.memories[memory.0 as usize].data_mut(), self.data.any_mut())
+        (self.objects.memories[memory.0 as usize].data_mut(), self.data.any_mut())
     }
 
     pub(crate) fn memory_def(&self, memory: MemoryHandle) -> *mut MemoryDef {
@@ -75,7 +94,7 @@ impl Store {
 
     /// A table.
     pub fn table(&self, table: TableHandle) -> &Table {
-        &self.tables[table.0 as usize]
+        &self.objects.tables[table.0 as usize]
     }
 
     /// Replaces an element of a table.
@@ -85,7 +104,7 @@ impl Store {
     pub fn table_set(&mut self, table: TableHandle, index: u32, value: u64) -> Result<(), Error> {
         self.check_changes(table)?;
         self.check_cells(&[self.table(table).ty().elem], &mut [value])?;
-        let table = &mut self.tables[table.0 as usize];
+        let table = &mut self.objects.tables[table.0 as usize];
         let result = table.set(index, value);
         result.map_err(|_| Error::Usage(format!("index {index} is out of bounds of the table")))
     }
@@ -131,26 +150,26 @@ impl Store {
         self.check_cells(&[ty.ty], &mut value)?;
         let cell = Pinned::new(value);
         let handle = self.push_global(GlobalData { cell: cell.as_ptr().cast(), ty })?;
-        self.host_globals.push(cell);
+        self.objects.host_globals.push(cell);
         Ok(handle)
     }
 
     pub(crate) fn push_global(&mut self, global: GlobalData) -> Result<GlobalHandle, Error> {
-        let handle = GlobalHandle(self.globals.len() as u32);
+        let handle = GlobalHandle(self.objects.globals.len() as u32);
         let wanted = u64::from(handle.0) + 1;
         check_limit("globals_max", self.config.limits.globals_max.into(), wanted)?;
-        self.globals.push(global);
+        self.objects.globals.push(global);
         Ok(handle)
     }
 
     /// The type of a global.
     pub fn global_type(&self, global: GlobalHandle) -> GlobalType {
-        self.globals[global.0 as usize].ty
+        self.objects.globals[global.0 as usize].ty
     }
 
     /// The value of a global: its cell, or the two of a vector, the lower half first.
     pub fn global(&self, global: GlobalHandle) -> u128 {
-        let GlobalData { cell, ty } = self.globals[global.0 as usize];
+        let GlobalData { cell, ty } = self.objects.globals[global.0 as usize];
         // SAFETY: the cells belong to an instance or to `host_globals`, which live as long as the store;
         // guest code does not run while the store is borrowed. Vectors have two.
         unsafe {
@@ -166,7 +185,7 @@ impl Store {
     /// # Errors
     /// Fails if it is immutable, or the value is of another type.
     pub fn set_global(&mut self, global: GlobalHandle, value: u128) -> Result<(), Error> {
-        let GlobalData { cell, ty } = self.globals[global.0 as usize];
+        let GlobalData { cell, ty } = self.objects.globals[global.0 as usize];
         if !ty.mutable {
             return Err(Error::Usage("the global is immutable".to_owned()));
         }
@@ -190,15 +209,15 @@ impl Store {
     /// # Errors
     /// Fails if there are too many.
     pub fn new_extern(&mut self, object: Box<dyn Any + Send>) -> Result<u64, Error> {
-        let wanted = self.externs.len() as u64 + 1;
+        let wanted = self.objects.externs.len() as u64 + 1;
         check_limit("externs_max", self.config.limits.externs_max.into(), wanted)?;
-        self.externs.push(object);
+        self.objects.externs.push(object);
         Ok(wanted)
     }
 
     /// The host object that an `externref` refers to; `None` for null.
     pub fn extern_object(&self, reference: u64) -> Option<&(dyn Any + Send)> {
         let index = usize::try_from(reference.checked_sub(1)?).ok()?;
-        Some(&**self.externs.get(index)?)
+        Some(&**self.objects.externs.get(index)?)
     }
 }

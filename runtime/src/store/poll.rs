@@ -45,7 +45,7 @@ impl Store {
     /// # Errors
     /// Fails if the code of the store does not poll.
     pub fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
-        let is_active = self.n_host_calls > 0;
+        let is_active = self.calls.n_host_calls > 0;
         let Some(interrupts) = &mut self.interrupts else {
             return Err(Error::Usage("interruption is not configured for this store".to_owned()));
         };
