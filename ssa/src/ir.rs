@@ -74,6 +74,8 @@ pub struct Function {
     /// First result and number of results, by instruction.
     pub(crate) results: Vec<(Value, u32)>,
     pub(crate) inst_locs: Vec<Loc>,
+    /// A bit for each instruction up to some: see [`Function::is_in_bounds`].
+    pub(crate) in_bounds: Vec<u64>,
 
     pub(crate) value_types: Vec<ValType>,
 
@@ -107,7 +109,7 @@ impl Clone for Function {
             };
         }
         clone_fields!(func name label_names names ty entry slots locs vectors ops imms operands operand_pool results inst_locs
-            value_types layout blocks block_params edges pred_starts pred_edges edge_args);
+            in_bounds value_types layout blocks block_params edges pred_starts pred_edges edge_args);
     }
 }
 
@@ -324,6 +326,28 @@ impl Function {
         self.imms[inst.index()]
     }
 
+    /// Whether an access is in bounds for sure, so that no check is needed. Bytecode does not say so: passes find out.
+    pub fn is_in_bounds(&self, inst: Inst) -> bool {
+        let word = self.in_bounds.get(inst.index() / 64);
+        word.is_some_and(|word| word >> (inst.index() % 64) & 1 != 0)
+    }
+
+    /// Says that an access is in bounds for sure.
+    pub(crate) fn mark_in_bounds(&mut self, inst: Inst) {
+        let word = inst.index() / 64;
+        if self.in_bounds.len() <= word {
+            self.in_bounds.resize(word + 1, 0);
+        }
+        self.in_bounds[word] |= 1 << (inst.index() % 64);
+    }
+
+    /// Takes back what is known of an instruction that becomes another one.
+    pub(crate) fn unmark(&mut self, inst: Inst) {
+        if let Some(word) = self.in_bounds.get_mut(inst.index() / 64) {
+            *word &= !(1 << (inst.index() % 64));
+        }
+    }
+
     /// The immediate of an instruction on vectors: a lane, or 16 bytes.
     pub fn vector_imm(&self, inst: Inst) -> u128 {
         let imm = self.imm(inst).low();
@@ -421,6 +445,18 @@ impl Function {
     ) -> Inst {
         self.operand_pool.extend_from_slice(operands);
         self.make_inst_of_pool(op, imm, operands.len() as u32, results, loc)
+    }
+
+    /// Makes an instruction like another one, with other operands. Its results are new values.
+    pub(crate) fn make_copy(&mut self, inst: Inst, operands: &[Value]) -> Inst {
+        let types: Vec<ValType> =
+            self.results(inst).map(|result| self.value_type(result)).collect();
+        let (op, imm, loc) = (self.opcode(inst), self.imm(inst), self.loc(inst));
+        let copy = self.make_inst(op, imm, operands, &types, loc);
+        if self.is_in_bounds(inst) {
+            self.mark_in_bounds(copy);
+        }
+        copy
     }
 
     /// Makes an instruction whose operands are the last `n_operands` of the operand pool.

@@ -41,9 +41,6 @@ pub struct Imm(pub u64);
 /// The end of the memory indices that a packed access can hold.
 pub(crate) const MEMORY_END: u32 = 1 << 25;
 
-/// Marks an access that is in bounds; see [`Imm::is_in_bounds`]. Memory indices end below it.
-const IN_BOUNDS: u64 = (MEMORY_END as u64) << 32;
-
 impl Imm {
     /// No immediates.
     pub const NONE: Imm = Imm(0);
@@ -124,16 +121,6 @@ impl Imm {
     /// The memory of an access.
     pub const fn memory(self) -> u32 {
         self.high() & (MEMORY_END - 1)
-    }
-
-    /// The immediates of an access that is in bounds for sure. Bytecode has no such marks, passes on the IR make them.
-    pub const fn in_bounds(self) -> Imm {
-        Imm(self.0 | IN_BOUNDS)
-    }
-
-    /// Whether an access is marked as in bounds.
-    pub const fn is_in_bounds(self) -> bool {
-        self.0 & IN_BOUNDS != 0
     }
 
     /// The logarithm of an indexed access's scale, 0 to 3.

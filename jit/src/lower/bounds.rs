@@ -176,7 +176,7 @@ fn has_checks(f: &Function, options: &LowerOptions) -> bool {
     insts.any(|&inst| match f.opcode(inst) {
         Opcode::Op(op) if op.access_bytes().is_some() => {
             let imm = f.imm(inst);
-            !imm.is_in_bounds() && !options.memory.covers(access_end_max(op, imm))
+            !f.is_in_bounds(inst) && !options.memory.covers(access_end_max(op, imm))
         }
         _ => false,
     })

@@ -3,6 +3,7 @@
 use cranelift_codegen::isa::{self, OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use slotvm_bytecode::ValType;
+use slotvm_ssa::passes::pressure::PreservedRegisters;
 use target_lexicon::{Architecture, Triple};
 
 use crate::config::slot_mode::SlotMode;
@@ -55,6 +56,14 @@ pub(crate) fn foreign_isa(triple: Triple, options: IsaOptions) -> Result<OwnedTa
         }
     }
     finish(builder, options)
+}
+
+/// The registers of a machine that calls preserve.
+pub(crate) fn preserved_registers(isa: &dyn TargetIsa) -> PreservedRegisters {
+    match isa.triple().architecture {
+        Architecture::Aarch64(_) => PreservedRegisters::AARCH64,
+        _ => PreservedRegisters::X86_64,
+    }
 }
 
 /// Settings of Cranelift in which code takes less time to make, as names and values.

@@ -28,7 +28,7 @@ impl Lowering<'_, '_> {
     pub(super) fn lower_access(&mut self, block: Block, inst: Inst, op: Op, access: Access) {
         let imm = self.func.imm(inst);
         let faults = self.options.memory.covers(access_end_max(op, imm));
-        if !faults && !imm.is_in_bounds() {
+        if !faults && !self.func.is_in_bounds(inst) {
             if access.indexed && self.has_invariant_base(block, inst) {
                 let [base, index] = [0, 1].map(|i| self.extended_operand(inst, i));
                 self.check_index(base, index, access, imm);

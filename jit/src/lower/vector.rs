@@ -305,7 +305,7 @@ impl Lowering<'_, '_> {
         let ty = if bytes > 4 { ValType::I64 } else { ValType::I32 };
         let access = Access { ty, bytes, signed: false, store, indexed: false };
         let faults = self.options.memory.covers(access_end_max(op, imm));
-        if !faults && !imm.is_in_bounds() {
+        if !faults && !self.func.is_in_bounds(inst) {
             self.check_bounds(inst, access, imm);
         }
         let (address, offset) = self.place(inst, access, imm);

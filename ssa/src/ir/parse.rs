@@ -147,6 +147,8 @@ struct Parser<'t> {
     unresolved: Vec<(usize, Use<'t>)>,
     /// The targets of all edges.
     targets: Vec<Target<'t>>,
+    /// Whether the access that is being read is marked.
+    is_in_bounds: bool,
     /// The location of the last instruction, and the comment that it was read from.
     last_loc: Option<(Loc, &'t str)>,
 }
@@ -158,6 +160,7 @@ fn parse_function<'t>(header: Line<'t>, lines: &mut Lines<'t>) -> Result<Functio
         values: HashMap::new(),
         unresolved: Vec::new(),
         targets: Vec::new(),
+        is_in_bounds: false,
         last_loc: None,
     };
     let params = parser.header(header.code)?;

@@ -439,7 +439,7 @@ impl Printer<'_> {
             if ends_address && imm.offset() != 0 {
                 write!(self.out, "+{}", imm.offset())?;
             }
-            if ends_address && imm.is_in_bounds() {
+            if ends_address && self.f.is_in_bounds(inst) {
                 self.out.push_str(" in_bounds");
             }
         }

@@ -1,6 +1,6 @@
 //! Bounds: accesses of memory that need no check, since an earlier one shows that they lie inside.
 //!
-//! Relies on SSA form, and guarantees it. Marks instructions ([`Imm::is_in_bounds`](slotvm_bytecode::Imm::is_in_bounds))
+//! Relies on SSA form, and guarantees it. Marks instructions ([`Function::is_in_bounds`])
 //! and changes nothing else. It is the last pass, since a mark depends on instructions before it. The lowering makes no
 //! checks of marked accesses where it checks bounds; where accesses fault, the pass does not run.
 //!
@@ -43,7 +43,7 @@ pub fn bounds(f: &mut Function) -> BoundsReport {
         let in_bounds = Walk::default().run(f, &tree);
         report.n_in_bounds = in_bounds.len();
         for inst in in_bounds {
-            f.imms[inst.index()] = f.imms[inst.index()].in_bounds();
+            f.mark_in_bounds(inst);
         }
     }
     report

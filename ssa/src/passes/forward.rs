@@ -127,6 +127,7 @@ impl Rewriter<'_> {
                     Event::Load(place) if self.is_slot(place) && known >> place & 1 == 1 => {
                         self.f.ops[inst.index()] = Opcode::Ir(IrOp::SlotGet);
                         self.f.imms[inst.index()] = self.slot(place);
+                        self.f.unmark(inst);
                         self.f.operands[inst.index()].1 = 0;
                     }
                     Event::Load(place) => self.write(place, self.f.result(inst), inst),

@@ -13,8 +13,7 @@
 //! registers on the way through blocks that do not use them. An interpreter with a rarely taken call is such a loop.
 //! Loops without calls gained nothing (`docs/decisions.md`).
 //!
-//! It counts the registers of x86-64, the fewest of all targets. Linear in the function, apart from liveness, which has
-//! a limit.
+//! Linear in the function, apart from liveness, which has a limit.
 
 use slotvm_bytecode::ValType;
 
@@ -28,8 +27,37 @@ use crate::ir::entity::{Block, Edge};
 use crate::ir::graph::control_flow;
 use crate::ir::irop::{IrOp, Opcode};
 
-/// The registers that calls preserve: for integers and references, and for floats and vectors.
-const PRESERVED: [usize; 2] = [5, 0];
+/// The registers of a machine that calls preserve, and code may use.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct PreservedRegisters {
+    /// Those for integers and references.
+    pub integers: usize,
+    /// Those for floats.
+    pub floats: usize,
+    /// Those for vectors.
+    pub vectors: usize,
+}
+
+impl PreservedRegisters {
+    /// `rbx` and `r12` to `r15`; `rbp` is the frame pointer.
+    pub const X86_64: PreservedRegisters =
+        PreservedRegisters { integers: 5, floats: 0, vectors: 0 };
+    /// `x19` to `x28`, and the lower halves of `v8` to `v15`.
+    pub const AARCH64: PreservedRegisters =
+        PreservedRegisters { integers: 10, floats: 8, vectors: 0 };
+
+    fn by_class(self) -> [usize; 3] {
+        [self.integers, self.floats, self.vectors]
+    }
+}
+
+/// Those of x86-64, the fewest of all machines.
+impl Default for PreservedRegisters {
+    fn default() -> PreservedRegisters {
+        PreservedRegisters::X86_64
+    }
+}
+
 /// The estimated rounds of a loop.
 const ROUNDS: f32 = 8.0;
 /// The maximum cost of a slot that stays in memory, in accesses for each round of the loop.
@@ -46,15 +74,15 @@ pub struct PressureReport {
     pub n_kept: usize,
 }
 
-/// Marks the slots of a function in slot form that stay in memory.
-pub fn pressure(f: &mut Function) -> PressureReport {
+/// Marks the slots of a function in slot form that stay in memory on a machine with these registers.
+pub fn pressure(f: &mut Function, preserved: PreservedRegisters) -> PressureReport {
     let mut report = PressureReport::default();
     if !has_loops_and_calls(f) {
         return report;
     }
     let accesses = Accesses::find(f);
     let n_words = accesses.exposed.len().div_ceil(64).saturating_mul(f.n_blocks());
-    if !accesses.may_exceed(f) || n_words > PRESSURE_WORDS_MAX {
+    if !accesses.may_exceed(f, preserved) || n_words > PRESSURE_WORDS_MAX {
         return report;
     }
     let cfg = control_flow(f);
@@ -70,7 +98,7 @@ pub fn pressure(f: &mut Function) -> PressureReport {
     for of in loops.loops().filter(under_pressure) {
         let header = Block(loops.header(of));
         let cost_max = frequencies[header.index()] * SLOT_COST_MAX;
-        for (class, &n_registers) in PRESERVED.iter().enumerate() {
+        for (class, &n_registers) in preserved.by_class().iter().enumerate() {
             let is_value = |&(_, slot): &(usize, Slot)| {
                 let data = &f.slots[slot.index()];
                 data.kept.is_none() && class_of(data.ty) == class
@@ -97,9 +125,13 @@ fn has_loops_and_calls(f: &Function) -> bool {
         && f.layout.iter().any(|&inst| f.opcode(inst).calls())
 }
 
-/// The index in [`PRESERVED`] of the registers that a value needs.
+/// The index in [`PreservedRegisters::by_class`] of the registers that a value needs.
 fn class_of(ty: ValType) -> usize {
-    usize::from(matches!(ty, ValType::F32 | ValType::F64 | ValType::V128))
+    match ty {
+        ValType::F32 | ValType::F64 => 1,
+        ValType::V128 => 2,
+        _ => 0,
+    }
 }
 
 /// Whether each loop calls, itself or in a loop inside it.
@@ -197,10 +229,10 @@ impl Accesses {
     }
 
     /// Whether there are more values of a class than registers, if all slots are live at once.
-    fn may_exceed(&self, f: &Function) -> bool {
-        let mut counts = [0; PRESERVED.len()];
+    fn may_exceed(&self, f: &Function, preserved: PreservedRegisters) -> bool {
+        let mut counts = [0; 3];
         self.exposed.iter().for_each(|slot| counts[class_of(f.slots[slot.index()].ty)] += 1);
-        counts.iter().zip(PRESERVED).any(|(&n, n_registers)| n > n_registers)
+        counts.iter().zip(preserved.by_class()).any(|(&n, n_registers)| n > n_registers)
     }
 
     fn liveness(&self, cfg: &Cfg) -> Option<Liveness> {

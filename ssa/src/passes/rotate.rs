@@ -172,8 +172,7 @@ fn copy_header(f: &mut Function, blocks: &mut Blocks, latch: Block, header: Bloc
     for &inst in insts {
         let operands: Vec<Value> =
             f.operands(inst).iter().map(|&value| copy_of(&copies, value)).collect();
-        let types: Vec<_> = f.results(inst).map(|result| f.value_type(result)).collect();
-        let copy = f.make_inst(f.opcode(inst), f.imm(inst), &operands, &types, f.loc(inst));
+        let copy = f.make_copy(inst, &operands);
         copies.extend(f.results(inst).zip(f.results(copy)));
         blocks.push(copy);
     }

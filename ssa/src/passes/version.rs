@@ -2,7 +2,7 @@
 //!
 //! Relies on SSA form, and guarantees it. An innermost loop whose addresses change by the same amount in each round gets
 //! a copy and a *guard*. The guard computes the last round that can begin, and whether the accesses of all rounds up to
-//! it lie inside the memory as it is. If so, the loop runs with [marks](slotvm_bytecode::Imm::is_in_bounds) on these
+//! it lie inside the memory as it is. If so, the loop runs with [marks](Function::is_in_bounds) on these
 //! accesses, which the lowering does not check. If not, the copy runs, in which nothing has changed: it traps where the
 //! loop did, after all that the loop did before. It is what HotSpot calls loop predication and LLVM `LoopVersioning`.
 //!
@@ -155,7 +155,7 @@ fn access(f: &Function, values: &Values, inst: Inst) -> Option<Access> {
     let Opcode::Op(op) = f.opcode(inst) else { return None };
     let bytes = op.access_bytes()?;
     let imm = f.imm(inst);
-    if imm.is_in_bounds() {
+    if f.is_in_bounds(inst) {
         return None;
     }
     let operands = f.operands(inst);

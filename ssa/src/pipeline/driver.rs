@@ -9,6 +9,7 @@ use super::{Checks, PassSet, Product, Row, Run, StageError, TABLE, Times, User, 
 use crate::construction::build::{BuildOptions, BuildScratch};
 use crate::construction::promote::{self, PromoteOptions, PromotionReport};
 use crate::ir::Function;
+use crate::passes::pressure::PreservedRegisters;
 
 /// The function of a row.
 pub type Pass = fn(&mut Function, &mut PassContext<'_>) -> Outcome;
@@ -55,6 +56,8 @@ pub struct PassContext<'a> {
     pub build: BuildOptions,
     /// The options of promotion.
     pub promotion: PromoteOptions,
+    /// The registers of the machine that code is made for.
+    pub preserved: PreservedRegisters,
     /// Memory.
     pub scratch: &'a mut PassScratch,
     /// The place for a copy of the slot form that promotion replaces, if somebody needs it.
@@ -77,6 +80,7 @@ impl<'a> PassContext<'a> {
             takes_names: false,
             build: BuildOptions::default(),
             promotion: PromoteOptions::default(),
+            preserved: PreservedRegisters::default(),
             scratch,
             slot_form: None,
             promoted: None,

@@ -56,7 +56,7 @@ pub const TABLE: &[Row] = &[
     row!(optional multiplying "devirtualise": Slots -> Slots, [Jit], Run::Pass(|f, context| Outcome::grown_if(devirtualise(f, context.module).n_calls > 0)), trace_span, "Direct calls instead of indirect ones through constant tables"),
     row!(optional growing "inline": Slots -> Slots, [Jit], Run::Pass(inlined), trace_span, "The bodies of small functions instead of calls"),
     row!(optional growing "rotate": Slots -> Slots, [Jit], Run::Pass(|f, _| Outcome::grown_if(rotate(f).n_loops > 0)), trace_span, "Loops that test at their end"),
-    row!(optional promoted "pressure": Slots -> Slots, [Jit], Run::Pass(|f, _| done(pressure(f))), trace_span, "Slots that would only be spilled marked to stay in memory"),
+    row!(optional promoted "pressure": Slots -> Slots, [Jit], Run::Pass(|f, context| done(pressure(f, context.preserved))), trace_span, "Slots that would only be spilled marked to stay in memory"),
     row!("ssa": Slots -> Ssa, [Jit, Opt], Run::Pass(ssa), trace_span, "The IR in SSA form"),
     row!(optional "forward": Ssa -> Ssa, [Jit], Run::Pass(|f, _| done(forward::forward(f))), trace_span, "Values instead of loads of what is known in memory"),
     row!(optional "peephole": Ssa -> Ssa, [Jit, Opt], Run::Pass(|f, _| edited(f, peephole::run)), trace_span, "Masks, extensions and tests that do nothing removed"),

@@ -11,6 +11,7 @@ use slotvm_ssa::pipeline::{Driver, Growth, PassContext, PassSet, Start, Times, U
 use super::{CompileOptions, Compiler};
 use crate::compile::budget::Share;
 use crate::compile::failure::{CompileFailure, Refusal};
+use crate::lower::isa::preserved_registers;
 
 /// A function before it is lowered.
 pub(crate) struct Form {
@@ -76,6 +77,7 @@ impl Compiler {
             takes_names: self.options.keep_clif,
             build: self.options.build,
             promotion,
+            preserved: preserved_registers(&*self.options.lower.isa),
             slot_form,
             ..PassContext::new(module, function.func, &mut self.passes)
         };

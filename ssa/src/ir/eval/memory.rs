@@ -125,9 +125,7 @@ impl State<'_> {
         if access.is_indexed {
             address += u64::from(operands[1] as u32) << imm.scale_log2();
         }
-        let bytes = self.bytes_at(address, access.bytes);
-        assert!(bytes.is_ok() || !imm.is_in_bounds(), "an access of {address:#x} is in bounds");
-        let bytes = bytes?;
+        let bytes = self.bytes_at(address, access.bytes)?;
         let n = 8 * access.bytes;
         let lane = imm.access_lane();
         let value = || *operands.last().expect("an access has operands");

@@ -203,7 +203,10 @@ impl Runner<'_, '_> {
             }
             Opcode::Op(op) => {
                 let bytes = function.vector_imm(inst);
-                self.op(op, imm, bytes, operands)?
+                let result = self.op(op, imm, bytes, operands);
+                let is_outside = result == Err(TrapCode::MemoryOutOfBounds);
+                assert!(!is_outside || !function.is_in_bounds(inst), "{inst} is in bounds");
+                result?
             }
         };
         if let Some(result) = result {

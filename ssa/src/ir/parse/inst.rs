@@ -35,6 +35,9 @@ impl<'t> Parser<'t> {
         let loc = self.loc(comment);
         let inst = self.f.make_inst_of_pool(opcode, imm, n_operands as u32, &results, loc);
         self.f.layout.push(inst);
+        if std::mem::take(&mut self.is_in_bounds) {
+            self.f.mark_in_bounds(inst);
+        }
         for ((name, _), value) in names.iter().zip(self.f.results(inst)) {
             self.define(name, value)?;
         }
@@ -151,7 +154,8 @@ impl<'t> Parser<'t> {
             code.expect(",")?;
             self.operand(code)?;
             let offset = if code.eat("+") { code.number()? } else { 0 };
-            let imm = mark(Imm::mem_lane(offset, lane), code);
+            let imm = Imm::mem_lane(offset, lane);
+            self.is_in_bounds = code.eat("in_bounds");
             self.operands(true, code)?;
             return Ok(imm);
         }
@@ -169,7 +173,8 @@ impl<'t> Parser<'t> {
             scale_log2 = scale.trailing_zeros();
         }
         let offset = if code.eat("+") { code.number()? } else { 0 };
-        let imm = mark(Imm::indexed(offset, scale_log2), code);
+        let imm = Imm::indexed(offset, scale_log2);
+        self.is_in_bounds = code.eat("in_bounds");
         self.operands(true, code)?;
         Ok(imm)
     }
@@ -258,11 +263,6 @@ impl<'t> Parser<'t> {
 
 /// Stands in the operand pool for a value that is not defined yet.
 const UNRESOLVED: Value = Value(u32::MAX);
-
-/// Marks an access as in bounds if the text does.
-fn mark(imm: Imm, code: &mut Cursor<'_>) -> Imm {
-    if code.eat("in_bounds") { imm.in_bounds() } else { imm }
-}
 
 /// `v1, v2: i32 =`, or nothing.
 fn result_names<'t>(code: &mut Cursor<'t>) -> Result<Vec<ResultName<'t>>, ParseError> {

@@ -205,6 +205,7 @@ fn other_ways_to_break_a_property() {
     rejected(Property::Locations, |f| f.locs[0].inlined_at = Some(Loc(0)));
     rejected(Property::Locations, |f| f.locs[0].func = 1);
     rejected(Property::Immediates, |f| f.ops[1] = Opcode::Op(Op::MemorySize));
+    rejected(Property::Immediates, |f| f.mark_in_bounds(Inst(1)));
     rejected(Property::Immediates, |f| {
         (f.ops[1], f.imms[1], f.results[1].1) = (Opcode::Ir(IrOp::Poll), Imm(1), 0);
     });

@@ -153,6 +153,9 @@ fn check_inst(
         Opcode::Ir(op) => types_of_ir_op(f, op, imm, expected),
     };
     require!(named.is_some(), Immediates, "{inst} is {name} of {imm:?}, which is not there");
+    let is_access = matches!(opcode, Opcode::Op(op) if op.access_bytes().is_some());
+    let is_marked = f.is_in_bounds(inst);
+    require!(is_access || !is_marked, Immediates, "{inst}, {name}, is no access to be in bounds");
     let (given, results) = (types_of(f, operands), f.results(inst));
     require!(
         given.clone().eq(expected.operands.iter().copied()),

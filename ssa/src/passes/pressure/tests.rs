@@ -49,9 +49,14 @@ fn interpreter(ty: &str, n_used: usize, n_rare: usize, calls: bool) -> String {
 
 /// The numbers of the locals that are kept.
 fn kept(source: &str) -> Vec<usize> {
+    kept_with(source, PreservedRegisters::X86_64)
+}
+
+/// Likewise, on a machine with these registers.
+fn kept_with(source: &str, preserved: PreservedRegisters) -> Vec<usize> {
     let module = module(source);
     let mut f = slot_form(&module, 1, &BuildOptions::default());
-    let report = pressure(&mut f);
+    let report = pressure(&mut f, preserved);
     verify(&f, Form::Slots, &module).unwrap_or_else(|violation| panic!("{violation}\n{f}"));
     let kept: Vec<usize> = (0..f.slots.len()).filter(|&i| f.slots[i].kept.is_some()).collect();
     assert_eq!(report.n_kept, kept.len());
@@ -71,11 +76,20 @@ fn rarely_used_locals_stay_in_memory_where_a_loop_calls() {
 }
 
 #[test]
+fn a_machine_with_more_registers_keeps_more() {
+    let kept = |source: &str| kept_with(source, PreservedRegisters::AARCH64);
+    assert_eq!(kept(&interpreter("i64", 4, 4, true)), []);
+    assert_eq!(kept(&interpreter("i64", 4, 7, true)).len(), 2);
+    assert_eq!(kept(&interpreter("f64", 1, 2, true)), []);
+    assert_eq!(kept(&interpreter("f64", 2, 8, true)).len(), 2);
+}
+
+#[test]
 fn promotion_leaves_kept_slots_alone() {
     let module = module(&interpreter("i64", 2, 4, true));
     let mut f = slot_form(&module, 1, &BuildOptions::default());
     let full = promote(&mut f.clone(), &mut Scratch::default());
-    pressure(&mut f);
+    pressure(&mut f, PreservedRegisters::default());
     let text = print(&f);
     assert!(text.contains("slot s3: i64 = local 3 kept @"), "{text}");
     assert_eq!(print(&parse(&text).expect("it is valid")), text);

@@ -130,7 +130,7 @@ impl Copier<'_> {
             self.copies.clear();
         }
         for &inst in plans.iter().flat_map(|plan| &plan.in_bounds) {
-            self.f.imms[inst.index()] = self.f.imms[inst.index()].in_bounds();
+            self.f.mark_in_bounds(inst);
         }
         for block in self.f.blocks() {
             self.fill(block);

@@ -1,7 +1,5 @@
 //! Values of a loop and those that stand for them in a copy.
 
-use slotvm_bytecode::ValType;
-
 use crate::ir::Function;
 use crate::ir::entity::{Block, Inst, Value};
 
@@ -44,8 +42,7 @@ impl ValueMap {
     /// Copies an instruction. Its operands are mapped, and its results are from now on.
     pub(super) fn copy(&mut self, f: &mut Function, inst: Inst) -> Inst {
         let operands: Vec<Value> = f.operands(inst).iter().map(|&value| self.get(value)).collect();
-        let types: Vec<ValType> = f.results(inst).map(|result| f.value_type(result)).collect();
-        let copy = f.make_inst(f.opcode(inst), f.imm(inst), &operands, &types, f.loc(inst));
+        let copy = f.make_copy(inst, &operands);
         for (result, copied) in f.results(inst).zip(f.results(copy)) {
             self.copy_value(f, result, copied);
         }

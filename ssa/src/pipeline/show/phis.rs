@@ -23,7 +23,7 @@ use crate::graphs::slot_blocks::SlotBlocks;
 use crate::ir::Function;
 use crate::ir::entity::Block;
 use crate::ir::graph::{control_flow, list, origin, title};
-use crate::passes::pressure::pressure;
+use crate::passes::pressure::{PreservedRegisters, pressure};
 
 /// Prints where promotion places phis in a function in slot form, and why.
 pub(super) fn print_phis(f: &Function, module: &VerifiedModule) -> Result<String, ShowError> {
@@ -78,7 +78,7 @@ impl<'m> Explained<'m> {
             .map_err(|_| ShowError::TooLong { items: "blocks in dominance frontiers" })?;
         let by_slot = |sites: &[(u32, Slot)]| sites.iter().map(|&(b, slot)| (slot, b)).collect();
         let (mut promoted, mut scratch) = (f.clone(), Scratch::default());
-        pressure(&mut promoted);
+        pressure(&mut promoted, PreservedRegisters::default());
         let report = promote(&mut promoted, &mut scratch);
         let mut locals = report::slots(&promoted, &report, &scratch);
         locals.extend(report::escaping(&promoted, module));
