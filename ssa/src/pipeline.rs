@@ -101,7 +101,7 @@ pub enum Run {
 }
 
 /// How much larger than its bytecode a row may make a function.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Growth {
     /// No larger.
     None,

@@ -6,8 +6,8 @@
 //! functions are compiled. The shares add up to what the module has.
 //!
 //! Costs are estimated from counts, never measured: points of time, each about a nanosecond, and bytes.
-//! A function is compiled in the first of the ways of [`Rung`] whose estimate stays below its share. If
-//! none does, it is refused.
+//! A function is compiled at the first effort level ([`Rung`]) whose estimate stays below its share. If
+//! none does, it is refused. In which order they are tried, [`crate::compile::attempts`] says.
 //!
 //! The terms of an estimate were fitted to families of functions that are bad for one stage of the code
 //! generator each ([`Cause`]), and are meant to be upper bounds of their cost within a small factor:
@@ -31,9 +31,9 @@
 
 mod cause;
 mod checks;
-mod choice;
 mod counts;
 mod estimate;
+mod estimates;
 mod excess;
 mod module;
 mod parts;
@@ -43,11 +43,11 @@ mod weights;
 use std::fmt;
 
 pub use cause::Cause;
-pub use choice::Work;
 pub use counts::WorkCounts;
+pub use estimates::Work;
 pub use excess::Excess;
 
-pub(crate) use choice::{Candidate, TooMuchWork};
+pub(crate) use estimates::{Candidate, Estimates, TooMuchWork};
 pub(crate) use module::{ModuleBudget, Overdrawn};
 pub(crate) use parts::Parts;
 pub(crate) use shares::{Budget, Share};

@@ -16,10 +16,10 @@ pub(crate) const INVALID: &str = "fault_invalid";
 pub(super) fn inject(
     module: &VerifiedModule,
     func: u32,
-    starts: &[u32],
+    loops: &[u32],
 ) -> Result<(), CompileError> {
     let name = module.func_name(func);
-    if name.starts_with(PANICS) || name.starts_with(LOOP_PANICS) && !starts.is_empty() {
+    if name.starts_with(PANICS) || name.starts_with(LOOP_PANICS) && !loops.is_empty() {
         panic!("a fault was asked for");
     }
     match name.starts_with(INVALID) {

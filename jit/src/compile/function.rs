@@ -1,36 +1,32 @@
 //! Compiles one function from bytecode to machine code, by the rows of [`slotvm_ssa::pipeline`].
 //!
-//! Without promotion, the slot form is lowered. Between the passes and lowering, [`crate::compile::budget`] chooses
-//! from counts how much effort a function is worth. A function that fits its share of the budget at no effort level is
-//! refused.
+//! Without promotion, the slot form is lowered. Between the passes and lowering, [`crate::compile::attempts`] chooses
+//! how much effort a function is worth.
 //!
 //! A function that has too many operands ([`OperandCounts::is_buildable`]) has no native code.
 //!
 //! The result is a [`MachineCode`], which [`crate::code::unit`] places, with the tables that lead from a pc
 //! to a trap and to the bytecode.
 
-mod form;
-
-use std::cell::OnceCell;
-use std::time::Instant;
+pub(super) mod form;
 
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::{CodegenError, CompiledCode, Context};
 use cranelift_frontend::FunctionBuilderContext;
-use slotvm_bytecode::{ValType, VerifiedModule};
+use slotvm_bytecode::VerifiedModule;
 use slotvm_ssa::construction::build::{
-    BuildOptions, BuildScratch, OperandCounts, SLOT_FORM_OPERANDS_MAX, SsaOptions, build,
+    BuildOptions, OperandCounts, SLOT_FORM_OPERANDS_MAX, SsaOptions,
 };
 use slotvm_ssa::construction::promote::{PromoteOptions, PromotionReport};
 use slotvm_ssa::graphs::loops::LoopForest;
 use slotvm_ssa::ir::Function;
-use slotvm_ssa::pipeline::{self, Growth, PassScratch, PassSet, Stage, StageError, Start, Times};
+use slotvm_ssa::pipeline::{PassScratch, PassSet, Stage, StageError, Times};
 use tracing::trace_span;
 
-use self::form::{Form, without_growth};
+use self::form::Origin;
 use crate::code::machine_code::MachineCode;
-use crate::compile::budget::{Candidate, Cause, Parts, Rung, Share, TooMuchWork, Work};
+use crate::compile::budget::{Cause, Rung, Share, TooMuchWork, Work};
 use crate::compile::clif_text;
 use crate::compile::contain::Containment;
 use crate::compile::error::CompileError;
@@ -46,7 +42,6 @@ use crate::config::slot_mode::SlotMode;
 use crate::lower::isa::{
     IN_ONE_PASS, IsaError, Settings, WITHOUT_BLOCKS, WITHOUT_OPTIMISER, has_vectors, with_settings,
 };
-use crate::lower::order::find_loops;
 use crate::lower::{self, CHECKED_FRAME_BYTES_MAX, LowerOptions, Lowered, Trapping};
 
 /// Settings of the compilation of functions.
@@ -80,6 +75,8 @@ pub(crate) struct CompiledFunction {
     pub(crate) code: MachineCode,
     /// The functions whose bodies are in it as well.
     pub(crate) inlined: Vec<u32>,
+    /// Whether it is entered in the first of the loops that it was asked for, and in no other.
+    pub(crate) is_alone: bool,
     /// The report of promotion, if there was any.
     pub(crate) promotion: Option<PromotionReport>,
     /// The effort level, and the reason for it.
@@ -120,8 +117,6 @@ pub(crate) struct Compiler {
     /// the blocks of the machine code. Each is made for the first function that needs it.
     isas: [[Option<OwnedTargetIsa>; 2]; 3],
     passes: PassScratch,
-    /// Memory for the slot form of a function that is promoted.
-    slot_form: Function,
     frontend: FunctionBuilderContext,
     context: Context,
     /// The machine code of the CLIF in the context.
@@ -138,7 +133,6 @@ impl Compiler {
             options,
             isas,
             passes: PassScratch::default(),
-            slot_form: Function::default(),
             frontend: FunctionBuilderContext::new(),
             context: Context::new(),
             compiled: None,
@@ -159,8 +153,8 @@ impl Compiler {
         self.compile_at(module, func, &[], share)
     }
 
-    /// Compiles a function as [`Compiler::compile`] does, or what follows in it at the start of one of some blocks, for
-    /// frames of the interpreter: see [`build_loop`](slotvm_ssa::construction::build::build_loop).
+    /// Compiles a function as [`Compiler::compile`] does, or what follows in it at the start of one of some loops, by their
+    /// numbers, for frames of the interpreter: see [`build_loop`](slotvm_ssa::construction::build::build_loop).
     ///
     /// # Errors
     /// Fails if it is too large, or takes too much work.
@@ -168,15 +162,15 @@ impl Compiler {
         &mut self,
         module: &VerifiedModule,
         func: u32,
-        starts: &[u32],
+        loops: &[u32],
         share: Share,
     ) -> Result<CompiledFunction, CompileError> {
-        let subject = Subject::of(module, func, starts);
+        let subject = Subject::of(module, func, loops);
         let name = || module.func_name(func);
         self.contained(subject, name, |compiler| {
             #[cfg(test)]
-            crate::compile::faults::inject(module, func, starts)?;
-            compiler.try_compile_at(module, func, starts, share)
+            crate::compile::faults::inject(module, func, loops)?;
+            compiler.try_compile_at(module, func, loops, share)
         })
     }
 
@@ -198,11 +192,11 @@ impl Compiler {
     }
 
     /// Does what [`Compiler::compile_at`] says, which catches panics.
-    pub(super) fn try_compile_at(
+    fn try_compile_at(
         &mut self,
         module: &VerifiedModule,
         func: u32,
-        starts: &[u32],
+        loops: &[u32],
         share: Share,
     ) -> Result<CompiledFunction, CompileError> {
         let _function = trace_span!("function", func, name = module.func_name(func)).entered();
@@ -222,25 +216,18 @@ impl Compiler {
         if may_keep_many && !share.has_room_for_operands(operands.n_kept()) {
             return Err(too_much(Cause::PhiOperands));
         }
-        let mut times = Times::default();
-        let build_options = self.options.build;
-        // A function whose SSA form was made at once is entered at its start.
-        let build = || build(module, func, &build_options, &mut BuildScratch::default());
-        let mut passes = self.options.passes_of(func);
-        loop {
-            let form =
-                self.form(module, (func, starts), passes, share, &mut times).map_err(&error)?;
-            let grown = form.grown;
-            if let Some(compiled) = self.compile_within(module, form, build, share, &mut times)? {
-                return Ok(compiled);
-            }
-            // What multiplies the function is what most often made it too large.
-            let multiplies = |row: &pipeline::Row| row.growth == Growth::Manifold;
-            passes = match grown.has(multiplies) {
-                true => passes.without(multiplies),
-                false => without_growth(passes),
-            };
+        self.check_machine(module, func)?;
+        self.attempt(module, func, loops, share)
+    }
+
+    /// Fails if the machine lacks instructions that the module needs.
+    fn check_machine(&self, module: &VerifiedModule, func: u32) -> Result<(), CompileError> {
+        if module.uses_vectors() && !has_vectors(&*self.options.lower.isa) {
+            let reason = "vectors need SSSE3 and SSE4.1, which this machine lacks";
+            let refusal = CompileFailure::Machine.because(reason);
+            return Err(CompileError::new(func, module.func_name(func), refusal));
         }
+        Ok(())
     }
 
     /// Compiles a function of the module from its slot form, which has passed the verifier of the IR,
@@ -256,91 +243,15 @@ impl Compiler {
     ) -> Result<CompiledFunction, CompileError> {
         let (subject, name) = (Subject::Function(function.func), || function.name.clone());
         self.contained(subject, name, |compiler| {
-            compiler.try_compile_slot_form(module, function, share)
+            let _function = trace_span!("function", func = function.func, name = function.name);
+            let _function = _function.entered();
+            compiler.check_machine(module, function.func)?;
+            compiler.attempt_from(module, Origin::SlotForm(function), share)
         })
     }
 
-    fn try_compile_slot_form(
-        &mut self,
-        module: &VerifiedModule,
-        function: &Function,
-        share: Share,
-    ) -> Result<CompiledFunction, CompileError> {
-        let (func, name) = (function.func, function.name.as_str());
-        let _function = trace_span!("function", func, name).entered();
-        let error = |refusal| CompileError::new(func, name, refusal);
-        let mut times = Times::default();
-        let passes = without_growth(self.options.passes_of(func));
-        let form =
-            self.passed(module, function.clone(), Start::Slots, &[], (passes, share), &mut times);
-        let form = form.map_err(error)?;
-        let build = || function.clone();
-        let compiled = self.compile_within(module, form, build, share, &mut times)?;
-        Ok(compiled.expect("no pass has made it larger"))
-    }
-
-    /// Compiles a function in the form that the slot mode wants, or its slot form, at the first effort level whose
-    /// cost is within its share. `build` makes the slot form of a function that never had one.
-    ///
-    /// Returns `None` if passes have made the function too large for the level that was asked for: its share is that of
-    /// its bytecode alone, by which it may be compiled without them.
-    fn compile_within(
-        &mut self,
-        module: &VerifiedModule,
-        form: Form,
-        build: impl Fn() -> Function,
-        share: Share,
-        times: &mut Times,
-    ) -> Result<Option<CompiledFunction>, CompileError> {
-        let Form { function, passes, promotion, slot_form, grown, inlined } = form;
-        let func = function.func;
-        let error = |refusal| CompileError::new(func, module.func_name(func), refusal);
-        if module.uses_vectors() && !has_vectors(&*self.options.lower.isa) {
-            let reason = "vectors need SSSE3 and SSE4.1, which this machine lacks";
-            return Err(error(CompileFailure::Machine.because(reason)));
-        }
-        let slot_form =
-            SlotForm { made: slot_form.map_or_else(OnceCell::new, OnceCell::from), build };
-        let start = Instant::now();
-        let loops = find_loops(&function);
-        let slots = self.options.lower.slots;
-        let candidate = Candidate {
-            slots,
-            share,
-            n_slots: n_reaching(&function, promotion.as_ref()),
-            is_too_large: promotion.is_some_and(|report| report.too_large.is_some()),
-            function: &function,
-            loops: &loops,
-            parts: Parts {
-                n_imported_funcs: module.n_imported_funcs(),
-                loads_entries: self.options.lower.loads_entries,
-                checks: self.options.lower.trapping == Trapping::Calls,
-                canonical_nans: self.options.lower.isa.flags().enable_nan_canonicalization(),
-            },
-        };
-        let slots_of = || slot_form.get();
-        let work = trace_span!("budget").in_scope(|| candidate.choose(&slots_of));
-        *times.of_row(pipeline::stage(Stage::Clif).0) += start.elapsed();
-        if grown != PassSet::none() && !work.as_ref().is_ok_and(|work| work.rung == Rung::AsAsked) {
-            return Ok(None);
-        }
-        let work = work.map_err(|refused| error(CompileFailure::Budget.because(refused)))?;
-        let options = self.lower_options(&work);
-        let options = options.map_err(|isa| error(CompileFailure::CodeGenerator.because(isa)))?;
-        let report = Report { passes, promotion, inlined, work, times: std::mem::take(times) };
-        let compiled = if candidate.is_promoted() && !options.slots.is_promoted() {
-            let function = slot_form.get();
-            // Passes may have changed the blocks.
-            self.compile_form(module, function, &find_loops(function), &options, report)
-        } else {
-            self.compile_form(module, &function, &loops, &options, report)
-        };
-        self.slot_form = slot_form.made.into_inner().unwrap_or_default();
-        compiled.map(Some)
-    }
-
     /// Returns the lowering options of an effort level, with machines that are made when they are first needed.
-    fn lower_options(&mut self, work: &Work) -> Result<LowerOptions, IsaError> {
+    pub(super) fn lower_options(&mut self, work: &Work) -> Result<LowerOptions, IsaError> {
         let (row, settings): (_, &Settings) = match work.rung {
             Rung::AsAsked => (0, &[]),
             Rung::Unoptimised | Rung::SlotsInMemory => (1, WITHOUT_OPTIMISER),
@@ -359,7 +270,7 @@ impl Compiler {
         Ok(options)
     }
 
-    fn compile_form(
+    pub(super) fn compile_form(
         &mut self,
         module: &VerifiedModule,
         function: &Function,
@@ -373,20 +284,8 @@ impl Compiler {
         let clif = keeps_clif.then(text);
         let mut sizes = self.clif_sizes(function);
 
-        let folds = times
-            .stage(Stage::Asm, || self.generate(options, &lowered))
-            .map_err(|refusal| self.refused(refusal, module, function, loops, options))?;
-        if options.trapping == Trapping::Calls && self.frame_bytes() > CHECKED_FRAME_BYTES_MAX {
-            self.context.clear();
-            let clif = &mut self.context.func;
-            let frontend = &mut self.frontend;
-            times.stage(Stage::Clif, || {
-                lower::lower_overflow(function, loops, module, options, clif, frontend);
-            });
-            times
-                .stage(Stage::Asm, || self.generate(options, &Lowered::default()))
-                .map_err(|refusal| self.refused(refusal, module, function, loops, options))?;
-        }
+        let folds =
+            self.generate_checked(module, function, loops, options, &lowered, &mut times)?;
         sizes.frame_bytes = self.frame_bytes();
 
         let compiled = self.compiled.as_ref().expect("it was compiled");
@@ -401,7 +300,47 @@ impl Compiler {
         if let (Some(all), Some(counters)) = (&options.counters, lowered.counters.take()) {
             all.add(counters);
         }
-        Ok(CompiledFunction { code, inlined, promotion, work, sizes, times, clif, asm, listing })
+        let is_alone = false;
+        Ok(CompiledFunction {
+            code,
+            inlined,
+            is_alone,
+            promotion,
+            work,
+            sizes,
+            times,
+            clif,
+            asm,
+            listing,
+        })
+    }
+
+    /// Makes machine code of the CLIF in the context, or of a function that overflows the stack, if its frame is larger than
+    /// code that checks the stack can have.
+    fn generate_checked(
+        &mut self,
+        module: &VerifiedModule,
+        function: &Function,
+        loops: &LoopForest,
+        options: &LowerOptions,
+        lowered: &Lowered,
+        times: &mut Times,
+    ) -> Result<Option<Folds>, CompileError> {
+        let folds = times
+            .stage(Stage::Asm, || self.generate(options, lowered))
+            .map_err(|refusal| self.refused(refusal, module, function, loops, options))?;
+        if options.trapping == Trapping::Calls && self.frame_bytes() > CHECKED_FRAME_BYTES_MAX {
+            self.context.clear();
+            let clif = &mut self.context.func;
+            let frontend = &mut self.frontend;
+            times.stage(Stage::Clif, || {
+                lower::lower_overflow(function, loops, module, options, clif, frontend);
+            });
+            times
+                .stage(Stage::Asm, || self.generate(options, &Lowered::default()))
+                .map_err(|refusal| self.refused(refusal, module, function, loops, options))?;
+        }
+        Ok(folds)
     }
 
     /// Leaves the function's CLIF in the context.
@@ -489,37 +428,13 @@ impl Compiler {
     }
 }
 
-/// The slot form of a function, made at most once.
-struct SlotForm<F> {
-    made: OnceCell<Function>,
-    build: F,
-}
-
-impl<F: Fn() -> Function> SlotForm<F> {
-    fn get(&self) -> &Function {
-        self.made.get_or_init(&self.build)
-    }
-}
-
 /// The statistics of a function before it is lowered.
-struct Report {
-    passes: PassSet,
-    promotion: Option<PromotionReport>,
-    inlined: Vec<u32>,
-    work: Work,
-    times: Times,
-}
-
-/// The slots whose values may reach other blocks, at most.
-fn n_reaching(function: &Function, promotion: Option<&PromotionReport>) -> u64 {
-    let n_slots = match promotion {
-        Some(PromotionReport { too_large: None, counts, .. }) => {
-            // Those that are never written have one value for each type.
-            counts.n_placed + counts.n_one_writer + counts.n_unwritten.min(ValType::ALL.len())
-        }
-        _ => function.slots.len(),
-    };
-    n_slots as u64
+pub(super) struct Report {
+    pub(super) passes: PassSet,
+    pub(super) promotion: Option<PromotionReport>,
+    pub(super) inlined: Vec<u32>,
+    pub(super) work: Work,
+    pub(super) times: Times,
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Compilation of verified bytecode: one function through all stages, all functions of a module, and the budget.
 
+#[cfg(feature = "jit")]
+mod attempts;
 #[cfg_attr(
     not(feature = "jit"),
     expect(

@@ -41,10 +41,11 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// A function, or its form that is entered at some blocks.
-    pub(crate) fn of(module: &VerifiedModule, func: u32, starts: &[u32]) -> Subject {
-        match (starts.first(), module.body(func)) {
-            (Some(&start), Some(body)) => {
+    /// A function, or its form that is entered in some loops, by their numbers.
+    pub(crate) fn of(module: &VerifiedModule, func: u32, loops: &[u32]) -> Subject {
+        match (loops.first(), module.body(func)) {
+            (Some(&number), Some(body)) => {
+                let start = body.loops()[number as usize].start;
                 Subject::Loop { func, offset: body.blocks[start as usize].start }
             }
             _ => Subject::Function(func),

@@ -108,7 +108,7 @@ impl IndexedPart {
         let codes = |types: &[ValType]| types.iter().map(|ty| ty.code()).collect();
         match part {
             Part::Func(func) => IndexedPart::Func(*func),
-            Part::Loops { func, starts } => IndexedPart::Loops(*func, starts.clone()),
+            Part::Loops { func, loops } => IndexedPart::Loops(*func, loops.clone()),
             Part::Trampoline(way, ty) => {
                 let (params, results) = (codes(&ty.params), codes(&ty.results));
                 match way {
@@ -128,7 +128,7 @@ impl IndexedPart {
         };
         match self {
             IndexedPart::Func(func) => Some(Part::Func(func)),
-            IndexedPart::Loops(func, starts) => Some(Part::Loops { func, starts }),
+            IndexedPart::Loops(func, loops) => Some(Part::Loops { func, loops }),
             IndexedPart::ToHost(params, results) => trampoline(Way::ToHost, params, results),
             IndexedPart::FromHost(params, results) => trampoline(Way::FromHost, params, results),
         }
@@ -328,7 +328,7 @@ mod tests {
     }
 
     fn file(fields: &Fields) -> Vec<u8> {
-        let parts = vec![Part::Func(3), Part::Loops { func: 4, starts: vec![2, 1] }];
+        let parts = vec![Part::Func(3), Part::Loops { func: 4, loops: vec![2, 1] }];
         let ty = FuncType::new([ValType::I32, ValType::V128], [ValType::F64]);
         let trampoline = vec![Part::Trampoline(Way::FromHost, ty)];
         let chunks = vec![(parts, b"chunk".to_vec()), (trampoline, b"another".to_vec())];
@@ -347,7 +347,7 @@ mod tests {
         assert_eq!(image.module().unwrap(), b"module");
         let parts: Vec<&[Part]> = image.parts().collect();
         assert_eq!(parts.len(), 2);
-        assert_eq!(parts[0], [Part::Func(3), Part::Loops { func: 4, starts: vec![2, 1] }]);
+        assert_eq!(parts[0], [Part::Func(3), Part::Loops { func: 4, loops: vec![2, 1] }]);
         assert!(matches!(&parts[1], [Part::Trampoline(Way::FromHost, ty)] if ty.params.len() == 2));
         assert_eq!(image.chunk(0).unwrap(), b"chunk");
         assert_eq!(image.chunk(1).unwrap(), b"another");

@@ -25,12 +25,13 @@ pub(crate) type Key = [u8; 32];
 pub(crate) enum Part {
     /// A function, by its number among those that the module defines.
     Func(u32),
-    /// The rest of a function from the start of one of some blocks on, where the interpreter goes on by this code.
+    /// The rest of a function from the start of one of some loops on, where the interpreter goes on by this code.
     Loops {
         /// The function, by its number among those that the module defines.
         func: u32,
-        /// The blocks.
-        starts: Vec<u32>,
+        /// The numbers of the loops in [`Body::loops`](slotvm_bytecode::verified::Body::loops). There is code for the sake
+        /// of the first one.
+        loops: Vec<u32>,
     },
     /// The trampoline of a function type.
     Trampoline(Way, FuncType),

@@ -75,8 +75,11 @@ impl Activation<'_> {
         count.left.store(1, Ordering::Relaxed);
         let left = &counts[0].left;
         left.store(left.load(Ordering::Relaxed).min(CALLS_WITH_LOOP), Ordering::Relaxed);
+        let Part::Loop(_, number) = count.part else {
+            unreachable!("native code of functions has a target of its own")
+        };
         // SAFETY: what all instances share lives as long as the store, and no native code runs.
-        unsafe { (*self.state.shared).callee = count.number };
+        unsafe { (*self.state.shared).callee = number };
         let module = self.module().module().clone();
         let results = &module.func_type(self.active().func).results;
         let type_id = self.store.intern_type(&FuncType::new([ValType::I64], &results[..]));

@@ -40,8 +40,6 @@ pub(crate) struct Count {
     /// matter.
     pub(crate) left: AtomicU32,
     pub(crate) part: Part,
-    /// The number of the loop in [`Body::loops`](slotvm_bytecode::verified::Body::loops).
-    pub(crate) number: u32,
     /// The instructions that are executed each time, at most.
     pub(crate) n_insts: u32,
     /// The number that was left at first.
@@ -55,12 +53,13 @@ pub(crate) struct Count {
 
 /// The count of a part, among those of its function in the order of blocks.
 pub(super) fn find(counts: &[Count], part: Part) -> Option<&Count> {
-    let block = |part| match part {
-        Part::Func(_) => 0,
-        Part::Loop(_, block) => block,
+    // The function comes first, unless it begins with a loop.
+    let key = |part| match part {
+        Part::Func(_) => None,
+        Part::Loop(_, number) => Some(number),
     };
-    let at = counts.binary_search_by_key(&block(part), |count| block(count.part)).ok()?;
-    counts.get(at).filter(|count| count.part == part)
+    let at = counts.binary_search_by_key(&key(part), |count| key(count.part)).ok()?;
+    counts.get(at)
 }
 
 /// Options of code. All code of a store has the same.

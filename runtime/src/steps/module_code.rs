@@ -69,14 +69,14 @@ impl TieredCode {
         self.0.replace(func, code, entry);
     }
 
-    /// Lets loops of a function, which begin at these blocks in ascending order, go on in native code.
+    /// Lets loops of a function, whose numbers are in ascending order, go on in native code.
     ///
     /// # Safety
     /// `code` takes the context of the function's instance, and as its only parameter the address of the cells of the
     /// function's frame, which it reads before it does anything else, and has the function's results. It finds the number of
     /// the loop in [`Shared::callee`](crate::native::Shared::callee). Otherwise as for [`TieredCode::install`].
-    pub unsafe fn install_loops(&self, func: u32, starts: &[u32], code: *const u8) {
-        self.0.leave_loops(func, starts, code);
+    pub unsafe fn install_loops(&self, func: u32, loops: &[u32], code: *const u8) {
+        self.0.leave_loops(func, loops, code);
     }
 
     /// The times that a function was called, or a loop has gone round, at least. Once [`Tiers::hot`](crate::native::Tiers::hot)
@@ -223,15 +223,15 @@ impl ModuleCode {
         }
     }
 
-    /// Lets loops of a function, which begin at these blocks in ascending order, go on in native code from now on, in the
-    /// frames that are being interpreted.
+    /// Lets loops of a function, whose numbers are in ascending order, go on in native code from now on, in the frames that
+    /// are being interpreted.
     ///
     /// For [`ModuleCode::has_gone_on`], all counts of the function begin anew: its frames may leave for native code.
-    pub(crate) fn leave_loops(&self, func: u32, starts: &[u32], native: *const u8) {
+    pub(crate) fn leave_loops(&self, func: u32, loops: &[u32], native: *const u8) {
         self.with_counts(func, |counts| {
             for count in counts {
-                if let Part::Loop(_, block) = count.part
-                    && starts.binary_search(&block).is_ok()
+                if let Part::Loop(_, number) = count.part
+                    && loops.binary_search(&number).is_ok()
                 {
                     count.native.store(native.cast_mut(), Ordering::Release);
                     count.left.store(1, Ordering::Relaxed);

@@ -5,8 +5,8 @@
 pub enum Part {
     /// A function.
     Func(u32),
-    /// The rest of a function from the start of a basic block on, by the block's number in
-    /// [`Body::blocks`](slotvm_bytecode::verified::Body::blocks). The function has been entered before: it has taken what
+    /// The rest of a function from the block on where one of its loops begins, by the loop's number in
+    /// [`Body::loops`](slotvm_bytecode::verified::Body::loops). The function has been entered before: it has taken what
     /// it takes from the call stack and from the frame stack.
     Loop(u32, u32),
 }

@@ -60,8 +60,6 @@ pub struct PassContext<'a> {
     pub preserved: PreservedRegisters,
     /// Memory.
     pub scratch: &'a mut PassScratch,
-    /// The place for a copy of the slot form that promotion replaces, if somebody needs it.
-    pub slot_form: Option<Function>,
     /// The report of promotion, once it ran.
     pub promoted: Option<PromotionReport>,
     /// The functions whose bodies were inlined.
@@ -82,7 +80,6 @@ impl<'a> PassContext<'a> {
             promotion: PromoteOptions::default(),
             preserved: PreservedRegisters::default(),
             scratch,
-            slot_form: None,
             promoted: None,
             inlined: Vec::new(),
             locals: Vec::new(),

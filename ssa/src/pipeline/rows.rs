@@ -108,9 +108,6 @@ fn inlined(f: &mut Function, context: &mut PassContext<'_>) -> Outcome {
 }
 
 fn ssa(f: &mut Function, context: &mut PassContext<'_>) -> Outcome {
-    if let Some(copy) = &mut context.slot_form {
-        copy.clone_from(f);
-    }
     let report = promote_with(f, context.promotion, &mut context.scratch.promote);
     context.promoted = Some(report);
     if report.too_large.is_some() { Outcome::GivenUp } else { Outcome::Done }

@@ -3,98 +3,192 @@
 //! Without promotion, that is the slot form after the passes on slot form.
 
 use slotvm_bytecode::VerifiedModule;
-use slotvm_ssa::construction::build::build_ssa;
+use slotvm_ssa::construction::build::{SsaOptions, build_ssa};
 use slotvm_ssa::construction::promote::PromotionReport;
 use slotvm_ssa::ir::Function;
-use slotvm_ssa::pipeline::{Driver, Growth, PassContext, PassSet, Start, Times, User, When};
+use slotvm_ssa::pipeline::{
+    Driver, Growth, PassContext, PassScratch, PassSet, Product, Start, TABLE, Times, User, When,
+};
 
 use super::{CompileOptions, Compiler};
 use crate::compile::budget::Share;
 use crate::compile::failure::{CompileFailure, Refusal};
 use crate::lower::isa::preserved_registers;
 
+/// What a function is made from.
+#[derive(Copy, Clone)]
+pub(crate) enum Origin<'a> {
+    /// Its bytecode, or what follows in it at the start of one of some loops, by their numbers.
+    Bytecode { func: u32, loops: &'a [u32] },
+    /// Its slot form, which has passed the verifier of the IR, whatever its bytecode is.
+    SlotForm(&'a Function),
+}
+
+impl Origin<'_> {
+    /// The number of the function.
+    pub(crate) fn func(self) -> u32 {
+        match self {
+            Origin::Bytecode { func, .. } => func,
+            Origin::SlotForm(function) => function.func,
+        }
+    }
+
+    /// Its name.
+    pub(crate) fn name(self, module: &VerifiedModule) -> String {
+        match self {
+            Origin::Bytecode { func, .. } => module.func_name(func),
+            Origin::SlotForm(function) => function.name.clone(),
+        }
+    }
+
+    /// The growth of passes that may run.
+    pub(crate) fn growth_max(self) -> Growth {
+        match self {
+            Origin::Bytecode { .. } => Growth::Manifold,
+            // Its calls are not those of its bytecode.
+            Origin::SlotForm(_) => Growth::None,
+        }
+    }
+
+    /// The blocks where the form is entered, if not at the function's start: that where the only loop begins, or one for
+    /// each loop of the function, by number. Nobody enters those that the form is not for.
+    fn starts(self, module: &VerifiedModule) -> Vec<u32> {
+        let Origin::Bytecode { func, loops: numbers @ [first, ..] } = self else {
+            return Vec::new();
+        };
+        let loops = module.body(func).expect("the module defines the function").loops();
+        let first = loops[*first as usize].start;
+        if numbers.len() == 1 {
+            return vec![first];
+        }
+        let mut starts = vec![first; loops.len()];
+        for &number in numbers {
+            starts[number as usize] = loops[number as usize].start;
+        }
+        starts
+    }
+}
+
 /// A function before it is lowered.
 pub(crate) struct Form {
     /// The function in the form that the slot mode compiles.
     pub(crate) function: Function,
     /// The passes that it was to go through.
-    pub(super) passes: PassSet,
+    pub(crate) passes: PassSet,
     /// The report of promotion, if there was any.
-    pub(super) promotion: Option<PromotionReport>,
-    /// The slot form that it was promoted from.
-    pub(super) slot_form: Option<Function>,
-    /// The passes that may have made it larger than its bytecode.
-    pub(super) grown: PassSet,
+    pub(crate) promotion: Option<PromotionReport>,
+    /// The greatest growth of passes that may have made it larger than its bytecode.
+    pub(crate) growth: Growth,
     /// The functions whose bodies it has as well.
-    pub(super) inlined: Vec<u32>,
+    pub(crate) inlined: Vec<u32>,
 }
 
 impl Compiler {
-    /// The form of a function that the slot mode compiles, from its start or from one of some blocks on, after these
-    /// passes.
+    /// The form of a function that the slot mode compiles, after these passes.
     ///
     /// # Errors
-    /// Fails if a stage leaves an invalid function, which is a fault of this project.
+    /// Fails if a stage leaves an invalid function, which is a fault of this project, or if there is no form that is entered
+    /// in all of some loops.
     pub(crate) fn form(
         &mut self,
         module: &VerifiedModule,
-        (func, starts): (u32, &[u32]),
+        origin: Origin<'_>,
         passes: PassSet,
         share: Share,
         times: &mut Times,
     ) -> Result<Form, Refusal> {
-        let is_promoted = self.options.lower.slots.is_promoted();
-        let on_the_fly = self.options.on_the_fly.filter(|_| is_promoted && starts.is_empty());
-        if let Some(options) = on_the_fly {
-            let scratch = &mut self.passes.build;
-            let built = times.named("ssa", || build_ssa(module, func, &options, scratch));
-            if let Some((function, _)) = built {
-                return self.passed(module, function, Start::Ssa, &[], (passes, share), times);
-            }
-        }
-        let mut function = Function::default();
-        function.func = func;
-        self.passed(module, function, Start::Bytecode, starts, (passes, share), times)
-    }
-
-    /// A function in the form that the slot mode compiles, after the passes on what it is at the start.
-    pub(super) fn passed(
-        &mut self,
-        module: &VerifiedModule,
-        mut function: Function,
-        start: Start,
-        starts: &[u32],
-        (passes, share): (PassSet, Share),
-        times: &mut Times,
-    ) -> Result<Form, Refusal> {
-        let is_promoted = self.options.lower.slots.is_promoted();
+        let CompileOptions { build, verify, keep_clif, lower, .. } = &self.options;
+        let is_promoted = lower.slots.is_promoted();
         let mut promotion = self.options.promotion;
         promotion.phi_operands_max = promotion.phi_operands_max.min(share.phi_operands_max());
-        let keeps_slots = is_promoted && start != Start::Ssa;
-        let slot_form = keeps_slots.then(|| std::mem::take(&mut self.slot_form));
-        let mut context = PassContext {
-            starts,
-            takes_names: self.options.keep_clif,
-            build: self.options.build,
-            promotion,
-            preserved: preserved_registers(&*self.options.lower.isa),
-            slot_form,
-            ..PassContext::new(module, function.func, &mut self.passes)
+        let starts = origin.starts(module);
+        let (mut function, start) = match self.options.built_at_once(origin) {
+            Some((func, options)) => {
+                let scratch = &mut self.passes.build;
+                match times.named("ssa", || build_ssa(module, func, &options, scratch)) {
+                    Some((function, _)) => (function, Start::Ssa),
+                    None => origin.start(),
+                }
+            }
+            None => origin.start(),
         };
-        let driver = Driver::new(User::Jit, passes, self.options.verify, times);
+        let mut context = PassContext {
+            starts: &starts,
+            takes_names: *keep_clif,
+            build: *build,
+            promotion,
+            preserved: preserved_registers(&*lower.isa),
+            ..PassContext::new(module, origin.func(), &mut self.passes)
+        };
+        let driver = Driver::new(User::Jit, passes, *verify, times);
         let ran = driver.promoted(is_promoted).run(&mut function, start, &mut context, |_, _| {});
         let ran = ran.map_err(|error| CompileFailure::InvalidForm.because(error))?;
-        let PassContext { promoted: promotion, slot_form, inlined, .. } = context;
+        let PassContext { promoted: promotion, inlined, .. } = context;
         if ran.given_up.is_some() && promotion.is_none() {
             // Frames of the interpreter that are in one of the loops cannot enter the form in the same way.
             let reason = "there is no entry for all of its loops";
             return Err(CompileFailure::DifferentOperands.because(reason));
         }
-        Ok(Form { function, passes, promotion, slot_form, grown: ran.grown, inlined })
+        let growth = [Growth::Manifold, Growth::Bounded].into_iter();
+        let growth = growth.filter(|&growth| ran.grown.has(|row| row.growth == growth)).max();
+        let growth = growth.unwrap_or(Growth::None);
+        Ok(Form { function, passes, promotion, growth, inlined })
+    }
+}
+
+impl Origin<'_> {
+    /// The function at the start of the rows.
+    fn start(self) -> (Function, Start) {
+        match self {
+            Origin::Bytecode { func, .. } => {
+                let mut function = Function::default();
+                function.func = func;
+                (function, Start::Bytecode)
+            }
+            Origin::SlotForm(function) => (function.clone(), Start::Slots),
+        }
     }
 }
 
 impl CompileOptions {
+    /// The function whose SSA form is made at once, and how, if it is.
+    fn built_at_once(&self, origin: Origin<'_>) -> Option<(u32, SsaOptions)> {
+        match origin {
+            // It is entered at its start.
+            Origin::Bytecode { func, loops: [] } if self.lower.slots.is_promoted() => {
+                Some((func, self.on_the_fly?))
+            }
+            _ => None,
+        }
+    }
+
+    /// The slot form that a function has before it is promoted, after these passes: the rows up to there run once more.
+    pub(crate) fn slot_form(
+        &self,
+        module: &VerifiedModule,
+        origin: Origin<'_>,
+        passes: PassSet,
+    ) -> Function {
+        let (mut function, start) = origin.start();
+        let starts = origin.starts(module);
+        let (mut scratch, mut times) = (PassScratch::default(), Times::default());
+        let mut context = PassContext {
+            starts: &starts,
+            takes_names: self.keep_clif,
+            build: self.build,
+            preserved: preserved_registers(&*self.lower.isa),
+            ..PassContext::new(module, origin.func(), &mut scratch)
+        };
+        // A form that was made at once has gone through no pass on slots.
+        let passes = if self.built_at_once(origin).is_some() { PassSet::none() } else { passes };
+        let driver = Driver::new(User::Jit, passes, self.verify, &mut times);
+        let last = TABLE.iter().take_while(|row| row.makes != Product::Ssa).last();
+        let driver = driver.up_to(last.expect("rows make slot forms"));
+        let ran = driver.run(&mut function, start, &mut context, |_, _| {});
+        ran.expect("the same rows have left valid functions");
+        function
+    }
+
     /// The passes of a function: those that were asked for, and have something to do on this machine.
     pub(crate) fn passes_of(&self, func: u32) -> PassSet {
         let passes = self.passes.of(func);
@@ -103,9 +197,4 @@ impl CompileOptions {
             false => passes.without(|row| row.when == When::Checked),
         }
     }
-}
-
-/// The passes without those that make a function larger than its bytecode.
-pub(super) fn without_growth(passes: PassSet) -> PassSet {
-    passes.without(|row| row.growth != Growth::None)
 }

@@ -14,6 +14,7 @@ use target_lexicon::Triple;
 use super::*;
 use crate::compile::budget::Budget;
 use crate::lower::isa::{IsaOptions, foreign_isa};
+use crate::lower::order::find_loops;
 
 mod effort;
 mod opcodes;
@@ -117,7 +118,8 @@ fn compile_all(module: &VerifiedModule, options: CompileOptions) -> Vec<Compiled
 /// The form of a function after all passes.
 fn form(compiler: &mut Compiler, module: &VerifiedModule, func: u32) -> Function {
     let share = share(module, func);
-    let form = compiler.form(module, (func, &[]), PassSet::all(), share, &mut Times::default());
+    let origin = Origin::Bytecode { func, loops: &[] };
+    let form = compiler.form(module, origin, PassSet::all(), share, &mut Times::default());
     form.expect("all stages are right").function
 }
 
@@ -182,14 +184,12 @@ fn loops_compile_in_every_mode_for_every_target() {
          }",
     );
     let func = module.n_funcs() - 1;
-    let loops = module.body(func).unwrap().loops();
-    let starts: Vec<u32> = loops.into_iter().map(|blocks| blocks.start).collect();
-    assert_eq!(starts.len(), 2);
+    assert_eq!(module.body(func).unwrap().loops().len(), 2);
     for options in all_options().into_iter().chain(all_options_without_signals()) {
         let about = describe(&options);
         let mut compiler = Compiler::new(options);
-        for starts in [&starts[..1], &starts[1..], &starts] {
-            let compiled = compiler.compile_at(&module, func, starts, share(&module, func));
+        for loops in [&[0][..], &[1], &[0, 1], &[1, 0]] {
+            let compiled = compiler.compile_at(&module, func, loops, share(&module, func));
             let compiled = compiled.unwrap_or_else(|error| panic!("{error}\n{about}"));
             assert!(!compiled.code.bytes.is_empty(), "{about}");
         }

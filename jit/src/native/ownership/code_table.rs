@@ -50,16 +50,16 @@ pub(crate) struct Placed {
 
 /// Code that goes on in any of some loops of a function.
 struct PlacedLoops {
-    /// The block where that begins for whose sake there is code.
+    /// The number of that for whose sake there is code.
     first: u32,
-    /// The blocks where they begin, in ascending order.
-    starts: Vec<u32>,
+    /// Their numbers, in ascending order.
+    loops: Vec<u32>,
     placed: Placed,
 }
 
 impl PlacedLoops {
-    fn has(&self, block: u32) -> bool {
-        self.starts.binary_search(&block).is_ok()
+    fn has(&self, number: u32) -> bool {
+        self.loops.binary_search(&number).is_ok()
     }
 }
 
@@ -140,28 +140,29 @@ impl CodeTable {
         self.entries[index].store(code.cast_mut(), Ordering::Release);
     }
 
-    /// Gives loops of a function code that was made for the first one, unless that has some, which may run already.
-    /// `starts` are the blocks where they begin, in any order.
-    pub(crate) fn set_loops(&self, func: u32, first: u32, mut starts: Vec<u32>, placed: Placed) {
-        starts.sort_unstable();
+    /// Gives loops of a function code that was made for the sake of the first one, unless that has some, which may run
+    /// already.
+    /// Their numbers are in any order.
+    pub(crate) fn set_loops(&self, func: u32, first: u32, mut numbers: Vec<u32>, placed: Placed) {
+        numbers.sort_unstable();
         let mut loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
         let known = loops.entry(func).or_default();
         if !known.iter().any(|known| known.has(first)) {
-            known.push(PlacedLoops { first, starts, placed });
+            known.push(PlacedLoops { first, loops: numbers, placed });
         }
     }
 
-    /// The code that goes on in the loop at a block, and the blocks of all loops that it is for, in ascending order.
-    pub(crate) fn loops(&self, func: u32, block: u32) -> Option<(Vec<u32>, *const u8)> {
+    /// The code that goes on in a loop, and the numbers of all loops that it is for, in ascending order.
+    pub(crate) fn loops(&self, func: u32, number: u32) -> Option<(Vec<u32>, *const u8)> {
         let loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = loops.get(&func)?.iter().find(|known| known.has(block))?;
-        Some((known.starts.clone(), known.placed.address()))
+        let known = loops.get(&func)?.iter().find(|known| known.has(number))?;
+        Some((known.loops.clone(), known.placed.address()))
     }
 
-    /// The code that goes on in the loop at a block, if there is any and no thread changes that at the moment.
-    pub(crate) fn loop_address(&self, func: u32, block: u32) -> Option<*const u8> {
+    /// The code that goes on in a loop, if there is any and no thread changes that at the moment.
+    pub(crate) fn loop_address(&self, func: u32, number: u32) -> Option<*const u8> {
         let loops = self.loops.try_lock().ok()?;
-        let known = loops.get(&func)?.iter().find(|known| known.has(block))?;
+        let known = loops.get(&func)?.iter().find(|known| known.has(number))?;
         Some(known.placed.address())
     }
 
@@ -182,10 +183,10 @@ impl CodeTable {
         funcs.sort_unstable_by_key(|(func, _)| **func);
         for (&func, all) in funcs {
             let func = self.index(func) as u32;
-            for PlacedLoops { first, starts, placed } in all {
-                let others = starts.iter().copied().filter(|start| start != first);
-                let starts = std::iter::once(*first).chain(others).collect();
-                made(Part::Loops { func, starts }, placed);
+            for PlacedLoops { first, loops, placed } in all {
+                let others = loops.iter().copied().filter(|number| number != first);
+                let loops = std::iter::once(*first).chain(others).collect();
+                made(Part::Loops { func, loops }, placed);
             }
         }
     }
@@ -234,9 +235,9 @@ impl CodeTable {
     }
 
     /// Places the code that goes on in a loop, if it was kept.
-    pub(crate) fn place_kept_loops(&self, index: usize, block: u32) {
+    pub(crate) fn place_kept_loops(&self, index: usize, number: u32) {
         let Some(kept) = &self.kept else { return };
-        if let Some(chunk) = kept.loops(index as u32, block) {
+        if let Some(chunk) = kept.loops(index as u32, number) {
             self.place_kept(kept, chunk);
         }
     }
@@ -256,11 +257,11 @@ impl CodeTable {
                         let index = *index as usize;
                         self.set(index, self.announced(code, index, None, None));
                     }
-                    Part::Loops { func, starts } => {
+                    Part::Loops { func, loops } => {
                         let placed = self.announced(code, *func as usize, None, None);
-                        if let Some(&first) = starts.first() {
+                        if let Some(&first) = loops.first() {
                             let func = self.func(*func as usize);
-                            self.set_loops(func, first, starts.clone(), placed);
+                            self.set_loops(func, first, loops.clone(), placed);
                         }
                     }
                     Part::Func(_) | Part::Trampoline(..) => {

@@ -21,7 +21,7 @@ pub(crate) struct Kept {
     counts: Arc<Counts>,
     /// The chunk of each function, by the functions' numbers among those that the module defines.
     funcs: HashMap<u32, usize>,
-    /// The chunks with code that goes on in loops, by the numbers of their functions, with the blocks where it starts.
+    /// The chunks with code that goes on in loops, by the numbers of their functions, with those of the loops.
     loops: HashMap<u32, Vec<(Vec<u32>, usize)>>,
     trampolines: HashMap<(Way, FuncType), usize>,
     /// Whether each chunk was placed, or cannot be.
@@ -32,14 +32,14 @@ pub(crate) struct Kept {
 
 impl Kept {
     pub(crate) fn new(image: Image, counts: Arc<Counts>) -> Kept {
-        let (mut funcs, mut loops, mut trampolines) =
+        let (mut funcs, mut all_loops, mut trampolines) =
             (HashMap::new(), HashMap::<_, Vec<_>>::new(), HashMap::new());
         for (chunk, parts) in image.parts().enumerate() {
             for part in parts {
                 match part.clone() {
                     Part::Func(func) => _ = funcs.insert(func, chunk),
-                    Part::Loops { func, starts } => {
-                        loops.entry(func).or_default().push((starts, chunk));
+                    Part::Loops { func, loops } => {
+                        all_loops.entry(func).or_default().push((loops, chunk));
                     }
                     Part::Trampoline(way, ty) => _ = trampolines.insert((way, ty), chunk),
                 }
@@ -47,7 +47,7 @@ impl Kept {
         }
         let is_placed = image.parts().map(|_| OnceLock::new()).collect();
         let is_refused = image.parts().map(|_| AtomicBool::new(false)).collect();
-        Kept { image, counts, funcs, loops, trampolines, is_placed, is_refused }
+        Kept { image, counts, funcs, loops: all_loops, trampolines, is_placed, is_refused }
     }
 
     /// The chunk with the code of a function.
@@ -55,19 +55,19 @@ impl Kept {
         self.funcs.get(&func).copied()
     }
 
-    /// The chunk with code that goes on in the loop at a block of a function.
-    pub(crate) fn loops(&self, func: u32, block: u32) -> Option<usize> {
+    /// The chunk with code that goes on in a loop of a function.
+    pub(crate) fn loops(&self, func: u32, number: u32) -> Option<usize> {
         let all = self.loops.get(&func)?;
-        all.iter().find(|(starts, _)| starts.contains(&block)).map(|&(_, chunk)| chunk)
+        all.iter().find(|(loops, _)| loops.contains(&number)).map(|&(_, chunk)| chunk)
     }
 
     /// Whether a part is there, as it was written.
     pub(crate) fn has(&self, part: &Part) -> bool {
         match part {
             Part::Func(func) => self.funcs.contains_key(func),
-            Part::Loops { func, starts } => {
+            Part::Loops { func, loops } => {
                 let all = self.loops.get(func);
-                all.is_some_and(|all| all.iter().any(|(known, _)| known == starts))
+                all.is_some_and(|all| all.iter().any(|(known, _)| known == loops))
             }
             Part::Trampoline(way, ty) => self.trampolines.contains_key(&(*way, ty.clone())),
         }

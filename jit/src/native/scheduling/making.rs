@@ -77,32 +77,42 @@ impl Maker {
 
     /// Makes the code of a function, and lets calls go there.
     pub(crate) fn make_func(&self, index: usize) -> Result<Placed, CompileError> {
-        let placed = self.make_at(index, &[])?;
+        let (placed, _) = self.make_at(index, &[])?;
         self.code.call_at(index, placed.address());
         Ok(placed)
     }
 
-    /// Compiles and places a function, or what follows in it at the start of one of some blocks.
-    pub(crate) fn make_at(&self, index: usize, starts: &[u32]) -> Result<Placed, CompileError> {
+    /// Makes the code that goes on in some loops of a function, by their numbers. If that is not possible for all of them, it
+    /// is made for the first alone; the result says so.
+    pub(crate) fn make_loops(
+        &self,
+        index: usize,
+        loops: &[u32],
+    ) -> Result<(Placed, bool), CompileError> {
+        self.make_at(index, loops)
+    }
+
+    fn make_at(&self, index: usize, loops: &[u32]) -> Result<(Placed, bool), CompileError> {
         let (module, func) = (&self.code.module, self.code.func(index));
         let share = match self.is_tiered() {
-            true => self.budget.rest_of(module, func, !starts.is_empty()),
+            true => self.budget.rest_of(module, func, !loops.is_empty()),
             false => self.shares.share(module, func),
         };
         let compiler = self.compilers.take();
         let mut compiler = compiler.unwrap_or_else(|| Compiler::new(self.options.clone()));
         let containment = &self.options.containment;
-        let subject = Subject::of(module, func, starts);
-        let compiled = stack::with_room(|| compiler.compile_at(module, func, starts, share));
+        let subject = Subject::of(module, func, loops);
+        let compiled = stack::with_room(|| compiler.compile_at(module, func, loops, share));
         let compiled = compiled.map_err(|error| {
             CompileError::of_code(module, func, &containment.no_thread(subject, &error))
         })??;
         self.compilers.give(compiler);
-        self.draw(func, !starts.is_empty(), &compiled);
+        self.draw(func, !loops.is_empty(), &compiled);
+        let is_alone = compiled.is_alone;
         let place = || self.code.place(index, compiled);
         let placed = containment.run(subject, || module.func_name(func), place)?;
         self.saving.save_later();
-        Ok(placed)
+        Ok((placed, is_alone))
     }
 
     /// Takes the cost of code of a function from the budget.

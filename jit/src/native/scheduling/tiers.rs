@@ -109,7 +109,7 @@ unsafe impl Tiers for Tiering {
     fn hot(&self, code: &TieredCode, part: Part, n_insts: u32) -> u32 {
         match part {
             Part::Func(_) => self.code().place_kept_func(self.index(part)),
-            Part::Loop(_, block) => self.code().place_kept_loops(self.index(part), block),
+            Part::Loop(_, number) => self.code().place_kept_loops(self.index(part), number),
         }
         if self.code().native.config().tier_compilation == TierCompilation::Synchronous {
             return self.make_now(code, part, n_insts);
@@ -134,9 +134,9 @@ unsafe impl Tiers for Tiering {
         if self.has_failed(part) {
             return NEVER;
         }
-        let outer = |block| {
-            outer(self.body(part), block, |block| {
-                code.n_times(Part::Loop(part.func(), block)) >= OFTEN
+        let outer = |number| {
+            outer(self.body(part), number, |number| {
+                code.n_times(Part::Loop(part.func(), number)) >= OFTEN
             })
         };
         if let Some(part) = self.wishes.want(self.index(part), part, outer, self.body(part)) {
@@ -167,12 +167,13 @@ fn compile_ns(n_all: u32) -> u64 {
     COMPILE_NS + COMPILE_NS_PER_INST * u64::from(n_all)
 }
 
-/// The outermost loop around the one that begins at a block which is often gone round, or else that one.
-fn outer(body: &Body, block: u32, is_often: impl Fn(u32) -> bool) -> u32 {
+/// The outermost loop around one that is often gone round, or else that one, by their numbers.
+fn outer(body: &Body, number: u32, is_often: impl Fn(u32) -> bool) -> u32 {
     let loops = body.loops();
-    let mut around = loops.iter().take_while(|blocks| blocks.start < block);
-    let outer = around.find(|blocks| blocks.end > block && is_often(blocks.start));
-    outer.map_or(block, |blocks| blocks.start)
+    let start = loops[number as usize].start;
+    let mut around = (0..number).zip(&loops);
+    let outer = around.find(|&(outer, blocks)| blocks.end > start && is_often(outer));
+    outer.map_or(number, |(outer, _)| outer)
 }
 
 impl Tiering {
@@ -191,7 +192,7 @@ impl Tiering {
         if self.has_failed(part) {
             return NEVER;
         }
-        let is_first = self.wishes.want(self.index(part), part, |block| block, self.body(part));
+        let is_first = self.wishes.want(self.index(part), part, |number| number, self.body(part));
         if let Some(seed) = self.code().native.config().tier_seed
             && is_first.is_some()
         {
@@ -218,7 +219,7 @@ impl Tiering {
     fn has_failed(&self, part: Part) -> bool {
         match part {
             Part::Func(_) => matches!(self.code().function(self.index(part)).get(), Some(Err(_))),
-            Part::Loop(func, block) => self.wishes.has_failed(func, block),
+            Part::Loop(func, number) => self.wishes.has_failed(func, number),
         }
     }
 
@@ -228,7 +229,7 @@ impl Tiering {
         let index = self.index(part) as u32;
         match part {
             Part::Func(_) => kept.func(index).is_some(),
-            Part::Loop(_, block) => kept.loops(index, block).is_some(),
+            Part::Loop(_, number) => kept.loops(index, number).is_some(),
         }
     }
 
@@ -240,7 +241,7 @@ impl Tiering {
     fn made(&self, part: Part) -> Option<*const u8> {
         match part {
             Part::Func(_) => self.code().address(self.index(part)),
-            Part::Loop(func, block) => self.code().loop_address(func, block),
+            Part::Loop(func, number) => self.code().loop_address(func, number),
         }
     }
 
@@ -265,15 +266,17 @@ impl Tiering {
         unsafe {
             match part {
                 Part::Func(func) => code.install(func, native, self.entry(func)),
-                Part::Loop(func, block) => code.install_loops(func, &[block], native),
+                Part::Loop(func, number) => code.install_loops(func, &[number], native),
             }
         }
     }
 
-    /// Makes what is wanted, and after a loop at its first block the function. A frame may wait for the loop.
+    /// Makes what is wanted, and after a loop at its first block the function, whose calls nobody counts. A frame may wait
+    /// for the loop.
     fn make_with_func(&self, make: Make, code: &TieredCode, wish: Wish) -> Outcome {
         let outcome = make(self, code, wish);
         if let Part::Loop(func, 0) = wish.part
+            && self.offset(wish.part) == Some(0)
             && !matches!(outcome, Outcome::Unknown)
         {
             let part = Part::Func(func);
@@ -298,7 +301,7 @@ impl Tiering {
                 // What there is by now stays.
                 _ = self.code().function(self.index(part)).set(Err(error));
             }
-            Part::Loop(func, block) => self.wishes.failed(func, block),
+            Part::Loop(func, number) => self.wishes.failed(func, number),
         }
         Outcome::Failed(CompileFailure::Panic)
     }
@@ -330,11 +333,11 @@ impl Tiering {
                 }
                 Err(failure) => Outcome::Failed(failure),
             },
-            Part::Loop(func, block) => match self.loop_code(func, block) {
-                Ok(Some((starts, native))) => {
+            Part::Loop(func, number) => match self.loop_code(func, number) {
+                Ok(Some((loops, native))) => {
                     // SAFETY: it is the code of these loops. It lives as long as `self`, which a store has that is
                     // given it.
-                    unsafe { code.install_loops(func, &starts, native) };
+                    unsafe { code.install_loops(func, &loops, native) };
                     Outcome::Made
                 }
                 Ok(None) => Outcome::Unknown,
@@ -405,7 +408,11 @@ impl Tiering {
     fn offset(&self, part: Part) -> Option<u32> {
         match part {
             Part::Func(_) => None,
-            Part::Loop(_, block) => Some(self.body(part).blocks[block as usize].start),
+            Part::Loop(_, number) => {
+                let body = self.body(part);
+                let start = body.loops()[number as usize].start;
+                Some(body.blocks[start as usize].start)
+            }
         }
     }
 
@@ -430,38 +437,32 @@ impl Tiering {
     fn loop_code(
         &self,
         func: u32,
-        block: u32,
+        number: u32,
     ) -> Result<Option<(Vec<u32>, *const u8)>, CompileFailure> {
         let (code, index) = (self.code(), self.code().index(func));
-        loop {
-            if let Some(placed) = code.loops(func, block) {
-                self.wishes.made(func, block);
-                return Ok(Some(placed));
-            }
-            let Some(starts) = self.wishes.starts(func, block) else { return Ok(None) };
-            match self.maker.make_at(index, &self.numbered(func, &starts)) {
-                Ok(placed) => code.set_loops(func, block, starts, placed),
-                Err(CompileError { failure: CompileFailure::DifferentOperands, .. })
-                    if self.wishes.set_alone(func, block) => {}
+        if code.loops(func, number).is_none() {
+            let Some(mut loops) = self.wishes.with(func, number) else { return Ok(None) };
+            loops.retain(|&other| other != number);
+            loops.insert(0, number);
+            match self.maker.make_loops(index, &loops) {
+                Ok((placed, is_alone)) => {
+                    if is_alone {
+                        self.wishes.set_alone(func, number);
+                        loops.truncate(1);
+                    }
+                    code.set_loops(func, number, loops, placed);
+                }
                 Err(error) => {
-                    self.wishes.failed(func, block);
+                    if error.failure == CompileFailure::DifferentOperands {
+                        self.wishes.set_alone(func, number);
+                    }
+                    self.wishes.failed(func, number);
                     return Err(error.failure);
                 }
             }
         }
-    }
-
-    /// The blocks where native code of some loops is entered, by the numbers of all loops of the function.
-    fn numbered(&self, func: u32, starts: &[u32]) -> Vec<u32> {
-        if let [start] = *starts {
-            return vec![start];
-        }
-        let loops = self.body(Part::Func(func)).loops();
-        let start = |blocks: std::ops::Range<u32>| {
-            // Nobody enters the others there.
-            if starts.binary_search(&blocks.start).is_ok() { blocks.start } else { starts[0] }
-        };
-        loops.into_iter().map(start).collect()
+        self.wishes.made(func, number);
+        Ok(code.loops(func, number))
     }
 }
 

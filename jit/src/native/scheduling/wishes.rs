@@ -20,10 +20,10 @@ pub(super) struct Wishes {
 
 /// Loops of a function that native code is or will be made of, because one of them is hot.
 struct Loops {
-    /// The block where the first begins, for whose sake there is.
+    /// The number of that for whose sake there is.
     first: u32,
-    /// The blocks where they begin, in ascending order.
-    starts: Vec<u32>,
+    /// Their numbers, in ascending order.
+    numbers: Vec<u32>,
     /// The loops inside of the first that were hot.
     inner: Vec<u32>,
     /// The times that these were hot since there is native code.
@@ -43,13 +43,13 @@ enum Making {
 }
 
 impl Loops {
-    fn new(first: u32, starts: Vec<u32>) -> Loops {
+    fn new(first: u32, numbers: Vec<u32>) -> Loops {
         let (inner, n_waits, is_alone) = (Vec::new(), 0, false);
-        Loops { first, starts, inner, n_waits, is_alone, state: Making::NotYet }
+        Loops { first, numbers, inner, n_waits, is_alone, state: Making::NotYet }
     }
 
-    fn has(&self, block: u32) -> bool {
-        self.starts.binary_search(&block).is_ok()
+    fn has(&self, number: u32) -> bool {
+        self.numbers.binary_search(&number).is_ok()
     }
 
     fn has_failed(&self) -> bool {
@@ -73,21 +73,20 @@ const WAITS_MAX: u32 = 100;
 ///
 /// While it is made, the program may get to the next loops of the function. So those that follow are entered there as well,
 /// unless others lie around them: a loop with two entries is none to an optimiser. The last time, all are.
-fn starts(body: &Body, block: u32, n_before: usize) -> Vec<u32> {
-    let mut loops = body.loops();
+fn together(body: &Body, number: u32, n_before: usize) -> Vec<u32> {
+    let loops = body.loops();
     if n_before + 1 >= LOOPS_MAX {
-        return loops.into_iter().map(|blocks| blocks.start).collect();
+        return (0..loops.len() as u32).collect();
     }
     // Those that overlap are one.
-    loops.dedup_by(|next, last| {
-        let overlap = next.start < last.end;
-        if overlap {
-            last.end = last.end.max(next.end);
-        }
-        overlap
+    let mut end = 0;
+    let outermost = (0..).zip(loops).filter_map(|(number, blocks)| {
+        let is_outermost = blocks.start >= end;
+        end = end.max(blocks.end);
+        is_outermost.then_some(number)
     });
-    let following = loops.into_iter().map(|blocks| blocks.start).filter(|&start| start > block);
-    std::iter::once(block).chain(following.take(FOLLOWING_MAX)).collect()
+    let following = outermost.filter(|&other| other > number);
+    std::iter::once(number).chain(following.take(FOLLOWING_MAX)).collect()
 }
 
 impl Wishes {
@@ -105,105 +104,101 @@ impl Wishes {
         outer: impl FnOnce(u32) -> u32,
         body: &Body,
     ) -> Option<Part> {
-        let (func, block) = match part {
+        let (func, number) = match part {
             Part::Func(_) => {
                 return (!self.funcs[index].swap(true, Ordering::Relaxed)).then_some(part);
             }
-            Part::Loop(func, block) => (func, block),
+            Part::Loop(func, number) => (func, number),
         };
         // Nobody waits. If another thread is here, there will be another time.
         let mut loops = self.loops.try_lock().ok()?;
         let known = loops.entry(func).or_default();
-        if known.iter().any(|known| known.has(block)) {
+        if known.iter().any(|known| known.has(number)) {
             return None;
         }
-        let start = match known.iter_mut().find(|known| known.inner.contains(&block)) {
+        let first = match known.iter_mut().find(|known| known.inner.contains(&number)) {
             // Nobody goes on in the loop around.
-            Some(around) if around.has_failed() => block,
+            Some(around) if around.has_failed() => number,
             Some(around) => {
                 around.n_waits += u32::from(around.state == Making::Made);
                 if around.n_waits < WAITS_MAX {
                     return None;
                 }
-                block
+                number
             }
-            None => outer(block),
+            None => outer(number),
         };
-        let start = match known.iter_mut().find(|known| known.has(start)) {
-            Some(around) if around.has_failed() => block,
+        let first = match known.iter_mut().find(|known| known.has(first)) {
+            Some(around) if around.has_failed() => number,
             Some(around) => {
-                around.inner.push(block);
+                around.inner.push(number);
                 return None;
             }
-            None => start,
+            None => first,
         };
-        let inner = if start == block { Vec::new() } else { vec![block] };
+        let inner = if first == number { Vec::new() } else { vec![number] };
         let is_alone = known.iter().any(|known| known.is_alone);
-        let mut starts = match is_alone {
+        let mut numbers = match is_alone {
             true if known.len() >= ALONE_MAX => return None,
-            true => vec![start],
-            false => starts(body, start, known.len()),
+            true => vec![first],
+            false => together(body, first, known.len()),
         };
-        let has_failed = |block| known.iter().any(|known| known.has(block) && known.has_failed());
-        starts.retain(|&other| other == start || !has_failed(other));
-        known.push(Loops { inner, is_alone, ..Loops::new(start, starts) });
-        Some(Part::Loop(func, start))
+        let has_failed = |number| known.iter().any(|known| known.has(number) && known.has_failed());
+        numbers.retain(|&other| other == first || !has_failed(other));
+        known.push(Loops { inner, is_alone, ..Loops::new(first, numbers) });
+        Some(Part::Loop(func, first))
     }
 
     /// Takes back that somebody wants native code of a part.
     pub(super) fn forget(&self, index: usize, part: Part) {
         match part {
             Part::Func(_) => self.funcs[index].store(false, Ordering::Relaxed),
-            Part::Loop(func, block) => self.change(func, |known| {
-                known.retain(|known| known.first != block || known.state != Making::NotYet);
+            Part::Loop(func, number) => self.change(func, |known| {
+                known.retain(|known| known.first != number || known.state != Making::NotYet);
             }),
         }
     }
 
-    /// The blocks of the loops that one of a function is to be compiled with, in ascending order, if native code of it is
+    /// The numbers of the loops that one of a function is to be compiled with, in ascending order, if native code of it is
     /// wanted and not made.
-    pub(super) fn starts(&self, func: u32, block: u32) -> Option<Vec<u32>> {
+    pub(super) fn with(&self, func: u32, number: u32) -> Option<Vec<u32>> {
         self.change(func, |known| {
-            let known = known.iter().find(|known| known.has(block))?;
-            (known.state == Making::NotYet).then(|| known.starts.clone())
+            let known = known.iter().find(|known| known.has(number))?;
+            (known.state == Making::NotYet).then(|| known.numbers.clone())
         })
     }
 
-    /// Native code of loops was made that [`Wishes::starts`] has found.
-    pub(super) fn made(&self, func: u32, block: u32) {
-        self.set(func, block, |known| known.state = Making::Made);
+    /// Native code of loops was made that [`Wishes::with`] has found.
+    pub(super) fn made(&self, func: u32, number: u32) {
+        self.set(func, number, |known| known.state = Making::Made);
     }
 
     /// Native code of loops was not made, and will not be.
-    pub(super) fn failed(&self, func: u32, block: u32) {
-        self.set(func, block, |known| known.state = Making::Failed);
+    pub(super) fn failed(&self, func: u32, number: u32) {
+        self.set(func, number, |known| known.state = Making::Failed);
     }
 
-    /// Loops cannot be compiled together. Native code is made of this one, and the others can be wanted again. Returns
-    /// whether that is another form.
-    pub(super) fn set_alone(&self, func: u32, block: u32) -> bool {
-        let mut is_another = false;
-        self.set(func, block, |known| {
-            is_another = known.starts.len() > 1;
-            known.first = block;
-            known.starts = vec![block];
+    /// Loops cannot be compiled together. Native code is made of this one, and the others can be wanted again.
+    pub(super) fn set_alone(&self, func: u32, number: u32) {
+        self.set(func, number, |known| {
+            known.first = number;
+            known.numbers = vec![number];
             known.is_alone = true;
         });
-        is_another
     }
 
     /// Whether native code of a loop was not made, and will not be.
-    pub(super) fn has_failed(&self, func: u32, block: u32) -> bool {
+    pub(super) fn has_failed(&self, func: u32, number: u32) -> bool {
         // Whoever asks may ask again.
         let Ok(loops) = self.loops.try_lock() else { return false };
         let mut known = loops.get(&func).into_iter().flatten();
-        known.any(|known| known.has(block) && known.has_failed())
+        known.any(|known| known.has(number) && known.has_failed())
     }
 
     /// Changes loops, unless another thread was as fast and has made their code.
-    fn set(&self, func: u32, block: u32, set: impl FnOnce(&mut Loops)) {
+    fn set(&self, func: u32, number: u32, set: impl FnOnce(&mut Loops)) {
         self.change(func, |known| {
-            if let Some(known) = known.iter_mut().find(|known| known.has(block))
+            if let Some(known) = known.iter_mut().find(|known| known.has(number))
                 && known.state != Making::Made
             {
                 set(known);

@@ -45,9 +45,9 @@ pub(super) fn of(body: &Body) -> Vec<Counted> {
 
 impl Translator<'_> {
     /// Counts at the start of a block, where all operands lie in their cells.
-    pub(super) fn count(&mut self, Counted { block, number, n_insts, n_all }: Counted) {
+    pub(super) fn count(&mut self, Counted { number, n_insts, n_all, .. }: Counted) {
         let part = match number {
-            Some(_) => Part::Loop(self.func, block),
+            Some(number) => Part::Loop(self.func, number),
             None => Part::Func(self.func),
         };
         let threshold = self.tiers.map_or(1, |tiers| tiers.threshold(part, n_insts, n_all));
@@ -59,7 +59,6 @@ impl Translator<'_> {
         self.counts.push(Count {
             left: AtomicU32::new(threshold),
             part,
-            number: number.unwrap_or(0),
             n_insts,
             threshold,
             left_then: AtomicU32::new(0),

@@ -1,4 +1,4 @@
-//! The first way of compiling a function whose estimate stays below its share.
+//! Estimates of the work that a function takes at each effort level.
 
 use std::collections::HashMap;
 
@@ -28,6 +28,7 @@ const PROMOTION_WORDS_MAX: u64 = 1 << 24;
 const LIVE_WORD_NS: u64 = 64;
 /// A block with more live values than this has some of them in memory, which ends a scan of phi operands.
 const LIVE_IN_REGISTERS_MAX: u32 = 32;
+
 /// The effort level of a function, and the reason for it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -62,7 +63,7 @@ pub(crate) struct TooMuchWork {
     pub(crate) cause: Cause,
 }
 
-/// A function whose way to compile is to be chosen.
+/// A function whose work is estimated.
 pub(crate) struct Candidate<'a> {
     pub(crate) slots: SlotMode,
     pub(crate) share: Share,
@@ -83,16 +84,15 @@ impl Candidate<'_> {
         self.slots.is_promoted() && !self.is_too_large
     }
 
-    /// Chooses the way. `slot_form` is the slot form of a function in SSA form.
-    pub(crate) fn choose<'f>(
-        &self,
-        slot_form: &impl Fn() -> &'f Function,
-    ) -> Result<Work, TooMuchWork> {
-        let share = self.share;
-        let optimises = self.slots != SlotMode::Memory;
-        let asked = Generator::Splitting { optimises };
+    /// The generator of the code that was asked for.
+    fn asked(&self) -> Generator {
+        Generator::Splitting { optimises: self.slots != SlotMode::Memory }
+    }
+
+    /// Upper bounds of the counts, which are at hand.
+    fn cheap(&self) -> WorkCounts {
         let mut counts = WorkCounts::cheap(self.function, self.loops, self.parts);
-        if optimises {
+        if self.slots != SlotMode::Memory {
             counts.rewriting = rewriting(self.function, self.hides_values());
         }
         match self.slots {
@@ -105,69 +105,7 @@ impl Candidate<'_> {
             SlotMode::MemoryOpt => counts.bound_values(0),
             SlotMode::Memory => {}
         }
-        let work = |rung, cause, counts| Ok(Work { rung, cause, counts });
-        if !self.is_too_large && counts.estimate(asked).fits(share) {
-            return work(Rung::AsAsked, None, counts);
-        }
-        counts.dominator_steps = self.dominator_steps(&counts);
-        let mut cause = Cause::PhiOperands;
-        if !self.is_too_large {
-            let promoted = self.promoted();
-            let values = promoted.as_ref().unwrap_or(self.function);
-            if promoted.is_some() || !self.hides_values() {
-                let crowding = self.crowding(values, optimises);
-                counts.copied = copied(values);
-                counts.n_recurring =
-                    self.recurring(values) + crowding.deferred * counts.lengthening();
-                counts.crowd(crowding);
-                counts.n_live_at_checks = crowding.at_checks;
-            }
-            if let Some(promoted) = &promoted {
-                counts.rewriting = rewriting(promoted, false);
-                if self.slots == SlotMode::Variables {
-                    // It does not make all phis that are not needed go.
-                    counts.n_phi_operands =
-                        WorkCounts::cheap(promoted, self.loops, self.parts).n_phi_operands * 3 / 2;
-                }
-            }
-            if counts.estimate(asked).fits(share) {
-                return work(Rung::AsAsked, None, counts);
-            }
-            let slots = if self.is_promoted() { slot_form() } else { self.function };
-            self.count_live(slots, values, &mut counts);
-            let estimate = counts.estimate(asked);
-            if estimate.fits(share) {
-                return work(Rung::AsAsked, None, counts);
-            }
-            cause = estimate.cause(share);
-            let unoptimised = Generator::Splitting { optimises: false };
-            if optimises {
-                let crowding = self.crowding(values, false);
-                counts.crowd(crowding);
-                counts.n_live_at_checks = crowding.at_checks;
-                if counts.estimate(unoptimised).fits(share) {
-                    return work(Rung::Unoptimised, Some(cause), counts);
-                }
-            }
-        }
-        let dominator_steps = counts.dominator_steps;
-        let slots = if self.is_promoted() { slot_form() } else { self.function };
-        // Passes may have changed the blocks.
-        let mut counts =
-            WorkCounts::cheap(slots, &LoopForest::new(&control_flow(slots)), self.parts);
-        counts.dominator_steps = dominator_steps;
-        let crowding = self.crowding(slots, false);
-        counts.crowd(crowding);
-        counts.n_live_at_checks = crowding.at_checks;
-        let in_memory = counts.estimate(Generator::Splitting { optimises: false });
-        if self.slots != SlotMode::Memory && in_memory.fits(share) {
-            return work(Rung::SlotsInMemory, Some(cause), counts);
-        }
-        let one_pass = counts.estimate(Generator::OnePass);
-        if one_pass.fits(share) {
-            return work(Rung::OnePass, Some(cause), counts);
-        }
-        Err(TooMuchWork { cause: one_pass.cause(share) })
+        counts
     }
 
     /// Counts of values that crowd in blocks, and at the checks that split them.
@@ -279,6 +217,160 @@ impl Candidate<'_> {
         }
         end_stretch(&mut n_live, &mut n_operands);
         total
+    }
+}
+
+/// What is known of the work that a function takes at each effort level. Levels are asked about in their order, since what
+/// is counted for one replaces upper bounds for the next.
+pub(crate) struct Estimates {
+    /// The counts of the form that the slot mode compiles.
+    counts: WorkCounts,
+    /// That form in SSA form, if slots hide values.
+    promoted: Option<Function>,
+    /// Those of the slot form.
+    of_slots: Option<WorkCounts>,
+    /// The cause that made the way of the slot mode too costly.
+    cause: Cause,
+    /// The cause that made the last level too costly.
+    last_cause: Cause,
+}
+
+impl Estimates {
+    /// Nothing is counted yet.
+    pub(crate) fn new(candidate: &Candidate<'_>) -> Estimates {
+        let (counts, cause) = (candidate.cheap(), Cause::PhiOperands);
+        Estimates { counts, promoted: None, of_slots: None, cause, last_cause: cause }
+    }
+
+    /// The work at an effort level, if the function fits its share there. `slot_form` is the slot form of a function in SSA
+    /// form.
+    pub(crate) fn fits<'f>(
+        &mut self,
+        candidate: &Candidate<'_>,
+        rung: Rung,
+        slot_form: &impl Fn() -> &'f Function,
+    ) -> Option<Work> {
+        match rung {
+            Rung::AsAsked => self.as_asked(candidate, slot_form),
+            Rung::Unoptimised => self.unoptimised(candidate),
+            Rung::SlotsInMemory => self.slots_in_memory(candidate, slot_form),
+            Rung::OnePass => self.one_pass(candidate, slot_form),
+        }
+    }
+
+    /// The error of a function that fits no level.
+    pub(crate) fn refusal(&self) -> TooMuchWork {
+        TooMuchWork { cause: self.last_cause }
+    }
+
+    fn as_asked<'f>(
+        &mut self,
+        candidate: &Candidate<'_>,
+        slot_form: &impl Fn() -> &'f Function,
+    ) -> Option<Work> {
+        let (share, asked) = (candidate.share, candidate.asked());
+        let counts = &mut self.counts;
+        let work = |counts: &WorkCounts| {
+            let fits = counts.estimate(asked).fits(share);
+            fits.then_some(Work { rung: Rung::AsAsked, cause: None, counts: *counts })
+        };
+        if !candidate.is_too_large
+            && let Some(work) = work(counts)
+        {
+            return Some(work);
+        }
+        counts.dominator_steps = candidate.dominator_steps(counts);
+        if candidate.is_too_large {
+            return None;
+        }
+        let optimises = candidate.slots != SlotMode::Memory;
+        self.promoted = candidate.promoted();
+        let values = self.promoted.as_ref().unwrap_or(candidate.function);
+        if self.promoted.is_some() || !candidate.hides_values() {
+            let crowding = candidate.crowding(values, optimises);
+            counts.copied = copied(values);
+            counts.n_recurring =
+                candidate.recurring(values) + crowding.deferred * counts.lengthening();
+            counts.crowd(crowding);
+            counts.n_live_at_checks = crowding.at_checks;
+        }
+        if let Some(promoted) = &self.promoted {
+            counts.rewriting = rewriting(promoted, false);
+            if candidate.slots == SlotMode::Variables {
+                // It does not make all phis that are not needed go.
+                let cheap = WorkCounts::cheap(promoted, candidate.loops, candidate.parts);
+                counts.n_phi_operands = cheap.n_phi_operands * 3 / 2;
+            }
+        }
+        if let Some(work) = work(counts) {
+            return Some(work);
+        }
+        let slots = if candidate.is_promoted() { slot_form() } else { candidate.function };
+        candidate.count_live(slots, values, counts);
+        let fitting = work(counts);
+        if fitting.is_none() {
+            self.cause = counts.estimate(asked).cause(share);
+        }
+        fitting
+    }
+
+    fn unoptimised(&mut self, candidate: &Candidate<'_>) -> Option<Work> {
+        if candidate.is_too_large || candidate.slots == SlotMode::Memory {
+            return None;
+        }
+        let values = self.promoted.as_ref().unwrap_or(candidate.function);
+        let crowding = candidate.crowding(values, false);
+        self.counts.crowd(crowding);
+        self.counts.n_live_at_checks = crowding.at_checks;
+        let estimate = self.counts.estimate(Generator::Splitting { optimises: false });
+        let (rung, cause) = (Rung::Unoptimised, Some(self.cause));
+        estimate.fits(candidate.share).then_some(Work { rung, cause, counts: self.counts })
+    }
+
+    fn slots_in_memory<'f>(
+        &mut self,
+        candidate: &Candidate<'_>,
+        slot_form: &impl Fn() -> &'f Function,
+    ) -> Option<Work> {
+        if candidate.slots == SlotMode::Memory {
+            return None;
+        }
+        let counts = self.of_slots(candidate, slot_form);
+        let fits = counts.estimate(Generator::Splitting { optimises: false }).fits(candidate.share);
+        let (rung, cause) = (Rung::SlotsInMemory, Some(self.cause));
+        fits.then_some(Work { rung, cause, counts })
+    }
+
+    fn one_pass<'f>(
+        &mut self,
+        candidate: &Candidate<'_>,
+        slot_form: &impl Fn() -> &'f Function,
+    ) -> Option<Work> {
+        let counts = self.of_slots(candidate, slot_form);
+        let estimate = counts.estimate(Generator::OnePass);
+        self.last_cause = estimate.cause(candidate.share);
+        let (rung, cause) = (Rung::OnePass, Some(self.cause));
+        estimate.fits(candidate.share).then_some(Work { rung, cause, counts })
+    }
+
+    /// The counts of the slot form.
+    fn of_slots<'f>(
+        &mut self,
+        candidate: &Candidate<'_>,
+        slot_form: &impl Fn() -> &'f Function,
+    ) -> WorkCounts {
+        let dominator_steps = self.counts.dominator_steps;
+        *self.of_slots.get_or_insert_with(|| {
+            let slots = if candidate.is_promoted() { slot_form() } else { candidate.function };
+            // Passes may have changed the blocks.
+            let mut counts =
+                WorkCounts::cheap(slots, &LoopForest::new(&control_flow(slots)), candidate.parts);
+            counts.dominator_steps = dominator_steps;
+            let crowding = candidate.crowding(slots, false);
+            counts.crowd(crowding);
+            counts.n_live_at_checks = crowding.at_checks;
+            counts
+        })
     }
 }
 
