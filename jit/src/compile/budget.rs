@@ -42,6 +42,9 @@ mod weights;
 
 use std::fmt;
 
+#[cfg(test)]
+pub(crate) use checks::{n_checks_of, n_code_blocks};
+
 pub use cause::Cause;
 pub use counts::WorkCounts;
 pub use estimates::Work;

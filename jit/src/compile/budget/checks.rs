@@ -7,7 +7,7 @@ use slotvm_ssa::ir::entity::{Block, Inst};
 use slotvm_ssa::ir::irop::{IrOp, Opcode};
 
 /// The blocks that the code of a block has, at most. An edge of a switch has one, too.
-pub(super) fn n_code_blocks(func: &Function, block: Block, splits: bool) -> u64 {
+pub(crate) fn n_code_blocks(func: &Function, block: Block, splits: bool) -> u64 {
     let of_inst = |&inst: &Inst| match func.opcode(inst) {
         Opcode::Ir(IrOp::Poll) => 1,
         Opcode::Op(Op::BrTable) => func.succ_edges(block).len() as u64,
@@ -22,7 +22,7 @@ pub(super) fn n_code_blocks(func: &Function, block: Block, splits: bool) -> u64 
 }
 
 /// The checks of a block, at most.
-pub(super) fn n_checks_of(func: &Function, block: Block) -> u64 {
+pub(crate) fn n_checks_of(func: &Function, block: Block) -> u64 {
     func.insts(block).iter().map(|&inst| n_checks(func.opcode(inst))).sum()
 }
 
@@ -30,7 +30,7 @@ pub(super) fn n_checks_of(func: &Function, block: Block) -> u64 {
 pub(super) fn n_checks(op: Opcode) -> u64 {
     let op = match op {
         Opcode::Op(op) => op,
-        Opcode::Ir(IrOp::StackPush | IrOp::FramePush) => return 1,
+        Opcode::Ir(IrOp::Fuel | IrOp::FuelBulk | IrOp::StackPush | IrOp::FramePush) => return 1,
         Opcode::Ir(_) => return 0,
     };
     match op.effect() {

@@ -2,6 +2,7 @@
 
 use super::places::trap_offsets;
 use super::*;
+use crate::compile::budget::{n_checks_of, n_code_blocks};
 
 /// Loops inside each other, each of two blocks.
 fn nest(depth: usize) -> VerifiedModule {
@@ -189,4 +190,42 @@ fn without_its_instructions_vectors_are_an_error_that_says_so() {
         error.to_string(),
         "function f cannot be compiled: vectors need SSSE3 and SSE4.1, which this machine lacks"
     );
+}
+
+/// The blocks in which code calls what stops the program are cold, and counted by their checks.
+#[test]
+fn the_lowering_makes_no_more_blocks_than_the_budget_counts() {
+    let module = all_opcodes();
+    for options in all_options_without_signals().into_iter().chain(all_options()) {
+        let about = describe(&options);
+        let splits = options.lower.trapping == Trapping::Calls;
+        let mut compiler = Compiler::new(options);
+        let (mut n_close, mut n_functions) = (0, 0);
+        for func in module.n_imported_funcs()..module.n_funcs() {
+            let function = form(&mut compiler, &module, func);
+            let lower = compiler.options.lower.clone();
+            compiler.lower(&module, &function, &find_loops(&function), &lower);
+            let layout = &compiler.context.func.layout;
+            let n_cold = layout.blocks().filter(|&block| layout.is_cold(block)).count() as u64;
+            let n_blocks = layout.blocks().count() as u64 - n_cold;
+            let of_block = |block| n_code_blocks(&function, block, splits);
+            // Some code begins with a block of its own.
+            let counted = 1 + function.blocks().map(of_block).sum::<u64>();
+            let n_checks: u64 = function.blocks().map(|block| n_checks_of(&function, block)).sum();
+            // Another one is that of the check of the stack.
+            let n_others = n_polls(&function) + u64::from(splits);
+            assert!(n_blocks <= counted, "{}: {n_blocks} of {counted}, {about}", function.name);
+            let (n_all, all) = (n_blocks + n_cold, counted + n_checks + n_others);
+            assert!(n_all <= all, "{}: {n_all} of {all}, {about}", function.name);
+            n_close += usize::from(n_blocks + 1 >= counted);
+            n_functions += 1;
+        }
+        // The bound of most functions is close.
+        assert!(n_close * 3 > n_functions * 2, "{n_close} of {n_functions}, {about}");
+    }
+}
+
+fn n_polls(function: &Function) -> u64 {
+    let insts = function.blocks().flat_map(|block| function.insts(block));
+    insts.filter(|&&inst| function.opcode(inst) == Opcode::Ir(IrOp::Poll)).count() as u64
 }
