@@ -19,6 +19,7 @@ pub fn to_stderr() -> TraceFn {
 
 /// `depth function @offset instruction ; operands`, the deepest operand first, as cells.
 fn line(event: &TraceEvent<'_>) -> String {
+    /// Operands of a line.
     const OPERANDS_SHOWN_MAX: usize = 8;
     let printer = Printer::new(event.module.module());
     let inst = printer.func(event.func).inst(event.inst);

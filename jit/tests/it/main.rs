@@ -26,6 +26,7 @@ mod limits;
 mod linking;
 #[cfg(feature = "jit")]
 mod machine_code;
+mod named_limits;
 #[cfg(feature = "jit")]
 mod pages;
 #[cfg(feature = "jit")]

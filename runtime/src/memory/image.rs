@@ -72,7 +72,9 @@ impl MemoryImage {
 /// Writes segments in their order. Those that follow each other at a short distance are written together: a module may have
 /// a hundred thousand.
 fn write<'d>(file: &File, segments: impl Iterator<Item = (u64, &'d [u8])>) -> io::Result<()> {
+    /// Bytes between two segments that are written together.
     const GAP_MAX: u64 = 4096;
+    /// Bytes of segments that are written together.
     const TOGETHER_MAX: usize = 1 << 20;
     // Where the segments so far end, and the last ones of them.
     let (mut end, mut start, mut together) = (0, 0, Vec::new());

@@ -7,6 +7,7 @@ use std::any::Any;
 
 use crate::error::Error;
 
+/// Instances, memories and tables, each, unless a limiter says otherwise.
 const DEFAULT_MAX: usize = 10_000;
 
 /// Decides about the memories, tables and instances of a store, see [`crate::Store::set_limiter`].

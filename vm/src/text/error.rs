@@ -210,8 +210,9 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// Maximum number of names, and of bytes of each, compared in the search for a similar name.
+/// Maximum number of names compared in the search for a similar name.
 const NAMES_COMPARED_MAX: usize = 10_000;
+/// Maximum number of bytes of each.
 const NAME_COMPARED_BYTES_MAX: usize = 40;
 
 /// Returns a help text with the known name most similar to a misspelt one, if one is similar enough.

@@ -142,6 +142,7 @@ impl EntryCall {
 
 /// The message for an unknown function name, with the known names.
 pub fn no_function(how: &str, name: &str, funcs: impl Iterator<Item = String>) -> String {
+    /// Names that the message lists.
     const SHOWN_NAMES_MAX: usize = 20;
     let mut names: Vec<String> = funcs.map(|name| format!("`{}`", Printable(&name))).collect();
     let n_more = names.len().saturating_sub(SHOWN_NAMES_MAX);

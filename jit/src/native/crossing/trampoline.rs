@@ -49,6 +49,8 @@ const fn is_wide(n_cells: usize) -> bool {
     n_cells > CELLS_SPLIT_MAX
 }
 
+/// Cells of parameters and results of a trampoline that is made with the allocator that splits; those with more are made in
+/// one pass.
 const CELLS_SPLIT_MAX: usize = 48;
 
 // The worst of both ways, of integers, floats and vectors, from the instructions that callgrind counts, at the

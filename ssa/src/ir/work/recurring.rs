@@ -195,6 +195,7 @@ impl<'a> LoopSpans<'a> {
 
     /// The outermost loop around a block that is deeper than `changes`, or one around that if the nest is deep.
     fn loop_within(&self, block: Block, changes: u32) -> Option<Loop> {
+        /// Loops around a block that are looked at.
         const NEST_DEPTH_MAX: usize = 16;
         let innermost = self.loops.innermost(block.0)?;
         if changes == 0 {

@@ -45,6 +45,7 @@ impl Checker<'_, '_> {
 
     /// Returns the operand stack as text; the lowest operands of a deep one are elided.
     fn describe(&self, mut shape: ShapeId, top: &[Operand]) -> String {
+        /// Operands of a stack that a message shows.
         const SHOWN_TYPES_MAX: usize = 16;
         let mut types: Vec<&str> =
             top.iter().rev().take(SHOWN_TYPES_MAX).map(|o| o.ty.name()).collect();

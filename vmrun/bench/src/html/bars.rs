@@ -22,6 +22,7 @@ const AXIS_HEIGHT: f64 = 24.0;
 
 /// A name on at most so many characters, so that it fits beside the bars.
 fn shortened(name: &str) -> String {
+    /// Characters of a name.
     const CHARS_MAX: usize = 22;
     match name.chars().count() > CHARS_MAX {
         true => name.chars().take(CHARS_MAX - 1).chain(['…']).collect(),
