@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use comfy_table::Table;
-use slotvm::compiler::Rung;
+use slotvm::compiler::Effort;
 use slotvm::{Engine, Module, PassSet, SlotMode};
 use slotvm_benches::Args;
 use slotvm_bytecode::{VerifiedModule, decode, encode, verify};
@@ -122,7 +122,7 @@ impl Growth {
     fn compile(&mut self, engine: &Engine) -> Result<(), CliError> {
         let module = Module::from_verified(engine, self.verified.clone())?;
         self.is_compiled = true;
-        if module.functions().iter().all(|function| function.work.rung == Rung::AsAsked) {
+        if module.functions().iter().all(|function| function.work.effort == Effort::AsAsked) {
             let time = module.timings().of("clif");
             self.clif = Some(self.clif.map_or(time, |least| least.min(time)));
         }

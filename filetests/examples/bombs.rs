@@ -13,7 +13,7 @@ use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use slotvm::compiler::Rung;
+use slotvm::compiler::Effort;
 use slotvm::{Config, Engine, Module, SlotMode, Tier};
 use slotvm_bytecode::encode;
 use slotvm_filetests::bombs::family;
@@ -103,14 +103,14 @@ fn row(name: &str, bytes: &[u8], mode: SlotMode) -> String {
     let mut words = output.splitn(3, ' ');
     let mut number = || words.next().and_then(|word| word.parse().ok()).unwrap_or(f64::NAN);
     let (ms, mib) = (number(), number());
-    let rung = words.next().unwrap_or("died").trim();
+    let effort = words.next().unwrap_or("died").trim();
     let kb = bytes.len() as f64 / 1024.0;
     let ms_max = promised_ms(bytes.len());
     let mib_max = promised_bytes(bytes.len()) as f64 / MIB;
     // A missing number counts as exceeding, too.
     let mark = |value: f64, max: f64| if value <= max { "" } else { "! " };
     format!(
-        "| {name} | {kb:.1} | {mode} | {rung} | {}{ms:.0} | {:.1} | {ms_max:.0} | {}{mib:.0} | \
+        "| {name} | {kb:.1} | {mode} | {effort} | {}{ms:.0} | {:.1} | {ms_max:.0} | {}{mib:.0} | \
          {mib_max:.0} |",
         mark(ms, ms_max),
         ms / kb,
@@ -129,18 +129,18 @@ fn compile(mode: SlotMode) {
     let module = Module::new(&engine, &bytes);
     let time = cpu_time() - time_before;
     let kib = status_kib("VmHWM").saturating_sub(memory_before);
-    let rung = match &module {
+    let effort = match &module {
         Ok(module) => {
-            let lowest = module.functions().into_iter().max_by_key(|function| function.work.rung);
+            let lowest = module.functions().into_iter().max_by_key(|function| function.work.effort);
             let work = lowest.expect("there is a function").work;
             match work.cause {
-                Some(cause) => format!("{}: {}", work.rung, cause.message()),
-                None => Rung::AsAsked.to_string(),
+                Some(cause) => format!("{}: {}", work.effort, cause.message()),
+                None => Effort::AsAsked.to_string(),
             }
         }
         Err(error) => format!("refused: {error}"),
     };
-    println!("{} {} {rung}", time.as_secs_f64() * 1e3, kib as f64 / 1024.0);
+    println!("{} {} {effort}", time.as_secs_f64() * 1e3, kib as f64 / 1024.0);
 }
 
 fn cpu_time() -> Duration {

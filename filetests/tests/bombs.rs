@@ -9,7 +9,7 @@ mod allocator;
 
 use std::sync::Arc;
 
-use slotvm::compiler::{Cause, Rung, Work};
+use slotvm::compiler::{Cause, Effort, Work};
 use slotvm::{Config, Engine, Error, Instance, Module, PassSet, SlotMode, Store, Tier};
 use slotvm_bytecode::{VerifiedModule, encode, verify};
 use slotvm_filetests::bombs::{ALL, NAME, family};
@@ -43,12 +43,12 @@ fn work(name: &str, size: usize, slots: SlotMode, passes: PassSet) -> Result<Wor
     let module = compile_with(Tier::Jit, slots, passes, &verified(name, size, 1))?;
     // In some families, the bomb is not the first function.
     let works = module.functions().into_iter().map(|function| function.work);
-    Ok(works.max_by_key(|work| work.rung).expect("there is a function"))
+    Ok(works.max_by_key(|work| work.effort).expect("there is a function"))
 }
 
 #[test]
 fn bombs_are_compiled_with_less_work() {
-    use Rung::{AsAsked, OnePass, SlotsInMemory, Unoptimised};
+    use Effort::{AsAsked, OnePass, SlotsInMemory, Unoptimised};
     use SlotMode::{Memory, MemoryForwarded, MemoryOpt, Ssa, Variables};
     let mut differences = Vec::new();
     for &(name, size, slots, expected) in &[
@@ -86,7 +86,7 @@ fn bombs_are_compiled_with_less_work() {
         ("targets", 300_000, Ssa, OnePass),
     ] {
         match work(name, size, slots, PassSet::none()) {
-            Ok(work) if work.rung == expected => {
+            Ok(work) if work.effort == expected => {
                 assert_eq!(work.cause.is_some(), expected != AsAsked, "{work:?}");
             }
             other => differences.push(format!("{name} {size} {slots}: {other:?}")),
@@ -101,9 +101,10 @@ fn passes_defuse_bombs() {
     for (name, size) in
         [("ifs", 180_000), ("blocks", 1_000_000), ("common values", 8_000), ("targets", 300_000)]
     {
-        let rung = |passes| work(name, size, SlotMode::Ssa, passes).map(|work| work.rung).unwrap();
-        assert_ne!(rung(PassSet::none()), Rung::AsAsked, "{name}");
-        assert_eq!(rung(PassSet::all()), Rung::AsAsked, "{name}");
+        let effort =
+            |passes| work(name, size, SlotMode::Ssa, passes).map(|work| work.effort).unwrap();
+        assert_ne!(effort(PassSet::none()), Effort::AsAsked, "{name}");
+        assert_eq!(effort(PassSet::all()), Effort::AsAsked, "{name}");
     }
 }
 
@@ -149,7 +150,7 @@ fn bombs_compute_the_same_on_every_rung() {
         let bomb = instance.get_typed_func::<i32, i64>(&store, NAME).expect("it is exported");
         bomb.call(&mut store, 3).expect("it ends")
     };
-    let mut rungs = Vec::new();
+    let mut efforts = Vec::new();
     let sizes = |name| match name {
         "wide calls" | "wide returns" => vec![2],
         "irreducible ladder" | "nested loops" => vec![20, 1_200],
@@ -163,19 +164,19 @@ fn bombs_compute_the_same_on_every_rung() {
             for slots in [SlotMode::Ssa, SlotMode::Variables] {
                 let compiled = compile(Tier::Jit, slots, &module).unwrap();
                 assert_eq!(run(&compiled), expected, "{name} {size} {slots}");
-                rungs.extend(compiled.functions().iter().map(|function| function.work.rung));
+                efforts.extend(compiled.functions().iter().map(|function| function.work.effort));
             }
         }
     }
-    for rung in Rung::ALL {
-        assert!(rungs.contains(&rung), "no bomb is compiled at the effort level `{rung}`");
+    for effort in Effort::ALL {
+        assert!(efforts.contains(&effort), "no bomb is compiled at the effort level `{effort}`");
     }
 }
 
 /// Bombs of one opcode or of one rule of the optimiser.
 #[test]
 fn costly_opcodes_take_the_memory_that_is_promised() {
-    use Rung::{AsAsked, OnePass, Unoptimised};
+    use Effort::{AsAsked, OnePass, Unoptimised};
     check_memory(&[
         ("rotations", 300, 1, Some((AsAsked, None))),
         ("rotations", 75_000, 1, Some((OnePass, Some(Cause::Rewriting)))),
@@ -192,7 +193,7 @@ fn costly_opcodes_take_the_memory_that_is_promised() {
 /// Bombs of one opcode in modules of a megabyte.
 #[test]
 fn costly_opcodes_in_large_modules_take_the_memory_that_is_promised() {
-    use Rung::{AsAsked, Unoptimised};
+    use Effort::{AsAsked, Unoptimised};
     if std::env::var_os("SLOTVM_FULL").is_none() {
         return;
     }
@@ -206,7 +207,7 @@ fn costly_opcodes_in_large_modules_take_the_memory_that_is_promised() {
 }
 
 /// The effort level of a bomb and its cause, or `None` if it is refused.
-type Outcome = Option<(Rung, Option<Cause>)>;
+type Outcome = Option<(Effort, Option<Cause>)>;
 
 /// Compiles modules with a number of bombs of a size, and compares the peak memory with the limit in
 /// `SECURITY.md`. Checks the effort level and its cause, or that the module is refused.
@@ -221,8 +222,8 @@ fn check_memory(cases: &[(&str, usize, usize, Outcome)]) {
         let bytes = (allocator::METER.peak)();
         let work = compiled.ok().map(|module| {
             let works = module.functions().into_iter().map(|function| function.work);
-            let work = works.max_by_key(|work| work.rung).expect("there is a function");
-            (work.rung, work.cause)
+            let work = works.max_by_key(|work| work.effort).expect("there is a function");
+            (work.effort, work.cause)
         });
         let line = format!("{n_funcs} x {name} {size}: {bytes} of {bytes_max} bytes, {work:?}");
         println!("{line}");

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use slotvm::compiler::Rung;
+use slotvm::compiler::Effort;
 use slotvm::{Config, Engine, Instance, Module, SlotMode, Store, Tier};
 use slotvm_bytecode::{VerifiedModule, verify};
 use slotvm_filetests::check::check;
@@ -79,8 +79,8 @@ fn check_every_mode(control: Control) {
         let [function] = module.functions()[..] else { panic!("there is one function") };
         let has_many_phis = has_too_many_phis(slots, control);
         let is_too_much = has_many_phis || may_forward_too_much(slots);
-        let rung = if is_too_much { Rung::SlotsInMemory } else { Rung::AsAsked };
-        assert_eq!(function.work.rung, rung, "{slots}: {:?}", function.work);
+        let effort = if is_too_much { Effort::SlotsInMemory } else { Effort::AsAsked };
+        assert_eq!(function.work.effort, effort, "{slots}: {:?}", function.work);
         let slot_bytes = function.sizes.slot_bytes as usize;
         let in_memory = slots.is_memory() || has_many_phis;
         assert_eq!(slot_bytes, if in_memory { 8 * N_LOCALS } else { 0 }, "{slots}");

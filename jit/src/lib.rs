@@ -132,7 +132,7 @@ pub mod compiler {
     };
     pub use slotvm_ssa::construction::promote::{PromoteOptions, PromotionReport};
 
-    pub use crate::compile::budget::{Cause, Excess, Rung, Work, WorkCounts};
+    pub use crate::compile::budget::{Cause, Effort, Excess, Work, WorkCounts};
     pub use crate::compile::function_info::{FunctionInfo, Sizes};
     pub use crate::compile::listing::{
         BytecodePlace, CodeCall, CodeFrame, CodeRange, CodeRelocation, CodeTarget, CodeTrap,

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64};
 pub struct VmCtx {
     /// The state that all instances of the store share.
     pub shared: *mut Shared,
-    /// Interprets the function of the instance whose number is in [`Shared::callee`], as [`HostCtx::call`] calls a
+    /// Interprets the function of the instance whose number is in [`Shared::selector`], as [`HostCtx::call`] calls a
     /// host function: the same trampolines lead to both.
     pub interpret: Option<Interpret>,
     /// Memory 0, or null if the module has none.
@@ -96,7 +96,7 @@ pub struct Shared {
     /// The function that native code calls and that has none, by its number among those that its module defines.
     /// Native code writes it, and goes on to [`VmCtx::interpret`]. In the other direction, the number of the loop that goes
     /// on in native code.
-    pub callee: u32,
+    pub selector: u32,
     /// The store, for the runtime's own functions. Set by `Store::enter_native`.
     pub store: *mut core::ffi::c_void,
     /// The address space of the memories of the store.
@@ -118,7 +118,7 @@ impl Shared {
         libcalls: ptr::null(),
         raise: None,
         poll: None,
-        callee: 0,
+        selector: 0,
         store: ptr::null_mut(),
         memories: ptr::null(),
         n_memories: 0,
@@ -216,7 +216,7 @@ pub type Interpret = unsafe extern "C" fn(ctx: *mut VmCtx, cells: *mut u64) -> u
 /// Entry from the host to native code of a function type: reads the parameters from the cells, calls `code` with
 /// `ctx`, and writes the results to the cells. Returns 1, or 0 if the code trapped. The maker of the code defines
 /// what `activation` points to.
-pub type Entry = unsafe extern "C" fn(
+pub type EntryTrampoline = unsafe extern "C" fn(
     ctx: *mut VmCtx,
     code: *const u8,
     cells: *mut u64,
@@ -310,7 +310,7 @@ offsets! {
     SHARED_LIBCALLS = Shared.libcalls;
     SHARED_RAISE = Shared.raise;
     SHARED_POLL = Shared.poll;
-    SHARED_CALLEE = Shared.callee;
+    SHARED_SELECTOR = Shared.selector;
     MEMORY_BASE = MemoryDef.base;
     MEMORY_BYTES = MemoryDef.bytes;
     TABLE_BASE = TableDef.base;

@@ -18,21 +18,21 @@
 //!
 //! # What is unsafe
 //! Whoever makes native code tells a store of it by addresses: [`Store::new_native`],
-//! [`Store::instantiate_native`] and [`Store::set_entry_point`] are unsafe, and everything else that takes an
+//! [`Store::instantiate_native`] and [`Store::set_entry_trampoline`] are unsafe, and everything else that takes an
 //! address is unsafe or private. A store of [`Store::new`] interprets and takes none, so it cannot be led
 //! astray:
 //!
 //! ```compile_fail,E0133
-//! # use slotvm_runtime::{FuncHandle, Store, native::Entry};
-//! fn lead_astray(store: &mut Store, entry: Entry) {
-//!     store.set_entry_point(0, entry, std::sync::Arc::new(()));
+//! # use slotvm_runtime::{FuncHandle, Store, native::EntryTrampoline};
+//! fn lead_astray(store: &mut Store, entry: EntryTrampoline) {
+//!     store.set_entry_trampoline(0, entry, std::sync::Arc::new(()));
 //! }
 //! ```
 //! ```compile_fail,E0133
-//! # use slotvm_runtime::{Store, native::{EntryPoints, Natives}};
+//! # use slotvm_runtime::{Store, native::{FuncAddresses, Natives}};
 //! # use std::sync::Arc;
 //! fn forge(store: &mut Store, module: Arc<slotvm_bytecode::VerifiedModule>) {
-//!     let code: EntryPoints = Arc::new(|_| 0x1234 as *const u8);
+//!     let code: FuncAddresses = Arc::new(|_| 0x1234 as *const u8);
 //!     let natives = || Ok(Natives { code: &code, entries: std::ptr::null(), memory_span_bytes: 0, image: None, tiers: None });
 //!     store.instantiate_native(module, &[], natives().unwrap(), &Default::default(), natives);
 //! }
@@ -89,7 +89,7 @@ pub mod native {
     pub use crate::stack::{bytes_left, limit_below};
     pub use crate::steps::module_code::{TieredCode, Tiers};
     pub use crate::steps::part::Part;
-    pub use crate::store::funcs::EntryPoints;
+    pub use crate::store::funcs::FuncAddresses;
     pub use crate::store::libcalls::{interrupts_wait, leave_pending, move_bytes, set_bytes};
     pub use crate::store::native::find_host_code;
     pub use crate::store::{

@@ -42,18 +42,18 @@ use crate::module::{
 use crate::stacks::{Stacks, number_shapes};
 use crate::types::{FuncType, ValType};
 
+#[cfg(feature = "wasm")]
+mod batch;
 mod draft;
 mod error;
 mod func;
-#[cfg(feature = "wasm")]
-mod parts;
 mod redefine;
 
 pub use error::{BuildError, BuildRule};
 pub use func::{FunctionBuilder, LabelId};
 
 #[cfg(feature = "wasm")]
-pub(crate) use {draft::Draft, parts::Part};
+pub(crate) use {batch::FuncBatch, draft::Draft};
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident;)*) => {

@@ -17,7 +17,7 @@ use wasmparser::{
 };
 
 use crate::builder::{
-    BuildError, BuildRule, FuncId, GlobalId, MemoryId, ModuleBuilder, Part, TableId, TypeId,
+    BuildError, BuildRule, FuncBatch, FuncId, GlobalId, MemoryId, ModuleBuilder, TableId, TypeId,
 };
 use crate::limits;
 use crate::module::{ConstExpr, Data, ElemItems, Module, SegmentMode};
@@ -269,7 +269,7 @@ impl<'b> Importer<'b> {
             let before = range.start.checked_sub(1).map_or(0, |i| bodies[i].1.range().end);
             let mut lines = lines.cursor_behind(before);
             let mut allocations = FuncValidatorAllocations::default();
-            let (mut part, mut facts) = (Part::default(), Vec::with_capacity(range.len()));
+            let (mut part, mut facts) = (FuncBatch::default(), Vec::with_capacity(range.len()));
             for (func, body) in &bodies[range] {
                 let func = FuncToValidate { resources: func.resources.clone(), ..*func };
                 let (index, ty) = (func.index, func.ty);

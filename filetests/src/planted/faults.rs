@@ -78,8 +78,8 @@ pub const FAULTS: &[Fault] = &[
         "            Some(&Some((slot, of))) if of != number && !PLANTED => {"),
     fault!(Row("bounds"), "ssa/src/passes/bounds.rs",
         "An access that is in bounds loses an operand.",
-        "            f.imms[inst.index()] = f.imms[inst.index()].in_bounds();" =>
-        "            f.imms[inst.index()] = f.imms[inst.index()].in_bounds();
+        "            f.mark_in_bounds(inst);" =>
+        "            f.mark_in_bounds(inst);
             if PLANTED {
                 f.operands[inst.index()].1 -= 1;
             }"),
@@ -111,9 +111,12 @@ pub const FAULTS: &[Fault] = &[
         }"),
     fault!(Row("rotate"), "ssa/src/passes/rotate.rs",
         "The results of a copy of a header have type i64.",
-        "        let types: Vec<_> = f.results(inst).map(|result| f.value_type(result)).collect();" =>
-        "        let ty = |value| if PLANTED { slotvm_bytecode::ValType::I64 } else { f.value_type(value) };
-        let types: Vec<_> = f.results(inst).map(ty).collect();"),
+        "        let copy = f.make_copy(inst, &operands);" =>
+        "        let copy = f.make_copy(inst, &operands);
+        let results: Vec<Value> = f.results(copy).filter(|_| PLANTED).collect();
+        for result in results {
+            f.value_types[result.index()] = slotvm_bytecode::ValType::I64;
+        }"),
     fault!(Engines, "ssa/src/passes/rotate.rs",
         "The copy of a header goes on where the header stops.",
         "    for edge in f.succ_edges(header) {

@@ -46,10 +46,10 @@ impl fmt::Display for Found {
         let kb = cost.n_bytes as f64 / 1024.0;
         let mib = cost.peak as f64 / f64::from(1 << 20);
         let way = match cost.work {
-            Some(Work { rung, cause: Some(cause), .. }) => {
-                format!("{rung}, as {}", cause.message())
+            Some(Work { effort, cause: Some(cause), .. }) => {
+                format!("{effort}, as {}", cause.message())
             }
-            Some(work) => work.rung.to_string(),
+            Some(work) => work.effort.to_string(),
             None => "refused".to_owned(),
         };
         write!(

@@ -49,7 +49,7 @@ fn branches_that_keep_operands_cost_by_the_bytes_given() {
             let n_bytes = bytes.len();
             let (module, peak) = compile(&bytes);
             let way = match &module {
-                Ok(module) => module.functions()[0].work.rung.to_string(),
+                Ok(module) => module.functions()[0].work.effort.to_string(),
                 Err(error) => panic!("{n_kept} kept {n_branches} times, {n_bytes} bytes: {error}"),
             };
             println!("{n_kept} kept {n_branches} times: {n_bytes} bytes, {peak} of memory, {way}");

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 
-use slotvm::compiler::Rung;
+use slotvm::compiler;
 use slotvm::{Config, Engine, Module, SlotMode, Tier};
 use slotvm_bytecode::{Op, VerifiedModule, verify};
 
@@ -89,13 +89,13 @@ impl Engines {
 
     fn compile(&self, subject: Subject, module: &Arc<VerifiedModule>) {
         let (engine, rung) = match subject.effort {
-            Effort::Optimised => (&self.optimised, Rung::AsAsked),
-            Effort::Unoptimised => (&self.unoptimised, Rung::AsAsked),
-            Effort::OnePass => (&self.unoptimised, Rung::OnePass),
+            Effort::Optimised => (&self.optimised, compiler::Effort::AsAsked),
+            Effort::Unoptimised => (&self.unoptimised, compiler::Effort::AsAsked),
+            Effort::OnePass => (&self.unoptimised, compiler::Effort::OnePass),
         };
         let module = measured(engine, module);
         let work = module.functions()[0].work;
-        assert_eq!(work.rung, rung, "{subject:?}: {work:?}");
+        assert_eq!(work.effort, rung, "{subject:?}: {work:?}");
     }
 }
 

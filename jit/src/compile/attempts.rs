@@ -17,7 +17,7 @@ use slotvm_ssa::ir::Function;
 use slotvm_ssa::pipeline::{self, Growth, Stage, Times};
 use tracing::trace_span;
 
-use crate::compile::budget::{Candidate, Estimates, Parts, Rung, Share, Work};
+use crate::compile::budget::{Candidate, Effort, Estimates, HiddenValues, Share, Work};
 use crate::compile::error::CompileError;
 use crate::compile::failure::CompileFailure;
 use crate::compile::function::form::{Form, Origin};
@@ -29,18 +29,18 @@ use crate::lower::order::find_loops;
 pub(super) struct Attempt {
     /// Passes that may make the function larger than this run not.
     pub(super) growth: Growth,
-    pub(super) rung: Rung,
+    pub(super) effort: Effort,
 }
 
 /// All of them. A share is that of the bytecode alone, so what passes have made too large is tried without them before it
 /// gets less effort; what multiplies the function has most often done that.
 pub(super) const ATTEMPTS: [Attempt; 6] = [
-    Attempt { growth: Growth::Manifold, rung: Rung::AsAsked },
-    Attempt { growth: Growth::Bounded, rung: Rung::AsAsked },
-    Attempt { growth: Growth::None, rung: Rung::AsAsked },
-    Attempt { growth: Growth::None, rung: Rung::Unoptimised },
-    Attempt { growth: Growth::None, rung: Rung::SlotsInMemory },
-    Attempt { growth: Growth::None, rung: Rung::OnePass },
+    Attempt { growth: Growth::Manifold, effort: Effort::AsAsked },
+    Attempt { growth: Growth::Bounded, effort: Effort::AsAsked },
+    Attempt { growth: Growth::None, effort: Effort::AsAsked },
+    Attempt { growth: Growth::None, effort: Effort::Unoptimised },
+    Attempt { growth: Growth::None, effort: Effort::SlotsInMemory },
+    Attempt { growth: Growth::None, effort: Effort::OnePass },
 ];
 
 /// A form of a function, and what is known of its work.
@@ -48,7 +48,7 @@ struct Tried {
     form: Form,
     loops: LoopForest,
     estimates: Estimates,
-    rung: Rung,
+    effort: Effort,
 }
 
 impl Compiler {
@@ -83,18 +83,18 @@ impl Compiler {
         let passes = self.options.passes_of(func);
         let error = |refusal| CompileError::new(func, origin.name(module), refusal);
         let mut last: Option<Tried> = None;
-        for Attempt { growth, rung } in ATTEMPTS {
+        for Attempt { growth, effort } in ATTEMPTS {
             if growth > growth_max {
                 continue;
             }
             let mut tried = match last.take() {
                 // Nothing has made it larger than it may be.
                 Some(tried) if tried.form.growth <= growth => {
-                    if tried.rung == rung {
+                    if tried.effort == effort {
                         last = Some(tried);
                         continue;
                     }
-                    Tried { rung, ..tried }
+                    Tried { effort, ..tried }
                 }
                 _ => {
                     let passes = passes.without(|row| row.growth > growth);
@@ -103,18 +103,18 @@ impl Compiler {
                     let loops = find_loops(&form.function);
                     let estimates =
                         Estimates::new(&self.options.candidate(module, share, &form, &loops));
-                    Tried { form, loops, estimates, rung }
+                    Tried { form, loops, estimates, effort }
                 }
             };
             let slot_form =
                 SlotForm::new(|| self.options.slot_form(module, origin, tried.form.passes));
             let start = Instant::now();
             let candidate = self.options.candidate(module, share, &tried.form, &tried.loops);
-            let estimate = || tried.estimates.fits(&candidate, rung, &|| slot_form.get());
+            let estimate = || tried.estimates.fits(&candidate, effort, &|| slot_form.get());
             let work = trace_span!("budget").in_scope(estimate);
             *times.of_row(pipeline::stage(Stage::Clif).0) += start.elapsed();
             if let Some(work) = work {
-                let needs_slots = candidate.is_promoted() && rung >= Rung::SlotsInMemory;
+                let needs_slots = candidate.is_promoted() && effort >= Effort::SlotsInMemory;
                 let slots = needs_slots.then(|| slot_form.into_inner());
                 return self.compile_tried(module, tried, slots, work, times);
             }
@@ -164,7 +164,7 @@ impl CompileOptions {
             is_too_large: promotion.is_some_and(|report| report.too_large.is_some()),
             function: &form.function,
             loops,
-            parts: Parts {
+            hidden: HiddenValues {
                 n_imported_funcs: module.n_imported_funcs(),
                 loads_entries: self.lower.loads_entries,
                 checks: self.lower.trapping == crate::lower::Trapping::Calls,
@@ -212,12 +212,12 @@ mod tests {
 
     #[test]
     fn each_attempt_takes_less_than_the_one_before() {
-        let effort = |attempt: &Attempt| (std::cmp::Reverse(attempt.growth), attempt.rung);
+        let effort = |attempt: &Attempt| (std::cmp::Reverse(attempt.growth), attempt.effort);
         assert!(ATTEMPTS.is_sorted_by_key(effort));
         assert!(
-            Rung::ALL
+            Effort::ALL
                 .iter()
-                .all(|&rung| { ATTEMPTS.contains(&Attempt { growth: Growth::None, rung }) })
+                .all(|&effort| { ATTEMPTS.contains(&Attempt { growth: Growth::None, effort }) })
         );
     }
 }

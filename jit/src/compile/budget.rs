@@ -6,7 +6,7 @@
 //! functions are compiled. The shares add up to what the module has.
 //!
 //! Costs are estimated from counts, never measured: points of time, each about a nanosecond, and bytes.
-//! A function is compiled at the first effort level ([`Rung`]) whose estimate stays below its share. If
+//! A function is compiled at the first effort level ([`Effort`]) whose estimate stays below its share. If
 //! none does, it is refused. In which order they are tried, [`crate::compile::attempts`] says.
 //!
 //! The terms of an estimate were fitted to families of functions that are bad for one stage of the code
@@ -22,7 +22,7 @@
 //!   (`n_crowded` in the block that makes it, `n_live_through` in others), after it has looked for one (`n_spilled`);
 //! * the optimiser's alias analysis takes the square of the depth of loops, and what it finds twice, or
 //!   takes out of a loop, or computes later than it stands, makes values live longer, addresses included that no form
-//!   shows (`parts`). It takes many times as
+//!   shows (`hidden`). It takes many times as
 //!   much for chains of operations that it combines, as rotations of rotations. What is needed in several blocks
 //!   of which none dominates the others it computes in each, with all that it is computed from (`copied`).
 //!
@@ -35,8 +35,8 @@ mod counts;
 mod estimate;
 mod estimates;
 mod excess;
+mod hidden;
 mod module;
-mod parts;
 mod shares;
 mod weights;
 
@@ -51,8 +51,8 @@ pub use estimates::Work;
 pub use excess::Excess;
 
 pub(crate) use estimates::{Candidate, Estimates, TooMuchWork};
+pub(crate) use hidden::HiddenValues;
 pub(crate) use module::{ModuleBudget, Overdrawn};
-pub(crate) use parts::Parts;
 pub(crate) use shares::{Budget, Share};
 
 /// Steps of a walk up the dominator tree that are counted: more are too many for any function.
@@ -60,7 +60,7 @@ pub(crate) const DOMINATOR_STEPS_MAX: u64 = 1 << 25;
 
 /// Effort levels, from the best code to the least work.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Rung {
+pub enum Effort {
     /// The way of the slot mode.
     AsAsked,
     /// The way of the slot mode, without the optimiser.
@@ -71,23 +71,23 @@ pub enum Rung {
     OnePass,
 }
 
-impl Rung {
+impl Effort {
     /// All of them, in their order.
-    pub const ALL: [Rung; 4] =
-        [Rung::AsAsked, Rung::Unoptimised, Rung::SlotsInMemory, Rung::OnePass];
+    pub const ALL: [Effort; 4] =
+        [Effort::AsAsked, Effort::Unoptimised, Effort::SlotsInMemory, Effort::OnePass];
 
     /// The name in reports.
     pub const fn name(self) -> &'static str {
         match self {
-            Rung::AsAsked => "as asked",
-            Rung::Unoptimised => "unoptimised",
-            Rung::SlotsInMemory => "slots in memory",
-            Rung::OnePass => "one pass",
+            Effort::AsAsked => "as asked",
+            Effort::Unoptimised => "unoptimised",
+            Effort::SlotsInMemory => "slots in memory",
+            Effort::OnePass => "one pass",
         }
     }
 }
 
-impl fmt::Display for Rung {
+impl fmt::Display for Effort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }

@@ -26,7 +26,7 @@ use tracing::trace_span;
 
 use self::form::Origin;
 use crate::code::machine_code::MachineCode;
-use crate::compile::budget::{Cause, Rung, Share, TooMuchWork, Work};
+use crate::compile::budget::{Cause, Effort, Share, TooMuchWork, Work};
 use crate::compile::clif_text;
 use crate::compile::contain::Containment;
 use crate::compile::error::CompileError;
@@ -252,10 +252,10 @@ impl Compiler {
 
     /// Returns the lowering options of an effort level, with machines that are made when they are first needed.
     pub(super) fn lower_options(&mut self, work: &Work) -> Result<LowerOptions, IsaError> {
-        let (row, settings): (_, &Settings) = match work.rung {
-            Rung::AsAsked => (0, &[]),
-            Rung::Unoptimised | Rung::SlotsInMemory => (1, WITHOUT_OPTIMISER),
-            Rung::OnePass => (2, IN_ONE_PASS),
+        let (row, settings): (_, &Settings) = match work.effort {
+            Effort::AsAsked => (0, &[]),
+            Effort::Unoptimised | Effort::SlotsInMemory => (1, WITHOUT_OPTIMISER),
+            Effort::OnePass => (2, IN_ONE_PASS),
         };
         let blocks = if is_placed(&work.counts) { &[] } else { WITHOUT_BLOCKS };
         let isa = &mut self.isas[row][usize::from(blocks.is_empty())];
@@ -264,7 +264,7 @@ impl Compiler {
         }
         let isa = isa.clone().expect("it was made");
         let mut options = LowerOptions { isa, ..self.options.lower.clone() };
-        if work.rung >= Rung::SlotsInMemory {
+        if work.effort >= Effort::SlotsInMemory {
             options.slots = SlotMode::Memory;
         }
         Ok(options)

@@ -34,7 +34,7 @@ pub struct FunctionCode {
     /// The calls, in ascending order of return offset.
     pub calls: Vec<CodeCall>,
     /// The effort level that the code was made with. From
-    /// [`Rung::SlotsInMemory`](crate::compiler::Rung::SlotsInMemory) on it is made of the slot form, whatever the slot mode.
+    /// [`Effort::SlotsInMemory`](crate::compiler::Effort::SlotsInMemory) on it is made of the slot form, whatever the slot mode.
     pub work: Work,
     /// The passes that the function went through: of those that were asked for, the ones that have something to do in an
     /// engine like this, and that leave the function within its budget of compile time.

@@ -27,7 +27,7 @@ pub(crate) struct Workers(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<Queue>,
     /// The process that the threads belong to, 0 if there were never any.
     process: AtomicU32,
     /// There is work, or no more to come.
@@ -37,7 +37,7 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct State {
+struct Queue {
     queue: VecDeque<Job>,
     /// Jobs that wait for their times.
     later: Vec<(Instant, Job)>,
@@ -130,12 +130,12 @@ impl Drop for Workers {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The state, or nothing in the child of a fork whose parent had it locked.
-    fn lock_in_process(&self) -> Option<MutexGuard<'_, State>> {
+    fn lock_in_process(&self) -> Option<MutexGuard<'_, Queue>> {
         let is_childs = ![0, std::process::id()].contains(&self.process.load(Ordering::Relaxed));
         let mut state = if is_childs { self.state.try_lock().ok()? } else { self.lock() };
         self.enter_process(&mut state);
@@ -143,7 +143,7 @@ impl Shared {
     }
 
     /// Forgets the threads and the jobs of the process from which this one was forked: they never end.
-    fn enter_process(&self, state: &mut State) {
+    fn enter_process(&self, state: &mut Queue) {
         let process = std::process::id();
         if self.process.swap(process, Ordering::Relaxed) != process {
             mem::take(&mut state.threads).into_iter().for_each(mem::forget);
@@ -153,7 +153,7 @@ impl Shared {
     }
 
     /// Waits for work, or until the time of a job.
-    fn wait<'s>(&self, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+    fn wait<'s>(&self, state: MutexGuard<'s, Queue>) -> MutexGuard<'s, Queue> {
         let Some(time) = state.later.iter().map(|&(time, _)| time).min() else {
             return self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
         };
@@ -162,7 +162,7 @@ impl Shared {
     }
 
     /// Returns whether the system starts a thread.
-    fn start_thread(self: &Arc<Shared>, state: &mut State) -> bool {
+    fn start_thread(self: &Arc<Shared>, state: &mut Queue) -> bool {
         let shared = self.clone();
         let builder = Builder::new().name("slotvm-compiler".to_owned());
         let thread = builder.stack_size(stack::THREAD_BYTES).spawn(move || shared.run());
@@ -202,7 +202,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl Queue {
     /// The job to do next: one whose time has come, or else the first one.
     fn next_job(&mut self) -> Option<Job> {
         // There is none as a rule.

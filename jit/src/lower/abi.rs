@@ -105,21 +105,21 @@ pub(crate) fn poll_signature() -> Signature {
     signature
 }
 
-/// Which way calls go through a trampoline.
+/// Which direction calls go through a trampoline.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     /// Guest code to host functions of the signature, whose records have the trampoline as their code.
     ToHost,
     /// The host to guest functions of the signature: an `EntryTrampoline`.
     FromHost,
 }
 
-impl Way {
+impl Direction {
     /// The name of the trampoline of a signature, for profilers and debuggers.
     pub(crate) fn name(self, ty: &FuncType) -> String {
         match self {
-            Way::ToHost => format!("trampoline to the host {ty}"),
-            Way::FromHost => format!("trampoline from the host {ty}"),
+            Direction::ToHost => format!("trampoline to the host {ty}"),
+            Direction::FromHost => format!("trampoline from the host {ty}"),
         }
     }
 }

@@ -411,7 +411,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
                 FramePlace::FrameSp => self.frame_sp(),
                 FramePlace::Block => {
                     let (shared, flags) = (self.shared(), self.context_flags());
-                    self.builder.ins().load(ir::types::I32, flags, shared, offsets::SHARED_CALLEE)
+                    self.builder.ins().load(ir::types::I32, flags, shared, offsets::SHARED_SELECTOR)
                 }
             };
             self.define(param, value);

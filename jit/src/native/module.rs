@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use slotvm_bytecode::module::ImportKind;
 use slotvm_bytecode::{FuncType, VerifiedModule};
-use slotvm_runtime::native::{EntryPoints, MemoryImage, Natives, Tiers};
+use slotvm_runtime::native::{FuncAddresses, MemoryImage, Natives, Tiers};
 use slotvm_runtime::{self as rt, Error, FuncTarget, InstanceId, InterpreterCode, MemoryPlan};
 use slotvm_ssa::pipeline::{PassSet, Stage};
 use tracing::debug_span;
@@ -25,7 +25,7 @@ use crate::compile::stats::CompileStats;
 use crate::compile::timings::Timings;
 use crate::config::counts::{Counters, FunctionCounts};
 use crate::config::{Compile, Config, Tier};
-use crate::lower::abi::Way;
+use crate::lower::abi::Direction;
 use crate::native::crossing::trampolines::Trampoline;
 use crate::native::ownership::eager::EagerCode;
 use crate::native::ownership::engine::NativeEngine;
@@ -42,7 +42,7 @@ pub(crate) struct NativeModule {
     verified: Arc<VerifiedModule>,
     code: Arc<Placement>,
     /// The entry of each function of `code`.
-    entry_points: EntryPoints,
+    func_addresses: FuncAddresses,
     /// The decisions about native code, if functions are interpreted at first.
     tiers: Option<Arc<dyn Tiers>>,
     /// The address space that the code relies on.
@@ -159,7 +159,7 @@ impl NativeModule {
             Placement::Apart(_) | Placement::Together(_) => None,
         };
         let code = Arc::new(code);
-        let entry_points: EntryPoints = {
+        let func_addresses: FuncAddresses = {
             let (code, first_func) = (code.clone(), verified.n_imported_funcs());
             Arc::new(move |func| code.func((func - first_func) as usize))
         };
@@ -168,7 +168,7 @@ impl NativeModule {
             native: native.clone(),
             verified: verified.clone(),
             code,
-            entry_points,
+            func_addresses,
             tiers,
             memory,
             image,
@@ -213,7 +213,7 @@ impl NativeModule {
         let types = &self.verified.module().types;
         match (0..).zip(types).find(|(_, known)| *known == ty) {
             Some((ty, _)) => self.resources.trampolines.to_host(&self.native, &self.verified, ty),
-            None => self.native.trampoline(Way::ToHost, ty).map_err(Error::compile),
+            None => self.native.trampoline(Direction::ToHost, ty).map_err(Error::compile),
         }
     }
 
@@ -261,7 +261,7 @@ impl NativeModule {
         let image = || self.image.get_or_init(|| MemoryImage::new(&self.verified)).as_ref();
         let image = if is_first { None } else { image() };
         let memory_span_bytes = self.memory.span_bytes();
-        let (code, tiers) = (&self.entry_points, self.tiers.as_ref());
+        let (code, tiers) = (&self.func_addresses, self.tiers.as_ref());
         let entries = match &*self.code {
             Placement::Together(_) => std::ptr::null(),
             Placement::Apart(code) => code.entries().as_ptr(),

@@ -25,7 +25,7 @@ use crate::code::machine_code::MachineCode;
 use crate::code::pctable::{Place, PlaceId, TrapReason};
 use crate::code::unit::CodeUnit;
 use crate::lower::abi;
-use crate::lower::abi::Way;
+use crate::lower::abi::Direction;
 use crate::lower::traps::HOST_ERROR;
 use crate::native::crossing::activation::{self, NativeTrap};
 use crate::native::crossing::raise::raise;
@@ -160,7 +160,7 @@ impl<'a> Fixture<'a> {
         let ctx = VmCtx { memory: memory.def(), ..VmCtx::EMPTY };
         let mut fixture = Box::new(Fixture {
             unit,
-            entry: trampoline::place(isa, Way::FromHost, ty).unwrap(),
+            entry: trampoline::place(isa, Direction::FromHost, ty).unwrap(),
             host: Cell::new(|_, _| unreachable!("no host function is called")),
             shared,
             ctx,
@@ -322,12 +322,12 @@ fn host_functions_get_and_give_values_of_all_types() {
     cells[..4].copy_from_slice(&[0xffff_fff0, 1.5_f64.to_bits(), 7, 0xc000_0000]);
     // A host function's context starts as the one of a guest function does.
     let ctx = (&raw const fixture.host_ctx).cast();
-    let host = trampoline::place(&isa, Way::ToHost, &ty).unwrap();
+    let host = trampoline::place(&isa, Direction::ToHost, &ty).unwrap();
     fixture.enter(ctx, host.func(0), &mut cells).unwrap();
     assert_eq!(cells, [0xffff_fff0, 1.5_f64.to_bits(), 7, 0xc000_0000].repeat(3)[..]);
 }
 
-/// Functions that trap, each in another way; those from 4 on call others.
+/// Functions that trap, each in another direction; those from 4 on call others.
 fn trapping_unit(isa: &OwnedTargetIsa) -> CodeUnit {
     let unreachable = |b: &mut FunctionBuilder<'_>, _: &[Value]| {
         at(b, 10);
@@ -469,7 +469,7 @@ fn reentrant_unit(isa: &OwnedTargetIsa, host: &CodeUnit) -> CodeUnit {
 #[test]
 fn a_trap_in_a_nested_entry_ends_that_entry_only() {
     let isa = isa();
-    let host = trampoline::place(&isa, Way::ToHost, &unary()).unwrap();
+    let host = trampoline::place(&isa, Direction::ToHost, &unary()).unwrap();
     let unit = reentrant_unit(&isa, &host);
     let fixture = Fixture::new(&isa, &unit, &unary());
     fixture.host.set(|fixture, cell| {
@@ -566,7 +566,7 @@ fn crash(how: &str) {
     }
 
     let isa = isa();
-    let host = trampoline::place(&isa, Way::ToHost, &unary()).unwrap();
+    let host = trampoline::place(&isa, Direction::ToHost, &unary()).unwrap();
     let unit = reentrant_unit(&isa, &host);
     let fixture = Fixture::new(&isa, &unit, &unary());
     fixture.host.set(|_, _| {

@@ -22,8 +22,8 @@ use serde::{Deserialize, Serialize};
 use slotvm_bytecode::{FuncType, ValType};
 
 use super::fields::{self, Fields};
-use super::{Key, Part};
-use crate::lower::abi::Way;
+use super::{Item, Key};
+use crate::lower::abi::Direction;
 
 /// The first bytes. No other format of modules starts so.
 pub(crate) const MAGIC: &[u8; 8] = b"\0slotvmc";
@@ -65,8 +65,8 @@ pub(crate) struct Contents<'a> {
     pub(crate) about: About,
     /// The bytes of the module, if they are to be there.
     pub(crate) module: Option<&'a [u8]>,
-    /// The parts of each chunk, and its bytes.
-    pub(crate) chunks: Vec<(Vec<Part>, Vec<u8>)>,
+    /// The items of each chunk, and its bytes.
+    pub(crate) chunks: Vec<(Vec<Item>, Vec<u8>)>,
 }
 
 /// The module and the engine that the code is for.
@@ -91,46 +91,48 @@ struct Index {
 struct IndexedChunk {
     bytes: u32,
     hash: Hash,
-    parts: Vec<IndexedPart>,
+    items: Vec<IndexedItem>,
 }
 
 /// [`Part`], with the codes of types.
 #[derive(Serialize, Deserialize)]
-enum IndexedPart {
+enum IndexedItem {
     Func(u32),
     Loops(u32, Vec<u32>),
     ToHost(Vec<u8>, Vec<u8>),
     FromHost(Vec<u8>, Vec<u8>),
 }
 
-impl IndexedPart {
-    fn new(part: &Part) -> IndexedPart {
+impl IndexedItem {
+    fn new(item: &Item) -> IndexedItem {
         let codes = |types: &[ValType]| types.iter().map(|ty| ty.code()).collect();
-        match part {
-            Part::Func(func) => IndexedPart::Func(*func),
-            Part::Loops { func, loops } => IndexedPart::Loops(*func, loops.clone()),
-            Part::Trampoline(way, ty) => {
+        match item {
+            Item::Func(func) => IndexedItem::Func(*func),
+            Item::Loops { func, loops } => IndexedItem::Loops(*func, loops.clone()),
+            Item::Trampoline(direction, ty) => {
                 let (params, results) = (codes(&ty.params), codes(&ty.results));
-                match way {
-                    Way::ToHost => IndexedPart::ToHost(params, results),
-                    Way::FromHost => IndexedPart::FromHost(params, results),
+                match direction {
+                    Direction::ToHost => IndexedItem::ToHost(params, results),
+                    Direction::FromHost => IndexedItem::FromHost(params, results),
                 }
             }
         }
     }
 
-    fn part(self) -> Option<Part> {
-        let trampoline = |way, params: Vec<u8>, results: Vec<u8>| {
+    fn item(self) -> Option<Item> {
+        let trampoline = |direction, params: Vec<u8>, results: Vec<u8>| {
             let types = |codes: Vec<u8>| -> Option<Vec<ValType>> {
                 codes.into_iter().map(ValType::from_code).collect()
             };
-            Some(Part::Trampoline(way, FuncType::new(types(params)?, types(results)?)))
+            Some(Item::Trampoline(direction, FuncType::new(types(params)?, types(results)?)))
         };
         match self {
-            IndexedPart::Func(func) => Some(Part::Func(func)),
-            IndexedPart::Loops(func, loops) => Some(Part::Loops { func, loops }),
-            IndexedPart::ToHost(params, results) => trampoline(Way::ToHost, params, results),
-            IndexedPart::FromHost(params, results) => trampoline(Way::FromHost, params, results),
+            IndexedItem::Func(func) => Some(Item::Func(func)),
+            IndexedItem::Loops(func, loops) => Some(Item::Loops { func, loops }),
+            IndexedItem::ToHost(params, results) => trampoline(Direction::ToHost, params, results),
+            IndexedItem::FromHost(params, results) => {
+                trampoline(Direction::FromHost, params, results)
+            }
         }
     }
 }
@@ -154,10 +156,10 @@ pub(crate) fn name<'t>(key: &Key, module: &Hash, texts: impl Iterator<Item = &'t
 /// The bytes of a file.
 pub(crate) fn write(key: &Key, contents: &Contents<'_>) -> Vec<u8> {
     let Contents { about, module, chunks } = contents;
-    let indexed = |(parts, bytes): &(Vec<Part>, Vec<u8>)| IndexedChunk {
+    let indexed = |(items, bytes): &(Vec<Item>, Vec<u8>)| IndexedChunk {
         bytes: bytes.len() as u32,
         hash: hash(bytes),
-        parts: parts.iter().map(IndexedPart::new).collect(),
+        items: items.iter().map(IndexedItem::new).collect(),
     };
     let index = Index {
         about: about.clone(),
@@ -220,7 +222,7 @@ struct ImageChunk {
     start: u64,
     len: usize,
     hash: Hash,
-    parts: Vec<Part>,
+    items: Vec<Item>,
 }
 
 impl Image {
@@ -265,9 +267,9 @@ impl Image {
         let module = module_bytes.map(&mut place).transpose()?;
         let chunk = |chunk: IndexedChunk| {
             let (start, len) = place(chunk.bytes.into())?;
-            let parts = chunk.parts.into_iter().map(IndexedPart::part).collect::<Option<_>>();
-            let parts = parts.ok_or(Refusal::Damaged)?;
-            Ok(ImageChunk { start, len, hash: chunk.hash, parts })
+            let items = chunk.items.into_iter().map(IndexedItem::item).collect::<Option<_>>();
+            let items = items.ok_or(Refusal::Damaged)?;
+            Ok(ImageChunk { start, len, hash: chunk.hash, items })
         };
         let chunks: Vec<ImageChunk> =
             chunks.into_iter().map(chunk).collect::<Result<_, Refusal>>()?;
@@ -294,9 +296,9 @@ impl Image {
         Ok(module)
     }
 
-    /// The parts of each chunk.
-    pub(crate) fn parts(&self) -> impl ExactSizeIterator<Item = &[Part]> {
-        self.chunks.iter().map(|chunk| &*chunk.parts)
+    /// The items of each chunk.
+    pub(crate) fn items(&self) -> impl ExactSizeIterator<Item = &[Item]> {
+        self.chunks.iter().map(|chunk| &*chunk.items)
     }
 
     /// The bytes of a chunk.
@@ -328,10 +330,10 @@ mod tests {
     }
 
     fn file(fields: &Fields) -> Vec<u8> {
-        let parts = vec![Part::Func(3), Part::Loops { func: 4, loops: vec![2, 1] }];
+        let items = vec![Item::Func(3), Item::Loops { func: 4, loops: vec![2, 1] }];
         let ty = FuncType::new([ValType::I32, ValType::V128], [ValType::F64]);
-        let trampoline = vec![Part::Trampoline(Way::FromHost, ty)];
-        let chunks = vec![(parts, b"chunk".to_vec()), (trampoline, b"another".to_vec())];
+        let trampoline = vec![Item::Trampoline(Direction::FromHost, ty)];
+        let chunks = vec![(items, b"chunk".to_vec()), (trampoline, b"another".to_vec())];
         write(KEY, &Contents { about: about(fields), module: Some(b"module"), chunks })
     }
 
@@ -345,10 +347,12 @@ mod tests {
         let image = open(&file(&fields), &fields).unwrap();
         assert_eq!(image.about(), &about(&fields));
         assert_eq!(image.module().unwrap(), b"module");
-        let parts: Vec<&[Part]> = image.parts().collect();
-        assert_eq!(parts.len(), 2);
-        assert_eq!(parts[0], [Part::Func(3), Part::Loops { func: 4, loops: vec![2, 1] }]);
-        assert!(matches!(&parts[1], [Part::Trampoline(Way::FromHost, ty)] if ty.params.len() == 2));
+        let items: Vec<&[Item]> = image.items().collect();
+        assert_eq!(items.len(), 2);
+        assert_eq!(items[0], [Item::Func(3), Item::Loops { func: 4, loops: vec![2, 1] }]);
+        assert!(
+            matches!(&items[1], [Item::Trampoline(Direction::FromHost, ty)] if ty.params.len() == 2)
+        );
         assert_eq!(image.chunk(0).unwrap(), b"chunk");
         assert_eq!(image.chunk(1).unwrap(), b"another");
     }
@@ -360,7 +364,7 @@ mod tests {
         let read = |bytes: &[u8]| {
             let image = open(bytes, &fields)?;
             image.module()?;
-            (0..image.parts().len()).try_for_each(|chunk| image.chunk(chunk).map(drop))
+            (0..image.items().len()).try_for_each(|chunk| image.chunk(chunk).map(drop))
         };
         read(&good).unwrap();
         for (at, bit) in (0..good.len()).flat_map(|at| (0..8).map(move |bit| (at, bit))) {

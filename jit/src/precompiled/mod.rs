@@ -15,14 +15,14 @@ pub(crate) mod file;
 
 use slotvm_bytecode::FuncType;
 
-use crate::lower::abi::Way;
+use crate::lower::abi::Direction;
 
 /// The key of the hash that authenticates files.
 pub(crate) type Key = [u8; 32];
 
 /// A piece of code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Part {
+pub(crate) enum Item {
     /// A function, by its number among those that the module defines.
     Func(u32),
     /// The rest of a function from the start of one of some loops on, where the interpreter goes on by this code.
@@ -34,5 +34,5 @@ pub(crate) enum Part {
         loops: Vec<u32>,
     },
     /// The trampoline of a function type.
-    Trampoline(Way, FuncType),
+    Trampoline(Direction, FuncType),
 }

@@ -1,6 +1,6 @@
 //! Fuel, stacks and other limits.
 
-use slotvm::compiler::Rung;
+use slotvm::compiler::Effort;
 use slotvm::{
     Config, Engine, Error, Instance, Limits, Linker, Module, SlotMode, Store, Tier, TrapCode,
 };
@@ -300,7 +300,7 @@ fn a_loop_with_very_many_edges_back_computes_the_same() {
     let run = |config: &Config| {
         let engine = Engine::new(config).unwrap();
         let module = module(&engine, &source);
-        let one_pass = module.functions().iter().any(|f| f.work.rung == Rung::OnePass);
+        let one_pass = module.functions().iter().any(|f| f.work.effort == Effort::OnePass);
         let mut store = Store::new(&engine, ());
         let instance = Instance::new(&mut store, &module, &[]).unwrap();
         let f = instance.get_typed_func::<i32, i64>(&store, "f").unwrap();

@@ -49,8 +49,8 @@ impl Store {
         func: FuncHandle,
         cells: &mut [u64],
     ) -> Result<(), Error> {
-        Entry::check(self)?;
-        let mut entry = Entry::begin(self);
+        HostCall::check(self)?;
+        let mut entry = HostCall::begin(self);
         let result = match entry.store.funcs.kind_mut(func) {
             FuncKind::Host(_) => match entry.store.check_host_stack() {
                 Ok(()) => entry.store.call_host(func, cells),
@@ -86,7 +86,7 @@ impl Store {
 
 /// A call from the host into the store. When it ends, by return, error or panic, the stacks of the
 /// guest get back what the call has taken from them.
-pub(crate) struct Entry<'a> {
+pub(crate) struct HostCall<'a> {
     pub(crate) store: &'a mut Store,
     /// Whether the guest's stacks are not as they were. Until the call has returned, this is assumed: so
     /// a panic counts as a failure.
@@ -101,9 +101,9 @@ pub(crate) struct Entry<'a> {
     n_saved: usize,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> HostCall<'a> {
     /// Checks that there may be one more call, and starts its time if it is the outermost. Then
-    /// [`Entry::begin`] must follow: an entry in a `Result` would be copied with it, which costs as much as
+    /// [`HostCall::begin`] must follow: an entry in a `Result` would be copied with it, which costs as much as
     /// all the rest.
     #[inline]
     pub(crate) fn check(store: &mut Store) -> Result<(), Error> {
@@ -119,7 +119,7 @@ impl<'a> Entry<'a> {
 
     /// Begins the call.
     #[inline]
-    pub(crate) fn begin(store: &'a mut Store) -> Entry<'a> {
+    pub(crate) fn begin(store: &'a mut Store) -> HostCall<'a> {
         let n_saved = store.calls.saved_frame_sps.len();
         // Below the outermost call, frame pointers have their initial values.
         if store.calls.n_host_calls > 0 {
@@ -136,7 +136,7 @@ impl<'a> Entry<'a> {
         let (stack_limit, stack_thread) = (shared.stack_limit, shared.stack_thread);
         let stack_cells = shared.stack_cells;
         shared.limit_stack(store.config.native_stack_bytes_max);
-        Entry {
+        HostCall {
             store,
             failed: true,
             id,
@@ -150,9 +150,9 @@ impl<'a> Entry<'a> {
     }
 }
 
-impl Drop for Entry<'_> {
+impl Drop for HostCall<'_> {
     fn drop(&mut self) {
-        let Entry { store, n_saved, .. } = self;
+        let HostCall { store, n_saved, .. } = self;
         store.check_identity(self.id);
         store.calls.n_host_calls -= 1;
         if store.calls.n_host_calls == 0

@@ -22,7 +22,7 @@ use crate::pinned::Pinned;
 use crate::steps::code::CodeOptions;
 use crate::steps::module_code::{InterpreterCode, Tiers};
 use crate::store::Store;
-use crate::store::funcs::{EntryPoints, InstanceFuncs};
+use crate::store::funcs::{FuncAddresses, InstanceFuncs};
 use crate::store::instance::Instance;
 use crate::store::link::Imports;
 
@@ -30,7 +30,7 @@ use crate::store::link::Imports;
 #[derive(Copy, Clone)]
 pub struct Natives<'a> {
     /// The entry points of its functions.
-    pub code: &'a EntryPoints,
+    pub code: &'a FuncAddresses,
     /// [`VmCtx::entries`] of its instances, null if no code reads it.
     pub entries: *const AtomicPtr<u8>,
     /// Bytes from the start of memory 0 that the code relies on being accessible or faulting; 0 if it

@@ -18,9 +18,9 @@ use slotvm_bytecode::{TrapCode, ValType};
 
 use super::activation::Activation;
 use super::operands::{Acc, Operand, To, ToAcc, ToCell, makes};
-use super::outside::Outside;
 use super::regs::Regs;
 use super::run::handler;
+use super::slow::SlowPath;
 use crate::steps::instr::Instr;
 use crate::steps::state::State;
 
@@ -169,7 +169,7 @@ impl<D: Dispatch> Regs<D> {
     /// Lets something be done that is not for handlers to do by themselves. What it leaves in the state is where to
     /// go on; null for its result leaves the interpreter. The accumulators are lost.
     #[inline(always)]
-    pub(super) fn leave_to(mut self, work: Outside) -> *const Instr {
+    pub(super) fn leave_to(mut self, work: SlowPath) -> *const Instr {
         // SAFETY: the arguments are those of a handler, which is what `work` asks for; and it leaves such in the
         // state.
         unsafe {

@@ -7,7 +7,7 @@
 //!   over the operand stack.
 //! * [`handlers`] has the code that executes instructions, [`dispatch`] how one leads to the next, [`operands`] where it
 //!   finds its operands.
-//! * [`outside`] does what is rare or concerns the whole store, with [`services`], [`vector`], and [`tiers`], which leads
+//! * [`slow`] does what is rare or concerns the whole store, with [`services`], [`vector`], and [`tiers`], which leads
 //!   to native code and back.
 //! * [`activation`] is a call from the host: it enters and leaves functions, and traps. A function that is called for the
 //!   first time is translated by the module's code ([`Translation`]), which has been given the way up from here.
@@ -28,11 +28,11 @@ mod cells;
 mod dispatch;
 mod handlers;
 mod operands;
-mod outside;
 mod probe;
 mod regs;
 mod run;
 mod services;
+mod slow;
 mod tiers;
 mod translate;
 mod vector;

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use slotvm_bytecode::Op;
 
 use super::dispatch::Tail;
-use super::handlers::table::{self, AddressIn, Code, Dest, In, RightIn, StoredIn};
+use super::handlers::table::{self, AddressIn, Dest, HandlerCode, In, RightIn, StoredIn};
 use crate::stack;
 use crate::steps::instr::Instr;
 use crate::steps::state::{Handler, State};
@@ -19,8 +19,8 @@ pub(crate) fn tail_calls_are_jumps() -> bool {
 
 /// Instructions whose handlers go on at the next one or the one after, with the operands that [`is_a_jump`] gives them: of
 /// each kind of handler some.
-fn samples() -> impl Iterator<Item = Code> {
-    use Code::*;
+fn samples() -> impl Iterator<Item = HandlerCode> {
+    use HandlerCode::*;
     let binary = [Op::I32Add, Op::I32DivS, Op::I64RemU, Op::F64Mul, Op::F64Min, Op::I64Rotl];
     let unary = [Op::I32Clz, Op::F32Nearest, Op::I64TruncF64S, Op::F64ConvertI64U];
     let branches = [Op::I32LtS, Op::I64GeU, Op::F64Lt];
@@ -57,7 +57,7 @@ fn samples() -> impl Iterator<Item = Code> {
 }
 
 /// Whether the handler of an instruction leaves nothing on the stack.
-fn is_a_jump(code: Code) -> bool {
+fn is_a_jump(code: HandlerCode) -> bool {
     let handler = table::of::<Tail>(code);
     let end = Instr { handler: stack_pointer as Handler as *const (), a: 0, b: 0, c: 0 };
     // All operands are 1: cells, constants, addresses and distances.

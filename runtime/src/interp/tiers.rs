@@ -20,7 +20,7 @@ use slotvm_bytecode::{FuncType, ValType, n_cells};
 
 use super::activation::{self, Activation};
 use super::cells::{SMALL_CELLS, copy_cells, first};
-use crate::context::{Entry, VmCtx};
+use crate::context::{EntryTrampoline, VmCtx};
 use crate::entities::InstanceId;
 use crate::error::{Error, Stop};
 use crate::steps::code::Count;
@@ -79,7 +79,7 @@ impl Activation<'_> {
             unreachable!("native code of functions has a target of its own")
         };
         // SAFETY: what all instances share lives as long as the store, and no native code runs.
-        unsafe { (*self.state.shared).callee = number };
+        unsafe { (*self.state.shared).selector = number };
         let module = self.module().module().clone();
         let results = &module.func_type(self.active().func).results;
         let type_id = self.store.intern_type(&FuncType::new([ValType::I64], &results[..]));
@@ -94,7 +94,7 @@ impl Activation<'_> {
     fn enter_native(
         &mut self,
         code: *const u8,
-        (entry, type_id): (Option<Entry>, u32),
+        (entry, type_id): (Option<EntryTrampoline>, u32),
         is_loop: bool,
         cells: &mut [u64],
     ) -> Result<*const Instr, Stop> {
@@ -132,13 +132,13 @@ const CALLS_WITH_LOOP: u32 = 2;
 
 /// The time of a call of a function that is interpreted by native code, as the number of instructions that the interpreter
 /// executes meanwhile.
-const DETOUR_INSTS: u32 = 60;
+const FALLBACK_INSTS: u32 = 60;
 
 /// Counts a call of a function by native code as often as the way there takes longer than the function.
-fn count_detour(target: &CallTarget) {
+fn count_fallback(target: &CallTarget) {
     let TargetCode::Interpreted(code) = &target.code else { return };
     if let Some(Count { left, part: Part::Func(_), n_insts, .. }) = code.counts.first() {
-        let more = DETOUR_INSTS / (*n_insts).max(1);
+        let more = FALLBACK_INSTS / (*n_insts).max(1);
         left.store(left.load(Ordering::Relaxed).saturating_sub(more).max(1), Ordering::Relaxed);
     }
 }
@@ -184,7 +184,7 @@ impl Store {
 /// the runtime has entered, it leaves that code to be ended.
 ///
 /// # Safety
-/// Called by native code with its context, after it has set [`Shared::callee`](crate::context::Shared::callee) to a
+/// Called by native code with its context, after it has set [`Shared::selector`](crate::context::Shared::selector) to a
 /// function of the instance, by the trampoline of the function's type. `is_last` says that the trampoline returns to where
 /// the runtime's own call of native code returns.
 pub unsafe fn interpret(ctx: *mut VmCtx, cells: *mut u64, is_last: bool) -> u32 {
@@ -192,13 +192,13 @@ pub unsafe fn interpret(ctx: *mut VmCtx, cells: *mut u64, is_last: bool) -> u32 
     let (store, instance, defined) = unsafe {
         let shared = (*ctx).shared;
         let instance = InstanceId::from_number((*ctx).instance);
-        (Store::running(shared), instance, (*shared).callee)
+        (Store::running(shared), instance, (*shared).selector)
     };
     let code = store.instance(instance).code();
     let func = code.module().n_imported_funcs() + defined;
     let n_cells = match code.made(defined) {
         Some(target) => {
-            count_detour(target);
+            count_fallback(target);
             target.n_call_cells as usize
         }
         None => n_call_cells(code.module().func_type(func)),

@@ -158,7 +158,7 @@ mod tests {
             assert!(found == expected, "round {round}");
         }
     }
-    use crate::native::{EntryPoints, Natives};
+    use crate::native::{FuncAddresses, Natives};
     use crate::{InterpreterCode, Store, StoreConfig};
 
     fn module(source: &str) -> Arc<VerifiedModule> {
@@ -180,7 +180,7 @@ mod tests {
         let module = module(&source);
         let image = MemoryImage::new(&module).expect("there is enough data");
         let mut store = Store::new(StoreConfig::default(), Box::new(()));
-        let code: EntryPoints = Arc::new(|_| std::ptr::null());
+        let code: FuncAddresses = Arc::new(|_| std::ptr::null());
         let natives = Natives {
             code: &code,
             entries: std::ptr::null(),

@@ -16,7 +16,7 @@ use super::code::{CodeOptions, Count, find};
 use super::instr::Instr;
 use super::part::Part;
 use super::target::{CallTarget, TargetCode};
-use crate::context::Entry;
+use crate::context::EntryTrampoline;
 
 /// Makes code of functions: `interp::translate`, which names handlers, and they the code here.
 pub(crate) struct Translation {
@@ -41,7 +41,7 @@ pub unsafe trait Tiers: Send + Sync {
 
     /// Native code of a function that is about to be called for the first time, if it is there already, so that the function
     /// need never be interpreted. It and the entry to it are as [`TieredCode::install`] takes them.
-    fn ready(&self, func: u32) -> Option<(*const u8, Option<Entry>)>;
+    fn ready(&self, func: u32) -> Option<(*const u8, Option<EntryTrampoline>)>;
 
     /// Is told that the threshold was reached. Returns after how many more calls or rounds it is to be told again, unless
     /// native code is there by then.
@@ -65,7 +65,7 @@ impl TieredCode {
     /// `code` is native code of the function, as [`FuncRecord::code`](crate::native::FuncRecord::code) is, and `entry` leads
     /// to code of its type, if it is known. Both live as long as any store that has been given its tiers with
     /// [`Natives`](crate::native::Natives), and rely on no more than these do.
-    pub unsafe fn install(&self, func: u32, code: *const u8, entry: Option<Entry>) {
+    pub unsafe fn install(&self, func: u32, code: *const u8, entry: Option<EntryTrampoline>) {
         self.0.replace(func, code, entry);
     }
 
@@ -74,7 +74,7 @@ impl TieredCode {
     /// # Safety
     /// `code` takes the context of the function's instance, and as its only parameter the address of the cells of the
     /// function's frame, which it reads before it does anything else, and has the function's results. It finds the number of
-    /// the loop in [`Shared::callee`](crate::native::Shared::callee). Otherwise as for [`TieredCode::install`].
+    /// the loop in [`Shared::selector`](crate::native::Shared::selector). Otherwise as for [`TieredCode::install`].
     pub unsafe fn install_loops(&self, func: u32, loops: &[u32], code: *const u8) {
         self.0.leave_loops(func, loops, code);
     }
@@ -164,7 +164,12 @@ impl ModuleCode {
     }
 
     /// The target of calls of a function that is native code, at an address and with the entry to it.
-    fn native_target(&self, func: u32, address: *const u8, entry: Option<Entry>) -> CallTarget {
+    fn native_target(
+        &self,
+        func: u32,
+        address: *const u8,
+        entry: Option<EntryTrampoline>,
+    ) -> CallTarget {
         let start = (self.translation.native)(self.options.jumps);
         CallTarget::native_code(self.module.func_type(func), func, start, address, entry)
     }
@@ -198,7 +203,7 @@ impl ModuleCode {
     }
 
     /// Lets calls of a function go to native code from now on. Nothing changes if they do already.
-    pub(crate) fn replace(&self, func: u32, address: *const u8, entry: Option<Entry>) {
+    pub(crate) fn replace(&self, func: u32, address: *const u8, entry: Option<EntryTrampoline>) {
         let defined = func - self.module.n_imported_funcs();
         let place = &self.targets(false)[defined as usize];
         let new = Box::into_raw(Box::new(self.native_target(func, address, entry)));

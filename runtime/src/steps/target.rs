@@ -9,7 +9,7 @@ use slotvm_bytecode::{FuncType, n_cells};
 
 use super::code::FuncCode;
 use super::instr::Instr;
-use crate::context::Entry;
+use crate::context::EntryTrampoline;
 
 /// The cells that the parameters or the results of a function take, whichever are more.
 pub(crate) fn n_call_cells(ty: &FuncType) -> usize {
@@ -53,7 +53,7 @@ pub(crate) enum TargetCode {
 pub(crate) struct NativeCode {
     pub(crate) address: *const u8,
     /// The entry to it, if it is known.
-    pub(crate) entry: Option<Entry>,
+    pub(crate) entry: Option<EntryTrampoline>,
     /// The target of calls before, or null if the function was never called. It lives as long as this one.
     pub(super) before: *const CallTarget,
 }
@@ -71,7 +71,7 @@ impl CallTarget {
         func: u32,
         start: *const Instr,
         address: *const u8,
-        entry: Option<Entry>,
+        entry: Option<EntryTrampoline>,
     ) -> CallTarget {
         let (n_params, n_cells) = (n_cells(&ty.params) as u32, n_call_cells(ty) as u32);
         CallTarget {

@@ -18,7 +18,7 @@ use crate::store::host::HostCallee;
 
 /// Maps functions that the module defines, by index in its function index space, to the start of their native code,
 /// or to null without native code. The code lives as long as this.
-pub type EntryPoints = Arc<dyn Fn(u32) -> *const u8 + Send + Sync>;
+pub type FuncAddresses = Arc<dyn Fn(u32) -> *const u8 + Send + Sync>;
 
 /// The code that runs when a function is called.
 #[derive(Copy, Clone)]
@@ -101,7 +101,7 @@ impl Funcs {
 pub(crate) struct InstanceFuncs {
     instance: InstanceId,
     ctx: *mut VmCtx,
-    code: Option<EntryPoints>,
+    code: Option<FuncAddresses>,
     /// Cells of the handles, null where none was requested. Imported functions and those that the
     /// code refers to have theirs before the code runs.
     handles: Pinned<[u64]>,
@@ -114,7 +114,7 @@ impl InstanceFuncs {
     pub(crate) fn new(
         instance: InstanceId,
         ctx: *mut VmCtx,
-        code: Option<EntryPoints>,
+        code: Option<FuncAddresses>,
         n_funcs: u32,
         (funcs, imported): (&Funcs, &[FuncHandle]),
     ) -> InstanceFuncs {

@@ -208,7 +208,7 @@ mod tests {
 
     use super::*;
     use crate::context::HostCtx;
-    use crate::native::{EntryPoints, NativeCallee, NativeCode, NativeHooks, Natives};
+    use crate::native::{FuncAddresses, NativeCallee, NativeCode, NativeHooks, Natives};
     use crate::{Extern, FuncHandle, HostFn, InterpreterCode, StoreConfig};
 
     const SOURCE: &str = "
@@ -281,7 +281,7 @@ mod tests {
             }),
         );
         let module = Arc::new(verify(text::parse(SOURCE).unwrap()).unwrap());
-        let code: EntryPoints = Arc::new(|_| std::ptr::dangling());
+        let code: FuncAddresses = Arc::new(|_| std::ptr::dangling());
         let natives = Natives {
             code: &code,
             entries: std::ptr::null(),

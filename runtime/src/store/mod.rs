@@ -35,7 +35,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use slotvm_bytecode::{FuncType, ValType, VerifiedModule};
 
 use crate::context::{
-    Entry as EntryPoint, FuncRecord, Interpret, Libcalls, Poll, Raise, Shared, VmCtx,
+    EntryTrampoline, FuncRecord, Interpret, Libcalls, Poll, Raise, Shared, VmCtx,
 };
 use crate::data::Data;
 use crate::entities::{FuncHandle, FuncTarget, InstanceId};
@@ -63,7 +63,7 @@ pub struct NativeCallee {
     /// Native code.
     pub code: *const u8,
     /// The entry to code of its type, if it is known.
-    pub entry: Option<EntryPoint>,
+    pub entry: Option<EntryTrampoline>,
     /// Otherwise the store's number of the type of the code.
     pub type_id: u32,
     /// Its instance.

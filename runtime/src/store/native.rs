@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use super::host::HostCallee;
 use super::libcalls::LIBCALLS;
 use super::{NativeCallee, NativeCode, NativeHooks, Pending, Store};
-use crate::context::{Entry, FuncRecord, HostCtx, VmCtx};
+use crate::context::{EntryTrampoline, FuncRecord, HostCtx, VmCtx};
 use crate::entities::{FuncHandle, FuncTarget, InstanceId};
 use crate::error::Error;
 use crate::store::config::StoreConfig;
@@ -18,7 +18,7 @@ use crate::store::config::StoreConfig;
 #[derive(Default)]
 pub(super) struct NativeTypes {
     /// Entry of the executor to functions, where it is set.
-    entry_points: Vec<Option<Entry>>,
+    entry_trampolines: Vec<Option<EntryTrampoline>>,
     /// Native code for calls of host functions; null where it was not needed yet.
     host_codes: Vec<*const u8>,
     /// The owners of both.
@@ -33,7 +33,7 @@ impl Store {
     /// * the executor runs what it is given, a guest function of the store: it enters the code
     ///   with the context by an entry for the type, and returns when that has been left, with
     ///   the cells as the function leaves them. It may rely on [`Store::instantiate_native`] and
-    ///   [`Store::set_entry_point`] having been called as they say;
+    ///   [`Store::set_entry_trampoline`] having been called as they say;
     /// * what the host trampoline returns is native code, of the convention that [`FuncRecord::code`] has, which
     ///   passes its context and the cells of its parameters to [`HostCtx::call`](crate::context::HostCtx::call);
     /// * `raise` and `poll` do what their types say.
@@ -46,24 +46,24 @@ impl Store {
     }
 
     /// Returns the executor's entry to functions of a type, by the store's number of it, if
-    /// [`Store::set_entry_point`] has set one.
+    /// [`Store::set_entry_trampoline`] has set one.
     #[inline]
-    pub fn entry_point(&self, type_id: u32) -> Option<Entry> {
-        self.natives.entry_points.get(type_id as usize).copied().flatten()
+    pub fn entry_trampoline(&self, type_id: u32) -> Option<EntryTrampoline> {
+        self.natives.entry_trampolines.get(type_id as usize).copied().flatten()
     }
 
-    /// Lets [`Store::entry_point`] return this from now on. The store keeps the owner.
+    /// Lets [`Store::entry_trampoline`] return this from now on. The store keeps the owner.
     ///
     /// # Safety
     /// It is an entry for functions of the type that has this number in this store, and lives as long as its
     /// owner.
-    pub unsafe fn set_entry_point(
+    pub unsafe fn set_entry_trampoline(
         &mut self,
         type_id: u32,
-        entry_point: Entry,
+        entry_trampoline: EntryTrampoline,
         owner: Arc<dyn Any + Send + Sync>,
     ) {
-        set_at(&mut self.natives.entry_points, type_id, Some(entry_point), None);
+        set_at(&mut self.natives.entry_trampolines, type_id, Some(entry_trampoline), None);
         self.natives.code_owners.push(owner);
     }
 

@@ -109,12 +109,12 @@ pub(crate) struct Watch {
     process: u32,
     /// Time of the thread's next wake-up, at the latest.
     next_wake: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<Watching>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct Watching {
     /// The words of all stores that had a deadline, by their address.
     watched: HashMap<usize, Arc<Words>>,
     thread: Option<JoinHandle<()>>,
@@ -250,7 +250,7 @@ impl Watch {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Watching> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -284,7 +284,7 @@ impl Watch {
     }
 
     /// Ends calls whose time is up, and decides when to wake.
-    fn next(&self, state: &State) -> u64 {
+    fn next(&self, state: &Watching) -> u64 {
         let mut wake = expire(state);
         loop {
             self.next_wake.store(wake, Ordering::SeqCst);
@@ -298,7 +298,7 @@ impl Watch {
 }
 
 /// Ends calls whose time is up; returns the earliest deadline of the others.
-fn expire(state: &State) -> u64 {
+fn expire(state: &Watching) -> u64 {
     let now = now();
     let mut earliest = NEVER;
     for words in state.watched.values() {

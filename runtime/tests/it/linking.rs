@@ -5,7 +5,7 @@ use std::sync::Arc;
 use slotvm_bytecode::ValType::{self, FuncRef, I32, I64};
 use slotvm_bytecode::module::{GlobalType, MemoryType, TableType};
 use slotvm_bytecode::{FuncType, TrapCode};
-use slotvm_runtime::native::{EntryPoints, Natives};
+use slotvm_runtime::native::{FuncAddresses, Natives};
 use slotvm_runtime::{
     Error, Extern, FuncHandle, FuncTarget, InstanceId, Limits, MemoryPlan, Store, StoreConfig,
 };
@@ -380,7 +380,7 @@ fn forged_functions_are_not_imported() {
 
 #[test]
 fn native_code_does_not_get_less_address_space_than_it_relies_on() {
-    let code: EntryPoints = Arc::new(|_| std::ptr::null());
+    let code: FuncAddresses = Arc::new(|_| std::ptr::null());
     let source = "memory 0 1 1 func f() { return }";
     for (plan, span, fits) in [
         (Some(MemoryPlan::CHECKED), 0, true),

@@ -40,7 +40,7 @@ use std::fmt;
 use slotvm_bytecode::{TrapCode, VerifiedModule, limits};
 
 use crate::ir::Function;
-use state::State;
+use state::Contents;
 pub use state::Table;
 
 /// Options of a machine.
@@ -142,7 +142,7 @@ pub struct Machine<'a> {
     module: &'a VerifiedModule,
     /// The functions defined in the module.
     functions: Vec<Function>,
-    state: State<'a>,
+    state: Contents<'a>,
 }
 
 impl<'a> Machine<'a> {
@@ -162,7 +162,7 @@ impl<'a> Machine<'a> {
             functions.iter().map(|f| f.func).eq(expected),
             "expected one function for each that the module defines"
         );
-        Machine { module, functions, state: State::new(module, imports, options) }
+        Machine { module, functions, state: Contents::new(module, imports, options) }
     }
 
     /// Applies the active segments in their order, elements first, and runs the start function.

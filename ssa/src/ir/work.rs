@@ -29,7 +29,7 @@ use crate::ir::irop::{IrOp, Opcode};
 
 pub use copies::copies;
 pub use crowding::{Crowding, crowding, crowding_max};
-pub use recurring::{Part, recurring_spans};
+pub use recurring::{HiddenValue, recurring_spans};
 
 /// Slots in a word.
 const WORD_SLOTS: usize = 64;

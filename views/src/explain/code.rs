@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use slotvm::compiler::{BytecodePlace, CodeTarget, FunctionCode, Rung, Work};
+use slotvm::compiler::{BytecodePlace, CodeTarget, Effort, FunctionCode, Work};
 use slotvm::{Compile, Config, Engine, Module, PassSet, SlotMode, Tier};
 use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::printable::counted;
@@ -34,9 +34,9 @@ pub(super) struct Columns {
 /// The effort that a function was compiled with, if it is less than usual.
 fn effort(work: Work) -> String {
     let cause = work.cause.map_or(String::new(), |cause| format!(": {}", cause.message()));
-    match work.rung {
-        Rung::AsAsked => String::new(),
-        Rung::Unoptimised => format!("compiled without Cranelift's optimiser{cause}"),
+    match work.effort {
+        Effort::AsAsked => String::new(),
+        Effort::Unoptimised => format!("compiled without Cranelift's optimiser{cause}"),
         _ => format!("CLIF and native code are made of the slot form, not of SSA form{cause}"),
     }
 }

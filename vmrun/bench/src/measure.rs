@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use slotvm::compiler::{FunctionCounts, FunctionInfo, Rung};
+use slotvm::compiler::{Effort, FunctionCounts, FunctionInfo};
 use slotvm::{Engine, Module, PassSet, SlotMode};
 use slotvm_bytecode::printable::Printable;
 
@@ -214,7 +214,7 @@ impl ModeReport {
     /// Sets the figures that do not depend on time, from the functions of the module.
     fn set_sizes(&mut self, functions: &[&FunctionInfo]) {
         let sum = |of: fn(&FunctionInfo) -> u64| functions.iter().map(|f| of(f)).sum::<u64>();
-        let with_less_work = functions.iter().filter(|f| f.work.rung != Rung::AsAsked);
+        let with_less_work = functions.iter().filter(|f| f.work.effort != Effort::AsAsked);
         self.with_less_work = with_less_work.map(|function| function.name.clone()).collect();
         self.code_bytes = sum(|f| f.sizes.code_bytes as u64);
         self.frame_bytes = sum(|f| f.sizes.frame_bytes.into());

@@ -11,7 +11,7 @@ use slotvm::{
 use slotvm_cases::values;
 use slotvm_runtime::InstanceId;
 
-use super::points::{Cell, Detail, End, Event, Point, State, Strides, Trace};
+use super::points::{Cell, Detail, End, Event, Point, Snapshot, Strides, Trace};
 use super::tape::{self, Answer, Failure, Tape};
 use vmrun_base::host::Host;
 
@@ -171,7 +171,7 @@ fn look(
     let memory = guest.instance.and_then(|id| store.instance_memory(id));
     let memory = memory.map_or(&[][..], |memory| store.memory(memory).data());
     let fuel = store.fuel().filter(|_| guest.compares_fuel);
-    let state = State { store, instance: guest.instance, memory, fuel };
+    let state = Snapshot { store, instance: guest.instance, memory, fuel };
     let index = guest.n_points;
     let mut strides = guest.strides.clone();
     let hashes = match &guest.goal {

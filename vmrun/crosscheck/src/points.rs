@@ -139,14 +139,14 @@ pub(super) struct Detail {
 
 /// A store at a point. Without an instance there are only a memory and fuel: the start function runs.
 #[derive(Copy, Clone)]
-pub(super) struct State<'s> {
+pub(super) struct Snapshot<'s> {
     pub(super) store: &'s rt::Store,
     pub(super) instance: Option<InstanceId>,
     pub(super) memory: &'s [u8],
     pub(super) fuel: Option<u64>,
 }
 
-impl State<'_> {
+impl Snapshot<'_> {
     /// The hash of an event, the globals and the fuel.
     pub(super) fn digest(&self, event: &Event) -> u64 {
         let mut hasher = DefaultHasher::new();

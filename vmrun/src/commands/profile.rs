@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use slotvm::compiler::{FunctionCounts, Rung};
+use slotvm::compiler::{Effort, FunctionCounts};
 use slotvm::{Config, Engine, Module, Store, Tier};
 use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::printable::Printable;
@@ -191,7 +191,7 @@ fn form(
         CliError::Failed(format!("function `{}`: {message}", Printable(&name)))
     };
     let code = module.machine_code(func)?.expect("native code was made of it");
-    if code.work.rung >= Rung::SlotsInMemory {
+    if code.work.effort >= Effort::SlotsInMemory {
         let message = "was compiled from its slot form, to stay within the budget of compile time";
         return Err(failed(message.to_owned()));
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use slotvm::compiler::{FunctionInfo, OnTheFly, Rung};
+use slotvm::compiler::{Effort, FunctionInfo, OnTheFly};
 use slotvm::{Engine, Module, SlotMode, Tier};
 use slotvm_bytecode::{TrapCode, VerifiedModule};
 use slotvm_filetests::slot_accesses;
@@ -142,7 +142,7 @@ fn every_program_stays_in_its_mode() {
             }
             let falls_back = |f: &&FunctionInfo| {
                 let is_promoted = f.promotion.is_some();
-                f.work.rung != Rung::AsAsked || is_promoted != name.starts_with(&promotes)
+                f.work.effort != Effort::AsAsked || is_promoted != name.starts_with(&promotes)
             };
             if let Some(function) = compiled.functions().into_iter().find(falls_back) {
                 return Err(format!("{name}: `{}` is too large for the mode", function.name));

@@ -8,12 +8,12 @@ use slotvm_ssa::ir::work::{Crowding, crowding_max};
 
 use super::checks::{n_checks_of, n_code_blocks};
 use super::excess::Excess;
-use super::parts::Parts;
+use super::hidden::HiddenValues;
 
 /// The places of a block that the cost of `n_live` covers.
 pub(super) const PLACES_OF_BLOCK: u64 = 7;
 
-/// The counts of a function, in the form that a [`Rung`](crate::compiler::Rung) compiles, from which its costs are
+/// The counts of a function, in the form that a [`Effort`](crate::compiler::Effort) compiles, from which its costs are
 /// estimated.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -27,7 +27,7 @@ pub struct WorkCounts {
     /// Those of `n_insts` that access linear memory, which may trap.
     pub n_accesses: u64,
     /// Values without effects, including the hidden ones in the code of instructions.
-    pub n_parts: u64,
+    pub n_hidden: u64,
     /// Basic blocks.
     pub n_blocks: u64,
     /// Edges.
@@ -81,20 +81,20 @@ pub struct WorkCounts {
 
 impl WorkCounts {
     /// The counts that need one look at each instruction.
-    pub(super) fn cheap(func: &Function, loops: &LoopForest, parts: Parts) -> WorkCounts {
+    pub(super) fn cheap(func: &Function, loops: &LoopForest, hidden: HiddenValues) -> WorkCounts {
         let mut counts = WorkCounts {
             n_blocks: func.n_blocks() as u64,
             n_edges: func.n_edges() as u64,
             ..WorkCounts::default()
         };
-        counts.crowd(crowding_max(func, |inst| parts.n_places(func.opcode(inst))));
+        counts.crowd(crowding_max(func, |inst| hidden.n_places(func.opcode(inst))));
         let (mut depth_sum, mut depth_max) = (0_u64, 0_u64);
         for block in func.blocks() {
             let insts = func.insts(block);
             for &inst in insts {
                 let op = func.opcode(inst);
-                counts.n_parts += parts.n_max(op);
-                let n_places = parts.n_places(op);
+                counts.n_hidden += hidden.n_max(op);
+                let n_places = hidden.n_places(op);
                 counts.n_places += n_places;
                 counts.n_insts += n_places - 1;
                 let n_operands = func.operands(inst).len();
@@ -135,13 +135,13 @@ impl WorkCounts {
                 counts.n_phi_operands += (func.params(block).len() * n_in_edges) as u64;
             }
             let depth = u64::from(loops.depth_of_block(block.0));
-            if parts.checks {
+            if hidden.checks {
                 let n_checks = n_checks_of(func, block);
                 counts.n_checks += n_checks;
                 counts.n_live_at_checks += n_checks * insts.len() as u64;
             }
             if depth > 0 {
-                depth_sum += depth * n_code_blocks(func, block, parts.checks);
+                depth_sum += depth * n_code_blocks(func, block, hidden.checks);
             }
             depth_max = depth_max.max(depth);
         }
@@ -181,7 +181,7 @@ impl WorkCounts {
         self.n_live = n_slots.saturating_mul(self.n_code_blocks());
         self.n_live_through_checks = n_slots.saturating_mul(self.n_checks);
         self.n_live_through = n_slots.saturating_mul(self.n_places);
-        self.n_recurring = self.n_parts.saturating_mul(self.n_code_blocks());
+        self.n_recurring = self.n_hidden.saturating_mul(self.n_code_blocks());
         self.copied = self.copied.times(self.n_blocks - 1);
         self.phi_scans = self.n_live.saturating_mul(self.n_phi_operands);
     }

@@ -10,16 +10,16 @@ use slotvm_ssa::ir::entity::Block;
 use slotvm_ssa::ir::graph::control_flow;
 use slotvm_ssa::ir::irop::{IrOp, Opcode};
 use slotvm_ssa::ir::work::{
-    Crowding, Part, copies, crowding, dominator_steps, live_slots, recurring_spans,
+    Crowding, HiddenValue, copies, crowding, dominator_steps, live_slots, recurring_spans,
 };
 
 use super::checks::{n_checks, n_checks_of, n_code_blocks};
 use super::counts::PLACES_OF_BLOCK;
 use super::estimate::{DOMINATOR_STEP, Generator};
 use super::excess::{Excess, rewriting};
-use super::parts::Parts;
+use super::hidden::HiddenValues;
 use super::shares::Share;
-use super::{Cause, DOMINATOR_STEPS_MAX, Rung, WorkCounts};
+use super::{Cause, DOMINATOR_STEPS_MAX, Effort, WorkCounts};
 use crate::config::slot_mode::SlotMode;
 
 /// Words of 64 slots in which liveness is counted.
@@ -34,7 +34,7 @@ const LIVE_IN_REGISTERS_MAX: u32 = 32;
 #[non_exhaustive]
 pub struct Work {
     /// The way.
-    pub rung: Rung,
+    pub effort: Effort,
     /// The cause that made the way of the slot mode too costly, if it was.
     pub cause: Option<Cause>,
     /// The counts that decided.
@@ -44,9 +44,9 @@ pub struct Work {
 impl Work {
     /// Points of time that compiling was estimated to take, in a slot mode.
     pub(crate) fn time(&self, slots: SlotMode) -> u64 {
-        let optimises = self.rung == Rung::AsAsked && slots != SlotMode::Memory;
-        let estimate = self.counts.estimate(match self.rung {
-            Rung::OnePass => Generator::OnePass,
+        let optimises = self.effort == Effort::AsAsked && slots != SlotMode::Memory;
+        let estimate = self.counts.estimate(match self.effort {
+            Effort::OnePass => Generator::OnePass,
             _ => Generator::Splitting { optimises },
         });
         estimate.total().ns
@@ -73,7 +73,7 @@ pub(crate) struct Candidate<'a> {
     /// The slots whose values may reach other blocks.
     pub(crate) n_slots: u64,
     /// The hidden values in the code of instructions, and whether checks split blocks.
-    pub(crate) parts: Parts,
+    pub(crate) hidden: HiddenValues,
     /// Whether the function could not be promoted, and is in slot form in a mode that wants another.
     pub(crate) is_too_large: bool,
 }
@@ -91,7 +91,7 @@ impl Candidate<'_> {
 
     /// Upper bounds of the counts, which are at hand.
     fn cheap(&self) -> WorkCounts {
-        let mut counts = WorkCounts::cheap(self.function, self.loops, self.parts);
+        let mut counts = WorkCounts::cheap(self.function, self.loops, self.hidden);
         if self.slots != SlotMode::Memory {
             counts.rewriting = rewriting(self.function, self.hides_values());
         }
@@ -110,15 +110,15 @@ impl Candidate<'_> {
 
     /// Counts of values that crowd in blocks, and at the checks that split them.
     fn crowding(&self, func: &Function, defers: bool) -> Crowding {
-        let n_checks = |inst| if self.parts.checks { n_checks(func.opcode(inst)) } else { 0 };
-        crowding(func, defers, n_checks, |inst| self.parts.n_places(func.opcode(inst)))
+        let n_checks = |inst| if self.hidden.checks { n_checks(func.opcode(inst)) } else { 0 };
+        crowding(func, defers, n_checks, |inst| self.hidden.n_places(func.opcode(inst)))
     }
 
     /// The blocks of the code over which values live longer that recur.
     fn recurring(&self, func: &Function) -> u64 {
-        let parts = |inst, part: &mut dyn FnMut(Part)| self.parts.of(func, inst, part);
-        let n_code_blocks = |block| n_code_blocks(func, block, self.parts.checks);
-        recurring_spans(func, self.loops, parts, n_code_blocks)
+        let hidden = |inst, part: &mut dyn FnMut(HiddenValue)| self.hidden.of(func, inst, part);
+        let n_code_blocks = |block| n_code_blocks(func, block, self.hidden.checks);
+        recurring_spans(func, self.loops, hidden, n_code_blocks)
     }
 
     /// The steps of the register allocator's dominators, which are counted by making them.
@@ -161,7 +161,7 @@ impl Candidate<'_> {
             let n_targets = if is_switch { func.succ_edges(block).len() } else { 0 };
             let at_targets = func.succ_edges(block).take(n_targets);
             let at_targets: u64 = at_targets.map(|edge| n_live_in(func.edge_dst(edge))).sum();
-            let n_blocks = n_code_blocks(func, block, self.parts.checks) - n_targets as u64;
+            let n_blocks = n_code_blocks(func, block, self.hidden.checks) - n_targets as u64;
             n_blocks * n_live_in(block) + at_targets
         };
         counts.n_live = self.function.blocks().map(n_live).sum();
@@ -171,14 +171,14 @@ impl Candidate<'_> {
                 return 0;
             }
             let n_places: u64 =
-                func.insts(block).iter().map(|&inst| self.parts.n_places(func.opcode(inst))).sum();
+                func.insts(block).iter().map(|&inst| self.hidden.n_places(func.opcode(inst))).sum();
             u64::from(n_without) * n_places.saturating_sub(PLACES_OF_BLOCK)
         };
         counts.n_live_through = self.function.blocks().map(n_live_through).sum();
         if self.slots == SlotMode::Variables {
             counts.n_variables = counts.n_live;
         }
-        if self.parts.checks {
+        if self.hidden.checks {
             let at_checks = |block: Block| {
                 let n_live = u64::from(live[block.index()].saturating_sub(LIVE_IN_REGISTERS_MAX));
                 n_checks_of(self.function, block) * n_live
@@ -247,14 +247,14 @@ impl Estimates {
     pub(crate) fn fits<'f>(
         &mut self,
         candidate: &Candidate<'_>,
-        rung: Rung,
+        effort: Effort,
         slot_form: &impl Fn() -> &'f Function,
     ) -> Option<Work> {
-        match rung {
-            Rung::AsAsked => self.as_asked(candidate, slot_form),
-            Rung::Unoptimised => self.unoptimised(candidate),
-            Rung::SlotsInMemory => self.slots_in_memory(candidate, slot_form),
-            Rung::OnePass => self.one_pass(candidate, slot_form),
+        match effort {
+            Effort::AsAsked => self.as_asked(candidate, slot_form),
+            Effort::Unoptimised => self.unoptimised(candidate),
+            Effort::SlotsInMemory => self.slots_in_memory(candidate, slot_form),
+            Effort::OnePass => self.one_pass(candidate, slot_form),
         }
     }
 
@@ -272,7 +272,7 @@ impl Estimates {
         let counts = &mut self.counts;
         let work = |counts: &WorkCounts| {
             let fits = counts.estimate(asked).fits(share);
-            fits.then_some(Work { rung: Rung::AsAsked, cause: None, counts: *counts })
+            fits.then_some(Work { effort: Effort::AsAsked, cause: None, counts: *counts })
         };
         if !candidate.is_too_large
             && let Some(work) = work(counts)
@@ -298,7 +298,7 @@ impl Estimates {
             counts.rewriting = rewriting(promoted, false);
             if candidate.slots == SlotMode::Variables {
                 // It does not make all phis that are not needed go.
-                let cheap = WorkCounts::cheap(promoted, candidate.loops, candidate.parts);
+                let cheap = WorkCounts::cheap(promoted, candidate.loops, candidate.hidden);
                 counts.n_phi_operands = cheap.n_phi_operands * 3 / 2;
             }
         }
@@ -323,8 +323,8 @@ impl Estimates {
         self.counts.crowd(crowding);
         self.counts.n_live_at_checks = crowding.at_checks;
         let estimate = self.counts.estimate(Generator::Splitting { optimises: false });
-        let (rung, cause) = (Rung::Unoptimised, Some(self.cause));
-        estimate.fits(candidate.share).then_some(Work { rung, cause, counts: self.counts })
+        let (effort, cause) = (Effort::Unoptimised, Some(self.cause));
+        estimate.fits(candidate.share).then_some(Work { effort, cause, counts: self.counts })
     }
 
     fn slots_in_memory<'f>(
@@ -337,8 +337,8 @@ impl Estimates {
         }
         let counts = self.of_slots(candidate, slot_form);
         let fits = counts.estimate(Generator::Splitting { optimises: false }).fits(candidate.share);
-        let (rung, cause) = (Rung::SlotsInMemory, Some(self.cause));
-        fits.then_some(Work { rung, cause, counts })
+        let (effort, cause) = (Effort::SlotsInMemory, Some(self.cause));
+        fits.then_some(Work { effort, cause, counts })
     }
 
     fn one_pass<'f>(
@@ -349,8 +349,8 @@ impl Estimates {
         let counts = self.of_slots(candidate, slot_form);
         let estimate = counts.estimate(Generator::OnePass);
         self.last_cause = estimate.cause(candidate.share);
-        let (rung, cause) = (Rung::OnePass, Some(self.cause));
-        estimate.fits(candidate.share).then_some(Work { rung, cause, counts })
+        let (effort, cause) = (Effort::OnePass, Some(self.cause));
+        estimate.fits(candidate.share).then_some(Work { effort, cause, counts })
     }
 
     /// The counts of the slot form.
@@ -364,7 +364,7 @@ impl Estimates {
             let slots = if candidate.is_promoted() { slot_form() } else { candidate.function };
             // Passes may have changed the blocks.
             let mut counts =
-                WorkCounts::cheap(slots, &LoopForest::new(&control_flow(slots)), candidate.parts);
+                WorkCounts::cheap(slots, &LoopForest::new(&control_flow(slots)), candidate.hidden);
             counts.dominator_steps = dominator_steps;
             let crowding = candidate.crowding(slots, false);
             counts.crowd(crowding);

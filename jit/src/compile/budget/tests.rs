@@ -111,9 +111,13 @@ fn operations_whose_nans_become_canonical_count_more() {
     let module = verify(text::parse(&source).expect("it is text")).expect("it is well-typed");
     let func = build(&module, 0, &BuildOptions::default(), &mut BuildScratch::default());
     let counts = |canonical_nans| {
-        let parts =
-            Parts { n_imported_funcs: 0, loads_entries: false, checks: false, canonical_nans };
-        WorkCounts::cheap(&func, &LoopForest::new(&control_flow(&func)), parts)
+        let hidden = HiddenValues {
+            n_imported_funcs: 0,
+            loads_entries: false,
+            checks: false,
+            canonical_nans,
+        };
+        WorkCounts::cheap(&func, &LoopForest::new(&control_flow(&func)), hidden)
     };
     let (plain, canonical) = (counts(false), counts(true));
     assert_eq!(canonical.n_places, plain.n_places + 9 * 100);

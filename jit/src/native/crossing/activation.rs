@@ -13,16 +13,13 @@ use std::sync::Arc;
 
 use slotvm_bytecode::VerifiedModule;
 use slotvm_runtime::limits::TRACE_FRAMES_MAX;
-use slotvm_runtime::native::{Entry, Shared, VmCtx};
+use slotvm_runtime::native::{EntryTrampoline, Shared, VmCtx};
 
 use crate::code::pctable::{PcTable, Place, PlaceId, TrapReason};
 use crate::code::registry;
 
 /// Frames that are recorded at most: what calls the host is one, too, and has no place in a backtrace.
 const PCS_MAX: usize = TRACE_FRAMES_MAX + 1;
-
-/// The entry trampoline of a signature. The last parameter is an [`Activation`].
-pub(crate) type EntryTrampoline = Entry;
 
 /// An entry into native code.
 #[repr(C)]

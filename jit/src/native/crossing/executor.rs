@@ -9,8 +9,9 @@ use slotvm_runtime::native::{NativeCallee, NativeCode};
 use slotvm_runtime::{Error, Frame, InstanceId, Store, Trap};
 
 use crate::code::pctable::TrapReason;
-use crate::native::crossing::activation::{self, EntryTrampoline, NativeTrap};
+use crate::native::crossing::activation::{self, NativeTrap};
 use crate::native::crossing::trampolines::Trampoline;
+use slotvm_runtime::native::EntryTrampoline;
 
 /// The data of a store that runs native code.
 pub(crate) trait StoreData: Any + Send {
@@ -44,7 +45,7 @@ pub(crate) unsafe fn execute<D: StoreData>(
     callee: &NativeCallee,
     cells: &mut [u64],
 ) -> Result<(), Error> {
-    let entry = match callee.entry.or_else(|| store.entry_point(callee.type_id)) {
+    let entry = match callee.entry.or_else(|| store.entry_trampoline(callee.type_id)) {
         Some(entry) => entry,
         None => find_entry::<D>(store, callee)?,
     };
@@ -70,7 +71,7 @@ fn find_entry<D: StoreData>(
     let entry = trampoline.entry();
     // SAFETY: the trampoline is that of the callee's type, which has this number in the store. It lives as long
     // as its owner, which the store keeps.
-    unsafe { store.set_entry_point(callee.type_id, entry, trampoline) };
+    unsafe { store.set_entry_trampoline(callee.type_id, entry, trampoline) };
     Ok(entry)
 }
 

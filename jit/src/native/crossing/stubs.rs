@@ -1,13 +1,13 @@
 //! The machine code of stubs: a head that jumps to code of ours, and two stubs for each function that a module defines.
 //!
 //! The first stub of a function jumps to where its entry leads, a cell that others write. As long as it is not compiled,
-//! that is the second stub: it stores the function's number in [`Shared::callee`] and jumps to where the fallback of the
+//! that is the second stub: it stores the function's number in [`Shared::selector`] and jumps to where the fallback of the
 //! function's type leads, a cell as well. That is the head, or a trampoline to the interpreter. The head passes the
 //! number and an address of ours on, in registers that calls do not use.
 //!
-//! [`Shared::callee`]: slotvm_runtime::native::Shared::callee
+//! [`Shared::selector`]: slotvm_runtime::native::Shared::selector
 
-use slotvm_runtime::native::offsets::{SHARED_CALLEE, VMCTX_SHARED};
+use slotvm_runtime::native::offsets::{SHARED_SELECTOR, VMCTX_SHARED};
 
 const _: () = assert!(VMCTX_SHARED == 0, "the code below loads it from there");
 
@@ -50,7 +50,7 @@ use aarch64::{head, stubs};
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64 {
-    use super::SHARED_CALLEE;
+    use super::SHARED_SELECTOR;
 
     /// Size of the stubs of one function.
     pub(crate) const BYTES: usize = 48;
@@ -60,8 +60,8 @@ mod x86_64 {
     /// Guest code has its context in `rdi`.
     pub(super) fn head(code: &mut Vec<u8>, state: u64, enter: u64) {
         code.extend([0x4c, 0x8b, 0x1f]); // mov r11, [rdi]
-        code.extend([0x45, 0x8b, 0x9b]); // mov r11d, [r11 + SHARED_CALLEE]
-        code.extend(SHARED_CALLEE.to_le_bytes());
+        code.extend([0x45, 0x8b, 0x9b]); // mov r11d, [r11 + SHARED_SELECTOR]
+        code.extend(SHARED_SELECTOR.to_le_bytes());
         code.extend([0x4c, 0x8b, 0x15, 9, 0, 0, 0]); // mov r10, [rip + 9]
         code.extend([0xff, 0x25, 11, 0, 0, 0]); // jmp [rip + 11]
         code.extend([0xcc; 3]);
@@ -75,8 +75,8 @@ mod x86_64 {
         code.extend(entry.to_le_bytes());
         code.extend([0x41, 0xff, 0x22]); // jmp [r10]
         code.extend([0x4c, 0x8b, 0x1f]); // mov r11, [rdi]
-        code.extend([0x41, 0xc7, 0x83]); // mov dword [r11 + SHARED_CALLEE], index
-        code.extend(SHARED_CALLEE.to_le_bytes());
+        code.extend([0x41, 0xc7, 0x83]); // mov dword [r11 + SHARED_SELECTOR], index
+        code.extend(SHARED_SELECTOR.to_le_bytes());
         code.extend(index.to_le_bytes());
         code.extend([0x49, 0xba]); // mov r10, fallback
         code.extend(fallback.to_le_bytes());
@@ -87,7 +87,7 @@ mod x86_64 {
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64 {
-    use super::SHARED_CALLEE;
+    use super::SHARED_SELECTOR;
 
     /// Size of the stubs of one function.
     pub(crate) const BYTES: usize = 56;
@@ -95,8 +95,8 @@ mod aarch64 {
     pub(crate) const FALLBACK_AT: usize = 12;
 
     /// The offset of the field, scaled, where loads and stores have it.
-    const CALLEE: u32 = (SHARED_CALLEE as u32 / 4) << 10;
-    const _: () = assert!(SHARED_CALLEE % 4 == 0 && SHARED_CALLEE / 4 < 1 << 12);
+    const CALLEE: u32 = (SHARED_SELECTOR as u32 / 4) << 10;
+    const _: () = assert!(SHARED_SELECTOR % 4 == 0 && SHARED_SELECTOR / 4 < 1 << 12);
 
     /// `ldr register, [pc + offset]`
     const fn literal(register: u32, offset: u32) -> u32 {
@@ -107,7 +107,7 @@ mod aarch64 {
     pub(super) fn head(code: &mut Vec<u8>, state: u64, enter: u64) {
         for inst in [
             0xf940_0050,                         // ldr x16, [x2]
-            0xb940_0000 | CALLEE | 16 << 5 | 16, // ldr w16, [x16, SHARED_CALLEE]
+            0xb940_0000 | CALLEE | 16 << 5 | 16, // ldr w16, [x16, SHARED_SELECTOR]
             literal(17, 16),                     // ldr x17, state
             literal(15, 20),                     // ldr x15, enter
             0xd61f_01e0,                         // br x15
@@ -129,7 +129,7 @@ mod aarch64 {
             0xf940_0050,                         // ldr x16, [x2]
             0x5280_0011 | low << 5,              // movz w17, low
             0x72a0_0011 | high << 5,             // movk w17, high, lsl 16
-            0xb900_0000 | CALLEE | 16 << 5 | 17, // str w17, [x16, SHARED_CALLEE]
+            0xb900_0000 | CALLEE | 16 << 5 | 17, // str w17, [x16, SHARED_SELECTOR]
             literal(16, 20),                     // ldr x16, fallback
             0xf940_0210,                         // ldr x16, [x16]
             0xd61f_0200,                         // br x16

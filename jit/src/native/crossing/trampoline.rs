@@ -1,6 +1,6 @@
 //! Trampolines: how the host calls native code and native code calls the host.
 //!
-//! Both have one form for each signature, and the way out of a poll has one for all. Values cross in an array of
+//! Both have one form for each signature, and the direction out of a poll has one for all. Values cross in an array of
 //! cells, `i32` and `f32` zero-extended; it has room for the parameters and for the results, which replace them.
 //!
 //! * The *entry trampoline* has the C convention, see
@@ -28,10 +28,11 @@ use crate::code::error::CodeError;
 use crate::code::machine_code::MachineCode;
 use crate::code::pctable::PlaceId;
 use crate::code::unit::CodeUnit;
-use crate::lower::abi::{self, CELL_BYTES, POINTER, Way};
+use crate::lower::abi::{self, CELL_BYTES, Direction, POINTER};
 use crate::lower::isa::{IN_ONE_PASS, with_settings};
 use crate::lower::traps::trap_trampoline;
-use crate::native::crossing::activation::{EntryTrampoline, offsets};
+use crate::native::crossing::activation::offsets;
+use slotvm_runtime::native::EntryTrampoline;
 
 /// The time that the trampoline of a signature is estimated to take, in points: see [`crate::compile::budget`].
 pub(crate) fn time(ty: &FuncType) -> u64 {
@@ -66,14 +67,18 @@ const TIME_PER_CELL_OF_WIDE: u64 = 4_000;
 ///
 /// # Errors
 /// Fails if Cranelift refuses the signature, or there is no memory for code.
-pub(crate) fn place(isa: &OwnedTargetIsa, way: Way, ty: &FuncType) -> Result<CodeUnit, CodeError> {
+pub(crate) fn place(
+    isa: &OwnedTargetIsa,
+    direction: Direction,
+    ty: &FuncType,
+) -> Result<CodeUnit, CodeError> {
     let one_pass = is_wide(n_cells_of(ty)).then(|| with_settings(&**isa, IN_ONE_PASS));
     let one_pass =
         one_pass.transpose().map_err(|error| CodeError::Trampoline(error.to_string()))?;
     let target = one_pass.as_ref().unwrap_or(isa);
-    let code = match way {
-        Way::ToHost => compile(&**target, abi::guest_signature(ty), |b| build_host(b, ty))?,
-        Way::FromHost => compile(&**target, host_convention(&**isa), |b| build_entry(b, ty))?,
+    let code = match direction {
+        Direction::ToHost => compile(&**target, abi::guest_signature(ty), |b| build_host(b, ty))?,
+        Direction::FromHost => compile(&**target, host_convention(&**isa), |b| build_entry(b, ty))?,
     };
     CodeUnit::place(isa, 0, &[code], None)
 }

@@ -19,20 +19,20 @@ use slotvm_runtime::native::NativeCode;
 use crate::code::error::CodeError;
 use crate::code::machine_code::MachineCode;
 use crate::code::unit::CodeUnit;
-use crate::lower::abi::Way;
-use crate::native::crossing::activation::EntryTrampoline;
+use crate::lower::abi::Direction;
 use crate::native::crossing::trampoline;
-use crate::precompiled::Part;
+use crate::precompiled::Item;
+use slotvm_runtime::native::EntryTrampoline;
 
 /// A trampoline in use.
 pub(crate) struct Trampoline {
     code: CodeUnit,
-    way: Way,
+    direction: Direction,
     ty: FuncType,
     known: Arc<Known>,
 }
 
-/// The trampolines of one way that exist, by their type.
+/// The trampolines of one direction that exist, by their type.
 #[derive(Default)]
 struct Known(Mutex<HashMap<FuncType, Weak<Trampoline>>>);
 
@@ -60,19 +60,19 @@ impl Trampolines {
     /// Those of `make`.
     pub(crate) fn get_or_make(
         &self,
-        way: Way,
+        direction: Direction,
         ty: &FuncType,
         make: impl FnOnce() -> Result<CodeUnit, CodeError>,
     ) -> Result<Arc<Trampoline>, CodeError> {
-        let known = match way {
-            Way::ToHost => &self.to_host,
-            Way::FromHost => &self.from_host,
+        let known = match direction {
+            Direction::ToHost => &self.to_host,
+            Direction::FromHost => &self.from_host,
         };
         if let Some(trampoline) = known.get(ty) {
             return Ok(trampoline);
         }
         // Nobody waits for the compiler meanwhile. Another thread may be as far as this one, and win.
-        let made = Trampoline { code: make()?, way, ty: ty.clone(), known: known.clone() };
+        let made = Trampoline { code: make()?, direction, ty: ty.clone(), known: known.clone() };
         let made = Arc::new(made);
         let found = {
             let mut known = known.lock();
@@ -97,25 +97,25 @@ impl Trampoline {
     /// The code of host functions of the type, which lives as long as the result.
     ///
     /// # Panics
-    /// Panics if it leads the other way.
+    /// Panics if it leads the other direction.
     pub(crate) fn host_code(self: &Arc<Trampoline>) -> NativeCode {
-        assert_eq!(self.way, Way::ToHost);
+        assert_eq!(self.direction, Direction::ToHost);
         NativeCode { address: self.code.func(0), owner: self.clone() }
     }
 
-    /// The way, the type, and the code, if it can be kept.
-    pub(crate) fn to_part(&self) -> Option<(Part, MachineCode)> {
+    /// The direction, the type, and the code, if it can be kept.
+    pub(crate) fn to_item(&self) -> Option<(Item, MachineCode)> {
         let code = self.code.to_machine_code()?;
-        Some((Part::Trampoline(self.way, self.ty.clone()), code))
+        Some((Item::Trampoline(self.direction, self.ty.clone()), code))
     }
 
     /// Returns the trampoline by which the host enters functions of the type. It lives as long as `self`.
     ///
     /// # Panics
-    /// Panics if it leads the other way.
+    /// Panics if it leads the other direction.
     pub(crate) fn entry(&self) -> EntryTrampoline {
-        assert_eq!(self.way, Way::FromHost);
-        // SAFETY: `NativeEngine::trampoline`, which alone makes trampolines, has placed it for this way, as was
+        assert_eq!(self.direction, Direction::FromHost);
+        // SAFETY: `NativeEngine::trampoline`, which alone makes trampolines, has placed it for this direction, as was
         // just checked.
         unsafe { trampoline::entry(&self.code) }
     }

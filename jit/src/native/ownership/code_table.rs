@@ -20,7 +20,7 @@ use crate::compile::function::CompiledFunction;
 use crate::compile::function_info::FunctionInfo;
 use crate::native::ownership::engine::NativeEngine;
 use crate::native::ownership::kept::Kept;
-use crate::precompiled::Part;
+use crate::precompiled::Item;
 use crate::precompiled::chunk::Chunk;
 
 /// See the module documentation.
@@ -167,7 +167,7 @@ impl CodeTable {
     }
 
     /// Calls `f` for what was compiled and can be kept: all functions, and loops in the order of their functions.
-    pub(crate) fn for_each_made(&self, mut f: impl FnMut(Part, &Range<usize>, Placing)) {
+    pub(crate) fn for_each_made(&self, mut f: impl FnMut(Item, &Range<usize>, Placing)) {
         let mut made = |part, placed: &Placed| {
             if let (Some(_), Some(placing)) = (&placed.info, placed.placing) {
                 f(part, &placed.code, placing);
@@ -175,7 +175,7 @@ impl CodeTable {
         };
         for (index, function) in (0..).zip(&self.functions) {
             if let Some(Ok(placed)) = function.get() {
-                made(Part::Func(index), placed);
+                made(Item::Func(index), placed);
             }
         }
         let loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
@@ -186,7 +186,7 @@ impl CodeTable {
             for PlacedLoops { first, loops, placed } in all {
                 let others = loops.iter().copied().filter(|number| number != first);
                 let loops = std::iter::once(*first).chain(others).collect();
-                made(Part::Loops { func, loops }, placed);
+                made(Item::Loops { func, loops }, placed);
             }
         }
     }
@@ -243,7 +243,7 @@ impl CodeTable {
     }
 
     fn place_kept(&self, kept: &Kept, chunk: usize) {
-        let place = |Chunk { code, pieces }: Chunk, parts: &[Part]| {
+        let place = |Chunk { code, pieces }: Chunk, parts: &[Item]| {
             let Ok(placed) = self.arena.place(self.native.isa(), &code, &self.module) else {
                 // There is no memory for it. Whoever compiles the function fails, too.
                 kept.refuse(chunk, &"no memory for code");
@@ -253,18 +253,18 @@ impl CodeTable {
                 let start = placed.start;
                 let code = start + piece.start as usize..start + piece.end as usize;
                 match part {
-                    Part::Func(index) if (*index as usize) < self.functions.len() => {
+                    Item::Func(index) if (*index as usize) < self.functions.len() => {
                         let index = *index as usize;
                         self.set(index, self.announced(code, index, None, None));
                     }
-                    Part::Loops { func, loops } => {
+                    Item::Loops { func, loops } => {
                         let placed = self.announced(code, *func as usize, None, None);
                         if let Some(&first) = loops.first() {
                             let func = self.func(*func as usize);
                             self.set_loops(func, first, loops.clone(), placed);
                         }
                     }
-                    Part::Func(_) | Part::Trampoline(..) => {
+                    Item::Func(_) | Item::Trampoline(..) => {
                         kept.refuse(chunk, &"the module has no such function");
                     }
                 }

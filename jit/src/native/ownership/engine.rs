@@ -21,7 +21,7 @@ use crate::compile::workers::Workers;
 use crate::config::{Config, OnTheFly, Tier};
 use crate::lower::LowerOptions;
 use crate::lower::Trapping;
-use crate::lower::abi::Way;
+use crate::lower::abi::Direction;
 use crate::lower::isa::{IsaOptions, host_isa};
 use crate::native::crossing::enter::{enter_host, enter_interpreter};
 use crate::native::crossing::executor::{self, StoreData};
@@ -118,7 +118,7 @@ impl NativeEngine {
     fn host_trampoline(self: &Arc<NativeEngine>) -> HostTrampoline {
         let native = self.clone();
         Arc::new(move |ty| {
-            Ok(native.trampoline(Way::ToHost, ty).map_err(Error::compile)?.host_code())
+            Ok(native.trampoline(Direction::ToHost, ty).map_err(Error::compile)?.host_code())
         })
     }
 
@@ -236,8 +236,12 @@ impl NativeEngine {
     ///
     /// # Errors
     /// Fails if it cannot be compiled, or there is no memory for code.
-    pub(crate) fn trampoline(&self, way: Way, ty: &FuncType) -> Result<Arc<Trampoline>, CodeError> {
-        self.kept_trampoline(way, ty, &self.containment, None)
+    pub(crate) fn trampoline(
+        &self,
+        direction: Direction,
+        ty: &FuncType,
+    ) -> Result<Arc<Trampoline>, CodeError> {
+        self.kept_trampoline(direction, ty, &self.containment, None)
     }
 
     /// The same, whose code may have been kept.
@@ -246,22 +250,22 @@ impl NativeEngine {
     /// Fails if it cannot be compiled, or there is no memory for code.
     pub(crate) fn kept_trampoline(
         &self,
-        way: Way,
+        direction: Direction,
         ty: &FuncType,
         containment: &Containment,
         kept: Option<&Kept>,
     ) -> Result<Arc<Trampoline>, CodeError> {
-        self.trampolines.get_or_make(way, ty, || {
-            let place = || match kept.and_then(|kept| kept.trampoline(way, ty)) {
+        self.trampolines.get_or_make(direction, ty, || {
+            let place = || match kept.and_then(|kept| kept.trampoline(direction, ty)) {
                 Some(code) => CodeUnit::place(&self.isa, 0, &[code], None),
-                None => trampoline::place(&self.isa, way, ty),
+                None => trampoline::place(&self.isa, direction, ty),
             };
-            let name = || way.name(ty);
+            let name = || direction.name(ty);
             // Guest code may have left little of the stack.
             let code = stack::with_room(|| containment.run(Subject::Trampoline, name, place));
             let mut code =
                 code.map_err(|error| containment.no_thread(Subject::Trampoline, &error))??;
-            self.announce(&mut code, std::iter::once(way.name(ty)));
+            self.announce(&mut code, std::iter::once(direction.name(ty)));
             Ok(code)
         })
     }

@@ -5,7 +5,7 @@ use crate::native::ownership::kept::Kept;
 use crate::native::ownership::module_trampolines::ModuleTrampolines;
 use crate::precompiled::chunk;
 use crate::precompiled::file::{self, About, Contents};
-use crate::precompiled::{Key, Part};
+use crate::precompiled::{Item, Key};
 
 /// The file with all code that there is, authenticated by a key.
 pub(super) fn write(
@@ -33,7 +33,7 @@ pub(super) fn n_made(code: &CodeTable) -> usize {
     n
 }
 
-fn new_chunks(code: &CodeTable, trampolines: &ModuleTrampolines) -> Vec<(Vec<Part>, Vec<u8>)> {
+fn new_chunks(code: &CodeTable, trampolines: &ModuleTrampolines) -> Vec<(Vec<Item>, Vec<u8>)> {
     let (mut parts, mut codes) = (Vec::new(), Vec::new());
     code.for_each_made(|part, made, placing| {
         parts.push(part);
@@ -44,7 +44,7 @@ fn new_chunks(code: &CodeTable, trampolines: &ModuleTrampolines) -> Vec<(Vec<Par
         .map(|chunk| (parts.by_ref().take(chunk.pieces.len()).collect(), chunk.encode()))
         .collect();
     let kept = code.kept.as_deref();
-    let trampolines = trampolines.made().into_iter().filter_map(|made| made.to_part());
+    let trampolines = trampolines.made().into_iter().filter_map(|made| made.to_item());
     let new = trampolines.filter(|(part, _)| kept.is_none_or(|kept| !kept.has(part)));
     // Each is placed alone, since the engine frees it with its last user.
     chunks.extend(new.flat_map(|(part, code)| {

@@ -9,8 +9,8 @@ use slotvm_bytecode::FuncType;
 
 use crate::code::machine_code::MachineCode;
 use crate::compile::stats::Counts;
-use crate::lower::abi::Way;
-use crate::precompiled::Part;
+use crate::lower::abi::Direction;
+use crate::precompiled::Item;
 use crate::precompiled::chunk::Chunk;
 use crate::precompiled::file::{About, Image};
 
@@ -23,7 +23,7 @@ pub(crate) struct Kept {
     funcs: HashMap<u32, usize>,
     /// The chunks with code that goes on in loops, by the numbers of their functions, with those of the loops.
     loops: HashMap<u32, Vec<(Vec<u32>, usize)>>,
-    trampolines: HashMap<(Way, FuncType), usize>,
+    trampolines: HashMap<(Direction, FuncType), usize>,
     /// Whether each chunk was placed, or cannot be.
     is_placed: Box<[OnceLock<()>]>,
     /// Whether each chunk is known not to be used.
@@ -34,19 +34,21 @@ impl Kept {
     pub(crate) fn new(image: Image, counts: Arc<Counts>) -> Kept {
         let (mut funcs, mut all_loops, mut trampolines) =
             (HashMap::new(), HashMap::<_, Vec<_>>::new(), HashMap::new());
-        for (chunk, parts) in image.parts().enumerate() {
+        for (chunk, parts) in image.items().enumerate() {
             for part in parts {
                 match part.clone() {
-                    Part::Func(func) => _ = funcs.insert(func, chunk),
-                    Part::Loops { func, loops } => {
+                    Item::Func(func) => _ = funcs.insert(func, chunk),
+                    Item::Loops { func, loops } => {
                         all_loops.entry(func).or_default().push((loops, chunk));
                     }
-                    Part::Trampoline(way, ty) => _ = trampolines.insert((way, ty), chunk),
+                    Item::Trampoline(direction, ty) => {
+                        _ = trampolines.insert((direction, ty), chunk)
+                    }
                 }
             }
         }
-        let is_placed = image.parts().map(|_| OnceLock::new()).collect();
-        let is_refused = image.parts().map(|_| AtomicBool::new(false)).collect();
+        let is_placed = image.items().map(|_| OnceLock::new()).collect();
+        let is_refused = image.items().map(|_| AtomicBool::new(false)).collect();
         Kept { image, counts, funcs, loops: all_loops, trampolines, is_placed, is_refused }
     }
 
@@ -62,42 +64,44 @@ impl Kept {
     }
 
     /// Whether a part is there, as it was written.
-    pub(crate) fn has(&self, part: &Part) -> bool {
+    pub(crate) fn has(&self, part: &Item) -> bool {
         match part {
-            Part::Func(func) => self.funcs.contains_key(func),
-            Part::Loops { func, loops } => {
+            Item::Func(func) => self.funcs.contains_key(func),
+            Item::Loops { func, loops } => {
                 let all = self.loops.get(func);
                 all.is_some_and(|all| all.iter().any(|(known, _)| known == loops))
             }
-            Part::Trampoline(way, ty) => self.trampolines.contains_key(&(*way, ty.clone())),
+            Item::Trampoline(direction, ty) => {
+                self.trampolines.contains_key(&(*direction, ty.clone()))
+            }
         }
     }
 
     /// Lets `place` place a chunk and its parts, in their order, the first time. Other threads wait until it is done.
-    pub(crate) fn place(&self, chunk: usize, place: impl FnOnce(Chunk, &[Part])) {
+    pub(crate) fn place(&self, chunk: usize, place: impl FnOnce(Chunk, &[Item])) {
         self.is_placed[chunk].get_or_init(|| {
             if let Some(code) = self.decoded(chunk) {
-                place(code, self.parts(chunk));
+                place(code, self.items(chunk));
             }
         });
     }
 
     /// The code of the trampoline of a function type.
-    pub(crate) fn trampoline(&self, way: Way, ty: &FuncType) -> Option<MachineCode> {
-        let chunk = *self.trampolines.get(&(way, ty.clone()))?;
-        let is_alone = self.parts(chunk).len() == 1;
+    pub(crate) fn trampoline(&self, direction: Direction, ty: &FuncType) -> Option<MachineCode> {
+        let chunk = *self.trampolines.get(&(direction, ty.clone()))?;
+        let is_alone = self.items(chunk).len() == 1;
         is_alone.then(|| self.decoded(chunk)).flatten().map(|chunk| chunk.code)
     }
 
-    fn parts(&self, chunk: usize) -> &[Part] {
-        self.image.parts().nth(chunk).expect("the index has the chunk")
+    fn items(&self, chunk: usize) -> &[Item] {
+        self.image.items().nth(chunk).expect("the index has the chunk")
     }
 
     /// A chunk, unless the file was changed.
     fn decoded(&self, chunk: usize) -> Option<Chunk> {
-        let n_parts = self.parts(chunk).len();
+        let n_items = self.items(chunk).len();
         match Chunk::decode(&self.bytes(chunk)?) {
-            Some(decoded) if decoded.pieces.len() == n_parts => return Some(decoded),
+            Some(decoded) if decoded.pieces.len() == n_items => return Some(decoded),
             Some(_) => self.refuse(chunk, &"its pieces are not those of the index"),
             None => self.refuse(chunk, &"it is not what a chunk is"),
         }
@@ -137,12 +141,12 @@ impl Kept {
 
     /// The number of parts.
     pub(crate) fn len(&self) -> usize {
-        self.image.parts().map(<[Part]>::len).sum()
+        self.image.items().map(<[Item]>::len).sum()
     }
 
     /// All chunks with their parts, except those that have changed.
-    pub(crate) fn chunks(&self) -> Vec<(Vec<Part>, Vec<u8>)> {
-        let chunk = |(chunk, parts): (usize, &[Part])| Some((parts.to_vec(), self.bytes(chunk)?));
-        self.image.parts().enumerate().filter_map(chunk).collect()
+    pub(crate) fn chunks(&self) -> Vec<(Vec<Item>, Vec<u8>)> {
+        let chunk = |(chunk, parts): (usize, &[Item])| Some((parts.to_vec(), self.bytes(chunk)?));
+        self.image.items().enumerate().filter_map(chunk).collect()
     }
 }

@@ -14,7 +14,7 @@ use crate::compile::budget::ModuleBudget;
 use crate::compile::contain::Containment;
 use crate::compile::failure::{CompileFailure, Fails};
 use crate::compile::subject::Subject;
-use crate::lower::abi::Way;
+use crate::lower::abi::Direction;
 use crate::native::crossing::trampoline;
 use crate::native::crossing::trampolines::Trampoline;
 use crate::native::ownership::engine::NativeEngine;
@@ -31,7 +31,7 @@ pub(crate) struct ModuleTrampolines {
     from_host: Box<[Made]>,
     /// Those by which loops go on in native code, by the results of their functions.
     to_loops: Mutex<HashMap<Box<[ValType]>, Attempt>>,
-    /// What the budget was charged for by way and type; changes together with the budget.
+    /// What the budget was charged for by direction and type; changes together with the budget.
     paid: Mutex<[Vec<Payment>; 2]>,
     /// The kept code, which may have some of them.
     code: Option<Arc<Kept>>,
@@ -101,8 +101,10 @@ impl ModuleTrampolines {
         if missing.is_empty() {
             return Ok(());
         }
-        self.pay(Way::ToHost, module, &missing)?;
-        missing.iter().try_for_each(|&ty| self.keep(Way::ToHost, native, module, ty).map(|_| ()))
+        self.pay(Direction::ToHost, module, &missing)?;
+        missing
+            .iter()
+            .try_for_each(|&ty| self.keep(Direction::ToHost, native, module, ty).map(|_| ()))
     }
 
     /// Keeps the trampoline to the host of a type of the module, for a function of the embedder, who has
@@ -116,7 +118,7 @@ impl ModuleTrampolines {
         module: &VerifiedModule,
         ty: u32,
     ) -> Result<(), Error> {
-        self.keep(Way::ToHost, native, module, self.first_equal[ty as usize]).map(|_| ())
+        self.keep(Direction::ToHost, native, module, self.first_equal[ty as usize]).map(|_| ())
     }
 
     /// The trampoline from the host of a type of the module.
@@ -129,7 +131,7 @@ impl ModuleTrampolines {
         module: &VerifiedModule,
         ty: u32,
     ) -> Result<Arc<Trampoline>, Error> {
-        self.paid(Way::FromHost, native, module, ty)
+        self.paid(Direction::FromHost, native, module, ty)
     }
 
     /// The trampoline of guest code to host functions of a type of the module, and to functions of it that are interpreted.
@@ -142,7 +144,7 @@ impl ModuleTrampolines {
         module: &VerifiedModule,
         ty: u32,
     ) -> Result<Arc<Trampoline>, Error> {
-        self.paid(Way::ToHost, native, module, ty)
+        self.paid(Direction::ToHost, native, module, ty)
     }
 
     /// The trampoline by which loops of functions with these results go on in native code.
@@ -161,9 +163,13 @@ impl ModuleTrampolines {
         // Nobody waits for the compiler meanwhile. Another thread may be as far as this one, and pay as well.
         let ty = FuncType::new([ValType::I64], results);
         let made = match self.budget.draw(trampoline::time(&ty)) {
-            Ok(()) => self.make(Way::FromHost, native, &ty)?,
+            Ok(()) => self.make(Direction::FromHost, native, &ty)?,
             Err(overdrawn) => {
-                self.containment.failed(Subject::Trampoline, &Way::FromHost.name(&ty), &overdrawn);
+                self.containment.failed(
+                    Subject::Trampoline,
+                    &Direction::FromHost.name(&ty),
+                    &overdrawn,
+                );
                 Err(overdrawn.to_string())
             }
         };
@@ -176,11 +182,11 @@ impl ModuleTrampolines {
     /// Fails if the system has no memory, of which it may have more the next time.
     fn make(
         &self,
-        way: Way,
+        direction: Direction,
         native: &NativeEngine,
         ty: &FuncType,
     ) -> Result<Result<Arc<Trampoline>, String>, Error> {
-        match native.kept_trampoline(way, ty, &self.containment, self.code.as_deref()) {
+        match native.kept_trampoline(direction, ty, &self.containment, self.code.as_deref()) {
             Ok(made) => Ok(Ok(made)),
             Err(error) if error.failure() == CompileFailure::NoMemory => Err(Error::compile(error)),
             Err(error) => Ok(Err(error.to_string())),
@@ -190,40 +196,45 @@ impl ModuleTrampolines {
     /// A trampoline of a type of the module, which pays for it.
     fn paid(
         &self,
-        way: Way,
+        direction: Direction,
         native: &NativeEngine,
         module: &VerifiedModule,
         ty: u32,
     ) -> Result<Arc<Trampoline>, Error> {
         let ty = self.first_equal[ty as usize];
-        self.pay(way, module, &[ty])?;
-        self.keep(way, native, module, ty)
+        self.pay(direction, module, &[ty])?;
+        self.keep(direction, native, module, ty)
     }
 
     /// Makes and keeps a trampoline of a type to which none before is equal.
     fn keep(
         &self,
-        way: Way,
+        direction: Direction,
         native: &NativeEngine,
         module: &VerifiedModule,
         ty: u32,
     ) -> Result<Arc<Trampoline>, Error> {
-        let kept = match way {
-            Way::ToHost => &self.to_host[ty as usize],
-            Way::FromHost => &self.from_host[ty as usize],
+        let kept = match direction {
+            Direction::ToHost => &self.to_host[ty as usize],
+            Direction::FromHost => &self.from_host[ty as usize],
         };
         if let Some(trampoline) = kept.get() {
             return trampoline.clone().map_err(Error::compile);
         }
-        let made = self.make(way, native, &module.module().types[ty as usize])?;
+        let made = self.make(direction, native, &module.module().types[ty as usize])?;
         kept.get_or_init(|| made).clone().map_err(Error::compile)
     }
 
     /// Takes from the budget what the trampolines of these types cost, as far as it was not taken before: all
     /// of it or nothing.
-    fn pay(&self, way: Way, module: &VerifiedModule, types: &[u32]) -> Result<(), Error> {
+    fn pay(
+        &self,
+        direction: Direction,
+        module: &VerifiedModule,
+        types: &[u32],
+    ) -> Result<(), Error> {
         let mut paid = self.paid.lock().unwrap_or_else(PoisonError::into_inner);
-        let paid = &mut paid[way as usize];
+        let paid = &mut paid[direction as usize];
         // Each type once, though it may be there several times.
         let due = |&ty: &u32| match std::mem::replace(&mut paid[ty as usize], Payment::Paid) {
             Payment::Paid => None,
@@ -235,7 +246,7 @@ impl ModuleTrampolines {
         self.budget.draw(cost).map_err(|overdrawn| {
             for (due, before) in due {
                 if before == Payment::Due {
-                    let name = way.name(ty(due));
+                    let name = direction.name(ty(due));
                     self.containment.failed(Subject::Trampoline, &name, &overdrawn);
                 }
                 paid[due as usize] = Payment::Refused;

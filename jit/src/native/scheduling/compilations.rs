@@ -22,12 +22,12 @@ const CHECK_EVERY: Duration = Duration::from_millis(1);
 /// The compilations of a module.
 #[derive(Default)]
 pub(crate) struct Compilations {
-    state: Mutex<State>,
+    state: Mutex<Running>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct Running {
     /// The functions that are being compiled.
     running: Vec<usize>,
     /// The threads that compile them, and some that have ended.
@@ -96,12 +96,12 @@ impl Compilations {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Running> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl Running {
     /// Starts to compile a function unless it is being compiled, or too many others are.
     fn start_once(
         &mut self,

@@ -22,10 +22,10 @@ use crate::compile::error::CompileError;
 use crate::compile::failure::CompileFailure;
 use crate::compile::subject::Subject;
 use crate::config::TierCompilation;
-use crate::native::crossing::activation::EntryTrampoline;
 use crate::native::ownership::code_table::CodeTable;
 use crate::native::scheduling::making::Maker;
 use crate::native::scheduling::wishes::Wishes;
+use slotvm_runtime::native::EntryTrampoline;
 
 /// The decisions about native code of a module whose functions are interpreted at first.
 pub(crate) struct Tiering {
@@ -324,7 +324,7 @@ impl Tiering {
         let Wish { part, n_insts, n_times, since } = wish;
         let start = Instant::now();
         let index = self.index(part);
-        self.prepare_ways(part);
+        self.prepare_trampolines(part);
         let outcome = match part {
             Part::Func(_) => match self.func_code(index) {
                 Ok(native) => {
@@ -371,7 +371,7 @@ impl Tiering {
     /// fails.
     ///
     /// [`ModuleTrampolines`]: crate::native::ownership::module_trampolines::ModuleTrampolines
-    fn prepare_ways(&self, part: Part) {
+    fn prepare_trampolines(&self, part: Part) {
         let Maker { code, trampolines, .. } = &*self.maker;
         let CodeTable { native, module, .. } = &**code;
         let func = part.func();

@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 
 use crate::context::FuncRecord;
 use crate::interp::dispatch::{Dispatch, handlers};
-use crate::interp::outside::{self, Outside};
 use crate::interp::regs::Regs;
+use crate::interp::slow::{self, SlowPath};
 use crate::steps::instr::Instr;
 use crate::steps::stack::Frame;
 use crate::steps::state::State;
@@ -29,7 +29,7 @@ fn enter<D: Dispatch>(
     r: Regs<D>,
     callee: *const CallTarget,
     slots: usize,
-    outside: Outside,
+    outside: SlowPath,
 ) -> *const Instr {
     if callee.is_null() {
         return r.leave_to(outside);
@@ -62,7 +62,7 @@ fn enter<D: Dispatch>(
 fn enter_instead<D: Dispatch>(
     r: Regs<D>,
     callee: *const CallTarget,
-    outside: Outside,
+    outside: SlowPath,
 ) -> *const Instr {
     if callee.is_null() {
         return r.leave_to(outside);
@@ -96,7 +96,7 @@ fn leave<D: Dispatch>(r: Regs<D>) -> *const Instr {
         let top = (*state).frames.wrapping_sub(1);
         let Frame { ret, func, args, instance } = *top;
         if instance != (*state).instance {
-            return r.leave_to(outside::leave);
+            return r.leave_to(slow::leave);
         }
         (*state).frames = top;
         (*state).active = func;
@@ -130,12 +130,12 @@ handlers! {
     /// Calls the function `c` of those that the module defines; `a` and `b` are where its arguments start.
     fn call(r) {
         let callee = target(&r, r.instr().c);
-        enter(r, callee, 1, outside::call)
+        enter(r, callee, 1, slow::call)
     }
 
     /// Calls the imported function `c`; `a` and `b` are where its arguments start.
     fn call_import(r) {
-        r.leave_to(outside::call_import)
+        r.leave_to(slow::call_import)
     }
 
     /// Calls a function of table `c`; `a` and `b` are where its arguments start. The next slot has its type, and
@@ -147,9 +147,9 @@ handlers! {
         match callee(&r, index, r.instr().c, data as u32) {
             Some(defined) => {
                 let callee = target(&r, defined);
-                enter(r, callee, 2, outside::call_indirect)
+                enter(r, callee, 2, slow::call_indirect)
             }
-            None => r.leave_to(outside::call_indirect),
+            None => r.leave_to(slow::call_indirect),
         }
     }
 
@@ -157,12 +157,12 @@ handlers! {
     /// arguments start.
     fn return_call(r) {
         let callee = target(&r, r.instr().c);
-        enter_instead(r, callee, outside::return_call)
+        enter_instead(r, callee, slow::return_call)
     }
 
     /// Calls the imported function `c` in place of the active one. `a` and `b` are where its arguments start.
     fn return_call_import(r) {
-        r.leave_to(outside::return_call_import)
+        r.leave_to(slow::return_call_import)
     }
 
     /// Calls a function of table `c` in place of the active one, as `call_indirect` does.
@@ -173,15 +173,15 @@ handlers! {
         match callee(&r, index, r.instr().c, data as u32) {
             Some(defined) => {
                 let callee = target(&r, defined);
-                enter_instead(r, callee, outside::return_call_indirect)
+                enter_instead(r, callee, slow::return_call_indirect)
             }
-            None => r.leave_to(outside::return_call_indirect),
+            None => r.leave_to(slow::return_call_indirect),
         }
     }
 
     /// Gives back what entering the function has taken beyond its frame.
     fn release(r) {
-        r.leave_to(outside::release)
+        r.leave_to(slow::release)
     }
 
     /// Returns; results lie where the frame starts.

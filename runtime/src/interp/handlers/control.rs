@@ -8,8 +8,8 @@ use slotvm_bytecode::numeric::ops::I32Eqz;
 use crate::interp::operands::Operand;
 
 use crate::interp::dispatch::{Dispatch, handlers};
-use crate::interp::outside;
 use crate::interp::regs::Regs;
+use crate::interp::slow;
 use crate::steps::instr::Instr;
 use crate::steps::state::State;
 
@@ -60,12 +60,12 @@ handlers! {
             let shared = (*r.state).shared;
             (*(*shared).epoch).load(Ordering::Relaxed) >= (*(*shared).poll_at).load(Ordering::Relaxed)
         };
-        if is_due { r.leave_to(outside::poll) } else { r.next(1) }
+        if is_due { r.leave_to(slow::poll) } else { r.next(1) }
     }
 
     /// Counts down the count `c` of the function.
     fn count(r) {
-        // SAFETY: the state is that of the running interpreter, which executes code of its own. Code that counts has as
+        // SAFETY: the state is that of the running interpreter, which executes code of its own. HandlerCode that counts has as
         // many counts as it names.
         let left = unsafe {
             let code = (*(*r.state).active).interpreted_unchecked();
@@ -74,24 +74,24 @@ handlers! {
         let n = left.load(Ordering::Relaxed).wrapping_sub(1);
         left.store(n, Ordering::Relaxed);
         // Another thread may have counted the last one.
-        if n as i32 <= 0 { r.leave_to(outside::count) } else { r.next(1) }
+        if n as i32 <= 0 { r.leave_to(slow::count) } else { r.next(1) }
     }
 
     /// Calls native code in the place of the function.
     fn native(r) {
-        r.leave_to(outside::native)
+        r.leave_to(slow::native)
     }
 
     /// Executes the stack operation `c`; `a` and `b` are the cell above the top of the operand stack.
     fn stack_op(r) {
-        r.leave_to(outside::stack_op)
+        r.leave_to(slow::stack_op)
     }
 
     /// Executes the stack operation `c`, which concerns no more than the frame and memory 0; `a` and `b` are as for
     /// `stack_op`.
     fn vector(r) {
         // SAFETY: the arguments are those of this handler.
-        match unsafe { outside::vector_op(r.state, r.pc, r.fp, (r.memory, r.bytes)) } {
+        match unsafe { slow::vector_op(r.state, r.pc, r.fp, (r.memory, r.bytes)) } {
             true => r.next(1),
             false => r.trap(TrapCode::MemoryOutOfBounds),
         }
@@ -100,12 +100,12 @@ handlers! {
     /// Shows the instruction that follows to the observer; `a` and `b` are the cell above the top of the
     /// operand stack.
     fn trace(r) {
-        r.leave_to(outside::trace)
+        r.leave_to(slow::trace)
     }
 
     /// Computes in scratch cells from now on.
     fn far_begin(r) {
-        // SAFETY: the state is that of the running interpreter, to which nobody has a reference. Code after this names
+        // SAFETY: the state is that of the running interpreter, to which nobody has a reference. HandlerCode after this names
         // no cell but those of `scratch`.
         unsafe {
             (*r.state).far = r.fp;

@@ -15,7 +15,7 @@ use crate::steps::state::Handler;
 
 /// An instruction, up to its operands. The handlers say what these are.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(in crate::interp) enum Code {
+pub(in crate::interp) enum HandlerCode {
     Unary(Op, In, Dest),
     Binary(Op, In, RightIn, Dest),
     /// Branches if the operation is what the last part says.
@@ -162,10 +162,10 @@ impl Loaded {
     }
 }
 
-impl Code {
+impl HandlerCode {
     /// Whether the accumulators are lost.
     pub(in crate::interp) fn leaves(self) -> bool {
-        use Code::*;
+        use HandlerCode::*;
         matches!(
             self,
             Poll | Count
@@ -184,149 +184,169 @@ impl Code {
     /// Whether its result is a vector.
     pub(in crate::interp) fn makes_vector(self) -> bool {
         match self {
-            Code::VectorOp(op) => {
+            HandlerCode::VectorOp(op) => {
                 op.signature().is_some_and(|signature| signature.results[0] == ValType::V128)
             }
-            Code::WideConst | Code::SelectWide | Code::LoadWide(_) => true,
-            Code::CanonicalF32x4 | Code::CanonicalF64x2 => true,
+            HandlerCode::WideConst | HandlerCode::SelectWide | HandlerCode::LoadWide(_) => true,
+            HandlerCode::CanonicalF32x4 | HandlerCode::CanonicalF64x2 => true,
             _ => false,
         }
     }
 
     /// Whether it branches by `c`.
     pub(in crate::interp) fn branches(self) -> bool {
-        matches!(self, Code::Br | Code::BranchIf(..) | Code::CountBranch(..))
+        matches!(self, HandlerCode::Br | HandlerCode::BranchIf(..) | HandlerCode::CountBranch(..))
     }
 
     /// The instruction whose result goes to the accumulator alone, if there is one.
-    pub(in crate::interp) fn without_cell(self) -> Option<Code> {
+    pub(in crate::interp) fn without_cell(self) -> Option<HandlerCode> {
         Some(match self {
-            Code::Unary(op, left, _) => Code::Unary(op, left, Dest::Acc),
-            Code::Binary(op, left, right, _) => Code::Binary(op, left, right, Dest::Acc),
-            Code::ShortBinary(op, right, _) => Code::ShortBinary(op, right, Dest::Acc),
-            Code::LongBinary(op, right, _) => Code::LongBinary(op, right, Dest::Acc),
-            Code::AddScaled(index, _) => Code::AddScaled(index, Dest::Acc),
-            Code::AddScaledConst(bits, index, _) => Code::AddScaledConst(bits, index, Dest::Acc),
-            Code::MulAdd(left, _) => Code::MulAdd(left, Dest::Acc),
-            Code::Select(condition, _) => Code::Select(condition, Dest::Acc),
-            Code::Load(loaded, address, _) => Code::Load(loaded, address, Dest::Acc),
+            HandlerCode::Unary(op, left, _) => HandlerCode::Unary(op, left, Dest::Acc),
+            HandlerCode::Binary(op, left, right, _) => {
+                HandlerCode::Binary(op, left, right, Dest::Acc)
+            }
+            HandlerCode::ShortBinary(op, right, _) => {
+                HandlerCode::ShortBinary(op, right, Dest::Acc)
+            }
+            HandlerCode::LongBinary(op, right, _) => HandlerCode::LongBinary(op, right, Dest::Acc),
+            HandlerCode::AddScaled(index, _) => HandlerCode::AddScaled(index, Dest::Acc),
+            HandlerCode::AddScaledConst(bits, index, _) => {
+                HandlerCode::AddScaledConst(bits, index, Dest::Acc)
+            }
+            HandlerCode::MulAdd(left, _) => HandlerCode::MulAdd(left, Dest::Acc),
+            HandlerCode::Select(condition, _) => HandlerCode::Select(condition, Dest::Acc),
+            HandlerCode::Load(loaded, address, _) => HandlerCode::Load(loaded, address, Dest::Acc),
             _ => return None,
         })
     }
 }
 
 /// Returns the address of an instruction's handler, in the form that ends with jumps or in the other one.
-pub(in crate::interp) fn address(code: Code, jumps: bool) -> *const () {
+pub(in crate::interp) fn address(code: HandlerCode, jumps: bool) -> *const () {
     let handler = if jumps { of::<Tail>(code) } else { of::<Loop>(code) };
     handler as *const ()
 }
 
 /// Returns the handler of an instruction.
-pub(in crate::interp) fn of<D: Dispatch>(code: Code) -> Handler {
+pub(in crate::interp) fn of<D: Dispatch>(code: HandlerCode) -> Handler {
     match code {
-        Code::Unary(op, ..) if touches_narrow_float(op) => of_narrow_unary::<D>(op),
-        Code::Unary(op, left, to) => match (left, to) {
+        HandlerCode::Unary(op, ..) if touches_narrow_float(op) => of_narrow_unary::<D>(op),
+        HandlerCode::Unary(op, left, to) => match (left, to) {
             (In::Cell, Dest::Cell) => of_unary::<CellB, ToCell, D>(op),
             (In::Cell, Dest::Acc) => of_unary::<CellB, D::ToAcc, D>(op),
             (In::Acc, Dest::Cell) => of_unary::<D::Acc<CellB>, ToCell, D>(op),
             (In::Acc, Dest::Acc) => of_unary::<D::Acc<CellB>, D::ToAcc, D>(op),
         },
-        Code::Binary(op, left, right, Dest::Cell) => of_binary::<ToCell, D>(op, left, right),
-        Code::Binary(op, left, right, Dest::Acc) => of_binary::<D::ToAcc, D>(op, left, right),
-        Code::BranchIf(op, left, right, taken) => of_branch::<D>(op, left, right, taken),
-        Code::AddScaled(In::Cell, Dest::Cell) => add_scaled::<CellX, ToCell, D>,
-        Code::AddScaled(In::Cell, Dest::Acc) => add_scaled::<CellX, D::ToAcc, D>,
-        Code::AddScaled(In::Acc, Dest::Cell) => add_scaled::<D::Acc<CellX>, ToCell, D>,
-        Code::AddScaled(In::Acc, Dest::Acc) => add_scaled::<D::Acc<CellX>, D::ToAcc, D>,
-        Code::ShortBinary(op, In::Cell, Dest::Cell) => of_left::<ShortC, CellB, ToCell, D>(op),
-        Code::ShortBinary(op, In::Cell, Dest::Acc) => of_left::<ShortC, CellB, D::ToAcc, D>(op),
-        Code::ShortBinary(op, In::Acc, Dest::Cell) => {
+        HandlerCode::Binary(op, left, right, Dest::Cell) => of_binary::<ToCell, D>(op, left, right),
+        HandlerCode::Binary(op, left, right, Dest::Acc) => {
+            of_binary::<D::ToAcc, D>(op, left, right)
+        }
+        HandlerCode::BranchIf(op, left, right, taken) => of_branch::<D>(op, left, right, taken),
+        HandlerCode::AddScaled(In::Cell, Dest::Cell) => add_scaled::<CellX, ToCell, D>,
+        HandlerCode::AddScaled(In::Cell, Dest::Acc) => add_scaled::<CellX, D::ToAcc, D>,
+        HandlerCode::AddScaled(In::Acc, Dest::Cell) => add_scaled::<D::Acc<CellX>, ToCell, D>,
+        HandlerCode::AddScaled(In::Acc, Dest::Acc) => add_scaled::<D::Acc<CellX>, D::ToAcc, D>,
+        HandlerCode::ShortBinary(op, In::Cell, Dest::Cell) => {
+            of_left::<ShortC, CellB, ToCell, D>(op)
+        }
+        HandlerCode::ShortBinary(op, In::Cell, Dest::Acc) => {
+            of_left::<ShortC, CellB, D::ToAcc, D>(op)
+        }
+        HandlerCode::ShortBinary(op, In::Acc, Dest::Cell) => {
             of_left::<ShortC, D::Acc<CellB>, ToCell, D>(op)
         }
-        Code::ShortBinary(op, In::Acc, Dest::Acc) => {
+        HandlerCode::ShortBinary(op, In::Acc, Dest::Acc) => {
             of_left::<ShortC, D::Acc<CellB>, D::ToAcc, D>(op)
         }
-        Code::LongBinary(op, In::Cell, Dest::Cell) => of_float_left::<CellB, ToCell, D>(op),
-        Code::LongBinary(op, In::Cell, Dest::Acc) => of_float_left::<CellB, D::ToAcc, D>(op),
-        Code::LongBinary(op, In::Acc, Dest::Cell) => of_float_left::<D::Acc<CellB>, ToCell, D>(op),
-        Code::LongBinary(op, In::Acc, Dest::Acc) => of_float_left::<D::Acc<CellB>, D::ToAcc, D>(op),
-        Code::AddScaledConst(bits, In::Cell, to) => of_add_scaled::<CellB, D>(bits, to),
-        Code::AddScaledConst(bits, In::Acc, to) => of_add_scaled::<D::Acc<CellB>, D>(bits, to),
-        Code::MulAdd(In::Cell, Dest::Cell) => mul_add::<CellX, ToCell, D>,
-        Code::MulAdd(In::Cell, Dest::Acc) => mul_add::<CellX, D::ToAcc, D>,
-        Code::MulAdd(In::Acc, Dest::Cell) => mul_add::<D::Acc<CellX>, ToCell, D>,
-        Code::MulAdd(In::Acc, Dest::Acc) => mul_add::<D::Acc<CellX>, D::ToAcc, D>,
-        Code::CountBranch(op, RightIn::Short) => of_count_branch::<ShortB, D>(op),
-        Code::CountBranch(op, _) => of_count_branch::<CellB, D>(op),
-        Code::CanonicalF32 => canonical_f32::<D>,
-        Code::CanonicalF64 => canonical_f64::<D>,
-        Code::ShortConst => short_const::<D>,
-        Code::ShortConstU => short_const_u::<D>,
-        Code::LongConst => long_const::<D>,
-        Code::Copy => copy::<D>,
-        Code::CopyTwo => copy_two::<D>,
-        Code::Select(In::Cell, Dest::Cell) => select::<CellB, ToCell, D>,
-        Code::Select(In::Cell, Dest::Acc) => select::<CellB, D::ToAcc, D>,
-        Code::Select(In::Acc, Dest::Cell) => select::<D::Acc<CellB>, ToCell, D>,
-        Code::Select(In::Acc, Dest::Acc) => select::<D::Acc<CellB>, D::ToAcc, D>,
-        Code::Swap => swap::<D>,
-        Code::Load(loaded, address, Dest::Cell) => of_load::<ToCell, D>(loaded, address),
-        Code::Load(loaded, address, Dest::Acc) => of_load::<D::ToAcc, D>(loaded, address),
-        Code::Store(bytes, StoredIn::Cell, address) => of_store::<CellA, I64Add, D>(bytes, address),
-        Code::Store(bytes, StoredIn::Short, address) => {
+        HandlerCode::LongBinary(op, In::Cell, Dest::Cell) => of_float_left::<CellB, ToCell, D>(op),
+        HandlerCode::LongBinary(op, In::Cell, Dest::Acc) => of_float_left::<CellB, D::ToAcc, D>(op),
+        HandlerCode::LongBinary(op, In::Acc, Dest::Cell) => {
+            of_float_left::<D::Acc<CellB>, ToCell, D>(op)
+        }
+        HandlerCode::LongBinary(op, In::Acc, Dest::Acc) => {
+            of_float_left::<D::Acc<CellB>, D::ToAcc, D>(op)
+        }
+        HandlerCode::AddScaledConst(bits, In::Cell, to) => of_add_scaled::<CellB, D>(bits, to),
+        HandlerCode::AddScaledConst(bits, In::Acc, to) => {
+            of_add_scaled::<D::Acc<CellB>, D>(bits, to)
+        }
+        HandlerCode::MulAdd(In::Cell, Dest::Cell) => mul_add::<CellX, ToCell, D>,
+        HandlerCode::MulAdd(In::Cell, Dest::Acc) => mul_add::<CellX, D::ToAcc, D>,
+        HandlerCode::MulAdd(In::Acc, Dest::Cell) => mul_add::<D::Acc<CellX>, ToCell, D>,
+        HandlerCode::MulAdd(In::Acc, Dest::Acc) => mul_add::<D::Acc<CellX>, D::ToAcc, D>,
+        HandlerCode::CountBranch(op, RightIn::Short) => of_count_branch::<ShortB, D>(op),
+        HandlerCode::CountBranch(op, _) => of_count_branch::<CellB, D>(op),
+        HandlerCode::CanonicalF32 => canonical_f32::<D>,
+        HandlerCode::CanonicalF64 => canonical_f64::<D>,
+        HandlerCode::ShortConst => short_const::<D>,
+        HandlerCode::ShortConstU => short_const_u::<D>,
+        HandlerCode::LongConst => long_const::<D>,
+        HandlerCode::Copy => copy::<D>,
+        HandlerCode::CopyTwo => copy_two::<D>,
+        HandlerCode::Select(In::Cell, Dest::Cell) => select::<CellB, ToCell, D>,
+        HandlerCode::Select(In::Cell, Dest::Acc) => select::<CellB, D::ToAcc, D>,
+        HandlerCode::Select(In::Acc, Dest::Cell) => select::<D::Acc<CellB>, ToCell, D>,
+        HandlerCode::Select(In::Acc, Dest::Acc) => select::<D::Acc<CellB>, D::ToAcc, D>,
+        HandlerCode::Swap => swap::<D>,
+        HandlerCode::Load(loaded, address, Dest::Cell) => of_load::<ToCell, D>(loaded, address),
+        HandlerCode::Load(loaded, address, Dest::Acc) => of_load::<D::ToAcc, D>(loaded, address),
+        HandlerCode::Store(bytes, StoredIn::Cell, address) => {
+            of_store::<CellA, I64Add, D>(bytes, address)
+        }
+        HandlerCode::Store(bytes, StoredIn::Short, address) => {
             of_store::<ShortA, I64Add, D>(bytes, address)
         }
-        Code::Store(bytes, StoredIn::Acc, address) => {
+        HandlerCode::Store(bytes, StoredIn::Acc, address) => {
             of_store::<D::Acc<CellA>, I64Add, D>(bytes, address)
         }
-        Code::Store(_, StoredIn::FloatAcc, address) => {
+        HandlerCode::Store(_, StoredIn::FloatAcc, address) => {
             of_store_at::<Store64, D::Acc<CellA>, F64Add, D>(address)
         }
-        Code::VectorOp(op) => of_vector_op::<D>(op),
-        Code::CopyWide => copy_wide::<D>,
-        Code::WideConst => wide_const::<D>,
-        Code::SelectWide => select_wide::<D>,
-        Code::CanonicalF32x4 => canonical_f32x4::<D>,
-        Code::CanonicalF64x2 => canonical_f64x2::<D>,
-        Code::LoadWide(address) => of_load_wide::<D>(address),
-        Code::StoreWide(address) => of_store_wide::<D>(address),
-        Code::FrameAddr => frame_addr::<D>,
-        Code::FrameGet(4) => frame_get::<Load32U, D>,
-        Code::FrameGet(_) => frame_get::<Load64, D>,
-        Code::FrameSet(4) => frame_set::<Store32, D>,
-        Code::FrameSet(_) => frame_set::<Store64, D>,
-        Code::MemorySize => memory_size::<D>,
-        Code::GlobalGet => global_get::<D>,
-        Code::GlobalSet => global_set::<D>,
-        Code::ImportedGlobalGet => imported_global_get::<D>,
-        Code::ImportedGlobalSet => imported_global_set::<D>,
-        Code::Br => br::<D>,
-        Code::BrTable(In::Cell) => br_table::<CellA, D>,
-        Code::BrTable(In::Acc) => br_table::<D::Acc<CellA>, D>,
-        Code::MoveCells => move_cells::<D>,
-        Code::Unreachable => unreachable::<D>,
-        Code::Fuel => fuel::<D>,
-        Code::Poll => poll::<D>,
-        Code::Count => count::<D>,
-        Code::Native => native::<D>,
-        Code::StackOp => stack_op::<D>,
-        Code::Vector => vector::<D>,
-        Code::Trace => trace::<D>,
-        Code::FarBegin => far_begin::<D>,
-        Code::FarEnd => far_end::<D>,
-        Code::FarGet => far_get::<D>,
-        Code::FarSet => far_set::<D>,
-        Code::Call => call::<D>,
-        Code::CallImport => call_import::<D>,
-        Code::CallIndirect => call_indirect::<D>,
-        Code::ReturnCall => return_call::<D>,
-        Code::ReturnCallImport => return_call_import::<D>,
-        Code::ReturnCallIndirect => return_call_indirect::<D>,
-        Code::Release => release::<D>,
-        Code::Ret => ret::<D>,
-        Code::RetCell => ret_cell::<D>,
-        Code::RetShort => ret_short::<D>,
-        Code::Exit => exit::<D>,
+        HandlerCode::VectorOp(op) => of_vector_op::<D>(op),
+        HandlerCode::CopyWide => copy_wide::<D>,
+        HandlerCode::WideConst => wide_const::<D>,
+        HandlerCode::SelectWide => select_wide::<D>,
+        HandlerCode::CanonicalF32x4 => canonical_f32x4::<D>,
+        HandlerCode::CanonicalF64x2 => canonical_f64x2::<D>,
+        HandlerCode::LoadWide(address) => of_load_wide::<D>(address),
+        HandlerCode::StoreWide(address) => of_store_wide::<D>(address),
+        HandlerCode::FrameAddr => frame_addr::<D>,
+        HandlerCode::FrameGet(4) => frame_get::<Load32U, D>,
+        HandlerCode::FrameGet(_) => frame_get::<Load64, D>,
+        HandlerCode::FrameSet(4) => frame_set::<Store32, D>,
+        HandlerCode::FrameSet(_) => frame_set::<Store64, D>,
+        HandlerCode::MemorySize => memory_size::<D>,
+        HandlerCode::GlobalGet => global_get::<D>,
+        HandlerCode::GlobalSet => global_set::<D>,
+        HandlerCode::ImportedGlobalGet => imported_global_get::<D>,
+        HandlerCode::ImportedGlobalSet => imported_global_set::<D>,
+        HandlerCode::Br => br::<D>,
+        HandlerCode::BrTable(In::Cell) => br_table::<CellA, D>,
+        HandlerCode::BrTable(In::Acc) => br_table::<D::Acc<CellA>, D>,
+        HandlerCode::MoveCells => move_cells::<D>,
+        HandlerCode::Unreachable => unreachable::<D>,
+        HandlerCode::Fuel => fuel::<D>,
+        HandlerCode::Poll => poll::<D>,
+        HandlerCode::Count => count::<D>,
+        HandlerCode::Native => native::<D>,
+        HandlerCode::StackOp => stack_op::<D>,
+        HandlerCode::Vector => vector::<D>,
+        HandlerCode::Trace => trace::<D>,
+        HandlerCode::FarBegin => far_begin::<D>,
+        HandlerCode::FarEnd => far_end::<D>,
+        HandlerCode::FarGet => far_get::<D>,
+        HandlerCode::FarSet => far_set::<D>,
+        HandlerCode::Call => call::<D>,
+        HandlerCode::CallImport => call_import::<D>,
+        HandlerCode::CallIndirect => call_indirect::<D>,
+        HandlerCode::ReturnCall => return_call::<D>,
+        HandlerCode::ReturnCallImport => return_call_import::<D>,
+        HandlerCode::ReturnCallIndirect => return_call_indirect::<D>,
+        HandlerCode::Release => release::<D>,
+        HandlerCode::Ret => ret::<D>,
+        HandlerCode::RetCell => ret_cell::<D>,
+        HandlerCode::RetShort => ret_short::<D>,
+        HandlerCode::Exit => exit::<D>,
     }
 }
 

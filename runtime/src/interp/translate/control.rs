@@ -5,16 +5,16 @@ use slotvm_bytecode::{Imm, Op, inst, n_cells};
 use super::Translator;
 use super::operands::{Last, Operand, Value};
 use super::values::{inverse, is_narrow, mirrored};
-use crate::interp::handlers::table::{Code, Dest, In, RightIn};
+use crate::interp::handlers::table::{Dest, HandlerCode, In, RightIn};
 use crate::steps::instr::Instr;
 
 impl Translator<'_> {
     pub(super) fn branch(&mut self, op: Op, imm: Imm) {
         match op {
-            Op::Unreachable => self.emit(Code::Unreachable, 0, 0, 0),
+            Op::Unreachable => self.emit(HandlerCode::Unreachable, 0, 0, 0),
             Op::Br => {
                 self.flush();
-                self.emit(Code::Br, 0, 0, 0);
+                self.emit(HandlerCode::Br, 0, 0, 0);
                 self.branch_to(imm.low());
             }
             Op::BrIf => {
@@ -72,13 +72,13 @@ impl Translator<'_> {
         let left = if self.try_acc(condition, false) { In::Acc } else { In::Cell };
         let a = self.source(condition);
         self.flush();
-        self.emit(Code::BranchIf(Op::I32Ne, left, RightIn::Short, true), a, 0, 0);
+        self.emit(HandlerCode::BranchIf(Op::I32Ne, left, RightIn::Short, true), a, 0, 0);
     }
 
     /// Appends a branch by a comparison, together with the addition before it that counts a local. Returns whether
     /// there is one.
-    fn count_branch(&mut self, code: Code, a: u16, b: u16) -> bool {
-        let Code::BranchIf(op, left, right, taken) = code else { return false };
+    fn count_branch(&mut self, code: HandlerCode, a: u16, b: u16) -> bool {
+        let HandlerCode::BranchIf(op, left, right, taken) = code else { return false };
         let (op, right, b) = match (left, right) {
             (In::Acc, RightIn::Cell | RightIn::Short) => (Some(op), right, b),
             (In::Cell, RightIn::Acc) => (mirrored(op), RightIn::Cell, a),
@@ -90,7 +90,7 @@ impl Translator<'_> {
         else {
             return false;
         };
-        let add = Code::Binary(Op::I32Add, In::Cell, RightIn::Short, Dest::Cell);
+        let add = HandlerCode::Binary(Op::I32Add, In::Cell, RightIn::Short, Dest::Cell);
         let Instr { a: local, b: counted, c: step, .. } = self.instrs[slot];
         let is_count = self.accumulators.int.is_some_and(|acc| {
             acc.slot == slot && acc.code == add && acc.cell == local.into() && local == counted
@@ -99,7 +99,7 @@ impl Translator<'_> {
             return false;
         }
         self.truncate(slot);
-        self.emit(Code::CountBranch(op, right), local, b, 0);
+        self.emit(HandlerCode::CountBranch(op, right), local, b, 0);
         self.emit_data(step.into());
         true
     }
@@ -110,7 +110,7 @@ impl Translator<'_> {
         let a = self.source(index);
         self.flush();
         let slot = self.instrs.len();
-        self.emit(Code::BrTable(from), a, 0, imm.low());
+        self.emit(HandlerCode::BrTable(from), a, 0, imm.low());
         for label in inst::labels(self.code(), imm) {
             let block = self.label_block(label);
             self.branches.push((self.instrs.len() as u32, block, true));
@@ -136,7 +136,7 @@ impl Translator<'_> {
             self.flush();
             self.move_cells(n, from, to);
         }
-        self.emit(Code::Br, 0, 0, 0);
+        self.emit(HandlerCode::Br, 0, 0, 0);
         self.branch_to(imm.low());
     }
 
@@ -144,7 +144,7 @@ impl Translator<'_> {
     fn move_cells(&mut self, n: u32, from: u32, to: u32) {
         if n > 0 && from != to {
             self.far_end();
-            self.emit_ab(Code::MoveCells, n, from);
+            self.emit_ab(HandlerCode::MoveCells, n, from);
             self.emit_data(to.into());
             self.far_begin();
         }
@@ -152,7 +152,7 @@ impl Translator<'_> {
 
     fn release(&mut self) {
         if self.options.stack_cells || self.body.frame_bytes > 0 {
-            self.emit(Code::Release, 0, 0, 0);
+            self.emit(HandlerCode::Release, 0, 0, 0);
         }
     }
 
@@ -162,13 +162,13 @@ impl Translator<'_> {
             let Operand { value, .. } = self.pop();
             self.release();
             match value {
-                Value::Cell(cell) => self.emit(Code::RetCell, 0, cell as u16, 0),
+                Value::Cell(cell) => self.emit(HandlerCode::RetCell, 0, cell as u16, 0),
                 Value::Const(value) if value as i32 as u64 == value => {
-                    self.emit(Code::RetShort, 0, 0, value as u32);
+                    self.emit(HandlerCode::RetShort, 0, 0, value as u32);
                 }
                 value => {
                     self.write(0, value);
-                    self.emit(Code::Ret, 0, 0, 0);
+                    self.emit(HandlerCode::Ret, 0, 0, 0);
                 }
             }
             return;
@@ -178,7 +178,7 @@ impl Translator<'_> {
         self.move_cells(n, from, 0);
         self.far_end();
         self.release();
-        self.emit(Code::Ret, 0, 0, 0);
+        self.emit(HandlerCode::Ret, 0, 0, 0);
     }
 
     pub(super) fn call(&mut self, op: Op, imm: Imm) {
@@ -196,14 +196,15 @@ impl Translator<'_> {
             self.release();
         }
         if is_indirect {
-            let code = if waits { Code::CallIndirect } else { Code::ReturnCallIndirect };
+            let code =
+                if waits { HandlerCode::CallIndirect } else { HandlerCode::ReturnCallIndirect };
             self.emit_ab(code, args, imm.high());
             self.emit_data(u64::from(imm.low()) | u64::from(args + n_params) << 32);
         } else if let Some(defined) = imm.low().checked_sub(self.module.n_imported_funcs()) {
-            let code = if waits { Code::Call } else { Code::ReturnCall };
+            let code = if waits { HandlerCode::Call } else { HandlerCode::ReturnCall };
             self.emit_ab(code, args, defined);
         } else {
-            let code = if waits { Code::CallImport } else { Code::ReturnCallImport };
+            let code = if waits { HandlerCode::CallImport } else { HandlerCode::ReturnCallImport };
             self.emit_ab(code, args, imm.low());
         }
         if waits {
@@ -214,15 +215,15 @@ impl Translator<'_> {
 }
 
 /// The branch that takes the place of the instruction that has made its condition, with the operands that it compares.
-fn comparison(last: Last) -> Option<(Code, u16, u16)> {
+fn comparison(last: Last) -> Option<(HandlerCode, u16, u16)> {
     let short = |c: u32| i16::try_from(c as i32).ok().map(|c| c as u16);
     let (op, left, right, b) = match last.code {
-        Code::Unary(Op::I32Eqz, left, _) => (Op::I32Eq, left, RightIn::Short, 0),
-        Code::Unary(Op::I64Eqz, left, _) => (Op::I64Eq, left, RightIn::Short, 0),
-        Code::Binary(op, left, right @ (RightIn::Cell | RightIn::Acc), _) => {
+        HandlerCode::Unary(Op::I32Eqz, left, _) => (Op::I32Eq, left, RightIn::Short, 0),
+        HandlerCode::Unary(Op::I64Eqz, left, _) => (Op::I64Eq, left, RightIn::Short, 0),
+        HandlerCode::Binary(op, left, right @ (RightIn::Cell | RightIn::Acc), _) => {
             (op, left, right, last.c as u16)
         }
-        Code::Binary(op, left, RightIn::Short, _) if !is_float(op) => {
+        HandlerCode::Binary(op, left, RightIn::Short, _) if !is_float(op) => {
             (op, left, RightIn::Short, short(last.c)?)
         }
         _ => return None,
@@ -231,7 +232,7 @@ fn comparison(last: Last) -> Option<(Code, u16, u16)> {
     if !is_exact && op != Op::I32And && !is_float_comparison(op) {
         return None;
     }
-    Some((Code::BranchIf(op, left, right, !last.is_negated), last.b, b))
+    Some((HandlerCode::BranchIf(op, left, right, !last.is_negated), last.b, b))
 }
 
 fn is_float(op: Op) -> bool {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32};
 use slotvm_bytecode::verified::Body;
 
 use super::Translator;
-use crate::interp::handlers::table::Code;
+use crate::interp::handlers::table::HandlerCode;
 use crate::steps::code::Count;
 use crate::steps::part::Part;
 
@@ -52,7 +52,7 @@ impl Translator<'_> {
         };
         let threshold = self.tiers.map_or(1, |tiers| tiers.threshold(part, n_insts, n_all));
         self.far_end();
-        self.emit(Code::Count, 0, 0, self.counts.len() as u32);
+        self.emit(HandlerCode::Count, 0, 0, self.counts.len() as u32);
         self.far_begin();
         let threshold = threshold.clamp(1, i32::MAX as u32);
         let native = AtomicPtr::new(ptr::null_mut());

@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 use slotvm_bytecode::verified::{Block, Body, Storage};
 use slotvm_bytecode::{Imm, Inst, Op, ValType, VerifiedModule, n_cells, numeric};
 
-use super::handlers::table::{self, Code};
+use super::handlers::table::{self, HandlerCode};
 use crate::steps::code::{CodeOptions, Count, FuncCode};
 use crate::steps::instr::{Instr, StackOp};
 use crate::steps::module_code::{ModuleCode, Tiers};
@@ -51,17 +51,17 @@ pub(super) fn offset(module: &VerifiedModule, target: &CallTarget, pc: *const In
 /// The instruction after the call of a function by the host, for code of which handlers end with jumps or not.
 pub(super) fn exit(jumps: bool) -> *const Instr {
     static EXITS: OnceLock<[SyncInstr; 2]> = OnceLock::new();
-    alone(&EXITS, Code::Exit, jumps)
+    alone(&EXITS, HandlerCode::Exit, jumps)
 }
 
 /// The instruction of functions that are native code, likewise.
 pub(super) fn native(jumps: bool) -> *const Instr {
     static CALLS: OnceLock<[SyncInstr; 2]> = OnceLock::new();
-    alone(&CALLS, Code::Native, jumps)
+    alone(&CALLS, HandlerCode::Native, jumps)
 }
 
 /// An instruction without operands that belongs to no function.
-fn alone(place: &'static OnceLock<[SyncInstr; 2]>, code: Code, jumps: bool) -> *const Instr {
+fn alone(place: &'static OnceLock<[SyncInstr; 2]>, code: HandlerCode, jumps: bool) -> *const Instr {
     let instr = |jumps| SyncInstr(Instr { handler: table::address(code, jumps), a: 0, b: 0, c: 0 });
     let instrs = place.get_or_init(|| [instr(false), instr(true)]);
     &raw const instrs[usize::from(jumps)].0
@@ -215,11 +215,11 @@ impl<'a> Translator<'a> {
         }
         if self.options.polls && block.polls {
             self.far_end();
-            self.emit(Code::Poll, 0, 0, 0);
+            self.emit(HandlerCode::Poll, 0, 0, 0);
             self.far_begin();
         }
         if self.options.fuel {
-            self.emit(Code::Fuel, 0, 0, block.cost);
+            self.emit(HandlerCode::Fuel, 0, 0, block.cost);
         }
         let mut falls_through = true;
         for (offset, inst) in self.module.insts(self.func, block) {
@@ -253,7 +253,7 @@ impl<'a> Translator<'a> {
             Op::I32Const | Op::I64Const | Op::F32Const | Op::F64Const => {
                 self.push(Value::Const(imm.0));
             }
-            Op::MemorySize => self.define(Code::MemorySize, 0, 0),
+            Op::MemorySize => self.define(HandlerCode::MemorySize, 0, 0),
             _ if numeric::is_numeric(op) => self.numeric(op),
             _ if op.is_vector() => self.vector(op, imm),
             _ => match op.access() {
@@ -266,7 +266,7 @@ impl<'a> Translator<'a> {
     // Emitting.
 
     /// Appends an instruction. The accumulators hold what they did, or nothing.
-    fn emit(&mut self, code: Code, a: u16, b: u16, c: u32) {
+    fn emit(&mut self, code: HandlerCode, a: u16, b: u16, c: u32) {
         self.last = None;
         if code.branches() {
             self.branch = self.instrs.len() as u32;
@@ -279,7 +279,7 @@ impl<'a> Translator<'a> {
     }
 
     /// Appends an instruction with one number in `a` and `b`.
-    fn emit_ab(&mut self, code: Code, ab: u32, c: u32) {
+    fn emit_ab(&mut self, code: HandlerCode, ab: u32, c: u32) {
         self.emit(code, ab as u16, (ab >> 16) as u16, c);
     }
 
@@ -314,21 +314,21 @@ impl<'a> Translator<'a> {
     /// Lets the code that follows compute in scratch cells, if the frame is large.
     fn far_begin(&mut self) {
         if self.is_far {
-            self.emit(Code::FarBegin, 0, 0, 0);
+            self.emit(HandlerCode::FarBegin, 0, 0, 0);
         }
     }
 
     /// Lets the code that follows name cells of the frame.
     fn far_end(&mut self) {
         if self.is_far {
-            self.emit(Code::FarEnd, 0, 0, 0);
+            self.emit(HandlerCode::FarEnd, 0, 0, 0);
         }
     }
 
     fn trace(&mut self) {
         let height = self.operands.height();
         self.far_end();
-        self.emit_ab(Code::Trace, height, 0);
+        self.emit_ab(HandlerCode::Trace, height, 0);
         self.far_begin();
     }
 
@@ -380,7 +380,7 @@ impl<'a> Translator<'a> {
         self.far_end();
         let concerns_store =
             matches!(op, StackOp::Service(..) | StackOp::GlobalGet(_) | StackOp::GlobalSet(_));
-        let code = if concerns_store { Code::StackOp } else { Code::Vector };
+        let code = if concerns_store { HandlerCode::StackOp } else { HandlerCode::Vector };
         self.emit_ab(code, height, self.stack_ops.len() as u32);
         self.stack_ops.push(op);
         self.far_begin();

@@ -3,7 +3,7 @@
 use slotvm_bytecode::ValType;
 
 use super::Translator;
-use crate::interp::handlers::table::{self, Code};
+use crate::interp::handlers::table::{self, HandlerCode};
 
 /// Operands that are not in their cells; more are put there. It bounds the work for each instruction.
 const PENDING_MAX: usize = 16;
@@ -92,7 +92,7 @@ pub(super) struct Last {
     /// For instructions that may take its place: the slot from which on they do so, its code, and its operands `b` and
     /// `c`.
     pub(super) start: usize,
-    pub(super) code: Code,
+    pub(super) code: HandlerCode,
     pub(super) b: u16,
     pub(super) c: u32,
     /// Whether the operand is the opposite.
@@ -106,7 +106,7 @@ pub(super) struct Last {
 pub(super) struct Accumulator {
     pub(super) cell: u32,
     pub(super) slot: usize,
-    pub(super) code: Code,
+    pub(super) code: HandlerCode,
     /// Whether the cell itself is read, too.
     is_read: bool,
 }
@@ -131,7 +131,7 @@ impl Accumulators {
     }
 
     /// An instruction has put the value of a cell into one of them.
-    fn set(&mut self, cell: u32, slot: usize, code: Code) {
+    fn set(&mut self, cell: u32, slot: usize, code: HandlerCode) {
         self.overwrite(cell);
         let acc = Some(Accumulator { cell, slot, code, is_read: false });
         match made_by(code) {
@@ -166,23 +166,23 @@ impl Accumulators {
 }
 
 /// The type of an instruction's result, up to those that have the same accumulator.
-fn made_by(code: Code) -> Option<ValType> {
+fn made_by(code: HandlerCode) -> Option<ValType> {
     match code {
-        Code::Unary(op, ..)
-        | Code::Binary(op, ..)
-        | Code::ShortBinary(op, ..)
-        | Code::LongBinary(op, ..) => Some(op.signature()?.results[0]),
-        Code::MulAdd(..) => Some(ValType::F64),
-        Code::Load(loaded, ..) if loaded.is_float() => Some(ValType::F64),
-        Code::Load(..)
-        | Code::AddScaled(..)
-        | Code::AddScaledConst(..)
-        | Code::Select(..)
-        | Code::FrameAddr
-        | Code::FrameGet(_)
-        | Code::MemorySize
-        | Code::GlobalGet
-        | Code::ImportedGlobalGet => Some(ValType::I64),
+        HandlerCode::Unary(op, ..)
+        | HandlerCode::Binary(op, ..)
+        | HandlerCode::ShortBinary(op, ..)
+        | HandlerCode::LongBinary(op, ..) => Some(op.signature()?.results[0]),
+        HandlerCode::MulAdd(..) => Some(ValType::F64),
+        HandlerCode::Load(loaded, ..) if loaded.is_float() => Some(ValType::F64),
+        HandlerCode::Load(..)
+        | HandlerCode::AddScaled(..)
+        | HandlerCode::AddScaledConst(..)
+        | HandlerCode::Select(..)
+        | HandlerCode::FrameAddr
+        | HandlerCode::FrameGet(_)
+        | HandlerCode::MemorySize
+        | HandlerCode::GlobalGet
+        | HandlerCode::ImportedGlobalGet => Some(ValType::I64),
         _ => None,
     }
 }
@@ -212,12 +212,12 @@ impl Translator<'_> {
         self.accumulators.overwrite(cell);
         let to = if self.is_far { self.next_scratch() } else { cell as u16 };
         match value {
-            Value::Cell(from) if self.is_far => self.emit(Code::FarGet, to, 0, from),
+            Value::Cell(from) if self.is_far => self.emit(HandlerCode::FarGet, to, 0, from),
             Value::Cell(from) => self.copy(to, from as u16),
             Value::Const(value) => self.constant(to, value),
         }
         if self.is_far {
-            self.emit(Code::FarSet, to, 0, cell);
+            self.emit(HandlerCode::FarSet, to, 0, cell);
         }
     }
 
@@ -226,22 +226,22 @@ impl Translator<'_> {
         let slot = self.instrs.len();
         if self.last_copy == Some(slot) {
             let last = &mut self.instrs[slot - 1];
-            last.handler = table::address(Code::CopyTwo, self.options.jumps);
+            last.handler = table::address(HandlerCode::CopyTwo, self.options.jumps);
             last.c = u32::from(to) | u32::from(from) << 16;
             self.last_copy = None;
             return;
         }
-        self.emit(Code::Copy, to, from, 0);
+        self.emit(HandlerCode::Copy, to, from, 0);
         self.last_copy = Some(slot + 1);
     }
 
     fn constant(&mut self, to: u16, value: u64) {
         if value as i32 as u64 == value {
-            self.emit(Code::ShortConst, to, 0, value as u32);
+            self.emit(HandlerCode::ShortConst, to, 0, value as u32);
         } else if u64::from(value as u32) == value {
-            self.emit(Code::ShortConstU, to, 0, value as u32);
+            self.emit(HandlerCode::ShortConstU, to, 0, value as u32);
         } else {
-            self.emit(Code::LongConst, to, 0, 0);
+            self.emit(HandlerCode::LongConst, to, 0, 0);
             self.emit_data(value);
         }
     }
@@ -256,11 +256,11 @@ impl Translator<'_> {
         match operand.value {
             Value::Cell(cell) if self.is_far => {
                 let scratch = self.next_scratch();
-                self.emit(Code::FarGet, scratch, 0, cell);
+                self.emit(HandlerCode::FarGet, scratch, 0, cell);
                 scratch
             }
             Value::Cell(cell) => cell as u16,
-            // Code that computes in scratch cells pushes no constants without writing them.
+            // HandlerCode that computes in scratch cells pushes no constants without writing them.
             Value::Const(value) => {
                 self.accumulators.overwrite(operand.cell);
                 self.constant(operand.cell as u16, value);
@@ -270,12 +270,12 @@ impl Translator<'_> {
     }
 
     /// Appends an instruction that makes an operand.
-    pub(super) fn define(&mut self, code: Code, b: u16, c: u32) {
+    pub(super) fn define(&mut self, code: HandlerCode, b: u16, c: u32) {
         self.define_with(code, b, c, None);
     }
 
     /// The same, with a slot of data.
-    pub(super) fn define_with(&mut self, code: Code, b: u16, c: u32, data: Option<u64>) {
+    pub(super) fn define_with(&mut self, code: HandlerCode, b: u16, c: u32, data: Option<u64>) {
         let cell = self.operands.height;
         self.operands.height += 1;
         let to = if self.is_far { self.next_scratch() } else { cell as u16 };
@@ -285,7 +285,7 @@ impl Translator<'_> {
             self.emit_data(data);
         }
         if self.is_far {
-            self.emit(Code::FarSet, to, 0, cell);
+            self.emit(HandlerCode::FarSet, to, 0, cell);
         }
         if !self.is_exact() {
             let start = slot;
@@ -361,13 +361,13 @@ impl Translator<'_> {
                 let lower = Operand { cell, value: Value::Cell(cell) };
                 let upper = Operand { cell: cell + 1, value: Value::Cell(cell + 1) };
                 let (a, b) = (self.source(lower), self.source(upper));
-                self.emit(Code::FarSet, b, 0, cell);
-                self.emit(Code::FarSet, a, 0, cell + 1);
+                self.emit(HandlerCode::FarSet, b, 0, cell);
+                self.emit(HandlerCode::FarSet, a, 0, cell + 1);
             }
             (None, None) => {
                 self.accumulators.overwrite(cell);
                 self.accumulators.overwrite(cell + 1);
-                self.emit(Code::Swap, cell as u16, cell as u16 + 1, 0);
+                self.emit(HandlerCode::Swap, cell as u16, cell as u16 + 1, 0);
             }
             (Some(lower), None) => {
                 self.write(cell, Value::Cell(cell + 1));

@@ -6,7 +6,7 @@ use super::Translator;
 use super::operands::{Operand, Value};
 use crate::interp::handlers::memory::OFFSET_BITS;
 use crate::interp::handlers::table::{
-    AddressIn, Code, Dest, In, Loaded, RightIn, StoredIn, SumIn, touches_narrow_float,
+    AddressIn, Dest, HandlerCode, In, Loaded, RightIn, StoredIn, SumIn, touches_narrow_float,
 };
 use crate::steps::instr::StackOp;
 
@@ -56,7 +56,7 @@ impl Translator<'_> {
             None => {
                 let b = self.source(Operand { cell, value: Value::Cell(cell) });
                 self.accumulators.read(cell);
-                self.define(Code::Copy, b, 0);
+                self.define(HandlerCode::Copy, b, 0);
             }
         }
     }
@@ -66,7 +66,7 @@ impl Translator<'_> {
         let (x, y) = (self.source(x), self.source(y));
         let from = if self.try_acc(condition, false) { In::Acc } else { In::Cell };
         let b = self.source(condition);
-        self.define(Code::Select(from, Dest::Cell), b, u32::from(x) | u32::from(y) << 16);
+        self.define(HandlerCode::Select(from, Dest::Cell), b, u32::from(x) | u32::from(y) << 16);
     }
 
     pub(super) fn local(&mut self, op: Op, local: u32) {
@@ -84,12 +84,12 @@ impl Translator<'_> {
             return;
         };
         match op {
-            Op::LocalGet => self.define(Code::FrameGet(bytes), 0, offset),
-            Op::LocalAddr => self.define(Code::FrameAddr, 0, offset),
+            Op::LocalGet => self.define(HandlerCode::FrameGet(bytes), 0, offset),
+            Op::LocalAddr => self.define(HandlerCode::FrameAddr, 0, offset),
             _ => {
                 let value = self.pop();
                 let a = self.source(value);
-                self.emit(Code::FrameSet(bytes), a, 0, offset);
+                self.emit(HandlerCode::FrameSet(bytes), a, 0, offset);
                 if op == Op::LocalTee {
                     self.unpop(value);
                 }
@@ -143,10 +143,12 @@ impl Translator<'_> {
         let n_defined = self.module.module().globals.len();
         let is_imported = (global as usize) < self.module.globals().len() - n_defined;
         if op == Op::GlobalGet {
-            let code = if is_imported { Code::ImportedGlobalGet } else { Code::GlobalGet };
+            let code =
+                if is_imported { HandlerCode::ImportedGlobalGet } else { HandlerCode::GlobalGet };
             self.define(code, 0, cell);
         } else {
-            let code = if is_imported { Code::ImportedGlobalSet } else { Code::GlobalSet };
+            let code =
+                if is_imported { HandlerCode::ImportedGlobalSet } else { HandlerCode::GlobalSet };
             let value = self.pop();
             let a = self.source(value);
             self.emit(code, a, 0, cell);
@@ -174,13 +176,18 @@ impl Translator<'_> {
                 }
                 None => (StoredIn::Cell, self.source(value)),
             };
-            self.emit(Code::Store(access.bytes, stored, address), a, b, c);
+            self.emit(HandlerCode::Store(access.bytes, stored, address), a, b, c);
             if let Some(data) = data {
                 self.emit_data(data);
             }
         } else {
             let (address, b, c, data) = self.address(access.indexed, imm);
-            self.define_with(Code::Load(Loaded::of(access), address, Dest::Cell), b, c, data);
+            self.define_with(
+                HandlerCode::Load(Loaded::of(access), address, Dest::Cell),
+                b,
+                c,
+                data,
+            );
         }
     }
 
@@ -232,8 +239,10 @@ impl Translator<'_> {
         }
         if let Some(last) = self.maker(address) {
             let moved = match last.code {
-                Code::Binary(Op::I32Add, left, RightIn::Short, _) => Some(AddressIn::Moved(left)),
-                Code::AddScaledConst(bits, left, _) => Some(AddressIn::Scaled(bits, left)),
+                HandlerCode::Binary(Op::I32Add, left, RightIn::Short, _) => {
+                    Some(AddressIn::Moved(left))
+                }
+                HandlerCode::AddScaledConst(bits, left, _) => Some(AddressIn::Scaled(bits, left)),
                 _ => None,
             };
             if let Some(moved) = moved.filter(|_| offset == 0) {
@@ -241,7 +250,12 @@ impl Translator<'_> {
                 return (moved, last.b, last.c, None);
             }
             let (sum, c) = match last.code {
-                Code::Binary(Op::I32Add, left, right @ (RightIn::Cell | RightIn::Acc), _) => {
+                HandlerCode::Binary(
+                    Op::I32Add,
+                    left,
+                    right @ (RightIn::Cell | RightIn::Acc),
+                    _,
+                ) => {
                     let sum = match (left, right) {
                         (In::Acc, _) => SumIn::BaseAcc,
                         (_, RightIn::Acc) => SumIn::IndexAcc,
@@ -249,7 +263,7 @@ impl Translator<'_> {
                     };
                     (sum, near(last.c as u16, 0, offset))
                 }
-                Code::AddScaled(index, _) if last.c >> 16 <= 3 => {
+                HandlerCode::AddScaled(index, _) if last.c >> 16 <= 3 => {
                     let sum = if index == In::Acc { SumIn::IndexAcc } else { SumIn::Cells };
                     (sum, near(last.c as u16, last.c >> 16, offset))
                 }
@@ -313,7 +327,7 @@ impl Translator<'_> {
         let is_in_acc = !touches_narrow_float(op) && self.try_acc(operand, takes_float(op));
         let left = if is_in_acc { In::Acc } else { In::Cell };
         let b = self.source(operand);
-        self.define(Code::Unary(op, left, Dest::Cell), b, 0);
+        self.define(HandlerCode::Unary(op, left, Dest::Cell), b, 0);
     }
 
     fn binary(&mut self, op: Op) {
@@ -342,11 +356,13 @@ impl Translator<'_> {
             let b = self.source(x);
             let is_short = value as i32 as u64 == value || is_narrow(op);
             match is_short {
-                true => {
-                    self.define(Code::Binary(op, left, RightIn::Short, Dest::Cell), b, value as u32)
-                }
+                true => self.define(
+                    HandlerCode::Binary(op, left, RightIn::Short, Dest::Cell),
+                    b,
+                    value as u32,
+                ),
                 false => {
-                    let code = Code::Binary(op, left, RightIn::Long, Dest::Cell);
+                    let code = HandlerCode::Binary(op, left, RightIn::Long, Dest::Cell);
                     self.define_with(code, b, 0, Some(value));
                 }
             }
@@ -354,7 +370,7 @@ impl Translator<'_> {
             let is_right = left == In::Cell && !is_narrow_float && self.try_acc(y, is_float);
             let right = if is_right { RightIn::Acc } else { RightIn::Cell };
             let (b, c) = (self.source(x), self.source(y));
-            self.define(Code::Binary(op, left, right, Dest::Cell), b, c.into());
+            self.define(HandlerCode::Binary(op, left, right, Dest::Cell), b, c.into());
         }
         self.make_canonical(op);
     }
@@ -363,12 +379,14 @@ impl Translator<'_> {
     fn add_scaled(&mut self, x: Operand, y: Operand) -> bool {
         for (shifted, other) in [(x, y), (y, x)] {
             let Some(last) = self.maker(shifted) else { continue };
-            let Code::Binary(Op::I32Shl, left, RightIn::Short, _) = last.code else { continue };
+            let HandlerCode::Binary(Op::I32Shl, left, RightIn::Short, _) = last.code else {
+                continue;
+            };
             let other = match other.value {
                 Value::Cell(other) => other,
                 Value::Const(base) if (1..=3).contains(&last.c) => {
                     self.take_back(last);
-                    let code = Code::AddScaledConst(last.c, left, Dest::Cell);
+                    let code = HandlerCode::AddScaledConst(last.c, left, Dest::Cell);
                     self.define(code, last.b, base as u32);
                     return true;
                 }
@@ -377,7 +395,7 @@ impl Translator<'_> {
             if last.c < 32 {
                 self.take_back(last);
                 let c = u32::from(last.b) | last.c << 16;
-                self.define(Code::AddScaled(left, Dest::Cell), other as u16, c);
+                self.define(HandlerCode::AddScaled(left, Dest::Cell), other as u16, c);
                 return true;
             }
         }
@@ -392,10 +410,12 @@ impl Translator<'_> {
         for (product, other) in [(y, x), (x, y)] {
             let Some(last) = self.maker(product) else { continue };
             let Value::Cell(other) = other.value else { continue };
-            let Code::Binary(Op::F64Mul, left, RightIn::Cell, _) = last.code else { continue };
+            let HandlerCode::Binary(Op::F64Mul, left, RightIn::Cell, _) = last.code else {
+                continue;
+            };
             self.take_back(last);
             let c = u32::from(last.b) | last.c << 16;
-            self.define(Code::MulAdd(left, Dest::Cell), other as u16, c);
+            self.define(HandlerCode::MulAdd(left, Dest::Cell), other as u16, c);
             return true;
         }
         false
@@ -435,9 +455,9 @@ impl Translator<'_> {
         let right = if self.try_acc(y, is_float) { In::Acc } else { In::Cell };
         let b = self.source(y);
         if is_float {
-            self.define_with(Code::LongBinary(op, right, Dest::Cell), b, 0, Some(value));
+            self.define_with(HandlerCode::LongBinary(op, right, Dest::Cell), b, 0, Some(value));
         } else {
-            self.define(Code::ShortBinary(op, right, Dest::Cell), b, value as u32);
+            self.define(HandlerCode::ShortBinary(op, right, Dest::Cell), b, value as u32);
         }
         true
     }
@@ -448,8 +468,8 @@ impl Translator<'_> {
             return;
         }
         let code = match op.nan_type() {
-            Some(ValType::F32) => Code::CanonicalF32,
-            Some(_) => Code::CanonicalF64,
+            Some(ValType::F32) => HandlerCode::CanonicalF32,
+            Some(_) => HandlerCode::CanonicalF64,
             None => return,
         };
         let value = self.pop();
@@ -487,10 +507,10 @@ pub(super) fn is_narrow(op: Op) -> bool {
 }
 
 /// The operation that is 1 where this one is 0, or the fact that there is none.
-fn negated(code: Code, is_negated: bool) -> Option<(Code, bool)> {
+fn negated(code: HandlerCode, is_negated: bool) -> Option<(HandlerCode, bool)> {
     match code {
-        Code::Binary(op, left, right, to) if right != RightIn::Long => match inverse(op) {
-            Some(inverse) => Some((Code::Binary(inverse, left, right, to), is_negated)),
+        HandlerCode::Binary(op, left, right, to) if right != RightIn::Long => match inverse(op) {
+            Some(inverse) => Some((HandlerCode::Binary(inverse, left, right, to), is_negated)),
             None if numeric::is_numeric(op) && is_comparison(op) => Some((code, !is_negated)),
             None => None,
         },

@@ -4,7 +4,7 @@ use slotvm_bytecode::{Imm, Op, ValType, inst, n_cells};
 
 use super::Translator;
 use super::operands::{Last, Operand, Value};
-use crate::interp::handlers::table::Code;
+use crate::interp::handlers::table::HandlerCode;
 use crate::steps::instr::StackOp;
 
 impl Translator<'_> {
@@ -16,16 +16,16 @@ impl Translator<'_> {
         match op {
             Op::V128Const => {
                 let value = inst::vector(self.code(), imm);
-                self.define_wide(Code::WideConst, 0, 0, &halves(value));
+                self.define_wide(HandlerCode::WideConst, 0, 0, &halves(value));
             }
             Op::V128Load => {
                 let (address, b, c, data) = self.address(false, imm);
-                self.define_wide(Code::LoadWide(address), b, c, data.as_slice());
+                self.define_wide(HandlerCode::LoadWide(address), b, c, data.as_slice());
             }
             Op::V128Store => {
                 let a = self.pop_wide();
                 let (address, b, c, data) = self.address(false, imm);
-                self.emit(Code::StoreWide(address), a, b, c);
+                self.emit(HandlerCode::StoreWide(address), a, b, c);
                 data.into_iter().for_each(|data| self.emit_data(data));
             }
             _ => self.vector_op(op, imm),
@@ -52,13 +52,13 @@ impl Translator<'_> {
         let [b, x, y] = cells;
         let c = u32::from(x) | u32::from(y) << 16;
         if signature.results[0] != ValType::V128 {
-            self.define(Code::VectorOp(op), b, c);
+            self.define(HandlerCode::VectorOp(op), b, c);
             return;
         }
-        self.define_wide(Code::VectorOp(op), b, c, &data);
+        self.define_wide(HandlerCode::VectorOp(op), b, c, &data);
         let canonical = match op.nan_type() {
-            Some(ValType::F64) => Code::CanonicalF64x2,
-            Some(_) => Code::CanonicalF32x4,
+            Some(ValType::F64) => HandlerCode::CanonicalF64x2,
+            Some(_) => HandlerCode::CanonicalF32x4,
             None => return,
         };
         if self.options.canonical_nans {
@@ -101,7 +101,7 @@ impl Translator<'_> {
         self.flush_local(local + 1);
         match self.wide_maker(value) {
             Some(last) => self.instrs[last.slot].a = local as u16,
-            None => self.emit(Code::CopyWide, local as u16, value, 0),
+            None => self.emit(HandlerCode::CopyWide, local as u16, value, 0),
         }
         self.accumulators.overwrite(local);
         self.accumulators.overwrite(local + 1);
@@ -116,7 +116,7 @@ impl Translator<'_> {
         let condition = self.pop();
         let (y, x) = (self.pop_wide(), self.pop_wide());
         let b = self.source(condition);
-        self.define_wide(Code::SelectWide, b, u32::from(x) | u32::from(y) << 16, &[]);
+        self.define_wide(HandlerCode::SelectWide, b, u32::from(x) | u32::from(y) << 16, &[]);
     }
 
     /// Pushes the vector that lies in a local's cells.
@@ -142,7 +142,7 @@ impl Translator<'_> {
     }
 
     /// Appends an instruction that makes a vector, with slots of data.
-    fn define_wide(&mut self, code: Code, b: u16, c: u32, data: &[u64]) {
+    fn define_wide(&mut self, code: HandlerCode, b: u16, c: u32, data: &[u64]) {
         let cell = self.operands.height();
         self.operands.set_height(cell + 2);
         let (slot, before) = (self.instrs.len(), self.accumulators);

@@ -7,21 +7,21 @@
 use slotvm_bytecode::{Imm, Op, TrapCode};
 
 use super::numeric::{Half, Sign, extend, extend_s, lanes, replace, splat};
-use super::state::State;
+use super::state::Contents;
 
 /// The definition of a load or store.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Access {
     /// The bytes in memory.
     bytes: u32,
-    part: Part,
+    part: Transfer,
     /// Whether the address is a base and a scaled index.
     is_indexed: bool,
 }
 
 /// The part of the value that the bytes are.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum Transfer {
     /// A load of a number, zero-extended.
     Load,
     /// A load of a signed integer, extended to this number of bits.
@@ -42,8 +42,8 @@ impl Access {
     /// The definition of an instruction, if it is a load or store.
     pub(super) fn of(op: Op) -> Option<Access> {
         use Op::*;
-        use Part::*;
         use Sign::{Signed, Unsigned};
+        use Transfer::*;
         let access = |bytes, part| Some(Access { bytes, part, is_indexed: false });
         let indexed = |plain| Access::of(plain).map(|plain| Access { is_indexed: true, ..plain });
         match op {
@@ -112,7 +112,7 @@ impl Access {
     }
 }
 
-impl State<'_> {
+impl Contents<'_> {
     /// A load or store. `operands` are bits: an address, with an index if there is one, and then the value that is
     /// stored or whose lane is loaded.
     pub(super) fn access(
@@ -130,18 +130,18 @@ impl State<'_> {
         let lane = imm.access_lane();
         let value = || *operands.last().expect("an access has operands");
         Ok(match access.part {
-            Part::Load => Some(number(bytes)),
-            Part::LoadSigned(to) => Some(extend_s(n, to, number(bytes))),
-            Part::LoadExtended(lane_bits, sign) => {
+            Transfer::Load => Some(number(bytes)),
+            Transfer::LoadSigned(to) => Some(extend_s(n, to, number(bytes))),
+            Transfer::LoadExtended(lane_bits, sign) => {
                 Some(extend(lane_bits, Half::Low, sign, number(bytes)))
             }
-            Part::LoadSplat => Some(splat(n, number(bytes))),
-            Part::LoadLane => Some(replace(n, value(), lane.into(), number(bytes))),
-            Part::Store => {
+            Transfer::LoadSplat => Some(splat(n, number(bytes))),
+            Transfer::LoadLane => Some(replace(n, value(), lane.into(), number(bytes))),
+            Transfer::Store => {
                 write(bytes, value());
                 None
             }
-            Part::StoreLane => {
+            Transfer::StoreLane => {
                 write(bytes, lanes(n, value())[lane as usize]);
                 None
             }
@@ -189,18 +189,18 @@ mod tests {
             assert_eq!(is_indexed, kind == ImmKind::Indexed, "{op:?}");
             assert_eq!(Some(bytes), op.access_bytes(), "{op:?}");
             let expected = match (op.access(), op.vector_access()) {
-                (Some(access), _) if access.store => Part::Store,
-                (Some(access), _) if access.signed => Part::LoadSigned(8 * access.ty.bytes()),
-                (Some(_), _) => Part::Load,
+                (Some(access), _) if access.store => Transfer::Store,
+                (Some(access), _) if access.signed => Transfer::LoadSigned(8 * access.ty.bytes()),
+                (Some(_), _) => Transfer::Load,
                 (_, Some(access)) => match access.part {
                     VectorPart::Extended { lane_bytes, signed } => {
                         let sign = if signed { Sign::Signed } else { Sign::Unsigned };
-                        Part::LoadExtended(8 * lane_bytes, sign)
+                        Transfer::LoadExtended(8 * lane_bytes, sign)
                     }
-                    VectorPart::Splat => Part::LoadSplat,
-                    VectorPart::LowLane => Part::Load,
-                    VectorPart::Lane if access.store => Part::StoreLane,
-                    VectorPart::Lane => Part::LoadLane,
+                    VectorPart::Splat => Transfer::LoadSplat,
+                    VectorPart::LowLane => Transfer::Load,
+                    VectorPart::Lane if access.store => Transfer::StoreLane,
+                    VectorPart::Lane => Transfer::LoadLane,
                 },
                 (None, None) => unreachable!("{op:?} is an access"),
             };
@@ -266,7 +266,7 @@ mod tests {
                     assert_eq!(found, Err(TrapCode::MemoryOutOfBounds), "{op:?}");
                     continue;
                 };
-                let is_store = matches!(access.part, Part::Store | Part::StoreLane);
+                let is_store = matches!(access.part, Transfer::Store | Transfer::StoreLane);
                 if is_store {
                     let stored = match op.vector_access() {
                         Some(access) => vector::stored(access, lane, value).into(),

@@ -5,7 +5,7 @@ use slotvm_bytecode::{FuncType, Imm, Op, TrapCode, VerifiedModule};
 use super::instantiate::func_ref;
 use super::memory::Access;
 use super::numeric::{self, Nans};
-use super::state::State;
+use super::state::Contents;
 use super::{HostCall, Trap};
 use crate::ir::Function;
 use crate::ir::entity::{Block, Edge, Inst, Value};
@@ -16,7 +16,7 @@ use crate::ir::irop::{IrOp, Opcode};
 pub(super) fn run(
     module: &VerifiedModule,
     functions: &[Function],
-    state: &mut State<'_>,
+    state: &mut Contents<'_>,
     func: u32,
     args: &[u128],
 ) -> Result<Vec<u128>, Trap> {
@@ -45,7 +45,7 @@ struct Frame {
 struct Runner<'r, 'a> {
     module: &'r VerifiedModule,
     functions: &'r [Function],
-    state: &'r mut State<'a>,
+    state: &'r mut Contents<'a>,
     frames: Vec<Frame>,
     /// Values and slots of all frames.
     bits: Vec<u128>,

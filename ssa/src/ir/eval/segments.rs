@@ -4,9 +4,9 @@ use slotvm_bytecode::module::SegmentMode;
 use slotvm_bytecode::{TrapCode, VerifiedModule};
 
 use super::instantiate::const_value;
-use super::state::{State, in_bounds};
+use super::state::{Contents, in_bounds};
 
-impl State<'_> {
+impl Contents<'_> {
     /// Applies the active segments, and drops them.
     pub(super) fn apply_segments(&mut self, module: &VerifiedModule) -> Result<(), TrapCode> {
         for (i, elem) in module.module().elems.iter().enumerate() {

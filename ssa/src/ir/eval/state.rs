@@ -19,7 +19,7 @@ pub struct Table {
 }
 
 /// The state that instructions read and write.
-pub(super) struct State<'a> {
+pub(super) struct Contents<'a> {
     pub(super) memory: Vec<u8>,
     memory_pages_max: u32,
     pub(super) globals: Vec<u128>,
@@ -37,12 +37,12 @@ pub(super) struct State<'a> {
     pub(super) options: Options,
 }
 
-impl<'a> State<'a> {
+impl<'a> Contents<'a> {
     pub(super) fn new(
         module: &VerifiedModule,
         imports: Imports<'a>,
         options: Options,
-    ) -> State<'a> {
+    ) -> Contents<'a> {
         let mut globals = imports.globals;
         let n_imported = module.module().imports.iter();
         let n_imported = n_imported.filter(|import| matches!(import.kind, ImportKind::Global(_)));
@@ -56,7 +56,7 @@ impl<'a> State<'a> {
         let memory = memory.unwrap_or(MemoryType { min: 0, max: Some(0) });
         let frame_stack = module.module().frame_stack;
         let (frame_base, frame_bytes) = frame_stack.map_or((0, 0), |f| (f.base, f.bytes));
-        State {
+        Contents {
             memory: vec![0; memory.min as usize * PAGE_BYTES as usize],
             memory_pages_max: memory.max.unwrap_or(u32::MAX).min(options.memory_pages_max),
             tables: module.tables().iter().map(|table| new_table(table, &options)).collect(),

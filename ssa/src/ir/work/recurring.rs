@@ -15,7 +15,7 @@ use crate::ir::irop::Opcode;
 
 /// Values without effects from which the code of an instruction computes more, as addresses and bounds.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct HiddenValue {
     /// Distinguishes parts with the same operands.
     pub key: u64,
     /// The operands of the instruction that it is computed from.
@@ -34,7 +34,7 @@ pub struct Part {
 pub fn recurring_spans(
     func: &Function,
     loops: &LoopForest,
-    parts: impl Fn(Inst, &mut dyn FnMut(Part)),
+    parts: impl Fn(Inst, &mut dyn FnMut(HiddenValue)),
     weight: impl Fn(Block) -> u64,
 ) -> u64 {
     let mut values = Recurring::new(func, LoopSpans::new(func, loops, weight));
@@ -45,7 +45,8 @@ pub fn recurring_spans(
         }
         for &inst in func.insts(block) {
             parts(inst, &mut |part| {
-                let key = Key::Part(part.key, part.operands.map(|value| values.leader(value)));
+                let key =
+                    Key::HiddenValue(part.key, part.operands.map(|value| values.leader(value)));
                 let changes = values.changes(part.operands.into_iter().flatten());
                 values.compute(block, key, changes, part.n_values, NO_VALUE);
             });
@@ -59,7 +60,7 @@ pub fn recurring_spans(
 #[derive(Copy, Clone, PartialEq, Eq, Hash)]
 enum Key {
     Inst(Opcode, Imm, [Option<u32>; 3]),
-    Part(u64, [Option<u32>; 2]),
+    HiddenValue(u64, [Option<u32>; 2]),
 }
 
 /// Stands for the values of parts, which are no operands.
@@ -261,10 +262,10 @@ mod tests {
         assert_eq!(recurring(&source), 0);
         let func = ssa(&source);
         let loops = LoopForest::new(&control_flow(&func));
-        let address = |inst: Inst, part: &mut dyn FnMut(Part)| {
+        let address = |inst: Inst, part: &mut dyn FnMut(HiddenValue)| {
             if func.opcode(inst) == Opcode::Op(Op::I32Load) {
                 let operands = [func.operands(inst).first().copied(), None];
-                part(Part { key: 0, operands, n_values: 3 });
+                part(HiddenValue { key: 0, operands, n_values: 3 });
             }
         };
         // Three values, two blocks, each of which is ten in the code.

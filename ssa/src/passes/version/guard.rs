@@ -58,7 +58,7 @@ pub(super) fn add(accesses: &mut Vec<Access>, access: Access, rounds: &Rounds) -
 }
 
 /// One of the two parts of a guard, and a value that is 0 unless this part refuses the loop.
-pub(super) struct Part {
+pub(super) struct GuardTest {
     pub(super) insts: Vec<Inst>,
     pub(super) refuses: Value,
 }
@@ -71,7 +71,7 @@ pub(super) fn write(
     plan: &Plan,
     first_round: &mut ValueMap,
     loc: Loc,
-) -> [Part; 2] {
+) -> [GuardTest; 2] {
     let mut guard = Guard { f, first_round, loc, insts: Vec::new(), refused: None };
     for &inst in &plan.first_round {
         guard.copy(inst);
@@ -82,7 +82,7 @@ pub(super) fn write(
         Reach::Distance(distance, amount) => (distance, guard.shifted(amount, ROUNDS_MIN_LOG2)),
     };
     let refuses = guard.emit(Op::I64LtU, Imm::NONE, &[length, min], ValType::I32);
-    let first = Part { insts: std::mem::take(&mut guard.insts), refuses };
+    let first = GuardTest { insts: std::mem::take(&mut guard.insts), refuses };
 
     if let Reach::Rounds(rounds) = reach {
         guard.require_not_negative(rounds);
@@ -98,7 +98,7 @@ pub(super) fn write(
     let refused = guard.refused.expect("there are conditions");
     let zero = guard.constant(0);
     let refuses = guard.emit(Op::I64LtS, Imm::NONE, &[refused, zero], ValType::I32);
-    [first, Part { insts: guard.insts, refuses }]
+    [first, GuardTest { insts: guard.insts, refuses }]
 }
 
 impl Guard<'_> {

@@ -25,7 +25,7 @@ fn deep_nests_are_compiled_without_the_optimiser() {
             options.build.fuel = true;
             let compiled = &compile_all(&module, options)[0];
             let expected = expected && slots != SlotMode::Memory;
-            let is_unoptimised = compiled.work.rung != Rung::AsAsked;
+            let is_unoptimised = compiled.work.effort != Effort::AsAsked;
             assert_eq!(is_unoptimised, expected, "{depth} {slots}");
             // Both paths know where fuel runs out.
             let blocks = module.body(0).unwrap().blocks.iter().map(|block| block.start);
@@ -69,7 +69,7 @@ fn registers_are_allocated_in_one_pass_where_edges_lead_back_too_far() {
             (edges_back(17_000), true),
         ] {
             let compiled = &compile_all(&module, options(TARGETS[0], slots))[0];
-            assert_eq!(compiled.work.rung == Rung::OnePass, expected, "{slots}");
+            assert_eq!(compiled.work.effort == Effort::OnePass, expected, "{slots}");
         }
     }
 }
@@ -102,8 +102,8 @@ fn too_many_slots_stay_in_memory() {
         (50_000, SlotMode::Memory, false),
     ] {
         let compiled = &compile_all(&module_of(n_edges), options(TARGETS[0], slots))[0];
-        let rung = if expected { Rung::SlotsInMemory } else { Rung::AsAsked };
-        assert_eq!(compiled.work.rung, rung, "{n_edges} {slots}");
+        let effort = if expected { Effort::SlotsInMemory } else { Effort::AsAsked };
+        assert_eq!(compiled.work.effort, effort, "{n_edges} {slots}");
         let is_in_memory = compiled.sizes.slot_bytes > 0;
         assert_eq!(is_in_memory, expected || slots.is_memory(), "{n_edges} {slots}");
     }
@@ -127,9 +127,9 @@ fn blocks_that_passes_change_are_counted_by_the_slot_form() {
         }
         module(&(source + "  local.get x0 return }"))
     };
-    let rung = |n| compile_all(&module_of(n), options(TARGETS[0], SlotMode::Ssa))[0].work.rung;
-    assert_eq!(rung(20), Rung::AsAsked);
-    assert!(rung(1_500) >= Rung::SlotsInMemory);
+    let effort = |n| compile_all(&module_of(n), options(TARGETS[0], SlotMode::Ssa))[0].work.effort;
+    assert_eq!(effort(20), Effort::AsAsked);
+    assert!(effort(1_500) >= Effort::SlotsInMemory);
 }
 
 /// A loop of indirect calls of eight functions each, and direct calls of a small one. All locals are live across them.

@@ -17,10 +17,10 @@ use crate::store::Store;
 
 /// Work that a handler leaves to others, with its state, instruction and frame. See
 /// [`Regs::leave_to`](super::dispatch::Regs::leave_to).
-pub(super) type Outside = unsafe fn(*mut State, *const Instr, *mut u64) -> *const Instr;
+pub(super) type SlowPath = unsafe fn(*mut State, *const Instr, *mut u64) -> *const Instr;
 
-/// Defines functions of type [`Outside`]; the body returns the instruction to go on with or why the activation ends.
-macro_rules! outside {
+/// Defines functions of type [`SlowPath`]; the body returns the instruction to go on with or why the activation ends.
+macro_rules! slow_paths {
     ($(
         $(#[$attribute:meta])*
         fn $name:ident($activation:ident, $instr:ident) $body:block
@@ -57,11 +57,11 @@ fn after(instr: &Instr, slots: usize) -> *const Instr {
 
 /// The data in the slot after an instruction.
 fn data(instr: &Instr) -> u64 {
-    // SAFETY: the translator has put a slot after each instruction whose handler or outside function reads it.
+    // SAFETY: the translator has put a slot after each instruction whose handler or slow path reads it.
     unsafe { (*after(instr, 1)).handler.addr() as u64 }
 }
 
-outside! {
+slow_paths! {
     /// Lets the host interrupt the program.
     fn poll(activation, instr) {
         activation.with_store(Store::poll).map(|()| after(instr, 1))

@@ -6,13 +6,13 @@ use crate::stacks::Stacks;
 
 /// Some of the functions of a module, in their order.
 #[derive(Debug, Default)]
-pub(crate) struct Part {
+pub(crate) struct FuncBatch {
     /// The operand stacks of labels.
     stacks: Stacks,
     funcs: Vec<Func>,
 }
 
-impl Part {
+impl FuncBatch {
     /// Adds a function. The shapes of its labels are numbers of `stacks`.
     pub(crate) fn add(&mut self, mut func: Func, stacks: &Stacks) {
         self.stacks.take_labels(&mut func.labels, stacks);
@@ -27,7 +27,7 @@ impl Part {
 
 impl ModuleBuilder {
     /// Defines declared functions, from that with number `first` among them on.
-    pub(crate) fn define_all(&mut self, first: usize, part: Part) {
+    pub(crate) fn define_all(&mut self, first: usize, part: FuncBatch) {
         for (i, mut func) in (first..).zip(part.funcs) {
             self.stacks.take_labels(&mut func.labels, &part.stacks);
             self.module.funcs[i] = func;

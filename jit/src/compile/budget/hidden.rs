@@ -5,13 +5,13 @@ use slotvm_bytecode::{Effect, Op};
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::ir::entity::{Inst, Value};
 use slotvm_ssa::ir::irop::Opcode;
-use slotvm_ssa::ir::work::Part;
+use slotvm_ssa::ir::work::HiddenValue;
 
 use super::checks::n_checks;
 
-/// Parts of the configuration that decide how code makes calls and what it checks.
+/// HiddenValues of the configuration that decide how code makes calls and what it checks.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Parts {
+pub(crate) struct HiddenValues {
     /// Functions below this are imported, and called by a record.
     pub(crate) n_imported_funcs: u32,
     /// Whether the entries of other functions are loaded, too.
@@ -52,7 +52,7 @@ impl Kind {
     }
 }
 
-impl Parts {
+impl HiddenValues {
     /// The most values without effects that the code of an operation computes and that may recur.
     pub(super) fn n_max(self, op: Opcode) -> u64 {
         let of_result = u64::from(op.effect() == Effect::Pure);
@@ -85,12 +85,12 @@ impl Parts {
     }
 
     /// The parts of an instruction.
-    pub(super) fn of(self, func: &Function, inst: Inst, part: &mut dyn FnMut(Part)) {
+    pub(super) fn of(self, func: &Function, inst: Inst, part: &mut dyn FnMut(HiddenValue)) {
         let Opcode::Op(op) = func.opcode(inst) else { return };
         let (imm, operands) = (func.imm(inst), func.operands(inst));
         let operand = |i: usize| operands.get(i).copied();
         let mut add = |key, operands: [Option<Value>; 2], n_values| {
-            part(Part { key, operands, n_values });
+            part(HiddenValue { key, operands, n_values });
         };
         const NONE: [Option<Value>; 2] = [None, None];
         if op.access_bytes().is_some() {
