@@ -13,6 +13,7 @@
 
 mod chart;
 mod engine;
+mod failure;
 mod measure;
 mod placement;
 mod program;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::engine::{Code, Compiled, Engine, Failure};
+use crate::engine::{Code, Compiled, Engine};
+use crate::failure::Failure;
 use crate::placement::Placement;
 use crate::program::{Outcome, Program, Run};
 

@@ -8,7 +8,7 @@ use wasm_encoder::reencode::{self, Reencode, utils};
 use wasm_encoder::{CodeSection, Function, FunctionSection, TypeSection, ValType};
 use wasmparser::{CodeSectionReader, FunctionSectionReader, Parser, Payload, TypeSectionReader};
 
-use crate::engine::Failure;
+use crate::failure::Failure;
 
 /// Operations in the filler of each further placement. Each takes 8 to 14 bytes of machine code, so the places
 /// differ modulo 64, which is what caches and decoders of instructions see.

@@ -16,11 +16,9 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+use crate::failure::Failure;
 use crate::placement::Placement;
 use crate::program::{Outcome, Program, Run, Wasi};
-
-/// Error message.
-pub(crate) type Failure = String;
 
 /// An engine with a configuration.
 pub(crate) trait Engine {

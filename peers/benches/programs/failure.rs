@@ -1,0 +1,4 @@
+//! Why an engine has no figure.
+
+/// Error message.
+pub(crate) type Failure = String;
