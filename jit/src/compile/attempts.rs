@@ -22,6 +22,7 @@ use crate::compile::error::CompileError;
 use crate::compile::failure::CompileFailure;
 use crate::compile::function::form::{Form, Origin};
 use crate::compile::function::{CompileOptions, CompiledFunction, Compiler, Report};
+use crate::compile::subject::Subject;
 use crate::lower::order::find_loops;
 
 /// An attempt to compile a function.
@@ -63,6 +64,8 @@ impl Compiler {
         let together = Origin::Bytecode { func, loops };
         match self.attempt_from(module, together, share) {
             Err(error) if error.failure == CompileFailure::DifferentOperands && loops.len() > 1 => {
+                let subject = Subject::of(module, func, loops);
+                self.options.containment.failed(subject, &module.func_name(func), &error);
                 let alone = Origin::Bytecode { func, loops: &loops[..1] };
                 let compiled = self.attempt_from(module, alone, share)?;
                 Ok(CompiledFunction { is_alone: true, ..compiled })
