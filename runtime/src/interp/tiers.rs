@@ -127,6 +127,8 @@ impl Activation<'_> {
     }
 }
 
+// What other values do: docs/decisions.md, "Constants of the tiers".
+
 /// Calls of a function, one of whose loops has gone on in native code, before it is hot itself.
 const CALLS_WITH_LOOP: u32 = 2;
 

@@ -58,7 +58,7 @@ impl Default for PreservedRegisters {
     }
 }
 
-/// The estimated rounds of a loop.
+/// The estimated rounds of a loop. What other values do: docs/decisions.md, "Constants of the tiers".
 const ROUNDS: f32 = 8.0;
 /// The maximum cost of a slot that stays in memory, in accesses for each round of the loop.
 const SLOT_COST_MAX: f32 = 0.5;

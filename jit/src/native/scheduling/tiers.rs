@@ -58,7 +58,8 @@ struct Wish {
 /// Fulfils a wish.
 type Make = fn(&Tiering, &TieredCode, Wish) -> Outcome;
 
-// Estimates of times that thresholds follow from, in nanoseconds (docs/decisions.md).
+// Estimates of times that thresholds follow from, in nanoseconds. What other values of this and of the constants below do:
+// docs/decisions.md, "Constants of the tiers".
 /// Compiling anything.
 const COMPILE_NS: u64 = 60_000;
 /// Compiling an instruction.

@@ -57,6 +57,8 @@ impl Loops {
     }
 }
 
+// What other values do: docs/decisions.md, "Constants of the tiers".
+
 /// The times that native code of loops is made for a function. The last time, it is made for all of them.
 const LOOPS_MAX: usize = 3;
 

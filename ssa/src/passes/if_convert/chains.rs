@@ -10,7 +10,7 @@ use crate::ir::edit::Editor;
 use crate::ir::entity::{Block, Inst, Value};
 use crate::ir::irop::Opcode;
 
-/// The number of scans in each direction.
+/// The number of scans in each direction: docs/decisions.md, "Constants of the tiers".
 const ROUNDS: usize = 2;
 
 /// The marks of the values of a function.
