@@ -94,7 +94,7 @@ struct IndexedChunk {
     items: Vec<IndexedItem>,
 }
 
-/// [`Part`], with the codes of types.
+/// [`Item`], with the codes of types.
 #[derive(Serialize, Deserialize)]
 enum IndexedItem {
     Func(u32),

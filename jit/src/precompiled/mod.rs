@@ -1,7 +1,7 @@
 //! Native code that outlives the process that made it: precompiled modules, and a cache of them.
 //!
 //! Code that is kept depends on no address: it reaches everything through the context that calls pass, and functions call
-//! each other by a table there. Its pieces, functions, loops and trampolines ([`Part`]), are packed into chunks ([`chunk`]).
+//! each other by a table there. Its pieces, functions, loops and trampolines ([`Item`]), are packed into chunks ([`chunk`]).
 //! A file ([`mod@file`]) has an index of its chunks and the fields that code depends on ([`fields`]), all authenticated by a
 //! keyed hash, and each chunk's own hash in the index. So a chunk is read, checked and placed when one of its parts is
 //! first used: what runs was copied to memory of the process before it was checked.
