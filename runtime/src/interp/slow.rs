@@ -16,7 +16,7 @@ use crate::steps::trace::TraceEvent;
 use crate::store::Store;
 
 /// Work that a handler leaves to others, with its state, instruction and frame. See
-/// [`Regs::leave_to`](super::dispatch::Regs::leave_to).
+/// [`Regs::leave_to`](super::regs::Regs::leave_to).
 pub(super) type SlowPath = unsafe fn(*mut State, *const Instr, *mut u64) -> *const Instr;
 
 /// Defines functions of type [`SlowPath`]; the body returns the instruction to go on with or why the activation ends.

@@ -79,13 +79,13 @@ impl TieredCode {
         self.0.leave_loops(func, loops, code);
     }
 
-    /// The times that a function was called, or a loop has gone round, at least. Once [`Tiers::hot`](crate::native::Tiers::hot)
+    /// The times that a function was called, or a loop has gone round, at least. Once [`Tiers::hot`]
     /// was told, that is nearly its threshold.
     pub fn n_times(&self, part: Part) -> u32 {
         self.0.n_times(part)
     }
 
-    /// Whether a function was called, or a loop went round, since [`Tiers::hot`](crate::native::Tiers::hot) was first told
+    /// Whether a function was called, or a loop went round, since [`Tiers::hot`] was first told
     /// of it.
     pub fn has_gone_on(&self, part: Part) -> bool {
         self.0.has_gone_on(part)
