@@ -18,6 +18,7 @@
 //! a block are a range; predecessor lists are CSR. Phi operands are addressed by edge, so duplicate
 //! edges need no special case.
 
+pub mod analyses;
 pub(crate) mod blocks;
 pub mod edit;
 pub mod entity;

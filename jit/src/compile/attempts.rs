@@ -12,7 +12,6 @@ use std::time::Instant;
 
 use slotvm_bytecode::{ValType, VerifiedModule};
 use slotvm_ssa::construction::promote::PromotionReport;
-use slotvm_ssa::graphs::loops::LoopForest;
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::pipeline::{self, Growth, Stage, Times};
 use tracing::trace_span;
@@ -47,7 +46,6 @@ pub(super) const ATTEMPTS: [Attempt; 6] = [
 /// A form of a function, and what is known of its work.
 struct Tried {
     form: Form,
-    loops: LoopForest,
     estimates: Estimates,
     effort: Effort,
 }
@@ -103,16 +101,14 @@ impl Compiler {
                     let passes = passes.without(|row| row.growth > growth);
                     let form = self.form(module, origin, passes, share, &mut times);
                     let form = form.map_err(error)?;
-                    let loops = find_loops(&form.function);
-                    let estimates =
-                        Estimates::new(&self.options.candidate(module, share, &form, &loops));
-                    Tried { form, loops, estimates, effort }
+                    let estimates = Estimates::new(&self.options.candidate(module, share, &form));
+                    Tried { form, estimates, effort }
                 }
             };
             let slot_form =
                 SlotForm::new(|| self.options.slot_form(module, origin, tried.form.passes));
             let start = Instant::now();
-            let candidate = self.options.candidate(module, share, &tried.form, &tried.loops);
+            let candidate = self.options.candidate(module, share, &tried.form);
             let estimate = || tried.estimates.fits(&candidate, effort, &|| slot_form.get());
             let work = trace_span!("budget").in_scope(estimate);
             *times.of_row(pipeline::stage(Stage::Clif).0) += start.elapsed();
@@ -131,12 +127,12 @@ impl Compiler {
     fn compile_tried(
         &mut self,
         module: &VerifiedModule,
-        Tried { form, loops, .. }: Tried,
+        Tried { form, .. }: Tried,
         slots: Option<Function>,
         work: Work,
         times: Times,
     ) -> Result<CompiledFunction, CompileError> {
-        let Form { function, passes, promotion, inlined, .. } = form;
+        let Form { function, passes, promotion, inlined, loops, .. } = form;
         let report = Report { passes, promotion, inlined, work, times };
         let options = self.lower_options(&work).map_err(|isa| {
             let refusal = CompileFailure::CodeGenerator.because(isa);
@@ -157,7 +153,6 @@ impl CompileOptions {
         module: &VerifiedModule,
         share: Share,
         form: &'a Form,
-        loops: &'a LoopForest,
     ) -> Candidate<'a> {
         let promotion = form.promotion.as_ref();
         Candidate {
@@ -166,7 +161,7 @@ impl CompileOptions {
             n_slots: n_reaching(&form.function, promotion),
             is_too_large: promotion.is_some_and(|report| report.too_large.is_some()),
             function: &form.function,
-            loops,
+            loops: &form.loops,
             hidden: HiddenValues {
                 n_imported_funcs: module.n_imported_funcs(),
                 loads_entries: self.lower.loads_entries,

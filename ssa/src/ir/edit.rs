@@ -27,11 +27,13 @@ use crate::ir::irop::Opcode;
 use crate::ir::replacements::Replacements;
 use crate::ir::{BlockData, EdgeData, Function};
 
-/// Edits a function by one pass.
-pub fn edit(f: &mut Function, pass: impl FnOnce(&mut Editor<'_>)) {
+/// Edits a function by one pass. Returns whether blocks or edges have come or gone.
+pub fn edit(f: &mut Function, pass: impl FnOnce(&mut Editor<'_>)) -> bool {
     let mut editor = Editor::new(f);
     pass(&mut editor);
+    let has_changed = editor.changed_graph;
     editor.finish();
+    has_changed
 }
 
 /// Numbers the blocks of a function as [`crate::ir`] says, so that tests can write them in any order.

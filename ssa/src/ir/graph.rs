@@ -116,8 +116,17 @@ impl Drawing {
 
 /// The control-flow graph of a function, by the numbers of its blocks.
 pub fn control_flow(f: &Function) -> Cfg {
-    let succs = f.blocks().map(|b| f.succ_edges(b).map(|e| f.edge_dst(e).0));
-    Cfg::new(Function::ENTRY.0, succs)
+    let mut graph = Cfg::default();
+    rebuild_control_flow(f, &mut graph);
+    graph
+}
+
+/// The same, in the memory of another graph.
+pub(crate) fn rebuild_control_flow(f: &Function, graph: &mut Cfg) {
+    let succ_starts = f.blocks.iter().map(|block| block.first_edge);
+    let succs = f.edges.iter().map(|edge| edge.dst.0);
+    let preds = f.pred_edges.iter().map(|edge| f.edges[edge.index()].src.0);
+    graph.rebuild_from_rows(succ_starts, succs, &f.pred_starts, preds);
 }
 
 /// The dominator tree of a function, by the numbers of its blocks.

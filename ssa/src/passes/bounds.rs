@@ -18,10 +18,10 @@ use std::collections::HashMap;
 
 use slotvm_bytecode::Op;
 
-use crate::graphs::dominators::{DomScratch, DomTree};
+use crate::graphs::dominators::DomTree;
 use crate::ir::Function;
+use crate::ir::analyses::Analyses;
 use crate::ir::entity::{Block, Inst, Value};
-use crate::ir::graph::control_flow;
 use crate::ir::irop::{IrOp, Opcode};
 
 /// Statistics of the bounds that are known.
@@ -34,13 +34,11 @@ pub struct BoundsReport {
 }
 
 /// Marks the accesses of a function in SSA form that are in bounds for sure.
-pub fn bounds(f: &mut Function) -> BoundsReport {
+pub fn bounds(f: &mut Function, analyses: &mut Analyses) -> BoundsReport {
     let n_accesses = f.blocks().flat_map(|block| f.insts(block)).filter(is_access(f)).count();
     let mut report = BoundsReport { n_accesses, n_in_bounds: 0 };
     if n_accesses > 0 {
-        let mut tree = DomTree::default();
-        tree.compute_numbered(&control_flow(f), &mut DomScratch::default());
-        let in_bounds = Walk::default().run(f, &tree);
+        let in_bounds = Walk::default().run(f, analyses.tree(f));
         report.n_in_bounds = in_bounds.len();
         for inst in in_bounds {
             f.mark_in_bounds(inst);

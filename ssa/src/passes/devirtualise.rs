@@ -11,11 +11,10 @@
 
 use slotvm_bytecode::{Imm, Op, TableEntry, ValType, VerifiedModule};
 
-use crate::graphs::loops::LoopForest;
 use crate::ir::Function;
+use crate::ir::analyses::Analyses;
 use crate::ir::blocks::Blocks;
 use crate::ir::entity::{Block, Inst, Value};
-use crate::ir::graph::control_flow;
 use crate::ir::irop::Opcode;
 
 /// The maximum number of functions that a call in a loop is compared with.
@@ -33,8 +32,12 @@ pub struct DevirtualisationReport {
 }
 
 /// Devirtualises the calls of a function in slot form.
-pub fn devirtualise(f: &mut Function, module: &VerifiedModule) -> DevirtualisationReport {
-    let sites = find_sites(f, module);
+pub fn devirtualise(
+    f: &mut Function,
+    module: &VerifiedModule,
+    analyses: &mut Analyses,
+) -> DevirtualisationReport {
+    let sites = find_sites(f, module, analyses);
     let report = DevirtualisationReport {
         n_calls: sites.len(),
         n_callees: sites.iter().map(|site| site.callees.len()).sum(),
@@ -56,7 +59,11 @@ struct Site<'m> {
 }
 
 /// The calls to replace, in the order of the code.
-fn find_sites<'m>(f: &Function, module: &'m VerifiedModule) -> Vec<Site<'m>> {
+fn find_sites<'m>(
+    f: &Function,
+    module: &'m VerifiedModule,
+    analyses: &mut Analyses,
+) -> Vec<Site<'m>> {
     let mut sites = Vec::new();
     // The last constant: front ends push a constant index right before the call.
     let mut constant = None;
@@ -74,7 +81,7 @@ fn find_sites<'m>(f: &Function, module: &'m VerifiedModule) -> Vec<Site<'m>> {
         }
     }
     if sites.iter().any(|site: &Site<'_>| site.callees.len() > ELSEWHERE_MAX) {
-        let loops = LoopForest::new(&control_flow(f));
+        let (loops, _) = analyses.loops(f);
         let is_in_loop = |site: &Site<'_>| loops.depth_of_block(site.block.0) > 0;
         sites.retain(|site| site.callees.len() <= ELSEWHERE_MAX || is_in_loop(site));
     }

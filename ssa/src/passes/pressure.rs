@@ -23,8 +23,8 @@ use crate::graphs::liveness::Liveness;
 use crate::graphs::loops::LoopForest;
 use crate::graphs::slot_blocks::SlotBlocks;
 use crate::ir::Function;
+use crate::ir::analyses::Analyses;
 use crate::ir::entity::{Block, Edge};
-use crate::ir::graph::control_flow;
 use crate::ir::irop::{IrOp, Opcode};
 
 /// The registers of a machine that calls preserve, and code may use.
@@ -75,7 +75,11 @@ pub struct PressureReport {
 }
 
 /// Marks the slots of a function in slot form that stay in memory on a machine with these registers.
-pub fn pressure(f: &mut Function, preserved: PreservedRegisters) -> PressureReport {
+pub fn pressure(
+    f: &mut Function,
+    preserved: PreservedRegisters,
+    analyses: &mut Analyses,
+) -> PressureReport {
     let mut report = PressureReport::default();
     if !has_loops_and_calls(f) {
         return report;
@@ -85,14 +89,13 @@ pub fn pressure(f: &mut Function, preserved: PreservedRegisters) -> PressureRepo
     if !accesses.may_exceed(f, preserved) || n_words > PRESSURE_WORDS_MAX {
         return report;
     }
-    let cfg = control_flow(f);
-    let loops = LoopForest::new(&cfg);
-    let calls = loops_with_calls(f, &loops);
+    let (loops, cfg) = analyses.loops(f);
+    let calls = loops_with_calls(f, loops);
     if !calls.contains(&true) {
         return report;
     }
-    let Some(live) = accesses.liveness(&cfg) else { return report };
-    let frequencies = frequencies(f, &loops);
+    let Some(live) = accesses.liveness(cfg) else { return report };
+    let frequencies = frequencies(f, loops);
     let costs = accesses.costs(&frequencies);
     let under_pressure = |of: &Loop| calls[of.index()] && !loops.is_irreducible(*of);
     for of in loops.loops().filter(under_pressure) {

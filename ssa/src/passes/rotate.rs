@@ -19,9 +19,9 @@ use slotvm_bytecode::{Effect, Op};
 use crate::graphs::ids::Loop;
 use crate::graphs::loops::LoopForest;
 use crate::ir::Function;
+use crate::ir::analyses::Analyses;
 use crate::ir::blocks::Blocks;
 use crate::ir::entity::{Block, Edge, Inst, Value};
-use crate::ir::graph::control_flow;
 use crate::ir::irop::{IrOp, Opcode};
 
 /// The maximum number of instructions of a header that is copied, without accesses of slots and constants.
@@ -42,13 +42,13 @@ pub struct RotationReport {
 }
 
 /// Rotates the loops of a function in slot form.
-pub fn rotate(f: &mut Function) -> RotationReport {
+pub fn rotate(f: &mut Function, analyses: &mut Analyses) -> RotationReport {
     // Blocks are numbered so that only what closes a loop leads back.
     let is_back = |edge: Edge| f.edge_dst(edge) <= f.edge_src(edge);
     if !f.blocks().any(|block| f.succ_edges(block).any(is_back)) {
         return RotationReport::default();
     }
-    let copies = find_copies(f);
+    let copies = find_copies(f, analyses);
     if copies.report == RotationReport::default() {
         return RotationReport::default();
     }
@@ -84,12 +84,12 @@ struct Copies {
     report: RotationReport,
 }
 
-fn find_copies(f: &Function) -> Copies {
-    let loops = LoopForest::new(&control_flow(f));
+fn find_copies(f: &Function, analyses: &mut Analyses) -> Copies {
+    let (loops, _) = analyses.loops(f);
     let mut found = Vec::new();
     for of in loops.loops().filter(|&of| !loops.is_irreducible(of)) {
         let header = Block(loops.header(of));
-        let Some(size) = size_of_test(f, &loops, of, header) else { continue };
+        let Some(size) = size_of_test(f, loops, of, header) else { continue };
         let is_latch =
             |block: &Block| loops.contains(of, block.0) && f.succ_edges(*block).len() == 1;
         let latches = f.pred_edges(header).iter().map(|&edge| f.edge_src(edge)).filter(is_latch);

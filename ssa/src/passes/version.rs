@@ -30,10 +30,9 @@ use self::affine::Values;
 use self::guard::Access;
 use self::rounds::Rounds;
 use crate::graphs::ids::Loop;
-use crate::graphs::loops::LoopForest;
 use crate::ir::Function;
+use crate::ir::analyses::Analyses;
 use crate::ir::entity::{Block, Edge, Inst};
-use crate::ir::graph::control_flow;
 use crate::ir::irop::{IrOp, Opcode};
 
 /// The maximum number of instructions of a loop that is copied.
@@ -55,7 +54,7 @@ pub struct VersionReport {
 }
 
 /// Gives loops of a function in SSA form a version without checks.
-pub fn version(f: &mut Function) -> VersionReport {
+pub fn version(f: &mut Function, analyses: &mut Analyses) -> VersionReport {
     // Blocks are numbered so that only what closes a loop leads back.
     let is_back = |edge: Edge| f.edge_dst(edge) <= f.edge_src(edge);
     let has_loops = f.blocks().any(|block| f.succ_edges(block).any(is_back));
@@ -63,7 +62,7 @@ pub fn version(f: &mut Function) -> VersionReport {
     if !has_loops || !has_accesses || f.n_blocks() > VERSIONED_BLOCKS_MAX {
         return VersionReport::default();
     }
-    let plans = find_plans(f);
+    let plans = find_plans(f, analyses);
     let report = VersionReport {
         n_loops: plans.len(),
         n_in_bounds: plans.iter().map(|plan| plan.in_bounds.len()).sum(),
@@ -88,8 +87,8 @@ struct Plan {
 }
 
 /// Finds the loops to copy.
-fn find_plans(f: &Function) -> Vec<Plan> {
-    let loops = LoopForest::new(&control_flow(f));
+fn find_plans(f: &Function, analyses: &mut Analyses) -> Vec<Plan> {
+    let (loops, _) = analyses.loops(f);
     let mut blocks_of: Vec<Vec<Block>> = vec![Vec::new(); loops.n_loops()];
     for block in f.blocks() {
         if let Some(innermost) = loops.innermost(block.0) {

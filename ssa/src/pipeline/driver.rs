@@ -9,6 +9,7 @@ use super::{Checks, PassSet, Product, Row, Run, StageError, TABLE, Times, User, 
 use crate::construction::build::{BuildOptions, BuildScratch};
 use crate::construction::promote::{self, PromoteOptions, PromotionReport};
 use crate::ir::Function;
+use crate::ir::analyses::Analyses;
 use crate::passes::pressure::PreservedRegisters;
 
 /// The function of a row.
@@ -17,8 +18,10 @@ pub type Pass = fn(&mut Function, &mut PassContext<'_>) -> Outcome;
 /// How a row went.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
+    /// The function is in the form that the row makes, and its blocks and edges are as they were.
+    Kept,
     /// The function is in the form that the row makes.
-    Done,
+    Changed,
     /// Likewise, and it may have become larger than its bytecode. Only rows with a [`Growth`](super::Growth) say so.
     Grown,
     /// The row cannot be run on this function, which is as it was. No row after it runs.
@@ -28,7 +31,7 @@ pub enum Outcome {
 impl Outcome {
     /// The outcome of a row that makes functions larger, if it has made changes.
     pub fn grown_if(has_changed: bool) -> Outcome {
-        if has_changed { Outcome::Grown } else { Outcome::Done }
+        if has_changed { Outcome::Grown } else { Outcome::Kept }
     }
 }
 
@@ -39,6 +42,8 @@ pub struct PassScratch {
     pub build: BuildScratch,
     /// Memory of promotion. After promotion it has the values of slots.
     pub promote: promote::Scratch,
+    /// What is known of the function that went through the rows last.
+    pub analyses: Analyses,
 }
 
 /// The inputs of rows besides their function, and their reports.
@@ -147,6 +152,7 @@ impl<'t> Driver<'t> {
         mut on_row: impl FnMut(&'static Row, &Function),
     ) -> Result<Ran, StageError> {
         let mut ran = Ran { given_up: None, grown: PassSet::none() };
+        context.scratch.analyses.forget();
         for (place, row) in self.rows(start) {
             if start.is_left_by(row) {
                 // The function is as this row leaves it.
@@ -157,8 +163,13 @@ impl<'t> Driver<'t> {
                     self.checks.before(f);
                 }
                 match row.timed(self.times.of_row(place), || pass(f, context)) {
-                    Outcome::Done => {}
-                    Outcome::Grown => ran.grown.add(place),
+                    Outcome::Kept if cfg!(debug_assertions) => context.scratch.analyses.check(f),
+                    Outcome::Kept => {}
+                    Outcome::Changed => context.scratch.analyses.forget(),
+                    Outcome::Grown => {
+                        context.scratch.analyses.forget();
+                        ran.grown.add(place);
+                    }
                     Outcome::GivenUp => {
                         ran.given_up = Some(row);
                         return Ok(ran);

@@ -53,18 +53,18 @@ pub const TABLE: &[Row] = &[
     row!("load": Bytes -> Module, [Jit, Opt], Run::Stage(Stage::Load), debug_span, "Decode, assemble or import a module"),
     row!("verify": Module -> Verified, [Jit, Opt], Run::Stage(Stage::Verify), debug_span, "Verify the bytecode"),
     row!("slots": Verified -> Slots, [Jit, Opt], Run::Pass(slots), trace_span, "The IR with the locals in slots"),
-    row!(optional multiplying "devirtualise": Slots -> Slots, [Jit], Run::Pass(|f, context| Outcome::grown_if(devirtualise(f, context.module).n_calls > 0)), trace_span, "Direct calls instead of indirect ones through constant tables"),
+    row!(optional multiplying "devirtualise": Slots -> Slots, [Jit], Run::Pass(|f, context| Outcome::grown_if(devirtualise(f, context.module, &mut context.scratch.analyses).n_calls > 0)), trace_span, "Direct calls instead of indirect ones through constant tables"),
     row!(optional growing "inline": Slots -> Slots, [Jit], Run::Pass(inlined), trace_span, "The bodies of small functions instead of calls"),
-    row!(optional growing "rotate": Slots -> Slots, [Jit], Run::Pass(|f, _| Outcome::grown_if(rotate(f).n_loops > 0)), trace_span, "Loops that test at their end"),
-    row!(optional promoted "pressure": Slots -> Slots, [Jit], Run::Pass(|f, context| done(pressure(f, context.preserved))), trace_span, "Slots that would only be spilled marked to stay in memory"),
+    row!(optional growing "rotate": Slots -> Slots, [Jit], Run::Pass(|f, context| Outcome::grown_if(rotate(f, &mut context.scratch.analyses).n_loops > 0)), trace_span, "Loops that test at their end"),
+    row!(optional promoted "pressure": Slots -> Slots, [Jit], Run::Pass(|f, context| kept(pressure(f, context.preserved, &mut context.scratch.analyses))), trace_span, "Slots that would only be spilled marked to stay in memory"),
     row!("ssa": Slots -> Ssa, [Jit, Opt], Run::Pass(ssa), trace_span, "The IR in SSA form"),
-    row!(optional "forward": Ssa -> Ssa, [Jit], Run::Pass(|f, _| done(forward::forward(f))), trace_span, "Values instead of loads of what is known in memory"),
+    row!(optional "forward": Ssa -> Ssa, [Jit], Run::Pass(|f, _| kept(forward::forward(f))), trace_span, "Values instead of loads of what is known in memory"),
     row!(optional "peephole": Ssa -> Ssa, [Jit, Opt], Run::Pass(|f, _| edited(f, peephole::run)), trace_span, "Masks, extensions and tests that do nothing removed"),
-    row!(optional "simplify": Ssa -> Ssa, [Opt], Run::Pass(|f, _| done(simplify::simplify(f))), trace_span, "Constants folded, unused code removed"),
+    row!(optional "simplify": Ssa -> Ssa, [Opt], Run::Pass(|f, _| changed(simplify::simplify(f))), trace_span, "Constants folded, unused code removed"),
     row!(optional "simplify_cfg": Ssa -> Ssa, [Jit, Opt], Run::Pass(|f, _| edited(f, simplify_cfg::run)), trace_span, "Blocks merged, branches that are decided skipped"),
     row!(optional "if_convert": Ssa -> Ssa, [Jit], Run::Pass(|f, _| edited(f, if_convert::run)), trace_span, "Branches around few cheap instructions as selects"),
-    row!(optional growing checked "version": Ssa -> Ssa, [Jit], Run::Pass(|f, _| Outcome::grown_if(version::version(f).n_loops > 0)), trace_span, "Loops without checks of what a guard in front of them checks"),
-    row!(optional checked "bounds": Ssa -> Ssa, [Jit], Run::Pass(|f, _| done(bounds::bounds(f))), trace_span, "Accesses that are in bounds since an earlier one is"),
+    row!(optional growing checked "version": Ssa -> Ssa, [Jit], Run::Pass(|f, context| Outcome::grown_if(version::version(f, &mut context.scratch.analyses).n_loops > 0)), trace_span, "Loops without checks of what a guard in front of them checks"),
+    row!(optional checked "bounds": Ssa -> Ssa, [Jit], Run::Pass(|f, context| kept(bounds::bounds(f, &mut context.scratch.analyses))), trace_span, "Accesses that are in bounds since an earlier one is"),
     row!("destruct": Ssa -> Slots, [Opt], Run::Pass(destructed), trace_span, "The IR out of SSA form, its values in slots"),
     row!("write": Slots -> Module, [Opt], Run::Stage(Stage::Write), trace_span, "Write bytecode"),
     row!("clif": Ssa -> Clif, [Jit], Run::Stage(Stage::Clif), trace_span, "Cranelift's IR"),
@@ -72,17 +72,22 @@ pub const TABLE: &[Row] = &[
     row!("place": Asm -> Code, [Jit], Run::Stage(Stage::Place), debug_span, "Place machine code into executable memory"),
 ];
 
-/// The outcome of a pass whatever it reports.
-fn done<R>(_: R) -> Outcome {
-    Outcome::Done
+/// The outcome of a pass that leaves blocks and edges as they are, whatever it reports.
+fn kept<R>(_: R) -> Outcome {
+    Outcome::Kept
+}
+
+/// The outcome of a pass that may change them.
+fn changed<R>(_: R) -> Outcome {
+    Outcome::Changed
 }
 
 /// Runs a pass that edits.
 fn edited<R>(f: &mut Function, pass: impl FnOnce(&mut Editor<'_>) -> R) -> Outcome {
-    edit(f, |editor| {
+    let has_changed = edit(f, |editor| {
         pass(editor);
     });
-    Outcome::Done
+    if has_changed { Outcome::Changed } else { Outcome::Kept }
 }
 
 fn slots(f: &mut Function, context: &mut PassContext<'_>) -> Outcome {
@@ -98,7 +103,7 @@ fn slots(f: &mut Function, context: &mut PassContext<'_>) -> Outcome {
     if context.takes_names {
         f.take_names(module);
     }
-    Outcome::Done
+    Outcome::Changed
 }
 
 fn inlined(f: &mut Function, context: &mut PassContext<'_>) -> Outcome {
@@ -110,13 +115,13 @@ fn inlined(f: &mut Function, context: &mut PassContext<'_>) -> Outcome {
 fn ssa(f: &mut Function, context: &mut PassContext<'_>) -> Outcome {
     let report = promote_with(f, context.promotion, &mut context.scratch.promote);
     context.promoted = Some(report);
-    if report.too_large.is_some() { Outcome::GivenUp } else { Outcome::Done }
+    if report.too_large.is_some() { Outcome::GivenUp } else { Outcome::Kept }
 }
 
 fn destructed(f: &mut Function, context: &mut PassContext<'_>) -> Outcome {
     let report = destruct(f);
     context.locals = report.locals;
-    if report.is_too_large { Outcome::GivenUp } else { Outcome::Done }
+    if report.is_too_large { Outcome::GivenUp } else { Outcome::Changed }
 }
 
 /// Constraints on the order of rows: the first stands before the second, because of the third.

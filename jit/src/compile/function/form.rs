@@ -5,6 +5,7 @@
 use slotvm_bytecode::VerifiedModule;
 use slotvm_ssa::construction::build::{SsaOptions, build_ssa};
 use slotvm_ssa::construction::promote::PromotionReport;
+use slotvm_ssa::graphs::loops::LoopForest;
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::pipeline::{
     Driver, Growth, PassContext, PassScratch, PassSet, Product, Start, TABLE, Times, User, When,
@@ -81,6 +82,8 @@ pub(crate) struct Form {
     pub(crate) growth: Growth,
     /// The functions whose bodies it has as well.
     pub(crate) inlined: Vec<u32>,
+    /// Its loops.
+    pub(crate) loops: LoopForest,
 }
 
 impl Compiler {
@@ -132,7 +135,8 @@ impl Compiler {
         let growth = [Growth::Manifold, Growth::Bounded].into_iter();
         let growth = growth.filter(|&growth| ran.grown.has(|row| row.growth == growth)).max();
         let growth = growth.unwrap_or(Growth::None);
-        Ok(Form { function, passes, promotion, growth, inlined })
+        let loops = self.passes.analyses.take_loops(&function);
+        Ok(Form { function, passes, promotion, growth, inlined, loops })
     }
 }
 

@@ -3,7 +3,7 @@ use crate::tools::samples::blocks_after;
 
 /// The marks that the pass makes in a function: a digit for each access, 1 if it is in bounds.
 fn marks(text: &str) -> String {
-    let (text, report) = blocks_after(text, bounds);
+    let (text, report) = blocks_after(text, |f| bounds(f, &mut Analyses::default()));
     let accesses =
         text.split("; ").filter(|line| line.contains(".load") || line.contains(".store"));
     let marks: String =

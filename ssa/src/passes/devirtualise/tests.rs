@@ -22,7 +22,7 @@ fn check_same(source: &str, arguments: &[Vec<u128>]) -> (DevirtualisationReport,
         let mut forms = slot_forms(&module, &build);
         sum = DevirtualisationReport::default();
         for f in &mut forms {
-            let report = devirtualise(f, &module);
+            let report = devirtualise(f, &module, &mut Analyses::default());
             sum.n_calls += report.n_calls;
             sum.n_callees += report.n_callees;
             verify(f, Form::Slots, &module).unwrap_or_else(|violation| panic!("{violation}\n{f}"));
@@ -155,5 +155,5 @@ fn types_are_compared_by_their_contents() {
     source.funcs[3].ty = source.types.len() as u32 - 1;
     let module = slotvm_bytecode::verify(source).expect("only the number of a type has changed");
     let mut forms = slot_forms(&module, &BuildOptions::default());
-    assert_eq!(devirtualise(&mut forms[4], &module), report(1, 2));
+    assert_eq!(devirtualise(&mut forms[4], &module, &mut Analyses::default()), report(1, 2));
 }

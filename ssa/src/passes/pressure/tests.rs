@@ -56,7 +56,7 @@ fn kept(source: &str) -> Vec<usize> {
 fn kept_with(source: &str, preserved: PreservedRegisters) -> Vec<usize> {
     let module = module(source);
     let mut f = slot_form(&module, 1, &BuildOptions::default());
-    let report = pressure(&mut f, preserved);
+    let report = pressure(&mut f, preserved, &mut Analyses::default());
     verify(&f, Form::Slots, &module).unwrap_or_else(|violation| panic!("{violation}\n{f}"));
     let kept: Vec<usize> = (0..f.slots.len()).filter(|&i| f.slots[i].kept.is_some()).collect();
     assert_eq!(report.n_kept, kept.len());
@@ -89,7 +89,7 @@ fn promotion_leaves_kept_slots_alone() {
     let module = module(&interpreter("i64", 2, 4, true));
     let mut f = slot_form(&module, 1, &BuildOptions::default());
     let full = promote(&mut f.clone(), &mut Scratch::default());
-    pressure(&mut f, PreservedRegisters::default());
+    pressure(&mut f, PreservedRegisters::default(), &mut Analyses::default());
     let text = print(&f);
     assert!(text.contains("slot s3: i64 = local 3 kept @"), "{text}");
     assert_eq!(print(&parse(&text).expect("it is valid")), text);

@@ -3,13 +3,14 @@ use slotvm_bytecode::VerifiedModule;
 use super::*;
 use crate::construction::build::BuildOptions;
 use crate::construction::promote::{Scratch, promote};
+use crate::ir::graph::control_flow;
 use crate::ir::verify::{Form, verify};
 use crate::tools::samples::{module, random_functions, slot_form, slot_forms, walk};
 use crate::tools::testing::Rng;
 
 fn rotated(module: &VerifiedModule, options: &BuildOptions) -> (Function, RotationReport) {
     let mut f = slot_form(module, module.n_funcs() - 1, options);
-    let report = rotate(&mut f);
+    let report = rotate(&mut f, &mut Analyses::default());
     verify(&f, Form::Slots, module).unwrap_or_else(|violation| panic!("{violation}\n{f}"));
     (f, report)
 }
@@ -120,7 +121,7 @@ fn random_functions_do_the_same_and_charge_the_same() {
         let before = slot_forms(&module, &options);
         let mut after = before.clone();
         for f in &mut after {
-            n_loops += rotate(f).n_loops;
+            n_loops += rotate(f, &mut Analyses::default()).n_loops;
             verify(f, Form::Slots, &module).unwrap_or_else(|violation| panic!("{violation}\n{f}"));
         }
         for arg in [0, 3, 6] {

@@ -51,7 +51,7 @@ impl Versions {
         promote(&mut before, &mut Scratch::default());
         let mut after = before.clone();
         let effects = Effects::of(&after);
-        let report = version(&mut after);
+        let report = version(&mut after, &mut Analyses::default());
         verify(&after, Form::Ssa, &module).unwrap_or_else(|it| panic!("{it}\n{after}"));
         effects.check(&after).unwrap_or_else(|it| panic!("{it}\n{after}"));
         Versions { module, before, after, report }

@@ -21,6 +21,7 @@ use crate::graphs::idf::{Placement, Pruning, SitePlacer};
 use crate::graphs::ids::Slot;
 use crate::graphs::slot_blocks::SlotBlocks;
 use crate::ir::Function;
+use crate::ir::analyses::Analyses;
 use crate::ir::entity::Block;
 use crate::ir::graph::{control_flow, list, origin, title};
 use crate::passes::pressure::{PreservedRegisters, pressure};
@@ -78,7 +79,7 @@ impl<'m> Explained<'m> {
             .map_err(|_| ShowError::TooLong { items: "blocks in dominance frontiers" })?;
         let by_slot = |sites: &[(u32, Slot)]| sites.iter().map(|&(b, slot)| (slot, b)).collect();
         let (mut promoted, mut scratch) = (f.clone(), Scratch::default());
-        pressure(&mut promoted, PreservedRegisters::default());
+        pressure(&mut promoted, PreservedRegisters::default(), &mut Analyses::default());
         let report = promote(&mut promoted, &mut scratch);
         let mut locals = report::slots(&promoted, &report, &scratch);
         locals.extend(report::escaping(&promoted, module));
