@@ -93,6 +93,14 @@ pub struct Function {
     pub(crate) edge_args: Vec<Value>,
 }
 
+/// Calls a macro with all fields of a function, so that a new one cannot be forgotten.
+macro_rules! with_fields {
+    ($call:ident) => {
+        $call!(func name label_names names ty entry slots locs vectors ops imms operands operand_pool results inst_locs
+            in_bounds value_types layout blocks block_params edges pred_starts pred_edges edge_args)
+    };
+}
+
 impl Clone for Function {
     fn clone(&self) -> Function {
         let mut f = Function::default();
@@ -102,15 +110,13 @@ impl Clone for Function {
 
     /// Reuses the memory of the function that it overwrites.
     fn clone_from(&mut self, other: &Function) {
-        /// Names all fields, so that a new one cannot be forgotten.
         macro_rules! clone_fields {
             ($($field:ident)*) => {
                 let Function { $($field),* } = other;
                 $(self.$field.clone_from($field);)*
             };
         }
-        clone_fields!(func name label_names names ty entry slots locs vectors ops imms operands operand_pool results inst_locs
-            in_bounds value_types layout blocks block_params edges pred_starts pred_edges edge_args);
+        with_fields!(clone_fields);
     }
 }
 
@@ -126,6 +132,23 @@ pub enum Entry {
 }
 
 impl Function {
+    /// Makes this the empty function, in the memory that it has.
+    pub(crate) fn clear(&mut self) {
+        let mut empty = Function::default();
+        /// Exchanges a list for its memory.
+        macro_rules! keep_memory {
+            ($($list:ident)*) => {
+                $(
+                    std::mem::swap(&mut empty.$list, &mut self.$list);
+                    empty.$list.clear();
+                )*
+            };
+        }
+        keep_memory!(name slots locs vectors ops imms operands operand_pool results inst_locs in_bounds value_types layout
+            blocks block_params edges pred_starts pred_edges edge_args);
+        *self = empty;
+    }
+
     /// The function that a call of would enter this one at its start, if any would.
     ///
     /// A form that is entered in a loop is none: its entry block sets slots from a frame, and a call of its function goes

@@ -138,11 +138,13 @@ impl Compiler {
             let refusal = CompileFailure::CodeGenerator.because(isa);
             CompileError::new(function.func, function.name.as_str(), refusal)
         })?;
-        match slots {
+        let compiled = match &slots {
             // Passes may have changed the blocks.
-            Some(slots) => self.compile_form(module, &slots, &find_loops(&slots), &options, report),
+            Some(slots) => self.compile_form(module, slots, &find_loops(slots), &options, report),
             None => self.compile_form(module, &function, &loops, &options, report),
-        }
+        };
+        self.passes.build.reuse(function);
+        compiled
     }
 }
 

@@ -52,7 +52,9 @@ impl Folds {
         let load = code.filter(|&code| traps::load_of(code).is_some());
         let loc = match load {
             Some(code) => {
-                let load = loads(clif, inst).find(|&load| load_code(clif, load) == Some(code));
+                let mut found = Vec::new();
+                let mut loads = loads(clif, inst, &mut found);
+                let load = loads.find(|&load| load_code(clif, load) == Some(code));
                 debug_assert!(load.is_some(), "a folded load is an operand");
                 let of_load = |load| self.insts[(clif.srcloc(load).bits() - self.first) as usize].1;
                 load.map_or(loc, of_load)
@@ -71,9 +73,11 @@ fn insts_of(clif: &Function) -> Vec<Inst> {
 /// Puts fences after loads that an instruction could not tell from another one.
 fn fence(clif: &mut Function) {
     let mut ambiguous = Vec::new();
+    let (mut found, mut codes) = (Vec::new(), Vec::new());
     for inst in insts_of(clif) {
-        let mut codes: Vec<(TrapCode, Inst)> =
-            loads(clif, inst).filter_map(|load| Some((load_code(clif, load)?, load))).collect();
+        let loads = loads(clif, inst, &mut found);
+        codes.clear();
+        codes.extend(loads.filter_map(|load| Some((load_code(clif, load)?, load))));
         codes.sort_unstable_by_key(|&(code, load)| (code.as_raw(), load));
         codes.dedup();
         let is_same = |pair: &&[(TrapCode, Inst)]| pair[0].0 == pair[1].0;
@@ -87,10 +91,15 @@ fn fence(clif: &mut Function) {
 }
 
 /// The loads that a back end may fold into an instruction, or the instruction itself, if it is a load; the nearest
-/// first.
-fn loads(clif: &Function, root: Inst) -> impl Iterator<Item = Inst> {
+/// first. `found` is memory to work in.
+fn loads<'a>(
+    clif: &'a Function,
+    root: Inst,
+    found: &'a mut Vec<(Inst, usize)>,
+) -> impl Iterator<Item = Inst> + use<'a> {
     let block = clif.layout.inst_block(root);
-    let mut found = vec![(root, 0)];
+    found.clear();
+    found.push((root, 0));
     let mut next = 0;
     while let Some(&(inst, depth)) = found.get(next)
         && found.len() < FOLD_INSTS_MAX
@@ -104,8 +113,8 @@ fn loads(clif: &Function, root: Inst) -> impl Iterator<Item = Inst> {
         let here = makers.filter(|&maker| clif.layout.inst_block(maker) == block);
         found.extend(here.map(|maker| (maker, depth + 1)));
     }
-    let is_load = |&inst: &Inst| clif.dfg.insts[inst].opcode().can_load();
-    found.into_iter().map(|(inst, _)| inst).filter(is_load)
+    let is_load = move |&inst: &Inst| clif.dfg.insts[inst].opcode().can_load();
+    found.iter().map(|&(inst, _)| inst).filter(is_load)
 }
 
 /// The trap code of a load, if it is one of those in turn.

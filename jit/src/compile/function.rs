@@ -116,7 +116,7 @@ pub(crate) struct Compiler {
     /// Machines by how code is generated (as asked, without the optimiser, in one pass), without and with a list of
     /// the blocks of the machine code. Each is made for the first function that needs it.
     isas: [[Option<OwnedTargetIsa>; 2]; 3],
-    passes: PassScratch,
+    pub(super) passes: PassScratch,
     frontend: FunctionBuilderContext,
     context: Context,
     /// The machine code of the CLIF in the context.

@@ -141,12 +141,15 @@ struct Places<'a> {
     /// Number of the function's start.
     start: PlaceId,
     places: Vec<Place>,
+    /// A location and those of the calls around it that have no number yet.
+    unnumbered: Vec<Loc>,
 }
 
 impl<'a> Places<'a> {
     fn new(function: &'a Function) -> Places<'a> {
         let numbers = vec![PlaceId::NONE; function.locs.len()];
-        Places { function, numbers, start: PlaceId::NONE, places: Vec::new() }
+        let (places, unnumbered) = (Vec::new(), Vec::new());
+        Places { function, numbers, start: PlaceId::NONE, places, unnumbered }
     }
 
     fn push(&mut self, place: Place) -> PlaceId {
@@ -164,14 +167,14 @@ impl<'a> Places<'a> {
             return self.start;
         };
         // The calls around come first, outermost first.
-        let mut chain = vec![loc];
-        while let Some(&loc) = chain.last()
+        self.unnumbered.push(loc);
+        while let Some(&loc) = self.unnumbered.last()
             && self.numbers[loc.index()] == PlaceId::NONE
             && let Some(outer) = self.function.locs[loc.index()].inlined_at
         {
-            chain.push(outer);
+            self.unnumbered.push(outer);
         }
-        for loc in chain.into_iter().rev() {
+        while let Some(loc) = self.unnumbered.pop() {
             if self.numbers[loc.index()] == PlaceId::NONE {
                 let data = self.function.locs[loc.index()];
                 let outer = data.inlined_at.map_or(PlaceId::NONE, |at| self.numbers[at.index()]);

@@ -72,6 +72,27 @@ pub struct BuildScratch {
     /// Writes to insert into a block of slot form, and their positions.
     surviving: Vec<(u32, entity::Inst)>,
     on_the_fly: on_the_fly::Scratch,
+    /// Functions that nobody needs any more, for their memory.
+    spare: Vec<Function>,
+}
+
+/// The number of functions whose memory is kept.
+const SPARE_FUNCTIONS_MAX: usize = 4;
+
+impl BuildScratch {
+    /// Takes the memory of a function that nobody needs any more.
+    pub fn reuse(&mut self, function: Function) {
+        if self.spare.len() < SPARE_FUNCTIONS_MAX {
+            self.spare.push(function);
+        }
+    }
+
+    /// An empty function.
+    pub(crate) fn empty(&mut self) -> Function {
+        let mut function = self.spare.pop().unwrap_or_default();
+        function.clear();
+        function
+    }
 }
 
 /// Stands for "no slot" in tables of slots.
@@ -132,10 +153,11 @@ fn build_at(
     options: &BuildOptions,
     scratch: &mut BuildScratch,
 ) -> (Function, bool) {
+    let empty = scratch.empty();
     let BuildScratch { graph, dom, dom_scratch, local_slots, stack, surviving, .. } = scratch;
     let is_split = analyse(module, func, starts, graph, dom, dom_scratch);
     let slots = AsInsts { surviving };
-    let mut builder = Builder::new(module, func, *options, local_slots, stack, slots);
+    let mut builder = Builder::new((module, func), *options, empty, local_slots, stack, slots);
     builder.starts = starts;
     builder.all_blocks(graph, dom, is_split);
     let fits = builder.fits;
@@ -172,10 +194,11 @@ pub fn build_ssa(
     options: &SsaOptions,
     scratch: &mut BuildScratch,
 ) -> Option<(Function, BraunReport)> {
+    let empty = scratch.empty();
     let BuildScratch { graph, dom, dom_scratch, local_slots, stack, on_the_fly, .. } = scratch;
     let is_split = analyse(module, func, &[], graph, dom, dom_scratch);
     let slots = OnTheFly::new(graph, dom, *options, on_the_fly);
-    let mut builder = Builder::new(module, func, options.build, local_slots, stack, slots);
+    let mut builder = Builder::new((module, func), options.build, empty, local_slots, stack, slots);
     builder.all_blocks(graph, dom, is_split);
     let (mut f, slots) = builder.finish();
     let report = slots.finish(&mut f, PHI_OPERANDS_MAX)?;
@@ -237,21 +260,18 @@ struct Builder<'a, S> {
 
 impl<'a, S: Slots> Builder<'a, S> {
     fn new(
-        module: &'a VerifiedModule,
-        func: u32,
+        (module, func): (&'a VerifiedModule, u32),
         options: BuildOptions,
+        mut f: Function,
         local_slots: &'a mut Vec<u32>,
         stack: &'a mut StackScratch,
         slots: S,
     ) -> Builder<'a, S> {
         let body = module.body(func).expect("the function is defined in the module");
         let def = module.func(func).expect("the function is defined in the module");
-        let mut f = Function {
-            func,
-            name: module.module().names.func(func).unwrap_or_default().to_owned(),
-            ty: module.func_type(func).clone(),
-            ..Function::default()
-        };
+        f.func = func;
+        f.name.push_str(module.module().names.func(func).unwrap_or_default());
+        f.ty = module.func_type(func).clone();
         local_slots.clear();
         for (i, local) in body.locals.iter().enumerate() {
             let promotable = local.storage == Storage::Promotable;

@@ -52,7 +52,13 @@ pub fn inline(
     let root = std::mem::take(f);
     let plan = Plan::new(root, module, options, scratch);
     let report = plan.report();
-    *f = if report == InlineReport::default() { plan.into_root() } else { splice::splice(&plan) };
+    let spliced = match report == InlineReport::default() {
+        true => None,
+        false => Some(splice::splice(&plan, scratch.empty())),
+    };
+    let mut functions = plan.into_functions();
+    *f = spliced.or_else(|| functions.next()).expect("the plan has the function");
+    functions.for_each(|function| scratch.reuse(function));
     report
 }
 

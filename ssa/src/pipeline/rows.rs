@@ -9,7 +9,7 @@ use crate::ir::Function;
 use crate::ir::edit::{Editor, edit};
 use crate::passes::destruct::destruct;
 use crate::passes::devirtualise::devirtualise;
-use crate::passes::inline::inline;
+use crate::passes::inline::{InlineReport, inline};
 use crate::passes::pressure::pressure;
 use crate::passes::rotate::rotate;
 use crate::passes::{bounds, forward, if_convert, peephole, simplify, simplify_cfg, version};
@@ -108,8 +108,13 @@ fn slots(f: &mut Function, context: &mut PassContext<'_>) -> Outcome {
 
 fn inlined(f: &mut Function, context: &mut PassContext<'_>) -> Outcome {
     let scratch = &mut context.scratch.build;
-    context.inlined = inline(f, context.module, &context.build, scratch).functions;
-    Outcome::grown_if(!context.inlined.is_empty())
+    let report = inline(f, context.module, &context.build, scratch);
+    if report == InlineReport::default() {
+        return Outcome::Kept;
+    }
+    context.inlined = report.functions;
+    // A tail call of the function itself became a branch.
+    if context.inlined.is_empty() { Outcome::Changed } else { Outcome::Grown }
 }
 
 fn ssa(f: &mut Function, context: &mut PassContext<'_>) -> Outcome {

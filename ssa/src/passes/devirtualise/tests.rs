@@ -3,6 +3,7 @@ use crate::construction::build::BuildOptions;
 use crate::ir::eval::Options;
 use crate::ir::print::print;
 use crate::ir::verify::{Form, verify};
+use crate::pipeline::{Driver, PassContext, PassScratch, PassSet, Start, Times, User};
 use crate::tools::samples::{BUILDS, args, module, run, slot_forms};
 
 /// A table with functions of two types and two null elements.
@@ -156,4 +157,27 @@ fn types_are_compared_by_their_contents() {
     let module = slotvm_bytecode::verify(source).expect("only the number of a type has changed");
     let mut forms = slot_forms(&module, &BuildOptions::default());
     assert_eq!(devirtualise(&mut forms[4], &module, &mut Analyses::default()), report(1, 2));
+}
+
+/// Loops are looked at for a call that stays as it is. Then a tail call of the function itself becomes a branch, though no
+/// other body comes in.
+#[test]
+fn what_was_known_of_the_loops_is_forgotten_when_a_tail_call_becomes_one() {
+    let source = format!(
+        "{TABLE} func f(i: i32) -> i64 {{
+          i64.const 21  local.get i  call_indirect (i64) -> i64, t  drop
+          local.get i  i32.const 1  i32.sub  return_call f
+        }}"
+    );
+    let module = module(&source);
+    let func = module.n_funcs() - 1;
+    let mut scratch = PassScratch::default();
+    let mut context = PassContext::new(&module, func, &mut scratch);
+    let (mut f, mut times) = (Function::default(), Times::default());
+    f.func = func;
+    let driver = Driver::new(User::Jit, PassSet::all(), true, &mut times);
+    let ran = driver.run(&mut f, Start::Bytecode, &mut context, |_, _| {});
+    assert_eq!(ran.expect("all rows are right").given_up.map(|row| row.name), None);
+    scratch.analyses.check(&f);
+    assert_eq!(scratch.analyses.loops(&f).0.n_loops(), 1);
 }

@@ -187,8 +187,8 @@ impl Plan {
         }
     }
 
-    /// The function as it was given.
-    pub(super) fn into_root(mut self) -> Function {
-        self.forms.swap_remove(0).function
+    /// The functions of the plan; the first one is that which was given.
+    pub(super) fn into_functions(self) -> impl Iterator<Item = Function> {
+        self.forms.into_iter().map(|form| form.function)
     }
 }

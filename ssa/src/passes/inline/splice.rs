@@ -17,9 +17,9 @@ use crate::ir::irop::{IrOp, Opcode};
 use crate::ir::replacements::Replacements;
 use crate::ir::{Function, SlotOrigin, fold};
 
-/// The function with the bodies of its plan.
-pub(super) fn splice(plan: &Plan) -> Function {
-    let mut splicer = Splicer::new(plan);
+/// The function with the bodies of its plan, in the memory of an empty one.
+pub(super) fn splice(plan: &Plan, empty: Function) -> Function {
+    let mut splicer = Splicer::new(plan, empty);
     let entry = splicer.walk();
     splicer.finish(entry)
 }
@@ -51,8 +51,8 @@ struct Splicer<'p> {
 }
 
 impl<'p> Splicer<'p> {
-    fn new(plan: &'p Plan) -> Splicer<'p> {
-        let (out, tables) = new_tables(plan);
+    fn new(plan: &'p Plan, empty: Function) -> Splicer<'p> {
+        let (out, tables) = new_tables(plan, empty);
         let n_nodes = plan.nodes.len();
         Splicer {
             plan,

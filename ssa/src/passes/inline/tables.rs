@@ -32,16 +32,13 @@ pub(super) struct Tables {
 }
 
 /// Makes a function that has the tables of all nodes, but no blocks.
-pub(super) fn new_tables(plan: &Plan) -> (Function, Tables) {
+pub(super) fn new_tables(plan: &Plan, mut out: Function) -> (Function, Tables) {
     let root = plan.form(0);
-    let mut out = Function {
-        func: root.func,
-        entry: root.entry.clone(),
-        name: root.name.clone(),
-        label_names: root.label_names.clone(),
-        ty: root.ty.clone(),
-        ..Function::default()
-    };
+    out.func = root.func;
+    out.entry = root.entry.clone();
+    out.name.push_str(&root.name);
+    out.label_names = root.label_names.clone();
+    out.ty = root.ty.clone();
     let mut tables = Tables { bases: Vec::with_capacity(plan.nodes.len()), n_blocks: 0 };
     for node in 0..plan.nodes.len() {
         let base = tables.next_base(plan, node, &out);
