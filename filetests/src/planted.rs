@@ -82,7 +82,7 @@ const SEAMS: [Edit; 4] = [
     Edit {
         file: "ssa/src/pipeline/rows.rs",
         sound: "    row!(optional promoted \"pressure\"",
-        faulty: "    row!(optional \"planted_slots\": Slots -> Slots, [Jit], Run::Pass(|f, _| done(crate::switches::slot_pass(f))), trace_span, \
+        faulty: "    row!(optional \"planted_slots\": Slots -> Slots, [Jit], Run::Pass(|f, _| changed(crate::switches::slot_pass(f))), trace_span, \
                  \"A pass in slot form that a test chooses\"),\n    row!(optional promoted \"pressure\"",
     },
 ];

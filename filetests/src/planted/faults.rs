@@ -67,10 +67,10 @@ pub const FAULTS: &[Fault] = &[
     match op {"),
     fault!(Configurations, "ssa/src/passes/rotate.rs",
         "The pass panics if the function has many blocks.",
-        "    let loops = LoopForest::new(&control_flow(f));
+        "    let (loops, _) = analyses.loops(f);
     let mut found = Vec::new();" =>
         "    assert!(!PLANTED || f.n_blocks() < 12, \"planted\");
-    let loops = LoopForest::new(&control_flow(f));
+    let (loops, _) = analyses.loops(f);
     let mut found = Vec::new();"),
     fault!(Row("version"), "ssa/src/passes/version/copy.rs",
         "Values that are used after a loop come from the loop, even if its copy ran.",
