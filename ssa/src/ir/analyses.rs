@@ -1,6 +1,6 @@
 //! Analyses of a function's control flow, made when somebody asks and kept as long as blocks and edges stay.
 //!
-//! They belong to the function that rows of the table go through; [`crate::pipeline::driver`] forgets them after each row
+//! They belong to the function that rows of the table go through; [`Driver`](crate::pipeline::Driver) forgets them after each row
 //! that says it has changed blocks or edges. Where debug assertions are on, it checks what the others claim. Memory is
 //! that of the functions before.
 

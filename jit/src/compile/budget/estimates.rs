@@ -287,8 +287,12 @@ impl Estimates {
         self.promoted = candidate.promoted();
         let values = self.promoted.as_ref().unwrap_or(candidate.function);
         if self.promoted.is_some() || !candidate.hides_values() {
-            let crowding = candidate.crowding(values, optimises);
             counts.copied = copied(values);
+            // Four of five functions that come here do so for the bound of that.
+            if let Some(work) = work(counts).filter(|_| self.promoted.is_none()) {
+                return Some(work);
+            }
+            let crowding = candidate.crowding(values, optimises);
             counts.n_recurring =
                 candidate.recurring(values) + crowding.deferred * counts.lengthening();
             counts.crowd(crowding);
