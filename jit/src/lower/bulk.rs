@@ -13,7 +13,6 @@ use slotvm_runtime::native::offsets;
 use slotvm_ssa::ir::entity::Inst;
 
 use super::Lowering;
-use crate::lower::abi::POINTER;
 
 /// Bytes that are filled or copied without a call, if that many are known to be.
 const INLINE_BYTES_MAX: u64 = 64;
@@ -141,10 +140,6 @@ impl Lowering<'_, '_> {
     pub(super) fn memory_address(&mut self, address: ir::Value) -> ir::Value {
         let (base, address) = (self.memory_base(), self.extended(address));
         self.builder.ins().iadd(base, address)
-    }
-
-    fn extended(&mut self, value: ir::Value) -> ir::Value {
-        self.builder.ins().uextend(POINTER, value)
     }
 
     fn copy_inline(&mut self, dst: ir::Value, src: ir::Value, len: u64) {

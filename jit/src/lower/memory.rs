@@ -88,7 +88,7 @@ impl Lowering<'_, '_> {
     pub(super) fn place(&mut self, inst: Inst, access: Access, imm: Imm) -> Place {
         let base = self.memory_base();
         let address = self.extended_operand(inst, 0);
-        let place = self.builder.ins().iadd(base, address);
+        let place = self.sum(base, address);
         // aarch64 has no access with base, index and constant: there the constant joins the base.
         let joins = access.indexed && !self.has_base_index_constant();
         let (place, offset) = self.with_offset(place, imm.offset(), joins);
@@ -131,7 +131,7 @@ impl Lowering<'_, '_> {
 
     fn extended_operand(&mut self, inst: Inst, index: usize) -> ir::Value {
         let operand = self.operand(inst, index);
-        self.builder.ins().uextend(POINTER, operand)
+        self.extended(operand)
     }
 
     fn scaled_index(&mut self, inst: Inst, imm: Imm) -> ir::Value {

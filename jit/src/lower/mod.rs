@@ -19,10 +19,10 @@ mod bulk;
 mod calls;
 mod checks;
 mod conditions;
-mod constants;
 mod control;
 mod counts;
 pub(crate) mod isa;
+mod memo;
 pub(crate) mod memory;
 pub(crate) mod names;
 mod numeric;
@@ -55,7 +55,7 @@ use slotvm_ssa::ir::{Entry, Function};
 use crate::config::counts::{Counters, FunctionCounters};
 use crate::config::slot_mode::SlotMode;
 use abi::POINTER;
-use constants::Constants;
+use memo::Memo;
 use names::ClifNames;
 use slots::Slots;
 
@@ -268,7 +268,7 @@ struct Lowering<'a, 'f> {
     block_of: Vec<Block>,
     loops: &'a LoopForest,
     n_imported_globals: u32,
-    constants: Constants,
+    memo: Memo,
     /// Signatures imported so far, by type index.
     signatures: HashMap<u32, ir::SigRef>,
     /// Functions imported so far, by function index.
@@ -314,7 +314,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
             block_of: Vec::new(),
             loops,
             n_imported_globals: n_imported_globals(module),
-            constants: Constants::default(),
+            memo: Memo::default(),
             signatures: HashMap::new(),
             functions: HashMap::new(),
             raise_signature: None,

@@ -35,11 +35,13 @@ impl Lowering<'_, '_> {
 
     fn constant(&mut self, inst: Inst, op: Op) -> ir::Value {
         let bits = self.func.imm(inst).0;
+        match op {
+            Op::I32Const => return self.int32(bits as u32),
+            Op::I64Const => return self.int64(bits as i64),
+            _ => {}
+        }
         let ins = self.builder.ins();
         match op {
-            // Cranelift wants the bits beyond the type to be zero, and so they are.
-            Op::I32Const => ins.iconst(I32, bits as i64),
-            Op::I64Const => ins.iconst(I64, bits as i64),
             Op::F32Const => ins.f32const(Ieee32::with_bits(bits as u32)),
             Op::F64Const => ins.f64const(Ieee64::with_bits(bits)),
             Op::RefNull => ins.iconst(I64, 0),
