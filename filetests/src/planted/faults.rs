@@ -311,9 +311,9 @@ pub const FAULTS: &[Fault] = &[
             Item::Tee(v) => drop(self.code.local_tee(variable(v))),"),
     fault!(Row("clif"), "jit/src/lower/numeric.rs",
         "Constants of type i32 have 64 bits.",
-        "            Op::I32Const => ins.iconst(I32, bits as i64)," =>
-        "            Op::I32Const if PLANTED => ins.iconst(I64, bits as i64),
-            Op::I32Const => ins.iconst(I32, bits as i64),"),
+        "            Op::I32Const => return self.int32(bits as u32)," =>
+        "            Op::I32Const if PLANTED => return self.int64(bits as i64),
+            Op::I32Const => return self.int32(bits as u32),"),
     fault!(Engines, "jit/src/lower/numeric.rs",
         "`i32.shr_s` shifts zeros in.",
         "            Op::I32ShrS | Op::I64ShrS => ins.sshr(a, b)," =>
