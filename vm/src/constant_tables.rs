@@ -33,14 +33,19 @@ pub(crate) struct ConstantTables {
 }
 
 impl ConstantTables {
-    /// Finds the constant tables of a module with these index spaces. `written` are the tables that instructions write.
+    /// Finds the constant tables of a module with these index spaces. `private` are those that nothing outside can write,
+    /// `written` those that instructions write.
     pub(crate) fn find(
         module: &Module,
         tables: &[TableType],
         func_types: &[u32],
+        private: &[u32],
         written: &[u32],
     ) -> ConstantTables {
-        let mut found: Vec<Option<Vec<(u32, u32)>>> = candidates(module, tables, written);
+        let mut found: Vec<Option<Vec<(u32, u32)>>> = vec![None; tables.len()];
+        for &table in private.iter().filter(|table| !written.contains(table)) {
+            found[table as usize] = Some(Vec::new());
+        }
         fill(module, tables, &mut found);
         if found.iter().all(Option::is_none) {
             return ConstantTables::default();
@@ -74,22 +79,17 @@ impl ConstantTables {
     }
 }
 
-/// An empty list for each table that may be constant.
-fn candidates(
-    module: &Module,
-    tables: &[TableType],
-    written: &[u32],
-) -> Vec<Option<Vec<(u32, u32)>>> {
-    let n_imported = tables.len() - module.tables.len();
-    let is_candidate =
-        |(i, ty): (usize, &TableType)| i >= n_imported && ty.elem == ValType::FuncRef;
-    let mut found: Vec<_> =
-        tables.iter().enumerate().map(|table| is_candidate(table).then(Vec::new)).collect();
-    let exported = module.exports.iter().filter(|export| export.kind == EntityKind::Table);
-    for table in exported.map(|export| export.index).chain(written.iter().copied()) {
-        found[table as usize] = None;
+/// The tables that nothing outside of a module with these index spaces can write, in ascending order.
+pub(crate) fn private(module: &Module, tables: &[TableType]) -> Vec<u32> {
+    let mut is_private = vec![true; tables.len()];
+    is_private[..tables.len() - module.tables.len()].fill(false);
+    for export in module.exports.iter().filter(|export| export.kind == EntityKind::Table) {
+        is_private[export.index as usize] = false;
     }
-    found
+    let is_private = |&table: &u32| {
+        is_private[table as usize] && tables[table as usize].elem == ValType::FuncRef
+    };
+    (0..tables.len() as u32).filter(is_private).collect()
 }
 
 /// Applies the element segments, in their order. Later ones replace the elements of earlier ones.

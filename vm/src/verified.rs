@@ -2,7 +2,7 @@
 //! each function.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::constant_tables::{ConstantTables, TableEntry};
 use crate::inst::{CodeReader, Inst};
@@ -39,7 +39,10 @@ pub struct VerifiedModule {
     pub(crate) uses_vectors: bool,
     /// See [`VerifiedModule::referenced_funcs`].
     pub(crate) referenced_funcs: Vec<u32>,
-    pub(crate) constant_tables: ConstantTables,
+    /// The tables of functions that nothing outside of the module can write, in ascending order.
+    pub(crate) private_tables: Vec<u32>,
+    /// Those of them that no function writes, once somebody has asked.
+    pub(crate) constant_tables: OnceLock<ConstantTables>,
 }
 
 /// Exports and imports of the functions of the index space, so that naming a function needs no search.
@@ -338,13 +341,27 @@ impl VerifiedModule {
     /// The functions of a type in a table that nobody can change once the module has been instantiated, in ascending
     /// order of their indices. None if the table may change. Types are the same if they are equal.
     pub fn constant_entries(&self, table: u32, ty: u32) -> Option<&[TableEntry]> {
-        self.constant_tables.entries(table, ty)
+        self.constant_tables().entries(table, ty)
     }
 
     /// Whether nobody can change a table once the module has been instantiated, so that
     /// [`VerifiedModule::constant_entries`] knows its functions. The embedder must not write it either.
     pub fn is_constant_table(&self, table: u32) -> bool {
-        self.constant_tables.is_constant(table)
+        self.constant_tables().is_constant(table)
+    }
+
+    /// The tables of functions that the module defines and does not export, in ascending order: those that may be
+    /// [constant](VerifiedModule::is_constant_table).
+    pub fn private_tables(&self) -> &[u32] {
+        &self.private_tables
+    }
+
+    fn constant_tables(&self) -> &ConstantTables {
+        self.constant_tables.get_or_init(|| {
+            let written = self.lazy.as_ref().expect("all else is known").written_tables();
+            let (tables, funcs) = (&self.tables, &self.func_types);
+            ConstantTables::find(&self.module, tables, funcs, &self.private_tables, &written)
+        })
     }
 
     /// All memories of the index space.

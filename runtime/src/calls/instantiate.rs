@@ -342,10 +342,9 @@ impl Store {
             }
             self.elem_drop(instance, i);
         }
-        let n_tables = self.instance(instance).tables.len() as u32;
-        for table in (0..n_tables).filter(|&table| module.is_constant_table(table)) {
+        for &table in module.private_tables() {
             let handle = self.table_of(instance, table);
-            self.objects.tables[handle.0 as usize].set_constant();
+            self.objects.tables[handle.0 as usize].set_owner(module.clone(), table);
         }
         Ok(())
     }

@@ -4,10 +4,12 @@
 //! memory from the system as it is. It costs nothing until it is written, however large it is.
 
 use std::alloc::{self, Layout};
+use std::fmt;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
-use slotvm_bytecode::TrapCode;
 use slotvm_bytecode::module::TableType;
+use slotvm_bytecode::{TrapCode, VerifiedModule};
 
 use crate::context::TableDef;
 use crate::error::{Error, check_limit};
@@ -15,7 +17,6 @@ use crate::memory::linear::leaves_address_space;
 use crate::pinned::Pinned;
 
 /// A table: a growable array of references, each a cell.
-#[derive(Debug)]
 pub struct Table {
     /// The elements, and room for more: cells that are 0.
     cells: Vec<u64>,
@@ -23,8 +24,17 @@ pub struct Table {
     def: Pinned<TableDef>,
     ty: TableType,
     elems_max: u32,
-    /// Whether code relies on its elements, so that nobody may change them.
-    is_constant: bool,
+    /// The module that alone can write it, if there is one, and its index there.
+    owner: Option<(Arc<VerifiedModule>, u32)>,
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Table { len, ty, elems_max, .. } = self;
+        let mut table = f.debug_struct("Table");
+        table.field("len", len).field("ty", ty).field("elems_max", elems_max);
+        table.finish_non_exhaustive()
+    }
 }
 
 impl Table {
@@ -36,7 +46,7 @@ impl Table {
         check_limit("table_elems_max", elems_max.into(), ty.min.into())?;
         let elems_max = elems_max.min(ty.max.unwrap_or(u32::MAX));
         let def = Pinned::new(TableDef { base: std::ptr::null_mut(), len: 0 });
-        let mut table = Table { cells: Vec::new(), len: 0, def, ty, elems_max, is_constant: false };
+        let mut table = Table { cells: Vec::new(), len: 0, def, ty, elems_max, owner: None };
         match table.grow(init, ty.min) {
             Some(_) => Ok(table),
             None => Err(Error::OutOfMemory { what: "a table", bytes: u64::from(ty.min) * 8 }),
@@ -52,12 +62,12 @@ impl Table {
     /// ([`VerifiedModule::is_constant_table`](slotvm_bytecode::VerifiedModule::is_constant_table)), so that a store refuses
     /// to change them.
     pub fn is_constant(&self) -> bool {
-        self.is_constant
+        self.owner.as_ref().is_some_and(|(module, table)| module.is_constant_table(*table))
     }
 
-    /// Marks a table on whose elements code relies, once it has them.
-    pub(crate) fn set_constant(&mut self) {
-        self.is_constant = true;
+    /// Tells a table that only a module can write which one that is, once it has the elements that it begins with.
+    pub(crate) fn set_owner(&mut self, module: Arc<VerifiedModule>, table: u32) {
+        self.owner = Some((module, table));
     }
 
     /// Its type; the minimum is its present size.

@@ -22,6 +22,9 @@ pub(crate) trait Source: Send + Sync {
     /// The bytes that a function is made of: its [`Func::source_bytes`].
     fn source_bytes(&self, place: usize) -> u32;
 
+    /// The tables that functions write, each once.
+    fn written_tables(&self) -> Vec<u32>;
+
     /// Makes the names of a module, given the module without them.
     fn names(&self, module: &Module) -> Names;
 
@@ -74,6 +77,12 @@ impl LazyFuncs {
     /// The bytes that a function is made of, given its place among those that the module defines.
     pub(crate) fn source_bytes(&self, place: usize) -> u32 {
         self.source.source_bytes(place)
+    }
+
+    /// The tables that functions write, each once. Takes time proportional to the bytes of all functions, unless it was found
+    /// when they were validated.
+    pub(crate) fn written_tables(&self) -> Vec<u32> {
+        self.source.written_tables()
     }
 
     /// The number of operands of a shape, all of which take one cell.

@@ -19,13 +19,14 @@ mod names;
 mod proof;
 
 use std::collections::HashSet;
+use std::sync::OnceLock;
 
 pub use error::{Place, Rule, VerifyError};
 pub(crate) use proof::Proof;
 #[cfg(feature = "wasm")]
 pub(crate) use {blocks::Blocks, found::Found};
 
-use crate::constant_tables::ConstantTables;
+use crate::constant_tables::{self, ConstantTables};
 use crate::limits;
 use crate::module::{
     ElemItems, EntityKind, Func, GlobalType, ImportKind, MemoryType, Module, PAGE_BYTES,
@@ -65,10 +66,21 @@ pub(crate) fn verify_by(
     let mut referenced_funcs = found.referenced_funcs;
     referenced_funcs.sort_unstable();
     referenced_funcs.dedup();
-    let constant_tables =
-        ConstantTables::find(&module, &spaces.tables, &spaces.funcs, &found.written_tables);
+    let private_tables = constant_tables::private(&module, &spaces.tables);
+    let constant_tables = match &lazy {
+        // The tables that functions write are not known yet.
+        Some(_) if !private_tables.is_empty() => OnceLock::new(),
+        _ => {
+            let mut written = found.written_tables;
+            written.sort_unstable();
+            written.dedup();
+            let IndexSpaces { tables, funcs, .. } = &spaces;
+            ConstantTables::find(&module, tables, funcs, &private_tables, &written).into()
+        }
+    };
     Ok(VerifiedModule {
         constant_tables,
+        private_tables,
         n_imported_funcs: spaces.n_imported_funcs,
         func_sources: FuncSources::new(&module),
         global_cells: global_cells(&spaces),

@@ -1,5 +1,6 @@
 //! Validation of functions now, unless it was done before, and their translation when they are first asked for.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use wasmparser::{
@@ -54,22 +55,70 @@ pub(super) fn bodies(
         return None;
     }
     if options.is_validated {
-        return Some(Bodies::new(bytes, bodies));
+        return Some(Bodies::new(bytes, bodies, None));
     }
     let parts = parallel::parts(&code_bytes, options.is_parallel);
     let validate = |_: &mut (), part: usize| {
         let mut allocations = FuncValidatorAllocations::default();
+        let mut written = WrittenTables::default();
         for (func, body) in &bodies[parts[part].clone()] {
             let resources = func.resources.clone();
             let func = FuncToValidate { resources, features: FEATURES, ..*func };
             let mut validator = func.into_validator(allocations);
-            validator.validate(body)?;
+            let mut reader = body.get_binary_reader();
+            validator.read_locals(&mut reader)?;
+            reader.set_features(FEATURES);
+            while !reader.eof() {
+                written.note(reader.clone())?;
+                let offset = reader.original_position();
+                reader.visit_operator(&mut validator.visitor(offset))??;
+            }
+            reader.finish_expression(&validator.visitor(reader.original_position()))?;
             allocations = validator.into_allocations();
         }
-        Ok::<_, BinaryReaderError>(())
+        Ok::<_, BinaryReaderError>(written)
     };
-    parallel::try_map(parts.len(), options.is_parallel, || (), validate).ok()?;
-    Some(Bodies::new(bytes, bodies))
+    let parts = parallel::try_map(parts.len(), options.is_parallel, || (), validate).ok()?;
+    let written = parts.into_iter().flat_map(|written| written.0).collect();
+    Some(Bodies::new(bytes, bodies, Some(written)))
+}
+
+/// The tables that instructions write.
+#[derive(Default)]
+struct WrittenTables(BTreeSet<u32>);
+
+impl WrittenTables {
+    /// Notes the next instruction, which may be invalid yet.
+    fn note(&mut self, mut reader: BinaryReader<'_>) -> Result<(), BinaryReaderError> {
+        let table = match reader.read_u8()? {
+            opcodes::TABLE_SET => reader.read_var_u32()?,
+            opcodes::PREFIX => match reader.read_var_u32()? {
+                opcodes::TABLE_INIT => {
+                    let _segment = reader.read_var_u32()?;
+                    reader.read_var_u32()?
+                }
+                opcodes::TABLE_COPY | opcodes::TABLE_GROW | opcodes::TABLE_FILL => {
+                    reader.read_var_u32()?
+                }
+                _ => return Ok(()),
+            },
+            _ => return Ok(()),
+        };
+        self.0.insert(table);
+        Ok(())
+    }
+}
+
+/// The instructions that write tables, whose numbers are those of WebAssembly 3.0, section 5.4.5.
+mod opcodes {
+    pub(super) const TABLE_SET: u8 = 0x26;
+    pub(super) const PREFIX: u8 = 0xfc;
+    /// Its first operand is a segment.
+    pub(super) const TABLE_INIT: u32 = 12;
+    /// Its first operand is the table that it writes.
+    pub(super) const TABLE_COPY: u32 = 14;
+    pub(super) const TABLE_GROW: u32 = 15;
+    pub(super) const TABLE_FILL: u32 = 17;
 }
 
 /// Bytes of a module, with the offset at which they were.
@@ -97,10 +146,12 @@ pub(super) struct Bodies {
     ranges: Box<[Range<u64>]>,
     resources: Option<ValidatorResources>,
     n_imported: u32,
+    /// The tables that they write, unless they were validated before.
+    written_tables: Option<BTreeSet<u32>>,
 }
 
 impl Bodies {
-    fn new(module: &[u8], bodies: &[Body<'_>]) -> Bodies {
+    fn new(module: &[u8], bodies: &[Body<'_>], written_tables: Option<BTreeSet<u32>>) -> Bodies {
         let ranges: Box<[Range<u64>]> = bodies.iter().map(|(_, body)| body.range()).collect();
         let code = match &*ranges {
             [] => 0..0,
@@ -111,6 +162,7 @@ impl Bodies {
             resources: bodies.first().map(|(func, _)| func.resources.clone()),
             n_imported: bodies.first().map_or(0, |(func, _)| func.index),
             ranges,
+            written_tables,
         }
     }
 
@@ -161,6 +213,25 @@ impl Source for Module {
     fn source_bytes(&self, place: usize) -> u32 {
         let range = &self.bodies.ranges[place];
         source_bytes((range.end - range.start) as usize)
+    }
+
+    fn written_tables(&self) -> Vec<u32> {
+        if let Some(written) = &self.bodies.written_tables {
+            return written.iter().copied().collect();
+        }
+        let mut written = WrittenTables::default();
+        let mut note = |body: &FunctionBody<'_>| {
+            let mut operators = body.get_operators_reader()?;
+            while !operators.eof() {
+                written.note(operators.get_binary_reader())?;
+                operators.read()?;
+            }
+            Ok::<_, BinaryReaderError>(())
+        };
+        for place in 0..self.bodies.ranges.len() {
+            note(&self.bodies.body(place)).expect("the function has been validated");
+        }
+        written.0.into_iter().collect()
     }
 
     fn names(&self, module: &crate::module::Module) -> Names {

@@ -72,6 +72,46 @@ fn what_concerns_the_module_includes_what_code_may_refer_to() {
 }
 
 #[test]
+fn tables_that_no_function_writes_are_constant() {
+    let writers = [
+        ("", true),
+        ("(drop (table.get $t (i32.const 0)))", true),
+        ("(table.set $u (i32.const 0) (ref.null func))", true),
+        ("(table.copy $u $t (i32.const 0) (i32.const 0) (i32.const 0))", true),
+        ("(table.init $u $s (i32.const 0) (i32.const 0) (i32.const 0))", true),
+        ("(memory.fill (i32.const 0) (i32.const 0) (i32.const 0))", true),
+        ("(table.set $t (i32.const 0) (ref.null func))", false),
+        ("(drop (table.grow $t (ref.null func) (i32.const 0)))", false),
+        ("(table.fill $t (i32.const 0) (ref.null func) (i32.const 0))", false),
+        ("(table.copy $t $u (i32.const 0) (i32.const 0) (i32.const 0))", false),
+        ("(table.init $t $s (i32.const 0) (i32.const 0) (i32.const 0))", false),
+    ];
+    for (writer, is_constant) in writers {
+        let wasm = binary(&format!(
+            r#"(module
+                (memory 1)
+                (table $u 4 funcref)
+                (table $t 4 funcref)
+                (elem (table $t) (i32.const 1) func $a $b)
+                (elem $s func $a)
+                (func $a)
+                (func $b {writer})
+                (func (export "f") (call_indirect $t (i32.const 1))))"#,
+        ));
+        let all = LoadOptions { is_lazy: true, ..LoadOptions::default() };
+        for options in [all, LoadOptions { is_validated: true, ..all }] {
+            let lazy = load(&wasm, options).unwrap().verify(false).unwrap();
+            assert!(lazy.is_lazy());
+            assert_eq!(lazy.private_tables(), [0, 1]);
+            assert_eq!(lazy.is_constant_table(1), is_constant, "{writer}");
+            let entries = lazy.constant_entries(1, lazy.func_type_index(0));
+            assert_eq!(entries, lazy.completed().constant_entries(1, 0));
+            assert_eq!(entries.map(<[_]>::len), is_constant.then_some(2), "{writer}");
+        }
+    }
+}
+
+#[test]
 fn modules_whose_functions_may_exceed_a_limit_are_translated_at_once() {
     let is_lazy = |wat: &str| load_lazily(&binary(wat)).unwrap().is_lazy();
     assert!(is_lazy("(module (func (param i32 i32) (result i32) local.get 0))"));
