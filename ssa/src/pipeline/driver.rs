@@ -5,7 +5,7 @@
 
 use slotvm_bytecode::VerifiedModule;
 
-use super::{Checks, PassSet, Product, Row, Run, StageError, TABLE, Times, User, When, rows_of};
+use super::{Checks, Growth, PassSet, Product, Row, Run, StageError, TABLE, Times, User, When, rows_of};
 use crate::construction::build::{BuildOptions, BuildScratch};
 use crate::construction::promote::{self, PromoteOptions, PromotionReport};
 use crate::ir::Function;
@@ -119,8 +119,8 @@ pub struct Driver<'t> {
 pub struct Ran {
     /// The row that has given up.
     pub given_up: Option<&'static Row>,
-    /// The rows that may have made the function larger.
-    pub grown: PassSet,
+    /// How much larger the rows may have made the function.
+    pub growth: Growth,
 }
 
 impl<'t> Driver<'t> {
@@ -151,7 +151,7 @@ impl<'t> Driver<'t> {
         context: &mut PassContext<'_>,
         mut on_row: impl FnMut(&'static Row, &Function),
     ) -> Result<Ran, StageError> {
-        let mut ran = Ran { given_up: None, grown: PassSet::none() };
+        let mut ran = Ran { given_up: None, growth: Growth::None };
         context.scratch.analyses.forget();
         for (place, row) in self.rows(start) {
             if start.is_left_by(row) {
@@ -168,7 +168,7 @@ impl<'t> Driver<'t> {
                     Outcome::Changed => context.scratch.analyses.forget(),
                     Outcome::Grown => {
                         context.scratch.analyses.forget();
-                        ran.grown.add(place);
+                        ran.growth = ran.growth.max(row.growth);
                     }
                     Outcome::GivenUp => {
                         ran.given_up = Some(row);

@@ -72,16 +72,6 @@ impl PassSet {
         PassSet { bits: of_kind.fold(self.bits, |bits, (place, _)| bits & !(1 << place)) }
     }
 
-    /// Whether the set has an optional pass of a kind.
-    pub fn has(self, is_of_kind: impl Fn(&Row) -> bool) -> bool {
-        optional_rows().any(|(place, row)| self.runs(place) && is_of_kind(row))
-    }
-
-    /// Adds the pass at a place in the table.
-    pub(super) fn add(&mut self, place: usize) {
-        self.bits |= 1 << place;
-    }
-
     /// Switches the optional pass with a name on or off.
     ///
     /// # Errors

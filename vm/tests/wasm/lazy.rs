@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use slotvm_bytecode::load::{LoadOptions, load};
 
@@ -100,7 +101,7 @@ fn tables_that_no_function_writes_are_constant() {
         ));
         let all = LoadOptions { is_lazy: true, ..LoadOptions::default() };
         for options in [all, LoadOptions { is_validated: true, ..all }] {
-            let lazy = load(&wasm, options).unwrap().verify(false).unwrap();
+            let lazy = Arc::new(load(&wasm, options).unwrap().verify(false).unwrap());
             assert!(lazy.is_lazy());
             assert_eq!(lazy.private_tables(), [0, 1]);
             assert_eq!(lazy.is_constant_table(1), is_constant, "{writer}");

@@ -132,11 +132,8 @@ impl Compiler {
             let reason = "there is no entry for all of its loops";
             return Err(CompileFailure::DifferentOperands.because(reason));
         }
-        let growth = [Growth::Manifold, Growth::Bounded].into_iter();
-        let growth = growth.filter(|&growth| ran.grown.has(|row| row.growth == growth)).max();
-        let growth = growth.unwrap_or(Growth::None);
         let loops = self.passes.analyses.take_loops(&function);
-        Ok(Form { function, passes, promotion, growth, inlined, loops })
+        Ok(Form { function, passes, promotion, growth: ran.growth, inlined, loops })
     }
 }
 
