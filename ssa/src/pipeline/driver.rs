@@ -5,7 +5,9 @@
 
 use slotvm_bytecode::VerifiedModule;
 
-use super::{Checks, Growth, PassSet, Product, Row, Run, StageError, TABLE, Times, User, When, rows_of};
+use super::{
+    Checks, Growth, PassSet, Product, Row, Run, StageError, TABLE, Times, User, When, rows_of,
+};
 use crate::construction::build::{BuildOptions, BuildScratch};
 use crate::construction::promote::{self, PromoteOptions, PromotionReport};
 use crate::ir::Function;
