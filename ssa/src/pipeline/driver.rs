@@ -24,7 +24,7 @@ pub enum Outcome {
     Kept,
     /// The function is in the form that the row makes.
     Changed,
-    /// Likewise, and it may have become larger than its bytecode. Only rows with a [`Growth`](super::Growth) say so.
+    /// Likewise, and it may have become larger than its bytecode. Only rows with a [`Growth`] say so.
     Grown,
     /// The row cannot be run on this function, which is as it was. No row after it runs.
     GivenUp,
