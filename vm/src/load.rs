@@ -111,7 +111,7 @@ impl Loaded {
     /// Takes the module. Its functions are translated if they are not yet.
     pub fn into_module(self) -> Module {
         match self.proof.lazy {
-            Some(lazy) => lazy.complete(self.module),
+            Some(mut lazy) => lazy.take_complete(self.module),
             None => self.module,
         }
     }

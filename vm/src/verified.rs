@@ -284,6 +284,17 @@ impl VerifiedModule {
         self.lazy.as_ref().map_or(self, |lazy| lazy.completed(&self.module))
     }
 
+    /// Does the same with a module that has no other users. Functions are moved, not copied.
+    pub fn into_completed(self) -> Arc<VerifiedModule> {
+        match self.lazy {
+            None => Arc::new(self),
+            Some(lazy) => match Arc::try_unwrap(lazy) {
+                Ok(lazy) => lazy.into_completed(self.module),
+                Err(lazy) => lazy.completed(&self.module).clone(),
+            },
+        }
+    }
+
     /// Number of functions of the index space.
     pub fn n_funcs(&self) -> u32 {
         self.func_types.len() as u32

@@ -8,8 +8,6 @@
 //! WebAssembly 2.0 with tail calls and extended constant expressions is supported. A module that needs
 //! another proposal is rejected, and the error names the proposal (`proposals`).
 
-use std::sync::Arc;
-
 use wasmparser::{
     BinaryReader, BinaryReaderError, ConstExpr as WasmConstExpr, DataKind, ElementItems,
     ElementKind, ExternalKind, FuncToValidate, FuncValidatorAllocations, FunctionBody, KnownCustom,
@@ -206,7 +204,7 @@ impl<'b> Importer<'b> {
         }
         let names = self.name_section.map(|section| section.range());
         let funcs = later.into_funcs(bytes, self.types, lines, names);
-        Ok((module, Proof { lazy: Some(Arc::new(funcs)), ..Proof::default() }))
+        Ok((module, Proof { lazy: Some(funcs), ..Proof::default() }))
     }
 
     /// Validates and translates all sections except the function bodies.

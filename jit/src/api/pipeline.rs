@@ -2,6 +2,7 @@
 //!
 //! Each function goes through the others by `compile`. An engine that interprets stops after `verify`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use slotvm_bytecode::load::{self, LoadOptions, Loaded};
@@ -66,16 +67,16 @@ fn refuse_precompiled(bytes: &[u8]) -> Result<(), Error> {
 }
 
 /// A module whose code is to be kept: its bytes in a binary form, and its functions if they are not left to be translated.
-pub(crate) fn to_precompile(
+pub(crate) fn to_precompile<'b>(
     engine: &Engine,
-    bytes: &[u8],
-) -> Result<(Vec<u8>, Arc<VerifiedModule>), Error> {
+    bytes: &'b [u8],
+) -> Result<(Cow<'b, [u8]>, VerifiedModule), Error> {
     refuse_precompiled(bytes)?;
     let is_parallel = engine.config().parallel_compilation;
     let options = LoadOptions { is_parallel, is_lazy: true, ..LoadOptions::default() };
-    let verified = Arc::new(load::load(bytes, options)?.verify(is_parallel)?);
+    let verified = load::load(bytes, options)?.verify(is_parallel)?;
     let is_text = bytes.first().is_none_or(|&first| first != 0);
-    let bytes = if is_text { encode(verified.module()) } else { bytes.to_vec() };
+    let bytes = if is_text { encode(verified.module()).into() } else { bytes.into() };
     Ok((bytes, verified))
 }
 

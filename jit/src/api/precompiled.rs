@@ -39,7 +39,7 @@ impl Engine {
         let (bytes, verified) = pipeline::to_precompile(self, bytes.as_ref())?;
         let keeping = native.new_keeping(&bytes, verified.is_lazy());
         let about = keeping.about();
-        let module = pipeline::kept(self, verified.completed().clone(), keeping)?;
+        let module = pipeline::kept(self, verified.into_completed(), keeping)?;
         module.serialize(&about, &bytes)
     }
 }

@@ -29,23 +29,41 @@ pub(crate) struct Chunk {
     pub(crate) pieces: Vec<Range<u32>>,
 }
 
-/// Packs pieces into chunks, in their order. Returns the number of the first piece of each chunk with it.
-///
-/// # Panics
-/// Panics if a piece has relocations.
-pub(crate) fn pack<'c>(codes: impl IntoIterator<Item = &'c MachineCode>) -> Vec<Chunk> {
-    let mut chunks: Vec<Chunk> = Vec::new();
-    for code in codes {
-        let is_full = |chunk: &Chunk| chunk.code.bytes.len() >= CHUNK_BYTES;
-        if chunks.last().is_none_or(is_full) {
-            chunks.push(Chunk::new());
-        }
-        chunks.last_mut().expect("there is one").add(code);
+/// Packs pieces into chunks, in their order.
+#[derive(Default)]
+pub(crate) struct Packing {
+    /// What is not full.
+    open: Option<Chunk>,
+}
+
+impl Packing {
+    /// Adds a piece. Returns the chunk of those before it, if that was full.
+    ///
+    /// # Panics
+    /// Panics if the piece has relocations.
+    pub(crate) fn add(&mut self, piece: &MachineCode) -> Option<Chunk> {
+        let full = self.open.take_if(|open| open.code.bytes.len() >= CHUNK_BYTES);
+        self.open.get_or_insert_with(Chunk::new).add(piece);
+        full
     }
-    chunks
+
+    /// The last chunk, if there were any pieces.
+    pub(crate) fn end(self) -> Option<Chunk> {
+        self.open
+    }
 }
 
 impl Chunk {
+    /// A chunk of one piece.
+    ///
+    /// # Panics
+    /// Panics if the piece has relocations.
+    pub(crate) fn of(piece: &MachineCode) -> Chunk {
+        let mut chunk = Chunk::new();
+        chunk.add(piece);
+        chunk
+    }
+
     fn new() -> Chunk {
         let anchor = Anchor { offset: 0, boundary: ALIGNMENT as u32 };
         let code = MachineCode { alignment: ALIGNMENT, anchor, ..MachineCode::default() };
@@ -152,6 +170,13 @@ mod tests {
             places: vec![place(n + 1, PlaceId::NONE), place(n + 2, PlaceId(0))],
             ..MachineCode::default()
         }
+    }
+
+    fn pack(pieces: &[MachineCode]) -> Vec<Chunk> {
+        let mut packing = Packing::default();
+        let mut chunks: Vec<Chunk> = pieces.iter().filter_map(|piece| packing.add(piece)).collect();
+        chunks.extend(packing.end());
+        chunks
     }
 
     #[test]

@@ -154,7 +154,7 @@ pub(crate) fn name<'t>(key: &Key, module: &Hash, texts: impl Iterator<Item = &'t
 }
 
 /// The bytes of a file.
-pub(crate) fn write(key: &Key, contents: &Contents<'_>) -> Vec<u8> {
+pub(crate) fn write(key: &Key, contents: Contents<'_>) -> Vec<u8> {
     let Contents { about, module, chunks } = contents;
     let indexed = |(items, bytes): &(Vec<Item>, Vec<u8>)| IndexedChunk {
         bytes: bytes.len() as u32,
@@ -162,20 +162,23 @@ pub(crate) fn write(key: &Key, contents: &Contents<'_>) -> Vec<u8> {
         items: items.iter().map(IndexedItem::new).collect(),
     };
     let index = Index {
-        about: about.clone(),
+        about,
         module_bytes: module.map(|module| module.len() as u64),
         chunks: chunks.iter().map(indexed).collect(),
     };
     let index = postcard::to_stdvec(&index).expect("lists of numbers and texts have a form");
-    let mut file = Vec::new();
+    let module = module.unwrap_or_default();
+    let n_code_bytes: usize = chunks.iter().map(|(_, bytes)| bytes.len()).sum();
+    let n_bytes = HEADER_BYTES + index.len() + HASH_BYTES + module.len() + n_code_bytes;
+    let mut file = Vec::with_capacity(n_bytes);
     file.extend(MAGIC);
     file.extend(FORMAT.to_le_bytes());
     file.extend((index.len() as u64).to_le_bytes());
     file.extend(&index);
     let tag = blake3::keyed_hash(key, &file);
     file.extend(tag.as_bytes());
-    file.extend(module.unwrap_or_default());
-    chunks.iter().for_each(|(_, bytes)| file.extend(bytes));
+    file.extend(module);
+    chunks.into_iter().for_each(|(_, bytes)| file.extend(bytes));
     file
 }
 
@@ -334,7 +337,7 @@ mod tests {
         let ty = FuncType::new([ValType::I32, ValType::V128], [ValType::F64]);
         let trampoline = vec![Item::Trampoline(Direction::FromHost, ty)];
         let chunks = vec![(items, b"chunk".to_vec()), (trampoline, b"another".to_vec())];
-        write(KEY, &Contents { about: about(fields), module: Some(b"module"), chunks })
+        write(KEY, Contents { about: about(fields), module: Some(b"module"), chunks })
     }
 
     fn open(bytes: &[u8], fields: &Fields) -> Result<Image, Refusal> {

@@ -104,6 +104,27 @@ impl LazyFuncs {
         Module { funcs, shapes, names, ..module }
     }
 
+    /// The same, when there are no other users: functions are moved, not copied, and what else is known of them is dropped.
+    pub(crate) fn take_complete(&mut self, module: Module) -> Module {
+        let mut funcs = Vec::with_capacity(self.funcs.len());
+        for place in 0..self.funcs.len() {
+            self.get(place);
+            let (func, _) = *self.funcs[place].take().expect("it was made");
+            funcs.push(func);
+        }
+        let shapes = number_shapes(&self.shapes(), &mut funcs);
+        let names = self.names(&module).clone();
+        Module { funcs, shapes, names, ..module }
+    }
+
+    /// The module with all functions, given the one without them, when there are no other users.
+    pub(crate) fn into_completed(mut self, module: Module) -> Arc<VerifiedModule> {
+        self.complete.take().unwrap_or_else(|| {
+            let module = self.take_complete(module);
+            Arc::new(self.source.verify(module))
+        })
+    }
+
     /// The module with all functions, given the one without them.
     pub(crate) fn completed(&self, module: &Module) -> &Arc<VerifiedModule> {
         let complete = || Arc::new(self.source.verify(self.complete(module.clone())));

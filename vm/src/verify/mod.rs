@@ -19,7 +19,7 @@ mod names;
 mod proof;
 
 use std::collections::HashSet;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 pub use error::{Place, Rule, VerifyError};
 pub(crate) use proof::Proof;
@@ -54,15 +54,15 @@ pub fn verify_in_parallel(module: Module) -> Result<VerifiedModule, VerifyError>
 /// Verifies a module of which something is known already.
 pub(crate) fn verify_by(
     module: Module,
-    proof: Proof,
+    mut proof: Proof,
     is_parallel: bool,
 ) -> Result<VerifiedModule, VerifyError> {
     let spaces = IndexSpaces::collect(&module)?;
     check_module(&module, &spaces)?;
     let shapes = check_shapes(&module)?;
     names::check(&module, &spaces)?;
-    let lazy = proof.lazy.clone();
     let (bodies, found) = proof.complete(&module, &spaces, &shapes, is_parallel)?;
+    let lazy = proof.lazy.map(Arc::new);
     let mut referenced_funcs = found.referenced_funcs;
     referenced_funcs.sort_unstable();
     referenced_funcs.dedup();

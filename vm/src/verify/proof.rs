@@ -1,6 +1,6 @@
 //! What is known about the functions of a module before they are verified.
 
-use std::sync::Arc;
+use std::mem;
 
 use super::error::VerifyError;
 use super::found::Found;
@@ -21,20 +21,20 @@ pub(crate) struct Proof {
     /// What was found in the functions with bodies.
     pub(crate) found: Found,
     /// The functions, if they are not made yet. Nothing is left to check about them.
-    pub(crate) lazy: Option<Arc<LazyFuncs>>,
+    pub(crate) lazy: Option<LazyFuncs>,
 }
 
 impl Proof {
-    /// Checks the functions about which nothing is known. Returns the results for all of them.
+    /// Checks the functions about which nothing is known, unless they are not made yet. Returns the results for all of them.
     pub(super) fn complete(
-        self,
+        &mut self,
         module: &Module,
         spaces: &IndexSpaces,
         shapes: &Shapes,
         is_parallel: bool,
     ) -> Result<(Vec<Body>, Found), VerifyError> {
-        let Proof { bodies: known, mut found, lazy } = self;
-        if lazy.is_some() {
+        let (known, mut found) = (mem::take(&mut self.bodies), mem::take(&mut self.found));
+        if self.lazy.is_some() {
             // What the code does is not known yet. It may refer to what something outside refers to.
             module.for_each_ref(|func| found.referenced_funcs.push(func));
             return Ok((Vec::new(), found));
@@ -53,7 +53,7 @@ impl Proof {
                     checked.push((i, func::check(module, spaces, shapes, i, scratch)?));
                 }
             }
-            Ok((checked, std::mem::take(&mut scratch.found)))
+            Ok((checked, mem::take(&mut scratch.found)))
         };
         let results = parallel::try_map(parts.len(), is_parallel, func::Scratch::default, check)?;
         let mut bodies = known;

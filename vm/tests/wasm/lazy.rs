@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use slotvm_bytecode::VerifiedModule;
 use slotvm_bytecode::load::{LoadOptions, load};
 
 use crate::{binary, load_lazily};
@@ -43,6 +44,14 @@ fn programs_are_the_same_in_any_order() {
                 }
             }
             assert_eq!(lazy.completed().module(), at_once.module(), "{}", path.display());
+            // With other users, after that, and before anything was made.
+            let options = LoadOptions { is_lazy: true, ..LoadOptions::default() };
+            let untouched = load(&bytes, options).unwrap().verify(false).unwrap();
+            let used = VerifiedModule::clone(&untouched);
+            assert_eq!(untouched.into_completed().module(), at_once.module());
+            assert_eq!(used.into_completed().module(), at_once.module());
+            let lazy = Arc::into_inner(lazy).expect("there are no other users");
+            assert_eq!(lazy.into_completed().module(), at_once.module());
         }
     }
     assert!(n_lazy > 50, "{n_lazy}");

@@ -1,9 +1,11 @@
 //! The file that the code of a module is kept in, written.
 
+use std::mem;
+
 use crate::native::ownership::code_table::CodeTable;
 use crate::native::ownership::kept::Kept;
 use crate::native::ownership::module_trampolines::ModuleTrampolines;
-use crate::precompiled::chunk;
+use crate::precompiled::chunk::{Chunk, Packing};
 use crate::precompiled::file::{self, About, Contents};
 use crate::precompiled::{Item, Key};
 
@@ -18,7 +20,7 @@ pub(super) fn write(
     let mut chunks = code.kept.as_deref().map_or_else(Vec::new, Kept::chunks);
     chunks.extend(new_chunks(code, trampolines));
     let contents = Contents { about: about.clone(), module, chunks };
-    file::write(key, &contents)
+    file::write(key, contents)
 }
 
 /// The number of parts that were kept.
@@ -34,21 +36,18 @@ pub(super) fn n_made(code: &CodeTable) -> usize {
 }
 
 fn new_chunks(code: &CodeTable, trampolines: &ModuleTrampolines) -> Vec<(Vec<Item>, Vec<u8>)> {
-    let (mut parts, mut codes) = (Vec::new(), Vec::new());
+    let (mut chunks, mut parts, mut packing) = (Vec::new(), Vec::new(), Packing::default());
     code.for_each_made(|part, made, placing| {
+        // A copy of what is in memory: no more than a chunk at a time.
+        let full = packing.add(&code.arena().to_machine_code(made, placing));
+        chunks.extend(full.map(|chunk| (mem::take(&mut parts), chunk.encode())));
         parts.push(part);
-        codes.push(code.arena().to_machine_code(made, placing));
     });
-    let mut parts = parts.into_iter();
-    let mut chunks: Vec<_> = (chunk::pack(&codes).iter())
-        .map(|chunk| (parts.by_ref().take(chunk.pieces.len()).collect(), chunk.encode()))
-        .collect();
+    chunks.extend(packing.end().map(|chunk| (parts, chunk.encode())));
     let kept = code.kept.as_deref();
     let trampolines = trampolines.made().into_iter().filter_map(|made| made.to_item());
     let new = trampolines.filter(|(part, _)| kept.is_none_or(|kept| !kept.has(part)));
     // Each is placed alone, since the engine frees it with its last user.
-    chunks.extend(new.flat_map(|(part, code)| {
-        chunk::pack([&code]).into_iter().map(move |chunk| (vec![part.clone()], chunk.encode()))
-    }));
+    chunks.extend(new.map(|(part, code)| (vec![part], Chunk::of(&code).encode())));
     chunks
 }

@@ -8,9 +8,11 @@ use slotvm_bytecode::parallel::try_map;
 use slotvm_runtime::Error;
 use slotvm_ssa::pipeline::Stage;
 
+use crate::code::machine_code::Placing;
 use crate::compile::budget::{Budget, ModuleBudget};
 use crate::compile::error::CompileError;
 use crate::compile::function::{CompileOptions, CompiledFunction, Compiler};
+use crate::compile::function_info::FunctionInfo;
 use crate::compile::stack;
 use crate::compile::subject::Subject;
 use crate::compile::timings::Timings;
@@ -20,7 +22,7 @@ use crate::native::ownership::engine::NativeEngine;
 use crate::native::ownership::module_trampolines::ModuleTrampolines;
 use crate::native::ownership::resources::Resources;
 use crate::native::ownership::saving::Saving;
-use crate::precompiled::chunk;
+use crate::precompiled::chunk::{Chunk, Packing};
 
 /// Whoever makes the code of a module.
 pub(crate) struct Maker {
@@ -145,7 +147,7 @@ impl Maker {
 
     /// Compiles all functions that are not there yet, and places them together.
     fn complete_functions(&self, is_parallel: bool, timings: &mut Timings) -> Result<(), Error> {
-        let CodeTable { native, module, kept, .. } = &*self.code;
+        let CodeTable { module, kept, .. } = &*self.code;
         let is_missing = |&index: &u32| {
             self.code.function(index as usize).get().is_none()
                 && kept.as_ref().is_none_or(|kept| kept.func(index).is_none())
@@ -176,24 +178,39 @@ impl Maker {
                 self.code.set(index, placed);
             }
         }
-        let place = || {
-            let codes = packed.iter().map(|(_, compiled)| &compiled.code);
-            let mut functions = packed.iter();
-            for chunk in chunk::pack(codes) {
-                let place = || self.code.arena().place(native.isa(), &chunk.code, module);
-                let start = containment.run(Subject::Module, String::new, place);
-                let start = start.map_err(Error::compile)?.start;
-                for (piece, &(index, ref compiled)) in chunk.pieces.iter().zip(&mut functions) {
-                    let code = start + piece.start as usize..start + piece.end as usize;
-                    let info = compiled.info(module, self.code.func(index));
-                    let placing = Some(compiled.code.placing());
-                    let placed = self.code.announced(code, index, placing, Some(info));
-                    self.code.set(index, placed);
-                }
+        timings.0.stage(Stage::Place, || self.place_packed(packed))
+    }
+
+    /// Places code of functions in chunks. What is placed is not kept here as well.
+    fn place_packed(&self, functions: Vec<(usize, CompiledFunction)>) -> Result<(), Error> {
+        let module = &self.code.module;
+        let (mut packing, mut pieces) = (Packing::default(), Vec::new());
+        for (index, compiled) in functions {
+            if let Some(full) = packing.add(&compiled.code) {
+                self.place_chunk(&full, pieces.drain(..))?;
             }
-            Ok(())
-        };
-        timings.0.stage(Stage::Place, place)
+            let info = compiled.info(module, self.code.func(index));
+            pieces.push((index, compiled.code.placing(), info));
+        }
+        let last = packing.end();
+        last.map_or(Ok(()), |last| self.place_chunk(&last, pieces.drain(..)))
+    }
+
+    fn place_chunk(
+        &self,
+        chunk: &Chunk,
+        pieces: impl Iterator<Item = (usize, Placing, FunctionInfo)>,
+    ) -> Result<(), Error> {
+        let CodeTable { native, module, .. } = &*self.code;
+        let place = || self.code.arena().place(native.isa(), &chunk.code, module);
+        let start = self.options.containment.run(Subject::Module, String::new, place);
+        let start = start.map_err(Error::compile)?.start;
+        for (piece, (index, placing, info)) in chunk.pieces.iter().zip(pieces) {
+            let code = start + piece.start as usize..start + piece.end as usize;
+            let placed = self.code.announced(code, index, Some(placing), Some(info));
+            self.code.set(index, placed);
+        }
+        Ok(())
     }
 }
 
