@@ -21,6 +21,7 @@ mod checks;
 mod conditions;
 mod control;
 mod counts;
+mod division;
 pub(crate) mod isa;
 mod memo;
 pub(crate) mod memory;

@@ -132,6 +132,9 @@ impl Lowering<'_, '_> {
         {
             return product;
         }
+        if let Some(result) = self.divide_by_constant(op, a, b) {
+            return result;
+        }
         let ins = self.builder.ins();
         match op {
             Op::I32Add | Op::I64Add => ins.iadd(a, b),
@@ -181,7 +184,7 @@ impl Lowering<'_, '_> {
     }
 
     /// The bits of an integer constant.
-    fn constant_bits(&self, value: ir::Value) -> Option<i64> {
+    pub(super) fn constant_bits(&self, value: ir::Value) -> Option<i64> {
         let dfg = &self.builder.func.dfg;
         match dfg.insts[dfg.value_def(value).inst()?] {
             ir::InstructionData::UnaryImm { opcode: ir::Opcode::Iconst, imm } => Some(imm.bits()),

@@ -170,7 +170,9 @@ fn constant_operands_change_nothing() {
         let signature = op.signature().unwrap();
         let [ty @ (ValType::I32 | ValType::I64), _] = signature.params[..] else { continue };
         let result = signature.results[0];
-        for constant in [0u64, 1, 3, 7, 8, 31, i32::MIN as u64, i64::MIN as u64, u64::MAX] {
+        let small = [0u64, 1, 3, 7, 8, 10, 31, 641, 65_521];
+        let large = [1_000_000_007, i32::MAX as u64, i32::MIN as u64, i64::MIN as u64, u64::MAX];
+        for constant in small.into_iter().chain(large) {
             let constant = if ty == ValType::I32 { constant & 0xffff_ffff } else { constant };
             let name = format!("{}.{}", op.mnemonic(), cases.len());
             let text = if ty == ValType::I32 { constant as i32 as i64 } else { constant as i64 };
