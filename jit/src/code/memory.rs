@@ -1,7 +1,8 @@
 //! Memory for machine code, and where functions start in it.
 //!
 //! A function starts such that its [`Anchor`] is aligned. The padding before it is less than the boundary of the
-//! anchor.
+//! anchor. Where each takes whole pages, they start at different places of their pages: code at the same place of many pages
+//! falls into the same few sets of the cache of instructions, and evicts each other.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +12,9 @@ use cranelift_module::ModuleResult;
 
 use crate::code::error::CodeError;
 use crate::code::machine_code::{Anchor, MachineCode};
+
+/// The bytes of a line of the cache of instructions.
+const LINE_BYTES: usize = 64;
 
 /// Memory for code. cranelift-jit's arena does the work; it leaks its memory when it is dropped, so it is
 /// freed by hand here.
@@ -23,8 +27,8 @@ struct Block {
     used: usize,
     /// The bytes that stay empty before the next function.
     padding: usize,
-    /// Whether each function takes whole pages, of which the arena knows only when it does.
-    by_page: bool,
+    /// The functions so far, if each takes whole pages, of which the arena knows only when it does.
+    n_by_page: Option<u32>,
 }
 
 // SAFETY: the block's pointer is to memory that the block owns; the arena is `Send` itself.
@@ -38,7 +42,7 @@ impl CodeMemory {
         let mut arena = ArenaMemoryProvider::new_with_size(bytes).map_err(|e| memory(&e))?;
         let base = arena.allocate(bytes, 1, JITMemoryKind::Executable).map_err(|e| memory(&e))?;
         base.expose_provenance();
-        Ok(CodeMemory(Mutex::new(Block { arena, base, bytes, used, padding: 0, by_page: false })))
+        Ok(CodeMemory(Mutex::new(Block { arena, base, bytes, used, padding: 0, n_by_page: None })))
     }
 
     /// Memory in which each function takes whole pages.
@@ -50,7 +54,7 @@ impl CodeMemory {
         let first = arena.allocate(1, 1, JITMemoryKind::Executable).map_err(|e| memory(&e))?;
         first.expose_provenance();
         let used = page_bytes();
-        let block = Block { arena, base: first, bytes, used, padding: 0, by_page: true };
+        let block = Block { arena, base: first, bytes, used, padding: 0, n_by_page: Some(0) };
         Ok(CodeMemory(Mutex::new(block)))
     }
 
@@ -94,6 +98,16 @@ pub(crate) fn padding(address: usize, code: &MachineCode) -> usize {
     anchor - offset - address
 }
 
+/// By how much a function starts later than it could in its pages, which have so much room, given how many there were
+/// before. A multiple of the alignment and of a line of the cache, to which anchors are aligned at most.
+fn stagger(n_before: u32, room: usize, alignment: usize) -> usize {
+    let step = alignment.max(LINE_BYTES);
+    let n_places = room / step + 1;
+    // The multiples of the golden ratio, without their whole parts, are spread evenly, however many there are.
+    let part = u64::from(n_before.wrapping_mul(0x9e37_79b9));
+    ((part * n_places as u64) >> 32) as usize * step
+}
+
 pub(super) fn page_bytes() -> usize {
     // SAFETY: the call has no preconditions.
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
@@ -106,8 +120,10 @@ impl JITMemoryProvider for Provider {
     fn allocate(&mut self, size: usize, align: u64, _kind: JITMemoryKind) -> io::Result<*mut u8> {
         let mut block = self.0.lock();
         let padding = std::mem::take(&mut block.padding);
-        if block.by_page {
+        if let Some(n) = block.n_by_page.as_mut() {
             let bytes = (padding + size).next_multiple_of(page_bytes());
+            let padding = padding + stagger(*n, bytes - padding - size, align as usize);
+            *n = n.wrapping_add(1);
             let kind = JITMemoryKind::Executable;
             let start = block.arena.allocate(bytes, page_bytes() as u64, kind)?;
             start.expose_provenance();
@@ -138,6 +154,22 @@ impl JITMemoryProvider for Provider {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn functions_start_at_different_places_of_their_pages() {
+        for (room, alignment) in [(0, 16), (63, 1), (64, 1), (3_600, 16), (3_600, 128)] {
+            let step = alignment.max(LINE_BYTES);
+            let n_places = room / step + 1;
+            let mut n_at = vec![0; n_places];
+            for n in 0..10 * n_places as u32 {
+                let start = stagger(n, room, alignment);
+                assert!(start <= room && start.is_multiple_of(step));
+                n_at[start / step] += 1;
+            }
+            assert!(n_at.iter().all(|n| (7..=13).contains(n)), "{n_at:?}");
+        }
+        assert!(stagger(u32::MAX, 4_000, 1) <= 4_000);
+    }
 
     #[test]
     fn anchors_are_aligned_as_far_as_the_alignment_of_the_code_permits() {
