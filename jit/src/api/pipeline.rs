@@ -118,7 +118,7 @@ pub(crate) fn from_verified(
     if let Some(keeping) = keeping.as_mut().filter(|keeping| keeping.is_new()) {
         keeping.set_lazy(verified.is_lazy());
         if engine.tier() == Tier::Jit {
-            verified = verified.completed().clone();
+            verified = Arc::unwrap_or_clone(verified).into_completed();
         }
     }
     let compile = |native| NativeModule::compile(native, &verified, keeping, &mut timings);

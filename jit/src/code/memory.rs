@@ -1,8 +1,8 @@
 //! Memory for machine code, and where functions start in it.
 //!
 //! A function starts such that its [`Anchor`] is aligned. The padding before it is less than the boundary of the
-//! anchor. Where each takes whole pages, they start at different places of their pages: code at the same place of many pages
-//! falls into the same few sets of the cache of instructions, and evicts each other.
+//! anchor. Functions that take whole pages start at different places of their pages: code at the same place of many pages
+//! competes for the same few sets of the instruction cache.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,8 +1,8 @@
 //! Division of 32-bit integers by a constant, as a multiplication with its reciprocal.
 //!
-//! Cranelift does so as well, with the upper half of a 32-bit product. The 64-bit product, of which the upper half is a
-//! shift, has the quotient in two thirds of the time: what depends on it need not be corrected, and its sign is that of the
-//! quotient. The method: Warren, "Hacker's Delight", 2nd edition, chapter 10; Granlund and Montgomery, "Division by
+//! Cranelift does so as well, with the upper half of a 32-bit product. A 64-bit product has a shorter chain of dependent
+//! instructions: the factor may have 32 bits without a correction, and the sign of the product is that of the quotient.
+//! The method: Warren, "Hacker's Delight", 2nd edition, chapter 10; Granlund and Montgomery, "Division by
 //! Invariant Integers using Multiplication", 1994, section 4.
 
 use cranelift_codegen::ir::types::{I32, I64};
@@ -20,7 +20,7 @@ struct Reciprocal {
 
 impl Reciprocal {
     /// The reciprocal of a divisor that is no power of two, for dividends of at most 2 to the power of `dividend_log2`. The
-    /// product with a dividend has at most 32 bits more than that. None if there is none.
+    /// product with a dividend has at most 32 bits more than that. None if the factor would have more than 32 bits.
     fn of(divisor: u32, dividend_log2: u32) -> Option<Reciprocal> {
         let divisor = u64::from(divisor);
         (dividend_log2..64).find_map(|shift| {
@@ -36,7 +36,7 @@ impl Reciprocal {
 }
 
 impl Lowering<'_, '_> {
-    /// The result of a division of 32-bit integers by a constant that is worth it, if it is one.
+    /// The quotient or remainder of 32-bit integers, if the divisor is a constant for which this is faster.
     pub(super) fn divide_by_constant(
         &mut self,
         op: Op,

@@ -32,7 +32,7 @@ pub(crate) struct Chunk {
 /// Packs pieces into chunks, in their order.
 #[derive(Default)]
 pub(crate) struct Packing {
-    /// What is not full.
+    /// The chunk that takes the next piece, unless it is full.
     open: Option<Chunk>,
 }
 

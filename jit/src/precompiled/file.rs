@@ -167,6 +167,7 @@ pub(crate) fn write(key: &Key, contents: Contents<'_>) -> Vec<u8> {
         chunks: chunks.iter().map(indexed).collect(),
     };
     let index = postcard::to_stdvec(&index).expect("lists of numbers and texts have a form");
+    // `module_bytes` of the index tells a file without its module from one with an empty one.
     let module = module.unwrap_or_default();
     let n_code_bytes: usize = chunks.iter().map(|(_, bytes)| bytes.len()).sum();
     let n_bytes = HEADER_BYTES + index.len() + HASH_BYTES + module.len() + n_code_bytes;

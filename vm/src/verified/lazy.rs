@@ -98,10 +98,7 @@ impl LazyFuncs {
     /// Makes all functions of a module, with the shapes of their labels.
     pub(crate) fn complete(&self, module: Module) -> Module {
         let all = (0..self.funcs.len()).filter_map(|place| self.get(place));
-        let mut funcs: Vec<Func> = all.map(|(func, _)| func.clone()).collect();
-        let shapes = number_shapes(&self.shapes(), &mut funcs);
-        let names = self.names(&module).clone();
-        Module { funcs, shapes, names, ..module }
+        self.with_funcs(module, all.map(|(func, _)| func.clone()).collect())
     }
 
     /// The same, when there are no other users: functions are moved, not copied, and what else is known of them is dropped.
@@ -112,6 +109,10 @@ impl LazyFuncs {
             let (func, _) = *self.funcs[place].take().expect("it was made");
             funcs.push(func);
         }
+        self.with_funcs(module, funcs)
+    }
+
+    fn with_funcs(&self, module: Module, mut funcs: Vec<Func>) -> Module {
         let shapes = number_shapes(&self.shapes(), &mut funcs);
         let names = self.names(&module).clone();
         Module { funcs, shapes, names, ..module }

@@ -68,9 +68,12 @@ pub(super) fn bodies(
             let mut reader = body.get_binary_reader();
             validator.read_locals(&mut reader)?;
             reader.set_features(FEATURES);
+            let (code, start) = (body.as_bytes(), body.range().start);
             while !reader.eof() {
-                written.note(reader.clone())?;
                 let offset = reader.original_position();
+                if WrittenTables::may_note(code[(offset - start) as usize]) {
+                    written.note(reader.clone())?;
+                }
                 reader.visit_operator(&mut validator.visitor(offset))??;
             }
             reader.finish_expression(&validator.visitor(reader.original_position()))?;
@@ -88,7 +91,13 @@ pub(super) fn bodies(
 struct WrittenTables(BTreeSet<u32>);
 
 impl WrittenTables {
-    /// Notes the next instruction, which may be invalid yet.
+    /// Whether [`WrittenTables::note`] has to see an instruction that begins with this byte: a test that is cheap enough for
+    /// every instruction.
+    fn may_note(first: u8) -> bool {
+        matches!(first, opcodes::TABLE_SET | opcodes::PREFIX)
+    }
+
+    /// Notes the table that the next instruction writes, if it writes one. The instruction need not be validated yet.
     fn note(&mut self, mut reader: BinaryReader<'_>) -> Result<(), BinaryReaderError> {
         let table = match reader.read_u8()? {
             opcodes::TABLE_SET => reader.read_var_u32()?,
