@@ -19,6 +19,11 @@ pub(crate) struct Anchor {
     pub(crate) boundary: u32,
 }
 
+impl Anchor {
+    /// The largest boundary: the bytes of a line of the instruction cache.
+    pub(crate) const LINE_BYTES: u32 = 64;
+}
+
 impl Default for Anchor {
     /// The start of the code.
     fn default() -> Anchor {

@@ -13,9 +13,6 @@ use cranelift_module::ModuleResult;
 use crate::code::error::CodeError;
 use crate::code::machine_code::{Anchor, MachineCode};
 
-/// The bytes of a line of the cache of instructions.
-const LINE_BYTES: usize = 64;
-
 /// Memory for code. cranelift-jit's arena does the work; it leaks its memory when it is dropped, so it is
 /// freed by hand here.
 pub(super) struct CodeMemory(Mutex<Block>);
@@ -99,9 +96,9 @@ pub(crate) fn padding(address: usize, code: &MachineCode) -> usize {
 }
 
 /// By how much a function starts later than it could in its pages, which have so much room, given how many there were
-/// before. A multiple of the alignment and of a line of the cache, to which anchors are aligned at most.
+/// before. A multiple of the alignment and of a line, so that the anchor stays aligned.
 fn stagger(n_before: u32, room: usize, alignment: usize) -> usize {
-    let step = alignment.max(LINE_BYTES);
+    let step = alignment.max(Anchor::LINE_BYTES as usize);
     let n_places = room / step + 1;
     // The multiples of the golden ratio, without their whole parts, are spread evenly, however many there are.
     let part = u64::from(n_before.wrapping_mul(0x9e37_79b9));
@@ -158,7 +155,7 @@ mod tests {
     #[test]
     fn functions_start_at_different_places_of_their_pages() {
         for (room, alignment) in [(0, 16), (63, 1), (64, 1), (3_600, 16), (3_600, 128)] {
-            let step = alignment.max(LINE_BYTES);
+            let step = alignment.max(Anchor::LINE_BYTES as usize);
             let n_places = room / step + 1;
             let mut n_at = vec![0; n_places];
             for n in 0..10 * n_places as u32 {
@@ -169,6 +166,22 @@ mod tests {
             assert!(n_at.iter().all(|n| (7..=13).contains(n)), "{n_at:?}");
         }
         assert!(stagger(u32::MAX, 4_000, 1) <= 4_000);
+    }
+
+    #[test]
+    fn functions_take_no_more_pages_for_their_places() {
+        let memory = Arc::new(CodeMemory::reserve_pages(64 * page_bytes()).unwrap());
+        let mut provider = Provider(memory.clone());
+        let places: std::collections::BTreeSet<usize> = (0..20)
+            .map(|_| {
+                let (base, used) = memory.used();
+                let start = provider.allocate(500, 16, JITMemoryKind::Executable).unwrap().addr();
+                assert_eq!(memory.used().1 - used, page_bytes());
+                assert!(start.is_multiple_of(16));
+                start - base - used
+            })
+            .collect();
+        assert!(places.len() > 15 && places.iter().all(|place| place + 500 <= page_bytes()));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::code::machine_code::Anchor;
 use crate::compile::budget::WorkCounts;
 
 /// A loop starts at a multiple of these bytes: a line of the cache of decoded instructions.
-const LOOP_BOUNDARY_BYTES: u32 = 64;
+const LOOP_BOUNDARY_BYTES: u32 = Anchor::LINE_BYTES;
 /// The alignment of a function without loops in bytes: the size of a fetch.
 const START_BOUNDARY_BYTES: u32 = 32;
 

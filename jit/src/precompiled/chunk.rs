@@ -16,7 +16,7 @@ use crate::code::pctable::{CallSite, Place, PlaceId, TrapReason, TrapSite};
 /// The bytes of code that a chunk is closed at.
 const CHUNK_BYTES: usize = 16 << 10;
 /// The alignment of chunks in memory, which is that of anchors at most.
-const ALIGNMENT: u64 = 64;
+const ALIGNMENT: u64 = Anchor::LINE_BYTES as u64;
 /// The byte that fills the space between pieces: a trap on x86-64, and no instruction on aarch64.
 const FILLING: u8 = if cfg!(target_arch = "x86_64") { 0xcc } else { 0 };
 
