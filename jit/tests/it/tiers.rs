@@ -237,6 +237,46 @@ fn what_takes_long_each_time_is_compiled() {
     assert!(module.compile_stats().compiled() > n_loops);
 }
 
+/// A loop that calls a function after a loop inside of it. The function takes most of the time.
+const CALLED_IN_A_LOOP: &str = r#"
+    export "run" func run
+    func mix(x: i64) -> i64 {
+        local.get x  local.get x  i64.const 13  i64.shl  i64.xor  local.set x
+        local.get x  local.get x  i64.const 7  i64.shr_u  i64.xor  local.set x
+        local.get x  local.get x  i64.const 17  i64.shl  i64.xor  local.set x
+        local.get x  local.get x  i64.const 5  i64.shr_u  i64.xor  return
+    }
+    func run(n: i64) -> i64 {
+        local i: i64
+        local x: i64
+        i64.const 1  local.set x
+      again:
+        local.get x  i64.const 63  i64.and  local.set i
+      inner:
+        local.get i  i64.const 32  i64.sub  local.tee i  i64.const 0  i64.gt_s  br_if inner
+        local.get x  call mix  local.set x
+        local.get n  i64.const 1  i64.sub  local.tee n  i64.const 0  i64.gt_s  br_if again
+        local.get x  return
+    }"#;
+
+#[test]
+fn a_function_that_is_inlined_where_it_is_called_has_no_code_of_its_own() {
+    let run = |passes: &str| {
+        let mut config = Config::new();
+        config.tier(Tier::Auto).tier_compilation(TierCompilation::Synchronous);
+        config.passes(passes.parse().unwrap());
+        let engine = Engine::new(&config).unwrap();
+        let module = Module::from_text(&engine, CALLED_IN_A_LOOP).unwrap();
+        let mut store = Store::new(&engine, ());
+        let instance = Linker::new(&engine).instantiate(&mut store, &module).unwrap();
+        let run = instance.get_typed_func::<i64, i64>(&store, "run").unwrap();
+        (run.call(&mut store, 20_000).unwrap(), module.compile_stats().compiled())
+    };
+    let (result, n_compiled) = run("all");
+    assert_eq!(n_compiled, 1, "the loop");
+    assert_eq!(run("-inline"), (result, 2));
+}
+
 #[test]
 fn threads_go_on_while_others_compile() {
     for (calls, rounds) in [(1, 1), (2, 3), (50, 200)] {

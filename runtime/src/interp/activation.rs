@@ -471,6 +471,12 @@ impl<'a> Activation<'a> {
         })
     }
 
+    /// The frames of this activation that wait, the innermost first. The list knows how many there are.
+    pub(super) fn waiting(&self) -> impl ExactSizeIterator<Item = &Frame> {
+        // The first of them is the host's call.
+        self.store.interp.stack.frames[self.n_outer_frames..].iter().skip(1).rev()
+    }
+
     /// Appends the frames of this activation to an error: the active function, if it is to be there, and
     /// those that wait.
     pub(super) fn add_frames(&self, error: &mut Error, active: bool) {
@@ -486,9 +492,7 @@ impl<'a> Activation<'a> {
         };
         let State { active: func, pc, instance, .. } = self.state;
         let active = active.then_some((func, pc, instance));
-        let waiting = &self.store.interp.stack.frames[self.n_outer_frames..];
-        // The first of them is the host's call.
-        let waiting = waiting.iter().skip(1).rev();
+        let waiting = self.waiting();
         let n_frames = waiting.len() + usize::from(active.is_some());
         let waiting = waiting.map(|frame| (frame.func, frame.ret.wrapping_sub(1), frame.instance));
         let frames = active.into_iter().chain(waiting).take(TRACE_FRAMES_MAX);

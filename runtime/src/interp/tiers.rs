@@ -23,11 +23,11 @@ use super::cells::{SMALL_CELLS, copy_cells, first};
 use crate::context::{EntryTrampoline, VmCtx};
 use crate::entities::InstanceId;
 use crate::error::{Error, Stop};
-use crate::steps::code::Count;
+use crate::steps::code::{Count, part_at};
 use crate::steps::instr::Instr;
 use crate::steps::module_code::TieredCode;
 use crate::steps::part::Part;
-use crate::steps::stack::TailCall;
+use crate::steps::stack::{Frame, TailCall};
 use crate::steps::target::{CallTarget, NativeCode, TargetCode, n_call_cells};
 use crate::store::{NativeCallee, Store};
 
@@ -56,12 +56,14 @@ impl Activation<'_> {
     /// Counts what the active function does often. Where native code of a loop is there, goes on in it, and then leaves
     /// the function.
     pub(super) fn count(&mut self, instr: &Instr) -> Result<*const Instr, Stop> {
+        self.count_frames();
         let counts = &self.active().running().counts;
         let count = &counts[instr.c as usize];
         if count.native.load(Ordering::Acquire).is_null() {
             let tiers = self.module().tiers().expect("somebody wants what is counted").clone();
             let code = TieredCode(self.store.instance(self.instance()).code().clone());
-            let left = tiers.hot(&code, count.part, count.n_insts).max(1);
+            let (part, n_insts) = (count.part, count.n_insts);
+            let left = tiers.hot(&code, part, n_insts, &mut self.callers()).max(1);
             count.left.store(left, Ordering::Relaxed);
             let was_told = count.left_then.load(Ordering::Relaxed) != 0;
             let left_then = if was_told { u32::MAX } else { left };
@@ -88,6 +90,17 @@ impl Activation<'_> {
         // The code reads the frame before anything else, so before anything can move it.
         cells[0] = self.state.fp.expose_provenance() as u64;
         self.enter_native(native, (None, type_id), true, cells)
+    }
+
+    /// The parts that wait for the active function, the innermost first, as far as they are of its instance.
+    fn callers(&self) -> impl Iterator<Item = Part> + '_ {
+        let waiting = self.waiting().take_while(|frame| frame.instance == self.state.instance);
+        waiting.map(|&Frame { ret, func, .. }| {
+            // SAFETY: it is a target of an instance, which the store keeps. It is interpreted: native code calls by other ways.
+            let (func, code) = unsafe { ((*func).func, (*func).running()) };
+            // Before the instruction to go on with is the call.
+            part_at(&code.counts, func, code.slot(ret) as u32 - 1)
+        })
     }
 
     /// Enters native code of the active function, and leaves the function with its results.

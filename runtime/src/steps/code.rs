@@ -4,8 +4,9 @@
 //! no places of instructions in the bytecode: these are found by translating once more, when the first trap
 //! asks for one.
 
+use std::ops::Range;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, AtomicU32};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use super::instr::{Instr, StackOp};
 use super::part::Part;
@@ -44,11 +45,28 @@ pub(crate) struct Count {
     pub(crate) n_insts: u32,
     /// The number that was left at first.
     pub(crate) threshold: u32,
+    /// The slots of the loop, or of the function.
+    pub(crate) slots: Range<u32>,
     /// The number that was left when [`Tiers::hot`](super::module_code::Tiers::hot) had been told, or else 0. It is told again only of what has gone on:
     /// then this is larger than what can be left.
     pub(crate) left_then: AtomicU32,
     /// Native code of the loop, once there is some.
     pub(crate) native: AtomicPtr<u8>,
+}
+
+impl Count {
+    /// The times that were counted, at least. Once [`Tiers::hot`](super::module_code::Tiers::hot) was told, that is nearly the
+    /// threshold.
+    pub(super) fn n_times(&self) -> u32 {
+        self.threshold - self.left.load(Ordering::Relaxed).min(self.threshold)
+    }
+}
+
+/// The part of a function that an instruction belongs to: the innermost loop around it, or the function.
+pub(crate) fn part_at(counts: &[Count], func: u32, slot: u32) -> Part {
+    // Loops inside of others begin later.
+    let around = counts.iter().rev().find(|count| count.slots.contains(&slot));
+    around.map_or(Part::Func(func), |count| count.part)
 }
 
 /// The count of a part, among those of its function in the order of blocks.

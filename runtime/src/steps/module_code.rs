@@ -44,8 +44,15 @@ pub unsafe trait Tiers: Send + Sync {
     fn ready(&self, func: u32) -> Option<(*const u8, Option<EntryTrampoline>)>;
 
     /// Is told that the threshold was reached. Returns after how many more calls or rounds it is to be told again, unless
-    /// native code is there by then.
-    fn hot(&self, code: &TieredCode, part: Part, n_insts: u32) -> u32;
+    /// native code is there by then. `callers` are the loops or functions that wait for the one at hand, the innermost first,
+    /// as far as they are of the same instance.
+    fn hot(
+        &self,
+        code: &TieredCode,
+        part: Part,
+        n_insts: u32,
+        callers: &mut dyn Iterator<Item = Part>,
+    ) -> u32;
 }
 
 /// The interpreter's code of a module, to which native code can be added.
@@ -83,6 +90,12 @@ impl TieredCode {
     /// was told, that is nearly its threshold.
     pub fn n_times(&self, part: Part) -> u32 {
         self.0.n_times(part)
+    }
+
+    /// The time that something has taken so far, at least, as a number of instructions that were interpreted. What was called
+    /// meanwhile is not in it.
+    pub fn n_interpreted(&self, part: Part) -> u64 {
+        self.0.n_interpreted(part)
     }
 
     /// Whether a function was called, or a loop went round, since [`Tiers::hot`] was first told
@@ -251,16 +264,22 @@ impl ModuleCode {
         let has_gone_on = |count: &Count| {
             count.left.load(Ordering::Relaxed) != count.left_then.load(Ordering::Relaxed)
         };
-        self.with_counts(part.func(), |counts| find(counts, part).is_some_and(has_gone_on))
-            .unwrap_or(false)
+        self.with_count(part, has_gone_on).unwrap_or(false)
     }
 
     /// The times that something was done, at least. Once [`Tiers::hot`] was told, that is nearly its threshold.
     pub(crate) fn n_times(&self, part: Part) -> u32 {
-        let n_times = |count: &Count| {
-            count.threshold - count.left.load(Ordering::Relaxed).min(count.threshold)
-        };
-        self.with_counts(part.func(), |counts| find(counts, part).map_or(0, n_times)).unwrap_or(0)
+        self.with_count(part, Count::n_times).unwrap_or(0)
+    }
+
+    /// See [`TieredCode::n_interpreted`].
+    fn n_interpreted(&self, part: Part) -> u64 {
+        let n = |count: &Count| u64::from(count.n_times()) * u64::from(count.n_insts);
+        self.with_count(part, n).unwrap_or(0)
+    }
+
+    fn with_count<R>(&self, part: Part, f: impl FnOnce(&Count) -> R) -> Option<R> {
+        self.with_counts(part.func(), |counts| find(counts, part).map(f)).flatten()
     }
 
     /// The result of `f` on the counts of a function, if it has any.

@@ -23,7 +23,7 @@ mod tables;
 
 use slotvm_bytecode::VerifiedModule;
 
-pub use self::forms::may_be_inlined;
+pub use self::forms::{is_small_enough, may_be_inlined};
 pub use self::limits::Limits;
 use self::plan::Plan;
 use crate::construction::build::{BuildOptions, BuildScratch};

@@ -1,7 +1,9 @@
 //! What is compiled, and when.
 
+mod callers;
 mod compilations;
 pub(crate) mod making;
 pub(crate) mod on_call;
+mod payback;
 pub(crate) mod tiers;
 mod wishes;

@@ -2,14 +2,8 @@
 //!
 //! A function that is called often is compiled, and calls of it go to its native code. A loop that goes round often is
 //! compiled from its first block on, and the frames that are in it go on there.
-//!
-//! A part is hot when interpreting it has taken a third of the time that compiling it is estimated to take, as a traveller
-//! who rents until the rent has reached a part of the price pays little more than one who knows the length of the stay.
-//! Both times are estimated from numbers of instructions.
 
 use std::collections::BTreeSet;
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -23,7 +17,9 @@ use crate::compile::failure::CompileFailure;
 use crate::compile::subject::Subject;
 use crate::config::TierCompilation;
 use crate::native::ownership::code_table::CodeTable;
+use crate::native::scheduling::callers::{self, Callers, State};
 use crate::native::scheduling::making::Maker;
+use crate::native::scheduling::payback::{self, compile_ns, random, times};
 use crate::native::scheduling::wishes::Wishes;
 use slotvm_runtime::native::EntryTrampoline;
 
@@ -33,6 +29,7 @@ pub(crate) struct Tiering {
     this: Weak<Tiering>,
     maker: Arc<Maker>,
     wishes: Wishes,
+    callers: Callers,
 }
 
 /// What became of native code that somebody has wanted.
@@ -58,17 +55,8 @@ struct Wish {
 /// Fulfils a wish.
 type Make = fn(&Tiering, &TieredCode, Wish) -> Outcome;
 
-// Estimates of times that thresholds follow from, in nanoseconds. What other values of this and of the constants below do:
-// docs/decisions.md, "Constants of the tiers".
-/// Compiling anything.
-const COMPILE_NS: u64 = 60_000;
-/// Compiling an instruction.
-const COMPILE_NS_PER_INST: u64 = 2_000;
-/// Interpreting an instruction.
-const INTERPRET_NS_PER_INST: u64 = 1;
-/// The part of the time of compiling that interpreting may take before.
-const PART: u64 = 3;
-/// The time between two looks for native code that is being made.
+// What other values do: docs/decisions.md, "Constants of the tiers".
+/// The time between two looks for native code that is being made, in nanoseconds.
 const LOOK_NS: u64 = 10_000;
 
 /// Calls of a function, or rounds of a loop, after which more are expected.
@@ -79,11 +67,6 @@ const ROUNDS_BETWEEN_MAX: u32 = 100;
 const CALLS_BETWEEN: u32 = 200;
 /// Calls or rounds before a part is wanted again of which there will be no native code.
 const NEVER: u32 = i32::MAX as u32;
-
-/// The times that something of so many instructions is interpreted in a time.
-fn times(ns: u64, n_insts: u32) -> u32 {
-    (ns / (u64::from(n_insts.max(1)) * INTERPRET_NS_PER_INST)).clamp(1, 1 << 20) as u32
-}
 
 // SAFETY: what `ready` returns is the code of the function. It lives as long as `self`, which a store has that is given it,
 // and relies on what the code relies on that the store is given with it.
@@ -96,24 +79,31 @@ unsafe impl Tiers for Tiering {
 
     fn threshold(&self, part: Part, n_insts: u32, n_all: u32) -> u32 {
         let config = self.code().native.config();
-        if let Some(seed) = config.tier_seed {
-            return random(seed, part, false);
-        }
-        match (part, config.tier_thresholds) {
-            (Part::Func(_), Some(thresholds)) => thresholds.calls,
-            (Part::Loop(..), Some(thresholds)) => thresholds.rounds,
-            (_, None) if self.is_kept(part) => 1,
-            (_, None) => times(compile_ns(n_all) / PART, n_insts),
-        }
+        payback::threshold(config, part, || self.is_kept(part), (n_insts, n_all))
     }
 
-    fn hot(&self, code: &TieredCode, part: Part, n_insts: u32) -> u32 {
+    fn hot(
+        &self,
+        code: &TieredCode,
+        part: Part,
+        n_insts: u32,
+        callers: &mut dyn Iterator<Item = Part>,
+    ) -> u32 {
         match part {
             Part::Func(_) => self.code().place_kept_func(self.index(part)),
             Part::Loop(_, number) => self.code().place_kept_loops(self.index(part), number),
         }
+        let hot = part;
+        let part = match (part, self.made(part)) {
+            (Part::Func(func), None) => match self.instead(code, func, callers) {
+                Some(part) => part,
+                None => return CALLS_BETWEEN,
+            },
+            _ => part,
+        };
         if self.code().native.config().tier_compilation == TierCompilation::Synchronous {
-            return self.make_now(code, part, n_insts);
+            let left = self.make_now(code, part, n_insts);
+            return if part == hot { left } else { CALLS_BETWEEN };
         }
         let left = match part {
             Part::Func(_) => CALLS_BETWEEN,
@@ -129,7 +119,6 @@ unsafe impl Tiers for Tiering {
             && code.n_times(func) >= OFTEN
             && self.made(func).is_none()
             && !self.has_failed(func);
-        let hot = part;
         // Loops of what is called often are left soon, and the next call is native.
         let part = if is_called { func } else { part };
         if self.has_failed(part) {
@@ -163,11 +152,6 @@ unsafe impl Tiers for Tiering {
     }
 }
 
-/// The estimated time of compiling something of a function of so many instructions.
-fn compile_ns(n_all: u32) -> u64 {
-    COMPILE_NS + COMPILE_NS_PER_INST * u64::from(n_all)
-}
-
 /// The outermost loop around one that is often gone round, or else that one, by their numbers.
 fn outer(body: &Body, number: u32, is_often: impl Fn(u32) -> bool) -> u32 {
     let loops = body.loops();
@@ -180,12 +164,55 @@ fn outer(body: &Body, number: u32, is_often: impl Fn(u32) -> bool) -> u32 {
 impl Tiering {
     pub(crate) fn new(maker: Arc<Maker>) -> Arc<Tiering> {
         let wishes = Wishes::new(maker.code.entries().len());
-        Arc::new_cyclic(|this| Tiering { this: this.clone(), maker, wishes })
+        let callers = Callers::default();
+        Arc::new_cyclic(|this| Tiering { this: this.clone(), maker, wishes, callers })
     }
 
     /// The code of the module.
     fn code(&self) -> &CodeTable {
         &self.maker.code
+    }
+
+    /// What native code is wanted of for the sake of a hot function, or nothing while the function is put off.
+    fn instead(
+        &self,
+        code: &TieredCode,
+        func: u32,
+        callers: &mut dyn Iterator<Item = Part>,
+    ) -> Option<Part> {
+        let hot = Part::Func(func);
+        match self.callers.state(func) {
+            Some(State::Ended) => return Some(hot),
+            Some(State::Waits(part)) => {
+                let is_coming = self.made(part).is_none()
+                    && !self.has_failed(part)
+                    && self.wishes.is_waiting(self.index(part), part);
+                if !is_coming {
+                    self.callers.set(func, State::Ended);
+                }
+                return None;
+            }
+            None => {}
+        }
+        let module = &self.code().module;
+        let is_often = |func| code.n_times(func) >= OFTEN && !self.has_failed(func);
+        let enclosing = |part: Part| Some(Part::Func(part.func())).filter(|&func| is_often(func));
+        let config = self.code().native.config();
+        let mut n_interpreted = code.n_interpreted(hot);
+        let is_worth = |chain: &[Part]| {
+            n_interpreted += chain.iter().map(|&part| code.n_interpreted(part)).sum::<u64>();
+            let part = chain[chain.len() - 1];
+            let inlines = self.maker.options.passes.of(part.func()).contains("inline");
+            inlines
+                && !self.has_failed(part)
+                && payback::is_worth(config, part, n_interpreted, self.n_all(part), self.n_all(hot))
+        };
+        let enclosing = |part| enclosing(part).unwrap_or(part);
+        let part = callers::instead(module, func, callers, enclosing, is_worth);
+        if part != hot {
+            self.callers.set(func, State::Waits(part));
+        }
+        Some(part)
     }
 
     /// Makes native code at once. Returns what [`Tiers::hot`] does.
@@ -465,12 +492,4 @@ impl Tiering {
         self.wishes.made(func, number);
         Ok(code.loops(func, number))
     }
-}
-
-/// A threshold that is random but for the seed.
-fn random(seed: u64, part: Part, is_delay: bool) -> u32 {
-    const SOME: [u32; 6] = [1, 2, 3, 7, 50, 1000];
-    let mut hasher = DefaultHasher::new();
-    (seed, part, is_delay).hash(&mut hasher);
-    SOME[(hasher.finish() % SOME.len() as u64) as usize]
 }

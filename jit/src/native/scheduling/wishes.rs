@@ -161,6 +161,22 @@ impl Wishes {
         }
     }
 
+    /// Whether native code of a part, or of a loop around it, is wanted, and neither made nor failed. Of a function only whether
+    /// it is wanted is known here.
+    pub(super) fn is_waiting(&self, index: usize, part: Part) -> bool {
+        match part {
+            Part::Func(_) => self.funcs[index].load(Ordering::Relaxed),
+            // Whoever asks may ask again.
+            Part::Loop(func, number) => self.loops.try_lock().map_or(true, |loops| {
+                let mut known = loops.get(&func).into_iter().flatten();
+                known.any(|known| {
+                    (known.has(number) || known.inner.contains(&number))
+                        && known.state == Making::NotYet
+                })
+            }),
+        }
+    }
+
     /// The numbers of the loops that one of a function is to be compiled with, in ascending order, if native code of it is
     /// wanted and not made.
     pub(super) fn with(&self, func: u32, number: u32) -> Option<Vec<u32>> {

@@ -13,6 +13,8 @@ use crate::steps::part::Part;
 /// A block at whose start is counted.
 pub(super) struct Counted {
     pub(super) block: u32,
+    /// The block after the loop, or after the function.
+    end: u32,
     /// The number of the loop that begins there, if one does.
     number: Option<u32>,
     /// The instructions of the loop, or of the function.
@@ -32,10 +34,11 @@ pub(super) fn of(body: &Body) -> Vec<Counted> {
     before.push(n_insts);
     let loops = body.loops();
     let n_all = n_insts;
-    let first = Counted { block: 0, number: None, n_insts, n_all };
+    let first = Counted { block: 0, end: body.blocks.len() as u32, number: None, n_insts, n_all };
     let first = Some(first).filter(|_| loops.first().is_none_or(|first| first.start > 0));
     let loops = (0..).zip(loops).map(|(number, blocks)| Counted {
         block: blocks.start,
+        end: blocks.end,
         number: Some(number),
         n_insts: before[blocks.end as usize] - before[blocks.start as usize],
         n_all,
@@ -45,7 +48,7 @@ pub(super) fn of(body: &Body) -> Vec<Counted> {
 
 impl Translator<'_> {
     /// Counts at the start of a block, where all operands lie in their cells.
-    pub(super) fn count(&mut self, Counted { number, n_insts, n_all, .. }: Counted) {
+    pub(super) fn count(&mut self, Counted { block, end, number, n_insts, n_all }: Counted) {
         let part = match number {
             Some(number) => Part::Loop(self.func, number),
             None => Part::Func(self.func),
@@ -61,8 +64,19 @@ impl Translator<'_> {
             part,
             n_insts,
             threshold,
+            // Of blocks, until it is known where these start.
+            slots: block..end,
             left_then: AtomicU32::new(0),
             native,
         });
+    }
+
+    /// Lets counts name slots instead of blocks.
+    pub(super) fn place_counts(&mut self) {
+        let (starts, end) = (&self.starts, self.instrs.len() as u32);
+        let slot = |block: u32| starts.get(block as usize).copied().unwrap_or(end);
+        for Count { slots, .. } in &mut self.counts {
+            *slots = slot(slots.start)..slot(slots.end);
+        }
     }
 }

@@ -159,6 +159,7 @@ impl<'a> Translator<'a> {
             let count = counted.next_if(|counted| counted.block == i);
             self.block(block, count);
         }
+        self.place_counts();
         self.link();
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use slotvm_bytecode::{Effect, Op, VerifiedModule};
+use slotvm_bytecode::{Effect, Inst as BytecodeInst, Op, VerifiedModule};
 
 use super::limits::Limits;
 use crate::construction::build::{BuildOptions, BuildScratch, OperandCounts, build};
@@ -118,6 +118,38 @@ impl<'a> Forms<'a> {
 /// Whether calls of a function that the module defines may be inlined at all.
 pub fn may_be_inlined(module: &VerifiedModule, func: u32) -> bool {
     cost(module, func).is_some()
+}
+
+/// Whether direct calls of a function that the module defines are inlined, in a loop or elsewhere, where the caller may grow
+/// by as much. Judged by its bytecode, so nearly as a plan does.
+pub fn is_small_enough(module: &VerifiedModule, func: u32, is_in_loop: bool) -> bool {
+    let n_funcs = module.n_funcs() - module.n_imported_funcs();
+    let limits = Limits::of(0, n_funcs);
+    cost(module, func).is_some_and(|Cost { has_loop, .. }| {
+        let size_max = match (is_in_loop, has_loop) {
+            (true, true) => Limits::WITH_LOOP_MAX,
+            (true, false) => limits.in_loop_max,
+            (false, true) => 0,
+            (false, false) => limits.elsewhere_max,
+        };
+        size(module, func) <= size_max
+    })
+}
+
+/// About the size in the sense of [`Limits`] that the form of a function will have.
+fn size(module: &VerifiedModule, func: u32) -> u32 {
+    let blocks = module.body(func).map_or(&[][..], |body| &body.blocks);
+    let insts = blocks.iter().flat_map(|block| module.insts(func, block));
+    let sizes = insts.map(|(_, BytecodeInst { op, imm })| match op {
+        Op::Call | Op::ReturnCall => 1 + module.func_type(imm.low()).params.len() as u32,
+        Op::LocalGet | Op::LocalSet | Op::LocalTee | Op::LocalAddr => 0,
+        Op::I32Const | Op::I64Const | Op::F32Const | Op::F64Const | Op::V128Const | Op::RefNull => {
+            0
+        }
+        Op::Nop | Op::Drop | Op::Dup | Op::Swap | Op::Over | Op::Rot | Op::Br => 0,
+        _ => 1,
+    });
+    sizes.sum()
 }
 
 /// The size of a function that may be inlined.

@@ -1,0 +1,79 @@
+//! When native code is worth what it costs.
+//!
+//! A part is hot when interpreting it has taken a third of the time that compiling it is estimated to take, as a traveller
+//! who rents until the rent has reached a part of the price pays little more than one who knows the length of the stay.
+//! Both times are estimated from numbers of instructions.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+
+use slotvm_runtime::native::Part;
+
+use crate::config::Config;
+
+// Estimates of times in nanoseconds. What other values do: docs/decisions.md, "Constants of the tiers".
+/// Compiling anything.
+const COMPILE_NS: u64 = 60_000;
+/// Compiling an instruction.
+const COMPILE_NS_PER_INST: u64 = 2_000;
+/// Interpreting an instruction.
+const INTERPRET_NS_PER_INST: u64 = 1;
+/// The part of the time of compiling that interpreting may take before.
+const PART: u64 = 3;
+
+/// The times that something of so many instructions is interpreted in a time.
+pub(super) fn times(ns: u64, n_insts: u32) -> u32 {
+    (ns / (u64::from(n_insts.max(1)) * INTERPRET_NS_PER_INST)).clamp(1, 1 << 20) as u32
+}
+
+/// The estimated time of compiling something of a function of so many instructions.
+pub(super) fn compile_ns(n_all: u32) -> u64 {
+    COMPILE_NS + COMPILE_NS_PER_INST * u64::from(n_all)
+}
+
+/// The times after which a part is hot: at once if its native code is kept. The instructions are those of the part, and of
+/// its function.
+pub(super) fn threshold(
+    config: &Config,
+    part: Part,
+    is_kept: impl Fn() -> bool,
+    (n_insts, n_all): (u32, u32),
+) -> u32 {
+    match (config.tier_seed, config.tier_thresholds, part) {
+        (Some(seed), ..) => random(seed, part, false),
+        (None, Some(thresholds), Part::Func(_)) => thresholds.calls,
+        (None, Some(thresholds), Part::Loop(..)) => thresholds.rounds,
+        (None, None, _) if is_kept() => 1,
+        (None, None, _) => times(compile_ns(n_all) / PART, n_insts),
+    }
+}
+
+/// Whether native code of a part is worth what it costs beyond that of a hot function, if it takes the place of that.
+/// Interpreting both has taken the time of so many instructions. `n_all` and `n_saved` are those of the functions that would be
+/// compiled.
+///
+/// For the difference alone the rent has reached its part of the price. Where thresholds are given, they hold for each part.
+pub(super) fn is_worth(
+    config: &Config,
+    part: Part,
+    n_interpreted: u64,
+    n_all: u32,
+    n_saved: u32,
+) -> bool {
+    match (config.tier_seed, config.tier_thresholds) {
+        (Some(seed), _) => random(seed, part, true) % 2 == 0,
+        (None, Some(_)) => false,
+        (None, None) => {
+            let price = compile_ns(n_all).saturating_sub(compile_ns(n_saved));
+            n_interpreted * INTERPRET_NS_PER_INST >= price / PART
+        }
+    }
+}
+
+/// A threshold that is random but for the seed.
+pub(super) fn random(seed: u64, part: Part, is_delay: bool) -> u32 {
+    const SOME: [u32; 6] = [1, 2, 3, 7, 50, 1000];
+    let mut hasher = DefaultHasher::new();
+    (seed, part, is_delay).hash(&mut hasher);
+    SOME[(hasher.finish() % SOME.len() as u64) as usize]
+}
