@@ -19,6 +19,7 @@ use slotvm_ssa::ir::entity::{Block, Inst};
 use target_lexicon::Architecture;
 
 use super::Lowering;
+use super::traps::StoredBytes;
 use crate::lower::abi::{POINTER, clif_type};
 
 /// A place in linear memory: native address and static offset.
@@ -43,10 +44,10 @@ impl Lowering<'_, '_> {
             if faults && access.bytes > 1 && self.faulting_stores_may_write() {
                 self.probe(access, place);
             }
+            let stored = StoredBytes { offset: place.1, bytes: access.bytes };
+            self.before_store(stored);
             self.store(access, flags, value, place);
-            if faults {
-                self.keep_store();
-            }
+            self.unobserved_store = faults.then_some(stored);
         } else if faults && access.is_full() {
             let flags = self.loaded_flags(access.ty, self.func.loc(inst));
             let value = self.load(access, flags, place);
@@ -160,7 +161,9 @@ impl Lowering<'_, '_> {
         Some(load(&mut self.builder, access, flags, place))
     }
 
+    /// Loads a value, which observes all stores of linear memory.
     fn load(&mut self, access: Access, flags: MemFlagsData, place: Place) -> ir::Value {
+        self.unobserved_store = None;
         load(&mut self.builder, access, flags, place)
     }
 

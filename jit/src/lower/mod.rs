@@ -59,6 +59,7 @@ use abi::POINTER;
 use memo::Memo;
 use names::ClifNames;
 use slots::Slots;
+use traps::StoredBytes;
 
 /// The way in which code traps.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -279,6 +280,8 @@ struct Lowering<'a, 'f> {
     /// The signature of the poll function, imported at the first poll.
     poll_signature: Option<ir::SigRef>,
     load_locs: Vec<Loc>,
+    /// The last store of the block, if it can fault and nothing has observed it for the optimiser.
+    unobserved_store: Option<StoredBytes>,
     /// The counters of the function's blocks, and the current block, if blocks are counted.
     counters: Option<(FunctionCounters, Block)>,
     /// The memory of counters.
@@ -321,6 +324,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
             raise_signature: None,
             poll_signature: None,
             load_locs: Vec::new(),
+            unobserved_store: None,
             counters: is_counted.then(|| (counts::counters(func), Function::ENTRY)),
             counts_region,
             builder,
@@ -434,6 +438,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
     fn lower_inst(&mut self, block: Block, inst: Inst) {
         self.locate(inst);
         let opcode = self.func.opcode(inst);
+        self.observe_store_before(opcode);
         match opcode {
             Opcode::Op(op) => self.lower_op(block, inst, op),
             Opcode::Ir(op) => self.lower_ir_op(inst, op),

@@ -16,7 +16,8 @@
 //!   ([`Lowering::loaded_flags`]). Where several have one code, [`crate::compile::folds`] tells them apart.
 //! * A store that another one overwrites is removed even if it can fault, since the other one faults
 //!   in its place. A trap that never happens, and that the optimiser deletes after its alias analysis
-//!   has seen it, observes the first store ([`Lowering::keep_store`]).
+//!   has seen it, observes the first store ([`Lowering::observe_store`]). Only the next store can overwrite it,
+//!   and only one of as many bytes at the same offset; whatever else follows in the block needs no such trap.
 //! * A branch to a block that does nothing but trap becomes a conditional trap at the branch. A fence
 //!   in that block avoids it ([`Lowering::trap`]).
 //!
@@ -25,9 +26,10 @@
 use cranelift_codegen::ir::{self, AbiParam, InstBuilder, MemFlagsData, Signature, types};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::FunctionBuilder;
-use slotvm_bytecode::{TrapCode, ValType};
+use slotvm_bytecode::{Effect, Op, TrapCode, ValType};
 use slotvm_runtime::native::offsets;
 use slotvm_ssa::ir::entity::Loc;
+use slotvm_ssa::ir::irop::{IrOp, Opcode};
 
 use super::{Lowering, Trapping};
 use crate::code::pctable::TrapReason;
@@ -42,6 +44,14 @@ pub(crate) const HOST_ERROR_NUMBER: u8 = 31;
 
 /// Follows calls that do not return: Cranelift requires a terminator in each block.
 pub(crate) const NEVER: ir::TrapCode = ir::TrapCode::unwrap_user(30);
+
+/// The part of the bytes that a store writes which does not depend on its address. Stores that differ in it do not
+/// overwrite each other for the optimiser.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct StoredBytes {
+    pub(super) offset: i32,
+    pub(super) bytes: u32,
+}
 
 /// The codes from this one on belong to loads.
 const FIRST_LOAD_CODE: u8 = 32;
@@ -215,11 +225,42 @@ impl Lowering<'_, '_> {
         self.memory_flags().with_trap_code(Some(ir::TrapCode::unwrap_user(code)))
     }
 
-    /// Keeps the store before, which can fault, from being removed in favour of a later one.
-    pub(super) fn keep_store(&mut self) {
-        if self.optimises {
+    /// Keeps the last store, which can fault, from being removed in favour of a later one, if nothing has observed it yet.
+    pub(super) fn observe_store(&mut self) {
+        if self.unobserved_store.take().is_some() && self.optimises {
             let never = self.builder.ins().iconst(types::I8, 0);
             self.builder.ins().trapnz(never, clif_trap_code(TrapCode::Unreachable));
+        }
+    }
+
+    /// Keeps the last store, if the next one may write the same bytes.
+    pub(super) fn before_store(&mut self, next: StoredBytes) {
+        if self.unobserved_store == Some(next) {
+            self.observe_store();
+        }
+        self.unobserved_store = None;
+    }
+
+    /// Keeps the last store, if the instruction after it neither observes all stores nor leaves it alone.
+    pub(super) fn observe_store_before(&mut self, opcode: Opcode) {
+        if self.unobserved_store.is_none() {
+            return;
+        }
+        match opcode {
+            Opcode::Ir(IrOp::SlotGet | IrOp::SlotSet) => {}
+            // These do, and a call is a fence.
+            Opcode::Op(
+                Op::Return | Op::ReturnCall | Op::ReturnCallIndirect | Op::Unreachable,
+            ) => self.unobserved_store = None,
+            Opcode::Op(op) => match op.effect() {
+                Effect::Call => self.unobserved_store = None,
+                // Accesses of linear memory see to it themselves.
+                _ if op.access().is_some() || op.vector_access().is_some() => {}
+                Effect::Pure | Effect::Trap => {}
+                _ if matches!(op, Op::GlobalGet | Op::GlobalSet) => {}
+                _ => self.observe_store(),
+            },
+            Opcode::Ir(_) => self.observe_store(),
         }
     }
 }

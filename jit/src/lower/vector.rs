@@ -12,6 +12,7 @@ use slotvm_runtime::native::access_end_max;
 use slotvm_ssa::ir::entity::Inst;
 
 use super::Lowering;
+use super::traps::StoredBytes;
 use super::conditions::{float_condition, int_condition};
 
 /// Cranelift's type of a vector with these lanes; without any, of one that is divided into bytes.
@@ -323,12 +324,13 @@ impl Lowering<'_, '_> {
             }
             let vector = self.lanes(inst, 1, lanes);
             let value = self.builder.ins().extractlane(vector, lane);
+            let stored = StoredBytes { offset, bytes };
+            self.before_store(stored);
             self.builder.ins().store(flags, value, address, offset);
-            if faults {
-                self.keep_store();
-            }
+            self.unobserved_store = faults.then_some(stored);
             return;
         }
+        self.unobserved_store = None;
         if let VectorPart::Extended { lane_bytes, signed } = part {
             let ins = self.builder.ins();
             let value = match (lane_bytes, signed) {
