@@ -1,7 +1,70 @@
-//! Cranelift's conditions of comparisons, of scalars and of lanes.
+//! Cranelift's conditions of comparisons, of scalars and of lanes, and the comparisons that only decide.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use slotvm_bytecode::Op::{self, *};
+use slotvm_ssa::ir::Function;
+use slotvm_ssa::ir::entity::{Block, Value};
+use slotvm_ssa::ir::irop::Opcode;
+
+/// The comparisons whose results are only conditions of branches, selects and negations in their own blocks. They need
+/// not be made numbers of 32 bits.
+pub(super) struct Conditions {
+    /// The block of each value that is one; otherwise [`Conditions::NUMBER`].
+    blocks: Vec<Block>,
+}
+
+impl Conditions {
+    const NUMBER: Block = Block(u32::MAX);
+
+    /// Finds them in one pass: blocks are in preorder of the dominator tree, so definitions come before their uses.
+    pub(super) fn find(func: &Function) -> Conditions {
+        let mut conditions = Conditions { blocks: vec![Self::NUMBER; func.n_values()] };
+        for block in func.blocks() {
+            for &inst in func.insts(block) {
+                let opcode = func.opcode(inst);
+                let condition = condition_operand(opcode);
+                for (i, &operand) in func.operands(inst).iter().enumerate() {
+                    if Some(i) != condition || conditions.blocks[operand.index()] != block {
+                        conditions.blocks[operand.index()] = Self::NUMBER;
+                    }
+                }
+                if let Opcode::Op(op) = opcode
+                    && is_comparison(op)
+                {
+                    conditions.blocks[func.result(inst).index()] = block;
+                }
+            }
+            for edge in func.succ_edges(block) {
+                for arg in func.edge_args(edge) {
+                    conditions.blocks[arg.index()] = Self::NUMBER;
+                }
+            }
+        }
+        conditions
+    }
+
+    /// Whether a value is one of them.
+    pub(super) fn contain(&self, value: Value) -> bool {
+        self.blocks[value.index()] != Self::NUMBER
+    }
+}
+
+/// The operand of which it only matters whether it is zero.
+fn condition_operand(opcode: Opcode) -> Option<usize> {
+    match opcode {
+        Opcode::Op(BrIf | I32Eqz) => Some(0),
+        Opcode::Op(Select) => Some(2),
+        _ => None,
+    }
+}
+
+/// Whether the result of a scalar operation is that of a comparison, 0 or 1.
+pub(super) fn is_comparison(op: Op) -> bool {
+    !op.is_vector()
+        && (matches!(op, I32Eqz | I64Eqz | RefIsNull)
+            || int_condition(op).is_some()
+            || float_condition(op).is_some())
+}
 
 /// The condition of a comparison of integers.
 #[rustfmt::skip]

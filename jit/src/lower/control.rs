@@ -164,15 +164,14 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// The comparison of this block whose widened result `operand` is: its 8-bit result and itself.
+    /// The comparison of this block whose result `operand` is, widened or not: its 8-bit result and itself.
     /// One of another block would make its operands live longer.
     fn comparison(&self, operand: ir::Value) -> Option<(ir::Value, ir::Inst)> {
         let func = &*self.builder.func;
-        let widened = func.dfg.value_def(operand).inst()?;
-        let ir::InstructionData::Unary { opcode: ir::Opcode::Uextend, arg } =
-            func.dfg.insts[widened]
-        else {
-            return None;
+        let inst = func.dfg.value_def(operand).inst()?;
+        let arg = match func.dfg.insts[inst] {
+            ir::InstructionData::Unary { opcode: ir::Opcode::Uextend, arg } => arg,
+            _ => operand,
         };
         let inst = func.dfg.value_def(arg).inst()?;
         let compares = matches!(func.dfg.insts[inst].opcode(), ir::Opcode::Icmp | ir::Opcode::Fcmp);

@@ -56,6 +56,7 @@ use slotvm_ssa::ir::{Entry, Function};
 use crate::config::counts::{Counters, FunctionCounters};
 use crate::config::slot_mode::SlotMode;
 use abi::POINTER;
+use conditions::Conditions;
 use memo::Memo;
 use names::ClifNames;
 use slots::Slots;
@@ -271,6 +272,7 @@ struct Lowering<'a, 'f> {
     loops: &'a LoopForest,
     n_imported_globals: u32,
     memo: Memo,
+    conditions: Conditions,
     /// Signatures imported so far, by type index.
     signatures: HashMap<u32, ir::SigRef>,
     /// Functions imported so far, by function index.
@@ -319,6 +321,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
             loops,
             n_imported_globals: n_imported_globals(module),
             memo: Memo::default(),
+            conditions: Conditions::find(func),
             signatures: HashMap::new(),
             functions: HashMap::new(),
             raise_signature: None,

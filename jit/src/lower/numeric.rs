@@ -1,6 +1,5 @@
 //! Constants, `select`, references as values, and the numeric instructions.
 
-use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
 use cranelift_codegen::ir::types::{F32, F64, I8, I16, I32, I64};
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, Type};
@@ -8,7 +7,7 @@ use slotvm_bytecode::Op;
 use slotvm_ssa::ir::entity::Inst;
 
 use super::Lowering;
-use super::conditions::{float_condition, int_condition};
+use super::conditions::{float_condition, int_condition, is_comparison};
 
 impl Lowering<'_, '_> {
     /// Lowers an instruction that depends on its operands and immediates only.
@@ -30,7 +29,10 @@ impl Lowering<'_, '_> {
                 self.builder.ins().select(condition, a, b)
             }
         };
-        self.define_result(inst, value);
+        let result = self.func.result(inst);
+        let is_number = is_comparison(op) && !self.conditions.contain(result);
+        let value = if is_number { self.widened(value) } else { value };
+        self.define(result, value);
     }
 
     fn constant(&mut self, inst: Inst, op: Op) -> ir::Value {
@@ -49,22 +51,13 @@ impl Lowering<'_, '_> {
         }
     }
 
-    fn int_compare(&mut self, condition: IntCC, a: ir::Value, b: ir::Value) -> ir::Value {
-        let comparison = self.builder.ins().icmp(condition, a, b);
-        self.widened(comparison)
-    }
-
-    fn float_compare(&mut self, condition: FloatCC, a: ir::Value, b: ir::Value) -> ir::Value {
-        let comparison = self.builder.ins().fcmp(condition, a, b);
-        self.widened(comparison)
-    }
-
     /// Sign-extends the low bits, as many as `narrow` has.
     fn sign_extend(&mut self, narrow: Type, wide: Type, a: ir::Value) -> ir::Value {
         let low = self.builder.ins().ireduce(narrow, a);
         self.builder.ins().sextend(wide, low)
     }
 
+    /// The result; of a comparison, in 8 bits.
     fn unary(&mut self, op: Op, a: ir::Value) -> ir::Value {
         if self.traps_by_calls()
             && let Some(converted) = self.checked_conversion(op, a)
@@ -73,10 +66,7 @@ impl Lowering<'_, '_> {
         }
         let ins = self.builder.ins();
         match op {
-            Op::I32Eqz | Op::I64Eqz | Op::RefIsNull => {
-                let comparison = self.inverted_condition(a);
-                self.widened(comparison)
-            }
+            Op::I32Eqz | Op::I64Eqz | Op::RefIsNull => self.inverted_condition(a),
             Op::I32Clz | Op::I64Clz => ins.clz(a),
             Op::I32Ctz | Op::I64Ctz => ins.ctz(a),
             Op::I32Popcnt | Op::I64Popcnt => ins.popcnt(a),
@@ -117,12 +107,13 @@ impl Lowering<'_, '_> {
         }
     }
 
+    /// The result; of a comparison, in 8 bits.
     fn binary(&mut self, op: Op, a: ir::Value, b: ir::Value) -> ir::Value {
         if let Some(condition) = int_condition(op) {
-            return self.int_compare(condition, a, b);
+            return self.builder.ins().icmp(condition, a, b);
         }
         if let Some(condition) = float_condition(op) {
-            return self.float_compare(condition, a, b);
+            return self.builder.ins().fcmp(condition, a, b);
         }
         if self.traps_by_calls() {
             self.check_division(op, a, b);

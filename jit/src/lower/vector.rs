@@ -12,8 +12,8 @@ use slotvm_runtime::native::access_end_max;
 use slotvm_ssa::ir::entity::Inst;
 
 use super::Lowering;
-use super::traps::StoredBytes;
 use super::conditions::{float_condition, int_condition};
+use super::traps::StoredBytes;
 
 /// Cranelift's type of a vector with these lanes; without any, of one that is divided into bytes.
 fn vector_type(lanes: Option<Lanes>) -> Type {
