@@ -368,6 +368,7 @@ impl DomScratch {
     fn find_idoms(&mut self) {
         let n = self.search.vertices.len();
         self.idoms.clear();
+        self.idoms.reserve(n);
         self.idoms.push(0);
         let mut budget = 4 * n;
         for w in 1..n {

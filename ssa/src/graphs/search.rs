@@ -29,6 +29,9 @@ impl Search {
         self.parents.clear();
         self.postorder.clear();
         self.stack.clear();
+        for list in [&mut self.vertices, &mut self.parents, &mut self.postorder] {
+            list.reserve(cfg.n_blocks());
+        }
 
         numbers[cfg.entry() as usize] = 0;
         self.vertices.push(cfg.entry());

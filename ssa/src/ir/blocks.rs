@@ -39,13 +39,18 @@ impl Blocks {
         Blocks { lists: vec![Lists::default(); n], ..Blocks::default() }
     }
 
+    /// The same, with room for so many instructions and edges.
+    pub(crate) fn with_room(n: usize, n_insts: usize, n_edges: usize) -> Blocks {
+        Blocks {
+            insts: Vec::with_capacity(n_insts),
+            edges: Vec::with_capacity(n_edges),
+            ..Blocks::new(n)
+        }
+    }
+
     /// As many blocks as a function has, of the same parameters and origins, and with room for what they contain.
     pub(crate) fn like(f: &Function) -> Blocks {
-        let mut blocks = Blocks {
-            insts: Vec::with_capacity(f.layout.len()),
-            edges: Vec::with_capacity(f.edges.len()),
-            ..Blocks::new(f.n_blocks())
-        };
+        let mut blocks = Blocks::with_room(f.n_blocks(), f.layout.len(), f.edges.len());
         for block in f.blocks() {
             blocks.set_params(block.0, f.params(block).iter().copied());
             blocks.set_origin(block.0, f.label(block), f.block_offset(block));
@@ -117,6 +122,11 @@ impl Blocks {
         block_params.clear();
         edges.clear();
         edge_args.clear();
+        layout.reserve(self.insts.len());
+        blocks.reserve(tree.n_reachable());
+        block_params.reserve(self.params.len());
+        edges.reserve(self.edges.len());
+        edge_args.reserve(self.args.len());
         for &block in tree.preorder() {
             let Lists { insts, params, edges, label, offset } = self.lists[block as usize].clone();
             let block = f.start_block(label, offset);

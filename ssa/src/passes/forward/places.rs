@@ -11,6 +11,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use foldhash::fast::RandomState;
 use slotvm_bytecode::{Effect, Op, ValType};
 
 use crate::ir::Function;
@@ -113,7 +114,7 @@ impl Places {
     }
 
     fn find_events(&mut self, f: &Function, roots: &Roots) {
-        let numbers: HashMap<(Place, ValType), usize> =
+        let numbers: HashMap<(Place, ValType), usize, RandomState> =
             self.places.iter().enumerate().map(|(number, &place)| (place, number)).collect();
         for block in f.blocks() {
             let first = self.events.len();
@@ -132,7 +133,7 @@ impl Places {
         &mut self,
         f: &Function,
         roots: &Roots,
-        numbers: &HashMap<(Place, ValType), usize>,
+        numbers: &HashMap<(Place, ValType), usize, RandomState>,
         at: u32,
         inst: Inst,
     ) {
@@ -207,12 +208,12 @@ struct Roots {
     /// The root of each value that is a constant or an address in a frame, and its distance from there.
     known: Vec<Option<(Root, u32)>>,
     /// The bytes of each frame.
-    frames: HashMap<Value, u32>,
+    frames: HashMap<Value, u32, RandomState>,
 }
 
 impl Roots {
     fn find(f: &Function) -> Roots {
-        let mut roots = Roots { known: vec![None; f.n_values()], frames: HashMap::new() };
+        let mut roots = Roots { known: vec![None; f.n_values()], frames: HashMap::default() };
         for block in f.blocks() {
             for &inst in f.insts(block) {
                 roots.add(f, inst);
@@ -266,7 +267,8 @@ impl Roots {
 
     /// The places that are loaded, and loaded again or stored, those first that are accessed most.
     fn places(&self, f: &Function) -> Vec<(Place, ValType)> {
-        let mut counts: HashMap<(Place, ValType), (u32, u32, usize)> = HashMap::new();
+        let mut counts: HashMap<(Place, ValType), (u32, u32, usize), RandomState> =
+            HashMap::default();
         for block in f.blocks() {
             for &inst in f.insts(block) {
                 if let Opcode::Op(op) = f.opcode(inst)

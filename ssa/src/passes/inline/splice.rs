@@ -60,7 +60,7 @@ impl<'p> Splicer<'p> {
             after: vec![None; n_nodes],
             n_exits: n_exits(plan),
             replacements: Replacements::default(),
-            blocks: Blocks::new(tables.n_blocks as usize),
+            blocks: Blocks::with_room(tables.n_blocks as usize, out.n_insts(), tables.n_edges),
             work: Vec::new(),
             out,
             tables,
@@ -146,9 +146,9 @@ impl<'p> Splicer<'p> {
     fn enter(&mut self, at: Position, call: Inst, callee: usize) -> Position {
         self.returns_to[callee] = Some(at);
         let call = self.tables.inst(at.node, call);
-        let args = self.out.operands(call).to_vec();
-        for (&param, arg) in self.form(callee).params(Function::ENTRY).iter().zip(args) {
+        for (i, &param) in self.form(callee).params(Function::ENTRY).iter().enumerate() {
             let param = self.tables.value(callee, param);
+            let arg = self.out.operands(call)[i];
             self.replacements.replace(param, arg, self.out.n_values());
         }
         self.zero_locals(callee, self.out.loc(call));
@@ -183,20 +183,22 @@ impl<'p> Splicer<'p> {
         let f = self.form(at.node);
         let left = self.plan.returning(at.node);
         let inst_out = self.tables.inst(at.node, inst);
-        let operands = self.out.operands(inst_out).to_vec();
+        let operands = || self.out.operands(inst_out).to_vec();
         match f.opcode(inst) {
             Opcode::Op(Op::ReturnCall) if self.plan.enters_root(at.node, f.imm(inst).low()) => {
-                let loc = self.out.loc(inst_out);
+                let (loc, operands) = (self.out.loc(inst_out), operands());
                 self.zero_locals(0, loc);
                 let head = self.tables.block(0, Function::ENTRY);
                 self.jump(block, head, &operands, loc);
                 None
             }
             Opcode::Op(Op::Return) if left > 0 => {
+                let operands = operands();
                 self.leave(block, left, &operands, self.out.loc(inst_out))
             }
             Opcode::Op(Op::ReturnCall) if left > 0 => {
                 // The function that makes the call has no frame meanwhile.
+                let operands = operands();
                 let loc = self.tables.outer(left).expect("only the root is inlined nowhere");
                 let types = self.form(left).ty.results.to_vec();
                 let (op, imm) = (Opcode::Op(Op::Call), f.imm(inst));

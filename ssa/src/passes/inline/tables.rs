@@ -29,6 +29,8 @@ pub(super) struct Tables {
     bases: Vec<Base>,
     /// The number of blocks of all nodes.
     pub(super) n_blocks: u32,
+    /// The number of edges of all nodes.
+    pub(super) n_edges: usize,
 }
 
 /// Makes a function that has the tables of all nodes, but no blocks.
@@ -39,7 +41,11 @@ pub(super) fn new_tables(plan: &Plan, mut out: Function) -> (Function, Tables) {
     out.name.push_str(&root.name);
     out.label_names = root.label_names.clone();
     out.ty = root.ty.clone();
-    let mut tables = Tables { bases: Vec::with_capacity(plan.nodes.len()), n_blocks: 0 };
+    let forms = || (0..plan.nodes.len()).map(|node| plan.form(node));
+    let n_edges = forms().map(Function::n_edges).sum();
+    let n_blocks = forms().map(Function::n_blocks).sum();
+    out.reserve(forms().map(Function::n_insts).sum(), n_blocks, n_edges);
+    let mut tables = Tables { bases: Vec::with_capacity(plan.nodes.len()), n_blocks: 0, n_edges };
     for node in 0..plan.nodes.len() {
         let base = tables.next_base(plan, node, &out);
         append(&mut out, plan.form(node), node, base);
