@@ -2,6 +2,7 @@
 //! each function.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::constant_tables::{ConstantTables, TableEntry};
@@ -18,6 +19,7 @@ pub(crate) mod lazy;
 /// [`Loaded::verify`](crate::load::Loaded::verify) make one.
 #[derive(Clone, Debug)]
 pub struct VerifiedModule {
+    pub(crate) id: ModuleId,
     pub(crate) module: Module,
     /// The type of each function of the index space.
     pub(crate) func_types: Vec<u32>,
@@ -43,6 +45,19 @@ pub struct VerifiedModule {
     pub(crate) private_tables: Vec<u32>,
     /// Those of them that no function writes, once somebody has asked.
     pub(crate) constant_tables: OnceLock<ConstantTables>,
+}
+
+/// Tells the verified modules of a process apart; clones of one have the same. It is for what is kept from one function of
+/// a module to the next.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct ModuleId(u64);
+
+impl ModuleId {
+    /// An id that no other module has.
+    pub(crate) fn new() -> ModuleId {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        ModuleId(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
 }
 
 /// Exports and imports of the functions of the index space, so that naming a function needs no search.
@@ -270,6 +285,11 @@ impl VerifiedModule {
     /// no names but its own and those of imports; see [`VerifiedModule::completed`].
     pub fn module(&self) -> &Module {
         &self.module
+    }
+
+    /// The id of the module.
+    pub fn id(&self) -> ModuleId {
+        self.id
     }
 
     /// Whether functions are made when they are first asked for ([`LoadOptions::is_lazy`]).

@@ -23,7 +23,7 @@ mod tables;
 
 use slotvm_bytecode::VerifiedModule;
 
-pub use self::forms::{is_small_enough, may_be_inlined};
+pub use self::forms::{KeptForms, is_small_enough, may_be_inlined};
 pub use self::limits::Limits;
 use self::plan::Plan;
 use crate::construction::build::{BuildOptions, BuildScratch};
@@ -48,9 +48,10 @@ pub fn inline(
     module: &VerifiedModule,
     options: &BuildOptions,
     scratch: &mut BuildScratch,
+    kept: &mut KeptForms,
 ) -> InlineReport {
     let root = std::mem::take(f);
-    let plan = Plan::new(root, module, options, scratch);
+    let plan = Plan::new(root, module, options, scratch, kept);
     let report = plan.report();
     let spliced = match report == InlineReport::default() {
         true => None,

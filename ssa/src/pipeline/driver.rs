@@ -12,6 +12,7 @@ use crate::construction::build::{BuildOptions, BuildScratch};
 use crate::construction::promote::{self, PromoteOptions, PromotionReport};
 use crate::ir::Function;
 use crate::ir::analyses::Analyses;
+use crate::passes::inline::KeptForms;
 use crate::passes::pressure::PreservedRegisters;
 
 /// The function of a row.
@@ -42,6 +43,8 @@ impl Outcome {
 pub struct PassScratch {
     /// Memory of construction.
     pub build: BuildScratch,
+    /// Functions that others call, for inlining.
+    pub callees: KeptForms,
     /// Memory of promotion. After promotion it has the values of slots.
     pub promote: promote::Scratch,
     /// What is known of the function that went through the rows last.

@@ -2,7 +2,7 @@
 
 use tracing::{debug_span, trace_span};
 
-use super::{Growth, Outcome, PassContext, Product::*, Row, Run, Stage, User, When};
+use super::{Growth, Outcome, PassContext, PassScratch, Product::*, Row, Run, Stage, User, When};
 use crate::construction::build::{build, build_loop};
 use crate::construction::promote::promote_with;
 use crate::ir::Function;
@@ -107,8 +107,8 @@ fn slots(f: &mut Function, context: &mut PassContext<'_>) -> Outcome {
 }
 
 fn inlined(f: &mut Function, context: &mut PassContext<'_>) -> Outcome {
-    let scratch = &mut context.scratch.build;
-    let report = inline(f, context.module, &context.build, scratch);
+    let PassScratch { build, callees, .. } = &mut *context.scratch;
+    let report = inline(f, context.module, &context.build, build, callees);
     if report == InlineReport::default() {
         return Outcome::Kept;
     }

@@ -33,7 +33,7 @@ use crate::module::{
     SegmentMode, ShapeId, TableType,
 };
 use crate::types::ValType;
-use crate::verified::{FuncSources, Local, VerifiedModule};
+use crate::verified::{FuncSources, Local, ModuleId, VerifiedModule};
 
 /// Verifies a module.
 ///
@@ -79,6 +79,7 @@ pub(crate) fn verify_by(
         }
     };
     Ok(VerifiedModule {
+        id: ModuleId::new(),
         constant_tables,
         private_tables,
         n_imported_funcs: spaces.n_imported_funcs,

@@ -1,7 +1,10 @@
 //! The slot forms of the functions in a plan, with the counts that decide about inlining.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+use slotvm_bytecode::verified::ModuleId;
 use slotvm_bytecode::{Effect, Inst as BytecodeInst, Op, VerifiedModule};
 
 use super::limits::Limits;
@@ -13,6 +16,7 @@ use crate::ir::graph::control_flow;
 use crate::ir::irop::{IrOp, Opcode};
 
 /// A function that occurs in a plan.
+#[derive(Debug)]
 pub(super) struct Form {
     pub(super) function: Function,
     /// See [`Limits`].
@@ -28,7 +32,7 @@ pub(super) struct Form {
 }
 
 /// A call that may be inlined.
-#[derive(Copy, Clone)]
+#[derive(Copy, Clone, Debug)]
 pub(super) struct Site {
     pub(super) inst: Inst,
     pub(super) callee: u32,
@@ -36,21 +40,32 @@ pub(super) struct Site {
     pub(super) loop_depth: u32,
 }
 
-/// Makes the forms of functions that are called.
-pub(super) struct Forms<'a> {
-    module: &'a VerifiedModule,
-    options: &'a BuildOptions,
-    scratch: &'a mut BuildScratch,
-    /// The result for each function that was looked at.
-    known: HashMap<u32, Known>,
-    /// Bytecode instructions that may still be looked at.
-    left: u32,
-    /// Whether the root has names, so that the forms have them.
-    has_names: bool,
+/// Forms of the functions that functions of a module call, kept from one caller to the next. What is inlined does not depend
+/// on them.
+#[derive(Debug, Default)]
+pub struct KeptForms {
+    /// The origin of the forms.
+    of: Option<Origin>,
+    /// What is known of each function that was looked at.
+    known: HashMap<u32, Known, RandomState>,
+    /// The instructions of the forms.
+    n_insts: usize,
+}
+
+/// What forms depend on besides their function: the module, the charges, and whether they have names.
+type Origin = (ModuleId, BuildOptions, bool);
+
+#[derive(Clone, Debug)]
+enum Known {
+    /// Never inlined.
+    Refused,
+    /// Its form is not made yet.
+    Cost(Cost),
+    Form(Cost, Arc<Form>),
 }
 
 /// The size of a function that may be inlined.
-#[derive(Copy, Clone)]
+#[derive(Copy, Clone, Debug)]
 struct Cost {
     /// The number of bytecode instructions.
     n_insts: u32,
@@ -58,14 +73,54 @@ struct Cost {
     has_loop: bool,
 }
 
-#[derive(Copy, Clone)]
-enum Known {
-    /// Never inlined.
-    Refused,
-    /// Its form is not made yet.
-    Cost(Cost),
-    /// The index of its form.
-    Form(usize),
+/// The maximum number of instructions of the forms that are kept; if there are more, all are made again.
+const KEPT_INSTS_MAX: usize = 1 << 16;
+
+impl KeptForms {
+    /// Forgets forms of another origin.
+    fn start(&mut self, of: Origin) {
+        if self.of != Some(of) {
+            *self = KeptForms { of: Some(of), ..KeptForms::default() };
+        }
+    }
+
+    /// The size of a function, if it may be inlined.
+    fn cost(&mut self, module: &VerifiedModule, func: u32) -> Option<Cost> {
+        let look = || cost(module, func).map_or(Known::Refused, Known::Cost);
+        match self.known.entry(func).or_insert_with(look) {
+            Known::Refused => None,
+            Known::Cost(cost) | Known::Form(cost, _) => Some(*cost),
+        }
+    }
+
+    /// The form of a function of this size, which `make` makes if it is not known.
+    fn form(&mut self, func: u32, cost: Cost, make: impl FnOnce() -> Form) -> Arc<Form> {
+        if let Some(Known::Form(_, form)) = self.known.get(&func) {
+            return form.clone();
+        }
+        let form = Arc::new(make());
+        self.n_insts += form.function.n_insts();
+        if self.n_insts > KEPT_INSTS_MAX {
+            self.known.clear();
+            self.n_insts = form.function.n_insts();
+        }
+        self.known.insert(func, Known::Form(cost, form.clone()));
+        form
+    }
+}
+
+/// Finds the forms of functions that are called.
+pub(super) struct Forms<'a> {
+    module: &'a VerifiedModule,
+    options: &'a BuildOptions,
+    scratch: &'a mut BuildScratch,
+    kept: &'a mut KeptForms,
+    /// The index of the form of each function that has one in the plan.
+    found: HashMap<u32, usize, RandomState>,
+    /// Bytecode instructions that may still be looked at.
+    left: u32,
+    /// Whether the root has names, so that the forms have them.
+    has_names: bool,
 }
 
 impl<'a> Forms<'a> {
@@ -74,12 +129,14 @@ impl<'a> Forms<'a> {
         module: &'a VerifiedModule,
         options: &'a BuildOptions,
         scratch: &'a mut BuildScratch,
+        kept: &'a mut KeptForms,
         root: &Function,
         looked_at_max: u32,
     ) -> Forms<'a> {
-        let known = root.called_as().into_iter().map(|root| (root, Known::Form(0))).collect();
+        let found = root.called_as().into_iter().map(|root| (root, 0)).collect();
         let has_names = root.names.is_some();
-        Forms { module, options, scratch, known, left: looked_at_max, has_names }
+        kept.start((module.id(), *options, has_names));
+        Forms { module, options, scratch, kept, found, left: looked_at_max, has_names }
     }
 
     /// The index of the form of a function that may be inlined, unless its size surely exceeds the limit,
@@ -88,30 +145,30 @@ impl<'a> Forms<'a> {
         &mut self,
         func: u32,
         size_max: impl Fn(bool) -> u32,
-        forms: &mut Vec<Form>,
+        forms: &mut Vec<Arc<Form>>,
     ) -> Option<usize> {
-        let known = self.known.get(&func).copied();
-        let known =
-            known.unwrap_or_else(|| cost(self.module, func).map_or(Known::Refused, Known::Cost));
-        let known = match known {
-            Known::Cost(Cost { n_insts, has_loop })
-                if n_insts <= self.left.min(Limits::COST_PER_SIZE * size_max(has_loop)) =>
-            {
-                self.left -= n_insts;
-                let mut function = build(self.module, func, self.options, self.scratch);
-                if self.has_names {
-                    function.take_names(self.module);
-                }
-                forms.push(Form::new(function, self.module));
-                Known::Form(forms.len() - 1)
-            }
-            known => known,
-        };
-        self.known.insert(func, known);
-        match known {
-            Known::Form(form) => Some(form),
-            Known::Refused | Known::Cost(_) => None,
+        if let Some(&form) = self.found.get(&func) {
+            return Some(form);
         }
+        let cost @ Cost { n_insts, has_loop } = self.kept.cost(self.module, func)?;
+        if n_insts > self.left.min(Limits::COST_PER_SIZE * size_max(has_loop)) {
+            return None;
+        }
+        self.left -= n_insts;
+        let (module, has_names) = (self.module, self.has_names);
+        let form = self.kept.form(func, cost, || {
+            let built = build(module, func, self.options, self.scratch);
+            // A copy has no more memory than it needs.
+            let mut function = built.clone();
+            self.scratch.reuse(built);
+            if has_names {
+                function.take_names(module);
+            }
+            Form::new(function, module)
+        });
+        forms.push(form);
+        self.found.insert(func, forms.len() - 1);
+        Some(forms.len() - 1)
     }
 }
 

@@ -3,15 +3,16 @@
 //! A plan is a tree: its root is the function, and each other node is a call to inline, in the body of its parent.
 //! Calls are taken in the order of expected gain: those in the deepest loops first, then those of the smallest
 //! functions, until the limits are reached. A body that is chosen brings its own calls. The same function may occur
-//! often; its form is made once.
+//! often; its form is made once, and kept for other callers.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
+use std::sync::Arc;
 
 use slotvm_bytecode::{Op, VerifiedModule};
 
 use super::InlineReport;
-use super::forms::{Form, Forms, Site};
+use super::forms::{Form, Forms, KeptForms, Site};
 use super::limits::Limits;
 use crate::construction::build::{BuildOptions, BuildScratch};
 use crate::ir::Function;
@@ -36,7 +37,7 @@ type Priority = (u32, Reverse<u32>, Reverse<usize>);
 
 /// See the module documentation.
 pub(super) struct Plan {
-    forms: Vec<Form>,
+    forms: Vec<Arc<Form>>,
     /// The root first, and callers before the nodes that they call.
     pub(super) nodes: Vec<Node>,
     /// The node that replaces a call, by the caller's node.
@@ -53,19 +54,20 @@ impl Plan {
         module: &VerifiedModule,
         options: &BuildOptions,
         scratch: &mut BuildScratch,
+        kept: &mut KeptForms,
     ) -> Plan {
         let n_funcs = module.n_funcs() - module.n_imported_funcs();
         let root = Form::new(root, module);
         let limits = Limits::of(root.size, n_funcs);
         let is_small = !root.has_loop && root.size <= Limits::AROUND_LOOP_MAX;
         let node = Node { form: 0, caller: None, is_tail: false, loop_depth: 0, depth: 0 };
-        let (forms, nodes) = (vec![root], vec![node]);
+        let (forms, nodes) = (vec![Arc::new(root)], vec![node]);
         let mut plan = Plan { forms, nodes, inlined: HashMap::new(), limits, is_small, n_added: 0 };
         if plan.forms[0].sites.is_empty() {
             return plan;
         }
         let root = &plan.forms[0].function;
-        let mut forms = Forms::new(module, options, scratch, root, limits.looked_at_max);
+        let mut forms = Forms::new(module, options, scratch, kept, root, limits.looked_at_max);
         let mut queue = BinaryHeap::new();
         let mut candidates = Vec::new();
         plan.consider(0, &mut forms, &mut queue, &mut candidates);
@@ -113,7 +115,7 @@ impl Plan {
                 (0, 0) => self.limits.elsewhere_max,
             };
             let Some(form) = forms.find(callee, size_max, &mut self.forms) else { continue };
-            let Form { size, has_loop, is_for_tails, ref sites, .. } = self.forms[form];
+            let Form { size, has_loop, is_for_tails, ref sites, .. } = *self.forms[form];
             if size > size_max(has_loop)
                 || (has_loop && !sites.is_empty())
                 || (is_for_tails && !(is_tail && self.returning(number) == 0))
@@ -187,8 +189,8 @@ impl Plan {
         }
     }
 
-    /// The functions of the plan; the first one is that which was given.
+    /// The functions of the plan that are not kept; the first one is that which was given.
     pub(super) fn into_functions(self) -> impl Iterator<Item = Function> {
-        self.forms.into_iter().map(|form| form.function)
+        self.forms.into_iter().filter_map(Arc::into_inner).map(|form| form.function)
     }
 }

@@ -14,9 +14,9 @@ use crate::tools::testing::Rng;
 
 fn inlined(module: &VerifiedModule, options: &BuildOptions) -> (Vec<Function>, InlineReport) {
     let mut forms = slot_forms(module, options);
-    let mut total = InlineReport::default();
+    let (mut total, mut kept) = (InlineReport::default(), KeptForms::default());
     for f in &mut forms {
-        let report = inline(f, module, options, &mut BuildScratch::default());
+        let report = inline(f, module, options, &mut BuildScratch::default(), &mut kept);
         verify(f, Form::Slots, module).unwrap_or_else(|violation| panic!("{violation}\n{f}"));
         total.n_calls += report.n_calls;
         total.has_loop |= report.has_loop;
@@ -316,6 +316,28 @@ fn random_functions_do_the_same() {
     assert!(n_calls > 100 && n_loops > 50, "{n_calls} calls, {n_loops} loops");
 }
 
+#[test]
+fn kept_forms_change_nothing() {
+    let mut rng = Rng(19);
+    let (mut kept, mut n_calls) = (KeptForms::default(), 0);
+    for _ in 0..100 {
+        let module = random_functions(&mut rng);
+        for options in &BUILDS {
+            for f in slot_forms(&module, options) {
+                // Those of other modules and charges are forgotten.
+                let [with, without] = [&mut kept, &mut KeptForms::default()].map(|kept| {
+                    let (mut f, scratch) = (f.clone(), &mut BuildScratch::default());
+                    let report = inline(&mut f, &module, options, scratch, kept);
+                    (print(&f), report)
+                });
+                assert_eq!(with, without);
+                n_calls += with.1.n_calls;
+            }
+        }
+    }
+    assert!(n_calls > 100, "{n_calls} calls");
+}
+
 /// The form of `main` that is entered in its first loop, with its calls inlined.
 fn inlined_at_loop(source: &str) -> (Function, InlineReport) {
     let (module, scratch) = (module(source), &mut BuildScratch::default());
@@ -324,7 +346,7 @@ fn inlined_at_loop(source: &str) -> (Function, InlineReport) {
     let form = build_loop(&module, main, &[start], &BUILDS[1], scratch);
     let mut f = form.expect("one loop has one frame");
     let entry = f.insts(Function::ENTRY).len();
-    let report = inline(&mut f, &module, &BUILDS[1], scratch);
+    let report = inline(&mut f, &module, &BUILDS[1], scratch, &mut KeptForms::default());
     verify(&f, Form::Slots, &module).unwrap_or_else(|violation| panic!("{violation}\n{f}"));
     assert!(f.insts(Function::ENTRY).len() >= entry, "the entry still sets the slots\n{f}");
     (f, report)
