@@ -13,17 +13,21 @@
 //! Stores stay, so memory is the same at each trap and call. A load that goes away cannot trap: the same bytes were
 //! accessed before on every path, and a memory never shrinks.
 //!
+//! Then `rounds` does the same from one round of a loop to the next, where addresses change from round to round.
+//!
 //! Cranelift forwards within a block and along chains of blocks. This pass does it where paths meet, above all round
 //! loops. It is for the frames of locals whose address is taken, after the functions that take them were inlined, and
 //! for counters in memory.
 
 mod available;
 mod places;
+mod rounds;
 
 use slotvm_bytecode::{Imm, ValType};
 
 use self::available::available;
 use self::places::{Event, Places};
+use self::rounds::forward_rounds;
 use crate::construction::promote::{PHI_OPERANDS_MAX, Scratch, promote};
 use crate::ir::entity::{Block, Inst, Value};
 use crate::ir::irop::{IrOp, Opcode};
@@ -36,6 +40,10 @@ pub struct ForwardReport {
     pub n_places: usize,
     /// Loads that became values.
     pub n_loads: usize,
+    /// Loops that carry values from one round to the next.
+    pub n_loops: usize,
+    /// Loads in these loops that became values.
+    pub n_carried: usize,
 }
 
 /// Forwards stores and loads to later loads of a function in SSA form.
@@ -43,6 +51,13 @@ pub fn forward(f: &mut Function) -> ForwardReport {
     if !has_join(f) {
         return ForwardReport::default();
     }
+    let report = forward_places(f);
+    let rounds = forward_rounds(f);
+    ForwardReport { n_loops: rounds.n_loops, n_carried: rounds.n_loads, ..report }
+}
+
+/// Forwards to the same place.
+fn forward_places(f: &mut Function) -> ForwardReport {
     let places = Places::find(f);
     // Within this limit, promotion never gives up.
     if places.len() == 0 || places.len() * f.n_edges() > PHI_OPERANDS_MAX {
@@ -59,7 +74,8 @@ pub fn forward(f: &mut Function) -> ForwardReport {
     let promotion = promote(f, &mut Scratch::default());
     assert_eq!(promotion.too_large, None, "so few slots can be promoted");
     f.slots.truncate(n_own);
-    ForwardReport { n_places: loads.places.count_ones() as usize, n_loads: loads.n_known }
+    let n_places = loads.places.count_ones() as usize;
+    ForwardReport { n_places, n_loads: loads.n_known, ..ForwardReport::default() }
 }
 
 /// Whether several edges enter a block.

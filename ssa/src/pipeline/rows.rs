@@ -58,7 +58,7 @@ pub const TABLE: &[Row] = &[
     row!(optional growing "rotate": Slots -> Slots, [Jit], Run::Pass(|f, context| Outcome::grown_if(rotate(f, &mut context.scratch.analyses).n_loops > 0)), trace_span, "Loops that test at their end"),
     row!(optional promoted "pressure": Slots -> Slots, [Jit], Run::Pass(|f, context| kept(pressure(f, context.preserved, &mut context.scratch.analyses))), trace_span, "Slots that would only be spilled marked to stay in memory"),
     row!("ssa": Slots -> Ssa, [Jit, Opt], Run::Pass(ssa), trace_span, "The IR in SSA form"),
-    row!(optional "forward": Ssa -> Ssa, [Jit], Run::Pass(|f, _| kept(forward::forward(f))), trace_span, "Values instead of loads of what is known in memory"),
+    row!(optional "forward": Ssa -> Ssa, [Jit], Run::Pass(forwarded), trace_span, "Values instead of loads of what is known in memory"),
     row!(optional "peephole": Ssa -> Ssa, [Jit, Opt], Run::Pass(|f, _| edited(f, peephole::run)), trace_span, "Masks, extensions and tests that do nothing removed"),
     row!(optional "simplify": Ssa -> Ssa, [Opt], Run::Pass(|f, _| changed(simplify::simplify(f))), trace_span, "Constants folded, unused code removed"),
     row!(optional "simplify_cfg": Ssa -> Ssa, [Jit, Opt], Run::Pass(|f, _| edited(f, simplify_cfg::run)), trace_span, "Blocks merged, branches that are decided skipped"),
@@ -121,6 +121,12 @@ fn ssa(f: &mut Function, context: &mut PassContext<'_>) -> Outcome {
     let report = promote_with(f, context.promotion, &mut context.scratch.promote);
     context.promoted = Some(report);
     if report.too_large.is_some() { Outcome::GivenUp } else { Outcome::Kept }
+}
+
+fn forwarded(f: &mut Function, _: &mut PassContext<'_>) -> Outcome {
+    let report = forward::forward(f);
+    // Loops that carry values have a block in front of them.
+    if report.n_loops > 0 { Outcome::Changed } else { Outcome::Kept }
 }
 
 fn destructed(f: &mut Function, context: &mut PassContext<'_>) -> Outcome {

@@ -4,8 +4,8 @@
 //! before it did not have: each path through the blocks after the pass is followed beside one before it, effect by
 //! effect. A pass may drop paths (a branch that always goes one way), split edges, merge and copy blocks, and choose
 //! between copies by a branch of its own, whose location is none that was there. An operation that may trap and does
-//! nothing else can go, since passes remove it where it is known not to; it cannot pass another effect. Any other effect
-//! that is missing, new or elsewhere is a violation.
+//! nothing else can go, since passes remove it where it is known not to, and a copy may come before it; neither can pass
+//! another effect. Any other effect that is missing, new or elsewhere is a violation.
 //!
 //! Relies on passes that keep the ids of instructions with effects, or copy these. A copy is known by its operation,
 //! immediate and location. Says nothing of the values that effects use: the evaluator compares those.
@@ -122,6 +122,8 @@ impl Effects {
                 return Ok(Some(vec![place]));
             }
             match self.find(f, inst, place) {
+                // What only may trap can be done twice; so it may also stand where it was.
+                Search::Found(_) if self.is_new(inst) && may_go(op) && op.is_ordered() => {}
                 Search::Found(found) => place = found,
                 Search::TooFar => return Ok(None),
                 // The pass decides between ways to do the same.

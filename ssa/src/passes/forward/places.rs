@@ -193,7 +193,7 @@ fn full_access(op: Op) -> Option<ValType> {
 }
 
 /// Whether an instruction other than an access may write to memory.
-fn may_write(opcode: Opcode) -> bool {
+pub(super) fn may_write(opcode: Opcode) -> bool {
     match opcode {
         Opcode::Ir(op) => op == IrOp::Poll,
         Opcode::Op(
