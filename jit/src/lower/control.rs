@@ -17,8 +17,8 @@ use super::order::comes_first;
 use crate::lower::abi::{cell_flags, clif_type, in_cells};
 
 /// The maximum number of indexed targets of a `br_table` that becomes comparisons. Cranelift compares with the number
-/// of targets, moves conditionally, loads from a table and jumps, which takes as long as four predicted branches.
-const COMPARED_TARGETS_MAX: usize = 4;
+/// of targets, moves conditionally, loads from a table and jumps, which takes as long as about six predicted branches.
+const COMPARED_TARGETS_MAX: usize = 6;
 
 impl Lowering<'_, '_> {
     pub(super) fn lower_control(&mut self, block: Block, inst: Inst, op: Op) {
