@@ -61,7 +61,7 @@ pub(super) fn is_worth(
     n_saved: u32,
 ) -> bool {
     match (config.tier_seed, config.tier_thresholds) {
-        (Some(seed), _) => random(seed, part, true) % 2 == 0,
+        (Some(seed), _) => random(seed, part, true).is_multiple_of(2),
         (None, Some(_)) => false,
         (None, None) => {
             let price = compile_ns(n_all).saturating_sub(compile_ns(n_saved));
