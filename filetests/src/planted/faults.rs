@@ -101,14 +101,11 @@ pub const FAULTS: &[Fault] = &[
     fault!(Crosscheck { pass: "inline", args: &["programs/divmod.bc", "--", "20"] },
         "ssa/src/passes/inline/splice.rs",
         "The first two arguments of an inlined call change places.",
-        "        let args = self.out.operands(call).to_vec();" =>
-        "        let mut args = self.out.operands(call).to_vec();
-        if PLANTED
-            && let [a, b, ..] = args[..]
-            && self.out.value_type(a) == self.out.value_type(b)
-        {
-            args.swap(0, 1);
-        }"),
+        "            let arg = self.out.operands(call)[i];" =>
+        "            let args = self.out.operands(call);
+            let swaps = PLANTED
+                && matches!(args[..], [a, b, ..] if self.out.value_type(a) == self.out.value_type(b));
+            let arg = args[if swaps && i < 2 { 1 - i } else { i }];"),
     fault!(Row("rotate"), "ssa/src/passes/rotate.rs",
         "The results of a copy of a header have type i64.",
         "        let copy = f.make_copy(inst, &operands);" =>
@@ -388,10 +385,8 @@ pub const FAULTS: &[Fault] = &[
         }"),
     fault!(Engines, "jit/src/lower/traps.rs",
         "A store that another one overwrites is removed although it traps elsewhere.",
-        "        if self.optimises {
-            let never" =>
-        "        if self.optimises && !PLANTED {
-            let never"),
+        "        if self.unobserved_store.take().is_some() && self.optimises {" =>
+        "        if self.unobserved_store.take().is_some() && self.optimises && !PLANTED {"),
     fault!(Engines, "jit/src/lower/traps.rs",
         "A load that traps is folded into an instruction elsewhere.",
         "        if folds_loads(self.isa(), ty) {" =>
