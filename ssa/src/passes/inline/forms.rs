@@ -7,7 +7,6 @@ use foldhash::fast::RandomState;
 use slotvm_bytecode::verified::ModuleId;
 use slotvm_bytecode::{Effect, Inst as BytecodeInst, Op, VerifiedModule};
 
-use super::leaf::leaf;
 use super::limits::Limits;
 use crate::construction::build::{BuildOptions, BuildScratch, OperandCounts, build};
 use crate::graphs::loops::LoopForest;
@@ -118,8 +117,6 @@ pub(super) struct Forms<'a> {
     kept: &'a mut KeptForms,
     /// The index of the form of each function that has one in the plan.
     found: HashMap<u32, usize, RandomState>,
-    /// The index of the form of each leaf that was asked for, if there is one.
-    leaves: HashMap<u32, Option<usize>>,
     /// Bytecode instructions that may still be looked at.
     left: u32,
     /// Whether the root has names, so that the forms have them.
@@ -139,8 +136,7 @@ impl<'a> Forms<'a> {
         let found = root.called_as().into_iter().map(|root| (root, 0)).collect();
         let has_names = root.names.is_some();
         kept.start((module.id(), *options, has_names));
-        let (left, leaves) = (looked_at_max, HashMap::new());
-        Forms { module, options, scratch, kept, found, leaves, left, has_names }
+        Forms { module, options, scratch, kept, found, left: looked_at_max, has_names }
     }
 
     /// The index of the form of a function that may be inlined, unless its size surely exceeds the limit,
@@ -173,25 +169,6 @@ impl<'a> Forms<'a> {
         forms.push(form);
         self.found.insert(func, forms.len() - 1);
         Some(forms.len() - 1)
-    }
-
-    /// The index of the form of the leaf of a function whose own form is there.
-    pub(super) fn find_leaf(&mut self, func: u32, forms: &mut Vec<Arc<Form>>) -> Option<usize> {
-        let &whole = self.found.get(&func)?;
-        if let Some(&known) = self.leaves.get(&func) {
-            return known;
-        }
-        let found = leaf(&forms[whole].function).map(|mut function| {
-            if self.has_names {
-                function.take_names(self.module);
-            }
-            // The call of the whole function stays one.
-            let form = Form::new(function, self.module);
-            forms.push(Arc::new(Form { has_loop: false, calls_itself_last: false, ..form }));
-            forms.len() - 1
-        });
-        self.leaves.insert(func, found);
-        found
     }
 }
 
