@@ -1,10 +1,11 @@
-//! Native code of what calls a hot function, in the place of native code of the function.
+//! Compiling the caller of a hot function instead of the function.
 //!
-//! A function that its callers inline needs no native code of its own, if theirs is worth it. So where a function becomes
-//! hot, the loop or the function is looked at that calls it: if it would inline the function, and interpreting both has taken
-//! as long as makes it hot, it is wanted instead, and what calls it in turn may be wanted instead of it. Until there is native
-//! code of the caller, or there will be none, the function is put off. Afterwards it is counted anew: if it is called often
-//! still, then from elsewhere.
+//! A function that its callers inline needs no native code of its own. So when a function becomes hot, this looks at the
+//! loops and functions that wait for it in the interpreter. If one of them would inline the function, and is worth its
+//! compilation, it is compiled instead. The function then waits until there is native code of the caller, or until it is
+//! known that there will be none. Its calls are counted on: if it becomes hot again, others call it, and it is compiled.
+//!
+//! Each function is looked at once, and costs at most a few times [`CALLER_INSTS_MAX`].
 
 use std::collections::HashMap;
 use std::mem;
@@ -14,38 +15,43 @@ use slotvm_bytecode::{Inst, Op, VerifiedModule};
 use slotvm_runtime::native::Part;
 use slotvm_ssa::passes::inline::{Limits, is_small_enough};
 
-/// The functions that are put off, each with what is wanted instead.
+/// The instructions of a caller among which calls of a hot function are looked for, at most.
+const CALLER_INSTS_MAX: usize = 1 << 14;
+
+/// The functions that were hot, each with its state.
 #[derive(Default)]
 pub(super) struct Callers(Mutex<HashMap<u32, State>>);
 
-/// What became of a function that was put off.
+/// The state of a function that was hot.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(super) enum State {
-    /// It waits for native code of this part, or that there will be none.
+    /// It waits for the compilation of a caller.
     Waits(Part),
-    /// It is put off no more.
-    Ended,
+    /// It is compiled itself.
+    Ready,
 }
 
 impl Callers {
-    /// What became of a function that was put off. If another thread is here, it is put off no more.
+    /// The state of a function, or `None` if it was not hot before. A function does not wait while another thread has the
+    /// lock.
     pub(super) fn state(&self, func: u32) -> Option<State> {
-        self.0.try_lock().map_or(Some(State::Ended), |states| states.get(&func).copied())
+        self.0.try_lock().map_or(Some(State::Ready), |states| states.get(&func).copied())
     }
 
+    /// Sets the state of a function, unless another thread has the lock: then the function is looked at again when it is
+    /// hot the next time.
     pub(super) fn set(&self, func: u32, state: State) {
-        // Nobody waits. If another thread is here, there will be another time.
         if let Ok(mut states) = self.0.try_lock() {
             states.insert(func, state);
         }
     }
 }
 
-/// What native code is wanted of where a function is hot, given what waits for it, the innermost first: what calls it and
-/// inlines it, or the function.
+/// Returns the part to compile when a function is hot: a caller that inlines it, or the function.
 ///
-/// `enclosing` is the function of a loop if native code of that is wanted rather than of the loop. `is_worth` says whether
-/// native code of the last one of some parts is worth what it costs, if it takes the place of all of them.
+/// `callers` are the parts that wait for the function, the innermost first. `enclosing` maps a loop to its function where
+/// that is to be compiled rather than the loop. `is_worth` is given a chain of callers, of which the last one inlines all
+/// others, and says whether compiling that one pays.
 pub(super) fn instead(
     module: &VerifiedModule,
     hot: u32,
@@ -73,7 +79,7 @@ pub(super) fn instead(
     wanted
 }
 
-/// Whether a function is inlined into the last one of those that wait for it, by way of the others.
+/// Whether a function is inlined into the last caller of a chain, by way of the others.
 fn is_inlined(module: &VerifiedModule, mut callee: u32, chain: &[Part]) -> bool {
     let is_in_loop = matches!(chain.last(), Some(Part::Loop(..)));
     !chain.is_empty()
@@ -85,7 +91,7 @@ fn is_inlined(module: &VerifiedModule, mut callee: u32, chain: &[Part]) -> bool 
         })
 }
 
-/// Whether a part calls a function directly.
+/// Whether a part calls a function directly, as far as its first [`CALLER_INSTS_MAX`] instructions show.
 fn calls(module: &VerifiedModule, part: Part, callee: u32) -> bool {
     let body = module.body(part.func()).expect("the module defines what was interpreted");
     let blocks = match part {
@@ -95,8 +101,8 @@ fn calls(module: &VerifiedModule, part: Part, callee: u32) -> bool {
             &body.blocks[blocks.start as usize..blocks.end as usize]
         }
     };
-    let mut insts = blocks.iter().flat_map(|block| module.insts(part.func(), block));
-    insts.any(|(_, Inst { op, imm })| op == Op::Call && imm.low() == callee)
+    let insts = blocks.iter().flat_map(|block| module.insts(part.func(), block));
+    insts.take(CALLER_INSTS_MAX).any(|(_, Inst { op, imm })| op == Op::Call && imm.low() == callee)
 }
 
 #[cfg(test)]
@@ -158,6 +164,20 @@ mod tests {
         assert_eq!(wanted(&callers, |_| true), Part::Func(MAIN));
         let callers = [Part::Func(MIDDLE), Part::Func(LARGE), Part::Loop(MAIN, 0)];
         assert_eq!(wanted(&callers, |_| true), Part::Func(LARGE), "that is not inlined");
+    }
+
+    #[test]
+    fn calls_far_from_the_start_of_a_large_caller_are_not_seen() {
+        let far = "local.get n  i64.const 3  i64.rotl  local.set n\n".repeat(CALLER_INSTS_MAX / 4);
+        for (before, is_seen) in [("", true), (far.as_str(), false)] {
+            let source = format!(
+                "func leaf() {{ return }}
+                func caller(n: i64) {{ {before} call leaf  return }}"
+            );
+            let module = slotvm_bytecode::text::parse(&source).unwrap();
+            let module = slotvm_bytecode::verify(module).unwrap();
+            assert_eq!(calls(&module, Part::Func(1), 0), is_seen);
+        }
     }
 
     #[test]

@@ -31,8 +31,8 @@ pub(super) fn compile_ns(n_all: u32) -> u64 {
     COMPILE_NS + COMPILE_NS_PER_INST * u64::from(n_all)
 }
 
-/// The times after which a part is hot: at once if its native code is kept. The instructions are those of the part, and of
-/// its function.
+/// The number of calls or rounds after which a part is hot: one, if its native code is kept. The part has `n_insts`
+/// instructions, and its function `n_all`.
 pub(super) fn threshold(
     config: &Config,
     part: Part,
@@ -48,11 +48,11 @@ pub(super) fn threshold(
     }
 }
 
-/// Whether native code of a part is worth what it costs beyond that of a hot function, if it takes the place of that.
-/// Interpreting both has taken the time of so many instructions. `n_all` and `n_saved` are those of the functions that would be
-/// compiled.
+/// Whether to compile a part instead of a hot function that it inlines. `n_interpreted` instructions of both were
+/// interpreted; `n_all` has the function of the part, `n_saved` the hot one.
 ///
-/// For the difference alone the rent has reached its part of the price. Where thresholds are given, they hold for each part.
+/// The price is the difference of the two compilations. Thresholds that are given hold for each part, so that nothing takes
+/// the place of another.
 pub(super) fn is_worth(
     config: &Config,
     part: Part,

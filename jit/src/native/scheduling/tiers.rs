@@ -114,13 +114,7 @@ unsafe impl Tiers for Tiering {
             self.install(code, part, native);
             return left;
         }
-        let func = Part::Func(part.func());
-        let is_called = part != func
-            && code.n_times(func) >= OFTEN
-            && self.made(func).is_none()
-            && !self.has_failed(func);
-        // Loops of what is called often are left soon, and the next call is native.
-        let part = if is_called { func } else { part };
+        let part = self.enclosing(code, part);
         if self.has_failed(part) {
             return NEVER;
         }
@@ -173,7 +167,7 @@ impl Tiering {
         &self.maker.code
     }
 
-    /// What native code is wanted of for the sake of a hot function, or nothing while the function is put off.
+    /// The part to compile when a function is hot, or `None` while the function waits for a caller.
     fn instead(
         &self,
         code: &TieredCode,
@@ -182,21 +176,19 @@ impl Tiering {
     ) -> Option<Part> {
         let hot = Part::Func(func);
         match self.callers.state(func) {
-            Some(State::Ended) => return Some(hot),
+            Some(State::Ready) => return Some(hot),
             Some(State::Waits(part)) => {
                 let is_coming = self.made(part).is_none()
                     && !self.has_failed(part)
                     && self.wishes.is_waiting(self.index(part), part);
                 if !is_coming {
-                    self.callers.set(func, State::Ended);
+                    self.callers.set(func, State::Ready);
                 }
                 return None;
             }
             None => {}
         }
         let module = &self.code().module;
-        let is_often = |func| code.n_times(func) >= OFTEN && !self.has_failed(func);
-        let enclosing = |part: Part| Some(Part::Func(part.func())).filter(|&func| is_often(func));
         let config = self.code().native.config();
         let mut n_interpreted = code.n_interpreted(hot);
         let is_worth = |chain: &[Part]| {
@@ -207,12 +199,19 @@ impl Tiering {
                 && !self.has_failed(part)
                 && payback::is_worth(config, part, n_interpreted, self.n_all(part), self.n_all(hot))
         };
-        let enclosing = |part| enclosing(part).unwrap_or(part);
+        let enclosing = |part| self.enclosing(code, part);
         let part = callers::instead(module, func, callers, enclosing, is_worth);
-        if part != hot {
-            self.callers.set(func, State::Waits(part));
-        }
+        self.callers.set(func, if part == hot { State::Ready } else { State::Waits(part) });
         Some(part)
+    }
+
+    /// The function of a loop that is to be compiled rather than the loop, or else the part: loops of what is called often
+    /// are left soon, and the next call is native.
+    fn enclosing(&self, code: &TieredCode, part: Part) -> Part {
+        let func = Part::Func(part.func());
+        let is_better =
+            code.n_times(func) >= OFTEN && self.made(func).is_none() && !self.has_failed(func);
+        if is_better { func } else { part }
     }
 
     /// Makes native code at once. Returns what [`Tiers::hot`] does.

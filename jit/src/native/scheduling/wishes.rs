@@ -161,8 +161,8 @@ impl Wishes {
         }
     }
 
-    /// Whether native code of a part, or of a loop around it, is wanted, and neither made nor failed. Of a function only whether
-    /// it is wanted is known here.
+    /// Whether somebody wants native code of a function, or whether that of a loop, or of a loop around it, is wanted and
+    /// neither made nor failed.
     pub(super) fn is_waiting(&self, index: usize, part: Part) -> bool {
         match part {
             Part::Func(_) => self.funcs[index].load(Ordering::Relaxed),

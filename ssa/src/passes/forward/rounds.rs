@@ -4,9 +4,8 @@
 //! becomes a phi of the header: in front of the loop it is loaded, and at its end it is the value stored. GCC calls this
 //! predictive commoning, and LLVM has a part of it in `LoopLoadElimination`. In these steps:
 //! 1. Loops that may gain are found: innermost ones of one entry and one edge back, without calls, with a load.
-//! 2. `first` finds what the first round does for certain before it does anything but load. The loads that become phis
-//!    must be among that, which is copied in front of the loop: if one traps, it is the one that would have trapped, and
-//!    nothing was done before that had not been done.
+//! 2. `first` finds the loads that each first round executes before any other effect. Only these become phis. They are
+//!    copied in front of the loop: a copy that traps does so where the first round would have, and with the same memory.
 //! 3. `forms` writes addresses as sums, and finds what the address of a load in the next round is in this one. If a
 //!    *source*, an access in each round, has that address, and nothing that may write there lies between it and the end
 //!    of the round, or between the start of a round and the load, then its value is what the load returns.
@@ -86,7 +85,7 @@ struct Plan {
 struct Carried {
     /// The loads that become it. The first round does the first of them for certain.
     loads: Vec<Inst>,
-    /// What it is at the end of a round, unless it is one of these loads.
+    /// The value that the next round gets, unless that is the result of one of these loads.
     next: Option<Value>,
 }
 

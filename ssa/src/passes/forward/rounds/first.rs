@@ -1,4 +1,4 @@
-//! What the first round of a loop does for certain, before anything that cannot be done twice.
+//! The instructions with which each first round of a loop begins, up to the first one that must not be executed twice.
 
 use slotvm_bytecode::Effect;
 

@@ -5,7 +5,7 @@
 //! atom, since simple compilers compute an address anew for each access. Two values with one form are equal in each
 //! round.
 //!
-//! Only what addresses are made of is looked at, and what goes back to the header. `version` asks by how much a value
+//! Forms are made only of the operands of addresses, and of the arguments of the edge back. `version` asks by how much a value
 //! changes; here the distance of two values counts, and the form that a value has in the next round.
 
 use slotvm_bytecode::{Effect, Imm, Op, ValType};
@@ -88,7 +88,7 @@ impl Form {
 enum Next {
     /// The atom itself.
     Same,
-    /// What goes back to the header in this parameter.
+    /// The argument of the edge back for this parameter of the header.
     Param(usize),
     Unknown,
 }
@@ -108,7 +108,7 @@ pub(super) struct Forms {
     forms: Vec<Form>,
     atoms: Vec<Next>,
     operations: Vec<(Operation, Atom)>,
-    /// What goes back to the header, where that is an `i32`.
+    /// The forms of the arguments of the edge back that are `i32`s.
     next: Vec<Option<Form>>,
 }
 
