@@ -3,7 +3,11 @@
 use std::backtrace::Backtrace;
 use std::sync::{Arc, Mutex};
 
-use slotvm::{Caller, Config, Engine, Func, Linker, Module, ProfilingStrategy, Store, Tier};
+use slotvm::{
+    Caller, Config, Engine, Func, Linker, Module, ProfilingStrategy, Store, Tier, TrapCode,
+};
+
+use crate::support::{for_all, for_all_with, frames, instance, marked};
 
 const SOURCE: &str = r#"
     import "env" "look" func look(i32)
@@ -97,4 +101,60 @@ fn a_perf_map_names_guest_functions_and_trampolines() {
         .collect();
     ranges.sort();
     assert!(ranges.is_sorted_by(|a, b| a.1 <= b.0), "ranges overlap: {text}");
+}
+
+/// The leaf divides by 0 if `n` is 0.
+const WALK: &str = r#"
+    export "walk" func walk
+    func walk(n: i32) -> i32 {
+        local.get n  i32.const 2  i32.ge_s  br_if more
+        i32.const 10  local.get n
+        i32.div_s  return ; leaf
+      more:
+        local.get n  i32.const 1  i32.sub
+        call walk ; first
+        local.get n  i32.const 2  i32.sub
+        call walk ; second
+        i32.add  return
+    }"#;
+
+#[test]
+fn a_trap_in_a_leaf_that_is_inlined_has_all_frames() {
+    let line = |mark| ("walk".to_owned(), marked(WALK, mark)[0]);
+    for_all(|engine| {
+        let (mut store, instance) = instance(engine, WALK);
+        let walk = instance.get_typed_func::<i32, i32>(&store, "walk").unwrap();
+        assert_eq!(walk.call(&mut store, 1).unwrap(), 10);
+        for n in 2..9 {
+            let error = walk.call(&mut store, n).unwrap_err();
+            assert_eq!(error.trap_code(), Some(TrapCode::IntegerDivisionByZero));
+            let firsts = (2..n).map(|_| line("first"));
+            let expected: Vec<_> =
+                [line("leaf"), line("second")].into_iter().chain(firsts).collect();
+            assert_eq!(frames(&error), expected);
+        }
+    });
+}
+
+/// Fuel and the cells of frames are charged in the leaf, though its test runs before.
+#[test]
+fn charges_of_a_leaf_that_is_inlined_end_where_they_do_elsewhere() {
+    let source = WALK.replace("i32.div_s", "i32.add");
+    let expected = std::cell::RefCell::new(None);
+    let configure = |config: &mut Config| {
+        config.consume_fuel(true).deterministic_stack(Some(30));
+    };
+    for_all_with(configure, |engine| {
+        let (mut store, instance) = instance(engine, &source);
+        let walk = instance.get_typed_func::<i32, i32>(&store, "walk").unwrap();
+        let mut ends = Vec::new();
+        for (n, fuel) in (0..250).map(|fuel| (6, fuel)).chain((0..40).map(|n| (n, 2_000))) {
+            store.set_fuel(fuel).unwrap();
+            let end = walk.call(&mut store, n).map_err(|error| (error.trap_code(), frames(&error)));
+            ends.push((end, store.get_fuel().unwrap()));
+        }
+        let codes: Vec<_> = ends.iter().filter_map(|(end, _)| end.as_ref().err()?.0).collect();
+        assert!(codes.contains(&TrapCode::OutOfFuel) && codes.contains(&TrapCode::StackOverflow));
+        assert_eq!(*expected.borrow_mut().get_or_insert_with(|| ends.clone()), ends);
+    });
 }

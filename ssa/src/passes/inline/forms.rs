@@ -7,6 +7,7 @@ use foldhash::fast::RandomState;
 use slotvm_bytecode::verified::ModuleId;
 use slotvm_bytecode::{Effect, Inst as BytecodeInst, Op, VerifiedModule};
 
+use super::leaf::leaf;
 use super::limits::Limits;
 use crate::construction::build::{BuildOptions, BuildScratch, OperandCounts, build};
 use crate::graphs::loops::LoopForest;
@@ -29,6 +30,8 @@ pub(super) struct Form {
     pub(super) is_for_tails: bool,
     /// Blocks that end in a return, or in a direct tail call.
     pub(super) n_exits: u32,
+    /// Whether it is only the [leaf](super::leaf) of a function.
+    pub(super) is_leaf: bool,
 }
 
 /// A call that may be inlined.
@@ -117,6 +120,8 @@ pub(super) struct Forms<'a> {
     kept: &'a mut KeptForms,
     /// The index of the form of each function that has one in the plan.
     found: HashMap<u32, usize, RandomState>,
+    /// The index of the form of each leaf that was asked for, if there is one.
+    leaves: HashMap<u32, Option<usize>>,
     /// Bytecode instructions that may still be looked at.
     left: u32,
     /// Whether the root has names, so that the forms have them.
@@ -136,7 +141,8 @@ impl<'a> Forms<'a> {
         let found = root.called_as().into_iter().map(|root| (root, 0)).collect();
         let has_names = root.names.is_some();
         kept.start((module.id(), *options, has_names));
-        Forms { module, options, scratch, kept, found, left: looked_at_max, has_names }
+        let (left, leaves) = (looked_at_max, HashMap::new());
+        Forms { module, options, scratch, kept, found, leaves, left, has_names }
     }
 
     /// The index of the form of a function that may be inlined, unless its size surely exceeds the limit,
@@ -169,6 +175,26 @@ impl<'a> Forms<'a> {
         forms.push(form);
         self.found.insert(func, forms.len() - 1);
         Some(forms.len() - 1)
+    }
+
+    /// The index of the form of the leaf of a function whose own form is there.
+    pub(super) fn find_leaf(&mut self, func: u32, forms: &mut Vec<Arc<Form>>) -> Option<usize> {
+        let &whole = self.found.get(&func)?;
+        if let Some(&known) = self.leaves.get(&func) {
+            return known;
+        }
+        let found = leaf(&forms[whole].function).map(|mut function| {
+            if self.has_names {
+                function.take_names(self.module);
+            }
+            // The call of the whole function stays one.
+            let form = Form::new(function, self.module);
+            let (has_loop, calls_itself_last, is_leaf) = (false, false, true);
+            forms.push(Arc::new(Form { has_loop, calls_itself_last, is_leaf, ..form }));
+            forms.len() - 1
+        });
+        self.leaves.insert(func, found);
+        found
     }
 }
 
@@ -242,6 +268,7 @@ impl Form {
             calls_itself_last: false,
             is_for_tails: false,
             n_exits: 0,
+            is_leaf: false,
         };
         let mut blocks = Vec::new();
         for block in function.blocks() {

@@ -53,6 +53,11 @@ impl Limits {
         }
     }
 
+    /// The maximum number of instructions of a leaf, which may be as large as a body that is called outside loops.
+    pub(super) const fn leaf_cost_max() -> usize {
+        (Self::ELSEWHERE.1 * Self::COST_PER_SIZE) as usize
+    }
+
     /// The limits for a function of this size in a module with so many functions.
     pub(super) fn of(size: u32, n_funcs: u32) -> Limits {
         let (least, most) = Self::ADDED_PARTS;

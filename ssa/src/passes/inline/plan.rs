@@ -74,11 +74,16 @@ impl Plan {
         while let Some((_, _, Reverse(candidate))) = queue.pop() {
             let node: Node = candidates[candidate];
             let size = plan.forms[node.form].size;
+            let (caller, inst) = node.caller.expect("the root is no candidate");
             if plan.n_added + size > limits.added_max {
+                let callee = plan.forms[node.form].function.func;
+                let leaf = plan.leaf(caller, callee, node.is_tail, &mut forms);
+                if let Some(form) = leaf.filter(|&leaf| leaf != node.form) {
+                    plan.queue(Node { form, ..node }, &mut queue, &mut candidates);
+                }
                 continue;
             }
             plan.n_added += size;
-            let (caller, inst) = node.caller.expect("the root is no candidate");
             let number = plan.nodes.len();
             plan.inlined.insert((caller, inst), number);
             plan.nodes.push(node);
@@ -100,33 +105,61 @@ impl Plan {
             return;
         }
         for i in 0..self.forms[node.form].sites.len() {
-            let Site { inst, callee, is_tail, loop_depth } = self.forms[node.form].sites[i];
-            let loop_depth = node.loop_depth + loop_depth;
-            let n_recursions = self.n_recursions(number, callee);
-            if n_recursions > Limits::RECURSION_MAX {
-                continue;
+            let site @ Site { inst, callee, is_tail, loop_depth } = self.forms[node.form].sites[i];
+            let form = self.body(number, site, forms);
+            let form = form.or_else(|| self.leaf(number, callee, is_tail, forms));
+            if let Some(form) = form {
+                let caller = Some((number, inst));
+                let (loop_depth, depth) = (node.loop_depth + loop_depth, node.depth + 1);
+                let callee = Node { form, caller, is_tail, loop_depth, depth };
+                self.queue(callee, queue, candidates);
             }
-            let size_max = |has_loop| match (loop_depth, n_recursions) {
-                (1.., _) if has_loop => Limits::WITH_LOOP_MAX,
-                _ if has_loop && self.is_small => Limits::WITH_LOOP_MAX,
-                _ if has_loop => 0,
-                (1.., _) => self.limits.in_loop_max,
-                (0, 1..) => Limits::RECURSIVE_MAX,
-                (0, 0) => self.limits.elsewhere_max,
-            };
-            let Some(form) = forms.find(callee, size_max, &mut self.forms) else { continue };
-            let Form { size, has_loop, is_for_tails, ref sites, .. } = *self.forms[form];
-            if size > size_max(has_loop)
-                || (has_loop && !sites.is_empty())
-                || (is_for_tails && !(is_tail && self.returning(number) == 0))
-            {
-                continue;
-            }
-            let caller = Some((number, inst));
-            let depth = node.depth + 1;
-            queue.push((loop_depth, Reverse(size), Reverse(candidates.len())));
-            candidates.push(Node { form, caller, is_tail, loop_depth, depth });
         }
+    }
+
+    fn queue(&self, node: Node, queue: &mut BinaryHeap<Priority>, candidates: &mut Vec<Node>) {
+        let size = self.forms[node.form].size;
+        queue.push((node.loop_depth, Reverse(size), Reverse(candidates.len())));
+        candidates.push(node);
+    }
+
+    /// The form of the function that a node calls, if its body may be inlined.
+    fn body(&mut self, number: usize, site: Site, forms: &mut Forms<'_>) -> Option<usize> {
+        let Site { callee, is_tail, .. } = site;
+        let loop_depth = self.nodes[number].loop_depth + site.loop_depth;
+        let n_recursions = self.n_recursions(number, callee);
+        if n_recursions > Limits::RECURSION_MAX {
+            return None;
+        }
+        let size_max = |has_loop| match (loop_depth, n_recursions) {
+            (1.., _) if has_loop => Limits::WITH_LOOP_MAX,
+            _ if has_loop && self.is_small => Limits::WITH_LOOP_MAX,
+            _ if has_loop => 0,
+            (1.., _) => self.limits.in_loop_max,
+            (0, 1..) => Limits::RECURSIVE_MAX,
+            (0, 0) => self.limits.elsewhere_max,
+        };
+        let form = forms.find(callee, size_max, &mut self.forms)?;
+        let Form { size, has_loop, is_for_tails, ref sites, .. } = *self.forms[form];
+        let is_refused = size > size_max(has_loop)
+            || (has_loop && !sites.is_empty())
+            || (is_for_tails && !(is_tail && self.returning(number) == 0));
+        (!is_refused).then_some(form)
+    }
+
+    /// The form of the leaf of a function that a node calls, if the call is recursive and the leaf may be inlined.
+    fn leaf(
+        &mut self,
+        number: usize,
+        callee: u32,
+        is_tail: bool,
+        forms: &mut Forms<'_>,
+    ) -> Option<usize> {
+        if is_tail || self.n_recursions(number, callee) == 0 {
+            return None;
+        }
+        let form = forms.find_leaf(callee, &mut self.forms)?;
+        (self.forms[form].size <= self.limits.elsewhere_max).then_some(form)
     }
 
     /// The number of times that a function occurs from a node up to the root.

@@ -1,7 +1,10 @@
 //! The tables of a function that is put together from the forms of a plan.
 //!
 //! Instructions, values, slots, locations and vectors of each node follow those of the nodes before it. So the id of
-//! anything is that of its form, moved by the [base](Base) of the node.
+//! anything is that of its form, moved by the [base](Base) of the node. Leaves of one function share their slots, because
+//! a leaf ends before the next one starts. So a frame with its slots in memory grows by those of one leaf.
+
+use std::collections::HashMap;
 
 use slotvm_bytecode::{Imm, ImmKind};
 
@@ -31,6 +34,8 @@ pub(super) struct Tables {
     pub(super) n_blocks: u32,
     /// The number of edges of all nodes.
     pub(super) n_edges: usize,
+    /// The first slot of the leaf of each function.
+    leaf_slots: HashMap<u32, u32>,
 }
 
 /// Makes a function that has the tables of all nodes, but no blocks.
@@ -45,7 +50,8 @@ pub(super) fn new_tables(plan: &Plan, mut out: Function) -> (Function, Tables) {
     let n_edges = forms().map(Function::n_edges).sum();
     let n_blocks = forms().map(Function::n_blocks).sum();
     out.reserve(forms().map(Function::n_insts).sum(), n_blocks, n_edges);
-    let mut tables = Tables { bases: Vec::with_capacity(plan.nodes.len()), n_blocks: 0, n_edges };
+    let bases = Vec::with_capacity(plan.nodes.len());
+    let mut tables = Tables { bases, n_blocks: 0, n_edges, leaf_slots: HashMap::new() };
     for node in 0..plan.nodes.len() {
         let base = tables.next_base(plan, node, &out);
         append(&mut out, plan.form(node), node, base);
@@ -57,7 +63,7 @@ pub(super) fn new_tables(plan: &Plan, mut out: Function) -> (Function, Tables) {
 
 impl Tables {
     /// The base of a node whose tables come next.
-    fn next_base(&self, plan: &Plan, node: usize, out: &Function) -> Base {
+    fn next_base(&mut self, plan: &Plan, node: usize, out: &Function) -> Base {
         // What replaces a tail call is inlined where the function is that makes the call.
         let outer = plan.nodes[plan.returning(node)]
             .caller
@@ -67,10 +73,14 @@ impl Tables {
             Some((0, call)) => plan.form(0).locs[plan.form(0).loc(call).index()].offset,
             Some((caller, _)) => self.bases[caller].offset,
         };
+        let mut slot = out.slots.len() as u32;
+        if plan.form_of(node).is_leaf {
+            slot = *self.leaf_slots.entry(plan.form(node).func).or_insert(slot);
+        }
         Base {
             inst: out.n_insts() as u32,
             value: out.n_values() as u32,
-            slot: out.slots.len() as u32,
+            slot,
             loc: out.locs.len() as u32,
             block: self.n_blocks,
             outer,
@@ -135,7 +145,9 @@ fn append(out: &mut Function, f: &Function, node: usize, base: Base) {
         out.names.get_or_insert_default().append(names, base.slot, base.value);
     }
     out.vectors.extend_from_slice(&f.vectors);
-    out.slots.extend((base.slot..).zip(&f.slots).map(slot));
+    if base.slot as usize == out.slots.len() {
+        out.slots.extend((base.slot..).zip(&f.slots).map(slot));
+    }
     out.locs.extend(f.locs.iter().map(loc));
     out.ops.extend_from_slice(&f.ops);
     out.imms.extend(f.ops.iter().zip(&f.imms).map(imm));

@@ -173,7 +173,84 @@ fn a_function_is_inlined_into_itself_once() {
         }",
     );
     let report = check_same(&module, &args(&[0, 1, 2, 9]));
-    assert_eq!((report.n_calls, report.has_loop), (2, false));
+    // Two bodies, and the leaf for each of their calls.
+    assert_eq!((report.n_calls, report.has_loop), (6, false));
+    let (forms, _) = inlined(&module, &BUILDS[0]);
+    assert_eq!(n_calls_of_itself(&forms[0]), 4);
+    // The parameter of the function, of each body, and of all leaves.
+    assert_eq!(forms[0].slots.len(), 1 + 2 + 1);
+}
+
+fn n_calls_of_itself(f: &Function) -> usize {
+    let is_own = |inst: &&entity::Inst| {
+        f.opcode(**inst) == Opcode::Op(Op::Call) && f.imm(**inst).low() == f.func
+    };
+    f.layout.iter().filter(is_own).count()
+}
+
+/// The functions of this text with their bodies, which call `walk` and `g`.
+fn walks(test: &str, leaf: &str, rest: &str) -> VerifiedModule {
+    module(&format!(
+        "import \"env\" \"show\" func show(i64)
+        global g: mut i64 = i64.const 3
+        func walk(n: i64) -> i64 {{
+          {test}  br_if more
+          {leaf}  local.get n  return
+        more:
+          {rest}
+        }}
+        func f(n: i64) -> i64 {{ local.get n  call walk  call show  global.get g  return }}"
+    ))
+}
+
+const TWICE: &str = "local.get n  i64.const 1  i64.sub  call walk
+    local.get n  i64.const 2  i64.sub  call walk  i64.add  return";
+
+/// Charges move into the leaf, and so does what it writes. A test that may trap or reads stays behind charges.
+#[test]
+fn leaves_do_what_the_whole_function_does() {
+    let writes = "global.get g  local.get n  i64.add  global.set g";
+    for (test, leaf, is_pure) in [
+        ("local.get n  i64.const 2  i64.ge_s", writes, true),
+        ("i64.const 6  local.get n  i64.div_s  i64.const 3  i64.lt_s", "", false),
+        ("global.get g  local.get n  i64.gt_s", writes, false),
+    ] {
+        let module = walks(test, leaf, TWICE);
+        check_same(&module, &args(&[0, 1, 3, 6]));
+        let n_calls = |build| inlined(&module, build).1.n_calls;
+        // Without leaves these are the two calls in `walk`, and in `f` none or that of `walk`.
+        let (plain, charged) = (n_calls(&BUILDS[0]), n_calls(&BUILDS[1]));
+        assert!(plain >= 6, "{test}: {plain}");
+        assert_eq!(charged >= 6, is_pure, "{test}: {charged}");
+    }
+}
+
+/// A chain of calls has one leaf. A loop that calls now and then may have none, and so may a function that returns
+/// elsewhere without a call.
+#[test]
+fn only_functions_that_call_themselves_again_have_leaves() {
+    let test = "local.get n  i64.const 2  i64.ge_s";
+    let one = "local.get n  i64.const 1  i64.sub  call walk";
+    let either = format!(
+        "local.get n  i64.ctz  i32.wrap_i64  br_if odd  {one}  return\nodd:  {one}  return"
+    );
+    let step = "local.get n  i64.const 1  i64.sub  local.tee n  i32.wrap_i64";
+    let each =
+        format!("{step}  drop\nagain:  {one}  drop  {step}  br_if again  local.get n  return");
+    let some = format!(
+        "{step}  drop
+        again:  local.get n  i64.const 3  i64.and  i32.wrap_i64  br_if next  {one}  drop
+        next:  {step}  br_if again  local.get n  return"
+    );
+    let most = format!("{step}  i32.eqz  br_if end  {TWICE}\nend:  local.get n  return");
+    for (rest, has_leaf) in
+        [(TWICE, true), (&either, false), (&each, true), (&some, false), (&most, false)]
+    {
+        let module = walks(test, "", rest);
+        check_same(&module, &args(&[0, 1, 3, 6]));
+        let walk = &slot_forms(&module, &BUILDS[0])[0];
+        assert_eq!(leaf::leaf(walk).is_some(), has_leaf, "{rest}");
+    }
 }
 
 #[test]
