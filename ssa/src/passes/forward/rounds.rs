@@ -256,12 +256,14 @@ fn plan(f: &Function, forms: &mut Forms, body: Body) -> Option<Plan> {
         if !first_round.has(load.inst) || accesses[..i].iter().any(is_same) || !reads_old(i) {
             continue;
         }
-        let Some(source) = source(forms, &accesses, load) else { continue };
+        let Some(from) = source(forms, &accesses, load) else { continue };
         let room = room.get_or_insert_with(|| self::room(f, &body));
         let room = &mut room[class_of(f.value_type(f.result(load.inst)))];
         if *room > 0 {
             *room -= 1;
-            let stays = source.address == load.address && !source.is_store();
+            // One of the loads that become slots, whose value is that of the round before, too.
+            let source = &accesses[from];
+            let stays = is_same(source) && reads_old(from);
             let same = (i..accesses.len()).filter(|&i| is_same(&accesses[i]) && reads_old(i));
             let loads = same.map(|i| accesses[i].inst).collect();
             carried.push(Carried { loads, next: (!stays).then(|| source.value(f)) });
@@ -271,8 +273,8 @@ fn plan(f: &Function, forms: &mut Forms, body: Body) -> Option<Plan> {
     Some(Plan { body, first, carried })
 }
 
-/// The last access of each round whose value a load returns in the next one.
-fn source<'a>(forms: &Forms, accesses: &'a [Access], load: &Access) -> Option<&'a Access> {
+/// The last access of each round whose value a load returns in the next one, by number.
+fn source(forms: &Forms, accesses: &[Access], load: &Access) -> Option<usize> {
     let next = load.address.next(forms)?;
     let is_source = |(i, of): &(usize, &Access)| {
         of.is_certain
@@ -280,7 +282,7 @@ fn source<'a>(forms: &Forms, accesses: &'a [Access], load: &Access) -> Option<&'
             && of.has_value_of(load)
             && accesses[i + 1..].iter().all(|it| !it.is_store() || it.is_apart(of))
     };
-    accesses.iter().enumerate().rev().find(is_source).map(|(_, source)| source)
+    accesses.iter().enumerate().rev().find(is_source).map(|(number, _)| number)
 }
 
 fn accesses(f: &Function, forms: &mut Forms, body: &Body) -> Vec<Access> {
