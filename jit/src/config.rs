@@ -159,6 +159,7 @@ pub struct Config {
     pub(crate) tier_thresholds: Option<TierThresholds>,
     pub(crate) tier_compilation: TierCompilation,
     pub(crate) tier_seed: Option<u64>,
+    pub(crate) tier_exits: Option<u64>,
     pub(crate) consume_fuel: bool,
     pub(crate) epoch_interruption: bool,
     pub(crate) timeout: Option<Duration>,
@@ -191,6 +192,7 @@ impl Default for Config {
             tier_thresholds: None,
             tier_compilation: TierCompilation::default(),
             tier_seed: None,
+            tier_exits: None,
             consume_fuel: false,
             epoch_interruption: false,
             timeout: None,
@@ -288,6 +290,13 @@ impl Config {
     #[doc(hidden)]
     pub fn tier_seed(&mut self, seed: u64) -> &mut Config {
         self.tier_seed = Some(seed);
+        self
+    }
+
+    /// Lets native code of [`Tier::Auto`] leave for the interpreter in the place of random blocks. For tests.
+    #[doc(hidden)]
+    pub fn tier_exits(&mut self, seed: u64) -> &mut Config {
+        self.tier_exits = Some(seed);
         self
     }
 

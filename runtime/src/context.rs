@@ -9,6 +9,8 @@ use std::mem::offset_of;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64};
 
+use crate::exit::{EXIT_CELLS_MAX, Exit};
+
 /// The context of one instance, as native code sees it.
 #[repr(C)]
 #[derive(Debug)]
@@ -97,12 +99,16 @@ pub struct Shared {
     /// Native code writes it, and goes on to [`VmCtx::interpret`]. In the other direction, the number of the loop that goes
     /// on in native code.
     pub selector: u32,
+    /// The exit that native code is being left at, or null. Native code writes it, right before it is left.
+    pub exit: *const Exit,
     /// The store, for the runtime's own functions. Set by `Store::enter_native`.
     pub store: *mut core::ffi::c_void,
     /// The address space of the memories of the store.
     pub memories: *const MemorySpan,
     /// Their number.
     pub n_memories: usize,
+    /// The values of the frame that an exit leaves.
+    pub exit_cells: [u64; EXIT_CELLS_MAX],
 }
 
 impl Shared {
@@ -119,9 +125,11 @@ impl Shared {
         raise: None,
         poll: None,
         selector: 0,
+        exit: ptr::null(),
         store: ptr::null_mut(),
         memories: ptr::null(),
         n_memories: 0,
+        exit_cells: [0; EXIT_CELLS_MAX],
     };
 
     /// Whether an access of this address faults because a memory of the store ends before it. An access
@@ -311,6 +319,8 @@ offsets! {
     SHARED_RAISE = Shared.raise;
     SHARED_POLL = Shared.poll;
     SHARED_SELECTOR = Shared.selector;
+    SHARED_EXIT = Shared.exit;
+    SHARED_EXIT_CELLS = Shared.exit_cells;
     MEMORY_BASE = MemoryDef.base;
     MEMORY_BYTES = MemoryDef.bytes;
     TABLE_BASE = TableDef.base;

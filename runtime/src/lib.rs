@@ -50,6 +50,7 @@ mod context;
 mod data;
 mod entities;
 mod error;
+mod exit;
 mod interp;
 pub mod limits;
 mod memory;
@@ -83,6 +84,7 @@ pub mod native {
     pub use crate::calls::instantiate::Natives;
     pub use crate::context::*;
     pub use crate::data::Data;
+    pub use crate::exit::{EXIT_CELLS_MAX, Exit};
     pub use crate::interp::interpret;
     pub use crate::memory::image::MemoryImage;
     pub use crate::memory::linear::access_end_max;

@@ -11,7 +11,7 @@
 //!   reverse postorder of the graph, so that a block dominates exactly a range of numbers.
 //! * The last instruction of a block is its only terminator, and its targets are the block's
 //!   out-edges: one for `br`; the taken one, then the other for `br_if`; the indexed ones, then the
-//!   default for `br_table`; none for `return`, `unreachable` and the tail calls.
+//!   default for `br_table`; none for `return`, `unreachable`, `exit` and the tail calls.
 //! * Slots start as zero (or null). Those that stand for parameters are written in the entry block.
 //!
 //! Storage is struct-of-arrays with dense ids. Edges are numbered by source block, so the out-edges of
@@ -61,6 +61,8 @@ pub struct Function {
     pub entry: Entry,
     /// Its slots. Promotion leaves the list as it is.
     pub slots: Vec<SlotData>,
+    /// The frames in which the interpreter goes on after exits. The immediate of an exit is an index.
+    pub exits: Vec<FrameState>,
     /// Locations, by [`Loc`].
     pub locs: Vec<LocData>,
     /// The 16 bytes of vector constants and shuffles, as little-endian numbers. The immediate of such an
@@ -96,7 +98,7 @@ pub struct Function {
 /// Calls a macro with all fields of a function, so that a new one cannot be forgotten.
 macro_rules! with_fields {
     ($call:ident) => {
-        $call!(func name label_names names ty entry slots locs vectors ops imms operands operand_pool results inst_locs
+        $call!(func name label_names names ty entry slots exits locs vectors ops imms operands operand_pool results inst_locs
             in_bounds value_types layout blocks block_params edges pred_starts pred_edges edge_args)
     };
 }

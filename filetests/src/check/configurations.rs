@@ -55,6 +55,8 @@ struct Configuration {
     bounds: Bounds,
     /// Whether fuel, polls and call stack are limited.
     is_limited: bool,
+    /// Whether native code of some blocks is left for the interpreter.
+    has_exits: bool,
     /// Whether code is written and read again.
     is_kept: bool,
     seed: u64,
@@ -62,10 +64,11 @@ struct Configuration {
 
 impl fmt::Display for Configuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Configuration { making, threshold, slots, passes, bounds, is_limited, is_kept, .. } =
-            self;
+        let Configuration { making, threshold, slots, passes, bounds, .. } = self;
+        let Configuration { is_limited, has_exits, is_kept, .. } = self;
         write!(f, "{making:?}, threshold {threshold}, {slots}, passes {passes}, {bounds:?}")?;
         write!(f, "{}", if *is_limited { ", with limits" } else { "" })?;
+        write!(f, "{}", if *has_exits { ", with exits" } else { "" })?;
         write!(f, "{}", if *is_kept { ", kept" } else { "" })
     }
 }
@@ -81,7 +84,7 @@ impl Configuration {
         // Most users change one setting or none.
         let is_usual = choices.percent(30);
         let mut is_default = || is_usual || choices.percent(50);
-        let defaults: [bool; 6] = std::array::from_fn(|_| is_default());
+        let defaults: [bool; 7] = std::array::from_fn(|_| is_default());
         let or = |is_default: bool, n: usize, choices: &mut Choices<'_>| {
             let number = choices.below(n);
             if is_default { 0 } else { number }
@@ -95,6 +98,7 @@ impl Configuration {
         let passes = pass_sets().nth(passes_number).expect("the number is less than theirs");
         let bounds = Bounds::ALL[or(defaults[4], Bounds::ALL.len(), choices)];
         let is_limited = !defaults[5];
+        let has_exits = !defaults[6];
         let is_kept = choices.percent(6);
         let seed = choices.bits();
         Configuration {
@@ -105,6 +109,7 @@ impl Configuration {
             passes_number,
             bounds,
             is_limited,
+            has_exits,
             is_kept,
             seed,
         }
@@ -125,6 +130,9 @@ impl Configuration {
                 config.tier(Tier::Auto).tier_compilation(TierCompilation::Synchronous);
             }
         }
+        if self.has_exits {
+            config.tier_exits(self.seed);
+        }
         if self.making == Making::Random {
             config.tier_seed(self.seed);
         } else if self.threshold > 0 {
@@ -139,7 +147,7 @@ impl Configuration {
     }
 
     /// The settings, as numbers of a table: setting and option.
-    fn settings(&self) -> [(u8, u8); 6] {
+    fn settings(&self) -> [(u8, u8); 7] {
         let slots = SlotMode::ALL.into_iter().position(|slots| slots == self.slots);
         let bounds = Bounds::ALL.into_iter().position(|bounds| bounds == self.bounds);
         let threshold = THRESHOLDS.into_iter().position(|threshold| threshold == self.threshold);
@@ -151,14 +159,15 @@ impl Configuration {
             (3, self.passes_number as u8),
             (4, number(bounds)),
             (5, u8::from(self.is_limited)),
+            (6, u8::from(self.has_exits)),
         ]
     }
 }
 
 /// The number of options of each setting.
-fn n_options() -> [u8; 6] {
+fn n_options() -> [u8; 7] {
     let n_passes = pass_sets().count();
-    [Making::ALL.len(), THRESHOLDS.len(), SlotMode::ALL.len(), n_passes, Bounds::ALL.len(), 2]
+    [Making::ALL.len(), THRESHOLDS.len(), SlotMode::ALL.len(), n_passes, Bounds::ALL.len(), 2, 2]
         .map(|n| n as u8)
 }
 

@@ -20,6 +20,18 @@ pub(super) fn run(
     case: &Case,
     budgets: &[Budget],
 ) -> Outcome {
+    run_with_exits(module, functions, Vec::new(), plan, case, budgets)
+}
+
+/// The same with functions that have exits, which go on in `landings`.
+pub(super) fn run_with_exits(
+    module: &VerifiedModule,
+    functions: Vec<Function>,
+    landings: Vec<Function>,
+    plan: Plan,
+    case: &Case,
+    budgets: &[Budget],
+) -> Outcome {
     let mut host = Host::default();
     let has_failed = std::cell::Cell::new(false);
     let imports = eval::Imports {
@@ -47,6 +59,7 @@ pub(super) fn run(
         ..eval::Options::default()
     };
     let mut machine = eval::Machine::new(module, functions, imports, options);
+    machine.land_in(landings);
     let end_of = |trap: eval::Trap| match has_failed.take() {
         true => End::HostFailed,
         false => {

@@ -19,6 +19,7 @@
 mod configurations;
 mod engine;
 mod evaluator;
+mod exits;
 mod expose;
 mod host;
 mod optimized;
@@ -353,6 +354,7 @@ pub fn check(case: &Case) -> Result<Facts, Difference> {
             let engine = || format!("the evaluator on {form}");
             compare(engine, expected.clone().without_backtraces(), found)?;
         }
+        exits::check(case, plan, &module, &budgets, &expected)?;
     }
     for mode in SlotMode::ALL {
         for (i, bounds) in Bounds::both(case, mode).into_iter().enumerate() {
@@ -375,7 +377,8 @@ pub fn check(case: &Case) -> Result<Facts, Difference> {
     Ok(Facts::new(&module, case.func, &watch, &whole))
 }
 
-/// Runs a case in engines that interpret at first, with equal thresholds for all functions and loops, and with random ones.
+/// Runs a case in engines that interpret at first, with equal thresholds for all functions and loops, with random ones, and
+/// with native code that leaves for the interpreter in the place of random blocks.
 fn check_tiers(
     case: &Case,
     plan: Plan,
@@ -385,20 +388,25 @@ fn check_tiers(
 ) -> Result<(), Difference> {
     const THRESHOLDS: [u32; 6] = [1, 2, 3, 7, 50, 1000];
     let number = usize::from(case.cut);
-    for (i, bounds) in Bounds::both(case, case.bare).into_iter().enumerate() {
-        let slots = if i == 0 { SlotMode::Ssa } else { case.bare };
+    let [guarded, other] = Bounds::both(case, case.bare);
+    for (i, bounds) in [guarded, other, guarded].into_iter().enumerate() {
+        let slots = if i == 1 { case.bare } else { SlotMode::Ssa };
         let mut config = plan.native_config(slots, bounds, Compile::Eager);
         config.tier(Tier::Auto).tier_compilation(TierCompilation::Synchronous);
         let n = THRESHOLDS[number % THRESHOLDS.len()];
-        let thresholds = match i {
-            0 => config.tier_thresholds(Some(TierThresholds { calls: n, rounds: n })),
-            _ => config.tier_seed(number as u64),
-        };
-        let engine = Engine::new(thresholds).expect("there is native code for this machine");
+        match i {
+            1 => _ = config.tier_seed(number as u64),
+            _ => _ = config.tier_thresholds(Some(TierThresholds { calls: n, rounds: n })),
+        }
+        if i == 2 {
+            config.tier_exits(number as u64);
+        }
+        let engine = Engine::new(&config).expect("there is native code for this machine");
         let found = engine::run(&engine, module, case, budgets);
         let name = || match i {
             0 => format!("all tiers from {n} on, {slots}, {bounds:?}"),
-            _ => format!("all tiers at random, {slots}, {bounds:?}"),
+            1 => format!("all tiers at random, {slots}, {bounds:?}"),
+            _ => format!("all tiers from {n} on with exits, {slots}, {bounds:?}"),
         };
         compare(name, expected.clone(), found)?;
     }

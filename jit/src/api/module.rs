@@ -210,6 +210,13 @@ impl Module {
         self.native().map_or_else(CompileStats::default, NativeModule::compile_stats)
     }
 
+    /// The number of times that native code was left for the interpreter at an exit, in all instances of the module, at
+    /// least. For tests.
+    #[doc(hidden)]
+    pub fn exits_taken(&self) -> u64 {
+        self.native().map_or(0, NativeModule::exits_taken)
+    }
+
     /// Returns how often native code has executed each block of the IR, in all instances of the module, if the engine
     /// [counts](crate::Config::count_blocks). Unless all functions were compiled when the module was made, these are the
     /// functions compiled so far.

@@ -52,6 +52,8 @@ pub(crate) struct MachineCode {
     pub(crate) calls: Vec<CallSite>,
     /// The places that the place ids of `traps` and `calls` refer to.
     pub(crate) places: Vec<Place>,
+    /// Whether there are addresses of this process in the code.
+    pub(crate) has_addresses: bool,
 }
 
 /// A relocation whose target does not need the function that it comes from.
@@ -145,6 +147,7 @@ impl MachineCode {
             traps,
             calls,
             places,
+            has_addresses: false,
         }
     }
 }
@@ -167,9 +170,9 @@ impl MachineCode {
         });
     }
 
-    /// Whether the code is the same wherever it is placed, with any other.
+    /// Whether the code is the same wherever it is placed, with any other, in any process.
     pub(crate) fn is_kept_as_it_is(&self) -> bool {
-        self.relocs.is_empty()
+        self.relocs.is_empty() && !self.has_addresses
     }
 
     /// Code that was placed, without relocations, with its table.
@@ -187,7 +190,8 @@ impl MachineCode {
         let bytes = unsafe { std::slice::from_raw_parts(start, code.len()) }.to_vec();
         let (traps, calls, places) = table.part(code);
         let Placing { alignment, anchor } = how;
-        MachineCode { bytes, alignment, anchor, relocs: Vec::new(), traps, calls, places }
+        let code = MachineCode { bytes, alignment, anchor, ..MachineCode::default() };
+        MachineCode { traps, calls, places, ..code }
     }
 
     /// The alignment that the code is to have.

@@ -22,6 +22,7 @@ use crate::compile::failure::CompileFailure;
 use crate::compile::function::form::{Form, Origin};
 use crate::compile::function::{CompileOptions, CompiledFunction, Compiler, Report};
 use crate::compile::subject::Subject;
+use crate::lower::exits::CodeExits;
 use crate::lower::order::find_loops;
 
 /// An attempt to compile a function.
@@ -55,20 +56,20 @@ impl Compiler {
     pub(super) fn attempt(
         &mut self,
         module: &VerifiedModule,
-        func: u32,
-        loops: &[u32],
+        together: Origin<'_>,
         share: Share,
     ) -> Result<CompiledFunction, CompileError> {
-        let together = Origin::Bytecode { func, loops };
-        match self.attempt_from(module, together, share) {
-            Err(error) if error.failure == CompileFailure::DifferentOperands && loops.len() > 1 => {
+        match (self.attempt_from(module, together, share), together) {
+            (Err(error), Origin::Bytecode { func, loops, exits })
+                if error.failure == CompileFailure::DifferentOperands && loops.len() > 1 =>
+            {
                 let subject = Subject::of(module, func, loops);
                 self.options.containment.failed(subject, &module.func_name(func), &error);
-                let alone = Origin::Bytecode { func, loops: &loops[..1] };
+                let alone = Origin::Bytecode { func, loops: &loops[..1], exits };
                 let compiled = self.attempt_from(module, alone, share)?;
                 Ok(CompiledFunction { is_alone: true, ..compiled })
             }
-            result => result,
+            (result, _) => result,
         }
     }
 
@@ -115,7 +116,7 @@ impl Compiler {
             if let Some(work) = work {
                 let needs_slots = candidate.is_promoted() && effort >= Effort::SlotsInMemory;
                 let slots = needs_slots.then(|| slot_form.into_inner());
-                return self.compile_tried(module, tried, slots, work, times);
+                return self.compile_tried(module, origin, tried, slots, work, times);
             }
             last = Some(tried);
         }
@@ -127,6 +128,7 @@ impl Compiler {
     fn compile_tried(
         &mut self,
         module: &VerifiedModule,
+        origin: Origin<'_>,
         Tried { form, .. }: Tried,
         slots: Option<Function>,
         work: Work,
@@ -134,10 +136,12 @@ impl Compiler {
     ) -> Result<CompiledFunction, CompileError> {
         let Form { function, passes, promotion, inlined, loops, .. } = form;
         let report = Report { passes, promotion, inlined, work, times };
-        let options = self.lower_options(&work).map_err(|isa| {
+        let mut options = self.lower_options(&work).map_err(|isa| {
             let refusal = CompileFailure::CodeGenerator.because(isa);
             CompileError::new(function.func, function.name.as_str(), refusal)
         })?;
+        let lowered = slots.as_ref().unwrap_or(&function);
+        options.exits = CodeExits::of(lowered, origin.exits().interpreter);
         let compiled = match &slots {
             // Passes may have changed the blocks.
             Some(slots) => self.compile_form(module, slots, &find_loops(slots), &options, report),

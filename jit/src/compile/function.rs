@@ -8,7 +8,7 @@
 //! The result is a [`MachineCode`], which [`crate::code::unit`] places, with the tables that lead from a pc
 //! to a trap and to the bytecode.
 
-pub(super) mod form;
+pub(crate) mod form;
 
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::OwnedTargetIsa;
@@ -39,6 +39,7 @@ use crate::compile::places::{self, machine_code};
 use crate::compile::subject::Subject;
 use crate::config::passes::Passes;
 use crate::config::slot_mode::SlotMode;
+use crate::lower::exits::CodeExits;
 use crate::lower::isa::{
     IN_ONE_PASS, IsaError, Settings, WITHOUT_BLOCKS, WITHOUT_OPTIMISER, has_vectors, with_settings,
 };
@@ -91,6 +92,8 @@ pub(crate) struct CompiledFunction {
     pub(crate) asm: Option<String>,
     /// The machine code with what its parts mean, before it is placed, if asked for.
     pub(crate) listing: Option<FunctionCode>,
+    /// Its exits, which must live as long as the code.
+    pub(crate) exits: Option<CodeExits>,
 }
 
 impl CompiledFunction {
@@ -150,27 +153,28 @@ impl Compiler {
         func: u32,
         share: Share,
     ) -> Result<CompiledFunction, CompileError> {
-        self.compile_at(module, func, &[], share)
+        self.compile_at(module, Origin::of_func(func), share)
     }
 
-    /// Compiles a function as [`Compiler::compile`] does, or what follows in it at the start of one of some loops, by their
-    /// numbers, for frames of the interpreter: see [`build_loop`](slotvm_ssa::construction::build::build_loop).
+    /// Compiles a function from its bytecode as [`Compiler::compile`] does, or what follows in it at the start of one of some
+    /// loops, for frames of the interpreter: see [`build_loop`](slotvm_ssa::construction::build::build_loop). Its exits leave
+    /// for the interpreter.
     ///
     /// # Errors
     /// Fails if it is too large, or takes too much work.
     pub(crate) fn compile_at(
         &mut self,
         module: &VerifiedModule,
-        func: u32,
-        loops: &[u32],
+        origin: Origin<'_>,
         share: Share,
     ) -> Result<CompiledFunction, CompileError> {
+        let (func, loops) = (origin.func(), origin.loops());
         let subject = Subject::of(module, func, loops);
         let name = || module.func_name(func);
         self.contained(subject, name, |compiler| {
             #[cfg(test)]
             crate::compile::faults::inject(module, func, loops)?;
-            compiler.try_compile_at(module, func, loops, share)
+            compiler.try_compile_at(module, origin, share)
         })
     }
 
@@ -195,10 +199,10 @@ impl Compiler {
     fn try_compile_at(
         &mut self,
         module: &VerifiedModule,
-        func: u32,
-        loops: &[u32],
+        origin: Origin<'_>,
         share: Share,
     ) -> Result<CompiledFunction, CompileError> {
+        let func = origin.func();
         let _function = trace_span!("function", func, name = module.func_name(func)).entered();
         let error = |refusal| CompileError::new(func, module.func_name(func), refusal);
         let operands = OperandCounts::new(module, func);
@@ -217,7 +221,7 @@ impl Compiler {
             return Err(too_much(Cause::PhiOperands));
         }
         self.check_machine(module, func)?;
-        self.attempt(module, func, loops, share)
+        self.attempt(module, origin, share)
     }
 
     /// Fails if the machine lacks instructions that the module needs.
@@ -294,6 +298,7 @@ impl Compiler {
         let trapping = options.trapping;
         let mut code = machine_code(compiled, clif_func, function, &lowered, folds, trapping);
         code.anchor = self.hot_loops.anchor(compiled);
+        code.has_addresses = options.exits.is_some();
         let asm = compiled.vcode.clone();
         let list = || places::listing(compiled, clif_func, function, folds, &code, (passes, work));
         let listing = self.options.keep_listing.then(list);
@@ -312,6 +317,7 @@ impl Compiler {
             clif,
             asm,
             listing,
+            exits: options.exits.clone(),
         })
     }
 

@@ -169,7 +169,7 @@ impl Lowering<'_, '_> {
         Callee::Record(self.signature(ty), code, context)
     }
 
-    fn signature(&mut self, ty: u32) -> ir::SigRef {
+    pub(super) fn signature(&mut self, ty: u32) -> ir::SigRef {
         if let Some(&signature) = self.signatures.get(&ty) {
             return signature;
         }

@@ -129,7 +129,7 @@ impl Lowering<'_, '_> {
     }
 
     /// The bits of a value, zero-extended to a cell.
-    fn cell_of(&mut self, value: ir::Value) -> ir::Value {
+    pub(super) fn cell_of(&mut self, value: ir::Value) -> ir::Value {
         let ty = self.builder.func.dfg.value_type(value);
         let bits = if ty.is_float() {
             let flags = ir::MemFlagsData::new();

@@ -22,6 +22,7 @@ mod conditions;
 mod control;
 mod counts;
 mod division;
+pub(crate) mod exits;
 pub(crate) mod isa;
 mod memo;
 pub(crate) mod memory;
@@ -57,6 +58,7 @@ use crate::config::counts::{Counters, FunctionCounters};
 use crate::config::slot_mode::SlotMode;
 use abi::POINTER;
 use conditions::Conditions;
+use exits::CodeExits;
 use memo::Memo;
 use names::ClifNames;
 use slots::Slots;
@@ -94,6 +96,8 @@ pub(crate) struct LowerOptions {
     pub(crate) imports: Option<Arc<[UnitImport]>>,
     /// The counters of the module whose blocks are counted. They live as long as its code.
     pub(crate) counters: Option<Arc<Counters>>,
+    /// The exits of the function, if it has any.
+    pub(crate) exits: Option<CodeExits>,
 }
 
 impl LowerOptions {
@@ -367,9 +371,10 @@ impl<'a, 'f> Lowering<'a, 'f> {
         }
     }
 
-    /// Whether a terminator only traps.
+    /// Whether a terminator only traps, or leaves for a block that has never run.
     fn is_never_left(&self, terminator: Inst) -> bool {
-        self.func.opcode(terminator) == Opcode::Op(Op::Unreachable)
+        let never = [Opcode::Op(Op::Unreachable), Opcode::Ir(IrOp::Exit)];
+        never.contains(&self.func.opcode(terminator))
     }
 
     fn start_entry(&mut self, entry: ir::Block) {
@@ -489,6 +494,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
             IrOp::StackPop => self.lower_stack_pop(inst),
             IrOp::FramePush => self.lower_frame_push(inst),
             IrOp::FramePop => self.lower_frame_pop(inst),
+            IrOp::Exit => self.lower_exit(inst),
         }
     }
 

@@ -78,7 +78,8 @@ impl Lowering<'_, '_> {
         self.slots = Slots::Variables(variables);
     }
 
-    fn zero(&mut self, ty: ValType) -> ir::Value {
+    /// A zero of a type.
+    pub(super) fn zero(&mut self, ty: ValType) -> ir::Value {
         let ins = self.builder.ins();
         match ty {
             ValType::F32 => ins.f32const(0.0),

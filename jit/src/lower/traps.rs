@@ -249,9 +249,8 @@ impl Lowering<'_, '_> {
         match opcode {
             Opcode::Ir(IrOp::SlotGet | IrOp::SlotSet) => {}
             // These do, and a call is a fence.
-            Opcode::Op(Op::Return | Op::ReturnCall | Op::ReturnCallIndirect | Op::Unreachable) => {
-                self.unobserved_store = None
-            }
+            Opcode::Op(Op::Return | Op::ReturnCall | Op::ReturnCallIndirect | Op::Unreachable)
+            | Opcode::Ir(IrOp::Exit) => self.unobserved_store = None,
             Opcode::Op(op) => match op.effect() {
                 Effect::Call => self.unobserved_store = None,
                 // Accesses of linear memory see to it themselves.

@@ -417,6 +417,14 @@ impl NativeModule {
         self.resources.containment.counts.read()
     }
 
+    /// The number of times that code was left at an exit, at least.
+    pub(crate) fn exits_taken(&self) -> u64 {
+        match &*self.code {
+            Placement::Together(_) => 0,
+            Placement::Apart(code) => code.maker().code.exits_taken(),
+        }
+    }
+
     pub(crate) fn functions(&self) -> Vec<&FunctionInfo> {
         match &*self.code {
             Placement::Together(code) => code.functions().iter().collect(),

@@ -119,6 +119,10 @@ impl NativeModule {
         match *self {}
     }
 
+    pub(crate) fn exits_taken(&self) -> u64 {
+        match *self {}
+    }
+
     pub(crate) fn compile_stats(&self) -> CompileStats {
         match *self {}
     }

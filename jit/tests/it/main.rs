@@ -11,6 +11,8 @@ mod counts;
 mod deadline;
 #[cfg(feature = "jit")]
 mod door;
+#[cfg(feature = "jit")]
+mod exits;
 mod extremes;
 #[cfg(feature = "jit")]
 mod failures;

@@ -31,8 +31,8 @@ impl fmt::Display for Kind {
 const KEPT: &str = "kept code";
 
 /// The interpreter, native code in all slot modes, the same with a check of each memory access, and the same without
-/// signals; native code that is compiled when it is called; all tiers in one program; and code that was
-/// kept; all with the configuration that `configure` makes.
+/// signals; native code that is compiled when it is called; all tiers in one program, without and with exits of native
+/// code; and code that was kept; all with the configuration that `configure` makes.
 pub(crate) fn kinds(configure: impl Fn(&mut Config)) -> Vec<Kind> {
     let kind = |description: String, change: &dyn Fn(&mut Config)| {
         let mut config = Config::new();
@@ -74,6 +74,15 @@ pub(crate) fn kinds(configure: impl Fn(&mut Config)) -> Vec<Kind> {
             config.tier_compilation(TierCompilation::Synchronous).signals_based_traps(n != 2);
         })
     });
+    let exits = [1, 2, 3].into_iter().filter(|_| Tier::BEST != Tier::Interpreter);
+    let exits = exits.map(|n| {
+        kind(format!("tiers from {n} on, with exits"), &|config| {
+            let thresholds = TierThresholds { calls: n, rounds: n };
+            config.tier(Tier::Auto).tier_thresholds(Some(thresholds));
+            config.tier_compilation(TierCompilation::Synchronous).tier_exits(n.into());
+        })
+    });
+    let tiered = tiered.chain(exits);
     let kept = [Tier::Jit, Tier::Auto].into_iter().filter(|tier| Tier::ALL.contains(tier));
     let kept = kept.map(|tier| {
         kind(format!("{KEPT}, {tier}"), &|config| {

@@ -71,8 +71,8 @@ impl Store {
                     // function promises.
                     Some(callee) => match unsafe { store.run_native(&callee, cells) } {
                         Ok(()) => Ok(()),
-                        Err(error) => match store.interp.tail_call.take() {
-                            Some(call) => store.make_tail_call(call, cells),
+                        Err(error) => match store.interp.left.take() {
+                            Some(left) => store.go_on_left(left, cells),
                             None => Err(error),
                         },
                     },

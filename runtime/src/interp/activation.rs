@@ -11,6 +11,7 @@ use crate::entities::FuncHandle;
 use crate::entities::FuncTarget;
 use crate::entities::InstanceId;
 use crate::error::{Error, Stop};
+use crate::exit::Exit;
 use crate::limits::TRACE_FRAMES_MAX;
 use crate::steps::instr::Instr;
 use crate::steps::module_code::ModuleCode;
@@ -31,6 +32,41 @@ pub(crate) fn execute(
     func: u32,
     cells: &mut [u64],
 ) -> Result<(), Error> {
+    execute_from(store, instance, Begin::Call(func), cells)
+}
+
+/// Goes on in a frame of a function of an instance that native code has left. The cells receive the results of the
+/// function.
+///
+/// # Errors
+/// As for [`execute`].
+///
+/// # Safety
+/// As for [`Activation::land`].
+pub(super) unsafe fn resume(
+    store: &mut Store,
+    instance: InstanceId,
+    exit: *const Exit,
+    cells: &mut [u64],
+) -> Result<(), Error> {
+    execute_from(store, instance, Begin::Exit(exit), cells)
+}
+
+/// How an activation begins.
+#[derive(Copy, Clone)]
+enum Begin {
+    /// By a call of a function.
+    Call(u32),
+    /// In the frame of an exit, as [`resume`] takes it.
+    Exit(*const Exit),
+}
+
+fn execute_from(
+    store: &mut Store,
+    instance: InstanceId,
+    begin: Begin,
+    cells: &mut [u64],
+) -> Result<(), Error> {
     let trace = store.interp.trace.clone();
     let (n_outer_frames, base) = (store.interp.stack.frames.len(), store.interp.stack.top);
     let module = Arc::as_ptr(store.instance(instance).code());
@@ -39,7 +75,7 @@ pub(crate) fn execute(
     let state = State { shared, instance: instance.number(), ..State::EMPTY };
     let activation =
         &mut Activation { state, store, n_outer_frames, base, module, stop: None, trace };
-    activation.run(func, cells);
+    activation.run(begin, cells);
     activation.store.interp.stack.top = base;
     let stop = activation.stop.take();
     let result = match stop {
@@ -82,8 +118,8 @@ impl<'a> Activation<'a> {
     }
 
     /// Calls a function from the host. If it does not return, [`Activation::stop`] says why.
-    fn run(&mut self, func: u32, cells: &mut [u64]) {
-        match self.begin(func, cells) {
+    fn run(&mut self, begin: Begin, cells: &mut [u64]) {
+        match self.begin(begin, cells) {
             Ok(pc) => {
                 self.state.pc = pc;
                 // SAFETY: the state is that of this activation. The function has been entered, so its code, frame and
@@ -111,8 +147,9 @@ impl<'a> Activation<'a> {
         }
     }
 
-    /// Enters the function that the host has called, if there is enough of the host's stack.
-    fn begin(&mut self, func: u32, cells: &[u64]) -> Result<*const Instr, Stop> {
+    /// Enters the function that the host has called, or the frame that native code has left, if there is enough of the
+    /// host's stack.
+    fn begin(&mut self, begin: Begin, cells: &[u64]) -> Result<*const Instr, Stop> {
         let instance = self.instance();
         let stack = &mut self.store.interp.stack;
         let reserved = stack.reserve(self.base + cells.len());
@@ -130,10 +167,20 @@ impl<'a> Activation<'a> {
         });
         self.look_at_stacks(self.base, self.n_outer_frames + 1);
         self.look_at_instance();
-        self.state.active = self.target(func);
-        self.state.pc = ptr::null();
-        self.store.check_host_stack()?;
-        self.enter(instance, func, self.base)
+        match begin {
+            Begin::Call(func) => {
+                self.state.active = self.target(func);
+                self.state.pc = ptr::null();
+                self.store.check_host_stack()?;
+                self.enter(instance, func, self.base)
+            }
+            Begin::Exit(exit) => {
+                // SAFETY: `resume` alone begins so, with an exit at which native code was left just before.
+                let pc = unsafe { self.land(instance, exit, self.base) }?;
+                self.store.check_host_stack()?;
+                Ok(pc)
+            }
+        }
     }
 
     /// Ends the activation.
@@ -191,7 +238,7 @@ impl<'a> Activation<'a> {
     }
 
     /// The number of frames that wait.
-    fn n_frames(&self) -> usize {
+    pub(super) fn n_frames(&self) -> usize {
         (self.state.frames.addr() - self.store.interp.stack.frames.as_ptr().addr())
             / size_of::<Frame>()
     }
@@ -225,7 +272,7 @@ impl<'a> Activation<'a> {
     }
 
     /// Makes another instance the active one.
-    fn switch(&mut self, instance: InstanceId) {
+    pub(super) fn switch(&mut self, instance: InstanceId) {
         if instance != self.instance() {
             self.state.instance = instance.number();
             self.module = Arc::as_ptr(self.store.instance(instance).code());
@@ -269,22 +316,12 @@ impl<'a> Activation<'a> {
         let target = unsafe { &*target };
         self.state.pc = ptr::null();
         let end = base + target.n_cells as usize;
-        let n_frames = self.n_frames();
-        if self.store.config.stack_cells.is_some() {
-            if !self.store.take_stack_cells(target.call_cells.into()) {
-                return Err(TrapCode::StackOverflow.into());
-            }
-        } else {
-            let limits = &self.store.config.limits;
-            if end > limits.interp_cells_max as usize
-                || n_frames > limits.interp_frames_max as usize
-            {
-                return Err(TrapCode::StackOverflow.into());
-            }
+        if self.store.config.stack_cells.is_some()
+            && !self.store.take_stack_cells(target.call_cells.into())
+        {
+            return Err(TrapCode::StackOverflow.into());
         }
-        self.count_frames();
-        self.store.interp.stack.reserve(end)?;
-        self.look_at_stacks(base, n_frames);
+        self.make_room(base, end)?;
         if let TargetCode::Interpreted(code) = &target.code
             && target.frame_bytes > 0
         {

@@ -26,6 +26,7 @@
 mod activation;
 mod cells;
 mod dispatch;
+mod exits;
 mod handlers;
 mod operands;
 mod probe;
@@ -45,6 +46,8 @@ pub(crate) static TRANSLATION: Translation = Translation {
     offset: translate::offset,
     exit: translate::exit,
     native: translate::native,
+    starts: translate::starts,
+    land: translate::land,
 };
 
 pub(crate) use activation::execute;

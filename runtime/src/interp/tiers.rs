@@ -9,7 +9,8 @@
 //!
 //! A tail call must not use up the stack, whatever tiers it leads through. Where native code that was entered calls a
 //! function that is interpreted in its own place, it is left, as a trap would leave it, and whoever has entered it goes on
-//! with that function ([`TailCall`]).
+//! with that function ([`TailCall`]). Where native code leaves its frame for the interpreter, it does so in the same way, or
+//! returns, if that frame is there ([`super::exits`]).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
@@ -27,7 +28,7 @@ use crate::steps::code::{Count, part_at};
 use crate::steps::instr::Instr;
 use crate::steps::module_code::TieredCode;
 use crate::steps::part::Part;
-use crate::steps::stack::{Frame, TailCall};
+use crate::steps::stack::{Frame, Left, TailCall};
 use crate::steps::target::{CallTarget, NativeCode, TargetCode, n_call_cells};
 use crate::store::{NativeCallee, Store};
 
@@ -123,14 +124,26 @@ impl Activation<'_> {
         if let Err(mut error) = result {
             self.look_at_stacks(fp, self.store.interp.stack.frames.len());
             self.look_at_memory();
-            if let Some(TailCall { instance, func, args }) = self.store.interp.tail_call.take() {
-                let n_params = self.store.interp_params(instance, func);
-                self.store.interp.stack.cells.copy_within(args..args + n_params, fp);
-                return self.enter(instance, func, fp);
+            match self.store.interp.left.take() {
+                Some(Left::Call(TailCall { instance, func, args })) => {
+                    let n_params = self.store.interp_params(instance, func);
+                    self.store.interp.stack.cells.copy_within(args..args + n_params, fp);
+                    return self.enter(instance, func, fp);
+                }
+                Some(Left::Exit(instance, exit)) => {
+                    // SAFETY: native code was left there just now.
+                    return unsafe { self.land(instance, exit, fp) };
+                }
+                None => {}
             }
             // Native code has said where the active function was.
             self.add_frames(&mut error, false);
             return Err(error.into());
+        }
+        if is_loop && let Some(exit) = self.store.take_exit() {
+            self.look_at_stacks(fp, self.store.interp.stack.frames.len());
+            // SAFETY: native code was left there just now. It has returned instead of the function.
+            return unsafe { self.land(instance, exit, fp) };
         }
         let n_results = n_results as usize;
         copy_cells(cells, &mut self.store.interp.stack.cells[fp..fp + n_results]);
@@ -174,12 +187,22 @@ impl Store {
         let (args, n_params) = (self.interp.stack.top, self.interp_params(instance, func));
         self.interp.stack.reserve(args + n_params)?;
         self.interp.stack.cells[args..args + n_params].copy_from_slice(&cells[..n_params]);
-        self.interp.tail_call = Some(TailCall { instance, func, args });
+        self.interp.left = Some(Left::Call(TailCall { instance, func, args }));
         Ok(())
     }
 
-    /// Makes a call that native code has left word of, which the host had called. The cells receive the results.
-    pub(crate) fn make_tail_call(
+    /// Does what native code was left for, which the host had called. The cells receive the results.
+    pub(crate) fn go_on_left(&mut self, left: Left, cells: &mut [u64]) -> Result<(), Error> {
+        match left {
+            Left::Call(call) => self.make_tail_call(call, cells),
+            // SAFETY: native code was left there just now.
+            Left::Exit(instance, exit) => unsafe {
+                activation::resume(self, instance, exit, cells)
+            },
+        }
+    }
+
+    fn make_tail_call(
         &mut self,
         TailCall { instance, func, args }: TailCall,
         cells: &mut [u64],
@@ -200,7 +223,8 @@ impl Store {
 ///
 /// # Safety
 /// Called by native code with its context, after it has set [`Shared::selector`](crate::context::Shared::selector) to a
-/// function of the instance, by the trampoline of the function's type. `is_last` says that the trampoline returns to where
+/// function of the instance, or [`Shared::exit`](crate::context::Shared::exit) to an exit of one and its cells, by the
+/// trampoline of the function's type. `is_last` says that the trampoline returns to where
 /// the runtime's own call of native code returns.
 pub unsafe fn interpret(ctx: *mut VmCtx, cells: *mut u64, is_last: bool) -> u32 {
     // SAFETY: native code passes the context that it got, which lives as long as the store.
@@ -209,11 +233,19 @@ pub unsafe fn interpret(ctx: *mut VmCtx, cells: *mut u64, is_last: bool) -> u32 
         let instance = InstanceId::from_number((*ctx).instance);
         (Store::running(shared), instance, (*shared).selector)
     };
+    let exit = store.take_exit();
     let code = store.instance(instance).code();
-    let func = code.module().n_imported_funcs() + defined;
-    let n_cells = match code.made(defined) {
+    let n_imported = code.module().n_imported_funcs();
+    let func = match exit {
+        // SAFETY: native code names exits that live as long as it does.
+        Some(exit) => unsafe { (*exit).func() },
+        None => n_imported + defined,
+    };
+    let n_cells = match code.made(func - n_imported) {
         Some(target) => {
-            count_fallback(target);
+            if exit.is_none() {
+                count_fallback(target);
+            }
             target.n_call_cells as usize
         }
         None => n_call_cells(code.module().func_type(func)),
@@ -225,7 +257,14 @@ pub unsafe fn interpret(ctx: *mut VmCtx, cells: *mut u64, is_last: bool) -> u32 
         n => unsafe { slice::from_raw_parts_mut(cells, n) },
     };
     if is_last {
-        let error = match store.leave_tail_call(instance, func, cells) {
+        let left = match exit {
+            Some(exit) => {
+                store.interp.left = Some(Left::Exit(instance, exit));
+                Ok(())
+            }
+            None => store.leave_tail_call(instance, func, cells),
+        };
+        let error = match left {
             // Nobody sees it.
             Ok(()) => Error::Usage(String::new()),
             Err(error) => error,
@@ -234,8 +273,13 @@ pub unsafe fn interpret(ctx: *mut VmCtx, cells: *mut u64, is_last: bool) -> u32 
         return 1;
     }
     let mut error = None;
+    let mut execute = |store: &mut Store| match exit {
+        // SAFETY: native code was left there just now.
+        Some(exit) => unsafe { activation::resume(store, instance, exit, cells) },
+        None => activation::execute(store, instance, func, cells),
+    };
     // A panic must not unwind through native frames; it resumes beyond them.
-    let call = || match activation::execute(&mut *store, instance, func, cells) {
+    let call = || match execute(&mut *store) {
         Ok(()) => true,
         Err(failure) => {
             error = Some(failure);

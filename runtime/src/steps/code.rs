@@ -20,11 +20,15 @@ pub(crate) struct FuncCode {
     pub(crate) frame_params: Box<[(u32, u32, u32)]>,
     /// Whether it shows each instruction to an observer.
     pub(crate) is_traced: bool,
+    /// Whether its frames have more cells than instructions can name.
+    pub(crate) is_far: bool,
     pub(crate) options: CodeOptions,
     /// The counts of calls of the function and of rounds of its loops, in the order of blocks.
     pub(crate) counts: Box<[Count]>,
     /// The code offset of the bytecode instruction that each slot was made from, once somebody has asked.
     pub(crate) offsets: OnceLock<Box<[u32]>>,
+    /// Where each block starts, once native code was left for one.
+    pub(crate) starts: OnceLock<Box<[BlockStart]>>,
 }
 
 impl FuncCode {
@@ -32,6 +36,15 @@ impl FuncCode {
     pub(crate) fn slot(&self, pc: *const Instr) -> usize {
         (pc.addr() - self.instrs.as_ptr().addr()) / size_of::<Instr>()
     }
+}
+
+/// Where code of a function in the interpreter goes on at the start of a block.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct BlockStart {
+    /// The slot.
+    pub(crate) slot: u32,
+    /// The cells whose values the accumulators of integers and of floats have there, if code may take them from these.
+    pub(crate) accumulators: [Option<u32>; 2],
 }
 
 /// A count of what a program does often.

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use slotvm_bytecode::VerifiedModule;
 
-use super::code::{CodeOptions, Count, find};
+use super::code::{BlockStart, CodeOptions, Count, FuncCode, find};
 use super::instr::Instr;
 use super::part::Part;
 use super::target::{CallTarget, TargetCode};
@@ -28,6 +28,10 @@ pub(crate) struct Translation {
     pub(crate) exit: fn(bool) -> *const Instr,
     /// The instruction of functions that are native code, likewise.
     pub(crate) native: fn(bool) -> *const Instr,
+    /// Where the blocks of a function start in its code.
+    pub(crate) starts: fn(&VerifiedModule, &CallTarget) -> Box<[BlockStart]>,
+    /// The instruction that goes on at the place in [`State::landing`](super::state::State::landing), likewise.
+    pub(crate) land: fn(bool) -> *const Instr,
 }
 
 /// Decides what is worth native code. See the module documentation.
@@ -112,6 +116,8 @@ pub(crate) struct ModuleCode {
     /// Those that the module defines, as they run and as they run for an observer; null where one was never
     /// called. A list itself is made when the first one is called: native code never does.
     targets: [OnceLock<Box<[AtomicPtr<CallTarget>]>>; 2],
+    /// The same for functions that were never interpreted before native code was left for one of their blocks.
+    landed: OnceLock<Box<[AtomicPtr<CallTarget>]>>,
     tiers: Option<Arc<dyn Tiers>>,
     translation: &'static Translation,
     exports: OnceLock<HashMap<String, usize>>,
@@ -125,8 +131,8 @@ impl ModuleCode {
         tiers: Option<Arc<dyn Tiers>>,
         translation: &'static Translation,
     ) -> ModuleCode {
-        let (targets, exports) = (Default::default(), OnceLock::new());
-        ModuleCode { module, options, targets, tiers, translation, exports }
+        let (targets, landed, exports) = Default::default();
+        ModuleCode { module, options, targets, landed, tiers, translation, exports }
     }
 
     pub(crate) fn module(&self) -> &Arc<VerifiedModule> {
@@ -139,32 +145,49 @@ impl ModuleCode {
 
     /// The targets of calls of the functions that the module defines, in order.
     pub(crate) fn targets(&self, is_traced: bool) -> &[AtomicPtr<CallTarget>] {
-        self.targets[usize::from(is_traced)].get_or_init(|| {
-            let n = self.module.n_funcs() - self.module.n_imported_funcs();
-            (0..n).map(|_| AtomicPtr::new(ptr::null_mut())).collect()
-        })
+        self.targets[usize::from(is_traced)].get_or_init(|| self.no_targets())
+    }
+
+    fn no_targets(&self) -> Box<[AtomicPtr<CallTarget>]> {
+        let n = self.module.n_funcs() - self.module.n_imported_funcs();
+        (0..n).map(|_| AtomicPtr::new(ptr::null_mut())).collect()
     }
 
     /// The target of calls of a function that the module defines, which is made if it was never called.
     pub(crate) fn target(&self, func: u32, is_traced: bool) -> &CallTarget {
         let defined = func - self.module.n_imported_funcs();
         let place = &self.targets(is_traced)[defined as usize];
-        let mut target = place.load(Ordering::Acquire);
-        if target.is_null() {
-            let new = Box::into_raw(Box::new(self.new_target(func, is_traced)));
-            let null = ptr::null_mut();
-            target = match place.compare_exchange(null, new, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => new,
-                Err(made) => {
-                    // SAFETY: the box was made above, and nobody else has its address.
-                    drop(unsafe { Box::from_raw(new) });
-                    made
-                }
-            };
+        get_or_make(place, || self.new_target(func, is_traced))
+    }
+
+    /// The target of a function that is interpreted. If native code was there before the function was ever interpreted, it
+    /// is no target of calls.
+    pub(crate) fn interpreted(&self, func: u32) -> &CallTarget {
+        let defined = func - self.module.n_imported_funcs();
+        if let Some(target) = self.made(defined).and_then(CallTarget::interpreted) {
+            return target;
         }
-        // SAFETY: what is in the list was made by the lines above or is `replace`'s, which keeps what was there before. It
-        // lives as long as `self`, and is never written.
-        unsafe { &*target }
+        let place = &self.landed.get_or_init(|| self.no_targets())[defined as usize];
+        get_or_make(place, || (self.translation.translate)(self, func, false))
+    }
+
+    /// The code of a function in the interpreter, if it is made.
+    fn code_made(&self, func: u32) -> Option<&FuncCode> {
+        let defined = func - self.module.n_imported_funcs();
+        let target = self.made(defined).and_then(CallTarget::interpreted);
+        let landed = || made_at(self.landed.get()?, defined);
+        Some(target.or_else(landed)?.running())
+    }
+
+    /// Where a block starts in the code of a function that is interpreted.
+    pub(crate) fn start_of(&self, target: &CallTarget, block: u32) -> BlockStart {
+        let starts = &target.running().starts;
+        starts.get_or_init(|| (self.translation.starts)(&self.module, target))[block as usize]
+    }
+
+    /// The instruction that goes on where native code was left.
+    pub(crate) fn land(&self) -> *const Instr {
+        (self.translation.land)(self.options.jumps)
     }
 
     /// The target of the first call of a function.
@@ -204,9 +227,7 @@ impl ModuleCode {
 
     /// The target of calls of a function, by its number among those that the module defines, if it is made.
     pub(crate) fn made(&self, defined: u32) -> Option<&CallTarget> {
-        let target = self.targets[0].get()?[defined as usize].load(Ordering::Acquire);
-        // SAFETY: what is in the list stays alive as long as `self`, and is never written.
-        unsafe { target.as_ref() }
+        made_at(self.targets[0].get()?, defined)
     }
 
     /// Native code of a function, if calls go there.
@@ -284,8 +305,7 @@ impl ModuleCode {
 
     /// The result of `f` on the counts of a function, if it has any.
     fn with_counts<R>(&self, func: u32, f: impl FnOnce(&[Count]) -> R) -> Option<R> {
-        let target = self.made(func - self.module.n_imported_funcs())?;
-        target.interpreted().map(|code| f(&code.counts))
+        self.code_made(func).map(|code| f(&code.counts))
     }
 
     /// The number of the export with a name.
@@ -339,9 +359,37 @@ impl InterpreterCode {
     }
 }
 
+/// The target in its place, which is made if there is none.
+fn get_or_make(place: &AtomicPtr<CallTarget>, make: impl FnOnce() -> CallTarget) -> &CallTarget {
+    let mut target = place.load(Ordering::Acquire);
+    if target.is_null() {
+        let new = Box::into_raw(Box::new(make()));
+        let null = ptr::null_mut();
+        target = match place.compare_exchange(null, new, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => new,
+            Err(made) => {
+                // SAFETY: the box was made above, and nobody else has its address.
+                drop(unsafe { Box::from_raw(new) });
+                made
+            }
+        };
+    }
+    // SAFETY: what is in the lists of a module's code was made by the lines above or is `replace`'s, which keeps what was
+    // there before. It lives as long as the lists, and is never written.
+    unsafe { &*target }
+}
+
+/// A target, if it is made.
+fn made_at(targets: &[AtomicPtr<CallTarget>], defined: u32) -> Option<&CallTarget> {
+    let target = targets[defined as usize].load(Ordering::Acquire);
+    // SAFETY: what is in the lists stays alive as long as they do, and is never written.
+    unsafe { target.as_ref() }
+}
+
 impl Drop for ModuleCode {
     fn drop(&mut self) {
-        for place in self.targets.iter_mut().filter_map(OnceLock::get_mut).flatten() {
+        let lists = self.targets.iter_mut().chain([&mut self.landed]);
+        for place in lists.filter_map(OnceLock::get_mut).flatten() {
             let mut target = *place.get_mut();
             while !target.is_null() {
                 // SAFETY: `target` or `replace` put it there, from a box, `self` is borrowed exclusively, and targets before

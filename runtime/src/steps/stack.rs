@@ -7,6 +7,7 @@ use super::instr::Instr;
 use super::target::CallTarget;
 use crate::entities::InstanceId;
 use crate::error::Error;
+use crate::exit::Exit;
 
 /// A guest frame that waits for one that it called, or the host's call below a guest frame.
 #[repr(C)]
@@ -29,6 +30,15 @@ pub(crate) struct TailCall {
     pub(crate) func: u32,
     /// The cell of the stack where its arguments start.
     pub(crate) args: usize,
+}
+
+/// What native code was left for, to be done in its place by whoever has entered it.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum Left {
+    /// A call of a function that is interpreted.
+    Call(TailCall),
+    /// The frame of an exit, of a function of an instance.
+    Exit(InstanceId, *const Exit),
 }
 
 /// The stacks of a store. All calls from the host share them: a call that is made by a host function

@@ -49,6 +49,24 @@ pub(crate) struct State {
     /// `scratch`.
     pub(crate) far: *mut u64,
     pub(crate) scratch: [u64; SCRATCH_CELLS],
+    /// Where the interpreter goes on after native code was left.
+    pub(crate) landing: Landing,
+}
+
+/// A place in the code of a function, and what is in registers there.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Landing {
+    pub(crate) pc: *const Instr,
+    /// The accumulators.
+    pub(crate) int: u64,
+    pub(crate) float: f64,
+    /// Whether the code computes in scratch cells.
+    pub(crate) is_far: bool,
+}
+
+impl Landing {
+    /// No place.
+    const NONE: Landing = Landing { pc: ptr::null(), int: 0, float: 0.0, is_far: false };
 }
 
 impl State {
@@ -69,5 +87,6 @@ impl State {
         memory_bytes: 0,
         far: ptr::null_mut(),
         scratch: [0; SCRATCH_CELLS],
+        landing: Landing::NONE,
     };
 }

@@ -61,7 +61,7 @@ pub(crate) struct NativeCode {
 // SAFETY: the addresses in it are those of instructions that it owns or that are never freed, of functions of this program,
 // of native code, which may run in any thread, and of a target that is as free to be sent.
 unsafe impl Send for CallTarget {}
-// SAFETY: nothing is written once it was made, but what threads share: `offsets` and counts.
+// SAFETY: nothing is written once it was made, but what threads share: `offsets`, `starts` and counts.
 unsafe impl Sync for CallTarget {}
 
 impl CallTarget {
@@ -90,10 +90,10 @@ impl CallTarget {
         }
     }
 
-    /// The code of the function in the interpreter, if there is any.
-    pub(crate) fn interpreted(&self) -> Option<&FuncCode> {
+    /// The target of calls that is interpreted, this or one before, if there is any.
+    pub(crate) fn interpreted(&self) -> Option<&CallTarget> {
         match &self.code {
-            TargetCode::Interpreted(code) => Some(code),
+            TargetCode::Interpreted(_) => Some(self),
             // SAFETY: what was a target once stays alive as long as its successors (`ModuleCode::replace`).
             TargetCode::Native(code) => unsafe { code.before.as_ref() }?.interpreted(),
         }

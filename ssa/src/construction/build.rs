@@ -20,6 +20,7 @@
 //! can be pushed there: in a block no read of a stack slot comes after a write to it. A position that
 //! holds at the end what it held at the start is not written.
 
+mod exits;
 pub mod frame;
 mod insts;
 mod on_the_fly;
@@ -35,6 +36,8 @@ use slotvm_bytecode::module::Label;
 use slotvm_bytecode::verified::{Body, Storage};
 use slotvm_bytecode::{Imm, Op, ValType, VerifiedModule};
 
+use self::exits::Exits;
+pub use self::exits::possible_exits;
 use self::frame::{FrameSlot, frame_locals, frame_operands};
 use self::on_the_fly::OnTheFly;
 pub use self::operands::{OperandCounts, SLOT_FORM_OPERANDS_MAX, is_buildable};
@@ -108,7 +111,23 @@ pub fn build(
     options: &BuildOptions,
     scratch: &mut BuildScratch,
 ) -> Function {
-    build_at(module, func, &[], options, scratch).0
+    build_at(module, func, &[], &[], options, scratch).0
+}
+
+/// Makes the slot form of a function in which [exits](IrOp::Exit) are in the place of some blocks, by their numbers in
+/// ascending order. What only they lead to is left out.
+///
+/// # Panics
+/// As for [`build`], and if one of the blocks is the first one or has a frame that is too large
+/// ([`possible_exits`]).
+pub fn build_with_exits(
+    module: &VerifiedModule,
+    func: u32,
+    exits: &[u32],
+    options: &BuildOptions,
+    scratch: &mut BuildScratch,
+) -> Function {
+    build_at(module, func, &[], exits, options, scratch).0
 }
 
 /// The most slots that are set where a function is entered in a loop, counted once for each block where it may be.
@@ -122,14 +141,17 @@ const ENTRY_SLOTS_MAX: u64 = 1 << 16;
 /// After Fink & Qian, "Design, Implementation and Evaluation of Adaptive Recompilation with On-Stack Replacement" (CGO
 /// 2003), section 3.2, where the entry is bytecode; here it is slot form, which is promoted like any other.
 ///
+/// Exits are in the place of some blocks, as in [`build_with_exits`].
+///
 /// Returns `None` if an operand lies in different cells at different blocks, or there is too much to set.
 ///
 /// # Panics
-/// As for [`build`], and if there is no such block, or none is named.
+/// As for [`build_with_exits`], and if there is no such block, none is named, or it is an exit.
 pub fn build_loop(
     module: &VerifiedModule,
     func: u32,
     starts: &[u32],
+    exits: &[u32],
     options: &BuildOptions,
     scratch: &mut BuildScratch,
 ) -> Option<Function> {
@@ -140,7 +162,7 @@ pub fn build_loop(
     if n_slots > ENTRY_SLOTS_MAX {
         return None;
     }
-    let (function, fits) = build_at(module, func, starts, options, scratch);
+    let (function, fits) = build_at(module, func, starts, exits, options, scratch);
     fits.then_some(function)
 }
 
@@ -150,15 +172,19 @@ fn build_at(
     module: &VerifiedModule,
     func: u32,
     starts: &[u32],
+    exits: &[u32],
     options: &BuildOptions,
     scratch: &mut BuildScratch,
 ) -> (Function, bool) {
+    let exits = Exits::new(module, func, exits);
+    let entered = if starts.is_empty() { &[0] } else { starts };
+    assert!(!entered.iter().any(|&start| exits.has(start)), "what is entered is no exit");
     let empty = scratch.empty();
     let BuildScratch { graph, dom, dom_scratch, local_slots, stack, surviving, .. } = scratch;
-    let is_split = analyse(module, func, starts, graph, dom, dom_scratch);
+    let is_split = analyse(module, func, starts, &exits, graph, dom, dom_scratch);
     let slots = AsInsts { surviving };
     let mut builder = Builder::new((module, func), *options, empty, local_slots, stack, slots);
-    builder.starts = starts;
+    (builder.starts, builder.exits) = (starts, &exits);
     builder.all_blocks(graph, dom, is_split);
     let fits = builder.fits;
     (builder.finish().0, fits)
@@ -196,7 +222,7 @@ pub fn build_ssa(
 ) -> Option<(Function, BraunReport)> {
     let empty = scratch.empty();
     let BuildScratch { graph, dom, dom_scratch, local_slots, stack, on_the_fly, .. } = scratch;
-    let is_split = analyse(module, func, &[], graph, dom, dom_scratch);
+    let is_split = analyse(module, func, &[], &Exits::NONE, graph, dom, dom_scratch);
     let slots = OnTheFly::new(graph, dom, *options, on_the_fly);
     let mut builder = Builder::new((module, func), options.build, empty, local_slots, stack, slots);
     builder.all_blocks(graph, dom, is_split);
@@ -212,6 +238,7 @@ fn analyse(
     module: &VerifiedModule,
     func: u32,
     starts: &[u32],
+    exits: &Exits<'_>,
     graph: &mut Cfg,
     dom: &mut DomTree,
     dom_scratch: &mut DomScratch,
@@ -219,16 +246,18 @@ fn analyse(
     let body = module.body(func).expect("the function is defined in the module");
     let is_split = !starts.is_empty() || body.succs.contains(&0);
     let starts = if is_split && starts.is_empty() { &[0] } else { starts };
-    rebuild_graph(graph, body, starts);
+    rebuild_graph(graph, body, starts, exits);
     dom.compute(graph, dom_scratch);
     is_split
 }
 
 /// Makes the graph of a verified function's basic blocks, after an empty entry that leads to some of them, if any are named.
-fn rebuild_graph(graph: &mut Cfg, body: &Body, first: &[u32]) {
+/// Exits lead nowhere.
+fn rebuild_graph(graph: &mut Cfg, body: &Body, first: &[u32], exits: &Exits<'_>) {
     let shift = u32::from(!first.is_empty());
     let lists = (!first.is_empty()).then_some(first).into_iter();
-    let lists = lists.chain((0..body.blocks.len()).map(|block| body.succs(block)));
+    let succs = |block: usize| if exits.has(block as u32) { &[][..] } else { body.succs(block) };
+    let lists = lists.chain((0..body.blocks.len()).map(succs));
     graph.rebuild(0, lists.map(|list| list.iter().map(move |&succ| succ + shift)));
 }
 
@@ -243,6 +272,7 @@ struct Builder<'a, S> {
     starts: &'a [u32],
     /// Whether operands lie in the same cells at all of these.
     fits: bool,
+    exits: &'a Exits<'a>,
     f: Function,
     /// The slot of each local, [`NO_SLOT`] for escaping ones.
     local_slots: &'a [u32],
@@ -290,6 +320,7 @@ impl<'a, S: Slots> Builder<'a, S> {
             options,
             starts: &[],
             fits: true,
+            exits: &Exits::NONE,
             f,
             local_slots,
             stack: AbstractStack::new(stack),
@@ -318,6 +349,9 @@ impl<'a, S: Slots> Builder<'a, S> {
                 }
             }
             match bytecode_block {
+                Some(_) if index.is_some_and(|index| self.exits.has(index as u32)) => {
+                    self.exit(node - u32::from(is_split));
+                }
                 Some(block) => self.block(block),
                 None => self.leave_entry(),
             }

@@ -25,6 +25,9 @@
 //! * Host functions cannot call back.
 //! * A value is its bits, of which there are up to 128. Other engines have cells.
 //!
+//! An exit goes on in a form that is entered at its block ([`Machine::land_in`]), which has no exits where tests ask for
+//! the semantics of the bytecode.
+//!
 //! Phis are parallel: all operands of an edge are read before a parameter is written. There is no
 //! recursion; calls push on a stack of frames.
 
@@ -142,6 +145,8 @@ pub struct Machine<'a> {
     module: &'a VerifiedModule,
     /// The functions defined in the module.
     functions: Vec<Function>,
+    /// The forms that go on after exits.
+    landings: Vec<Function>,
     state: Contents<'a>,
 }
 
@@ -162,7 +167,14 @@ impl<'a> Machine<'a> {
             functions.iter().map(|f| f.func).eq(expected),
             "expected one function for each that the module defines"
         );
-        Machine { module, functions, state: Contents::new(module, imports, options) }
+        let state = Contents::new(module, imports, options);
+        Machine { module, functions, landings: Vec::new(), state }
+    }
+
+    /// Adds forms that are entered at the blocks which exits leave for: what exits call the interpreter is the evaluation
+    /// of these.
+    pub fn land_in(&mut self, landings: impl IntoIterator<Item = Function>) {
+        self.landings.extend(landings);
     }
 
     /// Applies the active segments in their order, elements first, and runs the start function.
@@ -187,7 +199,7 @@ impl<'a> Machine<'a> {
     /// Panics if no such function exists, or it takes another number of arguments.
     pub fn call(&mut self, func: u32, args: &[u128]) -> Result<Vec<u128>, Trap> {
         assert_eq!(args.len(), self.module.func_type(func).params.len(), "arguments fit the type");
-        run::run(self.module, &self.functions, &mut self.state, func, args)
+        run::run(self.module, &self.functions, &self.landings, &mut self.state, func, args)
     }
 
     /// The functions, as they were given.

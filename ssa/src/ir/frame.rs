@@ -1,8 +1,9 @@
 //! The state of the interpreter's frames at a place of the bytecode, as data: which value lies where.
 //!
 //! A state has places, and stands beside a list of as many values: the parameters of a function that is entered from a
-//! frame ([`Entry::Frame`](super::Entry::Frame)). So passes see these values where they see all others, and none of them
-//! knows of states. The places of a frame are made by [`crate::construction::build::frame`] alone.
+//! frame ([`Entry::Frame`](super::Entry::Frame)), or the operands of an exit ([`Function::exits`](super::Function::exits)).
+//! So passes see these values where they see all others, and none of them knows of states. The places of a frame are made
+//! by [`crate::construction::build::frame`] alone.
 //!
 //! As text, a state is `f3 at 2: cell 0, cell 4, frame`, with that of the caller after ` < ` if the function was inlined.
 
@@ -36,8 +37,12 @@ pub enum FramePlace {
 impl FrameState {
     /// The places of all values: of this frame, then of those that wait for it.
     pub fn places(&self) -> impl Iterator<Item = FramePlace> + '_ {
-        let states = std::iter::successors(Some(self), |state| state.caller.as_deref());
-        states.flat_map(|state| &state.places).copied()
+        self.frames().flat_map(|state| &state.places).copied()
+    }
+
+    /// The states of this frame, and then of those that wait for it.
+    pub fn frames(&self) -> impl Iterator<Item = &FrameState> + '_ {
+        std::iter::successors(Some(self), |state| state.caller.as_deref())
     }
 }
 
@@ -57,7 +62,7 @@ impl fmt::Display for FrameState {
         while let Some(state) = next {
             write!(f, "f{} at ", state.func)?;
             listed(f, &state.blocks)?;
-            f.write_str(": ")?;
+            f.write_str(if state.places.is_empty() { ":" } else { ": " })?;
             listed(f, &state.places)?;
             next = state.caller.as_deref();
             if next.is_some() {

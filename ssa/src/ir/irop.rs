@@ -16,6 +16,7 @@ macro_rules! for_each_ir_op {
         StackPop "stack.pop" Write 0 0 "Gives the immediate's number of cells back to the deterministic call stack.";
         FramePush "frame.push" Write 0 1 "Takes the immediate's number of bytes from the frame stack in linear memory, zeroes them, returns their address; traps if there are fewer.";
         FramePop "frame.pop" Write 0 0 "Gives the immediate's number of bytes back to the frame stack.";
+        Exit "exit" Control 0 0 "Leaves for the interpreter, which goes on in the frame that the immediate names in the function's list of exits. Takes the values of the frame's places.";
     } };
 }
 
@@ -42,7 +43,7 @@ macro_rules! define_ir_op {
                 match self { $(IrOp::$variant => Effect::$effect,)* }
             }
 
-            /// The number of operands.
+            /// The number of operands, besides the values of an exit.
             pub const fn n_operands(self) -> usize {
                 match self { $(IrOp::$variant => $operands,)* }
             }

@@ -184,7 +184,7 @@ fn frame_state(code: &mut Cursor<'_>) -> Result<FrameState, ParseError> {
         }
         code.expect(":")?;
         let mut places = Vec::new();
-        while !code.is_at_end() && !code.at("<") {
+        while !code.is_at_end() && !code.at("<") && !code.at("(") {
             if !places.is_empty() {
                 code.expect(",")?;
             }

@@ -35,7 +35,7 @@ use slotvm_bytecode::text::literal;
 use slotvm_bytecode::{ImmKind, Op, ValType};
 
 use crate::ir::entity::{Block, Edge, Inst, Loc, Value};
-use crate::ir::irop::Opcode;
+use crate::ir::irop::{IrOp, Opcode};
 use crate::ir::names::write_suffix;
 use crate::ir::{Entry, Function, SlotOrigin};
 
@@ -352,6 +352,15 @@ impl Printer<'_> {
                     self.plain_operands(has_imm, operands)
                 }
             },
+            Opcode::Ir(IrOp::Exit) => {
+                match f.exits.get(f.imm(inst).0 as usize) {
+                    Some(state) => write!(self.out, " {state} (")?,
+                    None => write!(self.out, " ?{} (", f.imm(inst).0)?,
+                }
+                self.values(operands)?;
+                self.out.push(')');
+                Ok(())
+            }
             Opcode::Ir(op) => {
                 let imm = f.imm(inst).low();
                 if op.is_slot_access() {

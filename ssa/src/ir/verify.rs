@@ -33,16 +33,18 @@
 //! 18. `locations`: the location of an instruction exists, its function exists, and it is inlined at an
 //!     earlier location.
 //! 19. `slots-distinct`: no two slots stand for the same local, or for the same operand of one type.
+//! 20. `exit-frames`: an exit has a value for each place of its frames, of its type. A frame is at one block, and no two
+//!     values lie in one place of it.
 //!
 //! In SSA form:
 //!
-//! 20. `no-slot-access`: no instruction reads or writes a slot, except those that are kept in memory.
+//! 21. `no-slot-access`: no instruction reads or writes a slot, except those that are kept in memory.
 //!
 //! Slot form may have phis too: it is what a pass that promotes some of the slots leaves.
 //!
 //! Of a stage or pass, which [`effects`] checks:
 //!
-//! 21. `effects-in-order`: on each path, effects stand in the order in which they stood before.
+//! 22. `effects-in-order`: on each path, effects stand in the order in which they stood before.
 
 pub mod effects;
 mod graph;
@@ -153,6 +155,7 @@ define_properties! {
     DefsDominate "defs-dominate";
     Locations "locations";
     SlotsDistinct "slots-distinct";
+    ExitFrames "exit-frames";
     NoSlotAccess "no-slot-access";
     EffectsInOrder "effects-in-order";
 }

@@ -60,6 +60,8 @@ pub struct PassContext<'a> {
     pub func: u32,
     /// The blocks that it is entered at instead of its start, if there are any.
     pub starts: &'a [u32],
+    /// The blocks in whose place it leaves for the interpreter, in ascending order.
+    pub exits: &'a [u32],
     /// Whether values get the names of locals.
     pub takes_names: bool,
     /// The charges of this function and of those that are inlined.
@@ -85,6 +87,7 @@ impl<'a> PassContext<'a> {
             module,
             func,
             starts: &[],
+            exits: &[],
             takes_names: false,
             build: BuildOptions::default(),
             promotion: PromoteOptions::default(),

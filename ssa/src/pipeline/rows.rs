@@ -3,7 +3,7 @@
 use tracing::{debug_span, trace_span};
 
 use super::{Growth, Outcome, PassContext, PassScratch, Product::*, Row, Run, Stage, User, When};
-use crate::construction::build::{build, build_loop};
+use crate::construction::build::{build_loop, build_with_exits};
 use crate::construction::promote::promote_with;
 use crate::ir::Function;
 use crate::ir::edit::{Editor, edit};
@@ -91,11 +91,11 @@ fn edited<R>(f: &mut Function, pass: impl FnOnce(&mut Editor<'_>) -> R) -> Outco
 }
 
 fn slots(f: &mut Function, context: &mut PassContext<'_>) -> Outcome {
-    let &mut PassContext { module, func, starts, build: ref options, .. } = context;
+    let &mut PassContext { module, func, starts, exits, build: ref options, .. } = context;
     let scratch = &mut context.scratch.build;
     let built = match starts {
-        [] => Some(build(module, func, options, scratch)),
-        _ => build_loop(module, func, starts, options, scratch),
+        [] => Some(build_with_exits(module, func, exits, options, scratch)),
+        _ => build_loop(module, func, starts, exits, options, scratch),
     };
     // Otherwise frames of the interpreter that are in one of the loops cannot enter the form in the same way.
     let Some(built) = built else { return Outcome::GivenUp };

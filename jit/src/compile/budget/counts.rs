@@ -125,6 +125,10 @@ impl WorkCounts {
                         counts.n_blocks += 2;
                         counts.n_edges += 4;
                     }
+                    // A value is extended and stored. Then the exit is, and a call has as many arguments as the function.
+                    Opcode::Ir(IrOp::Exit) => {
+                        counts.n_insts += 8 + 2 * n_operands as u64 + func.ty.params.len() as u64;
+                    }
                     _ => {}
                 }
                 let n_operands = n_operands + func.results(inst).len();

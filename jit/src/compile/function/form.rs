@@ -20,9 +20,46 @@ use crate::lower::isa::preserved_registers;
 #[derive(Copy, Clone)]
 pub(crate) enum Origin<'a> {
     /// Its bytecode, or what follows in it at the start of one of some loops, by their numbers.
-    Bytecode { func: u32, loops: &'a [u32] },
+    Bytecode { func: u32, loops: &'a [u32], exits: FormExits<'a> },
     /// Its slot form, which has passed the verifier of the IR, whatever its bytecode is.
     SlotForm(&'a Function),
+}
+
+/// The exits that a form has.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct FormExits<'a> {
+    /// The blocks of the bytecode in whose place the form leaves for the interpreter, in ascending order.
+    pub(crate) blocks: &'a [u32],
+    /// The trampoline by which calls of the function go to the interpreter, if there are any.
+    pub(crate) interpreter: usize,
+}
+
+impl<'a> Origin<'a> {
+    /// The bytecode of a function, all of it.
+    pub(crate) fn of_func(func: u32) -> Origin<'a> {
+        Origin::at(func, &[])
+    }
+
+    /// The bytecode of a function, or what follows in it at some loops, without exits.
+    pub(crate) fn at(func: u32, loops: &'a [u32]) -> Origin<'a> {
+        Origin::Bytecode { func, loops, exits: FormExits::default() }
+    }
+
+    /// The loops that the form is entered in, if not at the function's start.
+    pub(crate) fn loops(self) -> &'a [u32] {
+        match self {
+            Origin::Bytecode { loops, .. } => loops,
+            Origin::SlotForm(_) => &[],
+        }
+    }
+
+    /// The exits of the form.
+    pub(crate) fn exits(self) -> FormExits<'a> {
+        match self {
+            Origin::Bytecode { exits, .. } => exits,
+            Origin::SlotForm(_) => FormExits::default(),
+        }
+    }
 }
 
 impl Origin<'_> {
@@ -54,7 +91,7 @@ impl Origin<'_> {
     /// The blocks where the form is entered, if not at the function's start: that where the only loop begins, or one for
     /// each loop of the function, by number. Nobody enters those that the form is not for.
     fn starts(self, module: &VerifiedModule) -> Vec<u32> {
-        let Origin::Bytecode { func, loops: numbers @ [first, ..] } = self else {
+        let Origin::Bytecode { func, loops: numbers @ [first, ..], .. } = self else {
             return Vec::new();
         };
         let loops = module.body(func).expect("the module defines the function").loops();
@@ -117,6 +154,7 @@ impl Compiler {
         };
         let mut context = PassContext {
             starts: &starts,
+            exits: origin.exits().blocks,
             takes_names: *keep_clif,
             build: *build,
             promotion,
@@ -156,7 +194,9 @@ impl CompileOptions {
     fn built_at_once(&self, origin: Origin<'_>) -> Option<(u32, SsaOptions)> {
         match origin {
             // It is entered at its start.
-            Origin::Bytecode { func, loops: [] } if self.lower.slots.is_promoted() => {
+            Origin::Bytecode { func, loops: [], exits: FormExits { blocks: [], .. } }
+                if self.lower.slots.is_promoted() =>
+            {
                 Some((func, self.on_the_fly?))
             }
             _ => None,
@@ -175,6 +215,7 @@ impl CompileOptions {
         let (mut scratch, mut times) = (PassScratch::default(), Times::default());
         let mut context = PassContext {
             starts: &starts,
+            exits: origin.exits().blocks,
             takes_names: self.keep_clif,
             build: self.build,
             preserved: preserved_registers(&*self.lower.isa),

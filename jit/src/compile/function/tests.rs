@@ -52,6 +52,7 @@ fn options(target: &str, slots: SlotMode) -> CompileOptions {
             loads_entries: false,
             imports: None,
             counters: None,
+            exits: None,
         },
         verify: true,
         keep_clif: false,
@@ -118,7 +119,7 @@ fn compile_all(module: &VerifiedModule, options: CompileOptions) -> Vec<Compiled
 /// The form of a function after all passes.
 fn form(compiler: &mut Compiler, module: &VerifiedModule, func: u32) -> Function {
     let share = share(module, func);
-    let origin = Origin::Bytecode { func, loops: &[] };
+    let origin = Origin::of_func(func);
     let form = compiler.form(module, origin, PassSet::all(), share, &mut Times::default());
     form.expect("all stages are right").function
 }
@@ -189,7 +190,8 @@ fn loops_compile_in_every_mode_for_every_target() {
         let about = describe(&options);
         let mut compiler = Compiler::new(options);
         for loops in [&[0][..], &[1], &[0, 1], &[1, 0]] {
-            let compiled = compiler.compile_at(&module, func, loops, share(&module, func));
+            let compiled =
+                compiler.compile_at(&module, Origin::at(func, loops), share(&module, func));
             let compiled = compiled.unwrap_or_else(|error| panic!("{error}\n{about}"));
             assert!(!compiled.code.bytes.is_empty(), "{about}");
         }

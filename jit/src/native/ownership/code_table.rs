@@ -18,6 +18,7 @@ use crate::code::unit::CodeArena;
 use crate::compile::error::CompileError;
 use crate::compile::function::CompiledFunction;
 use crate::compile::function_info::FunctionInfo;
+use crate::lower::exits::CodeExits;
 use crate::native::ownership::engine::NativeEngine;
 use crate::native::ownership::kept::Kept;
 use crate::precompiled::Item;
@@ -46,6 +47,8 @@ pub(crate) struct Placed {
     pub(crate) placing: Option<Placing>,
     /// None if the code was kept.
     pub(crate) info: Option<FunctionInfo>,
+    /// The exits that the code names.
+    exits: Option<CodeExits>,
 }
 
 /// Code that goes on in any of some loops of a function.
@@ -120,6 +123,14 @@ impl CodeTable {
     /// The address of a function, if it has code.
     pub(crate) fn address(&self, index: usize) -> Option<*const u8> {
         Some(self.functions[index].get()?.as_ref().ok()?.address())
+    }
+
+    /// The number of times that code was left at an exit, at least.
+    pub(crate) fn exits_taken(&self) -> u64 {
+        let taken = |placed: &Placed| placed.exits.as_ref().map_or(0, CodeExits::n_taken);
+        let loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_loops = loops.values().flatten().map(|loops| taken(&loops.placed));
+        self.placed().map(taken).chain(of_loops).sum()
     }
 
     /// The functions that have code.
@@ -210,7 +221,8 @@ impl CodeTable {
         let code = code.map_err(|error| CompileError::of_code(&self.module, func, &error))?;
         let info = compiled.info(&self.module, func);
         let placing = compiled.code.is_kept_as_it_is().then(|| compiled.code.placing());
-        Ok(self.announced(code, index, placing, Some(info)))
+        let placed = self.announced(code, index, placing, Some(info));
+        Ok(Placed { exits: compiled.exits, ..placed })
     }
 
     /// Code that was placed, about which profilers and debuggers are told.
@@ -223,7 +235,7 @@ impl CodeTable {
     ) -> Placed {
         let name = || self.module.func_name(self.func(index));
         let _debug_image = self.native.announce_function(&code, name);
-        Placed { _debug_image, code, placing, info }
+        Placed { _debug_image, code, placing, info, exits: None }
     }
 
     /// Places the code of a function, if it was kept.

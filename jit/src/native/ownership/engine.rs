@@ -162,6 +162,7 @@ impl NativeEngine {
                 loads_entries: false,
                 imports: None,
                 counters: None,
+                exits: None,
             },
             verify: config.verify_passes,
             keep_clif: false,

@@ -11,6 +11,7 @@ use slotvm_ssa::pipeline::Stage;
 use crate::code::machine_code::Placing;
 use crate::compile::budget::{Budget, ModuleBudget};
 use crate::compile::error::CompileError;
+use crate::compile::function::form::{FormExits, Origin};
 use crate::compile::function::{CompileOptions, CompiledFunction, Compiler};
 use crate::compile::function_info::FunctionInfo;
 use crate::compile::stack;
@@ -22,6 +23,7 @@ use crate::native::ownership::engine::NativeEngine;
 use crate::native::ownership::module_trampolines::ModuleTrampolines;
 use crate::native::ownership::resources::Resources;
 use crate::native::ownership::saving::Saving;
+use crate::native::scheduling::exits;
 use crate::precompiled::chunk::{Chunk, Packing};
 
 /// Whoever makes the code of a module.
@@ -104,7 +106,10 @@ impl Maker {
         let mut compiler = compiler.unwrap_or_else(|| Compiler::new(self.options.clone()));
         let containment = &self.options.containment;
         let subject = Subject::of(module, func, loops);
-        let compiled = stack::with_room(|| compiler.compile_at(module, func, loops, share));
+        let exits = self.exits(func, loops);
+        let exits = FormExits { blocks: &exits.0, interpreter: exits.1 };
+        let origin = Origin::Bytecode { func, loops, exits };
+        let compiled = stack::with_room(|| compiler.compile_at(module, origin, share));
         let compiled = compiled.map_err(|error| {
             CompileError::of_code(module, func, &containment.no_thread(subject, &error))
         })??;
@@ -115,6 +120,23 @@ impl Maker {
         let placed = containment.run(subject, || module.func_name(func), place)?;
         self.saving.save_later();
         Ok((placed, is_alone))
+    }
+
+    /// The blocks in whose place code of a function leaves for the interpreter, and where calls of the function go then.
+    fn exits(&self, func: u32, loops: &[u32]) -> (Vec<u32>, usize) {
+        let CodeTable { native, module, .. } = &*self.code;
+        let Some(seed) = native.config().tier_exits.filter(|_| self.is_tiered()) else {
+            return (Vec::new(), 0);
+        };
+        let blocks = exits::at_random(module, func, loops, seed);
+        if blocks.is_empty() {
+            return (blocks, 0);
+        }
+        // Where it cannot be made, which is counted, the form has no exits.
+        match self.trampolines.to_host(native, module, module.func_type_index(func)) {
+            Ok(trampoline) => (blocks, trampoline.host_code().address.expose_provenance()),
+            Err(_) => (Vec::new(), 0),
+        }
     }
 
     /// Takes the cost of code of a function from the budget.

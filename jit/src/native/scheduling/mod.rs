@@ -2,6 +2,7 @@
 
 mod callers;
 mod compilations;
+mod exits;
 pub(crate) mod making;
 pub(crate) mod on_call;
 mod payback;

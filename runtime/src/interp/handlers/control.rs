@@ -11,7 +11,7 @@ use crate::interp::dispatch::{Dispatch, handlers};
 use crate::interp::regs::Regs;
 use crate::interp::slow;
 use crate::steps::instr::Instr;
-use crate::steps::state::State;
+use crate::steps::state::{Landing, State};
 
 handlers! {
     /// Branches by `c`.
@@ -80,6 +80,21 @@ handlers! {
     /// Calls native code in the place of the function.
     fn native(r) {
         r.leave_to(slow::native)
+    }
+
+    /// Goes on where native code was left.
+    fn land(r) {
+        // SAFETY: the state is that of the running interpreter, to which nobody has a reference. `Activation::land` has put a
+        // place of the active function there, and what code of it reads besides its frame.
+        unsafe {
+            let Landing { pc, int, float, is_far } = (*r.state).landing;
+            (r.acc, r.float_acc) = (int, float);
+            if !is_far {
+                return r.go(pc, r.fp);
+            }
+            (*r.state).far = r.fp;
+            r.go(pc, (&raw mut (*r.state).scratch).cast())
+        }
     }
 
     /// Executes the stack operation `c`; `a` and `b` are the cell above the top of the operand stack.

@@ -85,6 +85,7 @@ pub(in crate::interp) enum HandlerCode {
     RetCell,
     RetShort,
     Exit,
+    Land,
 }
 
 /// Where an operand is: in its cell, or in the accumulator for its type.
@@ -347,6 +348,7 @@ pub(in crate::interp) fn of<D: Dispatch>(code: HandlerCode) -> Handler {
         HandlerCode::RetCell => ret_cell::<D>,
         HandlerCode::RetShort => ret_short::<D>,
         HandlerCode::Exit => exit::<D>,
+        HandlerCode::Land => land::<D>,
     }
 }
 

@@ -21,7 +21,7 @@ use slotvm_bytecode::verified::{Block, Body, Storage};
 use slotvm_bytecode::{Imm, Inst, Op, ValType, VerifiedModule, n_cells, numeric};
 
 use super::handlers::table::{self, HandlerCode};
-use crate::steps::code::{CodeOptions, Count, FuncCode};
+use crate::steps::code::{BlockStart, CodeOptions, Count, FuncCode};
 use crate::steps::instr::{Instr, StackOp};
 use crate::steps::module_code::{ModuleCode, Tiers};
 use crate::steps::target::{CallTarget, TargetCode, n_call_cells};
@@ -46,6 +46,21 @@ pub(super) fn offset(module: &VerifiedModule, target: &CallTarget, pc: *const In
         translator.offsets.unwrap_or_default().into()
     });
     offsets[code.slot(pc)]
+}
+
+/// Where the blocks of a function start in its code.
+pub(super) fn starts(module: &VerifiedModule, target: &CallTarget) -> Box<[BlockStart]> {
+    let code = target.running();
+    let mut translator = Translator::new(module, target.func, code.options, code.is_traced);
+    translator.block_starts = Some(Vec::with_capacity(translator.body.blocks.len()));
+    translator.run();
+    translator.block_starts.unwrap_or_default().into()
+}
+
+/// The instruction that goes on where native code was left, likewise.
+pub(super) fn land(jumps: bool) -> *const Instr {
+    static LANDS: OnceLock<[SyncInstr; 2]> = OnceLock::new();
+    alone(&LANDS, HandlerCode::Land, jumps)
 }
 
 /// The instruction after the call of a function by the host, for code of which handlers end with jumps or not.
@@ -94,6 +109,8 @@ struct Translator<'a> {
     counts: Vec<Count>,
     /// The code offset of each slot, if somebody asks.
     offsets: Option<Vec<u32>>,
+    /// Where each block starts, if somebody asks.
+    block_starts: Option<Vec<BlockStart>>,
     /// That of the instruction at hand.
     offset: u32,
     operands: Operands,
@@ -135,6 +152,7 @@ impl<'a> Translator<'a> {
             stack_ops: Vec::new(),
             counts: Vec::new(),
             offsets: None,
+            block_starts: None,
             offset: 0,
             operands: Operands::default(),
             last: None,
@@ -174,9 +192,11 @@ impl<'a> Translator<'a> {
         let code = FuncCode {
             frame_params: frame_params.collect(),
             is_traced: self.is_traced,
+            is_far: self.is_far,
             options,
             counts: self.counts.into(),
             offsets: OnceLock::new(),
+            starts: OnceLock::new(),
             instrs: self.instrs.into(),
             stack_ops: self.stack_ops.into(),
         };
@@ -211,6 +231,10 @@ impl<'a> Translator<'a> {
         self.accumulators.read_all();
         let height = self.body.n_local_cells() + self.module.shape_cells(block.shape);
         self.operands.begin(height);
+        if let Some(starts) = &mut self.block_starts {
+            let accumulators = self.accumulators.cells();
+            starts.push(BlockStart { slot: self.instrs.len() as u32, accumulators });
+        }
         if let Some(counted) = counted {
             self.count(counted);
         }

@@ -155,6 +155,11 @@ impl Accumulators {
         }
     }
 
+    /// The cells whose values they have, of integers and of floats.
+    pub(super) fn cells(&self) -> [Option<u32>; 2] {
+        [self.int, self.float].map(|acc| acc.map(|acc| acc.cell))
+    }
+
     /// The instruction at a slot writes another cell.
     pub(super) fn retarget(&mut self, slot: usize, cell: u32) {
         for acc in [&mut self.int, &mut self.float].into_iter().flatten() {

@@ -7,22 +7,24 @@ use super::memory::Access;
 use super::numeric::{self, Nans};
 use super::state::Contents;
 use super::{HostCall, Trap};
-use crate::ir::Function;
 use crate::ir::entity::{Block, Edge, Inst, Value};
+use crate::ir::frame::FramePlace;
 use crate::ir::irop::{IrOp, Opcode};
+use crate::ir::{Entry, Function};
 
 /// Calls a function of the index space from outside. On a trap the call stack and the frame stack are
 /// restored.
 pub(super) fn run(
     module: &VerifiedModule,
     functions: &[Function],
+    landings: &[Function],
     state: &mut Contents<'_>,
     func: u32,
     args: &[u128],
 ) -> Result<Vec<u128>, Trap> {
     let (frame_sp, stack_cells) = (state.frame_sp, state.stack_cells);
     let (frames, bits, edge_bits) = Default::default();
-    let mut runner = Runner { module, functions, state, frames, bits, edge_bits };
+    let mut runner = Runner { module, functions, landings, state, frames, bits, edge_bits };
     let result = runner.run(func, args);
     if result.is_err() {
         (state.frame_sp, state.stack_cells) = (frame_sp, stack_cells);
@@ -33,7 +35,7 @@ pub(super) fn run(
 /// An active guest function.
 #[derive(Copy, Clone)]
 struct Frame {
-    /// Index in the functions that the module defines.
+    /// Index in the functions that the module defines, followed by the landings.
     function: usize,
     /// The start of its values in [`Runner::bits`]. Its slots follow its values.
     base: usize,
@@ -45,6 +47,7 @@ struct Frame {
 struct Runner<'r, 'a> {
     module: &'r VerifiedModule,
     functions: &'r [Function],
+    landings: &'r [Function],
     state: &'r mut Contents<'a>,
     frames: Vec<Frame>,
     /// Values and slots of all frames.
@@ -65,9 +68,11 @@ enum Next {
     TailCall { func: u32, args: Vec<u128> },
     /// Back to the caller.
     Return(Vec<u128>),
+    /// In place of this frame, that of an exit.
+    Land { landing: usize, args: Vec<u128> },
 }
 
-impl Runner<'_, '_> {
+impl<'r> Runner<'r, '_> {
     fn run(&mut self, func: u32, args: &[u128]) -> Result<Vec<u128>, Trap> {
         let mut returned = self.call(func, args)?;
         loop {
@@ -96,12 +101,23 @@ impl Runner<'_, '_> {
                     self.pop_frame();
                     returned = Some(results);
                 }
+                Next::Land { landing, args } => {
+                    self.pop_frame();
+                    self.push_frame(self.functions.len() + landing, &args);
+                }
             }
         }
     }
 
-    fn function(&self, frame: &Frame) -> &Function {
-        &self.functions[frame.function]
+    fn function(&self, frame: &Frame) -> &'r Function {
+        self.numbered(frame.function)
+    }
+
+    fn numbered(&self, function: usize) -> &'r Function {
+        match function.checked_sub(self.functions.len()) {
+            Some(landing) => &self.landings[landing],
+            None => &self.functions[function],
+        }
     }
 
     /// The instruction that a frame has executed last.
@@ -139,19 +155,23 @@ impl Runner<'_, '_> {
             return Ok(Some(results));
         };
         let function = function as usize;
-        let base = self.bits.len();
-        let end = base + self.functions[function].n_values() + self.functions[function].slots.len();
         let options = &self.state.options;
         let is_limited = self.state.stack_cells.is_none();
+        let end = self.bits.len() + n_bits(&self.functions[function]);
         if is_limited && (self.frames.len() >= options.frames_max || end > options.values_max) {
             return Err(Trap { code: TrapCode::StackOverflow, func, offset: 0 });
         }
-        self.bits.resize(end, 0);
+        self.push_frame(function, args);
+        Ok(None)
+    }
+
+    fn push_frame(&mut self, function: usize, args: &[u128]) {
+        let (f, base) = (self.numbered(function), self.bits.len());
+        self.bits.resize(base + n_bits(f), 0);
         self.frames.push(Frame { function, base, block: Function::ENTRY, next: 0 });
-        for (&param, &arg) in self.functions[function].params(Function::ENTRY).iter().zip(args) {
+        for (&param, &arg) in f.params(Function::ENTRY).iter().zip(args) {
             self.bits[base + param.index()] = arg;
         }
-        Ok(None)
     }
 
     fn pop_frame(&mut self) {
@@ -170,7 +190,7 @@ impl Runner<'_, '_> {
 
     /// Enters the block that an edge goes to. Its phis are parallel.
     fn follow(&mut self, frame: &Frame, edge: Edge) {
-        let function = &self.functions[frame.function];
+        let function = self.function(frame);
         let dst = function.edge_dst(edge);
         self.edge_bits.clear();
         for arg in function.edge_args(edge) {
@@ -188,7 +208,7 @@ impl Runner<'_, '_> {
     }
 
     fn step(&mut self, frame: &Frame, inst: Inst) -> Result<Next, TrapCode> {
-        let function = &self.functions[frame.function];
+        let function = self.function(frame);
         let imm = function.imm(inst);
         let mut operands = [0; 4];
         let values = function.operands(inst);
@@ -197,6 +217,7 @@ impl Runner<'_, '_> {
         }
         let operands = &operands[..values.len().min(4)];
         let result = match function.opcode(inst) {
+            Opcode::Ir(IrOp::Exit) => return Ok(self.exit(frame, inst)),
             Opcode::Ir(op) => self.ir_op(frame, op, imm, operands)?,
             Opcode::Op(op) if op.is_terminator() || is_call(op) => {
                 return self.control(frame, inst, op, operands);
@@ -233,8 +254,30 @@ impl Runner<'_, '_> {
             IrOp::StackPop => self.state.pop_cells(imm.0),
             IrOp::FramePush => return self.state.push_frame(imm.low()).map(|at| Some(at.into())),
             IrOp::FramePop => self.state.pop_frame(imm.low()),
+            IrOp::Exit => unreachable!("an exit goes on elsewhere"),
         }
         Ok(None)
+    }
+
+    /// Goes on in the frame that an exit leaves for. Places that the exit says nothing of are never read.
+    fn exit(&self, frame: &Frame, inst: Inst) -> Next {
+        let function = self.function(frame);
+        let exit = &function.exits[function.imm(inst).low() as usize];
+        assert!(exit.caller.is_none(), "frames that wait are not evaluated");
+        let lands = |landing: &Function| match &landing.entry {
+            Entry::Frame(state) => (state.func, &state.blocks) == (exit.func, &exit.blocks),
+            Entry::Call => false,
+        };
+        let landing = self.landings.iter().position(lands).expect("each exit has a landing");
+        let Entry::Frame(entry) = &self.landings[landing].entry else { unreachable!("it has one") };
+        let values = self.read(frame, function.operands(inst));
+        let value_at = |place| match exit.places.iter().position(|&other| other == place) {
+            Some(at) => values[at],
+            None if place == FramePlace::FrameSp => self.state.frame_sp.into(),
+            None => UNKNOWN_CELL,
+        };
+        let args = entry.places.iter().map(|&place| value_at(place)).collect();
+        Next::Land { landing, args }
     }
 
     /// `bytes` is the immediate of an instruction on vectors.
@@ -280,7 +323,7 @@ impl Runner<'_, '_> {
         op: Op,
         operands: &[u128],
     ) -> Result<Next, TrapCode> {
-        let function = &self.functions[frame.function];
+        let function = self.function(frame);
         let imm = function.imm(inst);
         let mut edges = function.succ_edges(frame.block);
         let n_edges = edges.len();
@@ -316,6 +359,14 @@ impl Runner<'_, '_> {
         }
         Ok(func)
     }
+}
+
+/// The cells of a frame that an exit leaves as they are, which may hold anything.
+const UNKNOWN_CELL: u128 = 0xdead_beef_dead_beef_dead_beef_dead_beef;
+
+/// The values and slots of a frame.
+fn n_bits(f: &Function) -> usize {
+    f.n_values() + f.slots.len()
 }
 
 const fn is_call(op: Op) -> bool {

@@ -4,7 +4,7 @@ use slotvm_bytecode::inst::check_lane;
 use slotvm_bytecode::{Imm, ImmKind, Op, ValType};
 
 use super::cursor::Cursor;
-use super::{ParseError, Parser, Target, Use, slot_use, value_type, value_use};
+use super::{ParseError, Parser, Target, Use, frame_state, slot_use, value_type, value_use};
 use crate::ir::entity::{Block, Value};
 use crate::ir::irop::{IrOp, Opcode, is_in_ir};
 use crate::ir::print::has_written_result_types;
@@ -73,6 +73,12 @@ impl<'t> Parser<'t> {
     }
 
     fn ir_op(&mut self, op: IrOp, code: &mut Cursor<'t>) -> Result<Imm, ParseError> {
+        if op == IrOp::Exit {
+            let state = frame_state(code)?;
+            self.args(code)?;
+            self.f.exits.push(state);
+            return Ok(Imm::index(self.f.exits.len() as u32 - 1));
+        }
         let imm = match op.is_slot_access() {
             true => self.slot_number(code)?,
             false if op.has_imm() => code.number()?,

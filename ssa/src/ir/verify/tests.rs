@@ -7,6 +7,7 @@ use crate::ir::entity::{Block, Edge, Inst, Loc, Value};
 use crate::ir::frame::{FramePlace, FrameState};
 use crate::ir::irop::{IrOp, Opcode};
 use crate::ir::parse::parse;
+use crate::ir::print::print;
 use crate::ir::{Entry, LocData, SlotData, SlotOrigin};
 use ValType::{I32, I64};
 
@@ -149,6 +150,7 @@ fn breaks(property: Property) -> (Function, Form) {
         Property::DefsDominate => broken(|f| f.edge_args[0] = Value(4)),
         Property::Locations => broken(|f| f.inst_locs[1] = Loc(1)),
         Property::SlotsDistinct => broken(|f| f.slots[1] = f.slots[0]),
+        Property::ExitFrames => (left("f0 at 1: cell 0 ()"), Form::Ssa),
         Property::NoSlotAccess => (sound(), Form::Ssa),
         Property::EffectsInOrder => unreachable!("one function cannot break it"),
     }
@@ -248,6 +250,42 @@ fn the_places_of_a_frame_are_those_of_the_parameters() {
     assert_eq!(of_vector("cell 1, cell 0"), Ok(()));
     let overlap = "property 9 (entry-params) does not hold: two values lie in cell 1";
     assert_eq!(of_vector("cell 0, cell 1"), Err(overlap.to_owned()));
+}
+
+/// A function that only leaves for a frame.
+fn left(exit: &str) -> Function {
+    let text = format!("func f0 f(v0: i64, v1: v128) -> i64 {{\nb0:\n  exit {exit}\n}}\n");
+    parse(&text).expect("it is text")
+}
+
+#[test]
+fn exits_have_frames_for_their_values() {
+    for exit in [
+        "f0 at 1: ()",
+        "f0 at 1: cell 3 (v0)",
+        "f0 at 1: cell 3, cell 4 (v0, v1)",
+        "f0 at 1: cell 3 < f0 at 2: cell 3 (v0, v0)",
+    ] {
+        let f = left(exit);
+        assert_eq!(verify(&f, Form::Ssa, &context()), Ok(()), "{exit}");
+        assert!(print(&f).contains(&format!("exit {exit}")), "{}", print(&f));
+    }
+    for exit in [
+        "f0 at 1: (v0)",
+        "f0 at 1, 2: ()",
+        "f7 at 1: ()",
+        "f0 at 1: < f7 at 1: ()",
+        "f0 at 1: cell 3, cell 3 (v0, v0)",
+        "f0 at 1: cell 3, cell 4 (v1, v0)",
+        "f0 at 1: frame (v0)",
+    ] {
+        let violation = verify(&left(exit), Form::Ssa, &context()).expect_err(exit);
+        assert_eq!(violation.property, Property::ExitFrames, "{exit}: {violation}");
+    }
+    let mut f = left("f0 at 1: ()");
+    f.exits.clear();
+    let violation = verify(&f, Form::Ssa, &context()).expect_err("it has no frame");
+    assert_eq!(violation.property, Property::Immediates, "{violation}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Properties 9 to 14 and 18 to 20: instructions one by one.
+//! Properties 9 to 14 and 18 to 21: instructions one by one.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use slotvm_bytecode::inst::check_lane;
 use slotvm_bytecode::typing::{self, OperandStack};
 use slotvm_bytecode::{FuncType, Imm, ImmKind, Op, ValType};
 
-use super::{Context, Form, Violation, require};
+use super::{Context, Form, Property, Violation, require};
 use crate::ir::entity::{Inst, Value};
 use crate::ir::frame::{FramePlace, FrameState};
 use crate::ir::irop::{IrOp, Opcode, is_in_ir};
@@ -56,9 +56,14 @@ fn check_state(f: &Function, state: &FrameState) -> Result<(), Violation> {
         params.len(),
         state.places.len()
     );
+    check_places(f, state, params).or_else(|detail| violated(Property::EntryParams, detail))
+}
+
+/// Checks the places of the values of a frame.
+fn check_places(f: &Function, state: &FrameState, values: &[Value]) -> Result<(), String> {
     let mut taken = HashSet::new();
-    for (&param, &place) in params.iter().zip(&state.places) {
-        let ty = f.value_type(param);
+    for (&value, &place) in values.iter().zip(&state.places) {
+        let ty = f.value_type(value);
         let (second, is_right) = match place {
             FramePlace::Cell(cell) if ty == ValType::V128 => {
                 (cell.checked_add(1).map(FramePlace::Cell), true)
@@ -66,14 +71,47 @@ fn check_state(f: &Function, state: &FrameState) -> Result<(), Violation> {
             FramePlace::Cell(_) => (None, true),
             FramePlace::FrameSp | FramePlace::Block => (None, ty == ValType::I32),
         };
-        require!(is_right, EntryParams, "v{} has type {ty}, and its place is {place}", param.0);
+        if !is_right {
+            return Err(format!("v{} has type {ty}, and its place is {place}", value.0));
+        }
         // At another block, a cell may hold an operand of another type.
         let of_type = (state.blocks.len() > 1).then_some(ty);
         for place in [Some(place), second].into_iter().flatten() {
-            require!(taken.insert((place, of_type)), EntryParams, "two values lie in {place}");
+            if !taken.insert((place, of_type)) {
+                return Err(format!("two values lie in {place}"));
+            }
         }
     }
     Ok(())
+}
+
+/// Checks the frames of an exit, of which the list has the state.
+fn check_exit(f: &Function, inst: Inst, context: &impl Context) -> Result<(), Violation> {
+    let state = &f.exits[f.imm(inst).0 as usize];
+    let mut values = f.operands(inst);
+    let n_places = state.places().count();
+    require!(
+        n_places == values.len(),
+        ExitFrames,
+        "{inst} has {} values, and its frames {n_places} places",
+        values.len()
+    );
+    for state in state.frames() {
+        let is_frame = context.func_type(state.func).is_some() && state.blocks.len() == 1;
+        require!(
+            is_frame,
+            ExitFrames,
+            "{inst} leaves for {state}; expected a function at one block"
+        );
+        let (own, outer) = values.split_at(state.places.len());
+        check_places(f, state, own).or_else(|detail| violated(Property::ExitFrames, detail))?;
+        values = outer;
+    }
+    Ok(())
+}
+
+fn violated(property: Property, detail: String) -> Result<(), Violation> {
+    Err(Violation { property, detail })
 }
 
 fn check_locs(f: &Function, context: &impl Context) -> Result<(), Violation> {
@@ -150,6 +188,12 @@ fn check_inst(
     let imm = f.imm(inst);
     let named = match opcode {
         Opcode::Op(op) => types_of_op(f, op, imm, operands, context, expected),
+        Opcode::Ir(IrOp::Exit) => {
+            // Property 20 says which.
+            expected.clear();
+            expected.operands.extend(types_of(f, operands));
+            f.exits.get(imm.0 as usize).map(drop)
+        }
         Opcode::Ir(op) => types_of_ir_op(f, op, imm, expected),
     };
     require!(named.is_some(), Immediates, "{inst} is {name} of {imm:?}, which is not there");
@@ -168,6 +212,9 @@ fn check_inst(
         .map(|value| f.value_types.get(value.index()).copied())
         .eq(expected.results.iter().map(|&ty| Some(ty)));
     require!(fits, ResultTypes, "{inst}, {name}, does not give {:?}", expected.results);
+    if opcode == Opcode::Ir(IrOp::Exit) {
+        return check_exit(f, inst, context);
+    }
     check_return(f, inst, context)
 }
 
@@ -273,6 +320,7 @@ fn types_of_ir_op(f: &Function, op: IrOp, imm: Imm, types: &mut Types) -> Option
             types.set(&[], &[]);
         }
         IrOp::Fuel | IrOp::StackPush | IrOp::StackPop | IrOp::FramePop => types.set(&[], &[]),
+        IrOp::Exit => unreachable!("an exit has its own types"),
     }
     (imm.high() == 0).then_some(())
 }

@@ -138,7 +138,9 @@ impl<'a> Forms<'a> {
         root: &Function,
         looked_at_max: u32,
     ) -> Forms<'a> {
-        let found = root.called_as().into_iter().map(|root| (root, 0)).collect();
+        // What is inlined has no exits: these leave for one frame.
+        let called_as = root.called_as().filter(|_| root.exits.is_empty());
+        let found = called_as.into_iter().map(|root| (root, 0)).collect();
         let has_names = root.names.is_some();
         kept.start((module.id(), *options, has_names));
         let (left, leaves) = (looked_at_max, HashMap::new());

@@ -46,6 +46,7 @@ pub(super) fn new_tables(plan: &Plan, mut out: Function) -> (Function, Tables) {
     out.name.push_str(&root.name);
     out.label_names = root.label_names.clone();
     out.ty = root.ty.clone();
+    out.exits = root.exits.clone();
     let forms = || (0..plan.nodes.len()).map(|node| plan.form(node));
     let n_edges = forms().map(Function::n_edges).sum();
     let n_blocks = forms().map(Function::n_blocks).sum();

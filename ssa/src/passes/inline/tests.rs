@@ -420,7 +420,7 @@ fn inlined_at_loop(source: &str) -> (Function, InlineReport) {
     let (module, scratch) = (module(source), &mut BuildScratch::default());
     let main = module.n_funcs() - 1;
     let start = module.body(main).expect("it is defined").loops()[0].start;
-    let form = build_loop(&module, main, &[start], &BUILDS[1], scratch);
+    let form = build_loop(&module, main, &[start], &[], &BUILDS[1], scratch);
     let mut f = form.expect("one loop has one frame");
     let entry = f.insts(Function::ENTRY).len();
     let report = inline(&mut f, &module, &BUILDS[1], scratch, &mut KeptForms::default());

@@ -126,6 +126,12 @@ impl Body<'_, '_, '_> {
                 let (value, slot) = (self.typed(f.operands(inst)[0]), &self.slots[imm.0 as usize]);
                 line!(self, "store {value}, ptr %{slot}");
             }
+            Opcode::Ir(IrOp::Exit) => {
+                // Each has values of its own.
+                let args = self.operands();
+                self.call_runtime(&format!("exit.{}", imm.low()), args);
+                line!(self, "unreachable");
+            }
             Opcode::Ir(op) => {
                 let mut args = self.operands();
                 args.push((ValType::I64, imm.low().to_string()));

@@ -1,0 +1,92 @@
+//! Exits: leaving the native frame for the interpreter, see [`slotvm_runtime::native::Exit`].
+
+use std::sync::Arc;
+
+use cranelift_codegen::ir::{self, InstBuilder};
+use slotvm_bytecode::ValType;
+use slotvm_runtime::native::{EXIT_CELLS_MAX, Exit, offsets};
+use slotvm_ssa::ir::entity::{Inst, Value};
+use slotvm_ssa::ir::frame::FramePlace;
+use slotvm_ssa::ir::irop::{IrOp, Opcode};
+use slotvm_ssa::ir::{Entry, Function};
+
+use super::Lowering;
+use crate::lower::abi::{self, CELL_BYTES, POINTER};
+
+/// The exits of a function, by the numbers that its IR gives them. Code has their addresses.
+#[derive(Clone)]
+pub(crate) struct CodeExits {
+    pub(crate) exits: Arc<[Exit]>,
+    /// The trampoline by which calls of the function go to the interpreter. It lives as long as the code.
+    pub(crate) interpreter: usize,
+}
+
+impl CodeExits {
+    /// The exits of a function, if it has any.
+    pub(crate) fn of(func: &Function, interpreter: usize) -> Option<CodeExits> {
+        if func.exits.is_empty() {
+            return None;
+        }
+        let mut cells: Vec<Box<[u32]>> = vec![Box::default(); func.exits.len()];
+        let insts = func.blocks().map(|block| func.terminator(block));
+        for inst in insts.filter(|&inst| func.opcode(inst) == Opcode::Ir(IrOp::Exit)) {
+            let exit = func.imm(inst).low() as usize;
+            let values = func.operands(inst).iter().zip(&func.exits[exit].places);
+            let of_value = |(&value, &place): (&Value, &FramePlace)| match place {
+                FramePlace::Cell(cell) => cell..cell + func.value_type(value).cells() as u32,
+                FramePlace::FrameSp | FramePlace::Block => unreachable!("an exit writes cells"),
+            };
+            cells[exit] = values.flat_map(of_value).collect();
+        }
+        let exits = func.exits.iter().zip(cells);
+        let exits = exits.map(|(state, cells)| Exit::new(state.func, state.blocks[0], cells));
+        Some(CodeExits { exits: exits.collect(), interpreter })
+    }
+
+    /// The number of times that one of them was taken, at least.
+    pub(crate) fn n_taken(&self) -> u64 {
+        self.exits.iter().map(|exit| u64::from(exit.n_taken())).sum()
+    }
+
+    fn address(&self, number: usize) -> usize {
+        std::ptr::from_ref(&self.exits[number]).expose_provenance()
+    }
+}
+
+impl Lowering<'_, '_> {
+    /// Writes the values of the frame and the exit to what the store shares, and leaves: by a return where the interpreter's
+    /// frame is there, and else by a call of the interpreter in place of the function.
+    pub(super) fn lower_exit(&mut self, inst: Inst) {
+        let func = self.func;
+        let exits = self.options.exits.as_ref().expect("code with exits is given them");
+        let exit = exits.address(func.imm(inst).low() as usize);
+        let (shared, flags) = (self.shared(), self.context_flags());
+        let types: Vec<ValType> =
+            func.operands(inst).iter().map(|&value| func.value_type(value)).collect();
+        for (&operand, (offset, ty)) in func.operands(inst).iter().zip(abi::in_cells(&types)) {
+            debug_assert!((offset as usize) < EXIT_CELLS_MAX * CELL_BYTES as usize);
+            let cell = self.cell_of(self.value(operand));
+            let at = offsets::SHARED_EXIT_CELLS + offset;
+            self.builder.ins().store(abi::cell_flags(ty, flags), cell, shared, at);
+        }
+        let exit = self.builder.ins().iconst(POINTER, exit as i64);
+        self.builder.ins().store(flags, exit, shared, offsets::SHARED_EXIT);
+        match func.entry {
+            Entry::Frame(_) => {
+                let by_area = abi::returns_by_area(&func.ty);
+                let results = if by_area { &[] } else { &*func.ty.results };
+                let results: Vec<ir::Value> = results.iter().map(|&ty| self.zero(ty)).collect();
+                self.builder.ins().return_(&results);
+            }
+            Entry::Call => {
+                let interpreter = exits.interpreter as i64;
+                let code = self.builder.ins().iconst(POINTER, interpreter);
+                let signature = self.signature(self.module.func_type_index(func.func));
+                let mut args = vec![self.context];
+                args.extend(self.return_area);
+                args.extend(func.ty.params.iter().map(|&ty| self.zero(ty)));
+                self.builder.ins().return_call_indirect(signature, code, &args);
+            }
+        }
+    }
+}
