@@ -84,7 +84,7 @@ impl Configuration {
         // Most users change one setting or none.
         let is_usual = choices.percent(30);
         let mut is_default = || is_usual || choices.percent(50);
-        let defaults: [bool; 7] = std::array::from_fn(|_| is_default());
+        let defaults: [bool; 6] = std::array::from_fn(|_| is_default());
         let or = |is_default: bool, n: usize, choices: &mut Choices<'_>| {
             let number = choices.below(n);
             if is_default { 0 } else { number }
@@ -98,9 +98,9 @@ impl Configuration {
         let passes = pass_sets().nth(passes_number).expect("the number is less than theirs");
         let bounds = Bounds::ALL[or(defaults[4], Bounds::ALL.len(), choices)];
         let is_limited = !defaults[5];
-        let has_exits = !defaults[6];
         let is_kept = choices.percent(6);
         let seed = choices.bits();
+        let has_exits = !is_usual && seed & 1 == 1;
         Configuration {
             making,
             threshold,
