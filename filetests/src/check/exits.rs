@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use slotvm_bytecode::VerifiedModule;
+use slotvm_runtime::native::EXIT_CELLS_MAX;
 use slotvm_ssa::construction::build::{BuildScratch, build_loop, possible_exits};
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::ir::verify::{Form, verify};
 use slotvm_ssa::pipeline::{Driver, PassContext, PassScratch, PassSet, Start, Times, User};
 
 use super::{Budget, Difference, Outcome, Plan, compare, evaluator};
+use crate::choices::{Choices, random_bytes};
 use crate::generate::Case;
 
 /// Runs a case in the evaluator, with exits in slot form and after all rows. What exits go on in has none.
@@ -34,20 +36,14 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The maximum number of cells of the frame of an exit.
-const EXIT_CELLS_MAX: u32 = 256;
-
 /// The blocks of a function that become exits: a share of them that is drawn for each function.
 fn exits(module: &VerifiedModule, func: u32, seed: u64) -> Vec<u32> {
-    let mut state = seed ^ u64::from(func).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mut next = || {
-        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        (state >> 33) as u32
-    };
-    let share = [1, 2, 4, 9][next() as usize % 4];
-    let body = module.body(func).expect("the module defines the function");
-    let blocks = (1..body.blocks.len() as u32).filter(|_| next().is_multiple_of(share)).collect();
-    possible_exits(module, func, blocks, EXIT_CELLS_MAX)
+    let n_blocks = module.body(func).expect("the module defines the function").blocks.len();
+    let bytes = random_bytes(seed << 32 | u64::from(func), 1 + n_blocks);
+    let mut choices = Choices::new(&bytes);
+    let share = [1, 2, 4, 9][choices.below(4)];
+    let blocks = (1..n_blocks as u32).filter(|_| choices.below(share) == 0).collect();
+    possible_exits(module, func, blocks, EXIT_CELLS_MAX as u32)
 }
 
 fn functions(

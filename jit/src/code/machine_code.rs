@@ -190,8 +190,8 @@ impl MachineCode {
         let bytes = unsafe { std::slice::from_raw_parts(start, code.len()) }.to_vec();
         let (traps, calls, places) = table.part(code);
         let Placing { alignment, anchor } = how;
-        let code = MachineCode { bytes, alignment, anchor, ..MachineCode::default() };
-        MachineCode { traps, calls, places, ..code }
+        let code = MachineCode { bytes, traps, calls, places, ..MachineCode::default() };
+        MachineCode { alignment, anchor, ..code }
     }
 
     /// The alignment that the code is to have.

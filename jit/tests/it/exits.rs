@@ -1,8 +1,8 @@
 //! Native code that is left for the interpreter, in the place of blocks that are drawn at random.
 
 use slotvm::{
-    Config, Engine, Func, Instance, Linker, Module, Store, Tier, TierCompilation, TierThresholds,
-    TrapCode,
+    Config, Engine, Error, Func, Instance, Limits, Linker, Module, Store, Tier, TierCompilation,
+    TierThresholds, TrapCode,
 };
 
 /// An engine whose code has exits by this seed, from the first call or round on.
@@ -126,13 +126,14 @@ fn a_function_that_was_native_from_the_start_is_left() {
         let (mut store, module, instance) = instance(&engine, RECURSION);
         let main = instance.get_typed_func::<i64, i64>(&store, "main").unwrap();
         assert_eq!(main.call(&mut store, 12).unwrap(), 144);
+        let n_before = module.exits_taken();
         let mut store = Store::new(&engine, ());
         // So code of the interpreter is not that of the other store, where handlers end with jumps.
         store.interpret_by_loop();
         let instance = Linker::new(&engine).instantiate(&mut store, &module).unwrap();
         let main = instance.get_typed_func::<i64, i64>(&store, "main").unwrap();
         assert_eq!(main.call(&mut store, 12).unwrap(), 144);
-        n_taken += module.exits_taken();
+        n_taken += module.exits_taken() - n_before;
     }
     assert!(n_taken > 1_000, "{n_taken}");
 }
@@ -193,16 +194,24 @@ fn all_types_reach_the_frame() {
 /// Where there is no room for the frame, the stack overflows at the start of the block.
 #[test]
 fn the_stack_may_overflow_where_code_is_left() {
+    let mut n_at_exits = 0;
     for seed in 0..20 {
         let engine = engine(seed, |config| {
-            config.deterministic_stack(None).max_native_stack(256 << 10);
+            config.limits(Limits { interp_cells_max: 500, ..Limits::default() });
         });
-        let (mut store, _, instance) = instance(&engine, RECURSION);
+        let (mut store, module, instance) = instance(&engine, RECURSION);
         let main = instance.get_typed_func::<i64, i64>(&store, "main").unwrap();
         let error = main.call(&mut store, 1 << 40).unwrap_err();
-        assert_eq!(error.trap_code(), Some(TrapCode::StackOverflow), "seed {seed}");
+        let Error::Trap(trap) = &error else { panic!("seed {seed}: {error}") };
+        assert_eq!(trap.code, TrapCode::StackOverflow, "seed {seed}");
+        // Calls overflow where they enter a function, at its start.
+        let place = trap.frames[0].offset;
+        let blocks = &module.verified().body(0).expect("it is defined").blocks;
+        assert!(blocks.iter().any(|block| block.start == place), "seed {seed}: {error}");
+        n_at_exits += usize::from(place > 0);
         assert_eq!(main.call(&mut store, 10).unwrap(), 55);
     }
+    assert!((1..20).contains(&n_at_exits), "{n_at_exits}");
 }
 
 /// The host is called, and calls back, between exits.

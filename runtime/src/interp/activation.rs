@@ -176,9 +176,9 @@ impl<'a> Activation<'a> {
             }
             Begin::Exit(exit) => {
                 // SAFETY: `resume` alone begins so, with an exit at which native code was left just before.
-                let pc = unsafe { self.land(instance, exit, self.base) }?;
-                self.store.check_host_stack()?;
-                Ok(pc)
+                let (pc, exit) = unsafe { (self.land(instance, exit, self.base)?, &*exit) };
+                let has_room = self.store.check_host_stack();
+                has_room.map_err(|code| self.at_start(exit, code.into())).map(|()| pc)
             }
         }
     }

@@ -7,17 +7,18 @@
 use slotvm_bytecode::TrapCode;
 
 use super::activation::Activation;
+use super::translate::is_far;
 use crate::entities::InstanceId;
-use crate::error::Stop;
+use crate::error::{Error, Stop};
 use crate::exit::Exit;
 use crate::steps::code::BlockStart;
 use crate::steps::instr::Instr;
 use crate::steps::state::Landing;
-use crate::steps::target::TargetCode;
 use crate::store::Store;
+use crate::trap::Trap;
 
 impl Store {
-    /// The exit at which native code was left, if it was left at one, and now the store forgets.
+    /// Takes the exit at which native code was left, if it was left at one.
     pub(super) fn take_exit(&mut self) -> Option<*const Exit> {
         // SAFETY: the store owns the structure, and native code does not run at the moment.
         let exit = unsafe { &mut (*self.shared_ptr()).exit };
@@ -44,23 +45,32 @@ impl Activation<'_> {
         exit.take();
         self.switch(instance);
         let target = self.module().interpreted(exit.func());
-        let TargetCode::Interpreted(code) = &target.code else {
-            unreachable!("a target that is interpreted")
-        };
         let BlockStart { slot, accumulators } = self.module().start_of(target, exit.block());
         self.state.active = target;
-        self.state.pc = &raw const code.instrs[slot as usize];
+        self.state.pc = &raw const target.running().instrs[slot as usize];
         let end = base + target.n_cells as usize;
-        self.make_room(base, end)?;
+        self.make_room(base, end).map_err(|stop| self.at_start(exit, stop))?;
         let frame = &mut self.store.interp.stack.cells[base..end];
         // SAFETY: what all instances share lives as long as the store, and no native code runs.
         let values = unsafe { &(*self.state.shared).exit_cells };
         exit.write(values, frame);
         let [int, float] = accumulators.map(|cell| cell.map_or(0, |cell| frame[cell as usize]));
-        let (pc, float, is_far) = (self.state.pc, f64::from_bits(float), code.is_far);
+        let (pc, float, is_far) = (self.state.pc, f64::from_bits(float), is_far(target.n_cells));
         self.state.landing = Landing { pc, int, float, is_far };
         self.look_at_memory();
         Ok(self.module().land())
+    }
+
+    /// The reason for which the interpreter cannot go on after an exit, with the frames of a trap: its place is the start of
+    /// the block, before the first instruction that was made of it.
+    pub(super) fn at_start(&self, exit: &Exit, stop: Stop) -> Stop {
+        let Stop::Trap(code) = stop else { return stop };
+        let body = self.module().module().body(exit.func()).expect("the module defines it");
+        let start = body.blocks[exit.block() as usize].start;
+        let mut error = Error::from(Trap::new(code, []));
+        error.add_frames([self.store.frame(self.instance(), exit.func(), start)], 0);
+        self.add_frames(&mut error, false);
+        Stop::Error(error)
     }
 
     /// Makes sure that the stack has the cells of a frame, between two indices, and lets the state name them.

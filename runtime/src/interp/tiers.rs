@@ -191,7 +191,7 @@ impl Store {
         Ok(())
     }
 
-    /// Does what native code was left for, which the host had called. The cells receive the results.
+    /// Does the work that native code has left, which the host had called. The cells receive the results.
     pub(crate) fn go_on_left(&mut self, left: Left, cells: &mut [u64]) -> Result<(), Error> {
         match left {
             Left::Call(call) => self.make_tail_call(call, cells),

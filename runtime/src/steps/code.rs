@@ -20,8 +20,6 @@ pub(crate) struct FuncCode {
     pub(crate) frame_params: Box<[(u32, u32, u32)]>,
     /// Whether it shows each instruction to an observer.
     pub(crate) is_traced: bool,
-    /// Whether its frames have more cells than instructions can name.
-    pub(crate) is_far: bool,
     pub(crate) options: CodeOptions,
     /// The counts of calls of the function and of rounds of its loops, in the order of blocks.
     pub(crate) counts: Box<[Count]>,

@@ -32,7 +32,7 @@ pub(crate) struct TailCall {
     pub(crate) args: usize,
 }
 
-/// What native code was left for, to be done in its place by whoever has entered it.
+/// The work that native code has left to the caller that entered it.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Left {
     /// A call of a function that is interpreted.

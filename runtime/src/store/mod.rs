@@ -43,8 +43,7 @@ use crate::error::{Error, check_limit};
 use crate::memory::limiter::FindLimiter;
 use crate::pinned::Pinned;
 use crate::steps::module_code::ModuleCode;
-use crate::steps::stack::Left;
-use crate::steps::stack::Stack;
+use crate::steps::stack::{Left, Stack};
 use crate::steps::trace::TraceFn;
 use crate::trap::Frame;
 use config::StoreConfig;
@@ -184,7 +183,7 @@ pub(crate) struct Interpreter {
     pub(crate) stack: Stack,
     /// Prepared code, by the addresses of its module, which it keeps alive, and of its tiers.
     pub(crate) codes: HashMap<(*const VerifiedModule, *const ()), Arc<ModuleCode>>,
-    /// What native code was left for, until whoever has entered that does it.
+    /// The work that native code has left to the caller that entered it, until that takes it up.
     pub(crate) left: Option<Left>,
     pub(crate) trace: Option<TraceFn>,
     /// Whether a loop calls its handlers, even if they can call each other.

@@ -171,8 +171,8 @@ impl<'a> Machine<'a> {
         Machine { module, functions, landings: Vec::new(), state }
     }
 
-    /// Adds forms that are entered at the blocks which exits leave for: what exits call the interpreter is the evaluation
-    /// of these.
+    /// Adds forms that are entered at the blocks of exits. An exit continues in the form for its block, as native code
+    /// continues in the interpreter.
     pub fn land_in(&mut self, landings: impl IntoIterator<Item = Function>) {
         self.landings.extend(landings);
     }

@@ -106,8 +106,8 @@ impl Maker {
         let mut compiler = compiler.unwrap_or_else(|| Compiler::new(self.options.clone()));
         let containment = &self.options.containment;
         let subject = Subject::of(module, func, loops);
-        let exits = self.exits(func, loops);
-        let exits = FormExits { blocks: &exits.0, interpreter: exits.1 };
+        let (blocks, interpreter) = self.exits(func, loops);
+        let exits = FormExits { blocks: &blocks, interpreter };
         let origin = Origin::Bytecode { func, loops, exits };
         let compiled = stack::with_room(|| compiler.compile_at(module, origin, share));
         let compiled = compiled.map_err(|error| {

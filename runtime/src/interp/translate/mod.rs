@@ -43,7 +43,7 @@ pub(super) fn offset(module: &VerifiedModule, target: &CallTarget, pc: *const In
         let mut translator = Translator::new(module, target.func, code.options, code.is_traced);
         translator.offsets = Some(Vec::with_capacity(code.instrs.len()));
         translator.run();
-        translator.offsets.unwrap_or_default().into()
+        translator.offsets.expect("they were asked for").into()
     });
     offsets[code.slot(pc)]
 }
@@ -54,7 +54,7 @@ pub(super) fn starts(module: &VerifiedModule, target: &CallTarget) -> Box<[Block
     let mut translator = Translator::new(module, target.func, code.options, code.is_traced);
     translator.block_starts = Some(Vec::with_capacity(translator.body.blocks.len()));
     translator.run();
-    translator.block_starts.unwrap_or_default().into()
+    translator.block_starts.expect("they were asked for").into()
 }
 
 /// The instruction that goes on where native code was left, likewise.
@@ -92,6 +92,11 @@ unsafe impl Sync for SyncInstr {}
 
 /// The most cells of a frame that instructions can name.
 const NEAR_CELLS_MAX: u32 = 1 << 16;
+
+/// Whether code of a function with frames of so many cells computes in scratch cells.
+pub(super) const fn is_far(n_cells: u32) -> bool {
+    n_cells > NEAR_CELLS_MAX
+}
 
 struct Translator<'a> {
     module: &'a VerifiedModule,
@@ -147,7 +152,7 @@ impl<'a> Translator<'a> {
             options,
             is_traced,
             tiers: None,
-            is_far: body.n_cells() > NEAR_CELLS_MAX,
+            is_far: is_far(body.n_cells()),
             instrs: Vec::new(),
             stack_ops: Vec::new(),
             counts: Vec::new(),
@@ -192,7 +197,6 @@ impl<'a> Translator<'a> {
         let code = FuncCode {
             frame_params: frame_params.collect(),
             is_traced: self.is_traced,
-            is_far: self.is_far,
             options,
             counts: self.counts.into(),
             offsets: OnceLock::new(),

@@ -132,14 +132,12 @@ impl<S: Slots> Builder<'_, S> {
         self.stack.start(block.shape, module.shape_depth(block.shape));
         self.offset = block.start;
         let (mut places, mut values) = (Vec::new(), Vec::new());
-        let is_read = |slot: &FrameSlot| match slot.origin {
+        let locals = frame_locals(body).filter(|slot| match slot.origin {
             SlotOrigin::Local(local) => self.exits.is_live(number, local),
-            SlotOrigin::Stack(_) | SlotOrigin::Inlined(_) => true,
-        };
-        let locals: Vec<FrameSlot> = frame_locals(body).filter(is_read).collect();
-        for FrameSlot { origin, ty, cell } in
-            locals.into_iter().chain(frame_operands(module, body, number))
-        {
+            _ => unreachable!("it is a local"),
+        });
+        let read: Vec<FrameSlot> = locals.chain(frame_operands(module, body, number)).collect();
+        for FrameSlot { origin, ty, cell } in read {
             let slot = match origin {
                 SlotOrigin::Local(local) => self.local_slots[local as usize],
                 SlotOrigin::Stack(depth) => self.stack.slot(depth, ty, &mut self.f),
