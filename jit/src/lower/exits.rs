@@ -16,9 +16,9 @@ use crate::lower::abi::{self, CELL_BYTES, POINTER};
 /// The exits of a function, by the numbers that its IR gives them. Code has their addresses.
 #[derive(Clone)]
 pub(crate) struct CodeExits {
-    pub(crate) exits: Arc<[Exit]>,
+    exits: Arc<[Exit]>,
     /// The trampoline by which calls of the function go to the interpreter. It lives as long as the code.
-    pub(crate) interpreter: usize,
+    interpreter: usize,
 }
 
 impl CodeExits {

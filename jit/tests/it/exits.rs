@@ -138,6 +138,29 @@ fn a_function_that_was_native_from_the_start_is_left() {
     assert!(n_taken > 1_000, "{n_taken}");
 }
 
+/// Threads make and leave the code of one module at once. What the slower one made may be called, too.
+#[test]
+fn threads_leave_the_code_of_one_module() {
+    let mut n_taken = 0;
+    for seed in 0..20 {
+        let engine = engine(seed, |_| {});
+        let module = Module::from_text(&engine, RECURSION).unwrap();
+        let run = || {
+            let mut store = Store::new(&engine, ());
+            let instance = Linker::new(&engine).instantiate(&mut store, &module).unwrap();
+            let main = instance.get_typed_func::<i64, i64>(&store, "main").unwrap();
+            assert_eq!(main.call(&mut store, 15).unwrap(), 610, "seed {seed}");
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(run);
+            }
+        });
+        n_taken += module.exits_taken();
+    }
+    assert!(n_taken > 4_000, "{n_taken}");
+}
+
 /// Values of all types, in locals and on the operand stack, are what they were.
 #[test]
 fn all_types_reach_the_frame() {

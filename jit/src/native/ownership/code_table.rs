@@ -35,6 +35,8 @@ pub(crate) struct CodeTable {
     /// By function.
     loops: Mutex<HashMap<u32, Vec<PlacedLoops>>>,
     arena: CodeArena,
+    /// The exits that code in the arena names by their addresses.
+    exits: Mutex<Vec<CodeExits>>,
     /// Code that need not be made.
     pub(crate) kept: Option<Arc<Kept>>,
 }
@@ -47,8 +49,6 @@ pub(crate) struct Placed {
     pub(crate) placing: Option<Placing>,
     /// None if the code was kept.
     pub(crate) info: Option<FunctionInfo>,
-    /// The exits that the code names.
-    exits: Option<CodeExits>,
 }
 
 /// Code that goes on in any of some loops of a function.
@@ -88,6 +88,7 @@ impl CodeTable {
             functions: std::iter::repeat_with(OnceLock::new).take(n_funcs).collect(),
             loops: Mutex::default(),
             arena: CodeArena::new(),
+            exits: Mutex::default(),
             kept,
         }
     }
@@ -127,10 +128,8 @@ impl CodeTable {
 
     /// The number of times that code was left at an exit, at least.
     pub(crate) fn exits_taken(&self) -> u64 {
-        let taken = |placed: &Placed| placed.exits.as_ref().map_or(0, CodeExits::n_taken);
-        let loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_loops = loops.values().flatten().map(|loops| taken(&loops.placed));
-        self.placed().map(taken).chain(of_loops).sum()
+        let exits = self.exits.lock().unwrap_or_else(PoisonError::into_inner);
+        exits.iter().map(CodeExits::n_taken).sum()
     }
 
     /// The functions that have code.
@@ -217,12 +216,16 @@ impl CodeTable {
         compiled: CompiledFunction,
     ) -> Result<Placed, CompileError> {
         let func = self.func(index);
+        // Of two threads that make the same code at once, one is left without a place in the table. Calls may still lead to its
+        // code, which stays in the arena.
+        if let Some(exits) = &compiled.exits {
+            self.exits.lock().unwrap_or_else(PoisonError::into_inner).push(exits.clone());
+        }
         let code = self.arena.place(self.native.isa(), &compiled.code, &self.module);
         let code = code.map_err(|error| CompileError::of_code(&self.module, func, &error))?;
         let info = compiled.info(&self.module, func);
         let placing = compiled.code.is_kept_as_it_is().then(|| compiled.code.placing());
-        let placed = self.announced(code, index, placing, Some(info));
-        Ok(Placed { exits: compiled.exits, ..placed })
+        Ok(self.announced(code, index, placing, Some(info)))
     }
 
     /// Code that was placed, about which profilers and debuggers are told.
@@ -235,7 +238,7 @@ impl CodeTable {
     ) -> Placed {
         let name = || self.module.func_name(self.func(index));
         let _debug_image = self.native.announce_function(&code, name);
-        Placed { _debug_image, code, placing, info, exits: None }
+        Placed { _debug_image, code, placing, info }
     }
 
     /// Places the code of a function, if it was kept.

@@ -129,7 +129,7 @@ impl Body<'_, '_, '_> {
             Opcode::Ir(IrOp::Exit) => {
                 // Each has values of its own.
                 let args = self.operands();
-                self.call_runtime(&format!("exit.{}", imm.low()), args);
+                self.call_runtime(&format!("exit.{}.{}", f.func, imm.low()), args);
                 line!(self, "unreachable");
             }
             Opcode::Ir(op) => {
