@@ -9,6 +9,7 @@ use cranelift_codegen::ir;
 use slotvm_ssa::ir::Function;
 use slotvm_ssa::ir::entity::Loc;
 
+use crate::lower::hot_loop::loc_of;
 use crate::lower::names::ClifNames;
 
 /// The text of the CLIF that a function was lowered to.
@@ -49,7 +50,7 @@ fn at(line: &str) -> Option<(Loc, &str)> {
     let n_digits = digits.find(' ')?;
     let loc = u32::from_str_radix(&digits[..n_digits], 16).ok()?;
     let n_spaces = digits[n_digits..].find(|c| c != ' ')?;
-    Some((Loc(loc), &line[..1 + n_digits + n_spaces]))
+    Some((loc_of(loc), &line[..1 + n_digits + n_spaces]))
 }
 
 /// The code offset in the function itself of a location.

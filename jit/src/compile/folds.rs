@@ -18,6 +18,7 @@ use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Function, Inst, InstBuilder, SourceLoc, TrapCode};
 use slotvm_ssa::ir::entity::Loc;
 
+use crate::lower::hot_loop::{is_marked, loc_of};
 use crate::lower::traps;
 
 /// The maximum number of instructions between one and the load that is folded into it, itself included.
@@ -61,7 +62,13 @@ impl Folds {
             }
             None => loc,
         };
-        (!loc.is_default()).then(|| Loc(loc.bits()))
+        (!loc.is_default()).then(|| loc_of(loc.bits()))
+    }
+
+    /// Whether the instruction with a number is marked.
+    pub(super) fn is_marked(&self, number: u32) -> bool {
+        let (_, loc) = self.insts[(number - self.first) as usize];
+        !loc.is_default() && is_marked(loc.bits())
     }
 }
 

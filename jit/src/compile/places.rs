@@ -15,6 +15,7 @@ use crate::compile::listing::{
     BytecodePlace, CodeCall, CodeFrame, CodeRange, CodeRelocation, CodeTarget, CodeTrap,
     FunctionCode,
 };
+use crate::lower::hot_loop::loc_of;
 use crate::lower::{Lowered, Trapping, traps};
 
 /// Takes over the code with its tables of traps and calls.
@@ -29,11 +30,11 @@ pub(super) fn machine_code(
     let srclocs = compiled.buffer.get_srclocs_sorted();
     let mut places = Places::new(function);
     let place = |offset: u32, trap: Option<cranelift_codegen::ir::TrapCode>| {
-        let loc = || loc_at(srclocs, offset);
+        let bits = || bits_at(srclocs, offset);
         let loc = match (folds, trap.and_then(traps::load_of)) {
-            (Some(folds), _) => loc().and_then(|Loc(number)| folds.loc(clif, number, trap)),
+            (Some(folds), _) => bits().and_then(|number| folds.loc(clif, number, trap)),
             (None, Some(load)) => Some(lowered.load_locs[load]),
-            (None, None) => loc(),
+            (None, None) => bits().map(loc_of),
         };
         places.place(loc)
     };
@@ -66,10 +67,10 @@ pub(super) fn listing(
         chain.map(|&Place { func, offset, .. }| BytecodePlace { func, offset }).collect()
     };
     let ranges = compiled.buffer.get_srclocs_sorted().iter().filter_map(|range| {
-        let loc = (!range.loc.is_default()).then(|| Loc(range.loc.bits()))?;
+        let bits = (!range.loc.is_default()).then(|| range.loc.bits())?;
         let loc = match folds {
-            Some(folds) => folds.loc(clif, loc.0, None)?,
-            None => loc,
+            Some(folds) => folds.loc(clif, bits, None)?,
+            None => loc_of(bits),
         };
         let chain = std::iter::successors(Some(loc), |loc| function.locs[loc.index()].inlined_at);
         let places = chain.map(|loc| {
@@ -126,11 +127,11 @@ fn frame(compiled: &CompiledCode, clif: &cranelift_codegen::ir::Function) -> Cod
     CodeFrame { bytes: layout.frame_to_fp_offset, slots: slots.unwrap_or_default() }
 }
 
-/// The location of the instruction at a code offset. The prologue has none.
-fn loc_at(srclocs: &[MachSrcLoc<cranelift_codegen::Final>], offset: u32) -> Option<Loc> {
+/// The bits of the source location of the instruction at a code offset. The prologue has none.
+fn bits_at(srclocs: &[MachSrcLoc<cranelift_codegen::Final>], offset: u32) -> Option<u32> {
     let after = srclocs.partition_point(|range| range.start <= offset);
     let range = &srclocs[after.checked_sub(1)?];
-    (offset < range.end && !range.loc.is_default()).then(|| Loc(range.loc.bits()))
+    (offset < range.end && !range.loc.is_default()).then(|| range.loc.bits())
 }
 
 /// Collects the locations that tables mention.
