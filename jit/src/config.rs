@@ -96,6 +96,13 @@ pub enum Compile {
     Lazy,
 }
 
+/// See [`Config::tier_exits`].
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct RandomExits {
+    pub(crate) seed: u64,
+    pub(crate) is_made_again: bool,
+}
+
 /// Counts at which native code is made, see [`Config::tier_thresholds`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TierThresholds {
@@ -159,7 +166,7 @@ pub struct Config {
     pub(crate) tier_thresholds: Option<TierThresholds>,
     pub(crate) tier_compilation: TierCompilation,
     pub(crate) tier_seed: Option<u64>,
-    pub(crate) tier_exits: Option<u64>,
+    pub(crate) tier_exits: Option<RandomExits>,
     pub(crate) consume_fuel: bool,
     pub(crate) epoch_interruption: bool,
     pub(crate) timeout: Option<Duration>,
@@ -293,10 +300,11 @@ impl Config {
         self
     }
 
-    /// Lets native code of [`Tier::Auto`] leave for the interpreter in the place of random blocks. For tests.
+    /// Lets native code of [`Tier::Auto`] leave for the interpreter in the place of random blocks, and lets it be made again
+    /// after a random number of times or never. For tests.
     #[doc(hidden)]
-    pub fn tier_exits(&mut self, seed: u64) -> &mut Config {
-        self.tier_exits = Some(seed);
+    pub fn tier_exits(&mut self, seed: u64, is_made_again: bool) -> &mut Config {
+        self.tier_exits = Some(RandomExits { seed, is_made_again });
         self
     }
 

@@ -5,11 +5,67 @@
 //! frame as it was. Code of a function makes a call of the interpreter in its own place, so its frame is gone when the
 //! interpreter makes its own.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use crate::part::Part;
+
+/// One of the versions of native code of a function, or of loops, that are made one after the other, as exits are taken.
+#[derive(Debug)]
+pub struct CodeVersion {
+    part: Part,
+    number: u32,
+    /// The exits that are left until [`Tiers::left_often`](crate::native::Tiers::left_often) is told.
+    left: AtomicU32,
+    /// Whether somebody makes the next one.
+    is_claimed: AtomicBool,
+}
+
+impl CodeVersion {
+    /// A version of the native code of a part; of several loops, that of the one for whose sake it is made. Once so many exits
+    /// were taken, [`Tiers::left_often`](crate::native::Tiers::left_often) is told.
+    pub fn new(part: Part, number: u32, n_exits: u32) -> CodeVersion {
+        let (left, is_claimed) = (AtomicU32::new(n_exits.max(1)), AtomicBool::new(false));
+        CodeVersion { part, number, left, is_claimed }
+    }
+
+    /// The part.
+    pub fn part(&self) -> Part {
+        self.part
+    }
+
+    /// The number of versions before this one.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Claims to make the next version. Returns whether nobody has done so before.
+    pub fn claim(&self) -> bool {
+        !self.is_claimed.swap(true, Ordering::Relaxed)
+    }
+
+    /// Gives up the claim.
+    pub fn release(&self) {
+        self.is_claimed.store(false, Ordering::Relaxed);
+    }
+
+    /// Counts an exit. Returns whether none is left. Threads that leave the code at once may count less than all.
+    fn take(&self) -> bool {
+        let left = self.left.load(Ordering::Relaxed).saturating_sub(1);
+        self.left.store(left, Ordering::Relaxed);
+        left == 0
+    }
+
+    /// Lets so many exits be left.
+    pub(crate) fn leave(&self, n_exits: u32) {
+        self.left.store(n_exits.max(1), Ordering::Relaxed);
+    }
+}
 
 /// An exit.
 #[derive(Debug)]
 pub struct Exit {
+    version: Arc<CodeVersion>,
     func: u32,
     block: u32,
     /// The cells of the frame that get the cells in [`Shared::exit_cells`](crate::context::Shared::exit_cells), in their order.
@@ -18,15 +74,15 @@ pub struct Exit {
 }
 
 impl Exit {
-    /// An exit to the start of a basic block of a function, by its number in
+    /// An exit of a version of code to the start of a basic block of a function, by its number in
     /// [`Body::blocks`](slotvm_bytecode::verified::Body::blocks), before the block's charges. Native code knows the values of
     /// some cells of the frame; nobody reads others before they are written.
     ///
     /// # Panics
     /// Panics if there are more cells than [`EXIT_CELLS_MAX`].
-    pub fn new(func: u32, block: u32, cells: Box<[u32]>) -> Exit {
+    pub fn new(version: &Arc<CodeVersion>, func: u32, block: u32, cells: Box<[u32]>) -> Exit {
         assert!(cells.len() <= EXIT_CELLS_MAX, "there is room for the cells of an exit");
-        Exit { func, block, cells, n_taken: AtomicU32::new(0) }
+        Exit { version: version.clone(), func, block, cells, n_taken: AtomicU32::new(0) }
     }
 
     /// The function, in the index space of the module.
@@ -44,10 +100,16 @@ impl Exit {
         self.n_taken.load(Ordering::Relaxed)
     }
 
-    /// Counts that it was taken.
-    pub(crate) fn take(&self) {
+    /// The version of the code that is left there.
+    pub(crate) fn version(&self) -> &CodeVersion {
+        &self.version
+    }
+
+    /// Counts that it was taken. Returns whether no exit of the code is left.
+    pub(crate) fn take(&self) -> bool {
         let n_taken = self.n_taken();
         self.n_taken.store(n_taken.saturating_add(1), Ordering::Relaxed);
+        self.version.take()
     }
 
     /// Writes the cells of a frame.

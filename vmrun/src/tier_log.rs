@@ -18,18 +18,22 @@ pub fn start() {
     _ = subscriber::set_global_default(TierLog { start: Instant::now() });
 }
 
-/// Prints how many functions and loops were compiled, and how many were not for which reason.
-pub fn end(stats: &CompileStats) {
-    note(summary(stats));
+/// Prints how many functions and loops were compiled, how many were not for which reason, and how often native code was left
+/// for the interpreter.
+pub fn end(stats: &CompileStats, n_exits: u64) {
+    note(summary(stats, n_exits));
 }
 
-fn summary(stats: &CompileStats) -> String {
+fn summary(stats: &CompileStats, n_exits: u64) -> String {
     let mut line = format!("tier: {} compiled", stats.compiled());
     for (reason, n) in stats.all_failures() {
         _ = write!(line, ", {n} refused: {} ({reason})", reason.name());
     }
     if stats.replaced() > 0 {
         _ = write!(line, ", {} kept and damaged", stats.replaced());
+    }
+    if n_exits > 0 {
+        _ = write!(line, ", {n_exits} exits taken");
     }
     line
 }
@@ -71,6 +75,8 @@ struct Fields {
     /// The name of the reason for which it was not.
     reason: String,
     count: Option<u64>,
+    /// The versions before.
+    version: u64,
     payback: u64,
     expected_ns: u64,
     spent_ns: u64,
@@ -82,6 +88,7 @@ impl Visit for Fields {
         match field.name() {
             "offset" => self.offset = Some(value),
             "count" => self.count = Some(value),
+            "version" => self.version = value,
             "payback" => self.payback = value,
             "expected_ns" => self.expected_ns = value,
             "spent_ns" => self.spent_ns = value,
@@ -120,6 +127,9 @@ impl Fields {
         };
         let payback = self.payback;
         _ = match self.count {
+            Some(count) if self.version > 0 => {
+                write!(line, ", version {} after {count} exits: ", self.version + 1)
+            }
             Some(count) => write!(line, ", after {count} {unit}: "),
             None => write!(line, ", which begins with a loop: "),
         };

@@ -131,7 +131,7 @@ impl Configuration {
             }
         }
         if self.has_exits {
-            config.tier_exits(self.seed);
+            config.tier_exits(self.seed, self.seed & 2 == 2);
         }
         if self.making == Making::Random {
             config.tier_seed(self.seed);

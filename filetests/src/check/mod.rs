@@ -399,7 +399,7 @@ fn check_tiers(
             _ => _ = config.tier_thresholds(Some(TierThresholds { calls: n, rounds: n })),
         }
         if i == 2 {
-            config.tier_exits(number as u64);
+            config.tier_exits(number as u64, number % 2 == 1);
         }
         let engine = Engine::new(&config).expect("there is native code for this machine");
         let found = engine::run(&engine, module, case, budgets);

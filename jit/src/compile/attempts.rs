@@ -141,7 +141,7 @@ impl Compiler {
             CompileError::new(function.func, function.name.as_str(), refusal)
         })?;
         let lowered = slots.as_ref().unwrap_or(&function);
-        options.exits = CodeExits::of(lowered, origin.exits().interpreter);
+        options.exits = CodeExits::of(lowered, origin.exits().code);
         let compiled = match &slots {
             // Passes may have changed the blocks.
             Some(slots) => self.compile_form(module, slots, &find_loops(slots), &options, report),

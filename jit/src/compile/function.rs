@@ -33,13 +33,14 @@ use crate::compile::error::CompileError;
 use crate::compile::failure::CompileFailure;
 use crate::compile::folds::Folds;
 use crate::compile::function_info::{FunctionInfo, Sizes};
-use crate::compile::hot_loop::{HotLoops, is_placed};
+use crate::compile::hot_loop::{anchor, is_placed};
 use crate::compile::listing::FunctionCode;
 use crate::compile::places::{self, machine_code};
 use crate::compile::subject::Subject;
 use crate::config::passes::Passes;
 use crate::config::slot_mode::SlotMode;
 use crate::lower::exits::CodeExits;
+use crate::lower::hot_loop::is_marked;
 use crate::lower::isa::{
     IN_ONE_PASS, IsaError, Settings, WITHOUT_BLOCKS, WITHOUT_OPTIMISER, has_vectors, with_settings,
 };
@@ -124,7 +125,6 @@ pub(crate) struct Compiler {
     context: Context,
     /// The machine code of the CLIF in the context.
     compiled: Option<CompiledCode>,
-    hot_loops: HotLoops,
 }
 
 impl Compiler {
@@ -139,7 +139,6 @@ impl Compiler {
             frontend: FunctionBuilderContext::new(),
             context: Context::new(),
             compiled: None,
-            hot_loops: HotLoops::default(),
         }
     }
 
@@ -297,7 +296,10 @@ impl Compiler {
         let (clif_func, folds) = (&self.context.func, folds.as_ref());
         let trapping = options.trapping;
         let mut code = machine_code(compiled, clif_func, function, &lowered, folds, trapping);
-        code.anchor = self.hot_loops.anchor(compiled);
+        code.anchor = anchor(compiled, |bits| match folds {
+            Some(folds) => folds.is_marked(bits),
+            None => is_marked(bits),
+        });
         code.has_addresses = options.exits.is_some();
         let asm = compiled.vcode.clone();
         let list = || places::listing(compiled, clif_func, function, folds, &code, (passes, work));

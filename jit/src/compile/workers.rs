@@ -59,6 +59,15 @@ impl Workers {
     /// Hands over a job for an owner, which is a number that no other one has while it lives. Returns whether that worked:
     /// not while others have the lock, and not if no thread can be started.
     pub(crate) fn push(&self, owner: usize, work: impl FnOnce() + Send + 'static) -> bool {
+        self.push_at(false, owner, work)
+    }
+
+    /// The same for a job that is done before those that wait.
+    pub(crate) fn push_first(&self, owner: usize, work: impl FnOnce() + Send + 'static) -> bool {
+        self.push_at(true, owner, work)
+    }
+
+    fn push_at(&self, is_first: bool, owner: usize, work: impl FnOnce() + Send + 'static) -> bool {
         let Ok(mut state) = self.0.state.try_lock() else { return false };
         self.0.enter_process(&mut state);
         let n_threads_max =
@@ -70,7 +79,11 @@ impl Workers {
             }
         }
         let processor = processor::current();
-        state.queue.push_back(Job { owner, processor, work: Box::new(work) });
+        let job = Job { owner, processor, work: Box::new(work) };
+        match is_first {
+            true => state.queue.push_front(job),
+            false => state.queue.push_back(job),
+        }
         drop(state);
         self.0.work.notify_one();
         // The system may want to run the thread where this one runs, and not before this one has had its time: 3 ms.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cranelift_codegen::ir::{self, InstBuilder};
 use slotvm_bytecode::ValType;
-use slotvm_runtime::native::{EXIT_CELLS_MAX, Exit, offsets};
+use slotvm_runtime::native::{CodeVersion, EXIT_CELLS_MAX, Exit, offsets};
 use slotvm_ssa::ir::entity::{Inst, Value};
 use slotvm_ssa::ir::frame::FramePlace;
 use slotvm_ssa::ir::irop::{IrOp, Opcode};
@@ -12,6 +12,14 @@ use slotvm_ssa::ir::{Entry, Function};
 
 use super::Lowering;
 use crate::lower::abi::{self, CELL_BYTES, POINTER};
+
+/// Code that is left at exits.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct LeftCode<'a> {
+    /// The trampoline by which calls of the function go to the interpreter.
+    pub(crate) interpreter: usize,
+    pub(crate) version: &'a Arc<CodeVersion>,
+}
 
 /// The exits of a function, by the numbers that its IR gives them. Code has their addresses.
 #[derive(Clone)]
@@ -23,10 +31,11 @@ pub(crate) struct CodeExits {
 
 impl CodeExits {
     /// The exits of a function, if it has any.
-    pub(crate) fn of(func: &Function, interpreter: usize) -> Option<CodeExits> {
+    pub(crate) fn of(func: &Function, code: Option<LeftCode<'_>>) -> Option<CodeExits> {
         if func.exits.is_empty() {
             return None;
         }
+        let LeftCode { interpreter, version } = code.expect("it is known what is left");
         let mut cells: Vec<Box<[u32]>> = vec![Box::default(); func.exits.len()];
         let insts = func.blocks().map(|block| func.terminator(block));
         for inst in insts.filter(|&inst| func.opcode(inst) == Opcode::Ir(IrOp::Exit)) {
@@ -39,7 +48,8 @@ impl CodeExits {
             cells[exit] = values.flat_map(of_value).collect();
         }
         let exits = func.exits.iter().zip(cells);
-        let exits = exits.map(|(state, cells)| Exit::new(state.func, state.blocks[0], cells));
+        let exits =
+            exits.map(|(state, cells)| Exit::new(version, state.func, state.blocks[0], cells));
         Some(CodeExits { exits: exits.collect(), interpreter })
     }
 

@@ -23,6 +23,7 @@ mod control;
 mod counts;
 mod division;
 pub(crate) mod exits;
+pub(crate) mod hot_loop;
 pub(crate) mod isa;
 mod memo;
 pub(crate) mod memory;
@@ -274,6 +275,7 @@ struct Lowering<'a, 'f> {
     /// The block that defines each value, if checks depend on it.
     block_of: Vec<Block>,
     loops: &'a LoopForest,
+    marking: hot_loop::Marking,
     n_imported_globals: u32,
     memo: Memo,
     conditions: Conditions,
@@ -323,6 +325,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
             extent: bounds::Extent::default(),
             block_of: Vec::new(),
             loops,
+            marking: hot_loop::Marking::new(func, loops),
             n_imported_globals: n_imported_globals(module),
             memo: Memo::default(),
             conditions: Conditions::find(func),
@@ -399,7 +402,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
         }
         // Slot initialisation gets the location of the function's first instruction.
         if let Some(&first) = self.func.insts(Function::ENTRY).first() {
-            self.locate(first);
+            self.locate(Function::ENTRY, first);
         }
         self.start_slots();
         self.start_extent();
@@ -444,7 +447,7 @@ impl<'a, 'f> Lowering<'a, 'f> {
 
     /// Lowers one instruction.
     fn lower_inst(&mut self, block: Block, inst: Inst) {
-        self.locate(inst);
+        self.locate(block, inst);
         let opcode = self.func.opcode(inst);
         self.observe_store_before(opcode);
         match opcode {
@@ -460,8 +463,9 @@ impl<'a, 'f> Lowering<'a, 'f> {
         }
     }
 
-    fn locate(&mut self, inst: Inst) {
-        self.builder.set_srcloc(SourceLoc::new(self.func.loc(inst).0));
+    fn locate(&mut self, block: Block, inst: Inst) {
+        let mark = self.marking.mark(self.loops, block, self.func.opcode(inst));
+        self.builder.set_srcloc(SourceLoc::new(self.func.loc(inst).0 | mark));
     }
 
     fn lower_op(&mut self, block: Block, inst: Inst, op: Op) {

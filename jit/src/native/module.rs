@@ -101,7 +101,7 @@ impl NativeModule {
             }
             None => (None, None, false),
         };
-        let resources = Resources::new(native, verified, kept);
+        let resources = Resources::new(native, verified, kept, place.is_some());
         if is_replaced {
             resources.containment.counts.add_replaced();
         }
@@ -353,16 +353,16 @@ impl NativeModule {
     pub(crate) fn serialize(&self, about: &About, module: &[u8]) -> Result<Vec<u8>, Error> {
         let is_parallel = self.native.config().parallel_compilation;
         let timings = &mut Timings::default();
-        if let Some(maker) = self.keeper() {
+        if let Some(maker) = self.keeper().filter(|maker| !maker.code.has_exits()) {
             maker.complete(is_parallel, timings)?;
             return Ok(maker.saving.file(self.native.code_key(), about, Some(module)));
         }
-        // Functions that call each other directly are placed together, and nowhere else.
+        // Functions that call each other directly are placed together, and nowhere else; code with exits is of use nowhere else.
         let (native, verified) = (&self.native, &self.verified);
         let options = native.compile_options(memory_plan(native.config(), verified));
         let resources = Resources {
             containment: self.resources.containment.clone(),
-            ..Resources::new(native, verified, None)
+            ..Resources::new(native, verified, None, true)
         };
         NativeModule::with_options(
             native,

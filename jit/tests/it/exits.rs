@@ -9,7 +9,7 @@ use slotvm::{
 fn engine(seed: u64, configure: impl Fn(&mut Config)) -> Engine {
     let mut config = Config::new();
     config.tier(Tier::Auto).tier_thresholds(Some(TierThresholds { calls: 1, rounds: 1 }));
-    config.tier_compilation(TierCompilation::Synchronous).tier_exits(seed);
+    config.tier_compilation(TierCompilation::Synchronous).tier_exits(seed, false);
     configure(&mut config);
     Engine::new(&config).unwrap()
 }

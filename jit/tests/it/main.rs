@@ -41,4 +41,6 @@ mod tiers;
 mod traps;
 mod values;
 #[cfg(feature = "jit")]
+mod versions;
+#[cfg(feature = "jit")]
 mod waiting;

@@ -79,7 +79,7 @@ pub(crate) fn kinds(configure: impl Fn(&mut Config)) -> Vec<Kind> {
         kind(format!("tiers from {n} on, with exits"), &|config| {
             let thresholds = TierThresholds { calls: n, rounds: n };
             config.tier(Tier::Auto).tier_thresholds(Some(thresholds));
-            config.tier_compilation(TierCompilation::Synchronous).tier_exits(n.into());
+            config.tier_compilation(TierCompilation::Synchronous).tier_exits(n.into(), n == 3);
         })
     });
     let tiered = tiered.chain(exits);

@@ -13,6 +13,7 @@ use crate::error::{Error, Stop};
 use crate::exit::Exit;
 use crate::steps::code::BlockStart;
 use crate::steps::instr::Instr;
+use crate::steps::module_code::TieredCode;
 use crate::steps::state::Landing;
 use crate::store::Store;
 use crate::trap::Trap;
@@ -42,7 +43,7 @@ impl Activation<'_> {
     ) -> Result<*const Instr, Stop> {
         // SAFETY: native code names exits that live as long as it does, which is as long as the store.
         let exit = unsafe { &*exit };
-        exit.take();
+        let is_last = exit.take();
         self.switch(instance);
         let target = self.module().interpreted(exit.func());
         let BlockStart { slot, accumulators } = self.module().start_of(target, exit.block());
@@ -58,6 +59,11 @@ impl Activation<'_> {
         let (pc, float, is_far) = (self.state.pc, f64::from_bits(float), is_far(target.n_cells));
         self.state.landing = Landing { pc, int, float, is_far };
         self.look_at_memory();
+        if is_last {
+            let tiers = self.module().tiers().expect("native code that is left was made by tiers");
+            let code = TieredCode(self.store.instance(instance).code().clone());
+            exit.version().leave(tiers.clone().left_often(&code, exit.version()));
+        }
         Ok(self.module().land())
     }
 

@@ -59,10 +59,10 @@ fn samples() -> impl Iterator<Item = HandlerCode> {
 /// Whether the handler of an instruction leaves nothing on the stack.
 fn is_a_jump(code: HandlerCode) -> bool {
     let handler = table::of::<Tail>(code);
-    let end = Instr { handler: stack_pointer as Handler as *const (), a: 0, b: 0, c: 0 };
+    let end = || Instr::new(stack_pointer as Handler as *const (), 0, 0, 0);
     // All operands are 1: cells, constants, addresses and distances.
-    let instr = Instr { handler: handler as *const (), a: 1, b: 1, c: 1 };
-    at_end(&[instr, end, end]) == at_end(&[end, end, end])
+    let instr = Instr::new(handler as *const (), 1, 1, 1);
+    at_end(&[instr, end(), end()]) == at_end(&[end(), end(), end()])
 }
 
 /// Returns the stack pointer of the handler [`stack_pointer`] at the end of code.
@@ -74,7 +74,7 @@ fn at_end(code: &[Instr; 3]) -> usize {
     // SAFETY: the handlers of `samples` touch nothing but the cells that operands name, the memory, and `far` of the
     // state. They go on at the next slot or the one after, which are instructions.
     unsafe {
-        let handler = std::mem::transmute::<*const (), Handler>((*first).handler);
+        let handler = std::mem::transmute::<*const (), Handler>((*first).handler());
         let (cells, memory) = (cells.as_mut_ptr(), memory.as_mut_ptr());
         handler(first, cells, memory, 64, &raw mut state, 1, 1.0).addr()
     }

@@ -54,7 +54,7 @@ impl<D> Regs<D> {
     #[inline(always)]
     pub(super) fn data(&self, slot: usize) -> u64 {
         // SAFETY: the translator has put as many slots after an instruction as its handler reads.
-        unsafe { (*self.pc.wrapping_add(slot)).handler.addr() as u64 }
+        unsafe { (*self.pc.wrapping_add(slot)).data() }
     }
 
     #[inline(always)]

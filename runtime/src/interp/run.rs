@@ -13,7 +13,7 @@ use crate::steps::state::{Handler, State};
 pub(super) unsafe fn handler(pc: *const Instr) -> Handler {
     // SAFETY: an instruction starts with the address of a handler, which the translator has put there, and the caller
     // has none of the slots of data.
-    unsafe { transmute::<*const (), Handler>((*pc).handler) }
+    unsafe { transmute::<*const (), Handler>((*pc).handler()) }
 }
 
 /// Runs from the instruction, frame and memory that the state names until a handler leaves.

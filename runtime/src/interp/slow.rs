@@ -58,7 +58,7 @@ fn after(instr: &Instr, slots: usize) -> *const Instr {
 /// The data in the slot after an instruction.
 fn data(instr: &Instr) -> u64 {
     // SAFETY: the translator has put a slot after each instruction whose handler or slow path reads it.
-    unsafe { (*after(instr, 1)).handler.addr() as u64 }
+    unsafe { (*after(instr, 1)).data() }
 }
 
 slow_paths! {

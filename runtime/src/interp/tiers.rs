@@ -24,10 +24,10 @@ use super::cells::{SMALL_CELLS, copy_cells, first};
 use crate::context::{EntryTrampoline, VmCtx};
 use crate::entities::InstanceId;
 use crate::error::{Error, Stop};
+use crate::part::Part;
 use crate::steps::code::{Count, part_at};
 use crate::steps::instr::Instr;
 use crate::steps::module_code::TieredCode;
-use crate::steps::part::Part;
 use crate::steps::stack::{Frame, Left, TailCall};
 use crate::steps::target::{CallTarget, NativeCode, TargetCode, n_call_cells};
 use crate::store::{NativeCallee, Store};
@@ -65,7 +65,7 @@ impl Activation<'_> {
             let code = TieredCode(self.store.instance(self.instance()).code().clone());
             let (part, n_insts) = (count.part, count.n_insts);
             let left = tiers.hot(&code, part, n_insts, &mut self.callers()).max(1);
-            count.left.store(left, Ordering::Relaxed);
+            count.leave(left);
             let was_told = count.left_then.load(Ordering::Relaxed) != 0;
             let left_then = if was_told { u32::MAX } else { left };
             count.left_then.store(left_then, Ordering::Relaxed);
@@ -75,9 +75,8 @@ impl Activation<'_> {
             return Ok(ptr::from_ref(instr).wrapping_add(1));
         }
         // The next frame that comes here goes on there at once, and few more calls make the function native.
-        count.left.store(1, Ordering::Relaxed);
-        let left = &counts[0].left;
-        left.store(left.load(Ordering::Relaxed).min(CALLS_WITH_LOOP), Ordering::Relaxed);
+        count.hurry(1);
+        counts[0].hurry(CALLS_WITH_LOOP);
         let Part::Loop(_, number) = count.part else {
             unreachable!("native code of functions has a target of its own")
         };
@@ -165,9 +164,9 @@ const FALLBACK_INSTS: u32 = 60;
 /// Counts a call of a function by native code as often as the way there takes longer than the function.
 fn count_fallback(target: &CallTarget) {
     let TargetCode::Interpreted(code) = &target.code else { return };
-    if let Some(Count { left, part: Part::Func(_), n_insts, .. }) = code.counts.first() {
-        let more = FALLBACK_INSTS / (*n_insts).max(1);
-        left.store(left.load(Ordering::Relaxed).saturating_sub(more).max(1), Ordering::Relaxed);
+    if let Some(count @ Count { part: Part::Func(_), .. }) = code.counts.first() {
+        let more = FALLBACK_INSTS / count.n_insts.max(1);
+        count.hurry(count.left().saturating_sub(more).max(1));
     }
 }
 

@@ -8,8 +8,9 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
+use super::blocks::Blocks;
 use super::instr::{Instr, StackOp};
-use super::part::Part;
+use crate::part::Part;
 
 /// The code of a function in the interpreter.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub(crate) struct FuncCode {
     pub(crate) options: CodeOptions,
     /// The counts of calls of the function and of rounds of its loops, in the order of blocks.
     pub(crate) counts: Box<[Count]>,
+    /// Which blocks have run, if calls and rounds are counted.
+    pub(crate) blocks: Blocks,
     /// The code offset of the bytecode instruction that each slot was made from, once somebody has asked.
     pub(crate) offsets: OnceLock<Box<[u32]>>,
     /// Where each block starts, once native code was left for one.
@@ -54,8 +57,8 @@ pub(crate) struct Count {
     pub(crate) part: Part,
     /// The instructions that are executed each time, at most.
     pub(crate) n_insts: u32,
-    /// The number that was left at first.
-    pub(crate) threshold: u32,
+    /// The times that will have been counted when none are left.
+    pub(crate) due_at: AtomicU32,
     /// The slots of the loop, or of the function.
     pub(crate) slots: Range<u32>,
     /// The number that was left when [`Tiers::hot`](super::module_code::Tiers::hot) had been told, or else 0. It is told again only of what has gone on:
@@ -66,10 +69,43 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    /// The times that were counted, at least. Once [`Tiers::hot`](super::module_code::Tiers::hot) was told, that is nearly the
-    /// threshold.
+    /// Nothing is counted yet.
+    pub(crate) fn new(part: Part, n_insts: u32, threshold: u32, slots: Range<u32>) -> Count {
+        Count {
+            left: AtomicU32::new(threshold),
+            part,
+            n_insts,
+            due_at: AtomicU32::new(threshold),
+            slots,
+            left_then: AtomicU32::new(0),
+            native: AtomicPtr::default(),
+        }
+    }
+
+    /// The times that are left.
+    pub(crate) fn left(&self) -> u32 {
+        let left = self.left.load(Ordering::Relaxed);
+        // Threads that run the same code may have counted down beyond 0.
+        if left > i32::MAX as u32 { 0 } else { left }
+    }
+
+    /// The times that were counted, at least.
     pub(super) fn n_times(&self) -> u32 {
-        self.threshold - self.left.load(Ordering::Relaxed).min(self.threshold)
+        self.due_at.load(Ordering::Relaxed).saturating_sub(self.left())
+    }
+
+    /// Lets so many times be left.
+    pub(crate) fn leave(&self, left: u32) {
+        let due_at = self.n_times().saturating_add(left);
+        self.due_at.store(due_at, Ordering::Relaxed);
+        self.left.store(left, Ordering::Relaxed);
+    }
+
+    /// Lets no more times be left than that.
+    pub(crate) fn hurry(&self, left_max: u32) {
+        if self.left() > left_max {
+            self.leave(left_max);
+        }
     }
 }
 

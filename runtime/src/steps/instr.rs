@@ -4,26 +4,52 @@
 //! three cells and a constant; what they mean is the handler's affair. By convention `a` is the cell that an
 //! instruction writes, where it writes one. Some instructions have a second slot after the first, for a constant
 //! that does not fit; a slot that holds data has no handler.
+//!
+//! All threads that run a module share its instructions. One word of them is written while they run: the handler of the
+//! first instruction of a block, once that block has run ([`super::blocks`]).
 
 use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use slotvm_bytecode::{Imm, Op, VectorAccess};
 
 /// An instruction, or a slot of data after one.
 #[repr(C)]
-#[derive(Copy, Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Instr {
     /// The address of a [`Handler`](super::state::Handler), or 64 bits of data.
-    pub(crate) handler: *const (),
+    handler: AtomicPtr<()>,
     pub(crate) a: u16,
     pub(crate) b: u16,
     pub(crate) c: u32,
 }
 
 impl Instr {
+    pub(crate) fn new(handler: *const (), a: u16, b: u16, c: u32) -> Instr {
+        Instr { handler: AtomicPtr::new(handler.cast_mut()), a, b, c }
+    }
+
     /// Returns a slot of data.
-    pub(crate) fn data(data: u64) -> Instr {
-        Instr { handler: ptr::without_provenance(data as usize), a: 0, b: 0, c: 0 }
+    pub(crate) fn of_data(data: u64) -> Instr {
+        Instr::new(ptr::without_provenance(data as usize), 0, 0, 0)
+    }
+
+    /// The address of a [`Handler`](super::state::Handler), if it is an instruction.
+    #[inline(always)]
+    pub(crate) fn handler(&self) -> *const () {
+        // Whoever reads the handler that was there before does no harm: it does what the other does, and more.
+        self.handler.load(Ordering::Relaxed)
+    }
+
+    /// The data, if it is a slot of data.
+    #[inline(always)]
+    pub(crate) fn data(&self) -> u64 {
+        self.handler().addr() as u64
+    }
+
+    /// Lets another handler execute it. Threads may run it meanwhile.
+    pub(crate) fn set_handler(&self, handler: *const ()) {
+        self.handler.store(handler.cast_mut(), Ordering::Relaxed);
     }
 
     /// The lower half of `c`, for instructions that name four cells.

@@ -14,9 +14,10 @@ use slotvm_bytecode::VerifiedModule;
 
 use super::code::{BlockStart, CodeOptions, Count, FuncCode, find};
 use super::instr::Instr;
-use super::part::Part;
 use super::target::{CallTarget, TargetCode};
 use crate::context::EntryTrampoline;
+use crate::exit::CodeVersion;
+use crate::part::Part;
 
 /// Makes code of functions: `interp::translate`, which names handlers, and they the code here.
 pub(crate) struct Translation {
@@ -57,6 +58,10 @@ pub unsafe trait Tiers: Send + Sync {
         n_insts: u32,
         callers: &mut dyn Iterator<Item = Part>,
     ) -> u32;
+
+    /// Is told that as many exits of native code were taken as its version allows. Returns after how many more it is to be told
+    /// again.
+    fn left_often(&self, code: &TieredCode, version: &CodeVersion) -> u32;
 }
 
 /// The interpreter's code of a module, to which native code can be added.
@@ -90,8 +95,7 @@ impl TieredCode {
         self.0.leave_loops(func, loops, code);
     }
 
-    /// The times that a function was called, or a loop has gone round, at least. Once [`Tiers::hot`]
-    /// was told, that is nearly its threshold.
+    /// The times that a function was called, or a loop has gone round, at least.
     pub fn n_times(&self, part: Part) -> u32 {
         self.0.n_times(part)
     }
@@ -100,6 +104,12 @@ impl TieredCode {
     /// meanwhile is not in it.
     pub fn n_interpreted(&self, part: Part) -> u64 {
         self.0.n_interpreted(part)
+    }
+
+    /// The blocks of a function that have never been interpreted, in ascending order, as far as the function was called so
+    /// many times, or a loop around the block has gone round so many times.
+    pub fn never_ran(&self, func: u32, n_times_min: u32) -> Vec<u32> {
+        self.0.never_ran(func, n_times_min)
     }
 
     /// Whether a function was called, or a loop went round, since [`Tiers::hot`] was first told
@@ -236,7 +246,7 @@ impl ModuleCode {
         self.made(defined).map_or(ptr::null(), CallTarget::native)
     }
 
-    /// Lets calls of a function go to native code from now on. Nothing changes if they do already.
+    /// Lets calls of a function go to native code from now on.
     pub(crate) fn replace(&self, func: u32, address: *const u8, entry: Option<EntryTrampoline>) {
         let defined = func - self.module.n_imported_funcs();
         let place = &self.targets(false)[defined as usize];
@@ -244,13 +254,13 @@ impl ModuleCode {
         let mut before = place.load(Ordering::Acquire);
         loop {
             // SAFETY: what is in the list stays alive as long as `self`; `new` was made above, and nobody else has it yet.
-            let is_native = unsafe {
+            let is_same = unsafe {
                 if let TargetCode::Native(code) = &mut (*new).code {
                     code.before = before;
                 }
-                before.as_ref().is_some_and(|before| !before.native().is_null())
+                before.as_ref().is_some_and(|before| before.native() == address)
             };
-            if is_native {
+            if is_same {
                 // SAFETY: the box was made above, and nobody else has its address.
                 drop(unsafe { Box::from_raw(new) });
                 return;
@@ -273,7 +283,7 @@ impl ModuleCode {
                     && loops.binary_search(&number).is_ok()
                 {
                     count.native.store(native.cast_mut(), Ordering::Release);
-                    count.left.store(1, Ordering::Relaxed);
+                    count.hurry(1);
                 }
                 count.left_then.store(count.left.load(Ordering::Relaxed), Ordering::Relaxed);
             }
@@ -288,7 +298,7 @@ impl ModuleCode {
         self.with_count(part, has_gone_on).unwrap_or(false)
     }
 
-    /// The times that something was done, at least. Once [`Tiers::hot`] was told, that is nearly its threshold.
+    /// The times that something was done, at least.
     pub(crate) fn n_times(&self, part: Part) -> u32 {
         self.with_count(part, Count::n_times).unwrap_or(0)
     }
@@ -297,6 +307,16 @@ impl ModuleCode {
     fn n_interpreted(&self, part: Part) -> u64 {
         let n = |count: &Count| u64::from(count.n_times()) * u64::from(count.n_insts);
         self.with_count(part, n).unwrap_or(0)
+    }
+
+    /// The blocks of a function that have never run, in ascending order, as far as they are in a part that was done so many
+    /// times; none, if it was never interpreted.
+    fn never_ran(&self, func: u32, n_times_min: u32) -> Vec<u32> {
+        let code = self.code_made(func);
+        code.map_or(Vec::new(), |code| {
+            let often = code.counts.iter().filter(|count| count.n_times() >= n_times_min);
+            code.blocks.never_ran(&code.instrs, often.map(|count| count.slots.clone()))
+        })
     }
 
     fn with_count<R>(&self, part: Part, f: impl FnOnce(&Count) -> R) -> Option<R> {

@@ -75,7 +75,7 @@ pub(super) fn run(args: &RunArgs) -> Result<u8, CliError> {
         report.print(args.json);
     }
     if args.tier_log {
-        tier_log::end(&engine.compile_stats());
+        tier_log::end(&module.compile_stats(), module.exits_taken());
     }
     if tier(args) == Tier::Auto && !is_kept {
         // Nobody waits for what is still being compiled: it ends with the process.

@@ -3,7 +3,8 @@
 //! Functions have their shares ([`Budget`]), and leave each other's alone. Code that is made of all functions
 //! a second time, with checks of memory accesses, shares what the first has left. In tiers a function is compiled from
 //! its start and from some of its loops, as the program needs it. Its start has its own share, as if all functions were
-//! compiled, and its loops have as much again, so that a function that is hot late is not refused for what was before.
+//! compiled, and its loops have as much again, so that a function that is hot late is not refused for what was before. Each
+//! newer version of the code may take as much as the first.
 //!
 //! Everything else that is compiled for a module draws on one account: what the bytes of its types and imports
 //! add to the budget, and an eighth of what its functions have. Costs are estimated from counts, so whether
@@ -69,9 +70,16 @@ impl ModuleBudget {
         self.functions_drawn.fetch_add(time, Ordering::Relaxed);
     }
 
-    /// The rest of a function's share in tiers: of that for its start, or of that for its loops.
-    pub(crate) fn rest_of(&self, module: &VerifiedModule, func: u32, is_loop: bool) -> Share {
-        let share = self.functions.share(module, func);
+    /// The rest of a function's share in tiers, for code before which there were some versions: of that for its start, or of
+    /// that for its loops.
+    pub(crate) fn rest_of(
+        &self,
+        module: &VerifiedModule,
+        func: u32,
+        is_loop: bool,
+        version: u32,
+    ) -> Share {
+        let share = self.functions.share(module, func).times(u64::from(version) + 1);
         share.less(self.drawn_by(module, func, is_loop).load(Ordering::Relaxed))
     }
 
@@ -160,12 +168,13 @@ mod tests {
     fn in_tiers_a_function_draws_on_its_own_shares() {
         let module = module("func f() { return } func g() { return }");
         let budget = ModuleBudget::new(&module);
-        let rest = |func, is_loop| budget.rest_of(&module, func, is_loop).time;
+        let rest = |func, is_loop| budget.rest_of(&module, func, is_loop, 0).time;
         let before = rest(0, false);
         budget.draw_of(&module, 0, true, before - 1);
         assert_eq!((rest(0, true), rest(0, false), rest(1, true)), (1, before, before));
         budget.draw_of(&module, 0, true, 2);
         budget.draw_of(&module, 0, false, 1);
         assert_eq!((rest(0, true), rest(0, false), rest(1, true)), (0, before - 1, before));
+        assert_eq!(budget.rest_of(&module, 0, true, 1).time, before - 1, "the second version");
     }
 }

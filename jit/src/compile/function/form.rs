@@ -14,6 +14,7 @@ use slotvm_ssa::pipeline::{
 use super::{CompileOptions, Compiler};
 use crate::compile::budget::Share;
 use crate::compile::failure::{CompileFailure, Refusal};
+use crate::lower::exits::LeftCode;
 use crate::lower::isa::preserved_registers;
 
 /// What a function is made from.
@@ -30,8 +31,8 @@ pub(crate) enum Origin<'a> {
 pub(crate) struct FormExits<'a> {
     /// The blocks of the bytecode in whose place the form leaves for the interpreter, in ascending order.
     pub(crate) blocks: &'a [u32],
-    /// The trampoline by which calls of the function go to the interpreter, if there are any.
-    pub(crate) interpreter: usize,
+    /// The code that they are in, if there are any.
+    pub(crate) code: Option<LeftCode<'a>>,
 }
 
 impl<'a> Origin<'a> {

@@ -2,11 +2,13 @@
 //! and calls. What the code computes is compared elsewhere, by running it.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use cranelift_codegen::ir;
 use slotvm_bytecode::op::ImmKind;
 use slotvm_bytecode::{Effect, Op, TrapCode, ValType, text, verify};
 use slotvm_runtime::MemoryPlan;
+use slotvm_runtime::native::{CodeVersion, Part};
 use slotvm_ssa::ir::irop::{IrOp, Opcode, is_in_ir};
 use slotvm_ssa::pipeline::PassSet;
 use target_lexicon::Triple;
@@ -14,9 +16,11 @@ use target_lexicon::Triple;
 use super::*;
 use crate::compile::budget::Budget;
 use crate::compile::function::form::FormExits;
+use crate::lower::exits::LeftCode;
 use crate::lower::isa::{IsaOptions, foreign_isa};
 use crate::lower::order::find_loops;
 
+mod anchors;
 mod effort;
 mod opcodes;
 mod places;
@@ -200,7 +204,9 @@ fn loops_compile_in_every_mode_for_every_target() {
             let others: Vec<u32> =
                 (1..body.blocks.len() as u32).filter(|block| !is_entered(block)).collect();
             for blocks in [&[][..], &others] {
-                let exits = FormExits { blocks, interpreter: 16 };
+                let version = Arc::new(CodeVersion::new(Part::Func(func), 0, 1));
+                let code = Some(LeftCode { interpreter: 16, version: &version });
+                let exits = FormExits { blocks, code };
                 let origin = Origin::Bytecode { func, loops, exits };
                 let compiled = compiler.compile_at(&module, origin, share(&module, func));
                 let compiled = compiled.unwrap_or_else(|error| panic!("{error}\n{about}"));

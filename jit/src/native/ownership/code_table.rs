@@ -2,15 +2,18 @@
 //!
 //! Code calls a function of the module at the address in its cell of a table, the [entries](CodeTable::entries). Placing a
 //! function does not change that: [`CodeTable::set`] and [`CodeTable::call_at`] do. Each function gets code once, whoever
-//! makes it. Code that was kept is placed when it is asked for.
+//! makes it, and newer versions of it where that is left too often. Older versions stay: frames may be in them. Code that was
+//! kept is placed when it is asked for.
 
 use std::collections::HashMap;
+use std::iter;
 use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use slotvm_bytecode::VerifiedModule;
+use slotvm_runtime::native::{CodeVersion, Part};
 
 use crate::code::debugger::DebugImage;
 use crate::code::machine_code::Placing;
@@ -49,6 +52,8 @@ pub(crate) struct Placed {
     pub(crate) placing: Option<Placing>,
     /// None if the code was kept.
     pub(crate) info: Option<FunctionInfo>,
+    /// The next version.
+    newer: OnceLock<Box<Placed>>,
 }
 
 /// Code that goes on in any of some loops of a function.
@@ -69,6 +74,23 @@ impl PlacedLoops {
 impl Placed {
     pub(crate) fn address(&self) -> *const u8 {
         ptr::with_exposed_provenance(self.code.start)
+    }
+
+    /// This version, and all that were made after it.
+    fn versions(&self) -> impl Iterator<Item = &Placed> {
+        iter::successors(Some(self), |placed| placed.newer.get().map(|newer| &**newer))
+    }
+
+    fn newest(&self) -> &Placed {
+        self.versions().last().expect("there is one")
+    }
+
+    /// Adds a version, before which there were so many, unless another thread was as fast. Returns the address of the newest.
+    fn add(&self, number: u32, newer: Placed) -> *const u8 {
+        let before = self.versions().take(number as usize).last();
+        // Calls may lead to code that has no place here. It stays in the arena.
+        _ = before.expect("there was a version before").newer.set(Box::new(newer));
+        self.newest().address()
     }
 }
 
@@ -115,6 +137,12 @@ impl CodeTable {
         (func - self.module.n_imported_funcs()) as usize
     }
 
+    /// The number of instructions of a function, by its number in the module.
+    pub(crate) fn n_insts(&self, func: u32) -> u32 {
+        let body = self.module.body(func).expect("the module defines the function");
+        body.blocks.iter().map(|block| block.cost).fold(0, u32::saturating_add)
+    }
+
     /// The code of a function, by its number among those that the module defines, or why there is none; empty as long as
     /// nobody has tried.
     pub(crate) fn function(&self, index: usize) -> &OnceLock<Result<Placed, CompileError>> {
@@ -123,7 +151,43 @@ impl CodeTable {
 
     /// The address of a function, if it has code.
     pub(crate) fn address(&self, index: usize) -> Option<*const u8> {
-        Some(self.functions[index].get()?.as_ref().ok()?.address())
+        Some(self.functions[index].get()?.as_ref().ok()?.newest().address())
+    }
+
+    /// Gives a part, which has code, a newer version of that, before which there were so many. Returns the address of the
+    /// newest.
+    pub(crate) fn add(&self, part: Part, number: u32, placed: Placed) -> *const u8 {
+        let address = match part {
+            Part::Func(func) => {
+                let first = self.functions[self.index(func)].get();
+                first.and_then(|first| first.as_ref().ok()).map(|first| first.add(number, placed))
+            }
+            Part::Loop(func, first) => {
+                let loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
+                let known = loops.get(&func).and_then(|all| all.iter().find(|all| all.has(first)));
+                known.map(|known| known.placed.add(number, placed))
+            }
+        };
+        address.expect("there was a version before")
+    }
+
+    /// The code of a part that was made after a version, if there is any and no thread changes that at the moment.
+    pub(crate) fn newer(&self, version: &CodeVersion) -> Option<*const u8> {
+        let newest = |first: &Placed| {
+            first.versions().skip(version.number() as usize + 1).last().map(Placed::address)
+        };
+        match version.part() {
+            Part::Func(func) => newest(self.functions[self.index(func)].get()?.as_ref().ok()?),
+            Part::Loop(func, number) => {
+                let loops = self.loops.try_lock().ok()?;
+                newest(&loops.get(&func)?.iter().find(|known| known.has(number))?.placed)
+            }
+        }
+    }
+
+    /// Whether any code has exits.
+    pub(crate) fn has_exits(&self) -> bool {
+        !self.exits.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     /// The number of times that code was left at an exit, at least.
@@ -132,9 +196,20 @@ impl CodeTable {
         exits.iter().map(CodeExits::n_taken).sum()
     }
 
-    /// The functions that have code.
+    /// The code of functions, in its newest version.
     pub(crate) fn placed(&self) -> impl Iterator<Item = &Placed> {
-        self.functions.iter().filter_map(|function| function.get()?.as_ref().ok())
+        let first = self.functions.iter().filter_map(|function| function.get()?.as_ref().ok());
+        first.map(Placed::newest)
+    }
+
+    /// The bytes of code of functions and loops, in all versions.
+    pub(crate) fn bytes(&self) -> usize {
+        let bytes =
+            |first: &Placed| first.versions().map(|placed| placed.code.len()).sum::<usize>();
+        let functions = self.functions.iter().filter_map(|function| function.get()?.as_ref().ok());
+        let loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
+        let loops = loops.values().flatten().map(|loops| bytes(&loops.placed)).sum::<usize>();
+        functions.map(bytes).sum::<usize>() + loops
     }
 
     /// Gives a function its code, unless it has some, and lets calls go there.
@@ -166,14 +241,14 @@ impl CodeTable {
     pub(crate) fn loops(&self, func: u32, number: u32) -> Option<(Vec<u32>, *const u8)> {
         let loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
         let known = loops.get(&func)?.iter().find(|known| known.has(number))?;
-        Some((known.loops.clone(), known.placed.address()))
+        Some((known.loops.clone(), known.placed.newest().address()))
     }
 
     /// The code that goes on in a loop, if there is any and no thread changes that at the moment.
     pub(crate) fn loop_address(&self, func: u32, number: u32) -> Option<*const u8> {
         let loops = self.loops.try_lock().ok()?;
         let known = loops.get(&func)?.iter().find(|known| known.has(number))?;
-        Some(known.placed.address())
+        Some(known.placed.newest().address())
     }
 
     /// Calls `f` for what was compiled and can be kept: all functions, and loops in the order of their functions.
@@ -238,7 +313,7 @@ impl CodeTable {
     ) -> Placed {
         let name = || self.module.func_name(self.func(index));
         let _debug_image = self.native.announce_function(&code, name);
-        Placed { _debug_image, code, placing, info }
+        Placed { _debug_image, code, placing, info, newer: OnceLock::new() }
     }
 
     /// Places the code of a function, if it was kept.

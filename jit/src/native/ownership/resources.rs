@@ -21,20 +21,23 @@ pub(crate) struct Resources {
     pub(crate) containment: Containment,
     /// Code that need not be made.
     pub(crate) kept: Option<Arc<Kept>>,
+    /// Whether code may go to a file.
+    pub(crate) may_be_kept: bool,
 }
 
 impl Resources {
-    /// Those of a new module, whose code was kept in a file or not.
+    /// Those of a new module, whose code was kept in a file or not, and may go to one or not.
     pub(crate) fn new(
         native: &NativeEngine,
         module: &VerifiedModule,
         kept: Option<Image>,
+        may_be_kept: bool,
     ) -> Resources {
         let budget = Arc::new(ModuleBudget::new(module));
         let containment = native.module_containment();
         let kept = kept.map(|image| Arc::new(Kept::new(image, containment.counts.clone())));
         let trampolines =
             ModuleTrampolines::new(module, budget.clone(), containment.clone(), kept.clone());
-        Resources { budget, trampolines: Arc::new(trampolines), containment, kept }
+        Resources { budget, trampolines: Arc::new(trampolines), containment, kept, may_be_kept }
     }
 }

@@ -18,12 +18,13 @@ use crate::compile::stack;
 use crate::compile::subject::Subject;
 use crate::compile::timings::Timings;
 use crate::config::Tier;
+use crate::lower::exits::LeftCode;
 use crate::native::ownership::code_table::{CodeTable, Placed};
 use crate::native::ownership::engine::NativeEngine;
 use crate::native::ownership::module_trampolines::ModuleTrampolines;
 use crate::native::ownership::resources::Resources;
 use crate::native::ownership::saving::Saving;
-use crate::native::scheduling::exits;
+use crate::native::scheduling::exits::VersionExits;
 use crate::precompiled::chunk::{Chunk, Packing};
 
 /// Whoever makes the code of a module.
@@ -32,6 +33,8 @@ pub(crate) struct Maker {
     pub(crate) options: CompileOptions,
     pub(crate) trampolines: Arc<ModuleTrampolines>,
     pub(crate) saving: Arc<Saving>,
+    /// Whether code may go to a file, where no code with exits can be.
+    may_be_kept: bool,
     shares: Budget,
     budget: Arc<ModuleBudget>,
     compilers: Idle<Compiler>,
@@ -65,13 +68,13 @@ impl Maker {
         native: &Arc<NativeEngine>,
         module: &Arc<VerifiedModule>,
         mut options: CompileOptions,
-        Resources { budget, trampolines, kept, .. }: Resources,
+        Resources { budget, trampolines, kept, may_be_kept, .. }: Resources,
     ) -> Maker {
         options.lower.loads_entries = true;
         let code = Arc::new(CodeTable::new(native, module, kept));
         let saving = Arc::new(Saving::new(code.clone(), trampolines.clone()));
         let (shares, compilers) = (budget.functions(), Idle::default());
-        Maker { code, options, trampolines, saving, shares, budget, compilers }
+        Maker { code, options, trampolines, saving, may_be_kept, shares, budget, compilers }
     }
 
     /// Whether functions are interpreted until they are compiled.
@@ -79,35 +82,61 @@ impl Maker {
         self.code.native.config().tier == Tier::Auto
     }
 
+    /// Whether code may leave for the interpreter.
+    pub(super) fn has_exits(&self) -> bool {
+        self.is_tiered() && (!self.may_be_kept || self.code.native.config().tier_exits.is_some())
+    }
+
     /// Makes the code of a function, and lets calls go there.
     pub(crate) fn make_func(&self, index: usize) -> Result<Placed, CompileError> {
-        let (placed, _) = self.make_at(index, &[])?;
+        self.make_version(index, 0, None)
+    }
+
+    /// Makes a version of the code of a function, before which there were so many, and lets calls go there.
+    pub(super) fn make_version(
+        &self,
+        index: usize,
+        version: u32,
+        exits: Option<VersionExits>,
+    ) -> Result<Placed, CompileError> {
+        let (placed, _) = self.make_at(index, &[], version, exits)?;
         self.code.call_at(index, placed.address());
         Ok(placed)
     }
 
-    /// Makes the code that goes on in some loops of a function, by their numbers. If that is not possible for all of them, it
+    /// Makes a version of the code that goes on in some loops of a function, by their numbers. If that is not possible for all of them, it
     /// is made for the first alone; the result says so.
-    pub(crate) fn make_loops(
+    pub(super) fn make_loops(
         &self,
         index: usize,
         loops: &[u32],
+        version: u32,
+        exits: Option<VersionExits>,
     ) -> Result<(Placed, bool), CompileError> {
-        self.make_at(index, loops)
+        self.make_at(index, loops, version, exits)
     }
 
-    fn make_at(&self, index: usize, loops: &[u32]) -> Result<(Placed, bool), CompileError> {
+    fn make_at(
+        &self,
+        index: usize,
+        loops: &[u32],
+        version: u32,
+        exits: Option<VersionExits>,
+    ) -> Result<(Placed, bool), CompileError> {
         let (module, func) = (&self.code.module, self.code.func(index));
         let share = match self.is_tiered() {
-            true => self.budget.rest_of(module, func, !loops.is_empty()),
+            true => self.budget.rest_of(module, func, !loops.is_empty(), version),
             false => self.shares.share(module, func),
         };
         let compiler = self.compilers.take();
         let mut compiler = compiler.unwrap_or_else(|| Compiler::new(self.options.clone()));
         let containment = &self.options.containment;
         let subject = Subject::of(module, func, loops);
-        let (blocks, interpreter) = self.exits(func, loops);
-        let exits = FormExits { blocks: &blocks, interpreter };
+        let exits = exits.as_ref().and_then(|exits| Some((exits, self.interpreter(func)?)));
+        let exits = exits.map_or(FormExits::default(), |(exits, interpreter)| {
+            let VersionExits { blocks, version } = exits;
+            FormExits { blocks, code: Some(LeftCode { interpreter, version }) }
+        });
         let origin = Origin::Bytecode { func, loops, exits };
         let compiled = stack::with_room(|| compiler.compile_at(module, origin, share));
         let compiled = compiled.map_err(|error| {
@@ -122,21 +151,12 @@ impl Maker {
         Ok((placed, is_alone))
     }
 
-    /// The blocks in whose place code of a function leaves for the interpreter, and where calls of the function go then.
-    fn exits(&self, func: u32, loops: &[u32]) -> (Vec<u32>, usize) {
+    /// The trampoline by which calls of a function go to the interpreter. Where it cannot be made, which is counted, there is
+    /// none.
+    fn interpreter(&self, func: u32) -> Option<usize> {
         let CodeTable { native, module, .. } = &*self.code;
-        let Some(seed) = native.config().tier_exits.filter(|_| self.is_tiered()) else {
-            return (Vec::new(), 0);
-        };
-        let blocks = exits::at_random(module, func, loops, seed);
-        if blocks.is_empty() {
-            return (blocks, 0);
-        }
-        // Where it cannot be made, which is counted, the form has no exits.
-        match self.trampolines.to_host(native, module, module.func_type_index(func)) {
-            Ok(trampoline) => (blocks, trampoline.host_code().address.expose_provenance()),
-            Err(_) => (Vec::new(), 0),
-        }
+        let trampoline = self.trampolines.to_host(native, module, module.func_type_index(func));
+        trampoline.ok().map(|trampoline| trampoline.host_code().address.expose_provenance())
     }
 
     /// Takes the cost of code of a function from the budget.

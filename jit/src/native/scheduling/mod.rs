@@ -7,4 +7,5 @@ pub(crate) mod making;
 pub(crate) mod on_call;
 mod payback;
 pub(crate) mod tiers;
+mod versions;
 mod wishes;

@@ -152,8 +152,7 @@ impl LazyCode {
 
     /// The bytes of memory that the code takes.
     pub(crate) fn bytes(&self) -> usize {
-        let functions = self.maker().code.placed();
-        self.stubs.bytes() + functions.map(|function| function.code.len()).sum::<usize>()
+        self.stubs.bytes() + self.maker().code.bytes()
     }
 }
 

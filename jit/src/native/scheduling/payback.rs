@@ -9,7 +9,7 @@ use std::hash::{Hash, Hasher};
 
 use slotvm_runtime::native::Part;
 
-use crate::config::Config;
+use crate::config::{Config, RandomExits};
 
 // Estimates of times in nanoseconds. What other values do: docs/decisions.md, "Constants of the tiers".
 /// Compiling anything.
@@ -18,6 +18,8 @@ const COMPILE_NS: u64 = 60_000;
 const COMPILE_NS_PER_INST: u64 = 2_000;
 /// Interpreting an instruction.
 const INTERPRET_NS_PER_INST: u64 = 1;
+/// Leaving native code for the interpreter.
+const EXIT_NS: u64 = 300;
 /// The part of the time of compiling that interpreting may take before.
 const PART: u64 = 3;
 
@@ -66,6 +68,19 @@ pub(super) fn is_worth(
         (None, None) => {
             let price = compile_ns(n_all).saturating_sub(compile_ns(n_saved));
             n_interpreted * INTERPRET_NS_PER_INST >= price / PART
+        }
+    }
+}
+
+/// The number of exits of code of a part after which a newer version is made: those that take as long as what is interpreted
+/// before there is native code. `n_all` has the function of the part.
+pub(super) fn n_exits(config: &Config, part: Part, n_all: u32) -> u32 {
+    match (config.tier_exits, config.tier_seed) {
+        (Some(RandomExits { is_made_again: false, .. }), _) => u32::MAX,
+        (Some(RandomExits { seed, .. }), _) | (None, Some(seed)) => random(seed, part, true),
+        (None, None) => {
+            let each = EXIT_NS + u64::from(n_all) * INTERPRET_NS_PER_INST;
+            (compile_ns(n_all) / PART / each).max(1) as u32
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use slotvm_bytecode::verified::Body;
 use slotvm_bytecode::{Inst, Op};
-use slotvm_runtime::native::{Part, TieredCode, Tiers};
+use slotvm_runtime::native::{CodeVersion, Part, TieredCode, Tiers};
 
 use crate::compile::contain::Panics;
 use crate::compile::error::CompileError;
@@ -46,10 +46,12 @@ struct Wish {
     part: Part,
     /// The instructions of what was hot.
     n_insts: u32,
-    /// The times that the part was counted before. Calls of a function that begins with a loop are not counted by
-    /// themselves: native code of it is made with that of the loop.
+    /// The times that the part was counted before, or that the version before was left. Calls of a function that begins with
+    /// a loop are not counted by themselves: native code of it is made with that of the loop.
     n_times: Option<u32>,
     since: Instant,
+    /// The versions of native code of the part that were made before.
+    version: u32,
 }
 
 /// Fulfils a wish.
@@ -125,10 +127,11 @@ unsafe impl Tiers for Tiering {
         };
         if let Some(part) = self.wishes.want(self.index(part), part, outer, self.body(part)) {
             let n_times = match part == hot {
-                true => self.threshold(part, n_insts, self.n_all(part)),
+                true => self.threshold(part, n_insts, self.code().n_insts(part.func())),
                 false => code.n_times(part),
             };
-            let wish = Wish { part, n_insts, n_times: Some(n_times), since: Instant::now() };
+            let (n_times, since) = (Some(n_times), Instant::now());
+            let wish = Wish { part, n_insts, n_times, since, version: 0 };
             let (tiering, code) = (self.this.clone(), code.clone());
             let work = move || {
                 let Some(tiering) = tiering.upgrade() else { return };
@@ -143,6 +146,35 @@ unsafe impl Tiers for Tiering {
             }
         }
         left
+    }
+
+    fn left_often(&self, code: &TieredCode, version: &CodeVersion) -> u32 {
+        let (part, config) = (version.part(), self.code().native.config());
+        let n_all = self.code().n_insts(part.func());
+        let n_exits = payback::n_exits(config, part, n_all);
+        if let Some(native) = self.code().newer(version) {
+            self.install(code, part, native);
+            return n_exits;
+        }
+        if !version.claim() {
+            return n_exits;
+        }
+        let (n_times, since) = (Some(n_exits), Instant::now());
+        let wish = Wish { part, n_insts: n_all, n_times, since, version: version.number() + 1 };
+        if config.tier_compilation == TierCompilation::Synchronous {
+            self.make_contained(code, wish);
+            return n_exits;
+        }
+        let (tiering, code) = (self.this.clone(), code.clone());
+        let work = move || {
+            let Some(tiering) = tiering.upgrade() else { return };
+            tiering.make_contained(&code, wish);
+        };
+        // What is left often costs more than what is interpreted.
+        if !self.code().native.workers.push_first(self.code().number(), work) {
+            version.release();
+        }
+        n_exits
     }
 }
 
@@ -197,7 +229,13 @@ impl Tiering {
             let inlines = self.maker.options.passes.of(part.func()).contains("inline");
             inlines
                 && !self.has_failed(part)
-                && payback::is_worth(config, part, n_interpreted, self.n_all(part), self.n_all(hot))
+                && payback::is_worth(
+                    config,
+                    part,
+                    n_interpreted,
+                    self.code().n_insts(part.func()),
+                    self.code().n_insts(func),
+                )
         };
         let enclosing = |part| self.enclosing(code, part);
         let part = callers::instead(module, func, callers, enclosing, is_worth);
@@ -230,11 +268,11 @@ impl Tiering {
             true => Tiering::make_contained,
             false => Tiering::make,
         };
-        let n_times = Some(self.threshold(part, n_insts, self.n_all(part)));
+        let n_times = Some(self.threshold(part, n_insts, self.code().n_insts(part.func())));
         match self.make_with_func(
             make,
             code,
-            Wish { part, n_insts, n_times, since: Instant::now() },
+            Wish { part, n_insts, n_times, since: Instant::now(), version: 0 },
         ) {
             Outcome::Made | Outcome::Failed(_) => NEVER,
             // Another thread had the lock.
@@ -340,43 +378,38 @@ impl Tiering {
         }
     }
 
-    /// The instructions of the function of a part.
-    fn n_all(&self, part: Part) -> u32 {
-        let costs = self.body(part).blocks.iter().map(|block| block.cost);
-        costs.fold(0, u32::saturating_add)
-    }
-
     /// Compiles a part that somebody has wanted, and hands it over to the interpreter.
     fn make(&self, code: &TieredCode, wish: Wish) -> Outcome {
-        let Wish { part, n_insts, n_times, since } = wish;
+        let Wish { part, n_insts, n_times, since, version } = wish;
         let start = Instant::now();
-        let index = self.index(part);
         self.prepare_trampolines(part);
         let outcome = match part {
-            Part::Func(_) => match self.func_code(index) {
+            Part::Func(_) => match self.maker.func_code(code, part, version) {
                 Ok(native) => {
                     self.install(code, part, native);
                     Outcome::Made
                 }
                 Err(failure) => Outcome::Failed(failure),
             },
-            Part::Loop(func, number) => match self.loop_code(func, number) {
-                Ok(Some((loops, native))) => {
-                    // SAFETY: it is the code of these loops. It lives as long as `self`, which a store has that is
-                    // given it.
-                    unsafe { code.install_loops(func, &loops, native) };
-                    Outcome::Made
+            Part::Loop(func, _) => {
+                match self.maker.loop_code(&self.wishes, code, part, version) {
+                    Ok(Some((loops, native))) => {
+                        // SAFETY: it is the code of these loops. It lives as long as `self`, which a store has that is
+                        // given it.
+                        unsafe { code.install_loops(func, &loops, native) };
+                        Outcome::Made
+                    }
+                    Ok(None) => Outcome::Unknown,
+                    Err(failure) => Outcome::Failed(failure),
                 }
-                Ok(None) => Outcome::Unknown,
-                Err(failure) => Outcome::Failed(failure),
-            },
+            }
         };
         let (is_made, reason) = match outcome {
             Outcome::Made => (true, None),
             Outcome::Failed(failure) => (false, Some(failure.name())),
             Outcome::Unknown => return outcome,
         };
-        let expected_ns = compile_ns(self.n_all(part));
+        let expected_ns = compile_ns(self.code().n_insts(part.func()));
         tracing::debug!(
             target: "slotvm::tiers",
             func = part.func(),
@@ -385,6 +418,7 @@ impl Tiering {
             is_made,
             reason,
             count = n_times,
+            version,
             payback = times(expected_ns, n_insts),
             expected_ns,
             spent_ns = start.elapsed().as_nanos() as u64,
@@ -441,54 +475,5 @@ impl Tiering {
                 Some(body.blocks[start as usize].start)
             }
         }
-    }
-
-    /// Native code of a function, which is compiled if nobody has tried.
-    fn func_code(&self, index: usize) -> Result<*const u8, CompileFailure> {
-        self.code().place_kept_func(index);
-        let function = self.code().function(index);
-        if function.get().is_none() {
-            // Not `get_or_init`: in the child of a fork nobody may be there to end what was begun.
-            let compiled = self.maker.make_func(index);
-            // Another thread may have been as fast, whose result stays.
-            _ = function.set(compiled);
-        }
-        match function.get().expect("it was set") {
-            Ok(compiled) => Ok(compiled.address()),
-            Err(error) => Err(error.failure),
-        }
-    }
-
-    /// Native code of a loop that somebody has wanted, which is compiled if it is not yet, with all loops that it is for if
-    /// they can share a form, or else by itself. `None` if nobody has wanted it.
-    fn loop_code(
-        &self,
-        func: u32,
-        number: u32,
-    ) -> Result<Option<(Vec<u32>, *const u8)>, CompileFailure> {
-        let (code, index) = (self.code(), self.code().index(func));
-        if code.loops(func, number).is_none() {
-            let Some(mut loops) = self.wishes.with(func, number) else { return Ok(None) };
-            loops.retain(|&other| other != number);
-            loops.insert(0, number);
-            match self.maker.make_loops(index, &loops) {
-                Ok((placed, is_alone)) => {
-                    if is_alone {
-                        self.wishes.set_alone(func, number);
-                        loops.truncate(1);
-                    }
-                    code.set_loops(func, number, loops, placed);
-                }
-                Err(error) => {
-                    if error.failure == CompileFailure::DifferentOperands {
-                        self.wishes.set_alone(func, number);
-                    }
-                    self.wishes.failed(func, number);
-                    return Err(error.failure);
-                }
-            }
-        }
-        self.wishes.made(func, number);
-        Ok(code.loops(func, number))
     }
 }

@@ -77,6 +77,17 @@ handlers! {
         if n as i32 <= 0 { r.leave_to(slow::count) } else { r.next(1) }
     }
 
+    /// Notes that a block runs for the first time, of which this is the first instruction, and executes that.
+    fn first(r) {
+        // SAFETY: the state is that of the running interpreter, which executes this instruction of its active function. The
+        // handler that is there then is for the same instruction, and takes what this one got.
+        unsafe {
+            note_block(r.state, r.pc);
+            let (pc, fp) = (r.pc, r.fp);
+            r.go(pc, fp)
+        }
+    }
+
     /// Calls native code in the place of the function.
     fn native(r) {
         r.leave_to(slow::native)
@@ -149,4 +160,16 @@ handlers! {
         unsafe { *(*r.state).far.wrapping_add(r.instr().c as usize) = value };
         r.next(1)
     }
+}
+
+/// Notes that a block runs whose first instruction is given.
+///
+/// # Safety
+/// The state is that of the running interpreter, and the instruction one of its active function.
+#[cold]
+#[inline(never)]
+unsafe fn note_block(state: *mut State, pc: *const Instr) {
+    // SAFETY: so says the caller; what is active is interpreted, and lives as long as the store.
+    let code = unsafe { (*(*state).active).interpreted_unchecked() };
+    code.blocks.note(&code.instrs, code.slot(pc));
 }

@@ -79,7 +79,7 @@ unsafe fn execute<N: VectorNumeric>(fp: *mut u64, pc: *const Instr) {
         ];
         let imm = match N::OP {
             Op::I8x16Shuffle => {
-                let half = |slot: usize| (*pc.wrapping_add(slot)).handler.addr() as u64;
+                let half = |slot: usize| (*pc.wrapping_add(slot)).data();
                 value_of([half(1), half(2)])
             }
             _ => i.y().into(),

@@ -47,9 +47,8 @@ impl Translator<'_> {
             let instr = &mut self.instrs[slot as usize];
             if is_data {
                 // The data of a table's slot is the slot of the table until now.
-                let table = instr.handler.addr() as u32;
-                let distance = target.wrapping_sub(table);
-                instr.handler = std::ptr::without_provenance(distance as usize);
+                let table = instr.data() as u32;
+                *instr = Instr::of_data(target.wrapping_sub(table).into());
             } else {
                 instr.c = target.wrapping_sub(slot);
             }

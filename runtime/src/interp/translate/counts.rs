@@ -1,14 +1,11 @@
 //! Counts of the calls of a function, and of the rounds of its loops.
 
-use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32};
-
 use slotvm_bytecode::verified::Body;
 
 use super::Translator;
 use crate::interp::handlers::table::HandlerCode;
+use crate::part::Part;
 use crate::steps::code::Count;
-use crate::steps::part::Part;
 
 /// A block at whose start is counted.
 pub(super) struct Counted {
@@ -58,17 +55,8 @@ impl Translator<'_> {
         self.emit(HandlerCode::Count, 0, 0, self.counts.len() as u32);
         self.far_begin();
         let threshold = threshold.clamp(1, i32::MAX as u32);
-        let native = AtomicPtr::new(ptr::null_mut());
-        self.counts.push(Count {
-            left: AtomicU32::new(threshold),
-            part,
-            n_insts,
-            threshold,
-            // Of blocks, until it is known where these start.
-            slots: block..end,
-            left_then: AtomicU32::new(0),
-            native,
-        });
+        // Of blocks, until it is known where these start.
+        self.counts.push(Count::new(part, n_insts, threshold, block..end));
     }
 
     /// Lets counts name slots instead of blocks.

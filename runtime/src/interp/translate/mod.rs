@@ -21,6 +21,7 @@ use slotvm_bytecode::verified::{Block, Body, Storage};
 use slotvm_bytecode::{Imm, Inst, Op, ValType, VerifiedModule, n_cells, numeric};
 
 use super::handlers::table::{self, HandlerCode};
+use crate::steps::blocks::Blocks;
 use crate::steps::code::{BlockStart, CodeOptions, Count, FuncCode};
 use crate::steps::instr::{Instr, StackOp};
 use crate::steps::module_code::{ModuleCode, Tiers};
@@ -59,36 +60,28 @@ pub(super) fn starts(module: &VerifiedModule, target: &CallTarget) -> Box<[Block
 
 /// The instruction that goes on where native code was left, likewise.
 pub(super) fn land(jumps: bool) -> *const Instr {
-    static LANDS: OnceLock<[SyncInstr; 2]> = OnceLock::new();
+    static LANDS: OnceLock<[Instr; 2]> = OnceLock::new();
     alone(&LANDS, HandlerCode::Land, jumps)
 }
 
 /// The instruction after the call of a function by the host, for code of which handlers end with jumps or not.
 pub(super) fn exit(jumps: bool) -> *const Instr {
-    static EXITS: OnceLock<[SyncInstr; 2]> = OnceLock::new();
+    static EXITS: OnceLock<[Instr; 2]> = OnceLock::new();
     alone(&EXITS, HandlerCode::Exit, jumps)
 }
 
 /// The instruction of functions that are native code, likewise.
 pub(super) fn native(jumps: bool) -> *const Instr {
-    static CALLS: OnceLock<[SyncInstr; 2]> = OnceLock::new();
+    static CALLS: OnceLock<[Instr; 2]> = OnceLock::new();
     alone(&CALLS, HandlerCode::Native, jumps)
 }
 
 /// An instruction without operands that belongs to no function.
-fn alone(place: &'static OnceLock<[SyncInstr; 2]>, code: HandlerCode, jumps: bool) -> *const Instr {
-    let instr = |jumps| SyncInstr(Instr { handler: table::address(code, jumps), a: 0, b: 0, c: 0 });
+fn alone(place: &'static OnceLock<[Instr; 2]>, code: HandlerCode, jumps: bool) -> *const Instr {
+    let instr = |jumps| Instr::new(table::address(code, jumps), 0, 0, 0);
     let instrs = place.get_or_init(|| [instr(false), instr(true)]);
-    &raw const instrs[usize::from(jumps)].0
+    &raw const instrs[usize::from(jumps)]
 }
-
-/// An instruction that all threads run.
-struct SyncInstr(Instr);
-
-// SAFETY: it holds the address of a function of this program.
-unsafe impl Send for SyncInstr {}
-// SAFETY: `alone`, which makes the only ones, never writes them again.
-unsafe impl Sync for SyncInstr {}
 
 /// The most cells of a frame that instructions can name.
 const NEAR_CELLS_MAX: u32 = 1 << 16;
@@ -194,11 +187,20 @@ impl<'a> Translator<'a> {
             let (offset, bytes) = self.frame_place(i)?;
             Some((body.local_cell(i), offset, bytes))
         });
+        let blocks = match options.counts && !self.is_traced {
+            true => Blocks::new(
+                &self.instrs,
+                &self.starts,
+                table::address(HandlerCode::First, options.jumps),
+            ),
+            false => Blocks::default(),
+        };
         let code = FuncCode {
             frame_params: frame_params.collect(),
             is_traced: self.is_traced,
             options,
             counts: self.counts.into(),
+            blocks,
             offsets: OnceLock::new(),
             starts: OnceLock::new(),
             instrs: self.instrs.into(),
@@ -303,7 +305,7 @@ impl<'a> Translator<'a> {
         if code.leaves() {
             self.accumulators = Accumulators::default();
         }
-        self.instrs.push(Instr { handler: table::address(code, self.options.jumps), a, b, c });
+        self.instrs.push(Instr::new(table::address(code, self.options.jumps), a, b, c));
         self.note_offset();
     }
 
@@ -314,7 +316,7 @@ impl<'a> Translator<'a> {
 
     /// Appends a slot of data.
     fn emit_data(&mut self, data: u64) {
-        self.instrs.push(Instr::data(data));
+        self.instrs.push(Instr::of_data(data));
         self.note_offset();
     }
 

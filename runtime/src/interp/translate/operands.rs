@@ -231,7 +231,7 @@ impl Translator<'_> {
         let slot = self.instrs.len();
         if self.last_copy == Some(slot) {
             let last = &mut self.instrs[slot - 1];
-            last.handler = table::address(HandlerCode::CopyTwo, self.options.jumps);
+            last.set_handler(table::address(HandlerCode::CopyTwo, self.options.jumps));
             last.c = u32::from(to) | u32::from(from) << 16;
             self.last_copy = None;
             return;
@@ -314,7 +314,7 @@ impl Translator<'_> {
             && !acc.is_read
             && let Some(code) = acc.code.without_cell()
         {
-            self.instrs[acc.slot].handler = table::address(code, self.options.jumps);
+            self.instrs[acc.slot].set_handler(table::address(code, self.options.jumps));
         }
     }
 

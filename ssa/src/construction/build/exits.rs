@@ -74,7 +74,7 @@ pub fn possible_exits(
 }
 
 /// The liveness of the promotable locals of a function, by number.
-fn live_locals(module: &VerifiedModule, func: u32) -> Option<Liveness> {
+pub(super) fn live_locals(module: &VerifiedModule, func: u32) -> Option<Liveness> {
     let body = module.body(func).expect("the function is defined in the module");
     let n_locals = body.locals.len();
     if n_locals.saturating_mul(body.blocks.len()) > EXIT_LIVE_BITS_MAX {
