@@ -65,3 +65,55 @@ impl Groups {
         self.0[a.max(b)] = a.min(b);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use slotvm_bytecode::{text, verify};
+
+    use super::*;
+
+    /// The blocks among some of a function that are left out. After the test, block 1 goes to block 2, and that to block 4;
+    /// block 3 is reached by the branch, and goes there, too.
+    fn left_out(n_first: usize, n_second: usize, n_other: usize, blocks: &[u32]) -> Vec<u32> {
+        let insts = |n: usize| "nop ".repeat(n);
+        let source = format!(
+            "func f(a: i32, b: i64) -> i64 {{
+               local.get a  br_if other
+               {} br second
+             second: {} br end
+             other: {} br end
+             end: local.get b  return
+             }}",
+            insts(n_first),
+            insts(n_second),
+            insts(n_other)
+        );
+        let module = verify(text::parse(&source).unwrap()).unwrap();
+        assert_eq!(module.body(0).unwrap().blocks.len(), 5);
+        paying_exits(&module, 0, blocks.to_vec())
+    }
+
+    /// The bound of instructions for an exit with one value, that of `b`, less the branch at the end of a block.
+    const BOUND: usize = (EXIT_INSTS + VALUE_INSTS) as usize - 1;
+
+    #[test]
+    fn a_block_is_left_out_if_it_is_longer_than_its_exit() {
+        assert_eq!(left_out(0, 0, BOUND, &[3]), []);
+        assert_eq!(left_out(0, 0, BOUND + 1, &[3]), [3]);
+        assert_eq!(left_out(0, 0, BOUND + 1, &[]), []);
+    }
+
+    #[test]
+    fn blocks_that_lead_to_each_other_have_one_exit() {
+        assert_eq!(left_out(BOUND / 2, BOUND - BOUND / 2 - 1, 0, &[1, 2]), []);
+        assert_eq!(left_out(BOUND / 2, BOUND - BOUND / 2, 0, &[1, 2]), [1, 2]);
+        // Blocks that are entered from elsewhere are others.
+        assert_eq!(left_out(BOUND / 2, BOUND - BOUND / 2, 0, &[1, 2, 3]), [1, 2]);
+    }
+
+    #[test]
+    fn all_that_leads_to_one_block_is_left_out_together() {
+        assert_eq!(left_out(0, 0, 3 * BOUND, &[1, 2, 3, 4]), [1, 2, 3, 4]);
+        assert_eq!(left_out(0, 0, BOUND, &[1, 2, 3, 4]), []);
+    }
+}
