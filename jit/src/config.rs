@@ -37,7 +37,9 @@ pub enum Tier {
     Interpreter,
     /// The interpreter at first, and native code of what a program does often: functions, and loops that go on in native
     /// code while they run. Results, traps with their places and frames, and fuel are the same in each tier. A function that
-    /// cannot be compiled stays interpreted. See [`Config::tier_thresholds`].
+    /// cannot be compiled stays interpreted. Blocks that have never run are left out of native code, which goes back to the
+    /// interpreter there, and is made again if it does so often; code of a module that has a place in a [`Cache`] or a file
+    /// has all blocks. See [`Config::tier_thresholds`].
     Auto,
     /// Native code, compiled when a module is made. A build without the feature `jit` has none, and
     /// [`Engine::new`](crate::Engine::new) fails.

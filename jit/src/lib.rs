@@ -54,7 +54,7 @@
 //! as are `compile`, which encloses the work on functions, and `instantiate`. Stages of a function are at level trace,
 //! enclosed by `function` with its number and name; so is `budget`, the choice of an effort level. With [`Tier::Auto`]
 //! an event of the target `slotvm::tiers`, at level debug, says what native code was made of, why, what it cost, and when
-//! that is paid back; `vmrun --tier-log` prints it.
+//! that is paid back, and of newer versions how often the one before was left; `vmrun --tier-log` prints it.
 //!
 //! # Compilations that fail
 //!
